@@ -1,0 +1,105 @@
+package membership
+
+import (
+	"context"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// Member names one member to the interfaces of this package.
+type Member struct {
+	// Name of the MemberCluster, and its UID.
+	Name string
+	UID  types.UID
+	// ClusterID tells the cluster from all others.
+	ClusterID string
+	// Namespace of the member on the hub.
+	Namespace string
+	// Claim is the fingerprint of the key of the one agent that speaks for the cluster.
+	Claim string
+	// Identity is the subject that an administrator named, if one did.
+	Identity *rbacv1.Subject
+	// Leave says how the member leaves.
+	Leave v1alpha1.LeavePolicy
+}
+
+// A LeaveGate holds back a leave until what it stands for has been taken back. Gates open in the order in
+// which they were given: add-ons before the works that carry them, on the hub; the works' own clean-up
+// before the agent's credentials go, on the member.
+//
+// Remaining starts the clean-up, or goes on with it, and reports what is left, each entry in words that a
+// person can look up ("work/guestbook"). None left opens the gate. It is called again and again until
+// then, also after a restart and after it had opened, so it must be idempotent; it must not wait, and it
+// has until its context ends. An error is reported in the member's status and tried again: it holds the
+// leave back until the deadline, no longer.
+type LeaveGate interface {
+	Name() string
+	Remaining(ctx context.Context, member Member) ([]string, error)
+}
+
+// GateFunc makes a [LeaveGate] of a name and a function.
+func GateFunc(name string, remaining func(context.Context, Member) ([]string, error)) LeaveGate {
+	return gateFunc{name, remaining}
+}
+
+type gateFunc struct {
+	name      string
+	remaining func(context.Context, Member) ([]string, error)
+}
+
+func (g gateFunc) Name() string { return g.name }
+
+func (g gateFunc) Remaining(ctx context.Context, member Member) ([]string, error) {
+	return g.remaining(ctx, member)
+}
+
+// A Decision is what an [Acceptor] makes of a JoinRequest.
+type Decision string
+
+// The decisions of an Acceptor.
+const (
+	// Accept lets the cluster in.
+	Accept Decision = "Accept"
+	// Hold waits for an administrator to set spec.accepted of the MemberCluster.
+	Hold Decision = "Hold"
+	// Deny refuses the request for good.
+	Deny Decision = "Deny"
+)
+
+// Verdict is a decision and its reason, which the cluster's owner reads in the status of the JoinRequest.
+type Verdict struct {
+	Decision Decision
+	Reason   string
+}
+
+// An Acceptor decides whether a cluster that no administrator has decided on may come in.
+//
+// It is asked about requests whose signature and token have been verified, each time that such a request is
+// looked at, and must answer the same for the same request. An error is reported in the request's status and
+// tried again later.
+type Acceptor interface {
+	Accept(ctx context.Context, request *v1alpha1.JoinRequest) (Verdict, error)
+}
+
+// AcceptorFunc makes an [Acceptor] of a function.
+type AcceptorFunc func(ctx context.Context, request *v1alpha1.JoinRequest) (Verdict, error)
+
+// Accept calls the function.
+func (f AcceptorFunc) Accept(ctx context.Context, request *v1alpha1.JoinRequest) (Verdict, error) {
+	return f(ctx, request)
+}
+
+// An Issuer issues credentials of one type; see package registration for those that there are.
+type Issuer interface {
+	// Subject returns whom the member's permissions are bound to, before a credential is issued. An error
+	// that is an [*InvalidError] refuses the request for good.
+	Subject(member Member, request v1alpha1.CredentialRequest) (rbacv1.Subject, error)
+
+	// Issue returns the credential. It must be idempotent, and must not wait: where the credential takes
+	// time it returns [ErrPending] and is called again. Nothing that it made on the way outlives its
+	// success, but for what lies in the member's namespace.
+	Issue(ctx context.Context, member Member, request v1alpha1.CredentialRequest) (v1alpha1.Credential, error)
+}

@@ -1,0 +1,166 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TokenProof shows which JoinToken a request was made with.
+type TokenProof struct {
+	// Name of the JoinToken.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// MAC is the HMAC-SHA256 of the request, keyed by the key in the token's Secret.
+	// +kubebuilder:validation:MaxLength=64
+	MAC []byte `json:"mac"`
+}
+
+// JoinRequestSpec is what a cluster asks for.
+//
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a JoinRequest cannot be changed: create another one"
+type JoinRequestSpec struct {
+	// ClusterID tells the cluster from all others.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?$`
+	ClusterID string `json:"clusterID"`
+
+	// Name is the name that the cluster would like to have. A MemberCluster with its cluster ID has the say.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must be a DNS label: lower-case letters, digits and '-', starting and ending with a letter or digit"
+	Name string `json:"name"`
+
+	// Labels are given to the MemberCluster when it is made, and never looked at again.
+	// +kubebuilder:validation:MaxProperties=64
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// MemberUID is the UID of the MemberCluster that the cluster believes to be a member of already. When
+	// that is gone the request is answered with Forgotten, and no other is made in its place.
+	// +optional
+	MemberUID types.UID `json:"memberUID,omitempty"`
+
+	// Token shows which JoinToken the request was made with. Empty when it was made with another credential.
+	// +optional
+	Token *TokenProof `json:"token,omitempty"`
+
+	// ClaimKey is the agent's claim key: a P-256 public key in PKIX form. Whoever holds its private half speaks
+	// for the cluster.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	ClaimKey []byte `json:"claimKey"`
+
+	// Credential is what the agent asks for.
+	Credential CredentialRequest `json:"credential"`
+
+	// Signature over all of the above by the claim key.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Signature []byte `json:"signature"`
+}
+
+// JoinAnswer is what the hub has decided on a request.
+//
+// +kubebuilder:validation:Enum=Pending;Held;Denied;Forgotten;Issued
+type JoinAnswer string
+
+const (
+	// AnswerPending means that the hub is at work on the request.
+	AnswerPending JoinAnswer = "Pending"
+	// AnswerHeld means that it waits for somebody; the condition says for whom and for what.
+	AnswerHeld JoinAnswer = "Held"
+	// AnswerDenied means that the request was refused for good.
+	AnswerDenied JoinAnswer = "Denied"
+	// AnswerForgotten means that the member which the cluster believes to be is gone.
+	AnswerForgotten JoinAnswer = "Forgotten"
+	// AnswerIssued means that the credential is in the status.
+	AnswerIssued JoinAnswer = "Issued"
+)
+
+// ConditionIssued of a JoinRequest is True when the credential is in its status.
+const ConditionIssued = "Issued"
+
+// Reasons of the conditions of a JoinRequest.
+const (
+	ReasonWaitingForAcceptance = "WaitingForAcceptance"
+	ReasonClusterIDTaken       = "ClusterIDTaken"
+	ReasonNameTaken            = "NameTaken"
+	ReasonNameReserved         = "NameReserved"
+	ReasonStateLeave           = "StateLeave"
+	ReasonInvalidRequest       = "InvalidRequest"
+	ReasonTokenRefused         = "TokenRefused"
+	ReasonForgotten            = "Forgotten"
+	ReasonIdentityMissing      = "IdentityMissing"
+	ReasonIssuing              = "Issuing"
+	ReasonIssueFailed          = "IssueFailed"
+)
+
+// JoinRequestStatus is the hub's answer.
+type JoinRequestStatus struct {
+	// Answer sums up the conditions.
+	// +optional
+	Answer JoinAnswer `json:"answer,omitempty"`
+
+	// Claim is the fingerprint of the claim key, to be compared with what the agent prints.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Claim string `json:"claim,omitempty"`
+
+	// MemberName is the name of the MemberCluster that the request is for.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	MemberName string `json:"memberName,omitempty"`
+
+	// MemberUID is its UID.
+	// +optional
+	MemberUID types.UID `json:"memberUID,omitempty"`
+
+	// Namespace is where the agent finds its Membership.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// Credential is what was issued.
+	// +optional
+	Credential *Credential `json:"credential,omitempty"`
+
+	// Conditions: Issued.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// JoinRequest is a cluster at the door.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=muster
+// +kubebuilder:printcolumn:name="Wants",type=string,JSONPath=`.spec.name`
+// +kubebuilder:printcolumn:name="Answer",type=string,JSONPath=`.status.answer`
+// +kubebuilder:printcolumn:name="Member",type=string,JSONPath=`.status.memberName`
+// +kubebuilder:printcolumn:name="Token",type=string,JSONPath=`.spec.token.name`
+// +kubebuilder:printcolumn:name="Cluster-ID",type=string,JSONPath=`.spec.clusterID`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Why",type=string,JSONPath=`.status.conditions[?(@.type=="Issued")].message`,priority=1
+type JoinRequest struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec JoinRequestSpec `json:"spec"`
+	// +optional
+	Status JoinRequestStatus `json:"status,omitempty"`
+}
+
+// JoinRequestList is a list of JoinRequests.
+//
+// +kubebuilder:object:root=true
+type JoinRequestList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []JoinRequest `json:"items"`
+}

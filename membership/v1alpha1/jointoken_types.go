@@ -1,0 +1,117 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// JoinTokenSpec says who may come in with a token, and for how long.
+type JoinTokenSpec struct {
+	// TTLSeconds is how long the token may be used, counted from its creation. Unset, zero or negative: for
+	// ever. The credential inside is rotated and expires in any case.
+	// +optional
+	TTLSeconds *int64 `json:"ttlSeconds,omitempty"`
+
+	// CredentialTTLSeconds is the lifetime of each credential that is put into the token's Secret. It is
+	// replaced when half of that is over, so what was copied out of the Secret works for at least half of it.
+	// +kubebuilder:default=86400
+	// +kubebuilder:validation:XValidation:rule="self >= 600 && self <= 31536000",message="credentialTTLSeconds must be from 600 (the API server's minimum) to 31536000 (a year)"
+	// +optional
+	CredentialTTLSeconds int64 `json:"credentialTTLSeconds,omitempty"`
+
+	// MaxUses bounds how many clusters may come in with the token. Unset: as many as will.
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10000",message="maxUses must be from 1 to 10000; leave it out for no bound"
+	// +optional
+	MaxUses *int32 `json:"maxUses,omitempty"`
+
+	// AutoAccept lets the clusters in without an administrator's word.
+	// +optional
+	AutoAccept bool `json:"autoAccept,omitempty"`
+
+	// ClusterID binds the token to one cluster.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+
+	// Labels are given to the MemberClusters made with the token; they win over those that an agent asks for.
+	// +kubebuilder:validation:MaxProperties=64
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// ConditionReady of a JoinToken is True when its Secret holds a credential that works.
+const ConditionReady = "Ready"
+
+// Reasons of the conditions of a JoinToken.
+const (
+	ReasonReady        = "Ready"
+	ReasonExpired      = "Expired"
+	ReasonUsedUp       = "UsedUp"
+	ReasonInvalidLabel = "InvalidLabel"
+	ReasonFailed       = "Failed"
+)
+
+// JoinTokenStatus is the state of a token.
+type JoinTokenStatus struct {
+	// Conditions: Ready.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// SecretName names the Secret in the same namespace whose key "join.yaml" an agent takes as is.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	SecretName string `json:"secretName,omitempty"`
+
+	// ExpirationTime is when the token ends. Unset: never.
+	// +optional
+	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
+
+	// CredentialExpirationTime is when the credential that is in the Secret now ends.
+	// +optional
+	CredentialExpirationTime *metav1.Time `json:"credentialExpirationTime,omitempty"`
+
+	// Uses counts the clusters that came in with the token.
+	// +optional
+	Uses int32 `json:"uses,omitempty"`
+
+	// UsedBy lists the cluster IDs that were counted last, so that none counts twice.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	UsedBy []string `json:"usedBy,omitempty"`
+}
+
+// JoinToken lets clusters ask to join.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=muster
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Uses",type=integer,JSONPath=`.status.uses`
+// +kubebuilder:printcolumn:name="Max",type=integer,JSONPath=`.spec.maxUses`
+// +kubebuilder:printcolumn:name="Auto-Accept",type=boolean,JSONPath=`.spec.autoAccept`
+// +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.status.expirationTime`
+// +kubebuilder:printcolumn:name="Secret",type=string,JSONPath=`.status.secretName`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Why",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label of at most 52 characters: lower-case letters, digits and '-', starting and ending with a letter or digit"
+type JoinToken struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +kubebuilder:default={}
+	Spec JoinTokenSpec `json:"spec,omitempty"`
+	// +optional
+	Status JoinTokenStatus `json:"status,omitempty"`
+}
+
+// JoinTokenList is a list of JoinTokens.
+//
+// +kubebuilder:object:root=true
+type JoinTokenList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []JoinToken `json:"items"`
+}
