@@ -1,0 +1,42 @@
+// Command controlplane is etcd, kube-apiserver, kube-controller-manager and kube-scheduler in one
+// file: it acts as the one whose name it is called by. One binary links the packages that they share
+// once, which makes it a fifth of their size together and as much faster to build.
+//
+// internal/localplane builds it, and kwok beside it, and starts control planes from them.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.etcd.io/etcd/server/v3/etcdmain"
+	"k8s.io/component-base/cli"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+
+	_ "k8s.io/component-base/logs/json/register"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+	_ "k8s.io/component-base/metrics/prometheus/version"
+)
+
+func main() {
+	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
+	commands := map[string]func() *cobra.Command{
+		"kube-apiserver":          apiserver.NewAPIServerCommand,
+		"kube-controller-manager": controllermanager.NewControllerManagerCommand,
+		"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
+	}
+	switch newCommand, known := commands[name]; {
+	case known:
+		os.Exit(cli.Run(newCommand()))
+	case name == "etcd":
+		etcdmain.Main(os.Args)
+	default:
+		fmt.Fprintf(os.Stderr, "%s: call this program by the name of what it shall be: etcd, kube-apiserver, kube-controller-manager or kube-scheduler\n", name)
+		os.Exit(2)
+	}
+}

@@ -1,0 +1,263 @@
+package localplane
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestGivenBinaries(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{etcdName, apiServerName} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), nil, 0o755))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(folder, kwokName), nil, 0o644))
+	t.Setenv(assetsVariable, folder)
+
+	_, err := Binaries(t.Context(), Options{})
+	require.EqualError(t, err, "KUBEBUILDER_ASSETS="+folder+" lacks kube-controller-manager: "+
+		"put them there, or unset KUBEBUILDER_ASSETS to have all of them built once")
+	_, err = Binaries(t.Context(), Options{Nodes: 1})
+	require.ErrorContains(t, err, "lacks kube-controller-manager, kube-scheduler, kwok:", "a file that is not executable is missing")
+	_, err = Start(t.Context(), Options{Name: "hub"})
+	require.ErrorContains(t, err, "start plane hub: KUBEBUILDER_ASSETS=")
+
+	require.NoError(t, os.WriteFile(filepath.Join(folder, controllerManagerName), nil, 0o755))
+	got, err := Binaries(t.Context(), Options{})
+	require.NoError(t, err)
+	require.Equal(t, folder, got)
+
+	t.Chdir(filepath.Dir(folder))
+	t.Setenv(assetsVariable, filepath.Base(folder))
+	got, err = Binaries(t.Context(), Options{})
+	require.NoError(t, err)
+	require.True(t, filepath.IsAbs(got), "components run in another working directory: %s", got)
+}
+
+func TestFindSource(t *testing.T) {
+	source, err := findSource(t.Context())
+	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(source, "main.go"))
+
+	listed, err := listSource(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, filepath.Clean(source), filepath.Clean(listed), "both ways lead to the same place")
+
+	t.Chdir(t.TempDir())
+	_, err = listSource(t.Context())
+	require.ErrorContains(t, err, "or set KUBEBUILDER_ASSETS")
+}
+
+func TestBuildKey(t *testing.T) {
+	source := t.TempDir()
+	files := []string{"go.mod", "go.sum", "main.go"}
+	for _, name := range files {
+		require.NoError(t, os.WriteFile(filepath.Join(source, name), []byte("a"), 0o644))
+	}
+	before, err := buildKey(source)
+	require.NoError(t, err)
+	again, err := buildKey(source)
+	require.NoError(t, err)
+	require.Equal(t, before, again)
+	for _, name := range files {
+		require.NoError(t, os.WriteFile(filepath.Join(source, name), []byte("b"), 0o644))
+		after, err := buildKey(source)
+		require.NoError(t, err)
+		require.NotEqual(t, before, after, name)
+		before = after
+	}
+	require.NoError(t, os.Remove(filepath.Join(source, "go.sum")))
+	_, err = buildKey(source)
+	require.ErrorContains(t, err, "go.sum")
+}
+
+func TestKubernetesVersionIsThatOfTheModule(t *testing.T) {
+	source, err := findSource(t.Context())
+	require.NoError(t, err)
+	mod, err := os.ReadFile(filepath.Join(source, "go.mod"))
+	require.NoError(t, err)
+	require.Contains(t, string(mod), "\tk8s.io/kubernetes "+kubernetesVersion+"\n")
+}
+
+func TestFillOnce(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "cache", "key")
+	var fills atomic.Int32
+	fill := func(_ context.Context, partial string, _ *display) error {
+		fills.Add(1)
+		return writePrograms(partial)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if err := fillOnce(t.Context(), folder, io.Discard, fill); err != nil {
+				t.Error(err)
+			}
+			if absent := missing(folder, programs); len(absent) > 0 {
+				t.Errorf("missing: %v", absent)
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, int32(1), fills.Load())
+
+	require.NoError(t, os.Remove(filepath.Join(folder, etcdName)))
+	require.NoError(t, fillOnce(t.Context(), folder, io.Discard, fill))
+	require.Equal(t, int32(2), fills.Load(), "a folder that somebody damaged is made anew")
+}
+
+// fillVariable has a child of TestFillOnceAmongProcesses fill the folder that it names.
+const fillVariable = "MUSTER_TEST_FILL"
+
+func TestFillOnceAmongProcesses(t *testing.T) {
+	if folder := os.Getenv(fillVariable); folder != "" {
+		require.NoError(t, fillOnce(t.Context(), folder, io.Discard, func(_ context.Context, partial string, _ *display) error {
+			log, err := os.OpenFile(folder+".fills", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+			require.NoError(t, err)
+			_, err = io.WriteString(log, "x")
+			require.NoError(t, errors.Join(err, log.Close(), writePrograms(partial)))
+			return nil
+		}))
+		return
+	}
+	folder := filepath.Join(t.TempDir(), "key")
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			child := exec.Command(os.Args[0], "-test.run=^TestFillOnceAmongProcesses$")
+			child.Env = append(os.Environ(), fillVariable+"="+folder)
+			if out, err := child.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+	wg.Wait()
+	fills, err := os.ReadFile(folder + ".fills")
+	require.NoError(t, err)
+	require.Equal(t, "x", string(fills))
+}
+
+func TestFillOnceLeavesNothingHalfMade(t *testing.T) {
+	parent := t.TempDir()
+	folder := filepath.Join(parent, "key")
+	broken := errors.New("no space left")
+	require.ErrorIs(t, fillOnce(t.Context(), folder, io.Discard, func(_ context.Context, partial string, _ *display) error {
+		return errors.Join(writePrograms(partial), broken)
+	}), broken)
+	require.NoDirExists(t, folder)
+
+	crashed := folder + ".partial-123"
+	require.NoError(t, os.Mkdir(crashed, 0o755))
+	require.NoError(t, fillOnce(t.Context(), folder, io.Discard, func(_ context.Context, partial string, _ *display) error {
+		return writePrograms(partial)
+	}))
+	require.Equal(t, []string{folder, folder + ".lock"}, entries(t, parent), "what a crash left is removed")
+}
+
+func TestWaitingForALockIsShownAndEndsWithTheContext(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "key")
+	lock, err := waitForLock(t.Context(), folder+".lock", nil)
+	require.NoError(t, err)
+	defer lock.Close()
+	var out bytes.Buffer
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, errors.New("patience is over"))
+	defer cancel()
+	err = fillOnce(ctx, folder, &out, nil)
+	require.ErrorContains(t, err, "patience is over")
+	require.Contains(t, out.String(), "another process builds etcd, kube-apiserver")
+}
+
+// TestBuild has the real build make a module whose programs are tiny: the same two packages, by the same paths.
+func TestBuild(t *testing.T) {
+	source := tinyModule(t, "package main\n\nfunc main() {}\n")
+	folder := t.TempDir()
+	var out bytes.Buffer
+	show := startDisplay(&out, "building", "building")
+	err := build(t.Context(), source, folder, show)
+	show.end(err)
+	require.NoError(t, err)
+	require.Empty(t, missing(folder, programs))
+	target, err := os.Readlink(filepath.Join(folder, etcdName))
+	require.NoError(t, err)
+	require.Equal(t, multiCall, target)
+	require.Contains(t, out.String(), "done")
+}
+
+func TestBuildReportsWhatTheCompilerSaid(t *testing.T) {
+	source := tinyModule(t, "package main\n\nfunc main() { undefined() }\n")
+	show := startDisplay(io.Discard, "", "")
+	err := build(t.Context(), source, t.TempDir(), show)
+	show.end(err)
+	require.ErrorContains(t, err, "undefined: undefined")
+	require.ErrorContains(t, err, "go build in "+source)
+	require.ErrorContains(t, err, "(1 of 2 packages were compiled")
+	require.NotContains(t, err.Error(), "\texample.com/controlplane\n", "progress is no message")
+}
+
+func TestBuildEndsWithTheContext(t *testing.T) {
+	source := tinyModule(t, "package main\n\nfunc main() {}\n")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("changed my mind"))
+	show := startDisplay(io.Discard, "", "")
+	err := build(ctx, source, t.TempDir(), show)
+	show.end(err)
+	require.ErrorContains(t, err, "changed my mind")
+}
+
+func TestDisplayOffTerminal(t *testing.T) {
+	var out bytes.Buffer
+	show := startDisplay(&out, "building it all", "building")
+	show.update("3 of 7 packages")
+	show.draw()
+	show.end(nil)
+	require.Equal(t, "muster: building it all\nmuster: building, 0s, 3 of 7 packages\nmuster: building, 0s, done\n", out.String())
+}
+
+func TestDisplayOnTerminal(t *testing.T) {
+	var out bytes.Buffer
+	show := startDisplay(&out, "building it all", "building")
+	show.inPlace = true
+	show.update("3 of 7 packages")
+	show.draw()
+	show.end(errors.New("no"))
+	_, drawn, _ := strings.Cut(out.String(), "\n")
+	require.Equal(t, "\rmuster: building, 0s, 3 of 7 packages\x1b[K\rmuster: building, 0s, failed\x1b[K\n", drawn)
+}
+
+// writePrograms fills a folder with something executable by each name.
+func writePrograms(folder string) error {
+	var errs []error
+	for _, program := range programs {
+		errs = append(errs, os.WriteFile(filepath.Join(folder, program), nil, 0o755))
+	}
+	return errors.Join(errs...)
+}
+
+// tinyModule has what the nested module has, as far as the build can tell: a main package that becomes
+// "controlplane", and one at kwok's path.
+func tinyModule(t *testing.T, program string) string {
+	t.Helper()
+	source := filepath.Join(t.TempDir(), multiCall)
+	for path, content := range map[string]string{
+		"go.mod": "module example.com/" + multiCall + "\n\ngo 1.26\n\n" +
+			"require sigs.k8s.io/kwok v0.0.0\n\nreplace sigs.k8s.io/kwok => ./kwok\n",
+		"main.go":               program,
+		"kwok/go.mod":           "module sigs.k8s.io/kwok\n\ngo 1.26\n",
+		"kwok/cmd/kwok/main.go": "package main\n\nfunc main() {}\n",
+	} {
+		file := filepath.Join(source, path)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(content), 0o644))
+	}
+	return source
+}

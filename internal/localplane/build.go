@@ -1,0 +1,215 @@
+package localplane
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// kubernetesVersion is stamped into the binaries, since a plain "go build" leaves it v0.0.0-master.
+// It is the version of k8s.io/kubernetes in the nested go.mod.
+const kubernetesVersion = "v1.36.3"
+
+// multiCall is the program that acts as the first four of programs, by the name that it is called by.
+const multiCall = "controlplane"
+
+// kwok does not fit into multiCall: the libraries of both define a flag "version".
+var packages = []string{".", "sigs.k8s.io/kwok/cmd/kwok"}
+
+var buildFlags = []string{
+	"-trimpath",
+	"-buildvcs=false",
+	"-ldflags=-s -w" +
+		" -X k8s.io/component-base/version.gitVersion=" + kubernetesVersion +
+		" -X k8s.io/component-base/version.gitMajor=1" +
+		" -X k8s.io/component-base/version.gitMinor=36",
+}
+
+// fillOnce makes a folder with all programs in it, by one of any number of processes and calls that
+// want it at a time. The folder appears complete or not at all: what a crash leaves has another name,
+// and is removed by the next to come.
+func fillOnce(ctx context.Context, folder string, out io.Writer, fill func(ctx context.Context, partial string, show *display) error) error {
+	if len(missing(folder, programs)) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
+		return err
+	}
+	lock, err := waitForLock(ctx, folder+".lock", out)
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // Only for the lock; nothing is written.
+	if len(missing(folder, programs)) == 0 {
+		return nil // Another one made it meanwhile.
+	}
+
+	leftovers, err := filepath.Glob(folder + ".partial-*")
+	if err != nil {
+		return err
+	}
+	for _, leftover := range append(leftovers, folder) {
+		if err := os.RemoveAll(leftover); err != nil {
+			return err
+		}
+	}
+	partial, err := os.MkdirTemp(filepath.Dir(folder), filepath.Base(folder)+".partial-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(partial) // Else the next build removes it.
+
+	if out == nil {
+		terminal, done := openTerminal()
+		defer done()
+		out = terminal
+	}
+	show := startDisplay(out, "building "+strings.Join(programs, ", ")+" once, into "+folder, "building")
+	err = fill(ctx, partial, show)
+	show.end(err)
+	if err != nil {
+		return err
+	}
+	return os.Rename(partial, folder)
+}
+
+// waitForLock returns a file whose lock this call has until the file is closed.
+func waitForLock(ctx context.Context, path string, out io.Writer) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	locked, err := tryLock(file)
+	if err == nil && !locked {
+		if out == nil {
+			out = os.Stderr // The one who builds has the terminal.
+		}
+		show := startDisplay(out, "another process builds "+strings.Join(programs, ", "), "waiting for it")
+		err = pollLock(ctx, file)
+		show.end(err)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return file, nil
+}
+
+func pollLock(ctx context.Context, file *os.File) error {
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if locked, err := tryLock(file); err != nil || locked {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// build compiles the nested module into the folder and links the programs to what came out.
+func build(ctx context.Context, source, folder string, show *display) error {
+	total, err := countStale(ctx, source, show)
+	if err != nil {
+		return err
+	}
+	done := 0
+	show.update(fmt.Sprintf("0 of %d packages", total))
+	args := append([]string{"build", "-v", "-o", folder + string(filepath.Separator)}, buildFlags...)
+	if err := runGo(ctx, source, append(args, packages...), io.Discard, func(line string) {
+		if isPackage(line) {
+			done = min(done+1, total)
+			show.update(fmt.Sprintf("%d of %d packages", done, total))
+		}
+	}); err != nil {
+		return fmt.Errorf("%w (%d of %d packages were compiled, which the next build goes on from)", err, done, total)
+	}
+	for _, program := range programs {
+		if program == kwokName {
+			continue
+		}
+		if err := os.Symlink(multiCall, filepath.Join(folder, program)); err != nil {
+			return err
+		}
+	}
+	if absent := missing(folder, programs); len(absent) > 0 {
+		return fmt.Errorf("go build made no %s", strings.Join(absent, ", "))
+	}
+	return nil
+}
+
+// isPackage tells whether a line of "go build -v" is a package that it begins to compile. All else that it
+// prints has blanks.
+func isPackage(line string) bool { return !strings.Contains(line, " ") }
+
+// countStale returns how many packages are not in Go's build cache. It downloads the modules, if need be.
+func countStale(ctx context.Context, source string, show *display) (int, error) {
+	var stale strings.Builder
+	args := append([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, buildFlags...)
+	modules := 0
+	show.update("counting packages")
+	err := runGo(ctx, source, append(args, packages...), &stale, func(line string) {
+		if strings.HasPrefix(line, "go: downloading") {
+			modules++
+			show.update(fmt.Sprintf("%d modules downloaded", modules))
+		}
+	})
+	return len(strings.Fields(stale.String())), err
+}
+
+// runGo runs the go command in the nested module, passes each line of its stderr to onLine, and puts the last of them into
+// the error.
+func runGo(ctx context.Context, source string, args []string, stdout io.Writer, onLine func(string)) error {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = source
+	// A go.work of the user does not have the nested module, and the binaries are to run here.
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
+	cmd.Stdout = stdout
+	// On an interrupt go ends its compilers and removes its temporary files.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	reader, writer := io.Pipe()
+	cmd.Stderr = writer
+
+	var last []string
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		lines := bufio.NewScanner(reader)
+		for lines.Scan() {
+			onLine(lines.Text())
+			if isPackage(lines.Text()) {
+				continue
+			}
+			if last = append(last, lines.Text()); len(last) > tailLines {
+				last = last[1:]
+			}
+		}
+		_, _ = io.Copy(io.Discard, reader) // A line too long to scan must not block the build.
+	}()
+	err := cmd.Run()
+	_ = writer.Close()
+	<-read
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	err = fmt.Errorf("go %s in %s: %w", args[0], source, err)
+	if errors.Is(err, exec.ErrNotFound) {
+		return fmt.Errorf("%w; install Go, or set %s", err, assetsVariable)
+	}
+	return fmt.Errorf("%w\n\t%s", err, strings.Join(last, "\n\t"))
+}

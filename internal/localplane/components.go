@@ -1,0 +1,137 @@
+package localplane
+
+import (
+	"context"
+	"path/filepath"
+	"strconv"
+)
+
+// The names of the programs, as upstream has them.
+const (
+	etcdName              = "etcd"
+	apiServerName         = "kube-apiserver"
+	controllerManagerName = "kube-controller-manager"
+	schedulerName         = "kube-scheduler"
+	kwokName              = "kwok"
+)
+
+// Client QPS of the controllers. Their defaults (20 to 50) would make tests of many objects wait for the
+// client, not for what they test.
+const controllerQPS, controllerBurst = "1000", "2000"
+
+// startComponents starts everything and waits until it is ready.
+func (p *Plane) startComponents(ctx context.Context, opts Options) error {
+	client, err := newPlaneClient(p.admin)
+	if err != nil {
+		return err
+	}
+	defer client.close()
+
+	// The API server retries until etcd is there. What comes after gives up early if the API server is not.
+	if p.etcd, err = p.run(etcdName, p.etcdArgs()); err != nil {
+		return err
+	}
+	if p.apiServer, err = p.run(apiServerName, p.apiServerArgs()); err != nil {
+		return err
+	}
+	if err := p.waitForAPIServer(ctx, client); err != nil {
+		return err
+	}
+	controllers := map[string][]string{controllerManagerName: p.controllerManagerArgs()}
+	if opts.Nodes > 0 {
+		controllers[schedulerName] = p.schedulerArgs()
+		controllers[kwokName] = p.kwokArgs()
+	}
+	for program, args := range controllers {
+		if p.controllers[program], err = p.run(program, args); err != nil {
+			return err
+		}
+	}
+	return p.waitForControllers(ctx, client, opts)
+}
+
+func (p *Plane) run(program string, args []string) (*process, error) {
+	return startProcess(p.watchdog, filepath.Join(p.assets, program), p.folder, filepath.Join(p.logs, program+".log"), args)
+}
+
+func (p *Plane) etcdArgs() []string {
+	url := "https://" + loopback(p.etcdPort)
+	// A socket in the plane's folder: nobody ever calls the only member as a peer, so no port is spent on that.
+	const peer = "unix://peer:0"
+	return []string{
+		"--name=default",
+		"--data-dir=" + p.path("etcd"),
+		"--listen-client-urls=" + url,
+		"--advertise-client-urls=" + url,
+		"--listen-peer-urls=" + peer,
+		"--initial-advertise-peer-urls=" + peer,
+		"--initial-cluster=default=" + peer,
+		"--cert-file=" + p.path("etcd.crt"),
+		"--key-file=" + p.path("etcd.key"),
+		"--trusted-ca-file=" + p.path("etcd-ca.crt"),
+		"--client-cert-auth",
+		"--log-level=warn",
+		// The data is thrown away with the plane; only a crash of the machine could lose it before.
+		"--unsafe-no-fsync",
+	}
+}
+
+func (p *Plane) apiServerArgs() []string {
+	return []string{
+		"--etcd-servers=https://" + loopback(p.etcdPort),
+		"--etcd-cafile=" + p.path("etcd-ca.crt"),
+		"--etcd-certfile=" + p.path("etcd-client.crt"),
+		"--etcd-keyfile=" + p.path("etcd-client.key"),
+		"--bind-address=127.0.0.1",
+		"--secure-port=" + strconv.Itoa(p.apiPort),
+		"--tls-cert-file=" + p.path("serving.crt"),
+		"--tls-private-key-file=" + p.path("serving.key"),
+		"--client-ca-file=" + p.path("ca.crt"),
+		"--authorization-mode=RBAC",
+		"--service-cluster-ip-range=10.0.0.0/16",
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=" + p.path("tokens.pub"),
+		"--service-account-signing-key-file=" + p.path("tokens.key"),
+		// Else tokens for pods would live a year whatever expiry was asked for.
+		"--service-account-extend-token-expiration=false",
+		// Without an address given, it looks for one that is not loopback, and fails on a machine that has none.
+		// Loopback is not allowed in Endpoints, so it must not write those of the Service kubernetes.
+		"--advertise-address=127.0.0.1",
+		"--endpoint-reconciler-type=none",
+		"--profiling=false",
+	}
+}
+
+func (p *Plane) controllerManagerArgs() []string {
+	return []string{
+		"--kubeconfig=" + p.kubeconfig,
+		"--leader-elect=false",
+		"--secure-port=0",
+		"--service-account-private-key-file=" + p.path("tokens.key"),
+		"--root-ca-file=" + p.path("ca.crt"),
+		"--cluster-signing-cert-file=" + p.path("ca.crt"),
+		"--cluster-signing-key-file=" + p.path("ca.key"),
+		"--kube-api-qps=" + controllerQPS,
+		"--kube-api-burst=" + controllerBurst,
+		"--profiling=false",
+	}
+}
+
+func (p *Plane) schedulerArgs() []string {
+	return []string{
+		"--kubeconfig=" + p.kubeconfig,
+		"--leader-elect=false",
+		"--secure-port=0",
+		"--kube-api-qps=" + controllerQPS,
+		"--kube-api-burst=" + controllerBurst,
+		"--profiling=false",
+	}
+}
+
+func (p *Plane) kwokArgs() []string {
+	return []string{
+		"--kubeconfig=" + p.kubeconfig,
+		"--config=" + p.path("kwok.yaml"),
+		"--manage-all-nodes=true",
+	}
+}

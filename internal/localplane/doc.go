@@ -1,0 +1,44 @@
+// Package localplane starts real Kubernetes control planes on this machine, for examples and tests: etcd,
+// kube-apiserver and kube-controller-manager, and on request kube-scheduler and kwok for nodes on
+// which pods become ready. It needs Go and nothing else, on Linux or macOS.
+//
+//	plane, err := localplane.Start(ctx, localplane.Options{Nodes: 1})
+//	if err != nil {
+//		return err
+//	}
+//	defer plane.Stop()
+//	mgr, err := manager.New(plane.Config(), manager.Options{})
+//
+// In a test, ForTest does all that in one line. Shared is for a plane that all tests of a package use.
+//
+// # What a plane does
+//
+// It behaves as a cluster does: RBAC is on, certificates are signed when a CertificateSigningRequest is approved, tokens
+// of service accounts expire, namespaces terminate, owners are followed by garbage collection.
+// Config and Kubeconfig are those of an admin, User is anybody else. On the nodes that Options ask for,
+// Deployments become available and Jobs complete, though nothing is executed.
+//
+// It differs from a cluster where that makes it quick: etcd does not wait for the disk, the controllers have
+// no client-side rate limits to speak of, and there is one of each.
+//
+// # Faults
+//
+// KillAPIServer and StartAPIServer crash an API server and bring it back with its data. A Proxy in
+// front of it, or of anything else, is a network that can be cut, stall, be slow and heal:
+//
+//	proxy, err := localplane.NewProxy(plane.Config().Host)
+//	...
+//	cfg := proxy.Config(plane.Config())
+//	proxy.Stall() // A partition: nothing is refused, nothing arrives.
+//
+// # Where the programs come from
+//
+// KUBEBUILDER_ASSETS, if it is set. Else they are built once from the module in internal/controlplane and kept in
+// the user's cache, which takes some minutes the first time (see Binaries).
+//
+// # What stays behind
+//
+// Nothing, also after kill -9 of this process: a watchdog, one small shell for each plane, notices the
+// end of this process, kills the components and removes the folder. Components have sessions of their own, so Ctrl-C in the
+// terminal reaches only this process, which may then take its time and call Stop.
+package localplane

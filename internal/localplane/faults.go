@@ -1,0 +1,64 @@
+package localplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// KillAPIServer ends the API server by SIGKILL and returns when it is gone: connections are reset and new ones
+// refused. Its data stays in etcd. It is an error if the API server is not running.
+func (p *Plane) KillAPIServer() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped || p.apiServer == nil {
+		return fmt.Errorf("kill the API server of plane %s: it is not running", p.name)
+	}
+	process := p.apiServer
+	p.apiServer = nil
+	select {
+	case <-process.exited:
+		return fmt.Errorf("kill the API server of plane %s: %w", p.name, process.failure(errors.New("ended by itself")))
+	default:
+		process.kill()
+		return nil
+	}
+}
+
+// StartAPIServer starts the API server again after KillAPIServer, on the same address with the same data and
+// credentials, and waits until it is ready. It is an error if the API server is running. After another error it is
+// not running, and StartAPIServer may be tried again.
+func (p *Plane) StartAPIServer(ctx context.Context) error {
+	if err := p.startAPIServer(ctx); err != nil {
+		return fmt.Errorf("start the API server of plane %s: %w", p.name, err)
+	}
+	return nil
+}
+
+func (p *Plane) startAPIServer(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.stopped:
+		return errors.New("the plane is stopped")
+	case p.apiServer != nil:
+		return errors.New("it is running")
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(p.stopping, func() { cancel(errors.New("the plane is being stopped")) })()
+	client, err := newPlaneClient(p.admin)
+	if err != nil {
+		return err
+	}
+	defer client.close()
+	if p.apiServer, err = p.run(apiServerName, p.apiServerArgs()); err != nil {
+		return err
+	}
+	if err := p.waitForAPIServer(ctx, client); err != nil {
+		p.apiServer.kill()
+		p.apiServer = nil
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package localplane
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestAPIServerComesBackWithItsData(t *testing.T) {
+	p := ForTest(t, Options{Name: "crash", Nodes: 1})
+	client := clientFor(t, p.Config())
+	namespace := newNamespace(t, client)
+	before, err := client.CoreV1().ConfigMaps(namespace).Create(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	user := p.User("jane")
+
+	require.ErrorContains(t, p.StartAPIServer(t.Context()), "it is running")
+	killed := p.apiServer.cmd.Process.Pid
+	require.NoError(t, p.KillAPIServer())
+	require.False(t, alive(killed))
+	require.ErrorIs(t, get(t, p.Config()), syscall.ECONNREFUSED)
+	require.ErrorContains(t, p.KillAPIServer(), "not running")
+
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, p.StartAPIServer(ended), context.Canceled)
+
+	require.NoError(t, p.StartAPIServer(t.Context()), "may be tried again after an error")
+	after, err := client.CoreV1().ConfigMaps(namespace).Get(t.Context(), "kept", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, before.UID, after.UID)
+	require.Equal(t, "jane", whoAmI(t, user).Username, "credentials are still good")
+	deployAndWait(t, client, namespace) // The controllers found it again.
+}
+
+func TestStopEndsAStartOfTheAPIServer(t *testing.T) {
+	skipIfShort(t)
+	p, err := startForTest(Options{Name: "impatient"})
+	require.NoError(t, err)
+	require.NoError(t, p.KillAPIServer())
+	// An etcd that hangs keeps the API server from becoming ready, and does not mind SIGTERM either.
+	require.NoError(t, p.etcd.cmd.Process.Signal(syscall.SIGSTOP))
+	failed := make(chan error)
+	go func() { failed <- p.StartAPIServer(t.Context()) }()
+	require.Eventually(t, func() bool {
+		if !p.mu.TryLock() {
+			return true
+		}
+		p.mu.Unlock()
+		return false
+	}, eventually, tick, "it holds the lock while it waits")
+
+	began := time.Now()
+	require.NoError(t, p.Stop())
+	require.Less(t, time.Since(began), 10*time.Second)
+	require.ErrorContains(t, <-failed, "the plane is being stopped")
+}
+
+// crashingVariable has TestMain start a plane in the folder that it names, print its processes and wait to be killed.
+const crashingVariable = "MUSTER_TEST_CRASH"
+
+func crash() {
+	p, err := startForTest(Options{Name: "orphan", Nodes: 1, Dir: os.Getenv(crashingVariable)})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(p.pids()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	select {}
+}
+
+func TestNothingStaysWhenTheParentIsKilled(t *testing.T) {
+	skipIfShort(t)
+	dir := t.TempDir()
+	parent := exec.Command(os.Args[0])
+	parent.Env = append(os.Environ(), crashingVariable+"="+dir)
+	parent.Stderr = os.Stderr
+	stdout, err := parent.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, parent.Start())
+	t.Cleanup(func() {
+		_ = parent.Process.Kill()
+		_ = parent.Wait()
+	})
+	line, err := bufio.NewReader(stdout).ReadBytes('\n')
+	require.NoError(t, err)
+	var pids map[string]int
+	require.NoError(t, json.Unmarshal(line, &pids))
+	require.Len(t, pids, 6, "five components and the watchdog")
+	for name, pid := range pids {
+		require.True(t, alive(pid), name)
+	}
+	require.Len(t, entries(t, dir), 1)
+
+	require.NoError(t, parent.Process.Kill())
+	for name, pid := range pids {
+		require.Eventually(t, func() bool { return !alive(pid) }, eventually, tick, name)
+	}
+	require.Empty(t, entries(t, dir))
+}

@@ -1,0 +1,70 @@
+package localplane
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+//go:embed kwok.yaml
+var kwokConfig []byte
+
+func (p *Plane) path(name string) string { return filepath.Join(p.folder, name) }
+
+// prepare makes the credentials of the plane and writes the files that its components read.
+func (p *Plane) prepare() error {
+	ca, err := newAuthority(p.name)
+	if err != nil {
+		return err
+	}
+	p.ca = ca
+	if p.admin, err = p.user("admin", "system:masters"); err != nil {
+		return err
+	}
+	// An authority of its own, so that no user of the API server is let in by etcd, and no API
+	// server can ever write to the etcd of another plane.
+	etcdCA, err := newAuthority(p.name + "-etcd")
+	if err != nil {
+		return err
+	}
+	tokens, err := newKey()
+	if err != nil {
+		return err
+	}
+
+	// 10.0.0.1 is the first address of the service network, which is that of the Service kubernetes.
+	serving, servingErr := ca.server(apiServerName, "127.0.0.1", "localhost", "10.0.0.1",
+		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
+	etcdServing, etcdServingErr := etcdCA.server(etcdName, "127.0.0.1")
+	etcdClient, etcdClientErr := etcdCA.client(apiServerName)
+	tokensKey, tokensKeyErr := encodeKey(tokens)
+	tokensPublic, tokensPublicErr := encodePublicKey(&tokens.PublicKey)
+	kubeconfig, kubeconfigErr := Kubeconfig(p.admin)
+	if err := errors.Join(servingErr, etcdServingErr, etcdClientErr, tokensKeyErr, tokensPublicErr, kubeconfigErr); err != nil {
+		return err
+	}
+
+	p.kubeconfig = p.path("kubeconfig")
+	for path, data := range map[string][]byte{
+		p.kubeconfig:              kubeconfig,
+		p.path("ca.crt"):          ca.cert,
+		p.path("ca.key"):          ca.key,
+		p.path("serving.crt"):     serving.cert,
+		p.path("serving.key"):     serving.key,
+		p.path("etcd-ca.crt"):     etcdCA.cert,
+		p.path("etcd.crt"):        etcdServing.cert,
+		p.path("etcd.key"):        etcdServing.key,
+		p.path("etcd-client.crt"): etcdClient.cert,
+		p.path("etcd-client.key"): etcdClient.key,
+		p.path("tokens.key"):      tokensKey,
+		p.path("tokens.pub"):      tokensPublic,
+		p.path("kwok.yaml"):       kwokConfig,
+	} {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			return fmt.Errorf("fill its folder: %w", err)
+		}
+	}
+	return nil
+}

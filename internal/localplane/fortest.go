@@ -1,0 +1,91 @@
+package localplane
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+)
+
+// startDeadline bounds the start of a plane for a test, once its binaries are there. A plane takes three seconds
+// alone on two cores; the rest is for the tests of all other packages that start at the same time.
+const startDeadline = 2 * time.Minute
+
+// ForTest starts a plane for one test and stops it when the test and its subtests are over. It skips the test
+// under -short and fails it if the plane does not start, or if one of its components ended by itself.
+func ForTest(t testing.TB, opts Options) *Plane {
+	t.Helper()
+	skipIfShort(t)
+	p, err := startForTest(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// Shared is a plane that the tests of a package share. It starts when the first of them asks for it,
+// so a run of other tests alone starts none:
+//
+//	var hub = localplane.Shared{Options: localplane.Options{Name: "hub"}}
+//
+//	func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &hub)) }
+//
+//	func TestJoin(t *testing.T) { cfg := hub.ForTest(t).Config() ... }
+type Shared struct {
+	Options Options
+
+	once  sync.Once
+	plane *Plane
+	err   error
+}
+
+// ForTest returns the shared plane. It skips the test under -short, and fails every test if the plane does not start.
+func (s *Shared) ForTest(t testing.TB) *Plane {
+	t.Helper()
+	skipIfShort(t)
+	s.once.Do(func() { s.plane, s.err = startForTest(s.Options) })
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	return s.plane
+}
+
+// Run runs the tests, stops the shared planes and returns the code to exit with. It is for TestMain.
+func Run(m *testing.M, shared ...*Shared) int {
+	code := m.Run()
+	for _, s := range shared {
+		if s.plane == nil {
+			continue
+		}
+		if err := s.plane.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}
+	return code
+}
+
+func skipIfShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a local control plane, which -short leaves out")
+	}
+}
+
+// startForTest gives the start a deadline that the building of binaries does not count against: the
+// test binary's own -timeout bounds that.
+func startForTest(opts Options) (*Plane, error) {
+	if _, err := Binaries(context.Background(), opts); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startDeadline)
+	defer cancel()
+	return Start(ctx, opts)
+}

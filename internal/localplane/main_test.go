@@ -1,0 +1,65 @@
+package localplane
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Generous, because all packages may be tested at once on two cores; what is polled for comes much earlier.
+const (
+	eventually = time.Minute
+	tick       = 20 * time.Millisecond
+)
+
+var shared = Shared{Options: Options{Name: "shared", Nodes: 1}}
+
+func TestMain(m *testing.M) {
+	if os.Getenv(crashingVariable) != "" {
+		crash()
+	}
+	os.Exit(Run(m, &shared))
+}
+
+func clientFor(t *testing.T, cfg *rest.Config) *kubernetes.Clientset {
+	t.Helper()
+	httpClient, err := rest.HTTPClientFor(cfg)
+	require.NoError(t, err)
+	t.Cleanup(httpClient.CloseIdleConnections)
+	client, err := kubernetes.NewForConfigAndClient(cfg, httpClient)
+	require.NoError(t, err)
+	return client
+}
+
+// get asks the API server for something, once: a clientset tries again when a connection breaks.
+func get(t *testing.T, cfg *rest.Config) error {
+	t.Helper()
+	client, err := rest.HTTPClientFor(cfg)
+	require.NoError(t, err)
+	defer client.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, cfg.Host+"/api", nil)
+	require.NoError(t, err)
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close() // Read only.
+	if response.StatusCode != http.StatusOK {
+		return errors.New(response.Status)
+	}
+	return nil
+}
+
+// verifyNoLeaks fails the test if it ends with more goroutines than there are now.
+func verifyNoLeaks(t *testing.T) {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
+}
