@@ -40,6 +40,13 @@ type LeaveGate interface {
 	Remaining(ctx context.Context, member Member) ([]string, error)
 }
 
+// A Forcer is a [LeaveGate] that can let go when the deadline of a leave has passed: it removes what would keep the
+// member's namespace from going, such as finalizers that only the member's agents take off. It must be
+// idempotent, and must not wait.
+type Forcer interface {
+	Force(ctx context.Context, member Member) error
+}
+
 // GateFunc makes a [LeaveGate] of a name and a function.
 func GateFunc(name string, remaining func(context.Context, Member) ([]string, error)) LeaveGate {
 	return gateFunc{name, remaining}
@@ -92,14 +99,22 @@ func (f AcceptorFunc) Accept(ctx context.Context, request *v1alpha1.JoinRequest)
 	return f(ctx, request)
 }
 
-// An Issuer issues credentials of one type; see package registration for those that there are.
+// An Issuer issues credentials of one type; see package registration for those that there are. Its methods
+// may be called concurrently.
 type Issuer interface {
-	// Subject returns whom the member's permissions are bound to, before a credential is issued. An error
-	// that is an [*InvalidError] refuses the request for good.
-	Subject(member Member, request v1alpha1.CredentialRequest) (rbacv1.Subject, error)
+	// Subject returns whom the permissions of a member are bound to. It follows from the member alone and
+	// does no I/O. An error says what an administrator has to set right.
+	Subject(member Member) (rbacv1.Subject, error)
 
 	// Issue returns the credential. It must be idempotent, and must not wait: where the credential takes
-	// time it returns [ErrPending] and is called again. Nothing that it made on the way outlives its
-	// success, but for what lies in the member's namespace.
+	// time it returns [ErrPending] and is called again. A request that can never succeed as it is gets an
+	// [*InvalidError]. Nothing that it made on the way outlives its success, but for what lies in the
+	// member's namespace.
 	Issue(ctx context.Context, member Member, request v1alpha1.CredentialRequest) (v1alpha1.Credential, error)
+}
+
+// A Cleaner is an [Issuer] that may leave something on the hub outside of the member's namespace when it is
+// interrupted. Clean removes that for a member that has left; it must be idempotent.
+type Cleaner interface {
+	Clean(ctx context.Context, member Member) error
 }

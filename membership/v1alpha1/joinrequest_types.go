@@ -17,9 +17,7 @@ type TokenProof struct {
 	MAC []byte `json:"mac"`
 }
 
-// JoinRequestSpec is what a cluster asks for.
-//
-// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a JoinRequest cannot be changed: create another one"
+// JoinRequestSpec is what a cluster asks for. It cannot be changed without being denied: its signature covers all of it.
 type JoinRequestSpec struct {
 	// ClusterID tells the cluster from all others.
 	// +kubebuilder:validation:MinLength=1

@@ -72,6 +72,12 @@ const (
 
 // MembershipStatus is what the agents of a member tell the hub.
 type MembershipStatus struct {
+	// Claim is the fingerprint of the claim key of the agent that writes this status. What an agent says that the
+	// MemberCluster is not claimed by does not count.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Claim string `json:"claim,omitempty"`
+
 	// Conditions: Joined, PropertiesCollected, CredentialValid.
 	// Joined=False with reason CleanedUp confirms that the member holds nothing of the hub any more.
 	// +listType=map

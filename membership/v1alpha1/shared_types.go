@@ -147,10 +147,8 @@ const (
 	CredentialIdentity CredentialType = "Identity"
 )
 
-// CredentialRequest asks for a credential that only the asking agent can use.
-//
-// +kubebuilder:validation:XValidation:rule="self.type != 'Certificate' || has(self.certificateRequest)",message="certificateRequest is required when type is Certificate: give a PEM-encoded PKCS#10 request"
-// +kubebuilder:validation:XValidation:rule="self.type != 'Token' || has(self.publicKey)",message="publicKey is required when type is Token: give the X25519 key that the token is to be sealed to"
+// CredentialRequest asks for a credential that only the asking agent can use. That each type has what it needs is
+// checked by the hub and not by a rule: the API server's CEL reads fields of bytes as another base64 than its JSON.
 type CredentialRequest struct {
 	// Type of the credential that is asked for.
 	Type CredentialType `json:"type"`

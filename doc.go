@@ -1,0 +1,20 @@
+// Package muster is an SDK for products that manage many Kubernetes clusters: clusters join a hub, stay in it by
+// heartbeat, and leave without a trace. It is taken with go get, wired into the product's own controller-runtime
+// managers, and any part of it can be swapped through a small interface.
+//
+// This package is only the tour. Begin with the package that does what you need:
+//
+//   - membership/hub and membership/agent set up either side in a manager, and zero Options work.
+//   - membership has the interfaces by which a product puts its own policy in: who may join, what has to happen
+//     before a cluster leaves, how credentials are issued.
+//   - membership/v1alpha1 has the API objects, and membership/crds installs them.
+//   - membership/lifecycle has the decisions, as pure functions with a proof.
+//   - membership/heartbeat can be used alone: a Lease on one side, and a judge of a hundred thousand of them on the other.
+//   - membership/registration has the ways from a bootstrap credential to one of the member's own.
+//
+// Packages scheduler, placement, work and addon are reserved for what comes next.
+//
+// The program examples/minimal-hub shows all of it at work on real control planes, with nothing installed but Go:
+//
+//	go run ./examples/minimal-hub
+package muster

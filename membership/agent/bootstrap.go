@@ -1,0 +1,65 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/muster-sdk/muster/membership/registration"
+)
+
+// A BootstrapSource has what an agent needs to ask a hub to join it. It is looked into each time that the agent
+// asks, so a new credential takes effect without a restart.
+type BootstrapSource interface {
+	// Load returns the bootstrap credential, or nil when there is none.
+	Load(ctx context.Context) (*registration.Bootstrap, error)
+	// Forget throws it away when the member is out for good, so that a restart does not join anew. It is
+	// no error if there is none.
+	Forget(ctx context.Context) error
+}
+
+// BootstrapFunc makes a [BootstrapSource] of a function. It forgets nothing: a program that still has the
+// credential when it starts again joins again.
+type BootstrapFunc func(ctx context.Context) (*registration.Bootstrap, error)
+
+// Load calls the function.
+func (f BootstrapFunc) Load(ctx context.Context) (*registration.Bootstrap, error) { return f(ctx) }
+
+// Forget does nothing.
+func (f BootstrapFunc) Forget(context.Context) error { return nil }
+
+// SecretBootstrap reads the bootstrap credential from key [registration.BootstrapKey] of a Secret, and deletes
+// the Secret to forget it. It needs the permissions get and delete on that Secret.
+func SecretBootstrap(secrets corev1client.SecretInterface, name string) BootstrapSource {
+	return secretBootstrap{secrets, name}
+}
+
+type secretBootstrap struct {
+	secrets corev1client.SecretInterface
+	name    string
+}
+
+func (s secretBootstrap) Load(ctx context.Context) (*registration.Bootstrap, error) {
+	secret, err := s.secrets.Get(ctx, s.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the bootstrap Secret %s: %w", s.name, err)
+	}
+	bootstrap, err := registration.ParseBootstrap(secret.Data[registration.BootstrapKey])
+	if err != nil {
+		return nil, fmt.Errorf("read key %s of the bootstrap Secret %s: %w", registration.BootstrapKey, s.name, err)
+	}
+	return bootstrap, nil
+}
+
+func (s secretBootstrap) Forget(ctx context.Context) error {
+	if err := s.secrets.Delete(ctx, s.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete the bootstrap Secret %s: %w", s.name, err)
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// collectTimeout is how long a collector has, and resourceTimeout the built-in one that lists all pods.
+const (
+	collectTimeout  = 10 * time.Second
+	resourceTimeout = time.Minute
+)
+
+// A PropertyCollector finds out facts about the member that placements can select by.
+//
+// Collect has ten seconds. It must return when its context ends; until it does it is not called again, the
+// properties that it returned last are kept, and the condition PropertiesCollected of the Membership names
+// it, as it does after an error. No other collector waits for it. A property whose name another collector took first
+// is left out: the built-in ones come first, then the others in their order.
+type PropertyCollector interface {
+	// Name tells the collector from others; it is shown when the collector fails.
+	Name() string
+	Collect(ctx context.Context) ([]v1alpha1.Property, error)
+}
+
+// CollectorFunc makes a [PropertyCollector] of a name and a function.
+func CollectorFunc(name string, collect func(context.Context) ([]v1alpha1.Property, error)) PropertyCollector {
+	return collectorFunc{name, collect}
+}
+
+type collectorFunc struct {
+	name    string
+	collect func(context.Context) ([]v1alpha1.Property, error)
+}
+
+func (c collectorFunc) Name() string { return c.name }
+
+func (c collectorFunc) Collect(ctx context.Context) ([]v1alpha1.Property, error) {
+	return c.collect(ctx)
+}
+
+// source is something that is collected, built in or a user's.
+type source struct {
+	name    string
+	timeout time.Duration
+	collect func(context.Context) (finding, error)
+
+	// Under the collection's lock.
+	running bool
+	found   finding // the last that was found
+	failed  bool    // the last time
+}
+
+// finding is what a source has found out; each sets what is its own.
+type finding struct {
+	version    string
+	resources  *v1alpha1.ResourceUsage
+	properties []v1alpha1.Property
+}
+
+// collection collects from all sources, side by side.
+type collection struct {
+	log     logr.Logger
+	sources []*source
+
+	wg sync.WaitGroup // of the sources that are at work
+	mu sync.Mutex
+}
+
+// round asks each source that is not still at work from an earlier round, and returns when all have answered or
+// had their time.
+func (c *collection) round(ctx context.Context) {
+	var round sync.WaitGroup
+	for _, s := range c.sources {
+		if c.begin(s) {
+			round.Go(func() { c.ask(ctx, s) })
+		}
+	}
+	round.Wait()
+}
+
+// ask returns when the source has answered or had its time.
+func (c *collection) ask(ctx context.Context, s *source) {
+	limited, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	answered := make(chan struct{})
+	c.wg.Go(func() {
+		defer close(answered)
+		found, err := s.collect(limited)
+		if ctx.Err() == nil {
+			c.end(s, found, err)
+		}
+	})
+	select {
+	case <-answered:
+	case <-limited.Done():
+		if ctx.Err() == nil {
+			c.late(s)
+		}
+	}
+}
+
+func (c *collection) begin(s *source) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.running {
+		return false
+	}
+	s.running = true
+	return true
+}
+
+func (c *collection) end(s *source, found finding, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.running = false
+	if s.failed = err != nil; s.failed {
+		c.log.Error(err, "Collecting failed; what was found before is kept.", "collector", s.name)
+		return
+	}
+	s.found = found
+}
+
+func (c *collection) late(s *source) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.running {
+		s.failed = true
+		c.log.Info("A collector did not return in time; what it found before is kept.", "collector", s.name, "timeout", s.timeout)
+	}
+}
+
+// wait waits for sources that did not return in time.
+func (c *collection) wait() { c.wg.Wait() }
+
+// facts is what has been found out about the member.
+type facts struct {
+	version    string
+	resources  v1alpha1.ResourceUsage
+	properties []v1alpha1.Property
+	problems   problems
+}
+
+func (c *collection) facts() facts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all facts
+	var properties []v1alpha1.Property
+	for _, s := range c.sources {
+		if s.failed {
+			all.problems.failed = append(all.problems.failed, s.name)
+		}
+		if s.found.version != "" {
+			all.version = s.found.version
+		}
+		if s.found.resources != nil {
+			all.resources = *s.found.resources
+		}
+		properties = append(properties, s.found.properties...)
+	}
+	all.properties = bounded(properties, &all.problems)
+	return all
+}
+
+// property is a fact under a name of ours.
+func property(name, format string, args ...any) []v1alpha1.Property {
+	return []v1alpha1.Property{{Name: name, Value: fmt.Sprintf(format, args...)}}
+}

@@ -1,0 +1,97 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/muster-sdk/muster/membership/heartbeat"
+	"github.com/muster-sdk/muster/membership/registration"
+)
+
+// connection is the agent's access to its hub as a member: a link for the heartbeat alone, and one for all else.
+type connection struct {
+	member registered
+	keeper *keeper
+	beats  *link
+	rest   *link
+	hub    *hubAPI
+	beater *heartbeat.Beater
+
+	stopBeat func() // nil: the heart does not beat
+}
+
+// connect prepares to speak to the hub; it sends nothing yet.
+func connect(member registered, claim *registration.ClaimKey, configure func(*rest.Config), clock clock.Clock) (*connection, error) {
+	keeper, err := newKeeper(member.Credential.material(), claim)
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{member: member, keeper: keeper}
+	if c.beats, err = newLink(hubConfig(member.Server, member.CA, configure), keeper); err != nil {
+		return nil, err
+	}
+	if c.rest, err = newLink(hubConfig(member.Server, member.CA, configure), keeper); err != nil {
+		return nil, err
+	}
+	if c.hub, err = newHubAPI(c.rest, member.Namespace); err != nil {
+		return nil, err
+	}
+	config := rest.CopyConfig(c.beats.config)
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.QPS, config.RateLimiter = -1, nil // a heartbeat waits for nobody
+	leases, err := coordinationv1client.NewForConfigAndClient(config, c.beats.client)
+	if err != nil {
+		return nil, fmt.Errorf("prepare the heartbeat: %w", err)
+	}
+	c.beater = heartbeat.NewBeater(leases.Leases(member.Namespace), heartbeat.BeaterOptions{Clock: clock})
+	return c, nil
+}
+
+// swap uses another credential from now on, without a restart of anything. A token is in each request; a certificate
+// belongs to a connection, so those that were made with the old one are closed.
+func (c *connection) swap(next credential, claim *registration.ClaimKey) error {
+	if err := c.keeper.keep(next.material(), claim); err != nil {
+		return err
+	}
+	c.member.Credential = next
+	if len(next.Certificate) > 0 {
+		c.beats.reset()
+		c.rest.reset()
+	}
+	return nil
+}
+
+func (c *connection) beating() bool { return c.stopBeat != nil }
+
+// startBeat beats in a goroutine until stopBeat is called or the context ends.
+func (c *connection) startBeat(ctx context.Context, period time.Duration) {
+	if c.beating() {
+		return
+	}
+	c.beater.SetPeriod(period)
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = c.beater.Run(ctx) // it ends with the context, and has no error unless it is run twice
+	}()
+	c.stopBeat = func() {
+		cancel()
+		<-done
+		c.stopBeat = nil
+	}
+}
+
+// close ends the heartbeat and leaves no connection behind.
+func (c *connection) close() {
+	if c.beating() {
+		c.stopBeat()
+	}
+	c.beats.reset()
+	c.rest.reset()
+}

@@ -1,0 +1,166 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// door is the agent's access to the hub before it has a credential of its own.
+type door struct {
+	bootstrap *registration.Bootstrap // nil: none is known
+	link      *link
+	hub       *hubAPI
+
+	sight  lifecycle.DoorSight
+	answer *v1alpha1.JoinRequest // if sight is DoorIssued
+	// unanswered is when the request was last seen without a credential, zero if never.
+	unanswered time.Time
+	why        string // in the words of the hub, or of what went wrong
+}
+
+// connect makes ready to ask with the bootstrap credential, or goes on as before if it is the same.
+func (d *door) connect(bootstrap *registration.Bootstrap, configure func(*rest.Config)) error {
+	if d.bootstrap != nil && sameBootstrap(d.bootstrap, bootstrap) {
+		return nil
+	}
+	d.disconnect()
+	keeper, err := newKeeper(registration.Material{Token: bootstrap.Token}, nil)
+	if err != nil {
+		return err
+	}
+	link, err := newLink(hubConfig(bootstrap.Server, bootstrap.CA, configure), keeper)
+	if err != nil {
+		return err
+	}
+	hub, err := newHubAPI(link, bootstrap.Namespace)
+	if err != nil {
+		return err
+	}
+	d.bootstrap, d.link, d.hub = bootstrap, link, hub
+	return nil
+}
+
+func sameBootstrap(a, b *registration.Bootstrap) bool {
+	return a.Server == b.Server && bytes.Equal(a.CA, b.CA) && a.Token == b.Token && a.TokenName == b.TokenName &&
+		bytes.Equal(a.Key, b.Key) && a.Namespace == b.Namespace
+}
+
+// disconnect leaves no connection behind.
+func (d *door) disconnect() {
+	if d.link != nil {
+		d.link.reset()
+	}
+	d.bootstrap, d.link, d.hub = nil, nil, nil
+}
+
+// forget forgets all that the hub has said.
+func (d *door) forget() {
+	d.sight, d.answer, d.unanswered, d.why = lifecycle.DoorNotAsked, nil, time.Time{}, ""
+}
+
+// hubConfig is how to reach a hub, without a credential unless configure puts one in.
+func hubConfig(server string, ca []byte, configure func(*rest.Config)) *rest.Config {
+	config := &rest.Config{Host: server, TLSClientConfig: rest.TLSClientConfig{CAData: bytes.Clone(ca)}, QPS: -1}
+	configure(config)
+	return config
+}
+
+// ask looks at the answer to a request, which it creates where there is none.
+func (d *door) ask(ctx context.Context, request *v1alpha1.JoinRequest) (*v1alpha1.JoinRequest, error) {
+	if d.sight == lifecycle.DoorNotAsked || d.sight == lifecycle.DoorNoRequest {
+		created, err := d.hub.createRequest(ctx, request)
+		if !apierrors.IsAlreadyExists(err) {
+			return created, err
+		}
+	}
+	theirs, err := d.hub.getRequest(ctx, request.Name)
+	if apierrors.IsNotFound(err) {
+		return nil, errNoRequest
+	}
+	return theirs, err
+}
+
+var errNoRequest = errors.New("there is no JoinRequest of this agent on the hub")
+
+// doorSight says what an answer means to the agent that has this request and record. The request on the hub may be
+// an older one of the same agent: both have the name of its key.
+func doorSight(r record, mine, theirs *v1alpha1.JoinRequest) (sight lifecycle.DoorSight, why string) {
+	var reason string
+	if c := meta.FindStatusCondition(theirs.Status.Conditions, v1alpha1.ConditionIssued); c != nil {
+		reason, why = c.Reason, c.Message
+	}
+	switch theirs.Status.Answer {
+	case v1alpha1.AnswerHeld:
+		return lifecycle.DoorHeld, why
+	case v1alpha1.AnswerDenied:
+		if r.Member == nil && reason == v1alpha1.ReasonTokenRefused && !sameProof(mine.Spec.Token, theirs.Spec.Token) {
+			// The agent has been given another JoinToken since. Its request cannot be changed, but as long as it is
+			// no member it can start over with another key, and so with a request of another name.
+			return lifecycle.DoorForgotten, why
+		}
+		return lifecycle.DoorDenied, why
+	case v1alpha1.AnswerForgotten:
+		if theirs.Spec.MemberUID != mine.Spec.MemberUID {
+			return lifecycle.DoorHeld, olderRequest
+		}
+		if theirs.Status.MemberUID != "" && theirs.Status.MemberUID == mine.Spec.MemberUID {
+			return lifecycle.DoorForgottenKept, why
+		}
+		return lifecycle.DoorForgotten, why
+	case v1alpha1.AnswerIssued:
+		if !bytes.Equal(theirs.Spec.Credential.PublicKey, mine.Spec.Credential.PublicKey) {
+			return lifecycle.DoorHeld, olderRequest
+		}
+		return lifecycle.DoorIssued, why
+	default:
+		return lifecycle.DoorPending, why
+	}
+}
+
+func sameProof(a, b *v1alpha1.TokenProof) bool {
+	return a != nil && b != nil && a.Name == b.Name && bytes.Equal(a.MAC, b.MAC)
+}
+
+const olderRequest = "An older request of this agent is still on the hub, which removes it in time and then takes the next."
+
+// doorFailure says what an error means.
+func doorFailure(err error) (lifecycle.DoorSight, string) {
+	switch {
+	case errors.Is(err, errNoRequest):
+		return lifecycle.DoorNoRequest, err.Error()
+	case errors.Is(err, errNoBootstrap), errors.As(err, new(*membership.InvalidError)):
+		return lifecycle.DoorRefused, err.Error()
+	case refusal(err), apierrors.IsInvalid(err), apierrors.IsNotFound(err):
+		// Not found when creating: the namespace or the kind is not there.
+		return lifecycle.DoorRefused, err.Error()
+	default:
+		return lifecycle.DoorUnreachable, err.Error()
+	}
+}
+
+// joinRequest is the request that was written down, proved by the bootstrap credential and signed.
+func joinRequest(r record, claim *registration.ClaimKey, bootstrap *registration.Bootstrap) (*v1alpha1.JoinRequest, error) {
+	request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{
+		ClusterID:  r.ClusterID,
+		Name:       r.Name,
+		Labels:     r.Request.Labels,
+		MemberUID:  r.Request.MemberUID,
+		Credential: r.Request.Credential,
+	}}
+	if err := registration.Sign(request, claim, bootstrap); err != nil {
+		return nil, fmt.Errorf("make the JoinRequest: %w", err)
+	}
+	return request, nil
+}

@@ -1,0 +1,45 @@
+package agent
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/membership/lifecycle"
+)
+
+// story tells what happens to the agent by Kubernetes Events about its Secret, in the cluster where that is. On the hub
+// it is the hub that tells.
+//
+// +kubebuilder:rbac:groups=events.k8s.io,namespace=muster-system,resources=events,verbs=create;patch
+type story struct {
+	recorder events.EventRecorder // nil: nobody listens
+	about    *corev1.ObjectReference
+}
+
+func newStory(mgr manager.Manager, namespace string) story {
+	return story{
+		recorder: mgr.GetEventRecorder("muster-agent"),
+		about:    &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: DefaultStoreSecret},
+	}
+}
+
+// phase tells of the phases that somebody may want to know about later.
+func (s story) phase(step lifecycle.AgentStep) {
+	switch step.Phase {
+	case lifecycle.Joined, lifecycle.Leaving, lifecycle.Left:
+		s.tell(corev1.EventTypeNormal, string(step.Phase), step.Message)
+	case lifecycle.Rejected:
+		s.warn(string(step.Phase), step.Message)
+	default: // on the way to one of those
+	}
+}
+
+func (s story) warn(reason, note string) { s.tell(corev1.EventTypeWarning, reason, note) }
+
+func (s story) tell(kind, reason, note string) {
+	if s.recorder != nil {
+		const limit = 1024 // of the API
+		s.recorder.Eventf(s.about, nil, kind, reason, "Membership", "%s", note[:min(limit, len(note))])
+	}
+}

@@ -1,0 +1,56 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// A whole agent program.
+func Example() {
+	mgr, err := manager.New(config.GetConfigOrDie(), manager.Options{
+		LeaderElection: true, LeaderElectionID: "example-agent", LeaderElectionNamespace: agent.DefaultNamespace,
+	})
+	if err != nil {
+		panic(err)
+	}
+	err = agent.SetupWithManager(mgr, agent.Options{
+		Labels:     map[string]string{"example.com/tier": "edge"},
+		Collectors: []agent.PropertyCollector{region},
+		Cleaners:   []membership.LeaveGate{works},
+		OnPhase:    func(step lifecycle.AgentStep) { fmt.Println(step.Phase, step.Message) },
+	})
+	if err != nil {
+		panic(err)
+	}
+	if err := mgr.Start(signals.SetupSignalHandler()); err != nil {
+		panic(err)
+	}
+}
+
+// works removes what the hub had sent, when the member leaves.
+var works = membership.GateFunc("works", func(_ context.Context, member membership.Member) ([]string, error) {
+	if member.Leave.Resources == v1alpha1.OrphanResources {
+		return nil, nil
+	}
+	return []string{"work/guestbook"}, nil // still there
+})
+
+var region = agent.CollectorFunc("region", func(context.Context) ([]v1alpha1.Property, error) {
+	return []v1alpha1.Property{{Name: "example.com/region", Value: "eu-north"}}, nil
+})
+
+// A collector is a name and a function.
+func ExampleCollectorFunc() {
+	properties, err := region.Collect(context.Background())
+	fmt.Println(region.Name(), properties, err)
+	// Output: region [{example.com/region eu-north}] <nil>
+}

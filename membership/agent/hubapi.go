@@ -1,0 +1,136 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// requestTimeout bounds each request but watches.
+const requestTimeout = 10 * time.Second
+
+const (
+	memberships  = "memberships"
+	joinRequests = "joinrequests"
+)
+
+// codecs are the same for all agents of a process, and never change.
+var codecs = sync.OnceValues(func() (serializer.CodecFactory, runtime.ParameterCodec) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		panic(err) // only if the types contradict themselves
+	}
+	return serializer.NewCodecFactory(scheme), runtime.NewParameterCodec(scheme)
+})
+
+// hubAPI speaks to one namespace of the hub. It knows the paths of the few objects that an agent touches, so
+// it asks for no discovery and keeps no cache.
+type hubAPI struct {
+	client     *rest.RESTClient
+	parameters runtime.ParameterCodec
+	namespace  string
+}
+
+func newHubAPI(l *link, namespace string) (*hubAPI, error) {
+	factory, parameters := codecs()
+	config := rest.CopyConfig(l.config)
+	config.GroupVersion = &v1alpha1.GroupVersion
+	config.APIPath = "/apis"
+	config.NegotiatedSerializer = factory.WithoutConversion()
+	config.ContentType = runtime.ContentTypeJSON // all that custom resources are served in
+	config.AcceptContentTypes = runtime.ContentTypeJSON
+	client, err := rest.RESTClientForConfigAndClient(config, l.client)
+	if err != nil {
+		return nil, fmt.Errorf("prepare to speak to the hub at %s: %w", config.Host, err)
+	}
+	return &hubAPI{client: client, parameters: parameters, namespace: namespace}, nil
+}
+
+func (h *hubAPI) createRequest(ctx context.Context, request *v1alpha1.JoinRequest) (*v1alpha1.JoinRequest, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	created := &v1alpha1.JoinRequest{}
+	return created, h.client.Post().Namespace(h.namespace).Resource(joinRequests).Body(request).Do(ctx).Into(created)
+}
+
+func (h *hubAPI) getRequest(ctx context.Context, name string) (*v1alpha1.JoinRequest, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	request := &v1alpha1.JoinRequest{}
+	return request, h.client.Get().Namespace(h.namespace).Resource(joinRequests).Name(name).Do(ctx).Into(request)
+}
+
+// self selects the one Membership of the namespace.
+func self() metav1.ListOptions {
+	return metav1.ListOptions{FieldSelector: "metadata.name=" + membership.MembershipName}
+}
+
+// listMembership returns a list of the Membership, or of nothing. A list has a version to watch from. And it tells
+// that there is no Membership from that there are none of its kind: the latter is an error.
+func (h *hubAPI) listMembership(ctx context.Context) (*v1alpha1.MembershipList, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	options, list := self(), &v1alpha1.MembershipList{}
+	err := h.client.Get().Namespace(h.namespace).Resource(memberships).VersionedParams(&options, h.parameters).Do(ctx).Into(list)
+	if err != nil {
+		return nil, fmt.Errorf("read the Membership: %w", err)
+	}
+	return list, nil
+}
+
+// watchMembership watches until the API server ends it, which it does after half an hour or more.
+func (h *hubAPI) watchMembership(ctx context.Context, version string) (watch.Interface, error) {
+	options := self()
+	options.Watch, options.ResourceVersion, options.AllowWatchBookmarks = true, version, true
+	return h.client.Get().Namespace(h.namespace).Resource(memberships).VersionedParams(&options, h.parameters).Watch(ctx)
+}
+
+func (h *hubAPI) updateStatus(ctx context.Context, m *v1alpha1.Membership) (*v1alpha1.Membership, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	m = m.DeepCopy()
+	m.ManagedFields = nil // the API server keeps what it has when none are sent
+	updated := &v1alpha1.Membership{}
+	return updated, h.client.Put().Namespace(h.namespace).Resource(memberships).Name(m.Name).SubResource("status").Body(m).Do(ctx).Into(updated)
+}
+
+// sighting is what was seen of the hub: the Membership if the sight is HubSeen.
+type sighting struct {
+	sight      lifecycle.HubSight
+	membership *v1alpha1.Membership
+}
+
+// sightOf says what a list of the Membership means for the member with this UID.
+func sightOf(list *v1alpha1.MembershipList, err error, member registered) sighting {
+	switch {
+	case err == nil && (len(list.Items) == 0 || list.Items[0].Spec.MemberUID != member.UID):
+		// A member that was deleted and made anew is another one.
+		return sighting{sight: lifecycle.HubGone}
+	case err == nil:
+		return sighting{lifecycle.HubSeen, &list.Items[0]}
+	case refusal(err):
+		return sighting{sight: lifecycle.HubRefused}
+	default:
+		return sighting{sight: lifecycle.HubUnreachable}
+	}
+}
+
+// refusal reports whether err is an answer of the hub that it will not talk to this credential.
+func refusal(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
+
+// expired reports whether err says that a watch cannot go on from where it was.
+func expired(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err)
+}

@@ -1,0 +1,121 @@
+package agent
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
+
+	"github.com/muster-sdk/muster/membership/registration"
+)
+
+// keeper holds the credential that all links of an agent use, so that it can be changed under them.
+type keeper struct {
+	identity bool // there is nothing to keep: the user's config authenticates
+	held     atomic.Pointer[held]
+}
+
+type held struct {
+	token       string
+	certificate *tls.Certificate
+}
+
+func newKeeper(material registration.Material, claim *registration.ClaimKey) (*keeper, error) {
+	k := &keeper{identity: material.Token == "" && len(material.Certificate) == 0}
+	return k, k.keep(material, claim)
+}
+
+func (k *keeper) keep(material registration.Material, claim *registration.ClaimKey) error {
+	next := &held{token: material.Token}
+	if len(material.Certificate) > 0 {
+		key, err := claim.Marshal()
+		if err != nil {
+			return err
+		}
+		pair, err := tls.X509KeyPair(material.Certificate, key)
+		if err != nil {
+			return fmt.Errorf("use the certificate that the hub issued: %w", err)
+		}
+		next.certificate = &pair
+	}
+	k.held.Store(next)
+	return nil
+}
+
+// A link is one way to the hub, with connections that it shares with nobody: what is slow or stuck on one link
+// does not delay another.
+type link struct {
+	config    *rest.Config
+	client    *http.Client
+	transport *http.Transport
+	dialer    *connrotation.Dialer
+}
+
+// newLink returns a link by the config, authenticated by what the keeper holds at the time of each request or,
+// with certificates, of each connection.
+func newLink(base *rest.Config, k *keeper) (*link, error) {
+	config := rest.CopyConfig(base)
+	if !k.identity {
+		config = rest.AnonymousClientConfig(base)
+		config.WrapTransport = base.WrapTransport
+	}
+	tlsConfig, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("prepare a connection to the hub at %s: %w", config.Host, err)
+	}
+	if tlsConfig != nil && !k.identity {
+		tlsConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			if certificate := k.held.Load().certificate; certificate != nil {
+				return certificate, nil
+			}
+			return &tls.Certificate{}, nil
+		}
+	}
+	dial := connrotation.DialFunc(config.Dial)
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	}
+	l := &link{config: config, dialer: connrotation.NewDialer(dial)}
+	l.transport = utilnet.SetTransportDefaults(&http.Transport{
+		Proxy:               config.Proxy,
+		TLSHandshakeTimeout: 10 * time.Second,
+		TLSClientConfig:     tlsConfig,
+		DialContext:         l.dialer.DialContext,
+		DisableCompression:  config.DisableCompression,
+	})
+	wrapped, err := rest.HTTPWrappersForConfig(config, bearer{k, l.transport})
+	if err != nil {
+		return nil, fmt.Errorf("prepare a connection to the hub at %s: %w", config.Host, err)
+	}
+	l.client = &http.Client{Transport: wrapped, Timeout: config.Timeout}
+	return l, nil
+}
+
+// reset closes all connections, so that the next ones are made with the credential that is kept by then.
+func (l *link) reset() {
+	l.transport.CloseIdleConnections()
+	l.dialer.CloseAll()
+}
+
+// bearer adds the token that is kept to each request.
+type bearer struct {
+	keeper *keeper
+	next   http.RoundTripper
+}
+
+func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
+	if token := b.keeper.held.Load().token; token != "" {
+		request = utilnet.CloneRequest(request)
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	return b.next.RoundTrip(request)
+}
+
+// WrappedRoundTripper lets client-go find what it needs to cancel requests.
+func (b bearer) WrappedRoundTripper() http.RoundTripper { return b.next }

@@ -1,0 +1,197 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/version"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// pageSize bounds what is read of the member at one time.
+const pageSize = 500
+
+// member is the member's API, as far as an agent uses it.
+//
+// +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
+// +kubebuilder:rbac:groups="",resources=nodes;pods,verbs=list
+// +kubebuilder:rbac:groups=about.k8s.io,resources=clusterproperties,verbs=list
+// +kubebuilder:rbac:urls=/version;/readyz;/livez;/healthz,verbs=get
+type member struct {
+	core   corev1client.CoreV1Interface
+	client *http.Client
+}
+
+// newMember returns the member at config.
+func newMember(config *rest.Config) (*member, error) {
+	config = rest.CopyConfig(config)
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	if config.QPS == 0 && config.RateLimiter == nil {
+		config.QPS = -1 // the API server's own fairness is better than a guess
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("prepare to speak to the member at %s: %w", config.Host, err)
+	}
+	core, err := corev1client.NewForConfigAndClient(config, client)
+	if err != nil {
+		return nil, fmt.Errorf("prepare to speak to the member at %s: %w", config.Host, err)
+	}
+	return &member{core, client}, nil
+}
+
+// close closes connections that nobody uses; client-go shares them among all clients of one config.
+func (m *member) close() { utilnet.CloseIdleConnectionsFor(m.client.Transport) }
+
+// Names of the built-in sources.
+const (
+	sourceVersion    = "version"
+	sourceResources  = "resources"
+	sourceKubeSystem = "kube-system"
+	sourceProperties = "cluster-properties"
+)
+
+var builtIn = []string{sourceVersion, sourceResources, sourceKubeSystem, sourceProperties}
+
+// sources returns what is collected of the member: the built-in, then the user's.
+func (m *member) sources(collectors []PropertyCollector) []*source {
+	all := []*source{
+		{name: sourceVersion, timeout: collectTimeout, collect: m.version},
+		{name: sourceResources, timeout: resourceTimeout, collect: m.resources},
+		{name: sourceKubeSystem, timeout: collectTimeout, collect: func(ctx context.Context) (finding, error) {
+			uid, err := m.kubeSystemUID(ctx)
+			return finding{properties: property(PropertyKubeSystemUID, "%s", uid)}, err
+		}},
+		{name: sourceProperties, timeout: collectTimeout, collect: m.clusterProperties},
+	}
+	for _, collector := range collectors {
+		all = append(all, &source{name: collector.Name(), timeout: collectTimeout, collect: func(ctx context.Context) (finding, error) {
+			properties, err := collector.Collect(ctx)
+			return finding{properties: properties}, err
+		}})
+	}
+	return all
+}
+
+// kubeSystemUID is the UID of the namespace kube-system, which lives as long as its cluster.
+func (m *member) kubeSystemUID(ctx context.Context) (string, error) {
+	namespace, err := m.core.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("read the member's namespace %s: %w", metav1.NamespaceSystem, err)
+	}
+	return string(namespace.UID), nil
+}
+
+func (m *member) version(ctx context.Context) (finding, error) {
+	raw, err := m.get(ctx, "/version")
+	if err != nil {
+		return finding{}, fmt.Errorf("read the member's version: %w", err)
+	}
+	var info version.Info
+	if err := json.Unmarshal(raw, &info); err != nil {
+		return finding{}, fmt.Errorf("read the member's version: %w", err)
+	}
+	return finding{version: info.GitVersion, properties: property(PropertyKubernetesVersion, "%s", info.GitVersion)}, nil
+}
+
+// resources lists nodes and pods, a page at a time.
+func (m *member) resources(ctx context.Context) (finding, error) {
+	t := newTally()
+	err := eachPage(metav1.ListOptions{}, func(options metav1.ListOptions) (metav1.ListInterface, error) {
+		nodes, err := m.core.Nodes().List(ctx, options)
+		if err != nil {
+			return nil, fmt.Errorf("list the member's nodes: %w", err)
+		}
+		for i := range nodes.Items {
+			t.addNode(&nodes.Items[i])
+		}
+		return nodes, nil
+	})
+	if err != nil {
+		return finding{}, err
+	}
+	running := metav1.ListOptions{FieldSelector: "status.phase!=" + string(corev1.PodSucceeded) + ",status.phase!=" + string(corev1.PodFailed)}
+	err = eachPage(running, func(options metav1.ListOptions) (metav1.ListInterface, error) {
+		pods, err := m.core.Pods(metav1.NamespaceAll).List(ctx, options)
+		if err != nil {
+			return nil, fmt.Errorf("list the member's pods: %w", err)
+		}
+		for i := range pods.Items {
+			t.addPod(&pods.Items[i])
+		}
+		return pods, nil
+	})
+	return finding{resources: t.sum(), properties: property(PropertyNodeCount, "%d", t.nodes)}, err
+}
+
+func eachPage(options metav1.ListOptions, list func(metav1.ListOptions) (metav1.ListInterface, error)) error {
+	options.Limit = pageSize
+	for {
+		page, err := list(options)
+		if err != nil {
+			return err
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// clusterProperties reads the objects of SIG-Multicluster's About API, where a member has it.
+func (m *member) clusterProperties(ctx context.Context) (finding, error) {
+	raw, err := m.get(ctx, "/apis/about.k8s.io/v1beta1/clusterproperties?limit=500")
+	if apierrors.IsNotFound(err) {
+		return finding{}, nil
+	}
+	var list struct {
+		Items []struct {
+			Metadata struct {
+				Name string `json:"name"`
+			} `json:"metadata"`
+			Spec struct {
+				Value string `json:"value"`
+			} `json:"spec"`
+		} `json:"items"`
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &list)
+	}
+	if err != nil {
+		return finding{}, fmt.Errorf("list the member's ClusterProperties: %w", err)
+	}
+	var found finding
+	for _, item := range list.Items {
+		found.properties = append(found.properties, v1alpha1.Property{Name: item.Metadata.Name, Value: item.Spec.Value})
+	}
+	return found, nil
+}
+
+func (m *member) get(ctx context.Context, path string) ([]byte, error) {
+	return m.core.RESTClient().Get().RequestURI(path).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
+}
+
+// ready returns nil when the member's API server says that it is ready, or alive where it knows no readiness.
+func (m *member) ready(ctx context.Context) error {
+	var err error
+	for _, path := range []string{"/readyz", "/livez", "/healthz"} {
+		if err = m.core.RESTClient().Get().AbsPath(path).MaxRetries(0).Do(ctx).Error(); !apierrors.IsNotFound(err) {
+			break
+		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errors.New("it does not answer")
+	}
+	return err
+}

@@ -1,0 +1,139 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/token"
+)
+
+// Defaults of [Options].
+const (
+	// DefaultNamespace is where an agent keeps its Secrets.
+	DefaultNamespace = "muster-system"
+	// DefaultBootstrapSecret is the Secret that holds the bootstrap credential.
+	DefaultBootstrapSecret = "muster-bootstrap"
+	// DefaultStoreSecret is the Secret that an agent remembers in.
+	DefaultStoreSecret = "muster-agent"
+	// DefaultResourceInterval is the time between two looks at the member.
+	DefaultResourceInterval = time.Minute
+	// DefaultProbeInterval is the time between two probes of the member.
+	DefaultProbeInterval = 10 * time.Second
+)
+
+// Options say how an agent is to be. The zero value of each is its documented default, and zero Options make
+// an agent that joins the cluster which its program runs in.
+type Options struct {
+	// Name that the member would like to have, a DNS label. The hub has the say. Default: "cluster-" and the
+	// first eight characters of the cluster ID.
+	Name string
+	// Labels that the member would like to be made with.
+	Labels map[string]string
+	// ClusterID tells the cluster from all others. Default: the UID of the member's namespace kube-system.
+	ClusterID string
+
+	// Namespace of the agent's own Secrets, in the cluster of the manager. It has to be there: an agent that
+	// could make namespaces could do more than it needs. Default: [DefaultNamespace].
+	Namespace string
+	// Method gets the agent's credential: token.Method, csr.Method or identity.Method. Default: token.Method,
+	// which every hub can serve.
+	Method registration.Method
+	// Bootstrap has what the agent needs to ask the hub. Default: the Secret [DefaultBootstrapSecret] in
+	// Namespace, with the content of the Secret that the hub made for a JoinToken.
+	Bootstrap BootstrapSource
+	// Store keeps what the agent must remember. Default: the Secret [DefaultStoreSecret] in Namespace. Two
+	// agents in one program need one each.
+	Store Store
+
+	// Member is how to reach the member. Default: the manager's config. With another it is a hosted
+	// agent, outside of its member.
+	Member *rest.Config
+	// HubConfig is called with each config for the hub before it is used, to set a proxy, wrap the transport
+	// or limit the rate. What the agent authenticates by is put in afterwards; only with identity.Method,
+	// which issues nothing, does the credential that HubConfig puts in count. It may be called concurrently.
+	HubConfig func(*rest.Config)
+
+	// Cleaners are asked in their order, on the member, when it leaves or has been forgotten. What belongs to
+	// the hub goes by their hands; an agent has nothing else to clean up.
+	Cleaners []membership.LeaveGate
+	// Collectors add properties to those that every agent collects. Their names must differ.
+	Collectors []PropertyCollector
+	// ResourceInterval is the time between two looks at nodes, pods and properties. Each lists all pods, so
+	// take longer for very large clusters. Default: [DefaultResourceInterval].
+	ResourceInterval time.Duration
+	// ProbeInterval is the time between two probes of the member's API server. Three failures in a row make
+	// it unhealthy, two successes healthy again. Default: [DefaultProbeInterval].
+	ProbeInterval time.Duration
+
+	// Version of the program that the agent is part of, shown on the hub.
+	Version string
+	// Clock is what the agent takes the time from. It may be wrong by any amount: expiries are counted
+	// from when the agent asked. Default: the real one.
+	Clock clock.Clock
+	// OnPhase is told each change of phase or message, so that a program can show it. It is called
+	// by the goroutine that does all the work, so it must return at once.
+	OnPhase func(lifecycle.AgentStep)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Namespace == "" {
+		o.Namespace = DefaultNamespace
+	}
+	if o.Method == nil {
+		o.Method = token.Method{}
+	}
+	if o.ResourceInterval <= 0 {
+		o.ResourceInterval = DefaultResourceInterval
+	}
+	if o.ProbeInterval <= 0 {
+		o.ProbeInterval = DefaultProbeInterval
+	}
+	if o.HubConfig == nil {
+		o.HubConfig = func(*rest.Config) {}
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.OnPhase == nil {
+		o.OnPhase = func(lifecycle.AgentStep) {}
+	}
+	return o
+}
+
+// validate returns an [*membership.InvalidError] about the first option that no hub would take.
+func (o Options) validate() error {
+	if o.Name != "" {
+		if problems := validation.IsDNS1123Label(o.Name); len(problems) > 0 {
+			return &membership.InvalidError{Field: "Name", Problem: strings.Join(problems, "; ")}
+		}
+	}
+	if o.ClusterID != "" {
+		if problems := validation.IsValidLabelValue(strings.ReplaceAll(o.ClusterID, ":", ".")); len(problems) > 0 {
+			return &membership.InvalidError{Field: "ClusterID", Problem: "must be letters, digits, '-', '_', '.' or ':', and start and end with a letter or digit"}
+		}
+	}
+	names := map[string]bool{}
+	for _, source := range builtIn {
+		names[source] = true
+	}
+	for i, collector := range o.Collectors {
+		field := fmt.Sprintf("Collectors[%d]", i)
+		switch name := collector.Name(); {
+		case name == "":
+			return &membership.InvalidError{Field: field, Problem: "has no name"}
+		case names[name]:
+			return &membership.InvalidError{Field: field, Problem: fmt.Sprintf("has the name %q of another", name)}
+		default:
+			names[name] = true
+		}
+	}
+	return registration.CheckLabels("Labels", o.Labels)
+}

@@ -1,0 +1,437 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"pgregory.net/rapid"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func list(pairs ...string) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		out[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return out
+}
+
+func container(pairs ...string) corev1.Container {
+	return corev1.Container{Resources: corev1.ResourceRequirements{Requests: list(pairs...)}}
+}
+
+func sidecar(pairs ...string) corev1.Container {
+	c := container(pairs...)
+	always := corev1.ContainerRestartPolicyAlways
+	c.RestartPolicy = &always
+	return c
+}
+
+func TestRequests(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		pod    corev1.PodSpec
+		want   corev1.ResourceList
+	}{
+		{"nothing asked, nothing taken", corev1.PodSpec{Containers: []corev1.Container{{}}}, list()},
+		{"containers run together", corev1.PodSpec{Containers: []corev1.Container{container("cpu", "1"), container("cpu", "500m", "memory", "1Gi")}},
+			list("cpu", "1500m", "memory", "1Gi")},
+		{"init containers run one by one, before the rest", corev1.PodSpec{
+			InitContainers: []corev1.Container{container("cpu", "2"), container("cpu", "3")}, Containers: []corev1.Container{container("cpu", "1")},
+		}, list("cpu", "3")},
+		{"a sidecar runs on beside the containers", corev1.PodSpec{
+			InitContainers: []corev1.Container{sidecar("cpu", "1")}, Containers: []corev1.Container{container("cpu", "1")},
+		}, list("cpu", "2")},
+		{"an init container runs beside the sidecars before it, not those after it", corev1.PodSpec{
+			InitContainers: []corev1.Container{sidecar("cpu", "1"), container("cpu", "4"), sidecar("cpu", "1")},
+			Containers:     []corev1.Container{container("cpu", "1")},
+		}, list("cpu", "5")},
+		{"a pod's own requests go before those of its containers", corev1.PodSpec{
+			Resources: &corev1.ResourceRequirements{Requests: list("cpu", "3")}, Containers: []corev1.Container{container("cpu", "1", "memory", "1Gi")},
+		}, list("cpu", "3", "memory", "1Gi")},
+		{"overhead comes on top", corev1.PodSpec{Overhead: list("cpu", "100m"), Containers: []corev1.Container{container("cpu", "1")}}, list("cpu", "1100m")},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, requests(&tc.pod)); diff != "" {
+				t.Errorf("want - got +\n%s", diff)
+			}
+		})
+	}
+}
+
+func node(name string, ready corev1.ConditionStatus, allocatable corev1.ResourceList) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status: corev1.NodeStatus{
+			Capacity: allocatable, Allocatable: allocatable,
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}},
+		},
+	}
+}
+
+func pod(node, cpu string, phase corev1.PodPhase) *corev1.Pod {
+	return &corev1.Pod{
+		Spec:   corev1.PodSpec{NodeName: node, Containers: []corev1.Container{container("cpu", cpu)}},
+		Status: corev1.PodStatus{Phase: phase},
+	}
+}
+
+func TestTally(t *testing.T) {
+	cordoned := node("cordoned", corev1.ConditionTrue, list("cpu", "8", "pods", "10"))
+	cordoned.Spec.Unschedulable = true
+	mute := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "mute"}, Status: corev1.NodeStatus{Allocatable: list("cpu", "8")}}
+	sum := newTally()
+	for _, n := range []*corev1.Node{
+		node("a", corev1.ConditionTrue, list("cpu", "4", "pods", "10")),
+		node("b", corev1.ConditionTrue, list("cpu", "2", "pods", "10")),
+		node("down", corev1.ConditionUnknown, list("cpu", "8", "pods", "10")), cordoned, mute,
+	} {
+		sum.addNode(n)
+	}
+	for _, p := range []*corev1.Pod{
+		pod("a", "1", corev1.PodRunning),
+		pod("a", "1", corev1.PodSucceeded),  // has given back what it took
+		pod("b", "3", corev1.PodPending),    // more than b has: nothing is left there, and nothing is missing on a
+		pod("down", "1", corev1.PodRunning), // on a node that does not count
+		pod("", "1", corev1.PodPending),     // on no node yet
+		pod("gone", "1", corev1.PodRunning), // on a node that was deleted meanwhile
+	} {
+		sum.addPod(p)
+	}
+	want := &v1alpha1.ResourceUsage{
+		Capacity: list("cpu", "6", "pods", "20"), Allocatable: list("cpu", "6", "pods", "20"), Available: list("cpu", "3", "pods", "18"),
+	}
+	if diff := cmp.Diff(want, sum.sum()); diff != "" {
+		t.Errorf("want - got +\n%s", diff)
+	}
+	require.Equal(t, 5, sum.nodes)
+}
+
+func TestBounded(t *testing.T) {
+	var many []v1alpha1.Property
+	for i := range 130 {
+		many = append(many, v1alpha1.Property{Name: fmt.Sprintf("example.com/p%03d", 129-i), Value: "x"})
+	}
+	long := strings.Repeat("ä", maxPropertyValue)
+	for _, tc := range []struct {
+		reason     string
+		properties []v1alpha1.Property
+		failed     []string
+		want       []v1alpha1.Property
+		condition  string
+	}{
+		{"all is well", []v1alpha1.Property{{Name: "b", Value: "2"}, {Name: "a", Value: "1"}}, nil,
+			[]v1alpha1.Property{{Name: "a", Value: "1"}, {Name: "b", Value: "2"}}, "True Collected All properties were collected."},
+		{"whoever comes first has the name", []v1alpha1.Property{{Name: "a", Value: "built in"}, {Name: "a", Value: "forged"}}, nil,
+			[]v1alpha1.Property{{Name: "a", Value: "built in"}}, "True Collected All properties were collected."},
+		{"more than the API takes would fail the whole status", many, nil,
+			nil, "False Truncated A Membership holds 128 properties; the last 2 in order of their names are left out."},
+		{"so would a long value; characters count, not bytes", []v1alpha1.Property{{Name: "a", Value: long + "!"}, {Name: "b", Value: long}}, nil,
+			[]v1alpha1.Property{{Name: "a", Value: long}, {Name: "b", Value: long}}, "False Truncated Value cut to 1024 characters: a."},
+		{"and one that is no text", []v1alpha1.Property{{Name: "a", Value: "\xff"}}, nil,
+			[]v1alpha1.Property{{Name: "a", Value: "\uFFFD"}}, "True Collected All properties were collected."},
+		{"and a name that is none", []v1alpha1.Property{{Name: "", Value: "x"}, {Name: "a b", Value: "x"}}, nil,
+			nil, `False Truncated Not a qualified name, so left out: "", "a b".`},
+		{"a failure goes before all that", []v1alpha1.Property{{Name: "", Value: "x"}}, []string{"z", "region"},
+			nil, `False CollectorFailed Collectors that failed or took too long, see the agent's log: region, z. Not a qualified name, so left out: "".`},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			p := problems{failed: tc.failed}
+			got := bounded(tc.properties, &p)
+			if len(tc.properties) > maxProperties {
+				require.Len(t, got, maxProperties)
+				require.Equal(t, "example.com/p127", got[127].Name)
+			} else if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("want - got +\n%s", diff)
+			}
+			c := p.condition()
+			require.Equal(t, tc.condition, fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message))
+		})
+	}
+}
+
+func TestHealth(t *testing.T) {
+	bad := errors.New("etcd is away")
+	for _, tc := range []struct {
+		reason string
+		probes string // '+' and '-'
+		want   string
+	}{
+		{"nothing is known before the first probe", "", "?"},
+		{"the first is believed", "+", "+"},
+		{"also when it fails", "-", "-"},
+		{"two failures may be a hiccup", "+--", "+"},
+		{"three are not", "+---", "-"},
+		{"a success in between begins anew", "+--+--", "+"},
+		{"one success may be a hiccup too", "+---+", "-"},
+		{"two are not", "+---++", "+"},
+		{"a failure in between begins anew", "---+-+", "-"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			var h health
+			for _, probe := range tc.probes {
+				if probe == '+' {
+					h = h.probed(nil)
+				} else {
+					h = h.probed(bad)
+				}
+			}
+			got := "?"
+			switch {
+			case h.known && h.healthy:
+				got = "+"
+			case h.known:
+				got = "-"
+				require.Contains(t, h.condition().Message, "etcd is away")
+			}
+			require.Equal(t, tc.want, got)
+		})
+	}
+}
+
+// TestRenewAt holds the promise of package doc: between 60 and 75 % of the life, whatever the claim, and not all at once.
+func TestRenewAt(t *testing.T) {
+	seen := map[time.Time]bool{}
+	rapid.Check(t, func(t *rapid.T) {
+		claim := rapid.StringMatching(`[0-9a-f]{64}`).Draw(t, "claim")
+		lifetime := time.Duration(rapid.Int64Range(1, int64(365*24*time.Hour)).Draw(t, "lifetime"))
+		c := credential{Since: noon, Lifetime: lifetime}
+		share := float64(c.renewAt(claim).Sub(noon)) / float64(lifetime)
+		if lifetime > time.Minute && (share < 0.599 || share > 0.751) {
+			t.Fatalf("renewed at %v of life", share)
+		}
+		if !c.renewAt(claim).Equal(c.renewAt(claim)) {
+			t.Fatal("it changes its mind")
+		}
+		seen[credential{Since: noon, Lifetime: time.Hour}.renewAt(claim)] = true
+	})
+	require.Greater(t, len(seen), 10, "members that joined together renew together")
+	require.Zero(t, credential{Since: noon}.renewAt("abc"), "what does not end is not renewed")
+}
+
+func TestIssued(t *testing.T) {
+	at := func(d time.Duration) *metav1.Time { m := metav1.NewTime(noon.Add(d)); return &m }
+	for _, tc := range []struct {
+		reason string
+		answer v1alpha1.Credential
+		want   time.Duration
+	}{
+		{"the hub's clock counts, however wrong that of the agent is",
+			v1alpha1.Credential{IssuedAt: at(-100 * time.Hour), ExpirationTime: at(-99 * time.Hour)}, time.Hour},
+		{"without a beginning there is nothing better than the agent's clock", v1alpha1.Credential{ExpirationTime: at(2 * time.Hour)}, 2 * time.Hour},
+		{"what is not known to end does not end", v1alpha1.Credential{IssuedAt: at(0)}, 0},
+		{"nonsense is not taken for a life", v1alpha1.Credential{IssuedAt: at(time.Hour), ExpirationTime: at(0)}, 0},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			got := issued(registration.Material{Token: "t"}, tc.answer, noon.Add(-time.Minute), noon)
+			require.Equal(t, credential{Token: "t", Since: noon.Add(-time.Minute), Lifetime: tc.want}, got)
+		})
+	}
+}
+
+func TestRecord(t *testing.T) {
+	r := record{ClusterID: "id", Name: "east", ClaimKey: []byte("key"), Request: &doorRequest{Private: []byte("p"), MadeAt: noon}}
+	data, err := r.marshal()
+	require.NoError(t, err)
+	r.Version = recordVersion
+	got, err := parseRecord(data)
+	require.NoError(t, err)
+	if diff := cmp.Diff(r, got); diff != "" {
+		t.Errorf("want - got +\n%s", diff)
+	}
+	require.NotContains(t, fmt.Sprintf("%v %+v %#v %s", r, r, r, r), "key", "a record is a secret")
+	for _, bad := range []string{`{"version":2}`, `{}`, `no JSON`} {
+		_, err := parseRecord([]byte(bad))
+		require.ErrorIs(t, err, errRecord, bad)
+	}
+	empty, err := parseRecord(nil)
+	require.NoError(t, err)
+	require.Equal(t, record{}, empty)
+}
+
+func TestReport(t *testing.T) {
+	before := v1alpha1.MembershipStatus{Agents: []v1alpha1.AgentStatus{{Type: "Work"}}}
+	r := report{claim: "me", joined: joinedCondition, member: &memberReport{
+		agentVersion: "v1", health: health{}.probed(nil),
+		facts: facts{version: "v1.36.0", resources: v1alpha1.ResourceUsage{Capacity: list("cpu", "1000m")}, properties: property("a", "1")},
+	}}
+	first, changed := r.applied(before, noon)
+	require.True(t, changed)
+	require.Equal(t, lifecycle.ReportedJoined, reported(first, "me"))
+	require.Equal(t, lifecycle.ReportedNothing, reported(first, "another"), "an agent that took over has said nothing yet")
+	require.Equal(t, "Work", first.Agents[0].Type, "the entries of other agents are theirs")
+	require.True(t, meta.IsStatusConditionTrue(first.Agents[1].Conditions, v1alpha1.ConditionHealthy))
+	require.Len(t, before.Agents, 1, "what was read is not changed")
+
+	r.member.facts.resources = v1alpha1.ResourceUsage{Capacity: list("cpu", "1")}
+	_, changed = r.applied(first, noon.Add(time.Hour))
+	require.False(t, changed, "the same facts in other words, later, are no news")
+
+	r.member.refused = "No."
+	refused, changed := r.applied(first, noon.Add(time.Hour))
+	require.True(t, changed)
+	c := meta.FindStatusCondition(refused.Conditions, v1alpha1.ConditionCredentialValid)
+	require.Equal(t, "No.", c.Message)
+	require.Equal(t, metav1.ConditionFalse, c.Status)
+	require.True(t, c.LastTransitionTime.Equal(&metav1.Time{Time: noon.Add(time.Hour)}))
+
+	cleaning, _ := report{claim: "me", joined: cleaningCondition, remaining: []string{"work/a"}}.applied(first, noon)
+	require.Equal(t, lifecycle.ReportedJoined, reported(cleaning, "me"), "the hub must not take an agent that cleans up for one that is done")
+	require.Equal(t, first.Version, cleaning.Version)
+	clean, _ := report{claim: "me", joined: cleanedCondition}.applied(cleaning, noon)
+	require.Equal(t, lifecycle.ReportedClean, reported(clean, "me"))
+	require.Empty(t, clean.Remaining)
+}
+
+func TestRenewalState(t *testing.T) {
+	asked := &renewalRequest{ID: "1"}
+	sent := &v1alpha1.Renewal{ID: "1"}
+	for _, tc := range []struct {
+		reason string
+		asked  *renewalRequest
+		sent   *v1alpha1.Renewal
+		answer *v1alpha1.RenewalAnswer
+		want   lifecycle.RenewalState
+	}{
+		{"nothing asked", nil, nil, nil, lifecycle.RenewalNone},
+		{"written down and not sent: a crash came between", asked, nil, nil, lifecycle.RenewalNone},
+		{"what was sent is an older one", asked, &v1alpha1.Renewal{ID: "0"}, &v1alpha1.RenewalAnswer{ID: "0", Refused: "No."}, lifecycle.RenewalNone},
+		{"sent", asked, sent, nil, lifecycle.RenewalAsked},
+		{"the answer is to an older one", asked, sent, &v1alpha1.RenewalAnswer{ID: "0", Credential: &v1alpha1.Credential{}}, lifecycle.RenewalAsked},
+		{"answered", asked, sent, &v1alpha1.RenewalAnswer{ID: "1", Credential: &v1alpha1.Credential{}}, lifecycle.RenewalAnswered},
+		{"refused", asked, sent, &v1alpha1.RenewalAnswer{ID: "1", Refused: "No."}, lifecycle.RenewalRefused},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			m := &v1alpha1.Membership{Spec: v1alpha1.MembershipSpec{Renewal: tc.answer}, Status: v1alpha1.MembershipStatus{Renewal: tc.sent}}
+			require.Equal(t, tc.want, renewalState(tc.asked, m))
+		})
+	}
+	require.Equal(t, noon.Add(time.Minute), askAgainAt(noon, 9*time.Minute))
+	require.Equal(t, noon.Add(time.Hour), askAgainAt(noon, 10*time.Hour))
+}
+
+func TestDoorSight(t *testing.T) {
+	answer := func(answer v1alpha1.JoinAnswer, reason string, change func(*v1alpha1.JoinRequest)) *v1alpha1.JoinRequest {
+		r := &v1alpha1.JoinRequest{Status: v1alpha1.JoinRequestStatus{
+			Answer: answer, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionIssued, Reason: reason, Message: "Because."}},
+		}}
+		r.Spec.MemberUID, r.Spec.Credential.PublicKey, r.Spec.Token = "uid", []byte("key"), &v1alpha1.TokenProof{Name: "t"}
+		if change != nil {
+			change(r)
+		}
+		return r
+	}
+	mine := answer("", "", nil)
+	member := record{Member: &registered{UID: "uid"}}
+	otherToken := func(r *v1alpha1.JoinRequest) { r.Spec.Token = &v1alpha1.TokenProof{Name: "old"} }
+	for _, tc := range []struct {
+		reason string
+		record record
+		theirs *v1alpha1.JoinRequest
+		want   lifecycle.DoorSight
+	}{
+		{"not looked at yet", member, answer("", "", nil), lifecycle.DoorPending},
+		{"held", member, answer(v1alpha1.AnswerHeld, v1alpha1.ReasonClusterIDTaken, nil), lifecycle.DoorHeld},
+		{"denied", member, answer(v1alpha1.AnswerDenied, v1alpha1.ReasonDenied, nil), lifecycle.DoorDenied},
+		{"denied for the token that it has", record{}, answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, nil), lifecycle.DoorDenied},
+		{"denied for a token that it had: start over with the one that it has", record{},
+			answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, otherToken), lifecycle.DoorForgotten},
+		{"a member never starts over for that: its claim is what it is known by", member,
+			answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, otherToken), lifecycle.DoorDenied},
+		{"nor is a claim given up that was turned down for another reason", record{},
+			answer(v1alpha1.AnswerDenied, v1alpha1.ReasonDenied, otherToken), lifecycle.DoorDenied},
+		{"forgotten", member, answer(v1alpha1.AnswerForgotten, v1alpha1.ReasonForgotten, nil), lifecycle.DoorForgotten},
+		{"forgotten, and the MemberCluster is kept", member, answer(v1alpha1.AnswerForgotten, v1alpha1.ReasonForgotten,
+			func(r *v1alpha1.JoinRequest) { r.Status.MemberUID = "uid" }), lifecycle.DoorForgottenKept},
+		{"that another member was forgotten is no reason to clean this one", member, answer(v1alpha1.AnswerForgotten, v1alpha1.ReasonForgotten,
+			func(r *v1alpha1.JoinRequest) { r.Spec.MemberUID = "another" }), lifecycle.DoorHeld},
+		{"issued", member, answer(v1alpha1.AnswerIssued, "", nil), lifecycle.DoorIssued},
+		{"sealed to a key that is gone", member, answer(v1alpha1.AnswerIssued, "",
+			func(r *v1alpha1.JoinRequest) { r.Spec.Credential.PublicKey = []byte("old") }), lifecycle.DoorHeld},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			got, _ := doorSight(tc.record, mine, tc.theirs)
+			require.Equal(t, tc.want, got)
+		})
+	}
+}
+
+func TestSightOf(t *testing.T) {
+	gr := schema.GroupResource{Group: v1alpha1.GroupName, Resource: memberships}
+	one := &v1alpha1.MembershipList{Items: []v1alpha1.Membership{{Spec: v1alpha1.MembershipSpec{MemberUID: "uid"}}}}
+	for _, tc := range []struct {
+		reason string
+		list   *v1alpha1.MembershipList
+		err    error
+		want   lifecycle.HubSight
+	}{
+		{"there it is", one, nil, lifecycle.HubSeen},
+		{"allowed to look, and it is not there", &v1alpha1.MembershipList{}, nil, lifecycle.HubGone},
+		{"another member has the namespace now", &v1alpha1.MembershipList{Items: []v1alpha1.Membership{{Spec: v1alpha1.MembershipSpec{MemberUID: "new"}}}}, nil, lifecycle.HubGone},
+		{"no permission", nil, apierrors.NewForbidden(gr, "self", nil), lifecycle.HubRefused},
+		{"no credential", nil, apierrors.NewUnauthorized("no"), lifecycle.HubRefused},
+		{"no such kind, as on a hub that is just starting: that is no proof of anything", nil, apierrors.NewNotFound(gr, ""), lifecycle.HubUnreachable},
+		{"no connection", nil, errors.New("refused"), lifecycle.HubUnreachable},
+		{"overloaded", nil, apierrors.NewTooManyRequestsError("later"), lifecycle.HubUnreachable},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			require.Equal(t, tc.want, sightOf(tc.list, tc.err, registered{UID: "uid"}).sight)
+		})
+	}
+}
+
+func TestDefaultName(t *testing.T) {
+	require.Equal(t, "cluster-7fc05d1e", defaultName("7fc05d1e-6a0e-4a3e-b7a3-000000000000"))
+	require.Equal(t, "cluster-a-b-c-1", defaultName("A.b:C_1_x"))
+	require.Equal(t, "cluster-x", defaultName("x"))
+}
+
+func TestValidate(t *testing.T) {
+	named := func(names ...string) (out []PropertyCollector) {
+		for _, name := range names {
+			out = append(out, CollectorFunc(name, nil))
+		}
+		return out
+	}
+	for _, tc := range []struct {
+		reason string
+		o      Options
+		want   string
+	}{
+		{"zero options work", Options{}, ""},
+		{"a name is that of a namespace on the hub", Options{Name: "East"}, "Name: "},
+		{"an ID may be an ARN", Options{ClusterID: "arn:aws:eks:1:cluster.x"}, ""},
+		{"an ID is of few characters", Options{ClusterID: "a b"}, "ClusterID: "},
+		{"labels of Kubernetes are not for agents to set", Options{Labels: map[string]string{"kubernetes.io/x": ""}}, `Labels["kubernetes.io/x"]`},
+		{"a collector is known by its name", Options{Collectors: named("")}, "Collectors[0]: has no name"},
+		{"and by no other's", Options{Collectors: named("a", "a")}, `Collectors[1]: has the name "a"`},
+		{"nor by a built-in one's", Options{Collectors: named(sourceVersion)}, `Collectors[0]: has the name "version"`},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			err := tc.o.validate()
+			if tc.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, tc.want)
+			require.ErrorAs(t, err, new(*membership.InvalidError))
+		})
+	}
+}

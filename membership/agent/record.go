@@ -1,0 +1,165 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// recordVersion is that of the record's form. An agent takes none that is newer.
+const recordVersion = 1
+
+// record is what an agent remembers over restarts. It is a value: what its pointers lead to is replaced as a
+// whole and never changed.
+type record struct {
+	Version   int    `json:"version"`
+	ClusterID string `json:"clusterID"`
+	// Name that was asked for.
+	Name string `json:"name"`
+	// ClaimKey as registration.ClaimKey marshals it.
+	ClaimKey []byte                `json:"claimKey"`
+	Request  *doorRequest          `json:"request,omitempty"`
+	Member   *registered           `json:"member,omitempty"`
+	Renewal  *renewalRequest       `json:"renewal,omitempty"`
+	Leave    *v1alpha1.LeavePolicy `json:"leave,omitempty"`
+
+	Forgotten bool `json:"forgotten,omitempty"`
+	Kept      bool `json:"kept,omitempty"`
+	Out       bool `json:"out,omitempty"`
+}
+
+// doorRequest is what the agent asks for at the door, and what it needs to open the answer.
+type doorRequest struct {
+	MemberUID  types.UID                  `json:"memberUID,omitempty"`
+	Labels     map[string]string          `json:"labels,omitempty"`
+	Credential v1alpha1.CredentialRequest `json:"credential"`
+	Private    []byte                     `json:"private,omitempty"`
+	MadeAt     time.Time                  `json:"madeAt"`
+}
+
+// registered is what the door has answered.
+type registered struct {
+	Name       string     `json:"name"`
+	UID        types.UID  `json:"uid"`
+	Namespace  string     `json:"namespace"`
+	Server     string     `json:"server"`
+	CA         []byte     `json:"ca"`
+	Credential credential `json:"credential"`
+}
+
+// credential is what the agent authenticates by. Its times are by the agent's clock, which may be wrong, while the
+// lifetime is the hub's word: the difference of two times by the hub's clock.
+type credential struct {
+	Certificate []byte        `json:"certificate,omitempty"`
+	Token       string        `json:"token,omitempty"`
+	Since       time.Time     `json:"since"`
+	Lifetime    time.Duration `json:"lifetime,omitempty"` // 0: it does not end, as far as is known
+}
+
+// renewalRequest is the request for the next credential.
+type renewalRequest struct {
+	ID         string                     `json:"id"`
+	Credential v1alpha1.CredentialRequest `json:"credential"`
+	Private    []byte                     `json:"private,omitempty"`
+	MadeAt     time.Time                  `json:"madeAt"`
+}
+
+func parseRecord(data []byte) (record, error) {
+	var r record
+	if len(data) == 0 {
+		return r, nil
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("%w: it is not JSON of the right form", errRecord) // the parser's words may quote it
+	}
+	if r.Version != recordVersion {
+		return r, fmt.Errorf("%w: it is of version %d, and this agent knows version %d", errRecord, r.Version, recordVersion)
+	}
+	return r, nil
+}
+
+func (r record) marshal() ([]byte, error) {
+	r.Version = recordVersion
+	return json.Marshal(r)
+}
+
+// Format keeps secrets out of everything that is printed.
+func (r record) Format(state fmt.State, _ rune) { fmt.Fprintf(state, "record of %s", r.member().Name) }
+
+func (r record) flags() lifecycle.Record {
+	return lifecycle.Record{
+		Claim: r.Request != nil, Registered: r.Member != nil,
+		Forgotten: r.Forgotten, Kept: r.Kept, Out: r.Out,
+	}
+}
+
+// member is whom the agent speaks for, as its cleaners know it.
+func (r record) member() membership.Member {
+	m := membership.Member{Name: r.Name, ClusterID: r.ClusterID, Leave: leavePolicy(r.Leave)}
+	if r.Member != nil {
+		m.Name, m.UID, m.Namespace = r.Member.Name, r.Member.UID, r.Member.Namespace
+	}
+	if claim, err := registration.ParseClaimKey(r.ClaimKey); err == nil {
+		m.Claim = claim.Fingerprint()
+	}
+	return m
+}
+
+// leavePolicy is the one that the API server would put in.
+func leavePolicy(known *v1alpha1.LeavePolicy) v1alpha1.LeavePolicy {
+	if known != nil {
+		return *known
+	}
+	return v1alpha1.LeavePolicy{Resources: v1alpha1.DeleteResources, DeadlineSeconds: 900}
+}
+
+// issued is the credential of material as the hub has issued it. It began no earlier than since, by the agent's clock:
+// the last time that the agent knows it was not there.
+func issued(material registration.Material, answer v1alpha1.Credential, since, now time.Time) credential {
+	c := credential{Certificate: material.Certificate, Token: material.Token, Since: since}
+	switch {
+	case answer.ExpirationTime == nil:
+	case answer.IssuedAt != nil:
+		c.Lifetime = answer.ExpirationTime.Sub(answer.IssuedAt.Time)
+	default:
+		c.Lifetime = answer.ExpirationTime.Sub(now) // there is nothing better
+	}
+	c.Lifetime = max(c.Lifetime, 0)
+	return c
+}
+
+func (c credential) material() registration.Material {
+	return registration.Material{Certificate: c.Certificate, Token: c.Token}
+}
+
+func (c credential) same(material registration.Material) bool {
+	return c.Token == material.Token && string(c.Certificate) == string(material.Certificate)
+}
+
+// expires is when the credential ends by the agent's clock, zero if never.
+func (c credential) expires() time.Time {
+	if c.Lifetime == 0 {
+		return time.Time{}
+	}
+	return c.Since.Add(c.Lifetime)
+}
+
+// renewAt is when 60 to 75 % of the credential's life are over, where in between depends on the claim, so that
+// members that joined together do not renew together. Zero: never.
+func (c credential) renewAt(claim string) time.Time {
+	if c.Lifetime == 0 {
+		return time.Time{}
+	}
+	hash := fnv.New32a()
+	hash.Write([]byte(claim))
+	part := 0.60 + 0.15*float64(hash.Sum32())/(1<<32)
+	return c.Since.Add(time.Duration(part * float64(c.Lifetime)))
+}

@@ -1,0 +1,128 @@
+package agent
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// tally sums up the nodes that take pods: ready, not cordoned and not being deleted. Taints do not count, since
+// pods can tolerate them. Nodes have to be added before pods.
+type tally struct {
+	nodes int // all of them
+	free  map[string]corev1.ResourceList
+	usage v1alpha1.ResourceUsage
+}
+
+func newTally() *tally {
+	return &tally{
+		free:  map[string]corev1.ResourceList{},
+		usage: v1alpha1.ResourceUsage{Capacity: corev1.ResourceList{}, Allocatable: corev1.ResourceList{}},
+	}
+}
+
+func (t *tally) addNode(node *corev1.Node) {
+	t.nodes++
+	if !takesPods(node) {
+		return
+	}
+	add(t.usage.Capacity, node.Status.Capacity)
+	add(t.usage.Allocatable, node.Status.Allocatable)
+	t.free[node.Name] = node.Status.Allocatable.DeepCopy()
+}
+
+func takesPods(node *corev1.Node) bool {
+	if node.Spec.Unschedulable || node.DeletionTimestamp != nil {
+		return false
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// addPod takes what the pod has requested from its node.
+func (t *tally) addPod(pod *corev1.Pod) {
+	free, counts := t.free[pod.Spec.NodeName]
+	if !counts || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return
+	}
+	subtract(free, requests(&pod.Spec))
+	subtract(free, corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)})
+}
+
+// sum returns the usage. What is overcommitted on one node is not available on another.
+func (t *tally) sum() *v1alpha1.ResourceUsage {
+	t.usage.Available = corev1.ResourceList{}
+	for _, free := range t.free {
+		for name, quantity := range free {
+			if quantity.Sign() < 0 {
+				quantity = resource.Quantity{Format: quantity.Format}
+			}
+			add(t.usage.Available, corev1.ResourceList{name: quantity})
+		}
+	}
+	return &t.usage
+}
+
+// requests is what the scheduler takes a pod's requests for: the most that its containers may need at one time,
+// and its overhead. (KEP-753 has sidecars, KEP-2837 requests of whole pods.)
+func requests(pod *corev1.PodSpec) corev1.ResourceList {
+	running := corev1.ResourceList{}
+	for i := range pod.Containers {
+		add(running, pod.Containers[i].Resources.Requests)
+	}
+	sidecars, starting := corev1.ResourceList{}, corev1.ResourceList{}
+	for i := range pod.InitContainers {
+		c := &pod.InitContainers[i]
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			add(sidecars, c.Resources.Requests)
+			atLeast(starting, sidecars)
+			continue
+		}
+		needs := sidecars.DeepCopy()
+		add(needs, c.Resources.Requests)
+		atLeast(starting, needs)
+	}
+	add(running, sidecars)
+	atLeast(running, starting)
+	if pod.Resources != nil {
+		for name, quantity := range pod.Resources.Requests {
+			running[name] = quantity
+		}
+	}
+	add(running, pod.Overhead)
+	return running
+}
+
+func add(sum, more corev1.ResourceList) {
+	for name, quantity := range more {
+		total, known := sum[name]
+		if !known {
+			total = resource.Quantity{Format: quantity.Format}
+		}
+		total.Add(quantity)
+		sum[name] = total
+	}
+}
+
+// subtract leaves out what the list does not have.
+func subtract(from, less corev1.ResourceList) {
+	for name, quantity := range less {
+		if rest, known := from[name]; known {
+			rest.Sub(quantity)
+			from[name] = rest
+		}
+	}
+}
+
+func atLeast(list, floor corev1.ResourceList) {
+	for name, quantity := range floor {
+		if has, known := list[name]; !known || has.Cmp(quantity) < 0 {
+			list[name] = quantity
+		}
+	}
+}

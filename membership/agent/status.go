@@ -1,0 +1,101 @@
+package agent
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// report is all that an agent in the fleet tells the hub. What is nil is left as it is there.
+type report struct {
+	claim     string // the fingerprint of the agent's key
+	joined    metav1.Condition
+	remaining []string
+	member    *memberReport
+}
+
+// memberReport is about a member that is not on its way out.
+type memberReport struct {
+	agentVersion string
+	facts        facts
+	health       health
+	refused      string // why the hub did not renew the credential, in its words
+	renewal      *v1alpha1.Renewal
+}
+
+// The words for how far an agent is. Joined stays True while it cleans up: it is what the hub waits for to end.
+var (
+	joinedCondition   = metav1.Condition{Type: v1alpha1.ConditionJoined, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAgentJoined, Message: "The agent has joined."}
+	cleaningCondition = metav1.Condition{Type: v1alpha1.ConditionJoined, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCleaningUp, Message: "The agent is cleaning up the member."}
+	cleanedCondition  = metav1.Condition{Type: v1alpha1.ConditionJoined, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonCleanedUp, Message: "The member holds nothing of the hub any more."}
+)
+
+// reported says how far the agent with this claim is, by its own words in the status.
+func reported(status v1alpha1.MembershipStatus, claim string) lifecycle.AgentReport {
+	joined := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionJoined)
+	switch {
+	case joined == nil || status.Claim != claim:
+		return lifecycle.ReportedNothing
+	case joined.Status == metav1.ConditionTrue:
+		return lifecycle.ReportedJoined
+	case joined.Status == metav1.ConditionFalse && joined.Reason == v1alpha1.ReasonCleanedUp:
+		return lifecycle.ReportedClean
+	default:
+		return lifecycle.ReportedNothing
+	}
+}
+
+// applied returns the status with the report in it, and whether that changed anything.
+func (r report) applied(status v1alpha1.MembershipStatus, now time.Time) (v1alpha1.MembershipStatus, bool) {
+	next := *status.DeepCopy()
+	set := func(conditions *[]metav1.Condition, c metav1.Condition) {
+		c.LastTransitionTime = metav1.NewTime(now)
+		meta.SetStatusCondition(conditions, c)
+	}
+	next.Claim = r.claim
+	set(&next.Conditions, r.joined)
+	next.Remaining = r.remaining
+	agent := agentStatus(&next)
+	set(&agent.Conditions, r.joined)
+	if m := r.member; m != nil {
+		set(&next.Conditions, m.facts.problems.condition())
+		set(&next.Conditions, m.credentialCondition())
+		if m.health.known {
+			set(&agent.Conditions, m.health.condition())
+		}
+		next.Version = v1alpha1.VersionInfo{Kubernetes: m.facts.version, Agent: m.agentVersion}
+		next.Resources = m.facts.resources
+		next.Properties = m.facts.properties
+		next.Renewal = m.renewal
+	}
+	return next, !equality.Semantic.DeepEqual(status, next)
+}
+
+func (m *memberReport) credentialCondition() metav1.Condition {
+	if m.refused != "" {
+		return metav1.Condition{
+			Type: v1alpha1.ConditionCredentialValid, Status: metav1.ConditionFalse,
+			Reason: v1alpha1.ReasonRenewalRefused, Message: m.refused,
+		}
+	}
+	return metav1.Condition{
+		Type: v1alpha1.ConditionCredentialValid, Status: metav1.ConditionTrue,
+		Reason: v1alpha1.ReasonIssued, Message: "The agent has a credential that works.",
+	}
+}
+
+// agentStatus returns the entry of this agent, which it makes where there is none. Those of others are theirs.
+func agentStatus(status *v1alpha1.MembershipStatus) *v1alpha1.AgentStatus {
+	i := slices.IndexFunc(status.Agents, func(a v1alpha1.AgentStatus) bool { return a.Type == v1alpha1.MembershipAgent })
+	if i < 0 {
+		i = len(status.Agents)
+		status.Agents = append(status.Agents, v1alpha1.AgentStatus{Type: v1alpha1.MembershipAgent})
+	}
+	return &status.Agents[i]
+}

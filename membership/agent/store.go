@@ -1,0 +1,80 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// A Store keeps one record over restarts. The record is a secret: whoever reads it can act as the member.
+// An agent calls its Store from one goroutine, and reads the record anew after each error.
+type Store interface {
+	// Load returns the record, or nil when there is none.
+	Load(ctx context.Context) ([]byte, error)
+	// Save keeps the record instead of the one before. Once it has returned nil the record survives a crash.
+	Save(ctx context.Context, record []byte) error
+	// Delete throws the record away. It is no error if there is none.
+	Delete(ctx context.Context) error
+}
+
+// recordKey is the key of the record in the Secret of a [SecretStore].
+const recordKey = "record"
+
+// SecretStore keeps the record in a Secret, which it makes when there is something to keep and deletes with the
+// record. It needs the permissions create, get, update and delete on Secrets of that name. A Save fails
+// when somebody else has written the Secret since it was loaded.
+func SecretStore(secrets corev1client.SecretInterface, name string) Store {
+	return &secretStore{secrets: secrets, name: name}
+}
+
+type secretStore struct {
+	secrets corev1client.SecretInterface
+	name    string
+	seen    *corev1.Secret // as it was left; nil: there is none
+}
+
+func (s *secretStore) Load(ctx context.Context) ([]byte, error) {
+	s.seen = nil
+	secret, err := s.secrets.Get(ctx, s.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the agent's Secret %s: %w", s.name, err)
+	}
+	s.seen = secret
+	return secret.Data[recordKey], nil
+}
+
+func (s *secretStore) Save(ctx context.Context, record []byte) error {
+	var err error
+	saved := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: s.name}, Type: corev1.SecretTypeOpaque}
+	if s.seen == nil {
+		saved.Data = map[string][]byte{recordKey: record}
+		saved, err = s.secrets.Create(ctx, saved, metav1.CreateOptions{})
+	} else {
+		saved = s.seen.DeepCopy()
+		saved.Data = map[string][]byte{recordKey: record}
+		saved, err = s.secrets.Update(ctx, saved, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("write the agent's Secret %s: %w", s.name, err)
+	}
+	s.seen = saved
+	return nil
+}
+
+func (s *secretStore) Delete(ctx context.Context) error {
+	s.seen = nil
+	if err := s.secrets.Delete(ctx, s.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete the agent's Secret %s: %w", s.name, err)
+	}
+	return nil
+}
+
+var errRecord = errors.New("the agent's record cannot be used: delete it to start over, and see the hub for what becomes of the member then")

@@ -1,0 +1,285 @@
+package crds_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership/crds"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+var plane = localplane.Shared{Options: localplane.Options{Name: "crds"}}
+
+func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &plane)) }
+
+func installed(t *testing.T) client.Client {
+	t.Helper()
+	config := plane.ForTest(t).Config()
+	scheme := runtime.NewScheme()
+	require.NoError(t, clientgoscheme.AddToScheme(scheme))
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	require.NoError(t, apiextensionsv1.AddToScheme(scheme))
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	require.NoError(t, err)
+	require.NoError(t, crds.Install(t.Context(), c))
+	return c
+}
+
+func TestInstallIsServedAtOnceAndIdempotent(t *testing.T) {
+	c := installed(t)
+	// Served: the very next call must not be refused for an unknown kind.
+	require.NoError(t, c.List(t.Context(), &v1alpha1.MemberClusterList{}))
+	require.NoError(t, c.List(t.Context(), &v1alpha1.JoinRequestList{}))
+
+	var before, after apiextensionsv1.CustomResourceDefinitionList
+	require.NoError(t, c.List(t.Context(), &before))
+	require.Len(t, before.Items, 4)
+	require.NoError(t, crds.Install(t.Context(), c))
+	require.NoError(t, c.List(t.Context(), &after))
+	if diff := cmp.Diff(before.Items, after.Items); diff != "" {
+		t.Errorf("installing again wrote something (-before +after):\n%s", diff)
+	}
+}
+
+func TestInstallEndsWhenItMay(t *testing.T) {
+	c := installed(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+	defer cancel()
+	require.ErrorIs(t, crds.Install(ctx, c), context.DeadlineExceeded)
+}
+
+// Each case is refused by the API server, in words that say what to do.
+func TestValidation(t *testing.T) {
+	c := installed(t)
+	long := strings.Repeat("a", 64)
+	cluster := func(change func(*v1alpha1.MemberCluster)) *v1alpha1.MemberCluster {
+		object := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "valid"}}
+		change(object)
+		return object
+	}
+	token := func(change func(*v1alpha1.JoinToken)) *v1alpha1.JoinToken {
+		object := &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "valid"}}
+		change(object)
+		return object
+	}
+	request := func(change func(*v1alpha1.JoinRequest)) *v1alpha1.JoinRequest {
+		object := &v1alpha1.JoinRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "valid"}, Spec: v1alpha1.JoinRequestSpec{
+			ClusterID: "id", Name: "east", ClaimKey: []byte{1}, Signature: []byte{1},
+			Credential: v1alpha1.CredentialRequest{Type: v1alpha1.CredentialIdentity},
+		}}
+		change(object)
+		return object
+	}
+	many := make([]v1alpha1.Taint, 65)
+	for i := range many {
+		many[i] = v1alpha1.Taint{Key: fmt.Sprintf("k%d", i), Effect: corev1.TaintEffectNoSchedule}
+	}
+
+	for _, test := range []struct {
+		reason string
+		object client.Object
+		want   string
+	}{
+		{
+			"a name that is too long for a label must fail here, not when the namespace is made",
+			cluster(func(o *v1alpha1.MemberCluster) { o.Name = long }), "metadata.name must be a DNS label of at most 63 characters",
+		},
+		{
+			"a name with a dot is no namespace",
+			cluster(func(o *v1alpha1.MemberCluster) { o.Name = "a.b" }), "metadata.name must be a DNS label",
+		},
+		{
+			"a period of more than ten minutes makes no heartbeat",
+			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.HeartbeatPeriodSeconds = 601 }), "heartbeatPeriodSeconds must be from 1 to 600",
+		},
+		{
+			"a negative period is none",
+			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.HeartbeatPeriodSeconds = -1 }), "heartbeatPeriodSeconds must be from 1 to 600",
+		},
+		{
+			"a cluster ID is compared, so it must be written in one way",
+			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.ClusterID = "a b" }), "clusterID must be letters, digits",
+		},
+		{
+			"a state that does not exist",
+			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.State = "Gone" }), `supported values: "Join", "Leave"`,
+		},
+		{
+			"a deadline of nothing forces every leave",
+			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.Leave.DeadlineSeconds = -1 }), "spec.leave.deadlineSeconds",
+		},
+		{
+			"a taint's key is a qualified name",
+			cluster(func(o *v1alpha1.MemberCluster) {
+				o.Spec.Taints = []v1alpha1.Taint{{Key: "two words", Effect: corev1.TaintEffectNoExecute}}
+			}), "key must be a qualified name such as example.com/maintenance",
+		},
+		{
+			"an effect that no scheduler knows",
+			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.Taints = []v1alpha1.Taint{{Key: "k", Effect: "NoWay"}} }), `"NoSchedule"`,
+		},
+		{
+			"one taint twice",
+			cluster(func(o *v1alpha1.MemberCluster) {
+				taint := v1alpha1.Taint{Key: "k", Effect: corev1.TaintEffectNoExecute}
+				o.Spec.Taints = []v1alpha1.Taint{taint, taint}
+			}), "Duplicate value",
+		},
+		{
+			"more taints than anybody can look through",
+			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.Taints = many }), "must have at most 64 items",
+		},
+		{
+			"everybody is no identity of one member",
+			cluster(func(o *v1alpha1.MemberCluster) {
+				o.Spec.Identity = &rbacv1.Subject{Kind: "Group", Name: "system:authenticated"}
+			}), "identity.name must name one member's subject",
+		},
+		{
+			"a ServiceAccount is nothing without its namespace",
+			cluster(func(o *v1alpha1.MemberCluster) {
+				o.Spec.Identity = &rbacv1.Subject{Kind: "ServiceAccount", Name: "agent"}
+			}), "identity.namespace is required",
+		},
+		{
+			"a claim is a fingerprint",
+			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.Claim = "mine" }), "spec.claim",
+		},
+		{
+			"the API server issues no shorter credential",
+			token(func(o *v1alpha1.JoinToken) { o.Spec.CredentialTTLSeconds = 599 }), "credentialTTLSeconds must be from 600",
+		},
+		{
+			"a token for nobody",
+			token(func(o *v1alpha1.JoinToken) { o.Spec.MaxUses = ptr.To[int32](0) }), "maxUses must be from 1 to 10000",
+		},
+		{
+			"the names of what a token owns are made of its own",
+			token(func(o *v1alpha1.JoinToken) { o.Name = strings.Repeat("a", 53) }), "metadata.name must be a DNS label of at most 52 characters",
+		},
+		{
+			"a wanted name is that of a MemberCluster",
+			request(func(o *v1alpha1.JoinRequest) { o.Spec.Name = "East" }), "name must be a DNS label",
+		},
+		{
+			"a credential of a type that there is not",
+			request(func(o *v1alpha1.JoinRequest) { o.Spec.Credential.Type = "Password" }), `supported values: "Certificate", "Token", "Identity"`,
+		},
+		{
+			"what a stolen bootstrap credential can store is bounded",
+			request(func(o *v1alpha1.JoinRequest) { o.Spec.Credential.CertificateRequest = make([]byte, 16<<10) }), "certificateRequest",
+		},
+		{
+			"a member has one Membership",
+			&v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}, Spec: v1alpha1.MembershipSpec{MemberName: "east", State: v1alpha1.StateJoin, HeartbeatPeriodSeconds: 1}},
+			"a Membership is named self",
+		},
+	} {
+		err := c.Create(t.Context(), test.object, client.DryRunAll)
+		if !apierrors.IsInvalid(err) {
+			t.Errorf("%s: want the API server to refuse it, got %v", test.reason, err)
+		} else if !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: want an error that says %q, got %v", test.reason, test.want, err)
+		}
+	}
+	for _, object := range []client.Object{
+		cluster(func(o *v1alpha1.MemberCluster) { o.Name = long[:63] }),
+		cluster(func(o *v1alpha1.MemberCluster) { o.Spec.Taints = many[:64] }),
+		cluster(func(o *v1alpha1.MemberCluster) {
+			o.Spec.Identity = &rbacv1.Subject{Kind: "ServiceAccount", Name: "agent", Namespace: "fleet"}
+		}),
+		token(func(o *v1alpha1.JoinToken) { o.Spec.TTLSeconds = ptr.To[int64](-1) }),
+		request(func(o *v1alpha1.JoinRequest) { o.Spec.Credential.PublicKey = []byte("/+//+//+//+//+//+//+//+//+//+//") }),
+	} {
+		require.NoError(t, c.Create(t.Context(), object, client.DryRunAll), "%T is valid", object)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	c := installed(t)
+	cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "defaults"}}
+	require.NoError(t, c.Create(t.Context(), cluster, client.DryRunAll))
+	want := v1alpha1.MemberClusterSpec{
+		State: v1alpha1.StateJoin, HeartbeatPeriodSeconds: 60,
+		Leave: v1alpha1.LeavePolicy{Resources: v1alpha1.DeleteResources, DeadlineSeconds: 900},
+	}
+	if diff := cmp.Diff(want, cluster.Spec); diff != "" {
+		t.Errorf("a MemberCluster without a spec (-want +got):\n%s", diff)
+	}
+}
+
+func TestClusterIDCannotChange(t *testing.T) {
+	c := installed(t)
+	cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "immutable"}}
+	require.NoError(t, c.Create(t.Context(), cluster))
+	t.Cleanup(func() { _ = c.Delete(context.Background(), cluster) })
+	cluster.Spec.ClusterID = "one"
+	require.NoError(t, c.Update(t.Context(), cluster), "it may be set once")
+	for _, other := range []string{"two", ""} {
+		cluster.Spec.ClusterID = other
+		err := c.Update(t.Context(), cluster)
+		require.True(t, apierrors.IsInvalid(err), "%q: %v", other, err)
+		require.ErrorContains(t, err, "clusterID cannot change once it is set: delete this MemberCluster")
+	}
+}
+
+// What kubectl get shows, as the API server has it.
+func TestColumns(t *testing.T) {
+	c := installed(t)
+	cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "columns"}}
+	require.NoError(t, c.Create(t.Context(), cluster))
+	t.Cleanup(func() { _ = c.Delete(context.Background(), cluster) })
+	now := metav1.Now()
+	cluster.Status.Phase = v1alpha1.PhaseJoined
+	cluster.Status.Version.Kubernetes = "v1.36.3"
+	for kind, status := range map[string]metav1.ConditionStatus{"Accepted": "True", "Joined": "True", "Healthy": "Unknown"} {
+		cluster.Status.Conditions = append(cluster.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: "Because", LastTransitionTime: now})
+	}
+	require.NoError(t, c.Status().Update(t.Context(), cluster))
+
+	table := getTable(t, plane.ForTest(t).Config(), "/apis/membership.muster.dev/v1alpha1/memberclusters/columns")
+	got := map[string]any{}
+	for i, column := range table.ColumnDefinitions {
+		got[column.Name] = table.Rows[0].Cells[i]
+	}
+	delete(got, "Age")
+	want := map[string]any{
+		"Name": "columns", "Accepted": "True", "Joined": "True", "Healthy": "Unknown", "Phase": "Joined", "Version": "v1.36.3",
+		"CPU": nil, "Memory": nil, "Why": "",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func getTable(t *testing.T, config *rest.Config, path string) *metav1.Table {
+	t.Helper()
+	config.GroupVersion, config.NegotiatedSerializer = &v1alpha1.GroupVersion, clientgoscheme.Codecs
+	c, err := rest.UnversionedRESTClientFor(config)
+	require.NoError(t, err)
+	data, err := c.Get().AbsPath(path).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
+	require.NoError(t, err)
+	var table metav1.Table
+	require.NoError(t, json.Unmarshal(data, &table))
+	require.Len(t, table.Rows, 1)
+	return &table
+}

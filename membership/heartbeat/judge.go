@@ -1,0 +1,139 @@
+package heartbeat
+
+import (
+	"container/heap"
+	"math"
+	"time"
+)
+
+// elapsed is the time since the epoch, for people.
+func (m *Monitor) elapsed(now time.Time) time.Duration {
+	if m.epoch.IsZero() {
+		m.epoch = now
+	}
+	return now.Sub(m.epoch)
+}
+
+// clock is the time on the Monitor's watch, to judge by.
+func (m *Monitor) clock(now time.Time) time.Duration {
+	at := m.elapsed(now)
+	if m.paused {
+		at = m.pausedAt
+	}
+	return at - m.blind
+}
+
+func (m *Monitor) add(name string) *member {
+	e := &member{name: name, heard: -1, lost: -1, index: -1}
+	m.members[name] = e
+	return e
+}
+
+// beat notes a heartbeat, the one thing that has to be cheap.
+func (m *Monitor) beat(e *member, now time.Time) []string {
+	at := m.clock(now)
+	e.heard, e.anchor = m.elapsed(now), at
+	if !e.tracked {
+		return nil
+	}
+	m.beats++
+
+	before := e.state
+	switch e.state {
+	case Awaited:
+		m.enter(e, Healthy, now)
+	case Lost:
+		e.steady = at
+		m.enter(e, Unsteady, now)
+	}
+	if e.state == Unsteady && at-e.steady >= m.policy.Hold(int(e.flaps), e.grace) {
+		m.enter(e, Healthy, now)
+	}
+
+	var changed []string
+	if e.late {
+		m.setLate(e, false)
+		m.schedule(e) // it can be late again before it would have been lost
+		changed = m.suspect(changed, now)
+	}
+	if e.state != before {
+		changed = sorted(append(changed, e.name))
+	}
+	return changed
+}
+
+// blame counts a loss as a flap if the one before it was not long ago. A loss in an outage is the hub's
+// own fault until proven otherwise, and is not held against the member.
+func (m *Monitor) blame(e *member, at time.Duration) {
+	if e.lost < 0 || at-e.lost > flapWindow*e.grace {
+		e.flaps = 0
+	} else if !m.outage && e.flaps < math.MaxUint8 {
+		e.flaps++
+	}
+	if !m.outage {
+		e.lost = at
+	}
+}
+
+func (m *Monitor) enter(e *member, state State, now time.Time) {
+	m.count[e.state]--
+	m.count[state]++
+	e.state, e.since = state, m.elapsed(now)
+}
+
+func (m *Monitor) setLate(e *member, late bool) {
+	if e.late == late {
+		return
+	}
+	e.late = late
+	if late {
+		m.late++
+	} else {
+		m.late--
+	}
+}
+
+// schedule puts a member where it belongs in the queue.
+func (m *Monitor) schedule(e *member) {
+	e.wake = e.due()
+	switch {
+	case e.wake == never && e.index >= 0:
+		heap.Remove(&m.queue, int(e.index))
+	case e.wake == never:
+	case e.index >= 0:
+		heap.Fix(&m.queue, int(e.index))
+	default:
+		heap.Push(&m.queue, e)
+	}
+}
+
+// suspect begins or ends an outage, and adds to changed those whose verdict is held back by it.
+//
+// It goes by the members that are late, not by those that are lost: when all fall silent at once they are
+// lost one by one, spread over a period, but each of them is late before the first is lost. So the hub
+// suspects itself before it would have tainted anybody.
+func (m *Monitor) suspect(changed []string, now time.Time) []string {
+	share := float64(m.late) / float64(max(m.tracked, 1))
+	outage := m.late >= m.policy.OutageMinimum && share >= m.policy.OutageShare
+	if m.outage {
+		outage = m.tracked >= m.policy.OutageMinimum && share > m.policy.OutageShare-outageHysteresis
+	}
+	if outage == m.outage {
+		return changed
+	}
+	m.outage, m.since = outage, m.elapsed(now)
+	for name, e := range m.members {
+		if e.tracked && e.state.Unknown() {
+			changed = append(changed, name)
+		}
+	}
+	return sorted(changed)
+}
+
+// markOf keeps what the agent wrote as one comparable number; 0 is for no time at all.
+func markOf(renewed time.Time) int64 {
+	if renewed.IsZero() {
+		return 0
+	}
+	return renewed.UnixMicro()
+}

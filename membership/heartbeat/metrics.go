@@ -1,0 +1,45 @@
+package heartbeat
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Descriptions are values, not metrics: a Watcher is its own collector, so that several can live in one process.
+var (
+	membersDesc = prometheus.NewDesc("muster_heartbeat_members", "Tracked members by what is known of them.", []string{"state"}, nil)
+	lateDesc    = prometheus.NewDesc("muster_heartbeat_late_members", "Tracked members that have missed a heartbeat.", nil, nil)
+	beatsDesc   = prometheus.NewDesc("muster_heartbeats_total", "Heartbeats of tracked members that were observed.", nil, nil)
+	outageDesc  = prometheus.NewDesc("muster_heartbeat_outage", "Whether the hub suspects itself and holds back taints and failover.", nil, nil)
+	watchDesc   = prometheus.NewDesc("muster_heartbeat_watch_up", "Whether heartbeats can be observed at present.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (w *Watcher) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{membersDesc, lateDesc, beatsDesc, outageDesc, watchDesc} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (w *Watcher) Collect(ch chan<- prometheus.Metric) {
+	w.mu.Lock()
+	stats, outage, up := w.monitor.Stats(), w.monitor.outage, !w.monitor.paused
+	w.mu.Unlock()
+
+	gauge := func(desc *prometheus.Desc, value int, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), labels...)
+	}
+	gauge(membersDesc, stats.Awaited, Awaited.String())
+	gauge(membersDesc, stats.Healthy, Healthy.String())
+	gauge(membersDesc, stats.Lost, Lost.String())
+	gauge(membersDesc, stats.Unsteady, Unsteady.String())
+	gauge(lateDesc, stats.Late)
+	gauge(outageDesc, oneIf(outage))
+	gauge(watchDesc, oneIf(up))
+	ch <- prometheus.MustNewConstMetric(beatsDesc, prometheus.CounterValue, float64(stats.Beats))
+}
+
+func oneIf(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}

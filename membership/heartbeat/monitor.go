@@ -1,0 +1,262 @@
+package heartbeat
+
+import (
+	"container/heap"
+	"slices"
+	"time"
+)
+
+// Monitor judges members by the heartbeats that the hub observes. It is pure: it does no I/O, starts
+// nothing and reads no clock; whoever calls it says what time it is. [Watcher] is one that runs.
+//
+// Pass in times of one clock that does not go backwards, as those of time.Now. The methods that return
+// names return those of the members whose verdict has changed (State or HeldBack, not merely
+// LastHeard), sorted and each once; nil if there are none, as for nearly every heartbeat.
+//
+// A Monitor must not be used by several goroutines at once.
+type Monitor struct {
+	policy Policy
+	epoch  time.Time // all times are counted from the first that came in
+
+	// The Monitor's watch is the time since the epoch, less blind, all the time for which it was paused.
+	blind    time.Duration
+	pausedAt time.Duration
+	paused   bool
+
+	members map[string]*member // tracked, and others with a Lease
+	queue   queue              // the tracked ones that a further silence can change
+	count   [states]int
+	tracked int
+	late    int
+	beats   uint64
+	outage  bool
+	since   time.Duration // epoch: when the outage began
+}
+
+// NewMonitor returns a Monitor that tracks nobody yet.
+func NewMonitor(policy Policy) *Monitor {
+	return &Monitor{policy: policy.withDefaults(), members: map[string]*member{}}
+}
+
+// Track begins to judge a member, or changes its period: 0 means [DefaultPeriod], and others are moved
+// into [MinPeriod] to [MaxPeriod].
+//
+// A member that is new is Awaited for its grace from now on; Healthy at once if it was heard within that
+// time. A longer period counts from the last heartbeat on; a shorter one from now on, because the agent
+// has yet to hear of it, but does not move the end of the grace back. The name is not returned among the
+// changed: ask for its Verdict.
+func (m *Monitor) Track(name string, period time.Duration, now time.Time) []string {
+	at := m.clock(now)
+	e := m.members[name]
+	if e == nil {
+		e = m.add(name)
+	}
+	period = bounded(period)
+	grace := m.policy.Grace(period)
+
+	if e.tracked {
+		e.anchor = max(e.anchor, min(at, e.anchor+e.grace-grace))
+		e.period, e.grace = period, grace
+		m.schedule(e)
+		return nil
+	}
+
+	e.tracked, e.period, e.grace = true, period, grace
+	e.state, e.since = Awaited, m.elapsed(now)
+	if e.heard >= 0 && at-e.anchor < grace {
+		e.state = Healthy
+	} else {
+		e.anchor = at
+	}
+	m.tracked++
+	m.count[e.state]++
+	m.schedule(e)
+	return m.suspect(nil, now)
+}
+
+// Untrack stops to judge a member and forgets how it fared. Untracking a stranger does nothing.
+func (m *Monitor) Untrack(name string, now time.Time) []string {
+	e := m.members[name]
+	if e == nil || !e.tracked {
+		return nil
+	}
+	if e.index >= 0 {
+		heap.Remove(&m.queue, int(e.index))
+	}
+	m.tracked--
+	m.count[e.state]--
+	m.setLate(e, false)
+	delete(m.members, name)
+	if e.renewed != 0 { // its Lease still tells the next heartbeat from a repetition
+		kept := m.add(name)
+		kept.renewed, kept.heard, kept.anchor = e.renewed, e.heard, e.anchor
+	}
+	return m.suspect(nil, now)
+}
+
+// Observe takes in that a member's Lease was written: renewed is what the agent wrote as the time, which
+// is compared with what it wrote before and nothing else. The same again is no heartbeat, and neither is
+// zero, which stands for a Lease that has never been renewed.
+//
+// It may come before the member is tracked, and is remembered.
+func (m *Monitor) Observe(name string, renewed, now time.Time) []string {
+	e := m.members[name]
+	if e == nil {
+		e = m.add(name)
+	}
+	mark := markOf(renewed)
+	if mark == 0 || mark == e.renewed {
+		return nil
+	}
+	e.renewed = mark
+	return m.beat(e, now)
+}
+
+// Gone takes in that a member's Lease was deleted. That is no sign of life, nor of death. What was
+// remembered of a member that is not tracked is forgotten.
+func (m *Monitor) Gone(name string) {
+	switch e := m.members[name]; {
+	case e == nil:
+	case e.tracked:
+		e.renewed = 0
+	default:
+		delete(m.members, name)
+	}
+}
+
+// Relist takes in all Leases that there are: by member what the agent wrote as the time. It counts
+// those that differ from what was observed before as heartbeats, like Observe. Others, which nothing is
+// known of, may be ages old: they are remembered, so that the next change counts. Those that are missing
+// are Gone.
+func (m *Monitor) Relist(leases map[string]time.Time, now time.Time) []string {
+	var changed []string
+	for name, renewed := range leases {
+		e := m.members[name]
+		switch {
+		case e == nil:
+			m.add(name).renewed = markOf(renewed)
+		case e.renewed == 0:
+			e.renewed = markOf(renewed)
+		default:
+			changed = append(changed, m.Observe(name, renewed, now)...)
+		}
+	}
+	for name := range m.members {
+		if _, there := leases[name]; !there {
+			m.Gone(name)
+		}
+	}
+	return sorted(changed)
+}
+
+// Pause takes in that the hub can no longer observe heartbeats: nobody falls silent until Resume.
+func (m *Monitor) Pause(now time.Time) {
+	if !m.paused {
+		m.paused, m.pausedAt = true, m.elapsed(now)
+	}
+}
+
+// Resume takes in that the hub can observe heartbeats again. The time since Pause does not count as
+// silence. A member whose period is no longer than that may have missed a heartbeat by no fault of its
+// own, and be waiting for its next try: it has its whole grace again.
+func (m *Monitor) Resume(now time.Time) []string {
+	if !m.paused {
+		return nil
+	}
+	gap := m.elapsed(now) - m.pausedAt
+	m.blind += gap
+	m.paused = false
+	at := m.clock(now)
+	for _, e := range m.members { // each by itself: the order is of no consequence
+		if e.tracked && e.state != Lost && e.period <= gap {
+			e.anchor = at
+			m.setLate(e, false)
+			m.schedule(e)
+		}
+	}
+	return m.suspect(nil, now)
+}
+
+// Expire lets members fall silent whose time has come. Call it at [Monitor.Next]; calling it earlier does
+// nothing, and later only makes the verdicts late.
+func (m *Monitor) Expire(now time.Time) []string {
+	if m.paused {
+		return nil
+	}
+	var changed []string
+	var lost []*member
+	at := m.clock(now)
+	for len(m.queue) > 0 && m.queue[0].wake <= at {
+		e := m.queue[0]
+		switch {
+		case e.due() > at: // heard of since
+		case !e.late:
+			m.setLate(e, true)
+			if e.state == Unsteady {
+				m.enter(e, Lost, now)
+				changed = append(changed, e.name)
+			}
+		default:
+			m.enter(e, Lost, now)
+			lost = append(lost, e)
+			changed = append(changed, e.name)
+		}
+		m.schedule(e)
+	}
+	// Whether the hub suspects itself is settled with all that is late, before any loss is held against
+	// anybody.
+	changed = m.suspect(changed, now)
+	for _, e := range lost {
+		m.blame(e, at)
+	}
+	return sorted(changed)
+}
+
+// Next returns when to call Expire, if there is anything to expire. Heartbeats that have come since it
+// was last asked may turn out to have moved it.
+func (m *Monitor) Next() (time.Time, bool) {
+	if m.paused || len(m.queue) == 0 {
+		return time.Time{}, false
+	}
+	return m.epoch.Add(m.queue[0].wake + m.blind), true
+}
+
+// Verdict returns what is known of a member as of the last call to Expire; false if it is not tracked.
+func (m *Monitor) Verdict(name string) (Verdict, bool) {
+	e := m.members[name]
+	if e == nil || !e.tracked {
+		return Verdict{}, false
+	}
+	v := Verdict{State: e.state, Since: m.epoch.Add(e.since), HeldBack: m.outage && e.state.Unknown(), Grace: e.grace}
+	if e.heard >= 0 {
+		v.LastHeard = m.epoch.Add(e.heard)
+		if e.renewed != 0 {
+			v.Skew = time.UnixMicro(e.renewed).Sub(v.LastHeard)
+		}
+	}
+	if e.state == Unsteady {
+		v.Hold = m.policy.Hold(int(e.flaps), e.grace)
+	}
+	return v, true
+}
+
+// Outage returns the hub's suspicion of itself; false while it has none.
+func (m *Monitor) Outage() (Outage, bool) {
+	if !m.outage {
+		return Outage{}, false
+	}
+	return Outage{Since: m.epoch.Add(m.since), Late: m.late, Tracked: m.tracked}, true
+}
+
+// Stats returns the present counts.
+func (m *Monitor) Stats() Stats {
+	return Stats{
+		Awaited: m.count[Awaited], Healthy: m.count[Healthy], Lost: m.count[Lost], Unsteady: m.count[Unsteady],
+		Late: m.late, Beats: m.beats,
+	}
+}
+
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,476 @@
+package heartbeat
+
+import (
+	"fmt"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// play is a history that a test tells.
+type play struct {
+	t       *testing.T
+	m       *Monitor
+	now     time.Time
+	renewed time.Time
+	changed []string // by the last act
+}
+
+func newPlay(t *testing.T, policy Policy, members ...string) *play {
+	p := &play{t: t, m: NewMonitor(policy), now: epoch, renewed: epoch.Add(-time.Hour)}
+	p.track(time.Minute, members...)
+	return p
+}
+
+func (p *play) track(period time.Duration, members ...string) {
+	for _, name := range members {
+		p.changed = p.m.Track(name, period, p.now)
+	}
+}
+
+func (p *play) beat(members ...string) {
+	for _, name := range members {
+		p.renewed = p.renewed.Add(time.Second)
+		p.changed = p.m.Observe(name, p.renewed, p.now)
+	}
+}
+
+// beats lets time pass in which these members, and no others, send a heartbeat each 20 s.
+func (p *play) beats(d time.Duration, members ...string) {
+	for ; d > 0; d -= 20 * time.Second {
+		p.beat(members...)
+		p.pass(min(d, 20*time.Second))
+	}
+}
+
+// pass lets time pass the way a Watcher does, from deadline to deadline.
+func (p *play) pass(d time.Duration) {
+	end := p.now.Add(d)
+	p.changed = nil
+	for {
+		next, ok := p.m.Next()
+		if !ok || next.After(end) {
+			break
+		}
+		if next.After(p.now) {
+			p.now = next
+		}
+		p.changed = append(p.changed, p.m.Expire(p.now)...)
+	}
+	p.now = end
+}
+
+func (p *play) pause()  { p.m.Pause(p.now) }
+func (p *play) resume() { p.changed = p.m.Resume(p.now) }
+
+func (p *play) want(state State, members ...string) {
+	p.t.Helper()
+	for _, name := range members {
+		v, ok := p.m.Verdict(name)
+		if !ok || v.State != state {
+			p.t.Fatalf("after %s: %s is %s, want %s", p.now.Sub(epoch), name, v.State, state)
+		}
+	}
+}
+
+func (p *play) wantChanged(members ...string) {
+	p.t.Helper()
+	if diff := cmp.Diff(members, p.changed); diff != "" {
+		p.t.Fatalf("after %s: changed (-want +got):\n%s", p.now.Sub(epoch), diff)
+	}
+}
+
+func (p *play) wantHeldBack(want bool, members ...string) {
+	p.t.Helper()
+	for _, name := range members {
+		if v, _ := p.m.Verdict(name); v.HeldBack != want {
+			p.t.Fatalf("after %s: %s is held back: %v, want %v", p.now.Sub(epoch), name, v.HeldBack, want)
+		}
+	}
+}
+
+const grace = 195 * time.Second // of a minute
+
+func TestMonitor(t *testing.T) {
+	tests := []struct {
+		name   string
+		reason string
+		play   func(*play)
+	}{
+		{"lost at the end of the grace", "not a moment earlier: two heartbeats lost and the third late is still fine", func(p *play) {
+			p.beat("a")
+			p.pass(grace - 1)
+			p.want(Healthy, "a")
+			p.pass(1)
+			p.want(Lost, "a")
+			p.wantChanged("a")
+		}},
+		{"awaited for a whole grace", "a hub that restarts knows nothing, so it says nothing until then", func(p *play) {
+			p.pass(grace - 1)
+			p.want(Awaited, "a")
+			p.pass(1)
+			p.want(Lost, "a")
+		}},
+		{"the same Lease again", "informers repeat what they know; a dead member would live for ever", func(p *play) {
+			p.beat("a")
+			for range 20 {
+				p.pass(20 * time.Second)
+				p.m.Observe("a", p.renewed, p.now)
+			}
+			p.want(Lost, "a")
+		}},
+		{"a clock that goes back", "the agent's time is only ever compared with itself", func(p *play) {
+			for range 20 {
+				p.renewed = p.renewed.Add(-time.Hour)
+				p.beats(20*time.Second, "a")
+			}
+			p.want(Healthy, "a")
+		}},
+		{"a list at first", "a Lease that was there before may be ages old: only its next change is a sign of life", func(p *play) {
+			p.changed = p.m.Relist(map[string]time.Time{"a": epoch}, p.now)
+			p.wantChanged()
+			p.want(Awaited, "a")
+			p.changed = p.m.Relist(map[string]time.Time{"a": epoch.Add(1e6)}, p.now)
+			p.wantChanged("a")
+			p.want(Healthy, "a")
+		}},
+		{"heard before it is tracked", "a member that joins is Healthy at once, not after another period", func(p *play) {
+			p.beat("new")
+			p.pass(time.Second)
+			p.track(time.Minute, "new")
+			p.want(Healthy, "new")
+		}},
+		{"listed before it is tracked", "the same of a member that the hub learns of after its Lease", func(p *play) {
+			p.m.Relist(map[string]time.Time{"new": epoch}, p.now)
+			p.track(time.Minute, "new")
+			p.want(Awaited, "new")
+		}},
+		{"a Lease made anew", "an agent whose Lease was deleted makes another, which is a heartbeat", func(p *play) {
+			p.beat("a")
+			p.m.Gone("a")
+			p.pass(grace)
+			p.want(Lost, "a")
+			p.m.Observe("a", p.renewed, p.now)
+			p.want(Healthy, "a")
+		}},
+		{"never renewed", "somebody else made the Lease", func(p *play) {
+			p.m.Observe("a", time.Time{}, p.now)
+			p.want(Awaited, "a")
+			p.beat("a")
+			p.pass(grace - 1)
+			p.m.Observe("a", time.Time{}, p.now)
+			p.pass(1)
+			p.want(Lost, "a")
+		}},
+		{"period shortened", "the agent has yet to hear of it: a grace from now on, not from its last heartbeat", func(p *play) {
+			p.track(10*time.Minute, "a")
+			p.beat("a")
+			p.pass(9 * time.Minute)
+			p.track(time.Second, "a")
+			p.pass(5*time.Second - 1)
+			p.want(Healthy, "a")
+			p.pass(1)
+			p.want(Lost, "a")
+		}},
+		{"period shortened at the end", "or else a period that is changed all the time would keep the dead alive", func(p *play) {
+			p.beat("a")
+			p.pass(grace - time.Second)
+			p.track(50*time.Second, "a")
+			p.pass(time.Second)
+			p.want(Lost, "a")
+		}},
+		{"period lengthened", "the agent may already have it", func(p *play) {
+			p.beat("a")
+			p.pass(grace - 1)
+			p.track(10*time.Minute, "a")
+			p.pass(1950*time.Second - grace)
+			p.want(Healthy, "a")
+			p.pass(1)
+			p.want(Lost, "a")
+		}},
+
+		{"first recovery", "a member that comes back once is trusted at once", func(p *play) {
+			p.beat("a")
+			p.pass(grace)
+			p.beat("a")
+			p.want(Healthy, "a")
+			p.wantChanged("a")
+		}},
+		{"flapping", "each loss soon after another doubles the time to hold steady, up to eight graces", func(p *play) {
+			p.beat("a")
+			p.pass(grace)
+			for _, hold := range []time.Duration{0, grace, 2 * grace, 4 * grace, 8 * grace, 8 * grace} {
+				if hold > 0 {
+					p.beats(hold, "a")
+					p.want(Unsteady, "a")
+				}
+				p.beat("a")
+				p.want(Healthy, "a")
+				p.pass(grace)
+				p.want(Lost, "a")
+			}
+		}},
+		{"quiet again", "after sixteen graces without a loss the past is forgotten", func(p *play) {
+			for range 3 {
+				p.beat("a")
+				p.pass(grace)
+			}
+			p.beats(17*grace, "a")
+			p.want(Healthy, "a")
+			p.pass(grace)
+			p.beat("a")
+			p.want(Healthy, "a")
+		}},
+		{"late while unsteady", "steady means steady: the time begins anew", func(p *play) {
+			p.beat("a")
+			p.pass(grace)
+			p.beat("a")
+			p.pass(grace)
+			p.beats(grace-20*time.Second, "a")
+			p.want(Unsteady, "a")
+			p.pass(75 * time.Second)
+			p.want(Lost, "a")
+			p.beats(grace, "a")
+			p.want(Unsteady, "a")
+			p.beat("a")
+			p.want(Healthy, "a")
+		}},
+
+		{"outage", "when all fall silent at once, the hub suspects itself before the first of them is lost", func(p *play) {
+			p.track(time.Minute, "b", "c", "d")
+			for _, name := range []string{"a", "b", "c", "d"} {
+				p.beat(name)
+				p.pass(15 * time.Second)
+			}
+			for !lostAny(p) {
+				p.pass(time.Second)
+			}
+			p.want(Lost, "a")
+			p.want(Healthy, "b", "c", "d")
+			p.wantHeldBack(true, "a")
+			p.pass(time.Minute)
+			p.wantHeldBack(true, "a", "b", "c", "d")
+		}},
+		{"end of an outage", "those who are still silent are told of: now it is about them", func(p *play) {
+			p.track(time.Minute, "b", "c", "d")
+			p.beat("a", "b", "c", "d")
+			p.pass(grace)
+			p.wantHeldBack(true, "a", "b", "c", "d")
+			p.beat("c", "d") // half are silent: fewer than it takes to begin, more than to end
+			p.wantHeldBack(true, "a", "b")
+			p.beat("b")
+			p.wantChanged("a", "b")
+			p.wantHeldBack(false, "a")
+		}},
+		{"an outage is not held against members", "the hub's own fault makes nobody flap", func(p *play) {
+			p.track(time.Minute, "b", "c", "d")
+			for range 3 {
+				p.beat("a", "b", "c", "d")
+				p.want(Healthy, "a", "b", "c", "d")
+				p.pass(grace)
+			}
+			p.beat("a", "b", "c", "d")
+			p.beats(grace, "b", "c", "d")
+			p.want(Lost, "a")
+			p.beat("a") // its first loss that was its own
+			p.want(Healthy, "a")
+		}},
+		{"flaps from before an outage", "are neither added to nor forgotten", func(p *play) {
+			p.track(time.Minute, "b", "c", "d")
+			for range 2 {
+				p.beat("a")
+				p.beats(grace, "b", "c", "d")
+			}
+			p.beats(grace+20*time.Second, "a", "b", "c", "d")
+			p.want(Healthy, "a")
+			p.pass(grace) // all
+			p.wantHeldBack(true, "a")
+			p.beat("a", "b", "c", "d")
+			p.want(Unsteady, "a")
+			if v, _ := p.m.Verdict("a"); v.Hold != grace {
+				p.t.Fatalf("hold %s, want one grace", v.Hold)
+			}
+		}},
+		{"one of two silent", "half a fleet of two is one dead member", func(p *play) {
+			p.track(time.Minute, "b")
+			p.beats(grace, "b")
+			p.want(Lost, "a")
+			p.wantHeldBack(false, "a")
+		}},
+		{"two of three silent", "most, and yet too few to suspect a common cause", func(p *play) {
+			p.track(time.Minute, "b", "c")
+			p.beats(grace, "c")
+			p.want(Lost, "a", "b")
+			p.wantHeldBack(false, "a", "b")
+		}},
+		{"the rest untracked", "an outage ends when too few are left to have one", func(p *play) {
+			p.track(time.Minute, "b", "c")
+			p.pass(grace)
+			p.wantHeldBack(true, "a", "b", "c")
+			p.changed = p.m.Untrack("c", p.now)
+			p.wantChanged("a", "b")
+			p.wantHeldBack(false, "a", "b")
+		}},
+
+		{"paused", "a hub that cannot see must not judge", func(p *play) {
+			p.beat("a")
+			p.pause()
+			p.pass(time.Hour)
+			p.changed = p.m.Expire(p.now)
+			p.wantChanged()
+			p.want(Healthy, "a")
+		}},
+		{"paused when it was due", "what was not said while the hub could see may not be true any more", func(p *play) {
+			p.beat("a")
+			p.now = p.now.Add(grace)
+			p.pause()
+			p.changed = p.m.Expire(p.now)
+			p.wantChanged()
+			p.resume()
+			p.pass(0)
+			p.want(Lost, "a")
+		}},
+		{"paused in an outage", "losing the watch as well is no reason to trust in the first verdicts", func(p *play) {
+			p.track(time.Minute, "b", "c", "d")
+			p.pass(grace)
+			p.pause()
+			p.pass(time.Hour)
+			p.resume()
+			p.wantHeldBack(true, "a", "b", "c", "d")
+		}},
+		{"a long pause", "a heartbeat may have been lost with the API server: a whole grace", func(p *play) {
+			p.beat("a")
+			p.pass(grace - 1)
+			p.pause()
+			p.pass(time.Minute)
+			p.resume()
+			p.pass(grace - 1)
+			p.want(Healthy, "a")
+			p.pass(1)
+			p.want(Lost, "a")
+		}},
+		{"many short pauses", "every watch ends after some minutes: the dead must not live from one to the next", func(p *play) {
+			p.beat("a")
+			for range 12 {
+				p.pass(15 * time.Second)
+				p.want(Healthy, "a")
+				p.pause()
+				p.pass(59 * time.Second)
+				p.resume()
+			}
+			p.pass(15 * time.Second)
+			p.want(Lost, "a")
+		}},
+		{"a pause changes nothing for the lost", "nobody recovers without a heartbeat", func(p *play) {
+			p.pass(grace)
+			p.pause()
+			p.pass(time.Hour)
+			p.resume()
+			p.pass(2 * grace)
+			p.want(Lost, "a")
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Log(tt.reason)
+			tt.play(newPlay(t, Policy{}, "a"))
+		})
+	}
+}
+
+func lostAny(p *play) bool { return p.m.Stats().Lost > 0 }
+
+func TestUntrackForgets(t *testing.T) {
+	p := newPlay(t, Policy{}, "a")
+	for range 3 {
+		p.beat("a")
+		p.pass(grace)
+	}
+	p.m.Untrack("a", p.now)
+	_, tracked := p.m.Verdict("a")
+	require.False(t, tracked)
+	_, due := p.m.Next()
+	require.False(t, due)
+
+	p.track(time.Minute, "a")
+	p.want(Awaited, "a")
+	p.pass(grace)
+	p.beat("a")
+	p.want(Healthy, "a") // it would have to hold steady if its flaps were remembered
+
+	p.m.Untrack("a", p.now)
+	p.m.Gone("a")
+	require.Empty(t, p.m.members, "a member that is neither tracked nor has a Lease takes memory")
+}
+
+func TestVerdictMessages(t *testing.T) {
+	p := newPlay(t, Policy{}, "a")
+	var got []string
+	note := func() {
+		v, _ := p.m.Verdict("a")
+		got = append(got, fmt.Sprintf("%s: %s", v.State.Reason(), v.Message()))
+	}
+	note()
+	p.pass(grace)
+	note()
+	p.beat("a")
+	note()
+	p.pass(grace)
+	note()
+	p.beat("a")
+	note()
+	p.track(time.Minute, "b", "c")
+	p.pass(grace)
+	note()
+	outage, _ := p.m.Outage()
+	got = append(got, outage.String())
+
+	want := []string{
+		"HeartbeatAwaited: No heartbeat yet; the member has 3m15s from 2026-01-01T00:00:00Z on, when the hub began to listen.",
+		"HeartbeatLost: No heartbeat since the hub began to listen (grace 3m15s).",
+		"Heartbeating: Heartbeats arrive.",
+		"HeartbeatLost: No heartbeat since 2026-01-01T00:03:15Z (grace 3m15s).",
+		"HeartbeatUnsteady: Heartbeats arrive again, but have stopped repeatedly; they have to hold for 3m15s from 2026-01-01T00:06:30Z on.",
+		"HeartbeatLost: No heartbeat since 2026-01-01T00:06:30Z (grace 3m15s)." +
+			" Nothing is done about it, because most members fell silent at once and the hub suspects itself.",
+		"3 of 3 members are late with their heartbeats; since 2026-01-01T00:07:45Z the hub suspects itself and holds back taints and failover.",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
+func TestVerdictSkew(t *testing.T) {
+	p := newPlay(t, Policy{}, "a")
+	p.m.Observe("a", epoch.Add(time.Hour), epoch.Add(time.Second))
+	v, _ := p.m.Verdict("a")
+	require.Equal(t, time.Hour-time.Second, v.Skew)
+	require.Equal(t, epoch.Add(time.Second), v.LastHeard)
+}
+
+// TestMemberSize guards the memory that a large fleet takes.
+func TestMemberSize(t *testing.T) {
+	require.LessOrEqual(t, unsafe.Sizeof(member{}), uintptr(112), "the size class in which a member is allocated")
+}
+
+func TestPolicyFigures(t *testing.T) {
+	for period, want := range map[time.Duration]time.Duration{
+		time.Second: 5 * time.Second, time.Minute: grace, 10 * time.Minute: 1950 * time.Second,
+	} {
+		require.Equal(t, want, DefaultGrace(period))
+	}
+	for flaps, want := range []time.Duration{0, 1, 2, 4, 8, 8, 8} {
+		require.Equal(t, want*time.Minute, DefaultHold(flaps, time.Minute))
+	}
+	require.Equal(t, 8*time.Minute, DefaultHold(255, time.Minute))
+	for in, want := range map[time.Duration]time.Duration{
+		-1: time.Minute, 0: time.Minute, 1: time.Second, time.Hour: 10 * time.Minute, 7 * time.Second: 7 * time.Second,
+	} {
+		require.Equal(t, want, bounded(in))
+	}
+}

@@ -1,0 +1,247 @@
+package heartbeat
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// naive is the same judge written the plain way, to hold Monitor against: it scans all members each time,
+// keeps wall-clock times and moves all of them when time did not count. It has no queue and no watch.
+type naive struct {
+	policy   Policy
+	members  map[string]*naiveMember
+	outage   bool
+	paused   bool
+	pausedAt time.Time
+}
+
+type naiveMember struct {
+	tracked                 bool
+	period, grace           time.Duration
+	renewed                 time.Time // zero: no Lease
+	heard                   time.Time // for display
+	silent, steady, lost    time.Time // to judge by: moved when time does not count
+	state                   State
+	since                   time.Time
+	flaps                   int
+	late, everHeard, blamed bool
+}
+
+func newNaive(p Policy) *naive {
+	return &naive{policy: p.withDefaults(), members: map[string]*naiveMember{}}
+}
+
+func (n *naive) at(now time.Time) time.Time {
+	if n.paused {
+		return n.pausedAt
+	}
+	return now
+}
+
+func (n *naive) get(name string) *naiveMember {
+	if n.members[name] == nil {
+		n.members[name] = &naiveMember{}
+	}
+	return n.members[name]
+}
+
+func (n *naive) track(name string, period time.Duration, now time.Time) {
+	e, at := n.get(name), n.at(now)
+	period = bounded(period)
+	grace := n.policy.Grace(period)
+	defer func() { e.tracked, e.period, e.grace = true, period, grace }()
+	if e.tracked {
+		end := e.silent.Add(e.grace) // when it would have been lost
+		if grace < e.grace {         // shorter: from now on, no later than before, and never further back
+			end = earlier(at.Add(grace), end)
+			if e.silent.Before(end.Add(-grace)) {
+				e.silent = end.Add(-grace)
+			}
+		}
+		return
+	}
+	e.state, e.since = Awaited, now
+	if e.everHeard && at.Sub(e.silent) < grace {
+		e.state = Healthy
+	} else {
+		e.silent = at
+	}
+	e.tracked = true
+	n.reconsider()
+}
+
+func (n *naive) untrack(name string) {
+	e := n.members[name]
+	if e == nil || !e.tracked {
+		return
+	}
+	delete(n.members, name)
+	if !e.renewed.IsZero() {
+		n.members[name] = &naiveMember{renewed: e.renewed, heard: e.heard, silent: e.silent, everHeard: e.everHeard}
+	}
+	n.reconsider()
+}
+
+func (n *naive) observe(name string, renewed, now time.Time) {
+	e := n.get(name)
+	if renewed.IsZero() || renewed.Equal(e.renewed) {
+		return
+	}
+	e.renewed = renewed
+	e.everHeard, e.heard, e.silent, e.late = true, now, n.at(now), false
+	if !e.tracked {
+		return
+	}
+	was := e.state
+	if e.state == Lost {
+		e.steady = e.silent
+		e.state = Unsteady
+	}
+	if e.state == Awaited || e.state == Unsteady && e.silent.Sub(e.steady) >= n.policy.Hold(e.flaps, e.grace) {
+		e.state = Healthy
+	}
+	if e.state != was {
+		e.since = now
+	}
+	n.reconsider()
+}
+
+func (n *naive) gone(name string) {
+	if e := n.members[name]; e != nil && e.tracked {
+		e.renewed = time.Time{}
+	} else {
+		delete(n.members, name)
+	}
+}
+
+func (n *naive) relist(leases map[string]time.Time, now time.Time) {
+	for _, name := range slices.Sorted(maps.Keys(leases)) {
+		if e := n.get(name); e.renewed.IsZero() {
+			e.renewed = leases[name]
+		} else {
+			n.observe(name, leases[name], now)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.members)) {
+		if _, ok := leases[name]; !ok {
+			n.gone(name)
+		}
+	}
+}
+
+func (n *naive) pause(now time.Time) {
+	if !n.paused {
+		n.paused, n.pausedAt = true, now
+	}
+}
+
+func (n *naive) resume(now time.Time) {
+	if !n.paused {
+		return
+	}
+	gap := now.Sub(n.pausedAt)
+	n.paused = false
+	for _, e := range n.members {
+		e.silent, e.steady, e.lost = e.silent.Add(gap), e.steady.Add(gap), e.lost.Add(gap)
+		if e.tracked && e.state != Lost && e.period <= gap {
+			e.silent, e.late = now, false
+		}
+	}
+	n.reconsider()
+}
+
+func (n *naive) expire(now time.Time) {
+	if n.paused {
+		return
+	}
+	var lost []*naiveMember
+	for _, e := range n.members {
+		if !e.tracked {
+			continue
+		}
+		if !e.late && !now.Before(e.lateAt()) {
+			e.late = true
+			if e.state == Unsteady {
+				e.state, e.since = Lost, now
+			}
+		}
+		if (e.state == Healthy || e.state == Awaited) && e.late && !now.Before(e.silent.Add(e.grace)) {
+			e.state, e.since = Lost, now
+			lost = append(lost, e)
+		}
+	}
+	n.reconsider()
+	for _, e := range lost {
+		switch recent := e.blamed && now.Sub(e.lost) <= flapWindow*e.grace; {
+		case !recent:
+			e.flaps = 0
+		case !n.outage:
+			e.flaps++
+		}
+		if !n.outage {
+			e.blamed, e.lost = true, now
+		}
+	}
+}
+
+func (e *naiveMember) lateAt() time.Time {
+	return e.silent.Add(min(e.period+max(e.period/4, 2*time.Second), e.grace))
+}
+
+// earliest returns when silence next changes anything.
+func (n *naive) earliest() (at time.Time, ok bool) {
+	for _, e := range n.members {
+		due := e.lateAt()
+		if e.late {
+			due = e.silent.Add(e.grace)
+		}
+		if !e.tracked || n.paused || e.late && e.state == Lost {
+			continue
+		}
+		if !ok || due.Before(at) {
+			at, ok = due, true
+		}
+	}
+	return at, ok
+}
+
+func (n *naive) reconsider() {
+	tracked, late := 0, 0
+	for _, e := range n.members {
+		if e.tracked {
+			tracked++
+		}
+		if e.tracked && e.late {
+			late++
+		}
+	}
+	share := float64(late) / float64(max(tracked, 1))
+	if n.outage {
+		n.outage = tracked >= n.policy.OutageMinimum && share > n.policy.OutageShare-outageHysteresis
+	} else {
+		n.outage = late >= n.policy.OutageMinimum && share >= n.policy.OutageShare
+	}
+}
+
+func (n *naive) verdict(name string) (Verdict, bool) {
+	e := n.members[name]
+	if e == nil || !e.tracked {
+		return Verdict{}, false
+	}
+	v := Verdict{State: e.state, Since: e.since, HeldBack: n.outage && e.state.Unknown(), LastHeard: e.heard, Grace: e.grace}
+	if e.everHeard && !e.renewed.IsZero() {
+		v.Skew = e.renewed.Sub(e.heard)
+	}
+	if e.state == Unsteady {
+		v.Hold = n.policy.Hold(e.flaps, e.grace)
+	}
+	return v, true
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,90 @@
+package heartbeat
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-sdk/muster/membership"
+)
+
+// renew makes one attempt to renew the Lease: by one request when the Lease is as it was left, by up to two
+// more when it is not known yet, or somebody else has written or deleted it.
+func (b *Beater) renew(ctx context.Context, period time.Duration) error {
+	if b.lease != nil {
+		err := b.update(ctx, b.lease, period)
+		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return err
+		}
+		b.lease = nil
+	}
+	lease, err := b.get(ctx, period)
+	switch {
+	case apierrors.IsNotFound(err):
+		return b.create(ctx, period)
+	case err != nil:
+		return err
+	default:
+		return b.update(ctx, lease, period)
+	}
+}
+
+func (b *Beater) get(ctx context.Context, period time.Duration) (*coordinationv1.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout(period))
+	defer cancel()
+	lease, err := b.leases.Get(ctx, membership.LeaseName, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read the heartbeat Lease: %w", err)
+	}
+	return lease, nil
+}
+
+func (b *Beater) create(ctx context.Context, period time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout(period))
+	defer cancel()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: membership.LeaseName}}
+	created, err := b.leases.Create(ctx, b.sign(lease, period), metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create the heartbeat Lease: %w", err)
+	}
+	b.lease = created
+	return nil
+}
+
+func (b *Beater) update(ctx context.Context, lease *coordinationv1.Lease, period time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout(period))
+	defer cancel()
+	updated, err := b.leases.Update(ctx, b.sign(lease.DeepCopy(), period), metav1.UpdateOptions{})
+	if err != nil {
+		return fmt.Errorf("renew the heartbeat Lease: %w", err)
+	}
+	b.lease = updated
+	return nil
+}
+
+// sign writes a heartbeat into the Lease.
+func (b *Beater) sign(lease *coordinationv1.Lease, period time.Duration) *coordinationv1.Lease {
+	// The API server keeps what it has when none are sent; they would be most of the request.
+	lease.ManagedFields = nil
+
+	spec := &lease.Spec
+	now := metav1.NewMicroTime(b.clock.Now().Truncate(time.Microsecond))
+	if spec.RenewTime != nil && spec.RenewTime.Time.Equal(now.Time) {
+		now.Time = now.Add(time.Microsecond) // the same time again would be no heartbeat
+	}
+	spec.RenewTime = &now
+	spec.LeaseDurationSeconds = ptr.To(int32((DefaultGrace(period) + time.Second - 1) / time.Second))
+	if ptr.Deref(spec.HolderIdentity, "") != b.identity {
+		if spec.AcquireTime != nil { // somebody held it before
+			spec.LeaseTransitions = ptr.To(ptr.Deref(spec.LeaseTransitions, 0) + 1)
+		}
+		spec.AcquireTime = &now
+	}
+	spec.HolderIdentity = &b.identity
+	return lease
+}

@@ -1,0 +1,184 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// act carries out the actions of a step in their order, up to the first that fails.
+func (r *members) act(ctx context.Context, o *memberObserved, step lifecycle.HubStep) error {
+	for _, action := range step.Actions {
+		if err := r.carryOut(ctx, o, step, action); err != nil {
+			return fmt.Errorf("%s of member %s: %w", action, o.cluster.Name, err)
+		}
+	}
+	// What the Membership says changes also without a step: its period, its taints, the answer to a renewal.
+	if o.membership != nil && o.lifecycle.Namespace == lifecycle.Present {
+		return r.syncMembership(ctx, o, lifecycle.MembershipSeen{
+			State: o.membership.Spec.State, Rejoin: o.membership.Spec.Rejoin, Clean: o.membership.Spec.Clean,
+		})
+	}
+	return nil
+}
+
+func (r *members) carryOut(ctx context.Context, o *memberObserved, step lifecycle.HubStep, action lifecycle.HubAction) error {
+	switch action {
+	case lifecycle.AddFinalizer:
+		return r.patch(ctx, o.cluster, func() { controllerutil.AddFinalizer(o.cluster, membership.Finalizer) })
+	case lifecycle.RemoveFinalizer:
+		err := r.patch(ctx, o.cluster, func() { controllerutil.RemoveFinalizer(o.cluster, membership.Finalizer) })
+		o.gone = err == nil
+		return ignore(err, apierrors.IsNotFound)
+	case lifecycle.ReleaseClaim:
+		return r.patch(ctx, o.cluster, func() { o.cluster.Spec.Claim, o.cluster.Spec.Credential = "", "" })
+	case lifecycle.CreateNamespace:
+		return r.createNamespace(ctx, o.member)
+	case lifecycle.WriteMembership:
+		return r.syncMembership(ctx, o, step.Membership)
+	case lifecycle.GrantAccess:
+		return r.grantAccess(ctx, o)
+	case lifecycle.RevokeAccess:
+		return ignore(r.client.Delete(ctx, r.newBinding(o)), apierrors.IsNotFound)
+	case lifecycle.ForceGates:
+		return r.forceGates(ctx, o.member)
+	case lifecycle.DeleteNamespace:
+		return r.deleteNamespace(ctx, o.member)
+	default:
+		return fmt.Errorf("this version of the hub does not know how to")
+	}
+}
+
+// patch writes what change makes of a MemberCluster, if that is anything, unless somebody else wrote it meanwhile.
+func (r *members) patch(ctx context.Context, cluster *v1alpha1.MemberCluster, change func()) error {
+	before := cluster.DeepCopy()
+	change()
+	if equality.Semantic.DeepEqual(before, cluster) {
+		return nil
+	}
+	status := cluster.Status
+	err := r.client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	cluster.Status = status // as it is to be reported, not as it was
+	return err
+}
+
+func (r *members) createNamespace(ctx context.Context, member membership.Member) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: member.Namespace, Labels: map[string]string{membership.MemberLabel: member.Name},
+	}}
+	err := r.client.Create(ctx, namespace)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	if err := r.reader.Get(ctx, client.ObjectKeyFromObject(namespace), namespace); err != nil {
+		return err
+	}
+	if owner := namespace.Labels[membership.MemberLabel]; owner != member.Name {
+		return fmt.Errorf("namespace %s is there already and is not this member's: delete it, or label it %s=%s to give it to the member",
+			member.Namespace, membership.MemberLabel, member.Name)
+	}
+	return nil
+}
+
+// deleteNamespace removes the namespace, and what issuers may have left outside of it.
+func (r *members) deleteNamespace(ctx context.Context, member membership.Member) error {
+	for kind, issuer := range r.options.Issuers {
+		cleaner, ok := issuer.(membership.Cleaner)
+		if !ok {
+			continue
+		}
+		if err := cleaner.Clean(ctx, member); err != nil {
+			return fmt.Errorf("clean up what issuing a %s left: %w", kind, err)
+		}
+	}
+	return ignore(r.client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: member.Namespace}}), apierrors.IsNotFound)
+}
+
+func (r *members) newBinding(o *memberObserved) *rbacv1.RoleBinding {
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: o.member.Namespace, Name: membership.AgentName,
+			Labels: map[string]string{membership.MemberLabel: o.member.Name},
+		},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: membership.AgentClusterRole},
+	}
+	if o.subject != nil {
+		binding.Subjects = []rbacv1.Subject{*o.subject}
+	}
+	return binding
+}
+
+func (r *members) grantAccess(ctx context.Context, o *memberObserved) error {
+	if o.binding == nil {
+		return ignore(r.client.Create(ctx, r.newBinding(o)), apierrors.IsAlreadyExists)
+	}
+	binding := o.binding.DeepCopy()
+	binding.Subjects = r.newBinding(o).Subjects
+	return r.client.Update(ctx, binding)
+}
+
+func (r *members) forceGates(ctx context.Context, member membership.Member) error {
+	for _, gate := range r.options.Gates {
+		forcer, ok := gate.(membership.Forcer)
+		if !ok {
+			continue
+		}
+		if err := r.forceGate(ctx, forcer, member); err != nil {
+			return fmt.Errorf("force gate %s: %w", gate.Name(), err)
+		}
+	}
+	return nil
+}
+
+func (r *members) forceGate(ctx context.Context, gate membership.Forcer, member membership.Member) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, gatePatience)
+	defer cancel()
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("it panicked: %v", panicked)
+		}
+	}()
+	return gate.Force(ctx, member)
+}
+
+// syncMembership makes the Membership say what it shall, and writes nothing when it does.
+func (r *members) syncMembership(ctx context.Context, o *memberObserved, want lifecycle.MembershipSeen) error {
+	spec := o.cluster.Spec
+	object := &v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{
+		Namespace: o.member.Namespace, Name: membership.MembershipName,
+		Labels: map[string]string{membership.MemberLabel: o.member.Name},
+	}}
+	if o.membership != nil {
+		object = o.membership.DeepCopy()
+	}
+	renewal, renewing := r.answerRenewal(ctx, o)
+	object.Spec = v1alpha1.MembershipSpec{
+		MemberName: o.cluster.Name, MemberUID: o.cluster.UID,
+		State: want.State, Rejoin: want.Rejoin, Clean: want.Clean,
+		HeartbeatPeriodSeconds: spec.HeartbeatPeriodSeconds, Leave: spec.Leave, Taints: spec.Taints,
+		Renewal: renewal,
+	}
+	switch {
+	case o.membership == nil:
+		if err := r.client.Create(ctx, object); err != nil {
+			return err
+		}
+	case !equality.Semantic.DeepEqual(o.membership.Spec, object.Spec):
+		if err := r.client.Update(ctx, object); err != nil {
+			return err
+		}
+	}
+	o.membership = object
+	return renewing
+}

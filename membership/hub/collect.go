@@ -1,0 +1,80 @@
+package hub
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// requestAnnotation has the UID of the JoinRequest that a MemberCluster was made for.
+const requestAnnotation = v1alpha1.GroupName + "/join-request"
+
+// readTTL is how long an answer is kept for its agent to read. An agent asks anew when its request is gone, by the
+// bootstrap credential that it then has, so a longer time would keep out one that was given a better one.
+const readTTL = 10 * time.Minute
+
+// collect deletes a request that has done its work, or that nobody has accepted in time, together with the
+// MemberCluster that was made for it and that nobody has decided on: what a stolen bootstrap credential can fill
+// the hub with goes away by itself.
+func (d *door) collect(ctx context.Context, request *v1alpha1.JoinRequest, step lifecycle.DoorStep) (bool, error) {
+	done, err := d.delivered(ctx, request)
+	if err != nil {
+		return false, err
+	}
+	if !done && d.untilCollected(request) > 0 {
+		return false, nil
+	}
+	if !done && step.Member != nil {
+		if err := d.collectMember(ctx, request, step.Member.Name); err != nil {
+			return false, err
+		}
+	}
+	return true, client.IgnoreNotFound(d.client.Delete(ctx, request, client.Preconditions{UID: &request.UID}))
+}
+
+// delivered reports whether the agent has used the credential that was issued: it has joined.
+func (d *door) delivered(ctx context.Context, request *v1alpha1.JoinRequest) (bool, error) {
+	if request.Status.Answer != v1alpha1.AnswerIssued {
+		return false, nil
+	}
+	if request.Spec.MemberUID != "" {
+		return false, nil // it had joined before, so nothing tells whether it has read the answer
+	}
+	self, err := found(ctx, d.client, client.ObjectKey{Namespace: request.Status.Namespace, Name: membership.MembershipName}, &v1alpha1.Membership{})
+	if err != nil || self == nil {
+		return false, err
+	}
+	return reportOf(self, request.Status.Claim) != lifecycle.ReportedNothing, nil
+}
+
+func (d *door) collectMember(ctx context.Context, request *v1alpha1.JoinRequest, name string) error {
+	cluster, err := found(ctx, d.client, client.ObjectKey{Name: name}, &v1alpha1.MemberCluster{})
+	if err != nil || cluster == nil {
+		return err
+	}
+	if cluster.Spec.Accepted != nil || cluster.Annotations[requestAnnotation] != string(request.UID) {
+		return nil
+	}
+	return client.IgnoreNotFound(d.client.Delete(ctx, cluster, client.Preconditions{UID: &cluster.UID, ResourceVersion: &cluster.ResourceVersion}))
+}
+
+// untilCollected is for how much longer a request is kept that is of no use to anybody.
+func (d *door) untilCollected(request *v1alpha1.JoinRequest) time.Duration {
+	end := request.CreationTimestamp.Add(d.options.RequestTTL)
+	issued := meta.FindStatusCondition(request.Status.Conditions, v1alpha1.ConditionIssued)
+	switch request.Status.Answer {
+	case v1alpha1.AnswerDenied, v1alpha1.AnswerForgotten:
+		end = request.CreationTimestamp.Add(min(d.options.RequestTTL, readTTL))
+	case v1alpha1.AnswerIssued:
+		if issued != nil && request.Spec.MemberUID != "" {
+			end = issued.LastTransitionTime.Add(readTTL)
+		}
+	}
+	return max(0, end.Sub(d.options.Clock.Now()))
+}

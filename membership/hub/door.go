@@ -1,0 +1,381 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/jointoken"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// door is the controller of JoinRequests: it observes one and the members that it may be about, has package
+// lifecycle decide, carries that out and reports.
+//
+// +kubebuilder:rbac:groups=membership.muster.dev,resources=joinrequests,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=membership.muster.dev,resources=joinrequests/status,verbs=update;patch
+// +kubebuilder:rbac:groups=membership.muster.dev,resources=jointokens,verbs=get
+// +kubebuilder:rbac:groups=membership.muster.dev,resources=jointokens/status,verbs=patch
+type door struct {
+	client   client.Client
+	reader   client.Reader // past the caches
+	options  Options
+	recorder events.EventRecorder
+
+	// one keeps two requests of one cluster from each finding that there is no member yet.
+	one sync.Mutex
+}
+
+// The indices of the hub's caches.
+const (
+	byClusterID = "spec.clusterID"
+	byMember    = "status.memberName"
+)
+
+func (d *door) setup(mgr manager.Manager, hub cluster.Cluster) error {
+	options := controllerOptions(d.options.Workers)
+	options.Reconciler = d
+	c, err := controller.New("muster-joinrequest", mgr, options)
+	if err != nil {
+		return err
+	}
+	ctx, indexer := context.Background(), hub.GetFieldIndexer()
+	err = errors.Join(
+		indexer.IndexField(ctx, &v1alpha1.MemberCluster{}, byClusterID, func(o client.Object) []string {
+			return []string{o.(*v1alpha1.MemberCluster).Spec.ClusterID}
+		}),
+		indexer.IndexField(ctx, &v1alpha1.JoinRequest{}, byClusterID, func(o client.Object) []string {
+			return []string{o.(*v1alpha1.JoinRequest).Spec.ClusterID}
+		}),
+		indexer.IndexField(ctx, &v1alpha1.JoinRequest{}, byMember, func(o client.Object) []string {
+			return []string{o.(*v1alpha1.JoinRequest).Status.MemberName}
+		}),
+	)
+	if err != nil {
+		return err
+	}
+	byLabel := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
+		return d.requests(ctx, byMember, object.GetLabels()[membership.MemberLabel])
+	})
+	ofMember := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
+		return append(d.requests(ctx, byMember, object.GetName()),
+			d.requests(ctx, byClusterID, object.(*v1alpha1.MemberCluster).Spec.ClusterID)...)
+	})
+	return errors.Join(
+		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.JoinRequest{}, &handler.EnqueueRequestForObject{})),
+		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.MemberCluster{}, ofMember)),
+		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.Membership{}, byLabel)),
+		c.Watch(source.Kind[client.Object](hub.GetCache(), &rbacv1.RoleBinding{}, byLabel)),
+	)
+}
+
+// requests lists the JoinRequests that an index has under a value.
+func (d *door) requests(ctx context.Context, index, value string) []reconcile.Request {
+	if value == "" {
+		return nil
+	}
+	var list v1alpha1.JoinRequestList
+	err := d.client.List(ctx, &list, client.InNamespace(d.options.RegistrationNamespace), client.MatchingFields{index: value},
+		client.DisableReadYourWritesConsistency)
+	if err != nil {
+		return nil // the cache is going down
+	}
+	out := make([]reconcile.Request, len(list.Items))
+	for i := range list.Items {
+		out[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
+	}
+	return out
+}
+
+// Reconcile brings one request one step further.
+func (d *door) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
+	if key.Namespace != d.options.RegistrationNamespace {
+		return reconcile.Result{}, nil
+	}
+	var request v1alpha1.JoinRequest
+	if err := d.client.Get(ctx, key.NamespacedName, &request); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if request.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	step, err := d.answer(ctx, &request)
+	if err != nil && !errors.Is(err, membership.ErrPending) {
+		return retry(0, fmt.Errorf("answer JoinRequest %s: %w", request.Name, err))
+	}
+	if gone, err := d.collect(ctx, &request, step); gone || err != nil {
+		return retry(0, err)
+	}
+	return retry(sooner(step.After, d.untilCollected(&request)), err)
+}
+
+// answer decides on a request, carries that out and writes the answer into its status.
+func (d *door) answer(ctx context.Context, request *v1alpha1.JoinRequest) (lifecycle.DoorStep, error) {
+	d.one.Lock()
+	observed, token, err := d.observe(ctx, request)
+	if err != nil {
+		d.one.Unlock()
+		return lifecycle.DoorStep{}, err
+	}
+	step := lifecycle.NextDoor(observed)
+	member, err := d.admit(ctx, request, token, step)
+	d.one.Unlock()
+	if err != nil {
+		return step, err
+	}
+	var credential *v1alpha1.Credential
+	if slices.Contains(step.Actions, lifecycle.IssueCredential) {
+		credential, step, err = d.issue(ctx, request, member, step)
+		if errors.Is(err, membership.ErrPending) {
+			return step, errors.Join(d.report(ctx, request, step, member, nil), err)
+		}
+		if err != nil {
+			return step, errors.Join(d.report(ctx, request, step, member, nil), err)
+		}
+	}
+	return step, d.report(ctx, request, step, member, credential)
+}
+
+// observe looks at a request and at the members that it may be about.
+func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (lifecycle.DoorObserved, *v1alpha1.JoinToken, error) {
+	o := lifecycle.DoorObserved{
+		Answer: request.Status.Answer, ClusterID: request.Spec.ClusterID, Name: request.Spec.Name,
+		Claim: registration.Fingerprint(request.Spec.ClaimKey), MemberUID: request.Spec.MemberUID, Type: request.Spec.Credential.Type,
+	}
+	token, err := d.verify(ctx, request, &o)
+	if err != nil || o.Invalid != "" || o.TokenRefused != "" {
+		return o, nil, err
+	}
+	if o.Verdict, err = d.verdict(ctx, request); err != nil {
+		return o, nil, err
+	}
+
+	var same v1alpha1.MemberClusterList
+	if err := d.client.List(ctx, &same, client.MatchingFields{byClusterID: request.Spec.ClusterID}); err != nil {
+		return o, nil, err
+	}
+	slices.SortFunc(same.Items, func(a, b v1alpha1.MemberCluster) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	for i := range same.Items {
+		if i > 0 {
+			o.Others = append(o.Others, same.Items[i].Name)
+			continue
+		}
+		if o.ByID, err = d.see(ctx, &same.Items[i]); err != nil {
+			return o, nil, err
+		}
+	}
+	named, err := found(ctx, d.client, client.ObjectKey{Name: request.Spec.Name}, &v1alpha1.MemberCluster{})
+	if err != nil || named == nil {
+		return o, token, err
+	}
+	o.ByName, err = d.see(ctx, named)
+	return o, token, err
+}
+
+// verify checks the request itself, and the token that it was made with. Once the hub has taken a request in, the
+// token has done its work: one that ends between then and the acceptance strands nobody.
+func (d *door) verify(ctx context.Context, request *v1alpha1.JoinRequest, o *lifecycle.DoorObserved) (*v1alpha1.JoinToken, error) {
+	var invalid *membership.InvalidError
+	if err := registration.Verify(request); errors.As(err, &invalid) {
+		o.Invalid = invalid.Error()
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if request.Spec.Token == nil || request.Status.MemberUID != "" {
+		return nil, nil
+	}
+	token, err := jointoken.Check(ctx, d.reader, request)
+	if errors.As(err, &invalid) {
+		o.TokenRefused = invalid.Error()
+		return nil, nil
+	}
+	return token, err
+}
+
+// verdict asks the Acceptor, which may be anybody's code.
+func (d *door) verdict(ctx context.Context, request *v1alpha1.JoinRequest) (verdict membership.Verdict, err error) {
+	acceptor := d.options.Acceptor
+	if acceptor == nil {
+		if request.Status.MemberUID != "" {
+			return membership.Verdict{Decision: membership.Hold}, nil // it was asked when the token was there
+		}
+		acceptor = jointoken.Acceptor{Reader: d.reader}
+	}
+	ctx, cancel := context.WithTimeout(ctx, gatePatience)
+	defer cancel()
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("the Acceptor panicked: %v", panicked)
+		}
+	}()
+	if verdict, err = acceptor.Accept(ctx, request.DeepCopy()); err != nil {
+		return verdict, fmt.Errorf("ask the Acceptor: %w", err)
+	}
+	return verdict, nil
+}
+
+// see looks at a member as the door does.
+func (d *door) see(ctx context.Context, cluster *v1alpha1.MemberCluster) (*lifecycle.MemberSeen, error) {
+	member := memberOf(cluster, d.options.NamespacePrefix)
+	subject, missing := subjectOf(member, cluster.Spec.Credential, d.options.Issuers)
+	seen := &lifecycle.MemberSeen{
+		Name: cluster.Name, UID: cluster.UID, ClusterID: cluster.Spec.ClusterID, Claim: cluster.Spec.Claim,
+		Accepted: cluster.Spec.Accepted, Deleting: cluster.DeletionTimestamp != nil, Desired: cluster.Spec.State,
+		Leaving: cluster.Status.Leave != nil && !cluster.Status.Leave.Ended, Identified: missing == nil,
+	}
+	binding, err := found(ctx, d.client, client.ObjectKey{Namespace: member.Namespace, Name: membership.AgentName}, &rbacv1.RoleBinding{})
+	if err != nil {
+		return nil, err
+	}
+	self, err := found(ctx, d.client, client.ObjectKey{Namespace: member.Namespace, Name: membership.MembershipName}, &v1alpha1.Membership{})
+	if err != nil {
+		return nil, err
+	}
+	seen.Prepared = subject != nil && self != nil && self.Spec.MemberUID == cluster.UID && self.Spec.State == v1alpha1.StateJoin &&
+		binding != nil && slices.Equal(binding.Subjects, []rbacv1.Subject{*subject})
+	return seen, nil
+}
+
+// admit makes or binds the MemberCluster, as the step says, and returns the one that the request is for.
+func (d *door) admit(ctx context.Context, request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken, step lifecycle.DoorStep) (*v1alpha1.MemberCluster, error) {
+	create, bind := slices.Contains(step.Actions, lifecycle.CreateMember), slices.Contains(step.Actions, lifecycle.BindMember)
+	if (create || bind) && token != nil {
+		if err := jointoken.Count(ctx, d.client, token, request.Spec.ClusterID); err != nil {
+			return nil, err
+		}
+	}
+	write := func(cluster *v1alpha1.MemberCluster) {
+		spec := &cluster.Spec
+		spec.ClusterID, spec.Credential = request.Spec.ClusterID, request.Spec.Credential.Type
+		spec.Claim = registration.Fingerprint(request.Spec.ClaimKey)
+		if slices.Contains(step.Actions, lifecycle.AcceptMember) {
+			spec.Accepted = ptr.To(true)
+		}
+	}
+	if create {
+		cluster := newMember(request, token)
+		write(cluster)
+		if err := d.client.Create(ctx, cluster); err != nil {
+			return nil, err
+		}
+		return cluster, nil
+	}
+	if step.Member == nil {
+		return nil, nil
+	}
+	cluster, err := found(ctx, d.client, client.ObjectKey{Name: step.Member.Name}, &v1alpha1.MemberCluster{})
+	if err != nil || cluster == nil || !bind {
+		return cluster, err
+	}
+	before := cluster.DeepCopy()
+	write(cluster)
+	return cluster, d.client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// newMember is the MemberCluster that is made for a request. It has the finalizer from the start, so that no
+// write of its own is needed for it.
+func newMember(request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken) *v1alpha1.MemberCluster {
+	cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{
+		Name: request.Spec.Name, Labels: map[string]string{}, Finalizers: []string{membership.Finalizer},
+		Annotations: map[string]string{requestAnnotation: string(request.UID)},
+	}}
+	for key, value := range request.Spec.Labels {
+		cluster.Labels[key] = value
+	}
+	if token != nil {
+		for key, value := range token.Spec.Labels {
+			cluster.Labels[key] = value
+		}
+		cluster.Labels[membership.JoinTokenLabel] = token.Name
+	}
+	return cluster
+}
+
+// issue has the credential issued. A request that can never succeed is denied.
+func (d *door) issue(ctx context.Context, request *v1alpha1.JoinRequest, cluster *v1alpha1.MemberCluster, step lifecycle.DoorStep) (*v1alpha1.Credential, lifecycle.DoorStep, error) {
+	issuer, known := d.options.Issuers[request.Spec.Credential.Type]
+	if cluster == nil || !known {
+		step.Answer, step.Reason = v1alpha1.AnswerDenied, v1alpha1.ReasonInvalidRequest
+		step.Message = fmt.Sprintf("spec.credential.type: this hub does not issue credentials of type %s.", request.Spec.Credential.Type)
+		return nil, step, nil
+	}
+	credential, err := issuer.Issue(ctx, memberOf(cluster, d.options.NamespacePrefix), request.Spec.Credential)
+	var invalid *membership.InvalidError
+	switch {
+	case err == nil:
+		step.Answer, step.Reason, step.Message = v1alpha1.AnswerIssued, v1alpha1.ReasonIssued, "The credential is in the status."
+		return &credential, step, nil
+	case errors.As(err, &invalid):
+		step.Answer, step.Reason, step.Message = v1alpha1.AnswerDenied, v1alpha1.ReasonInvalidRequest, "spec.credential."+invalid.Error()
+		return nil, step, nil
+	case !errors.Is(err, membership.ErrPending):
+		step.Reason, step.Message = v1alpha1.ReasonIssueFailed, sentence(err)
+	}
+	return nil, step, err
+}
+
+// report writes the answer into the status, if it is a new one.
+func (d *door) report(ctx context.Context, request *v1alpha1.JoinRequest, step lifecycle.DoorStep, cluster *v1alpha1.MemberCluster, credential *v1alpha1.Credential) error {
+	before := request.DeepCopy()
+	status := &request.Status
+	status.Answer = step.Answer
+	status.Claim = registration.Fingerprint(request.Spec.ClaimKey)
+	status.MemberName, status.MemberUID, status.Namespace = "", "", ""
+	if cluster != nil && cluster.Spec.Claim == status.Claim || cluster != nil && step.Answer == v1alpha1.AnswerForgotten {
+		status.MemberName, status.MemberUID = cluster.Name, cluster.UID
+		status.Namespace = membership.NamespaceFor(d.options.NamespacePrefix, cluster.Name)
+	}
+	switch {
+	case credential != nil:
+		status.Credential = credential
+	case step.Answer != v1alpha1.AnswerIssued:
+		status.Credential = nil
+	}
+	issued := metav1.ConditionFalse
+	if step.Answer == v1alpha1.AnswerIssued {
+		issued = metav1.ConditionTrue
+	}
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionIssued, Status: issued, Reason: step.Reason, Message: step.Message,
+		ObservedGeneration: request.Generation, LastTransitionTime: metav1.NewTime(d.options.Clock.Now()),
+	})
+	if equality.Semantic.DeepEqual(before.Status, *status) {
+		return nil
+	}
+	if err := d.client.Status().Patch(ctx, request, client.MergeFrom(before)); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if before.Status.Answer != status.Answer && step.Answer != v1alpha1.AnswerPending {
+		kind := corev1.EventTypeNormal
+		if step.Answer == v1alpha1.AnswerDenied || step.Answer == v1alpha1.AnswerForgotten {
+			kind = corev1.EventTypeWarning
+		}
+		d.recorder.Eventf(request, nil, kind, string(step.Answer), "Answer", "%s", step.Message)
+	}
+	return nil
+}
+

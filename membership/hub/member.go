@@ -1,0 +1,163 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/heartbeat"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// members is the controller of MemberClusters: it observes one, has package lifecycle decide, carries that
+// out and reports.
+//
+// +kubebuilder:rbac:groups=membership.muster.dev,resources=memberclusters,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups=membership.muster.dev,resources=memberclusters/status,verbs=update;patch
+// +kubebuilder:rbac:groups=membership.muster.dev,resources=memberships,verbs=get;list;watch;create;update;patch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=get;list;watch;create;update;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=muster-agent;muster-bootstrap,verbs=bind;escalate
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
+type members struct {
+	client     client.Client
+	reader     client.Reader // past the caches
+	options    Options
+	recorder   events.EventRecorder
+	heartbeats *heartbeat.Watcher
+	names      names
+	phases     phases
+	queue      *lateQueue
+}
+
+func (r *members) setup(mgr manager.Manager, hub cluster.Cluster) error {
+	options := controllerOptions(r.options.Workers)
+	options.Reconciler = r
+	c, err := controller.New("muster-membercluster", mgr, options)
+	if err != nil {
+		return err
+	}
+	byLabel := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		member, ours := object.GetLabels()[membership.MemberLabel]
+		if !ours {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: member}}}
+	})
+	return errors.Join(
+		c.Watch(r.queue),
+		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.MemberCluster{}, &handler.EnqueueRequestForObject{})),
+		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.Membership{}, byLabel)),
+		c.Watch(source.Kind[client.Object](hub.GetCache(), &corev1.Namespace{}, byLabel)),
+		c.Watch(source.Kind[client.Object](hub.GetCache(), &rbacv1.RoleBinding{}, byLabel)),
+	)
+}
+
+// Reconcile brings one member one step further.
+func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var cluster v1alpha1.MemberCluster
+	if err := r.client.Get(ctx, request.NamespacedName, &cluster); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.unwatch(request.Name)
+		}
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	observed, err := r.observe(ctx, &cluster)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("observe member %s: %w", cluster.Name, err)
+	}
+
+	step := lifecycle.NextHub(observed.lifecycle)
+	if slices.Contains(step.Actions, lifecycle.AskGates) {
+		observed.lifecycle.Gates = r.askGates(ctx, observed.member)
+		step = lifecycle.NextHub(observed.lifecycle)
+	}
+
+	acted := r.act(ctx, &observed, step)
+	if observed.gone {
+		r.unwatch(cluster.Name)
+		return retry(0, acted)
+	}
+	again, err := r.report(ctx, observed, step, acted)
+	return retry(sooner(step.After, again), errors.Join(acted, err))
+}
+
+// askGates asks the gates up to the first that is not open.
+func (r *members) askGates(ctx context.Context, member membership.Member) *lifecycle.GatesSeen {
+	for _, gate := range r.options.Gates {
+		remaining, err := r.askGate(ctx, gate, member)
+		if err != nil {
+			remaining = append(remaining, err.Error())
+		}
+		if len(remaining) > 0 {
+			return &lifecycle.GatesSeen{Waiting: gate.Name(), Remaining: remaining}
+		}
+	}
+	return &lifecycle.GatesSeen{}
+}
+
+// gatePatience is how long a gate may take to answer.
+const gatePatience = 15 * time.Second
+
+func (r *members) askGate(ctx context.Context, gate membership.LeaveGate, member membership.Member) (remaining []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, gatePatience)
+	defer cancel()
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("gate %s panicked: %v", gate.Name(), panicked)
+		}
+	}()
+	return gate.Remaining(ctx, member)
+}
+
+func (r *members) unwatch(member string) {
+	r.heartbeats.Untrack(member)
+	r.names.forget(membership.NamespaceFor(r.options.NamespacePrefix, member))
+	r.phases.forget(member)
+}
+
+// sooner is the earlier of two times to look again, of which zero is never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// retry turns the outcome of a round into what the controller is to do. A conflict is no error: somebody else was
+// quicker, and the next look will see what they did.
+func retry(after time.Duration, err error) (reconcile.Result, error) {
+	switch {
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: conflictPause}, nil
+	case errors.Is(err, membership.ErrPending):
+		return reconcile.Result{RequeueAfter: pendingPause}, nil
+	case err != nil:
+		return reconcile.Result{}, err
+	default:
+		return reconcile.Result{RequeueAfter: after}, nil
+	}
+}
+
+const (
+	conflictPause = 50 * time.Millisecond
+	pendingPause  = 200 * time.Millisecond
+)

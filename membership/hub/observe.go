@@ -1,0 +1,150 @@
+package hub
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// memberObserved is a member as this round sees it.
+type memberObserved struct {
+	cluster    *v1alpha1.MemberCluster
+	member     membership.Member
+	subject    *rbacv1.Subject // whom to give access; nil: not known yet
+	unbound    error           // why it is not known, where that is worth saying
+	membership *v1alpha1.Membership
+	binding    *rbacv1.RoleBinding
+	lifecycle  lifecycle.HubObserved
+	gone       bool // the MemberCluster is gone by what this round did
+}
+
+// memberOf is a MemberCluster in the words of package membership.
+func memberOf(cluster *v1alpha1.MemberCluster, namespacePrefix string) membership.Member {
+	return membership.Member{
+		Name: cluster.Name, UID: cluster.UID, ClusterID: cluster.Spec.ClusterID,
+		Namespace: membership.NamespaceFor(namespacePrefix, cluster.Name),
+		Claim:     cluster.Spec.Claim, Identity: cluster.Spec.Identity, Leave: cluster.Spec.Leave,
+	}
+}
+
+// observe looks at all that the hub has of a member. It costs no request: all of it is in caches.
+func (r *members) observe(ctx context.Context, cluster *v1alpha1.MemberCluster) (memberObserved, error) {
+	o := memberObserved{cluster: cluster, member: memberOf(cluster, r.options.NamespacePrefix)}
+	o.subject, o.unbound = subjectOf(o.member, cluster.Spec.Credential, r.options.Issuers)
+	r.names.know(o.member.Namespace, cluster.Name)
+
+	namespace, err := found(ctx, r.client, client.ObjectKey{Name: o.member.Namespace}, &corev1.Namespace{})
+	if err != nil {
+		return o, err
+	}
+	if o.binding, err = found(ctx, r.client, client.ObjectKey{Namespace: o.member.Namespace, Name: membership.AgentName}, &rbacv1.RoleBinding{}); err != nil {
+		return o, err
+	}
+	if o.membership, err = found(ctx, r.client, client.ObjectKey{Namespace: o.member.Namespace, Name: membership.MembershipName}, &v1alpha1.Membership{}); err != nil {
+		return o, err
+	}
+	// What stands in a namespace that goes is as good as gone, and what another member of this name left is none of this one's.
+	if o.membership != nil && (o.membership.Spec.MemberUID != cluster.UID || o.membership.DeletionTimestamp != nil) {
+		o.membership = nil
+	}
+
+	accepted := cluster.Spec.Accepted
+	o.lifecycle = lifecycle.HubObserved{
+		Now:       r.options.Clock.Now(),
+		Deleting:  cluster.DeletionTimestamp != nil,
+		Desired:   cluster.Spec.State,
+		Accepted:  accepted,
+		Claimed:   o.subject != nil,
+		Finalizer: controllerutil.ContainsFinalizer(cluster, membership.Finalizer),
+		Deadline:  time.Duration(cluster.Spec.Leave.DeadlineSeconds) * time.Second,
+		Leave:     cluster.Status.Leave,
+		Namespace: presence(namespace),
+		Access:    o.access(accepted != nil && *accepted),
+	}
+	if o.membership != nil {
+		o.lifecycle.Membership = &lifecycle.MembershipSeen{
+			State:  o.membership.Spec.State,
+			Rejoin: o.membership.Spec.Rejoin,
+			Clean:  o.membership.Spec.Clean,
+			Report: reportOf(o.membership, cluster.Spec.Claim),
+		}
+	}
+	return o, nil
+}
+
+// found gets an object from a cache; nil: it is not there.
+func found[T client.Object](ctx context.Context, c client.Reader, key client.ObjectKey, into T) (T, error) {
+	err := c.Get(ctx, key, into)
+	if err != nil {
+		var none T
+		return none, client.IgnoreNotFound(err)
+	}
+	return into, nil
+}
+
+// subjectOf returns whom to give access to a member; nil: no agent has claimed it, or the error says why not.
+func subjectOf(member membership.Member, kind v1alpha1.CredentialType, issuers map[v1alpha1.CredentialType]membership.Issuer) (*rbacv1.Subject, error) {
+	issuer, known := issuers[kind]
+	if member.Claim == "" || !known {
+		return nil, nil
+	}
+	subject, err := issuer.Subject(member)
+	if err != nil {
+		return nil, err
+	}
+	return &subject, nil
+}
+
+// access reports whether the member has the access that it shall have, or any where it shall have none.
+func (o *memberObserved) access(accepted bool) bool {
+	if o.binding == nil || o.binding.DeletionTimestamp != nil {
+		return false
+	}
+	return !accepted || o.subject == nil || slices.Equal(o.binding.Subjects, []rbacv1.Subject{*o.subject})
+}
+
+func presence(namespace *corev1.Namespace) lifecycle.Presence {
+	switch {
+	case namespace == nil:
+		return lifecycle.Absent
+	case namespace.DeletionTimestamp != nil:
+		return lifecycle.Terminating
+	default:
+		return lifecycle.Present
+	}
+}
+
+// reportOf reads how far the agent that speaks for the member says that it is.
+func reportOf(self *v1alpha1.Membership, claim string) lifecycle.AgentReport {
+	joined := meta.FindStatusCondition(self.Status.Conditions, v1alpha1.ConditionJoined)
+	switch {
+	case joined == nil || self.Status.Claim != claim:
+		return lifecycle.ReportedNothing
+	case joined.Status == metav1.ConditionTrue:
+		return lifecycle.ReportedJoined
+	case joined.Reason == v1alpha1.ReasonCleanedUp:
+		return lifecycle.ReportedClean
+	default:
+		return lifecycle.ReportedNothing
+	}
+}
+
+// ignore returns nil for the errors that mean that what an action was to bring about is so already.
+func ignore(err error, is func(error) bool) error {
+	if is(err) {
+		return nil
+	}
+	return err
+}
+

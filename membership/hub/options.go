@@ -1,0 +1,141 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/heartbeat"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// Options are what a product can decide. The zero value works; each field says what it then means.
+type Options struct {
+	// Acceptor decides on clusters that no administrator has decided on. Nil: those whose JoinToken says
+	// autoAccept are let in, and all others wait for an administrator.
+	Acceptor membership.Acceptor
+
+	// Issuers issue credentials, by the type that an agent asks for; a request for a type that is not here is
+	// denied. Nil: certificates, tokens and identities, with their packages' defaults.
+	Issuers map[v1alpha1.CredentialType]membership.Issuer
+
+	// Gates hold back a leave, in their order. Nil: nothing does but the agent's own clean-up.
+	Gates []membership.LeaveGate
+
+	// AgentRules are permissions of agents in their own namespace that come on top of membership's. They go into
+	// the one ClusterRole that all agents share. Nil: none.
+	AgentRules []rbacv1.PolicyRule
+
+	// Heartbeat is how members are judged by their heartbeats. Zero: see [heartbeat.Policy].
+	Heartbeat heartbeat.Policy
+
+	// Server and CA are what agents reach this hub by: they go into the Secrets of JoinTokens. Empty: those
+	// of the manager's own config.
+	Server string
+	CA     []byte
+
+	// NamespacePrefix begins the names of the members' namespaces. Empty: "member-".
+	NamespacePrefix string
+
+	// RegistrationNamespace is where JoinTokens and JoinRequests are. Empty: "muster-registration".
+	RegistrationNamespace string
+
+	// RequestTTL is how long a JoinRequest is kept that is not accepted, with the MemberCluster that was made
+	// for it. Zero: 24 hours.
+	RequestTTL time.Duration
+
+	// MaxRequests bounds how many JoinRequests there can be at a time, by a ResourceQuota, so that a stolen
+	// bootstrap credential cannot fill the hub. Zero: 500.
+	MaxRequests int
+
+	// Workers is how many members, and how many requests, are worked on at a time. Zero: 8.
+	Workers int
+
+	// Clock tells the time. Nil: the system's.
+	Clock clock.WithTicker
+}
+
+const (
+	defaultRequestTTL  = 24 * time.Hour
+	defaultMaxRequests = 500
+	defaultWorkers     = 8
+
+	// reconcileTimeout bounds every round of every controller, so that a hub whose API server does not answer
+	// is stuck for no longer.
+	reconcileTimeout = time.Minute
+)
+
+func (o Options) withDefaults() (Options, error) {
+	if o.NamespacePrefix == "" {
+		o.NamespacePrefix = membership.DefaultNamespacePrefix
+	}
+	if o.RegistrationNamespace == "" {
+		o.RegistrationNamespace = membership.RegistrationNamespace
+	}
+	if o.RequestTTL == 0 {
+		o.RequestTTL = defaultRequestTTL
+	}
+	if o.MaxRequests == 0 {
+		o.MaxRequests = defaultMaxRequests
+	}
+	if o.Workers == 0 {
+		o.Workers = defaultWorkers
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return o, o.validate()
+}
+
+func (o Options) validate() error {
+	var problems []error
+	invalid := func(field, problem string, args ...any) {
+		problems = append(problems, fmt.Errorf("hub.Options.%s: %s", field, fmt.Sprintf(problem, args...)))
+	}
+	if errs := validation.IsDNS1123Label(o.NamespacePrefix + "x"); len(errs) > 0 {
+		invalid("NamespacePrefix", "%q cannot begin the name of a namespace: %s", o.NamespacePrefix, strings.Join(errs, "; "))
+	}
+	if errs := validation.IsDNS1123Label(o.RegistrationNamespace); len(errs) > 0 {
+		invalid("RegistrationNamespace", "%q cannot be a namespace: %s", o.RegistrationNamespace, strings.Join(errs, "; "))
+	}
+	if strings.HasPrefix(o.RegistrationNamespace, o.NamespacePrefix) {
+		invalid("RegistrationNamespace", "%q could be the namespace of a member, since those begin with %q", o.RegistrationNamespace, o.NamespacePrefix)
+	}
+	if o.RequestTTL < time.Minute {
+		invalid("RequestTTL", "%s is less than a minute, which leaves an administrator no time", o.RequestTTL)
+	}
+	if o.MaxRequests < 1 {
+		invalid("MaxRequests", "%d lets nobody ask to join", o.MaxRequests)
+	}
+	if o.Workers < 1 {
+		invalid("Workers", "%d do no work", o.Workers)
+	}
+	seen := map[string]bool{}
+	for i, gate := range o.Gates {
+		switch {
+		case gate == nil || gate.Name() == "":
+			invalid(fmt.Sprintf("Gates[%d]", i), "must have a name")
+		case seen[gate.Name()]:
+			invalid(fmt.Sprintf("Gates[%d]", i), "a gate named %q is there already", gate.Name())
+		default:
+			seen[gate.Name()] = true
+		}
+	}
+	for kind, issuer := range o.Issuers {
+		if issuer == nil {
+			invalid(fmt.Sprintf("Issuers[%s]", kind), "must not be nil: leave it out")
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// log is the logger of a controller.
+func log(mgr manager.Manager, name string) logr.Logger { return mgr.GetLogger().WithName(name) }

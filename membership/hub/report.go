@@ -1,0 +1,165 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// report writes down what is new about a member: its status, its taints, the events of what has changed. It
+// returns when to look again for the sake of its health.
+func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.HubStep, acted error) (time.Duration, error) {
+	cluster := o.cluster
+	before := cluster.DeepCopy()
+	status := &cluster.Status
+
+	status.Phase = step.Phase
+	status.Leave = step.Leave
+	status.Namespace, status.Subject = "", nil
+	if o.lifecycle.Namespace != lifecycle.Absent || step.Phase != v1alpha1.PhaseLeft && step.Phase != v1alpha1.PhasePending {
+		status.Namespace, status.Subject = o.member.Namespace, o.subject
+	}
+	for _, condition := range step.Conditions {
+		r.set(cluster, condition)
+	}
+	if trouble := errors.Join(o.unbound, acted); trouble != nil && passing(trouble) == nil {
+		r.set(cluster, metav1.Condition{
+			Type: v1alpha1.ConditionReadyToJoin, Status: metav1.ConditionFalse,
+			Reason: v1alpha1.ReasonPreparing, Message: sentence(trouble),
+		})
+	}
+	mirror(status, o)
+	r.credential(cluster, o, acted)
+	again := r.health(o, step)
+
+	if !equality.Semantic.DeepEqual(before.Status, cluster.Status) {
+		if err := r.client.Status().Patch(ctx, cluster.DeepCopy(), client.MergeFrom(before)); err != nil {
+			return 0, client.IgnoreNotFound(err)
+		}
+		r.note(before, cluster)
+	}
+	if !equality.Semantic.DeepEqual(before.Spec.Taints, cluster.Spec.Taints) {
+		latest := before.DeepCopy()
+		if err := r.patch(ctx, latest, func() { latest.Spec.Taints = cluster.Spec.Taints }); err != nil {
+			return 0, fmt.Errorf("taint member %s: %w", cluster.Name, err)
+		}
+	}
+	r.phases.know(cluster.Name, status.Phase)
+	return again, nil
+}
+
+func (r *members) set(cluster *v1alpha1.MemberCluster, condition metav1.Condition) {
+	condition.ObservedGeneration = cluster.Generation
+	condition.LastTransitionTime = metav1.NewTime(r.options.Clock.Now())
+	meta.SetStatusCondition(&cluster.Status.Conditions, condition)
+}
+
+// mirror shows what the agents say where administrators look.
+func mirror(status *v1alpha1.MemberClusterStatus, o memberObserved) {
+	if o.membership == nil {
+		return
+	}
+	said := o.membership.Status
+	status.Version, status.Resources, status.Properties = said.Version, said.Resources, said.Properties
+	heard := map[string]*metav1.MicroTime{}
+	for _, agent := range status.Agents {
+		heard[agent.Type] = agent.LastHeartbeat
+	}
+	status.Agents = nil
+	for _, agent := range said.Agents {
+		agent.LastHeartbeat = heard[agent.Type]
+		status.Agents = append(status.Agents, agent)
+	}
+}
+
+// credential reports how the renewal of the agent's credential stands.
+func (r *members) credential(cluster *v1alpha1.MemberCluster, o memberObserved, acted error) {
+	if o.membership == nil {
+		meta.RemoveStatusCondition(&cluster.Status.Conditions, v1alpha1.ConditionCredentialValid)
+		cluster.Status.CredentialExpirationTime = nil
+		return
+	}
+	asked, answered := o.membership.Status.Renewal, o.membership.Spec.Renewal
+	condition := metav1.Condition{Type: v1alpha1.ConditionCredentialValid, Status: metav1.ConditionFalse}
+	switch {
+	case answered != nil && answered.Refused != "":
+		condition.Reason, condition.Message = v1alpha1.ReasonRenewalRefused, answered.Refused
+	case asked != nil && (answered == nil || answered.ID != asked.ID):
+		trouble := passing(acted)
+		if acted == nil || errors.Is(acted, membership.ErrPending) || trouble != nil {
+			return
+		}
+		condition.Reason, condition.Message = v1alpha1.ReasonRenewalFailed, sentence(acted)
+	case answered != nil && answered.Credential != nil:
+		cluster.Status.CredentialExpirationTime = answered.Credential.ExpirationTime
+		condition.Status = metav1.ConditionTrue
+		condition.Reason, condition.Message = v1alpha1.ReasonIssued, "The credential was renewed."
+	default:
+		return
+	}
+	r.set(cluster, condition)
+}
+
+// passing returns an error that only says that it is to be tried again, and nil for one that a person should read.
+func passing(err error) error {
+	if errors.Is(err, membership.ErrPending) || apierrors.IsConflict(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// sentence is an error as a condition shows it.
+func sentence(err error) string {
+	const limit = 1024
+	message := err.Error()
+	return message[:min(limit, len(message))]
+}
+
+// note makes events of what has changed about a member.
+func (r *members) note(before, after *v1alpha1.MemberCluster) {
+	event := func(kind, reason, action, message string) {
+		r.recorder.Eventf(after, nil, kind, reason, action, "%s", message)
+	}
+	if before.Status.Phase != after.Status.Phase {
+		event(corev1.EventTypeNormal, string(after.Status.Phase), "Lifecycle", phaseMessage(after))
+	}
+	if was, is := before.Status.Leave, after.Status.Leave; is != nil && is.Forced && (was == nil || !was.Forced) {
+		event(corev1.EventTypeWarning, v1alpha1.ReasonLeaveForced, "Leave",
+			fmt.Sprintf("The deadline passed while waiting for %s: the member is removed without it.", is.Waiting))
+	}
+	for _, kind := range []string{v1alpha1.ConditionHealthy, v1alpha1.ConditionCredentialValid} {
+		was, is := meta.FindStatusCondition(before.Status.Conditions, kind), meta.FindStatusCondition(after.Status.Conditions, kind)
+		if is == nil || was != nil && was.Status == is.Status || was == nil && is.Status != metav1.ConditionFalse {
+			continue
+		}
+		level := corev1.EventTypeWarning
+		if is.Status == metav1.ConditionTrue || is.Reason == v1alpha1.ReasonNotJoined {
+			level = corev1.EventTypeNormal
+		}
+		event(level, is.Reason, kind, is.Message)
+	}
+}
+
+func phaseMessage(cluster *v1alpha1.MemberCluster) string {
+	kind := v1alpha1.ConditionJoined
+	switch cluster.Status.Phase {
+	case v1alpha1.PhasePending, v1alpha1.PhaseDenied, v1alpha1.PhaseAccepted:
+		kind = v1alpha1.ConditionAccepted
+	}
+	if condition := meta.FindStatusCondition(cluster.Status.Conditions, kind); condition != nil {
+		return condition.Message
+	}
+	return string(cluster.Status.Phase)
+}

@@ -1,0 +1,168 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/heartbeat"
+	"github.com/muster-sdk/muster/membership/registration/csr"
+	"github.com/muster-sdk/muster/membership/registration/identity"
+	"github.com/muster-sdk/muster/membership/registration/jointoken"
+	"github.com/muster-sdk/muster/membership/registration/token"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// SetupWithManager adds all of a hub to a manager: the controllers of MemberClusters, JoinRequests and
+// JoinTokens, and the watcher of heartbeats. All of them run on the leader alone. The manager's config must point to the hub.
+//
+// The manager's scheme must know membership/v1alpha1, and the CustomResourceDefinitions must be installed by the time
+// that the manager starts; see package crds. The hub has clients and caches of its own, which hold, besides muster's
+// own objects, none but those that it has labelled. An error names the option that cannot be, or says what could not be set up.
+func SetupWithManager(mgr manager.Manager, o Options) error {
+	if !mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("MemberCluster")) {
+		return errors.New("the manager's scheme does not know membership.muster.dev: call AddToScheme of membership/v1alpha1 before")
+	}
+	options, err := o.withDefaults()
+	if err != nil {
+		return err
+	}
+	hub, err := newCluster(mgr)
+	if err != nil {
+		return fmt.Errorf("connect to the hub: %w", err)
+	}
+	if err := mgr.Add(hub); err != nil {
+		return fmt.Errorf("add the hub's caches to the manager: %w", err)
+	}
+	leases, err := coordinationclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("make a client of Leases: %w", err)
+	}
+	if options.Issuers == nil {
+		options.Issuers = map[v1alpha1.CredentialType]membership.Issuer{
+			v1alpha1.CredentialCertificate: &csr.Issuer{Client: hub.GetClient(), Reader: hub.GetAPIReader(), Clock: options.Clock},
+			v1alpha1.CredentialToken:       &token.Issuer{Client: hub.GetClient()},
+			v1alpha1.CredentialIdentity:    identity.Issuer{},
+		}
+	}
+
+	common := &shared{client: hub.GetClient(), reader: hub.GetAPIReader(), options: options}
+	if err := mgr.Add(manager.RunnableFunc(common.run(mgr))); err != nil {
+		return err
+	}
+
+	members := &members{
+		client: hub.GetClient(), reader: hub.GetAPIReader(), options: options,
+		recorder: mgr.GetEventRecorder("muster-hub"), queue: &lateQueue{},
+	}
+	watcher := heartbeat.NewWatcher(leases.Leases(""), members.names.member, heartbeat.WatcherOptions{
+		Policy: options.Heartbeat, OnChange: members.queue.add, Clock: options.Clock, Log: log(mgr, "heartbeat"),
+	})
+	members.heartbeats = watcher
+	if err := mgr.Add(watcher); err != nil {
+		return fmt.Errorf("add the watcher of heartbeats to the manager: %w", err)
+	}
+	if err := members.setup(mgr, hub); err != nil {
+		return fmt.Errorf("set up the controller of MemberClusters: %w", err)
+	}
+
+	if err := mgr.Add(manager.RunnableFunc(exposed(watcher, &members.phases))); err != nil {
+		return fmt.Errorf("add the metrics to the manager: %w", err)
+	}
+
+	door := &door{client: hub.GetClient(), reader: hub.GetAPIReader(), options: options, recorder: mgr.GetEventRecorder("muster-hub")}
+	if err := door.setup(mgr, hub); err != nil {
+		return fmt.Errorf("set up the controller of JoinRequests: %w", err)
+	}
+	if err := jointoken.SetupWithManager(mgr, jointoken.Options{
+		Server: options.Server, CA: options.CA, Namespace: options.RegistrationNamespace, Clock: options.Clock,
+	}); err != nil {
+		return fmt.Errorf("set up the controller of JoinTokens: %w", err)
+	}
+	return nil
+}
+
+// newCluster connects to the hub with a scheme, a client and caches of muster's own, for three reasons: a manager's
+// caches may be restricted to what its product looks at; Namespaces and RoleBindings of others must not be
+// held in memory; and a decision must not be made upon what was so before the last one was carried out, which the client
+// sees to by waiting for its own writes.
+func newCluster(mgr manager.Manager) (cluster.Cluster, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	ours, err := labels.NewRequirement(membership.MemberLabel, selection.Exists, nil)
+	if err != nil {
+		return nil, err
+	}
+	labelled := cache.ByObject{Label: labels.NewSelector().Add(*ours)}
+	return cluster.New(mgr.GetConfig(), func(o *cluster.Options) {
+		o.Scheme, o.Logger = scheme, mgr.GetLogger()
+		o.Cache.DefaultTransform = withoutManagedFields
+		o.Cache.ByObject = map[client.Object]cache.ByObject{
+			&corev1.Namespace{}:   labelled,
+			&rbacv1.RoleBinding{}: labelled,
+		}
+		o.Client.Cache = &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}
+	})
+}
+
+func withoutManagedFields(in any) (any, error) {
+	if object, err := meta.Accessor(in); err == nil {
+		object.SetManagedFields(nil)
+	}
+	return in, nil
+}
+
+// controllerOptions are those that all controllers of the hub have in common.
+func controllerOptions(workers int) controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: workers,
+		ReconciliationTimeout:   reconcileTimeout,
+		// One program may be the hub of several fleets, each with a manager of its own.
+		SkipNameValidation: ptr.To(true),
+	}
+}
+
+// run makes what all members have in common, and tries until it succeeds: a hub that starts together with its
+// API server must not end because it was the quicker one.
+func (s *shared) run(mgr manager.Manager) func(context.Context) error {
+	logger := log(mgr, "hub")
+	return func(ctx context.Context) error {
+		backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 8, Cap: 30 * time.Second}
+		for {
+			attempt, cancel := context.WithTimeout(ctx, reconcileTimeout)
+			err := s.ensure(attempt)
+			cancel()
+			if err == nil || ctx.Err() != nil {
+				return nil
+			}
+			logger.Error(err, "Cannot make what all members have in common; trying again")
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-s.options.Clock.After(backoff.Step()):
+			}
+		}
+	}
+}

@@ -1,0 +1,373 @@
+package lifecycle
+
+import (
+	"time"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// AgentPhase sums up where an agent stands.
+type AgentPhase string
+
+// The phases of an agent.
+const (
+	Unregistered AgentPhase = "Unregistered" // nothing asked yet
+	Registering  AgentPhase = "Registering"  // at the door
+	Joining      AgentPhase = "Joining"      // has a credential, and has not told the hub yet
+	Joined       AgentPhase = "Joined"       // in the fleet, beating
+	Leaving      AgentPhase = "Leaving"      // told to leave, or forgotten, and cleaning up
+	Left         AgentPhase = "Left"         // out, the member is clean
+	Rejected     AgentPhase = "Rejected"     // the hub refuses it, and it does not know yet what for
+)
+
+// AgentObserved is what an agent sees.
+type AgentObserved struct {
+	Now time.Time
+
+	Record Record
+	// Door is the answer to the request that the record has, when it was last asked for.
+	Door DoorSight
+	// Hub is what became of reading the Membership, when that was last tried.
+	Hub HubSight
+	// Membership is what was read, when Hub is HubSeen.
+	Membership MembershipSeen
+	// PolicySaved is true when the record's policy is the one of the Membership.
+	PolicySaved bool
+	// Beating is true while the heartbeat runs.
+	Beating bool
+	// Member is what the cleaners said when they were asked in this round.
+	Member MemberState
+	// Renewal is where the renewal of the credential stands.
+	Renewal RenewalState
+	// RenewAt is when to ask for the next credential; zero: never.
+	RenewAt time.Time
+}
+
+// Record is what the agent has written down, so that it survives a restart.
+type Record struct {
+	Claim      bool // it has a claim key, and a request made with it
+	Registered bool // it has a credential, and knows its member
+	Forgotten  bool // the hub has said that it does not know the member
+	Kept       bool // if forgotten: the MemberCluster is still there, so the member may join anew
+	Out        bool // it has left for good, and only its own traces remain
+}
+
+// DoorSight is what an agent sees at the door.
+type DoorSight int
+
+// What can be seen at the door.
+const (
+	DoorNotAsked DoorSight = iota
+	DoorNoRequest
+	DoorUnreachable
+	DoorRefused // the bootstrap credential does not work, or there is none
+	DoorPending
+	DoorHeld
+	DoorDenied
+	DoorForgotten     // and the MemberCluster is gone
+	DoorForgottenKept // and the MemberCluster is kept
+	DoorIssued
+)
+
+// HubSight is what an agent sees when it reads its Membership.
+type HubSight int
+
+// What can be seen of the hub.
+const (
+	HubNotAsked HubSight = iota
+	HubUnreachable
+	HubRefused // unauthorized or forbidden: withdrawn, expired or forgotten, and no telling which
+	HubGone    // allowed to look, and there is no Membership: forgotten
+	HubSeen
+)
+
+// MemberState is what the agent's cleaners say of the member.
+type MemberState int
+
+// The states of a member that is being cleaned.
+const (
+	MemberNotAsked MemberState = iota
+	MemberDirty
+	MemberClean
+)
+
+// RenewalState is where the renewal of a credential stands.
+type RenewalState int
+
+// The states of a renewal.
+const (
+	RenewalNone RenewalState = iota
+	RenewalAsked
+	RenewalAnswered
+	RenewalRefused
+)
+
+// AgentAction is something that an agent does. Each is idempotent.
+type AgentAction string
+
+// The actions of an agent.
+const (
+	// MakeRequest makes a claim key where there is none, and a request, and writes both down.
+	MakeRequest AgentAction = "MakeRequest"
+	// AskDoor creates the JoinRequest that was written down, or looks at the answer to it.
+	AskDoor AgentAction = "AskDoor"
+	// Register writes down what the door has issued, and uses it.
+	Register AgentAction = "Register"
+	// ReadMembership looks at the Membership in the hub.
+	ReadMembership AgentAction = "ReadMembership"
+	// SavePolicy writes down how to leave, for the day on which the hub has forgotten the member.
+	SavePolicy AgentAction = "SavePolicy"
+	StartBeat  AgentAction = "StartBeat"
+	StopBeat   AgentAction = "StopBeat"
+	// ReportJoined tells the hub that the member has joined.
+	ReportJoined AgentAction = "ReportJoined"
+	// RecordForgotten writes down that the hub has forgotten the member.
+	RecordForgotten AgentAction = "RecordForgotten"
+	// CleanMember asks the cleaners in their order up to the first that is not done, by the policy that was
+	// last known; the agent decides anew with what they said.
+	CleanMember AgentAction = "CleanMember"
+	// ReportClean tells the hub that the member is clean.
+	ReportClean AgentAction = "ReportClean"
+	// RecordOut writes down that the agent is out for good.
+	RecordOut AgentAction = "RecordOut"
+	// ForgetBootstrap throws away the bootstrap credential, so that a restart does not join anew.
+	ForgetBootstrap AgentAction = "ForgetBootstrap"
+	// StartOver throws away all that was written down but Kept, so that the agent asks at the door with a new claim.
+	StartOver AgentAction = "StartOver"
+	// ForgetRecord throws away all that was written down.
+	ForgetRecord AgentAction = "ForgetRecord"
+	// RequestRenewal makes a request for the next credential, writes it down and sends it.
+	RequestRenewal AgentAction = "RequestRenewal"
+	// AdoptRenewal writes down the next credential and uses it.
+	AdoptRenewal AgentAction = "AdoptRenewal"
+)
+
+// AgentStep is what an agent does next.
+type AgentStep struct {
+	Phase AgentPhase
+	// Message says why, and what a person can do about it where somebody has to.
+	Message string
+	// Actions in their order. A later one may rely on an earlier one, so the first that fails ends the step.
+	Actions []AgentAction
+	// After is when to look again although nothing has happened. Zero: at once.
+	After time.Duration
+	// Done is true when there is nothing to do ever again.
+	Done bool
+}
+
+// NextAgent decides what an agent does next.
+func NextAgent(o AgentObserved) AgentStep {
+	switch {
+	case o.Record.Out:
+		return outForGood(o)
+	case o.Record.Forgotten:
+		return cleanForgotten(o)
+	case o.Record.Registered:
+		return registered(o)
+	default:
+		return register(o)
+	}
+}
+
+// register is about an agent that has no credential of its own yet.
+func register(o AgentObserved) AgentStep {
+	if !o.Record.Claim {
+		return AgentStep{Phase: Unregistered, Message: "Making a request to join.", Actions: []AgentAction{MakeRequest}}
+	}
+	step := AgentStep{Phase: Registering, Actions: []AgentAction{AskDoor}, After: DoorPoll}
+	switch o.Door {
+	case DoorNotAsked, DoorNoRequest:
+		step.Message, step.After = "Asking to join.", 0
+	case DoorUnreachable:
+		step.Message, step.After = "The hub cannot be reached; trying again.", RetryPoll
+	case DoorRefused:
+		step.Phase, step.After = Rejected, HeldPoll
+		step.Message = "The hub refuses the bootstrap credential, or there is none: give the agent that of a JoinToken which is Ready."
+	case DoorPending:
+		step.Message = "The hub is at work on the request."
+	case DoorHeld:
+		step.Message, step.After = "The request is held, see its status on the hub.", HeldPoll
+	case DoorDenied:
+		step.Phase, step.Message, step.After = Rejected, "The request is denied, see its status on the hub.", HeldPoll
+	case DoorForgotten, DoorForgottenKept:
+		// The answer to a question that was not asked: this agent never was a member.
+		step.Message, step.Actions, step.After = "Starting over.", []AgentAction{ForgetRecord}, 0
+	case DoorIssued:
+		step.Message, step.Actions, step.After = "The hub has issued a credential.", []AgentAction{Register}, 0
+	}
+	return step
+}
+
+// registered is about an agent that has a credential of its own.
+func registered(o AgentObserved) AgentStep {
+	switch o.Hub {
+	case HubSeen:
+		if o.Membership.State == v1alpha1.StateLeave {
+			return leave(o)
+		}
+		return join(o)
+	case HubGone:
+		return AgentStep{Phase: Leaving, Message: "The hub has removed this member.", Actions: []AgentAction{RecordForgotten}}
+	case HubRefused:
+		return refused(o)
+	case HubUnreachable:
+		// The heartbeat goes on trying on its own; nothing else changes because of what cannot be seen.
+		step := AgentStep{Phase: Joining, Message: "The hub cannot be reached; trying again.", Actions: []AgentAction{ReadMembership}, After: RetryPoll}
+		if o.Beating {
+			step.Phase = Joined
+		}
+		return step
+	default:
+		return AgentStep{Phase: Joining, Message: "Looking for the Membership.", Actions: []AgentAction{ReadMembership}}
+	}
+}
+
+func join(o AgentObserved) AgentStep {
+	step := AgentStep{Phase: Joined, Message: "In the fleet."}
+	if !o.PolicySaved {
+		step.Actions = append(step.Actions, SavePolicy)
+	}
+	if !o.Beating {
+		step.Actions = append(step.Actions, StartBeat)
+	}
+	if o.Membership.Report != ReportedJoined {
+		step.Phase, step.Message = Joining, "Telling the hub that the member has joined."
+		step.Actions = append(step.Actions, ReportJoined)
+		step.After = RetryPoll
+		return step
+	}
+	return renew(o, step)
+}
+
+// renew keeps the credential fresh while the agent is in the fleet.
+func renew(o AgentObserved, step AgentStep) AgentStep {
+	switch {
+	case o.Renewal == RenewalAnswered:
+		step.Actions = append(step.Actions, AdoptRenewal)
+		step.After = RetryPoll
+	case o.RenewAt.IsZero(), o.Renewal == RenewalAsked:
+		step.After = HeldPoll
+	case !o.Now.Before(o.RenewAt):
+		step.Actions = append(step.Actions, RequestRenewal)
+		step.After = RetryPoll
+	default:
+		step.After = o.RenewAt.Sub(o.Now)
+	}
+	if o.Renewal == RenewalRefused {
+		step.Message = "In the fleet; the hub refuses to renew the credential, see the Membership on the hub."
+	}
+	return step
+}
+
+// refused is about a hub that will not talk to the credential. That proves nothing, so the agent asks at the
+// door whether the hub still knows it, and looks whether the refusal is over.
+func refused(o AgentObserved) AgentStep {
+	step := AgentStep{Phase: Rejected, Message: "The hub refuses the agent's credential; asking at the door why.", After: HeldPoll}
+	if o.Beating {
+		step.Actions = append(step.Actions, StopBeat)
+	}
+	switch o.Door {
+	case DoorForgotten, DoorForgottenKept:
+		step.Phase, step.Message, step.After = Leaving, "The hub has forgotten this member.", 0
+		step.Actions = append(step.Actions, RecordForgotten)
+		return step
+	case DoorIssued:
+		step.Phase, step.Message, step.After = Joining, "The hub has issued a new credential.", 0
+		step.Actions = append(step.Actions, Register)
+		return step
+	case DoorNotAsked:
+		step.After = 0
+		step.Actions = append(step.Actions, MakeRequest)
+	case DoorNoRequest:
+		step.After = 0
+	case DoorRefused:
+		step.Message = "The hub refuses the agent's credential and its bootstrap credential: give the agent that of a JoinToken which is Ready, so that it can ask why."
+	case DoorHeld:
+		step.Message = "The hub refuses the agent's credential until somebody decides, see its JoinRequest on the hub."
+	case DoorDenied:
+		step.Message = "The hub refuses the agent: its acceptance was withdrawn, or another agent speaks for the cluster. See its JoinRequest on the hub."
+	case DoorPending:
+		step.After = DoorPoll
+	case DoorUnreachable:
+		step.After = RetryPoll
+	}
+	step.Actions = append(step.Actions, AskDoor, ReadMembership)
+	return step
+}
+
+// leave is about an agent that the hub has asked to leave. It beats until the hub knows that the member is
+// clean, so that nobody takes a long clean-up for a death.
+func leave(o AgentObserved) AgentStep {
+	step := AgentStep{Phase: Leaving}
+	if !o.PolicySaved {
+		step.Actions = append(step.Actions, SavePolicy)
+	}
+	switch {
+	case o.Membership.Report == ReportedClean:
+		return depart(o)
+	case !o.Beating:
+		step.Actions = append(step.Actions, StartBeat)
+	}
+	switch {
+	case !o.Membership.Clean:
+		step.Message, step.After = "Leaving: the hub is still taking back what it had sent.", HeldPoll
+	case o.Member == MemberNotAsked:
+		step.Message = "Leaving: cleaning up."
+		step.Actions = append(step.Actions, CleanMember)
+	case o.Member == MemberDirty:
+		step.Message, step.After = "Leaving: cleaning up.", GatePoll
+	default:
+		step.Message, step.After = "Leaving: telling the hub that the member is clean.", RetryPoll
+		step.Actions = append(step.Actions, ReportClean)
+	}
+	return step
+}
+
+// depart is about an agent whose hub knows that its member is clean.
+func depart(o AgentObserved) AgentStep {
+	step := AgentStep{Phase: Left, Message: "The member is clean, and the hub knows it."}
+	if o.Beating {
+		step.Actions = append(step.Actions, StopBeat)
+	}
+	if o.Membership.Rejoin {
+		// The MemberCluster is kept: ask at the door, as anybody would, until it may come back.
+		step.Actions = append(step.Actions, ForgetRecord)
+	} else {
+		step.Actions = append(step.Actions, RecordOut)
+	}
+	return step
+}
+
+// cleanForgotten is about an agent that came back to find itself forgotten.
+func cleanForgotten(o AgentObserved) AgentStep {
+	step := AgentStep{Phase: Leaving, Message: "The hub has forgotten this member; cleaning up."}
+	if o.Beating {
+		step.Actions = append(step.Actions, StopBeat)
+	}
+	switch {
+	case o.Member == MemberNotAsked:
+		step.Actions = append(step.Actions, CleanMember)
+	case o.Member == MemberDirty:
+		step.After = GatePoll
+	case o.Record.Kept:
+		step.Phase = Left
+		step.Actions = append(step.Actions, ForgetRecord)
+	default:
+		step.Phase = Left
+		step.Actions = append(step.Actions, RecordOut)
+	}
+	return step
+}
+
+// outForGood removes the agent's own traces. The record goes last: it is what says to go on.
+func outForGood(o AgentObserved) AgentStep {
+	step := AgentStep{
+		Phase: Left, Done: true,
+		Message: "Out for good. To join again, give the agent a new bootstrap credential and restart it.",
+		Actions: []AgentAction{ForgetBootstrap, ForgetRecord},
+	}
+	if o.Beating {
+		step.Actions = append([]AgentAction{StopBeat}, step.Actions...)
+	}
+	return step
+}

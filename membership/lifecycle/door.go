@@ -1,0 +1,233 @@
+package lifecycle
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// DoorObserved is what the hub sees of one JoinRequest.
+type DoorObserved struct {
+	Answer v1alpha1.JoinAnswer // as recorded in its status
+	// Bound is status.memberUID, which is the UID of the last step's Member.
+	Bound types.UID
+	// Issued is true when a credential is in the status, whatever the answer is by now.
+	Issued bool
+
+	// Invalid says what is wrong with the request as it stands; empty: nothing is.
+	Invalid string
+	// TokenRefused says why the JoinToken that it was made with does not let it in; empty: it does, or there is none.
+	TokenRefused string
+	// Verdict of the Acceptor.
+	Verdict membership.Verdict
+
+	ClusterID string
+	Name      string    // that the cluster would like to have
+	Claim     string    // fingerprint of the agent's key
+	MemberUID types.UID // that the agent believes to belong to
+	Type      v1alpha1.CredentialType
+
+	ByID   *MemberSeen // the MemberCluster with the request's cluster ID
+	Others []string    // more MemberClusters with it, which there must not be
+	ByName *MemberSeen // the one with its name
+}
+
+// MemberSeen is a MemberCluster as seen from the door.
+type MemberSeen struct {
+	Name       string
+	UID        types.UID
+	ClusterID  string
+	Claim      string
+	Accepted   *bool
+	Deleting   bool
+	Desired    v1alpha1.DesiredState
+	Leaving    bool // a leave is under way, whatever is desired by now
+	Prepared   bool // its namespace and Membership are there, and its subject has access
+	Identified bool // an administrator has named its subject
+}
+
+// DoorAction is something that the hub does about a JoinRequest. Each is idempotent.
+type DoorAction string
+
+// The actions at the door.
+const (
+	// CreateMember makes a MemberCluster for the request.
+	CreateMember DoorAction = "CreateMember"
+	// BindMember writes cluster ID, claim and type of credential of the request into the MemberCluster.
+	BindMember DoorAction = "BindMember"
+	// AcceptMember sets spec.accepted, together with what CreateMember or BindMember write.
+	AcceptMember DoorAction = "AcceptMember"
+	// IssueCredential has the credential issued and puts it into the status.
+	IssueCredential DoorAction = "IssueCredential"
+)
+
+// DoorStep is what the hub does next about a JoinRequest.
+type DoorStep struct {
+	Answer  v1alpha1.JoinAnswer
+	Reason  string
+	Message string
+	// Member is the MemberCluster that the request is for; nil: there is none.
+	Member  *MemberSeen
+	Actions []DoorAction
+	// After is when to look again although nothing has happened. Zero: never.
+	After time.Duration
+}
+
+// NextDoor decides what the hub does next about a JoinRequest.
+//
+// One cluster ID belongs to one member, and a member to the one claim that came first; whoever comes second
+// is held with a message that tells an administrator how to let it in instead.
+func NextDoor(o DoorObserved) DoorStep {
+	member := o.ByID
+	switch {
+	case o.Answer == v1alpha1.AnswerForgotten:
+		// Said once, it stays said: the agent may act on it at any time.
+		return DoorStep{Answer: o.Answer, Reason: v1alpha1.ReasonForgotten, Message: forgotten, Member: sameUID(member, o.MemberUID)}
+	case o.Invalid != "":
+		return DoorStep{Answer: v1alpha1.AnswerDenied, Reason: v1alpha1.ReasonInvalidRequest, Message: o.Invalid}
+	case o.TokenRefused != "":
+		return DoorStep{Answer: v1alpha1.AnswerDenied, Reason: v1alpha1.ReasonTokenRefused, Message: o.TokenRefused}
+	case len(o.Others) > 0:
+		return held(member, v1alpha1.ReasonClusterIDTaken, fmt.Sprintf(
+			"Cluster ID %s is that of MemberCluster %s and also of %s: delete all but one.",
+			o.ClusterID, member.Name, strings.Join(o.Others, ", ")))
+	case o.MemberUID != "" && (sameUID(member, o.MemberUID) == nil || member.Claim == ""):
+		return DoorStep{Answer: v1alpha1.AnswerForgotten, Reason: v1alpha1.ReasonForgotten, Message: forgotten, Member: sameUID(member, o.MemberUID)}
+	case member == nil && o.ByName != nil:
+		return nameKnown(o)
+	case member == nil:
+		return unknown(o)
+	case member.Claim == o.Claim:
+		return claimed(o, member)
+	case member.Claim != "":
+		return held(member, v1alpha1.ReasonClusterIDTaken, fmt.Sprintf(
+			"Cluster ID %s belongs to member %s, which another agent speaks for. If this agent shall take over, set spec.claim of MemberCluster %s to %s.",
+			o.ClusterID, member.Name, member.Name, o.Claim))
+	case member.Deleting || member.Leaving || member.Desired == v1alpha1.StateLeave:
+		return leavingMember(member)
+	default:
+		return bind(o, member)
+	}
+}
+
+const forgotten = "The hub does not know this member any more: it was removed while the agent was away."
+
+// unknown is about a cluster that nobody has announced.
+func unknown(o DoorObserved) DoorStep {
+	if o.Verdict.Decision == membership.Deny {
+		return denied(nil, o.Verdict.Reason)
+	}
+	step := waiting(nil, o.Name)
+	step.Actions = []DoorAction{CreateMember}
+	if o.Verdict.Decision == membership.Accept {
+		step = preparing(nil)
+		step.Actions = []DoorAction{CreateMember, AcceptMember}
+	}
+	return step
+}
+
+// nameKnown is about a cluster whose ID is new and whose name is not.
+func nameKnown(o DoorObserved) DoorStep {
+	named := o.ByName
+	switch {
+	case named.ClusterID != "" || named.Claim != "" || named.Deleting:
+		return held(named, v1alpha1.ReasonNameTaken, fmt.Sprintf(
+			"The name %s belongs to another cluster (%s): start the agent with another name, or delete MemberCluster %s.",
+			o.Name, named.ClusterID, named.Name))
+	case accepted(named) && o.Verdict.Decision != membership.Accept:
+		// Accepted before it was known which cluster it would be: whoever holds a token could take the name.
+		return held(named, v1alpha1.ReasonNameReserved, fmt.Sprintf(
+			"MemberCluster %s is accepted and waits for a cluster, without saying which: set its spec.clusterID to %s to let this one in.",
+			named.Name, o.ClusterID))
+	case named.Leaving || named.Desired == v1alpha1.StateLeave:
+		return leavingMember(named)
+	default:
+		return bind(o, named)
+	}
+}
+
+// bind is about a member that no agent speaks for.
+func bind(o DoorObserved, member *MemberSeen) DoorStep {
+	if !accepted(member) && o.Verdict.Decision == membership.Deny {
+		return denied(member, o.Verdict.Reason)
+	}
+	step := waiting(member, member.Name)
+	if accepted(member) {
+		step = preparing(member)
+	}
+	step.Actions = []DoorAction{BindMember}
+	if member.Accepted == nil && o.Verdict.Decision == membership.Accept {
+		step = preparing(member)
+		step.Actions = []DoorAction{BindMember, AcceptMember}
+	}
+	return step
+}
+
+// claimed is about the agent that speaks for the member.
+func claimed(o DoorObserved, member *MemberSeen) DoorStep {
+	switch {
+	case member.Accepted != nil && !*member.Accepted:
+		return denied(member, "The cluster is denied, or its acceptance was withdrawn.")
+	case o.Answer == v1alpha1.AnswerIssued:
+		return DoorStep{Answer: o.Answer, Reason: v1alpha1.ReasonIssued, Message: "The credential is in the status.", Member: member}
+	case member.Deleting || member.Leaving || member.Desired == v1alpha1.StateLeave:
+		return leavingMember(member)
+	case !accepted(member) && o.Verdict.Decision == membership.Accept:
+		step := preparing(member)
+		step.Actions = []DoorAction{BindMember, AcceptMember}
+		return step
+	case !accepted(member) && o.Verdict.Decision == membership.Deny:
+		return denied(member, o.Verdict.Reason)
+	case !accepted(member):
+		return waiting(member, member.Name)
+	case o.Type == v1alpha1.CredentialIdentity && !member.Identified:
+		return held(member, v1alpha1.ReasonIdentityMissing, fmt.Sprintf(
+			"The agent brings its own credential: set spec.identity of MemberCluster %s to the subject that it authenticates as.", member.Name))
+	case !member.Prepared:
+		return preparing(member)
+	default:
+		return DoorStep{
+			Answer: v1alpha1.AnswerPending, Reason: v1alpha1.ReasonIssuing, Message: "The credential is being issued.",
+			Member: member, Actions: []DoorAction{IssueCredential},
+		}
+	}
+}
+
+func accepted(member *MemberSeen) bool { return member.Accepted != nil && *member.Accepted }
+
+func sameUID(member *MemberSeen, uid types.UID) *MemberSeen {
+	if member == nil || member.UID != uid {
+		return nil
+	}
+	return member
+}
+
+func held(member *MemberSeen, reason, message string) DoorStep {
+	return DoorStep{Answer: v1alpha1.AnswerHeld, Reason: reason, Message: message, Member: member}
+}
+
+func waiting(member *MemberSeen, name string) DoorStep {
+	return held(member, v1alpha1.ReasonWaitingForAcceptance, fmt.Sprintf(
+		"Waiting for an administrator to set spec.accepted of MemberCluster %s to true.", name))
+}
+
+func leavingMember(member *MemberSeen) DoorStep {
+	return held(member, v1alpha1.ReasonStateLeave, fmt.Sprintf(
+		"MemberCluster %s is leaving or has left: set its spec.state to Join to let the cluster come back.", member.Name))
+}
+
+func denied(member *MemberSeen, reason string) DoorStep {
+	if reason == "" {
+		reason = "The hub's policy denies the request."
+	}
+	return DoorStep{Answer: v1alpha1.AnswerDenied, Reason: v1alpha1.ReasonDenied, Message: reason, Member: member}
+}
+
+func preparing(member *MemberSeen) DoorStep {
+	return DoorStep{Answer: v1alpha1.AnswerPending, Reason: v1alpha1.ReasonPreparing, Message: "The hub is preparing for the cluster.", Member: member}
+}

@@ -1,0 +1,343 @@
+package lifecycle
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// HubObserved is what the hub sees of one member.
+type HubObserved struct {
+	Now time.Time
+
+	// Of the MemberCluster.
+	Deleting  bool                  // its deletion has been asked for
+	Desired   v1alpha1.DesiredState // spec.state
+	Accepted  *bool                 // spec.accepted
+	Claimed   bool                  // an agent has claimed it, so it is known whom to give access
+	Finalizer bool                  // ours is on it
+	Deadline  time.Duration         // spec.leave.deadlineSeconds
+	Leave     *v1alpha1.LeaveStatus // status.leave, as recorded
+
+	// Of what it has in the hub.
+	Namespace  Presence
+	Access     bool            // the RoleBinding to its subject is there
+	Membership *MembershipSeen // nil: there is none
+
+	// Gates is what the gates said when they were asked in this round; nil: they have not been.
+	Gates *GatesSeen
+}
+
+// MembershipSeen is a Membership as both sides see it.
+type MembershipSeen struct {
+	State  v1alpha1.DesiredState // spec.state
+	Rejoin bool                  // spec.rejoin
+	Clean  bool                  // spec.clean: the agent is told to clean up
+	Report AgentReport           // what the agent has written into the status
+}
+
+// AgentReport is how far an agent says that it is.
+type AgentReport int
+
+// The reports of an agent, from the condition Joined in the status of its Membership.
+const (
+	ReportedNothing AgentReport = iota // it has never been there
+	ReportedJoined                     // Joined is True
+	ReportedClean                      // Joined is False because the member is clean
+)
+
+// GatesSeen is what the first gate that is not open has said.
+type GatesSeen struct {
+	Waiting   string // its name; empty: all are open
+	Remaining []string
+}
+
+// HubAction is something that the hub does about a member. Each is idempotent.
+type HubAction string
+
+// The actions of the hub.
+const (
+	AddFinalizer    HubAction = "AddFinalizer"
+	CreateNamespace HubAction = "CreateNamespace"
+	// WriteMembership makes the Membership what [HubStep].Membership says, and creates it where there is none.
+	WriteMembership HubAction = "WriteMembership"
+	GrantAccess     HubAction = "GrantAccess"
+	RevokeAccess    HubAction = "RevokeAccess"
+	// AskGates asks the gates in their order up to the first that is not open; the hub decides anew with
+	// what they said.
+	AskGates HubAction = "AskGates"
+	// ForceGates tells all gates to let go.
+	ForceGates HubAction = "ForceGates"
+	// DeleteNamespace removes the member's namespace with all that is in it.
+	DeleteNamespace HubAction = "DeleteNamespace"
+	// ReleaseClaim forgets which agent spoke for the cluster, so that another may.
+	ReleaseClaim    HubAction = "ReleaseClaim"
+	RemoveFinalizer HubAction = "RemoveFinalizer"
+)
+
+// HubStep is what the hub does next about a member.
+type HubStep struct {
+	Phase      v1alpha1.Phase
+	Conditions []metav1.Condition // without times
+	// Leave is what status.leave shall be before the hub looks again.
+	Leave *v1alpha1.LeaveStatus
+	// Membership is what [WriteMembership] writes.
+	Membership MembershipSeen
+	// Actions in their order. A later one may rely on an earlier one.
+	Actions []HubAction
+	// After is when to look again although nothing has happened. Zero: never.
+	After time.Duration
+}
+
+// NextHub decides what the hub does next about a member.
+func NextHub(o HubObserved) HubStep {
+	// A leave can be called off until the agent has been told to clean up. From then on it may be gone, and
+	// a Membership that said Join again would speak to nobody.
+	told := o.Membership != nil && o.Membership.Clean
+	underWay := o.Leave != nil && !o.Leave.Ended && (told || o.Leave.Forced || o.Namespace != Present)
+	switch {
+	case o.Deleting, o.Desired == v1alpha1.StateLeave, underWay:
+		return nextLeave(o)
+	case !o.Finalizer:
+		// Nothing is made for a member before it is certain that it will be taken back.
+		step := nextJoin(o)
+		step.Actions = []HubAction{AddFinalizer}
+		return step
+	default:
+		return nextJoin(o)
+	}
+}
+
+func nextJoin(o HubObserved) HubStep {
+	if o.Accepted == nil || !*o.Accepted {
+		return notAccepted(o)
+	}
+	step := HubStep{
+		Phase:      v1alpha1.PhaseAccepted,
+		Membership: MembershipSeen{State: v1alpha1.StateJoin, Rejoin: true},
+	}
+	accepted := yes(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, "The cluster is accepted.")
+	if o.Namespace == Terminating {
+		step.Conditions = []metav1.Condition{
+			accepted,
+			no(v1alpha1.ConditionReadyToJoin, v1alpha1.ReasonPreparing, "The namespace of the member's last stay is still being removed."),
+			no(v1alpha1.ConditionJoined, v1alpha1.ReasonPreparing, "The hub is preparing for the cluster."),
+		}
+		step.After = GatePoll
+		return step
+	}
+	if o.Namespace == Absent {
+		step.Actions = append(step.Actions, CreateNamespace)
+	}
+	if o.Membership == nil || o.Membership.State != v1alpha1.StateJoin || !o.Membership.Rejoin {
+		step.Actions = append(step.Actions, WriteMembership)
+	}
+	if o.Claimed && !o.Access {
+		step.Actions = append(step.Actions, GrantAccess)
+	}
+
+	ready := yes(v1alpha1.ConditionReadyToJoin, v1alpha1.ReasonPrepared, "The member's namespace is ready.")
+	switch {
+	case !o.Claimed:
+		step.Conditions = []metav1.Condition{accepted, ready,
+			no(v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForAgent, "No agent has asked to join as this cluster yet: start one with a join token.")}
+	case o.Membership == nil || o.Membership.Report != ReportedJoined:
+		step.Phase = v1alpha1.PhaseJoining
+		step.Conditions = []metav1.Condition{accepted, ready,
+			no(v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForAgent, "The agent has asked to join and has not confirmed yet.")}
+	default:
+		step.Phase = v1alpha1.PhaseJoined
+		step.Conditions = []metav1.Condition{accepted, ready,
+			yes(v1alpha1.ConditionJoined, v1alpha1.ReasonAgentJoined, "The agent has confirmed that it has joined.")}
+	}
+	return step
+}
+
+func notAccepted(o HubObserved) HubStep {
+	step := HubStep{Phase: v1alpha1.PhasePending}
+	reason, message := v1alpha1.ReasonNotDecided, "Nobody has decided: set spec.accepted to true to let the cluster in, or to false to deny it."
+	if o.Accepted != nil {
+		step.Phase = v1alpha1.PhaseDenied
+		reason, message = v1alpha1.ReasonDenied, "The cluster is denied, or its acceptance was withdrawn: set spec.accepted to true to let it in."
+	}
+	if o.Access {
+		step.Actions = append(step.Actions, RevokeAccess)
+	}
+	step.Conditions = []metav1.Condition{
+		no(v1alpha1.ConditionAccepted, reason, message),
+		no(v1alpha1.ConditionReadyToJoin, v1alpha1.ReasonNotAccepted, "The cluster is not accepted."),
+		no(v1alpha1.ConditionJoined, v1alpha1.ReasonNotAccepted, "The cluster is not accepted: it has no permissions on the hub."),
+	}
+	return step
+}
+
+// nextLeave goes one step further on the way out. Its order is the promise of the package: the record of the
+// leave, the gates, the agent's confirmation, the credentials, the namespace, the finalizer.
+func nextLeave(o HubObserved) HubStep {
+	if ended(o) || o.Namespace == Absent && !o.Access {
+		return left(o)
+	}
+	record := o.Leave.DeepCopy()
+	if record == nil {
+		record = &v1alpha1.LeaveStatus{StartedAt: metav1.NewTime(o.Now)}
+	}
+	// The deadline follows the policy, so that an administrator can shorten it under way.
+	record.Deadline = metav1.NewTime(record.StartedAt.Add(o.Deadline))
+
+	step := HubStep{
+		Phase:      v1alpha1.PhaseLeaving,
+		Leave:      record,
+		Membership: MembershipSeen{State: v1alpha1.StateLeave, Rejoin: !o.Deleting, Clean: o.Membership != nil && o.Membership.Clean},
+	}
+	accepted := o.Accepted != nil && *o.Accepted
+	overdue := !o.Now.Before(record.Deadline.Time)
+
+	switch {
+	case o.Leave == nil:
+		// Record when it began before anything is done about it, or a restart would begin the deadline anew.
+		step.After = time.Nanosecond
+	case o.Namespace == Terminating:
+		if !record.Forced {
+			record.Waiting, record.Remaining = "namespace", nil
+		}
+		if !o.Now.Before(record.Deadline.Add(NamespacePatience)) {
+			if !record.Forced {
+				record.Forced, step.After = true, time.Nanosecond
+				break
+			}
+			return left(o)
+		}
+		if o.Access {
+			step.Actions = append(step.Actions, RevokeAccess)
+		}
+		step.After = GatePoll
+	case record.Forced:
+		step.Actions = takeBack(o, ForceGates)
+		step.After = GatePoll
+	case o.Gates == nil:
+		step.Actions = append(step.Actions, AskGates)
+		return step
+	default:
+		step = passGates(o, step, accepted, overdue)
+	}
+	step.Conditions = leaveConditions(o, *record)
+	return step
+}
+
+// passGates goes from closed gates to open ones, to the agent's confirmation, to the end of its access.
+func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
+	record, seen := step.Leave, o.Membership
+	agentIn := seen != nil && seen.Report == ReportedJoined
+	record.Waiting, record.Remaining = o.Gates.Waiting, firstTwenty(o.Gates.Remaining)
+	if o.Gates.Waiting == "" && agentIn {
+		record.Waiting = "agent"
+	}
+	switch {
+	case record.Waiting == "":
+		step.Actions = takeBack(o)
+		step.After = GatePoll
+		return step
+	case overdue:
+		// Record that it was forced, and by what, before it is: afterwards nothing would tell.
+		record.Forced, step.After = true, time.Nanosecond
+		return step
+	}
+	step.Membership.Clean = step.Membership.Clean || o.Gates.Waiting == ""
+	if seen == nil || seen.State != step.Membership.State || seen.Rejoin != step.Membership.Rejoin || seen.Clean != step.Membership.Clean {
+		step.Actions = append(step.Actions, WriteMembership)
+	}
+	switch {
+	case !accepted && o.Access:
+		step.Actions = append(step.Actions, RevokeAccess)
+	case accepted && o.Claimed && !o.Access:
+		step.Actions = append(step.Actions, GrantAccess)
+	}
+	step.After = min(GatePoll, record.Deadline.Sub(o.Now))
+	return step
+}
+
+// takeBack ends the member's access before the namespace goes, which takes its time.
+func takeBack(o HubObserved, first ...HubAction) []HubAction {
+	if o.Access {
+		first = append(first, RevokeAccess)
+	}
+	if o.Namespace == Present {
+		first = append(first, DeleteNamespace)
+	}
+	return first
+}
+
+func left(o HubObserved) HubStep {
+	step := HubStep{Phase: v1alpha1.PhaseLeft, Leave: o.Leave.DeepCopy(), Actions: takeBack(o)}
+	if step.Leave != nil {
+		step.Leave.Ended = true
+	}
+	switch {
+	case o.Deleting && o.Finalizer:
+		step.Actions = append(step.Actions, RemoveFinalizer)
+	case !o.Deleting && o.Claimed:
+		step.Actions = append(step.Actions, ReleaseClaim)
+	}
+	reason, message := v1alpha1.ReasonLeft, "The cluster has left. Set spec.state to Join to let it come back, or delete this object."
+	if forced(o) {
+		reason = v1alpha1.ReasonLeaveForced
+		message = fmt.Sprintf("The deadline passed and the cluster was removed while waiting for %s. %s", o.Leave.Waiting, message)
+	}
+	step.Conditions = []metav1.Condition{
+		acceptedCondition(o),
+		no(v1alpha1.ConditionReadyToJoin, reason, "The cluster has left."),
+		no(v1alpha1.ConditionJoined, reason, message),
+	}
+	return step
+}
+
+func leaveConditions(o HubObserved, record v1alpha1.LeaveStatus) []metav1.Condition {
+	message := "The cluster is leaving."
+	deadline := record.Deadline.UTC().Format(time.RFC3339)
+	switch {
+	case record.Forced:
+		message = fmt.Sprintf("The deadline passed: the cluster is being removed while waiting for %s%s.", record.Waiting, listed(record.Remaining))
+	case record.Waiting == "agent" && (o.Accepted == nil || !*o.Accepted):
+		message = fmt.Sprintf("The agent cannot confirm that the member is clean, because its acceptance was withdrawn: set spec.accepted to true, or wait until it is removed without it at %s.", deadline)
+	case record.Waiting == "agent":
+		message = fmt.Sprintf("Waiting until %s for the agent to confirm that the member is clean.", deadline)
+	case record.Waiting == "namespace":
+		message = "Waiting for the member's namespace to be removed."
+	case record.Waiting != "":
+		message = fmt.Sprintf("Waiting until %s for %s%s.", deadline, record.Waiting, listed(record.Remaining))
+	}
+	return []metav1.Condition{
+		acceptedCondition(o),
+		no(v1alpha1.ConditionReadyToJoin, v1alpha1.ReasonLeaving, "The cluster is leaving."),
+		no(v1alpha1.ConditionJoined, v1alpha1.ReasonLeaving, message),
+	}
+}
+
+func acceptedCondition(o HubObserved) metav1.Condition {
+	if o.Accepted != nil && *o.Accepted {
+		return yes(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, "The cluster is accepted.")
+	}
+	return notAccepted(o).Conditions[0]
+}
+
+func ended(o HubObserved) bool { return o.Leave != nil && o.Leave.Ended }
+
+func forced(o HubObserved) bool { return o.Leave != nil && o.Leave.Forced }
+
+func listed(remaining []string) string {
+	if len(remaining) == 0 {
+		return ""
+	}
+	const shown = 3
+	text := strings.Join(remaining[:min(shown, len(remaining))], ", ")
+	if more := len(remaining) - shown; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return " (" + text + ")"
+}
+
+func firstTwenty(remaining []string) []string { return remaining[:min(20, len(remaining))] }

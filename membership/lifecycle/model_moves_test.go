@@ -1,0 +1,474 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// machine is what the model runs: the three functions, or broken ones in their place, and how far it goes.
+type machine struct {
+	hub   func(HubObserved) HubStep
+	door  func(DoorObserved) DoorStep
+	agent func(AgentObserved) AgentStep
+
+	verdict     membership.Decision
+	statusFirst bool // the hub writes its status before it acts, rather than afterwards
+	stuck       bool // the namespace never goes
+	moves       uint8
+	mishaps     uint8
+
+	hubs   memo[hubKey, hubPlan]
+	doors  memo[doorKey, DoorStep]
+	agents memo[agentKey, AgentStep]
+}
+
+// memo remembers what a pure function said, and gives equal answers equal numbers.
+type memo[K comparable, V any] struct {
+	of      map[K]uint16
+	numbers map[string]uint16
+	values  []V
+}
+
+func (m *memo[K, V]) get(key K, compute func() V) (uint16, V) {
+	if n, ok := m.of[key]; ok {
+		return n, m.values[n]
+	}
+	if m.of == nil {
+		m.of, m.numbers = map[K]uint16{}, map[string]uint16{}
+		var none V
+		m.values = []V{none} // 0 is no step
+	}
+	v := compute()
+	print := fmt.Sprintf("%+v", v)
+	n, ok := m.numbers[print]
+	if !ok {
+		n = uint16(len(m.values))
+		m.numbers[print], m.values = n, append(m.values, v)
+	}
+	m.of[key] = n
+	return n, v
+}
+
+type hubKey struct {
+	member, deleting, wantLeave, finalizer, gatesShut, statusFirst bool
+	accepted, claim, clock, namespace, access                      uint8
+	leave                                                          leaveWorld
+	membership                                                     membershipWorld
+	joined                                                         bool
+}
+
+// hubPlan is a HubStep in the model's words.
+type hubPlan struct {
+	actions    []HubAction
+	phase      v1alpha1.Phase
+	leave      leaveWorld
+	joined     bool
+	accepted   uint8 // when it was decided
+	told       membershipWorld
+	after      time.Duration
+	leaving    bool
+	writesBack bool // the status would change
+}
+
+// report is the action of writing the status.
+const report HubAction = "ReportStatus"
+
+func (m *machine) hubStep(w *world) (uint16, hubPlan) {
+	key := hubKey{
+		w.member, w.deleting, w.wantLeave, w.finalizer, w.gatesShut, m.statusFirst, w.accepted, w.claim, w.clock, w.namespace, w.access,
+		w.leave, w.membership, w.joined,
+	}
+	return m.hubs.get(key, func() hubPlan {
+		o := w.hubSees()
+		gates := o.Gates
+		o.Gates = nil
+		step := m.hub(o)
+		if len(step.Actions) > 0 && step.Actions[0] == AskGates {
+			o.Gates = gates
+			step = m.hub(o)
+		}
+		p := hubPlan{phase: step.Phase, after: step.After, accepted: w.accepted}
+		if step.Leave != nil {
+			p.leave = leaveWorld{true, step.Leave.Forced, step.Leave.Ended}
+		}
+		p.told = membershipWorld{leave: step.Membership.State == v1alpha1.StateLeave, rejoin: step.Membership.Rejoin, clean: step.Membership.Clean}
+		for _, c := range step.Conditions {
+			p.joined = p.joined || c.Type == v1alpha1.ConditionJoined && c.Status == "True"
+		}
+		p.leaving = step.Phase == v1alpha1.PhaseLeaving || step.Phase == v1alpha1.PhaseLeft
+		p.writesBack = p.leave != w.leave || p.joined != w.joined
+		if m.statusFirst && p.writesBack {
+			p.actions = append(p.actions, report)
+		}
+		p.actions = append(p.actions, step.Actions...)
+		if !m.statusFirst && p.writesBack {
+			p.actions = append(p.actions, report)
+		}
+		return p
+	})
+}
+
+type doorKey struct {
+	request                               requestWorld
+	i                                     int
+	member, deleting, wantLeave, prepared bool
+	accepted, claim                       uint8
+	leaving                               bool
+}
+
+func (m *machine) doorStep(w *world, i int) DoorStep {
+	r := w.requests[i]
+	r.fresh = false
+	o := w.doorSees(i, m.verdict)
+	key := doorKey{request: r, i: i, member: w.member}
+	if o.ByID != nil {
+		key.deleting, key.wantLeave, key.prepared, key.leaving = w.deleting, w.wantLeave, o.ByID.Prepared, o.ByID.Leaving
+		key.accepted, key.claim = w.accepted, w.claim
+	}
+	_, step := m.doors.get(key, func() DoorStep { return m.door(o) })
+	return step
+}
+
+type agentKey struct {
+	claim, registered, forgotten, kept, out, policy, beating bool
+	door, hub, said                                          uint8
+	seen                                                     membershipWorld
+}
+
+func (m *machine) agentStep(a *agentWorld) (uint16, AgentStep) {
+	key := agentKey{a.claim, a.registered, a.forgotten, a.kept, a.out, a.policy, a.beating, a.door, a.hub, a.said, a.seen}
+	return m.agents.get(key, func() AgentStep { return m.agent(a.sees()) })
+}
+
+// fault is a broken promise that shows in what a transition does, rather than in the state it leads to.
+type fault string
+
+// hubActs carries out one action of the hub. A failure ends the round, and the hub looks anew.
+func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault) {
+	failed := false
+	switch action {
+	case AddFinalizer:
+		if failed = w.stale || w.deleting; !failed {
+			w.finalizer = true
+		}
+	case RemoveFinalizer:
+		if failed = w.stale; !failed {
+			w.finalizer = false
+			wrong = m.memberGone(w)
+		}
+	case ReleaseClaim:
+		if failed = w.stale; !failed {
+			w.claim = nobody
+		}
+	case CreateNamespace:
+		if w.namespace == uint8(Absent) {
+			w.namespace = uint8(Present)
+		}
+	case WriteMembership:
+		if failed = w.namespace != uint8(Present); !failed {
+			told := plan.told
+			told.there, told.report = true, w.membership.report
+			w.membership = told
+		}
+	case GrantAccess:
+		if failed = w.namespace != uint8(Present) || w.claim == nobody; !failed {
+			w.access = w.claim
+			if plan.accepted != yesAccepted {
+				wrong = "access is granted to a member that is not accepted"
+			}
+			if !w.membership.there {
+				wrong = "access is granted before there is a Membership: the agent would take itself for forgotten"
+			}
+		}
+	case RevokeAccess:
+		if w.holds == dirty && plan.leaving && !w.leave.forced && plan.accepted == yesAccepted {
+			wrong = "access goes during a leave while the member is not clean, and no deadline passed"
+		}
+		w.access = nobody
+	case DeleteNamespace:
+		if w.holds == dirty && !w.leave.forced {
+			wrong = "the namespace goes while the member is not clean, and nothing was forced"
+		}
+		if w.namespace == uint8(Present) {
+			w.namespace = uint8(Terminating)
+		}
+		w.gatesShut = false
+		if w.holds == dirty {
+			w.holds = leftover
+		}
+	case ForceGates:
+		if !w.leave.forced {
+			wrong = "gates are forced before that is recorded"
+		}
+		w.gatesShut = false
+	case report:
+		if failed = w.stale; failed {
+			break
+		}
+		if w.leave.there && !w.leave.ended && plan.leave.there {
+			if w.leave.forced && !plan.leave.forced {
+				wrong = "a leave that was forced is recorded as one that was not"
+			}
+		}
+		if plan.leave.there && plan.leave.ended && !w.leave.ended {
+			patience := w.clock == outOfPatience
+			if w.namespace != uint8(Absent) && !(patience && plan.leave.forced) || w.access != nobody && !patience || w.claim != nobody {
+				wrong = "a leave is recorded as ended, and something of the member is left on the hub"
+			}
+		}
+		if plan.joined && w.accepted != yesAccepted {
+			wrong = "a member is reported as joined that is not accepted"
+		}
+		if !w.leave.there || !plan.leave.there || w.leave.ended && !plan.leave.ended {
+			w.clock = inTime
+		}
+		w.leave, w.joined = plan.leave, plan.joined
+	}
+	if failed {
+		w.hub, w.stale = planWorld{}, false
+	}
+	return wrong
+}
+
+// changed notes that somebody else than the hub has written the MemberCluster.
+func (w *world) changed() { w.stale = w.hub.step != 0 }
+
+// memberGone is what becomes of a world when the last finalizer of a MemberCluster is off.
+func (m *machine) memberGone(w *world) (wrong fault) {
+	if w.namespace != uint8(Absent) && !(w.clock == outOfPatience && w.leave.forced) {
+		wrong = "a MemberCluster is gone, and its namespace is there"
+	}
+	if w.access != nobody && w.namespace != uint8(Terminating) {
+		wrong = "a MemberCluster is gone, and its agent has access"
+	}
+	if w.holds == dirty {
+		w.holds = leftover
+	}
+	gone := func(uid *uint8) {
+		if *uid == thatUID {
+			*uid = goneUID
+		}
+	}
+	gone(&w.agent.uid)
+	gone(&w.agent.asks)
+	gone(&w.agent.given)
+	for i := range w.requests {
+		gone(&w.requests[i].asks)
+		gone(&w.requests[i].bound)
+	}
+	w.member, w.deleting, w.wantLeave, w.accepted, w.claim, w.leave, w.joined, w.clock = false, false, false, undecided, nobody, leaveWorld{}, false, inTime
+	w.membership, w.gatesShut = membershipWorld{}, false
+	w.hub, w.stale = planWorld{}, false
+	return wrong
+}
+
+// doorActs carries out a step about a request; the status is not written when the door dies before.
+func (m *machine) doorActs(w *world, i int, step DoorStep, andReports bool) (wrong fault) {
+	r := &w.requests[i]
+	accept := false
+	for _, action := range step.Actions {
+		accept = accept || action == AcceptMember
+	}
+	for _, action := range step.Actions {
+		switch action {
+		case CreateMember:
+			if w.member {
+				return wrong
+			}
+			if r.asks != noUID || r.bound != noUID || r.issued {
+				wrong = "the request of a member that was deleted makes another"
+			}
+			w.member, w.finalizer, w.claim = true, false, uint8(i+1)
+			w.changed()
+		case BindMember:
+			if w.claim != nobody && w.claim != uint8(i+1) {
+				wrong = "a claim is taken away"
+			}
+			if w.claim == nobody && i == 1 && w.agent.claim {
+				// The agent has given this claim up and would be held by it for ever.
+				wrong = "a claim that its agent has given up binds the member"
+			}
+			w.claim = uint8(i + 1)
+			w.changed()
+		case AcceptMember:
+			if w.accepted == noDenied {
+				wrong = "a member that an administrator denied is accepted"
+			}
+			w.accepted = yesAccepted
+			w.changed()
+		case IssueCredential:
+			if w.accepted != yesAccepted || w.claim != uint8(i+1) {
+				wrong = "a credential is issued to somebody who is not accepted"
+			}
+			r.answer, r.issued, r.bound = answerIssued, true, thatUID
+			return wrong // what the step says of the status is older than that
+		}
+	}
+	if !andReports {
+		return wrong
+	}
+	for n, answer := range answers {
+		if answer == step.Answer {
+			r.answer = uint8(n)
+		}
+	}
+	r.bound = noUID
+	if step.Member != nil {
+		r.bound = thatUID
+	}
+	return wrong
+}
+
+// agentActs carries out one action of the agent. Where lost is true the hub gets the request and the agent not the answer.
+func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong fault) {
+	a := &w.agent
+	failed := false
+	switch action {
+	case MakeRequest:
+		a.claim = true
+		if !a.request {
+			a.request, a.asks = true, noUID
+			if a.registered {
+				a.asks = a.uid
+			}
+			w.requests[0].fresh = false
+		}
+	case AskDoor:
+		a.door = uint8(w.ask(&wrong))
+		a.given = noUID
+		if a.door == uint8(DoorIssued) {
+			a.given = w.requests[0].bound
+		}
+		if lost {
+			a.door, a.given = uint8(DoorUnreachable), noUID
+		}
+	case Register:
+		if a.door != uint8(DoorIssued) {
+			wrong = "the agent registers without a credential"
+		}
+		a.registered, a.credential, a.policy, a.kept = true, true, false, false
+		a.uid = a.given
+		a.request, w.requests[0].fresh = false, false
+		a.door, a.given, a.hub, a.seen = uint8(DoorNotAsked), noUID, uint8(HubNotAsked), membershipWorld{}
+	case ReadMembership:
+		w.look()
+	case SavePolicy:
+		a.policy = true
+	case StartBeat:
+		a.beating = true
+	case StopBeat:
+		a.beating = false
+	case ReportJoined, ReportClean:
+		if failed = w.reaches() != HubSeen; failed {
+			w.look()
+			break
+		}
+		w.membership.report = uint8(ReportedJoined)
+		if action == ReportClean {
+			w.membership.report = uint8(ReportedClean)
+			if w.holds != clean {
+				wrong = "the agent reports a member as clean that is not"
+			}
+		}
+		w.look()
+		if lost {
+			a.hub, a.seen = uint8(HubUnreachable), membershipWorld{}
+		}
+	case RecordForgotten:
+		a.forgotten, a.kept = true, a.door == uint8(DoorForgottenKept)
+		known := w.member && a.uid == thatUID && w.claim == mine
+		if known && w.namespace == uint8(Present) {
+			wrong = "the agent takes itself for forgotten, and is not"
+		}
+	case CleanMember:
+		told := a.hub == uint8(HubSeen) && a.seen.leave && a.seen.clean
+		if !told && !a.forgotten {
+			wrong = "the agent cleans a member of which nobody said that it is out"
+		}
+		w.holds, a.said = clean, uint8(MemberClean)
+	case RecordOut:
+		if w.holds != clean {
+			wrong = "the agent is out for good and the member is not clean"
+		}
+		a.out = true
+	case ForgetBootstrap:
+		a.bootstrap = bootstrapGone
+	case ForgetRecord, StartOver:
+		if w.holds != clean {
+			wrong = "the agent forgets what it knew and the member is not clean"
+		}
+		w.givesUpClaim()
+		kept := a.kept && action == StartOver
+		*a = agentWorld{bootstrap: a.bootstrap, kept: kept, plan: a.plan, beating: a.beating}
+	default:
+		wrong = fault("unknown action " + action)
+	}
+	if failed {
+		a.plan = planWorld{}
+	}
+	return wrong
+}
+
+// ask is AskDoor: it creates the request, or looks at the answer.
+func (w *world) ask(wrong *fault) DoorSight {
+	a, r := &w.agent, &w.requests[0]
+	switch {
+	case !w.net:
+		return DoorUnreachable
+	case a.bootstrap != bootstrapWorks:
+		return DoorRefused
+	case !a.request:
+		*wrong = "the agent asks at the door without a request"
+		return DoorNotAsked
+	case !r.there:
+		if a.registered && a.asks == noUID {
+			*wrong = "a member asks as though it never was one"
+		}
+		*r = requestWorld{there: true, fresh: true, asks: a.asks}
+		return DoorPending
+	}
+	switch r.answer {
+	case answerHeld:
+		return DoorHeld
+	case answerDenied:
+		return DoorDenied
+	case answerForgotten:
+		if r.bound == thatUID {
+			return DoorForgottenKept
+		}
+		return DoorForgotten
+	case answerIssued:
+		if r.fresh {
+			return DoorIssued
+		}
+		// An earlier request of this claim, whose answer was taken, or can be no more: the hub will remove it.
+		return DoorPending
+	default:
+		return DoorPending
+	}
+}
+
+// look is what the agent learns when it reads its Membership, or is told by its watch.
+func (w *world) look() {
+	w.agent.hub, w.agent.seen = uint8(w.reaches()), membershipWorld{}
+	if w.agent.hub == uint8(HubSeen) {
+		w.agent.seen = w.membership
+	}
+}
+
+// givesUpClaim makes what the agent's claim was one of the past.
+func (w *world) givesUpClaim() {
+	for _, claim := range []*uint8{&w.claim, &w.access} {
+		if *claim == mine {
+			*claim = older
+		}
+	}
+	if w.requests[0].there {
+		w.requests[1] = w.requests[0]
+		w.requests[1].fresh = false
+	}
+	w.requests[0] = requestWorld{}
+}

@@ -1,0 +1,240 @@
+package lifecycle
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// world is a joint state of one cluster's hub, door and agent. It is small and comparable, so that all that can be
+// reached fit into a map. Names are relative, which keeps it finite: a UID is that of the MemberCluster there is, or
+// of one that is gone; a claim is the one that the agent has now, or an older one of its own.
+type world struct {
+	// The MemberCluster.
+	member    bool
+	deleting  bool
+	wantLeave bool
+	accepted  uint8 // unset, yes, denied
+	finalizer bool
+	claim     uint8 // nobody, mine, older
+	leave     leaveWorld
+	joined    bool // the recorded condition Joined is True
+	clock     uint8
+
+	// What it has in the hub.
+	namespace  uint8
+	access     uint8 // whom the RoleBinding is for: nobody, mine, older
+	membership membershipWorld
+	gatesShut  bool // works are there
+
+	requests [2]requestWorld // made with the claim mine, and with an older one
+
+	agent agentWorld
+	holds memberWorld
+	net   bool // the agent reaches the hub
+
+	hub     planWorld
+	stale   bool // the MemberCluster has changed since the hub looked
+	moves   uint8
+	mishaps uint8
+}
+
+type leaveWorld struct{ there, forced, ended bool }
+
+type membershipWorld struct {
+	there, leave, rejoin, clean bool
+	report                      uint8
+}
+
+type requestWorld struct {
+	there  bool
+	fresh  bool  // it is the one that the agent has written down
+	issued bool  // a credential was put into its status
+	asks   uint8 // spec.memberUID: none, that, gone
+	bound  uint8 // status.memberUID: none, that, gone
+	answer uint8
+}
+
+type agentWorld struct {
+	dead, done bool
+	bootstrap  uint8 // works, refused, thrown away
+
+	// Written down.
+	claim, request     bool
+	asks               uint8 // the member's UID in the request
+	registered, policy bool
+	uid                uint8 // of the MemberCluster that it is registered with
+	credential         bool  // it is still good
+	forgotten, kept    bool
+	out                bool
+
+	// In memory.
+	door, hub uint8
+	given     uint8 // the UID in the answer, when that has a credential
+	seen      membershipWorld
+	beating   bool
+	said      uint8 // what the cleaners said in this round
+	plan      planWorld
+}
+
+// memberWorld says whether the member holds anything of the hub's.
+type memberWorld uint8
+
+// planWorld is a step that is being carried out: which of those seen so far, and how far.
+type planWorld struct {
+	step uint16 // 0: none
+	next uint8
+}
+
+const (
+	clean    memberWorld = iota
+	dirty                // of this stay
+	leftover             // of one that the hub has ended
+)
+
+const (
+	nobody uint8 = iota
+	mine
+	older
+)
+
+const (
+	noUID uint8 = iota
+	thatUID
+	goneUID
+)
+
+const (
+	undecided uint8 = iota
+	yesAccepted
+	noDenied
+)
+
+const (
+	inTime uint8 = iota
+	overdue
+	outOfPatience
+)
+
+const (
+	bootstrapWorks uint8 = iota
+	bootstrapRefused
+	bootstrapGone
+)
+
+var answers = []v1alpha1.JoinAnswer{"", v1alpha1.AnswerPending, v1alpha1.AnswerHeld, v1alpha1.AnswerDenied, v1alpha1.AnswerForgotten, v1alpha1.AnswerIssued}
+
+const (
+	answerNone uint8 = iota
+	answerPending
+	answerHeld
+	answerDenied
+	answerForgotten
+	answerIssued
+)
+
+var (
+	epoch    = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	deadline = 15 * time.Minute
+	claims   = []string{"", "mine", "older"}
+	uids     = []types.UID{"", "that", "gone"}
+)
+
+func (w *world) now() time.Time {
+	return epoch.Add([]time.Duration{time.Minute, deadline, deadline + NamespacePatience}[w.clock])
+}
+
+func (w *world) desired() v1alpha1.DesiredState {
+	if w.wantLeave {
+		return v1alpha1.StateLeave
+	}
+	return v1alpha1.StateJoin
+}
+
+func (w *world) acceptance() *bool {
+	return []*bool{nil, ptr.To(true), ptr.To(false)}[w.accepted]
+}
+
+func (m membershipWorld) see() *MembershipSeen {
+	if !m.there {
+		return nil
+	}
+	state := v1alpha1.StateJoin
+	if m.leave {
+		state = v1alpha1.StateLeave
+	}
+	return &MembershipSeen{State: state, Rejoin: m.rejoin, Clean: m.clean, Report: AgentReport(m.report)}
+}
+
+func (l leaveWorld) record() *v1alpha1.LeaveStatus {
+	if !l.there {
+		return nil
+	}
+	return &v1alpha1.LeaveStatus{
+		StartedAt: metav1.NewTime(epoch), Deadline: metav1.NewTime(epoch.Add(deadline)),
+		Forced: l.forced, Ended: l.ended,
+	}
+}
+
+// hubSees is what the hub's controller observes, the gates asked.
+func (w *world) hubSees() HubObserved {
+	o := HubObserved{
+		Now: w.now(), Deleting: w.deleting, Desired: w.desired(), Accepted: w.acceptance(),
+		Claimed: w.claim != nobody, Finalizer: w.finalizer, Deadline: deadline, Leave: w.leave.record(),
+		Namespace: Presence(w.namespace), Membership: w.membership.see(), Gates: &GatesSeen{},
+		// As the controller has it: the access that it shall have, or any where it shall have none.
+		Access: w.access != nobody && (w.accepted != yesAccepted || w.claim == nobody || w.access == w.claim),
+	}
+	if w.gatesShut {
+		o.Gates = &GatesSeen{Waiting: "works", Remaining: []string{"work/guestbook"}}
+	}
+	return o
+}
+
+func (w *world) doorSees(i int, verdict membership.Decision) DoorObserved {
+	r := w.requests[i]
+	o := DoorObserved{
+		Answer: answers[r.answer], Bound: uids[r.bound], Issued: r.issued, Verdict: membership.Verdict{Decision: verdict},
+		ClusterID: "id", Name: "east", Claim: claims[i+1], MemberUID: uids[r.asks], Type: v1alpha1.CredentialToken,
+	}
+	if w.member {
+		o.ByID = &MemberSeen{
+			Name: "east", UID: uids[thatUID], ClusterID: "id", Claim: claims[w.claim], Accepted: w.acceptance(),
+			Deleting: w.deleting, Desired: w.desired(), Leaving: w.leave.there && !w.leave.ended,
+			Prepared: w.namespace == uint8(Present) && w.membership.there && w.access != nobody && w.access == w.claim,
+		}
+		o.ByName = o.ByID
+	}
+	return o
+}
+
+func (a *agentWorld) sees() AgentObserved {
+	o := AgentObserved{
+		Now: epoch, Door: DoorSight(a.door), Hub: HubSight(a.hub), PolicySaved: a.policy, Beating: a.beating, Member: MemberState(a.said),
+		Record: Record{Claim: a.claim, Registered: a.registered, Forgotten: a.forgotten, Kept: a.kept, Out: a.out},
+	}
+	if seen := a.seen.see(); seen != nil {
+		o.Membership = *seen
+	}
+	return o
+}
+
+// reaches is what the agent would see of its Membership if it looked now.
+func (w *world) reaches() HubSight {
+	switch {
+	case !w.net:
+		return HubUnreachable
+	case w.access != mine || !w.agent.credential:
+		return HubRefused
+	case !w.membership.there || w.agent.uid != thatUID:
+		return HubGone
+	default:
+		return HubSeen
+	}
+}

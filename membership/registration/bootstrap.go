@@ -1,0 +1,213 @@
+package registration
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// BootstrapKey is the one key of a JoinToken's Secret; its value is a marshalled [Bootstrap].
+const BootstrapKey = "join.yaml"
+
+const (
+	bootstrapKind = "Bootstrap"
+	keySize       = 32
+	// A Secret can hold no more.
+	maxBootstrapSize = 1 << 20
+)
+
+// A Bootstrap is all that an agent needs to ask a hub to join it. Token and Key are secrets; printed or marshalled
+// to JSON, they do not show.
+type Bootstrap struct {
+	// Server is the URL of the hub's API server, of scheme https.
+	Server string
+	// CA is the PEM-encoded bundle that the server's certificate is verified by.
+	CA []byte
+	// Token is the bearer token that may create and get JoinRequests.
+	Token string
+	// TokenName is the name of the JoinToken.
+	TokenName string
+	// Key of 32 bytes, by which requests prove that JoinToken.
+	Key []byte
+	// Namespace of the JoinRequests.
+	Namespace string
+	// ExpirationTime is when Token ends, by the hub's clock. Zero: unknown.
+	ExpirationTime time.Time
+}
+
+// bootstrapFile is the file that holds a Bootstrap.
+type bootstrapFile struct {
+	APIVersion     string `json:"apiVersion"`
+	Kind           string `json:"kind"`
+	Server         string `json:"server"`
+	CA             string `json:"ca"`
+	Namespace      string `json:"namespace"`
+	TokenName      string `json:"tokenName"`
+	Token          string `json:"token"`
+	Key            string `json:"key"`
+	ExpirationTime string `json:"expirationTime,omitempty"`
+}
+
+// ParseBootstrap reads what [Bootstrap.Marshal] wrote. The error is an [*membership.InvalidError] that names a
+// field of the file; it never quotes the file. Fields that it does not know are passed over.
+func ParseBootstrap(data []byte) (*Bootstrap, error) {
+	if len(data) > maxBootstrapSize {
+		return nil, &membership.InvalidError{Field: BootstrapKey, Problem: "is larger than a Secret can be"}
+	}
+	// The parsers' errors quote what they read, which may be a secret.
+	asJSON, err := yaml.YAMLToJSON(data)
+	if err != nil {
+		return nil, &membership.InvalidError{Field: BootstrapKey, Problem: "is not YAML"}
+	}
+	var file bootstrapFile
+	if err := json.Unmarshal(asJSON, &file); err != nil {
+		field := BootstrapKey
+		if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) && wrong.Field != "" {
+			field = wrong.Field
+		}
+		return nil, &membership.InvalidError{Field: field, Problem: "is not of the right type"}
+	}
+	return file.bootstrap()
+}
+
+func (f *bootstrapFile) bootstrap() (*Bootstrap, error) {
+	if f.APIVersion != v1alpha1.GroupVersion.String() {
+		return nil, &membership.InvalidError{Field: "apiVersion", Problem: "must be " + v1alpha1.GroupVersion.String()}
+	}
+	if f.Kind != bootstrapKind {
+		return nil, &membership.InvalidError{Field: "kind", Problem: "must be " + bootstrapKind}
+	}
+	key, err := base64.StdEncoding.DecodeString(f.Key)
+	if err != nil {
+		return nil, &membership.InvalidError{Field: "key", Problem: "is not base64"}
+	}
+	var expiration time.Time
+	if f.ExpirationTime != "" {
+		if expiration, err = time.Parse(time.RFC3339, f.ExpirationTime); err != nil {
+			return nil, &membership.InvalidError{Field: "expirationTime", Problem: "is not a time such as 2006-01-02T15:04:05Z"}
+		}
+	}
+	b := &Bootstrap{
+		Server: f.Server, CA: []byte(f.CA), Token: f.Token, TokenName: f.TokenName,
+		Key: key, Namespace: f.Namespace, ExpirationTime: expiration.UTC(),
+	}
+	if err := b.validate(); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *Bootstrap) validate() error {
+	for _, check := range []struct {
+		field   string
+		problem string
+	}{
+		{"server", serverProblem(b.Server)},
+		{"ca", caProblem(b.CA)},
+		{"namespace", strings.Join(validation.IsDNS1123Label(b.Namespace), "; ")},
+		{"tokenName", strings.Join(validation.IsDNS1123Label(b.TokenName), "; ")},
+		{"token", tokenProblem(b.Token)},
+		{"key", keyProblem(b.Key)},
+	} {
+		if check.problem != "" {
+			return &membership.InvalidError{Field: check.field, Problem: check.problem}
+		}
+	}
+	return nil
+}
+
+func serverProblem(server string) string {
+	u, err := url.Parse(server)
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "must be a URL such as https://hub.example.com:6443"
+	}
+	return ""
+}
+
+func caProblem(ca []byte) string {
+	const want = "must be one or more PEM-encoded certificates"
+	rest := bytes.TrimSpace(ca)
+	if len(rest) == 0 {
+		return want
+	}
+	for len(rest) > 0 {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil || block.Type != "CERTIFICATE" {
+			return want
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return want
+		}
+		rest = bytes.TrimSpace(rest)
+	}
+	return ""
+}
+
+func tokenProblem(token string) string {
+	if token == "" {
+		return "must be set"
+	}
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "must be a bearer token, without spaces or control characters"
+	}
+	return ""
+}
+
+func keyProblem(key []byte) string {
+	if len(key) != keySize {
+		return fmt.Sprintf("must be %d bytes in base64", keySize)
+	}
+	return ""
+}
+
+// Marshal returns the YAML that [ParseBootstrap] reads; the same value always gives the same bytes. They are
+// a secret. The error is an [*membership.InvalidError] when a field is not as it must be.
+func (b *Bootstrap) Marshal() ([]byte, error) {
+	if err := b.validate(); err != nil {
+		return nil, err
+	}
+	file := bootstrapFile{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: bootstrapKind,
+		Server: b.Server, CA: string(b.CA), Namespace: b.Namespace,
+		TokenName: b.TokenName, Token: b.Token, Key: base64.StdEncoding.EncodeToString(b.Key),
+	}
+	if !b.ExpirationTime.IsZero() {
+		file.ExpirationTime = b.ExpirationTime.UTC().Format(time.RFC3339)
+	}
+	data, err := yaml.Marshal(file)
+	if err != nil {
+		return nil, fmt.Errorf("marshal the bootstrap of JoinToken %s: %w", b.TokenName, err)
+	}
+	return data, nil
+}
+
+// RESTConfig returns a config that speaks to the hub with the bootstrap credential.
+func (b *Bootstrap) RESTConfig() *rest.Config {
+	return &rest.Config{
+		Host:            b.Server,
+		BearerToken:     b.Token,
+		TLSClientConfig: rest.TLSClientConfig{CAData: bytes.Clone(b.CA)},
+	}
+}
+
+// Format keeps the secrets out of everything that is printed.
+func (b Bootstrap) Format(state fmt.State, _ rune) {
+	fmt.Fprintf(state, "bootstrap of JoinToken %s/%s at %s", b.Namespace, b.TokenName, b.Server)
+}
+
+// MarshalJSON keeps the secrets out of logs; see [Bootstrap.Marshal] for how to store one.
+func (b Bootstrap) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(b)) }

@@ -1,0 +1,61 @@
+package registration
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// domain begins all that a claim key signs here, so that no signature of it for another purpose (TLS, a
+// certificate request) can pass for one of a JoinRequest. A hub and an agent that do not know the same fields
+// must not know the same version either: a field that the hub drops would be signed by nobody.
+const domain = "muster join v1"
+
+// canonical encodes all of spec but the MAC and the signature, which are made of it. Every value is
+// preceded by its length and every list by its count, so that no two specs have one encoding; the order
+// is that of the fields below, and of keys. A field that is not set is an empty list.
+func canonical(spec *v1alpha1.JoinRequestSpec) []byte {
+	var e encoder
+	e.text(domain)
+	e.text(spec.ClusterID)
+	e.text(spec.Name)
+	e.count(len(spec.Labels))
+	for _, key := range slices.Sorted(maps.Keys(spec.Labels)) {
+		e.text(key)
+		e.text(spec.Labels[key])
+	}
+	e.text(string(spec.MemberUID))
+	if e.present(spec.Token != nil) {
+		e.text(spec.Token.Name)
+	}
+	e.bytes(spec.ClaimKey)
+	e.text(string(spec.Credential.Type))
+	e.bytes(spec.Credential.CertificateRequest)
+	e.bytes(spec.Credential.PublicKey)
+	if seconds := spec.Credential.ExpirationSeconds; e.present(seconds != nil) {
+		e.bytes(binary.BigEndian.AppendUint32(nil, uint32(*seconds)))
+	}
+	return e.out
+}
+
+type encoder struct{ out []byte }
+
+func (e *encoder) count(n int) { e.out = binary.BigEndian.AppendUint64(e.out, uint64(n)) }
+
+func (e *encoder) bytes(b []byte) {
+	e.count(len(b))
+	e.out = append(e.out, b...)
+}
+
+func (e *encoder) text(s string) { e.bytes([]byte(s)) }
+
+func (e *encoder) present(is bool) bool {
+	if is {
+		e.count(1)
+	} else {
+		e.count(0)
+	}
+	return is
+}

@@ -1,0 +1,114 @@
+package registration
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+)
+
+// A ClaimKey is the key by which an agent proves that it is the one that speaks for its cluster: an ECDSA key
+// on P-256. An agent makes one for each registration and keeps it until it has left. Printed by any verb of
+// package fmt, it shows its fingerprint. It may be used concurrently.
+type ClaimKey struct {
+	private *ecdsa.PrivateKey
+	public  []byte
+}
+
+const claimKeyBlock = "PRIVATE KEY"
+
+// NewClaimKey makes a key.
+func NewClaimKey() (*ClaimKey, error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make a claim key: %w", err)
+	}
+	return newClaimKey(private)
+}
+
+// ParseClaimKey reads what [ClaimKey.Marshal] wrote. Its errors never quote data.
+func ParseClaimKey(data []byte) (*ClaimKey, error) {
+	block, rest := pem.Decode(data)
+	if block == nil || block.Type != claimKeyBlock || len(bytes.TrimSpace(rest)) > 0 {
+		return nil, errors.New("parse a claim key: want one PEM block of type " + claimKeyBlock)
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, errors.New("parse a claim key: the PEM block does not hold a key in PKCS#8 form")
+	}
+	private, ok := key.(*ecdsa.PrivateKey)
+	if !ok || private.Curve != elliptic.P256() {
+		return nil, errors.New("parse a claim key: want an ECDSA key on P-256")
+	}
+	return newClaimKey(private)
+}
+
+func newClaimKey(private *ecdsa.PrivateKey) (*ClaimKey, error) {
+	public, err := x509.MarshalPKIXPublicKey(&private.PublicKey)
+	if err != nil {
+		return nil, fmt.Errorf("encode a claim key: %w", err)
+	}
+	return &ClaimKey{private: private, public: public}, nil
+}
+
+// Marshal returns the private key as PEM in PKCS#8 form, which is also what a client certificate for it takes
+// as its key. It is a secret.
+func (k *ClaimKey) Marshal() ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(k.private)
+	if err != nil {
+		return nil, fmt.Errorf("encode claim key %s: %w", k.Fingerprint(), err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: claimKeyBlock, Bytes: der}), nil
+}
+
+// Public returns the public key in PKIX form.
+func (k *ClaimKey) Public() []byte { return bytes.Clone(k.public) }
+
+// Fingerprint returns [Fingerprint] of the public key.
+func (k *ClaimKey) Fingerprint() string { return Fingerprint(k.public) }
+
+// Signer returns the key as one that signs certificate requests.
+func (k *ClaimKey) Signer() crypto.Signer { return k.private }
+
+// Format keeps the private key out of everything that is printed.
+func (k *ClaimKey) Format(state fmt.State, _ rune) {
+	if k == nil || k.private == nil {
+		fmt.Fprint(state, "claim key (none)")
+		return
+	}
+	fmt.Fprint(state, "claim key ", k.Fingerprint())
+}
+
+// MarshalJSON keeps the private key out of logs; see [ClaimKey.Marshal] for how to store one.
+func (k *ClaimKey) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "%q", fmt.Sprint(k)), nil }
+
+// Fingerprint names a claim key: the SHA-256 of its public key in PKIX form, in hexadecimal.
+func Fingerprint(public []byte) string {
+	sum := sha256.Sum256(public)
+	return hex.EncodeToString(sum[:])
+}
+
+// parsePublic reads the public half of a claim key. A key has only one encoding that it accepts, so that
+// it has only one fingerprint.
+func parsePublic(public []byte) (*ecdsa.PublicKey, error) {
+	parsed, err := x509.ParsePKIXPublicKey(public)
+	if err != nil {
+		return nil, errors.New("not a public key in PKIX form")
+	}
+	key, ok := parsed.(*ecdsa.PublicKey)
+	if !ok || key.Curve != elliptic.P256() {
+		return nil, errors.New("must be an ECDSA key on P-256")
+	}
+	canonical, err := x509.MarshalPKIXPublicKey(key)
+	if err != nil || !bytes.Equal(canonical, public) {
+		return nil, errors.New("must be in the canonical encoding of PKIX")
+	}
+	return key, nil
+}

@@ -1,0 +1,106 @@
+package registration
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func newClaim(t testing.TB) *ClaimKey {
+	t.Helper()
+	claim, err := NewClaimKey()
+	require.NoError(t, err)
+	return claim
+}
+
+func TestClaimKeySurvivesStorage(t *testing.T) {
+	claim := newClaim(t)
+	data, err := claim.Marshal()
+	require.NoError(t, err)
+	again, err := ParseClaimKey(append(data, "\n"...))
+	require.NoError(t, err)
+	require.Equal(t, claim.Public(), again.Public())
+	require.Equal(t, claim.Fingerprint(), again.Fingerprint())
+	require.True(t, claim.private.Equal(again.private))
+	require.NotEqual(t, claim.Fingerprint(), newClaim(t).Fingerprint(), "each registration has a key of its own")
+}
+
+func TestParseClaimKeyRefuses(t *testing.T) {
+	data, err := newClaim(t).Marshal()
+	require.NoError(t, err)
+	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: newClaim(t).Public()})
+	for _, test := range []struct {
+		reason string
+		data   string
+	}{
+		{"nothing is not a key", ""},
+		{"text is not a key", "key"},
+		{"two keys would leave open which one is meant", string(data) + string(data)},
+		{"a public key cannot sign", string(public)},
+		{"a block of the right type may hold anything", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"},
+		{"other curves are not what hubs accept", p384},
+		{"neither are other kinds of key", ed25519Key},
+	} {
+		_, err := ParseClaimKey([]byte(test.data))
+		require.Error(t, err, test.reason)
+		require.NotContains(t, err.Error(), "AAAA", "an error that quotes a key gives it away")
+	}
+}
+
+const (
+	p384 = `-----BEGIN PRIVATE KEY-----
+MIG2AgEAMBAGByqGSM49AgEGBSuBBAAiBIGeMIGbAgEBBDCfQZ8pb4UsbNfGbHkI
+yLaR3izDgOXAvaWQ8AjRxUAft23cGgV9dvO9GRymiPFPVoChZANiAASpVMVWPuBw
+eROfTRezPcykvZwcVD0rVvE/8D6jJ2Cmf+8ijEiH3cqRAFydYgk7Oag1Xhey/aG5
+T17ElxQ/zMHbzD97PwpichqSXWuDGKyjoBZ2hKIBHaZCjEO0Mn5+4lI=
+-----END PRIVATE KEY-----
+`
+	// The processes that a fuzz test runs in must agree on their seeds.
+	fixedKey = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgdjUrenPfWLu+XDBE
+W5jKuG8IHWvrksbVRIPbA1fDQ8KhRANCAASlVMw/nPaBnbEe52nXUP418PXz7sRk
+M/grr0KQdBEgLUaZxwsmRCVQ45mjKgqI+h9dEUjd/XCpcR/Yp3LGqxVp
+-----END PRIVATE KEY-----
+`
+	ed25519Key = `-----BEGIN PRIVATE KEY-----
+MC4CAQAwBQYDK2VwBCIEIHTuIHa1uwJ4JkGO+uxcWKE+Hvp1tSWwq/4XrWk4K7l3
+-----END PRIVATE KEY-----
+`
+)
+
+// secretsNotIn fails when any way to print value shows one of the secrets.
+func secretsNotIn(t *testing.T, value any, secrets ...string) {
+	t.Helper()
+	asJSON, err := json.Marshal(value)
+	require.NoError(t, err)
+	printed := []string{string(asJSON)}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x", "%X"} {
+		printed = append(printed, fmt.Sprintf(verb, value), fmt.Sprintf(verb, []any{value}))
+	}
+	for _, text := range printed {
+		for _, secret := range secrets {
+			require.NotContains(t, strings.ToLower(text), strings.ToLower(secret))
+		}
+	}
+}
+
+func TestSecretsAreNotPrinted(t *testing.T) {
+	claim := newClaim(t)
+	scalar, err := claim.private.Bytes()
+	require.NoError(t, err)
+	secretsNotIn(t, claim, fmt.Sprintf("%x", scalar), claim.private.D.String(), "PRIVATE") //nolint:staticcheck // D is what would be printed.
+	require.Contains(t, fmt.Sprint(claim), claim.Fingerprint())
+	require.NotPanics(t, func() { _ = fmt.Sprint((*ClaimKey)(nil)) })
+
+	bootstrap := testBootstrap(t)
+	key := fmt.Sprintf("%x", bootstrap.Key)
+	secretsNotIn(t, bootstrap, bootstrap.Token, key, "AQEBAQ")
+	secretsNotIn(t, *bootstrap, bootstrap.Token, key, "AQEBAQ", fmt.Sprint(bootstrap.Key))
+	secretsNotIn(t, Material{Token: "hush"}, "hush", fmt.Sprintf("%x", "hush"))
+	require.Equal(t, "identity", fmt.Sprint(Material{}))
+	require.Equal(t, "certificate", fmt.Sprint(Material{Certificate: []byte("PEM")}))
+}

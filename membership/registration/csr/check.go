@@ -1,0 +1,93 @@
+package csr
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/x509"
+	"encoding/asn1"
+	"encoding/pem"
+	"fmt"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/registration"
+)
+
+// User returns the name of the user that a certificate for a claim key authenticates, given the key's
+// fingerprint.
+func User(fingerprint string) string { return "muster:member:" + fingerprint }
+
+var commonName = asn1.ObjectIdentifier{2, 5, 4, 3}
+
+// check refuses every request but the one that [Method] makes for the claim: a plain PKCS#10 request
+// by the claim key whose subject is its user and nothing more. Kubernetes takes each organization for a group.
+func check(request []byte, claim string) error {
+	invalid := func(problem string) error {
+		return &membership.InvalidError{Field: "certificateRequest", Problem: problem}
+	}
+	block, rest := pem.Decode(request)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(block.Headers) > 0 ||
+		!bytes.HasPrefix(request, []byte("-----BEGIN")) || len(bytes.TrimSpace(rest)) > 0 {
+		return invalid("must be one PEM block of type CERTIFICATE REQUEST and nothing else")
+	}
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return invalid("is not a PKCS#10 request")
+	}
+	if err := parsed.CheckSignature(); err != nil {
+		return invalid("is not signed by its own key")
+	}
+	if got := fingerprint(parsed.PublicKey); got != claim {
+		return invalid(fmt.Sprintf("is for key %q, and must be for the claim key, %q", got, claim))
+	}
+	if len(parsed.Subject.Organization) > 0 {
+		return invalid("asks for organizations, which would be groups: a member is in none")
+	}
+	if names := parsed.Subject.Names; len(names) != 1 || !names[0].Type.Equal(commonName) || names[0].Value != User(claim) {
+		return invalid(fmt.Sprintf("its subject must be the common name %q and nothing else", User(claim)))
+	}
+	if len(parsed.Extensions) > 0 {
+		return invalid("asks for subject alternative names or other extensions: a member's certificate has none")
+	}
+	if hasAttributes(parsed.RawTBSCertificateRequest) {
+		return invalid("has attributes: a member's request has none")
+	}
+	return nil
+}
+
+// hasAttributes looks for those that package x509 passes over, such as a challenge password.
+func hasAttributes(tbs []byte) bool {
+	var parsed struct {
+		Version            int
+		Subject, PublicKey asn1.RawValue
+		Attributes         []asn1.RawValue `asn1:"tag:0,set,optional"`
+	}
+	rest, err := asn1.Unmarshal(tbs, &parsed)
+	return err != nil || len(rest) > 0 || len(parsed.Attributes) > 0
+}
+
+// checkCertificate checks that a certificate is for the claim, whoever signed it, and returns it.
+func checkCertificate(certificate []byte, claim string) (*x509.Certificate, error) {
+	block, _ := pem.Decode(certificate) // What follows the first block is the signer's own chain.
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, fmt.Errorf("the signer's answer is not a PEM-encoded certificate")
+	}
+	parsed, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("parse the certificate: %w", err)
+	}
+	if got := fingerprint(parsed.PublicKey); got != claim {
+		return nil, fmt.Errorf("the certificate is for key %q, not for the claim key, %q", got, claim)
+	}
+	if got := parsed.Subject.CommonName; got != User(claim) {
+		return nil, fmt.Errorf("the certificate is for user %q, not for %q", got, User(claim))
+	}
+	return parsed, nil
+}
+
+func fingerprint(key crypto.PublicKey) string {
+	public, err := x509.MarshalPKIXPublicKey(key)
+	if err != nil {
+		return ""
+	}
+	return registration.Fingerprint(public)
+}

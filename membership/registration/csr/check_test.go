@@ -1,0 +1,169 @@
+package csr
+
+import (
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/pem"
+	"errors"
+	"net"
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+func newClaim(t testing.TB) *registration.ClaimKey {
+	t.Helper()
+	claim, err := registration.NewClaimKey()
+	require.NoError(t, err)
+	return claim
+}
+
+// request makes one as an agent would that is not ours.
+func request(t testing.TB, key crypto.Signer, template x509.CertificateRequest) []byte {
+	t.Helper()
+	der, err := x509.CreateCertificateRequest(rand.Reader, &template, key)
+	require.NoError(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+}
+
+func certificateRequest(user string) x509.CertificateRequest {
+	return x509.CertificateRequest{Subject: pkix.Name{CommonName: user}}
+}
+
+// refusals are requests that a member might try, all but the first to become somebody that it is not.
+func refusals(t testing.TB, claim *registration.ClaimKey) map[string][]byte {
+	user := User(claim.Fingerprint())
+	named := func(subject pkix.Name) x509.CertificateRequest { return x509.CertificateRequest{Subject: subject} }
+	own := func(template x509.CertificateRequest) []byte { return request(t, claim.Signer(), template) }
+	plain := own(named(pkix.Name{CommonName: user}))
+	block, _ := pem.Decode(plain)
+	tampered := append([]byte(nil), block.Bytes...)
+	tampered[len(tampered)-1] ^= 1
+	_, foreign, err := ed25519.GenerateKey(nil)
+	require.NoError(t, err)
+	attributes := x509.CertificateRequest{Subject: pkix.Name{CommonName: user}, Attributes: []pkix.AttributeTypeAndValueSET{{ //nolint:staticcheck // What is refused.
+		Type:  asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 7},
+		Value: [][]pkix.AttributeTypeAndValue{{{Type: asn1.ObjectIdentifier{1, 2, 3}, Value: "password"}}},
+	}}}
+	return map[string][]byte{
+		"nothing":                    nil,
+		"a group that may do all":    own(named(pkix.Name{CommonName: user, Organization: []string{"system:masters"}})),
+		"any group":                  own(named(pkix.Name{CommonName: user, Organization: []string{"muster:members"}})),
+		"an empty group":             own(named(pkix.Name{CommonName: user, Organization: []string{""}})),
+		"another part of a name":     own(named(pkix.Name{CommonName: user, OrganizationalUnit: []string{"x"}})),
+		"an admin's name":            own(named(pkix.Name{CommonName: "kubernetes-admin"})),
+		"no name":                    own(named(pkix.Name{})),
+		"another member's name":      own(named(pkix.Name{CommonName: User(newClaim(t).Fingerprint())})),
+		"a name that goes on":        own(named(pkix.Name{CommonName: user + "-b"})),
+		"a name that ends too early": own(named(pkix.Name{CommonName: user[:len(user)-1]})),
+		"two names": own(named(pkix.Name{CommonName: user, ExtraNames: []pkix.AttributeTypeAndValue{
+			{Type: commonName, Value: user}, {Type: commonName, Value: "kubernetes-admin"}}})),
+		"a DNS name":             own(x509.CertificateRequest{Subject: pkix.Name{CommonName: user}, DNSNames: []string{"hub.example.com"}}),
+		"an address":             own(x509.CertificateRequest{Subject: pkix.Name{CommonName: user}, IPAddresses: []net.IP{{127, 0, 0, 1}}}),
+		"a mail address":         own(x509.CertificateRequest{Subject: pkix.Name{CommonName: user}, EmailAddresses: []string{"a@example.com"}}),
+		"a URI":                  own(x509.CertificateRequest{Subject: pkix.Name{CommonName: user}, URIs: []*url.URL{{Scheme: "spiffe", Host: "x"}}}),
+		"an extension":           own(x509.CertificateRequest{Subject: pkix.Name{CommonName: user}, ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Value: []byte{0x30, 0}}}}),
+		"an attribute":           own(attributes),
+		"another agent's key":    request(t, newClaim(t).Signer(), named(pkix.Name{CommonName: user})),
+		"another kind of key":    request(t, foreign, named(pkix.Name{CommonName: user})),
+		"a broken signature":     pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: tampered}),
+		"two requests":           append(append([]byte(nil), plain...), plain...),
+		"something before":       append([]byte("hello\n"), plain...),
+		"something behind":       append(append([]byte(nil), plain...), "hello\n"...),
+		"headers":                pem.EncodeToMemory(&pem.Block{Type: block.Type, Headers: map[string]string{"a": "b"}, Bytes: block.Bytes}),
+		"another kind of block":  pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes}),
+		"more within the block":  pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: append(append([]byte(nil), block.Bytes...), 0)}),
+		"a request without PEM":  block.Bytes,
+		"PEM that is no request": pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: []byte("hello")}),
+	}
+}
+
+func TestIssueRefuses(t *testing.T) {
+	claim := newClaim(t)
+	member := membership.Member{Name: "east", Claim: claim.Fingerprint()}
+	for reason, data := range refusals(t, claim) {
+		_, err := new(Issuer).Issue(t.Context(), member, v1alpha1.CredentialRequest{Type: v1alpha1.CredentialCertificate, CertificateRequest: data})
+		invalid := new(membership.InvalidError)
+		require.Truef(t, errors.As(err, &invalid), "%s: %v", reason, err)
+		require.Equal(t, "certificateRequest", invalid.Field, reason)
+	}
+	_, err := new(Issuer).Issue(t.Context(), member, v1alpha1.CredentialRequest{Type: v1alpha1.CredentialToken})
+	require.ErrorContains(t, err, "type:")
+}
+
+func TestSubjectIsTheClaimsUser(t *testing.T) {
+	claim := newClaim(t)
+	asked, private, err := Method{}.Request(claim, nil)
+	require.NoError(t, err)
+	require.Empty(t, private)
+	again, _, err := Method{}.Request(claim, nil)
+	require.NoError(t, err)
+	require.Equal(t, asked, again, "an agent that restarts asks the same")
+
+	require.NoError(t, check(asked.CertificateRequest, claim.Fingerprint()))
+	require.Error(t, check(asked.CertificateRequest, newClaim(t).Fingerprint()), "the member is another agent's")
+
+	subject, err := new(Issuer).Subject(membership.Member{Name: "east", Claim: claim.Fingerprint()})
+	require.NoError(t, err)
+	require.Equal(t, "User", subject.Kind)
+	require.Equal(t, "muster:member:"+claim.Fingerprint(), subject.Name)
+}
+
+func certificate(t testing.TB, key crypto.Signer, user string) []byte {
+	t.Helper()
+	template := &x509.Certificate{Subject: pkix.Name{CommonName: user}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+func TestOpen(t *testing.T) {
+	claim := newClaim(t)
+	user := User(claim.Fingerprint())
+	good := certificate(t, claim.Signer(), user)
+	for _, test := range []struct {
+		reason string
+		answer v1alpha1.Credential
+		want   string // of the error
+	}{
+		{"the certificate that was asked for", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate, Certificate: good}, ""},
+		{"a token would be another credential", v1alpha1.Credential{Type: v1alpha1.CredentialToken, Certificate: good}, "type"},
+		{"a certificate for another key is of no use", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate,
+			Certificate: certificate(t, newClaim(t).Signer(), user)}, "not for the claim key"},
+		{"one for another user would not be what the hub bound", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate,
+			Certificate: certificate(t, claim.Signer(), user+"-b")}, "not for"},
+		{"an empty answer", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate}, "PEM"},
+		{"a private key in place of it", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate,
+			Certificate: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY"})}, "PEM"},
+	} {
+		got, err := Method{}.Open(claim, nil, test.answer)
+		if test.want == "" {
+			require.NoError(t, err, test.reason)
+			require.Equal(t, registration.Material{Certificate: good}, got, test.reason)
+			continue
+		}
+		require.ErrorContains(t, err, test.want, test.reason)
+		require.Zero(t, got, test.reason)
+	}
+}
+
+func FuzzCheck(f *testing.F) {
+	claim := newClaim(f)
+	for _, data := range refusals(f, claim) {
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if check(data, claim.Fingerprint()) == nil {
+			t.Error("only the holder of the key can make a request that passes")
+		}
+	})
+}

@@ -1,0 +1,47 @@
+package csr
+
+import (
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// Method is the agent's side. The same claim key always gives the same request.
+type Method struct{}
+
+var _ registration.Method = Method{}
+
+// Type returns Certificate.
+func (Method) Type() v1alpha1.CredentialType { return v1alpha1.CredentialCertificate }
+
+// Request asks for a certificate for the claim key. There is nothing private to keep besides that key.
+func (Method) Request(claim *registration.ClaimKey, expirationSeconds *int32) (v1alpha1.CredentialRequest, []byte, error) {
+	user := User(claim.Fingerprint())
+	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: user}}
+	// Without randomness the signature is as RFC 6979 has it.
+	der, err := x509.CreateCertificateRequest(nil, template, claim.Signer())
+	if err != nil {
+		return v1alpha1.CredentialRequest{}, nil, fmt.Errorf("make a certificate request for %s: %w", user, err)
+	}
+	return v1alpha1.CredentialRequest{
+		Type:               v1alpha1.CredentialCertificate,
+		CertificateRequest: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+		ExpirationSeconds:  expirationSeconds,
+	}, nil, nil
+}
+
+// Open checks that the certificate is for the claim key and its user. Who signed it is for the hub's API server
+// to judge.
+func (Method) Open(claim *registration.ClaimKey, _ []byte, credential v1alpha1.Credential) (registration.Material, error) {
+	if credential.Type != v1alpha1.CredentialCertificate {
+		return registration.Material{}, fmt.Errorf("open a certificate: the hub answered with a credential of type %q", credential.Type)
+	}
+	if _, err := checkCertificate(credential.Certificate, claim.Fingerprint()); err != nil {
+		return registration.Material{}, fmt.Errorf("open a certificate: %w", err)
+	}
+	return registration.Material{Certificate: credential.Certificate}, nil
+}

@@ -1,0 +1,213 @@
+package csr
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/internal/regtest"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+var hub = localplane.Shared{Options: localplane.Options{Name: "csr"}}
+
+func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &hub)) }
+
+// newIssuer returns one that may do what its markers ask for.
+func newIssuer(t *testing.T) (*Issuer, client.Client) {
+	plane := hub.ForTest(t)
+	admin := regtest.Client(t, plane.Config())
+	regtest.Grant(t, admin, "hub")
+	return &Issuer{Client: regtest.Client(t, plane.User("hub"))}, admin
+}
+
+func newMember(t *testing.T) (membership.Member, *registration.ClaimKey, v1alpha1.CredentialRequest) {
+	claim := newClaim(t)
+	asked, _, err := Method{}.Request(claim, nil)
+	require.NoError(t, err)
+	return membership.Member{Name: "east", UID: "uid", Namespace: "member-east", Claim: claim.Fingerprint()}, claim, asked
+}
+
+func issue(t *testing.T, issuer *Issuer, member membership.Member, asked v1alpha1.CredentialRequest) v1alpha1.Credential {
+	var credential v1alpha1.Credential
+	require.Eventually(t, func() bool {
+		var err error
+		if credential, err = issuer.Issue(t.Context(), member, asked); err != nil {
+			require.ErrorIs(t, err, membership.ErrPending)
+		}
+		return err == nil
+	}, time.Minute, 20*time.Millisecond)
+	return credential
+}
+
+func filed(t *testing.T, admin client.Client) []certificatesv1.CertificateSigningRequest {
+	var list certificatesv1.CertificateSigningRequestList
+	require.NoError(t, admin.List(t.Context(), &list))
+	return list.Items
+}
+
+func TestCertificateAuthenticatesTheClaim(t *testing.T) {
+	issuer, admin := newIssuer(t)
+	issuer.Lifetime = time.Hour
+	member, claim, asked := newMember(t)
+
+	credential := issue(t, issuer, member, asked)
+	require.Empty(t, filed(t, admin), "nothing outlives the success")
+	require.WithinDuration(t, time.Now(), credential.IssuedAt.Time, time.Minute)
+	require.WithinDuration(t, time.Now().Add(time.Hour), credential.ExpirationTime.Time, 10*time.Minute, "KCM backdates by five")
+
+	material, err := Method{}.Open(claim, nil, credential)
+	require.NoError(t, err)
+	config, err := material.Config(rest.AnonymousClientConfig(hub.ForTest(t).Config()), claim)
+	require.NoError(t, err)
+	agent := regtest.Client(t, config)
+	review := &authenticationv1.SelfSubjectReview{}
+	require.NoError(t, agent.Create(t.Context(), review))
+	require.Equal(t, "muster:member:"+claim.Fingerprint(), review.Status.UserInfo.Username)
+	require.Equal(t, []string{"system:authenticated"}, review.Status.UserInfo.Groups, "a member is in no group")
+
+	subject, err := issuer.Subject(member)
+	require.NoError(t, err)
+	read := func() error {
+		return agent.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "kube-root-ca.crt"}, &corev1.ConfigMap{})
+	}
+	require.ErrorContains(t, read(), "forbidden")
+	regtest.Create(t, admin, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "east"}, Subjects: []rbacv1.Subject{subject},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+	})
+	require.Eventually(t, func() bool { return read() == nil }, 30*time.Second, 50*time.Millisecond, "the subject is who the certificate names")
+}
+
+func TestRefusedRequestsAreNotFiled(t *testing.T) {
+	issuer, admin := newIssuer(t)
+	member, claim, _ := newMember(t)
+	for reason, data := range refusals(t, claim) {
+		_, err := issuer.Issue(t.Context(), member, v1alpha1.CredentialRequest{Type: v1alpha1.CredentialCertificate, CertificateRequest: data})
+		require.Truef(t, errors.As(err, new(*membership.InvalidError)), "%s: %v", reason, err)
+	}
+	require.Empty(t, filed(t, admin))
+}
+
+// What is there already is what an issuer left that was killed.
+func TestIssueGoesOnAfterARestart(t *testing.T) {
+	issuer, admin := newIssuer(t)
+	member, _, asked := newMember(t)
+	for reason, before := range map[string]func(*certificatesv1.CertificateSigningRequest){
+		"before it filed anything": func(*certificatesv1.CertificateSigningRequest) {},
+		"after it filed the request": func(csr *certificatesv1.CertificateSigningRequest) {
+			require.NoError(t, issuer.Client.Create(t.Context(), csr))
+		},
+		"after it approved it": func(csr *certificatesv1.CertificateSigningRequest) {
+			require.NoError(t, issuer.Client.Create(t.Context(), csr))
+			require.ErrorIs(t, issuer.approve(t.Context(), csr, member), membership.ErrPending)
+		},
+		"after the certificate was there": func(csr *certificatesv1.CertificateSigningRequest) {
+			require.NoError(t, issuer.Client.Create(t.Context(), csr))
+			require.ErrorIs(t, issuer.approve(t.Context(), csr, member), membership.ErrPending)
+			require.Eventually(t, func() bool {
+				return admin.Get(t.Context(), client.ObjectKeyFromObject(csr), csr) == nil && len(csr.Status.Certificate) > 0
+			}, time.Minute, 20*time.Millisecond)
+		},
+		"after it deleted the request and before it told anybody": func(*certificatesv1.CertificateSigningRequest) {
+			issue(t, issuer, member, asked)
+		},
+	} {
+		before(issuer.signingRequest(member, asked))
+		credential := issue(t, issuer, member, asked)
+		require.NotEmpty(t, credential.Certificate, reason)
+		require.Empty(t, filed(t, admin), reason)
+	}
+}
+
+func TestIssueSaysWhoIsInTheWay(t *testing.T) {
+	issuer, admin := newIssuer(t)
+	member, _, asked := newMember(t)
+	condition := func(kind certificatesv1.RequestConditionType) certificatesv1.CertificateSigningRequestCondition {
+		return certificatesv1.CertificateSigningRequestCondition{Type: kind, Status: corev1.ConditionTrue, Reason: "Policy", Message: "not on Sundays"}
+	}
+	for _, test := range []struct {
+		reason string
+		file   func(csr *certificatesv1.CertificateSigningRequest)
+		want   string
+	}{
+		{"another approver was faster", func(csr *certificatesv1.CertificateSigningRequest) {
+			regtest.Create(t, admin, csr)
+			csr.Status.Conditions = append(csr.Status.Conditions, condition(certificatesv1.CertificateDenied))
+			require.NoError(t, admin.SubResource("approval").Update(t.Context(), csr))
+		}, "denied by another approver (Policy: not on Sundays)"},
+		{"the signer could not", func(csr *certificatesv1.CertificateSigningRequest) {
+			regtest.Create(t, admin, csr)
+			csr.Status.Conditions = append(csr.Status.Conditions, condition(certificatesv1.CertificateFailed))
+			require.NoError(t, admin.SubResource("status").Update(t.Context(), csr))
+		}, "its signer has failed (Policy: not on Sundays)"},
+		{"somebody filed something else under the name, to have it approved", func(csr *certificatesv1.CertificateSigningRequest) {
+			csr.Spec.Request = request(t, newClaim(t).Signer(), certificateRequest("kubernetes-admin"))
+			regtest.Create(t, admin, csr)
+		}, "somebody else filed another request"},
+		{"or the same for a signer that grants more", func(csr *certificatesv1.CertificateSigningRequest) {
+			csr.Spec.SignerName = "example.com/anything-goes"
+			regtest.Create(t, admin, csr)
+		}, "somebody else filed another request"},
+		{"or for longer", func(csr *certificatesv1.CertificateSigningRequest) {
+			csr.Spec.ExpirationSeconds = nil
+			regtest.Create(t, admin, csr)
+		}, "somebody else filed another request"},
+	} {
+		csr := issuer.signingRequest(member, asked)
+		test.file(csr)
+		_, err := issuer.Issue(t.Context(), member, asked)
+		require.ErrorContains(t, err, test.want, test.reason)
+		require.ErrorContains(t, err, csr.Name, test.reason)
+		require.NotErrorIs(t, err, membership.ErrPending, test.reason)
+		left := &certificatesv1.CertificateSigningRequest{}
+		require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(csr), left))
+		for _, condition := range left.Status.Conditions {
+			require.NotEqual(t, certificatesv1.CertificateApproved, condition.Type, test.reason)
+		}
+		require.NoError(t, issuer.Clean(t.Context(), member), "who leaves in the middle of it")
+		require.Empty(t, filed(t, admin), test.reason)
+	}
+}
+
+// An API server and nothing beside it has no signer.
+func TestNoSigner(t *testing.T) {
+	hub.ForTest(t) // Skips under -short, and builds the binaries.
+	binaries, err := localplane.Binaries(t.Context(), localplane.Options{})
+	require.NoError(t, err)
+	lonely := &envtest.Environment{BinaryAssetsDirectory: binaries}
+	config, err := lonely.Start()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, lonely.Stop()) })
+
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	issuer := &Issuer{Client: regtest.Client(t, config), Clock: clock}
+	member, _, asked := newMember(t)
+	for range 3 {
+		_, err = issuer.Issue(context.Background(), member, asked)
+		require.ErrorIs(t, err, membership.ErrPending)
+	}
+	clock.SetTime(clock.Now().Add(patience + time.Second))
+	_, err = issuer.Issue(context.Background(), member, asked)
+	require.ErrorIs(t, err, ErrNoSigner)
+	require.NotErrorIs(t, err, membership.ErrPending)
+	require.ErrorContains(t, err, "token method", "what to do about it")
+	require.NoError(t, issuer.Clean(context.Background(), member))
+	require.Empty(t, filed(t, issuer.Client))
+}

@@ -1,0 +1,49 @@
+package registration_test
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// An agent asks, and the hub looks at what has arrived.
+func Example() {
+	claim, err := registration.NewClaimKey()
+	if err != nil {
+		panic(err)
+	}
+	request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{ClusterID: "4e1c", Name: "east"}}
+	if err := registration.Sign(request, claim, nil); err != nil {
+		panic(err)
+	}
+	fmt.Println("as it was sent:", registration.Verify(request))
+
+	request.Spec.ClusterID = "somebody else's"
+	err = registration.Verify(request)
+	if invalid := new(membership.InvalidError); errors.As(err, &invalid) {
+		fmt.Println("changed on the way:", invalid.Field)
+	}
+	// Output:
+	// as it was sent: <nil>
+	// changed on the way: spec.signature
+}
+
+func ExampleParseBootstrap() {
+	_, err := registration.ParseBootstrap([]byte(`
+apiVersion: membership.muster.dev/v1alpha1
+kind: Bootstrap
+server: http://hub.example.com
+`))
+	fmt.Println(err)
+	// Output: server: must be a URL such as https://hub.example.com:6443
+}
+
+func ExampleBootstrapRole() {
+	for _, rule := range registration.BootstrapRole().Rules {
+		fmt.Println(rule.Verbs, rule.Resources)
+	}
+	// Output: [create get] [joinrequests]
+}

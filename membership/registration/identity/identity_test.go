@@ -1,0 +1,69 @@
+package identity
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+func TestSubject(t *testing.T) {
+	const group = rbacv1.GroupName
+	for _, test := range []struct {
+		reason string
+		named  *rbacv1.Subject
+		want   rbacv1.Subject // empty: held
+	}{
+		{"a user is bound as named", &rbacv1.Subject{Kind: "User", Name: "oidc:east", APIGroup: group}, rbacv1.Subject{Kind: "User", Name: "oidc:east", APIGroup: group}},
+		{"what follows from the kind need not be said", &rbacv1.Subject{Kind: "User", Name: "oidc:east"}, rbacv1.Subject{Kind: "User", Name: "oidc:east", APIGroup: group}},
+		{"a group that the agent alone is in", &rbacv1.Subject{Kind: "Group", Name: "east-agents"}, rbacv1.Subject{Kind: "Group", Name: "east-agents", APIGroup: group}},
+		{"a ServiceAccount of the hub", &rbacv1.Subject{Kind: "ServiceAccount", Name: "east", Namespace: "agents", APIGroup: group}, rbacv1.Subject{Kind: "ServiceAccount", Name: "east", Namespace: "agents"}},
+		{"the same as a user", &rbacv1.Subject{Kind: "User", Name: "system:serviceaccount:agents:east"}, rbacv1.Subject{Kind: "User", Name: "system:serviceaccount:agents:east", APIGroup: group}},
+		{"none is named yet", nil, rbacv1.Subject{}},
+		{"nobody is named", &rbacv1.Subject{Kind: "User"}, rbacv1.Subject{}},
+		{"everybody is named", &rbacv1.Subject{Kind: "Group", Name: "system:authenticated"}, rbacv1.Subject{}},
+		{"even more of them", &rbacv1.Subject{Kind: "Group", Name: "system:unauthenticated"}, rbacv1.Subject{}},
+		{"admins are not members", &rbacv1.Subject{Kind: "Group", Name: "system:masters"}, rbacv1.Subject{}},
+		{"all ServiceAccounts", &rbacv1.Subject{Kind: "Group", Name: "system:serviceaccounts"}, rbacv1.Subject{}},
+		{"those of a namespace", &rbacv1.Subject{Kind: "Group", Name: "system:serviceaccounts:default"}, rbacv1.Subject{}},
+		{"who does not say who it is", &rbacv1.Subject{Kind: "User", Name: "system:anonymous"}, rbacv1.Subject{}},
+		{"a component of Kubernetes", &rbacv1.Subject{Kind: "User", Name: "system:kube-scheduler"}, rbacv1.Subject{}},
+		{"a ServiceAccount is in a namespace", &rbacv1.Subject{Kind: "ServiceAccount", Name: "east"}, rbacv1.Subject{}},
+		{"RBAC knows no other kind", &rbacv1.Subject{Kind: "Robot", Name: "east"}, rbacv1.Subject{}},
+	} {
+		member := membership.Member{Name: "east", Identity: test.named}
+		got, err := Issuer{}.Subject(member)
+		require.Equal(t, test.want == rbacv1.Subject{}, errors.Is(err, ErrMissing), "%s: %v", test.reason, err)
+		if err != nil {
+			require.ErrorContains(t, err, "east", test.reason)
+			require.Falsef(t, errors.As(err, new(*membership.InvalidError)), "%s: the agent's request is not to blame", test.reason)
+			continue
+		}
+		require.Equal(t, test.want, got, test.reason)
+	}
+}
+
+func TestIssue(t *testing.T) {
+	member := membership.Member{Name: "east", Identity: &rbacv1.Subject{Kind: "User", Name: "oidc:east"}}
+	asked, private, err := Method{}.Request(nil, nil)
+	require.NoError(t, err)
+	require.Empty(t, private)
+	credential, err := Issuer{}.Issue(t.Context(), member, asked)
+	require.NoError(t, err)
+	require.Equal(t, v1alpha1.Credential{Type: v1alpha1.CredentialIdentity}, credential)
+	material, err := Method{}.Open(nil, nil, credential)
+	require.NoError(t, err)
+	require.Equal(t, registration.Material{}, material)
+
+	_, err = Method{}.Open(nil, nil, v1alpha1.Credential{Type: v1alpha1.CredentialToken})
+	require.ErrorContains(t, err, "type", "an agent must not go on with what it did not ask for")
+	_, err = Issuer{}.Issue(t.Context(), membership.Member{Name: "west"}, asked)
+	require.ErrorIs(t, err, ErrMissing)
+	_, err = Issuer{}.Issue(t.Context(), member, v1alpha1.CredentialRequest{Type: v1alpha1.CredentialToken})
+	require.True(t, errors.As(err, new(*membership.InvalidError)), "another issuer's request")
+}

@@ -1,0 +1,66 @@
+package jointoken
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+func TestAdmit(t *testing.T) {
+	used := func(uses int32, by ...string) v1alpha1.JoinTokenStatus {
+		return v1alpha1.JoinTokenStatus{Uses: uses, UsedBy: by}
+	}
+	hour := v1alpha1.JoinTokenSpec{TTLSeconds: ptr.To[int64](3600)}
+	twice := v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](2)}
+	for _, test := range []struct {
+		reason string
+		spec   v1alpha1.JoinTokenSpec
+		status v1alpha1.JoinTokenStatus
+		asked  time.Duration // after the token's creation
+		want   string        // of the refusal
+	}{
+		{"a token without bounds lets everybody through", v1alpha1.JoinTokenSpec{}, used(0), 1000 * time.Hour, ""},
+		{"a request was made in time, however late it is looked at", hour, used(0), time.Hour - time.Second, ""},
+		{"a request was made too late", hour, used(0), time.Hour, "ended at 2026-01-01T01:00:00Z"},
+		{"a token is for this cluster", v1alpha1.JoinTokenSpec{ClusterID: "east-id"}, used(0), 0, ""},
+		{"a token is for another cluster", v1alpha1.JoinTokenSpec{ClusterID: "east-id-b"}, used(0), 0, "another cluster"},
+		{"a token is for a cluster whose ID begins the same", v1alpha1.JoinTokenSpec{ClusterID: "east"}, used(0), 0, "another cluster"},
+		{"a use is left", twice, used(1, "west-id"), 0, ""},
+		{"none is left", twice, used(2, "west-id", "north-id"), 0, "used up"},
+		{"a cluster that was counted is let in, also after a restart", twice, used(2, "west-id", "east-id"), 0, ""},
+		{"a label of the token that nobody may set", v1alpha1.JoinTokenSpec{Labels: map[string]string{"x.k8s.io/a": "b"}}, used(0), 0, "reserved"},
+	} {
+		request := &v1alpha1.JoinRequest{
+			ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(start.Add(test.asked))},
+			Spec:       v1alpha1.JoinRequestSpec{ClusterID: "east-id"},
+		}
+		err := Admit(joinToken(test.spec, test.status), request)
+		if test.want == "" {
+			require.NoError(t, err, test.reason)
+			continue
+		}
+		require.ErrorContains(t, err, test.want, test.reason)
+		invalid := new(membership.InvalidError)
+		require.True(t, errors.As(err, &invalid), test.reason)
+		require.Equal(t, "spec.token.name", invalid.Field, test.reason)
+	}
+}
+
+func TestCountRemembersTheLast(t *testing.T) {
+	var status v1alpha1.JoinTokenStatus
+	for n := range 250 {
+		count(&status, fmt.Sprint(n))
+		require.LessOrEqual(t, len(status.UsedBy), 100, "the API refuses more")
+	}
+	require.EqualValues(t, 250, status.Uses)
+	require.Equal(t, "150", status.UsedBy[0])
+	require.Equal(t, "249", status.UsedBy[99])
+}

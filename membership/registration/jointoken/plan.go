@@ -1,0 +1,150 @@
+package jointoken
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+const (
+	// AnswerGrace is how long after the end of a token the credentials that were copied from it can still
+	// fetch answers. It is also the shortest life that API servers give, so that a credential of a token
+	// that is about to end is issued, too.
+	AnswerGrace = 10 * time.Minute
+
+	defaultLifetime = 24 * time.Hour
+	// Longer is for ever: dates need a year of four digits, and durations end at 292 years.
+	maxTTL = 100 * 365 * 24 * time.Hour
+)
+
+// Action is what to do about the credential of a JoinToken. Each may be repeated.
+type Action string
+
+// The actions.
+const (
+	// Keep leaves everything as it is.
+	Keep Action = "Keep"
+	// Issue puts a new credential into the Secret, and makes what is missing for it.
+	Issue Action = "Issue"
+	// Withdraw takes the credential out of the Secret; copies of it go on working.
+	Withdraw Action = "Withdraw"
+	// Remove withdraws it and ends every copy.
+	Remove Action = "Remove"
+)
+
+// Credential is what is known of the credential that is on the hub for a JoinToken.
+type Credential struct {
+	// Usable is true when an agent can join with the Secret as it is, and it says what would be written now.
+	Usable bool
+	// IssuedAt is when it was issued, by the clock that also tells Plan the time.
+	IssuedAt time.Time
+	// Lifetime that the API server gave it.
+	Lifetime time.Duration
+}
+
+// Step is what follows for a JoinToken.
+type Step struct {
+	Action Action
+	// Reason and Message are those of its condition Ready, which is True when the reason is ReasonReady.
+	Reason, Message string
+	// Lifetime to ask for, if the action is Issue.
+	Lifetime time.Duration
+	// End of the token. Zero: never.
+	End time.Time
+	// Again is when to look again: at once after Issue, because the API server may grant less than it was
+	// asked for. Zero: not before something changes.
+	Again time.Time
+}
+
+// Plan decides what to do about a JoinToken at a time. It is pure.
+func Plan(token *v1alpha1.JoinToken, credential Credential, now time.Time) Step {
+	end := endOf(token)
+	if !end.IsZero() && !now.Before(end) {
+		return ended(end, now, Step{End: end, Reason: v1alpha1.ReasonExpired, Message: fmt.Sprintf(
+			"ended at %s: create another JoinToken, or raise spec.ttlSeconds", end.UTC().Format(time.RFC3339))})
+	}
+	if usedUp(token) {
+		return ended(usedUpSince(token, now), now, Step{End: end, Reason: v1alpha1.ReasonUsedUp, Message: fmt.Sprintf(
+			"%d clusters came in, as many as may: create another JoinToken, or raise spec.maxUses", token.Status.Uses)})
+	}
+	if err := registration.CheckLabels("spec.labels", token.Spec.Labels); err != nil {
+		return Step{Action: Withdraw, Reason: v1alpha1.ReasonInvalidLabel, Message: err.Error(), End: end, Again: end}
+	}
+	step := Step{Action: Keep, Reason: v1alpha1.ReasonReady, End: end, Message: fmt.Sprintf(
+		"give an agent the key %s of Secret %s/%s", registration.BootstrapKey, token.Namespace, token.Name)}
+	due := renewal(token, credential, end)
+	if !credential.Usable || !now.Before(due) || credential.IssuedAt.After(now) {
+		step.Action, step.Lifetime, step.Again = Issue, lifetime(token, end, now), now
+		return step
+	}
+	step.Again = due
+	if !end.IsZero() && end.Before(due) {
+		step.Again = end
+	}
+	return step
+}
+
+func ended(at, now time.Time, step Step) Step {
+	if gone := at.Add(AnswerGrace); now.Before(gone) {
+		step.Action, step.Again = Withdraw, gone
+	} else {
+		step.Action = Remove
+	}
+	return step
+}
+
+// endOf returns when a token ends, and zero for never.
+func endOf(token *v1alpha1.JoinToken) time.Time {
+	ttl := token.Spec.TTLSeconds
+	if ttl == nil || *ttl <= 0 || *ttl > int64(maxTTL/time.Second) {
+		return time.Time{}
+	}
+	return token.CreationTimestamp.Add(time.Duration(*ttl) * time.Second)
+}
+
+func usedUp(token *v1alpha1.JoinToken) bool {
+	return token.Spec.MaxUses != nil && token.Status.Uses >= *token.Spec.MaxUses
+}
+
+// usedUpSince returns when that was first seen.
+func usedUpSince(token *v1alpha1.JoinToken, now time.Time) time.Time {
+	ready := meta.FindStatusCondition(token.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Reason != v1alpha1.ReasonUsedUp {
+		return now
+	}
+	return ready.LastTransitionTime.Time
+}
+
+// renewal returns when a credential is to be replaced: at half of its life, be it the one that it was issued with or
+// the one that it would be issued with now. One that lasts as long as it may is left.
+func renewal(token *v1alpha1.JoinToken, credential Credential, end time.Time) time.Time {
+	if last := end.Add(AnswerGrace); !end.IsZero() && !credential.IssuedAt.Add(credential.Lifetime).Before(last) {
+		return last
+	}
+	return credential.IssuedAt.Add(min(credential.Lifetime, wanted(token)) / 2)
+}
+
+func wanted(token *v1alpha1.JoinToken) time.Duration {
+	if token.Spec.CredentialTTLSeconds == 0 {
+		return defaultLifetime
+	}
+	return time.Duration(token.Spec.CredentialTTLSeconds) * time.Second
+}
+
+func lifetime(token *v1alpha1.JoinToken, end, now time.Time) time.Duration {
+	life := wanted(token)
+	if !end.IsZero() {
+		life = min(life, end.Add(AnswerGrace).Sub(now))
+	}
+	return (life + time.Second - 1).Truncate(time.Second) // Rounded up: see renewal.
+}
+
+// counted reports whether a cluster came in with a token, as far as the token remembers.
+func counted(token *v1alpha1.JoinToken, clusterID string) bool {
+	return slices.Contains(token.Status.UsedBy, clusterID)
+}

@@ -1,0 +1,174 @@
+package jointoken
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func joinToken(spec v1alpha1.JoinTokenSpec, status v1alpha1.JoinTokenStatus) *v1alpha1.JoinToken {
+	return &v1alpha1.JoinToken{
+		ObjectMeta: metav1.ObjectMeta{Name: "east", Namespace: "muster-registration", CreationTimestamp: metav1.NewTime(start)},
+		Spec:       spec, Status: status,
+	}
+}
+
+func TestPlan(t *testing.T) {
+	const hour, day = time.Hour, 24 * time.Hour
+	const ready, expired, usedUp, invalid = v1alpha1.ReasonReady, v1alpha1.ReasonExpired, v1alpha1.ReasonUsedUp, v1alpha1.ReasonInvalidLabel
+	ttl := func(d time.Duration) v1alpha1.JoinTokenSpec {
+		return v1alpha1.JoinTokenSpec{TTLSeconds: ptr.To(int64(d / time.Second))}
+	}
+	seconds := func(n int64) v1alpha1.JoinTokenSpec { return v1alpha1.JoinTokenSpec{TTLSeconds: &n} }
+	at := func(d time.Duration) time.Time { return start.Add(d) }
+	fresh := func(issued, life time.Duration) Credential {
+		return Credential{Usable: true, IssuedAt: at(issued), Lifetime: life}
+	}
+	since := func(reason string, d time.Duration, uses int32) v1alpha1.JoinTokenStatus {
+		return v1alpha1.JoinTokenStatus{Uses: uses, Conditions: []metav1.Condition{{
+			Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, LastTransitionTime: metav1.NewTime(at(d)),
+		}}}
+	}
+	two := v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](2)}
+	bad := v1alpha1.JoinTokenSpec{Labels: map[string]string{"kubernetes.io/x": "y"}, TTLSeconds: ptr.To[int64](3600)}
+	none := v1alpha1.JoinTokenStatus{}
+
+	for _, test := range []struct {
+		reason     string
+		spec       v1alpha1.JoinTokenSpec
+		status     v1alpha1.JoinTokenStatus
+		credential Credential
+		now        time.Duration
+		want       Step
+	}{
+		{"a new token gets a credential", v1alpha1.JoinTokenSpec{}, none, Credential{}, 0,
+			Step{Action: Issue, Reason: ready, Lifetime: day, Again: at(0)}},
+		{"of the life that it asks for", v1alpha1.JoinTokenSpec{CredentialTTLSeconds: 600}, none, Credential{}, 0,
+			Step{Action: Issue, Reason: ready, Lifetime: 600 * time.Second, Again: at(0)}},
+		{"what works is left alone until half of its life is over", v1alpha1.JoinTokenSpec{}, none, fresh(0, day), day/2 - 1,
+			Step{Action: Keep, Reason: ready, Again: at(day / 2)}},
+		{"and then renewed", v1alpha1.JoinTokenSpec{}, none, fresh(0, day), day / 2,
+			Step{Action: Issue, Reason: ready, Lifetime: day, Again: at(day / 2)}},
+		{"an API server that grants less is asked more often", v1alpha1.JoinTokenSpec{}, none, fresh(0, hour), hour / 2,
+			Step{Action: Issue, Reason: ready, Lifetime: day, Again: at(hour / 2)}},
+		{"an admin who shortens it means what is there, too", v1alpha1.JoinTokenSpec{CredentialTTLSeconds: 3600}, none, fresh(0, day), hour / 2,
+			Step{Action: Issue, Reason: ready, Lifetime: hour, Again: at(hour / 2)}},
+		{"a credential that cannot be used is replaced", v1alpha1.JoinTokenSpec{}, none, Credential{IssuedAt: at(0), Lifetime: day}, 1,
+			Step{Action: Issue, Reason: ready, Lifetime: day, Again: at(1)}},
+		{"one from the future says that the clock was set back: its age is unknown", v1alpha1.JoinTokenSpec{}, none, fresh(hour, day), 0,
+			Step{Action: Issue, Reason: ready, Lifetime: day, Again: at(0)}},
+
+		{"zero is for ever", seconds(0), none, fresh(0, day), hour, Step{Action: Keep, Reason: ready, Again: at(day / 2)}},
+		{"so is less", seconds(-5), none, fresh(0, day), hour, Step{Action: Keep, Reason: ready, Again: at(day / 2)}},
+		{"and more than dates can hold", seconds(math.MaxInt64), none, fresh(0, day), hour, Step{Action: Keep, Reason: ready, Again: at(day / 2)}},
+		{"a credential does not outlast its token, but for the grace", ttl(hour), none, Credential{}, 0,
+			Step{Action: Issue, Reason: ready, Lifetime: hour + AnswerGrace, End: at(hour), Again: at(0)}},
+		{"nor is it renewed when it lasts as long as it may", ttl(hour), none, fresh(0, hour+AnswerGrace), hour - 1,
+			Step{Action: Keep, Reason: ready, End: at(hour), Again: at(hour)}},
+		{"the last one is rounded up, lest it be renewed ever more often", ttl(hour), none, Credential{}, hour - 1,
+			Step{Action: Issue, Reason: ready, Lifetime: AnswerGrace + time.Second, End: at(hour), Again: at(hour - 1)}},
+		{"from its end on nobody gets the credential any more", ttl(hour), none, fresh(0, hour+AnswerGrace), hour,
+			Step{Action: Withdraw, Reason: expired, End: at(hour), Again: at(hour + AnswerGrace)}},
+		{"who had asked before can fetch the answer", ttl(hour), none, Credential{}, hour + AnswerGrace - 1,
+			Step{Action: Withdraw, Reason: expired, End: at(hour), Again: at(hour + AnswerGrace)}},
+		{"but not for ever", ttl(hour), none, Credential{}, hour + AnswerGrace,
+			Step{Action: Remove, Reason: expired, End: at(hour)}},
+		{"a token that is given more time works again", ttl(2 * hour), since(expired, hour, 0), Credential{}, hour + AnswerGrace,
+			Step{Action: Issue, Reason: ready, Lifetime: hour, End: at(2 * hour), Again: at(hour + AnswerGrace)}},
+
+		{"one use is left", two, v1alpha1.JoinTokenStatus{Uses: 1}, fresh(0, day), 0, Step{Action: Keep, Reason: ready, Again: at(day / 2)}},
+		{"with the last use nobody gets the credential any more", two, v1alpha1.JoinTokenStatus{Uses: 2}, fresh(0, day), hour,
+			Step{Action: Withdraw, Reason: usedUp, Again: at(hour + AnswerGrace)}},
+		{"the last cluster can fetch its answer", two, since(usedUp, hour, 2), Credential{}, hour + AnswerGrace - 1,
+			Step{Action: Withdraw, Reason: usedUp, Again: at(hour + AnswerGrace)}},
+		{"and then everything goes", two, since(usedUp, hour, 2), Credential{}, hour + AnswerGrace, Step{Action: Remove, Reason: usedUp}},
+		{"it was not ready before for another reason", two, since(v1alpha1.ReasonFailed, 0, 2), Credential{}, hour,
+			Step{Action: Withdraw, Reason: usedUp, Again: at(hour + AnswerGrace)}},
+		{"a bound that was lowered counts", two, v1alpha1.JoinTokenStatus{Uses: 7}, fresh(0, day), 0,
+			Step{Action: Withdraw, Reason: usedUp, Again: at(AnswerGrace)}},
+		{"a bound that was raised does, too", v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](3)}, since(usedUp, 0, 2), Credential{}, hour,
+			Step{Action: Issue, Reason: ready, Lifetime: day, Again: at(hour)}},
+
+		{"labels that cannot be given to a member stop the token", bad, none, fresh(0, day), 0,
+			Step{Action: Withdraw, Reason: invalid, End: at(hour), Again: at(hour)}},
+		{"but not its end", bad, none, Credential{}, hour + AnswerGrace, Step{Action: Remove, Reason: expired, End: at(hour)}},
+	} {
+		got := Plan(joinToken(test.spec, test.status), test.credential, at(test.now))
+		require.NotEmpty(t, got.Message, test.reason)
+		if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(Step{}, "Message")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+		}
+	}
+}
+
+// Whatever its times are, a token has a credential that works until it ends, and is not renewed more often
+// than that takes.
+func TestPlanKeepsTokensAlive(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seconds := func(label string, low, high int64) int64 { return rapid.Int64Range(low, high).Draw(t, label) }
+		spec := v1alpha1.JoinTokenSpec{CredentialTTLSeconds: seconds("credential TTL", 600, 100_000)}
+		if rapid.Bool().Draw(t, "ends") {
+			spec.TTLSeconds = ptr.To(seconds("TTL", 1, 1_000_000))
+		}
+		longest := time.Duration(seconds("API server grants", 600, 100_000)) * time.Second
+		late := time.Duration(seconds("queue", 0, 5)) * time.Second
+		token, credential := joinToken(spec, v1alpha1.JoinTokenStatus{}), Credential{}
+		end, stop := endOf(token), start.Add(200_000*time.Second)
+
+		issued := 0
+		for now := start; now.Before(stop); {
+			step := Plan(token, credential, now)
+			if step.Action == Issue {
+				issued++
+				credential = Credential{Usable: true, IssuedAt: now, Lifetime: min(step.Lifetime, longest)}
+				if step.Lifetime < 600*time.Second {
+					t.Fatalf("asks for %s: no API server grants that", step.Lifetime)
+				}
+				if dies := now.Add(step.Lifetime); !end.IsZero() && dies.After(end.Add(AnswerGrace+time.Second)) {
+					t.Fatalf("the credential would live until %s, long after %s", dies, end)
+				}
+			}
+			if ended := !end.IsZero() && !now.Before(end); ended != (step.Action == Withdraw || step.Action == Remove) {
+				t.Fatalf("%s at %s, the end is %s", step.Action, now, end)
+			}
+			if step.Action == Remove {
+				break
+			}
+			if step.Action == Issue {
+				if step.Again != now {
+					t.Fatalf("issues at %s and looks again at %s, before it knows what was granted", now, step.Again)
+				}
+				if next := Plan(token, credential, now); next.Action == Issue {
+					t.Fatalf("issues twice at %s", now)
+				}
+				continue
+			}
+			if !step.Again.After(now) {
+				t.Fatalf("at %s it wants to be called again at %s", now, step.Again)
+			}
+			now = step.Again.Add(late)
+			if dies := credential.IssuedAt.Add(credential.Lifetime); (end.IsZero() || now.Before(end)) && dies.Before(now) {
+				t.Fatalf("no credential at %s: it died at %s", now, dies)
+			}
+		}
+		lived := stop.Sub(start)
+		if !end.IsZero() {
+			lived = min(lived, end.Sub(start))
+		}
+		life := min(longest, wanted(token))
+		if most := int(lived/(life/2)) + 1; issued > most {
+			t.Fatalf("%d credentials in %s, each of %s", issued, lived, life)
+		}
+	})
+}

@@ -1,0 +1,185 @@
+package jointoken
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/internal/regtest"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+const namespace = membership.RegistrationNamespace
+
+var plane = localplane.Shared{Options: localplane.Options{Name: "jointoken"}}
+
+func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &plane)) }
+
+// A hub is one with the controller running, as a user who may do what its markers ask for.
+type hub struct {
+	client.Client // an admin's
+	t             *testing.T
+	clock         *clocktesting.FakePassiveClock
+	requests      atomic.Int64 // that the controller made
+}
+
+func newHub(t *testing.T) *hub {
+	p := plane.ForTest(t)
+	h := &hub{t: t, Client: regtest.Hub(t, p.Config()), clock: clocktesting.NewFakePassiveClock(time.Now())}
+	err := h.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	require.NoError(t, client.IgnoreAlreadyExists(err))
+	regtest.Create(t, h, registration.BootstrapRole())
+	regtest.Grant(t, h, "hub")
+	cfg := p.User("hub")
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			h.requests.Add(1)
+			return next.RoundTrip(r)
+		})
+	})
+	h.start(cfg, Options{Clock: h.clock})
+	return h
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func newManager(t *testing.T, cfg *rest.Config) ctrl.Manager {
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme: regtest.Scheme(), Metrics: server.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+	})
+	require.NoError(t, err)
+	return mgr
+}
+
+func (h *hub) start(cfg *rest.Config, options Options) {
+	mgr := newManager(h.t, cfg)
+	require.NoError(h.t, SetupWithManager(mgr, options))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- mgr.Start(ctx) }()
+	h.t.Cleanup(func() {
+		cancel()
+		require.NoError(h.t, <-done)
+	})
+}
+
+// token makes a JoinToken, which goes with the test.
+func (h *hub) token(name string, spec v1alpha1.JoinTokenSpec) *v1alpha1.JoinToken {
+	token := &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: spec}
+	regtest.Create(h.t, h, token)
+	return token
+}
+
+func (h *hub) eventually(what string, is func() bool) {
+	h.t.Helper()
+	require.Eventually(h.t, is, time.Minute, 50*time.Millisecond, what)
+}
+
+// waitFor waits until a token is in a state, and returns it.
+func (h *hub) waitFor(token *v1alpha1.JoinToken, reason string, is ...func(*v1alpha1.JoinToken) bool) *v1alpha1.JoinToken {
+	h.t.Helper()
+	h.eventually(reason, func() bool {
+		require.NoError(h.t, h.Get(h.t.Context(), client.ObjectKeyFromObject(token), token))
+		ready := meta.FindStatusCondition(token.Status.Conditions, v1alpha1.ConditionReady)
+		ok := ready != nil && ready.Reason == reason && ready.ObservedGeneration == token.Generation
+		for _, is := range is {
+			ok = ok && is(token)
+		}
+		return ok
+	})
+	return token
+}
+
+// later sets the clock forward and has the controller look at it.
+func (h *hub) later(token *v1alpha1.JoinToken, d time.Duration) {
+	h.t.Helper()
+	h.clock.SetTime(h.clock.Now().Add(d))
+	was := token.DeepCopy()
+	metav1.SetMetaDataAnnotation(&token.ObjectMeta, "example.com/now", h.clock.Now().Format(time.RFC3339Nano))
+	require.NoError(h.t, h.Patch(h.t.Context(), token, client.MergeFrom(was)))
+}
+
+func (h *hub) secret(token *v1alpha1.JoinToken) *corev1.Secret {
+	h.t.Helper()
+	secret := &corev1.Secret{}
+	require.NoError(h.t, h.Get(h.t.Context(), client.ObjectKeyFromObject(token), secret))
+	return secret
+}
+
+// bootstrap returns what an agent finds in a token's Secret.
+func (h *hub) bootstrap(token *v1alpha1.JoinToken) *registration.Bootstrap {
+	h.t.Helper()
+	secret := h.secret(token)
+	require.Len(h.t, secret.Data, 1, "an agent takes the one key that there is")
+	bootstrap, err := registration.ParseBootstrap(secret.Data["join.yaml"])
+	require.NoError(h.t, err)
+	return bootstrap
+}
+
+// ask makes a request with a bootstrap credential.
+func (h *hub) ask(bootstrap *registration.Bootstrap, clusterID string) (*v1alpha1.JoinRequest, error) {
+	h.t.Helper()
+	claim, err := registration.NewClaimKey()
+	require.NoError(h.t, err)
+	request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{
+		ClusterID: clusterID, Name: "east", Credential: v1alpha1.CredentialRequest{Type: v1alpha1.CredentialIdentity},
+	}}
+	require.NoError(h.t, registration.Sign(request, claim, bootstrap))
+	err = regtest.Client(h.t, bootstrap.RESTConfig()).Create(h.t.Context(), request)
+	if err == nil {
+		h.t.Cleanup(func() { require.NoError(h.t, client.IgnoreNotFound(h.Delete(context.Background(), request))) })
+	}
+	return request, err
+}
+
+// works tells whether a bootstrap credential still gets answers.
+func (h *hub) works(bootstrap *registration.Bootstrap) bool {
+	h.t.Helper()
+	err := regtest.Client(h.t, bootstrap.RESTConfig()).Get(h.t.Context(), client.ObjectKey{Namespace: namespace, Name: "join-none"}, &v1alpha1.JoinRequest{})
+	return client.IgnoreNotFound(err) == nil
+}
+
+// owns returns the names of what there is of a token.
+func (h *hub) owns(token *v1alpha1.JoinToken) []string {
+	h.t.Helper()
+	var names []string
+	for _, kind := range owned() {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersionKind())
+		require.NoError(h.t, h.List(h.t.Context(), list, client.InNamespace(namespace), client.MatchingLabels{membership.JoinTokenLabel: token.Name}))
+		for _, item := range list.Items {
+			names = append(names, kind.Kind+"/"+item.Name)
+		}
+	}
+	return names
+}
+
+func (h *hub) account(token *v1alpha1.JoinToken) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "join-" + token.Name}}
+}
+
+func (h *hub) binding(token *v1alpha1.JoinToken) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "join-" + token.Name}}
+}

@@ -1,0 +1,156 @@
+package jointoken
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// reconciler keeps what JoinTokens own as Plan says.
+//
+// +kubebuilder:rbac:groups=membership.muster.dev,namespace=muster-registration,resources=jointokens,verbs=get;list;watch
+// +kubebuilder:rbac:groups=membership.muster.dev,namespace=muster-registration,resources=jointokens/status,verbs=patch
+// +kubebuilder:rbac:groups="",namespace=muster-registration,resources=secrets,verbs=get;list;watch;create;update
+// +kubebuilder:rbac:groups="",namespace=muster-registration,resources=serviceaccounts,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",namespace=muster-registration,resources=serviceaccounts/token,verbs=create
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,namespace=muster-registration,resources=rolebindings,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=muster-bootstrap,verbs=bind
+// +kubebuilder:rbac:groups=events.k8s.io,namespace=muster-registration,resources=events,verbs=create;patch
+type reconciler struct {
+	reader   client.Reader // not a cache
+	client   client.Client
+	recorder events.EventRecorder
+	clock    clock.PassiveClock
+	random   io.Reader
+	hub      registration.Bootstrap // what all of the hub's bootstraps have in common
+}
+
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	token := &v1alpha1.JoinToken{}
+	if err := r.reader.Get(ctx, request.NamespacedName, token); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if token.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil // The garbage collector sees to the rest.
+	}
+	was := token.DeepCopy()
+
+	step, err := r.keep(ctx, token)
+	if !outdated(err) {
+		if err != nil {
+			step.Reason, step.Message = v1alpha1.ReasonFailed, err.Error()
+		}
+		err = errors.Join(err, client.IgnoreNotFound(r.report(ctx, was, token, step)))
+	}
+	if outdated(err) {
+		log.FromContext(ctx).V(1).Info("something changed meanwhile: looking again", "cause", err.Error())
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: r.until(step.Again)}, nil
+}
+
+// keep does what the plan says, and fills in the fields of the status that come of it.
+func (r *reconciler) keep(ctx context.Context, token *v1alpha1.JoinToken) (Step, error) {
+	assets, err := r.observe(ctx, token)
+	if err != nil {
+		return Step{}, err
+	}
+	step := Plan(token, assets.credential, assets.seenAt)
+	switch step.Action {
+	case Issue:
+		if err = r.issue(ctx, assets, step.Lifetime); err == nil {
+			step = Plan(token, assets.credential, assets.seenAt)
+		}
+	case Withdraw:
+		err = r.withdraw(ctx, assets)
+	case Remove:
+		err = r.remove(ctx, assets)
+	case Keep:
+	}
+	if err != nil {
+		return step, err
+	}
+	token.Status.SecretName, token.Status.CredentialExpirationTime, token.Status.ExpirationTime = "", nil, nil
+	if !step.End.IsZero() {
+		token.Status.ExpirationTime = &metav1.Time{Time: step.End}
+	}
+	if bootstrap := bootstrapIn(assets.secret); bootstrap != nil {
+		token.Status.SecretName = assets.secret.Name
+		token.Status.CredentialExpirationTime = &metav1.Time{Time: bootstrap.ExpirationTime}
+	}
+	return step, nil
+}
+
+// report writes the status if it has changed, with an event when that is for another reason or a new credential.
+func (r *reconciler) report(ctx context.Context, was, token *v1alpha1.JoinToken, step Step) error {
+	ready := metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, ObservedGeneration: token.Generation,
+		Reason: step.Reason, Message: brief(step.Message), LastTransitionTime: metav1.NewTime(r.clock.Now()),
+	}
+	if step.Reason == v1alpha1.ReasonReady {
+		ready.Status = metav1.ConditionTrue
+	}
+	before := meta.FindStatusCondition(was.Status.Conditions, v1alpha1.ConditionReady)
+	changed := before == nil || before.Reason != ready.Reason
+	if changed { // The time of a new reason counts: see usedUpSince.
+		meta.RemoveStatusCondition(&token.Status.Conditions, v1alpha1.ConditionReady)
+	}
+	meta.SetStatusCondition(&token.Status.Conditions, ready)
+	if equality.Semantic.DeepEqual(was.Status, token.Status) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})
+	renewed := !was.Status.CredentialExpirationTime.Equal(token.Status.CredentialExpirationTime)
+	if err := r.client.Status().Patch(ctx, token, patch); err != nil {
+		return fmt.Errorf("update the status of JoinToken %s/%s: %w", token.Namespace, token.Name, err)
+	}
+	switch {
+	case ready.Status == metav1.ConditionTrue && (changed || renewed):
+		r.recorder.Eventf(token, nil, corev1.EventTypeNormal, "CredentialIssued", "Issue", "The Secret holds a credential that ends at %s",
+			token.Status.CredentialExpirationTime.UTC().Format(time.RFC3339))
+	case changed && (ready.Reason == v1alpha1.ReasonExpired || ready.Reason == v1alpha1.ReasonUsedUp):
+		r.recorder.Eventf(token, nil, corev1.EventTypeNormal, ready.Reason, "Withdraw", "%s", ready.Message)
+	case changed:
+		r.recorder.Eventf(token, nil, corev1.EventTypeWarning, ready.Reason, "Keep", "%s", ready.Message)
+	}
+	return nil
+}
+
+// outdated tells that somebody else wrote between a look and a write.
+func outdated(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+
+// until returns how long it is until a time: for none, zero, and else at least a second.
+func (r *reconciler) until(at time.Time) time.Duration {
+	if at.IsZero() {
+		return 0
+	}
+	return max(at.Sub(r.clock.Now()), time.Second)
+}
+
+// brief cuts what somebody else wrote to what an event and a condition can hold.
+func brief(message string) string {
+	const limit = 1000
+	if len(message) > limit {
+		return message[:limit] + "..."
+	}
+	return message
+}

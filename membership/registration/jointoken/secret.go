@@ -1,0 +1,92 @@
+package jointoken
+
+import (
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-sdk/muster/membership/registration"
+)
+
+// The annotations of a token's Secret, about the credential in it.
+const (
+	annotationPrefix = "membership.muster.dev/credential-"
+	// By the hub's clock, which also tells when to renew.
+	issuedAtAnnotation   = annotationPrefix + "issued-at"
+	lifetimeAnnotation   = annotationPrefix + "lifetime-seconds"
+	accountUIDAnnotation = annotationPrefix + "account-uid"
+)
+
+const (
+	keySize = 32
+	// spentKey is the one key of the Secret of a token that has ended.
+	spentKey = "key"
+)
+
+// macKey returns the key by which requests prove a token, before and after its end, or nil.
+func macKey(secret *corev1.Secret) []byte {
+	if secret == nil {
+		return nil
+	}
+	if bootstrap := bootstrapIn(secret); bootstrap != nil {
+		return bootstrap.Key
+	}
+	if key := secret.Data[spentKey]; len(key) == keySize {
+		return key
+	}
+	return nil
+}
+
+// bootstrapIn returns nil for a Secret without one that an agent could use.
+func bootstrapIn(secret *corev1.Secret) *registration.Bootstrap {
+	if secret == nil {
+		return nil
+	}
+	bootstrap, err := registration.ParseBootstrap(secret.Data[registration.BootstrapKey])
+	if err != nil {
+		return nil
+	}
+	return bootstrap
+}
+
+// fill puts a credential into a Secret, and nothing else.
+func fill(secret *corev1.Secret, joinYAML []byte, issuedAt time.Time, lifetime time.Duration, account types.UID) {
+	secret.Data = map[string][]byte{registration.BootstrapKey: joinYAML}
+	if secret.Annotations == nil {
+		secret.Annotations = map[string]string{}
+	}
+	secret.Annotations[issuedAtAnnotation] = issuedAt.UTC().Format(time.RFC3339Nano)
+	secret.Annotations[lifetimeAnnotation] = strconv.FormatInt(int64(lifetime/time.Second), 10)
+	secret.Annotations[accountUIDAnnotation] = string(account)
+}
+
+// empty leaves the MAC key alone, and reports whether there was more.
+func empty(secret *corev1.Secret) bool {
+	key := macKey(secret)
+	if _, only := secret.Data[spentKey]; len(secret.Data) == 0 || only && len(secret.Data) == 1 {
+		return false
+	}
+	secret.Data = map[string][]byte{}
+	if key != nil {
+		secret.Data[spentKey] = key
+	}
+	for _, annotation := range []string{issuedAtAnnotation, lifetimeAnnotation, accountUIDAnnotation} {
+		delete(secret.Annotations, annotation)
+	}
+	return true
+}
+
+// lifeOf returns what the annotations say, and zero for a Secret that somebody has tampered with.
+func lifeOf(secret *corev1.Secret) (issuedAt time.Time, lifetime time.Duration) {
+	issuedAt, err := time.Parse(time.RFC3339Nano, secret.Annotations[issuedAtAnnotation])
+	if err != nil {
+		return time.Time{}, 0
+	}
+	seconds, err := strconv.ParseInt(secret.Annotations[lifetimeAnnotation], 10, 32)
+	if err != nil {
+		return time.Time{}, 0
+	}
+	return issuedAt, time.Duration(seconds) * time.Second
+}

@@ -1,0 +1,35 @@
+package registration
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+)
+
+func TestMaterialConfig(t *testing.T) {
+	claim := newClaim(t)
+	key, err := claim.Marshal()
+	require.NoError(t, err)
+	hub := testBootstrap(t).RESTConfig()
+	hub.UserAgent = "agent"
+
+	anonymous := rest.AnonymousClientConfig(hub)
+	token, certificate := rest.CopyConfig(anonymous), rest.CopyConfig(anonymous)
+	token.BearerToken = "mine"
+	certificate.CertData, certificate.KeyData = []byte("PEM"), key
+	for _, test := range []struct {
+		reason   string
+		material Material
+		want     *rest.Config
+	}{
+		{"a token takes the place of the bootstrap's", Material{Token: "mine"}, token},
+		{"a certificate goes with the claim key, and without the bootstrap's token", Material{Certificate: []byte("PEM")}, certificate},
+		{"an identity is what the agent has already", Material{}, hub},
+	} {
+		got, err := test.material.Config(hub, claim)
+		require.NoError(t, err, test.reason)
+		require.Equal(t, test.want, got, test.reason)
+		require.NotSame(t, hub, got, test.reason)
+	}
+}

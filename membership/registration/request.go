@@ -1,0 +1,112 @@
+package registration
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/hmac"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// RequestName returns the name of the one JoinRequest that a claim key can make, given its fingerprint. A create
+// whose answer was lost is found again under it.
+func RequestName(fingerprint string) string {
+	const enough = 40 // hexadecimal digits, 160 bits
+	return "join-" + fingerprint[:min(enough, len(fingerprint))]
+}
+
+// Sign completes a request whose spec says what the cluster asks for: it names it, puts it into the
+// namespace of the bootstrap credential, proves the JoinToken and signs it. Without a bootstrap credential (nil: the
+// agent creates the request with one that an administrator gave it) namespace and spec.token stay what they are.
+// The same key, bootstrap and spec always give the same request.
+func Sign(request *v1alpha1.JoinRequest, claim *ClaimKey, bootstrap *Bootstrap) error {
+	spec := &request.Spec
+	request.Name = RequestName(claim.Fingerprint())
+	spec.ClaimKey = claim.Public()
+	if bootstrap != nil {
+		request.Namespace = bootstrap.Namespace
+		spec.Token = &v1alpha1.TokenProof{Name: bootstrap.TokenName}
+		spec.Token.MAC = mac(spec, bootstrap.Key)
+	}
+	digest := sha256.Sum256(canonical(spec))
+	signature, err := claim.private.Sign(nil, digest[:], crypto.SHA256) // Without randomness: as RFC 6979 has it.
+	if err != nil {
+		return fmt.Errorf("sign JoinRequest %s: %w", request.Name, err)
+	}
+	spec.Signature = signature
+	return nil
+}
+
+// Verify checks what a request says about itself: that it bears the name and the signature of its claim key, and
+// that its labels are ones that an agent may ask for. The error is an [*membership.InvalidError]. Every other
+// field is as the holder of the claim key wanted it, and no more trustworthy than that.
+func Verify(request *v1alpha1.JoinRequest) error {
+	spec := &request.Spec
+	public, err := parsePublic(spec.ClaimKey)
+	if err != nil {
+		return &membership.InvalidError{Field: "spec.claimKey", Problem: err.Error()}
+	}
+	if want := RequestName(Fingerprint(spec.ClaimKey)); request.Name != want {
+		return &membership.InvalidError{Field: "metadata.name", Problem: fmt.Sprintf("must be %q, after the claim key", want)}
+	}
+	digest := sha256.Sum256(canonical(spec))
+	if !ecdsa.VerifyASN1(public, digest[:], spec.Signature) {
+		return &membership.InvalidError{Field: "spec.signature", Problem: "is not one of this request by its claim key: " +
+			"the request was changed, or the agent is of a version that signs other fields"}
+	}
+	return CheckLabels("spec.labels", spec.Labels)
+}
+
+// VerifyToken checks that a request was made with the JoinToken that it names, given the key in the token's Secret.
+// The error is an [*membership.InvalidError].
+func VerifyToken(request *v1alpha1.JoinRequest, key []byte) error {
+	token := request.Spec.Token
+	if token == nil {
+		return &membership.InvalidError{Field: "spec.token", Problem: "is not set"}
+	}
+	if len(key) != keySize || !hmac.Equal(token.MAC, mac(&request.Spec, key)) {
+		return &membership.InvalidError{Field: "spec.token.mac", Problem: fmt.Sprintf(
+			"does not prove JoinToken %q: give the agent the join.yaml that the token's Secret has now", token.Name)}
+	}
+	return nil
+}
+
+func mac(spec *v1alpha1.JoinRequestSpec, key []byte) []byte {
+	hash := hmac.New(sha256.New, key)
+	hash.Write(canonical(spec))
+	return hash.Sum(nil)
+}
+
+// CheckLabels checks that labels are valid and that none is reserved for Kubernetes or muster; field is their
+// path in the [*membership.InvalidError] that it returns about the first that is not.
+func CheckLabels(path string, labels map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		invalid := func(problem string) error {
+			return &membership.InvalidError{Field: fmt.Sprintf("%s[%q]", path, key), Problem: problem}
+		}
+		if membership.ReservedLabel(key) {
+			return invalid("is reserved for Kubernetes and muster: use a prefix of your own")
+		}
+		if errs := metav1validation.ValidateLabels(map[string]string{key: labels[key]}, nil); len(errs) > 0 {
+			return invalid("is not a valid label: " + details(errs))
+		}
+	}
+	return nil
+}
+
+func details(errs field.ErrorList) string {
+	var all []string
+	for _, err := range errs {
+		all = append(all, err.Detail)
+	}
+	return strings.Join(all, "; ")
+}

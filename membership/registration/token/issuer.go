@@ -1,0 +1,110 @@
+package token
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+const (
+	// DefaultLifetime is that of a token unless an [Issuer] says otherwise. An agent renews before 80 % of it are
+	// over, so that a hub or a member may be away for a day and a half at any time.
+	DefaultLifetime = 7 * 24 * time.Hour
+
+	// The API server takes no less.
+	minLifetime = 10 * time.Minute
+)
+
+// Issuer is the hub's side: it has the hub's API server issue tokens. It may be used concurrently.
+//
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=create
+// +kubebuilder:rbac:groups="",resources=serviceaccounts/token,resourceNames=muster-agent,verbs=create
+type Issuer struct {
+	// Client makes ServiceAccounts and tokens. Required.
+	Client client.Client
+	// Lifetime that tokens have unless an agent asks for less; at least 10 minutes. The API server may grant
+	// less. Unset: [DefaultLifetime].
+	Lifetime time.Duration
+}
+
+var _ membership.Issuer = (*Issuer)(nil)
+
+// Subject returns the ServiceAccount membership.AgentName in the member's namespace.
+func (i *Issuer) Subject(member membership.Member) (rbacv1.Subject, error) {
+	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: membership.AgentName, Namespace: member.Namespace}, nil
+}
+
+// Issue returns a token of the member's ServiceAccount for the API server's own audience, sealed to the request's
+// key. It makes the ServiceAccount when it is missing; the namespace must be there. Each call issues a token, and one that was
+// never delivered can be read by nobody. Errors are an [*membership.InvalidError] for a request that is not as it must
+// be, and otherwise those of the API server.
+func (i *Issuer) Issue(ctx context.Context, member membership.Member, request v1alpha1.CredentialRequest) (v1alpha1.Credential, error) {
+	if request.Type != v1alpha1.CredentialToken {
+		return v1alpha1.Credential{}, &membership.InvalidError{Field: "type", Problem: fmt.Sprintf(
+			"is %q, and this issuer's is %q", request.Type, v1alpha1.CredentialToken)}
+	}
+	// Sealing tells, besides malformed keys, those of low order, which hide nothing.
+	if _, err := seal(request.PublicKey, member.Claim, ""); err != nil {
+		return v1alpha1.Credential{}, &membership.InvalidError{Field: "publicKey", Problem: "must be an X25519 key of 32 bytes"}
+	}
+	issued, err := i.token(ctx, member, i.seconds(request))
+	if err != nil {
+		return v1alpha1.Credential{}, fmt.Errorf("issue a token of ServiceAccount %s/%s: %w", member.Namespace, membership.AgentName, err)
+	}
+	sealed, err := seal(request.PublicKey, member.Claim, issued.Status.Token)
+	if err != nil {
+		return v1alpha1.Credential{}, fmt.Errorf("seal the token for member %s: %w", member.Name, err)
+	}
+	expiration := issued.Status.ExpirationTimestamp
+	lifetime := time.Duration(ptr.Deref(issued.Spec.ExpirationSeconds, 0)) * time.Second
+	return v1alpha1.Credential{
+		Type:           v1alpha1.CredentialToken,
+		SealedToken:    sealed,
+		IssuedAt:       ptr.To(metav1.NewTime(expiration.Add(-lifetime))), // By the API server's clock, as its expiry.
+		ExpirationTime: &expiration,
+	}, nil
+}
+
+func (i *Issuer) seconds(request v1alpha1.CredentialRequest) int64 {
+	lifetime := i.Lifetime
+	if lifetime == 0 {
+		lifetime = DefaultLifetime
+	}
+	seconds := int64(lifetime / time.Second)
+	if asked := request.ExpirationSeconds; asked != nil {
+		seconds = min(seconds, int64(*asked))
+	}
+	return max(seconds, int64(minLifetime/time.Second))
+}
+
+// token asks for a token first, because the ServiceAccount is there at every renewal.
+func (i *Issuer) token(ctx context.Context, member membership.Member, seconds int64) (*authenticationv1.TokenRequest, error) {
+	account := &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: membership.AgentName, Namespace: member.Namespace,
+			Labels: map[string]string{membership.MemberLabel: member.Name},
+		},
+		AutomountServiceAccountToken: ptr.To(false),
+	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	err := i.Client.SubResource("token").Create(ctx, account, request)
+	if !apierrors.IsNotFound(err) {
+		return request, err
+	}
+	if err := i.Client.Create(ctx, account); err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("create the ServiceAccount: %w", err)
+	}
+	request = &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	return request, i.Client.SubResource("token").Create(ctx, account, request)
+}

@@ -1,0 +1,50 @@
+package token
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// Method is the agent's side.
+type Method struct{}
+
+var _ registration.Method = Method{}
+
+// Type returns Token.
+func (Method) Type() v1alpha1.CredentialType { return v1alpha1.CredentialToken }
+
+// Request asks for a token that is sealed to a new X25519 key, whose private half is what has to be kept.
+func (Method) Request(_ *registration.ClaimKey, expirationSeconds *int32) (v1alpha1.CredentialRequest, []byte, error) {
+	key, err := kem.GenerateKey()
+	if err != nil {
+		return v1alpha1.CredentialRequest{}, nil, fmt.Errorf("make a key to seal a token to: %w", err)
+	}
+	private, err := key.Bytes()
+	if err != nil {
+		return v1alpha1.CredentialRequest{}, nil, fmt.Errorf("encode the key to seal a token to: %w", err)
+	}
+	return v1alpha1.CredentialRequest{
+		Type:              v1alpha1.CredentialToken,
+		PublicKey:         key.PublicKey().Bytes(),
+		ExpirationSeconds: expirationSeconds,
+	}, private, nil
+}
+
+// Open unseals the token.
+func (Method) Open(claim *registration.ClaimKey, private []byte, credential v1alpha1.Credential) (registration.Material, error) {
+	if credential.Type != v1alpha1.CredentialToken {
+		return registration.Material{}, fmt.Errorf("open a sealed token: the hub answered with a credential of type %q", credential.Type)
+	}
+	token, err := open(private, claim.Fingerprint(), credential.SealedToken)
+	if err == nil && (token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })) {
+		err = errors.New("it is not a bearer token")
+	}
+	if err != nil {
+		return registration.Material{}, fmt.Errorf("open a sealed token: %w", err)
+	}
+	return registration.Material{Token: token}, nil
+}

@@ -1,0 +1,136 @@
+package token
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+func newClaim(t testing.TB) *registration.ClaimKey {
+	t.Helper()
+	claim, err := registration.NewClaimKey()
+	require.NoError(t, err)
+	return claim
+}
+
+func TestOpen(t *testing.T) {
+	claim := newClaim(t)
+	request, private, err := Method{}.Request(claim, nil)
+	require.NoError(t, err)
+	other, otherPrivate, err := Method{}.Request(claim, nil)
+	require.NoError(t, err)
+	require.NotEqual(t, request.PublicKey, other.PublicKey, "a key is for one request")
+
+	sealTo := func(publicKey []byte, claim *registration.ClaimKey, token string) []byte {
+		sealed, err := seal(publicKey, claim.Fingerprint(), token)
+		require.NoError(t, err)
+		return sealed
+	}
+	sealed := sealTo(request.PublicKey, claim, "hush.hush.hush")
+	require.NotContains(t, string(sealed), "hush")
+	flipped := func(n int) []byte {
+		tampered := bytes.Clone(sealed)
+		tampered[n] ^= 1
+		return tampered
+	}
+	for _, test := range []struct {
+		reason  string
+		private []byte
+		sealed  []byte
+		opens   bool
+	}{
+		{"the agent that asked reads it", private, sealed, true},
+		{"the key of another request does not", otherPrivate, sealed, false},
+		{"nor does one that was lost", nil, sealed, false},
+		{"a token that was sealed for another claim is not this agent's", private, sealTo(request.PublicKey, newClaim(t), "hush"), false},
+		{"a change of the encapsulated key shows", private, flipped(0), false},
+		{"a change of the token shows", private, flipped(40), false},
+		{"a change of the tag shows", private, flipped(len(sealed) - 1), false},
+		{"half of it is nothing", private, sealed[:len(sealed)/2], false},
+		{"nothing is nothing", private, nil, false},
+		{"an empty token would make the agent anonymous", private, sealTo(request.PublicKey, claim, ""), false},
+		{"a line break would end the header", private, sealTo(request.PublicKey, claim, "a\nb"), false},
+	} {
+		got, err := Method{}.Open(claim, test.private, v1alpha1.Credential{Type: v1alpha1.CredentialToken, SealedToken: test.sealed})
+		if test.opens {
+			require.NoError(t, err, test.reason)
+			require.Equal(t, "hush.hush.hush", got.Token, test.reason)
+			continue
+		}
+		require.Error(t, err, test.reason)
+		require.Empty(t, got.Token, test.reason)
+		require.NotContains(t, err.Error(), "hush", test.reason)
+	}
+	_, err = Method{}.Open(claim, private, v1alpha1.Credential{Type: v1alpha1.CredentialCertificate, SealedToken: sealed})
+	require.ErrorContains(t, err, "type")
+}
+
+func TestSubject(t *testing.T) {
+	claim := newClaim(t)
+	member := membership.Member{Name: "east", Namespace: "member-east", Claim: claim.Fingerprint()}
+	request, _, err := Method{}.Request(claim, nil)
+	require.NoError(t, err)
+	subject, err := new(Issuer).Subject(member)
+	require.NoError(t, err)
+	require.Equal(t, rbacv1.Subject{Kind: "ServiceAccount", Name: "muster-agent", Namespace: "member-east"}, subject)
+
+	for _, test := range []struct {
+		reason string
+		change func(*v1alpha1.CredentialRequest)
+		field  string
+	}{
+		{"a request for a certificate is another issuer's", func(r *v1alpha1.CredentialRequest) { r.Type = v1alpha1.CredentialCertificate }, "type"},
+		{"without a key everybody could read the token", func(r *v1alpha1.CredentialRequest) { r.PublicKey = nil }, "publicKey"},
+		{"a key has 32 bytes", func(r *v1alpha1.CredentialRequest) { r.PublicKey = r.PublicKey[1:] }, "publicKey"},
+		{"a point of low order makes a secret that everybody knows", func(r *v1alpha1.CredentialRequest) { r.PublicKey = make([]byte, 32) }, "publicKey"},
+	} {
+		changed := *request.DeepCopy()
+		test.change(&changed)
+		_, err := new(Issuer).Issue(t.Context(), member, changed)
+		invalid := new(membership.InvalidError)
+		require.True(t, errors.As(err, &invalid), test.reason)
+		require.Equal(t, test.field, invalid.Field, test.reason)
+	}
+}
+
+func TestLifetime(t *testing.T) {
+	for _, test := range []struct {
+		reason string
+		issuer time.Duration
+		asked  *int32
+		want   int64
+	}{
+		{"the default is a week", 0, nil, 604800},
+		{"the hub may say otherwise", time.Hour, nil, 3600},
+		{"an agent may ask for less", time.Hour, ptr.To[int32](1200), 1200},
+		{"but not for more", time.Hour, ptr.To[int32](7200), 3600},
+		{"API servers issue nothing under ten minutes", time.Minute, nil, 600},
+	} {
+		issuer := Issuer{Lifetime: test.issuer}
+		require.Equal(t, test.want, issuer.seconds(v1alpha1.CredentialRequest{ExpirationSeconds: test.asked}), test.reason)
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	claim := newClaim(f)
+	request, private, err := Method{}.Request(claim, nil)
+	require.NoError(f, err)
+	sealed, err := seal(request.PublicKey, claim.Fingerprint(), "hush")
+	require.NoError(f, err)
+	f.Add(private, sealed[1:])
+	f.Add([]byte(nil), []byte(nil))
+	f.Fuzz(func(t *testing.T, private, sealed []byte) {
+		if _, err := (Method{}).Open(claim, private, v1alpha1.Credential{Type: v1alpha1.CredentialToken, SealedToken: sealed}); err == nil {
+			t.Error("what nobody sealed for this claim opens")
+		}
+	})
+}
