@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/registration"
+)
+
+// runAgent is all that it takes to embed an agent. It returns when ctx ends.
+func runAgent(ctx context.Context, config *rest.Config, options agent.Options) error {
+	mgr, err := manager.New(config, manager.Options{
+		Scheme:  newScheme(),
+		Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+	if err != nil {
+		return err
+	}
+	if err := agent.SetupWithManager(mgr, options); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// A member is one cluster with its agent, which can be paused as if it had died.
+type member struct {
+	name       string
+	config     *rest.Config
+	kubeconfig string
+	client     client.Client
+	method     registration.Method
+
+	mu     sync.Mutex
+	cancel context.CancelFunc
+	done   chan error
+}
+
+// give puts a join.yaml where the agent looks for it, as kubectl would.
+func (m *member) give(ctx context.Context, joinYAML []byte) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}}
+	if err := client.IgnoreAlreadyExists(m.client.Create(ctx, namespace)); err != nil {
+		return fmt.Errorf("create namespace %s on %s: %w", namespace.Name, m.name, err)
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: agent.DefaultNamespace, Name: agent.DefaultBootstrapSecret},
+		Data:       map[string][]byte{registration.BootstrapKey: joinYAML},
+	}
+	if err := client.IgnoreAlreadyExists(m.client.Create(ctx, secret)); err != nil {
+		return fmt.Errorf("create Secret %s on %s: %w", secret.Name, m.name, err)
+	}
+	return nil
+}
+
+// start starts the agent. It remembers where it was.
+func (m *member) start() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- runAgent(ctx, m.config, agent.Options{Name: m.name, Method: m.method, Version: "minimal-hub"}) }()
+	m.cancel, m.done = cancel, done
+}
+
+// stop ends the agent between any two of its actions, and waits for it.
+func (m *member) stop() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.cancel == nil {
+		return nil
+	}
+	m.cancel()
+	m.cancel = nil
+	return <-m.done
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/csr"
+	"github.com/muster-sdk/muster/membership/registration/token"
+)
+
+// A fleet is a hub and its members.
+type fleet struct {
+	config     *rest.Config
+	kubeconfig string
+	client     client.Client
+	members    []*member
+	planes     []*localplane.Plane
+}
+
+// methods are taken in turn: the first member joins by token, the second by certificate.
+var methods = []registration.Method{token.Method{}, csr.Method{}}
+
+// connect takes the clusters that the flags name, or starts local ones.
+func connect(ctx context.Context, f flags) (*fleet, error) {
+	files := append([]string{"hub=" + f.hub}, f.members...)
+	if f.hub == "" {
+		files = []string{"hub=", "east=", "west="}
+	}
+	configs := make([]*rest.Config, len(files))
+	names, planes := make([]string, len(files)), make([]*localplane.Plane, len(files))
+	group, groupCtx := errgroup.WithContext(ctx)
+	for i, entry := range files {
+		name, file, _ := strings.Cut(entry, "=")
+		names[i] = name
+		group.Go(func() (err error) {
+			if file != "" {
+				configs[i], err = clientcmd.BuildConfigFromFlags("", file)
+				return err
+			}
+			options := localplane.Options{Name: name}
+			if i > 0 {
+				options.Nodes = 2 // kwok's: they need no machine
+			}
+			if planes[i], err = localplane.Start(groupCtx, options); err != nil {
+				return fmt.Errorf("start control plane %s: %w", name, err)
+			}
+			configs[i] = planes[i].Config()
+			return nil
+		})
+	}
+	err := group.Wait()
+	fleet := &fleet{}
+	for _, plane := range planes {
+		if plane != nil {
+			fleet.planes = append(fleet.planes, plane)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, fleet.stop())
+	}
+	for i, config := range configs {
+		c, err := client.New(config, client.Options{Scheme: newScheme()})
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("connect to %s: %w", names[i], err), fleet.stop())
+		}
+		_, kubeconfig, _ := strings.Cut(files[i], "=")
+		if planes[i] != nil {
+			kubeconfig = planes[i].Kubeconfig()
+		}
+		if i == 0 {
+			fleet.config, fleet.kubeconfig, fleet.client = config, kubeconfig, c
+			continue
+		}
+		fleet.members = append(fleet.members, &member{
+			name: names[i], config: config, kubeconfig: kubeconfig, client: c, method: methods[(i-1)%len(methods)],
+		})
+	}
+	return fleet, nil
+}
+
+// stop ends the agents and the local control planes.
+func (f *fleet) stop() error {
+	var group errgroup.Group
+	for _, m := range f.members {
+		group.Go(m.stop)
+	}
+	err := group.Wait()
+	var planes errgroup.Group
+	for _, plane := range f.planes {
+		planes.Go(plane.Stop)
+	}
+	return errors.Join(err, planes.Wait())
+}
+
+// run brings up the fleet and shows it, or goes through everything once.
+func run(ctx context.Context, f flags) (err error) {
+	say("Starting the control planes.")
+	fleet, err := connect(ctx, f)
+	if err != nil {
+		return interrupted(ctx, err)
+	}
+	defer func() { err = errors.Join(err, fleet.stop()) }()
+
+	hubCtx, stopHub := context.WithCancel(context.Background())
+	hubDone := make(chan error, 1)
+	go func() { hubDone <- runHub(hubCtx, fleet.config) }()
+	defer func() { stopHub(); err = errors.Join(err, <-hubDone) }()
+
+	// A hub that ends by itself ends the program.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		if err := <-hubDone; err != nil {
+			cancel(fmt.Errorf("run the hub: %w", err))
+		}
+		close(hubDone)
+	}()
+
+	if f.once {
+		return interrupted(ctx, fleet.once(ctx))
+	}
+	return interrupted(ctx, fleet.live(ctx))
+}
+
+// interrupted tells the end that somebody asked for from all others.
+func interrupted(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	return err
+}
+
+// until waits for something, and says what it has waited for in vain and why.
+func until(ctx context.Context, patience time.Duration, what string, done func(context.Context) (bool, string)) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	why := "nothing was seen"
+	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		ok, reason := done(ctx)
+		if !ok && ctx.Err() == nil {
+			why = reason
+		}
+		return ok, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waited %s for %s: %s", patience, what, why)
+	}
+	return nil
+}
+
+func say(format string, args ...any) { fmt.Fprintf(os.Stdout, format+"\n", args...) }

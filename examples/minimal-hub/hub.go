@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/crds"
+	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// newScheme knows the objects of Kubernetes and those of membership.
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			panic(err) // two types of one name: a fault of the program
+		}
+	}
+	return scheme
+}
+
+// runHub is all that it takes to embed a hub: install the definitions, make a manager as for any controller, hand it
+// over. It returns when ctx ends.
+func runHub(ctx context.Context, config *rest.Config) error {
+	c, err := client.New(config, client.Options{Scheme: newScheme()})
+	if err != nil {
+		return err
+	}
+	if err := crds.Install(ctx, c); err != nil {
+		return err
+	}
+	mgr, err := manager.New(config, manager.Options{
+		Scheme:  newScheme(),
+		Metrics: metricsserver.Options{BindAddress: "0"}, // a product would serve them
+	})
+	if err != nil {
+		return err
+	}
+	if err := hub.SetupWithManager(mgr, hub.Options{}); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// newJoinToken makes a JoinToken, and returns what the hub then puts into its Secret: all that an agent needs.
+func newJoinToken(ctx context.Context, c client.Client, name string, spec v1alpha1.JoinTokenSpec) ([]byte, error) {
+	token := &v1alpha1.JoinToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: name},
+		Spec:       spec,
+	}
+	err := until(ctx, 30*time.Second, "JoinToken "+name+" to be taken", func(ctx context.Context) (bool, string) {
+		err := client.IgnoreAlreadyExists(c.Create(ctx, token))
+		return err == nil, fmt.Sprint(err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	var secret corev1.Secret
+	err = until(ctx, 30*time.Second, "the Secret of JoinToken "+name, func(ctx context.Context) (bool, string) {
+		err := c.Get(ctx, client.ObjectKeyFromObject(token), &secret)
+		return err == nil && len(secret.Data[registration.BootstrapKey]) > 0, fmt.Sprint(err)
+	})
+	return secret.Data[registration.BootstrapKey], err
+}

@@ -1,0 +1,85 @@
+// Command minimal-hub is a hub and its members in one program: the smallest one that does the whole job.
+//
+//	go run ./examples/minimal-hub          # a live table, until Ctrl-C
+//	go run ./examples/minimal-hub --once   # join, lose a heartbeat, leave, look for left-overs; then exit
+//
+// It needs nothing but Go: it starts three local control planes, one for the hub and one for each of the members east
+// and west. With --hub and --member it does the same with clusters that are there:
+//
+//	go run ./examples/minimal-hub --hub hub.kubeconfig --member east=east.kubeconfig --member west=west.kubeconfig
+//
+// hub.go is how to embed a hub, and agent.go how to embed an agent.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+type flags struct {
+	once    bool
+	verbose bool
+	hub     string
+	members []string // NAME=KUBECONFIG
+}
+
+func parse(args []string) (flags, error) {
+	var f flags
+	set := flag.NewFlagSet("minimal-hub", flag.ContinueOnError)
+	set.BoolVar(&f.once, "once", false, "go once through join, heartbeat loss and leave, and exit: 0 if all went well, 1 if a step failed")
+	set.BoolVar(&f.verbose, "v", false, "show the logs of the controllers")
+	set.StringVar(&f.hub, "hub", "", "kubeconfig of the hub; without it local control planes are started")
+	set.Func("member", "NAME=KUBECONFIG of a member; may be repeated, and goes with --hub", func(value string) error {
+		if name, file, ok := strings.Cut(value, "="); !ok || name == "" || file == "" {
+			return fmt.Errorf("want NAME=KUBECONFIG")
+		}
+		f.members = append(f.members, value)
+		return nil
+	})
+	if err := set.Parse(args); err != nil {
+		return f, err
+	}
+	switch {
+	case set.NArg() > 0:
+		return f, fmt.Errorf("unexpected argument %q", set.Arg(0))
+	case f.hub == "" && len(f.members) > 0:
+		return f, errors.New("--member goes with --hub")
+	case f.hub != "" && len(f.members) == 0:
+		return f, errors.New("--hub needs at least one --member")
+	}
+	return f, nil
+}
+
+func main() {
+	f, err := parse(os.Args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(0)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "minimal-hub:", err)
+		os.Exit(2)
+	}
+	ctrl.SetLogger(logr.Discard())
+	if f.verbose {
+		ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(os.Stderr)))
+	}
+	// The first signal ends the program in good order; a second one at once.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	go func() { <-ctx.Done(); stop() }()
+	if err := run(ctx, f); err != nil && !errors.Is(err, errInterrupted) {
+		fmt.Fprintln(os.Stderr, "minimal-hub:", err)
+		os.Exit(1)
+	}
+}
+
+var errInterrupted = errors.New("interrupted")
