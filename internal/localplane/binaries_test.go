@@ -92,15 +92,31 @@ func TestKubernetesVersionIsThatOfTheModule(t *testing.T) {
 
 func TestFillOnce(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "cache", "key")
+	const callers = 8
 	var fills atomic.Int32
-	fill := func(_ context.Context, partial string, _ *display) error {
+	waiting := make(chan struct{}, callers)
+	ctx, cancel := context.WithTimeout(t.Context(), eventually)
+	defer cancel()
+	fill := func(ctx context.Context, partial string, _ *display) error {
 		fills.Add(1)
+		for range callers - 1 { // All others are past their first look at the folder.
+			select {
+			case <-waiting:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
 		return writePrograms(partial)
 	}
+	out := writerFunc(func(text string) {
+		if strings.Contains(text, "another process builds") {
+			waiting <- struct{}{}
+		}
+	})
 	var wg sync.WaitGroup
-	for range 8 {
+	for range callers {
 		wg.Go(func() {
-			if err := fillOnce(t.Context(), folder, io.Discard, fill); err != nil {
+			if err := fillOnce(ctx, folder, out, fill); err != nil {
 				t.Error(err)
 			}
 			if absent := missing(folder, programs); len(absent) > 0 {
@@ -112,8 +128,18 @@ func TestFillOnce(t *testing.T) {
 	require.Equal(t, int32(1), fills.Load())
 
 	require.NoError(t, os.Remove(filepath.Join(folder, etcdName)))
-	require.NoError(t, fillOnce(t.Context(), folder, io.Discard, fill))
+	for range callers - 1 {
+		waiting <- struct{}{}
+	}
+	require.NoError(t, fillOnce(ctx, folder, out, fill))
 	require.Equal(t, int32(2), fills.Load(), "a folder that somebody damaged is made anew")
+}
+
+type writerFunc func(text string)
+
+func (f writerFunc) Write(data []byte) (int, error) {
+	f(string(data))
+	return len(data), nil
 }
 
 // fillVariable has a child of TestFillOnceAmongProcesses fill the folder that it names.

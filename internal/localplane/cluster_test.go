@@ -57,11 +57,23 @@ func TestNodesHaveTheCapacityAskedFor(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, nodes.Items, 2)
 	for _, node := range nodes.Items {
+		require.True(t, isReady(&node), "Start waits for that")
+		require.Empty(t, node.Spec.Taints)
 		for name, want := range capacity {
 			require.Zero(t, want.Cmp(node.Status.Capacity[name]), "capacity of %s", name)
 			require.Zero(t, want.Cmp(node.Status.Allocatable[name]), "allocatable of %s", name)
 		}
 	}
+
+	tainted := newNode("tainted", capacity)
+	tainted.Spec.Taints = []corev1.Taint{{Key: "example.com/keep-out", Effect: corev1.TaintEffectNoSchedule}}
+	client, err := newPlaneClient(p.Config())
+	require.NoError(t, err)
+	defer client.close()
+	_, err = client.CoreV1().Nodes().Create(t.Context(), tainted, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, client.hasReadyNodes(2)(t.Context()))
+	require.ErrorContains(t, client.hasReadyNodes(3)(t.Context()), "2 of 3 nodes", "it takes no pods")
 }
 
 func TestNamespaceTerminates(t *testing.T) {

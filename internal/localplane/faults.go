@@ -25,9 +25,12 @@ func (p *Plane) KillAPIServer() error {
 	}
 }
 
-// StartAPIServer starts the API server again after KillAPIServer, on the same address with the same data and
-// credentials, and waits until it is ready. It is an error if the API server is running. After another error it is
-// not running, and StartAPIServer may be tried again.
+// StartAPIServer starts the API server again after KillAPIServer, on the same address with the same
+// data and credentials, and waits until it is ready. The plane's own controllers come back when they try
+// next, as in any cluster: soon after a short outage, some 40 seconds after one of that length.
+//
+// It is an error if the API server is running. After another error it is not running, and
+// StartAPIServer may be tried again.
 func (p *Plane) StartAPIServer(ctx context.Context) error {
 	if err := p.startAPIServer(ctx); err != nil {
 		return fmt.Errorf("start the API server of plane %s: %w", p.name, err)

@@ -201,11 +201,7 @@ func (p *Plane) Stop() error {
 
 	// From the outside in, so that nobody's server goes away under them.
 	errs := stopAll(slices.Collect(maps.Values(p.controllers))...)
-	errs = errors.Join(errs, stopAll(p.apiServer), stopAll(p.etcd))
-	if err := os.RemoveAll(p.folder); err != nil {
-		errs = errors.Join(errs, fmt.Errorf("remove its folder: %w", err))
-	}
-	errs = errors.Join(errs, p.watchdog.close())
+	errs = errors.Join(errs, stopAll(p.apiServer), stopAll(p.etcd), p.watchdog.close())
 	releasePorts(p.etcdPort, p.apiPort)
 	if errs != nil {
 		p.stopErr = fmt.Errorf("stop plane %s: %w", p.name, errs)

@@ -94,7 +94,11 @@ func TestWatchdogKillsOnlyWhatIsRegistered(t *testing.T) {
 	require.NoError(t, w.register(victim.cmd.Process.Pid))
 	require.NoError(t, w.deregister(bystander.cmd.Process.Pid))
 	require.NoError(t, w.close())
-	<-victim.exited
+	select {
+	case <-victim.exited:
+	case <-time.After(eventually):
+		t.Fatal("what is registered was not killed")
+	}
 	require.NoDirExists(t, folder)
 	require.True(t, alive(bystander.cmd.Process.Pid))
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // watchdogScript outlives this process by a moment, whatever ended it. It reads "+ PID" and "- PID" lines; at the
-// end of input it kills what is still registered and removes the folder $1. The removal is repeated
-// since a process that is being killed may still write a file.
+// end of input it kills what is still registered and removes the folder $1, and fails if it cannot. The
+// removal is repeated since a process that is being killed may still write a file.
 const watchdogScript = `
 trap '' HUP INT TERM
 pids=
@@ -27,12 +27,14 @@ while [ -e "$1" ] && [ $tries -lt 20 ]; do
 	rm -rf -- "$1" || sleep 1
 	tries=$((tries + 1))
 done
+[ ! -e "$1" ]
 `
 
 // A watchdog is a small shell process that cleans up after this one: it holds the reading end of a
 // pipe of which this process has the only writing end, so it notices even kill -9.
 type watchdog struct {
-	cmd *exec.Cmd
+	folder string
+	cmd    *exec.Cmd
 
 	mu   sync.Mutex
 	pipe io.WriteCloser
@@ -49,7 +51,7 @@ func startWatchdog(folder string) (*watchdog, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the watchdog of %s: %w", folder, err)
 	}
-	return &watchdog{cmd: cmd, pipe: pipe}, nil
+	return &watchdog{folder: folder, cmd: cmd, pipe: pipe}, nil
 }
 
 // register must come before the process does anything that would have to be cleaned up.
@@ -73,7 +75,7 @@ func (w *watchdog) close() error {
 	defer w.mu.Unlock()
 	_ = w.pipe.Close()
 	if err := w.cmd.Wait(); err != nil {
-		return fmt.Errorf("wait for the watchdog: %w", err)
+		return fmt.Errorf("have the watchdog remove %s: %w", w.folder, err)
 	}
 	return nil
 }
