@@ -1,7 +1,6 @@
 package heartbeat
 
 import (
-	"container/heap"
 	"math"
 	"time"
 )
@@ -53,7 +52,7 @@ func (m *Monitor) beat(e *member, now time.Time) []string {
 	var changed []string
 	if e.late {
 		m.setLate(e, false)
-		m.schedule(e) // it can be late again before it would have been lost
+		m.queue.set(e, e.due()) // it can be late again before it would have been lost
 		changed = m.suspect(changed, now)
 	}
 	if e.state != before {
@@ -90,20 +89,6 @@ func (m *Monitor) setLate(e *member, late bool) {
 		m.late++
 	} else {
 		m.late--
-	}
-}
-
-// schedule puts a member where it belongs in the queue.
-func (m *Monitor) schedule(e *member) {
-	e.wake = e.due()
-	switch {
-	case e.wake == never && e.index >= 0:
-		heap.Remove(&m.queue, int(e.index))
-	case e.wake == never:
-	case e.index >= 0:
-		heap.Fix(&m.queue, int(e.index))
-	default:
-		heap.Push(&m.queue, e)
 	}
 }
 

@@ -1,7 +1,6 @@
 package heartbeat
 
 import (
-	"container/heap"
 	"slices"
 	"time"
 )
@@ -24,7 +23,7 @@ type Monitor struct {
 	paused   bool
 
 	members map[string]*member // tracked, and others with a Lease
-	queue   queue              // the tracked ones that a further silence can change
+	queue   queue              // those tracked that silence can change; none wakes later than it is due
 	count   [states]int
 	tracked int
 	late    int
@@ -57,7 +56,7 @@ func (m *Monitor) Track(name string, period time.Duration, now time.Time) []stri
 	if e.tracked {
 		e.anchor = max(e.anchor, min(at, e.anchor+e.grace-grace))
 		e.period, e.grace = period, grace
-		m.schedule(e)
+		m.queue.set(e, e.due())
 		return nil
 	}
 
@@ -70,7 +69,7 @@ func (m *Monitor) Track(name string, period time.Duration, now time.Time) []stri
 	}
 	m.tracked++
 	m.count[e.state]++
-	m.schedule(e)
+	m.queue.set(e, e.due())
 	return m.suspect(nil, now)
 }
 
@@ -80,9 +79,7 @@ func (m *Monitor) Untrack(name string, now time.Time) []string {
 	if e == nil || !e.tracked {
 		return nil
 	}
-	if e.index >= 0 {
-		heap.Remove(&m.queue, int(e.index))
-	}
+	m.queue.set(e, never)
 	m.tracked--
 	m.count[e.state]--
 	m.setLate(e, false)
@@ -171,7 +168,7 @@ func (m *Monitor) Resume(now time.Time) []string {
 		if e.tracked && e.state != Lost && e.period <= gap {
 			e.anchor = at
 			m.setLate(e, false)
-			m.schedule(e)
+			m.queue.set(e, e.due())
 		}
 	}
 	return m.suspect(nil, now)
@@ -187,7 +184,7 @@ func (m *Monitor) Expire(now time.Time) []string {
 	var lost []*member
 	at := m.clock(now)
 	for len(m.queue) > 0 && m.queue[0].wake <= at {
-		e := m.queue[0]
+		e := m.queue[0].member
 		switch {
 		case e.due() > at: // heard of since
 		case !e.late:
@@ -201,7 +198,7 @@ func (m *Monitor) Expire(now time.Time) []string {
 			lost = append(lost, e)
 			changed = append(changed, e.name)
 		}
-		m.schedule(e)
+		m.queue.set(e, e.due())
 	}
 	// Whether the hub suspects itself is settled with all that is late, before any loss is held against
 	// anybody.

@@ -455,7 +455,7 @@ func TestVerdictSkew(t *testing.T) {
 
 // TestMemberSize guards the memory that a large fleet takes.
 func TestMemberSize(t *testing.T) {
-	require.LessOrEqual(t, unsafe.Sizeof(member{}), uintptr(112), "the size class in which a member is allocated")
+	require.LessOrEqual(t, unsafe.Sizeof(member{}), uintptr(96), "the size class in which a member is allocated")
 }
 
 func TestPolicyFigures(t *testing.T) {

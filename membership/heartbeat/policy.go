@@ -5,8 +5,9 @@ import "time"
 const (
 	// DefaultPeriod is the time between two heartbeats where none is given.
 	DefaultPeriod = time.Minute
-	// MinPeriod and MaxPeriod bound a period; one outside is moved to the nearer of them.
+	// MinPeriod is the shortest period; one that is shorter is taken for it.
 	MinPeriod = time.Second
+	// MaxPeriod is the longest period; one that is longer is taken for it.
 	MaxPeriod = 10 * time.Minute
 
 	// defaultOutageShare is the share at which the node lifecycle controller of Kubernetes, too, takes a

@@ -78,10 +78,10 @@ func (b *Beater) sign(lease *coordinationv1.Lease, period time.Duration) *coordi
 		now.Time = now.Add(time.Microsecond) // the same time again would be no heartbeat
 	}
 	spec.RenewTime = &now
-	spec.LeaseDurationSeconds = ptr.To(int32((DefaultGrace(period) + time.Second - 1) / time.Second))
+	spec.LeaseDurationSeconds = new(int32((DefaultGrace(period) + time.Second - 1) / time.Second))
 	if ptr.Deref(spec.HolderIdentity, "") != b.identity {
 		if spec.AcquireTime != nil { // somebody held it before
-			spec.LeaseTransitions = ptr.To(ptr.Deref(spec.LeaseTransitions, 0) + 1)
+			spec.LeaseTransitions = new(ptr.Deref(spec.LeaseTransitions, 0) + 1)
 		}
 		spec.AcquireTime = &now
 	}

@@ -1,0 +1,356 @@
+package heartbeat
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership"
+)
+
+const (
+	eventually = time.Minute // generous: other packages are tested at the same time
+	tick       = 20 * time.Millisecond
+)
+
+// counter counts requests by method and path.
+type counter struct {
+	mu     sync.Mutex
+	counts map[string]int
+	bodies map[string]bool
+}
+
+func (c *counter) count(cfg *rest.Config) {
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			c.mu.Lock()
+			c.counts[r.Method+" "+r.URL.Path]++
+			c.bodies[r.Header.Get("Content-Type")] = true
+			c.mu.Unlock()
+			return next.RoundTrip(r)
+		})
+	})
+}
+
+func (c *counter) take() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	counts := c.counts
+	c.counts, c.bodies = map[string]int{}, map[string]bool{}
+	return counts
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// realHub is a hub and its administrator.
+type realHub struct {
+	*localplane.Plane
+	t     *testing.T
+	admin *kubernetes.Clientset
+}
+
+func newRealHub(t *testing.T) *realHub {
+	plane := hub.ForTest(t)
+	h := &realHub{Plane: plane, t: t}
+	client, err := kubernetes.NewForConfigAndClient(plane.Config(), h.http(plane.Config()))
+	require.NoError(t, err)
+	h.admin = client
+	return h
+}
+
+func (h *realHub) http(cfg *rest.Config) *http.Client {
+	client, err := rest.HTTPClientFor(cfg)
+	require.NoError(h.t, err)
+	h.t.Cleanup(client.CloseIdleConnections)
+	return client
+}
+
+func (h *realHub) leases(cfg *rest.Config, namespace string) coordinationv1client.LeaseInterface {
+	client, err := coordinationv1client.NewForConfigAndClient(cfg, h.http(cfg))
+	require.NoError(h.t, err)
+	return client.Leases(namespace)
+}
+
+// member makes a member's namespace, and an agent that may do in it what doc.go asks for and no more.
+func (h *realHub) member(name string) (namespace string, agent *rest.Config) {
+	h.t.Helper()
+	ctx := h.t.Context()
+	namespace = "member-" + name
+	_, err := h.admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	require.NoError(h.t, err)
+	h.t.Cleanup(func() {
+		require.NoError(h.t, h.admin.CoreV1().Namespaces().Delete(context.Background(), namespace, metav1.DeleteOptions{}))
+	})
+	_, err = h.admin.RbacV1().Roles(namespace).Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "agent"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"heartbeat"}, Verbs: []string{"get", "update"}},
+	}}, metav1.CreateOptions{})
+	require.NoError(h.t, err)
+	h.admit(namespace, name)
+	return namespace, h.User("agent-" + name)
+}
+
+func (h *realHub) admit(namespace, name string) {
+	_, err := h.admin.RbacV1().RoleBindings(namespace).Create(h.t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "agent"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "agent"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "agent-" + name}},
+	}, metav1.CreateOptions{})
+	require.NoError(h.t, err)
+	leases := h.leases(h.User("agent-"+name), namespace)
+	h.eventually(func() bool { // until the authorizer has it
+		_, err := leases.Get(h.t.Context(), membership.LeaseName, metav1.GetOptions{})
+		return err == nil || apierrors.IsNotFound(err)
+	}, "the agent of %s may read its Lease", name)
+}
+
+// watcher is the user that a hub is with what doc.go asks for and no more.
+func (h *realHub) watcher() *rest.Config {
+	ctx := h.t.Context()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "watcher-"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"heartbeat"}, Verbs: []string{"list", "watch"}},
+	}}
+	role, err := h.admin.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
+	require.NoError(h.t, err)
+	_, err = h.admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: role.Name}},
+	}, metav1.CreateOptions{})
+	require.NoError(h.t, err)
+	return h.User(role.Name)
+}
+
+func (h *realHub) eventually(met func() bool, format string, args ...any) {
+	h.t.Helper()
+	require.Eventuallyf(h.t, met, eventually, tick, format, args...)
+}
+
+// runs lets a Beater run; stop waits for it.
+func (h *realHub) runs(b *Beater) (stop func()) {
+	ctx, cancel := context.WithCancel(h.t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = b.Run(ctx) })
+	stop = func() { cancel(); wg.Wait() }
+	h.t.Cleanup(stop)
+	return stop
+}
+
+func (h *realHub) lease(namespace string) *coordinationv1.Lease {
+	h.t.Helper()
+	lease, err := h.admin.CoordinationV1().Leases(namespace).Get(h.t.Context(), membership.LeaseName, metav1.GetOptions{})
+	require.NoError(h.t, err)
+	return lease
+}
+
+// TestPlaneSteadyState: a heartbeat costs the hub one write a period, and nothing else.
+func TestPlaneSteadyState(t *testing.T) {
+	h := newRealHub(t)
+	namespace, cfg := h.member("steady")
+	requests := &counter{}
+	requests.take()
+	requests.count(cfg)
+	b := NewBeater(h.leases(cfg, namespace), BeaterOptions{Period: time.Second, Identity: "pod-1"})
+	stop := h.runs(b)
+	<-b.Outcomes()
+	<-b.Outcomes()
+	requests.take()
+
+	const beats = 8
+	for range beats {
+		require.NoError(t, (<-b.Outcomes()).LastError)
+	}
+	stop()
+	protobuf := requests.bodies["application/vnd.kubernetes.protobuf"]
+	path := "PUT /apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases/heartbeat"
+	if diff := cmp.Diff(map[string]int{path: beats}, requests.take()); diff != "" {
+		t.Errorf("requests in %d periods (-want +got):\n%s", beats, diff)
+	}
+	require.True(t, protobuf, "the cheapest encoding")
+
+	lease := h.lease(namespace)
+	require.Equal(t, "pod-1", *lease.Spec.HolderIdentity)
+	require.EqualValues(t, 5, *lease.Spec.LeaseDurationSeconds)
+	require.Nil(t, lease.Spec.LeaseTransitions)
+	require.NotEmpty(t, lease.ManagedFields, "the API server keeps what the agent does not send")
+
+	// Another agent takes over, and an agent that starts again adopts what it has left.
+	for range 2 {
+		b := NewBeater(h.leases(cfg, namespace), BeaterOptions{Period: time.Second, Identity: "pod-2"})
+		stop := h.runs(b)
+		require.NoError(t, (<-b.Outcomes()).LastError)
+		stop()
+		require.EqualValues(t, 1, *h.lease(namespace).Spec.LeaseTransitions)
+	}
+}
+
+// TestPlaneInterference: what others do to the Lease is made good within the attempt that finds out.
+func TestPlaneInterference(t *testing.T) {
+	h := newRealHub(t)
+	namespace, cfg := h.member("meddled")
+	b := NewBeater(h.leases(cfg, namespace), BeaterOptions{Period: time.Second})
+	h.runs(b)
+	require.NoError(t, (<-b.Outcomes()).LastError)
+	leases := h.admin.CoordinationV1().Leases(namespace)
+
+	before := h.lease(namespace)
+	require.NoError(t, leases.Delete(t.Context(), membership.LeaseName, metav1.DeleteOptions{}))
+	h.eventually(func() bool {
+		lease, err := leases.Get(t.Context(), membership.LeaseName, metav1.GetOptions{})
+		return err == nil && lease.UID != before.UID
+	}, "the Lease is made anew")
+	require.Zero(t, b.Status().Failures)
+
+	_, err := leases.Patch(t.Context(), membership.LeaseName, types.MergePatchType, []byte(`{"metadata":{"labels":{"mine":"yes"}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	before = h.lease(namespace)
+	h.eventually(func() bool {
+		return h.lease(namespace).Spec.RenewTime.After(before.Spec.RenewTime.Add(time.Millisecond))
+	}, "it is renewed")
+	require.Equal(t, "yes", h.lease(namespace).Labels["mine"])
+	require.NoError(t, b.Status().LastError)
+	require.Zero(t, b.Status().Failures)
+}
+
+// TestPlaneRefusals: the agent's lifecycle acts on why it is refused.
+func TestPlaneRefusals(t *testing.T) {
+	h := newRealHub(t)
+	namespace, cfg := h.member("refused")
+	b := NewBeater(h.leases(cfg, namespace), BeaterOptions{Period: time.Second})
+	h.runs(b)
+	require.NoError(t, (<-b.Outcomes()).LastError)
+
+	require.NoError(t, h.admin.RbacV1().RoleBindings(namespace).Delete(t.Context(), "agent", metav1.DeleteOptions{}))
+	h.eventually(func() bool { return apierrors.IsForbidden(b.Status().LastError) }, "the agent's permissions are gone")
+	h.admit(namespace, "refused")
+	h.eventually(func() bool { return b.Status().LastError == nil }, "they are back")
+
+	stranger := rest.AnonymousClientConfig(cfg)
+	stranger.BearerToken = "worthless"
+	b = NewBeater(h.leases(stranger, namespace), BeaterOptions{})
+	h.runs(b)
+	require.True(t, apierrors.IsUnauthorized((<-b.Outcomes()).LastError), "a credential that nobody knows")
+
+	b = NewBeater(h.leases(cfg, "member-other"), BeaterOptions{})
+	h.runs(b)
+	require.True(t, apierrors.IsForbidden((<-b.Outcomes()).LastError), "another member's namespace")
+
+	b = NewBeater(h.leases(h.Config(), "member-nowhere"), BeaterOptions{})
+	h.runs(b)
+	require.True(t, apierrors.IsNotFound((<-b.Outcomes()).LastError), "a namespace that does not exist")
+}
+
+// TestPlaneWatcher goes through a hub's day: members beat, one with a clock that is an hour off; the API
+// server dies for longer than the grace and comes back; then a member dies.
+func TestPlaneWatcher(t *testing.T) {
+	for name, leases := range map[string]func(AllLeases) AllLeases{
+		"streamed": func(l AllLeases) AllLeases { return l },
+		"listed":   func(l AllLeases) AllLeases { return listOnly{l} }, // as with an API server that does not stream
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newRealHub(t)
+			o := &told{}
+			w := NewWatcher(leases(h.leases(h.watcher(), metav1.NamespaceAll)), memberOf, WatcherOptions{OnChange: o.note})
+			var lost sync.Map
+			judged := func(names []string) {
+				for _, name := range names {
+					if v, _ := w.Verdict(name); v.State.Unknown() {
+						lost.Store(name, v)
+					}
+				}
+			}
+			w.onChange = func(names []string) { o.note(names); judged(names) }
+			run(t, w)
+
+			members := []string{name + "-a", name + "-b", name + "-skewed"}
+			stops := map[string]func(){}
+			for _, member := range members {
+				namespace, cfg := h.member(member)
+				var ticks clock.Clock = clock.RealClock{}
+				if member == name+"-skewed" {
+					ticks = skewed{ticks, -time.Hour}
+				}
+				w.Track(member, time.Second)
+				stops[member] = h.runs(NewBeater(h.leases(cfg, namespace), BeaterOptions{Period: time.Second, Clock: ticks}))
+			}
+			allHealthy := func() bool {
+				healthy := 0
+				for _, member := range members {
+					if v, _ := w.Verdict(member); v.State == Healthy {
+						healthy++
+					}
+				}
+				return healthy == len(members)
+			}
+			h.eventually(allHealthy, "all are healthy")
+			v, _ := w.Verdict(name + "-skewed")
+			require.InDelta(t, -time.Hour, v.Skew, float64(time.Minute))
+			lost.Clear() // the API server may have been slow at first
+
+			require.NoError(t, h.KillAPIServer())
+			died := time.Now()
+			<-time.After(DefaultGrace(time.Second) + 3*time.Second) // nothing is what has to happen
+			require.True(t, allHealthy(), "nobody is silent whom the hub cannot hear")
+			require.NoError(t, h.StartAPIServer(t.Context()))
+			h.eventually(func() bool {
+				for _, member := range members {
+					if v, _ := w.Verdict(member); v.LastHeard.Before(died.Add(time.Second)) {
+						return false
+					}
+				}
+				return true
+			}, "all are heard again")
+			lost.Range(func(member, verdict any) bool {
+				t.Errorf("%s was lost while the API server was down: %s", member, verdict.(Verdict).Message())
+				return true
+			})
+
+			o.take()
+			stops[name+"-b"]()
+			h.eventually(func() bool { return stateOf(t, w, name+"-b") == Lost }, "one is lost")
+			h.eventually(func() bool {
+				for _, names := range o.take() {
+					if slices.Contains(names, name+"-b") {
+						return true
+					}
+				}
+				return false
+			}, "and told of")
+			v, _ = w.Verdict(name + "-b")
+			require.False(t, v.HeldBack)
+			require.Equal(t, Healthy, stateOf(t, w, name+"-skewed"))
+		})
+	}
+}
+
+// listOnly hides that a client can stream what there is at first.
+type listOnly struct{ AllLeases }
+
+func (listOnly) IsWatchListSemanticsUnSupported() bool { return true }
+
+// skewed is a clock that is off, but ticks as any other.
+type skewed struct {
+	clock.Clock
+	by time.Duration
+}
+
+func (s skewed) Now() time.Time { return s.Clock.Now().Add(s.by) }

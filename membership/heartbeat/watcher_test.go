@@ -1,0 +1,428 @@
+package heartbeat
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership"
+)
+
+var (
+	_ manager.Runnable               = &Watcher{}
+	_ manager.LeaderElectionRunnable = &Watcher{}
+	_ manager.RunnableFunc           = (&Beater{}).Run
+)
+
+var hub = localplane.Shared{Options: localplane.Options{Name: "heartbeat"}}
+
+func TestMain(m *testing.M) {
+	// The second handler of errors limits their rate by the real time, at which it started. In a bubble, where
+	// it is the year 2000, it would wait until then.
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // There is no other way to.
+
+	code := localplane.Run(m, &hub)
+	if err := goleak.Find(); err != nil && code == 0 {
+		println(err.Error())
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// sky is a hub whose Leases and watch a test moves by hand, for tests of when a Watcher tells of what.
+type sky struct {
+	mu        sync.Mutex
+	down      bool
+	leases    map[string]coordinationv1.Lease // by namespace
+	watches   []*watch.RaceFreeFakeWatcher
+	selectors []string
+}
+
+func (s *sky) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (s *sky) List(_ context.Context, opts metav1.ListOptions) (*coordinationv1.LeaseList, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down {
+		return nil, errors.New("down")
+	}
+	s.selectors = append(s.selectors, opts.FieldSelector)
+	list := &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+	for _, l := range s.leases {
+		list.Items = append(list.Items, l)
+	}
+	return list, nil
+}
+
+func (s *sky) Watch(_ context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down {
+		return nil, errors.New("down")
+	}
+	s.selectors = append(s.selectors, opts.FieldSelector)
+	w := watch.NewRaceFreeFake()
+	s.watches = append(s.watches, w)
+	return w, nil
+}
+
+// beat renews the Leases of members; the watch has it if there is one.
+func (s *sky) beat(members ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range members {
+		namespace := "member-" + name
+		lease := coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: membership.LeaseName, Namespace: namespace, ResourceVersion: "2"},
+			Spec:       coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: time.Now()}},
+		}
+		_, there := s.leases[namespace]
+		s.leases[namespace] = lease
+		if last := len(s.watches) - 1; last >= 0 && !s.down {
+			if there {
+				s.watches[last].Modify(&lease)
+			} else {
+				s.watches[last].Add(&lease)
+			}
+		}
+	}
+}
+
+func (s *sky) beats(d time.Duration, members ...string) {
+	for ; d > 0; d -= 20 * time.Second {
+		s.beat(members...)
+		pass(20 * time.Second)
+	}
+}
+
+func (s *sky) fall() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = true
+	for _, w := range s.watches {
+		w.Stop()
+	}
+}
+
+func (s *sky) rise() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = false
+}
+
+// told gathers what OnChange was told.
+type told struct {
+	mu    sync.Mutex
+	calls [][]string
+}
+
+func (o *told) note(names []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.calls = append(o.calls, names)
+}
+
+func (o *told) take() [][]string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	calls := o.calls
+	o.calls = nil
+	return calls
+}
+
+func memberOf(namespace string) (string, bool) { return strings.CutPrefix(namespace, "member-") }
+
+// watching runs a Watcher of members until the test in the bubble is over.
+func watching(t *testing.T, s *sky, opts WatcherOptions, members ...string) *Watcher {
+	s.leases = map[string]coordinationv1.Lease{}
+	w := NewWatcher(s, memberOf, opts)
+	for _, name := range members {
+		w.Track(name, time.Minute)
+	}
+	run(t, w)
+	synctest.Wait()
+	return w
+}
+
+func run(t *testing.T, w *Watcher) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- w.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+	})
+}
+
+func stateOf(t *testing.T, w *Watcher, member string) State {
+	t.Helper()
+	v, ok := w.Verdict(member)
+	require.True(t, ok, "%s is not tracked", member)
+	return v.State
+}
+
+func TestWatcherTells(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, o := &sky{}, &told{}
+		w := watching(t, s, WatcherOptions{OnChange: o.note}, "a", "b")
+		s.beat("a", "b", "stranger")
+		synctest.Wait()
+		require.Equal(t, []string{"a", "b"}, slices.Compact(slices.Sorted(slices.Values(slices.Concat(o.take()...)))))
+		require.Equal(t, Healthy, stateOf(t, w, "a"))
+
+		pass(grace - time.Millisecond)
+		require.Empty(t, o.take(), "nothing has changed")
+		pass(51 * time.Millisecond)
+		synctest.Wait()
+		require.Equal(t, [][]string{{"a", "b"}}, o.take())
+		require.Equal(t, Lost, stateOf(t, w, "a"))
+
+		w.Untrack("a")
+		w.Track("stranger", 10*time.Minute)
+		require.Equal(t, Healthy, stateOf(t, w, "stranger"), "its heartbeat was not lost")
+		require.Equal(t, []string{"metadata.name=heartbeat", "metadata.name=heartbeat"}, s.selectors)
+	})
+}
+
+func TestWatcherForgetsDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sky{}
+		w := watching(t, s, WatcherOptions{})
+		s.beat("a")
+		synctest.Wait()
+		require.Len(t, w.monitor.members, 1)
+		s.watches[0].Delete(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: membership.LeaseName, Namespace: "member-a"}})
+		synctest.Wait()
+		require.Empty(t, w.monitor.members)
+	})
+}
+
+// TestBlindWatcher: while the hub's API server is away, no heartbeat could be observed, so no silence is.
+func TestBlindWatcher(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, o := &sky{}, &told{}
+		w := watching(t, s, WatcherOptions{OnChange: o.note}, "a", "b")
+		s.beat("a", "b")
+		pass(grace - time.Second)
+		o.take()
+
+		s.fall()
+		pass(time.Hour)
+		require.Empty(t, o.take())
+		require.Equal(t, Healthy, stateOf(t, w, "a"))
+
+		s.beat("b") // as a list will find out
+		s.rise()
+		pass(5 * time.Second) // the reflector's longest pause
+		up := time.Now()
+		synctest.Wait()
+		require.Empty(t, o.take())
+		v, _ := w.Verdict("b")
+		require.WithinRange(t, v.LastHeard, up.Add(-5*time.Second), up)
+
+		pass(grace - 6*time.Second)
+		require.Equal(t, Healthy, stateOf(t, w, "a"))
+		pass(10 * time.Second)
+		synctest.Wait()
+		require.Equal(t, [][]string{{"a", "b"}}, o.take(), "both have been silent since")
+	})
+}
+
+// TestWatchesEnd: an API server ends every watch after some minutes, which is not to keep the dead alive.
+func TestWatchesEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sky{}
+		w := watching(t, s, WatcherOptions{}, "a")
+		s.beat("a")
+		for range 19 {
+			pass(10 * time.Second)
+			require.Equal(t, Healthy, stateOf(t, w, "a"))
+			s.fall()
+			s.rise()
+		}
+		pass(10 * time.Second)
+		synctest.Wait()
+		require.Equal(t, Lost, stateOf(t, w, "a"))
+		require.Greater(t, len(s.watches), 15)
+	})
+}
+
+// TestStreamedWatch: a watch that begins by streaming what there is shows nothing new until it has done so.
+func TestStreamedWatch(t *testing.T) {
+	w := NewWatcher(&sky{}, memberOf, WatcherOptions{})
+	up := func() bool { return !w.monitor.paused }
+	require.NoError(t, (*sink)(w).Replace(nil, "1"))
+	require.False(t, up(), "what there was is known, but not what comes")
+	w.opened(watch.NewEmptyWatch(), metav1.ListOptions{}).Stop()
+
+	streamed := w.opened(watch.NewEmptyWatch(), metav1.ListOptions{SendInitialEvents: new(true)})
+	require.False(t, up(), "what was there before is yet to come")
+	require.NoError(t, (*sink)(w).Replace(nil, "2"))
+	require.True(t, up())
+	streamed.Stop()
+	require.False(t, up())
+
+	again := w.opened(watch.NewEmptyWatch(), metav1.ListOptions{})
+	require.True(t, up(), "it goes on where the last one ended")
+	again.Stop()
+}
+
+// TestTrackWhileIdle: a member that is tracked when nothing else is due must still be judged in time.
+func TestTrackWhileIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sky{down: true}
+		w := watching(t, s, WatcherOptions{})
+		w.Track("a", time.Minute)
+		pass(time.Hour)
+		require.Equal(t, Awaited, stateOf(t, w, "a"), "the watch has never been up")
+		s.rise()
+		pass(time.Hour)
+		require.Equal(t, Lost, stateOf(t, w, "a"))
+
+		w.Track("b", time.Second)
+		pass(DefaultGrace(time.Second))
+		synctest.Wait()
+		require.Equal(t, Lost, stateOf(t, w, "b"))
+	})
+}
+
+func TestSlowOnChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, o := &sky{}, &told{}
+		var w *Watcher
+		slow := func(names []string) {
+			o.note(names)
+			for _, name := range names { // it may use the Watcher
+				w.Verdict(name)
+				w.Track(name, time.Minute)
+			}
+			pass(time.Hour)
+		}
+		w = watching(t, s, WatcherOptions{OnChange: slow}, "a", "b", "c")
+		s.beats(100*time.Second, "a", "b", "c")
+		o.take()
+		s.beats(30*time.Minute, "b", "c")
+		require.Empty(t, o.take(), "it is still busy")
+		v, _ := w.Verdict("b")
+		require.LessOrEqual(t, time.Since(v.LastHeard), 20*time.Second, "heartbeats are observed meanwhile")
+		s.beats(2*time.Hour, "b", "c")
+		var names []string
+		for _, call := range o.take() {
+			names = append(names, call...)
+		}
+		require.Contains(t, names, "a", "a change while it was busy is told afterwards")
+	})
+}
+
+// TestManyChanges: what has yet to be told does not grow with time.
+func TestManyChanges(t *testing.T) {
+	w := NewWatcher(&sky{}, memberOf, WatcherOptions{})
+	w.Track("a", time.Minute)
+	for range 1000 {
+		w.with(func(*Monitor, time.Time) []string { return []string{"a"} })
+	}
+	require.LessOrEqual(t, len(w.changed), 3)
+	require.Equal(t, []string{"a"}, w.expire())
+}
+
+func TestStartTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watching(t, &sky{}, WatcherOptions{})
+		require.Error(t, w.Start(t.Context()))
+		require.True(t, w.NeedLeaderElection())
+	})
+}
+
+// TestStopsWhileDown: a hub must be able to stop while its API server is away.
+func TestStopsWhileDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := NewWatcher(&sky{down: true}, memberOf, WatcherOptions{})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		require.NoError(t, w.Start(ctx))
+		require.Less(t, time.Since(start), 10*time.Minute+6*time.Second)
+	})
+}
+
+// TestInjectedClock: silence is timed by the clock that was given.
+func TestInjectedClock(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	s, o := &sky{leases: map[string]coordinationv1.Lease{}}, &told{}
+	w := NewWatcher(s, memberOf, WatcherOptions{Clock: clock, OnChange: o.note})
+	w.Track("a", time.Minute)
+	run(t, w)
+	up := func() bool { w.mu.Lock(); defer w.mu.Unlock(); return !w.monitor.paused }
+	require.Eventually(t, up, 10*time.Second, time.Millisecond)
+	for range 4 {
+		clock.Step(grace / 3)
+	}
+	require.Eventually(t, func() bool {
+		clock.Step(time.Second)
+		return stateOf(t, w, "a") == Lost && len(o.take()) > 0
+	}, 10*time.Second, time.Millisecond)
+}
+
+func TestMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sky{}
+		w := watching(t, s, WatcherOptions{}, "a", "b", "c", "d", "e")
+		s.beat("e")
+		pass(grace)
+		s.beats(20*time.Second, "d", "e")
+		w.Track("f", time.Minute)
+
+		const want = `
+			# HELP muster_heartbeat_late_members Tracked members that have missed a heartbeat.
+			# TYPE muster_heartbeat_late_members gauge
+			muster_heartbeat_late_members 3
+			# HELP muster_heartbeat_members Tracked members by what is known of them.
+			# TYPE muster_heartbeat_members gauge
+			muster_heartbeat_members{state="Awaited"} 1
+			muster_heartbeat_members{state="Healthy"} 2
+			muster_heartbeat_members{state="Lost"} 3
+			muster_heartbeat_members{state="Unsteady"} 0
+			# HELP muster_heartbeat_outage Whether the hub suspects itself and holds back taints and failover.
+			# TYPE muster_heartbeat_outage gauge
+			muster_heartbeat_outage 1
+			# HELP muster_heartbeat_watch_up Whether heartbeats can be observed at present.
+			# TYPE muster_heartbeat_watch_up gauge
+			muster_heartbeat_watch_up 1
+			# HELP muster_heartbeats_total Heartbeats of tracked members that were observed.
+			# TYPE muster_heartbeats_total counter
+			muster_heartbeats_total 3
+		`
+		require.NoError(t, testutil.CollectAndCompare(w, strings.NewReader(want)))
+		problems, err := testutil.CollectAndLint(w)
+		require.NoError(t, err)
+		require.Empty(t, problems)
+
+		s.fall()
+		synctest.Wait()
+		require.NoError(t, testutil.CollectAndCompare(w, strings.NewReader(`
+			# HELP muster_heartbeat_watch_up Whether heartbeats can be observed at present.
+			# TYPE muster_heartbeat_watch_up gauge
+			muster_heartbeat_watch_up 0
+		`), "muster_heartbeat_watch_up"))
+		outage, ok := w.Outage()
+		require.True(t, ok)
+		require.Equal(t, 3, outage.Late)
+		require.Equal(t, 3, w.Stats().Lost)
+	})
+}
