@@ -20,7 +20,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// BootstrapKey is the one key of a JoinToken's Secret; its value is a marshalled [Bootstrap].
+// BootstrapKey is the one key of a JoinToken's Secret; its value is a marshaled [Bootstrap].
 const BootstrapKey = "join.yaml"
 
 const (
@@ -30,7 +30,7 @@ const (
 	maxBootstrapSize = 1 << 20
 )
 
-// A Bootstrap is all that an agent needs to ask a hub to join it. Token and Key are secrets; printed or marshalled
+// A Bootstrap is all that an agent needs to ask a hub to join it. Token and Key are secrets; printed or marshaled
 // to JSON, they do not show.
 type Bootstrap struct {
 	// Server is the URL of the hub's API server, of scheme https.

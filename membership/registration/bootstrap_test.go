@@ -77,7 +77,7 @@ func TestParseBootstrapNamesTheField(t *testing.T) {
 	require.NoError(t, err)
 	line := func(field, value string) string {
 		var out []string
-		for _, l := range strings.Split(string(data), "\n") {
+		for l := range strings.SplitSeq(string(data), "\n") {
 			if strings.HasPrefix(l, field+":") {
 				l = field + ": " + value
 			} else if field == "ca" && strings.HasPrefix(l, "  ") {
@@ -104,6 +104,7 @@ func TestParseBootstrapNamesTheField(t *testing.T) {
 		{"without a CA anybody could be the hub", line("ca", `""`), "ca"},
 		{"a CA is PEM", line("ca", "hush"), "ca"},
 		{"a private key is no certificate, and in the wrong hands", line("ca", "|\n  "+strings.ReplaceAll(string(key), "\n", "\n  ")), "ca"},
+		{"a certificate says that it is one", strings.ReplaceAll(string(data), " CERTIFICATE-", " X-"), "ca"},
 		{"PEM may hold anything", line("ca", "|\n  -----BEGIN CERTIFICATE-----\n  AAAA\n  -----END CERTIFICATE-----"), "ca"},
 		{"the namespace is where requests go", line("namespace", `""`), "namespace"},
 		{"and part of a URL", line("namespace", "../hush"), "namespace"},

@@ -99,7 +99,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	bootstrap := testBootstrap(t)
 	key := fmt.Sprintf("%x", bootstrap.Key)
 	secretsNotIn(t, bootstrap, bootstrap.Token, key, "AQEBAQ")
-	secretsNotIn(t, *bootstrap, bootstrap.Token, key, "AQEBAQ", fmt.Sprint(bootstrap.Key))
+	secretsNotIn(t, *bootstrap, bootstrap.Token, key, "AQEBAQ", fmt.Sprint(string(bootstrap.Key)))
 	secretsNotIn(t, Material{Token: "hush"}, "hush", fmt.Sprintf("%x", "hush"))
 	require.Equal(t, "identity", fmt.Sprint(Material{}))
 	require.Equal(t, "certificate", fmt.Sprint(Material{Certificate: []byte("PEM")}))

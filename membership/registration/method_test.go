@@ -12,7 +12,7 @@ func TestMaterialConfig(t *testing.T) {
 	key, err := claim.Marshal()
 	require.NoError(t, err)
 	hub := testBootstrap(t).RESTConfig()
-	hub.UserAgent = "agent"
+	hub.UserAgent, hub.Username, hub.Password, hub.CertFile, hub.KeyFile = "agent", "admin", "hush", "/admin.crt", "/admin.key"
 
 	anonymous := rest.AnonymousClientConfig(hub)
 	token, certificate := rest.CopyConfig(anonymous), rest.CopyConfig(anonymous)

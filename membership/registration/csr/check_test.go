@@ -8,7 +8,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"encoding/pem"
-	"errors"
 	"net"
 	"net/url"
 	"testing"
@@ -93,11 +92,28 @@ func TestIssueRefuses(t *testing.T) {
 	for reason, data := range refusals(t, claim) {
 		_, err := new(Issuer).Issue(t.Context(), member, v1alpha1.CredentialRequest{Type: v1alpha1.CredentialCertificate, CertificateRequest: data})
 		invalid := new(membership.InvalidError)
-		require.Truef(t, errors.As(err, &invalid), "%s: %v", reason, err)
+		require.ErrorAsf(t, err, &invalid, "%s: %v", reason, err)
 		require.Equal(t, "certificateRequest", invalid.Field, reason)
 	}
 	_, err := new(Issuer).Issue(t.Context(), member, v1alpha1.CredentialRequest{Type: v1alpha1.CredentialToken})
 	require.ErrorContains(t, err, "type:")
+}
+
+func TestRefusalsSayWhatIsWrong(t *testing.T) {
+	claim := newClaim(t)
+	requests := refusals(t, claim)
+	for reason, want := range map[string]string{
+		"a group that may do all": "a member is in none",
+		"a DNS name":              "subject alternative names",
+		"an attribute":            "attributes",
+		"a name that goes on":     User(claim.Fingerprint()),
+		"another agent's key":     claim.Fingerprint(),
+		"a broken signature":      "not signed by its own key",
+		"two requests":            "one PEM block",
+		"PEM that is no request":  "not a PKCS#10 request",
+	} {
+		require.ErrorContains(t, check(requests[reason], claim.Fingerprint()), want, reason)
+	}
 }
 
 func TestSubjectIsTheClaimsUser(t *testing.T) {

@@ -37,11 +37,11 @@ const (
 var ErrNoSigner = errors.New("this hub has no signer for " + certificatesv1.KubeAPIServerClientSignerName +
 	" (the CSR signing controller of kube-controller-manager): let agents join with the token method instead")
 
-// Issuer is the hub's side: it has the hub's control plane sign certificates. It may be used concurrently.
-//
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests,verbs=get;list;create;delete
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests/approval,verbs=update
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=signers,resourceNames=kubernetes.io/kube-apiserver-client,verbs=approve
+
+// Issuer is the hub's side: it has the hub's control plane sign certificates. It may be used concurrently.
 type Issuer struct {
 	// Client makes, approves and deletes CertificateSigningRequests. Required.
 	Client client.Client
@@ -111,8 +111,8 @@ func (i *Issuer) issue(ctx context.Context, member membership.Member, want *cert
 	return v1alpha1.Credential{
 		Type:           v1alpha1.CredentialCertificate,
 		Certificate:    csr.Status.Certificate,
-		IssuedAt:       ptr.To(csr.CreationTimestamp),
-		ExpirationTime: ptr.To(metav1.NewTime(certificate.NotAfter)),
+		IssuedAt:       new(csr.CreationTimestamp),
+		ExpirationTime: new(metav1.NewTime(certificate.NotAfter)),
 	}, nil
 }
 

@@ -2,7 +2,6 @@ package csr
 
 import (
 	"context"
-	"errors"
 	"os"
 	"testing"
 	"time"
@@ -100,7 +99,7 @@ func TestRefusedRequestsAreNotFiled(t *testing.T) {
 	member, claim, _ := newMember(t)
 	for reason, data := range refusals(t, claim) {
 		_, err := issuer.Issue(t.Context(), member, v1alpha1.CredentialRequest{Type: v1alpha1.CredentialCertificate, CertificateRequest: data})
-		require.Truef(t, errors.As(err, new(*membership.InvalidError)), "%s: %v", reason, err)
+		require.ErrorAsf(t, err, new(*membership.InvalidError), "%s: %v", reason, err)
 	}
 	require.Empty(t, filed(t, admin))
 }

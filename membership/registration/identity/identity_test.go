@@ -41,7 +41,7 @@ func TestSubject(t *testing.T) {
 		require.Equal(t, test.want == rbacv1.Subject{}, errors.Is(err, ErrMissing), "%s: %v", test.reason, err)
 		if err != nil {
 			require.ErrorContains(t, err, "east", test.reason)
-			require.Falsef(t, errors.As(err, new(*membership.InvalidError)), "%s: the agent's request is not to blame", test.reason)
+			require.NotErrorAsf(t, err, new(*membership.InvalidError), "%s: the agent's request is not to blame", test.reason)
 			continue
 		}
 		require.Equal(t, test.want, got, test.reason)
@@ -65,5 +65,5 @@ func TestIssue(t *testing.T) {
 	_, err = Issuer{}.Issue(t.Context(), membership.Member{Name: "west"}, asked)
 	require.ErrorIs(t, err, ErrMissing)
 	_, err = Issuer{}.Issue(t.Context(), member, v1alpha1.CredentialRequest{Type: v1alpha1.CredentialToken})
-	require.True(t, errors.As(err, new(*membership.InvalidError)), "another issuer's request")
+	require.ErrorAs(t, err, new(*membership.InvalidError), "another issuer's request")
 }

@@ -1,7 +1,6 @@
 package jointoken
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -49,7 +48,7 @@ func TestAdmit(t *testing.T) {
 		}
 		require.ErrorContains(t, err, test.want, test.reason)
 		invalid := new(membership.InvalidError)
-		require.True(t, errors.As(err, &invalid), test.reason)
+		require.ErrorAs(t, err, &invalid, test.reason)
 		require.Equal(t, "spec.token.name", invalid.Field, test.reason)
 	}
 }

@@ -165,7 +165,7 @@ func secretOf(token *v1alpha1.JoinToken) *corev1.Secret {
 }
 
 func accountOf(token *v1alpha1.JoinToken) *corev1.ServiceAccount {
-	return &corev1.ServiceAccount{ObjectMeta: metaOf(token, "join-"+token.Name), AutomountServiceAccountToken: ptr.To(false)}
+	return &corev1.ServiceAccount{ObjectMeta: metaOf(token, "join-"+token.Name), AutomountServiceAccountToken: new(false)}
 }
 
 func bindingOf(token *v1alpha1.JoinToken) *rbacv1.RoleBinding {
@@ -188,7 +188,7 @@ func metaOf(token *v1alpha1.JoinToken, name string) metav1.ObjectMeta {
 		Labels: map[string]string{membership.JoinTokenLabel: token.Name},
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: v1alpha1.GroupVersion.String(), Kind: "JoinToken",
-			Name: token.Name, UID: token.UID, Controller: ptr.To(true),
+			Name: token.Name, UID: token.UID, Controller: new(true),
 		}},
 	}
 }

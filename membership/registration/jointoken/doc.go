@@ -14,10 +14,10 @@
 //
 // # How a token ends
 //
-// A token ends when its time is over or its uses are used up. From that moment no cluster is let in with it
-// that had not asked before, and the Secret holds no credential any more, only the key by which requests that were
-// made in time are still recognised. Copies of the credential die ten minutes later, when the ServiceAccount is
-// deleted: a cluster that has just been let in can still fetch its answer. Time is told by the API server
-// where it matters to others: a request was made in time if its creationTimestamp says so, and no
-// credential is issued that outlasts its token by more than those ten minutes.
+// A token ends when its time is over or its uses are used up. Requests that are made later are refused, and with
+// the last use those of every cluster that was not counted. The Secret then holds no credential any more, only
+// the key by which requests that were made in time are still recognized. Copies of the credential die ten
+// minutes later, when the ServiceAccount is deleted: a cluster that has just been let in can still fetch its
+// answer. Time is told by the API server where it matters to others: a request was made in time if its
+// creationTimestamp says so, and no credential is issued that outlasts its token by more than those ten minutes.
 package jointoken

@@ -1,6 +1,7 @@
 package jointoken
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -75,7 +76,7 @@ func TestRotation(t *testing.T) {
 	h.later(token, 10*time.Second)
 	h.eventually("half of its life is over", func() bool { return h.bootstrap(token).Token != first.Token })
 	second := h.bootstrap(token)
-	require.Equal(t, first.Key, second.Key, "requests made with the first are still recognised")
+	require.Equal(t, first.Key, second.Key, "requests made with the first are still recognized")
 	require.True(t, h.works(first) && h.works(second), "a copy works for the other half")
 	request, err := h.ask(first, "east-id")
 	require.NoError(t, err)
@@ -145,14 +146,14 @@ func TestExpiry(t *testing.T) {
 	require.Nil(t, bootstrapIn(h.secret(token)), "nobody gets the credential any more")
 	require.True(t, h.works(bootstrap), "who asked in time can fetch the answer")
 	_, err = Check(t.Context(), h, request)
-	require.NoError(t, err, "a request that was made in time is recognised, though the token has ended by the hub's clock")
+	require.NoError(t, err, "a request that was made in time is recognized, though the token has ended by the hub's clock")
 	h.quiet()
 
 	h.later(token, AnswerGrace+time.Second)
 	h.eventually("copies are dead", func() bool { return !h.works(bootstrap) })
 	require.Equal(t, []string{"Secret/expiry"}, h.owns(token))
 	_, err = Check(t.Context(), h, request)
-	require.NoError(t, err, "and is recognised as long as there is the token")
+	require.NoError(t, err, "and is recognized as long as there is the token")
 	h.quiet()
 
 	was := token.DeepCopy()
@@ -199,7 +200,7 @@ func TestWhatIsInTheWayIsReported(t *testing.T) {
 	mighty := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "join-mighty", Namespace: namespace}}
 	for _, object := range []client.Object{foreign, mighty} {
 		require.NoError(t, h.Create(t.Context(), object))
-		t.Cleanup(func() { _ = h.Delete(t.Context(), object) })
+		t.Cleanup(func() { _ = h.Delete(context.Background(), object) })
 	}
 	for _, test := range []struct {
 		reason  string

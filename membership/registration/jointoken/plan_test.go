@@ -28,7 +28,7 @@ func TestPlan(t *testing.T) {
 	const hour, day = time.Hour, 24 * time.Hour
 	const ready, expired, usedUp, invalid = v1alpha1.ReasonReady, v1alpha1.ReasonExpired, v1alpha1.ReasonUsedUp, v1alpha1.ReasonInvalidLabel
 	ttl := func(d time.Duration) v1alpha1.JoinTokenSpec {
-		return v1alpha1.JoinTokenSpec{TTLSeconds: ptr.To(int64(d / time.Second))}
+		return v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(d / time.Second))}
 	}
 	seconds := func(n int64) v1alpha1.JoinTokenSpec { return v1alpha1.JoinTokenSpec{TTLSeconds: &n} }
 	at := func(d time.Duration) time.Time { return start.Add(d) }
@@ -119,7 +119,7 @@ func TestPlanKeepsTokensAlive(t *testing.T) {
 		seconds := func(label string, low, high int64) int64 { return rapid.Int64Range(low, high).Draw(t, label) }
 		spec := v1alpha1.JoinTokenSpec{CredentialTTLSeconds: seconds("credential TTL", 600, 100_000)}
 		if rapid.Bool().Draw(t, "ends") {
-			spec.TTLSeconds = ptr.To(seconds("TTL", 1, 1_000_000))
+			spec.TTLSeconds = new(seconds("TTL", 1, 1_000_000))
 		}
 		longest := time.Duration(seconds("API server grants", 600, 100_000)) * time.Second
 		late := time.Duration(seconds("queue", 0, 5)) * time.Second

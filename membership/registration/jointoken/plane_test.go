@@ -4,10 +4,12 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -15,10 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/muster-sdk/muster/internal/localplane"
@@ -40,16 +40,22 @@ type hub struct {
 	t             *testing.T
 	clock         *clocktesting.FakePassiveClock
 	requests      atomic.Int64 // that the controller made
+	stop          func()
 }
 
-func newHub(t *testing.T) *hub {
+func newHubWithoutController(t *testing.T) *hub {
 	p := plane.ForTest(t)
 	h := &hub{t: t, Client: regtest.Hub(t, p.Config()), clock: clocktesting.NewFakePassiveClock(time.Now())}
 	err := h.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	require.NoError(t, client.IgnoreAlreadyExists(err))
 	regtest.Create(t, h, registration.BootstrapRole())
+	return h
+}
+
+func newHub(t *testing.T) *hub {
+	h := newHubWithoutController(t)
 	regtest.Grant(t, h, "hub")
-	cfg := p.User("hub")
+	cfg := plane.ForTest(t).User("hub")
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			h.requests.Add(1)
@@ -66,8 +72,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 func newManager(t *testing.T, cfg *rest.Config) ctrl.Manager {
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme: regtest.Scheme(), Metrics: server.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Scheme: regtest.Scheme(), Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"},
 	})
 	require.NoError(t, err)
 	return mgr
@@ -79,10 +84,17 @@ func (h *hub) start(cfg *rest.Config, options Options) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- mgr.Start(ctx) }()
-	h.t.Cleanup(func() {
+	h.stop = sync.OnceFunc(func() {
 		cancel()
 		require.NoError(h.t, <-done)
 	})
+	h.t.Cleanup(h.stop)
+}
+
+func (h *hub) withWatch() client.WithWatch {
+	c, err := client.NewWithWatch(plane.ForTest(h.t).Config(), client.Options{Scheme: regtest.Scheme()})
+	require.NoError(h.t, err)
+	return c
 }
 
 // token makes a JoinToken, which goes with the test.

@@ -22,8 +22,6 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// reconciler keeps what JoinTokens own as Plan says.
-//
 // +kubebuilder:rbac:groups=membership.muster.dev,namespace=muster-registration,resources=jointokens,verbs=get;list;watch
 // +kubebuilder:rbac:groups=membership.muster.dev,namespace=muster-registration,resources=jointokens/status,verbs=patch
 // +kubebuilder:rbac:groups="",namespace=muster-registration,resources=secrets,verbs=get;list;watch;create;update
@@ -32,6 +30,8 @@ import (
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,namespace=muster-registration,resources=rolebindings,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=muster-bootstrap,verbs=bind
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=muster-registration,resources=events,verbs=create;patch
+
+// reconciler keeps what JoinTokens own as Plan says.
 type reconciler struct {
 	reader   client.Reader // not a cache
 	client   client.Client

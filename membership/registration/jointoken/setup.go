@@ -20,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -81,7 +82,8 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 		random:   rand.Reader,
 		hub:      hub,
 	}
-	builder := ctrl.NewControllerManagedBy(mgr).Named(controllerName)
+	builder := ctrl.NewControllerManagedBy(mgr).Named(controllerName).
+		WithOptions(controller.Options{SkipNameValidation: new(true)}) // one program may be the hub of several fleets
 	for _, kind := range append(owned(), metadataOf(v1alpha1.GroupVersion.WithKind("JoinToken"))) {
 		builder.WatchesRawSource(source.Kind(objects, kind, handler.TypedEnqueueRequestsFromMapFunc(tokenOf)))
 	}

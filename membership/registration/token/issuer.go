@@ -26,10 +26,10 @@ const (
 	minLifetime = 10 * time.Minute
 )
 
-// Issuer is the hub's side: it has the hub's API server issue tokens. It may be used concurrently.
-//
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=create
 // +kubebuilder:rbac:groups="",resources=serviceaccounts/token,resourceNames=muster-agent,verbs=create
+
+// Issuer is the hub's side: it has the hub's API server issue tokens. It may be used concurrently.
 type Issuer struct {
 	// Client makes ServiceAccounts and tokens. Required.
 	Client client.Client
@@ -71,7 +71,7 @@ func (i *Issuer) Issue(ctx context.Context, member membership.Member, request v1
 	return v1alpha1.Credential{
 		Type:           v1alpha1.CredentialToken,
 		SealedToken:    sealed,
-		IssuedAt:       ptr.To(metav1.NewTime(expiration.Add(-lifetime))), // By the API server's clock, as its expiry.
+		IssuedAt:       new(metav1.NewTime(expiration.Add(-lifetime))), // By the API server's clock, as its expiry.
 		ExpirationTime: &expiration,
 	}, nil
 }
@@ -95,7 +95,7 @@ func (i *Issuer) token(ctx context.Context, member membership.Member, seconds in
 			Name: membership.AgentName, Namespace: member.Namespace,
 			Labels: map[string]string{membership.MemberLabel: member.Name},
 		},
-		AutomountServiceAccountToken: ptr.To(false),
+		AutomountServiceAccountToken: new(false),
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	err := i.Client.SubResource("token").Create(ctx, account, request)

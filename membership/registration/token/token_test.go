@@ -2,7 +2,6 @@ package token
 
 import (
 	"bytes"
-	"errors"
 	"testing"
 	"time"
 
@@ -97,7 +96,7 @@ func TestSubject(t *testing.T) {
 		test.change(&changed)
 		_, err := new(Issuer).Issue(t.Context(), member, changed)
 		invalid := new(membership.InvalidError)
-		require.True(t, errors.As(err, &invalid), test.reason)
+		require.ErrorAs(t, err, &invalid, test.reason)
 		require.Equal(t, test.field, invalid.Field, test.reason)
 	}
 }

@@ -76,7 +76,7 @@ func Grant(t testing.TB, admin client.Client, user string) {
 		require.NoError(t, err)
 		for _, marker := range regexp.MustCompile(`(?m)^// \+kubebuilder:rbac:(.*)$`).FindAllStringSubmatch(string(source), -1) {
 			fields := map[string]string{}
-			for _, field := range strings.Split(marker[1], ",") {
+			for field := range strings.SplitSeq(marker[1], ",") {
 				name, value, _ := strings.Cut(field, "=")
 				fields[name] = strings.Trim(value, `"`)
 			}

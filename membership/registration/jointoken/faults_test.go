@@ -1,0 +1,304 @@
+package jointoken
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/internal/regtest"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+var errKilled = errors.New("killed")
+
+// mortal is a client whose program is killed after so many writes: what it wrote last has arrived and it does not
+// know, and nothing follows.
+func mortal(inner client.WithWatch, writes int) client.Client {
+	write := func(do func() error) error {
+		if writes <= 0 {
+			return errKilled
+		}
+		if writes--; writes == 0 {
+			return errors.Join(do(), errKilled)
+		}
+		return do()
+	}
+	return interceptor.NewClient(inner, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			return write(func() error { return c.Create(ctx, o, opts...) })
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			return write(func() error { return c.Update(ctx, o, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			return write(func() error { return c.Delete(ctx, o, opts...) })
+		},
+		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, s client.Object, opts ...client.SubResourceCreateOption) error {
+			return write(func() error { return c.SubResource(sub).Create(ctx, o, s, opts...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			return write(func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+		},
+	})
+}
+
+// A controller that is killed after any of its writes is followed by one that finds the way on.
+func TestRestartBetweenAnyTwoSteps(t *testing.T) {
+	h := newHubWithoutController(t)
+	cfg := plane.ForTest(t).Config()
+	inner, err := client.NewWithWatch(cfg, client.Options{Scheme: regtest.Scheme()})
+	require.NoError(t, err)
+	shared, err := hubFor(cfg, Options{Namespace: namespace})
+	require.NoError(t, err)
+	recorder := events.NewFakeRecorder(1000)
+	reconcile := func(c client.Client, token *v1alpha1.JoinToken) error {
+		r := &reconciler{reader: inner, client: c, recorder: recorder, clock: h.clock, random: rand.Reader, hub: shared}
+		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(token)})
+		return err
+	}
+	// killed runs the controller again and again, with lives of one write, two writes and so on, until it is done.
+	killed := func(what string, token *v1alpha1.JoinToken) {
+		t.Helper()
+		for writes := 1; ; writes++ {
+			require.Less(t, writes, 10, what)
+			if err := reconcile(mortal(inner, writes), token); err == nil {
+				return
+			}
+		}
+	}
+	for writes := 1; writes <= 6; writes++ {
+		token := h.token(fmt.Sprintf("killed-%d", writes), v1alpha1.JoinTokenSpec{TTLSeconds: ptr.To[int64](3600)})
+		err := reconcile(mortal(inner, writes), token)
+		require.Equal(t, writes <= 5, err != nil, "account, binding, token, Secret, status: %v", err)
+		require.NoError(t, reconcile(inner, token))
+		h.waitFor(token, v1alpha1.ReasonReady)
+		require.Len(t, h.owns(token), 3)
+		require.True(t, h.works(h.bootstrap(token)))
+	}
+
+	token := h.token("killed-all-the-time", v1alpha1.JoinTokenSpec{TTLSeconds: ptr.To[int64](3600)})
+	killed("issue", token)
+	h.waitFor(token, v1alpha1.ReasonReady)
+
+	require.NoError(t, h.Delete(t.Context(), h.account(token)))
+	require.Error(t, reconcile(mortal(inner, 1), token), "the account is new, and the credential still of the old one")
+	require.NoError(t, reconcile(inner, token))
+	bootstrap := h.bootstrap(token)
+	require.True(t, h.works(bootstrap))
+
+	h.clock.SetTime(token.Status.ExpirationTime.Time)
+	killed("withdraw", token)
+	h.waitFor(token, v1alpha1.ReasonExpired)
+	require.True(t, h.works(bootstrap))
+	h.clock.SetTime(token.Status.ExpirationTime.Add(AnswerGrace))
+	killed("remove", token)
+	require.Equal(t, []string{"Secret/killed-all-the-time"}, h.owns(token))
+	require.Equal(t, bootstrap.Key, macKey(h.secret(token)))
+}
+
+func TestFailuresAreReported(t *testing.T) {
+	h := newHubWithoutController(t)
+	cfg := plane.ForTest(t).Config()
+	inner, err := client.NewWithWatch(cfg, client.Options{Scheme: regtest.Scheme()})
+	require.NoError(t, err)
+	shared, err := hubFor(cfg, Options{Namespace: namespace})
+	require.NoError(t, err)
+	broken := true
+	c := interceptor.NewClient(inner, interceptor.Funcs{
+		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, s client.Object, opts ...client.SubResourceCreateOption) error {
+			if broken {
+				return errors.New("no keys to sign with")
+			}
+			return c.SubResource(sub).Create(ctx, o, s, opts...)
+		},
+	})
+	recorder := events.NewFakeRecorder(10)
+	r := &reconciler{reader: inner, client: c, recorder: recorder, clock: h.clock, random: rand.Reader, hub: shared}
+	token := h.token("unlucky", v1alpha1.JoinTokenSpec{})
+	for range 3 {
+		_, err = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(token)})
+		require.ErrorContains(t, err, "no keys to sign with", "it is tried again")
+	}
+	h.waitFor(token, v1alpha1.ReasonFailed)
+	require.Equal(t, "issue a token of ServiceAccount join-unlucky: no keys to sign with", token.Status.Conditions[0].Message)
+	require.Len(t, recorder.Events, 1, "an event at each transition, not at each try")
+	broken = false
+	_, err = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(token)})
+	require.NoError(t, err)
+	h.waitFor(token, v1alpha1.ReasonReady)
+	require.Len(t, recorder.Events, 2)
+}
+
+// However many come at once, and however often each tries, no more get in than may.
+func TestMaxUsesIsNeverExceeded(t *testing.T) {
+	h := newHub(t)
+	const most, clusters = 3, 8
+	token := h.waitFor(h.token("rush", v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](most)}), v1alpha1.ReasonReady)
+	bootstrap := h.bootstrap(token)
+	in := make([]atomic.Bool, clusters)
+	var all sync.WaitGroup
+	for n := range clusters {
+		request, err := h.ask(bootstrap, fmt.Sprint("cluster-", n))
+		require.NoError(t, err)
+		for range 2 { // As two replicas of a hub would, were there no leader.
+			all.Go(func() {
+				for {
+					token, err := Check(t.Context(), h, request)
+					if err == nil {
+						err = Count(t.Context(), h, token, request.Spec.ClusterID)
+					}
+					if apierrors.IsConflict(err) {
+						continue
+					}
+					if err == nil {
+						in[n].Store(true)
+					} else if !errors.As(err, new(*membership.InvalidError)) {
+						t.Error(err)
+					}
+					return
+				}
+			})
+		}
+	}
+	all.Wait()
+	count := 0
+	for n := range in {
+		if in[n].Load() {
+			count++
+		}
+	}
+	require.Equal(t, most, count)
+	h.waitFor(token, v1alpha1.ReasonUsedUp)
+	require.EqualValues(t, most, token.Status.Uses)
+	require.Len(t, token.Status.UsedBy, most)
+}
+
+func TestCheckRefuses(t *testing.T) {
+	h := newHub(t)
+	token := h.waitFor(h.token("checked", v1alpha1.JoinTokenSpec{}), v1alpha1.ReasonReady)
+	mightier := h.waitFor(h.token("mightier", v1alpha1.JoinTokenSpec{AutoAccept: true}), v1alpha1.ReasonReady)
+	bootstrap := h.bootstrap(token)
+	for _, test := range []struct {
+		reason string
+		change func(*registration.Bootstrap)
+		field  string
+	}{
+		{"the key of one token does not open another", func(b *registration.Bootstrap) { b.TokenName = mightier.Name }, "spec.token.mac"},
+		{"a token that is not there proves nothing", func(b *registration.Bootstrap) { b.TokenName = "gone" }, "spec.token.name"},
+		{"a guessed key does not, either", func(b *registration.Bootstrap) { b.Key = make([]byte, keySize) }, "spec.token.mac"},
+	} {
+		changed := *bootstrap
+		test.change(&changed)
+		request, err := h.ask(&changed, "east-id")
+		require.NoError(t, err, "the API server cannot tell")
+		_, err = Check(t.Context(), h, request)
+		invalid := new(membership.InvalidError)
+		require.ErrorAsf(t, err, &invalid, "%s: %v", test.reason, err)
+		require.Equal(t, test.field, invalid.Field, test.reason)
+	}
+	_, err := Check(t.Context(), h, &v1alpha1.JoinRequest{})
+	require.ErrorContains(t, err, "spec.token: ")
+
+	// A token that was deleted and made anew is another one, also while its predecessor's Secret is still there.
+	request, err := h.ask(bootstrap, "east-id")
+	require.NoError(t, err)
+	old := h.secret(token)
+	reader := interceptor.NewClient(h.withWatch(), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			err := c.Get(ctx, key, o, opts...)
+			if secret, ok := o.(*corev1.Secret); ok {
+				old.DeepCopyInto(secret)
+				secret.OwnerReferences[0].UID = "predecessor"
+			}
+			return err
+		},
+	})
+	_, err = Check(t.Context(), reader, request)
+	require.ErrorContains(t, err, "does not belong")
+	require.NotErrorAs(t, err, new(*membership.InvalidError), "the controller is about to make the right one")
+}
+
+func TestAcceptor(t *testing.T) {
+	h := newHub(t)
+	h.token("auto", v1alpha1.JoinTokenSpec{AutoAccept: true})
+	h.token("manual", v1alpha1.JoinTokenSpec{})
+	for _, test := range []struct {
+		reason string
+		token  *v1alpha1.TokenProof
+		want   membership.Decision
+	}{
+		{"a token that accepts by itself", &v1alpha1.TokenProof{Name: "auto"}, membership.Accept},
+		{"a token that does not", &v1alpha1.TokenProof{Name: "manual"}, membership.Hold},
+		{"a request that was made with something else", nil, membership.Hold},
+	} {
+		request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{Token: test.token}}
+		request.Namespace = namespace
+		verdict, err := Acceptor{Reader: h}.Accept(t.Context(), request)
+		require.NoError(t, err, test.reason)
+		require.Equal(t, test.want, verdict.Decision, test.reason)
+		require.NotEmpty(t, verdict.Reason, test.reason)
+	}
+	request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{Token: &v1alpha1.TokenProof{Name: "gone"}}}
+	verdict, err := Acceptor{Reader: h}.Accept(t.Context(), request)
+	require.Error(t, err)
+	require.Equal(t, membership.Hold, verdict.Decision, "a doubt lets nobody in")
+}
+
+// When the hub moves, agents that come later must find it.
+func TestSecretFollowsTheHub(t *testing.T) {
+	h := newHub(t)
+	token := h.waitFor(h.token("moved", v1alpha1.JoinTokenSpec{}), v1alpha1.ReasonReady)
+	before := h.bootstrap(token)
+	h.stop()
+	h.start(plane.ForTest(t).User("hub"), Options{Clock: h.clock, Server: "https://hub.example.com"})
+	h.eventually("the new address", func() bool { return h.bootstrap(token).Server == "https://hub.example.com" })
+	require.Equal(t, before.Key, h.bootstrap(token).Key)
+	require.Equal(t, before.CA, h.bootstrap(token).CA)
+}
+
+func TestOptions(t *testing.T) {
+	good := plane.ForTest(t).Config()
+	for _, test := range []struct {
+		reason  string
+		config  func(*rest.Config)
+		options Options
+		want    string
+	}{
+		{"zero options on a manager that reaches the hub as members do", func(*rest.Config) {}, Options{}, ""},
+		{"without a CA anybody could be the hub", func(c *rest.Config) { c.CAData = nil }, Options{}, "Options.CA"},
+		{"a file that is missing", func(c *rest.Config) { c.CAData, c.CAFile = nil, "/nowhere/ca.crt" }, Options{}, "/nowhere/ca.crt"},
+		{"what is no CA", func(*rest.Config) {}, Options{CA: []byte("hello")}, "Options.CA"},
+		{"a server without encryption", func(*rest.Config) {}, Options{Server: "http://hub"}, "Options.Server"},
+		{"a host name needs a scheme", func(*rest.Config) {}, Options{Server: "hub"}, "Options.Server"},
+	} {
+		cfg := rest.CopyConfig(good)
+		test.config(cfg)
+		test.options.Namespace = namespace
+		hub, err := hubFor(cfg, test.options)
+		if test.want != "" {
+			require.ErrorContains(t, err, test.want, test.reason)
+			continue
+		}
+		require.NoError(t, err, test.reason)
+		require.Equal(t, good.Host, hub.Server, test.reason)
+	}
+	bare, err := ctrl.NewManager(good, ctrl.Options{})
+	require.NoError(t, err)
+	require.ErrorContains(t, SetupWithManager(bare, Options{}), "AddToScheme")
+}
