@@ -8,7 +8,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// Clusters of one's own data centre come in by themselves; all others wait for an administrator.
+// Clusters of one's own building come in by themselves; all others wait for an administrator.
 func ExampleAcceptorFunc() {
 	acceptor := membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Verdict, error) {
 		if request.Spec.Labels["example.com/site"] == "frankfurt" {

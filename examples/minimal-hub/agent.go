@@ -66,7 +66,9 @@ func (m *member) start() {
 	defer m.mu.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- runAgent(ctx, m.config, agent.Options{Name: m.name, Method: m.method, Version: "minimal-hub"}) }()
+	go func() {
+		done <- runAgent(ctx, m.config, agent.Options{Name: m.name, Method: m.method, Version: "minimal-hub"})
+	}()
 	m.cancel, m.done = cancel, done
 }
 

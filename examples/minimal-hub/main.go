@@ -69,10 +69,11 @@ func main() {
 		fmt.Fprintln(os.Stderr, "minimal-hub:", err)
 		os.Exit(2)
 	}
-	ctrl.SetLogger(logr.Discard())
+	logger := logr.Discard()
 	if f.verbose {
-		ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(os.Stderr)))
+		logger = zap.New(zap.UseDevMode(true), zap.WriteTo(os.Stderr))
 	}
+	ctrl.SetLogger(logger)
 	// The first signal ends the program in good order; a second one at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	go func() { <-ctx.Done(); stop() }()

@@ -10,7 +10,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/membership"
@@ -51,7 +50,7 @@ func (f *fleet) once(ctx context.Context) error {
 // join lets the first member in by a token that accepts by itself, and all others by an administrator's word.
 func (f *fleet) join(ctx context.Context) error {
 	for i, m := range f.members {
-		joinYAML, err := newJoinToken(ctx, f.client, m.name, v1alpha1.JoinTokenSpec{AutoAccept: i == 0, MaxUses: ptr.To[int32](1)})
+		joinYAML, err := newJoinToken(ctx, f.client, m.name, v1alpha1.JoinTokenSpec{AutoAccept: i == 0, MaxUses: new(int32(1))})
 		if err != nil {
 			return err
 		}
@@ -72,7 +71,7 @@ func (f *fleet) join(ctx context.Context) error {
 		before := cluster.DeepCopy()
 		cluster.Spec.HeartbeatPeriodSeconds = period
 		if i > 0 {
-			cluster.Spec.Accepted = ptr.To(true)
+			cluster.Spec.Accepted = new(true)
 		}
 		if err := f.client.Patch(ctx, cluster, client.MergeFrom(before)); err != nil {
 			return fmt.Errorf("accept %s: %w", m.name, err)
@@ -150,20 +149,17 @@ func (f *fleet) leftOvers(ctx context.Context) error {
 		}
 	}
 	members := client.HasLabels{membership.MemberLabel}
-	registration := client.InNamespace(membership.RegistrationNamespace)
 	for _, left := range []struct {
 		list  client.ObjectList
 		where client.ListOption
 	}{
 		{&v1alpha1.MemberClusterList{}, client.MatchingLabels{}},
 		{&v1alpha1.MembershipList{}, client.MatchingLabels{}},
-		{&v1alpha1.JoinRequestList{}, registration},
+		{&v1alpha1.JoinRequestList{}, client.InNamespace(membership.RegistrationNamespace)},
 		{&corev1.NamespaceList{}, members},
 		{&rbacv1.RoleBindingList{}, members},
 		{&corev1.ServiceAccountList{}, members},
 		{&certificatesv1.CertificateSigningRequestList{}, members},
-		{&corev1.SecretList{}, registration},
-		{&rbacv1.RoleBindingList{}, registration},
 	} {
 		err := until(ctx, patience, "the hub to be clean", func(ctx context.Context) (bool, string) {
 			return nothing(ctx, f.client, left.list, left.where)

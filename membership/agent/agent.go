@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/muster-sdk/muster/membership/heartbeat"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -59,9 +60,6 @@ type agent struct {
 	asked      time.Time // when the renewal was last seen without an answer
 
 	shown lifecycle.AgentStep
-
-	// acted is called after each action, for tests.
-	acted func(lifecycle.AgentAction)
 }
 
 // refusedRenewal is a renewal that the hub has refused.
@@ -71,10 +69,6 @@ type refusedRenewal struct {
 }
 
 // newAgent returns an agent of the cluster that home leads to.
-//
-// +kubebuilder:rbac:groups="",namespace=muster-system,resources=secrets,verbs=create
-// +kubebuilder:rbac:groups="",namespace=muster-system,resources=secrets,resourceNames=muster-agent,verbs=get;update;delete
-// +kubebuilder:rbac:groups="",namespace=muster-system,resources=secrets,resourceNames=muster-bootstrap,verbs=get;delete
 func newAgent(home *rest.Config, log logr.Logger, o Options) (*agent, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -103,7 +97,7 @@ func newAgent(home *rest.Config, log logr.Logger, o Options) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &agent{Options: o, log: log, member: member, metrics: metrics, acted: func(lifecycle.AgentAction) {}}, nil
+	return &agent{Options: o, log: log, member: member, metrics: metrics}, nil
 }
 
 // NeedLeaderElection is true: two agents of one member would disturb each other.
@@ -112,12 +106,7 @@ func (a *agent) NeedLeaderElection() bool { return true }
 // Start runs the agent until the context ends, or the member is out for good. It waits for all that it started.
 func (a *agent) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	a.observer = &observer{
-		member:     a.member,
-		collection: &collection{log: a.log, sources: a.member.sources(a.Collectors)},
-		clock:      a.Clock, resources: a.ResourceInterval, probes: a.ProbeInterval,
-		news: make(chan struct{}, 1), first: make(chan struct{}),
-	}
+	a.observer = newObserver(a.member, a.log, a.Options)
 	var observing sync.WaitGroup
 	observing.Go(func() { a.observer.run(ctx) })
 	defer func() {
@@ -168,7 +157,6 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 		if err := a.act(ctx, action); err != nil {
 			return step, fmt.Errorf("%s: %w", action, err)
 		}
-		a.acted(action)
 		if ctx.Err() != nil {
 			return step, ctx.Err()
 		}
@@ -181,118 +169,6 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 	}
 	a.metrics.set(step.Phase, a.record)
 	return step, nil
-}
-
-// load reads the record when it is not known, or may not be what was saved.
-func (a *agent) load(ctx context.Context) error {
-	if a.loaded {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	data, err := a.Store.Load(ctx)
-	if err != nil {
-		return err
-	}
-	r, err := parseRecord(data)
-	if err != nil {
-		return err
-	}
-	if len(r.ClaimKey) > 0 {
-		if a.claim, err = registration.ParseClaimKey(r.ClaimKey); err != nil {
-			return fmt.Errorf("%w: %w", errRecord, err)
-		}
-	}
-	// A clock that has been set back since must not make a credential look younger than it can be.
-	if now := a.Clock.Now(); r.Member != nil && r.Member.Credential.Since.After(now) {
-		m := *r.Member
-		m.Credential.Since, r.Member = now, &m
-	}
-	a.record, a.loaded = r, true
-	if a.connection != nil && r.Member != nil && !r.Member.Credential.same(a.connection.member.Credential.material()) {
-		return a.connection.swap(r.Member.Credential, a.claim) // it was saved, and nobody told
-	}
-	return nil
-}
-
-// save writes down what change makes of the record. After an error nobody knows what was written, so the record
-// is read again before anything else is done.
-func (a *agent) save(ctx context.Context, change func(*record)) error {
-	next := a.record
-	change(&next)
-	data, err := next.marshal()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	a.loaded = false
-	if err := a.Store.Save(ctx, data); err != nil {
-		return err
-	}
-	a.record, a.loaded = next, true
-	return nil
-}
-
-// see takes in what was seen of the Membership meanwhile.
-func (a *agent) see() {
-	if a.follower == nil {
-		return
-	}
-	if s := a.follower.take(); s != nil {
-		a.saw(*s)
-	}
-}
-
-// saw replaces what is known of the hub.
-func (a *agent) saw(s sighting) {
-	if s.sight == lifecycle.HubSeen && a.membership != nil && older(s.membership.ResourceVersion, a.membership.ResourceVersion) {
-		return // a watch that lags behind the answer to a write
-	}
-	a.sight, a.membership = s.sight, s.membership
-	if s.sight != lifecycle.HubSeen {
-		a.unfollow()
-		return
-	}
-	a.door.forget()
-	a.connection.beater.SetPeriod(period(s.membership))
-	if asked := a.record.Renewal; renewalState(asked, s.membership) == lifecycle.RenewalRefused {
-		a.refuse(asked.ID, s.membership.Spec.Renewal.Refused)
-	}
-}
-
-func older(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order < 0
-}
-
-func period(m *v1alpha1.Membership) time.Duration {
-	return time.Duration(m.Spec.HeartbeatPeriodSeconds) * time.Second
-}
-
-// observe puts together all that the decision depends on.
-func (a *agent) observe() lifecycle.AgentObserved {
-	o := lifecycle.AgentObserved{
-		Now: a.Clock.Now(), Record: a.record.flags(), Door: a.door.sight,
-		Hub: a.sight, Beating: a.connection != nil && a.connection.beating(), Member: a.cleaned,
-	}
-	if m := a.membership; m != nil {
-		o.Membership = lifecycle.MembershipSeen{
-			State: m.Spec.State, Rejoin: m.Spec.Rejoin, Clean: m.Spec.Clean, Report: reported(m.Status, a.claim.Fingerprint()),
-		}
-		o.PolicySaved = a.record.Leave != nil && *a.record.Leave == m.Spec.Leave
-		o.Renewal = renewalState(a.record.Renewal, m)
-	}
-	if a.record.Member != nil {
-		o.RenewAt = a.record.Member.Credential.renewAt(a.claim.Fingerprint())
-		if a.refused.id != "" {
-			o.RenewAt = askAgainAt(a.refused.at, a.record.Member.Credential.Lifetime)
-		}
-	}
-	if o.Renewal == lifecycle.RenewalAsked {
-		a.asked = o.Now
-	}
-	return o
 }
 
 // show tells everybody who is interested of a step that is not like the one before.
@@ -313,9 +189,13 @@ func (a *agent) show(step lifecycle.AgentStep) {
 	a.OnPhase(step)
 }
 
+// longest is the longest time for which the agent does not look at its clock, for the case that its timers stood
+// still. It costs no request.
+const longest = 5 * time.Minute
+
 // wait waits until there is something to look at.
 func (a *agent) wait(ctx context.Context, step lifecycle.AgentStep) {
-	timer := a.Clock.NewTimer(step.After)
+	timer := a.Clock.NewTimer(min(step.After, longest))
 	defer timer.Stop()
 	var news, facts <-chan struct{}
 	if a.follower != nil {
@@ -332,7 +212,7 @@ func (a *agent) wait(ctx context.Context, step lifecycle.AgentStep) {
 		case <-facts:
 		case status := <-a.outcomes():
 			a.metrics.beat(status)
-			if err := status.LastError; err == nil || !refusal(err) && !notFound(err) {
+			if err := status.LastError; err == nil || !refusal(err) && !apierrors.IsNotFound(err) {
 				continue
 			}
 			// RBAC that is taken away ends no watch that is open: look again.
@@ -342,4 +222,12 @@ func (a *agent) wait(ctx context.Context, step lifecycle.AgentStep) {
 		}
 		return
 	}
+}
+
+// outcomes is what the heartbeat reports; nil while there is none.
+func (a *agent) outcomes() <-chan heartbeat.Status {
+	if a.connection == nil || !a.connection.beating() {
+		return nil
+	}
+	return a.connection.beater.Outcomes()
 }

@@ -68,42 +68,63 @@ type finding struct {
 type collection struct {
 	log     logr.Logger
 	sources []*source
+	news    func() // called when something was found, or not found in time, after its round
 
 	wg sync.WaitGroup // of the sources that are at work
 	mu sync.Mutex
+	// asking is true during a round, whose end is news enough.
+	asking bool
 }
 
-// round asks each source that is not still at work from an earlier round, and returns when all have answered or
-// had their time.
+// round asks each source that is not still at work from an earlier round. It returns when all have answered, or after
+// collectTimeout: those that take longer delay nobody.
 func (c *collection) round(ctx context.Context) {
-	var round sync.WaitGroup
+	defer c.quietly()()
+	var asked sync.WaitGroup
 	for _, s := range c.sources {
 		if c.begin(s) {
-			round.Go(func() { c.ask(ctx, s) })
+			asked.Add(1)
+			c.wg.Go(func() {
+				defer asked.Done()
+				c.ask(ctx, s)
+			})
 		}
 	}
-	round.Wait()
-}
-
-// ask returns when the source has answered or had its time.
-func (c *collection) ask(ctx context.Context, s *source) {
-	limited, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
 	answered := make(chan struct{})
 	c.wg.Go(func() {
-		defer close(answered)
-		found, err := s.collect(limited)
-		if ctx.Err() == nil {
-			c.end(s, found, err)
-		}
+		asked.Wait()
+		close(answered)
 	})
+	limited, cancel := context.WithTimeout(ctx, collectTimeout)
+	defer cancel()
 	select {
 	case <-answered:
 	case <-limited.Done():
-		if ctx.Err() == nil {
-			c.late(s)
-		}
 	}
+}
+
+// ask returns when the source has returned, and says so when that has not come in time.
+func (c *collection) ask(ctx context.Context, s *source) {
+	limited, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	defer context.AfterFunc(limited, func() { c.late(ctx, s) })()
+	var found finding
+	err := guarded(limited, s.timeout, func(ctx context.Context) (err error) {
+		found, err = s.collect(ctx)
+		return err
+	})
+	c.end(ctx, s, found, err)
+}
+
+// quietly keeps news back until the function that it returns is called.
+func (c *collection) quietly() (over func()) {
+	set := func(asking bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.asking = asking
+	}
+	set(true)
+	return func() { set(false) }
 }
 
 func (c *collection) begin(s *source) bool {
@@ -116,10 +137,14 @@ func (c *collection) begin(s *source) bool {
 	return true
 }
 
-func (c *collection) end(s *source, found finding, err error) {
+func (c *collection) end(ctx context.Context, s *source, found finding, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.running = false
+	if ctx.Err() != nil {
+		return // the agent is being stopped
+	}
+	c.tell()
 	if s.failed = err != nil; s.failed {
 		c.log.Error(err, "Collecting failed; what was found before is kept.", "collector", s.name)
 		return
@@ -127,12 +152,19 @@ func (c *collection) end(s *source, found finding, err error) {
 	s.found = found
 }
 
-func (c *collection) late(s *source) {
+func (c *collection) late(ctx context.Context, s *source) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.running {
+	if s.running && ctx.Err() == nil {
 		s.failed = true
+		c.tell()
 		c.log.Info("A collector did not return in time; what it found before is kept.", "collector", s.name, "timeout", s.timeout)
+	}
+}
+
+func (c *collection) tell() {
+	if !c.asking {
+		c.news()
 	}
 }
 

@@ -22,8 +22,9 @@
 //
 // # What it costs the hub
 //
-// In steady state one Lease update a period, no other request. The status of the Membership is
-// written when it changed, by one writer. A join is a JoinRequest, a Lease and one status write.
+// In steady state one Lease update a period, no other request but to open the watch anew when the API server ends
+// it, which it does after half an hour or more. The status of the Membership is written when it changed, by
+// one writer. A join is a JoinRequest, a Lease and one status write.
 //
 // # What it tells
 //
@@ -47,8 +48,9 @@
 // # Leaving
 //
 // When the hub asks it to leave, or has forgotten it, the agent has its Cleaners take back what belongs to the
-// hub, by the policy that it last knew; tells the hub, if that is there; and removes its own Secrets. The
-// hub's words for a refused credential prove nothing: the agent asks at the door before it cleans anything.
+// hub, by the policy that it last knew; tells the hub, if that is there; and removes its own Secrets. That a
+// credential is refused, or a Membership gone, proves nothing: the agent stops its heartbeat and asks at the door, by the
+// bootstrap credential, and cleans nothing before it is told that it was forgotten.
 //
 // # Permissions
 //

@@ -108,14 +108,12 @@ func doorSight(r record, mine, theirs *v1alpha1.JoinRequest) (sight lifecycle.Do
 		if r.Member == nil && reason == v1alpha1.ReasonTokenRefused && !sameProof(mine.Spec.Token, theirs.Spec.Token) {
 			// The agent has been given another JoinToken since. Its request cannot be changed, but as long as it is
 			// no member it can start over with another key, and so with a request of another name.
-			return lifecycle.DoorForgotten, why
+			return lifecycle.DoorForgottenKept, why
 		}
 		return lifecycle.DoorDenied, why
 	case v1alpha1.AnswerForgotten:
-		if theirs.Spec.MemberUID != mine.Spec.MemberUID {
-			return lifecycle.DoorHeld, olderRequest
-		}
-		if theirs.Status.MemberUID != "" && theirs.Status.MemberUID == mine.Spec.MemberUID {
+		// Of an older request as well: a claim speaks for one stay of one member.
+		if theirs.Status.MemberUID != "" {
 			return lifecycle.DoorForgottenKept, why
 		}
 		return lifecycle.DoorForgotten, why

@@ -10,8 +10,6 @@ import (
 
 // story tells what happens to the agent by Kubernetes Events about its Secret, in the cluster where that is. On the hub
 // it is the hub that tells.
-//
-// +kubebuilder:rbac:groups=events.k8s.io,namespace=muster-system,resources=events,verbs=create;patch
 type story struct {
 	recorder events.EventRecorder // nil: nobody listens
 	about    *corev1.ObjectReference

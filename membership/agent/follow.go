@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/clock"
 
@@ -73,23 +72,24 @@ func wake(c chan struct{}) {
 func (f *follower) run(ctx context.Context, version string) {
 	var retry backoff
 	for ctx.Err() == nil {
-		next, over := f.watch(ctx, version, &retry)
-		if over {
-			return
-		}
-		if next == "" { // the version is too old: begin anew
+		if version != "" {
+			version = f.watch(ctx, version, &retry)
+		} else {
 			list, err := f.hub.listMembership(ctx)
 			s := sightOf(list, err, f.member)
-			if s.sight == lifecycle.HubGone || s.sight == lifecycle.HubRefused {
+			if s.sight == lifecycle.HubSeen {
+				version = list.ResourceVersion
+			}
+			if s.sight != lifecycle.HubUnreachable && ctx.Err() == nil {
 				f.put(s)
+			}
+			if s.sight == lifecycle.HubGone || s.sight == lifecycle.HubRefused {
 				return
 			}
-			if s.sight == lifecycle.HubSeen {
-				f.put(s)
-				next = list.ResourceVersion
+			if version != "" {
+				continue
 			}
 		}
-		version = next
 		select {
 		case <-ctx.Done():
 		case <-f.clock.After(retry.next()):
@@ -97,45 +97,33 @@ func (f *follower) run(ctx context.Context, version string) {
 	}
 }
 
-// watch watches once. It returns the version to go on from, empty if there is none, and whether all is over.
-func (f *follower) watch(ctx context.Context, version string, retry *backoff) (next string, over bool) {
-	if version == "" {
-		return "", false
-	}
+// watch watches once, and returns the version to go on from. Empty: look anew. That is the answer to everything but
+// the regular end of a watch, since it is cheap and right whatever has happened: a version that is too old, or of an
+// etcd that was restored since; permissions taken away; or a Membership deleted, for which there are good reasons
+// and bad ones.
+func (f *follower) watch(ctx context.Context, version string, retry *backoff) string {
 	// With its own context, because stopping a watch does not end a request whose header is still to come.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watcher, err := f.hub.watchMembership(ctx, version)
-	switch {
-	case refusal(err):
-		f.put(sighting{sight: lifecycle.HubRefused})
-		return "", true
-	case expired(err):
-		return "", false
-	case err != nil:
-		return version, false
+	if err != nil {
+		return ""
 	}
 	defer watcher.Stop()
 	for event := range watcher.ResultChan() {
-		switch m, _ := event.Object.(*v1alpha1.Membership); {
-		case event.Type == watch.Error:
-			if expired(apierrors.FromObject(event.Object)) {
-				return "", false
-			}
-			return version, false
-		case m == nil:
-		case event.Type == watch.Deleted:
-			f.put(sighting{sight: lifecycle.HubGone})
-			return "", true
-		default:
-			retry.reset()
-			version = m.ResourceVersion
-			if event.Type != watch.Bookmark {
-				f.put(sightOf(&v1alpha1.MembershipList{Items: []v1alpha1.Membership{*m}}, nil, f.member))
-			}
+		m, ok := event.Object.(*v1alpha1.Membership)
+		if !ok || event.Type == watch.Error || event.Type == watch.Deleted {
+			return ""
+		}
+		retry.reset()
+		version = m.ResourceVersion
+		if event.Type != watch.Bookmark {
+			s := sightOf(&v1alpha1.MembershipList{Items: []v1alpha1.Membership{*m}}, nil, f.member)
+			s.lagging = true
+			f.put(s)
 		}
 	}
-	return version, false
+	return version
 }
 
 // backoff is the time to wait after failures in a row: a second, doubled each time, at most half a minute.

@@ -41,7 +41,7 @@ func (h health) probed(err error) health {
 		return h
 	}
 	if err != nil {
-		return health{known: true, message: fmt.Sprintf("The member's API server is not ready: %v.", err)}
+		return health{known: true, message: cut(fmt.Sprintf("The member's API server is not ready: %v.", err), maxMessage)}
 	}
 	return health{known: true, healthy: true, message: "The member's API server is ready."}
 }

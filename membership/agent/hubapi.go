@@ -110,6 +110,7 @@ func (h *hubAPI) updateStatus(ctx context.Context, m *v1alpha1.Membership) (*v1a
 type sighting struct {
 	sight      lifecycle.HubSight
 	membership *v1alpha1.Membership
+	lagging    bool // it is from a watch, which may be behind the answer to a write
 }
 
 // sightOf says what a list of the Membership means for the member with this UID.
@@ -119,7 +120,7 @@ func sightOf(list *v1alpha1.MembershipList, err error, member registered) sighti
 		// A member that was deleted and made anew is another one.
 		return sighting{sight: lifecycle.HubGone}
 	case err == nil:
-		return sighting{lifecycle.HubSeen, &list.Items[0]}
+		return sighting{sight: lifecycle.HubSeen, membership: &list.Items[0]}
 	case refusal(err):
 		return sighting{sight: lifecycle.HubRefused}
 	default:
@@ -129,8 +130,3 @@ func sightOf(list *v1alpha1.MembershipList, err error, member registered) sighti
 
 // refusal reports whether err is an answer of the hub that it will not talk to this credential.
 func refusal(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
-
-// expired reports whether err says that a watch cannot go on from where it was.
-func expired(err error) bool {
-	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err)
-}

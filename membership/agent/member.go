@@ -23,11 +23,6 @@ import (
 const pageSize = 500
 
 // member is the member's API, as far as an agent uses it.
-//
-// +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
-// +kubebuilder:rbac:groups="",resources=nodes;pods,verbs=list
-// +kubebuilder:rbac:groups=about.k8s.io,resources=clusterproperties,verbs=list
-// +kubebuilder:rbac:urls=/version;/readyz;/livez;/healthz,verbs=get
 type member struct {
 	core   corev1client.CoreV1Interface
 	client *http.Client
@@ -103,6 +98,7 @@ func (m *member) version(ctx context.Context) (finding, error) {
 	if err := json.Unmarshal(raw, &info); err != nil {
 		return finding{}, fmt.Errorf("read the member's version: %w", err)
 	}
+	info.GitVersion = cut(info.GitVersion, maxVersion)
 	return finding{version: info.GitVersion, properties: property(PropertyKubernetesVersion, "%s", info.GitVersion)}, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
 )
 
@@ -25,6 +26,16 @@ type observer struct {
 
 	mu     sync.Mutex
 	health health
+}
+
+func newObserver(member *member, log logr.Logger, o Options) *observer {
+	news := make(chan struct{}, 1)
+	return &observer{
+		member:     member,
+		collection: &collection{log: log, sources: member.sources(o.Collectors), news: func() { wake(news) }},
+		clock:      o.Clock, resources: o.ResourceInterval, probes: o.ProbeInterval,
+		news: news, first: make(chan struct{}),
+	}
 }
 
 // run looks until the context ends, and returns when all that it started has ended.

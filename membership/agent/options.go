@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
@@ -73,13 +74,14 @@ type Options struct {
 	// it unhealthy, two successes healthy again. Default: [DefaultProbeInterval].
 	ProbeInterval time.Duration
 
-	// Version of the program that the agent is part of, shown on the hub.
+	// Version of the program that the agent is part of, shown on the hub; at most 128 characters.
 	Version string
 	// Clock is what the agent takes the time from. It may be wrong by any amount: expiries are counted
 	// from when the agent asked. Default: the real one.
 	Clock clock.Clock
-	// OnPhase is told each change of phase or message, so that a program can show it. It is called
-	// by the goroutine that does all the work, so it must return at once.
+	// OnPhase is told each change of phase or message, so that a program can show it: a step that is Done
+	// when it has been carried out, any other before. It is called by the goroutine that does all the
+	// work, so it must return at once.
 	OnPhase func(lifecycle.AgentStep)
 }
 
@@ -115,10 +117,11 @@ func (o Options) validate() error {
 			return &membership.InvalidError{Field: "Name", Problem: strings.Join(problems, "; ")}
 		}
 	}
-	if o.ClusterID != "" {
-		if problems := validation.IsValidLabelValue(strings.ReplaceAll(o.ClusterID, ":", ".")); len(problems) > 0 {
-			return &membership.InvalidError{Field: "ClusterID", Problem: "must be letters, digits, '-', '_', '.' or ':', and start and end with a letter or digit"}
-		}
+	if o.ClusterID != "" && !clusterID(o.ClusterID) {
+		return &membership.InvalidError{Field: "ClusterID", Problem: "must be up to 128 letters, digits, '-', '_', '.' or ':', and start and end with a letter or digit"}
+	}
+	if utf8.RuneCountInString(o.Version) > maxVersion {
+		return &membership.InvalidError{Field: "Version", Problem: fmt.Sprintf("must be at most %d characters", maxVersion)}
 	}
 	names := map[string]bool{}
 	for _, source := range builtIn {
@@ -136,4 +139,12 @@ func (o Options) validate() error {
 		}
 	}
 	return registration.CheckLabels("Labels", o.Labels)
+}
+
+// clusterID reports whether id is one that the API takes.
+func clusterID(id string) bool {
+	alphanumeric := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' }
+	other := func(r rune) bool { return !alphanumeric(r) && !strings.ContainsRune("-_.:", r) }
+	return len(id) <= 128 && !strings.ContainsFunc(id, other) &&
+		alphanumeric(rune(id[0])) && alphanumeric(rune(id[len(id)-1]))
 }

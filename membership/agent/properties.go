@@ -27,7 +27,9 @@ const (
 // What a Membership holds: see the limits of its type.
 const (
 	maxProperties    = 128
-	maxPropertyValue = 1024 // characters
+	maxPropertyValue = 1024 // characters, as the others
+	maxVersion       = 128
+	maxMessage       = 1024 // less than it takes, and enough to read
 )
 
 // problems is what was not right with the properties.
@@ -53,8 +55,8 @@ func bounded(all []v1alpha1.Property, p *problems) []v1alpha1.Property {
 		}
 		seen[property.Name] = true
 		property.Value = strings.ToValidUTF8(property.Value, "\uFFFD")
-		if utf8.RuneCountInString(property.Value) > maxPropertyValue {
-			property.Value = string([]rune(property.Value)[:maxPropertyValue])
+		if whole := property.Value; utf8.RuneCountInString(whole) > maxPropertyValue {
+			property.Value = cut(whole, maxPropertyValue)
 			p.cut = append(p.cut, property.Name)
 		}
 		kept = append(kept, property)
@@ -104,4 +106,10 @@ func enumerate(names []string) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
+}
+
+// cut returns the first characters of a text.
+func cut(text string, limit int) string {
+	runes := []rune(text)
+	return string(runes[:min(limit, len(runes))])
 }

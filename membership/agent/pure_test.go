@@ -226,6 +226,13 @@ func TestRenewAt(t *testing.T) {
 	require.Zero(t, credential{Since: noon}.renewAt("abc"), "what does not end is not renewed")
 }
 
+func TestDue(t *testing.T) {
+	now := time.Now()
+	require.Equal(t, now.Add(time.Hour), due(now.Add(time.Hour), now))
+	require.Zero(t, due(time.Time{}, now))
+	require.Equal(t, now, due(now.Add(-time.Second).Round(0), now), "by the clock that goes on while the machine is suspended")
+}
+
 func TestIssued(t *testing.T) {
 	at := func(d time.Duration) *metav1.Time { m := metav1.NewTime(noon.Add(d)); return &m }
 	for _, tc := range []struct {
@@ -352,7 +359,7 @@ func TestDoorSight(t *testing.T) {
 		{"denied", member, answer(v1alpha1.AnswerDenied, v1alpha1.ReasonDenied, nil), lifecycle.DoorDenied},
 		{"denied for the token that it has", record{}, answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, nil), lifecycle.DoorDenied},
 		{"denied for a token that it had: start over with the one that it has", record{},
-			answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, otherToken), lifecycle.DoorForgotten},
+			answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, otherToken), lifecycle.DoorForgottenKept},
 		{"a member never starts over for that: its claim is what it is known by", member,
 			answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, otherToken), lifecycle.DoorDenied},
 		{"nor is a claim given up that was turned down for another reason", record{},
@@ -360,8 +367,8 @@ func TestDoorSight(t *testing.T) {
 		{"forgotten", member, answer(v1alpha1.AnswerForgotten, v1alpha1.ReasonForgotten, nil), lifecycle.DoorForgotten},
 		{"forgotten, and the MemberCluster is kept", member, answer(v1alpha1.AnswerForgotten, v1alpha1.ReasonForgotten,
 			func(r *v1alpha1.JoinRequest) { r.Status.MemberUID = "uid" }), lifecycle.DoorForgottenKept},
-		{"that another member was forgotten is no reason to clean this one", member, answer(v1alpha1.AnswerForgotten, v1alpha1.ReasonForgotten,
-			func(r *v1alpha1.JoinRequest) { r.Spec.MemberUID = "another" }), lifecycle.DoorHeld},
+		{"a claim that was forgotten stays so, whichever of its requests says it", member, answer(v1alpha1.AnswerForgotten, v1alpha1.ReasonForgotten,
+			func(r *v1alpha1.JoinRequest) { r.Spec.MemberUID = "" }), lifecycle.DoorForgotten},
 		{"issued", member, answer(v1alpha1.AnswerIssued, "", nil), lifecycle.DoorIssued},
 		{"sealed to a key that is gone", member, answer(v1alpha1.AnswerIssued, "",
 			func(r *v1alpha1.JoinRequest) { r.Spec.Credential.PublicKey = []byte("old") }), lifecycle.DoorHeld},
@@ -419,6 +426,7 @@ func TestValidate(t *testing.T) {
 		{"a name is that of a namespace on the hub", Options{Name: "East"}, "Name: "},
 		{"an ID may be an ARN", Options{ClusterID: "arn:aws:eks:1:cluster.x"}, ""},
 		{"an ID is of few characters", Options{ClusterID: "a b"}, "ClusterID: "},
+		{"a version is short", Options{Version: strings.Repeat("v", 129)}, "Version: "},
 		{"labels of Kubernetes are not for agents to set", Options{Labels: map[string]string{"kubernetes.io/x": ""}}, `Labels["kubernetes.io/x"]`},
 		{"a collector is known by its name", Options{Collectors: named("")}, "Collectors[0]: has no name"},
 		{"and by no other's", Options{Collectors: named("a", "a")}, `Collectors[1]: has the name "a"`},

@@ -152,6 +152,13 @@ func (c credential) expires() time.Time {
 	return c.Since.Add(c.Lifetime)
 }
 
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // renewAt is when 60 to 75 % of the credential's life are over, where in between depends on the claim, so that
 // members that joined together do not renew together. Zero: never.
 func (c credential) renewAt(claim string) time.Time {
@@ -162,4 +169,13 @@ func (c credential) renewAt(claim string) time.Time {
 	hash.Write([]byte(claim))
 	part := 0.60 + 0.15*float64(hash.Sum32())/(1<<32)
 	return c.Since.Add(time.Duration(part * float64(c.Lifetime)))
+}
+
+// due returns at, or now if that has come by either of a machine's two clocks: the one that goes on evenly stands still
+// while the machine is suspended, and the other one can be set.
+func due(at, now time.Time) time.Time {
+	if !at.IsZero() && !now.Round(0).Before(at.Round(0)) {
+		return now
+	}
+	return at
 }

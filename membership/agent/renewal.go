@@ -1,7 +1,10 @@
 package agent
 
 import (
+	"context"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -32,4 +35,47 @@ func renewalState(asked *renewalRequest, m *v1alpha1.Membership) lifecycle.Renew
 // askAgainAt is when to ask again after a refusal: often enough to be heard in time, and not a storm.
 func askAgainAt(refusedAt time.Time, lifetime time.Duration) time.Time {
 	return refusedAt.Add(max(lifetime/10, refusalPause))
+}
+
+// requestRenewal sends the request that was written down, or makes one if there is none or it was refused.
+func (a *agent) requestRenewal(ctx context.Context) error {
+	if asked := a.record.Renewal; asked == nil || asked.ID == a.refused.id {
+		request, private, err := a.Method.Request(a.claim, nil)
+		if err != nil {
+			return err
+		}
+		next := &renewalRequest{ID: string(uuid.NewUUID()), Credential: request, Private: private, MadeAt: a.Clock.Now()}
+		if err := a.save(ctx, func(r *record) { r.Renewal = next }); err != nil {
+			return err
+		}
+	}
+	return a.write(ctx, a.report())
+}
+
+// adoptRenewal writes the next credential down before it is used. One that cannot be opened counts as refused.
+func (a *agent) adoptRenewal(ctx context.Context) error {
+	asked, answer := a.record.Renewal, *a.membership.Spec.Renewal.Credential
+	material, err := a.Method.Open(a.claim, asked.Private, answer)
+	if err != nil {
+		a.refuse(asked.ID, "What the hub issued cannot be used: "+err.Error())
+		return a.save(ctx, func(r *record) { r.Renewal = nil })
+	}
+	member := *a.record.Member
+	member.Credential = issued(material, answer, latest(asked.MadeAt, a.asked), a.Clock.Now())
+	if err := a.save(ctx, func(r *record) { r.Member, r.Renewal = &member, nil }); err != nil {
+		return err
+	}
+	a.asked, a.refused = time.Time{}, refusedRenewal{}
+	a.log.Info("The agent's credential was renewed.", "expires", member.Credential.expires())
+	return a.connection.swap(member.Credential, a.claim)
+}
+
+// refuse takes down that a renewal was refused, and why.
+func (a *agent) refuse(id, why string) {
+	if a.refused.id == id {
+		return
+	}
+	a.refused = refusedRenewal{id: id, why: why, at: a.Clock.Now()}
+	a.log.Info("The hub refuses to renew the agent's credential.", "why", why, "expires", a.record.Member.Credential.expires())
+	a.events.warn("RenewalRefused", "The hub refuses to renew the agent's credential: "+why)
 }

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -90,9 +92,7 @@ func requests(pod *corev1.PodSpec) corev1.ResourceList {
 	add(running, sidecars)
 	atLeast(running, starting)
 	if pod.Resources != nil {
-		for name, quantity := range pod.Resources.Requests {
-			running[name] = quantity
-		}
+		maps.Copy(running, pod.Resources.Requests)
 	}
 	add(running, pod.Overhead)
 	return running

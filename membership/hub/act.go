@@ -69,6 +69,9 @@ func (r *members) patch(ctx context.Context, cluster *v1alpha1.MemberCluster, ch
 	}
 	status := cluster.Status
 	err := r.client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err == nil {
+		r.written.note(cluster)
+	}
 	cluster.Status = status // as it is to be reported, not as it was
 	return err
 }

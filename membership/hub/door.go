@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -14,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -30,27 +31,37 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// door is the controller of JoinRequests: it observes one and the members that it may be about, has package
-// lifecycle decide, carries that out and reports.
-//
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=joinrequests,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=joinrequests/status,verbs=update;patch
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=jointokens,verbs=get
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=jointokens/status,verbs=patch
+
+// door is the controller of JoinRequests: it observes one and the members that it may be about, has package
+// lifecycle decide, carries that out and reports.
 type door struct {
 	client   client.Client
 	reader   client.Reader // past the caches
 	options  Options
 	recorder events.EventRecorder
 
-	// one keeps two requests of one cluster from each finding that there is no member yet.
-	one sync.Mutex
+	// one keeps two requests of one cluster from each finding that there is no member yet, and made has those
+	// that the caches may not show yet, by their cluster ID.
+	one  sync.Mutex
+	made map[string]madeMember
 }
+
+type madeMember struct {
+	cluster *v1alpha1.MemberCluster
+	at      time.Time
+}
+
+// cacheLag is for how long a cache may not show what was written.
+const cacheLag = 10 * time.Second
 
 // The indices of the hub's caches.
 const (
 	byClusterID = "spec.clusterID"
-	byMember    = "status.memberName"
+	byName      = "spec.name"
 )
 
 func (d *door) setup(mgr manager.Manager, hub cluster.Cluster) error {
@@ -68,19 +79,24 @@ func (d *door) setup(mgr manager.Manager, hub cluster.Cluster) error {
 		indexer.IndexField(ctx, &v1alpha1.JoinRequest{}, byClusterID, func(o client.Object) []string {
 			return []string{o.(*v1alpha1.JoinRequest).Spec.ClusterID}
 		}),
-		indexer.IndexField(ctx, &v1alpha1.JoinRequest{}, byMember, func(o client.Object) []string {
-			return []string{o.(*v1alpha1.JoinRequest).Status.MemberName}
+		indexer.IndexField(ctx, &v1alpha1.JoinRequest{}, byName, func(o client.Object) []string {
+			return []string{o.(*v1alpha1.JoinRequest).Spec.Name}
 		}),
 	)
 	if err != nil {
 		return err
 	}
-	byLabel := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
-		return d.requests(ctx, byMember, object.GetLabels()[membership.MemberLabel])
-	})
 	ofMember := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
-		return append(d.requests(ctx, byMember, object.GetName()),
+		return append(d.requests(ctx, byName, object.GetName()),
 			d.requests(ctx, byClusterID, object.(*v1alpha1.MemberCluster).Spec.ClusterID)...)
+	})
+	byLabel := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
+		member := &v1alpha1.MemberCluster{}
+		key := client.ObjectKey{Name: object.GetLabels()[membership.MemberLabel]}
+		if d.client.Get(ctx, key, member) != nil {
+			return nil
+		}
+		return d.requests(ctx, byClusterID, member.Spec.ClusterID)
 	})
 	return errors.Join(
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.JoinRequest{}, &handler.EnqueueRequestForObject{})),
@@ -96,9 +112,7 @@ func (d *door) requests(ctx context.Context, index, value string) []reconcile.Re
 		return nil
 	}
 	var list v1alpha1.JoinRequestList
-	err := d.client.List(ctx, &list, client.InNamespace(d.options.RegistrationNamespace), client.MatchingFields{index: value},
-		client.DisableReadYourWritesConsistency)
-	if err != nil {
+	if d.client.List(ctx, &list, client.InNamespace(d.options.RegistrationNamespace), client.MatchingFields{index: value}) != nil {
 		return nil // the cache is going down
 	}
 	out := make([]reconcile.Request, len(list.Items))
@@ -127,8 +141,16 @@ func (d *door) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.
 	if gone, err := d.collect(ctx, &request, step); gone || err != nil {
 		return retry(0, err)
 	}
-	return retry(sooner(step.After, d.untilCollected(&request)), err)
+	after := d.untilCollected(&request)
+	if request.Status.Answer == "" {
+		after = quietFor
+	}
+	return retry(sooner(step.After, after), err)
 }
+
+// quietFor is for how long a request that is Pending has no answer: most are issued by then, and what nobody
+// has time to read need not be written.
+const quietFor = 2 * time.Second
 
 // answer decides on a request, carries that out and writes the answer into its status.
 func (d *door) answer(ctx context.Context, request *v1alpha1.JoinRequest) (lifecycle.DoorStep, error) {
@@ -147,9 +169,6 @@ func (d *door) answer(ctx context.Context, request *v1alpha1.JoinRequest) (lifec
 	var credential *v1alpha1.Credential
 	if slices.Contains(step.Actions, lifecycle.IssueCredential) {
 		credential, step, err = d.issue(ctx, request, member, step)
-		if errors.Is(err, membership.ErrPending) {
-			return step, errors.Join(d.report(ctx, request, step, member, nil), err)
-		}
 		if err != nil {
 			return step, errors.Join(d.report(ctx, request, step, member, nil), err)
 		}
@@ -160,20 +179,23 @@ func (d *door) answer(ctx context.Context, request *v1alpha1.JoinRequest) (lifec
 // observe looks at a request and at the members that it may be about.
 func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (lifecycle.DoorObserved, *v1alpha1.JoinToken, error) {
 	o := lifecycle.DoorObserved{
-		Answer: request.Status.Answer, ClusterID: request.Spec.ClusterID, Name: request.Spec.Name,
+		Answer: request.Status.Answer, Bound: request.Status.MemberUID, ClusterID: request.Spec.ClusterID, Name: request.Spec.Name,
 		Claim: registration.Fingerprint(request.Spec.ClaimKey), MemberUID: request.Spec.MemberUID, Type: request.Spec.Credential.Type,
 	}
-	token, err := d.verify(ctx, request, &o)
-	if err != nil || o.Invalid != "" || o.TokenRefused != "" {
-		return o, nil, err
+	if issued := meta.FindStatusCondition(request.Status.Conditions, v1alpha1.ConditionIssued); issued != nil {
+		o.Reason = issued.Reason
 	}
-	if o.Verdict, err = d.verdict(ctx, request); err != nil {
-		return o, nil, err
+	if err := registration.Verify(request); err != nil {
+		return o, nil, invalid(err, &o.Invalid)
 	}
-
 	var same v1alpha1.MemberClusterList
 	if err := d.client.List(ctx, &same, client.MatchingFields{byClusterID: request.Spec.ClusterID}); err != nil {
 		return o, nil, err
+	}
+	if made, ok := d.made[request.Spec.ClusterID]; ok && len(same.Items) == 0 && time.Since(made.at) < cacheLag {
+		same.Items = append(same.Items, *made.cluster)
+	} else {
+		delete(d.made, request.Spec.ClusterID)
 	}
 	slices.SortFunc(same.Items, func(a, b v1alpha1.MemberCluster) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
@@ -183,46 +205,51 @@ func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (life
 			o.Others = append(o.Others, same.Items[i].Name)
 			continue
 		}
+		var err error
 		if o.ByID, err = d.see(ctx, &same.Items[i]); err != nil {
 			return o, nil, err
 		}
 	}
 	named, err := found(ctx, d.client, client.ObjectKey{Name: request.Spec.Name}, &v1alpha1.MemberCluster{})
-	if err != nil || named == nil {
-		return o, token, err
+	if err != nil {
+		return o, nil, err
 	}
-	o.ByName, err = d.see(ctx, named)
+	if named != nil {
+		if o.ByName, err = d.see(ctx, named); err != nil {
+			return o, nil, err
+		}
+	}
+
+	// The token has done its work once the hub has taken a claim in: one that ends between then and the acceptance
+	// strands nobody.
+	known := o.ByID != nil && o.ByID.Claim == o.Claim
+	var token *v1alpha1.JoinToken
+	if request.Spec.Token != nil && !known {
+		if token, err = jointoken.Check(ctx, d.reader, request); err != nil {
+			return o, nil, invalid(err, &o.TokenRefused)
+		}
+	}
+	o.Verdict, err = d.verdict(ctx, request, known)
 	return o, token, err
 }
 
-// verify checks the request itself, and the token that it was made with. Once the hub has taken a request in, the
-// token has done its work: one that ends between then and the acceptance strands nobody.
-func (d *door) verify(ctx context.Context, request *v1alpha1.JoinRequest, o *lifecycle.DoorObserved) (*v1alpha1.JoinToken, error) {
-	var invalid *membership.InvalidError
-	if err := registration.Verify(request); errors.As(err, &invalid) {
-		o.Invalid = invalid.Error()
-		return nil, nil
-	} else if err != nil {
-		return nil, err
+// invalid puts an error that refuses a request for good where it is to be seen, and returns all others.
+func invalid(err error, into *string) error {
+	var refused *membership.InvalidError
+	if !errors.As(err, &refused) {
+		return err
 	}
-	if request.Spec.Token == nil || request.Status.MemberUID != "" {
-		return nil, nil
-	}
-	token, err := jointoken.Check(ctx, d.reader, request)
-	if errors.As(err, &invalid) {
-		o.TokenRefused = invalid.Error()
-		return nil, nil
-	}
-	return token, err
+	*into = refused.Error()
+	return nil
 }
 
 // verdict asks the Acceptor, which may be anybody's code.
-func (d *door) verdict(ctx context.Context, request *v1alpha1.JoinRequest) (verdict membership.Verdict, err error) {
+func (d *door) verdict(ctx context.Context, request *v1alpha1.JoinRequest, known bool) (verdict membership.Verdict, err error) {
 	acceptor := d.options.Acceptor
-	if acceptor == nil {
-		if request.Status.MemberUID != "" {
-			return membership.Verdict{Decision: membership.Hold}, nil // it was asked when the token was there
-		}
+	switch {
+	case acceptor == nil && known:
+		return membership.Verdict{Decision: membership.Hold}, nil // the token has had its say
+	case acceptor == nil:
 		acceptor = jointoken.Acceptor{Reader: d.reader}
 	}
 	ctx, cancel := context.WithTimeout(ctx, gatePatience)
@@ -255,7 +282,7 @@ func (d *door) see(ctx context.Context, cluster *v1alpha1.MemberCluster) (*lifec
 	if err != nil {
 		return nil, err
 	}
-	seen.Prepared = subject != nil && self != nil && self.Spec.MemberUID == cluster.UID && self.Spec.State == v1alpha1.StateJoin &&
+	seen.Prepared = subject != nil && self != nil && self.Spec.MemberUID == cluster.UID &&
 		binding != nil && slices.Equal(binding.Subjects, []rbacv1.Subject{*subject})
 	return seen, nil
 }
@@ -273,7 +300,7 @@ func (d *door) admit(ctx context.Context, request *v1alpha1.JoinRequest, token *
 		spec.ClusterID, spec.Credential = request.Spec.ClusterID, request.Spec.Credential.Type
 		spec.Claim = registration.Fingerprint(request.Spec.ClaimKey)
 		if slices.Contains(step.Actions, lifecycle.AcceptMember) {
-			spec.Accepted = ptr.To(true)
+			spec.Accepted = new(true)
 		}
 	}
 	if create {
@@ -282,6 +309,10 @@ func (d *door) admit(ctx context.Context, request *v1alpha1.JoinRequest, token *
 		if err := d.client.Create(ctx, cluster); err != nil {
 			return nil, err
 		}
+		if d.made == nil {
+			d.made = map[string]madeMember{}
+		}
+		d.made[request.Spec.ClusterID] = madeMember{cluster, time.Now()}
 		return cluster, nil
 	}
 	if step.Member == nil {
@@ -303,13 +334,9 @@ func newMember(request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken) *v1alph
 		Name: request.Spec.Name, Labels: map[string]string{}, Finalizers: []string{membership.Finalizer},
 		Annotations: map[string]string{requestAnnotation: string(request.UID)},
 	}}
-	for key, value := range request.Spec.Labels {
-		cluster.Labels[key] = value
-	}
+	maps.Copy(cluster.Labels, request.Spec.Labels)
 	if token != nil {
-		for key, value := range token.Spec.Labels {
-			cluster.Labels[key] = value
-		}
+		maps.Copy(cluster.Labels, token.Spec.Labels)
 		cluster.Labels[membership.JoinTokenLabel] = token.Name
 	}
 	return cluster
@@ -322,6 +349,14 @@ func (d *door) issue(ctx context.Context, request *v1alpha1.JoinRequest, cluster
 		step.Answer, step.Reason = v1alpha1.AnswerDenied, v1alpha1.ReasonInvalidRequest
 		step.Message = fmt.Sprintf("spec.credential.type: this hub does not issue credentials of type %s.", request.Spec.Credential.Type)
 		return nil, step, nil
+	}
+	// Past the cache: what was issued a moment ago must not be issued once more.
+	var latest v1alpha1.JoinRequest
+	if err := d.reader.Get(ctx, client.ObjectKeyFromObject(request), &latest); err != nil {
+		return nil, step, err
+	}
+	if latest.Status.Answer == v1alpha1.AnswerIssued {
+		return nil, step, membership.ErrPending
 	}
 	credential, err := issuer.Issue(ctx, memberOf(cluster, d.options.NamespacePrefix), request.Spec.Credential)
 	var invalid *membership.InvalidError
@@ -342,6 +377,9 @@ func (d *door) issue(ctx context.Context, request *v1alpha1.JoinRequest, cluster
 func (d *door) report(ctx context.Context, request *v1alpha1.JoinRequest, step lifecycle.DoorStep, cluster *v1alpha1.MemberCluster, credential *v1alpha1.Credential) error {
 	before := request.DeepCopy()
 	status := &request.Status
+	if status.Answer == "" && step.Answer == v1alpha1.AnswerPending && d.options.Clock.Since(request.CreationTimestamp.Time).Abs() < quietFor {
+		return nil
+	}
 	status.Answer = step.Answer
 	status.Claim = registration.Fingerprint(request.Spec.ClaimKey)
 	status.MemberName, status.MemberUID, status.Namespace = "", "", ""
@@ -366,7 +404,8 @@ func (d *door) report(ctx context.Context, request *v1alpha1.JoinRequest, step l
 	if equality.Semantic.DeepEqual(before.Status, *status) {
 		return nil
 	}
-	if err := d.client.Status().Patch(ctx, request, client.MergeFrom(before)); err != nil {
+	lock := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := d.client.Status().Patch(ctx, request, lock); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if before.Status.Answer != status.Answer && step.Answer != v1alpha1.AnswerPending {
@@ -378,4 +417,3 @@ func (d *door) report(ctx context.Context, request *v1alpha1.JoinRequest, step l
 	}
 	return nil
 }
-

@@ -6,26 +6,73 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/muster-sdk/muster/membership/heartbeat"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// health reports how a member fares: the condition Healthy, the taints that follow from it, and the last heartbeat
-// of its agent. It returns when to look again.
+// health puts into a MemberCluster how the member fares: the condition Healthy and the taints that follow from it. It
+// returns when to look again.
 func (r *members) health(o memberObserved, step lifecycle.HubStep) time.Duration {
 	cluster := o.cluster
-	in := step.Phase == v1alpha1.PhaseJoined || step.Phase == v1alpha1.PhaseLeaving && o.membership != nil
-	if !in {
-		r.heartbeats.Untrack(cluster.Name)
-	} else {
+	heard := step.Phase == v1alpha1.PhaseJoined || step.Phase == v1alpha1.PhaseLeaving && o.membership != nil
+	if heard {
 		r.heartbeats.Track(cluster.Name, time.Duration(cluster.Spec.HeartbeatPeriodSeconds)*time.Second)
+	} else {
+		r.heartbeats.Untrack(cluster.Name)
 	}
 	verdict, _ := r.heartbeats.Verdict(cluster.Name)
-	condition := metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: verdict.State.Reason(), Message: verdict.Message()}
-	if verdict.State.Unknown() {
-		condition.Status = metav1.ConditionUnknown
+	observed := lifecycle.HealthObserved{
+		Joined:    heard,
+		Heartbeat: heartbeats[verdict.State],
+		Heard:     verdict.LastHeard, Since: verdict.Since, Grace: verdict.Grace, Hold: verdict.Hold,
+		Recorded: meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy),
+		Agent:    agentHealth(o.membership),
 	}
-	_ = meta.FindStatusCondition
-	r.set(cluster, condition)
-	return 0
+	if outage, suspected := r.heartbeats.Outage(); suspected && verdict.HeldBack {
+		observed.HeldBack = outage.String()
+	}
+	r.set(cluster, lifecycle.Health(observed))
+
+	taints, again := lifecycle.Taints(lifecycle.TaintsObserved{
+		Now: o.lifecycle.Now, Taints: cluster.Spec.Taints,
+		In:       step.Phase == v1alpha1.PhaseJoined,
+		Healthy:  *meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy),
+		HeldBack: verdict.HeldBack,
+	})
+	cluster.Spec.Taints = taints
+	return again
+}
+
+// heartbeats are the words of package heartbeat in those of package lifecycle.
+var heartbeats = map[heartbeat.State]lifecycle.HeartbeatState{
+	heartbeat.Awaited:  lifecycle.HeartbeatAwaited,
+	heartbeat.Healthy:  lifecycle.HeartbeatHeard,
+	heartbeat.Lost:     lifecycle.HeartbeatLost,
+	heartbeat.Unsteady: lifecycle.HeartbeatUnsteady,
+}
+
+// agentHealth is what the membership agent says of its cluster; nil: nothing.
+func agentHealth(self *v1alpha1.Membership) *metav1.Condition {
+	if self == nil {
+		return nil
+	}
+	for _, agent := range self.Status.Agents {
+		if agent.Type == v1alpha1.MembershipAgent {
+			return meta.FindStatusCondition(agent.Conditions, v1alpha1.ConditionHealthy)
+		}
+	}
+	return nil
+}
+
+// hear notes the last heartbeat beside the agent that it is of. Alone it is no reason to write.
+func (r *members) hear(cluster *v1alpha1.MemberCluster) {
+	verdict, tracked := r.heartbeats.Verdict(cluster.Name)
+	for i := range cluster.Status.Agents {
+		agent := &cluster.Status.Agents[i]
+		if tracked && agent.Type == v1alpha1.MembershipAgent && !verdict.LastHeard.IsZero() {
+			heard := metav1.NewMicroTime(verdict.LastHeard.Truncate(time.Microsecond))
+			agent.LastHeartbeat = &heard
+		}
+	}
 }

@@ -26,17 +26,17 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// members is the controller of MemberClusters: it observes one, has package lifecycle decide, carries that
-// out and reports.
-//
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=memberclusters,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=memberclusters/status,verbs=update;patch
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=memberships,verbs=get;list;watch;create;update;patch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=get;list;watch;create;update;delete
-// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=muster-agent;muster-bootstrap,verbs=bind;escalate
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=muster-agent;muster-bootstrap,verbs=bind
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
+
+// members is the controller of MemberClusters: it observes one, has package lifecycle decide, carries that
+// out and reports.
 type members struct {
 	client     client.Client
 	reader     client.Reader // past the caches
@@ -45,6 +45,7 @@ type members struct {
 	heartbeats *heartbeat.Watcher
 	names      names
 	phases     phases
+	written    written
 	queue      *lateQueue
 }
 
@@ -80,6 +81,9 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	if r.written.newer(&cluster) {
+		return reconcile.Result{RequeueAfter: conflictPause}, nil
+	}
 	observed, err := r.observe(ctx, &cluster)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("observe member %s: %w", cluster.Name, err)
@@ -93,6 +97,13 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 
 	acted := r.act(ctx, &observed, step)
 	if observed.gone {
+		// Nobody can read its status any more, but its events are still there.
+		before := cluster.DeepCopy()
+		cluster.Status.Phase = step.Phase
+		for _, condition := range step.Conditions {
+			r.set(&cluster, condition)
+		}
+		r.note(before, &cluster)
 		r.unwatch(cluster.Name)
 		return retry(0, acted)
 	}
@@ -132,6 +143,7 @@ func (r *members) unwatch(member string) {
 	r.heartbeats.Untrack(member)
 	r.names.forget(membership.NamespaceFor(r.options.NamespacePrefix, member))
 	r.phases.forget(member)
+	r.written.forget(member)
 }
 
 // sooner is the earlier of two times to look again, of which zero is never.

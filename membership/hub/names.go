@@ -5,8 +5,11 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
 // names knows which member a namespace is of: the name of one does not tell that of the other where it was
@@ -62,4 +65,38 @@ func (q *lateQueue) add(members []string) {
 	for _, member := range members {
 		q.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: member}})
 	}
+}
+
+// written knows which version of each MemberCluster this process wrote last, so that it does not decide on what a cache
+// shows that has not seen it yet. The zero value is ready.
+type written struct {
+	mu      sync.Mutex
+	version map[string]string
+}
+
+func (w *written) note(cluster *v1alpha1.MemberCluster) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.version == nil {
+		w.version = map[string]string{}
+	}
+	w.version[cluster.Name] = cluster.ResourceVersion
+}
+
+// newer reports whether what was written is newer than what a cache shows.
+func (w *written) newer(shown *v1alpha1.MemberCluster) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	order, err := resourceversion.CompareResourceVersion(w.version[shown.Name], shown.ResourceVersion)
+	if err != nil || order <= 0 {
+		delete(w.version, shown.Name)
+		return false
+	}
+	return true
+}
+
+func (w *written) forget(member string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.version, member)
 }

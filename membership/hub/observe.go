@@ -65,7 +65,7 @@ func (r *members) observe(ctx context.Context, cluster *v1alpha1.MemberCluster) 
 		Deleting:  cluster.DeletionTimestamp != nil,
 		Desired:   cluster.Spec.State,
 		Accepted:  accepted,
-		Claimed:   o.subject != nil,
+		Claimed:   cluster.Spec.Claim != "",
 		Finalizer: controllerutil.ContainsFinalizer(cluster, membership.Finalizer),
 		Deadline:  time.Duration(cluster.Spec.Leave.DeadlineSeconds) * time.Second,
 		Leave:     cluster.Status.Leave,
@@ -147,4 +147,3 @@ func ignore(err error, is func(error) bool) error {
 	}
 	return err
 }
-

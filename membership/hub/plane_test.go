@@ -1,81 +1,472 @@
 package hub_test
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
 	"os"
+	"regexp"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/testr"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
 
 	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/crds"
 	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
 var plane = localplane.Shared{Options: localplane.Options{Name: "hub"}}
 
-func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &plane)) }
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	flag.Parse()
+	// What runs in parallel here waits for a control plane, and needs no core of its own.
+	if err := flag.Set("test.parallel", "12"); err != nil {
+		panic(err)
+	}
+	os.Exit(localplane.Run(m, &plane))
+}
 
 const (
+	// patience is for one thing to happen, on a machine that has more to do.
 	patience = 60 * time.Second
-	interval = 50 * time.Millisecond
+	interval = 25 * time.Millisecond
 )
 
-func newScheme(t testing.TB) *runtime.Scheme {
-	t.Helper()
+func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	require.NoError(t, clientgoscheme.AddToScheme(scheme))
-	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			panic(err)
+		}
+	}
 	return scheme
 }
 
-func newClient(t testing.TB, config *rest.Config) client.Client {
-	t.Helper()
-	c, err := client.New(config, client.Options{Scheme: newScheme(t)})
-	require.NoError(t, err)
-	return c
+// testHub is a hub on a plane. Several of them can follow each other on one.
+type testHub struct {
+	t      testing.TB
+	config *rest.Config
+	client client.Client
+	stop   func()
 }
 
-// startHub runs a hub until the returned function is called, or the test ends.
-func startHub(t testing.TB, config *rest.Config, options hub.Options) (stop func()) {
+// startHub runs a hub until its stop is called, or the test ends.
+// It has no more permissions than those in the folder rbac.
+func startHub(t testing.TB, p *localplane.Plane, options hub.Options, counted ...*requests) *testHub {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	require.NoError(t, crds.Install(ctx, newClient(t, config)))
-	logger := logr.Discard()
-	if testing.Verbose() {
-		logger = testr.New(t.(*testing.T))
+	admin := p.Config()
+	c, err := client.New(admin, client.Options{Scheme: newScheme()})
+	require.NoError(t, err)
+	require.NoError(t, crds.Install(t.Context(), c))
+	config := hubUser(t, p, c)
+	for _, requests := range counted {
+		config = requests.wrap(config)
 	}
 	mgr, err := manager.New(config, manager.Options{
-		Scheme: newScheme(t), Logger: logger, Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: newScheme(), Logger: testLogger(t, "hub"), Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	require.NoError(t, err)
 	require.NoError(t, hub.SetupWithManager(mgr, options))
+	return &testHub{t: t, config: admin, client: c, stop: runManager(t, mgr)}
+}
+
+// with is the same hub in a subtest.
+func (h *testHub) with(t testing.TB) *testHub {
+	return &testHub{t: t, config: h.config, client: h.client, stop: h.stop}
+}
+
+// hubUser is a user who has the generated roles and nothing else.
+func hubUser(t testing.TB, p *localplane.Plane, admin client.Client) *rest.Config {
+	t.Helper()
+	const user = "muster-hub"
+	ctx := t.Context()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}}
+	require.NoError(t, client.IgnoreAlreadyExists(admin.Create(ctx, namespace)))
+	file, err := os.ReadFile("rbac/role.yaml")
+	require.NoError(t, err)
+	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
+	for document := range strings.SplitSeq(string(file), "\n---\n") {
+		role := &unstructured.Unstructured{}
+		require.NoError(t, yaml.Unmarshal([]byte(document), &role.Object))
+		require.NoError(t, client.IgnoreAlreadyExists(admin.Create(ctx, role)))
+		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.GetKind(), Name: role.GetName()}
+		meta := metav1.ObjectMeta{Name: role.GetName(), Namespace: role.GetNamespace()}
+		var binding client.Object = &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}
+		if role.GetNamespace() != "" {
+			binding = &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}
+		}
+		require.NoError(t, client.IgnoreAlreadyExists(admin.Create(ctx, binding)))
+	}
+	config := p.User(user)
+	config.QPS = -1
+	return config
+}
+
+// runManager runs a manager until the returned function is called, or the test ends, and waits for its end.
+func runManager(t testing.TB, mgr manager.Manager) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
+	stop = sync.OnceFunc(func() {
 		cancel()
 		select {
 		case err := <-done:
-			require.NoError(t, err)
+			if err != nil {
+				t.Errorf("the manager ended with an error: %v", err)
+			}
 		case <-time.After(patience):
-			t.Error("the hub's manager does not stop")
+			t.Error("the manager does not end")
 		}
-	}
+	})
 	t.Cleanup(stop)
 	return stop
 }
+
+func testLogger(t testing.TB, name string) logr.Logger {
+	if os.Getenv("MUSTER_TEST_LOGS") == "" {
+		return logr.Discard()
+	}
+	return testingLogger(t, name)
+}
+
+// join makes a JoinToken and returns what agents need of it.
+func (h *testHub) token(name string, spec v1alpha1.JoinTokenSpec) *registration.Bootstrap {
+	h.t.Helper()
+	ctx := h.t.Context()
+	token := &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: name}, Spec: spec}
+	h.eventually("JoinToken "+name+" is taken", func() error { return client.IgnoreAlreadyExists(h.client.Create(ctx, token)) })
+	h.t.Cleanup(func() { _ = h.client.Delete(context.Background(), token) })
+	var bootstrap *registration.Bootstrap
+	h.eventually("JoinToken "+name+" has a credential", func() error {
+		var secret corev1.Secret
+		if err := h.client.Get(ctx, client.ObjectKeyFromObject(token), &secret); err != nil {
+			return err
+		}
+		var err error
+		bootstrap, err = registration.ParseBootstrap(secret.Data[registration.BootstrapKey])
+		return err
+	})
+	return bootstrap
+}
+
+// eventually waits until what says that there is nothing wrong any more, and fails with what was wrong last.
+func (h *testHub) eventually(what string, wrong func() error) {
+	h.t.Helper()
+	eventually(h.t, what, wrong)
+}
+
+func eventually(t testing.TB, what string, wrong func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := wrong()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not so after %s: %s: %v", patience, what, err)
+		}
+		pause(interval)
+	}
+}
+
+// pause is for polls that have a deadline of their own.
+func pause(d time.Duration) { <-time.After(d) }
+
+func (h *testHub) member(name string) *v1alpha1.MemberCluster {
+	h.t.Helper()
+	cluster := &v1alpha1.MemberCluster{}
+	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, cluster))
+	return cluster
+}
+
+// change changes a MemberCluster as an administrator would.
+func (h *testHub) change(name string, change func(*v1alpha1.MemberCluster)) {
+	h.t.Helper()
+	h.eventually("MemberCluster "+name+" can be changed", func() error {
+		cluster := &v1alpha1.MemberCluster{}
+		if err := h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
+			return err
+		}
+		change(cluster)
+		return h.client.Update(h.t.Context(), cluster)
+	})
+}
+
+// remove deletes a MemberCluster and waits until it is gone.
+func (h *testHub) remove(name string) {
+	h.t.Helper()
+	require.NoError(h.t, h.client.Delete(h.t.Context(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	h.untilGone(name)
+}
+
+func (h *testHub) untilGone(name string) {
+	h.t.Helper()
+	h.eventually("MemberCluster "+name+" is gone", func() error {
+		cluster := &v1alpha1.MemberCluster{}
+		err := h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, cluster)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("%w: it is %s, leave %+v: %s", cmp.Or(err, errors.New("it is there")), cluster.Status.Phase, cluster.Status.Leave, messages(cluster.Status.Conditions))
+	})
+}
+
+func (h *testHub) untilPhase(name string, phase v1alpha1.Phase) *v1alpha1.MemberCluster {
+	h.t.Helper()
+	cluster := &v1alpha1.MemberCluster{}
+	h.eventually(fmt.Sprintf("member %s is %s", name, phase), func() error {
+		if err := h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
+			return err
+		}
+		if cluster.Status.Phase != phase {
+			return fmt.Errorf("it is %s: %s", cluster.Status.Phase, messages(cluster.Status.Conditions))
+		}
+		return nil
+	})
+	return cluster
+}
+
+// untilCondition waits for a condition's status and reason.
+func (h *testHub) untilCondition(name, kind string, status metav1.ConditionStatus, reason string) *v1alpha1.MemberCluster {
+	h.t.Helper()
+	cluster := &v1alpha1.MemberCluster{}
+	h.eventually(fmt.Sprintf("member %s has %s=%s, %s", name, kind, status, reason), func() error {
+		if err := h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
+			return err
+		}
+		if c := meta.FindStatusCondition(cluster.Status.Conditions, kind); c == nil || c.Status != status || c.Reason != reason {
+			return fmt.Errorf("it has %s", messages(cluster.Status.Conditions))
+		}
+		return nil
+	})
+	return cluster
+}
+
+func messages(conditions []metav1.Condition) string {
+	var out []string
+	for _, c := range conditions {
+		out = append(out, fmt.Sprintf("%s=%s, %s: %s", c.Type, c.Status, c.Reason, c.Message))
+	}
+	return strings.Join(out, "; ")
+}
+
+// request waits for the JoinRequest of a cluster ID to have an answer.
+func (h *testHub) request(clusterID string, answer v1alpha1.JoinAnswer, reason string) *v1alpha1.JoinRequest {
+	h.t.Helper()
+	var found *v1alpha1.JoinRequest
+	h.eventually(fmt.Sprintf("the request of %s is %s, %s", clusterID, answer, reason), func() error {
+		var list v1alpha1.JoinRequestList
+		if err := h.client.List(h.t.Context(), &list, client.InNamespace(membership.RegistrationNamespace)); err != nil {
+			return err
+		}
+		seen := "no request"
+		for i := range list.Items {
+			request := &list.Items[i]
+			issued := meta.FindStatusCondition(request.Status.Conditions, v1alpha1.ConditionIssued)
+			if request.Spec.ClusterID != clusterID || issued == nil {
+				continue
+			}
+			if request.Status.Answer == answer && issued.Reason == reason {
+				found = request
+				return nil
+			}
+			seen = fmt.Sprintf("%s, %s: %s", request.Status.Answer, issued.Reason, issued.Message)
+		}
+		return fmt.Errorf("there is %s", seen)
+	})
+	return found
+}
+
+// memoryStore is what survives an agent in these tests.
+type memoryStore struct {
+	mu     sync.Mutex
+	record []byte
+}
+
+func (s *memoryStore) Load(context.Context) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.record, nil
+}
+
+func (s *memoryStore) Save(_ context.Context, record []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.record = record
+	return nil
+}
+
+func (s *memoryStore) Delete(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.record = nil
+	return nil
+}
+
+// testAgent is an agent whose member is the hub's own plane, under a cluster ID of its own. It can be killed, and
+// comes back with what it had written down.
+type testAgent struct {
+	t       testing.TB
+	home    *rest.Config
+	options agent.Options
+	store   *memoryStore
+	stop    func()
+}
+
+// newAgent returns an agent that is not running yet. Its ID is its name unless the options say otherwise.
+func (h *testHub) newAgent(bootstrap *registration.Bootstrap, options agent.Options) *testAgent {
+	a := &testAgent{t: h.t, home: rest.CopyConfig(h.config), store: &memoryStore{}, options: options, stop: func() {}}
+	a.home.WrapTransport = nil
+	a.options.Store = a.store
+	if a.options.ClusterID == "" {
+		a.options.ClusterID = "id-" + options.Name
+	}
+	if bootstrap != nil {
+		a.options.Bootstrap = agent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return bootstrap, nil })
+	}
+	return a
+}
+
+func (a *testAgent) start() *testAgent {
+	a.t.Helper()
+	mgr, err := manager.New(rest.CopyConfig(a.home), manager.Options{
+		Scheme: newScheme(), Logger: testLogger(a.t, a.options.Name), Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+	require.NoError(a.t, err)
+	require.NoError(a.t, agent.SetupWithManager(mgr, a.options))
+	a.stop = runManager(a.t, mgr)
+	return a
+}
+
+// joined brings a member into the fleet, with a heartbeat each second.
+func (h *testHub) joined(bootstrap *registration.Bootstrap, options agent.Options) *testAgent {
+	h.t.Helper()
+	require.NoError(h.t, h.client.Create(h.t.Context(), &v1alpha1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: options.Name},
+		Spec: v1alpha1.MemberClusterSpec{
+			Accepted: new(true), ClusterID: "id-" + options.Name, HeartbeatPeriodSeconds: 1,
+		},
+	}))
+	a := h.newAgent(bootstrap, options).start()
+	h.untilCondition(options.Name, v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
+	return a
+}
+
+// movable is a real clock that can be put forward and back.
+type movable struct {
+	clock.RealClock
+	mu    sync.Mutex
+	ahead time.Duration
+}
+
+func (c *movable) move(by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead += by
+}
+
+func (c *movable) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.RealClock.Now().Add(c.ahead)
+}
+
+func (c *movable) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// requests counts what goes to the API server, by method and resource.
+type requests struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+var namesInPaths = regexp.MustCompile(`^/apis?(/[^/]+)?/v[^/]+(/namespaces/[^/]+)?/`)
+
+// wrap makes a config whose requests are counted.
+func (r *requests) wrap(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(request)
+			r.add(request, response)
+			return response, err
+		})
+	})
+	return config
+}
+
+func (r *requests) add(request *http.Request, response *http.Response) {
+	path := namesInPaths.ReplaceAllString(request.URL.Path, "")
+	parts := strings.Split(path, "/")
+	key := request.Method + " " + parts[0]
+	if len(parts) > 2 {
+		key += "/" + parts[2] // a subresource
+	}
+	if strings.HasPrefix(request.URL.Path, "/api/v1/namespaces") && strings.Count(request.URL.Path, "/") <= 4 {
+		key = request.Method + " namespaces"
+	}
+	if request.URL.Query().Get("watch") != "" {
+		key = "WATCH " + parts[0]
+	}
+	if response != nil && response.StatusCode >= http.StatusBadRequest {
+		key += fmt.Sprintf(" (%d)", response.StatusCode)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.count == nil {
+		r.count = map[string]int{}
+	}
+	r.count[key]++
+}
+
+// take returns what was counted since it was last called.
+func (r *requests) take() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	count := r.count
+	r.count = nil
+	return count
+}
+
+// writes are the requests that change something; one that was refused did not.
+func writes(count map[string]int) map[string]int {
+	out := map[string]int{}
+	for key, n := range count {
+		if !strings.HasPrefix(key, "GET ") && !strings.HasPrefix(key, "WATCH ") && !strings.HasSuffix(key, ")") {
+			out[key] = n
+		}
+	}
+	return out
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -30,6 +32,14 @@ func (r *members) answerRenewal(ctx context.Context, o *memberObserved) (*v1alph
 	issuer, known := r.options.Issuers[asked.Request.Type]
 	if !known {
 		return &v1alpha1.RenewalAnswer{ID: asked.ID, Refused: fmt.Sprintf("This hub does not issue credentials of type %s.", asked.Request.Type)}, nil
+	}
+	// Past the cache: what was answered a moment ago must not be issued once more.
+	var latest v1alpha1.Membership
+	if err := r.reader.Get(ctx, client.ObjectKeyFromObject(o.membership), &latest); err != nil {
+		return answered, fmt.Errorf("read the Membership of %s: %w", o.member.Name, err)
+	}
+	if latest.ResourceVersion != o.membership.ResourceVersion {
+		return answered, membership.ErrPending
 	}
 	credential, err := issuer.Issue(ctx, o.member, asked.Request)
 	var invalid *membership.InvalidError

@@ -45,13 +45,20 @@ func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.H
 	again := r.health(o, step)
 
 	if !equality.Semantic.DeepEqual(before.Status, cluster.Status) {
-		if err := r.client.Status().Patch(ctx, cluster.DeepCopy(), client.MergeFrom(before)); err != nil {
+		r.hear(cluster)
+		// Locked: a cache that lags must not begin a leave anew that has begun already.
+		lock := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		written := cluster.DeepCopy()
+		if err := r.client.Status().Patch(ctx, written, lock); err != nil {
 			return 0, client.IgnoreNotFound(err)
 		}
+		cluster.ResourceVersion = written.ResourceVersion
+		r.written.note(written)
 		r.note(before, cluster)
 	}
 	if !equality.Semantic.DeepEqual(before.Spec.Taints, cluster.Spec.Taints) {
-		latest := before.DeepCopy()
+		latest := cluster.DeepCopy()
+		latest.Spec.Taints = before.Spec.Taints
 		if err := r.patch(ctx, latest, func() { latest.Spec.Taints = cluster.Spec.Taints }); err != nil {
 			return 0, fmt.Errorf("taint member %s: %w", cluster.Name, err)
 		}

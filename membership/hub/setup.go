@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -36,7 +35,7 @@ import (
 //
 // The manager's scheme must know membership/v1alpha1, and the CustomResourceDefinitions must be installed by the time
 // that the manager starts; see package crds. The hub has clients and caches of its own, which hold, besides muster's
-// own objects, none but those that it has labelled. An error names the option that cannot be, or says what could not be set up.
+// own objects, none but those that it has labeled. An error names the option that cannot be, or says what could not be set up.
 func SetupWithManager(mgr manager.Manager, o Options) error {
 	if !mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("MemberCluster")) {
 		return errors.New("the manager's scheme does not know membership.muster.dev: call AddToScheme of membership/v1alpha1 before")
@@ -59,7 +58,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	if options.Issuers == nil {
 		options.Issuers = map[v1alpha1.CredentialType]membership.Issuer{
 			v1alpha1.CredentialCertificate: &csr.Issuer{Client: hub.GetClient(), Reader: hub.GetAPIReader(), Clock: options.Clock},
-			v1alpha1.CredentialToken:       &token.Issuer{Client: hub.GetClient()},
+			v1alpha1.CredentialToken:       &token.Issuer{Client: hub.GetClient(), Reader: hub.GetAPIReader()},
 			v1alpha1.CredentialIdentity:    identity.Issuer{},
 		}
 	}
@@ -100,10 +99,8 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	return nil
 }
 
-// newCluster connects to the hub with a scheme, a client and caches of muster's own, for three reasons: a manager's
-// caches may be restricted to what its product looks at; Namespaces and RoleBindings of others must not be
-// held in memory; and a decision must not be made upon what was so before the last one was carried out, which the client
-// sees to by waiting for its own writes.
+// newCluster connects to the hub with a scheme, a client and caches of muster's own: a manager's caches may be
+// restricted to what its product looks at, and Namespaces and RoleBindings of others must not be held in memory.
 func newCluster(mgr manager.Manager) (cluster.Cluster, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
@@ -115,15 +112,14 @@ func newCluster(mgr manager.Manager) (cluster.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	labelled := cache.ByObject{Label: labels.NewSelector().Add(*ours)}
+	labeled := cache.ByObject{Label: labels.NewSelector().Add(*ours)}
 	return cluster.New(mgr.GetConfig(), func(o *cluster.Options) {
 		o.Scheme, o.Logger = scheme, mgr.GetLogger()
 		o.Cache.DefaultTransform = withoutManagedFields
 		o.Cache.ByObject = map[client.Object]cache.ByObject{
-			&corev1.Namespace{}:   labelled,
-			&rbacv1.RoleBinding{}: labelled,
+			&corev1.Namespace{}:   labeled,
+			&rbacv1.RoleBinding{}: labeled,
 		}
-		o.Client.Cache = &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}
 	})
 }
 
@@ -140,7 +136,7 @@ func controllerOptions(workers int) controller.Options {
 		MaxConcurrentReconciles: workers,
 		ReconciliationTimeout:   reconcileTimeout,
 		// One program may be the hub of several fleets, each with a manager of its own.
-		SkipNameValidation: ptr.To(true),
+		SkipNameValidation: new(true),
 	}
 }
 
@@ -154,7 +150,7 @@ func (s *shared) run(mgr manager.Manager) func(context.Context) error {
 			attempt, cancel := context.WithTimeout(ctx, reconcileTimeout)
 			err := s.ensure(attempt)
 			cancel()
-			if err == nil || ctx.Err() != nil {
+			if err == nil {
 				return nil
 			}
 			logger.Error(err, "Cannot make what all members have in common; trying again")

@@ -6,8 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,12 +31,16 @@ func AgentRole(more ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	}
 }
 
-// shared is what all members have in common on the hub. It is made when the hub starts, and whatever was
-// changed of it behind the hub's back is put right then.
-//
 // +kubebuilder:rbac:groups="",resources=namespaces;resourcequotas,verbs=get;create;update
 // +kubebuilder:rbac:groups="",resources=resourcequotas/status,verbs=update
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,verbs=get;create;update
+//
+// What agents may, the hub must be allowed itself, or the API server would not let it give them that:
+// +kubebuilder:rbac:groups=membership.muster.dev,resources=memberships/status,verbs=get;patch;update
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
+
+// shared is what all members have in common on the hub. It is made when the hub starts, and whatever was
+// changed of it behind the hub's back is put right then.
 type shared struct {
 	client  client.Client
 	reader  client.Reader

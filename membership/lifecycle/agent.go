@@ -43,65 +43,6 @@ type AgentObserved struct {
 	RenewAt time.Time
 }
 
-// Record is what the agent has written down, so that it survives a restart.
-type Record struct {
-	Claim      bool // it has a claim key, and a request made with it
-	Registered bool // it has a credential, and knows its member
-	Forgotten  bool // the hub has said that it does not know the member
-	Kept       bool // if forgotten: the MemberCluster is still there, so the member may join anew
-	Out        bool // it has left for good, and only its own traces remain
-}
-
-// DoorSight is what an agent sees at the door.
-type DoorSight int
-
-// What can be seen at the door.
-const (
-	DoorNotAsked DoorSight = iota
-	DoorNoRequest
-	DoorUnreachable
-	DoorRefused // the bootstrap credential does not work, or there is none
-	DoorPending
-	DoorHeld
-	DoorDenied
-	DoorForgotten     // and the MemberCluster is gone
-	DoorForgottenKept // and the MemberCluster is kept
-	DoorIssued
-)
-
-// HubSight is what an agent sees when it reads its Membership.
-type HubSight int
-
-// What can be seen of the hub.
-const (
-	HubNotAsked HubSight = iota
-	HubUnreachable
-	HubRefused // unauthorized or forbidden: withdrawn, expired or forgotten, and no telling which
-	HubGone    // allowed to look, and there is no Membership: forgotten
-	HubSeen
-)
-
-// MemberState is what the agent's cleaners say of the member.
-type MemberState int
-
-// The states of a member that is being cleaned.
-const (
-	MemberNotAsked MemberState = iota
-	MemberDirty
-	MemberClean
-)
-
-// RenewalState is where the renewal of a credential stands.
-type RenewalState int
-
-// The states of a renewal.
-const (
-	RenewalNone RenewalState = iota
-	RenewalAsked
-	RenewalAnswered
-	RenewalRefused
-)
-
 // AgentAction is something that an agent does. Each is idempotent.
 type AgentAction string
 
@@ -132,7 +73,8 @@ const (
 	RecordOut AgentAction = "RecordOut"
 	// ForgetBootstrap throws away the bootstrap credential, so that a restart does not join anew.
 	ForgetBootstrap AgentAction = "ForgetBootstrap"
-	// StartOver throws away all that was written down but Kept, so that the agent asks at the door with a new claim.
+	// StartOver throws away all that was written down but Kept, which becomes true if the agent was registered, so
+	// that the agent asks at the door with a new claim.
 	StartOver AgentAction = "StartOver"
 	// ForgetRecord throws away all that was written down.
 	ForgetRecord AgentAction = "ForgetRecord"
@@ -176,7 +118,7 @@ func register(o AgentObserved) AgentStep {
 	}
 	step := AgentStep{Phase: Registering, Actions: []AgentAction{AskDoor}, After: DoorPoll}
 	switch o.Door {
-	case DoorNotAsked, DoorNoRequest:
+	case DoorNotAsked:
 		step.Message, step.After = "Asking to join.", 0
 	case DoorUnreachable:
 		step.Message, step.After = "The hub cannot be reached; trying again.", RetryPoll
@@ -190,10 +132,15 @@ func register(o AgentObserved) AgentStep {
 	case DoorDenied:
 		step.Phase, step.Message, step.After = Rejected, "The request is denied, see its status on the hub.", HeldPoll
 	case DoorForgotten, DoorForgottenKept:
-		// The answer to a question that was not asked: this agent never was a member.
-		step.Message, step.Actions, step.After = "Starting over.", []AgentAction{ForgetRecord}, 0
+		if o.Door == DoorForgotten && o.Record.Kept {
+			// The MemberCluster that it waited to come back to was deleted.
+			return AgentStep{Phase: Left, Message: "The hub has removed this member.", Actions: []AgentAction{RecordOut}}
+		}
+		step.Message, step.Actions, step.After = "The hub has dropped the request; starting over.", []AgentAction{StartOver}, 0
 	case DoorIssued:
 		step.Message, step.Actions, step.After = "The hub has issued a credential.", []AgentAction{Register}, 0
+	default: // DoorNoRequest
+		step.Message = "Asking to join."
 	}
 	return step
 }
@@ -206,10 +153,8 @@ func registered(o AgentObserved) AgentStep {
 			return leave(o)
 		}
 		return join(o)
-	case HubGone:
-		return AgentStep{Phase: Leaving, Message: "The hub has removed this member.", Actions: []AgentAction{RecordForgotten}}
-	case HubRefused:
-		return refused(o)
+	case HubGone, HubRefused:
+		return shutOut(o)
 	case HubUnreachable:
 		// The heartbeat goes on trying on its own; nothing else changes because of what cannot be seen.
 		step := AgentStep{Phase: Joining, Message: "The hub cannot be reached; trying again.", Actions: []AgentAction{ReadMembership}, After: RetryPoll}
@@ -259,10 +204,14 @@ func renew(o AgentObserved, step AgentStep) AgentStep {
 	return step
 }
 
-// refused is about a hub that will not talk to the credential. That proves nothing, so the agent asks at the
-// door whether the hub still knows it, and looks whether the refusal is over.
-func refused(o AgentObserved) AgentStep {
+// shutOut is about a hub that will not talk to the credential, or has no Membership to show. Neither proves
+// anything (somebody may have deleted the Membership by mistake, and the hub be about to make it anew), so the agent asks
+// at the door whether the hub still knows it, and looks whether it is over.
+func shutOut(o AgentObserved) AgentStep {
 	step := AgentStep{Phase: Rejected, Message: "The hub refuses the agent's credential; asking at the door why.", After: HeldPoll}
+	if o.Hub == HubGone {
+		step.Message = "The hub has no Membership for the agent; asking at the door why."
+	}
 	if o.Beating {
 		step.Actions = append(step.Actions, StopBeat)
 	}
@@ -279,13 +228,13 @@ func refused(o AgentObserved) AgentStep {
 		step.After = 0
 		step.Actions = append(step.Actions, MakeRequest)
 	case DoorNoRequest:
-		step.After = 0
+		step.After = DoorPoll
 	case DoorRefused:
-		step.Message = "The hub refuses the agent's credential and its bootstrap credential: give the agent that of a JoinToken which is Ready, so that it can ask why."
+		step.Message = "The hub shuts the agent out, and refuses its bootstrap credential as well: give the agent that of a JoinToken which is Ready, so that it can ask why."
 	case DoorHeld:
-		step.Message = "The hub refuses the agent's credential until somebody decides, see its JoinRequest on the hub."
+		step.Message = "The hub shuts the agent out until somebody decides, see its JoinRequest on the hub."
 	case DoorDenied:
-		step.Message = "The hub refuses the agent: its acceptance was withdrawn, or another agent speaks for the cluster. See its JoinRequest on the hub."
+		step.Message = "The hub shuts the agent out: see its JoinRequest on the hub. Its acceptance was withdrawn, or its JoinToken lets it in no more."
 	case DoorPending:
 		step.After = DoorPoll
 	case DoorUnreachable:
@@ -311,14 +260,14 @@ func leave(o AgentObserved) AgentStep {
 	switch {
 	case !o.Membership.Clean:
 		step.Message, step.After = "Leaving: the hub is still taking back what it had sent.", HeldPoll
-	case o.Member == MemberNotAsked:
-		step.Message = "Leaving: cleaning up."
-		step.Actions = append(step.Actions, CleanMember)
+	case o.Member == MemberClean:
+		step.Message, step.After = "Leaving: telling the hub that the member is clean.", RetryPoll
+		step.Actions = append(step.Actions, ReportClean)
 	case o.Member == MemberDirty:
 		step.Message, step.After = "Leaving: cleaning up.", GatePoll
 	default:
-		step.Message, step.After = "Leaving: telling the hub that the member is clean.", RetryPoll
-		step.Actions = append(step.Actions, ReportClean)
+		step.Message = "Leaving: cleaning up."
+		step.Actions = append(step.Actions, CleanMember)
 	}
 	return step
 }
@@ -331,7 +280,7 @@ func depart(o AgentObserved) AgentStep {
 	}
 	if o.Membership.Rejoin {
 		// The MemberCluster is kept: ask at the door, as anybody would, until it may come back.
-		step.Actions = append(step.Actions, ForgetRecord)
+		step.Actions = append(step.Actions, StartOver)
 	} else {
 		step.Actions = append(step.Actions, RecordOut)
 	}
@@ -345,13 +294,13 @@ func cleanForgotten(o AgentObserved) AgentStep {
 		step.Actions = append(step.Actions, StopBeat)
 	}
 	switch {
-	case o.Member == MemberNotAsked:
-		step.Actions = append(step.Actions, CleanMember)
 	case o.Member == MemberDirty:
 		step.After = GatePoll
+	case o.Member != MemberClean:
+		step.Actions = append(step.Actions, CleanMember)
 	case o.Record.Kept:
 		step.Phase = Left
-		step.Actions = append(step.Actions, ForgetRecord)
+		step.Actions = append(step.Actions, StartOver)
 	default:
 		step.Phase = Left
 		step.Actions = append(step.Actions, RecordOut)

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -14,14 +15,14 @@ import (
 // DoorObserved is what the hub sees of one JoinRequest.
 type DoorObserved struct {
 	Answer v1alpha1.JoinAnswer // as recorded in its status
-	// Bound is status.memberUID, which is the UID of the last step's Member.
-	Bound types.UID
-	// Issued is true when a credential is in the status, whatever the answer is by now.
-	Issued bool
+	Reason string              // of the condition Issued, as recorded
+	Bound  types.UID           // status.memberUID: the MemberCluster that had the request's claim, as recorded
 
 	// Invalid says what is wrong with the request as it stands; empty: nothing is.
 	Invalid string
 	// TokenRefused says why the JoinToken that it was made with does not let it in; empty: it does, or there is none.
+	// It says nothing about a claim that was let in before: whoever has lost its member is to learn that, and an
+	// acceptance that comes late strands nobody. So ByID and ByName have to be looked at all the same.
 	TokenRefused string
 	// Verdict of the Acceptor.
 	Verdict membership.Verdict
@@ -87,35 +88,49 @@ func NextDoor(o DoorObserved) DoorStep {
 	switch {
 	case o.Answer == v1alpha1.AnswerForgotten:
 		// Said once, it stays said: the agent may act on it at any time.
-		return DoorStep{Answer: o.Answer, Reason: v1alpha1.ReasonForgotten, Message: forgotten, Member: sameUID(member, o.MemberUID)}
+		return forgotten(sameUID(member, o.memberUID()))
 	case o.Invalid != "":
 		return DoorStep{Answer: v1alpha1.AnswerDenied, Reason: v1alpha1.ReasonInvalidRequest, Message: o.Invalid}
-	case o.TokenRefused != "":
-		return DoorStep{Answer: v1alpha1.AnswerDenied, Reason: v1alpha1.ReasonTokenRefused, Message: o.TokenRefused}
 	case len(o.Others) > 0:
 		return held(member, v1alpha1.ReasonClusterIDTaken, fmt.Sprintf(
 			"Cluster ID %s is that of MemberCluster %s and also of %s: delete all but one.",
 			o.ClusterID, member.Name, strings.Join(o.Others, ", ")))
-	case o.MemberUID != "" && (sameUID(member, o.MemberUID) == nil || member.Claim == ""):
-		return DoorStep{Answer: v1alpha1.AnswerForgotten, Reason: v1alpha1.ReasonForgotten, Message: forgotten, Member: sameUID(member, o.MemberUID)}
+	case o.memberUID() != "" && (sameUID(member, o.memberUID()) == nil || member.Claim == ""):
+		// Also when the request does not say so itself: one whose member is gone must not make another, and one
+		// whose claim was released must not take it again, since its agent may have another key by now.
+		return forgotten(sameUID(member, o.memberUID()))
+	case member == nil && o.ByName == nil && (o.Reason == v1alpha1.ReasonStateLeave || o.Reason == v1alpha1.ReasonClusterIDTaken):
+		// What it waited for was deleted. To make it anew would undo that.
+		return forgotten(nil)
+	case member != nil && member.Claim == o.Claim:
+		return claimed(o, member)
+	case o.TokenRefused != "":
+		return DoorStep{Answer: v1alpha1.AnswerDenied, Reason: v1alpha1.ReasonTokenRefused, Message: o.TokenRefused}
 	case member == nil && o.ByName != nil:
 		return nameKnown(o)
 	case member == nil:
 		return unknown(o)
-	case member.Claim == o.Claim:
-		return claimed(o, member)
 	case member.Claim != "":
 		return held(member, v1alpha1.ReasonClusterIDTaken, fmt.Sprintf(
 			"Cluster ID %s belongs to member %s, which another agent speaks for. If this agent shall take over, set spec.claim of MemberCluster %s to %s.",
 			o.ClusterID, member.Name, member.Name, o.Claim))
-	case member.Deleting || member.Leaving || member.Desired == v1alpha1.StateLeave:
+	case member.leaving():
 		return leavingMember(member)
 	default:
 		return bind(o, member)
 	}
 }
 
-const forgotten = "The hub does not know this member any more: it was removed while the agent was away."
+// memberUID is the UID of the MemberCluster that the request's claim spoke for; empty: none that is known of.
+func (o *DoorObserved) memberUID() types.UID { return cmp.Or(o.MemberUID, o.Bound) }
+
+// forgotten is about a claim that is none any more. Where its MemberCluster is kept, that is the answer's member.
+func forgotten(kept *MemberSeen) DoorStep {
+	return DoorStep{
+		Answer: v1alpha1.AnswerForgotten, Reason: v1alpha1.ReasonForgotten, Member: kept,
+		Message: "The hub does not know this member any more: it has left, or its MemberCluster was deleted.",
+	}
+}
 
 // unknown is about a cluster that nobody has announced.
 func unknown(o DoorObserved) DoorStep {
@@ -175,9 +190,11 @@ func claimed(o DoorObserved, member *MemberSeen) DoorStep {
 		return denied(member, "The cluster is denied, or its acceptance was withdrawn.")
 	case o.Answer == v1alpha1.AnswerIssued:
 		return DoorStep{Answer: o.Answer, Reason: v1alpha1.ReasonIssued, Message: "The credential is in the status.", Member: member}
-	case member.Deleting || member.Leaving || member.Desired == v1alpha1.StateLeave:
+	case member.leaving() && (o.MemberUID == "" || !member.Prepared || !accepted(member)):
+		// An agent that was in, and still has access, gets a credential all the same: it is to confirm that the
+		// member is clean.
 		return leavingMember(member)
-	case !accepted(member) && o.Verdict.Decision == membership.Accept:
+	case !accepted(member) && o.TokenRefused == "" && o.Verdict.Decision == membership.Accept:
 		step := preparing(member)
 		step.Actions = []DoorAction{BindMember, AcceptMember}
 		return step
@@ -196,6 +213,10 @@ func claimed(o DoorObserved, member *MemberSeen) DoorStep {
 			Member: member, Actions: []DoorAction{IssueCredential},
 		}
 	}
+}
+
+func (m *MemberSeen) leaving() bool {
+	return m.Deleting || m.Leaving || m.Desired == v1alpha1.StateLeave
 }
 
 func accepted(member *MemberSeen) bool { return member.Accepted != nil && *member.Accepted }

@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,12 +94,8 @@ type HubStep struct {
 
 // NextHub decides what the hub does next about a member.
 func NextHub(o HubObserved) HubStep {
-	// A leave can be called off until the agent has been told to clean up. From then on it may be gone, and
-	// a Membership that said Join again would speak to nobody.
-	told := o.Membership != nil && o.Membership.Clean
-	underWay := o.Leave != nil && !o.Leave.Ended && (told || o.Leave.Forced || o.Namespace != Present)
 	switch {
-	case o.Deleting, o.Desired == v1alpha1.StateLeave, underWay:
+	case leaves(o):
 		return nextLeave(o)
 	case !o.Finalizer:
 		// Nothing is made for a member before it is certain that it will be taken back.
@@ -110,6 +105,14 @@ func NextHub(o HubObserved) HubStep {
 	default:
 		return nextJoin(o)
 	}
+}
+
+// leaves reports whether the member is on its way out, or out. A leave can be called off until the agent has been told
+// to clean up. From then on it may be gone, and a Membership that said Join again would speak to nobody.
+func leaves(o HubObserved) bool {
+	told := o.Membership != nil && o.Membership.Clean || o.Leave != nil && o.Leave.Waiting == waitingForAgent
+	underWay := o.Leave != nil && !o.Leave.Ended && (told || o.Leave.Forced || o.Namespace != Present)
+	return o.Deleting || o.Desired == v1alpha1.StateLeave || underWay
 }
 
 func nextJoin(o HubObserved) HubStep {
@@ -178,6 +181,7 @@ func notAccepted(o HubObserved) HubStep {
 // nextLeave goes one step further on the way out. Its order is the promise of the package: the record of the
 // leave, the gates, the agent's confirmation, the credentials, the namespace, the finalizer.
 func nextLeave(o HubObserved) HubStep {
+	o.Leave = thisLeave(o)
 	if ended(o) || o.Namespace == Absent && !o.Access {
 		return left(o)
 	}
@@ -195,6 +199,10 @@ func nextLeave(o HubObserved) HubStep {
 	}
 	accepted := o.Accepted != nil && *o.Accepted
 	overdue := !o.Now.Before(record.Deadline.Time)
+	if !accepted && o.Access {
+		// Withdrawn acceptance waits for nothing, not even for the leave to be on record.
+		step.Actions = append(step.Actions, RevokeAccess)
+	}
 
 	switch {
 	case o.Leave == nil:
@@ -211,12 +219,14 @@ func nextLeave(o HubObserved) HubStep {
 			}
 			return left(o)
 		}
-		if o.Access {
-			step.Actions = append(step.Actions, RevokeAccess)
+		step.Actions = takeBack(o)
+		if record.Forced {
+			step.Actions = append(step.Actions, ForceGates)
 		}
 		step.After = GatePoll
 	case record.Forced:
-		step.Actions = takeBack(o, ForceGates)
+		// The gates last, and again while the namespace goes: one that cannot be forced must not hold up the rest.
+		step.Actions = append(takeBack(o), ForceGates)
 		step.After = GatePoll
 	case o.Gates == nil:
 		step.Actions = append(step.Actions, AskGates)
@@ -234,7 +244,7 @@ func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 	agentIn := seen != nil && seen.Report == ReportedJoined
 	record.Waiting, record.Remaining = o.Gates.Waiting, firstTwenty(o.Gates.Remaining)
 	if o.Gates.Waiting == "" && agentIn {
-		record.Waiting = "agent"
+		record.Waiting = waitingForAgent
 	}
 	switch {
 	case record.Waiting == "":
@@ -250,10 +260,7 @@ func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 	if seen == nil || seen.State != step.Membership.State || seen.Rejoin != step.Membership.Rejoin || seen.Clean != step.Membership.Clean {
 		step.Actions = append(step.Actions, WriteMembership)
 	}
-	switch {
-	case !accepted && o.Access:
-		step.Actions = append(step.Actions, RevokeAccess)
-	case accepted && o.Claimed && !o.Access:
+	if accepted && o.Claimed && !o.Access {
 		step.Actions = append(step.Actions, GrantAccess)
 	}
 	step.After = min(GatePoll, record.Deadline.Sub(o.Now))
@@ -261,31 +268,32 @@ func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 }
 
 // takeBack ends the member's access before the namespace goes, which takes its time.
-func takeBack(o HubObserved, first ...HubAction) []HubAction {
+func takeBack(o HubObserved) (actions []HubAction) {
 	if o.Access {
-		first = append(first, RevokeAccess)
+		actions = append(actions, RevokeAccess)
 	}
 	if o.Namespace == Present {
-		first = append(first, DeleteNamespace)
+		actions = append(actions, DeleteNamespace)
 	}
-	return first
+	return actions
 }
 
 func left(o HubObserved) HubStep {
 	step := HubStep{Phase: v1alpha1.PhaseLeft, Leave: o.Leave.DeepCopy(), Actions: takeBack(o)}
-	if step.Leave != nil {
-		step.Leave.Ended = true
-	}
 	switch {
 	case o.Deleting && o.Finalizer:
 		step.Actions = append(step.Actions, RemoveFinalizer)
 	case !o.Deleting && o.Claimed:
 		step.Actions = append(step.Actions, ReleaseClaim)
 	}
+	if step.Leave != nil && len(step.Actions) == 0 {
+		// Not before: a leave that had ended would be over, and what was still to be done never done.
+		step.Leave.Ended = true
+	}
 	reason, message := v1alpha1.ReasonLeft, "The cluster has left. Set spec.state to Join to let it come back, or delete this object."
 	if forced(o) {
 		reason = v1alpha1.ReasonLeaveForced
-		message = fmt.Sprintf("The deadline passed and the cluster was removed while waiting for %s. %s", o.Leave.Waiting, message)
+		message = fmt.Sprintf("The deadline passed and the cluster was removed while waiting for %s. %s", awaited(*o.Leave), message)
 	}
 	step.Conditions = []metav1.Condition{
 		acceptedCondition(o),
@@ -295,49 +303,18 @@ func left(o HubObserved) HubStep {
 	return step
 }
 
-func leaveConditions(o HubObserved, record v1alpha1.LeaveStatus) []metav1.Condition {
-	message := "The cluster is leaving."
-	deadline := record.Deadline.UTC().Format(time.RFC3339)
-	switch {
-	case record.Forced:
-		message = fmt.Sprintf("The deadline passed: the cluster is being removed while waiting for %s%s.", record.Waiting, listed(record.Remaining))
-	case record.Waiting == "agent" && (o.Accepted == nil || !*o.Accepted):
-		message = fmt.Sprintf("The agent cannot confirm that the member is clean, because its acceptance was withdrawn: set spec.accepted to true, or wait until it is removed without it at %s.", deadline)
-	case record.Waiting == "agent":
-		message = fmt.Sprintf("Waiting until %s for the agent to confirm that the member is clean.", deadline)
-	case record.Waiting == "namespace":
-		message = "Waiting for the member's namespace to be removed."
-	case record.Waiting != "":
-		message = fmt.Sprintf("Waiting until %s for %s%s.", deadline, record.Waiting, listed(record.Remaining))
+// thisLeave is the record of the leave from this stay. One that had ended before there was a namespace again is of
+// the stay before: the member joined anew, and that was not on record yet.
+func thisLeave(o HubObserved) *v1alpha1.LeaveStatus {
+	if ended(o) && o.Namespace == Present {
+		return nil
 	}
-	return []metav1.Condition{
-		acceptedCondition(o),
-		no(v1alpha1.ConditionReadyToJoin, v1alpha1.ReasonLeaving, "The cluster is leaving."),
-		no(v1alpha1.ConditionJoined, v1alpha1.ReasonLeaving, message),
-	}
+	return o.Leave
 }
 
-func acceptedCondition(o HubObserved) metav1.Condition {
-	if o.Accepted != nil && *o.Accepted {
-		return yes(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, "The cluster is accepted.")
-	}
-	return notAccepted(o).Conditions[0]
-}
+// waitingForAgent is what a leave waits for when the agent has been told to clean up.
+const waitingForAgent = "agent"
 
 func ended(o HubObserved) bool { return o.Leave != nil && o.Leave.Ended }
 
 func forced(o HubObserved) bool { return o.Leave != nil && o.Leave.Forced }
-
-func listed(remaining []string) string {
-	if len(remaining) == 0 {
-		return ""
-	}
-	const shown = 3
-	text := strings.Join(remaining[:min(shown, len(remaining))], ", ")
-	if more := len(remaining) - shown; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return " (" + text + ")"
-}
-
-func firstTwenty(remaining []string) []string { return remaining[:min(20, len(remaining))] }

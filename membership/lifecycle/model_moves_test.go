@@ -1,147 +1,6 @@
 package lifecycle
 
-import (
-	"fmt"
-	"time"
-
-	"github.com/muster-sdk/muster/membership"
-	"github.com/muster-sdk/muster/membership/v1alpha1"
-)
-
-// machine is what the model runs: the three functions, or broken ones in their place, and how far it goes.
-type machine struct {
-	hub   func(HubObserved) HubStep
-	door  func(DoorObserved) DoorStep
-	agent func(AgentObserved) AgentStep
-
-	verdict     membership.Decision
-	statusFirst bool // the hub writes its status before it acts, rather than afterwards
-	stuck       bool // the namespace never goes
-	moves       uint8
-	mishaps     uint8
-
-	hubs   memo[hubKey, hubPlan]
-	doors  memo[doorKey, DoorStep]
-	agents memo[agentKey, AgentStep]
-}
-
-// memo remembers what a pure function said, and gives equal answers equal numbers.
-type memo[K comparable, V any] struct {
-	of      map[K]uint16
-	numbers map[string]uint16
-	values  []V
-}
-
-func (m *memo[K, V]) get(key K, compute func() V) (uint16, V) {
-	if n, ok := m.of[key]; ok {
-		return n, m.values[n]
-	}
-	if m.of == nil {
-		m.of, m.numbers = map[K]uint16{}, map[string]uint16{}
-		var none V
-		m.values = []V{none} // 0 is no step
-	}
-	v := compute()
-	print := fmt.Sprintf("%+v", v)
-	n, ok := m.numbers[print]
-	if !ok {
-		n = uint16(len(m.values))
-		m.numbers[print], m.values = n, append(m.values, v)
-	}
-	m.of[key] = n
-	return n, v
-}
-
-type hubKey struct {
-	member, deleting, wantLeave, finalizer, gatesShut, statusFirst bool
-	accepted, claim, clock, namespace, access                      uint8
-	leave                                                          leaveWorld
-	membership                                                     membershipWorld
-	joined                                                         bool
-}
-
-// hubPlan is a HubStep in the model's words.
-type hubPlan struct {
-	actions    []HubAction
-	phase      v1alpha1.Phase
-	leave      leaveWorld
-	joined     bool
-	accepted   uint8 // when it was decided
-	told       membershipWorld
-	after      time.Duration
-	leaving    bool
-	writesBack bool // the status would change
-}
-
-// report is the action of writing the status.
-const report HubAction = "ReportStatus"
-
-func (m *machine) hubStep(w *world) (uint16, hubPlan) {
-	key := hubKey{
-		w.member, w.deleting, w.wantLeave, w.finalizer, w.gatesShut, m.statusFirst, w.accepted, w.claim, w.clock, w.namespace, w.access,
-		w.leave, w.membership, w.joined,
-	}
-	return m.hubs.get(key, func() hubPlan {
-		o := w.hubSees()
-		gates := o.Gates
-		o.Gates = nil
-		step := m.hub(o)
-		if len(step.Actions) > 0 && step.Actions[0] == AskGates {
-			o.Gates = gates
-			step = m.hub(o)
-		}
-		p := hubPlan{phase: step.Phase, after: step.After, accepted: w.accepted}
-		if step.Leave != nil {
-			p.leave = leaveWorld{true, step.Leave.Forced, step.Leave.Ended}
-		}
-		p.told = membershipWorld{leave: step.Membership.State == v1alpha1.StateLeave, rejoin: step.Membership.Rejoin, clean: step.Membership.Clean}
-		for _, c := range step.Conditions {
-			p.joined = p.joined || c.Type == v1alpha1.ConditionJoined && c.Status == "True"
-		}
-		p.leaving = step.Phase == v1alpha1.PhaseLeaving || step.Phase == v1alpha1.PhaseLeft
-		p.writesBack = p.leave != w.leave || p.joined != w.joined
-		if m.statusFirst && p.writesBack {
-			p.actions = append(p.actions, report)
-		}
-		p.actions = append(p.actions, step.Actions...)
-		if !m.statusFirst && p.writesBack {
-			p.actions = append(p.actions, report)
-		}
-		return p
-	})
-}
-
-type doorKey struct {
-	request                               requestWorld
-	i                                     int
-	member, deleting, wantLeave, prepared bool
-	accepted, claim                       uint8
-	leaving                               bool
-}
-
-func (m *machine) doorStep(w *world, i int) DoorStep {
-	r := w.requests[i]
-	r.fresh = false
-	o := w.doorSees(i, m.verdict)
-	key := doorKey{request: r, i: i, member: w.member}
-	if o.ByID != nil {
-		key.deleting, key.wantLeave, key.prepared, key.leaving = w.deleting, w.wantLeave, o.ByID.Prepared, o.ByID.Leaving
-		key.accepted, key.claim = w.accepted, w.claim
-	}
-	_, step := m.doors.get(key, func() DoorStep { return m.door(o) })
-	return step
-}
-
-type agentKey struct {
-	claim, registered, forgotten, kept, out, policy, beating bool
-	door, hub, said                                          uint8
-	seen                                                     membershipWorld
-}
-
-func (m *machine) agentStep(a *agentWorld) (uint16, AgentStep) {
-	key := agentKey{a.claim, a.registered, a.forgotten, a.kept, a.out, a.policy, a.beating, a.door, a.hub, a.said, a.seen}
-	return m.agents.get(key, func() AgentStep { return m.agent(a.sees()) })
-}
+import "github.com/muster-sdk/muster/membership/v1alpha1"
 
 // fault is a broken promise that shows in what a transition does, rather than in the state it leads to.
 type fault string
@@ -179,17 +38,17 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 			if plan.accepted != yesAccepted {
 				wrong = "access is granted to a member that is not accepted"
 			}
-			if !w.membership.there {
+			if !w.membership.there && !m.vandals {
 				wrong = "access is granted before there is a Membership: the agent would take itself for forgotten"
 			}
 		}
 	case RevokeAccess:
-		if w.holds == dirty && plan.leaving && !w.leave.forced && plan.accepted == yesAccepted {
+		if w.holds == dirty && !m.vandals && plan.leaving && !w.leave.forced && plan.accepted == yesAccepted {
 			wrong = "access goes during a leave while the member is not clean, and no deadline passed"
 		}
 		w.access = nobody
 	case DeleteNamespace:
-		if w.holds == dirty && !w.leave.forced {
+		if w.holds == dirty && !m.vandals && !w.leave.forced {
 			wrong = "the namespace goes while the member is not clean, and nothing was forced"
 		}
 		if w.namespace == uint8(Present) {
@@ -203,7 +62,9 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 		if !w.leave.forced {
 			wrong = "gates are forced before that is recorded"
 		}
-		w.gatesShut = false
+		if failed = m.unforceable; !failed {
+			w.gatesShut = false
+		}
 	case report:
 		if failed = w.stale; failed {
 			break
@@ -214,8 +75,8 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 			}
 		}
 		if plan.leave.there && plan.leave.ended && !w.leave.ended {
-			patience := w.clock == outOfPatience
-			if w.namespace != uint8(Absent) && !(patience && plan.leave.forced) || w.access != nobody && !patience || w.claim != nobody {
+			waits := w.clock != outOfPatience
+			if w.namespace != uint8(Absent) && (waits || !plan.leave.forced) || w.access != nobody && waits || w.claim != nobody {
 				wrong = "a leave is recorded as ended, and something of the member is left on the hub"
 			}
 		}
@@ -238,7 +99,10 @@ func (w *world) changed() { w.stale = w.hub.step != 0 }
 
 // memberGone is what becomes of a world when the last finalizer of a MemberCluster is off.
 func (m *machine) memberGone(w *world) (wrong fault) {
-	if w.namespace != uint8(Absent) && !(w.clock == outOfPatience && w.leave.forced) {
+	if w.clock == outOfPatience && w.leave.forced && w.namespace == uint8(Terminating) {
+		w.abandoned = true
+	}
+	if w.namespace != uint8(Absent) && !w.abandoned {
 		wrong = "a MemberCluster is gone, and its namespace is there"
 	}
 	if w.access != nobody && w.namespace != uint8(Terminating) {
@@ -278,16 +142,16 @@ func (m *machine) doorActs(w *world, i int, step DoorStep, andReports bool) (wro
 			if w.member {
 				return wrong
 			}
-			if r.asks != noUID || r.bound != noUID || r.issued {
+			if r.asks != noUID || r.bound != noUID || r.reason != 0 {
 				wrong = "the request of a member that was deleted makes another"
 			}
-			w.member, w.finalizer, w.claim = true, false, uint8(i+1)
+			w.member, w.finalizer, w.claim = true, true, uint8(i+1)
 			w.changed()
 		case BindMember:
 			if w.claim != nobody && w.claim != uint8(i+1) {
 				wrong = "a claim is taken away"
 			}
-			if w.claim == nobody && i == 1 && w.agent.claim {
+			if w.claim == nobody && i == 1 && !m.pair {
 				// The agent has given this claim up and would be held by it for ever.
 				wrong = "a claim that its agent has given up binds the member"
 			}
@@ -303,7 +167,7 @@ func (m *machine) doorActs(w *world, i int, step DoorStep, andReports bool) (wro
 			if w.accepted != yesAccepted || w.claim != uint8(i+1) {
 				wrong = "a credential is issued to somebody who is not accepted"
 			}
-			r.answer, r.issued, r.bound = answerIssued, true, thatUID
+			r.answer, r.reason, r.bound = answerIssued, 0, thatUID
 			return wrong // what the step says of the status is older than that
 		}
 	}
@@ -315,8 +179,14 @@ func (m *machine) doorActs(w *world, i int, step DoorStep, andReports bool) (wro
 			r.answer = uint8(n)
 		}
 	}
-	r.bound = noUID
-	if step.Member != nil {
+	r.reason, r.bound = 0, noUID
+	for n, reason := range reasons {
+		if reason == step.Reason {
+			r.reason = uint8(n)
+		}
+	}
+	// As the controller has it: the member whose claim it has, or had.
+	if w.member && (w.claim == uint8(i+1) || step.Answer == v1alpha1.AnswerForgotten && step.Member != nil) {
 		r.bound = thatUID
 	}
 	return wrong
@@ -328,12 +198,8 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 	failed := false
 	switch action {
 	case MakeRequest:
-		a.claim = true
-		if !a.request {
-			a.request, a.asks = true, noUID
-			if a.registered {
-				a.asks = a.uid
-			}
+		if !a.request || a.asks != a.uid {
+			a.request, a.asks, a.door, a.given = true, a.uid, uint8(DoorNotAsked), noUID
 			w.requests[0].fresh = false
 		}
 	case AskDoor:
@@ -349,7 +215,7 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 		if a.door != uint8(DoorIssued) {
 			wrong = "the agent registers without a credential"
 		}
-		a.registered, a.credential, a.policy, a.kept = true, true, false, false
+		a.registered, a.credential, a.policy, a.returns = true, true, false, false
 		a.uid = a.given
 		a.request, w.requests[0].fresh = false, false
 		a.door, a.given, a.hub, a.seen = uint8(DoorNotAsked), noUID, uint8(HubNotAsked), membershipWorld{}
@@ -366,7 +232,9 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 			w.look()
 			break
 		}
-		w.membership.report = uint8(ReportedJoined)
+		if w.claim == mine { // a report of another claim counts for nothing
+			w.membership.report = uint8(ReportedJoined)
+		}
 		if action == ReportClean {
 			w.membership.report = uint8(ReportedClean)
 			if w.holds != clean {
@@ -379,8 +247,7 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 		}
 	case RecordForgotten:
 		a.forgotten, a.kept = true, a.door == uint8(DoorForgottenKept)
-		known := w.member && a.uid == thatUID && w.claim == mine
-		if known && w.namespace == uint8(Present) {
+		if w.member && a.uid == thatUID && w.claim == mine {
 			wrong = "the agent takes itself for forgotten, and is not"
 		}
 	case CleanMember:
@@ -401,8 +268,8 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 			wrong = "the agent forgets what it knew and the member is not clean"
 		}
 		w.givesUpClaim()
-		kept := a.kept && action == StartOver
-		*a = agentWorld{bootstrap: a.bootstrap, kept: kept, plan: a.plan, beating: a.beating}
+		kept := action == StartOver && (a.kept || a.registered)
+		*a = agentWorld{bootstrap: a.bootstrap, kept: kept, plan: a.plan, beating: a.beating, returns: a.returns || a.registered}
 	default:
 		wrong = fault("unknown action " + action)
 	}

@@ -2,13 +2,13 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // edge is a transition out of a world.
 type edge struct {
-	by    string
-	what  string
+	step
 	to    world
 	wrong fault
 }
@@ -35,12 +35,12 @@ func (m *machine) hubEdges(w world, visit func(edge)) {
 		n, plan := m.hubStep(&w)
 		if len(plan.actions) > 0 {
 			w.hub, w.stale = planWorld{step: n}, false
-			visit(edge{by: "hub", what: "looks", to: w})
+			visit(edge{step{"hub", "looks"}, w, ""})
 		}
 		return
 	}
 	action, wrong := m.hubGoesOn(&w)
-	visit(edge{"hub", string(action), w, wrong})
+	visit(edge{step{"hub", string(action)}, w, wrong})
 }
 
 func (m *machine) hubGoesOn(w *world) (HubAction, fault) {
@@ -58,22 +58,21 @@ func (m *machine) doorEdges(w world, visit func(edge)) {
 		if !w.requests[i].there {
 			continue
 		}
-		step := m.doorStep(&w, i)
-		by := [...]string{"door", "door (older request)"}[i]
-		what := string(step.Answer)
-		for _, action := range step.Actions {
-			what += " " + string(action)
-		}
+		answer := m.doorStep(&w, i)
 		to := w
-		wrong := m.doorActs(&to, i, step, true)
-		visit(edge{by, what, to, wrong})
-		if len(step.Actions) > 0 {
+		wrong := m.doorActs(&to, i, answer.DoorStep, true)
+		visit(edge{step{atDoor[i], answer.name}, to, wrong})
+		if len(answer.Actions) > 0 {
 			to := w
-			wrong := m.doorActs(&to, i, step, false)
-			visit(edge{by, what + ", and dies before it reports", to, wrong})
+			wrong := m.doorActs(&to, i, answer.DoorStep, false)
+			visit(edge{step{atDoor[i] + diesFirst, answer.name}, to, wrong})
 		}
 	}
 }
+
+var atDoor = [...]string{"door", "door (older request)"}
+
+const diesFirst = " (dies before it reports)"
 
 func (m *machine) agentEdges(w world, visit func(edge)) {
 	a := &w.agent
@@ -83,33 +82,29 @@ func (m *machine) agentEdges(w world, visit func(edge)) {
 	if a.plan.step == 0 {
 		if to := w; to.agent.registered && to.agent.hub != uint8(HubNotAsked) {
 			to.look()
-			visit(edge{by: "agent", what: "is told by its watch", to: to})
+			visit(edge{step{"agent", "is told by its watch"}, to, ""})
 		}
-		to := w
-		if m.agentLooks(&to) {
-			visit(edge{by: "agent", what: "decides", to: to})
+		if !m.agentLooks(&w) {
+			return
 		}
-		return
 	}
-	step := m.agents.values[a.plan.step]
-	action := step.Actions[a.plan.next]
 	to := w
 	action, wrong := m.agentGoesOn(&to, false)
-	visit(edge{"agent", string(action), to, wrong})
+	visit(edge{step{"agent", string(action)}, to, wrong})
 	if w.mishaps < m.mishaps && (action == AskDoor || action == ReportJoined || action == ReportClean) {
 		to := w
 		to.mishaps++
 		_, wrong := m.agentGoesOn(&to, true)
 		to.agent.plan = planWorld{}
-		visit(edge{"agent", string(action) + ", and the answer is lost", to, wrong})
+		visit(edge{step{"agent (and the answer is lost)", string(action)}, to, wrong})
 	}
 }
 
 // agentLooks has the agent decide, and reports whether there is anything to do.
 func (m *machine) agentLooks(w *world) bool {
-	n, step := m.agentStep(&w.agent)
+	n, plan := m.agentStep(&w.agent)
 	w.agent.said = uint8(MemberNotAsked)
-	if len(step.Actions) == 0 {
+	if len(plan.Actions) == 0 {
 		return false
 	}
 	w.agent.plan = planWorld{step: n}
@@ -117,13 +112,13 @@ func (m *machine) agentLooks(w *world) bool {
 }
 
 func (m *machine) agentGoesOn(w *world, lost bool) (AgentAction, fault) {
-	step := m.agents.values[w.agent.plan.step]
-	action := step.Actions[w.agent.plan.next]
+	plan := m.agents.values[w.agent.plan.step]
+	action := plan.Actions[w.agent.plan.next]
 	w.agent.plan.next++
 	wrong := m.agentActs(w, action, lost)
-	if int(w.agent.plan.next) >= len(step.Actions) {
+	if int(w.agent.plan.next) >= len(plan.Actions) {
 		w.agent.plan = planWorld{}
-		w.agent.done = step.Done
+		w.agent.done = plan.Done
 	}
 	return action, wrong
 }
@@ -134,7 +129,7 @@ func (m *machine) worldEdges(w world, visit func(edge)) {
 		to := w
 		change(&to)
 		if to != w {
-			visit(edge{by: "world", what: what, to: to})
+			visit(edge{step{"world", what}, to, ""})
 		}
 	}
 	if w.leave.there && !w.leave.ended && w.clock < outOfPatience {
@@ -155,14 +150,19 @@ func (m *machine) worldEdges(w world, visit func(edge)) {
 	}
 	for i := range w.requests {
 		if w.requests[i].there {
-			do(fmt.Sprintf("request %d is removed for its age", i), func(w *world) { w.requests[i] = requestWorld{} })
+			do([...]string{"the request is removed for its age", "the older request is removed for its age"}[i], func(w *world) { w.requests[i] = requestWorld{} })
 		}
 	}
 }
 
 func (w *world) namespaceGone() {
-	w.namespace, w.membership, w.access, w.gatesShut = uint8(Absent), membershipWorld{}, nobody, false
+	w.namespace, w.membership, w.access, w.gatesShut, w.abandoned = uint8(Absent), membershipWorld{}, nobody, false, false
 }
+
+const (
+	agentRestarts = "the agent dies and starts again"
+	agentRestored = "gives the agent a new bootstrap credential, and restarts it"
+)
 
 func (m *machine) administratorEdges(w world, visit func(edge)) {
 	w.moves++
@@ -170,7 +170,13 @@ func (m *machine) administratorEdges(w world, visit func(edge)) {
 		to := w
 		change(&to)
 		to.changed()
-		visit(edge{by: "administrator", what: what, to: to})
+		visit(edge{step{"administrator", what}, to, ""})
+	}
+	if w.agent.bootstrap != bootstrapWorks {
+		do(agentRestored, func(w *world) {
+			w.restartAgent()
+			w.agent.bootstrap, w.agent.returns = bootstrapWorks, false
+		})
 	}
 	if !w.member {
 		do("makes a MemberCluster with the cluster ID", func(w *world) { w.member = true })
@@ -194,7 +200,7 @@ func (m *machine) administratorEdges(w world, visit func(edge)) {
 		if !w.finalizer {
 			wrong = m.memberGone(&to)
 		}
-		visit(edge{"administrator", "deletes the MemberCluster", to, wrong})
+		visit(edge{step{"administrator", "deletes the MemberCluster"}, to, wrong})
 	}
 }
 
@@ -203,17 +209,22 @@ func (m *machine) mishapEdges(w world, visit func(edge)) {
 	do := func(what string, change func(*world)) {
 		to := w
 		change(&to)
-		visit(edge{by: "mishap", what: what, to: to})
+		visit(edge{step{"mishap", what}, to, ""})
 	}
 	if w.hub.step != 0 {
 		do("the hub dies and starts again", func(w *world) { w.hub, w.stale = planWorld{}, false })
 	}
 	if !w.agent.dead {
-		do("the agent dies and starts again", func(w *world) { w.restartAgent() })
+		do(agentRestarts, func(w *world) { w.restartAgent() })
 		do("the agent dies for ever", func(w *world) { w.restartAgent(); w.agent.dead = true })
 	}
 	if w.agent.credential {
 		do("the agent's credential expires", func(w *world) { w.agent.credential = false })
+	}
+	if m.vandals && w.namespace == uint8(Present) {
+		do("somebody deletes the namespace", func(w *world) { w.namespace = uint8(Terminating) })
+		do("somebody deletes the Membership", func(w *world) { w.membership = membershipWorld{} })
+		do("somebody deletes the RoleBinding", func(w *world) { w.access = nobody })
 	}
 	do("the network fails or heals", func(w *world) { w.net = !w.net })
 	if w.agent.bootstrap == bootstrapWorks {
@@ -226,54 +237,62 @@ func (w *world) restartAgent() {
 	a.done, a.door, a.given, a.hub, a.seen, a.beating, a.said, a.plan = false, 0, 0, 0, membershipWorld{}, false, 0, planWorld{}
 }
 
-// walk is all that can be reached.
+// walk is all that can be reached, and how.
 type walk struct {
 	m      *machine
 	index  map[world]int32
 	worlds []world
 	from   []int32
-	by     []string
+	steps  []step
+
+	reached int // how many of the worlds are not only on the way to rest
 }
+
+// step is what an edge is called.
+type step struct{ by, what string }
+
+func (s step) String() string { return s.by + ": " + s.what }
 
 // explore reaches all that can be reached, the nearest first. It returns, of every promise that is broken, by which
 // steps that comes about soonest.
-func (m *machine) explore(starts []world, holds func(from, to *world) fault) (*walk, map[fault]string) {
+func (m *machine) explore(starts []world) (*walk, map[fault]string) {
 	k, broken := &walk{m: m, index: map[world]int32{}}, map[fault]string{}
 	for _, w := range starts {
-		k.add(w, -1, "")
+		k.number(w, -1, step{})
 	}
-	for i := 0; i < len(k.worlds); i++ {
+	for i := int32(0); int(i) < len(k.worlds) && (!m.hasty || len(broken) == 0); i++ {
 		w := k.worlds[i]
+		if wrong := m.holds(&w); wrong != "" && broken[wrong] == "" {
+			broken[wrong] = fmt.Sprintf("%swhich makes\n  %+v", k.trace(i), w)
+		}
 		m.edges(w, func(e edge) {
-			wrong := e.wrong
-			if wrong == "" {
-				wrong = holds(&w, &e.to)
+			if e.wrong != "" && broken[e.wrong] == "" {
+				broken[e.wrong] = fmt.Sprintf("%s  %s\nwhich makes\n  %+v", k.trace(i), e.step, e.to)
 			}
-			if _, known := broken[wrong]; wrong != "" && !known {
-				broken[wrong] = fmt.Sprintf("%s  %s: %s\nwhich makes\n  %+v", k.trace(i), e.by, e.what, e.to)
-			}
-			k.add(e.to, int32(i), e.by+": "+e.what)
+			k.number(e.to, i, e.step)
 		})
 	}
+	k.reached = len(k.worlds)
 	return k, broken
 }
 
-func (k *walk) add(w world, from int32, by string) {
-	if _, known := k.index[w]; known {
-		return
+// number returns the number of a world, which is a new one if it was not seen before.
+func (k *walk) number(w world, from int32, by step) int32 {
+	n, known := k.index[w]
+	if !known {
+		n = int32(len(k.worlds))
+		k.index[w] = n
+		k.worlds, k.from, k.steps = append(k.worlds, w), append(k.from, from), append(k.steps, by)
 	}
-	k.index[w] = int32(len(k.worlds))
-	k.worlds, k.from, k.by = append(k.worlds, w), append(k.from, from), append(k.by, by)
+	return n
 }
 
-func (k *walk) trace(i int) string {
+// trace says by which steps a world was reached.
+func (k *walk) trace(i int32) string {
 	var steps []string
-	for ; k.from[i] >= 0; i = int(k.from[i]) {
-		steps = append(steps, "  "+k.by[i]+"\n")
+	for ; k.from[i] >= 0; i = k.from[i] {
+		steps = append(steps, "  "+k.steps[i].String()+"\n")
 	}
-	var out strings.Builder
-	for i := len(steps) - 1; i >= 0; i-- {
-		out.WriteString(steps[i])
-	}
-	return out.String()
+	slices.Reverse(steps)
+	return strings.Join(steps, "")
 }

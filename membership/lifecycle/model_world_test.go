@@ -3,10 +3,8 @@ package lifecycle
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -32,6 +30,7 @@ type world struct {
 	access     uint8 // whom the RoleBinding is for: nobody, mine, older
 	membership membershipWorld
 	gatesShut  bool // works are there
+	abandoned  bool // the namespace that is there is one that the hub has let go
 
 	requests [2]requestWorld // made with the claim mine, and with an older one
 
@@ -45,7 +44,7 @@ type world struct {
 	mishaps uint8
 }
 
-type leaveWorld struct{ there, forced, ended bool }
+type leaveWorld struct{ there, awaitsAgent, forced, ended bool }
 
 type membershipWorld struct {
 	there, leave, rejoin, clean bool
@@ -55,10 +54,10 @@ type membershipWorld struct {
 type requestWorld struct {
 	there  bool
 	fresh  bool  // it is the one that the agent has written down
-	issued bool  // a credential was put into its status
 	asks   uint8 // spec.memberUID: none, that, gone
 	bound  uint8 // status.memberUID: none, that, gone
 	answer uint8
+	reason uint8 // why it is held, as far as that matters
 }
 
 type agentWorld struct {
@@ -66,13 +65,14 @@ type agentWorld struct {
 	bootstrap  uint8 // works, refused, thrown away
 
 	// Written down.
-	claim, request     bool
+	request            bool  // and a claim key, which outlives it
 	asks               uint8 // the member's UID in the request
 	registered, policy bool
 	uid                uint8 // of the MemberCluster that it is registered with
 	credential         bool  // it is still good
 	forgotten, kept    bool
 	out                bool
+	returns            bool // nobody wrote this down: it has left a MemberCluster that was kept
 
 	// In memory.
 	door, hub uint8
@@ -130,6 +130,8 @@ const (
 
 var answers = []v1alpha1.JoinAnswer{"", v1alpha1.AnswerPending, v1alpha1.AnswerHeld, v1alpha1.AnswerDenied, v1alpha1.AnswerForgotten, v1alpha1.AnswerIssued}
 
+var reasons = []string{"", v1alpha1.ReasonStateLeave, v1alpha1.ReasonClusterIDTaken}
+
 const (
 	answerNone uint8 = iota
 	answerPending
@@ -158,7 +160,7 @@ func (w *world) desired() v1alpha1.DesiredState {
 }
 
 func (w *world) acceptance() *bool {
-	return []*bool{nil, ptr.To(true), ptr.To(false)}[w.accepted]
+	return []*bool{nil, new(true), new(false)}[w.accepted]
 }
 
 func (m membershipWorld) see() *MembershipSeen {
@@ -176,10 +178,14 @@ func (l leaveWorld) record() *v1alpha1.LeaveStatus {
 	if !l.there {
 		return nil
 	}
-	return &v1alpha1.LeaveStatus{
+	record := &v1alpha1.LeaveStatus{
 		StartedAt: metav1.NewTime(epoch), Deadline: metav1.NewTime(epoch.Add(deadline)),
 		Forced: l.forced, Ended: l.ended,
 	}
+	if l.awaitsAgent {
+		record.Waiting = waitingForAgent
+	}
+	return record
 }
 
 // hubSees is what the hub's controller observes, the gates asked.
@@ -200,24 +206,28 @@ func (w *world) hubSees() HubObserved {
 func (w *world) doorSees(i int, verdict membership.Decision) DoorObserved {
 	r := w.requests[i]
 	o := DoorObserved{
-		Answer: answers[r.answer], Bound: uids[r.bound], Issued: r.issued, Verdict: membership.Verdict{Decision: verdict},
+		Answer: answers[r.answer], Reason: reasons[r.reason], Bound: uids[r.bound], Verdict: membership.Verdict{Decision: verdict},
 		ClusterID: "id", Name: "east", Claim: claims[i+1], MemberUID: uids[r.asks], Type: v1alpha1.CredentialToken,
 	}
 	if w.member {
 		o.ByID = &MemberSeen{
 			Name: "east", UID: uids[thatUID], ClusterID: "id", Claim: claims[w.claim], Accepted: w.acceptance(),
 			Deleting: w.deleting, Desired: w.desired(), Leaving: w.leave.there && !w.leave.ended,
-			Prepared: w.namespace == uint8(Present) && w.membership.there && w.access != nobody && w.access == w.claim,
+			Prepared: w.prepared(),
 		}
 		o.ByName = o.ByID
 	}
 	return o
 }
 
+func (w *world) prepared() bool {
+	return w.namespace == uint8(Present) && w.membership.there && w.access != nobody && w.access == w.claim
+}
+
 func (a *agentWorld) sees() AgentObserved {
 	o := AgentObserved{
 		Now: epoch, Door: DoorSight(a.door), Hub: HubSight(a.hub), PolicySaved: a.policy, Beating: a.beating, Member: MemberState(a.said),
-		Record: Record{Claim: a.claim, Registered: a.registered, Forgotten: a.forgotten, Kept: a.kept, Out: a.out},
+		Record: Record{Claim: a.request, Registered: a.registered, Forgotten: a.forgotten, Kept: a.kept, Out: a.out},
 	}
 	if seen := a.seen.see(); seen != nil {
 		o.Membership = *seen

@@ -63,6 +63,7 @@ type MemberClusterSpec struct {
 	// +listMapKey=key
 	// +listMapKey=effect
 	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="self.filter(t, !t.key.startsWith('membership.muster.dev/')).size() <= 62",message="at most 62 taints: the hub needs room for its own"
 	// +optional
 	Taints []Taint `json:"taints,omitempty"`
 }

@@ -26,6 +26,7 @@ const (
 	minLifetime = 10 * time.Minute
 )
 
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,resourceNames=muster-agent,verbs=get;delete
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=create
 // +kubebuilder:rbac:groups="",resources=serviceaccounts/token,resourceNames=muster-agent,verbs=create
 
@@ -33,6 +34,9 @@ const (
 type Issuer struct {
 	// Client makes ServiceAccounts and tokens. Required.
 	Client client.Client
+	// Reader reads ServiceAccounts: a manager's API reader, so that they are not all cached for the sake of a few.
+	// Unset: Client.
+	Reader client.Reader
 	// Lifetime that tokens have unless an agent asks for less; at least 10 minutes. The API server may grant
 	// less. Unset: [DefaultLifetime].
 	Lifetime time.Duration
@@ -88,23 +92,45 @@ func (i *Issuer) seconds(request v1alpha1.CredentialRequest) int64 {
 	return max(seconds, int64(minLifetime/time.Second))
 }
 
-// token asks for a token first, because the ServiceAccount is there at every renewal.
+// token asks for a token of the member's ServiceAccount, which is made for one claim alone: the tokens of an agent that
+// another took over from end with the ServiceAccount that they are of.
 func (i *Issuer) token(ctx context.Context, member membership.Member, seconds int64) (*authenticationv1.TokenRequest, error) {
-	account := &corev1.ServiceAccount{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: membership.AgentName, Namespace: member.Namespace,
-			Labels: map[string]string{membership.MemberLabel: member.Name},
-		},
-		AutomountServiceAccountToken: new(false),
+	account := &corev1.ServiceAccount{}
+	key := client.ObjectKey{Namespace: member.Namespace, Name: membership.AgentName}
+	err := i.reader().Get(ctx, key, account)
+	if err == nil && account.Annotations[claimAnnotation] != member.Claim {
+		err = i.Client.Delete(ctx, account, client.Preconditions{UID: &account.UID})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("delete the ServiceAccount of another claim: %w", err)
+		}
+		err = apierrors.NewNotFound(corev1.Resource("serviceaccounts"), key.Name)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		account = &corev1.ServiceAccount{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: key.Name, Namespace: key.Namespace,
+				Labels:      map[string]string{membership.MemberLabel: member.Name},
+				Annotations: map[string]string{claimAnnotation: member.Claim},
+			},
+			AutomountServiceAccountToken: new(false),
+		}
+		if err := i.Client.Create(ctx, account); err != nil {
+			return nil, fmt.Errorf("create the ServiceAccount: %w", err)
+		}
+	case err != nil:
+		return nil, fmt.Errorf("get the ServiceAccount: %w", err)
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
-	err := i.Client.SubResource("token").Create(ctx, account, request)
-	if !apierrors.IsNotFound(err) {
-		return request, err
-	}
-	if err := i.Client.Create(ctx, account); err != nil && !apierrors.IsAlreadyExists(err) {
-		return nil, fmt.Errorf("create the ServiceAccount: %w", err)
-	}
-	request = &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	return request, i.Client.SubResource("token").Create(ctx, account, request)
+}
+
+// claimAnnotation has the claim that a ServiceAccount was made for.
+const claimAnnotation = v1alpha1.GroupName + "/claim"
+
+func (i *Issuer) reader() client.Reader {
+	if i.Reader != nil {
+		return i.Reader
+	}
+	return i.Client
 }

@@ -1,0 +1,488 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/testr"
+	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/crds"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/csr"
+	"github.com/muster-sdk/muster/membership/registration/token"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+const (
+	patience = 60 * time.Second
+	interval = 20 * time.Millisecond
+)
+
+// byHand is a hub whose part the test plays, so that it can play it badly.
+type byHand struct {
+	t         *testing.T
+	c         client.Client
+	config    *rest.Config
+	name      string // of the member, and of the namespace that is the door
+	bootstrap *registration.Bootstrap
+	period    int32
+
+	mu     sync.Mutex
+	answer func(*v1alpha1.JoinRequest) // what to do about a request; nil: admit
+}
+
+// newByHand makes a hub with one door for the test. RBAC is that of a real one.
+func newByHand(t *testing.T, name string) *byHand {
+	t.Helper()
+	config := plane.ForTest(t).Config()
+	scheme := runtime.NewScheme()
+	require.NoError(t, clientgoscheme.AddToScheme(scheme))
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	require.NoError(t, err)
+	ctx := t.Context()
+	require.NoError(t, crds.Install(ctx, c))
+	h := &byHand{t: t, c: c, config: config, name: name, period: 1}
+
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: membership.AgentClusterRole},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"memberships"}, Verbs: []string{"list", "watch"}},
+			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"memberships/status"}, Verbs: []string{"update"}},
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"heartbeat"}, Verbs: []string{"get", "update"}},
+		},
+	}
+	h.ensure(role)
+	h.ensure(registration.BootstrapRole())
+	h.ensure(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "bootstrap"}}
+	h.ensure(account)
+	h.ensure(&rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "bootstrap"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: membership.BootstrapClusterRole},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: name, Name: "bootstrap"}},
+	})
+	issued := &authenticationv1.TokenRequest{}
+	require.NoError(t, c.SubResource("token").Create(ctx, account, issued))
+	h.bootstrap = &registration.Bootstrap{
+		Server: config.Host, CA: config.CAData, Token: issued.Status.Token, TokenName: "any",
+		Key: []byte(strings.Repeat("k", 32)), Namespace: name,
+	}
+	return h
+}
+
+func (h *byHand) ensure(object client.Object) {
+	h.t.Helper()
+	require.NoError(h.t, client.IgnoreAlreadyExists(h.c.Create(h.t.Context(), object)))
+}
+
+// attend answers at the door until the test is over.
+func (h *byHand) attend() *byHand {
+	ctx, cancel := context.WithCancel(h.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			var list v1alpha1.JoinRequestList
+			_ = h.c.List(ctx, &list, client.InNamespace(h.name))
+			for i := range list.Items {
+				if request := &list.Items[i]; request.Status.Answer == "" {
+					h.mu.Lock()
+					answer := h.answer
+					h.mu.Unlock()
+					if answer == nil {
+						answer = h.admit
+					}
+					answer(request)
+				}
+			}
+			<-time.After(interval)
+		}
+	}()
+	h.t.Cleanup(func() { cancel(); <-done })
+	return h
+}
+
+func (h *byHand) do(answer func(*v1alpha1.JoinRequest)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.answer = answer
+}
+
+func (h *byHand) space() string { return "member-" + h.name }
+
+func (h *byHand) issuer(kind v1alpha1.CredentialType) membership.Issuer {
+	if kind == v1alpha1.CredentialCertificate {
+		return &csr.Issuer{Client: h.c}
+	}
+	return &token.Issuer{Client: h.c, Lifetime: 10 * time.Minute}
+}
+
+func (h *byHand) member(claim string) membership.Member {
+	return membership.Member{Name: h.name, UID: types.UID("uid-" + h.name), Namespace: h.space(), Claim: claim}
+}
+
+// admit lets a cluster in as a hub does.
+func (h *byHand) admit(request *v1alpha1.JoinRequest) {
+	ctx := h.t.Context()
+	if err := errors.Join(registration.Verify(request), registration.VerifyToken(request, h.bootstrap.Key)); err != nil {
+		h.t.Errorf("the agent's request: %v", err)
+		return
+	}
+	member := h.member(registration.Fingerprint(request.Spec.ClaimKey))
+	h.prepare(member, request.Spec.Credential.Type)
+	credential, err := h.issue(ctx, member, request.Spec.Credential)
+	if err != nil {
+		return // the test is over, or the plane is slow: again
+	}
+	h.tell(request, v1alpha1.AnswerIssued, func(s *v1alpha1.JoinRequestStatus) {
+		s.MemberName, s.MemberUID, s.Namespace, s.Credential = member.Name, member.UID, member.Namespace, &credential
+	})
+}
+
+func (h *byHand) issue(ctx context.Context, member membership.Member, request v1alpha1.CredentialRequest) (v1alpha1.Credential, error) {
+	for {
+		credential, err := h.issuer(request.Type).Issue(ctx, member, request)
+		if !errors.Is(err, membership.ErrPending) {
+			return credential, err
+		}
+		<-time.After(interval)
+	}
+}
+
+// prepare makes what a member has on the hub.
+func (h *byHand) prepare(member membership.Member, kind v1alpha1.CredentialType) {
+	ctx := h.t.Context()
+	_ = h.c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: member.Namespace}})
+	_ = h.c.Create(ctx, &v1alpha1.Membership{
+		ObjectMeta: metav1.ObjectMeta{Namespace: member.Namespace, Name: membership.MembershipName},
+		Spec: v1alpha1.MembershipSpec{
+			MemberName: member.Name, MemberUID: member.UID, State: v1alpha1.StateJoin, Rejoin: true, HeartbeatPeriodSeconds: h.period,
+			Leave: v1alpha1.LeavePolicy{Resources: v1alpha1.OrphanResources, DeadlineSeconds: 77},
+		},
+	})
+	subject := rbacv1.Subject{Kind: "ServiceAccount", Namespace: member.Namespace, Name: membership.AgentName}
+	if kind == v1alpha1.CredentialCertificate {
+		subject = rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: csr.User(member.Claim)}
+	}
+	_ = h.c.Create(ctx, h.binding(subject))
+}
+
+func (h *byHand) binding(subjects ...rbacv1.Subject) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.space(), Name: membership.AgentName},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: membership.AgentClusterRole},
+		Subjects:   subjects,
+	}
+}
+
+// tell writes an answer.
+func (h *byHand) tell(request *v1alpha1.JoinRequest, answer v1alpha1.JoinAnswer, more func(*v1alpha1.JoinRequestStatus)) {
+	request.Status = v1alpha1.JoinRequestStatus{Answer: answer, Claim: registration.Fingerprint(request.Spec.ClaimKey)}
+	meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionIssued, Status: metav1.ConditionTrue, Reason: string(answer), Message: "By hand.",
+	})
+	if more != nil {
+		more(&request.Status)
+	}
+	_ = h.c.Status().Update(h.t.Context(), request)
+}
+
+// membership reads the Membership; nil: there is none.
+func (h *byHand) membership() *v1alpha1.Membership {
+	h.t.Helper()
+	m := &v1alpha1.Membership{}
+	err := h.c.Get(h.t.Context(), client.ObjectKey{Namespace: h.space(), Name: membership.MembershipName}, m)
+	require.NoError(h.t, client.IgnoreNotFound(err))
+	if err != nil {
+		return nil
+	}
+	return m
+}
+
+// change changes the Membership's spec.
+func (h *byHand) change(change func(*v1alpha1.MembershipSpec)) {
+	h.t.Helper()
+	m := h.membership()
+	before := m.DeepCopy()
+	change(&m.Spec)
+	require.NoError(h.t, h.c.Patch(h.t.Context(), m, client.MergeFrom(before)))
+}
+
+func (h *byHand) joined() bool {
+	m := h.membership()
+	return m != nil && meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionJoined)
+}
+
+func (h *byHand) clean() bool {
+	m := h.membership()
+	if m == nil {
+		return false
+	}
+	c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionJoined)
+	return c != nil && c.Reason == v1alpha1.ReasonCleanedUp
+}
+
+// memory is a store that outlives its agent, as a Secret does, and is quick.
+type memory struct {
+	mu     sync.Mutex
+	record []byte
+	after  func(what string) // called after each change
+}
+
+func (m *memory) Load(context.Context) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.record, nil
+}
+
+func (m *memory) Save(_ context.Context, record []byte) error { return m.set("save", record) }
+
+func (m *memory) Delete(context.Context) error { return m.set("delete", nil) }
+
+func (m *memory) set(what string, record []byte) error {
+	m.mu.Lock()
+	m.record = record
+	after := m.after
+	m.mu.Unlock()
+	if after != nil {
+		after(what)
+	}
+	return nil
+}
+
+func (m *memory) parsed(t *testing.T) record {
+	data, _ := m.Load(t.Context())
+	r, err := parseRecord(data)
+	require.NoError(t, err)
+	return r
+}
+
+// forgetful is a source of a bootstrap credential that can be thrown away, as a Secret can.
+type forgetful struct {
+	bootstrap *registration.Bootstrap
+	forgotten atomic.Bool
+}
+
+func (f *forgetful) Load(context.Context) (*registration.Bootstrap, error) {
+	if f.forgotten.Load() {
+		return nil, nil
+	}
+	return f.bootstrap, nil
+}
+
+func (f *forgetful) Forget(context.Context) error {
+	f.forgotten.Store(true)
+	return nil
+}
+
+// wire sees each request to the hub once it has been answered.
+type wire struct {
+	mu    sync.Mutex
+	seen  map[string]int
+	after func(request string)
+}
+
+func (w *wire) config(config *rest.Config) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return tap{w, next} })
+}
+
+type tap struct {
+	wire *wire
+	next http.RoundTripper
+}
+
+func (t tap) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := t.next.RoundTrip(request)
+	path := strings.Split(request.URL.Path, "/")
+	what := path[len(path)-1]
+	if what == membership.LeaseName || what == membership.MembershipName || what == "status" || strings.HasPrefix(what, "join-") {
+		what = path[len(path)-2] + "/" + what
+	}
+	key := request.Method + " " + what
+	if strings.Contains(request.URL.RawQuery, "watch=true") {
+		key = "WATCH " + what
+	}
+	t.wire.mu.Lock()
+	if t.wire.seen == nil {
+		t.wire.seen = map[string]int{}
+	}
+	t.wire.seen[key]++
+	after := t.wire.after
+	t.wire.mu.Unlock()
+	if after != nil {
+		after(key)
+	}
+	return response, err
+}
+
+// take returns what was seen since the last take.
+func (w *wire) take() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seen := w.seen
+	w.seen = nil
+	return seen
+}
+
+// shifted is a clock that is wrong.
+type shifted struct {
+	clock.RealClock
+	mu sync.Mutex
+	by time.Duration
+}
+
+func (s *shifted) Now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.RealClock.Now().Add(s.by)
+}
+
+func (s *shifted) shift(by time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.by += by
+}
+
+// phases remembers the steps that an agent has shown.
+type phases struct {
+	mu    sync.Mutex
+	steps []lifecycle.AgentStep
+}
+
+func (p *phases) show(step lifecycle.AgentStep) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.steps = append(p.steps, step)
+}
+
+func (p *phases) last() lifecycle.AgentStep {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.steps) == 0 {
+		return lifecycle.AgentStep{}
+	}
+	return p.steps[len(p.steps)-1]
+}
+
+// running is an agent at work.
+type running struct {
+	phases
+	t      *testing.T
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error
+}
+
+// run runs an agent of the plane until it is stopped, or the test ends.
+func (h *byHand) run(o Options) *running {
+	h.t.Helper()
+	if o.Bootstrap == nil {
+		o.Bootstrap = BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return h.bootstrap, nil })
+	}
+	if o.Store == nil {
+		o.Store = &memory{}
+	}
+	if o.Name == "" {
+		o.Name = h.name
+	}
+	r := &running{t: h.t, done: make(chan struct{})}
+	if o.OnPhase == nil {
+		o.OnPhase = r.show
+	}
+	log := logr.Discard()
+	if testing.Verbose() {
+		log = testr.NewWithOptions(h.t, testr.Options{Verbosity: 1})
+	}
+	a, err := newAgent(h.config, log, o)
+	require.NoError(h.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	go func() {
+		defer close(r.done)
+		r.err = a.Start(ctx)
+	}()
+	h.t.Cleanup(r.stop)
+	return r
+}
+
+func (r *running) stop() {
+	r.cancel()
+	r.ended()
+}
+
+// ended waits until the agent has ended.
+func (r *running) ended() {
+	r.t.Helper()
+	select {
+	case <-r.done:
+		require.NoError(r.t, r.err)
+	case <-time.After(patience):
+		r.t.Fatal("the agent does not end")
+	}
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	require.Eventually(t, is, patience, interval, what)
+}
+
+func is(t *testing.T, r *running, phase lifecycle.AgentPhase) {
+	t.Helper()
+	require.Eventually(t, func() bool { return r.last().Phase == phase }, patience, interval, "the agent never is "+string(phase))
+}
+
+// deaf is an API server that takes connections and answers nothing.
+func deaf(t *testing.T) *rest.Config {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				_, _ = io.Copy(io.Discard, conn)
+				_ = conn.Close()
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		wg.Wait()
+	})
+	return &rest.Config{Host: "http://" + listener.Addr().String()}
+}
+
+// hasty is a clock on which all waits are short, for tests of what is polled slowly.
+type hasty struct{ clock.RealClock }
+
+func (h *hasty) NewTimer(d time.Duration) clock.Timer {
+	return h.RealClock.NewTimer(min(d, 200*time.Millisecond))
+}

@@ -1,0 +1,157 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// makeRequest keeps a request that is there for the same member: it may be on the hub already.
+func (a *agent) makeRequest(ctx context.Context) error {
+	next := a.record
+	uid := next.member().UID
+	if next.Request != nil && next.Request.MemberUID == uid {
+		return nil
+	}
+	claim := a.claim
+	if len(next.ClaimKey) == 0 {
+		if err := a.identify(ctx, &next); err != nil {
+			return err
+		}
+		var err error
+		if claim, err = registration.NewClaimKey(); err != nil {
+			return err
+		}
+		if next.ClaimKey, err = claim.Marshal(); err != nil {
+			return err
+		}
+	}
+	asked, private, err := a.Method.Request(claim, nil)
+	if err != nil {
+		return err
+	}
+	next.Request = &doorRequest{MemberUID: uid, Labels: a.Labels, Credential: asked, Private: private, MadeAt: a.Clock.Now()}
+	if err := a.save(ctx, func(r *record) { *r = next }); err != nil {
+		return err
+	}
+	a.claim = claim
+	a.door.forget()
+	return nil
+}
+
+// identify finds out which cluster this is, and what it would like to be called.
+func (a *agent) identify(ctx context.Context, r *record) error {
+	r.ClusterID, r.Name = a.ClusterID, a.Name
+	if r.ClusterID == "" {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		uid, err := a.member.kubeSystemUID(ctx)
+		if err != nil {
+			return err
+		}
+		r.ClusterID = uid
+	}
+	if r.Name == "" {
+		r.Name = defaultName(r.ClusterID)
+	}
+	return nil
+}
+
+// askDoor never fails: what it could not find out is an answer as well.
+func (a *agent) askDoor(ctx context.Context) error {
+	d, now := &a.door, a.Clock.Now()
+	mine, theirs, err := a.knock(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		d.sight, d.why = doorFailure(err)
+		a.log.V(1).Info("Asking at the door failed.", "error", err.Error())
+		return nil
+	}
+	d.sight, d.why = doorSight(a.record, mine, theirs)
+	if d.sight == lifecycle.DoorIssued && a.nothingNew(theirs) {
+		d.sight, d.why = lifecycle.DoorHeld, "The hub has issued nothing newer than the credential that it refuses."
+	}
+	if d.answer = nil; d.sight == lifecycle.DoorIssued {
+		d.answer = theirs
+	} else {
+		d.unanswered = now
+	}
+	return nil
+}
+
+// nothingNew reports whether the hub's answer is the credential that the agent has already.
+func (a *agent) nothingNew(theirs *v1alpha1.JoinRequest) bool {
+	if a.record.Member == nil || theirs.Status.Credential == nil {
+		return false
+	}
+	material, err := a.Method.Open(a.claim, a.record.Request.Private, *theirs.Status.Credential)
+	return err == nil && a.record.Member.Credential.same(material)
+}
+
+func (a *agent) knock(ctx context.Context) (mine, theirs *v1alpha1.JoinRequest, err error) {
+	loading, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	bootstrap, err := a.Bootstrap.Load(loading)
+	if err != nil {
+		return nil, nil, err
+	}
+	if bootstrap == nil {
+		return nil, nil, errNoBootstrap
+	}
+	if a.record.Request == nil {
+		return nil, nil, errors.New("there is no request to ask for")
+	}
+	if err := a.door.connect(bootstrap, a.HubConfig); err != nil {
+		return nil, nil, err
+	}
+	if mine, err = joinRequest(a.record, a.claim, bootstrap); err != nil {
+		return nil, nil, err
+	}
+	theirs, err = a.door.ask(ctx, mine)
+	return mine, theirs, err
+}
+
+// register opens what the door has issued. An answer that cannot be opened is asked for again.
+func (a *agent) register(ctx context.Context) error {
+	request, answer, bootstrap := a.record.Request, a.door.answer, a.door.bootstrap
+	since := latest(request.MadeAt, a.door.unanswered)
+	defer a.door.forget()
+	if answer.Status.Credential == nil || answer.Status.Namespace == "" || answer.Status.MemberUID == "" {
+		return errors.New("the hub's answer says Issued and has no credential, namespace or member")
+	}
+	material, err := a.Method.Open(a.claim, request.Private, *answer.Status.Credential)
+	if err != nil {
+		return err
+	}
+	member := &registered{
+		Name: answer.Status.MemberName, UID: answer.Status.MemberUID, Namespace: answer.Status.Namespace,
+		Server: bootstrap.Server, CA: bootstrap.CA,
+		Credential: issued(material, *answer.Status.Credential, since, a.Clock.Now()),
+	}
+	if err := a.save(ctx, func(r *record) { r.Member, r.Request, r.Renewal = member, nil, nil }); err != nil {
+		return err
+	}
+	a.disconnect()
+	return nil
+}
+
+// defaultName makes a DNS label of the beginning of a cluster ID.
+func defaultName(clusterID string) string {
+	const enough = 8
+	keep := func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		return '-'
+	}
+	id := strings.Map(keep, strings.ToLower(clusterID))
+	return "cluster-" + strings.Trim(id[:min(enough, len(id))], "-")
+}
+
+var errNoBootstrap = errors.New("there is no bootstrap credential")

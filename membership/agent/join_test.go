@@ -1,0 +1,263 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/csr"
+	"github.com/muster-sdk/muster/membership/registration/token"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// TestZeroOptions runs the agent as its users do: in a manager, with Secrets, by the options' defaults; from
+// nothing to joined to nothing.
+func TestZeroOptions(t *testing.T) {
+	h := newByHand(t, "zero").attend()
+	ctx := t.Context()
+	h.ensure(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: DefaultNamespace}})
+	data, err := h.bootstrap.Marshal()
+	require.NoError(t, err)
+	h.ensure(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: DefaultNamespace, Name: DefaultBootstrapSecret},
+		Data:       map[string][]byte{registration.BootstrapKey: data},
+	})
+	mgr, err := manager.New(h.permitted("zero-options"), manager.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
+	require.NoError(t, err)
+	w, p := &wire{}, &phases{}
+	require.NoError(t, SetupWithManager(mgr, Options{Version: "v1.2.3", HubConfig: w.config, OnPhase: p.show}))
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error)
+	go func() { ended <- mgr.Start(running) }()
+	defer func() {
+		stop()
+		require.NoError(t, <-ended)
+	}()
+
+	eventually(t, "the agent never joins", h.joined)
+	m := h.membership()
+	require.Equal(t, "v1.2.3", m.Status.Version.Agent)
+	require.NotEmpty(t, m.Status.Version.Kubernetes)
+	require.Equal(t, "8", m.Status.Resources.Allocatable.Cpu().String())
+	require.Equal(t, "8", m.Status.Resources.Available.Cpu().String())
+	var names []string
+	for _, property := range m.Status.Properties {
+		names = append(names, property.Name)
+	}
+	require.Equal(t, []string{PropertyKubeSystemUID, PropertyKubernetesVersion, PropertyNodeCount}, names)
+	for _, kind := range []string{v1alpha1.ConditionJoined, v1alpha1.ConditionPropertiesCollected, v1alpha1.ConditionCredentialValid} {
+		require.True(t, meta.IsStatusConditionTrue(m.Status.Conditions, kind), kind)
+	}
+	require.True(t, meta.IsStatusConditionTrue(m.Status.Agents[0].Conditions, v1alpha1.ConditionHealthy))
+	require.Nil(t, m.Status.Agents[0].LastHeartbeat, "that is the hub's to know")
+
+	// What the join has cost the hub.
+	eventually(t, "no heartbeat", func() bool {
+		return h.c.Get(ctx, client.ObjectKey{Namespace: h.space(), Name: membership.LeaseName}, &coordinationv1.Lease{}) == nil
+	})
+	got := w.take()
+	for kind, want := range map[string]int{"POST joinrequests": 1, "POST leases": 1, "PUT self/status": 1, "WATCH memberships": 1} {
+		require.Equal(t, want, got[kind], "%s of %v", kind, got)
+	}
+
+	var kept corev1.Secret
+	require.NoError(t, h.c.Get(ctx, client.ObjectKey{Namespace: DefaultNamespace, Name: DefaultStoreSecret}, &kept))
+	h.change(func(s *v1alpha1.MembershipSpec) { s.State, s.Rejoin, s.Clean = v1alpha1.StateLeave, false, true })
+	eventually(t, "the agent is never done", func() bool { return p.last().Done })
+	require.True(t, h.clean())
+	for _, name := range []string{DefaultStoreSecret, DefaultBootstrapSecret} {
+		err := h.c.Get(ctx, client.ObjectKey{Namespace: DefaultNamespace, Name: name}, &kept)
+		require.True(t, apierrors.IsNotFound(err), "Secret %s is left: %v", name, err)
+	}
+	var told corev1.EventList
+	require.NoError(t, h.c.List(ctx, &told, client.InNamespace(DefaultNamespace)))
+	reasons := map[string]bool{}
+	for i := range told.Items {
+		reasons[told.Items[i].Reason] = true
+	}
+	require.Equal(t, map[string]bool{"Joined": true, "Leaving": true, "Left": true}, reasons)
+	select {
+	case err := <-ended:
+		t.Fatalf("the manager ended with its agent: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+}
+
+// permitted returns a user with the permissions of the folder rbac.
+func (h *byHand) permitted(user string) *rest.Config {
+	h.t.Helper()
+	file, err := os.ReadFile("rbac/role.yaml")
+	require.NoError(h.t, err)
+	subject := []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: user}}
+	for document := range strings.SplitSeq(string(file), "\n---\n") {
+		if strings.Contains(document, "kind: ClusterRole\n") {
+			role := &rbacv1.ClusterRole{}
+			require.NoError(h.t, yaml.Unmarshal([]byte(document), role))
+			role.Name += "-" + user
+			h.ensure(role)
+			h.ensure(&rbacv1.ClusterRoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}, Subjects: subject,
+			})
+			continue
+		}
+		role := &rbacv1.Role{}
+		require.NoError(h.t, yaml.Unmarshal([]byte(document), role))
+		h.ensure(role)
+		h.ensure(&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: role.Namespace, Name: role.Name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}, Subjects: subject,
+		})
+	}
+	return plane.ForTest(h.t).User(user)
+}
+
+// TestSteadyState holds the fifth rule of the design.
+func TestSteadyState(t *testing.T) {
+	h := newByHand(t, "steady").attend()
+	w := &wire{}
+	r := h.run(Options{HubConfig: w.config, ResourceInterval: 200 * time.Millisecond, ProbeInterval: 100 * time.Millisecond})
+	is(t, r, lifecycle.Joined)
+	eventually(t, "no heartbeat", func() bool { return w.take()["PUT leases/heartbeat"] > 0 })
+	const periods = 5
+	<-time.After(periods * time.Second)
+	got := w.take()
+	beats := got["PUT leases/heartbeat"]
+	require.InDelta(t, periods, beats, 1)
+	require.Equal(t, map[string]int{"PUT leases/heartbeat": beats}, got)
+
+	// And what has changed is written once.
+	h.ensure(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "steady-pods"}})
+	h.ensure(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "steady-pods", Name: "p"},
+		Spec:       corev1.PodSpec{NodeName: "node-0", Containers: []corev1.Container{{Name: "c", Image: "i", Resources: container("cpu", "1").Resources}}},
+	})
+	eventually(t, "the pod is not taken off", func() bool { return h.membership().Status.Resources.Available.Cpu().String() == "7" })
+	<-time.After(time.Second)
+	require.Equal(t, 1, w.take()["PUT self/status"])
+	require.NoError(t, h.c.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "steady-pods", Name: "p"}}, client.GracePeriodSeconds(0)))
+}
+
+// TestKilledAnywhere lets an agent join and leave, and kills it after the first thing that can be seen of it from
+// outside (a save, an answered request); then another after the second, and so on. Its successor must bring
+// both to their end, by the same request.
+func TestKilledAnywhere(t *testing.T) {
+	for name, method := range map[string]registration.Method{"token": token.Method{}, "csr": csr.Method{}} {
+		t.Run(name, func(t *testing.T) {
+			kill := 1
+			for livesAndDies(t, fmt.Sprintf("killed-%s-%d", name, kill), method, kill) {
+				kill++
+			}
+			require.Greater(t, kill, 10, "it was hardly killed")
+		})
+	}
+}
+
+// livesAndDies reports whether the agent was killed before it was done.
+func livesAndDies(t *testing.T, name string, method registration.Method, kill int) (killed bool) {
+	h := newByHand(t, name).attend()
+	store, w, bootstrap, cleaned := &memory{}, &wire{}, &forgetful{bootstrap: h.bootstrap}, 0
+	o := Options{Bootstrap: bootstrap, Clock: &hasty{}, Method: method, Store: store, HubConfig: w.config, Cleaners: []membership.LeaveGate{
+		membership.GateFunc("works", func(_ context.Context, m membership.Member) ([]string, error) {
+			require.Equal(t, int32(77), m.Leave.DeadlineSeconds, "the policy that was last known")
+			if cleaned++; cleaned < 2 {
+				return []string{"work/a"}, nil
+			}
+			return nil, nil
+		}),
+	}}
+	var seen atomic.Int64
+	hit, first := make(chan string, 1), make(chan *running, 1)
+	count := func(what string) {
+		// Of heartbeats there are any number, and when the record is deleted all is done.
+		if what != "PUT leases/heartbeat" && what != "delete" && seen.Add(1) == int64(kill) {
+			(<-first).cancel() // before it can do anything else
+			hit <- what
+		}
+	}
+	store.after, w.after = count, count
+	r := h.run(o)
+	first <- r
+	var left bool
+	deadline := time.After(patience)
+	for {
+		select {
+		case what := <-hit:
+			t.Logf("killed after %d: %s", kill, what)
+			r.stop()
+			r, killed = h.run(o), true
+		case <-r.done:
+			if len(hit) > 0 {
+				continue // it was killed
+			}
+			require.True(t, left && h.clean(), "it is out, and nobody has asked it to leave")
+			require.Empty(t, store.record)
+			require.True(t, bootstrap.forgotten.Load(), "it would join anew")
+			var requests v1alpha1.JoinRequestList
+			require.NoError(t, h.c.List(t.Context(), &requests, client.InNamespace(h.name)))
+			require.Len(t, requests.Items, 1, "each agent goes on with the request of the one before")
+			return killed
+		case <-time.After(interval):
+			if !left && h.joined() {
+				h.change(func(s *v1alpha1.MembershipSpec) { s.State, s.Rejoin, s.Clean = v1alpha1.StateLeave, false, true })
+				left = true
+			}
+		case <-deadline:
+			t.Fatal("the agent gets nowhere: ", r.last())
+		}
+	}
+}
+
+// TestHangingMember has a member that answers nothing and a collector that ignores its deadline.
+func TestHangingMember(t *testing.T) {
+	h := newByHand(t, "hanging").attend()
+	hang := make(chan struct{})
+	defer close(hang)
+	w := &wire{}
+	r := h.run(Options{ClusterID: "hanging", HubConfig: w.config, Member: deaf(t), Collectors: []PropertyCollector{
+		CollectorFunc("stuck", func(context.Context) ([]v1alpha1.Property, error) { <-hang; return nil, nil }),
+		CollectorFunc("broken", func(context.Context) ([]v1alpha1.Property, error) { return nil, errors.New("no") }),
+		CollectorFunc("fine", func(context.Context) ([]v1alpha1.Property, error) {
+			return []v1alpha1.Property{{Name: "example.com/fine", Value: "yes"}}, nil
+		}),
+	}})
+	began := time.Now()
+	is(t, r, lifecycle.Joined)
+	require.Less(t, time.Since(began), firstLook+5*time.Second, "a join does not wait for a member that does not answer")
+	want := []v1alpha1.Property{{Name: "example.com/fine", Value: "yes"}}
+	if diff := cmp.Diff(want, h.membership().Status.Properties); diff != "" {
+		t.Errorf("want - got +\n%s", diff)
+	}
+	w.take()
+	<-time.After(3 * time.Second)
+	require.InDelta(t, 3, w.take()["PUT leases/heartbeat"], 1, "the heartbeat waits for nobody")
+	eventually(t, "nobody is named", func() bool {
+		c := meta.FindStatusCondition(h.membership().Status.Conditions, v1alpha1.ConditionPropertiesCollected)
+		return c.Reason == v1alpha1.ReasonCollectorFailed &&
+			c.Message == "Collectors that failed or took too long, see the agent's log: broken, cluster-properties, kube-system, stuck, version."
+	})
+	agent := h.membership().Status.Agents[0]
+	require.True(t, meta.IsStatusConditionFalse(agent.Conditions, v1alpha1.ConditionHealthy), "%v", agent)
+}

@@ -1,0 +1,61 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+)
+
+// cleanMember asks the cleaners up to the first that is not done, and tells the hub, if that is there, what is left.
+func (a *agent) cleanMember(ctx context.Context) error {
+	remaining := clean(ctx, a.Cleaners, a.record.member())
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if len(remaining) == 0 {
+		a.cleaned = lifecycle.MemberClean
+		return nil
+	}
+	a.cleaned = lifecycle.MemberDirty
+	a.log.V(1).Info("The member is being cleaned up.", "remaining", remaining)
+	if a.sight != lifecycle.HubSeen || a.record.Forgotten {
+		return nil
+	}
+	return a.write(ctx, report{claim: a.claim.Fingerprint(), joined: cleaningCondition, remaining: remaining[:min(len(remaining), maxRemaining)]})
+}
+
+// maxRemaining is what a Membership holds.
+const maxRemaining = 20
+
+// clean returns what the first cleaner that is not done has to say.
+func clean(ctx context.Context, cleaners []membership.LeaveGate, member membership.Member) []string {
+	for _, cleaner := range cleaners {
+		var remaining []string
+		err := guarded(ctx, requestTimeout, func(ctx context.Context) (err error) {
+			remaining, err = cleaner.Remaining(ctx, member)
+			return err
+		})
+		if err != nil {
+			return append(remaining, fmt.Sprintf("%s: %v", cleaner.Name(), err))
+		}
+		if len(remaining) > 0 {
+			return remaining
+		}
+	}
+	return nil
+}
+
+// guarded calls somebody else's code, which has a deadline and may panic without taking the agent along.
+func guarded(ctx context.Context, timeout time.Duration, call func(context.Context) error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("panic: %v", panicked)
+		}
+	}()
+	return call(ctx)
+}

@@ -1,0 +1,19 @@
+package agent
+
+import (
+	"os"
+	"testing"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+)
+
+// plane is hub and member of all tests.
+var plane = localplane.Shared{Options: localplane.Options{Name: "agent", Nodes: 1}}
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(localplane.Run(m, &plane))
+}

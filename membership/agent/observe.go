@@ -1,0 +1,72 @@
+package agent
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// see takes in what was seen of the Membership meanwhile.
+func (a *agent) see() {
+	if a.follower == nil {
+		return
+	}
+	if s := a.follower.take(); s != nil {
+		a.saw(*s)
+	}
+}
+
+// saw replaces what is known of the hub.
+func (a *agent) saw(s sighting) {
+	if s.lagging && s.membership != nil && a.membership != nil && older(s.membership.ResourceVersion, a.membership.ResourceVersion) {
+		return
+	}
+	a.sight, a.membership = s.sight, s.membership
+	if s.sight != lifecycle.HubSeen {
+		a.unfollow()
+		return
+	}
+	a.door.forget()
+	a.connection.beater.SetPeriod(period(s.membership))
+	if asked := a.record.Renewal; renewalState(asked, s.membership) == lifecycle.RenewalRefused {
+		a.refuse(asked.ID, s.membership.Spec.Renewal.Refused)
+	}
+}
+
+func older(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
+}
+
+func period(m *v1alpha1.Membership) time.Duration {
+	return time.Duration(m.Spec.HeartbeatPeriodSeconds) * time.Second
+}
+
+// observe puts together all that the decision depends on.
+func (a *agent) observe() lifecycle.AgentObserved {
+	o := lifecycle.AgentObserved{
+		Now: a.Clock.Now(), Record: a.record.flags(), Door: a.door.sight,
+		Hub: a.sight, Beating: a.connection != nil && a.connection.beating(), Member: a.cleaned,
+	}
+	if m := a.membership; m != nil {
+		o.Membership = lifecycle.MembershipSeen{
+			State: m.Spec.State, Rejoin: m.Spec.Rejoin, Clean: m.Spec.Clean, Report: reported(m.Status, a.claim.Fingerprint()),
+		}
+		o.PolicySaved = a.record.Leave != nil && *a.record.Leave == m.Spec.Leave
+		o.Renewal = renewalState(a.record.Renewal, m)
+	}
+	if a.record.Member != nil {
+		o.RenewAt = a.record.Member.Credential.renewAt(a.claim.Fingerprint())
+		if a.refused.id != "" {
+			o.RenewAt = askAgainAt(a.refused.at, a.record.Member.Credential.Lifetime)
+		}
+		o.RenewAt = due(o.RenewAt, o.Now)
+	}
+	if o.Renewal == lifecycle.RenewalAsked {
+		a.asked = o.Now
+	}
+	return o
+}

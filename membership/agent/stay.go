@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// readMembership looks at the Membership and follows it from there. Its error is for the log.
+func (a *agent) readMembership(ctx context.Context) error {
+	if a.connection == nil {
+		c, err := connect(*a.record.Member, a.claim, a.HubConfig, a.Clock)
+		if err != nil {
+			a.sight = lifecycle.HubUnreachable
+			return err
+		}
+		a.connection = c
+	}
+	list, err := a.connection.hub.listMembership(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	a.saw(sightOf(list, err, a.connection.member))
+	if a.sight == lifecycle.HubSeen {
+		a.door.disconnect() // it is not needed while the hub talks to the member
+		if a.follower == nil {
+			a.follower = follow(ctx, a.connection.hub, a.connection.member, a.Clock, list)
+		}
+	}
+	return err
+}
+
+// unfollow ends the watch of the Membership.
+func (a *agent) unfollow() {
+	if a.follower != nil {
+		a.follower.close()
+		a.follower = nil
+	}
+}
+
+// disconnect ends all connections to the hub, and forgets what was seen of it.
+func (a *agent) disconnect() {
+	a.unfollow()
+	if a.connection != nil {
+		a.connection.close()
+	}
+	a.door.disconnect()
+	a.connection, a.sight, a.membership = nil, lifecycle.HubNotAsked, nil
+}
+
+// report is what there is to say of a member in the fleet.
+func (a *agent) report() report {
+	m := &memberReport{
+		agentVersion: a.Version, facts: a.observer.collection.facts(), health: a.observer.healthy(), refused: a.refused.why,
+	}
+	if asked := a.record.Renewal; asked != nil {
+		m.renewal = &v1alpha1.Renewal{ID: asked.ID, Request: asked.Credential}
+	}
+	return report{claim: a.claim.Fingerprint(), joined: joinedCondition, member: m}
+}
+
+// write writes the status if the report changes it. It is the one place that does.
+func (a *agent) write(ctx context.Context, r report) error {
+	const attempts = 3
+	for attempt := 1; ; attempt++ {
+		status, changed := r.applied(a.membership.Status, a.Clock.Now())
+		if !changed {
+			return nil
+		}
+		next := a.membership.DeepCopy()
+		next.Status = status
+		updated, err := a.connection.hub.updateStatus(ctx, next)
+		switch {
+		case err == nil:
+			a.saw(sighting{sight: lifecycle.HubSeen, membership: updated})
+			return nil
+		case !apierrors.IsConflict(err) || attempt == attempts:
+			return fmt.Errorf("write the status of the Membership: %w", err)
+		}
+		// Somebody else has written meanwhile; the watch may not have it yet.
+		if err := a.readMembership(ctx); err != nil {
+			return err
+		}
+		if a.sight != lifecycle.HubSeen {
+			return errors.New("write the status of the Membership: it is not to be seen any more")
+		}
+	}
+}

@@ -1,0 +1,395 @@
+package agent
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/csr"
+	"github.com/muster-sdk/muster/membership/registration/token"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// answerRenewal waits for a renewal with another ID than before and answers it.
+func (h *byHand) answerRenewal(before string, answer func(*v1alpha1.Renewal) *v1alpha1.RenewalAnswer) string {
+	h.t.Helper()
+	var asked *v1alpha1.Renewal
+	eventually(h.t, "no renewal is asked for", func() bool {
+		asked = h.membership().Status.Renewal
+		return asked != nil && asked.ID != before
+	})
+	h.change(func(s *v1alpha1.MembershipSpec) { s.Renewal = answer(asked) })
+	return asked.ID
+}
+
+func (h *byHand) issueRenewal(claim string) func(*v1alpha1.Renewal) *v1alpha1.RenewalAnswer {
+	return func(asked *v1alpha1.Renewal) *v1alpha1.RenewalAnswer {
+		credential, err := h.issue(h.t.Context(), h.member(claim), asked.Request)
+		require.NoError(h.t, err)
+		return &v1alpha1.RenewalAnswer{ID: asked.ID, Credential: &credential}
+	}
+}
+
+// touch makes the agent look at its clock.
+func (h *byHand) touch() {
+	h.change(func(s *v1alpha1.MembershipSpec) { s.Leave.DeadlineSeconds++ })
+}
+
+// beats waits for two more heartbeats.
+func (h *byHand) beats() {
+	h.t.Helper()
+	version := func() string {
+		lease := &coordinationv1.Lease{}
+		err := h.c.Get(h.t.Context(), client.ObjectKey{Namespace: h.space(), Name: membership.LeaseName}, lease)
+		require.NoError(h.t, client.IgnoreNotFound(err))
+		return lease.ResourceVersion
+	}
+	for range 2 {
+		before := version()
+		eventually(h.t, "it does not beat", func() bool { return version() != before })
+	}
+}
+
+// TestRenewal renews by an agent whose clock is an hour off, is refused, asks again and gets what it asks for, all
+// without a restart.
+func TestRenewal(t *testing.T) {
+	for name, tc := range map[string]struct {
+		method registration.Method
+		off    time.Duration
+	}{"token": {token.Method{}, time.Hour}, "csr": {csr.Method{}, -time.Hour}} {
+		t.Run(name, func(t *testing.T) {
+			h := newByHand(t, "renew-"+name).attend()
+			clock, store, w := &shifted{by: tc.off}, &memory{}, &wire{}
+			r := h.run(Options{Method: tc.method, Clock: clock, Store: store, HubConfig: w.config})
+			is(t, r, lifecycle.Joined)
+			first := store.parsed(t)
+			lifetime := first.Member.Credential.Lifetime
+			require.Greater(t, lifetime, 9*time.Minute, "%v", first.Member.Credential)
+			claim, err := registration.ParseClaimKey(first.ClaimKey)
+			require.NoError(t, err)
+
+			// The hub's refusal is told, and the question put again, in its time.
+			clock.shift(lifetime * 3 / 4)
+			h.touch()
+			id := h.answerRenewal("", func(asked *v1alpha1.Renewal) *v1alpha1.RenewalAnswer {
+				return &v1alpha1.RenewalAnswer{ID: asked.ID, Refused: "Not today."}
+			})
+			eventually(t, "the refusal is not told", func() bool {
+				c := meta.FindStatusCondition(h.membership().Status.Conditions, v1alpha1.ConditionCredentialValid)
+				return c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonRenewalRefused && c.Message == "Not today."
+			})
+			h.touch()
+			h.beats()
+			require.Equal(t, id, h.membership().Status.Renewal.ID, "it asks again at once")
+			clock.shift(max(lifetime/10, time.Minute))
+			h.touch()
+
+			h.answerRenewal(id, h.issueRenewal(claim.Fingerprint()))
+			eventually(t, "it is not adopted", func() bool { return store.parsed(t).Renewal == nil })
+			second := store.parsed(t)
+			require.False(t, second.Member.Credential.same(first.Member.Credential.material()))
+			require.False(t, second.Member.Credential.Since.Before(first.Member.Credential.Since.Add(lifetime*3/4)), "its life begins anew")
+			eventually(t, "nothing is tidied up", func() bool {
+				m := h.membership()
+				return m.Status.Renewal == nil && meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionCredentialValid)
+			})
+			h.beats()
+			h.touch()
+			eventually(t, "it does not see what the hub wants any more", func() bool {
+				return store.parsed(t).Leave.DeadlineSeconds == h.membership().Spec.Leave.DeadlineSeconds
+			})
+			require.Equal(t, lifecycle.Joined, r.last().Phase)
+			require.Equal(t, 1, w.take()["POST joinrequests"], "it went to the door again")
+		})
+	}
+}
+
+// TestWithdrawn takes the agent's permissions away, which ends no watch, and gives them back.
+func TestWithdrawn(t *testing.T) {
+	h := newByHand(t, "withdrawn").attend()
+	cleaned := make(chan membership.Member, 100)
+	r := h.run(Options{Clock: &hasty{}, Cleaners: []membership.LeaveGate{membership.GateFunc("works", func(_ context.Context, m membership.Member) ([]string, error) {
+		cleaned <- m
+		return nil, nil
+	})}})
+	is(t, r, lifecycle.Joined)
+	binding := h.binding()
+	require.NoError(t, h.c.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
+	subjects := binding.Subjects
+	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerDenied, nil) })
+	h.forgetRequests()
+	require.NoError(t, h.c.Delete(t.Context(), binding))
+	is(t, r, lifecycle.Rejected)
+	eventually(t, "it does not ask why", func() bool {
+		return strings.Contains(r.last().Message, "shuts the agent out") && strings.HasSuffix(r.last().Message, "(By hand.)")
+	})
+	require.Empty(t, cleaned, "a refusal proves nothing")
+
+	h.ensure(h.binding(subjects...))
+	is(t, r, lifecycle.Joined)
+	h.beats()
+
+	// Now the hub says that it has forgotten the member, at the door.
+	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerForgotten, nil) })
+	h.forgetRequests()
+	require.NoError(t, h.c.Delete(t.Context(), h.binding()))
+	r.ended()
+	require.True(t, r.last().Done)
+	m := <-cleaned
+	require.Equal(t, v1alpha1.OrphanResources, m.Leave.Resources, "the policy that was last known")
+	require.Equal(t, "uid-withdrawn", string(m.UID))
+}
+
+func (h *byHand) forgetRequests() {
+	h.t.Helper()
+	require.NoError(h.t, h.c.DeleteAllOf(h.t.Context(), &v1alpha1.JoinRequest{}, client.InNamespace(h.name)))
+}
+
+// TestRejoin leaves, is told that it may come back, and does.
+func TestRejoin(t *testing.T) {
+	h := newByHand(t, "rejoin").attend()
+	store := &memory{}
+	r := h.run(Options{Store: store})
+	is(t, r, lifecycle.Joined)
+	first := store.parsed(t).ClaimKey
+	h.do(func(*v1alpha1.JoinRequest) {})
+	h.change(func(s *v1alpha1.MembershipSpec) { s.State, s.Clean = v1alpha1.StateLeave, true })
+	is(t, r, lifecycle.Registering)
+	require.NoError(t, h.c.Delete(t.Context(), h.membership()))
+	h.do(nil)
+	is(t, r, lifecycle.Joined)
+	require.NotEqual(t, first, store.parsed(t).ClaimKey, "a new stay has a new claim")
+	h.beats()
+}
+
+// TestGone takes the Membership away while the agent may look, which proves nothing either; makes it anew; and then
+// says at the door that the member is forgotten.
+func TestGone(t *testing.T) {
+	h := newByHand(t, "gone").attend()
+	var cleaned atomic.Int64
+	r := h.run(Options{Clock: &hasty{}, Cleaners: []membership.LeaveGate{membership.GateFunc("works", func(context.Context, membership.Member) ([]string, error) {
+		cleaned.Add(1)
+		return nil, nil
+	})}})
+	is(t, r, lifecycle.Joined)
+	h.do(func(*v1alpha1.JoinRequest) {})
+	h.forgetRequests()
+	m := h.membership()
+	require.NoError(t, h.c.Delete(t.Context(), m))
+	is(t, r, lifecycle.Rejected)
+	h.ensure(&v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}, Spec: m.Spec})
+	is(t, r, lifecycle.Joined)
+	eventually(t, "it does not say again that it has joined", h.joined)
+	require.Zero(t, cleaned.Load(), "somebody deleted the Membership by mistake, and the member is cleaned")
+
+	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerForgotten, nil) })
+	h.forgetRequests()
+	require.NoError(t, h.c.Delete(t.Context(), h.membership()))
+	r.ended()
+	require.Positive(t, cleaned.Load())
+}
+
+// TestSeveral has several agents in one process, each with metrics of its own.
+func TestSeveral(t *testing.T) {
+	east, west := newByHand(t, "several-east").attend(), newByHand(t, "several-west").attend()
+	of := func(member string) map[string]float64 {
+		families, err := ctrlmetrics.Registry.Gather()
+		require.NoError(t, err)
+		out := map[string]float64{}
+		for _, family := range families {
+			for _, m := range family.Metric {
+				name := family.GetName()
+				var mine bool
+				for _, label := range m.Label {
+					mine = mine || label.GetName() == "member" && label.GetValue() == member
+					if label.GetName() == "phase" {
+						name += " " + label.GetValue()
+					}
+				}
+				if mine {
+					out[name] = m.GetGauge().GetValue()
+				}
+			}
+		}
+		return out
+	}
+	r := east.run(Options{})
+	is(t, r, lifecycle.Joined)
+	is(t, west.run(Options{}), lifecycle.Joined)
+	now := float64(time.Now().Unix())
+	for _, member := range []string{east.name, west.name} {
+		eventually(t, "no metrics of "+member, func() bool {
+			m := of(member)
+			return m["muster_agent_phase Joined"] == 1 && m["muster_agent_last_heartbeat_timestamp_seconds"] > now-60 &&
+				m["muster_agent_credential_expiration_timestamp_seconds"] > now+500 && len(m) == 4
+		})
+	}
+	r.stop()
+	require.Empty(t, of(east.name), "an agent that has ended is shown no more")
+	require.NotEmpty(t, of(west.name))
+}
+
+// TestPeriod changes the period.
+func TestPeriod(t *testing.T) {
+	h := newByHand(t, "period")
+	h.period = 600
+	r := h.attend().run(Options{})
+	is(t, r, lifecycle.Joined)
+	eventually(t, "it does not beat", func() bool {
+		return h.c.Get(t.Context(), client.ObjectKey{Namespace: h.space(), Name: membership.LeaseName}, &coordinationv1.Lease{}) == nil
+	})
+	h.change(func(s *v1alpha1.MembershipSpec) { s.HeartbeatPeriodSeconds = 1 })
+	h.beats()
+}
+
+// TestPartition cuts the agent off its hub, in both ways that a network has, and heals.
+func TestPartition(t *testing.T) {
+	h := newByHand(t, "partition").attend()
+	proxy, err := localplane.NewProxy(h.bootstrap.Server)
+	require.NoError(t, err)
+	defer proxy.Close()
+	h.bootstrap.Server = proxy.Config(&rest.Config{Host: h.bootstrap.Server}).Host
+	store := &memory{}
+	r := h.run(Options{Store: store})
+	is(t, r, lifecycle.Joined)
+	for _, fault := range []func(){proxy.Cut, proxy.Stall} {
+		fault()
+		h.change(func(s *v1alpha1.MembershipSpec) { s.Leave.DeadlineSeconds++ })
+		<-time.After(3 * time.Second)
+		require.Equal(t, lifecycle.Joined, r.last().Phase, "that the hub is away changes nothing")
+		proxy.Heal()
+		h.beats()
+		eventually(t, "it never hears what has changed", func() bool {
+			return store.parsed(t).Leave.DeadlineSeconds == h.membership().Spec.Leave.DeadlineSeconds
+		})
+	}
+}
+
+// TestDoor has every answer at the door, and bootstrap credentials that come, go and change.
+func TestDoor(t *testing.T) {
+	h := newByHand(t, "door").attend()
+	h.do(func(*v1alpha1.JoinRequest) {})
+	credential := make(chan *registration.Bootstrap, 1)
+	credential <- nil
+	give := func(b *registration.Bootstrap) { <-credential; credential <- b }
+	clock := &hasty{}
+	r := h.run(Options{Clock: clock, Bootstrap: BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) {
+		b := <-credential
+		credential <- b
+		return b, nil
+	})})
+	says := func(words string) {
+		t.Helper()
+		require.Eventually(t, func() bool { return strings.Contains(r.last().Message, words) }, patience, interval, words)
+	}
+	says("there is no bootstrap credential")
+	wrong := *h.bootstrap
+	wrong.Token = "wrong"
+	give(&wrong)
+	says("Unauthorized")
+	old := *h.bootstrap
+	old.TokenName = "old"
+	give(&old)
+	says("at work")
+	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerHeld, nil) })
+	says("held")
+	h.do(func(request *v1alpha1.JoinRequest) {
+		if request.Spec.Token.Name != "old" {
+			h.admit(request)
+			return
+		}
+		h.tell(request, v1alpha1.AnswerDenied, func(s *v1alpha1.JoinRequestStatus) {
+			s.Conditions[0].Reason = v1alpha1.ReasonTokenRefused
+		})
+	})
+	h.reopen()
+	says("denied")
+	give(h.bootstrap)
+	is(t, r, lifecycle.Joined)
+}
+
+// reopen has the door look at all requests again.
+func (h *byHand) reopen() {
+	h.t.Helper()
+	var list v1alpha1.JoinRequestList
+	require.NoError(h.t, h.c.List(h.t.Context(), &list, client.InNamespace(h.name)))
+	for i := range list.Items {
+		list.Items[i].Status = v1alpha1.JoinRequestStatus{}
+		require.NoError(h.t, h.c.Status().Update(h.t.Context(), &list.Items[i]))
+	}
+}
+
+// TestSecretStore has a store meet another writer.
+func TestSecretStore(t *testing.T) {
+	h := newByHand(t, "store")
+	core, err := newMember(h.config)
+	require.NoError(t, err)
+	defer core.close()
+	ctx, secrets := t.Context(), core.core.Secrets(h.name)
+	a, b := SecretStore(secrets, "s"), SecretStore(secrets, "s")
+	data, err := a.Load(ctx)
+	require.NoError(t, err)
+	require.Nil(t, data)
+	require.NoError(t, a.Save(ctx, []byte("1")))
+	require.Error(t, b.Save(ctx, []byte("2")), "it has not seen what is there")
+	data, err = b.Load(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "1", string(data))
+	require.NoError(t, b.Save(ctx, []byte("2")))
+	require.Error(t, a.Save(ctx, []byte("3")), "it has not seen what the other wrote")
+	_, err = a.Load(ctx)
+	require.NoError(t, err)
+	require.NoError(t, a.Save(ctx, []byte("3")))
+	require.NoError(t, a.Delete(ctx))
+	require.NoError(t, a.Delete(ctx))
+	_, err = b.Load(ctx)
+	require.NoError(t, err)
+	require.NoError(t, b.Save(ctx, []byte("4")), "made anew")
+
+	source := SecretBootstrap(secrets, "boot")
+	bootstrap, err := source.Load(ctx)
+	require.NoError(t, err)
+	require.Nil(t, bootstrap)
+	h.ensure(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.name, Name: "boot"}, Data: map[string][]byte{"join.yaml": []byte("x")}})
+	_, err = source.Load(ctx)
+	require.ErrorAs(t, err, new(*membership.InvalidError))
+	require.NoError(t, source.Forget(ctx))
+	require.NoError(t, source.Forget(ctx))
+}
+
+// TestNothingIsLeft looks for goroutines after agents of each method that joined, were stopped, or left.
+func TestNothingIsLeft(t *testing.T) {
+	h := newByHand(t, "leak").attend()
+	own := plane.ForTest(t).User("leak", "system:masters") // client-go shares connections among clients of one config
+	before := goleak.IgnoreCurrent()
+	for _, method := range []registration.Method{token.Method{}, csr.Method{}} {
+		store := &memory{}
+		r := h.run(Options{Method: method, Store: store, Member: own})
+		is(t, r, lifecycle.Joined)
+		r.stop()
+		r = h.run(Options{Method: method, Store: store, Member: own})
+		is(t, r, lifecycle.Joined)
+		h.change(func(s *v1alpha1.MembershipSpec) { s.State, s.Rejoin, s.Clean = v1alpha1.StateLeave, false, true })
+		r.ended()
+		require.NoError(t, h.c.Delete(t.Context(), h.membership()))
+		require.NoError(t, h.c.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: h.space(), Name: membership.AgentName}}))
+	}
+	goleak.VerifyNone(t, before)
+}

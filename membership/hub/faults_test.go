@@ -1,0 +1,398 @@
+package hub_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/csr"
+	"github.com/muster-sdk/muster/membership/registration/token"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// cleaner is what a member has of the hub's: it is there until the agent is asked to clean up.
+type cleaner struct{ asked atomic.Int32 }
+
+func (c *cleaner) gate() membership.LeaveGate {
+	return membership.GateFunc("cleaner", func(context.Context, membership.Member) ([]string, error) {
+		c.asked.Add(1)
+		return nil, nil
+	})
+}
+
+// A dead agent does not keep its member in the fleet; when it comes back it cleans up by what it last knew.
+func TestForcedLeave(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{})
+	bootstrap := h.token("forced", v1alpha1.JoinTokenSpec{})
+
+	t.Run("kept", func(t *testing.T) {
+		h := h.with(t)
+		var left cleaner
+		a := h.joined(bootstrap, agent.Options{Name: "forced-kept", Cleaners: []membership.LeaveGate{left.gate()}})
+		a.stop()
+		h.change("forced-kept", func(c *v1alpha1.MemberCluster) {
+			c.Spec.State, c.Spec.Leave.DeadlineSeconds = v1alpha1.StateLeave, 3
+		})
+		cluster := h.untilPhase("forced-kept", v1alpha1.PhaseLeft)
+		require.True(t, cluster.Status.Leave.Forced)
+		require.Equal(t, "agent", cluster.Status.Leave.Waiting)
+		joined := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionJoined)
+		require.Equal(t, v1alpha1.ReasonLeaveForced, joined.Reason)
+		require.Zero(t, left.asked.Load())
+
+		a.start()
+		h.eventually("the agent cleans up", func() error { return orError(left.asked.Load() > 0, "nobody was asked") })
+		h.request("id-forced-kept", v1alpha1.AnswerHeld, v1alpha1.ReasonStateLeave)
+		h.remove("forced-kept")
+		a.stop()
+	})
+
+	t.Run("deleted", func(t *testing.T) {
+		h := h.with(t)
+		var left cleaner
+		var forgotten atomic.Bool
+		options := agent.Options{Name: "forced-deleted", Cleaners: []membership.LeaveGate{left.gate()}}
+		options.Bootstrap = forgettable{bootstrap, &forgotten}
+		a := h.joined(nil, options)
+		a.stop()
+		h.change("forced-deleted", func(c *v1alpha1.MemberCluster) { c.Spec.Leave.DeadlineSeconds = 3 })
+		h.remove("forced-deleted")
+
+		a.start()
+		h.eventually("the agent cleans up and forgets", func() error {
+			record, _ := a.store.Load(context.Background())
+			return orError(left.asked.Load() > 0 && forgotten.Load() && record == nil, "asked %d, forgotten %v", left.asked.Load(), forgotten.Load())
+		})
+		a.stop()
+		var clusters v1alpha1.MemberClusterList
+		require.NoError(t, h.client.List(t.Context(), &clusters))
+		require.Empty(t, clusters.Items, "a member that was deleted does not come back by itself")
+	})
+}
+
+type forgettable struct {
+	bootstrap *registration.Bootstrap
+	forgotten *atomic.Bool
+}
+
+func (f forgettable) Load(context.Context) (*registration.Bootstrap, error) {
+	if f.forgotten.Load() {
+		return nil, nil
+	}
+	return f.bootstrap, nil
+}
+
+func (f forgettable) Forget(context.Context) error {
+	f.forgotten.Store(true)
+	return nil
+}
+
+func orError(ok bool, format string, args ...any) error {
+	if ok {
+		return nil
+	}
+	return fmt.Errorf(format, args...)
+}
+
+// A member that cannot be heard for longer than the grace is tainted, and untainted when it is heard again.
+func TestPartitionHealsAfterTheGrace(t *testing.T) {
+	config := plane.ForTest(t).Config()
+	h := startHub(t, plane.ForTest(t), hub.Options{})
+	bootstrap := *h.token("partition", v1alpha1.JoinTokenSpec{})
+	proxy, err := localplane.NewProxy(config.Host)
+	require.NoError(t, err)
+	defer proxy.Close()
+	bootstrap.Server = proxy.Config(config).Host
+
+	a := h.joined(&bootstrap, agent.Options{Name: "partition"})
+	mine := v1alpha1.Taint{Key: "example.com/mine", Effect: corev1.TaintEffectNoSchedule}
+	h.change("partition", func(c *v1alpha1.MemberCluster) { c.Spec.Taints = []v1alpha1.Taint{mine} })
+	for range 2 { // the second time it is a flap, and takes longer to be believed
+		proxy.Stall()
+		h.untilCondition("partition", v1alpha1.ConditionHealthy, metav1.ConditionUnknown, v1alpha1.ReasonHeartbeatLost)
+		h.eventually("it is tainted", func() error { return taints(h.member("partition"), mine.Key, membership.TaintUnreachable) })
+		proxy.Heal()
+		h.untilCondition("partition", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
+		h.eventually("it is not tainted any more", func() error { return taints(h.member("partition"), mine.Key) })
+	}
+	h.remove("partition")
+	a.stop()
+}
+
+func taints(cluster *v1alpha1.MemberCluster, want ...string) error {
+	var got []string
+	for _, taint := range cluster.Spec.Taints {
+		got = append(got, taint.Key)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	return orError(slices.Equal(got, want), "taints %v, want %v", got, want)
+}
+
+// Nothing depends on the agent's clock.
+func TestAgentClockIsAnHourOff(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{})
+	bootstrap := h.token("clock", v1alpha1.JoinTokenSpec{})
+	for _, off := range []time.Duration{time.Hour, -time.Hour} {
+		clock := &movable{ahead: off}
+		a := h.joined(bootstrap, agent.Options{Name: "clock", Clock: clock})
+		pause(7 * time.Second) // longer than the grace
+		h.untilCondition("clock", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
+		h.remove("clock")
+		a.stop()
+	}
+}
+
+// The API server of the hub is killed while a member joins, while it is in, and while it leaves. Each has a plane of its
+// own: after several losses in a minute informers wait for up to a minute before they try again.
+func TestHubAPIServerKilled(t *testing.T) {
+	for _, test := range []struct {
+		when string
+		do   func(h *testHub, a *testAgent, restart func())
+	}{
+		{"join", func(h *testHub, a *testAgent, restart func()) {
+			asked := make(chan struct{})
+			once := sync.OnceFunc(func() { close(asked) })
+			a.options.HubConfig = func(config *rest.Config) {
+				config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+					return roundTripper(func(request *http.Request) (*http.Response, error) {
+						response, err := next.RoundTrip(request)
+						if request.Method == http.MethodPost {
+							once()
+						}
+						return response, err
+					})
+				})
+			}
+			a.start()
+			<-asked
+			restart()
+			h.untilCondition("mortal", v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
+		}},
+		{"steady state", func(h *testHub, a *testAgent, restart func()) {
+			a.options.Member = plane.ForTest(h.t).Config() // the member itself is well all the time
+			a.start()
+			h.untilCondition("mortal", v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
+			h.change("mortal", func(c *v1alpha1.MemberCluster) { c.Spec.HeartbeatPeriodSeconds = 1 })
+			cluster := h.untilCondition("mortal", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
+			since := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy).LastTransitionTime
+			restart()
+			pause(7 * time.Second) // longer than the grace
+			h.eventually("heartbeats arrive again", func() error {
+				var lease coordinationv1.Lease
+				if err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "member-mortal", Name: membership.LeaseName}, &lease); err != nil {
+					return err
+				}
+				ago := time.Since(lease.Spec.RenewTime.Time)
+				return orError(ago < 3*time.Second, "the last one came %s ago", ago)
+			})
+			healthy := meta.FindStatusCondition(h.member("mortal").Status.Conditions, v1alpha1.ConditionHealthy)
+			require.Equal(h.t, metav1.ConditionTrue, healthy.Status)
+			require.Equal(h.t, since, healthy.LastTransitionTime, "a hub that could not listen does not take members for dead")
+		}},
+		{"leave", func(h *testHub, a *testAgent, restart func()) {
+			a.start()
+			h.untilCondition("mortal", v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
+			require.NoError(h.t, h.client.Delete(h.t.Context(), h.member("mortal")))
+			restart()
+			h.untilGone("mortal")
+			h.untilClean("mortal")
+		}},
+	} {
+		t.Run(test.when, func(t *testing.T) {
+			t.Parallel()
+			p := localplane.ForTest(t, localplane.Options{Name: "mortal"})
+			h := startHub(t, p, hub.Options{})
+			a := h.newAgent(h.token("mortal", v1alpha1.JoinTokenSpec{AutoAccept: true}), agent.Options{Name: "mortal"})
+			test.do(h, a, func() {
+				require.NoError(t, p.KillAPIServer())
+				pause(2 * time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				require.NoError(t, p.StartAPIServer(ctx))
+			})
+			a.stop()
+			h.stop()
+		})
+	}
+}
+
+// untilClean waits until nothing of a member is left on the hub.
+func (h *testHub) untilClean(prefix string) {
+	h.t.Helper()
+	for _, list := range []client.ObjectList{
+		&corev1.NamespaceList{}, &rbacv1.RoleBindingList{}, &corev1.ServiceAccountList{},
+		&certificatesv1.CertificateSigningRequestList{}, &v1alpha1.MembershipList{},
+	} {
+		h.eventually(fmt.Sprintf("no %T of %s is left", list, prefix), func() error {
+			if err := h.client.List(h.t.Context(), list, client.HasLabels{membership.MemberLabel}); err != nil {
+				return err
+			}
+			return nothingOf(list, func(o client.Object) bool { return hasPrefix(o.GetLabels()[membership.MemberLabel], prefix) })
+		})
+	}
+	for _, list := range []client.ObjectList{&coordinationv1.LeaseList{}, &v1alpha1.JoinRequestList{}} {
+		h.eventually(fmt.Sprintf("no %T of %s is left", list, prefix), func() error {
+			if err := h.client.List(h.t.Context(), list); err != nil {
+				return err
+			}
+			return nothingOf(list, func(o client.Object) bool {
+				request, _ := o.(*v1alpha1.JoinRequest)
+				return hasPrefix(o.GetNamespace(), membership.DefaultNamespacePrefix+prefix) ||
+					request != nil && hasPrefix(request.Spec.Name, prefix)
+			})
+		})
+	}
+}
+
+func hasPrefix(s, prefix string) bool { return len(s) >= len(prefix) && s[:len(prefix)] == prefix }
+
+func nothingOf(list client.ObjectList, is func(client.Object) bool) error {
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return err
+	}
+	for _, item := range items {
+		if object, ok := item.(client.Object); ok && is(object) {
+			return fmt.Errorf("%s/%s is", object.GetNamespace(), object.GetName())
+		}
+	}
+	return nil
+}
+
+// An agent is killed after each of its requests to the hub in turn, through a whole stay: what it had asked for has
+// happened, and it has not seen the answer. Its successor goes on.
+func TestAgentKilledAfterEachRequest(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{})
+	bootstrap := h.token("killed", v1alpha1.JoinTokenSpec{AutoAccept: true})
+	const kills = 12 // a stay has ten requests that are no heartbeats
+	t.Run("after request", func(t *testing.T) {
+		for n := 1; n <= kills; n++ {
+			t.Run(fmt.Sprint(n), func(t *testing.T) {
+				t.Parallel()
+				h.with(t).killedAfter(bootstrap, n)
+			})
+		}
+	})
+	h.untilClean("killed-")
+}
+
+func (h *testHub) killedAfter(bootstrap *registration.Bootstrap, n int) {
+	name := fmt.Sprintf("killed-%d", n)
+	options := agent.Options{Name: name, Method: token.Method{}}
+	if n%2 == 0 {
+		options.Method = csr.Method{}
+	}
+	killed := errors.New("killed")
+	var sent atomic.Int32
+	dead := make(chan struct{})
+	die := sync.OnceFunc(func() { close(dead) })
+	deadly := options
+	deadly.HubConfig = func(config *rest.Config) {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(request *http.Request) (*http.Response, error) {
+				select {
+				case <-dead:
+					return nil, killed
+				default:
+				}
+				response, err := next.RoundTrip(request)
+				if sent.Add(1) != int32(n) {
+					return response, err
+				}
+				die()
+				if err == nil {
+					err = response.Body.Close()
+				}
+				return nil, errors.Join(killed, err)
+			})
+		})
+	}
+	a, next := h.newAgent(bootstrap, deadly), h.newAgent(bootstrap, options)
+	next.store, next.options.Store = a.store, a.store
+	a.start()
+	replaced := make(chan struct{})
+	go func() {
+		defer close(replaced)
+		<-dead
+		a.stop()
+		next.start()
+	}()
+	h.untilPhase(name, v1alpha1.PhaseJoined)
+	h.remove(name)
+	die() // if it got by with fewer requests
+	<-replaced
+	h.eventually("the agent of "+name+" is out", func() error {
+		record, err := a.store.Load(context.Background())
+		return orError(record == nil, "it still has a record, %v", err)
+	})
+	next.stop()
+}
+
+// Many stays in a row leave nothing behind, in the hub or in the process.
+func TestManyStaysLeaveNothing(t *testing.T) {
+	const lanes, stays = 10, 5
+	h := startHub(t, plane.ForTest(t), hub.Options{})
+	bootstrap := h.token("many", v1alpha1.JoinTokenSpec{AutoAccept: true})
+	stay := func(h *testHub, name string, method registration.Method) {
+		a := h.newAgent(bootstrap, agent.Options{Name: name, Method: method}).start()
+		h.untilPhase(name, v1alpha1.PhaseJoined)
+		h.remove(name)
+		a.stop()
+	}
+	stay(h, "many-warm", token.Method{})
+	before := settledGoroutines()
+	t.Run("lanes", func(t *testing.T) {
+		for lane := range lanes {
+			t.Run(fmt.Sprint(lane), func(t *testing.T) {
+				t.Parallel()
+				for i := range stays {
+					method := registration.Method(token.Method{})
+					if i%2 == 1 {
+						method = csr.Method{}
+					}
+					stay(h.with(t), fmt.Sprintf("many-%d", lane), method)
+				}
+			})
+		}
+	})
+	h.untilClean("many-")
+	var clusters v1alpha1.MemberClusterList
+	require.NoError(t, h.client.List(t.Context(), &clusters))
+	require.Empty(t, clusters.Items)
+	eventually(t, "no goroutine is left", func() error {
+		return orError(runtime.NumGoroutine() <= before, "%d goroutines, %d before", runtime.NumGoroutine(), before)
+	})
+}
+
+// settledGoroutines is their number when it has stopped to fall.
+func settledGoroutines() int {
+	n := runtime.NumGoroutine()
+	for range 20 {
+		pause(100 * time.Millisecond)
+		n = min(n, runtime.NumGoroutine())
+	}
+	return n
+}

@@ -1,0 +1,264 @@
+package hub_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/csr"
+	"github.com/muster-sdk/muster/membership/registration/token"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// The writes of a join are what doc.go says. Reads are not listed: those of the hub come from its caches, but for the
+// token's Secret.
+func TestWritesOfAJoin(t *testing.T) {
+	var ofHub, ofAgent requests
+	h := startHub(t, plane.ForTest(t), hub.Options{}, &ofHub)
+	bootstrap := h.token("writes", v1alpha1.JoinTokenSpec{AutoAccept: true})
+
+	for _, test := range []struct {
+		method             registration.Method
+		name               string
+		wantHub, wantAgent map[string]int
+	}{
+		{
+			token.Method{}, "writes-token",
+			map[string]int{
+				"PATCH jointokens/status": 1, "POST memberclusters": 1, "POST namespaces": 1, "POST memberships": 1,
+				"POST rolebindings": 1, "POST serviceaccounts": 1, "POST serviceaccounts/token": 1,
+				"PATCH joinrequests/status": 1, "DELETE joinrequests": 1,
+			},
+			map[string]int{"POST joinrequests": 1, "POST leases": 1, "PUT memberships/status": 1},
+		},
+		{
+			csr.Method{}, "writes-csr",
+			map[string]int{
+				"PATCH jointokens/status": 1, "POST memberclusters": 1, "POST namespaces": 1, "POST memberships": 1,
+				"POST rolebindings": 1, "POST certificatesigningrequests": 1, "PUT certificatesigningrequests/approval": 1,
+				"DELETE certificatesigningrequests": 1,
+				"PATCH joinrequests/status":         1, "DELETE joinrequests": 1,
+			},
+			map[string]int{"POST joinrequests": 1, "POST leases": 1, "PUT memberships/status": 1},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			ofHub.take()
+			ofAgent.take()
+			options := agent.Options{Name: test.name, Method: test.method}
+			options.HubConfig = func(config *rest.Config) { *config = *ofAgent.wrap(config) }
+			a := h.newAgent(bootstrap, options).start()
+			h.untilCondition(test.name, v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
+			pause(2 * time.Second) // for what should not come
+
+			got := writes(ofHub.take())
+			delete(got, "POST events")
+			delete(got, "PATCH events")
+			// Where the hub sees the Membership before it sees the first heartbeat it says so, and then the other.
+			if n := got["PATCH memberclusters/status"]; n != 2 && n != 3 {
+				t.Errorf("%d writes of the MemberCluster's status, want 2 or 3", n)
+			}
+			delete(got, "PATCH memberclusters/status")
+			if diff := cmp.Diff(test.wantHub, got); diff != "" {
+				t.Errorf("the hub's own writes (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.wantAgent, writes(ofAgent.take())); diff != "" {
+				t.Errorf("the agent's writes (-want +got):\n%s", diff)
+			}
+			h.remove(test.name)
+			a.stop()
+		})
+	}
+}
+
+// In a fleet in which nothing happens a member costs the hub one Lease write a period.
+func TestSteadyState(t *testing.T) {
+	const periods = 8
+	var ofHub, ofAgent requests
+	h := startHub(t, plane.ForTest(t), hub.Options{}, &ofHub)
+	bootstrap := h.token("steady", v1alpha1.JoinTokenSpec{})
+	options := agent.Options{Name: "steady", ResourceInterval: 2 * time.Second, ProbeInterval: time.Second}
+	options.HubConfig = func(config *rest.Config) { *config = *ofAgent.wrap(config) }
+	a := h.joined(bootstrap, options)
+	h.untilPhase("steady", v1alpha1.PhaseJoined)
+	pause(3 * time.Second) // what a join leaves to do: the request is collected, resources arrive
+	ofHub.take()
+	ofAgent.take()
+	pause(periods * time.Second)
+
+	got := ofAgent.take()
+	if n := got["PUT leases"]; n < periods-2 || n > periods+2 {
+		t.Errorf("%d Lease writes in %d periods", n, periods)
+	}
+	delete(got, "PUT leases")
+	if len(got) > 0 {
+		t.Errorf("the agent also made these requests to the hub: %v", got)
+	}
+	if got := ofHub.take(); len(got) > 0 {
+		t.Errorf("the hub made requests to its API server: %v", got)
+	}
+	h.remove("steady")
+	a.stop()
+}
+
+// Nobody has said yes; then somebody does, and then takes it back for a while.
+func TestAcceptance(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{})
+	bootstrap := h.token("acceptance", v1alpha1.JoinTokenSpec{Labels: map[string]string{"team": "a"}})
+	a := h.newAgent(bootstrap, agent.Options{Name: "hesitant", Labels: map[string]string{"team": "b", "region": "eu"}}).start()
+
+	h.request("id-hesitant", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
+	cluster := h.untilPhase("hesitant", v1alpha1.PhasePending)
+	require.Equal(t, "eu", cluster.Labels["region"], "what the agent asks for")
+	require.Equal(t, "a", cluster.Labels["team"], "what the token says wins")
+	require.Equal(t, "acceptance", cluster.Labels["membership.muster.dev/join-token"])
+
+	h.change("hesitant", func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true); c.Spec.HeartbeatPeriodSeconds = 1 })
+	h.untilCondition("hesitant", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
+
+	h.change("hesitant", func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(false) })
+	h.untilPhase("hesitant", v1alpha1.PhaseDenied)
+	h.untilCondition("hesitant", v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonNotAccepted)
+
+	h.change("hesitant", func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
+	h.untilCondition("hesitant", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
+	h.remove("hesitant")
+	a.stop()
+}
+
+// A leave that keeps the MemberCluster can be taken back when it is over.
+func TestLeaveAndJoinAgain(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{})
+	bootstrap := h.token("again", v1alpha1.JoinTokenSpec{})
+	a := h.joined(bootstrap, agent.Options{Name: "again"})
+	first := h.member("again").Spec.Claim
+
+	h.change("again", func(c *v1alpha1.MemberCluster) { c.Spec.State = v1alpha1.StateLeave })
+	left := h.untilPhase("again", v1alpha1.PhaseLeft)
+	require.Empty(t, left.Spec.Claim, "nobody speaks for a cluster that has left")
+	require.False(t, left.Status.Leave.Forced, "%+v", left.Status.Leave)
+	h.request("id-again", v1alpha1.AnswerHeld, v1alpha1.ReasonStateLeave)
+
+	h.change("again", func(c *v1alpha1.MemberCluster) { c.Spec.State = v1alpha1.StateJoin })
+	h.untilCondition("again", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
+	require.NotEqual(t, first, h.member("again").Spec.Claim, "a stay has a key of its own, so that old credentials stay dead")
+	h.remove("again")
+	a.stop()
+}
+
+// Two clusters with one ID: the second is held, and the first does not notice. An administrator can let the second in.
+func TestDuplicateClaim(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{})
+	bootstrap := h.token("duplicate", v1alpha1.JoinTokenSpec{AutoAccept: true})
+	first := h.joined(bootstrap, agent.Options{Name: "twin"})
+	claim := h.member("twin").Spec.Claim
+
+	second := h.newAgent(bootstrap, agent.Options{Name: "other-twin", ClusterID: "id-twin"}).start()
+	held := h.request("id-twin", v1alpha1.AnswerHeld, v1alpha1.ReasonClusterIDTaken)
+	require.Contains(t, messages(held.Status.Conditions), "set spec.claim of MemberCluster twin to "+held.Status.Claim)
+	pause(3 * time.Second)
+	require.Equal(t, claim, h.member("twin").Spec.Claim)
+	h.untilCondition("twin", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
+
+	first.stop()
+	h.change("twin", func(c *v1alpha1.MemberCluster) { c.Spec.Claim = held.Status.Claim })
+	h.eventually("the second agent has taken over", func() error {
+		cluster := h.member("twin")
+		if cluster.Status.Phase != v1alpha1.PhaseJoined {
+			return fmt.Errorf("it is %s: %s", cluster.Status.Phase, messages(cluster.Status.Conditions))
+		}
+		return nil
+	})
+	h.untilCondition("twin", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
+
+	// The first one comes back, with a credential that worked: it is not let in, and does not evict the other.
+	first.start()
+	h.eventually("the first agent asks at the door", func() error {
+		var list v1alpha1.JoinRequestList
+		require.NoError(t, h.client.List(t.Context(), &list))
+		for _, request := range list.Items {
+			if request.Status.Claim == claim && request.Status.Answer == v1alpha1.AnswerHeld {
+				return nil
+			}
+		}
+		return fmt.Errorf("%d requests, none of it", len(list.Items))
+	})
+	require.Equal(t, held.Status.Claim, h.member("twin").Spec.Claim)
+	first.stop()
+	h.untilCondition("twin", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
+	h.remove("twin")
+	second.stop()
+}
+
+func TestTheDoorHolds(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{})
+	bootstrap := h.token("door", v1alpha1.JoinTokenSpec{})
+	for _, test := range []struct {
+		reason  string
+		members []*v1alpha1.MemberCluster
+		answer  v1alpha1.JoinAnswer
+		why     string
+	}{
+		{
+			"a name that another cluster has is not taken from it",
+			[]*v1alpha1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "wanted"}, Spec: v1alpha1.MemberClusterSpec{ClusterID: "another"}}},
+			v1alpha1.AnswerHeld, v1alpha1.ReasonNameTaken,
+		},
+		{
+			"a name that was accepted before anybody knew for whom is not given to whoever comes first",
+			[]*v1alpha1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "wanted"}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)}}},
+			v1alpha1.AnswerHeld, v1alpha1.ReasonNameReserved,
+		},
+		{
+			"a cluster ID that two MemberClusters have is not silently that of the first",
+			[]*v1alpha1.MemberCluster{
+				{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: v1alpha1.MemberClusterSpec{ClusterID: "id-wanted"}},
+				{ObjectMeta: metav1.ObjectMeta{Name: "two"}, Spec: v1alpha1.MemberClusterSpec{ClusterID: "id-wanted"}},
+			},
+			v1alpha1.AnswerHeld, v1alpha1.ReasonClusterIDTaken,
+		},
+		{
+			"an announced cluster that was denied beforehand",
+			[]*v1alpha1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "announced"}, Spec: v1alpha1.MemberClusterSpec{ClusterID: "id-wanted", Accepted: new(false)}}},
+			v1alpha1.AnswerDenied, v1alpha1.ReasonDenied,
+		},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			h := h.with(t)
+			for _, cluster := range test.members {
+				require.NoError(t, h.client.Create(t.Context(), cluster))
+			}
+			a := h.newAgent(bootstrap, agent.Options{Name: "wanted"}).start()
+			request := h.request("id-wanted", test.answer, test.why)
+			a.stop()
+			require.NoError(t, h.client.Delete(t.Context(), request), test.reason)
+			for _, cluster := range test.members {
+				h.remove(cluster.Name)
+			}
+		})
+	}
+}
+
+// A MemberCluster that an administrator has made beforehand is matched by cluster ID, whatever name the agent wants.
+func TestPreparedMemberIsMatchedByID(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{})
+	bootstrap := h.token("prepared", v1alpha1.JoinTokenSpec{})
+	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "prepared"},
+		Spec:       v1alpha1.MemberClusterSpec{ClusterID: "uid-of-it", Accepted: new(true), HeartbeatPeriodSeconds: 1},
+	}))
+	h.untilCondition("prepared", v1alpha1.ConditionReadyToJoin, metav1.ConditionTrue, v1alpha1.ReasonPrepared)
+	h.untilPhase("prepared", v1alpha1.PhaseAccepted)
+	a := h.newAgent(bootstrap, agent.Options{Name: "some-other-name", ClusterID: "uid-of-it"}).start()
+	h.untilPhase("prepared", v1alpha1.PhaseJoined)
+	h.remove("prepared")
+	a.stop()
+}

@@ -1,0 +1,13 @@
+package hub_test
+
+import (
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+)
+
+// testingLogger shows logs with the test, when MUSTER_TEST_LOGS is set.
+func testingLogger(t testing.TB, name string) logr.Logger {
+	return funcr.New(func(prefix, args string) { t.Log(prefix, args) }, funcr.Options{LogTimestamp: true}).WithName(name)
+}

@@ -1,0 +1,232 @@
+package hub_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/csr"
+	"github.com/muster-sdk/muster/membership/registration/token"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// Agents of both kinds, of members whose names begin alike, and a bootstrap credential, against everything that is not theirs.
+func TestPermissions(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{})
+	bootstrap := h.token("permissions", v1alpha1.JoinTokenSpec{AutoAccept: true})
+
+	credentials := map[string]client.Client{}
+	for name, method := range map[string]registration.Method{"a": token.Method{}, "a-b": csr.Method{}} {
+		c, err := client.New(h.admitted(bootstrap, name, method), client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
+		require.NoError(t, err)
+		defer h.remove(name)
+		credentials["agent of "+name] = c
+	}
+	door, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
+	require.NoError(t, err)
+
+	const registrationNamespace = membership.RegistrationNamespace
+	self := func(namespace string) *v1alpha1.Membership {
+		return &v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: membership.MembershipName}}
+	}
+	lease := func(namespace, name string) *coordinationv1.Lease {
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+	in := func(namespace, name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: name}
+	}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"mine":"now"}}}`))
+
+	type attempt struct {
+		what string
+		do   func(context.Context, client.Client) error
+	}
+	get := func(what string, object client.Object) attempt {
+		return attempt{"get " + what, func(ctx context.Context, c client.Client) error {
+			return c.Get(ctx, client.ObjectKeyFromObject(object), object)
+		}}
+	}
+	list := func(what string, list client.ObjectList, where ...client.ListOption) attempt {
+		return attempt{"list " + what, func(ctx context.Context, c client.Client) error { return c.List(ctx, list, where...) }}
+	}
+	write := func(what string, object client.Object) []attempt {
+		return []attempt{
+			{"create " + what, func(ctx context.Context, c client.Client) error {
+				return c.Create(ctx, object.DeepCopyObject().(client.Object))
+			}},
+			{"patch " + what, func(ctx context.Context, c client.Client) error {
+				return c.Patch(ctx, object.DeepCopyObject().(client.Object), patch)
+			}},
+			{"delete " + what, func(ctx context.Context, c client.Client) error { return c.Delete(ctx, object) }},
+		}
+	}
+	tokenOf := func(namespace, name string) attempt {
+		return attempt{fmt.Sprintf("a token of ServiceAccount %s/%s", namespace, name), func(ctx context.Context, c client.Client) error {
+			return c.SubResource("token").Create(ctx, &corev1.ServiceAccount{ObjectMeta: in(namespace, name)}, &authenticationv1.TokenRequest{})
+		}}
+	}
+	signing := &certificatesv1.CertificateSigningRequest{ObjectMeta: in("", "mine"), Spec: certificatesv1.CertificateSigningRequestSpec{
+		Request: []byte("x"), SignerName: certificatesv1.KubeAPIServerClientSignerName, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
+	}}
+	binding := &rbacv1.RoleBinding{ObjectMeta: in("", "mine"), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: membership.AgentClusterRole}}
+
+	// What nobody of them may.
+	everybody := [][]attempt{
+		write("MemberCluster", &v1alpha1.MemberCluster{ObjectMeta: in("", "a")}),
+		write("Secret in kube-system", &corev1.Secret{ObjectMeta: in("kube-system", "mine")}),
+		write("CertificateSigningRequest", signing),
+		write("ClusterRole", &rbacv1.ClusterRole{ObjectMeta: in("", "mine")}),
+		write("Namespace", &corev1.Namespace{ObjectMeta: in("", "mine")}),
+		write("JoinToken", &v1alpha1.JoinToken{ObjectMeta: in(registrationNamespace, "permissions")}),
+		write("Pod", &corev1.Pod{ObjectMeta: in("default", "mine")}),
+		{
+			get("MemberCluster", &v1alpha1.MemberCluster{ObjectMeta: in("", "a")}),
+			get("the Secret of the JoinToken", &corev1.Secret{ObjectMeta: in(registrationNamespace, "permissions")}),
+			get("JoinToken", &v1alpha1.JoinToken{ObjectMeta: in(registrationNamespace, "permissions")}),
+			list("MemberClusters", &v1alpha1.MemberClusterList{}),
+			list("Memberships everywhere", &v1alpha1.MembershipList{}),
+			list("Leases everywhere", &coordinationv1.LeaseList{}),
+			list("Secrets everywhere", &corev1.SecretList{}),
+			list("JoinRequests", &v1alpha1.JoinRequestList{}, client.InNamespace(registrationNamespace)),
+			list("Namespaces", &corev1.NamespaceList{}),
+			list("CertificateSigningRequests", &certificatesv1.CertificateSigningRequestList{}),
+			list("Nodes", &corev1.NodeList{}),
+			tokenOf(registrationNamespace, "join-permissions"),
+			tokenOf("kube-system", "namespace-controller"),
+			tokenOf("member-a", membership.AgentName),
+			tokenOf("default", "default"),
+		},
+	}
+	// What an agent may not in the namespace of another, nor in its own.
+	foreign := func(namespace string) [][]attempt {
+		bindingThere := binding.DeepCopy()
+		bindingThere.Namespace = namespace
+		return [][]attempt{
+			write("Membership in "+namespace, self(namespace)),
+			write("Secret in "+namespace, &corev1.Secret{ObjectMeta: in(namespace, "mine")}),
+			write("RoleBinding in "+namespace, bindingThere),
+			write("ServiceAccount in "+namespace, &corev1.ServiceAccount{ObjectMeta: in(namespace, "mine")}),
+			write("ConfigMap in "+namespace, &corev1.ConfigMap{ObjectMeta: in(namespace, "mine")}),
+			{
+				get("Secret in "+namespace, &corev1.Secret{ObjectMeta: in(namespace, "mine")}),
+				list("Secrets in "+namespace, &corev1.SecretList{}, client.InNamespace(namespace)),
+				list("Leases in "+namespace, &coordinationv1.LeaseList{}, client.InNamespace(namespace)),
+				get("another Lease in "+namespace, lease(namespace, "other")),
+				{"delete the Lease in " + namespace, func(ctx context.Context, c client.Client) error {
+					return c.Delete(ctx, lease(namespace, membership.LeaseName))
+				}},
+			},
+		}
+	}
+	others := func(namespace string) [][]attempt {
+		return append(foreign(namespace), []attempt{
+			get("Membership in "+namespace, self(namespace)),
+			get("Lease in "+namespace, lease(namespace, membership.LeaseName)),
+			list("Memberships in "+namespace, &v1alpha1.MembershipList{}, client.InNamespace(namespace)),
+			{"create a Lease in " + namespace, func(ctx context.Context, c client.Client) error { return c.Create(ctx, lease(namespace, "mine")) }},
+			{"patch the status of the Membership in " + namespace, func(ctx context.Context, c client.Client) error {
+				return c.Status().Patch(ctx, self(namespace), patch)
+			}},
+		})
+	}
+	request := &v1alpha1.JoinRequest{ObjectMeta: in(registrationNamespace, "mine"), Spec: v1alpha1.JoinRequestSpec{
+		ClusterID: "x", Name: "x", ClaimKey: []byte{1}, Signature: []byte{1}, Credential: v1alpha1.CredentialRequest{Type: v1alpha1.CredentialIdentity},
+	}}
+	atTheDoor := []attempt{
+		{"create a JoinRequest", func(ctx context.Context, c client.Client) error {
+			return c.Create(ctx, request.DeepCopy(), client.DryRunAll)
+		}},
+		get("JoinRequest", request.DeepCopy()),
+	}
+	beyondTheDoor := []attempt{
+		{"delete a JoinRequest", func(ctx context.Context, c client.Client) error { return c.Delete(ctx, request) }},
+		{"patch a JoinRequest", func(ctx context.Context, c client.Client) error { return c.Patch(ctx, request.DeepCopy(), patch) }},
+		{"answer a JoinRequest", func(ctx context.Context, c client.Client) error {
+			return c.Status().Patch(ctx, request.DeepCopy(), patch)
+		}},
+		{"create a JoinRequest elsewhere", func(ctx context.Context, c client.Client) error {
+			elsewhere := request.DeepCopy()
+			elsewhere.Namespace = "default"
+			return c.Create(ctx, elsewhere)
+		}},
+	}
+
+	for _, test := range []struct {
+		who     string
+		client  client.Client
+		refused [][]attempt
+		allowed []attempt
+	}{
+		{
+			"the agent of a", credentials["agent of a"],
+			append(append(append(everybody, others("member-a-b")...), foreign("member-a")...), atTheDoor, beyondTheDoor),
+			[]attempt{
+				get("its Membership", self("member-a")),
+				get("its Lease", lease("member-a", membership.LeaseName)),
+				{"patch the status of its Membership", func(ctx context.Context, c client.Client) error {
+					return c.Status().Patch(ctx, self("member-a"), patch)
+				}},
+			},
+		},
+		{
+			"the agent of a-b", credentials["agent of a-b"],
+			append(append(append(everybody, others("member-a")...), foreign("member-a-b")...), atTheDoor, beyondTheDoor),
+			[]attempt{get("its Membership", self("member-a-b"))},
+		},
+		{
+			"the bootstrap credential", door,
+			append(append(append(everybody, others("member-a")...), foreign(registrationNamespace)...), beyondTheDoor),
+			atTheDoor,
+		},
+	} {
+		t.Run(test.who, func(t *testing.T) {
+			for _, group := range test.refused {
+				for _, attempt := range group {
+					if err := attempt.do(t.Context(), test.client); !apierrors.IsForbidden(err) {
+						t.Errorf("%s could %s, or was not refused for lack of permission: %v", test.who, attempt.what, err)
+					}
+				}
+			}
+			for _, attempt := range test.allowed {
+				if err := attempt.do(t.Context(), test.client); client.IgnoreNotFound(err) != nil {
+					t.Errorf("%s could not %s: %v", test.who, attempt.what, err)
+				}
+			}
+		})
+	}
+}
+
+// admitted goes through the door by hand, and returns what an agent has then.
+func (h *testHub) admitted(bootstrap *registration.Bootstrap, name string, method registration.Method) *rest.Config {
+	h.t.Helper()
+	claim, err := registration.NewClaimKey()
+	require.NoError(h.t, err)
+	credential, private, err := method.Request(claim, nil)
+	require.NoError(h.t, err)
+	request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{ClusterID: "id-" + name, Name: name, Credential: credential}}
+	require.NoError(h.t, registration.Sign(request, claim, bootstrap))
+	door, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
+	require.NoError(h.t, err)
+	h.eventually("the door opens", func() error { return door.Create(h.t.Context(), request) })
+	answered := h.request("id-"+name, v1alpha1.AnswerIssued, v1alpha1.ReasonIssued)
+	material, err := method.Open(claim, private, *answered.Status.Credential)
+	require.NoError(h.t, err)
+	config, err := material.Config(bootstrap.RESTConfig(), claim)
+	require.NoError(h.t, err)
+	return config
+}

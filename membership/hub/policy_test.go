@@ -1,0 +1,303 @@
+package hub_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/csr"
+	"github.com/muster-sdk/muster/membership/registration/identity"
+	"github.com/muster-sdk/muster/membership/registration/token"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+func TestOptionsAreValidated(t *testing.T) {
+	gate := membership.GateFunc("twice", nil)
+	for _, test := range []struct {
+		reason  string
+		options hub.Options
+		want    string
+	}{
+		{"a namespace that cannot be", hub.Options{NamespacePrefix: "Member_"}, "hub.Options.NamespacePrefix"},
+		{"requests among the members", hub.Options{RegistrationNamespace: "member-registration"}, "hub.Options.RegistrationNamespace"},
+		{"gates are told apart by name", hub.Options{Gates: []membership.LeaveGate{gate, gate}}, "hub.Options.Gates[1]"},
+		{"an administrator needs some time", hub.Options{RequestTTL: time.Second}, "hub.Options.RequestTTL"},
+		{"a quota of less than nothing", hub.Options{MaxRequests: -1}, "hub.Options.MaxRequests"},
+		{"an issuer that is none", hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: nil}}, "hub.Options.Issuers[Token]"},
+	} {
+		mgr, err := manager.New(plane.ForTest(t).Config(), manager.Options{Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
+		require.NoError(t, err)
+		require.ErrorContains(t, hub.SetupWithManager(mgr, test.options), test.want, test.reason)
+	}
+}
+
+// A gate that does not open holds the leave back and says what for; one that panics holds back no more than its own.
+func TestGates(t *testing.T) {
+	var open, panics atomic.Bool
+	works := membership.GateFunc("works", func(_ context.Context, member membership.Member) ([]string, error) {
+		switch {
+		case member.Name != "gated" || open.Load():
+			return nil, nil
+		case panics.Load():
+			panic("a gate is anybody's code")
+		default:
+			return []string{"work/guestbook"}, nil
+		}
+	})
+	forced := &forcer{LeaveGate: works}
+	h := startHub(t, plane.ForTest(t), hub.Options{Gates: []membership.LeaveGate{forced}})
+	bootstrap := h.token("gates", v1alpha1.JoinTokenSpec{})
+	a, other := h.joined(bootstrap, agent.Options{Name: "gated"}), h.joined(bootstrap, agent.Options{Name: "not-gated"})
+
+	require.NoError(t, h.client.Delete(t.Context(), h.member("gated")))
+	h.eventually("it says what it waits for", func() error {
+		cluster := h.member("gated")
+		joined := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionJoined)
+		ok := cluster.Status.Leave != nil && cluster.Status.Leave.Waiting == "works" && strings.Contains(joined.Message, "works (work/guestbook)")
+		return orError(ok, "%+v %s", cluster.Status.Leave, joined.Message)
+	})
+	h.untilCondition("gated", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
+	panics.Store(true)
+	h.eventually("it says that the gate panics", func() error {
+		leave := h.member("gated").Status.Leave
+		return orError(strings.Contains(strings.Join(leave.Remaining, ""), "panicked"), "%+v", leave)
+	})
+	h.remove("not-gated")
+	open.Store(true)
+	h.untilGone("gated")
+	require.Zero(t, forced.times.Load(), "it opened in time")
+	a.stop()
+	other.stop()
+
+	open.Store(false)
+	panics.Store(false)
+	a = h.joined(bootstrap, agent.Options{Name: "gated"})
+	h.change("gated", func(c *v1alpha1.MemberCluster) { c.Spec.Leave.DeadlineSeconds = 2 })
+	h.remove("gated")
+	require.Positive(t, forced.times.Load(), "what holds back a namespace has to let go at the deadline")
+	a.stop()
+}
+
+type forcer struct {
+	membership.LeaveGate
+	times atomic.Int32
+}
+
+func (f *forcer) Force(context.Context, membership.Member) error {
+	f.times.Add(1)
+	return nil
+}
+
+// A credential is renewed before 80 % of its life without a restart, and a hub that refuses says so on both sides.
+func TestRenewal(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{})
+	bootstrap := h.token("renewal", v1alpha1.JoinTokenSpec{})
+	for name, method := range map[string]registration.Method{"renewal-token": token.Method{}, "renewal-csr": csr.Method{}} {
+		t.Run(name, func(t *testing.T) {
+			h := h.with(t)
+			clock := &movable{}
+			a := h.joined(bootstrap, agent.Options{Name: name, Method: method, Clock: clock})
+			lifetime := map[bool]time.Duration{true: token.DefaultLifetime, false: csr.DefaultLifetime}[method == registration.Method(token.Method{})]
+			for range 2 {
+				before := ptr.Deref(h.membership(name).Spec.Renewal, v1alpha1.RenewalAnswer{}).ID
+				clock.move(lifetime * 79 / 100)
+				h.eventually("the credential is renewed, and in use", func() error {
+					self := h.membership(name)
+					answer := self.Spec.Renewal
+					renewed := answer != nil && answer.ID != before && answer.Credential != nil && self.Status.Renewal == nil
+					return orError(renewed, "asked %v, answered %v", self.Status.Renewal, answer)
+				})
+				h.untilCondition(name, v1alpha1.ConditionCredentialValid, metav1.ConditionTrue, v1alpha1.ReasonIssued)
+				h.untilCondition(name, v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
+			}
+			h.remove(name)
+			a.stop()
+		})
+	}
+
+	t.Run("refused", func(t *testing.T) {
+		h := h.with(t)
+		clock := &movable{}
+		a := h.joined(bootstrap, agent.Options{Name: "renewal-refused", Clock: clock})
+		// With another type on record the one that the agent asks for is not issued any more; its access stays.
+		h.change("renewal-refused", func(c *v1alpha1.MemberCluster) {
+			c.Spec.Credential = v1alpha1.CredentialIdentity
+			c.Spec.Identity = &rbacv1.Subject{Kind: "ServiceAccount", Name: membership.AgentName, Namespace: "member-renewal-refused"}
+		})
+		clock.move(token.DefaultLifetime * 79 / 100)
+		h.untilCondition("renewal-refused", v1alpha1.ConditionCredentialValid, metav1.ConditionFalse, v1alpha1.ReasonRenewalRefused)
+		h.eventually("the agent repeats it", func() error {
+			valid := meta.FindStatusCondition(h.membership("renewal-refused").Status.Conditions, v1alpha1.ConditionCredentialValid)
+			return orError(valid != nil && valid.Status == metav1.ConditionFalse, "%+v", valid)
+		})
+		h.remove("renewal-refused")
+		a.stop()
+	})
+}
+
+func (h *testHub) membership(name string) *v1alpha1.Membership {
+	h.t.Helper()
+	self := &v1alpha1.Membership{}
+	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.MembershipName}, self))
+	return self
+}
+
+// An agent that brings its own credential waits until an administrator has said whose it is.
+func TestIdentity(t *testing.T) {
+	p := plane.ForTest(t)
+	h := startHub(t, p, hub.Options{})
+	bootstrap := h.token("identity", v1alpha1.JoinTokenSpec{AutoAccept: true})
+	options := agent.Options{Name: "own", Method: identity.Method{}}
+	own := p.User("the-agent-of-own")
+	options.HubConfig = func(config *rest.Config) { config.TLSClientConfig = own.TLSClientConfig }
+	a := h.newAgent(bootstrap, options).start()
+	h.request("id-own", v1alpha1.AnswerHeld, v1alpha1.ReasonIdentityMissing)
+	h.change("own", func(c *v1alpha1.MemberCluster) {
+		c.Spec.Identity = &rbacv1.Subject{Kind: "User", Name: "the-agent-of-own"}
+	})
+	h.untilPhase("own", v1alpha1.PhaseJoined)
+	h.remove("own")
+	a.stop()
+}
+
+// What nobody accepts goes away by itself, with the MemberCluster that was made for it; what was accepted stays.
+func TestOldRequestsAreCollected(t *testing.T) {
+	clock := &movable{}
+	h := startHub(t, plane.ForTest(t), hub.Options{Clock: clock, RequestTTL: time.Hour})
+	bootstrap := h.token("old", v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(-1))})
+	ignored := h.newAgent(bootstrap, agent.Options{Name: "ignored"}).start()
+	h.request("id-ignored", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
+	ignored.stop()
+	in := h.joined(bootstrap, agent.Options{Name: "in"})
+
+	clock.move(2 * time.Hour)
+	require.NoError(t, h.touch("id-ignored")) // timers are real: have it looked at
+	h.untilGone("ignored")
+	h.untilClean("ignored")
+	h.untilPhase("in", v1alpha1.PhaseJoined)
+	h.remove("in")
+	in.stop()
+}
+
+// touch has the JoinRequest of a cluster looked at again.
+func (h *testHub) touch(clusterID string) error {
+	var list v1alpha1.JoinRequestList
+	if err := h.client.List(h.t.Context(), &list, client.InNamespace(membership.RegistrationNamespace)); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		if request := &list.Items[i]; request.Spec.ClusterID == clusterID {
+			before := request.DeepCopy()
+			request.Labels = map[string]string{"touched": "yes"}
+			return h.client.Patch(h.t.Context(), request, client.MergeFrom(before))
+		}
+	}
+	return errors.New("there is none")
+}
+
+// A stolen bootstrap credential fills the hub with no more than the quota.
+func TestFloodIsBounded(t *testing.T) {
+	const quota = 3
+	p := localplane.ForTest(t, localplane.Options{Name: "flood"})
+	h := startHub(t, p, hub.Options{MaxRequests: quota})
+	bootstrap := h.token("flood", v1alpha1.JoinTokenSpec{})
+	door, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
+	require.NoError(t, err)
+	var made int
+	var refused error
+	for n := 0; n < 50 && refused == nil; n++ {
+		claim, err := registration.NewClaimKey()
+		require.NoError(t, err)
+		credential, _, err := token.Method{}.Request(claim, nil)
+		require.NoError(t, err)
+		request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{ClusterID: claim.Fingerprint(), Name: "flood-" + claim.Fingerprint()[:8], Credential: credential}}
+		require.NoError(t, registration.Sign(request, claim, bootstrap))
+		err = door.Create(t.Context(), request)
+		switch {
+		case err == nil:
+			made++
+		case strings.Contains(err.Error(), "exceeded quota"):
+			refused = err
+		default:
+			pause(200 * time.Millisecond) // the API server has not seen the quota's status yet
+		}
+	}
+	require.True(t, apierrors.IsForbidden(refused), "%d requests were made, and then: %v", made, refused)
+	require.LessOrEqual(t, made, quota)
+	h.eventually("there are no more members than requests", func() error {
+		var clusters v1alpha1.MemberClusterList
+		if err := h.client.List(t.Context(), &clusters); err != nil {
+			return err
+		}
+		return orError(len(clusters.Items) == made, "%d members, %d requests", len(clusters.Items), made)
+	})
+}
+
+// A hub that starts when all is in place writes nothing, and nobody is taken for dead because of it.
+func TestHubRestart(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{})
+	bootstrap := h.token("restart", v1alpha1.JoinTokenSpec{})
+	a := h.joined(bootstrap, agent.Options{Name: "restart"})
+	pause(3 * time.Second)
+	before := h.member("restart")
+	h.stop()
+
+	var counted requests
+	h = startHub(t, plane.ForTest(t), hub.Options{}, &counted)
+	pause(8 * time.Second) // longer than the grace
+	if got := writes(counted.take()); len(got) > 0 {
+		t.Errorf("the hub wrote when it started: %v", got)
+	}
+	require.Equal(t, before.Status.Conditions, h.member("restart").Status.Conditions)
+	h.remove("restart")
+	a.stop()
+}
+
+// Each transition leaves an event beside the MemberCluster.
+func TestEvents(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{})
+	bootstrap := h.token("events", v1alpha1.JoinTokenSpec{})
+	a := h.joined(bootstrap, agent.Options{Name: "eventful"})
+	uid := h.member("eventful").UID
+	h.remove("eventful")
+	a.stop()
+	h.eventually("all transitions have left an event", func() error {
+		var list eventsv1.EventList
+		if err := h.client.List(t.Context(), &list, client.InNamespace(corev1.NamespaceDefault)); err != nil {
+			return err
+		}
+		seen := map[string]bool{}
+		for _, event := range list.Items {
+			if event.Regarding.UID == uid {
+				seen[event.Reason] = true
+			}
+		}
+		for _, reason := range []string{"Accepted", "Joining", "Joined", "Leaving", "Left"} {
+			if !seen[reason] {
+				return errors.New("no event " + reason)
+			}
+		}
+		return nil
+	})
+}

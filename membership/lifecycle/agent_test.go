@@ -1,0 +1,191 @@
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+func TestNextAgent(t *testing.T) {
+	var (
+		fresh  = Record{}
+		asked  = Record{Claim: true}
+		member = Record{Registered: true}
+	)
+	see := func(r Record, change func(*AgentObserved)) AgentObserved {
+		o := AgentObserved{Now: epoch, Record: r, PolicySaved: true, Beating: true}
+		change(&o)
+		return o
+	}
+	seen := func(change func(*AgentObserved)) AgentObserved {
+		return see(member, func(o *AgentObserved) {
+			o.Hub, o.Membership = HubSeen, *joinedMembership
+			change(o)
+		})
+	}
+	toLeave := func(change func(*AgentObserved)) AgentObserved {
+		return seen(func(o *AgentObserved) {
+			o.Membership.State, o.Membership.Clean = v1alpha1.StateLeave, true
+			change(o)
+		})
+	}
+	for _, test := range []struct {
+		name   string
+		reason string
+		o      AgentObserved
+		want   AgentStep
+	}{
+		{
+			name: "new", reason: "what is sent is written down first, so that a restart finds it again",
+			o:    see(fresh, func(*AgentObserved) {}),
+			want: AgentStep{Phase: Unregistered, Message: "Making a request to join.", Actions: []AgentAction{MakeRequest}},
+		},
+		{
+			name: "no bootstrap credential", reason: "only a person can help, and is told how",
+			o: see(asked, func(o *AgentObserved) { o.Door = DoorRefused }),
+			want: AgentStep{
+				Phase: Rejected, Actions: []AgentAction{AskDoor}, After: HeldPoll,
+				Message: "The hub refuses the bootstrap credential, or there is none: give the agent that of a JoinToken which is Ready.",
+			},
+		},
+		{
+			name: "denied", reason: "a person may change their mind",
+			o:    see(asked, func(o *AgentObserved) { o.Door = DoorDenied }),
+			want: AgentStep{Phase: Rejected, Message: "The request is denied, see its status on the hub.", Actions: []AgentAction{AskDoor}, After: HeldPoll},
+		},
+		{
+			name: "request gone", reason: "it is made again, in no hurry",
+			o:    see(asked, func(o *AgentObserved) { o.Door = DoorNoRequest }),
+			want: AgentStep{Phase: Registering, Message: "Asking to join.", Actions: []AgentAction{AskDoor}, After: DoorPoll},
+		},
+		{
+			name: "issued", reason: "it is what was waited for",
+			o:    see(asked, func(o *AgentObserved) { o.Door = DoorIssued }),
+			want: AgentStep{Phase: Registering, Message: "The hub has issued a credential.", Actions: []AgentAction{Register}},
+		},
+		{
+			name: "dropped before it was in", reason: "there is nothing to clean, and nothing that a person decided against it",
+			o:    see(asked, func(o *AgentObserved) { o.Door = DoorForgotten }),
+			want: AgentStep{Phase: Registering, Message: "The hub has dropped the request; starting over.", Actions: []AgentAction{StartOver}},
+		},
+		{
+			name: "deleted while it waited to come back", reason: "somebody did decide, and asking anew would undo it",
+			o:    see(Record{Claim: true, Kept: true}, func(o *AgentObserved) { o.Door = DoorForgotten }),
+			want: AgentStep{Phase: Left, Message: "The hub has removed this member.", Actions: []AgentAction{RecordOut}},
+		},
+		{
+			name: "joining", reason: "how to leave is known before the hub counts on the member",
+			o: see(member, func(o *AgentObserved) {
+				o.Hub, o.Membership, o.PolicySaved, o.Beating = HubSeen, MembershipSeen{State: v1alpha1.StateJoin}, false, false
+			}),
+			want: AgentStep{
+				Phase: Joining, Message: "Telling the hub that the member has joined.",
+				Actions: []AgentAction{SavePolicy, StartBeat, ReportJoined}, After: RetryPoll,
+			},
+		},
+		{
+			name: "in the fleet", reason: "there is nothing to do but to beat",
+			o:    seen(func(*AgentObserved) {}),
+			want: AgentStep{Phase: Joined, Message: "In the fleet.", After: HeldPoll},
+		},
+		{
+			name: "renewal to come", reason: "it looks again just then",
+			o:    seen(func(o *AgentObserved) { o.RenewAt = epoch.Add(time.Hour) }),
+			want: AgentStep{Phase: Joined, Message: "In the fleet.", After: time.Hour},
+		},
+		{
+			name: "renewal due", reason: "long before the credential ends",
+			o:    seen(func(o *AgentObserved) { o.RenewAt = epoch }),
+			want: AgentStep{Phase: Joined, Message: "In the fleet.", Actions: []AgentAction{RequestRenewal}, After: RetryPoll},
+		},
+		{
+			name: "renewal refused", reason: "it stays in for as long as the credential lasts, and says so",
+			o: seen(func(o *AgentObserved) { o.Renewal, o.RenewAt = RenewalRefused, epoch.Add(time.Hour) }),
+			want: AgentStep{
+				Phase: Joined, After: time.Hour,
+				Message: "In the fleet; the hub refuses to renew the credential, see the Membership on the hub.",
+			},
+		},
+		{
+			name: "hub away", reason: "what cannot be seen changes nothing",
+			o:    see(member, func(o *AgentObserved) { o.Hub = HubUnreachable }),
+			want: AgentStep{Phase: Joined, Message: "The hub cannot be reached; trying again.", Actions: []AgentAction{ReadMembership}, After: RetryPoll},
+		},
+		{
+			name: "refused", reason: "that proves nothing, so it asks, and cleans nothing",
+			o: see(member, func(o *AgentObserved) { o.Hub = HubRefused }),
+			want: AgentStep{
+				Phase: Rejected, Message: "The hub refuses the agent's credential; asking at the door why.",
+				Actions: []AgentAction{StopBeat, MakeRequest, AskDoor, ReadMembership},
+			},
+		},
+		{
+			name: "Membership gone", reason: "somebody may have deleted it by mistake, so that proves no more",
+			o: see(member, func(o *AgentObserved) { o.Hub, o.Beating = HubGone, false }),
+			want: AgentStep{
+				Phase: Rejected, Message: "The hub has no Membership for the agent; asking at the door why.",
+				Actions: []AgentAction{MakeRequest, AskDoor, ReadMembership},
+			},
+		},
+		{
+			name: "Membership gone, and nobody to ask", reason: "it waits for a person rather than clean what may be wanted",
+			o: see(member, func(o *AgentObserved) { o.Hub, o.Door, o.Beating = HubGone, DoorRefused, false }),
+			want: AgentStep{
+				Phase: Rejected, Actions: []AgentAction{AskDoor, ReadMembership}, After: HeldPoll,
+				Message: "The hub shuts the agent out, and refuses its bootstrap credential as well: give the agent that of a JoinToken which is Ready, so that it can ask why.",
+			},
+		},
+		{
+			name: "forgotten", reason: "that it was said is written down before anything is done about it",
+			o:    see(member, func(o *AgentObserved) { o.Hub, o.Door, o.Beating = HubRefused, DoorForgotten, false }),
+			want: AgentStep{Phase: Leaving, Message: "The hub has forgotten this member.", Actions: []AgentAction{RecordForgotten}},
+		},
+		{
+			name: "told to leave, gates shut", reason: "works are still being taken back, and the agent of works needs the member as it is",
+			o:    toLeave(func(o *AgentObserved) { o.Membership.Clean = false }),
+			want: AgentStep{Phase: Leaving, Message: "Leaving: the hub is still taking back what it had sent.", After: HeldPoll},
+		},
+		{
+			name: "told to leave and to clean up", reason: "it beats meanwhile, so that nobody takes a long clean-up for a death",
+			o:    toLeave(func(o *AgentObserved) { o.Beating = false }),
+			want: AgentStep{Phase: Leaving, Message: "Leaving: cleaning up.", Actions: []AgentAction{StartBeat, CleanMember}},
+		},
+		{
+			name: "not clean yet", reason: "cleaners are asked again and again",
+			o:    toLeave(func(o *AgentObserved) { o.Member = MemberDirty }),
+			want: AgentStep{Phase: Leaving, Message: "Leaving: cleaning up.", After: GatePoll},
+		},
+		{
+			name: "clean", reason: "the hub waits for it",
+			o:    toLeave(func(o *AgentObserved) { o.Member = MemberClean }),
+			want: AgentStep{Phase: Leaving, Message: "Leaving: telling the hub that the member is clean.", Actions: []AgentAction{ReportClean}, After: RetryPoll},
+		},
+		{
+			name: "left for good", reason: "a MemberCluster that is deleted is not to come back by itself",
+			o:    toLeave(func(o *AgentObserved) { o.Membership.Report, o.Membership.Rejoin = ReportedClean, false }),
+			want: AgentStep{Phase: Left, Message: "The member is clean, and the hub knows it.", Actions: []AgentAction{StopBeat, RecordOut}},
+		},
+		{
+			name: "left for now", reason: "one that is kept may say Join again, so the agent waits at the door, with a new claim",
+			o:    toLeave(func(o *AgentObserved) { o.Membership.Report = ReportedClean }),
+			want: AgentStep{Phase: Left, Message: "The member is clean, and the hub knows it.", Actions: []AgentAction{StopBeat, StartOver}},
+		},
+		{
+			name: "out", reason: "the record is what says to go on, so it goes last",
+			o: see(Record{Registered: true, Out: true}, func(o *AgentObserved) { o.Beating = false }),
+			want: AgentStep{
+				Phase: Left, Done: true, Actions: []AgentAction{ForgetBootstrap, ForgetRecord},
+				Message: "Out for good. To join again, give the agent a new bootstrap credential and restart it.",
+			},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, NextAgent(test.o)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+			}
+		})
+	}
+}

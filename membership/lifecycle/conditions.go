@@ -1,0 +1,69 @@
+package lifecycle
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+func leaveConditions(o HubObserved, record v1alpha1.LeaveStatus) []metav1.Condition {
+	message, remaining := "The cluster is leaving.", record.Remaining
+	if o.Gates != nil && o.Gates.Waiting == record.Waiting {
+		remaining = o.Gates.Remaining // the record has not all of them
+	}
+	deadline := record.Deadline.UTC().Format(time.RFC3339)
+	switch {
+	case record.Forced:
+		message = fmt.Sprintf("The deadline passed: the cluster is being removed while waiting for %s%s.", awaited(record), listed(remaining))
+	case record.Waiting == waitingForAgent && (o.Accepted == nil || !*o.Accepted):
+		message = fmt.Sprintf("The agent cannot confirm that the member is clean, because its acceptance was withdrawn: set spec.accepted to true, or wait until it is removed without it at %s.", deadline)
+	case record.Waiting == waitingForAgent:
+		message = fmt.Sprintf("Waiting until %s for the agent to confirm that the member is clean.", deadline)
+	case record.Waiting == "namespace":
+		message = "Waiting for the member's namespace to be removed."
+	case record.Waiting != "":
+		message = fmt.Sprintf("Waiting until %s for %s%s.", deadline, record.Waiting, listed(remaining))
+	}
+	return []metav1.Condition{
+		acceptedCondition(o),
+		no(v1alpha1.ConditionReadyToJoin, v1alpha1.ReasonLeaving, "The cluster is leaving."),
+		no(v1alpha1.ConditionJoined, v1alpha1.ReasonLeaving, message),
+	}
+}
+
+func acceptedCondition(o HubObserved) metav1.Condition {
+	if o.Accepted != nil && *o.Accepted {
+		return yes(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, "The cluster is accepted.")
+	}
+	return notAccepted(o).Conditions[0]
+}
+
+// awaited is what a leave waits for, as it goes into a sentence.
+func awaited(record v1alpha1.LeaveStatus) string {
+	switch record.Waiting {
+	case waitingForAgent, "namespace":
+		return "the " + record.Waiting
+	case "":
+		return "what it does not know any more"
+	default:
+		return record.Waiting
+	}
+}
+
+func listed(remaining []string) string {
+	if len(remaining) == 0 {
+		return ""
+	}
+	const shown = 3
+	text := strings.Join(remaining[:min(shown, len(remaining))], ", ")
+	if more := len(remaining) - shown; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return " (" + text + ")"
+}
+
+func firstTwenty(remaining []string) []string { return remaining[:min(20, len(remaining))] }

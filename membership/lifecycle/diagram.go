@@ -1,0 +1,117 @@
+package lifecycle
+
+import (
+	"strings"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// transition is a change of phase. The model test walks every joint state, and the changes that it meets there are
+// exactly those that are declared here.
+type transition struct{ from, to, when string }
+
+// transitions are those out of several phases into one, for one reason.
+type transitions struct {
+	from []string
+	to   string
+	when string
+}
+
+const (
+	outside = "[*]" // Mermaid's name for what is before and after
+
+	hubPending  = string(v1alpha1.PhasePending)
+	hubAccepted = string(v1alpha1.PhaseAccepted)
+	hubJoining  = string(v1alpha1.PhaseJoining)
+	hubJoined   = string(v1alpha1.PhaseJoined)
+	hubLeaving  = string(v1alpha1.PhaseLeaving)
+	hubLeft     = string(v1alpha1.PhaseLeft)
+	hubDenied   = string(v1alpha1.PhaseDenied)
+
+	agentUnregistered = string(Unregistered)
+	agentRegistering  = string(Registering)
+	agentJoining      = string(Joining)
+	agentJoined       = string(Joined)
+	agentLeaving      = string(Leaving)
+	agentLeft         = string(Left)
+	agentRejected     = string(Rejected)
+)
+
+// hubTransitions begins with the way that all members go. A phase that stands for less than a look of the hub
+// may be passed over.
+var hubTransitions = []transitions{
+	{[]string{outside}, hubPending, "made"},
+	{[]string{outside}, hubAccepted, "made and accepted"},
+	{[]string{outside, hubPending, hubDenied}, hubJoining, "accepted, and an agent waits"},
+	{[]string{hubPending, hubDenied}, hubAccepted, "accepted"},
+	{[]string{hubAccepted}, hubJoining, "an agent asks to join"},
+	{[]string{hubJoining}, hubJoined, "the agent confirms"},
+	{[]string{hubPending, hubDenied}, hubJoined, "accepted again"},
+	{[]string{hubAccepted, hubJoining, hubJoined, hubDenied}, hubPending, "spec.accepted unset"},
+	{[]string{hubAccepted, hubJoining, hubJoined, hubPending}, hubDenied, "denied"},
+	{[]string{hubPending, hubDenied, hubAccepted, hubJoining, hubJoined}, hubLeaving, "deleted or state Leave"},
+	{[]string{hubPending, hubDenied, hubAccepted, hubJoining}, hubLeft, "deleted or state Leave, and nothing is on the hub"},
+	{[]string{hubLeaving}, hubLeft, "confirmed or forced, and gone from the hub"},
+	{[]string{hubLeaving}, hubPending, "called off, and not accepted"},
+	{[]string{hubLeaving}, hubDenied, "called off, and denied"},
+	{[]string{hubLeaving}, hubAccepted, "called off"},
+	{[]string{hubLeaving}, hubJoining, "called off"},
+	{[]string{hubLeaving}, hubJoined, "called off"},
+	{[]string{hubLeft}, hubPending, "state Join, and not accepted"},
+	{[]string{hubLeft}, hubDenied, "state Join, and denied"},
+	{[]string{hubLeft}, hubAccepted, "state Join"},
+	{[]string{hubLeft}, hubJoining, "state Join, and an agent waits"},
+	{[]string{hubLeft}, hubLeaving, "something is on the hub again"},
+	{[]string{hubLeft}, outside, "deleted"},
+	{[]string{hubPending, hubDenied, hubAccepted, hubJoining}, outside, "deleted, and nothing was on the hub"},
+}
+
+// HubDiagram returns the hub's machine as a Mermaid diagram.
+func HubDiagram() string { return diagram(hubTransitions) }
+
+// AgentDiagram returns the agent's machine as a Mermaid diagram.
+func AgentDiagram() string { return diagram(agentTransitions) }
+
+// agentTransitions leaves out restarts: an agent goes on from what it had written down, as though it had just come to
+// know it. What it cannot see it takes to be as before.
+var agentTransitions = []transitions{
+	{[]string{outside}, agentUnregistered, "installed"},
+	{[]string{agentUnregistered}, agentRegistering, "has made a request"},
+	{[]string{agentRegistering}, agentJoining, "has a credential"},
+	{[]string{agentJoining}, agentJoined, "has told the hub"},
+	{[]string{agentRegistering}, agentRejected, "denied, or its bootstrap credential is refused"},
+	{[]string{agentRejected}, agentRegistering, "no longer denied"},
+	{[]string{agentRegistering}, agentUnregistered, "the hub has dropped the request"},
+	{[]string{agentRegistering}, agentLeft, "the MemberCluster that it waited for was deleted"},
+	{[]string{agentJoining, agentJoined, agentLeaving, agentLeft}, agentRejected, "shut out, and asks at the door why"},
+	{[]string{agentRejected}, agentJoining, "has a new credential, or is let in again"},
+	{[]string{agentRejected}, agentJoined, "let in again"},
+	{[]string{agentRejected}, agentLeaving, "forgotten, or let in again to leave"},
+	{[]string{agentJoining, agentJoined}, agentLeaving, "told to leave"},
+	{[]string{agentJoined}, agentJoining, "has to tell the hub again"},
+	{[]string{agentLeaving}, agentJoined, "called off, or the hub is out of reach"},
+	{[]string{agentLeaving}, agentJoining, "called off, or the hub is out of reach"},
+	{[]string{agentLeaving}, agentLeft, "clean, and the hub knows or has forgotten it"},
+	{[]string{agentJoining, agentJoined}, agentLeft, "sees that the hub knows that it is clean"},
+	{[]string{agentLeft}, agentJoining, "the hub is out of reach"},
+	{[]string{agentLeft}, agentJoined, "the hub is out of reach"},
+	{[]string{agentLeft}, agentUnregistered, "asks to come back to a MemberCluster that is kept"},
+}
+
+func flatten(table []transitions) (out []transition) {
+	for _, row := range table {
+		for _, from := range row.from {
+			out = append(out, transition{from, row.to, row.when})
+		}
+	}
+	return out
+}
+
+func diagram(table []transitions) string {
+	var out strings.Builder
+	out.WriteString("stateDiagram-v2\n")
+	for _, t := range flatten(table) {
+		out.WriteString("    " + t.from + " --> " + t.to + ": " + t.when + "\n")
+	}
+	return out.String()
+}

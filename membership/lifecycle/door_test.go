@@ -1,0 +1,245 @@
+package lifecycle
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+func TestNextDoor(t *testing.T) {
+	const (
+		pending, held, issued = v1alpha1.AnswerPending, v1alpha1.AnswerHeld, v1alpha1.AnswerIssued
+		deny, forgot          = v1alpha1.AnswerDenied, v1alpha1.AnswerForgotten
+	)
+	// of is the member east, accepted and prepared, which claim speaks for.
+	of := func(claim string, change func(*MemberSeen)) *MemberSeen {
+		m := &MemberSeen{
+			Name: "east", UID: "uid", ClusterID: "id", Claim: claim, Accepted: new(true),
+			Desired: v1alpha1.StateJoin, Prepared: claim != "", Identified: true,
+		}
+		change(m)
+		return m
+	}
+	asIs := func(*MemberSeen) {}
+	request := func(change func(*DoorObserved)) DoorObserved {
+		o := DoorObserved{ClusterID: "id", Name: "east", Claim: "mine", Type: v1alpha1.CredentialToken, Verdict: membership.Verdict{Decision: membership.Hold}}
+		change(&o)
+		return o
+	}
+	type want struct {
+		answer  v1alpha1.JoinAnswer
+		reason  string
+		actions []DoorAction
+		member  bool
+		message string // where a person has to do something
+	}
+	const forgottenMessage = "The hub does not know this member any more: it has left, or its MemberCluster was deleted."
+	for _, test := range []struct {
+		name   string
+		reason string
+		o      DoorObserved
+		want   want
+	}{
+		{
+			name: "invalid", reason: "what is wrong with itself can never get better",
+			o:    request(func(o *DoorObserved) { o.Invalid = "spec.signature: is not one" }),
+			want: want{answer: deny, reason: v1alpha1.ReasonInvalidRequest, message: "spec.signature: is not one"},
+		},
+		{
+			name: "token refused", reason: "the token says who may come in",
+			o:    request(func(o *DoorObserved) { o.TokenRefused = "spec.token: has expired" }),
+			want: want{answer: deny, reason: v1alpha1.ReasonTokenRefused, message: "spec.token: has expired"},
+		},
+		{
+			name: "token ended before the acceptance", reason: "the token has done its work when the claim is taken in",
+			o:    request(func(o *DoorObserved) { o.TokenRefused, o.ByID = "spec.token: has expired", of("mine", asIs) }),
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true, message: "The credential is being issued."},
+		},
+		{
+			name: "token ended before anybody decided", reason: "what it would have let in by itself now waits for an administrator",
+			o: request(func(o *DoorObserved) {
+				o.TokenRefused, o.Verdict.Decision, o.ByID = "spec.token: has expired", membership.Accept, of("mine", func(m *MemberSeen) { m.Accepted = nil })
+			}),
+			want: want{
+				answer: held, reason: v1alpha1.ReasonWaitingForAcceptance, member: true,
+				message: "Waiting for an administrator to set spec.accepted of MemberCluster east to true.",
+			},
+		},
+		{
+			name: "token ended while away", reason: "an agent that lost its member is to learn that, whatever it asks with",
+			o:    request(func(o *DoorObserved) { o.TokenRefused, o.MemberUID = "spec.token: has expired", "uid" }),
+			want: want{answer: forgot, reason: v1alpha1.ReasonForgotten, message: forgottenMessage},
+		},
+		{
+			name: "nobody announced it", reason: "it becomes a member that somebody can accept",
+			o: request(func(*DoorObserved) {}),
+			want: want{
+				answer: held, reason: v1alpha1.ReasonWaitingForAcceptance, actions: []DoorAction{CreateMember},
+				message: "Waiting for an administrator to set spec.accepted of MemberCluster east to true.",
+			},
+		},
+		{
+			name: "accepted by policy", reason: "an Acceptor needs no administrator",
+			o: request(func(o *DoorObserved) { o.Verdict.Decision = membership.Accept }),
+			want: want{
+				answer: pending, reason: v1alpha1.ReasonPreparing, actions: []DoorAction{CreateMember, AcceptMember}, message: "The hub is preparing for the cluster.",
+			},
+		},
+		{
+			name: "denied by policy", reason: "nothing is made for whoever is not let in",
+			o: request(func(o *DoorObserved) {
+				o.Verdict = membership.Verdict{Decision: membership.Deny, Reason: "Not from there."}
+			}),
+			want: want{answer: deny, reason: v1alpha1.ReasonDenied, message: "Not from there."},
+		},
+		{
+			name: "name of another", reason: "a name is never taken over",
+			o: request(func(o *DoorObserved) { o.ByName = of("other", func(m *MemberSeen) { m.ClusterID = "another" }) }),
+			want: want{
+				answer: held, reason: v1alpha1.ReasonNameTaken, member: true,
+				message: "The name east belongs to another cluster (another): start the agent with another name, or delete MemberCluster east.",
+			},
+		},
+		{
+			name: "name accepted beforehand", reason: "whoever has a token could take a name that is accepted without saying for whom",
+			o: request(func(o *DoorObserved) { o.ByName = of("", func(m *MemberSeen) { m.ClusterID = "" }) }),
+			want: want{
+				answer: held, reason: v1alpha1.ReasonNameReserved, member: true,
+				message: "MemberCluster east is accepted and waits for a cluster, without saying which: set its spec.clusterID to id to let this one in.",
+			},
+		},
+		{
+			name: "two of its ID", reason: "no choice would be right",
+			o: request(func(o *DoorObserved) { o.ByID, o.Others = of("", asIs), []string{"west"} }),
+			want: want{
+				answer: held, reason: v1alpha1.ReasonClusterIDTaken, member: true,
+				message: "Cluster ID id is that of MemberCluster east and also of west: delete all but one.",
+			},
+		},
+		{
+			name: "first to come", reason: "a member that waits for this cluster is bound to the first that speaks for it",
+			o:    request(func(o *DoorObserved) { o.ByID = of("", asIs) }),
+			want: want{answer: pending, reason: v1alpha1.ReasonPreparing, actions: []DoorAction{BindMember}, member: true, message: "The hub is preparing for the cluster."},
+		},
+		{
+			name: "second to come", reason: "it is held and told how to take over, and evicts nobody",
+			o: request(func(o *DoorObserved) { o.ByID = of("other", asIs) }),
+			want: want{
+				answer: held, reason: v1alpha1.ReasonClusterIDTaken, member: true,
+				message: "Cluster ID id belongs to member east, which another agent speaks for. If this agent shall take over, set spec.claim of MemberCluster east to mine.",
+			},
+		},
+		{
+			name: "second to come, of a member", reason: "another agent's claim does not mean that this one's member is to be cleaned",
+			o: request(func(o *DoorObserved) { o.ByID, o.MemberUID = of("other", asIs), "uid" }),
+			want: want{
+				answer: held, reason: v1alpha1.ReasonClusterIDTaken, member: true,
+				message: "Cluster ID id belongs to member east, which another agent speaks for. If this agent shall take over, set spec.claim of MemberCluster east to mine.",
+			},
+		},
+		{
+			name: "claimed and prepared", reason: "a credential is of use only when there is something to use it on",
+			o:    request(func(o *DoorObserved) { o.ByID = of("mine", asIs) }),
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true, message: "The credential is being issued."},
+		},
+		{
+			name: "claimed and denied", reason: "withdrawn acceptance takes back an answer that was given",
+			o: request(func(o *DoorObserved) {
+				o.Answer, o.ByID = issued, of("mine", func(m *MemberSeen) { m.Accepted = new(false) })
+			}),
+			want: want{answer: deny, reason: v1alpha1.ReasonDenied, member: true, message: "The cluster is denied, or its acceptance was withdrawn."},
+		},
+		{
+			name: "identity not named", reason: "the agent brings a credential that only an administrator knows",
+			o: request(func(o *DoorObserved) {
+				o.Type, o.ByID = v1alpha1.CredentialIdentity, of("mine", func(m *MemberSeen) { m.Identified = false })
+			}),
+			want: want{
+				answer: held, reason: v1alpha1.ReasonIdentityMissing, member: true,
+				message: "The agent brings its own credential: set spec.identity of MemberCluster east to the subject that it authenticates as.",
+			},
+		},
+		{
+			name: "it has left", reason: "it may come back, when somebody says so",
+			o: request(func(o *DoorObserved) { o.ByID = of("", func(m *MemberSeen) { m.Desired = v1alpha1.StateLeave }) }),
+			want: want{
+				answer: held, reason: v1alpha1.ReasonStateLeave, member: true,
+				message: "MemberCluster east is leaving or has left: set its spec.state to Join to let the cluster come back.",
+			},
+		},
+		{
+			name: "it leaves and was never in", reason: "nobody is let in only to leave",
+			o: request(func(o *DoorObserved) { o.ByID = of("mine", func(m *MemberSeen) { m.Leaving = true }) }),
+			want: want{
+				answer: held, reason: v1alpha1.ReasonStateLeave, member: true,
+				message: "MemberCluster east is leaving or has left: set its spec.state to Join to let the cluster come back.",
+			},
+		},
+		{
+			name: "it leaves and lost its credential", reason: "the agent is to confirm that it is clean, or the leave ends by force",
+			o: request(func(o *DoorObserved) {
+				o.MemberUID, o.ByID = "uid", of("mine", func(m *MemberSeen) { m.Leaving = true })
+			}),
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true, message: "The credential is being issued."},
+		},
+		{
+			name: "it leaves and is not accepted any more", reason: "no policy lets somebody back in who is on the way out",
+			o: request(func(o *DoorObserved) {
+				o.MemberUID, o.Verdict.Decision = "uid", membership.Accept
+				o.ByID = of("mine", func(m *MemberSeen) { m.Deleting, m.Accepted = true, nil })
+			}),
+			want: want{
+				answer: held, reason: v1alpha1.ReasonStateLeave, member: true,
+				message: "MemberCluster east is leaving or has left: set its spec.state to Join to let the cluster come back.",
+			},
+		},
+		{
+			name: "deleted", reason: "an agent that was away finds out",
+			o:    request(func(o *DoorObserved) { o.MemberUID = "uid" }),
+			want: want{answer: forgot, reason: v1alpha1.ReasonForgotten, message: forgottenMessage},
+		},
+		{
+			name: "deleted and made anew", reason: "the new one is not what the agent was a member of",
+			o:    request(func(o *DoorObserved) { o.MemberUID, o.ByID = "before", of("", asIs) }),
+			want: want{answer: forgot, reason: v1alpha1.ReasonForgotten, message: forgottenMessage},
+		},
+		{
+			name: "left while away", reason: "the claim was released, so what the member holds is of a stay that is over",
+			o:    request(func(o *DoorObserved) { o.MemberUID, o.ByID = "uid", of("", asIs) }),
+			want: want{answer: forgot, reason: v1alpha1.ReasonForgotten, member: true, message: forgottenMessage},
+		},
+		{
+			name: "answered, then deleted", reason: "an old request must not make a member anew that an administrator deleted",
+			o:    request(func(o *DoorObserved) { o.Answer, o.Bound, o.Verdict.Decision = issued, "uid", membership.Accept }),
+			want: want{answer: forgot, reason: v1alpha1.ReasonForgotten, message: forgottenMessage},
+		},
+		{
+			name: "answered, then left", reason: "an old request must not take the claim from the agent's next key",
+			o:    request(func(o *DoorObserved) { o.Answer, o.Bound, o.ByID = issued, "uid", of("", asIs) }),
+			want: want{answer: forgot, reason: v1alpha1.ReasonForgotten, member: true, message: forgottenMessage},
+		},
+		{
+			name: "waited to come back, then deleted", reason: "deleting what has left is for good",
+			o: request(func(o *DoorObserved) {
+				o.Answer, o.Reason, o.Verdict.Decision = held, v1alpha1.ReasonStateLeave, membership.Accept
+			}),
+			want: want{answer: forgot, reason: v1alpha1.ReasonForgotten, message: forgottenMessage},
+		},
+		{
+			name: "said once", reason: "the agent may act on it at any time, so it stays said",
+			o:    request(func(o *DoorObserved) { o.Answer, o.MemberUID, o.ByID = forgot, "uid", of("mine", asIs) }),
+			want: want{answer: forgot, reason: v1alpha1.ReasonForgotten, member: true, message: forgottenMessage},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			step := NextDoor(test.o)
+			got := want{step.Answer, step.Reason, step.Actions, step.Member != nil, step.Message}
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(want{})); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+			}
+		})
+	}
+}

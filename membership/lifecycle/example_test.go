@@ -1,0 +1,92 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// A member is deleted while one of its works is still there, and then nothing happens until its deadline.
+func ExampleNextHub() {
+	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	accepted := true
+	observed := lifecycle.HubObserved{
+		Now: start, Deleting: true, Desired: v1alpha1.StateJoin, Accepted: &accepted, Claimed: true, Finalizer: true,
+		Deadline: 15 * time.Minute, Namespace: lifecycle.Present, Access: true,
+		Membership: &lifecycle.MembershipSeen{State: v1alpha1.StateJoin, Rejoin: true, Report: lifecycle.ReportedJoined},
+	}
+	show := func() {
+		step := lifecycle.NextHub(observed)
+		observed.Leave = step.Leave // the controller writes it into the status
+		fmt.Println(step.Phase, step.Actions)
+		for _, condition := range step.Conditions {
+			if condition.Type == v1alpha1.ConditionJoined {
+				fmt.Println("   ", condition.Message)
+			}
+		}
+	}
+	show()
+	show()
+	observed.Gates = &lifecycle.GatesSeen{Waiting: "works", Remaining: []string{"work/guestbook"}}
+	show()
+	observed.Now = start.Add(15 * time.Minute)
+	show()
+	show()
+	// Output:
+	// Leaving []
+	//     The cluster is leaving.
+	// Leaving [AskGates]
+	// Leaving [WriteMembership]
+	//     Waiting until 2026-01-01T12:15:00Z for works (work/guestbook).
+	// Leaving []
+	//     The deadline passed: the cluster is being removed while waiting for works (work/guestbook).
+	// Leaving [RevokeAccess DeleteNamespace ForceGates]
+	//     The deadline passed: the cluster is being removed while waiting for works (work/guestbook).
+}
+
+// An agent whose access is refused asks why before it does anything about it.
+func ExampleNextAgent() {
+	observed := lifecycle.AgentObserved{Record: lifecycle.Record{Registered: true}, Hub: lifecycle.HubRefused}
+	for _, answer := range []lifecycle.DoorSight{lifecycle.DoorNotAsked, lifecycle.DoorDenied, lifecycle.DoorForgotten} {
+		observed.Door = answer
+		step := lifecycle.NextAgent(observed)
+		fmt.Println(step.Phase, step.Actions)
+	}
+	// Output:
+	// Rejected [MakeRequest AskDoor ReadMembership]
+	// Rejected [AskDoor ReadMembership]
+	// Leaving [RecordForgotten]
+}
+
+// A cluster comes whose ID another agent speaks for already.
+func ExampleNextDoor() {
+	step := lifecycle.NextDoor(lifecycle.DoorObserved{
+		ClusterID: "4f1c", Name: "east", Claim: "b2", Verdict: membership.Verdict{Decision: membership.Accept},
+		ByID: &lifecycle.MemberSeen{Name: "east", ClusterID: "4f1c", Claim: "a1"},
+	})
+	fmt.Println(step.Answer, step.Reason)
+	fmt.Println(step.Message)
+	// Output:
+	// Held ClusterIDTaken
+	// Cluster ID 4f1c belongs to member east, which another agent speaks for. If this agent shall take over, set spec.claim of MemberCluster east to b2.
+}
+
+// A member falls silent: its condition follows, and a taint follows the condition.
+func ExampleTaints() {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	healthy := lifecycle.Health(lifecycle.HealthObserved{
+		Joined: true, Heartbeat: lifecycle.HeartbeatLost, Heard: now.Add(-195 * time.Second), Grace: 195 * time.Second,
+	})
+	healthy.LastTransitionTime = metav1.NewTime(now)
+	fmt.Println(healthy.Status, healthy.Message)
+	taints, _ := lifecycle.Taints(lifecycle.TaintsObserved{Now: now, In: true, Healthy: healthy})
+	fmt.Println(taints[0].Key, taints[0].Effect)
+	// Output:
+	// Unknown No heartbeat since 2026-01-01T11:56:45Z (grace 3m15s).
+	// membership.muster.dev/unreachable NoExecute
+}

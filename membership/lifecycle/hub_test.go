@@ -1,0 +1,307 @@
+package lifecycle
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+var joinedMembership = &MembershipSeen{State: v1alpha1.StateJoin, Rejoin: true, Report: ReportedJoined}
+
+// inFleet is a member that is in the fleet and wants nothing.
+func inFleet(change func(*HubObserved)) HubObserved {
+	seen := *joinedMembership
+	o := HubObserved{
+		Now: epoch.Add(time.Minute), Desired: v1alpha1.StateJoin, Accepted: new(true), Claimed: true, Finalizer: true,
+		Deadline: deadline, Namespace: Present, Access: true, Membership: &seen,
+	}
+	change(&o)
+	return o
+}
+
+// isLeaving is one whose leave is on record and whose gates have been asked.
+func isLeaving(change func(*HubObserved)) HubObserved {
+	return inFleet(func(o *HubObserved) {
+		o.Deleting = true
+		o.Leave = &v1alpha1.LeaveStatus{StartedAt: metav1.NewTime(epoch), Deadline: metav1.NewTime(epoch.Add(deadline))}
+		o.Gates = &GatesSeen{}
+		change(o)
+	})
+}
+
+func TestNextHub(t *testing.T) {
+	type want struct {
+		phase   v1alpha1.Phase
+		actions []HubAction
+		reason  string // of Joined
+		message string // of Joined
+		leave   *v1alpha1.LeaveStatus
+		after   time.Duration
+	}
+	record := func(change func(*v1alpha1.LeaveStatus)) *v1alpha1.LeaveStatus {
+		l := &v1alpha1.LeaveStatus{StartedAt: metav1.NewTime(epoch), Deadline: metav1.NewTime(epoch.Add(deadline))}
+		change(l)
+		return l
+	}
+	for _, test := range []struct {
+		name   string
+		reason string
+		o      HubObserved
+		want   want
+	}{
+		{
+			name: "undecided", reason: "a person has to be told what to do",
+			o:    HubObserved{Desired: v1alpha1.StateJoin, Finalizer: true},
+			want: want{phase: v1alpha1.PhasePending, reason: v1alpha1.ReasonNotAccepted, message: "The cluster is not accepted: it has no permissions on the hub."},
+		},
+		{
+			name: "new", reason: "nothing is made for a member before it is certain that it will be taken back",
+			o: HubObserved{Desired: v1alpha1.StateJoin, Accepted: new(true)},
+			want: want{
+				phase: v1alpha1.PhaseAccepted, actions: []HubAction{AddFinalizer}, reason: v1alpha1.ReasonWaitingForAgent,
+				message: "No agent has asked to join as this cluster yet: start one with a join token.",
+			},
+		},
+		{
+			name: "claimed", reason: "access comes last: an agent must not look for a Membership that is not there yet",
+			o: HubObserved{Desired: v1alpha1.StateJoin, Accepted: new(true), Finalizer: true, Claimed: true},
+			want: want{
+				phase: v1alpha1.PhaseJoining, actions: []HubAction{CreateNamespace, WriteMembership, GrantAccess}, reason: v1alpha1.ReasonWaitingForAgent,
+				message: "The agent has asked to join and has not confirmed yet.",
+			},
+		},
+		{
+			name: "in the fleet", reason: "a member that wants nothing costs nothing",
+			o:    inFleet(func(*HubObserved) {}),
+			want: want{phase: v1alpha1.PhaseJoined, reason: v1alpha1.ReasonAgentJoined, message: "The agent has confirmed that it has joined."},
+		},
+		{
+			name: "acceptance withdrawn", reason: "it cuts access at once, and leaves all else to come back to",
+			o: inFleet(func(o *HubObserved) { o.Accepted = new(false) }),
+			want: want{
+				phase: v1alpha1.PhaseDenied, actions: []HubAction{RevokeAccess}, reason: v1alpha1.ReasonNotAccepted,
+				message: "The cluster is not accepted: it has no permissions on the hub.",
+			},
+		},
+		{
+			name: "acceptance given back", reason: "the agent needs nothing but its access",
+			o:    inFleet(func(o *HubObserved) { o.Access = false }),
+			want: want{phase: v1alpha1.PhaseJoined, actions: []HubAction{GrantAccess}, reason: v1alpha1.ReasonAgentJoined, message: "The agent has confirmed that it has joined."},
+		},
+		{
+			name: "back too soon", reason: "a namespace that goes cannot be used, and the wait must be explained",
+			o: inFleet(func(o *HubObserved) { o.Namespace, o.Membership, o.Access = Terminating, nil, false }),
+			want: want{
+				phase: v1alpha1.PhaseAccepted, reason: v1alpha1.ReasonPreparing, message: "The hub is preparing for the cluster.", after: GatePoll,
+			},
+		},
+		{
+			name: "deleted", reason: "when the leave began is on record before anything is done, or a restart would begin the deadline anew",
+			o: isLeaving(func(o *HubObserved) { o.Leave, o.Gates, o.Now = nil, nil, epoch }),
+			want: want{
+				phase: v1alpha1.PhaseLeaving, reason: v1alpha1.ReasonLeaving, message: "The cluster is leaving.", leave: record(func(*v1alpha1.LeaveStatus) {}), after: time.Nanosecond,
+			},
+		},
+		{
+			name: "deleted and denied at once", reason: "withdrawn acceptance does not wait for a record",
+			o: isLeaving(func(o *HubObserved) { o.Leave, o.Gates, o.Now, o.Accepted = nil, nil, epoch, nil }),
+			want: want{
+				phase: v1alpha1.PhaseLeaving, actions: []HubAction{RevokeAccess}, reason: v1alpha1.ReasonLeaving, message: "The cluster is leaving.",
+				leave: record(func(*v1alpha1.LeaveStatus) {}), after: time.Nanosecond,
+			},
+		},
+		{
+			name: "gates not asked", reason: "asking them starts the clean-up, so it is an action",
+			o:    isLeaving(func(o *HubObserved) { o.Gates = nil }),
+			want: want{phase: v1alpha1.PhaseLeaving, actions: []HubAction{AskGates}, leave: record(func(*v1alpha1.LeaveStatus) {})},
+		},
+		{
+			name: "a gate is shut", reason: "the agent is told that it leaves, and not yet to clean up; people see for what it waits",
+			o: isLeaving(func(o *HubObserved) {
+				o.Gates = &GatesSeen{Waiting: "works", Remaining: []string{"a", "b", "c", "d", "e"}}
+			}),
+			want: want{
+				phase: v1alpha1.PhaseLeaving, actions: []HubAction{WriteMembership}, reason: v1alpha1.ReasonLeaving,
+				message: "Waiting until 2026-01-01T00:15:00Z for works (a, b, c and 2 more).", after: GatePoll,
+				leave: record(func(l *v1alpha1.LeaveStatus) { l.Waiting, l.Remaining = "works", []string{"a", "b", "c", "d", "e"} }),
+			},
+		},
+		{
+			name: "much is left", reason: "the record holds what the API takes, and the message says how much more there is",
+			o: isLeaving(func(o *HubObserved) {
+				o.Membership.State, o.Membership.Rejoin, o.Gates = v1alpha1.StateLeave, false, &GatesSeen{Waiting: "works", Remaining: slices.Repeat([]string{"a"}, 25)}
+			}),
+			want: want{
+				phase: v1alpha1.PhaseLeaving, reason: v1alpha1.ReasonLeaving, after: GatePoll,
+				message: "Waiting until 2026-01-01T00:15:00Z for works (a, a, a and 22 more).",
+				leave:   record(func(l *v1alpha1.LeaveStatus) { l.Waiting, l.Remaining = "works", slices.Repeat([]string{"a"}, 20) }),
+			},
+		},
+		{
+			name: "almost overdue", reason: "the deadline is kept to, rather than to the next look",
+			o: isLeaving(func(o *HubObserved) {
+				o.Now, o.Membership.State, o.Membership.Rejoin, o.Membership.Clean = epoch.Add(deadline-time.Second), v1alpha1.StateLeave, false, true
+			}),
+			want: want{
+				phase: v1alpha1.PhaseLeaving, reason: v1alpha1.ReasonLeaving, after: time.Second,
+				message: "Waiting until 2026-01-01T00:15:00Z for the agent to confirm that the member is clean.",
+				leave:   record(func(l *v1alpha1.LeaveStatus) { l.Waiting = "agent" }),
+			},
+		},
+		{
+			name: "denied while leaving", reason: "the agent cannot confirm any more, and only a person can change that",
+			o: isLeaving(func(o *HubObserved) {
+				o.Accepted, o.Access, o.Membership.State, o.Membership.Rejoin, o.Membership.Clean = new(false), false, v1alpha1.StateLeave, false, true
+			}),
+			want: want{
+				phase: v1alpha1.PhaseLeaving, reason: v1alpha1.ReasonLeaving, after: GatePoll,
+				message: "The agent cannot confirm that the member is clean, because its acceptance was withdrawn: set spec.accepted to true, or wait until it is removed without it at 2026-01-01T00:15:00Z.",
+				leave:   record(func(l *v1alpha1.LeaveStatus) { l.Waiting = "agent" }),
+			},
+		},
+		{
+			name: "called off too late, and the Membership lost", reason: "that the agent was told is on record as well",
+			o:    isLeaving(func(o *HubObserved) { o.Deleting, o.Membership, o.Gates, o.Leave.Waiting = false, nil, nil, "agent" }),
+			want: want{phase: v1alpha1.PhaseLeaving, actions: []HubAction{AskGates}, leave: record(func(l *v1alpha1.LeaveStatus) { l.Waiting = "agent" })},
+		},
+		{
+			name: "clean", reason: "access goes before the namespace, which takes its time to",
+			o: isLeaving(func(o *HubObserved) { o.Membership.Report = ReportedClean }),
+			want: want{
+				phase: v1alpha1.PhaseLeaving, actions: []HubAction{RevokeAccess, DeleteNamespace}, reason: v1alpha1.ReasonLeaving, message: "The cluster is leaving.",
+				leave: record(func(*v1alpha1.LeaveStatus) {}), after: GatePoll,
+			},
+		},
+		{
+			name: "overdue", reason: "what the leave waited for is recorded before it is forced: afterwards nothing would tell",
+			o: isLeaving(func(o *HubObserved) { o.Now = epoch.Add(deadline) }),
+			want: want{
+				phase: v1alpha1.PhaseLeaving, reason: v1alpha1.ReasonLeaving, after: time.Nanosecond,
+				message: "The deadline passed: the cluster is being removed while waiting for the agent.",
+				leave:   record(func(l *v1alpha1.LeaveStatus) { l.Forced, l.Waiting = true, "agent" }),
+			},
+		},
+		{
+			name: "forced", reason: "gates come last, so that one that cannot be forced holds up nothing",
+			o: isLeaving(func(o *HubObserved) {
+				o.Now, o.Gates, o.Leave.Forced, o.Leave.Waiting = epoch.Add(deadline), nil, true, "works"
+			}),
+			want: want{
+				phase: v1alpha1.PhaseLeaving, actions: []HubAction{RevokeAccess, DeleteNamespace, ForceGates}, reason: v1alpha1.ReasonLeaving, after: GatePoll,
+				message: "The deadline passed: the cluster is being removed while waiting for works.",
+				leave:   record(func(l *v1alpha1.LeaveStatus) { l.Forced, l.Waiting = true, "works" }),
+			},
+		},
+		{
+			name: "forced, and the namespace goes", reason: "gates are forced until they let go, since their finalizers hold the namespace",
+			o: isLeaving(func(o *HubObserved) {
+				o.Namespace, o.Access, o.Membership, o.Gates, o.Leave.Forced, o.Leave.Waiting = Terminating, false, nil, nil, true, "works"
+			}),
+			want: want{
+				phase: v1alpha1.PhaseLeaving, actions: []HubAction{ForceGates}, reason: v1alpha1.ReasonLeaving, after: GatePoll,
+				message: "The deadline passed: the cluster is being removed while waiting for works.",
+				leave:   record(func(l *v1alpha1.LeaveStatus) { l.Forced, l.Waiting = true, "works" }),
+			},
+		},
+		{
+			name: "gone", reason: "the finalizer goes when nothing else is left",
+			o: isLeaving(func(o *HubObserved) { o.Namespace, o.Access, o.Membership, o.Gates = Absent, false, nil, nil }),
+			want: want{
+				phase: v1alpha1.PhaseLeft, actions: []HubAction{RemoveFinalizer}, reason: v1alpha1.ReasonLeft,
+				message: "The cluster has left. Set spec.state to Join to let it come back, or delete this object.", leave: record(func(*v1alpha1.LeaveStatus) {}),
+			},
+		},
+		{
+			name: "gone, and the object kept", reason: "the end is not on record before the claim is released, or Join would be blocked by it",
+			o: isLeaving(func(o *HubObserved) {
+				o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Gates = false, v1alpha1.StateLeave, Absent, false, nil, nil
+			}),
+			want: want{
+				phase: v1alpha1.PhaseLeft, actions: []HubAction{ReleaseClaim}, reason: v1alpha1.ReasonLeft,
+				message: "The cluster has left. Set spec.state to Join to let it come back, or delete this object.", leave: record(func(*v1alpha1.LeaveStatus) {}),
+			},
+		},
+		{
+			name: "leaves again", reason: "the record of the leave before must not pass for this one's, whose agent has yet to confirm",
+			o: isLeaving(func(o *HubObserved) { o.Leave.Ended, o.Leave.Forced, o.Now = true, true, epoch.Add(time.Hour) }),
+			want: want{
+				phase: v1alpha1.PhaseLeaving, reason: v1alpha1.ReasonLeaving, message: "The cluster is leaving.", after: time.Nanosecond,
+				leave: &v1alpha1.LeaveStatus{StartedAt: metav1.NewTime(epoch.Add(time.Hour)), Deadline: metav1.NewTime(epoch.Add(time.Hour + deadline))},
+			},
+		},
+		{
+			name: "left by force", reason: "that and by what stays on record, for whoever looks later",
+			o: isLeaving(func(o *HubObserved) {
+				o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Gates, o.Claimed = false, v1alpha1.StateLeave, Absent, false, nil, nil, false
+				o.Leave.Forced, o.Leave.Waiting = true, "agent"
+			}),
+			want: want{
+				phase: v1alpha1.PhaseLeft, reason: v1alpha1.ReasonLeaveForced,
+				message: "The deadline passed and the cluster was removed while waiting for the agent. The cluster has left. Set spec.state to Join to let it come back, or delete this object.",
+				leave:   record(func(l *v1alpha1.LeaveStatus) { l.Forced, l.Waiting, l.Ended = true, "agent", true }),
+			},
+		},
+		{
+			name: "called off", reason: "until the agent is told to clean up nothing irrevocable has happened",
+			o: isLeaving(func(o *HubObserved) { o.Deleting, o.Gates, o.Membership.State = false, nil, v1alpha1.StateLeave }),
+			want: want{
+				phase: v1alpha1.PhaseJoined, actions: []HubAction{WriteMembership}, reason: v1alpha1.ReasonAgentJoined, message: "The agent has confirmed that it has joined.",
+			},
+		},
+		{
+			name: "called off too late", reason: "the agent may be gone by now, so the member leaves before it joins again",
+			o: isLeaving(func(o *HubObserved) {
+				o.Deleting, o.Membership.State, o.Membership.Clean = false, v1alpha1.StateLeave, true
+			}),
+			want: want{
+				phase: v1alpha1.PhaseLeaving, reason: v1alpha1.ReasonLeaving, after: GatePoll,
+				message: "Waiting until 2026-01-01T00:15:00Z for the agent to confirm that the member is clean.",
+				leave:   record(func(l *v1alpha1.LeaveStatus) { l.Waiting = "agent" }),
+			},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			step := NextHub(test.o)
+			got := want{phase: step.Phase, actions: step.Actions, leave: step.Leave, after: step.After}
+			for _, c := range step.Conditions {
+				if c.Type == v1alpha1.ConditionJoined {
+					got.reason, got.message = c.Reason, c.Message
+				}
+			}
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(want{})); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+			}
+		})
+	}
+}
+
+func TestRefuseRenewal(t *testing.T) {
+	const token, certificate = v1alpha1.CredentialToken, v1alpha1.CredentialCertificate
+	for _, test := range []struct {
+		name   string
+		reason string
+		o      HubObserved
+		asked  v1alpha1.CredentialType
+		want   string
+	}{
+		{"in the fleet", "members renew", inFleet(func(*HubObserved) {}), token, ""},
+		{"not accepted", "a certificate cannot be called back", inFleet(func(o *HubObserved) { o.Accepted = nil }), token,
+			"The cluster is not accepted: an administrator has to set spec.accepted of its MemberCluster to true."},
+		{"leaving", "a clean-up may take longer than a credential lives", isLeaving(func(*HubObserved) {}), token, ""},
+		{"leaving without access", "there is nothing more to confirm", isLeaving(func(o *HubObserved) { o.Access = false }), token, "The cluster is leaving."},
+		{"forced", "the hub waits no more", isLeaving(func(o *HubObserved) { o.Leave.Forced = true }), token, "The cluster is leaving."},
+		{"another type", "whom access is given to depends on it", inFleet(func(*HubObserved) {}), certificate,
+			"The agent joined with a credential of another type: let the cluster leave and join again to change it."},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := RefuseRenewal(test.o, token, test.asked); got != test.want {
+				t.Errorf("%s: want %q, got %q", test.reason, test.want, got)
+			}
+		})
+	}
+}

@@ -1,0 +1,161 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// machine is what the model runs: the three functions, or broken ones in their place, and how far it goes.
+type machine struct {
+	hub   func(HubObserved) HubStep
+	door  func(DoorObserved) DoorStep
+	agent func(AgentObserved) AgentStep
+
+	verdict     membership.Decision
+	statusFirst bool // the hub writes its status before it acts, rather than afterwards
+	stuck       bool // the namespace never goes
+	unforceable bool // the gates cannot be forced
+	vandals     bool // somebody deletes what the hub has made
+	pair        bool // the older claim is that of another agent
+	hasty       bool // one broken promise is enough
+	moves       uint8
+	mishaps     uint8
+
+	hubs   memo[hubKey, hubPlan]
+	doors  memo[doorKey, doorPlan]
+	agents memo[agentKey, AgentStep]
+}
+
+// memo remembers what a pure function said, and gives equal answers equal numbers.
+type memo[K comparable, V any] struct {
+	of      map[K]uint16
+	numbers map[string]uint16
+	values  []V
+}
+
+func (m *memo[K, V]) get(key K, compute func() V) (uint16, V) {
+	if n, ok := m.of[key]; ok {
+		return n, m.values[n]
+	}
+	if m.of == nil {
+		m.of, m.numbers = map[K]uint16{}, map[string]uint16{}
+		var none V
+		m.values = []V{none} // 0 is no step
+	}
+	v := compute()
+	text := fmt.Sprintf("%+v", v)
+	n, ok := m.numbers[text]
+	if !ok {
+		n = uint16(len(m.values))
+		m.numbers[text], m.values = n, append(m.values, v)
+	}
+	m.of[key] = n
+	return n, v
+}
+
+type hubKey struct {
+	member, deleting, wantLeave, finalizer, gatesShut, statusFirst bool
+	accepted, claim, clock, namespace, access                      uint8
+	leave                                                          leaveWorld
+	membership                                                     membershipWorld
+	joined                                                         bool
+}
+
+// hubPlan is a HubStep in the model's words.
+type hubPlan struct {
+	actions    []HubAction
+	phase      v1alpha1.Phase
+	leave      leaveWorld
+	joined     bool
+	accepted   uint8 // when it was decided
+	told       membershipWorld
+	after      time.Duration
+	leaving    bool
+	writesBack bool // the status would change
+}
+
+// report is the action of writing the status.
+const report HubAction = "ReportStatus"
+
+func (m *machine) hubStep(w *world) (uint16, hubPlan) {
+	key := hubKey{
+		w.member, w.deleting, w.wantLeave, w.finalizer, w.gatesShut, m.statusFirst, w.accepted, w.claim, w.clock, w.namespace, w.access,
+		w.leave, w.membership, w.joined,
+	}
+	return m.hubs.get(key, func() hubPlan {
+		o := w.hubSees()
+		gates := o.Gates
+		o.Gates = nil
+		step := m.hub(o)
+		if slices.Contains(step.Actions, AskGates) {
+			o.Gates = gates
+			step = m.hub(o)
+		}
+		p := hubPlan{phase: step.Phase, after: step.After, accepted: w.accepted}
+		if step.Leave != nil {
+			p.leave = leaveWorld{true, step.Leave.Waiting == waitingForAgent && !step.Leave.Forced, step.Leave.Forced, step.Leave.Ended}
+		}
+		p.told = membershipWorld{leave: step.Membership.State == v1alpha1.StateLeave, rejoin: step.Membership.Rejoin, clean: step.Membership.Clean}
+		for _, c := range step.Conditions {
+			p.joined = p.joined || c.Type == v1alpha1.ConditionJoined && c.Status == "True"
+		}
+		p.leaving = step.Phase == v1alpha1.PhaseLeaving || step.Phase == v1alpha1.PhaseLeft
+		p.writesBack = p.leave != w.leave || p.joined != w.joined
+		if m.statusFirst && p.writesBack {
+			p.actions = append(p.actions, report)
+		}
+		p.actions = append(p.actions, step.Actions...)
+		if !m.statusFirst && p.writesBack {
+			p.actions = append(p.actions, report)
+		}
+		return p
+	})
+}
+
+type doorKey struct {
+	request                               requestWorld
+	i                                     int
+	member, deleting, wantLeave, prepared bool
+	accepted, claim                       uint8
+	leaving                               bool
+}
+
+// doorPlan is a DoorStep and what to call it.
+type doorPlan struct {
+	DoorStep
+	name string
+}
+
+func (m *machine) doorStep(w *world, i int) doorPlan {
+	r := w.requests[i]
+	r.fresh = false
+	key := doorKey{request: r, i: i, member: w.member}
+	if w.member {
+		key.deleting, key.wantLeave, key.prepared, key.leaving = w.deleting, w.wantLeave, w.prepared(), w.leave.there && !w.leave.ended
+		key.accepted, key.claim = w.accepted, w.claim
+	}
+	_, plan := m.doors.get(key, func() doorPlan {
+		step := m.door(w.doorSees(i, m.verdict))
+		p := doorPlan{step, string(step.Answer)}
+		for _, action := range step.Actions {
+			p.name += " " + string(action)
+		}
+		return p
+	})
+	return plan
+}
+
+type agentKey struct {
+	request, registered, forgotten, kept, out, policy, beating bool
+	door, hub, said                                            uint8
+	seen                                                       membershipWorld
+}
+
+func (m *machine) agentStep(a *agentWorld) (uint16, AgentStep) {
+	key := agentKey{a.request, a.registered, a.forgotten, a.kept, a.out, a.policy, a.beating, a.door, a.hub, a.said, a.seen}
+	return m.agents.get(key, func() AgentStep { return m.agent(a.sees()) })
+}

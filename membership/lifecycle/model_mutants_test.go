@@ -1,0 +1,299 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// mutants are machines with one decision broken, some of them as it once was. What the model does not notice, it
+// does not prove.
+var mutants = []struct {
+	name    string
+	machine machine
+	hub     func(HubObserved) HubStep
+	door    func(DoorObserved) DoorStep
+	agent   func(AgentObserved) AgentStep
+}{
+	{
+		name: "hub lets everybody in", machine: machine{moves: 1},
+		hub: func(o HubObserved) HubStep { o.Accepted = new(true); return NextHub(o) },
+	},
+	{
+		name: "hub leaves access when acceptance is withdrawn", machine: machine{moves: 1},
+		hub: func(o HubObserved) HubStep {
+			step := NextHub(o)
+			if step.Phase == v1alpha1.PhaseDenied || step.Phase == v1alpha1.PhasePending {
+				step.Actions = without(step.Actions, RevokeAccess)
+			}
+			return step
+		},
+	},
+	{
+		name: "hub leaves access until the leave is on record", machine: machine{moves: 2},
+		hub: func(o HubObserved) HubStep {
+			step := NextHub(o)
+			if step.Phase == v1alpha1.PhaseLeaving && o.Leave == nil {
+				step.Actions = nil
+			}
+			return step
+		},
+	},
+	{
+		name: "hub grants access before there is a Membership", machine: machine{moves: 1},
+		hub: func(o HubObserved) HubStep {
+			step := NextHub(o)
+			slices.Reverse(step.Actions)
+			return step
+		},
+	},
+	{
+		name: "hub does not wait for the agent", machine: machine{moves: 1},
+		hub: func(o HubObserved) HubStep {
+			if o.Membership != nil && o.Membership.Clean {
+				seen := *o.Membership
+				seen.Report, o.Membership = ReportedClean, &seen
+			}
+			return NextHub(o)
+		},
+	},
+	{
+		name: "hub forces before it records that", machine: machine{moves: 1},
+		hub: func(o HubObserved) HubStep {
+			step := NextHub(o)
+			if step.Leave != nil && step.Leave.Forced && (o.Leave == nil || !o.Leave.Forced) {
+				o.Leave = step.Leave
+				step.Actions = NextHub(o).Actions
+			}
+			return step
+		},
+	},
+	{
+		name: "hub never forces", machine: machine{moves: 1},
+		hub: func(o HubObserved) HubStep { o.Now = epoch; return NextHub(o) },
+	},
+	{
+		name: "hub forces the gates before all else", machine: machine{moves: 1, unforceable: true},
+		hub: func(o HubObserved) HubStep {
+			step := NextHub(o)
+			if slices.Contains(step.Actions, ForceGates) {
+				step.Actions = append([]HubAction{ForceGates}, without(step.Actions, ForceGates)...)
+			}
+			return step
+		},
+	},
+	{
+		name: "hub waits for a namespace for ever", machine: machine{moves: 1, stuck: true},
+		hub: func(o HubObserved) HubStep {
+			if o.Namespace == Terminating && o.Now.After(epoch.Add(deadline)) {
+				o.Now = epoch.Add(deadline)
+			}
+			return NextHub(o)
+		},
+	},
+	{
+		name: "hub lets go before the namespace is gone", machine: machine{moves: 1},
+		hub: func(o HubObserved) HubStep {
+			if o.Namespace == Terminating {
+				o.Namespace, o.Access = Absent, false
+			}
+			return NextHub(o)
+		},
+	},
+	{
+		name: "hub keeps the claim of a member that left", machine: machine{moves: 1},
+		hub: func(o HubObserved) HubStep {
+			step := NextHub(o)
+			step.Actions = without(step.Actions, ReleaseClaim)
+			return step
+		},
+	},
+	{
+		name: "hub records the end before it releases the claim", machine: machine{moves: 2, mishaps: 0, statusFirst: true},
+		hub: func(o HubObserved) HubStep {
+			step := NextHub(o)
+			if step.Phase == v1alpha1.PhaseLeft && step.Leave != nil {
+				step.Leave.Ended = true
+			}
+			return step
+		},
+	},
+	{
+		name: "hub calls a leave off although the agent was told to clean up", machine: machine{moves: 2},
+		hub: func(o HubObserved) HubStep {
+			if !o.Deleting && o.Desired == v1alpha1.StateJoin && o.Finalizer {
+				return nextJoin(o)
+			}
+			return NextHub(o)
+		},
+	},
+	{
+		name: "hub takes the record of the leave before for this one", machine: machine{moves: 2},
+		hub: func(o HubObserved) HubStep {
+			if o.Leave != nil && o.Leave.Ended && leaves(o) {
+				return left(o)
+			}
+			return NextHub(o)
+		},
+	},
+	{
+		name: "hub never comes to rest", machine: machine{moves: 1},
+		hub: func(o HubObserved) HubStep {
+			step := NextHub(o)
+			if step.Phase == v1alpha1.PhaseJoined {
+				step.After = GatePoll
+			}
+			return step
+		},
+	},
+	{
+		name: "door issues to everybody", machine: machine{moves: 1},
+		door: func(o DoorObserved) DoorStep {
+			if o.ByID != nil {
+				o.ByID.Accepted = new(true)
+			}
+			return NextDoor(o)
+		},
+	},
+	{
+		name: "door does not remember whom a request was for", machine: machine{moves: 1},
+		door: func(o DoorObserved) DoorStep { o.Bound, o.Reason = "", ""; return NextDoor(o) },
+	},
+	{
+		name: "door does not remember what a request waited for", machine: machine{moves: 2},
+		door: func(o DoorObserved) DoorStep { o.Reason = ""; return NextDoor(o) },
+	},
+	{
+		name: "door does not tell an agent that it is forgotten", machine: machine{moves: 1},
+		door: func(o DoorObserved) DoorStep {
+			step := NextDoor(o)
+			if step.Answer == v1alpha1.AnswerForgotten {
+				return DoorStep{Answer: v1alpha1.AnswerDenied}
+			}
+			return step
+		},
+	},
+	{
+		name: "door gives no credential to a member that leaves", machine: machine{moves: 1, mishaps: 1},
+		door: func(o DoorObserved) DoorStep {
+			if o.ByID != nil && o.ByID.leaving() {
+				o.ByID.Prepared = false
+			}
+			return NextDoor(o)
+		},
+	},
+	{
+		name: "door gives the claim to whoever comes last", machine: machine{pair: true},
+		door: func(o DoorObserved) DoorStep {
+			if o.ByID != nil && o.ByID.Claim != o.Claim {
+				o.ByID.Claim = ""
+			}
+			return NextDoor(o)
+		},
+	},
+	{
+		name: "door tells the agent that comes second that it is forgotten", machine: machine{moves: 1, pair: true},
+		door: func(o DoorObserved) DoorStep {
+			if o.ByID != nil && o.MemberUID != "" && o.ByID.Claim != o.Claim {
+				return forgotten(o.ByID)
+			}
+			return NextDoor(o)
+		},
+	},
+	{
+		name: "agent takes a refusal for proof", machine: machine{moves: 1},
+		agent: func(o AgentObserved) AgentStep {
+			if o.Record.Registered && o.Hub == HubRefused && !o.Record.Forgotten {
+				return AgentStep{Phase: Leaving, Actions: []AgentAction{RecordForgotten}}
+			}
+			return NextAgent(o)
+		},
+	},
+	{
+		name: "agent takes a missing Membership for proof", machine: machine{moves: 1, mishaps: 1, vandals: true},
+		agent: func(o AgentObserved) AgentStep {
+			if o.Record.Registered && o.Hub == HubGone && !o.Record.Forgotten {
+				return AgentStep{Phase: Leaving, Actions: []AgentAction{RecordForgotten}}
+			}
+			return NextAgent(o)
+		},
+	},
+	{
+		name: "agent cleans up before the hub's gates are open", machine: machine{moves: 1},
+		agent: func(o AgentObserved) AgentStep { o.Membership.Clean = true; return NextAgent(o) },
+	},
+	{
+		name: "agent says that it is clean and is not", machine: machine{moves: 1},
+		agent: func(o AgentObserved) AgentStep { o.Member = MemberClean; return NextAgent(o) },
+	},
+	{
+		name: "agent keeps its bootstrap credential", machine: machine{moves: 1},
+		agent: func(o AgentObserved) AgentStep {
+			step := NextAgent(o)
+			step.Actions = slices.DeleteFunc(slices.Clone(step.Actions), func(a AgentAction) bool { return a == ForgetBootstrap })
+			return step
+		},
+	},
+	{
+		name: "agent does not remember that it waits to come back", machine: machine{moves: 2},
+		agent: func(o AgentObserved) AgentStep {
+			o.Record.Kept = o.Record.Kept && o.Record.Forgotten
+			return NextAgent(o)
+		},
+	},
+	{
+		name: "agent asks with the credential that was refused, without a pause", machine: machine{moves: 1, mishaps: 1},
+		agent: func(o AgentObserved) AgentStep {
+			step := NextAgent(o)
+			if step.Phase == Rejected {
+				step.After = 0
+			}
+			return step
+		},
+	},
+	{
+		name: "agent stays when it is told to leave", machine: machine{moves: 1},
+		agent: func(o AgentObserved) AgentStep { o.Membership.State = v1alpha1.StateJoin; return NextAgent(o) },
+	},
+}
+
+func without(actions []HubAction, gone HubAction) []HubAction {
+	return slices.DeleteFunc(slices.Clone(actions), func(a HubAction) bool { return a == gone })
+}
+
+func TestModelNoticesMutants(t *testing.T) {
+	for _, mutant := range mutants {
+		t.Run(mutant.name, func(t *testing.T) {
+			m := mutant.machine
+			if raceDetector && m.moves+m.mishaps > 1 {
+				t.Skip("takes too long under the race detector")
+			}
+			m.hub, m.door, m.agent, m.verdict, m.hasty = NextHub, NextDoor, NextAgent, membership.Hold, true
+			if mutant.hub != nil {
+				m.hub = mutant.hub
+			}
+			if mutant.door != nil {
+				m.door = mutant.door
+			}
+			if mutant.agent != nil {
+				m.agent = mutant.agent
+			}
+			noticed := ""
+			if m.pair {
+				_, noticed = m.provePair()
+			} else {
+				_, broken := m.prove()
+				for wrong, trace := range broken {
+					noticed = fmt.Sprintf("%s:\n%s", wrong, trace)
+				}
+			}
+			if noticed == "" {
+				t.Error("the model does not notice")
+			}
+			t.Log(noticed)
+		})
+	}
+}

@@ -1,0 +1,169 @@
+package lifecycle
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// pair is a world with two agents that say that they are of the same cluster. The world is as one of them sees it,
+// and its older claim is that of the other.
+type pair struct {
+	world
+	other agentWorld
+}
+
+// swapped is the same pair as the other agent sees it.
+func (p pair) swapped() pair {
+	whose := [...]uint8{nobody: nobody, mine: older, older: mine}
+	p.claim, p.access = whose[p.claim], whose[p.access]
+	p.requests[0], p.requests[1] = p.requests[1], p.requests[0]
+	p.agent, p.other = p.other, p.agent
+	return p
+}
+
+func (p pair) edges(m *machine, visit func(step, pair, fault)) {
+	same := func(e edge) { visit(e.step, pair{e.to, p.other}, e.wrong) }
+	m.hubEdges(p.world, same)
+	m.doorEdges(p.world, same)
+	m.agentEdges(p.world, same)
+	other := p.swapped()
+	m.agentEdges(other.world, func(e edge) {
+		visit(step{"other " + e.by, e.what}, pair{e.to, other.other}.swapped(), e.wrong)
+	})
+	for i := range 2 { // either of them starts again
+		to := p
+		if i == 1 {
+			to = to.swapped()
+		}
+		to.restartAgent()
+		if i == 1 {
+			to = to.swapped()
+		}
+		visit(step{[...]string{"agent", "other agent"}[i], "dies and starts again"}, to, "")
+	}
+	for i := range p.requests {
+		if to := p; p.requests[i].there {
+			to.requests[i] = requestWorld{}
+			visit(step{"world", "a request is removed for its age"}, to, "")
+		}
+	}
+	if p.moves == m.moves {
+		return
+	}
+	p.moves++
+	for n, what := range []string{"unsets spec.accepted", "accepts", "denies"} {
+		if to := p; p.accepted != uint8(n) && p.member {
+			to.accepted = uint8(n)
+			to.changed()
+			visit(step{"administrator", what}, to, "")
+		}
+	}
+	for _, claim := range []uint8{mine, older} {
+		if to := p; p.claim != claim && p.claim != nobody {
+			to.claim, to.membership.report = claim, uint8(ReportedNothing)
+			to.changed()
+			visit(step{"administrator", "gives the claim to " + claims[claim]}, to, "")
+		}
+	}
+}
+
+// rest is where fair steps of all lead.
+func (p pair) rest(m *machine) (pair, bool) {
+	for range 200 {
+		before := p
+		m.doorTurn(&p.world, 0)
+		m.doorTurn(&p.world, 1)
+		m.hubTurn(&p.world)
+		m.agentTurn(&p.world, fairness{agent: true})
+		p = p.swapped()
+		m.agentTurn(&p.world, fairness{agent: true})
+		p = p.swapped()
+		if p == before { // the hub removes the requests that were answered
+			for i, agent := range []agentWorld{p.agent, p.other} {
+				if !p.requests[i].fresh && (agent.request || agent.registered) {
+					p.requests[i] = requestWorld{}
+				}
+			}
+		}
+		if p == before {
+			return p, true
+		}
+	}
+	return p, false
+}
+
+// Two agents with one cluster ID: a claim is the one's or the other's, whoever has it joins, and whoever has it not is
+// held, keeps what it has, and does not fight.
+func TestModelOfTwoAgents(t *testing.T) {
+	m := &machine{hub: NextHub, door: NextDoor, agent: NextAgent, verdict: membership.Hold, moves: 1, pair: true}
+	n, wrong := m.provePair()
+	t.Logf("%d states", n)
+	if wrong != "" {
+		t.Error(wrong)
+	}
+}
+
+func (m *machine) provePair() (int, string) {
+	start := pair{world: world{net: true, member: true, finalizer: true, accepted: yesAccepted}}
+	seen, from, by := map[pair]int{start: 0}, []int{-1}, []step{{}}
+	trace := func(i int) (out string) {
+		for ; from[i] >= 0; i = from[i] {
+			out = fmt.Sprintf("  %s\n%s", by[i], out)
+		}
+		return out
+	}
+	var wrong string
+	for queue, i := []pair{start}, 0; i < len(queue) && wrong == ""; i++ {
+		p := queue[i]
+		if broken := p.check(m); broken != "" {
+			wrong = fmt.Sprintf("%s:\n%swhich is\n  %+v", broken, trace(i), p)
+		}
+		p.edges(m, func(name step, to pair, broken fault) {
+			if name.what == string(RecordForgotten) || name.what == string(CleanMember) {
+				broken = "an agent cleans a member because another one speaks for it"
+			}
+			if broken != "" {
+				wrong = fmt.Sprintf("%s:\n%s  %s", broken, trace(i), name)
+			}
+			if _, known := seen[to]; !known {
+				seen[to] = len(queue)
+				queue, from, by = append(queue, to), append(from, i), append(by, name)
+			}
+		})
+	}
+	return len(seen), wrong
+}
+
+func (p pair) check(m *machine) fault {
+	end, rests := p.rest(m)
+	if !rests {
+		return "two agents fight and never come to rest"
+	}
+	winner, loser := end, end.swapped()
+	if end.claim == older {
+		winner, loser = loser, winner
+	}
+	switch phase := m.phaseOf(&loser.agent); {
+	case phase == Joined || phase == Joining || loser.agent.beating:
+		return "two agents have joined as one member"
+	case p.accepted == yesAccepted && !m.bothJoined(&winner.world):
+		return "neither of two agents has joined"
+	case p.accepted == yesAccepted && loser.requests[0].answer != answerHeld:
+		return "the agent that came second is not held"
+	case p.accepted != yesAccepted && end.access != nobody:
+		return "a member that is not accepted has access"
+	}
+	_, plan := m.hubStep(&end.world)
+	if p.accepted == yesAccepted && plan.phase != v1alpha1.PhaseJoined {
+		return "the member has not joined"
+	}
+	return ""
+}
+
+func (m *machine) phaseOf(a *agentWorld) AgentPhase {
+	_, step := m.agentStep(a)
+	return step.Phase
+}

@@ -1,0 +1,215 @@
+package lifecycle
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// The fixed sets of v1alpha1.
+var (
+	hubConditions = map[string][]string{
+		v1alpha1.ConditionAccepted: {v1alpha1.ReasonAccepted, v1alpha1.ReasonNotDecided, v1alpha1.ReasonDenied},
+		v1alpha1.ConditionReadyToJoin: {
+			v1alpha1.ReasonPrepared, v1alpha1.ReasonPreparing, v1alpha1.ReasonNotAccepted, v1alpha1.ReasonLeaving, v1alpha1.ReasonLeft, v1alpha1.ReasonLeaveForced,
+		},
+		v1alpha1.ConditionJoined: {
+			v1alpha1.ReasonAgentJoined, v1alpha1.ReasonWaitingForAgent, v1alpha1.ReasonPreparing, v1alpha1.ReasonNotAccepted,
+			v1alpha1.ReasonLeaving, v1alpha1.ReasonLeft, v1alpha1.ReasonLeaveForced,
+		},
+	}
+	doorReasons = []string{
+		v1alpha1.ReasonWaitingForAcceptance, v1alpha1.ReasonClusterIDTaken, v1alpha1.ReasonNameTaken, v1alpha1.ReasonNameReserved,
+		v1alpha1.ReasonStateLeave, v1alpha1.ReasonInvalidRequest, v1alpha1.ReasonTokenRefused, v1alpha1.ReasonForgotten,
+		v1alpha1.ReasonIdentityMissing, v1alpha1.ReasonIssuing, v1alpha1.ReasonIssued, v1alpha1.ReasonPreparing, v1alpha1.ReasonDenied,
+	}
+	acceptances = []*bool{nil, new(true), new(false)}
+	states      = []v1alpha1.DesiredState{"", v1alpha1.StateJoin, v1alpha1.StateLeave}
+)
+
+func anyTime(t *rapid.T, name string) time.Time {
+	return epoch.Add(time.Duration(rapid.IntRange(-3600, 3600).Draw(t, name)) * time.Second)
+}
+
+func anyMembership(t *rapid.T) MembershipSeen {
+	return MembershipSeen{
+		State:  rapid.SampledFrom(states).Draw(t, "membership state"),
+		Rejoin: rapid.Bool().Draw(t, "rejoin"), Clean: rapid.Bool().Draw(t, "clean"),
+		Report: AgentReport(rapid.IntRange(0, 2).Draw(t, "report")),
+	}
+}
+
+func anyHub(t *rapid.T) HubObserved {
+	o := HubObserved{
+		Now: anyTime(t, "now"), Deleting: rapid.Bool().Draw(t, "deleting"), Desired: rapid.SampledFrom(states).Draw(t, "desired"),
+		Accepted: rapid.SampledFrom(acceptances).Draw(t, "accepted"), Claimed: rapid.Bool().Draw(t, "claimed"),
+		Finalizer: rapid.Bool().Draw(t, "finalizer"), Deadline: time.Duration(rapid.IntRange(0, 3600).Draw(t, "deadline")) * time.Second,
+		Namespace: Presence(rapid.IntRange(0, 2).Draw(t, "namespace")), Access: rapid.Bool().Draw(t, "access"),
+	}
+	if rapid.Bool().Draw(t, "has leave") {
+		o.Leave = &v1alpha1.LeaveStatus{
+			StartedAt: metav1.NewTime(anyTime(t, "started")), Deadline: metav1.NewTime(anyTime(t, "recorded deadline")),
+			Waiting: rapid.SampledFrom([]string{"", "agent", "works", "namespace"}).Draw(t, "waiting"),
+			Forced:  rapid.Bool().Draw(t, "forced"), Ended: rapid.Bool().Draw(t, "ended"),
+		}
+	}
+	if rapid.Bool().Draw(t, "has Membership") {
+		o.Membership = new(anyMembership(t))
+	}
+	if rapid.Bool().Draw(t, "gates asked") {
+		o.Gates = &GatesSeen{Waiting: rapid.SampledFrom([]string{"", "works"}).Draw(t, "gate"), Remaining: rapid.SliceOfN(rapid.Just("x"), 0, 30).Draw(t, "remaining")}
+	}
+	return o
+}
+
+// Whatever the hub sees, its words are those that programs may match, and a leave on record only goes on.
+func TestNextHubAlways(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := anyHub(t)
+		before := o.Leave.DeepCopy()
+		step := NextHub(o)
+		if again := NextHub(o); !cmp.Equal(step, again) || !cmp.Equal(before, o.Leave) {
+			t.Fatalf("it depends on more than what was observed, or changes that")
+		}
+		if step.After < 0 {
+			t.Fatalf("after %s", step.After)
+		}
+		asks := slices.Contains(step.Actions, AskGates)
+		if asks != (len(step.Conditions) == 0) || asks && o.Gates != nil {
+			t.Fatalf("conditions come with every step but the one that asks the gates, which have not been: %+v", step)
+		}
+		for _, c := range step.Conditions {
+			if !slices.Contains(hubConditions[c.Type], c.Reason) {
+				t.Fatalf("%s has the reason %q", c.Type, c.Reason)
+			}
+			if c.Message == "" {
+				t.Fatalf("%s says nothing", c.Type)
+			}
+		}
+		is, was := step.Leave, thisLeave(o)
+		switch {
+		case is == nil:
+			if was != nil && (o.Deleting || o.Desired == v1alpha1.StateLeave) {
+				t.Fatalf("a leave is off the record that goes on")
+			}
+		case was != nil && (was.Forced && !is.Forced || was.Ended && !is.Ended && len(step.Actions) == 0 || !is.StartedAt.Equal(&was.StartedAt)):
+			t.Fatalf("a leave goes back, from %+v to %+v", was, is)
+		case is.Forced && (was == nil || !was.Forced) && len(without(step.Actions, RevokeAccess)) > 0:
+			t.Fatalf("a leave is forced before that is on record: %v", step.Actions)
+		}
+		if step.Leave != nil && len(step.Leave.Remaining) > 20 {
+			t.Fatalf("the record is larger than the API takes")
+		}
+	})
+}
+
+func anyMember(t *rapid.T, name string) *MemberSeen {
+	if rapid.Bool().Draw(t, "no "+name) {
+		return nil
+	}
+	return &MemberSeen{
+		Name: name, UID: rapid.SampledFrom([]types.UID{"uid", "other"}).Draw(t, name+" uid"),
+		ClusterID: rapid.SampledFrom([]string{"", "id", "other"}).Draw(t, name+" id"),
+		Claim:     rapid.SampledFrom([]string{"", "mine", "other"}).Draw(t, name+" claim"),
+		Accepted:  rapid.SampledFrom(acceptances).Draw(t, name+" accepted"),
+		Deleting:  rapid.Bool().Draw(t, name+" deleting"), Desired: rapid.SampledFrom(states).Draw(t, name+" desired"),
+		Leaving: rapid.Bool().Draw(t, name+" leaving"), Prepared: rapid.Bool().Draw(t, name+" prepared"), Identified: rapid.Bool().Draw(t, name+" identified"),
+	}
+}
+
+// Whatever the door sees, it issues to nobody who is not accepted, takes no claim away, and does not take back
+// that a member is forgotten.
+func TestNextDoorAlways(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		uid := rapid.SampledFrom([]types.UID{"", "uid", "gone"})
+		o := DoorObserved{
+			Answer: rapid.SampledFrom(answers).Draw(t, "answer"), Reason: rapid.SampledFrom(append(doorReasons, "")).Draw(t, "reason"),
+			Bound: uid.Draw(t, "bound"), MemberUID: uid.Draw(t, "member UID"),
+			Invalid: rapid.SampledFrom([]string{"", "invalid"}).Draw(t, "invalid"), TokenRefused: rapid.SampledFrom([]string{"", "refused"}).Draw(t, "token"),
+			Verdict:   membership.Verdict{Decision: rapid.SampledFrom([]membership.Decision{"", membership.Accept, membership.Hold, membership.Deny}).Draw(t, "verdict")},
+			ClusterID: "id", Name: "east", Claim: "mine",
+			Type:   rapid.SampledFrom([]v1alpha1.CredentialType{"", v1alpha1.CredentialToken, v1alpha1.CredentialIdentity}).Draw(t, "type"),
+			ByID:   anyMember(t, "east"),
+			ByName: anyMember(t, "named"),
+		}
+		if o.ByID != nil && rapid.Bool().Draw(t, "two") {
+			o.Others = []string{"west"}
+		}
+		step := NextDoor(o)
+		if !slices.Contains(doorReasons, step.Reason) || !slices.Contains(answers[1:], step.Answer) || step.Message == "" {
+			t.Fatalf("%+v", step)
+		}
+		if o.Answer == v1alpha1.AnswerForgotten && step.Answer != v1alpha1.AnswerForgotten {
+			t.Fatalf("it takes back that the member is forgotten")
+		}
+		for _, action := range step.Actions {
+			m := step.Member
+			switch action {
+			case CreateMember:
+				if o.ByID != nil || o.ByName != nil || o.memberUID() != "" {
+					t.Fatalf("it makes a member that there is, or was: %+v", o)
+				}
+			case BindMember:
+				if m == nil || m.Claim != "" && m.Claim != o.Claim || m.Deleting {
+					t.Fatalf("it takes a claim away: %+v", m)
+				}
+			case AcceptMember:
+				if o.Verdict.Decision != membership.Accept || m != nil && m.Accepted != nil {
+					t.Fatalf("it decides what is not its to decide: %+v", m)
+				}
+			case IssueCredential:
+				if m == nil || !accepted(m) || m.Claim != o.Claim || !m.Prepared {
+					t.Fatalf("it issues a credential to %+v", m)
+				}
+			}
+		}
+	})
+}
+
+// Whatever the agent sees, it knows what to do, cleans only what was given up, and never spins.
+func TestNextAgentAlways(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := AgentObserved{
+			Now: anyTime(t, "now"),
+			Record: Record{
+				Claim: rapid.Bool().Draw(t, "claim"), Registered: rapid.Bool().Draw(t, "registered"), Forgotten: rapid.Bool().Draw(t, "forgotten"),
+				Kept: rapid.Bool().Draw(t, "kept"), Out: rapid.Bool().Draw(t, "out"),
+			},
+			Door: DoorSight(rapid.IntRange(-1, 11).Draw(t, "door")), Hub: HubSight(rapid.IntRange(-1, 6).Draw(t, "hub")), Membership: anyMembership(t),
+			PolicySaved: rapid.Bool().Draw(t, "policy"), Beating: rapid.Bool().Draw(t, "beating"), Member: MemberState(rapid.IntRange(-1, 4).Draw(t, "member")),
+			Renewal: RenewalState(rapid.IntRange(-1, 5).Draw(t, "renewal")),
+		}
+		if rapid.Bool().Draw(t, "renews") {
+			o.RenewAt = anyTime(t, "renew at")
+		}
+		step := NextAgent(o)
+		if step.Phase == "" || step.Message == "" || step.After < 0 {
+			t.Fatalf("%+v", step)
+		}
+		if len(step.Actions) == 0 && step.After < DoorPoll {
+			t.Fatalf("it has nothing to do, and asks again in %s", step.After)
+		}
+		told := o.Hub == HubSeen && o.Membership.State == v1alpha1.StateLeave && o.Membership.Clean
+		if slices.Contains(step.Actions, CleanMember) && !o.Record.Forgotten && !told {
+			t.Fatalf("it cleans a member that is not out")
+		}
+		if slices.Contains(step.Actions, RecordForgotten) && o.Door != DoorForgotten && o.Door != DoorForgottenKept {
+			t.Fatalf("it takes itself for forgotten without being told")
+		}
+		gives := slices.Contains(step.Actions, RecordOut) || slices.Contains(step.Actions, StartOver)
+		if gives && o.Record.Forgotten && o.Member != MemberClean {
+			t.Fatalf("it gives up a member that may not be clean")
+		}
+		if slices.Contains(step.Actions, ReportClean) && o.Member != MemberClean {
+			t.Fatalf("it reports what it does not know")
+		}
+	})
+}
