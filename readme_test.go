@@ -1,0 +1,37 @@
+package muster_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The program in the README is one that compiles, and no longer than it says.
+func TestReadmeCompiles(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(readme), "```go\n")
+	require.True(t, found, "README.md has no Go program")
+	program, _, found := strings.Cut(rest, "```")
+	require.True(t, found, "the Go program in README.md has no end")
+	require.LessOrEqual(t, strings.Count(program, "\n")-strings.Count(program, "\n\n"), 32, "the README promises thirty lines")
+
+	source := filepath.Join(t.TempDir(), "main.go")
+	require.NoError(t, os.WriteFile(source, []byte(program), 0o600))
+	// As if it stood in this module, so that it compiles against this very tree.
+	root, err := os.Getwd()
+	require.NoError(t, err)
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, "internal", "readme", "main.go"): source}})
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "overlay.json")
+	require.NoError(t, os.WriteFile(file, overlay, 0o600))
+
+	command := exec.CommandContext(t.Context(), "go", "build", "-o", os.DevNull, "-overlay", file, "./internal/readme")
+	output, err := command.CombinedOutput()
+	require.NoError(t, err, string(output))
+}
