@@ -88,10 +88,12 @@ func notEstablished(ctx context.Context, c client.Client, definition *unstructur
 	if err := c.Get(ctx, client.ObjectKeyFromObject(definition), observed); err != nil {
 		return "", err
 	}
-	conditions, _, err := unstructured.NestedSlice(observed.Object, "status", "conditions")
+	// Null until the API server has looked at the definition for the first time.
+	found, _, err := unstructured.NestedFieldNoCopy(observed.Object, "status", "conditions")
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("read %s: %w", definition.GetName(), err)
 	}
+	conditions, _ := found.([]any)
 	reasons := []string{"the API server has not looked at it"}
 	for _, item := range conditions {
 		condition, ok := item.(map[string]any)
