@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,7 +55,11 @@ func (m *member) give(ctx context.Context, joinYAML []byte) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: agent.DefaultNamespace, Name: agent.DefaultBootstrapSecret},
 		Data:       map[string][]byte{registration.BootstrapKey: joinYAML},
 	}
-	if err := client.IgnoreAlreadyExists(m.client.Create(ctx, secret)); err != nil {
+	err := m.client.Create(ctx, secret)
+	if apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("%s has a Secret %s/%s: it is a member of a hub already, or was to be; delete the Secret if not", m.name, secret.Namespace, secret.Name)
+	}
+	if err != nil {
 		return fmt.Errorf("create Secret %s on %s: %w", secret.Name, m.name, err)
 	}
 	return nil

@@ -46,8 +46,11 @@ func connect(ctx context.Context, f flags) (*fleet, error) {
 		names[i] = name
 		group.Go(func() (err error) {
 			if file != "" {
-				configs[i], err = clientcmd.BuildConfigFromFlags("", file)
-				return err
+				if configs[i], err = clientcmd.BuildConfigFromFlags("", file); err != nil {
+					return fmt.Errorf("read the kubeconfig of %s: %w", name, err)
+				}
+				configs[i].QPS = -1 // the API server knows best what it can bear
+				return nil
 			}
 			options := localplane.Options{Name: name}
 			if i > 0 {
@@ -106,7 +109,9 @@ func (f *fleet) stop() error {
 
 // run brings up the fleet and shows it, or goes through everything once.
 func run(ctx context.Context, f flags) (err error) {
-	say("Starting the control planes.")
+	if f.hub == "" {
+		say("Starting the control planes.")
+	}
 	fleet, err := connect(ctx, f)
 	if err != nil {
 		return interrupted(ctx, err)

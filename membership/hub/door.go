@@ -44,15 +44,10 @@ type door struct {
 	options  Options
 	recorder events.EventRecorder
 
-	// one keeps two requests of one cluster from each finding that there is no member yet, and made has those
-	// that the caches may not show yet, by their cluster ID.
-	one  sync.Mutex
-	made map[string]madeMember
-}
-
-type madeMember struct {
-	cluster *v1alpha1.MemberCluster
-	at      time.Time
+	// creating keeps two requests of one cluster from each finding that there is no member yet, and made has the cluster
+	// IDs of members that the caches may not show yet, and since when.
+	creating sync.Mutex
+	made     map[string]time.Time
 }
 
 // cacheLag is for how long a cache may not show what was written.
@@ -154,15 +149,12 @@ const quietFor = 2 * time.Second
 
 // answer decides on a request, carries that out and writes the answer into its status.
 func (d *door) answer(ctx context.Context, request *v1alpha1.JoinRequest) (lifecycle.DoorStep, error) {
-	d.one.Lock()
 	observed, token, err := d.observe(ctx, request)
 	if err != nil {
-		d.one.Unlock()
 		return lifecycle.DoorStep{}, err
 	}
 	step := lifecycle.NextDoor(observed)
 	member, err := d.admit(ctx, request, token, step)
-	d.one.Unlock()
 	if err != nil {
 		return step, err
 	}
@@ -191,11 +183,6 @@ func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (life
 	var same v1alpha1.MemberClusterList
 	if err := d.client.List(ctx, &same, client.MatchingFields{byClusterID: request.Spec.ClusterID}); err != nil {
 		return o, nil, err
-	}
-	if made, ok := d.made[request.Spec.ClusterID]; ok && len(same.Items) == 0 && time.Since(made.at) < cacheLag {
-		same.Items = append(same.Items, *made.cluster)
-	} else {
-		delete(d.made, request.Spec.ClusterID)
 	}
 	slices.SortFunc(same.Items, func(a, b v1alpha1.MemberCluster) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
@@ -306,14 +293,7 @@ func (d *door) admit(ctx context.Context, request *v1alpha1.JoinRequest, token *
 	if create {
 		cluster := newMember(request, token)
 		write(cluster)
-		if err := d.client.Create(ctx, cluster); err != nil {
-			return nil, err
-		}
-		if d.made == nil {
-			d.made = map[string]madeMember{}
-		}
-		d.made[request.Spec.ClusterID] = madeMember{cluster, time.Now()}
-		return cluster, nil
+		return cluster, d.create(ctx, cluster)
 	}
 	if step.Member == nil {
 		return nil, nil
@@ -325,6 +305,34 @@ func (d *door) admit(ctx context.Context, request *v1alpha1.JoinRequest, token *
 	before := cluster.DeepCopy()
 	write(cluster)
 	return cluster, d.client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// create makes a MemberCluster, unless there is one with its cluster ID that the decision could not know of: then it returns
+// [membership.ErrPending], to decide anew.
+func (d *door) create(ctx context.Context, cluster *v1alpha1.MemberCluster) error {
+	d.creating.Lock()
+	defer d.creating.Unlock()
+	id := cluster.Spec.ClusterID
+	var same v1alpha1.MemberClusterList
+	if err := d.client.List(ctx, &same, client.MatchingFields{byClusterID: id}); err != nil {
+		return err
+	}
+	if len(same.Items) > 0 || time.Since(d.made[id]) < cacheLag {
+		return membership.ErrPending
+	}
+	if err := d.client.Create(ctx, cluster); err != nil {
+		return err
+	}
+	for id, at := range d.made {
+		if time.Since(at) >= cacheLag {
+			delete(d.made, id)
+		}
+	}
+	if d.made == nil {
+		d.made = map[string]time.Time{}
+	}
+	d.made[id] = time.Now()
+	return nil
 }
 
 // newMember is the MemberCluster that is made for a request. It has the finalizer from the start, so that no

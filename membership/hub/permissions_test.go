@@ -230,3 +230,27 @@ func (h *testHub) admitted(bootstrap *registration.Bootstrap, name string, metho
 	require.NoError(h.t, err)
 	return config
 }
+
+// Withdrawn acceptance ends what the credential may, and nothing but that: given back, it works again.
+func TestWithdrawnAcceptanceCutsPermissions(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{})
+	bootstrap := h.token("withdrawn", v1alpha1.JoinTokenSpec{AutoAccept: true})
+	for name, method := range map[string]registration.Method{"withdrawn-token": token.Method{}, "withdrawn-csr": csr.Method{}} {
+		c, err := client.New(h.admitted(bootstrap, name, method), client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
+		require.NoError(t, err)
+		read := func() error {
+			return c.Get(t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.MembershipName}, &v1alpha1.Membership{})
+		}
+		h.eventually("the agent may read its Membership", read)
+		for _, accepted := range []*bool{new(false), nil} {
+			h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = accepted })
+			h.eventually("it may not any more", func() error {
+				err := read()
+				return orError(apierrors.IsForbidden(err), "%v", err)
+			})
+			h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
+			h.eventually("it may again", read)
+		}
+		h.remove(name)
+	}
+}

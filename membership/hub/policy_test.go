@@ -301,3 +301,47 @@ func TestEvents(t *testing.T) {
 		return nil
 	})
 }
+
+// A product's own policy decides, and neither its slowness nor its panics reach beyond the request that they are about.
+func TestAcceptor(t *testing.T) {
+	acceptor := membership.AcceptorFunc(func(ctx context.Context, request *v1alpha1.JoinRequest) (membership.Verdict, error) {
+		switch request.Spec.Name {
+		case "policy-slow":
+			<-ctx.Done()
+			return membership.Verdict{}, ctx.Err()
+		case "policy-panics":
+			panic("a policy is anybody's code")
+		case "policy-denied":
+			return membership.Verdict{Decision: membership.Deny, Reason: "No clusters from there."}, nil
+		case "policy-held":
+			return membership.Verdict{Decision: membership.Hold, Reason: "Ask the network team."}, nil
+		default:
+			return membership.Verdict{Decision: membership.Accept}, nil
+		}
+	})
+	h := startHub(t, plane.ForTest(t), hub.Options{Acceptor: acceptor})
+	bootstrap := h.token("policy", v1alpha1.JoinTokenSpec{})
+	var agents []*testAgent
+	for _, name := range []string{"policy-slow", "policy-panics", "policy-denied", "policy-held"} {
+		agents = append(agents, h.newAgent(bootstrap, agent.Options{Name: name}).start())
+	}
+	denied := h.request("id-policy-denied", v1alpha1.AnswerDenied, v1alpha1.ReasonDenied)
+	require.Contains(t, messages(denied.Status.Conditions), "No clusters from there.")
+	held := h.request("id-policy-held", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
+	require.Contains(t, messages(held.Status.Conditions), "Ask the network team.")
+
+	began := time.Now()
+	agents = append(agents, h.newAgent(bootstrap, agent.Options{Name: "policy-fine"}).start())
+	h.untilPhase("policy-fine", v1alpha1.PhaseJoined)
+	require.Less(t, time.Since(began), 14*time.Second, "it waited for a slow policy about somebody else")
+	h.remove("policy-fine")
+	for _, a := range agents {
+		a.stop()
+	}
+	var list v1alpha1.JoinRequestList
+	require.NoError(t, h.client.List(t.Context(), &list))
+	for i := range list.Items {
+		require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), &list.Items[i])))
+	}
+	h.remove("policy-held")
+}

@@ -137,7 +137,7 @@ func unknown(o DoorObserved) DoorStep {
 	if o.Verdict.Decision == membership.Deny {
 		return denied(nil, o.Verdict.Reason)
 	}
-	step := waiting(nil, o.Name)
+	step := waiting(o, nil, o.Name)
 	step.Actions = []DoorAction{CreateMember}
 	if o.Verdict.Decision == membership.Accept {
 		step = preparing(nil)
@@ -171,7 +171,7 @@ func bind(o DoorObserved, member *MemberSeen) DoorStep {
 	if !accepted(member) && o.Verdict.Decision == membership.Deny {
 		return denied(member, o.Verdict.Reason)
 	}
-	step := waiting(member, member.Name)
+	step := waiting(o, member, member.Name)
 	if accepted(member) {
 		step = preparing(member)
 	}
@@ -201,7 +201,7 @@ func claimed(o DoorObserved, member *MemberSeen) DoorStep {
 	case !accepted(member) && o.Verdict.Decision == membership.Deny:
 		return denied(member, o.Verdict.Reason)
 	case !accepted(member):
-		return waiting(member, member.Name)
+		return waiting(o, member, member.Name)
 	case o.Type == v1alpha1.CredentialIdentity && !member.Identified:
 		return held(member, v1alpha1.ReasonIdentityMissing, fmt.Sprintf(
 			"The agent brings its own credential: set spec.identity of MemberCluster %s to the subject that it authenticates as.", member.Name))
@@ -232,9 +232,12 @@ func held(member *MemberSeen, reason, message string) DoorStep {
 	return DoorStep{Answer: v1alpha1.AnswerHeld, Reason: reason, Message: message, Member: member}
 }
 
-func waiting(member *MemberSeen, name string) DoorStep {
-	return held(member, v1alpha1.ReasonWaitingForAcceptance, fmt.Sprintf(
-		"Waiting for an administrator to set spec.accepted of MemberCluster %s to true.", name))
+func waiting(o DoorObserved, member *MemberSeen, name string) DoorStep {
+	message := fmt.Sprintf("Waiting for an administrator to set spec.accepted of MemberCluster %s to true.", name)
+	if o.Verdict.Reason != "" {
+		message += " The hub's policy says: " + o.Verdict.Reason
+	}
+	return held(member, v1alpha1.ReasonWaitingForAcceptance, message)
 }
 
 func leavingMember(member *MemberSeen) DoorStep {

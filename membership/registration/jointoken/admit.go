@@ -117,7 +117,7 @@ var _ membership.Acceptor = Acceptor{}
 
 // Accept never denies: what a token does not let through is no longer asked about.
 func (a Acceptor) Accept(ctx context.Context, request *v1alpha1.JoinRequest) (membership.Verdict, error) {
-	hold := membership.Verdict{Decision: membership.Hold, Reason: "waits for an administrator to set spec.accepted of the MemberCluster"}
+	hold := membership.Verdict{Decision: membership.Hold}
 	if request.Spec.Token == nil {
 		return hold, nil
 	}

@@ -70,7 +70,7 @@ func Plan(token *v1alpha1.JoinToken, credential Credential, now time.Time) Step 
 	}
 	if usedUp(token) {
 		return ended(usedUpSince(token, now), now, Step{End: end, Reason: v1alpha1.ReasonUsedUp, Message: fmt.Sprintf(
-			"%d clusters came in, as many as may: create another JoinToken, or raise spec.maxUses", token.Status.Uses)})
+			"All %d uses are gone: create another JoinToken, or raise spec.maxUses", token.Status.Uses)})
 	}
 	if err := registration.CheckLabels("spec.labels", token.Spec.Labels); err != nil {
 		return Step{Action: Withdraw, Reason: v1alpha1.ReasonInvalidLabel, Message: err.Error(), End: end, Again: end}
