@@ -413,15 +413,24 @@ var namesInPaths = regexp.MustCompile(`^/apis?(/[^/]+)?/v[^/]+(/namespaces/[^/]+
 // wrap makes a config whose requests are counted.
 func (r *requests) wrap(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(request *http.Request) (*http.Response, error) {
-			response, err := next.RoundTrip(request)
-			r.add(request, response)
-			return response, err
-		})
-	})
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{r, next} })
 	return config
 }
+
+// counting is a transport whose requests are counted.
+type counting struct {
+	*requests
+	next http.RoundTripper
+}
+
+func (c counting) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := c.next.RoundTrip(request)
+	c.add(request, response)
+	return response, err
+}
+
+// WrappedRoundTripper lets client-go find the connections to close.
+func (c counting) WrappedRoundTripper() http.RoundTripper { return c.next }
 
 func (r *requests) add(request *http.Request, response *http.Response) {
 	path := namesInPaths.ReplaceAllString(request.URL.Path, "")
