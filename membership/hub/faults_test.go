@@ -152,8 +152,7 @@ func taints(cluster *v1alpha1.MemberCluster, want ...string) error {
 }
 
 // Nothing depends on the agent's clock.
-func TestAgentClockIsAnHourOff(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{})
+func testAgentClockIsAnHourOff(t *testing.T, h *testHub) {
 	bootstrap := h.token("clock", v1alpha1.JoinTokenSpec{})
 	for _, off := range []time.Duration{time.Hour, -time.Hour} {
 		clock := &movable{ahead: off}
@@ -284,8 +283,7 @@ func nothingOf(list client.ObjectList, is func(client.Object) bool) error {
 
 // An agent is killed after each of its requests to the hub in turn, through a whole stay: what it had asked for has
 // happened, and it has not seen the answer. Its successor goes on.
-func TestAgentKilledAfterEachRequest(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{})
+func testAgentKilledAfterEachRequest(t *testing.T, h *testHub) {
 	bootstrap := h.token("killed", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	const kills = 12 // a stay has ten requests that are no heartbeats
 	t.Run("after request", func(t *testing.T) {

@@ -110,8 +110,7 @@ func TestSteadyState(t *testing.T) {
 }
 
 // Nobody has said yes; then somebody does, and then takes it back for a while.
-func TestAcceptance(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{})
+func testAcceptance(t *testing.T, h *testHub) {
 	bootstrap := h.token("acceptance", v1alpha1.JoinTokenSpec{Labels: map[string]string{"team": "a"}})
 	a := h.newAgent(bootstrap, agent.Options{Name: "hesitant", Labels: map[string]string{"team": "b", "region": "eu"}}).start()
 
@@ -135,8 +134,7 @@ func TestAcceptance(t *testing.T) {
 }
 
 // A leave that keeps the MemberCluster can be taken back when it is over.
-func TestLeaveAndJoinAgain(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{})
+func testLeaveAndJoinAgain(t *testing.T, h *testHub) {
 	bootstrap := h.token("again", v1alpha1.JoinTokenSpec{})
 	a := h.joined(bootstrap, agent.Options{Name: "again"})
 	first := h.member("again").Spec.Claim
@@ -155,8 +153,7 @@ func TestLeaveAndJoinAgain(t *testing.T) {
 }
 
 // Two clusters with one ID: the second is held, and the first does not notice. An administrator can let the second in.
-func TestDuplicateClaim(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{})
+func testDuplicateClaim(t *testing.T, h *testHub) {
 	bootstrap := h.token("duplicate", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	first := h.joined(bootstrap, agent.Options{Name: "twin"})
 	claim := h.member("twin").Spec.Claim
@@ -198,8 +195,7 @@ func TestDuplicateClaim(t *testing.T) {
 	second.stop()
 }
 
-func TestTheDoorHolds(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{})
+func testTheDoorHolds(t *testing.T, h *testHub) {
 	bootstrap := h.token("door", v1alpha1.JoinTokenSpec{})
 	for _, test := range []struct {
 		reason  string
@@ -248,8 +244,7 @@ func TestTheDoorHolds(t *testing.T) {
 }
 
 // A MemberCluster that an administrator has made beforehand is matched by cluster ID, whatever name the agent wants.
-func TestPreparedMemberIsMatchedByID(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{})
+func testPreparedMemberIsMatchedByID(t *testing.T, h *testHub) {
 	bootstrap := h.token("prepared", v1alpha1.JoinTokenSpec{})
 	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "prepared"},

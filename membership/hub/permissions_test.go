@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/membership"
-	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/csr"
 	"github.com/muster-sdk/muster/membership/registration/token"
@@ -26,8 +25,7 @@ import (
 )
 
 // Agents of both kinds, of members whose names begin alike, and a bootstrap credential, against everything that is not theirs.
-func TestPermissions(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{})
+func testPermissions(t *testing.T, h *testHub) {
 	bootstrap := h.token("permissions", v1alpha1.JoinTokenSpec{AutoAccept: true})
 
 	credentials := map[string]client.Client{}
@@ -232,8 +230,7 @@ func (h *testHub) admitted(bootstrap *registration.Bootstrap, name string, metho
 }
 
 // Withdrawn acceptance ends what the credential may, and nothing but that: given back, it works again.
-func TestWithdrawnAcceptanceCutsPermissions(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{})
+func testWithdrawnAcceptanceCutsPermissions(t *testing.T, h *testHub) {
 	bootstrap := h.token("withdrawn", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	for name, method := range map[string]registration.Method{"withdrawn-token": token.Method{}, "withdrawn-csr": csr.Method{}} {
 		c, err := client.New(h.admitted(bootstrap, name, method), client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})

@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	flag.Parse()
 	// What runs in parallel here waits for a control plane, and needs no core of its own.
-	if err := flag.Set("test.parallel", "12"); err != nil {
+	if err := flag.Set("test.parallel", "24"); err != nil {
 		panic(err)
 	}
 	os.Exit(localplane.Run(m, &plane))

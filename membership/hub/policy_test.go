@@ -110,8 +110,7 @@ func (f *forcer) Force(context.Context, membership.Member) error {
 }
 
 // A credential is renewed before 80 % of its life without a restart, and a hub that refuses says so on both sides.
-func TestRenewal(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{})
+func testRenewal(t *testing.T, h *testHub) {
 	bootstrap := h.token("renewal", v1alpha1.JoinTokenSpec{})
 	for name, method := range map[string]registration.Method{"renewal-token": token.Method{}, "renewal-csr": csr.Method{}} {
 		t.Run(name, func(t *testing.T) {
@@ -164,9 +163,8 @@ func (h *testHub) membership(name string) *v1alpha1.Membership {
 }
 
 // An agent that brings its own credential waits until an administrator has said whose it is.
-func TestIdentity(t *testing.T) {
+func testIdentity(t *testing.T, h *testHub) {
 	p := plane.ForTest(t)
-	h := startHub(t, p, hub.Options{})
 	bootstrap := h.token("identity", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	options := agent.Options{Name: "own", Method: identity.Method{}}
 	own := p.User("the-agent-of-own")
@@ -275,8 +273,7 @@ func TestHubRestart(t *testing.T) {
 }
 
 // Each transition leaves an event beside the MemberCluster.
-func TestEvents(t *testing.T) {
-	h := startHub(t, plane.ForTest(t), hub.Options{})
+func testEvents(t *testing.T, h *testHub) {
 	bootstrap := h.token("events", v1alpha1.JoinTokenSpec{})
 	a := h.joined(bootstrap, agent.Options{Name: "eventful"})
 	uid := h.member("eventful").UID

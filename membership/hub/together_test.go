@@ -1,0 +1,34 @@
+package hub_test
+
+import (
+	"testing"
+
+	"github.com/muster-sdk/muster/membership/hub"
+)
+
+// TestMembersOfOneHub has everything that members do beside each other in one hub, as they would.
+func TestMembersOfOneHub(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{})
+	for _, test := range []struct {
+		name string
+		do   func(*testing.T, *testHub)
+	}{
+		{"Acceptance", testAcceptance},
+		{"LeaveAndJoinAgain", testLeaveAndJoinAgain},
+		{"DuplicateClaim", testDuplicateClaim},
+		{"TheDoorHolds", testTheDoorHolds},
+		{"PreparedMemberIsMatchedByID", testPreparedMemberIsMatchedByID},
+		{"Permissions", testPermissions},
+		{"WithdrawnAcceptanceCutsPermissions", testWithdrawnAcceptanceCutsPermissions},
+		{"AgentClockIsAnHourOff", testAgentClockIsAnHourOff},
+		{"AgentKilledAfterEachRequest", testAgentKilledAfterEachRequest},
+		{"Renewal", testRenewal},
+		{"Identity", testIdentity},
+		{"Events", testEvents},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			test.do(t, h.with(t))
+		})
+	}
+}
