@@ -48,6 +48,9 @@ type door struct {
 	// IDs of members that the caches may not show yet, and since when.
 	creating sync.Mutex
 	made     map[string]time.Time
+
+	// counting keeps those who come in by one token from refusing each other's counts.
+	counting sync.Mutex
 }
 
 // cacheLag is for how long a cache may not show what was written.
@@ -216,7 +219,7 @@ func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (life
 			return o, nil, invalid(err, &o.TokenRefused)
 		}
 	}
-	o.Verdict, err = d.verdict(ctx, request, known)
+	o.Verdict, err = d.verdict(ctx, request, token)
 	return o, token, err
 }
 
@@ -231,13 +234,13 @@ func invalid(err error, into *string) error {
 }
 
 // verdict asks the Acceptor, which may be anybody's code.
-func (d *door) verdict(ctx context.Context, request *v1alpha1.JoinRequest, known bool) (verdict membership.Verdict, err error) {
+func (d *door) verdict(ctx context.Context, request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken) (verdict membership.Verdict, err error) {
 	acceptor := d.options.Acceptor
 	switch {
-	case acceptor == nil && known:
-		return membership.Verdict{Decision: membership.Hold}, nil // the token has had its say
+	case acceptor == nil && token == nil:
+		return membership.Verdict{Decision: membership.Hold}, nil // there is none, or it has had its say
 	case acceptor == nil:
-		acceptor = jointoken.Acceptor{Reader: d.reader}
+		return jointoken.Verdict(token), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, gatePatience)
 	defer cancel()
@@ -278,7 +281,7 @@ func (d *door) see(ctx context.Context, cluster *v1alpha1.MemberCluster) (*lifec
 func (d *door) admit(ctx context.Context, request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken, step lifecycle.DoorStep) (*v1alpha1.MemberCluster, error) {
 	create, bind := slices.Contains(step.Actions, lifecycle.CreateMember), slices.Contains(step.Actions, lifecycle.BindMember)
 	if (create || bind) && token != nil {
-		if err := jointoken.Count(ctx, d.client, token, request.Spec.ClusterID); err != nil {
+		if err := d.count(ctx, request, token); err != nil {
 			return nil, err
 		}
 	}
@@ -305,6 +308,20 @@ func (d *door) admit(ctx context.Context, request *v1alpha1.JoinRequest, token *
 	before := cluster.DeepCopy()
 	write(cluster)
 	return cluster, d.client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// count counts a request on its token, on what the token is by now. One that is used up meanwhile is refused when the
+// request is looked at again.
+func (d *door) count(ctx context.Context, request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken) error {
+	d.counting.Lock()
+	defer d.counting.Unlock()
+	if err := d.reader.Get(ctx, client.ObjectKeyFromObject(token), token); err != nil {
+		return err
+	}
+	if jointoken.Admit(token, request) != nil {
+		return membership.ErrPending
+	}
+	return jointoken.Count(ctx, d.client, token, request.Spec.ClusterID)
 }
 
 // create makes a MemberCluster, unless there is one with its cluster ID that the decision could not know of: then it returns

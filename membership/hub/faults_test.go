@@ -214,10 +214,17 @@ func TestHubAPIServerKilled(t *testing.T) {
 		{"leave", func(h *testHub, a *testAgent, restart func()) {
 			a.start()
 			h.untilCondition("mortal", v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
+			// A request whose member is gone is answered with Forgotten, and kept for its agent to read.
+			h.eventually("the request is collected", func() error {
+				var list v1alpha1.JoinRequestList
+				err := h.client.List(h.t.Context(), &list)
+				return errors.Join(err, orError(len(list.Items) == 0, "%d are there", len(list.Items)))
+			})
 			require.NoError(h.t, h.client.Delete(h.t.Context(), h.member("mortal")))
 			restart()
 			h.untilGone("mortal")
-			h.untilClean("mortal")
+			// Where the agent saw the member go before it saw that it may, it has asked at the door; that answer is kept.
+			h.untilEmpty("mortal")
 		}},
 	} {
 		t.Run(test.when, func(t *testing.T) {
@@ -238,8 +245,21 @@ func TestHubAPIServerKilled(t *testing.T) {
 	}
 }
 
-// untilClean waits until nothing of a member is left on the hub.
+// untilClean waits until nothing of a member is left on the hub, not even a request.
 func (h *testHub) untilClean(prefix string) {
+	h.t.Helper()
+	h.untilEmpty(prefix)
+	h.eventually("no request of "+prefix+" is left", func() error {
+		var list v1alpha1.JoinRequestList
+		if err := h.client.List(h.t.Context(), &list); err != nil {
+			return err
+		}
+		return nothingOf(&list, func(o client.Object) bool { return hasPrefix(o.(*v1alpha1.JoinRequest).Spec.Name, prefix) })
+	})
+}
+
+// untilEmpty waits until nothing is left of what a member had on the hub.
+func (h *testHub) untilEmpty(prefix string) {
 	h.t.Helper()
 	for _, list := range []client.ObjectList{
 		&corev1.NamespaceList{}, &rbacv1.RoleBindingList{}, &corev1.ServiceAccountList{},
@@ -252,18 +272,13 @@ func (h *testHub) untilClean(prefix string) {
 			return nothingOf(list, func(o client.Object) bool { return hasPrefix(o.GetLabels()[membership.MemberLabel], prefix) })
 		})
 	}
-	for _, list := range []client.ObjectList{&coordinationv1.LeaseList{}, &v1alpha1.JoinRequestList{}} {
-		h.eventually(fmt.Sprintf("no %T of %s is left", list, prefix), func() error {
-			if err := h.client.List(h.t.Context(), list); err != nil {
-				return err
-			}
-			return nothingOf(list, func(o client.Object) bool {
-				request, _ := o.(*v1alpha1.JoinRequest)
-				return hasPrefix(o.GetNamespace(), membership.DefaultNamespacePrefix+prefix) ||
-					request != nil && hasPrefix(request.Spec.Name, prefix)
-			})
-		})
-	}
+	h.eventually("no Lease of "+prefix+" is left", func() error {
+		var list coordinationv1.LeaseList
+		if err := h.client.List(h.t.Context(), &list); err != nil {
+			return err
+		}
+		return nothingOf(&list, func(o client.Object) bool { return hasPrefix(o.GetNamespace(), membership.DefaultNamespacePrefix+prefix) })
+	})
 }
 
 func hasPrefix(s, prefix string) bool { return len(s) >= len(prefix) && s[:len(prefix)] == prefix }

@@ -51,6 +51,7 @@ func TestWritesOfAJoin(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			pause(time.Second) // for the answers to what was done before
 			ofHub.take()
 			ofAgent.take()
 			options := agent.Options{Name: test.name, Method: test.method}

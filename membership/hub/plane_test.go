@@ -171,8 +171,13 @@ func (h *testHub) token(name string, spec v1alpha1.JoinTokenSpec) *registration.
 			return err
 		}
 		var err error
-		bootstrap, err = registration.ParseBootstrap(secret.Data[registration.BootstrapKey])
-		return err
+		if bootstrap, err = registration.ParseBootstrap(secret.Data[registration.BootstrapKey]); err != nil {
+			return err
+		}
+		if err := h.client.Get(ctx, client.ObjectKeyFromObject(token), token); err != nil {
+			return err
+		}
+		return orError(meta.IsStatusConditionTrue(token.Status.Conditions, v1alpha1.ConditionReady), "%s", messages(token.Status.Conditions))
 	})
 	return bootstrap
 }

@@ -126,8 +126,13 @@ func (a Acceptor) Accept(ctx context.Context, request *v1alpha1.JoinRequest) (me
 	if err := a.Reader.Get(ctx, key, token); err != nil {
 		return hold, fmt.Errorf("get JoinToken %s: %w", key, err)
 	}
+	return Verdict(token), nil
+}
+
+// Verdict is what a token says of the clusters that it lets through.
+func Verdict(token *v1alpha1.JoinToken) membership.Verdict {
 	if !token.Spec.AutoAccept {
-		return hold, nil
+		return membership.Verdict{Decision: membership.Hold}
 	}
-	return membership.Verdict{Decision: membership.Accept, Reason: fmt.Sprintf("JoinToken %s accepts by itself", token.Name)}, nil
+	return membership.Verdict{Decision: membership.Accept, Reason: fmt.Sprintf("JoinToken %s accepts by itself", token.Name)}
 }

@@ -252,7 +252,8 @@ func TestAcceptor(t *testing.T) {
 		verdict, err := Acceptor{Reader: h}.Accept(t.Context(), request)
 		require.NoError(t, err, test.reason)
 		require.Equal(t, test.want, verdict.Decision, test.reason)
-		require.NotEmpty(t, verdict.Reason, test.reason)
+		// That a request waits for an administrator is said anyhow; a reason would only say it once more.
+		require.Equal(t, test.want == membership.Accept, verdict.Reason != "", test.reason)
 	}
 	request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{Token: &v1alpha1.TokenProof{Name: "gone"}}}
 	verdict, err := Acceptor{Reader: h}.Accept(t.Context(), request)
