@@ -277,7 +277,9 @@ func (h *testHub) untilEmpty(prefix string) {
 		if err := h.client.List(h.t.Context(), &list); err != nil {
 			return err
 		}
-		return nothingOf(&list, func(o client.Object) bool { return hasPrefix(o.GetNamespace(), membership.DefaultNamespacePrefix+prefix) })
+		return nothingOf(&list, func(o client.Object) bool {
+			return hasPrefix(o.GetNamespace(), membership.DefaultNamespacePrefix+prefix)
+		})
 	})
 }
 

@@ -54,8 +54,9 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	// patience is for one thing to happen, on a machine that has more to do.
-	patience = 60 * time.Second
+	// patience is for one thing to happen, on a machine that has more to do. Informers that have lost their API server for
+	// some time wait for up to a minute before they try again (30 s in client-go, and jitter).
+	patience = 2 * time.Minute
 	interval = 25 * time.Millisecond
 )
 
