@@ -369,8 +369,11 @@ func newMember(request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken) *v1alph
 
 // issue has the credential issued. A request that can never succeed is denied.
 func (d *door) issue(ctx context.Context, request *v1alpha1.JoinRequest, cluster *v1alpha1.MemberCluster, step lifecycle.DoorStep) (*v1alpha1.Credential, lifecycle.DoorStep, error) {
+	if cluster == nil {
+		return nil, step, membership.ErrPending // it went a moment ago, which is no fault of the request
+	}
 	issuer, known := d.options.Issuers[request.Spec.Credential.Type]
-	if cluster == nil || !known {
+	if !known {
 		step.Answer, step.Reason = v1alpha1.AnswerDenied, v1alpha1.ReasonInvalidRequest
 		step.Message = fmt.Sprintf("spec.credential.type: this hub does not issue credentials of type %s.", request.Spec.Credential.Type)
 		return nil, step, nil
