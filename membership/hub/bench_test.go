@@ -82,7 +82,7 @@ func BenchmarkJoin(b *testing.B) {
 	}
 	for b.Loop() {
 		b.StopTimer()
-		h := startHub(b, p, hub.Options{MaxRequests: 10 * *fleetSize, Workers: *hubWorkers}, &ofHub)
+		h := startHub(b, p, hub.Options{MaxRequests: 10 * *fleetSize, Workers: *hubWorkers}, ofHub.wrap)
 		bootstrap := h.token("bench", v1alpha1.JoinTokenSpec{AutoAccept: true})
 		members := h.followFleet()
 		empty := inUse()

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/keymutex"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -44,19 +45,14 @@ type door struct {
 	options  Options
 	recorder events.EventRecorder
 
-	// creating keeps two requests of one cluster from each finding that there is no member yet, and made has the cluster
-	// IDs of members that the caches may not show yet, and since when.
-	creating sync.Mutex
-	made     map[string]time.Time
+	// concluding keeps two requests of one cluster ID from each finding that there is no member yet.
+	concluding keymutex.KeyMutex
 
 	// counting keeps those who come in by one token from refusing each other's counts.
 	counting sync.Mutex
 }
 
-// cacheLag is for how long a cache may not show what was written.
-const cacheLag = 10 * time.Second
-
-// The indices of the hub's caches.
+// The indices of the hub's caches. Of MemberClusters, the API server selects by cluster ID as well.
 const (
 	byClusterID = "spec.clusterID"
 	byName      = "spec.name"
@@ -157,7 +153,18 @@ func (d *door) answer(ctx context.Context, request *v1alpha1.JoinRequest) (lifec
 		return lifecycle.DoorStep{}, err
 	}
 	step := lifecycle.NextDoor(observed)
-	member, err := d.admit(ctx, request, token, step)
+	members := client.Reader(d.client)
+	if step.Final() && step.Answer != request.Status.Answer {
+		// A cache that has lost its API server may not show a member for a minute after it was made.
+		members = d.reader
+		d.concluding.LockKey(request.Spec.ClusterID)
+		defer func() { _ = d.concluding.UnlockKey(request.Spec.ClusterID) }()
+		if err := d.look(ctx, members, &observed); err != nil {
+			return step, err
+		}
+		step = lifecycle.NextDoor(observed)
+	}
+	member, err := d.admit(ctx, members, request, token, step)
 	if err != nil {
 		return step, err
 	}
@@ -183,9 +190,31 @@ func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (life
 	if err := registration.Verify(request); err != nil {
 		return o, nil, invalid(err, &o.Invalid)
 	}
-	var same v1alpha1.MemberClusterList
-	if err := d.client.List(ctx, &same, client.MatchingFields{byClusterID: request.Spec.ClusterID}); err != nil {
+	if err := d.look(ctx, d.client, &o); err != nil {
 		return o, nil, err
+	}
+
+	// The token has done its work once the hub has taken a claim in: one that ends between then and the acceptance
+	// strands nobody.
+	known := o.ByID != nil && o.ByID.Claim == o.Claim
+	var token *v1alpha1.JoinToken
+	if request.Spec.Token != nil && !known {
+		var err error
+		if token, err = jointoken.Check(ctx, d.reader, request); err != nil {
+			return o, nil, invalid(err, &o.TokenRefused)
+		}
+	}
+	var err error
+	o.Verdict, err = d.verdict(ctx, request, token)
+	return o, token, err
+}
+
+// look looks, through the reader, at the members that have the cluster ID or the name of a request.
+func (d *door) look(ctx context.Context, members client.Reader, o *lifecycle.DoorObserved) error {
+	o.ByID, o.ByName, o.Others = nil, nil, nil
+	var same v1alpha1.MemberClusterList
+	if err := members.List(ctx, &same, client.MatchingFields{byClusterID: o.ClusterID}); err != nil {
+		return err
 	}
 	slices.SortFunc(same.Items, func(a, b v1alpha1.MemberCluster) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
@@ -197,30 +226,15 @@ func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (life
 		}
 		var err error
 		if o.ByID, err = d.see(ctx, &same.Items[i]); err != nil {
-			return o, nil, err
+			return err
 		}
 	}
-	named, err := found(ctx, d.client, client.ObjectKey{Name: request.Spec.Name}, &v1alpha1.MemberCluster{})
-	if err != nil {
-		return o, nil, err
+	named, err := found(ctx, members, client.ObjectKey{Name: o.Name}, &v1alpha1.MemberCluster{})
+	if err != nil || named == nil {
+		return err
 	}
-	if named != nil {
-		if o.ByName, err = d.see(ctx, named); err != nil {
-			return o, nil, err
-		}
-	}
-
-	// The token has done its work once the hub has taken a claim in: one that ends between then and the acceptance
-	// strands nobody.
-	known := o.ByID != nil && o.ByID.Claim == o.Claim
-	var token *v1alpha1.JoinToken
-	if request.Spec.Token != nil && !known {
-		if token, err = jointoken.Check(ctx, d.reader, request); err != nil {
-			return o, nil, invalid(err, &o.TokenRefused)
-		}
-	}
-	o.Verdict, err = d.verdict(ctx, request, token)
-	return o, token, err
+	o.ByName, err = d.see(ctx, named)
+	return err
 }
 
 // invalid puts an error that refuses a request for good where it is to be seen, and returns all others.
@@ -278,7 +292,7 @@ func (d *door) see(ctx context.Context, cluster *v1alpha1.MemberCluster) (*lifec
 }
 
 // admit makes or binds the MemberCluster, as the step says, and returns the one that the request is for.
-func (d *door) admit(ctx context.Context, request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken, step lifecycle.DoorStep) (*v1alpha1.MemberCluster, error) {
+func (d *door) admit(ctx context.Context, members client.Reader, request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken, step lifecycle.DoorStep) (*v1alpha1.MemberCluster, error) {
 	create, bind := slices.Contains(step.Actions, lifecycle.CreateMember), slices.Contains(step.Actions, lifecycle.BindMember)
 	if (create || bind) && token != nil {
 		if err := d.count(ctx, request, token); err != nil {
@@ -296,12 +310,12 @@ func (d *door) admit(ctx context.Context, request *v1alpha1.JoinRequest, token *
 	if create {
 		cluster := newMember(request, token)
 		write(cluster)
-		return cluster, d.create(ctx, cluster)
+		return cluster, d.client.Create(ctx, cluster)
 	}
 	if step.Member == nil {
 		return nil, nil
 	}
-	cluster, err := found(ctx, d.client, client.ObjectKey{Name: step.Member.Name}, &v1alpha1.MemberCluster{})
+	cluster, err := found(ctx, members, client.ObjectKey{Name: step.Member.Name}, &v1alpha1.MemberCluster{})
 	if err != nil || cluster == nil || !bind {
 		return cluster, err
 	}
@@ -322,34 +336,6 @@ func (d *door) count(ctx context.Context, request *v1alpha1.JoinRequest, token *
 		return membership.ErrPending
 	}
 	return jointoken.Count(ctx, d.client, token, request.Spec.ClusterID)
-}
-
-// create makes a MemberCluster, unless there is one with its cluster ID that the decision could not know of: then it returns
-// [membership.ErrPending], to decide anew.
-func (d *door) create(ctx context.Context, cluster *v1alpha1.MemberCluster) error {
-	d.creating.Lock()
-	defer d.creating.Unlock()
-	id := cluster.Spec.ClusterID
-	var same v1alpha1.MemberClusterList
-	if err := d.client.List(ctx, &same, client.MatchingFields{byClusterID: id}); err != nil {
-		return err
-	}
-	if len(same.Items) > 0 || time.Since(d.made[id]) < cacheLag {
-		return membership.ErrPending
-	}
-	if err := d.client.Create(ctx, cluster); err != nil {
-		return err
-	}
-	for id, at := range d.made {
-		if time.Since(at) >= cacheLag {
-			delete(d.made, id)
-		}
-	}
-	if d.made == nil {
-		d.made = map[string]time.Time{}
-	}
-	d.made[id] = time.Now()
-	return nil
 }
 
 // newMember is the MemberCluster that is made for a request. It has the finalizer from the start, so that no

@@ -22,7 +22,7 @@ import (
 // token's Secret.
 func TestWritesOfAJoin(t *testing.T) {
 	var ofHub, ofAgent requests
-	h := startHub(t, plane.ForTest(t), hub.Options{}, &ofHub)
+	h := startHub(t, plane.ForTest(t), hub.Options{}, ofHub.wrap)
 	bootstrap := h.token("writes", v1alpha1.JoinTokenSpec{AutoAccept: true})
 
 	for _, test := range []struct {
@@ -84,7 +84,7 @@ func TestWritesOfAJoin(t *testing.T) {
 func TestSteadyState(t *testing.T) {
 	const periods = 8
 	var ofHub, ofAgent requests
-	h := startHub(t, plane.ForTest(t), hub.Options{}, &ofHub)
+	h := startHub(t, plane.ForTest(t), hub.Options{}, ofHub.wrap)
 	bootstrap := h.token("steady", v1alpha1.JoinTokenSpec{})
 	options := agent.Options{Name: "steady", ResourceInterval: 2 * time.Second, ProbeInterval: time.Second}
 	options.HubConfig = func(config *rest.Config) { *config = *ofAgent.wrap(config) }

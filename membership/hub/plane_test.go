@@ -80,15 +80,15 @@ type testHub struct {
 
 // startHub runs a hub until its stop is called, or the test ends.
 // It has no more permissions than those in the folder rbac.
-func startHub(t testing.TB, p *localplane.Plane, options hub.Options, counted ...*requests) *testHub {
+func startHub(t testing.TB, p *localplane.Plane, options hub.Options, wraps ...func(*rest.Config) *rest.Config) *testHub {
 	t.Helper()
 	admin := p.Config()
 	c, err := client.New(admin, client.Options{Scheme: newScheme()})
 	require.NoError(t, err)
 	require.NoError(t, crds.Install(t.Context(), c))
 	config := hubUser(t, p, c)
-	for _, requests := range counted {
-		config = requests.wrap(config)
+	for _, wrap := range wraps {
+		config = wrap(config)
 	}
 	mgr, err := manager.New(config, manager.Options{
 		Scheme: newScheme(), Logger: testLogger(t, "hub"), Metrics: metricsserver.Options{BindAddress: "0"},

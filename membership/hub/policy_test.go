@@ -262,7 +262,7 @@ func TestHubRestart(t *testing.T) {
 	h.stop()
 
 	var counted requests
-	h = startHub(t, plane.ForTest(t), hub.Options{}, &counted)
+	h = startHub(t, plane.ForTest(t), hub.Options{}, counted.wrap)
 	pause(8 * time.Second) // longer than the grace
 	if got := writes(counted.take()); len(got) > 0 {
 		t.Errorf("the hub wrote when it started: %v", got)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/utils/keymutex"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -87,7 +88,10 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		return fmt.Errorf("add the metrics to the manager: %w", err)
 	}
 
-	door := &door{client: hub.GetClient(), reader: hub.GetAPIReader(), options: options, recorder: mgr.GetEventRecorder("muster-hub")}
+	door := &door{
+		client: hub.GetClient(), reader: hub.GetAPIReader(), options: options,
+		recorder: mgr.GetEventRecorder("muster-hub"), concluding: keymutex.NewHashed(options.Workers),
+	}
 	if err := door.setup(mgr, hub); err != nil {
 		return fmt.Errorf("set up the controller of JoinRequests: %w", err)
 	}

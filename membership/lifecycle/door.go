@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,6 +78,13 @@ type DoorStep struct {
 	Actions []DoorAction
 	// After is when to look again although nothing has happened. Zero: never.
 	After time.Duration
+}
+
+// Final reports whether the step cannot be taken back: the agent acts on what it was told, or there is one member more.
+// It must not be taken on what a cache shows, but on what was read from the API server since nobody else could take one
+// for the same cluster ID.
+func (s DoorStep) Final() bool {
+	return s.Answer == v1alpha1.AnswerForgotten || slices.Contains(s.Actions, CreateMember)
 }
 
 // NextDoor decides what the hub does next about a JoinRequest.
