@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -54,6 +53,7 @@ type agent struct {
 	connection *connection // nil: none is needed yet
 	follower   *follower   // nil: nothing is followed
 	sight      lifecycle.HubSight
+	sightSince time.Time            // without a break
 	membership *v1alpha1.Membership // as last seen; nil unless sight is HubSeen
 	cleaned    lifecycle.MemberState
 	refused    refusedRenewal
@@ -212,10 +212,12 @@ func (a *agent) wait(ctx context.Context, step lifecycle.AgentStep) {
 		case <-facts:
 		case status := <-a.outcomes():
 			a.metrics.beat(status)
-			if err := status.LastError; err == nil || !refusal(err) && !apierrors.IsNotFound(err) {
+			if !a.told(status.LastError) {
 				continue
 			}
-			// RBAC that is taken away ends no watch that is open: look again.
+			if a.sight != lifecycle.HubSeen {
+				return // a step looks again by itself
+			}
 			if err := a.readMembership(ctx); err != nil && !errors.Is(err, context.Canceled) {
 				a.log.V(1).Info("The heartbeat was refused, and so was a look at the Membership.", "error", err.Error())
 			}

@@ -83,7 +83,7 @@ func (f *follower) run(ctx context.Context, version string) {
 			if s.sight != lifecycle.HubUnreachable && ctx.Err() == nil {
 				f.put(s)
 			}
-			if s.sight == lifecycle.HubGone || s.sight == lifecycle.HubRefused {
+			if shutOut(s.sight) {
 				return
 			}
 			if version != "" {

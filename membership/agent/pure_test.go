@@ -391,7 +391,7 @@ func TestSightOf(t *testing.T) {
 	}{
 		{"there it is", one, nil, lifecycle.HubSeen},
 		{"allowed to look, and it is not there", &v1alpha1.MembershipList{}, nil, lifecycle.HubGone},
-		{"another member has the namespace now", &v1alpha1.MembershipList{Items: []v1alpha1.Membership{{Spec: v1alpha1.MembershipSpec{MemberUID: "new"}}}}, nil, lifecycle.HubGone},
+		{"another member has the namespace now", &v1alpha1.MembershipList{Items: []v1alpha1.Membership{{Spec: v1alpha1.MembershipSpec{MemberUID: "new"}}}}, nil, lifecycle.HubOther},
 		{"no permission", nil, apierrors.NewForbidden(gr, "self", nil), lifecycle.HubRefused},
 		{"no credential", nil, apierrors.NewUnauthorized("no"), lifecycle.HubRefused},
 		{"no such kind, as on a hub that is just starting: that is no proof of anything", nil, apierrors.NewNotFound(gr, ""), lifecycle.HubUnreachable},

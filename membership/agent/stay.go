@@ -16,7 +16,7 @@ func (a *agent) readMembership(ctx context.Context) error {
 	if a.connection == nil {
 		c, err := connect(*a.record.Member, a.claim, a.HubConfig, a.Clock)
 		if err != nil {
-			a.sight = lifecycle.HubUnreachable
+			a.saw(sighting{sight: lifecycle.HubUnreachable})
 			return err
 		}
 		a.connection = c

@@ -157,6 +157,30 @@ func TestWithdrawn(t *testing.T) {
 	require.Equal(t, "uid-withdrawn", string(m.UID))
 }
 
+// TestRefusedForAMoment has a hub that refuses everybody for a while, as an API server does that was just started.
+func TestRefusedForAMoment(t *testing.T) {
+	h := newByHand(t, "moment").attend()
+	hub, w := &moody{}, &wire{}
+	r := h.run(Options{HubConfig: func(c *rest.Config) { hub.config(c); w.config(c) }})
+	is(t, r, lifecycle.Joined)
+	h.beats()
+	hub.refuses.Store(true)
+	for _, what := range []string{membership.LeaseName, memberships} {
+		eventually(t, "nothing is refused: "+what, func() bool { _, met := hub.refused.Load(what); return met })
+	}
+	<-time.After(2 * time.Second)
+	require.Equal(t, lifecycle.Joined, r.last().Phase)
+	require.Equal(t, "The hub refuses the agent's credential; looking again.", r.last().Message)
+	hub.refuses.Store(false)
+	h.beats()
+	eventually(t, "it does not see that it is let in", func() bool { return r.last().Message == "In the fleet." })
+	require.NotContains(t, r.seen(), lifecycle.Rejected)
+	require.Equal(t, 1, w.take()["POST joinrequests"], "it went to the door again")
+
+	hub.refuses.Store(true)
+	is(t, r, lifecycle.Rejected)
+}
+
 func (h *byHand) forgetRequests() {
 	h.t.Helper()
 	require.NoError(h.t, h.c.DeleteAllOf(h.t.Context(), &v1alpha1.JoinRequest{}, client.InNamespace(h.name)))

@@ -29,6 +29,8 @@ type AgentObserved struct {
 	Door DoorSight
 	// Hub is what became of reading the Membership, when that was last tried.
 	Hub HubSight
+	// HubSince is since when the hub has shown that without a break. All the ways to shut the agent out count as one.
+	HubSince time.Time
 	// Membership is what was read, when Hub is HubSeen.
 	Membership MembershipSeen
 	// PolicySaved is true when the record's policy is the one of the Membership.
@@ -153,7 +155,10 @@ func registered(o AgentObserved) AgentStep {
 			return leave(o)
 		}
 		return join(o)
-	case HubGone, HubRefused:
+	case HubGone, HubRefused, HubOther:
+		if passing(o) {
+			return beatOn(o)
+		}
 		return shutOut(o)
 	case HubUnreachable:
 		// The heartbeat goes on trying on its own; nothing else changes because of what cannot be seen.
@@ -204,13 +209,38 @@ func renew(o AgentObserved, step AgentStep) AgentStep {
 	return step
 }
 
+// passing reports whether the agent may be shut out for no more than a moment: an API server that was just started
+// refuses everybody until it knows who may do what, and a Membership that was deleted by mistake is made anew. Where the
+// Membership is another member's there is nothing to wait for, and a heartbeat would keep that one alive.
+func passing(o AgentObserved) bool {
+	return o.Hub != HubOther && o.Now.Sub(o.HubSince) < ShutOutPatience
+}
+
+// beatOn changes nothing for the time being. A heartbeat that is refused costs nothing, and the one that is taken
+// tells that the agent is let in again.
+func beatOn(o AgentObserved) AgentStep {
+	step := AgentStep{Phase: Joining, Message: "The hub refuses the agent's credential; looking again.", Actions: []AgentAction{ReadMembership}, After: RetryPoll}
+	if o.Hub == HubGone {
+		step.Message = "The hub has no Membership for the agent; looking again."
+	}
+	if o.Beating {
+		step.Phase = Joined
+	} else {
+		step.After = DoorPoll // it may have been let in a moment ago, and not all of the hub know that yet
+	}
+	return step
+}
+
 // shutOut is about a hub that will not talk to the credential, or has no Membership to show. Neither proves
 // anything (somebody may have deleted the Membership by mistake, and the hub be about to make it anew), so the agent asks
 // at the door whether the hub still knows it, and looks whether it is over.
 func shutOut(o AgentObserved) AgentStep {
 	step := AgentStep{Phase: Rejected, Message: "The hub refuses the agent's credential; asking at the door why.", After: HeldPoll}
-	if o.Hub == HubGone {
+	switch o.Hub {
+	case HubGone:
 		step.Message = "The hub has no Membership for the agent; asking at the door why."
+	case HubOther:
+		step.Message = "The hub's Membership is that of another member; asking at the door why."
 	}
 	if o.Beating {
 		step.Actions = append(step.Actions, StopBeat)

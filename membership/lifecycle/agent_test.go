@@ -115,6 +115,38 @@ func TestNextAgent(t *testing.T) {
 			want: AgentStep{Phase: Joined, Message: "The hub cannot be reached; trying again.", Actions: []AgentAction{ReadMembership}, After: RetryPoll},
 		},
 		{
+			name: "refused a moment ago", reason: "an API server that was just started refuses everybody, and a heartbeat that is refused costs nothing",
+			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubRefused, epoch.Add(-ShutOutPatience+1) }),
+			want: AgentStep{
+				Phase: Joined, Message: "The hub refuses the agent's credential; looking again.",
+				Actions: []AgentAction{ReadMembership}, After: RetryPoll,
+			},
+		},
+		{
+			name: "Membership gone a moment ago", reason: "the hub makes one anew that was deleted by mistake",
+			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubGone, epoch }),
+			want: AgentStep{
+				Phase: Joined, Message: "The hub has no Membership for the agent; looking again.",
+				Actions: []AgentAction{ReadMembership}, After: RetryPoll,
+			},
+		},
+		{
+			name: "refused right after it was let in", reason: "not all API servers of a hub know of it in the same moment, and a join is not to wait for that",
+			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince, o.Beating = HubRefused, epoch, false }),
+			want: AgentStep{
+				Phase: Joining, Message: "The hub refuses the agent's credential; looking again.",
+				Actions: []AgentAction{ReadMembership}, After: DoorPoll,
+			},
+		},
+		{
+			name: "another member's Membership", reason: "there is nothing to wait for, and a heartbeat would keep that other member alive",
+			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubOther, epoch }),
+			want: AgentStep{
+				Phase: Rejected, Message: "The hub's Membership is that of another member; asking at the door why.",
+				Actions: []AgentAction{StopBeat, MakeRequest, AskDoor, ReadMembership},
+			},
+		},
+		{
 			name: "refused", reason: "that proves nothing, so it asks, and cleans nothing",
 			o: see(member, func(o *AgentObserved) { o.Hub = HubRefused }),
 			want: AgentStep{

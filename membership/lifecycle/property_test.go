@@ -178,7 +178,7 @@ func TestNextDoorAlways(t *testing.T) {
 func TestNextAgentAlways(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := AgentObserved{
-			Now: anyTime(t, "now"),
+			Now: anyTime(t, "now"), HubSince: anyTime(t, "hub since"),
 			Record: Record{
 				Claim: rapid.Bool().Draw(t, "claim"), Registered: rapid.Bool().Draw(t, "registered"), Forgotten: rapid.Bool().Draw(t, "forgotten"),
 				Kept: rapid.Bool().Draw(t, "kept"), Out: rapid.Bool().Draw(t, "out"),
@@ -196,6 +196,10 @@ func TestNextAgentAlways(t *testing.T) {
 		}
 		if len(step.Actions) == 0 && step.After < DoorPoll {
 			t.Fatalf("it has nothing to do, and asks again in %s", step.After)
+		}
+		shut := o.Record.Registered && !o.Record.Forgotten && !o.Record.Out && (o.Hub == HubRefused || o.Hub == HubGone)
+		if shut && o.Now.Before(o.HubSince.Add(ShutOutPatience)) && !slices.Equal(step.Actions, []AgentAction{ReadMembership}) {
+			t.Fatalf("it takes a refusal for final at once: %v", step.Actions)
 		}
 		told := o.Hub == HubSeen && o.Membership.State == v1alpha1.StateLeave && o.Membership.Clean
 		if slices.Contains(step.Actions, CleanMember) && !o.Record.Forgotten && !told {

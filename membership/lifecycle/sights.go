@@ -34,7 +34,8 @@ const (
 	HubNotAsked HubSight = iota
 	HubUnreachable
 	HubRefused // unauthorized or forbidden: withdrawn, expired or forgotten, and no telling which
-	HubGone    // allowed to look, and there is no Membership of this member
+	HubGone    // allowed to look, and there is no Membership
+	HubOther   // allowed to look, and the Membership is that of another member
 	HubSeen
 )
 

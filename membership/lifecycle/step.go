@@ -19,6 +19,8 @@ const (
 	HeldPoll = 10 * time.Second
 	// RetryPoll is the time between two tries to reach a hub that does not answer.
 	RetryPoll = 2 * time.Second
+	// ShutOutPatience is for how long an agent that the hub shuts out goes on as before.
+	ShutOutPatience = 10 * time.Second
 )
 
 // Presence says whether an object is there.
