@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -56,6 +55,7 @@ type agent struct {
 	sightSince time.Time            // without a break
 	membership *v1alpha1.Membership // as last seen; nil unless sight is HubSeen
 	cleaned    lifecycle.MemberState
+	cleanedAt  time.Time
 	refused    refusedRenewal
 	asked      time.Time // when the renewal was last seen without an answer
 
@@ -150,8 +150,8 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 		a.show(step)
 	}
 	a.observer.wanted.Store(step.Phase == lifecycle.Joined || step.Phase == lifecycle.Joining)
-	if !slices.Contains(step.Actions, lifecycle.CleanMember) {
-		defer func() { a.cleaned = lifecycle.MemberNotAsked }()
+	if a.cleaned == lifecycle.MemberClean {
+		a.cleaned = lifecycle.MemberNotAsked // it counted for this step
 	}
 	for _, action := range step.Actions {
 		if err := a.act(ctx, action); err != nil {

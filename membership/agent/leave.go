@@ -15,6 +15,7 @@ func (a *agent) cleanMember(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	a.cleanedAt = a.Clock.Now()
 	if len(remaining) == 0 {
 		a.cleaned = lifecycle.MemberClean
 		return nil

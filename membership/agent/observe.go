@@ -71,7 +71,7 @@ func period(m *v1alpha1.Membership) time.Duration {
 func (a *agent) observe() lifecycle.AgentObserved {
 	o := lifecycle.AgentObserved{
 		Now: a.Clock.Now(), Record: a.record.flags(), Door: a.door.sight,
-		Hub: a.sight, HubSince: a.sightSince, Beating: a.connection != nil && a.connection.beating(), Member: a.cleaned,
+		Hub: a.sight, HubSince: a.sightSince, Beating: a.connection != nil && a.connection.beating(), Member: a.cleaned, MemberAt: a.cleanedAt,
 	}
 	if m := a.membership; m != nil {
 		o.Membership = lifecycle.MembershipSeen{

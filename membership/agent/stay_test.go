@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -184,6 +185,30 @@ func TestRefusedForAMoment(t *testing.T) {
 func (h *byHand) forgetRequests() {
 	h.t.Helper()
 	require.NoError(h.t, h.c.DeleteAllOf(h.t.Context(), &v1alpha1.JoinRequest{}, client.InNamespace(h.name)))
+}
+
+// TestCleanersAreLeftAlone has a cleaner that gets on a little each time that it is asked, and says so.
+func TestCleanersAreLeftAlone(t *testing.T) {
+	h := newByHand(t, "cleaners").attend()
+	w := &wire{}
+	var asked atomic.Int64
+	r := h.run(Options{HubConfig: w.config, Cleaners: []membership.LeaveGate{
+		membership.GateFunc("works", func(context.Context, membership.Member) ([]string, error) {
+			return []string{fmt.Sprintf("%d objects", 100_000-asked.Add(1))}, nil
+		}),
+	}})
+	is(t, r, lifecycle.Joined)
+	h.change(func(s *v1alpha1.MembershipSpec) { s.State, s.Rejoin, s.Clean = v1alpha1.StateLeave, false, true })
+	eventually(t, "nobody is asked", func() bool { return asked.Load() > 0 })
+	before := asked.Load()
+	w.take()
+	const polls = 3
+	<-time.After(polls * lifecycle.GatePoll)
+	require.InDelta(t, polls, asked.Load()-before, 1, "cleaners are asked")
+	require.InDelta(t, polls, w.take()["PUT self/status"], 1, "progress is written")
+
+	h.change(func(s *v1alpha1.MembershipSpec) { s.State, s.Clean = v1alpha1.StateJoin, false })
+	is(t, r, lifecycle.Joined)
 }
 
 // TestRejoin leaves, is told that it may come back, and does.

@@ -37,8 +37,9 @@ type AgentObserved struct {
 	PolicySaved bool
 	// Beating is true while the heartbeat runs.
 	Beating bool
-	// Member is what the cleaners said when they were asked in this round.
-	Member MemberState
+	// Member is what the cleaners said, and MemberAt when. MemberClean is of this round: what is clean may not stay so.
+	Member   MemberState
+	MemberAt time.Time
 	// Renewal is where the renewal of the credential stands.
 	Renewal RenewalState
 	// RenewAt is when to ask for the next credential; zero: never.
@@ -293,13 +294,22 @@ func leave(o AgentObserved) AgentStep {
 	case o.Member == MemberClean:
 		step.Message, step.After = "Leaving: telling the hub that the member is clean.", RetryPoll
 		step.Actions = append(step.Actions, ReportClean)
-	case o.Member == MemberDirty:
-		step.Message, step.After = "Leaving: cleaning up.", GatePoll
 	default:
 		step.Message = "Leaving: cleaning up."
-		step.Actions = append(step.Actions, CleanMember)
+		if step.After = untilCleaners(o); step.After == 0 {
+			step.Actions = append(step.Actions, CleanMember)
+		}
 	}
 	return step
+}
+
+// untilCleaners is how long to leave the cleaners alone. What they leave to do is reported to the hub, which is news for
+// the agent as well: without the pause each answer would bring about the next question.
+func untilCleaners(o AgentObserved) time.Duration {
+	if o.Member != MemberDirty {
+		return 0
+	}
+	return min(max(0, o.MemberAt.Add(GatePoll).Sub(o.Now)), GatePoll) // or a clock that was set back could hold it up
 }
 
 // depart is about an agent whose hub knows that its member is clean.
@@ -324,10 +334,10 @@ func cleanForgotten(o AgentObserved) AgentStep {
 		step.Actions = append(step.Actions, StopBeat)
 	}
 	switch {
-	case o.Member == MemberDirty:
-		step.After = GatePoll
 	case o.Member != MemberClean:
-		step.Actions = append(step.Actions, CleanMember)
+		if step.After = untilCleaners(o); step.After == 0 {
+			step.Actions = append(step.Actions, CleanMember)
+		}
 	case o.Record.Kept:
 		step.Phase = Left
 		step.Actions = append(step.Actions, StartOver)

@@ -187,8 +187,20 @@ func TestNextAgent(t *testing.T) {
 		},
 		{
 			name: "not clean yet", reason: "cleaners are asked again and again",
-			o:    toLeave(func(o *AgentObserved) { o.Member = MemberDirty }),
-			want: AgentStep{Phase: Leaving, Message: "Leaving: cleaning up.", After: GatePoll},
+			o:    toLeave(func(o *AgentObserved) { o.Member, o.MemberAt = MemberDirty, epoch.Add(-GatePoll) }),
+			want: AgentStep{Phase: Leaving, Message: "Leaving: cleaning up.", Actions: []AgentAction{CleanMember}},
+		},
+		{
+			name: "woken while it is not clean yet", reason: "its own report is news as well, and must not bring about the next",
+			o:    toLeave(func(o *AgentObserved) { o.Member, o.MemberAt = MemberDirty, epoch.Add(-GatePoll/4) }),
+			want: AgentStep{Phase: Leaving, Message: "Leaving: cleaning up.", After: GatePoll * 3 / 4},
+		},
+		{
+			name: "forgotten and not clean yet", reason: "the cleaners are asked again, in their time",
+			o: see(Record{Registered: true, Forgotten: true}, func(o *AgentObserved) {
+				o.Beating, o.Member, o.MemberAt = false, MemberDirty, epoch.Add(time.Hour)
+			}),
+			want: AgentStep{Phase: Leaving, Message: "The hub has forgotten this member; cleaning up.", After: GatePoll},
 		},
 		{
 			name: "clean", reason: "the hub waits for it",

@@ -178,7 +178,7 @@ func TestNextDoorAlways(t *testing.T) {
 func TestNextAgentAlways(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := AgentObserved{
-			Now: anyTime(t, "now"), HubSince: anyTime(t, "hub since"),
+			Now: anyTime(t, "now"), HubSince: anyTime(t, "hub since"), MemberAt: anyTime(t, "member at"),
 			Record: Record{
 				Claim: rapid.Bool().Draw(t, "claim"), Registered: rapid.Bool().Draw(t, "registered"), Forgotten: rapid.Bool().Draw(t, "forgotten"),
 				Kept: rapid.Bool().Draw(t, "kept"), Out: rapid.Bool().Draw(t, "out"),
