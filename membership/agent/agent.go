@@ -53,11 +53,13 @@ type agent struct {
 	follower   *follower   // nil: nothing is followed
 	sight      lifecycle.HubSight
 	sightSince time.Time            // without a break
+	trouble    string               // why nothing could be seen when that was last tried
 	membership *v1alpha1.Membership // as last seen; nil unless sight is HubSeen
 	cleaned    lifecycle.MemberState
 	cleanedAt  time.Time
 	refused    refusedRenewal
 	asked      time.Time // when the renewal was last seen without an answer
+	unheard    string    // why the last heartbeat failed
 
 	shown lifecycle.AgentStep
 }
@@ -173,10 +175,8 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 
 // show tells everybody who is interested of a step that is not like the one before.
 func (a *agent) show(step lifecycle.AgentStep) {
-	switch {
-	case a.door.why == "", a.door.sight == lifecycle.DoorUnreachable: // or the port of each try would be news
-	case step.Phase == lifecycle.Registering, step.Phase == lifecycle.Rejected:
-		step.Message += " (" + a.door.why + ")"
+	if why := a.why(step); why != "" {
+		step.Message += " (" + why + ")"
 	}
 	before := a.shown
 	if a.shown = step; step.Phase == before.Phase && step.Message == before.Message && step.Done == before.Done {
@@ -187,6 +187,18 @@ func (a *agent) show(step lifecycle.AgentStep) {
 		a.events.phase(step)
 	}
 	a.OnPhase(step)
+}
+
+// why is what the step's message leaves out: it knows what is the matter, and not the words of whom it comes from.
+func (a *agent) why(step lifecycle.AgentStep) string {
+	switch step.Phase {
+	case lifecycle.Registering, lifecycle.Rejected:
+		return a.door.why
+	case lifecycle.Joining, lifecycle.Joined:
+		return a.trouble
+	default:
+		return ""
+	}
 }
 
 // longest is the longest time for which the agent does not look at its clock, for the case that its timers stood
@@ -211,7 +223,7 @@ func (a *agent) wait(ctx context.Context, step lifecycle.AgentStep) {
 		case <-news:
 		case <-facts:
 		case status := <-a.outcomes():
-			a.metrics.beat(status)
+			a.heard(status)
 			if !a.told(status.LastError) {
 				continue
 			}
@@ -224,6 +236,20 @@ func (a *agent) wait(ctx context.Context, step lifecycle.AgentStep) {
 		}
 		return
 	}
+}
+
+// heard takes down how a heartbeat went. That it fails for another reason than before, or no longer, goes into the log.
+func (a *agent) heard(status heartbeat.Status) {
+	a.metrics.beat(status)
+	why := cause(status.LastError)
+	switch {
+	case why == a.unheard:
+	case status.LastError == nil:
+		a.log.Info("The hub takes heartbeats again.")
+	default:
+		a.log.Info("A heartbeat failed; trying again.", "why", why)
+	}
+	a.unheard = why
 }
 
 // outcomes is what the heartbeat reports; nil while there is none.

@@ -415,6 +415,15 @@ type running struct {
 // run runs an agent of the plane until it is stopped, or the test ends.
 func (h *byHand) run(o Options) *running {
 	h.t.Helper()
+	log := logr.Discard()
+	if testing.Verbose() {
+		log = testr.NewWithOptions(h.t, testr.Options{Verbosity: 1})
+	}
+	return h.runLogged(log, o)
+}
+
+func (h *byHand) runLogged(log logr.Logger, o Options) *running {
+	h.t.Helper()
 	if o.Bootstrap == nil {
 		o.Bootstrap = BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return h.bootstrap, nil })
 	}
@@ -427,10 +436,6 @@ func (h *byHand) run(o Options) *running {
 	r := &running{t: h.t, done: make(chan struct{})}
 	if o.OnPhase == nil {
 		o.OnPhase = r.show
-	}
-	log := logr.Discard()
-	if testing.Verbose() {
-		log = testr.NewWithOptions(h.t, testr.Options{Verbosity: 1})
 	}
 	a, err := newAgent(h.config, log, o)
 	require.NoError(h.t, err)
@@ -505,15 +510,19 @@ func (h *hasty) NewTimer(d time.Duration) clock.Timer {
 	return h.RealClock.NewTimer(min(d, 200*time.Millisecond))
 }
 
-// moody stands before a hub that can be made to refuse everybody.
+// moody stands before a hub that can be made to refuse everybody, or to be out of reach.
 type moody struct {
 	refuses atomic.Bool
+	fails   atomic.Bool
 	refused sync.Map // of requests, by what they are
 }
 
 func (m *moody) config(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTrip(func(request *http.Request) (*http.Response, error) {
+			if m.fails.Load() {
+				return nil, errors.New("broken on purpose")
+			}
 			if !m.refuses.Load() {
 				return next.RoundTrip(request)
 			}

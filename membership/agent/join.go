@@ -99,19 +99,19 @@ func (a *agent) knock(ctx context.Context) (mine, theirs *v1alpha1.JoinRequest, 
 	defer cancel()
 	bootstrap, err := a.Bootstrap.Load(loading)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, homeError{err}
 	}
 	if bootstrap == nil {
 		return nil, nil, errNoBootstrap
 	}
 	if a.record.Request == nil {
-		return nil, nil, errors.New("there is no request to ask for")
+		return nil, nil, homeError{errors.New("there is no request to ask for")}
 	}
 	if err := a.door.connect(bootstrap, a.HubConfig); err != nil {
-		return nil, nil, err
+		return nil, nil, homeError{err}
 	}
 	if mine, err = joinRequest(a.record, a.claim, bootstrap); err != nil {
-		return nil, nil, err
+		return nil, nil, homeError{err}
 	}
 	theirs, err = a.door.ask(ctx, mine)
 	return mine, theirs, err

@@ -17,6 +17,7 @@ func (a *agent) readMembership(ctx context.Context) error {
 		c, err := connect(*a.record.Member, a.claim, a.HubConfig, a.Clock)
 		if err != nil {
 			a.saw(sighting{sight: lifecycle.HubUnreachable})
+			a.trouble = cause(err)
 			return err
 		}
 		a.connection = c
@@ -26,6 +27,7 @@ func (a *agent) readMembership(ctx context.Context) error {
 		return ctx.Err()
 	}
 	a.saw(sightOf(list, err, a.connection.member))
+	a.trouble = cause(err)
 	if a.sight == lifecycle.HubSeen {
 		a.door.disconnect() // it is not needed while the hub talks to the member
 		if a.follower == nil {

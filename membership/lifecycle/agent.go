@@ -125,9 +125,19 @@ func register(o AgentObserved) AgentStep {
 		step.Message, step.After = "Asking to join.", 0
 	case DoorUnreachable:
 		step.Message, step.After = "The hub cannot be reached; trying again.", RetryPoll
+	case DoorNotAskable:
+		step.Message, step.After = "The agent cannot ask to join, for a reason on its own side; trying again.", RetryPoll
+	case DoorNoCredential:
+		step.Phase, step.After = Rejected, HeldPoll
+		step.Message = "The agent has nothing to ask to join with: give it the bootstrap credential of a JoinToken which is Ready."
 	case DoorRefused:
 		step.Phase, step.After = Rejected, HeldPoll
-		step.Message = "The hub refuses the bootstrap credential, or there is none: give the agent that of a JoinToken which is Ready."
+		step.Message = "The hub refuses the bootstrap credential: give the agent that of a JoinToken which is Ready."
+	case DoorFull:
+		step.Message, step.After = "The hub has as many requests as it takes; trying again.", HeldPoll
+	case DoorUnfit:
+		step.Phase, step.After = Rejected, HeldPoll
+		step.Message = "The hub cannot take the request: see whether it is the right hub, and what the agent asks for."
 	case DoorPending:
 		step.Message = "The hub is at work on the request."
 	case DoorHeld:
@@ -260,6 +270,10 @@ func shutOut(o AgentObserved) AgentStep {
 		step.Actions = append(step.Actions, MakeRequest)
 	case DoorNoRequest:
 		step.After = DoorPoll
+	case DoorNotAskable:
+		step.Message, step.After = "The hub shuts the agent out, which cannot ask why, for a reason on its own side; trying again.", RetryPoll
+	case DoorNoCredential:
+		step.Message = "The hub shuts the agent out, which has nothing to ask why with: give it the bootstrap credential of a JoinToken which is Ready."
 	case DoorRefused:
 		step.Message = "The hub shuts the agent out, and refuses its bootstrap credential as well: give the agent that of a JoinToken which is Ready, so that it can ask why."
 	case DoorHeld:

@@ -45,10 +45,42 @@ func TestNextAgent(t *testing.T) {
 		},
 		{
 			name: "no bootstrap credential", reason: "only a person can help, and is told how",
-			o: see(asked, func(o *AgentObserved) { o.Door = DoorRefused }),
+			o: see(asked, func(o *AgentObserved) { o.Door = DoorNoCredential }),
 			want: AgentStep{
 				Phase: Rejected, Actions: []AgentAction{AskDoor}, After: HeldPoll,
-				Message: "The hub refuses the bootstrap credential, or there is none: give the agent that of a JoinToken which is Ready.",
+				Message: "The agent has nothing to ask to join with: give it the bootstrap credential of a JoinToken which is Ready.",
+			},
+		},
+		{
+			name: "its own cluster does not answer", reason: "that is not the hub's doing, and may pass",
+			o: see(asked, func(o *AgentObserved) { o.Door = DoorNotAskable }),
+			want: AgentStep{
+				Phase: Registering, Actions: []AgentAction{AskDoor}, After: RetryPoll,
+				Message: "The agent cannot ask to join, for a reason on its own side; trying again.",
+			},
+		},
+		{
+			name: "too many requests", reason: "there is nothing wrong with this one",
+			o: see(asked, func(o *AgentObserved) { o.Door = DoorFull }),
+			want: AgentStep{
+				Phase: Registering, Actions: []AgentAction{AskDoor}, After: HeldPoll,
+				Message: "The hub has as many requests as it takes; trying again.",
+			},
+		},
+		{
+			name: "no hub at all", reason: "another credential for the same place would not help",
+			o: see(asked, func(o *AgentObserved) { o.Door = DoorUnfit }),
+			want: AgentStep{
+				Phase: Rejected, Actions: []AgentAction{AskDoor}, After: HeldPoll,
+				Message: "The hub cannot take the request: see whether it is the right hub, and what the agent asks for.",
+			},
+		},
+		{
+			name: "shut out, and its own cluster does not answer", reason: "it sees all the same when the hub lets it in again",
+			o: see(member, func(o *AgentObserved) { o.Hub, o.Door, o.Beating = HubRefused, DoorNotAskable, false }),
+			want: AgentStep{
+				Phase: Rejected, Actions: []AgentAction{AskDoor, ReadMembership}, After: RetryPoll,
+				Message: "The hub shuts the agent out, which cannot ask why, for a reason on its own side; trying again.",
 			},
 		},
 		{

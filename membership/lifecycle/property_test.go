@@ -183,7 +183,7 @@ func TestNextAgentAlways(t *testing.T) {
 				Claim: rapid.Bool().Draw(t, "claim"), Registered: rapid.Bool().Draw(t, "registered"), Forgotten: rapid.Bool().Draw(t, "forgotten"),
 				Kept: rapid.Bool().Draw(t, "kept"), Out: rapid.Bool().Draw(t, "out"),
 			},
-			Door: DoorSight(rapid.IntRange(-1, 11).Draw(t, "door")), Hub: HubSight(rapid.IntRange(-1, 6).Draw(t, "hub")), Membership: anyMembership(t),
+			Door: DoorSight(rapid.IntRange(-1, int(DoorIssued)+1).Draw(t, "door")), Hub: HubSight(rapid.IntRange(-1, int(HubSeen)+1).Draw(t, "hub")), Membership: anyMembership(t),
 			PolicySaved: rapid.Bool().Draw(t, "policy"), Beating: rapid.Bool().Draw(t, "beating"), Member: MemberState(rapid.IntRange(-1, 4).Draw(t, "member")),
 			Renewal: RenewalState(rapid.IntRange(-1, 5).Draw(t, "renewal")),
 		}

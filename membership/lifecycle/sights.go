@@ -17,7 +17,11 @@ const (
 	DoorNotAsked DoorSight = iota
 	DoorNoRequest
 	DoorUnreachable
-	DoorRefused // the bootstrap credential does not work, or there is none
+	DoorNotAskable   // what it takes to ask is not to be had on the agent's own side
+	DoorNoCredential // there is no bootstrap credential, or nothing that could be one
+	DoorRefused      // the bootstrap credential does not work
+	DoorFull         // the hub has as many requests as it takes
+	DoorUnfit        // the hub cannot take the request: it is not of its form, or there is no place for it
 	DoorPending
 	DoorHeld
 	DoorDenied
