@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -111,6 +112,13 @@ func (r record) member() membership.Member {
 		m.Claim = claim.Fingerprint()
 	}
 	return m
+}
+
+// isOf reports whether the record is that of this member at this hub, whatever its credential.
+func (r record) isOf(member registered) bool {
+	m := r.Member
+	return m != nil && m.UID == member.UID && m.Name == member.Name && m.Namespace == member.Namespace &&
+		m.Server == member.Server && bytes.Equal(m.CA, member.CA)
 }
 
 // leavePolicy is the one that the API server would put in.

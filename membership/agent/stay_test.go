@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -226,6 +227,38 @@ func TestRejoin(t *testing.T) {
 	is(t, r, lifecycle.Joined)
 	require.NotEqual(t, first, store.parsed(t).ClaimKey, "a new stay has a new claim")
 	h.beats()
+}
+
+// wiped is a store whose record somebody deletes, as a Secret, so that the next Save finds that it is not there.
+type wiped struct {
+	memory
+	wipe atomic.Bool
+}
+
+func (w *wiped) Save(ctx context.Context, record []byte) error {
+	if w.wipe.CompareAndSwap(true, false) {
+		return errors.Join(w.Delete(ctx), errors.New("there is no such Secret"))
+	}
+	return w.memory.Save(ctx, record)
+}
+
+// TestRecordLost has an agent that finds its record gone: it is nobody's agent then, and must not act as though it were.
+func TestRecordLost(t *testing.T) {
+	h := newByHand(t, "lost").attend()
+	store, w := &wiped{}, &wire{}
+	r := h.run(Options{Store: store, HubConfig: w.config})
+	is(t, r, lifecycle.Joined)
+	h.beats()
+	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerHeld, nil) })
+	before := store.parsed(t).ClaimKey
+	store.wipe.Store(true)
+	h.touch() // so that there is something to save
+	is(t, r, lifecycle.Registering)
+	require.NotEqual(t, before, store.parsed(t).ClaimKey)
+	eventually(t, "it does not ask again", func() bool { return strings.Contains(r.last().Message, "held") })
+	w.take()
+	<-time.After(3 * time.Second)
+	require.Zero(t, w.take()["PUT leases/heartbeat"], "it beats for a member of which it has no record")
 }
 
 // TestGone takes the Membership away while the agent may look, which proves nothing either; makes it anew; and then
