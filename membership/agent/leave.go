@@ -34,13 +34,15 @@ const maxRemaining = 20
 // clean returns what the first cleaner that is not done has to say.
 func clean(ctx context.Context, cleaners []membership.LeaveGate, member membership.Member) []string {
 	for _, cleaner := range cleaners {
+		var name string
 		var remaining []string
 		err := guarded(ctx, requestTimeout, func(ctx context.Context) (err error) {
+			name = cleaner.Name()
 			remaining, err = cleaner.Remaining(ctx, member)
 			return err
 		})
 		if err != nil {
-			return append(remaining, fmt.Sprintf("%s: %v", cleaner.Name(), err))
+			return append(remaining, fmt.Sprintf("%s: %v", name, err))
 		}
 		if len(remaining) > 0 {
 			return remaining

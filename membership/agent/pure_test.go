@@ -417,6 +417,12 @@ func TestValidate(t *testing.T) {
 		}
 		return out
 	}
+	gates := func(names ...string) (out []membership.LeaveGate) {
+		for _, name := range names {
+			out = append(out, membership.GateFunc(name, nil))
+		}
+		return out
+	}
 	for _, tc := range []struct {
 		reason string
 		o      Options
@@ -431,6 +437,11 @@ func TestValidate(t *testing.T) {
 		{"a collector is known by its name", Options{Collectors: named("")}, "Collectors[0]: has no name"},
 		{"and by no other's", Options{Collectors: named("a", "a")}, `Collectors[1]: has the name "a"`},
 		{"nor by a built-in one's", Options{Collectors: named(sourceVersion)}, `Collectors[0]: has the name "version"`},
+		{"a collector that is not there collects nothing", Options{Collectors: []PropertyCollector{nil}}, "Collectors[0]: must not be nil"},
+		{"a cleaner that is not there would be found out when the member leaves", Options{Cleaners: []membership.LeaveGate{nil}}, "Cleaners[0]: must not be nil"},
+		{"a cleaner is known by its name", Options{Cleaners: gates("")}, "Cleaners[0]: has no name"},
+		{"and by no other's", Options{Cleaners: gates("a", "a")}, `Cleaners[1]: has the name "a"`},
+		{"though by that of a collector", Options{Cleaners: gates("a"), Collectors: named("a")}, ""},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			err := tc.o.validate()
