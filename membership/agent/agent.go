@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,6 +41,7 @@ type agent struct {
 	Options
 
 	log     logr.Logger
+	random  func() float64 // in [0, 1)
 	events  story
 	metrics *metrics
 	member  *member
@@ -99,7 +102,7 @@ func newAgent(home *rest.Config, log logr.Logger, o Options) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &agent{Options: o, log: log, member: member, metrics: metrics}, nil
+	return &agent{Options: o, log: log, random: rand.Float64, member: member, metrics: metrics}, nil
 }
 
 // NeedLeaderElection is true: two agents of one member would disturb each other.
@@ -119,7 +122,7 @@ func (a *agent) Start(ctx context.Context) error {
 		a.metrics.forget()
 	}()
 
-	var retry backoff
+	retry := backoff{random: a.random}
 	for ctx.Err() == nil {
 		step, err := a.step(ctx)
 		switch {
@@ -205,9 +208,18 @@ func (a *agent) why(step lifecycle.AgentStep) string {
 // still. It costs no request.
 const longest = 5 * time.Minute
 
+// pause is how long to wait after a step. Where the hub is to be asked after it, all agents that wait for the same thing
+// must not ask at the same time.
+func (a *agent) pause(step lifecycle.AgentStep) time.Duration {
+	if slices.Contains(step.Actions, lifecycle.AskDoor) || slices.Contains(step.Actions, lifecycle.ReadMembership) {
+		return jittered(step.After, a.random)
+	}
+	return min(step.After, longest)
+}
+
 // wait waits until there is something to look at.
 func (a *agent) wait(ctx context.Context, step lifecycle.AgentStep) {
-	timer := a.Clock.NewTimer(min(step.After, longest))
+	timer := a.Clock.NewTimer(a.pause(step))
 	defer timer.Stop()
 	var news, facts <-chan struct{}
 	if a.follower != nil {

@@ -26,6 +26,7 @@ type door struct {
 	hub       *hubAPI
 
 	sight  lifecycle.DoorSight
+	since  time.Time             // without a break
 	answer *v1alpha1.JoinRequest // if sight is DoorIssued
 	// unanswered is when the request was last seen without a credential, zero if never.
 	unanswered time.Time
@@ -65,6 +66,14 @@ func (d *door) disconnect() {
 		d.link.reset()
 	}
 	d.bootstrap, d.link, d.hub = nil, nil, nil
+}
+
+// saw replaces what is known of the door.
+func (d *door) saw(sight lifecycle.DoorSight, why string, now time.Time) {
+	if d.sight != sight {
+		d.since = now
+	}
+	d.sight, d.why = sight, why
 }
 
 // forget forgets all that the hub has said.

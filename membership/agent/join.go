@@ -69,14 +69,16 @@ func (a *agent) askDoor(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		d.sight, d.why = doorFailure(err)
+		sight, why := doorFailure(err)
+		d.saw(sight, why, now)
 		a.log.V(1).Info("Asking at the door failed.", "error", err.Error())
 		return nil
 	}
-	d.sight, d.why = doorSight(a.record, mine, theirs)
-	if d.sight == lifecycle.DoorIssued && a.nothingNew(theirs) {
-		d.sight, d.why = lifecycle.DoorHeld, "The hub has issued nothing newer than the credential that it refuses."
+	sight, why := doorSight(a.record, mine, theirs)
+	if sight == lifecycle.DoorIssued && a.nothingNew(theirs) {
+		sight, why = lifecycle.DoorHeld, "The hub has issued nothing newer than the credential that it refuses."
 	}
+	d.saw(sight, why, now)
 	if d.answer = nil; d.sight == lifecycle.DoorIssued {
 		d.answer = theirs
 	} else {

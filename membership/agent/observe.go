@@ -70,7 +70,7 @@ func period(m *v1alpha1.Membership) time.Duration {
 // observe puts together all that the decision depends on.
 func (a *agent) observe() lifecycle.AgentObserved {
 	o := lifecycle.AgentObserved{
-		Now: a.Clock.Now(), Record: a.record.flags(), Door: a.door.sight,
+		Now: a.Clock.Now(), Record: a.record.flags(), Door: a.door.sight, DoorSince: a.door.since,
 		Hub: a.sight, HubSince: a.sightSince, Beating: a.connection != nil && a.connection.beating(), Member: a.cleaned, MemberAt: a.cleanedAt,
 	}
 	if m := a.membership; m != nil {

@@ -253,6 +253,27 @@ func TestIssued(t *testing.T) {
 	}
 }
 
+// What happens to all agents at the same time must not bring all of them back at the same time.
+func TestJitter(t *testing.T) {
+	pauses := func(random float64) (all []time.Duration) {
+		b := backoff{random: func() float64 { return random }}
+		for range 7 {
+			all = append(all, b.next())
+		}
+		return all
+	}
+	s := time.Second
+	require.Equal(t, []time.Duration{s / 2, s, 2 * s, 4 * s, 8 * s, 15 * s, 15 * s}, pauses(0))
+	require.Equal(t, []time.Duration{s, 2 * s, 4 * s, 8 * s, 16 * s, 30 * s, 30 * s}, pauses(0.5))
+
+	a := &agent{random: func() float64 { return 0.75 }}
+	for _, asks := range []lifecycle.AgentAction{lifecycle.AskDoor, lifecycle.ReadMembership} {
+		require.Equal(t, 5*s/2, a.pause(lifecycle.AgentStep{Actions: []lifecycle.AgentAction{asks}, After: 2 * s}), asks)
+	}
+	require.Equal(t, 2*s, a.pause(lifecycle.AgentStep{After: 2 * s}), "what nobody else waits for has its time")
+	require.Equal(t, longest, a.pause(lifecycle.AgentStep{After: 24 * time.Hour}))
+}
+
 func TestRecord(t *testing.T) {
 	r := record{ClusterID: "id", Name: "east", ClaimKey: []byte("key"), Request: &doorRequest{Private: []byte("p"), MadeAt: noon}}
 	data, err := r.marshal()

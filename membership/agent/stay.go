@@ -31,7 +31,7 @@ func (a *agent) readMembership(ctx context.Context) error {
 	if a.sight == lifecycle.HubSeen {
 		a.door.disconnect() // it is not needed while the hub talks to the member
 		if a.follower == nil {
-			a.follower = follow(ctx, a.connection.hub, a.connection.member, a.Clock, list)
+			a.follower = a.follow(ctx, list)
 		}
 	}
 	return err

@@ -27,6 +27,8 @@ type AgentObserved struct {
 	Record Record
 	// Door is the answer to the request that the record has, when it was last asked for.
 	Door DoorSight
+	// DoorSince is since when that has been the answer without a break.
+	DoorSince time.Time
 	// Hub is what became of reading the Membership, when that was last tried.
 	Hub HubSight
 	// HubSince is since when the hub has shown that without a break. All the ways to shut the agent out count as one.
@@ -119,14 +121,14 @@ func register(o AgentObserved) AgentStep {
 	if !o.Record.Claim {
 		return AgentStep{Phase: Unregistered, Message: "Making a request to join.", Actions: []AgentAction{MakeRequest}}
 	}
-	step := AgentStep{Phase: Registering, Actions: []AgentAction{AskDoor}, After: DoorPoll}
+	step := AgentStep{Phase: Registering, Actions: []AgentAction{AskDoor}, After: growing(DoorPoll, o.DoorSince, o.Now)}
 	switch o.Door {
 	case DoorNotAsked:
 		step.Message, step.After = "Asking to join.", 0
 	case DoorUnreachable:
-		step.Message, step.After = "The hub cannot be reached; trying again.", RetryPoll
+		step.Message, step.After = "The hub cannot be reached; trying again.", growing(RetryPoll, o.DoorSince, o.Now)
 	case DoorNotAskable:
-		step.Message, step.After = "The agent cannot ask to join, for a reason on its own side; trying again.", RetryPoll
+		step.Message, step.After = "The agent cannot ask to join, for a reason on its own side; trying again.", growing(RetryPoll, o.DoorSince, o.Now)
 	case DoorNoCredential:
 		step.Phase, step.After = Rejected, HeldPoll
 		step.Message = "The agent has nothing to ask to join with: give it the bootstrap credential of a JoinToken which is Ready."
@@ -173,7 +175,8 @@ func registered(o AgentObserved) AgentStep {
 		return shutOut(o)
 	case HubUnreachable:
 		// The heartbeat goes on trying on its own; nothing else changes because of what cannot be seen.
-		step := AgentStep{Phase: Joining, Message: "The hub cannot be reached; trying again.", Actions: []AgentAction{ReadMembership}, After: RetryPoll}
+		step := AgentStep{Phase: Joining, Message: "The hub cannot be reached; trying again.", Actions: []AgentAction{ReadMembership}}
+		step.After = growing(RetryPoll, o.HubSince, o.Now)
 		if o.Beating {
 			step.Phase = Joined
 		}
@@ -237,7 +240,7 @@ func beatOn(o AgentObserved) AgentStep {
 	if o.Beating {
 		step.Phase = Joined
 	} else {
-		step.After = DoorPoll // it may have been let in a moment ago, and not all of the hub know that yet
+		step.After = growing(DoorPoll, o.HubSince, o.Now) // it may have been let in a moment ago, and not all of the hub know that yet
 	}
 	return step
 }
@@ -268,10 +271,10 @@ func shutOut(o AgentObserved) AgentStep {
 	case DoorNotAsked:
 		step.After = 0
 		step.Actions = append(step.Actions, MakeRequest)
-	case DoorNoRequest:
-		step.After = DoorPoll
+	case DoorNoRequest, DoorPending:
+		step.After = growing(DoorPoll, o.DoorSince, o.Now)
 	case DoorNotAskable:
-		step.Message, step.After = "The hub shuts the agent out, which cannot ask why, for a reason on its own side; trying again.", RetryPoll
+		step.Message, step.After = "The hub shuts the agent out, which cannot ask why, for a reason on its own side; trying again.", growing(RetryPoll, o.DoorSince, o.Now)
 	case DoorNoCredential:
 		step.Message = "The hub shuts the agent out, which has nothing to ask why with: give it the bootstrap credential of a JoinToken which is Ready."
 	case DoorRefused:
@@ -280,10 +283,8 @@ func shutOut(o AgentObserved) AgentStep {
 		step.Message = "The hub shuts the agent out until somebody decides, see its JoinRequest on the hub."
 	case DoorDenied:
 		step.Message = "The hub shuts the agent out: see its JoinRequest on the hub. Its acceptance was withdrawn, or its JoinToken lets it in no more."
-	case DoorPending:
-		step.After = DoorPoll
 	case DoorUnreachable:
-		step.After = RetryPoll
+		step.After = growing(RetryPoll, o.DoorSince, o.Now)
 	}
 	step.Actions = append(step.Actions, AskDoor, ReadMembership)
 	return step

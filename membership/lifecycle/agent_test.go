@@ -16,7 +16,7 @@ func TestNextAgent(t *testing.T) {
 		member = Record{Registered: true}
 	)
 	see := func(r Record, change func(*AgentObserved)) AgentObserved {
-		o := AgentObserved{Now: epoch, Record: r, PolicySaved: true, Beating: true}
+		o := AgentObserved{Now: epoch, DoorSince: epoch, Record: r, PolicySaved: true, Beating: true}
 		change(&o)
 		return o
 	}
@@ -143,8 +143,38 @@ func TestNextAgent(t *testing.T) {
 		},
 		{
 			name: "hub away", reason: "what cannot be seen changes nothing",
-			o:    see(member, func(o *AgentObserved) { o.Hub = HubUnreachable }),
+			o:    see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubUnreachable, epoch }),
 			want: AgentStep{Phase: Joined, Message: "The hub cannot be reached; trying again.", Actions: []AgentAction{ReadMembership}, After: RetryPoll},
+		},
+		{
+			name: "hub away for a while", reason: "all the agents that it has ask for it, so each does so ever less often",
+			o:    see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubUnreachable, epoch.Add(-20*time.Second) }),
+			want: AgentStep{Phase: Joined, Message: "The hub cannot be reached; trying again.", Actions: []AgentAction{ReadMembership}, After: 5 * time.Second},
+		},
+		{
+			name: "asked just now", reason: "a hub with nothing else to do answers at once",
+			o:    see(asked, func(o *AgentObserved) { o.Door = DoorPending }),
+			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.", Actions: []AgentAction{AskDoor}, After: DoorPoll},
+		},
+		{
+			name: "asked a while ago", reason: "whatever keeps the hub busy, it is not to be the answering of such looks",
+			o:    see(asked, func(o *AgentObserved) { o.Door, o.DoorSince = DoorPending, epoch.Add(-8*time.Second) }),
+			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.", Actions: []AgentAction{AskDoor}, After: 2 * time.Second},
+		},
+		{
+			name: "asked long ago", reason: "nobody is there to answer, and somebody may come at any time",
+			o:    see(asked, func(o *AgentObserved) { o.Door, o.DoorSince = DoorPending, epoch.Add(-time.Hour) }),
+			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.", Actions: []AgentAction{AskDoor}, After: HeldPoll},
+		},
+		{
+			name: "shut out, and asked a while ago", reason: "as at the door",
+			o: see(member, func(o *AgentObserved) {
+				o.Hub, o.Door, o.DoorSince, o.Beating = HubRefused, DoorPending, epoch.Add(-8*time.Second), false
+			}),
+			want: AgentStep{
+				Phase: Rejected, Message: "The hub refuses the agent's credential; asking at the door why.",
+				Actions: []AgentAction{AskDoor, ReadMembership}, After: 2 * time.Second,
+			},
 		},
 		{
 			name: "refused a moment ago", reason: "an API server that was just started refuses everybody, and a heartbeat that is refused costs nothing",

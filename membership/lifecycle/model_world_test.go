@@ -227,7 +227,7 @@ func (w *world) prepared() bool {
 
 func (a *agentWorld) sees() AgentObserved {
 	o := AgentObserved{
-		Now: epoch, Door: DoorSight(a.door), Hub: HubSight(a.hub), HubSince: epoch, PolicySaved: a.policy, Beating: a.beating, Member: MemberState(a.said),
+		Now: epoch, Door: DoorSight(a.door), Hub: HubSight(a.hub), DoorSince: epoch, HubSince: epoch, PolicySaved: a.policy, Beating: a.beating, Member: MemberState(a.said),
 		Record: Record{Claim: a.request, Registered: a.registered, Forgotten: a.forgotten, Kept: a.kept, Out: a.out},
 	}
 	if a.outwaited {

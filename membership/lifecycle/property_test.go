@@ -178,7 +178,7 @@ func TestNextDoorAlways(t *testing.T) {
 func TestNextAgentAlways(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := AgentObserved{
-			Now: anyTime(t, "now"), HubSince: anyTime(t, "hub since"), MemberAt: anyTime(t, "member at"),
+			Now: anyTime(t, "now"), DoorSince: anyTime(t, "door since"), HubSince: anyTime(t, "hub since"), MemberAt: anyTime(t, "member at"),
 			Record: Record{
 				Claim: rapid.Bool().Draw(t, "claim"), Registered: rapid.Bool().Draw(t, "registered"), Forgotten: rapid.Bool().Draw(t, "forgotten"),
 				Kept: rapid.Bool().Draw(t, "kept"), Out: rapid.Bool().Draw(t, "out"),
@@ -196,6 +196,11 @@ func TestNextAgentAlways(t *testing.T) {
 		}
 		if len(step.Actions) == 0 && step.After < DoorPoll {
 			t.Fatalf("it has nothing to do, and asks again in %s", step.After)
+		}
+		// How long it waits depends on the ages of what it sees, so it is bounded here, and named in TestNextAgent.
+		asks := slices.Contains(step.Actions, AskDoor) || slices.Contains(step.Actions, ReadMembership)
+		if asks && step.After != 0 && (step.After < DoorPoll || step.After > HeldPoll) {
+			t.Fatalf("it asks the hub again in %s", step.After)
 		}
 		shut := o.Record.Registered && !o.Record.Forgotten && !o.Record.Out && (o.Hub == HubRefused || o.Hub == HubGone)
 		if shut && o.Now.Before(o.HubSince.Add(ShutOutPatience)) && !slices.Equal(step.Actions, []AgentAction{ReadMembership}) {
