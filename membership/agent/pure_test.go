@@ -244,7 +244,8 @@ func TestIssued(t *testing.T) {
 			v1alpha1.Credential{IssuedAt: at(-100 * time.Hour), ExpirationTime: at(-99 * time.Hour)}, time.Hour},
 		{"without a beginning there is nothing better than the agent's clock", v1alpha1.Credential{ExpirationTime: at(2 * time.Hour)}, 2 * time.Hour},
 		{"what is not known to end does not end", v1alpha1.Credential{IssuedAt: at(0)}, 0},
-		{"nonsense is not taken for a life", v1alpha1.Credential{IssuedAt: at(time.Hour), ExpirationTime: at(0)}, 0},
+		{"nonsense is not taken for a life, nor for one without end", v1alpha1.Credential{IssuedAt: at(time.Hour), ExpirationTime: at(0)}, unknownLife},
+		{"it does end, and it is only the agent's clock that says that it has", v1alpha1.Credential{ExpirationTime: at(-time.Hour)}, unknownLife},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			got := issued(registration.Material{Token: "t"}, tc.answer, noon.Add(-time.Minute), noon)
