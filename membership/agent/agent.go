@@ -154,7 +154,7 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 	if !step.Done {
 		a.show(step)
 	}
-	a.observer.wanted.Store(step.Phase == lifecycle.Joined || step.Phase == lifecycle.Joining)
+	a.observer.want(step.Phase == lifecycle.Joined || step.Phase == lifecycle.Joining)
 	if a.cleaned == lifecycle.MemberClean {
 		a.cleaned = lifecycle.MemberNotAsked // it counted for this step
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -273,6 +274,16 @@ func TestJitter(t *testing.T) {
 	}
 	require.Equal(t, 2*s, a.pause(lifecycle.AgentStep{After: 2 * s}), "what nobody else waits for has its time")
 	require.Equal(t, longest, a.pause(lifecycle.AgentStep{After: 24 * time.Hour}))
+}
+
+func TestShort(t *testing.T) {
+	require.Equal(t, "as it is", short("as it is"))
+	for _, note := range []string{strings.Repeat("x", 1025), strings.Repeat("ä", 1000), "x" + strings.Repeat("ä", 1000), "x" + strings.Repeat("漢", 1000)} {
+		got := short(note)
+		require.True(t, utf8.ValidString(got), "%q", got[len(got)-4:])
+		require.LessOrEqual(t, len(got), 1024)
+		require.Greater(t, len(got), 1020)
+	}
 }
 
 func TestRecord(t *testing.T) {
