@@ -172,7 +172,7 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 			return step, err
 		}
 	}
-	a.metrics.set(step.Phase, a.record)
+	a.metrics.set(a.hub(), step.Phase, a.record)
 	return step, nil
 }
 
@@ -207,6 +207,18 @@ func (a *agent) why(step lifecycle.AgentStep) string {
 // longest is the longest time for which the agent does not look at its clock, for the case that its timers stood
 // still. It costs no request.
 const longest = 5 * time.Minute
+
+// hub is the address of the hub that the agent is of, or would like to be; empty: none is known.
+func (a *agent) hub() string {
+	switch {
+	case a.record.Member != nil:
+		return a.record.Member.Server
+	case a.door.bootstrap != nil:
+		return a.door.bootstrap.Server
+	default:
+		return ""
+	}
+}
 
 // pause is how long to wait after a step. Where the hub is to be asked after it, all agents that wait for the same thing
 // must not ask at the same time.

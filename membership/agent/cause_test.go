@@ -30,6 +30,7 @@ import (
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
 // logged is what is logged where nobody has asked for more.
@@ -144,6 +145,34 @@ func TestUnreachable(t *testing.T) {
 	}
 	require.Greater(t, tries, 1)
 	require.Equal(t, 1, logged.times("x509: "), "each try is news")
+}
+
+// A request is signed when it, or what proves it, is another than before, and not at each look at its answer.
+func TestSignedOnce(t *testing.T) {
+	hub := httptest.NewServer(http.NotFoundHandler())
+	defer hub.Close()
+	claim, err := registration.NewClaimKey()
+	require.NoError(t, err)
+	bootstrap := &registration.Bootstrap{Server: hub.URL, Token: "t", TokenName: "one", Key: []byte("k"), Namespace: "n"}
+	a := &agent{claim: claim, record: record{ClusterID: "id", Request: &doorRequest{}}, Options: Options{
+		Bootstrap: BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return bootstrap, nil }),
+		HubConfig: func(*rest.Config) {},
+	}}
+	defer a.door.disconnect()
+	knock := func() *v1alpha1.JoinRequest {
+		mine, _, err := a.knock(t.Context())
+		require.True(t, apierrors.IsNotFound(err), "%v", err)
+		return mine
+	}
+	first := knock()
+	require.Same(t, first, knock())
+	a.record.Request = &doorRequest{MemberUID: "uid"}
+	second := knock()
+	require.NotSame(t, first, second)
+	other := *bootstrap
+	other.TokenName = "two"
+	bootstrap = &other
+	require.Equal(t, "two", knock().Spec.Token.Name)
 }
 
 // TestOwnSide has an agent whose own cluster does not show it the bootstrap credential.

@@ -24,6 +24,8 @@ type door struct {
 	bootstrap *registration.Bootstrap // nil: none is known
 	link      *link
 	hub       *hubAPI
+	signed    *v1alpha1.JoinRequest // by this bootstrap credential
+	signedOf  *doorRequest          // what it is made of; nil: nothing is signed
 
 	sight  lifecycle.DoorSight
 	since  time.Time             // without a break
@@ -65,7 +67,7 @@ func (d *door) disconnect() {
 	if d.link != nil {
 		d.link.reset()
 	}
-	d.bootstrap, d.link, d.hub = nil, nil, nil
+	d.bootstrap, d.link, d.hub, d.signed, d.signedOf = nil, nil, nil, nil, nil
 }
 
 // saw replaces what is known of the door.

@@ -112,11 +112,14 @@ func (a *agent) knock(ctx context.Context) (mine, theirs *v1alpha1.JoinRequest, 
 	if err := a.door.connect(bootstrap, a.HubConfig); err != nil {
 		return nil, nil, homeError{err}
 	}
-	if mine, err = joinRequest(a.record, a.claim, bootstrap); err != nil {
-		return nil, nil, homeError{err}
+	if a.door.signedOf != a.record.Request { // a record is never changed, but replaced
+		if mine, err = joinRequest(a.record, a.claim, bootstrap); err != nil {
+			return nil, nil, homeError{err}
+		}
+		a.door.signed, a.door.signedOf = mine, a.record.Request
 	}
-	theirs, err = a.door.ask(ctx, mine)
-	return mine, theirs, err
+	theirs, err = a.door.ask(ctx, a.door.signed)
+	return a.door.signed, theirs, err
 }
 
 // register opens what the door has issued. An answer that cannot be opened is asked for again.

@@ -17,8 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/heartbeat"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -284,6 +286,40 @@ func TestShort(t *testing.T) {
 		require.LessOrEqual(t, len(got), 1024)
 		require.Greater(t, len(got), 1020)
 	}
+}
+
+// Two agents of one cluster, each of another hub, are shown both, and neither takes the other's away.
+func TestMetricsOfTwoHubs(t *testing.T) {
+	r := record{Name: "two-hubs"}
+	var both [2]*metrics
+	for i, hub := range []string{"https://a", "https://b"} {
+		m, err := newMetrics()
+		require.NoError(t, err)
+		m.set(hub, lifecycle.Registering, r)
+		m.set(hub, lifecycle.Joined, r)
+		m.beat(heartbeat.Status{Failures: i})
+		both[i] = m
+	}
+	shown := func() (all []string) {
+		families, err := ctrlmetrics.Registry.Gather()
+		require.NoError(t, err)
+		for _, family := range families {
+			for _, m := range family.Metric {
+				line := fmt.Sprint(family.GetName(), " ", m.GetLabel(), " ", m.GetGauge().GetValue())
+				if strings.Contains(line, "two-hubs") && !strings.Contains(line, "timestamp") {
+					all = append(all, strings.Join(strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(`" :`, r) }), " "))
+				}
+			}
+		}
+		return all
+	}
+	require.Len(t, shown(), 4, "%v", shown())
+	both[0].forget()
+	left := shown()
+	require.Len(t, left, 2, "%v", left)
+	require.Contains(t, left[0], "//b")
+	both[1].forget()
+	require.Empty(t, shown())
 }
 
 func TestRecord(t *testing.T) {
