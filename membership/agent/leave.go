@@ -11,6 +11,9 @@ import (
 
 // cleanMember asks the cleaners up to the first that is not done, and tells the hub, if that is there, what is left.
 func (a *agent) cleanMember(ctx context.Context) error {
+	if a.cleanedAt.IsZero() {
+		a.lookAtBootstrap(ctx)
+	}
 	remaining := clean(ctx, a.Cleaners, a.record.member())
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -26,6 +29,16 @@ func (a *agent) cleanMember(ctx context.Context) error {
 		return nil
 	}
 	return a.write(ctx, report{claim: a.claim.Fingerprint(), joined: cleaningCondition, remaining: remaining[:min(len(remaining), maxRemaining)]})
+}
+
+// lookAtBootstrap has the source know what is there when the agent begins to clean up: that goes when the member is out,
+// and what comes later is for the next to join.
+func (a *agent) lookAtBootstrap(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if _, err := a.Bootstrap.Load(ctx); err != nil {
+		a.log.V(1).Info("The bootstrap credential could not be read.", "error", err.Error())
+	}
 }
 
 // maxRemaining is what a Membership holds.

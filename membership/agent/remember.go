@@ -90,5 +90,5 @@ func (a *agent) startOver(ctx context.Context) error {
 func (a *agent) clear() {
 	a.disconnect()
 	a.door.forget()
-	a.claim, a.refused, a.asked = nil, refusedRenewal{}, time.Time{}
+	a.claim, a.refused, a.asked, a.cleanedAt = nil, refusedRenewal{}, time.Time{}, time.Time{}
 }

@@ -454,6 +454,29 @@ func TestSecretStore(t *testing.T) {
 	require.ErrorAs(t, err, new(*membership.InvalidError))
 	require.NoError(t, source.Forget(ctx))
 	require.NoError(t, source.Forget(ctx))
+
+	boot := func(content string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.name, Name: "boot"}, Data: map[string][]byte{"join.yaml": []byte(content)}}
+	}
+	there := func() bool {
+		err := h.c.Get(ctx, client.ObjectKeyFromObject(boot("")), &corev1.Secret{})
+		require.NoError(t, client.IgnoreNotFound(err))
+		return err == nil
+	}
+	h.ensure(boot("old"))
+	_, _ = source.Load(ctx)
+	require.NoError(t, h.c.Update(ctx, boot("new")))
+	require.NoError(t, source.Forget(ctx))
+	require.True(t, there(), "it throws away what somebody has given it since")
+	_, _ = source.Load(ctx)
+	labeled := boot("new")
+	labeled.Labels = map[string]string{"a": "b"}
+	require.NoError(t, h.c.Update(ctx, labeled))
+	require.NoError(t, source.Forget(ctx))
+	require.False(t, there(), "it is the same credential, whatever else was written")
+	h.ensure(boot("unseen"))
+	require.NoError(t, SecretBootstrap(secrets, "boot").Forget(ctx))
+	require.False(t, there(), "an agent that was started again forgets what it finds")
 }
 
 // TestNothingIsLeft looks for goroutines after agents of each method that joined, were stopped, or left.
