@@ -1,0 +1,122 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ClusterAffinity says which clusters come into question, and which of those are the better ones.
+type ClusterAffinity struct {
+	// Required lists what clusters come into question: those that match any of the terms. Empty: all clusters.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Required []ClusterSelectorTerm `json:"required,omitempty"`
+
+	// Preferred raises (or, by a negative weight, lowers) the score of the clusters that match a term. A cluster
+	// gets the sum of the weights of all terms that it matches.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Preferred []PreferredTerm `json:"preferred,omitempty"`
+}
+
+// ClusterSelectorTerm matches the clusters that all of what is set in it matches. It must not be empty.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.labelSelector) && (has(self.labelSelector.matchLabels) && size(self.labelSelector.matchLabels) > 0 || has(self.labelSelector.matchExpressions) && size(self.labelSelector.matchExpressions) > 0)) || (has(self.properties) && size(self.properties) > 0) || (has(self.cel) && size(self.cel) > 0)",message="an empty term matches every cluster: give it a labelSelector, properties or cel, or remove it"
+type ClusterSelectorTerm struct {
+	// LabelSelector matches the labels of a cluster.
+	// +optional
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+
+	// Properties match the properties of a cluster. All of them must.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Properties []PropertyRequirement `json:"properties,omitempty"`
+
+	// CEL lists expressions over the variable "cluster". All of them must be true.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +kubebuilder:validation:items:XValidation:rule="size(self) > 0",message="an expression must not be empty: write one over the variable cluster, or remove it"
+	// +optional
+	CEL []string `json:"cel,omitempty"`
+}
+
+// PreferredTerm is a term and what it is worth to match it.
+type PreferredTerm struct {
+	// Weight is what a cluster that matches gains, from -100 to 100. It cannot be 0.
+	// +kubebuilder:validation:XValidation:rule="self >= -100 && self <= 100 && self != 0",message="weight must be from -100 to 100 and not 0; remove the term if it is to count for nothing"
+	Weight int32 `json:"weight"`
+
+	// Term says which clusters gain it.
+	Term ClusterSelectorTerm `json:"term"`
+}
+
+// PropertyOperator says how the property of a cluster is compared with the values of a [PropertyRequirement].
+//
+// +kubebuilder:validation:Enum=Gt;Ge;Eq;Ne;Lt;Le;In;NotIn;Exists;DoesNotExist
+type PropertyOperator string
+
+// The operators. A cluster that does not have the property, or has it with a value that is not of the type that is
+// asked for, matches Ne, NotIn (and, if it does not have it, DoesNotExist) and no other.
+const (
+	PropertyGt           PropertyOperator = "Gt"           // greater than the one value
+	PropertyGe           PropertyOperator = "Ge"           // greater than the one value, or equal
+	PropertyEq           PropertyOperator = "Eq"           // equal to the one value
+	PropertyNe           PropertyOperator = "Ne"           // not equal to the one value
+	PropertyLt           PropertyOperator = "Lt"           // less than the one value
+	PropertyLe           PropertyOperator = "Le"           // less than the one value, or equal
+	PropertyIn           PropertyOperator = "In"           // equal to any of the values
+	PropertyNotIn        PropertyOperator = "NotIn"        // equal to none of the values
+	PropertyExists       PropertyOperator = "Exists"       // the cluster has the property, whatever its value
+	PropertyDoesNotExist PropertyOperator = "DoesNotExist" // the cluster does not have the property
+)
+
+// PropertyType says what the value of a property is.
+//
+// +kubebuilder:validation:Enum=Quantity;Version;String
+type PropertyType string
+
+const (
+	// PropertyQuantity is a quantity as Kubernetes writes it, such as 500m, 1.5 or 64Gi. See [ParseQuantity].
+	PropertyQuantity PropertyType = "Quantity"
+	// PropertyVersion is a semantic version of three numbers, such as v1.31.2 or 1.31.2-rc.1. See [ParseVersion].
+	PropertyVersion PropertyType = "Version"
+	// PropertyString is text. It is equal to other text or not; it is not greater or less.
+	PropertyString PropertyType = "String"
+)
+
+// PropertyRequirement asks something of a property of a cluster.
+//
+// +kubebuilder:validation:XValidation:rule="!(self.operator in ['Gt', 'Ge', 'Eq', 'Ne', 'Lt', 'Le']) || (has(self.values) && size(self.values) == 1)",fieldPath=".values",message="values must have exactly one entry with the operators Gt, Ge, Eq, Ne, Lt and Le; use In or NotIn for several"
+// +kubebuilder:validation:XValidation:rule="!(self.operator in ['In', 'NotIn']) || (has(self.values) && size(self.values) > 0)",fieldPath=".values",message="values must have at least one entry with the operators In and NotIn; use Exists or DoesNotExist if any value will do"
+// +kubebuilder:validation:XValidation:rule="!(self.operator in ['Exists', 'DoesNotExist']) || !has(self.values) || size(self.values) == 0",fieldPath=".values",message="values must be empty with the operators Exists and DoesNotExist; use In or NotIn to compare values"
+// +kubebuilder:validation:XValidation:rule="!(self.operator in ['Gt', 'Ge', 'Lt', 'Le']) || !has(self.type) || self.type != 'String'",fieldPath=".operator",message="operator must not be Gt, Ge, Lt or Le with type String, which has no order; use Eq, Ne, In or NotIn, or type Quantity or Version"
+// +kubebuilder:validation:XValidation:rule="!(self.operator in ['Gt', 'Ge', 'Lt', 'Le']) || has(self.type) || !has(self.values) || size(self.values) != 1 || self.values[0].matches('^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]{1,2})?$') || self.values[0].matches('^v?(0|[1-9][0-9]*)([.](0|[1-9][0-9]*)){2}([-+].*)?$')",fieldPath=".values",message="values must be a quantity such as 64Gi or a semantic version such as v1.31.2 with the operators Gt, Ge, Lt and Le; use Eq, Ne, In or NotIn for strings"
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Quantity' || !has(self.values) || size(self.values) == 0 || self.values[0].matches('^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]{1,2})?$')",fieldPath=".values",message="values must be quantities such as 500m, 1.5 or 64Gi with type Quantity, and an exponent have at most two digits; leave type out to have it found out"
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Version' || !has(self.values) || size(self.values) == 0 || self.values[0].matches('^v?(0|[1-9][0-9]*)([.](0|[1-9][0-9]*)){2}([-+].*)?$')",fieldPath=".values",message="values must be semantic versions of three numbers such as v1.31.2 with type Version; leave type out to have it found out"
+type PropertyRequirement struct {
+	// Name of the property.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="name must be that of a property"
+	Name string `json:"name"`
+
+	// Operator says how the property is compared with the values.
+	Operator PropertyOperator `json:"operator"`
+
+	// Values to compare with: exactly one with Gt, Ge, Eq, Ne, Lt and Le, any number but none with In and NotIn,
+	// none with Exists and DoesNotExist.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +optional
+	Values []string `json:"values,omitempty"`
+
+	// Type says what the values and the property are compared as. Empty: that is found out from the values. They are
+	// quantities if all of them are, else versions if all of them are semantic versions such as v1.31.2, else
+	// strings. So 1.30 alone is a quantity, and equal to 1.3; write v1.30.0 for the version, or set the type
+	// String for the text.
+	// +optional
+	Type PropertyType `json:"type,omitempty"`
+}

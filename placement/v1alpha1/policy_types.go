@@ -1,0 +1,269 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// PolicyType says how many clusters a policy takes.
+//
+// +kubebuilder:validation:Enum=PickAll;PickN;PickFixed
+type PolicyType string
+
+const (
+	// PickAll takes every cluster that comes into question. It is the default.
+	PickAll PolicyType = "PickAll"
+	// PickN takes so many of the clusters that come into question, the best first.
+	PickN PolicyType = "PickN"
+	// PickFixed takes the clusters that are named, if they are eligible.
+	PickFixed PolicyType = "PickFixed"
+)
+
+// PlacementPolicy says which clusters are wanted. The zero PlacementPolicy is all that placements may be on.
+//
+// With PickFixed a person has chosen the clusters, so a policy has nothing else to choose by.
+//
+// +kubebuilder:validation:XValidation:rule="self.type != 'PickN' || has(self.numberOfClusters)",fieldPath=".numberOfClusters",reason=FieldValueRequired,message="numberOfClusters is required with type PickN; use type PickAll for as many as there are"
+// +kubebuilder:validation:XValidation:rule="self.type == 'PickN' || !has(self.numberOfClusters)",fieldPath=".numberOfClusters",reason=FieldValueForbidden,message="numberOfClusters goes with type PickN only: remove it, or set the type to PickN"
+// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || (has(self.clusterNames) && size(self.clusterNames) > 0)",fieldPath=".clusterNames",reason=FieldValueRequired,message="clusterNames is required with type PickFixed: name the clusters to take, or set another type"
+// +kubebuilder:validation:XValidation:rule="self.type == 'PickFixed' || !has(self.clusterNames) || size(self.clusterNames) == 0",fieldPath=".clusterNames",reason=FieldValueForbidden,message="clusterNames goes with type PickFixed only: remove it, or set the type to PickFixed"
+// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.affinity)",fieldPath=".affinity",reason=FieldValueForbidden,message="type PickFixed chooses by clusterNames alone: remove affinity, or set the type to PickAll or PickN"
+// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.sorters) || size(self.sorters) == 0",fieldPath=".sorters",reason=FieldValueForbidden,message="type PickFixed chooses by clusterNames alone: remove sorters, or set the type to PickAll or PickN"
+// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.tolerations) || size(self.tolerations) == 0",fieldPath=".tolerations",reason=FieldValueForbidden,message="type PickFixed chooses by clusterNames alone: remove tolerations, or set the type to PickAll or PickN"
+// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.topologySpread) || size(self.topologySpread) == 0",fieldPath=".topologySpread",reason=FieldValueForbidden,message="type PickFixed chooses by clusterNames alone: remove topologySpread, or set the type to PickAll or PickN"
+// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.groupSpread) || size(self.groupSpread) == 0",fieldPath=".groupSpread",reason=FieldValueForbidden,message="type PickFixed chooses by clusterNames alone: remove groupSpread, or set the type to PickAll or PickN"
+// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.prioritizers) || size(self.prioritizers) == 0",fieldPath=".prioritizers",reason=FieldValueForbidden,message="type PickFixed chooses by clusterNames alone: remove prioritizers, or set the type to PickAll or PickN"
+// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.resources) || size(self.resources) == 0",fieldPath=".resources",reason=FieldValueForbidden,message="type PickFixed chooses by clusterNames alone: remove resources, or set the type to PickAll or PickN"
+// +kubebuilder:validation:XValidation:rule="self.type != 'PickFixed' || !has(self.requiredAPIs) || size(self.requiredAPIs) == 0",fieldPath=".requiredAPIs",reason=FieldValueForbidden,message="type PickFixed chooses by clusterNames alone: remove requiredAPIs, or set the type to PickAll or PickN"
+// +kubebuilder:validation:XValidation:rule="self.type != 'PickAll' || !has(self.topologySpread) || self.topologySpread.all(c, c.whenUnsatisfiable != 'DoNotSchedule')",fieldPath=".topologySpread",message="topologySpread with DoNotSchedule goes with type PickN only, since PickAll leaves no cluster out: set whenUnsatisfiable to ScheduleAnyway, or the type to PickN"
+type PlacementPolicy struct {
+	// Type says how many clusters are taken: PickAll takes every cluster that comes into question, PickN so many of
+	// them, PickFixed those that are named.
+	// +kubebuilder:default=PickAll
+	// +optional
+	Type PolicyType `json:"type,omitempty"`
+
+	// NumberOfClusters is how many PickN takes, from 0 to 10000. Required with PickN, and only there.
+	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 10000",message="numberOfClusters must be from 0 to 10000; use type PickAll for as many as there are"
+	// +optional
+	NumberOfClusters *int32 `json:"numberOfClusters,omitempty"`
+
+	// ClusterNames names the clusters that PickFixed takes. Required with PickFixed, and only there.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a cluster must be a DNS label: lower-case letters, digits and '-', starting and ending with a letter or digit"
+	// +optional
+	ClusterNames []string `json:"clusterNames,omitempty"`
+
+	// Affinity says which clusters come into question, and which are the better ones.
+	// +optional
+	Affinity *ClusterAffinity `json:"affinity,omitempty"`
+
+	// Sorters score clusters by a number that each of them has.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	// +optional
+	Sorters []PropertySorter `json:"sorters,omitempty"`
+
+	// Tolerations let clusters come into question in spite of their taints.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Tolerations []Toleration `json:"tolerations,omitempty"`
+
+	// TopologySpread keeps the numbers of clusters that are taken from each domain, such as a region, near to each
+	// other. With PickAll only ScheduleAnyway is possible.
+	// +listType=map
+	// +listMapKey=topologyKey
+	// +kubebuilder:validation:MaxItems=4
+	// +optional
+	TopologySpread []TopologySpreadConstraint `json:"topologySpread,omitempty"`
+
+	// GroupSpread bounds the number of groups, such as providers, that clusters are taken from.
+	// +listType=map
+	// +listMapKey=label
+	// +kubebuilder:validation:MaxItems=4
+	// +optional
+	GroupSpread []GroupSpreadConstraint `json:"groupSpread,omitempty"`
+
+	// Prioritizers change the weights that the scheduler's profile gives to its score plugins.
+	// +listType=map
+	// +listMapKey=plugin
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Prioritizers []Prioritizer `json:"prioritizers,omitempty"`
+
+	// Resources is what a cluster must have available.
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int ? self[name] >= 0 : !self[name].startsWith('-'))",message="resources must not be negative: give the amount of each that a cluster must have available"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="resources must have qualified names such as cpu or nvidia.com/gpu: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int || !self[name].matches(r'e.\\d'))",message="resources must not have exponents that are signed or have more than one digit: write a suffix such as m, k, M, G, Ki, Mi or Gi"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int || !self[name].matches(r'E.\\d'))",message="resources must not have exponents that are signed or have more than one digit: write a suffix such as m, k, M, G, Ki, Mi or Gi"
+	// +optional
+	Resources corev1.ResourceList `json:"resources,omitempty"`
+
+	// RequiredAPIs lists the kinds that a cluster must serve.
+	// +listType=map
+	// +listMapKey=group
+	// +listMapKey=version
+	// +listMapKey=kind
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:XValidation:rule="size(self.version) > 0 && size(self.version) <= 63",fieldPath=".version",message="version must be that of an API, such as v1"
+	// +kubebuilder:validation:items:XValidation:rule="size(self.kind) > 0 && size(self.kind) <= 63",fieldPath=".kind",message="kind must be that of an API, such as Deployment"
+	// +kubebuilder:validation:items:XValidation:rule="size(self.group) <= 253",fieldPath=".group",message="group must be that of an API, such as apps, and is empty for the core group"
+	// +optional
+	RequiredAPIs []metav1.GroupVersionKind `json:"requiredAPIs,omitempty"`
+
+	// Profile names the profile of the scheduler that chooses. Empty: its default.
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="profile must be a qualified name such as example.com/cheapest: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
+	// +optional
+	Profile string `json:"profile,omitempty"`
+}
+
+// SortOrder says which end of an order comes first.
+//
+// +kubebuilder:validation:Enum=Ascending;Descending
+type SortOrder string
+
+const (
+	// Ascending gives the least the highest score.
+	Ascending SortOrder = "Ascending"
+	// Descending gives the greatest the highest score. It is the default.
+	Descending SortOrder = "Descending"
+)
+
+// PropertySorter scores clusters by a number that each of them has: the first in order gets the most, the last gets
+// the least, and those between them in proportion.
+type PropertySorter struct {
+	// Name of a property whose values are quantities; or "capacity/", "allocatable/" or "available/" and the name of
+	// a resource, such as "available/cpu".
+	// +kubebuilder:validation:MaxLength=329
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="name must be that of a property, or of a resource such as available/cpu"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^(capacity|allocatable|available)/') || self.matches('^[a-z]+/([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="name must have the name of a resource behind capacity/, allocatable/ or available/, such as available/cpu or capacity/nvidia.com/gpu"
+	Name string `json:"name"`
+
+	// Order says which clusters get the most: with Descending those that have the most, with Ascending those that
+	// have the least.
+	// +kubebuilder:default=Descending
+	// +optional
+	Order SortOrder `json:"order,omitempty"`
+
+	// Weight of this sorter among the others, from 1 to 100.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 100",message="weight must be from 1 to 100; leave it out for 1, and set order to turn the order around"
+	// +optional
+	Weight int32 `json:"weight,omitempty"`
+}
+
+// Toleration lets a cluster come into question in spite of its taints that match.
+//
+// +kubebuilder:validation:XValidation:rule="self.operator == 'Exists' || (has(self.key) && size(self.key) > 0)",fieldPath=".key",reason=FieldValueRequired,message="key is required with operator Equal; use operator Exists to tolerate every taint"
+// +kubebuilder:validation:XValidation:rule="self.operator != 'Exists' || !has(self.value) || size(self.value) == 0",fieldPath=".value",reason=FieldValueForbidden,message="operator Exists tolerates every value: remove value, or use operator Equal"
+// +kubebuilder:validation:XValidation:rule="!has(self.tolerationSeconds) || !has(self.effect) || self.effect == 'NoExecute'",fieldPath=".tolerationSeconds",reason=FieldValueForbidden,message="tolerationSeconds goes with effect NoExecute only, which moves away what is there: remove it, or set the effect to NoExecute"
+type Toleration struct {
+	// Key of the taints that are tolerated. Empty, with operator Exists: every key.
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="key must be a qualified name such as example.com/maintenance: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
+	// +optional
+	Key string `json:"key,omitempty"`
+
+	// Operator is Equal to tolerate taints with the same key and value, and Exists to tolerate them whatever their
+	// value.
+	// +kubebuilder:default=Equal
+	// +kubebuilder:validation:Enum=Equal;Exists
+	// +optional
+	Operator corev1.TolerationOperator `json:"operator,omitempty"`
+
+	// Value of the taints that are tolerated.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$')",message="value must be letters, digits, '-', '_' or '.', and start and end with a letter or digit"
+	// +optional
+	Value string `json:"value,omitempty"`
+
+	// Effect of the taints that are tolerated. Empty: every effect.
+	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
+	// +optional
+	Effect corev1.TaintEffect `json:"effect,omitempty"`
+
+	// TolerationSeconds is how long a taint with the effect NoExecute is tolerated, counted from when it was put on;
+	// after that the cluster is given up. 0: at once. Unset: never.
+	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 31536000",message="tolerationSeconds must be from 0 to 31536000 (a year); leave it out to tolerate for ever"
+	// +optional
+	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty"`
+}
+
+// UnsatisfiableAction says what to do where a spread cannot be kept.
+//
+// +kubebuilder:validation:Enum=DoNotSchedule;ScheduleAnyway
+type UnsatisfiableAction string
+
+const (
+	// DoNotSchedule takes fewer clusters rather than to break the spread. It is the default.
+	DoNotSchedule UnsatisfiableAction = "DoNotSchedule"
+	// ScheduleAnyway takes first the clusters that break the spread the least.
+	ScheduleAnyway UnsatisfiableAction = "ScheduleAnyway"
+)
+
+// TopologySpreadConstraint keeps the numbers of clusters that are taken from each domain near to each other. The clusters
+// with the same value of a label make a domain.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.minDomains) || self.whenUnsatisfiable == 'DoNotSchedule'",fieldPath=".minDomains",reason=FieldValueForbidden,message="minDomains goes with whenUnsatisfiable DoNotSchedule only: remove it, or set whenUnsatisfiable to DoNotSchedule"
+type TopologySpreadConstraint struct {
+	// TopologyKey is the label whose values are the domains. A cluster without it is in none.
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="topologyKey must be the key of a label such as topology.kubernetes.io/region: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
+	TopologyKey string `json:"topologyKey"`
+
+	// MaxSkew is by how many clusters the domain with the most may be ahead of the one with the fewest.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:XValidation:rule="self >= 1",message="maxSkew must be 1 or more; leave it out for 1"
+	// +optional
+	MaxSkew int32 `json:"maxSkew,omitempty"`
+
+	// MinDomains is how many domains there must be. As long as there are fewer, the one with the fewest clusters counts
+	// as if it had none. With DoNotSchedule only. Unset: 1.
+	// +kubebuilder:validation:XValidation:rule="self >= 1",message="minDomains must be 1 or more; leave it out for no minimum"
+	// +optional
+	MinDomains *int32 `json:"minDomains,omitempty"`
+
+	// WhenUnsatisfiable says what to do where maxSkew cannot be kept.
+	// +kubebuilder:default=DoNotSchedule
+	// +optional
+	WhenUnsatisfiable UnsatisfiableAction `json:"whenUnsatisfiable,omitempty"`
+}
+
+// GroupSpreadConstraint bounds the number of groups that clusters are taken from. The clusters with the same value of a
+// label make a group.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.maxGroups) || self.maxGroups <= 0 || !has(self.minGroups) || self.maxGroups >= self.minGroups",fieldPath=".maxGroups",message="maxGroups must not be less than minGroups; leave it out for no maximum"
+type GroupSpreadConstraint struct {
+	// Label whose values are the groups. A cluster without it is in none, and is not taken.
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="label must be the key of a label such as example.com/provider: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
+	Label string `json:"label"`
+
+	// MinGroups is the least number of groups to take clusters from. 0: no minimum.
+	// +kubebuilder:validation:XValidation:rule="self >= 0",message="minGroups must not be negative; leave it out for no minimum"
+	// +optional
+	MinGroups int32 `json:"minGroups,omitempty"`
+
+	// MaxGroups is the greatest number of groups to take clusters from. 0: no maximum.
+	// +kubebuilder:validation:XValidation:rule="self >= 0",message="maxGroups must not be negative; leave it out for no maximum"
+	// +optional
+	MaxGroups int32 `json:"maxGroups,omitempty"`
+}
+
+// Prioritizer changes the weight of a score plugin.
+type Prioritizer struct {
+	// Plugin is the name of a score plugin of the scheduler's profile.
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="plugin must be a qualified name such as example.com/carbon: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
+	Plugin string `json:"plugin"`
+
+	// Weight of the plugin among the others, from 0 to 100. 0: it does not count.
+	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 100",message="weight must be from 0 to 100; 0 turns the plugin off"
+	Weight int32 `json:"weight"`
+}

@@ -1,0 +1,179 @@
+package v1alpha1_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// The rules that Validate has in common with the API server are tested in package crds, by one table for both. Here are
+// those that it has alone.
+
+func term(term v1alpha1.ClusterSelectorTerm) v1alpha1.PlacementPolicy {
+	return v1alpha1.PlacementPolicy{Affinity: &v1alpha1.ClusterAffinity{Required: []v1alpha1.ClusterSelectorTerm{term}}}
+}
+
+func selecting(key string, operator metav1.LabelSelectorOperator, values ...string) v1alpha1.PlacementPolicy {
+	return term(v1alpha1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}},
+	}})
+}
+
+func comparing(kind v1alpha1.PropertyType, values ...string) v1alpha1.PlacementPolicy {
+	return term(v1alpha1.ClusterSelectorTerm{Properties: []v1alpha1.PropertyRequirement{
+		{Name: "p", Operator: v1alpha1.PropertyIn, Values: values, Type: kind},
+	}})
+}
+
+func TestValidateBeyondTheAPIServer(t *testing.T) {
+	const selector = "affinity.required[0].labelSelector"
+	for _, test := range []struct {
+		reason string
+		policy v1alpha1.PlacementPolicy
+		field  string
+		want   string
+	}{
+		{
+			"a label that nothing can have",
+			term(v1alpha1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"two words": "a"}}}),
+			selector + ".matchLabels", "name part must consist of alphanumeric characters",
+		},
+		{
+			"a value that no label can have",
+			term(v1alpha1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "two words"}}}),
+			selector + ".matchLabels", "a valid label must be",
+		},
+		{
+			"an operator that selectors do not have",
+			selecting("a", "Gt", "5"),
+			selector + ".matchExpressions[0].operator", "not a valid selector operator",
+		},
+		{
+			"in nothing",
+			selecting("a", metav1.LabelSelectorOpIn),
+			selector + ".matchExpressions[0].values", "must be specified",
+		},
+		{
+			"a selector of a preferred term is no other",
+			v1alpha1.PlacementPolicy{Affinity: &v1alpha1.ClusterAffinity{Preferred: []v1alpha1.PreferredTerm{{Weight: 1, Term: selecting("a", metav1.LabelSelectorOpIn).Affinity.Required[0]}}}},
+			"affinity.preferred[0].term.labelSelector.matchExpressions[0].values", "must be specified",
+		},
+		{
+			"the second of several is no quantity",
+			comparing(v1alpha1.PropertyQuantity, "5", "many"),
+			"affinity.required[0].properties[0].values[1]", "values must be quantities such as 500m, 1.5 or 64Gi",
+		},
+		{
+			"the second of several is no version",
+			comparing(v1alpha1.PropertyVersion, "v1.2.3", "v1.2"),
+			"affinity.required[0].properties[0].values[1]", "values must be semantic versions of three numbers",
+		},
+		{
+			"a pre-release that is none",
+			comparing(v1alpha1.PropertyVersion, "v1.2.3-_"),
+			"affinity.required[0].properties[0].values[0]", "values must be semantic versions",
+		},
+		{
+			"a prefix is a DNS name",
+			v1alpha1.PlacementPolicy{Profile: "a..b/c"},
+			"profile", "profile must be a qualified name",
+		},
+		{
+			"an endless number has no order",
+			term(v1alpha1.ClusterSelectorTerm{Properties: []v1alpha1.PropertyRequirement{{Name: "p", Operator: v1alpha1.PropertyGt, Values: []string{"1e100"}}}}),
+			"affinity.required[0].properties[0].values[0]", "values must be a quantity such as 64Gi",
+		},
+		{
+			"group and version in one, as in apiVersion",
+			v1alpha1.PlacementPolicy{RequiredAPIs: []metav1.GroupVersionKind{{Version: "apps/v1", Kind: "Deployment"}}},
+			"requiredAPIs[0].version", "version must be that of an API, such as v1",
+		},
+		{
+			"a group is a DNS name",
+			v1alpha1.PlacementPolicy{RequiredAPIs: []metav1.GroupVersionKind{{Group: "Apps", Version: "v1", Kind: "Deployment"}}},
+			"requiredAPIs[0].group", "group must be that of an API, such as apps",
+		},
+		{
+			"a kind is one word",
+			v1alpha1.PlacementPolicy{RequiredAPIs: []metav1.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "deployments.apps"}}},
+			"requiredAPIs[0].kind", "kind must be that of an API, such as Deployment",
+		},
+		{
+			"which of several resources is wrong",
+			v1alpha1.PlacementPolicy{Resources: corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("-1")}},
+			"resources[memory]", "resources must not be negative",
+		},
+		{
+			"which of several spreads is wrong",
+			v1alpha1.PlacementPolicy{TopologySpread: []v1alpha1.TopologySpreadConstraint{
+				{TopologyKey: "region", WhenUnsatisfiable: v1alpha1.ScheduleAnyway}, {TopologyKey: "zone"},
+			}},
+			"topologySpread[1].whenUnsatisfiable", "goes with type PickN only",
+		},
+	} {
+		errs := test.policy.Validate(nil)
+		if len(errs) != 1 || errs[0].Field != test.field || !strings.Contains(errs[0].Error(), test.want) {
+			t.Errorf("%s: want one complaint about %s that says %q, got %v", test.reason, test.field, test.want, errs)
+		}
+	}
+}
+
+// All mistakes are said at once, under the path that was given, and always in the same order.
+func TestValidateSaysAll(t *testing.T) {
+	labels, resources := map[string]string{}, corev1.ResourceList{}
+	for i := range 8 {
+		labels[fmt.Sprintf("wrong %d", i)] = ""
+		resources[corev1.ResourceName(fmt.Sprintf("r%d", i))] = resource.MustParse("-1")
+	}
+	policy := v1alpha1.PlacementPolicy{
+		Type: v1alpha1.PickFixed, ClusterNames: []string{"East", "west"},
+		Affinity: &v1alpha1.ClusterAffinity{
+			Required: []v1alpha1.ClusterSelectorTerm{{LabelSelector: &metav1.LabelSelector{MatchLabels: labels}}},
+		},
+		Resources: resources,
+	}
+	errs := policy.Validate(field.NewPath("spec", "where"))
+	var fields []string
+	for _, e := range errs {
+		fields = append(fields, e.Field)
+	}
+	want := []string{"spec.where.clusterNames[0]", "spec.where.affinity", "spec.where.resources"}
+	for range labels {
+		want = append(want, "spec.where.affinity.required[0].labelSelector.matchLabels")
+	}
+	for i := range 8 {
+		want = append(want, fmt.Sprintf("spec.where.resources[r%d]", i))
+	}
+	if diff := cmp.Diff(want, fields); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	text := errs.ToAggregate().Error()
+	for range 20 {
+		if again := policy.Validate(field.NewPath("spec", "where")).ToAggregate().Error(); again != text {
+			t.Fatalf("the order depends on that of a map:\n%s\n%s", text, again)
+		}
+	}
+}
+
+// Validate looks and does not touch.
+func TestValidateChangesNothing(t *testing.T) {
+	policy := v1alpha1.PlacementPolicy{
+		Type:           v1alpha1.PickN,
+		Sorters:        []v1alpha1.PropertySorter{{Name: "cost"}},
+		Tolerations:    []v1alpha1.Toleration{{Key: "k"}},
+		TopologySpread: []v1alpha1.TopologySpreadConstraint{{TopologyKey: "region"}},
+	}
+	before := policy.DeepCopy()
+	policy.Validate(nil)
+	if diff := cmp.Diff(*before, policy); diff != "" {
+		t.Errorf("(-before +after)\n%s", diff)
+	}
+}
