@@ -1,0 +1,110 @@
+package queue
+
+import (
+	"maps"
+	"slices"
+)
+
+// batch is how many keys are moved under one lock.
+const batch = 256
+
+// note takes in an event for those in flight, and returns the plugins whose hints are to be asked, and the ticket
+// that those keys are below that waited already. Keys that come to wait later were in flight, or knew of it.
+func (q *Queue[K, E]) note(event E) (plugins []string, end uint64) {
+	q.lock()
+	defer q.unlock()
+	if q.down {
+		return nil, 0
+	}
+	q.log.note(event)
+	return slices.Sorted(maps.Keys(q.lists)), q.ticket + 1
+}
+
+// moveOn moves on those with a ticket below end whom a plugin rejected and an event helps. It goes in batches: hints
+// are asked without the lock, and others wait for no more than one batch to be moved.
+func (q *Queue[K, E]) moveOn(plugin string, end uint64, helps func(K) bool) {
+	var first uint64
+	some := make([]place[K], 0, batch)
+	for {
+		q.lock()
+		for _, p := range some {
+			if p.entry.ticket == p.ticket { // it has not left since
+				q.takeOut(p.entry)
+				q.retry(p.entry)
+			}
+		}
+		some = some[:0]
+		if l := q.lists[plugin]; l != nil && !q.down {
+			some = l.next(some, first, end)
+		}
+		q.unlock()
+		if len(some) == 0 {
+			return
+		}
+		first = some[len(some)-1].ticket + 1
+		some = slices.DeleteFunc(some, func(p place[K]) bool { return !q.yes(plugin, helps, p.key) })
+	}
+}
+
+// overtaken reports whether an event that came since the key was popped may help it. It is called under the
+// lock, which it gives up while it asks hints. More events may come meanwhile, so it looks again, but not for ever.
+func (q *Queue[K, E]) overtaken(e *entry[K], rejectedBy []string) bool {
+	for asked := 0; ; {
+		if q.down || e.decided() {
+			return false
+		}
+		events, known := q.log.since(e.flight)
+		asked += len(events)
+		switch {
+		case !known || asked > q.log.limit:
+			return true
+		case len(events) == 0:
+			return false
+		}
+		q.log.end(e.flight)
+		e.flight = q.log.begin()
+		if q.anyHelps(events, e.key, rejectedBy) {
+			return true
+		}
+	}
+}
+
+// anyHelps asks hints about a key without the lock, which it has again when it returns, in whatever way.
+func (q *Queue[K, E]) anyHelps(events []E, key K, rejectedBy []string) bool {
+	q.unlock()
+	defer q.lock()
+	for _, event := range events {
+		for _, plugin := range rejectedBy {
+			if helps := q.ask(plugin, event); helps != nil && q.yes(plugin, helps, key) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ask returns what a hint has to say on an event for the keys that a plugin rejected; nil if it helps none of them.
+func (q *Queue[K, E]) ask(plugin string, event E) (helps func(K) bool) {
+	if q.options.Hint == nil || plugin == "" {
+		return all[K]
+	}
+	defer func() {
+		if reason := recover(); reason != nil {
+			helps = all[K]
+			q.options.OnPanic(plugin, reason)
+		}
+	}()
+	return q.options.Hint(plugin, event)
+}
+
+func (q *Queue[K, E]) yes(plugin string, helps func(K) bool, key K) (yes bool) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			yes = true
+			q.options.OnPanic(plugin, reason)
+		}
+	}()
+	return helps(key)
+}
+
+func all[K any](K) bool { return true }

@@ -1,0 +1,116 @@
+package queue
+
+import "time"
+
+// lock begins a call: what has become active by now is, and those who waited in Pop for it have it.
+func (q *Queue[K, E]) lock() {
+	q.mu.Lock()
+	q.now = q.options.Clock.Since(q.epoch)
+	for len(q.waiting) > 0 && time.Duration(q.waiting[0].major) <= q.now {
+		e := q.waiting[0].entry
+		q.takeOut(e)
+		q.activate(e)
+	}
+	q.serve()
+}
+
+// unlock ends a call: whoever waits in Pop has what there is to have.
+func (q *Queue[K, E]) unlock() {
+	q.serve()
+	q.mu.Unlock()
+}
+
+// takeOut takes an entry that is not in flight out of where it is.
+func (q *Queue[K, E]) takeOut(e *entry[K]) {
+	switch e.state {
+	case active:
+		q.active.remove(e)
+	case backoff:
+		q.waiting.remove(e)
+	case unschedulable:
+		q.waiting.remove(e)
+		for _, plugin := range e.rejectedBy {
+			l := q.lists[plugin]
+			l.remove(e)
+			if len(l.places) == 0 {
+				delete(q.lists, plugin)
+			}
+		}
+		e.ticket, e.rejectedBy = 0, nil
+		q.parked--
+	case inFlight:
+	}
+}
+
+// activate makes an entry active that is nowhere.
+func (q *Queue[K, E]) activate(e *entry[K]) {
+	e.state = active
+	q.active.push(e, -int64(e.priority), int64(e.since))
+}
+
+// retry lets an entry that is nowhere wait for the rest of its backoff.
+func (q *Queue[K, E]) retry(e *entry[K]) {
+	if e.retry <= q.now {
+		q.activate(e)
+		return
+	}
+	e.state = backoff
+	q.waiting.push(e, int64(e.retry), 0)
+}
+
+// park lets an entry that is nowhere wait for an event.
+func (q *Queue[K, E]) park(e *entry[K], rejectedBy []string) {
+	q.ticket++
+	e.state, e.ticket, e.rejectedBy = unschedulable, q.ticket, rejectedBy
+	for _, plugin := range rejectedBy {
+		l := q.lists[plugin]
+		if l == nil {
+			l = &list[K]{}
+			q.lists[plugin] = l
+		}
+		l.add(e)
+	}
+	q.parked++
+	q.waiting.push(e, int64(max(after(q.now, q.options.MaxUnschedulable), e.retry)), 0)
+}
+
+// launch takes the first of the active in flight.
+func (q *Queue[K, E]) launch() Item[K] {
+	e := q.active[0].entry
+	q.takeOut(e)
+	e.state = inFlight
+	e.flight = q.log.begin()
+	q.flying++
+	return Item[K]{Key: e.key, Priority: e.priority, Failures: int(e.failures)}
+}
+
+// decide takes in that events no longer matter to a key in flight.
+func (q *Queue[K, E]) decide(e *entry[K]) {
+	if !e.decided() {
+		q.log.end(e.flight)
+	}
+}
+
+// land ends a flight. It is overtaken if an event came meanwhile that may help the key.
+func (q *Queue[K, E]) land(e *entry[K], outcome Outcome, overtaken bool) {
+	q.flying--
+	q.decide(e)
+	again, gone := e.again, e.gone
+	e.again, e.gone, e.landing = false, false, false
+	e.since = q.now
+	switch {
+	case q.down || gone || outcome.verdict == scheduled && !again:
+		delete(q.entries, e.key)
+	case again:
+		e.failures = 0
+		q.activate(e)
+	default:
+		e.failures++
+		e.retry = after(q.now, q.options.backoff(e.failures))
+		if outcome.verdict == rejected && !overtaken {
+			q.park(e, outcome.rejectedBy)
+		} else {
+			q.retry(e)
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package queue
+
+import "slices"
+
+// Outcome is what came of an attempt to schedule a key. The zero Outcome is that of [Failed].
+type Outcome struct {
+	verdict    verdict
+	rejectedBy []string // sorted and each once
+}
+
+type verdict uint8
+
+const (
+	failed verdict = iota
+	scheduled
+	rejected
+)
+
+// Scheduled says that the key is done with: it is forgotten until it is added again.
+func Scheduled() Outcome { return Outcome{verdict: scheduled} }
+
+// Unschedulable says that the decision was no, and by which plugins: the key waits for an event that may change the
+// mind of one of them, and for its backoff besides. Without a plugin, or with one that is named "", every event may.
+func Unschedulable(rejectedBy ...string) Outcome {
+	if len(rejectedBy) == 0 {
+		rejectedBy = []string{""}
+	}
+	plugins := slices.Clone(rejectedBy)
+	slices.Sort(plugins)
+	return Outcome{verdict: rejected, rejectedBy: slices.Compact(plugins)}
+}
+
+// Failed says that there was no decision, because of an error: the key is tried again after its backoff, whichever
+// events come.
+func Failed() Outcome { return Outcome{} }

@@ -1,0 +1,246 @@
+package queue
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// popped is what a Pop in another goroutine returned, and when.
+type popped struct {
+	key string
+	err error
+	at  time.Duration // since it was called
+}
+
+func (p *play) popLater(ctx context.Context) <-chan popped {
+	result := make(chan popped, 1)
+	go func() {
+		began := time.Now()
+		item, err := p.Pop(ctx)
+		result <- popped{item.Key, err, time.Since(began)}
+	}()
+	synctest.Wait()
+	return result
+}
+
+func bubble(t *testing.T, test func(*testing.T, *play)) {
+	synctest.Test(t, func(t *testing.T) { test(t, newPlay(t, Options[string, change]{})) })
+}
+
+func TestPopWaits(t *testing.T) {
+	tests := []struct {
+		name   string
+		reason string
+		before func(*play)
+		during func(*play)
+		want   time.Duration
+	}{
+		{"for an Add", "at once, without any polling", func(*play) {}, func(p *play) { pass(time.Hour); p.add("a") }, time.Hour},
+		{"for a backoff", "a timer is there for it", func(p *play) { p.fly("a"); p.done(Failed(), "a") }, func(*play) {}, time.Second},
+		{"for a backoff that begins later", "the timer must be set although Pop was called before",
+			func(p *play) { p.fly("a") }, func(p *play) { pass(time.Minute); p.done(Failed(), "a") }, time.Minute + time.Second},
+		{"for a backoff that is shorter", "the timer is moved forward",
+			func(p *play) { p.reject("A", "b"); p.fly("a") }, func(p *play) { p.done(Failed(), "a") }, time.Second},
+		{"for an event", "also from among the unschedulable", func(p *play) { p.reject("A", "a") },
+			func(p *play) { pass(time.Minute); p.Event(everything) }, time.Minute},
+		{"for a key in flight", "it was added meanwhile", func(p *play) { p.fly("a"); p.add("a") },
+			func(p *play) { pass(time.Minute); p.done(Scheduled(), "a") }, time.Minute},
+		{"for the longest unschedulable", "no event comes", func(p *play) { p.fly("a"); p.done(Unschedulable("A"), "a") },
+			func(*play) {}, 5 * time.Minute},
+		{"for a key behind one that is removed", "the timer was set for another", func(p *play) {
+			p.fly("a")
+			p.done(Failed(), "a")
+			pass(time.Second / 2)
+			p.fly("b")
+			p.done(Failed(), "b")
+		}, func(p *play) { p.Remove("a") }, time.Second},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, p *play) {
+				tt.before(p)
+				result := p.popLater(t.Context())
+				tt.during(p)
+				got := <-result
+				require.NoError(t, got.err)
+				require.Equal(t, tt.want, got.at, tt.reason)
+				require.Equal(t, 1, p.Stats().InFlight)
+				require.Equal(t, never, p.alarm, "no timer while nobody waits")
+			})
+		})
+	}
+}
+
+// TestManyWait: each key is for one, the best key for the first, and nobody is woken for nothing.
+func TestManyWait(t *testing.T) {
+	bubble(t, func(t *testing.T, p *play) {
+		p.fly("a", "b", "c")
+		p.done(Failed(), "a", "b")
+		pass(time.Second / 2)
+		p.done(Failed(), "c")
+		first, second, third := p.popLater(t.Context()), p.popLater(t.Context()), p.popLater(t.Context())
+		p.Add("b", 1)
+		require.Equal(t, popped{key: "b"}, <-first)
+		require.Equal(t, popped{key: "a", at: time.Second / 2}, <-second)
+		require.Equal(t, popped{key: "c", at: time.Second}, <-third)
+		p.want(Stats{InFlight: 3})
+	})
+}
+
+// TestStatsWhileWaiting: whoever finds out that a key's time has come sees to it that it is handed out.
+func TestStatsWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlay(t, Options[string, change]{Clock: deaf{}})
+		p.fly("a")
+		p.done(Failed(), "a")
+		result := p.popLater(t.Context())
+		pass(time.Minute)
+		p.want(Stats{InFlight: 1})
+		require.Equal(t, "a", (<-result).key)
+	})
+}
+
+// deaf is a clock whose timers do not fire.
+type deaf struct{ clock.RealClock }
+
+func (d deaf) NewTimer(time.Duration) clock.Timer { return deafTimer{d.RealClock.NewTimer(never)} }
+
+type deafTimer struct{ clock.Timer }
+
+func (deafTimer) Reset(time.Duration) bool { return true }
+
+// TestInjectedClock: backoffs are timed by the clock that was given.
+func TestInjectedClock(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	p := newPlay(t, Options[string, change]{Clock: clock})
+	p.fly("a")
+	p.done(Failed(), "a")
+	require.False(t, clock.HasWaiters(), "no timer while nobody waits")
+	result := make(chan error, 1)
+	go func() {
+		_, err := p.Pop(t.Context())
+		result <- err
+	}()
+	require.Eventually(t, clock.HasWaiters, 10*time.Second, time.Millisecond)
+	clock.Step(time.Second - 1)
+	p.want(Stats{Backoff: 1})
+	clock.Step(1)
+	require.NoError(t, <-result)
+	require.False(t, clock.HasWaiters(), "no timer while nobody waits")
+
+	p.done(Failed(), "a")
+	go func() {
+		_, err := p.Pop(t.Context())
+		result <- err
+	}()
+	require.Eventually(t, clock.HasWaiters, 10*time.Second, time.Millisecond)
+	p.add("b")
+	require.NoError(t, <-result)
+	require.False(t, clock.HasWaiters(), "it is stopped before its time")
+}
+
+// TestEagerTimer: a timer of another clock than the time is read from may fire too early.
+func TestEagerTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlay(t, Options[string, change]{Clock: eager{}})
+		p.fly("a")
+		p.done(Failed(), "a")
+		require.Equal(t, popped{key: "a", at: time.Second}, <-p.popLater(t.Context()))
+	})
+}
+
+// eager is a clock whose timers fire when half of their time is over.
+type eager struct{ clock.RealClock }
+
+func (e eager) NewTimer(d time.Duration) clock.Timer { return eagerTimer{e.RealClock.NewTimer(d)} }
+
+type eagerTimer struct{ clock.Timer }
+
+func (e eagerTimer) Reset(d time.Duration) bool { return e.Timer.Reset((d + 1) / 2) }
+
+func TestContext(t *testing.T) {
+	bubble(t, func(t *testing.T, p *play) {
+		ctx, cancel := context.WithCancel(t.Context())
+		first, second := p.popLater(ctx), p.popLater(t.Context())
+		pass(time.Minute)
+		cancel()
+		require.Equal(t, popped{err: context.Canceled, at: time.Minute}, <-first)
+		p.add("a")
+		require.Equal(t, popped{key: "a", at: time.Minute}, <-second, "who has left is not in the way")
+
+		p.add("b")
+		_, err := p.Pop(ctx)
+		require.ErrorIs(t, err, context.Canceled, "also if a key is there")
+		p.want(Stats{Active: 1, InFlight: 1})
+	})
+}
+
+// TestDoneAndHandedOut: a key that was handed to somebody whose context ends in that moment must not stay in flight for ever.
+func TestDoneAndHandedOut(t *testing.T) {
+	bubble(t, func(t *testing.T, p *play) {
+		for range 50 { // select chooses at random
+			ctx, cancel := context.WithCancel(t.Context())
+			result := p.popLater(ctx)
+			p.add("a")
+			cancel()
+			require.Equal(t, popped{key: "a"}, <-result)
+			p.done(Scheduled(), "a")
+		}
+	})
+}
+
+// TestDoneAndTick: a tick that went to somebody whose context ends in that moment must not be lost for the others.
+func TestDoneAndTick(t *testing.T) {
+	bubble(t, func(t *testing.T, p *play) {
+		for range 50 {
+			p.fly("a")
+			p.done(Failed(), "a")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			later, stop := context.WithTimeout(t.Context(), time.Hour)
+			first, second := p.popLater(ctx), p.popLater(later)
+			pass(time.Second)
+			p.want(Stats{InFlight: 1})
+			stop()
+			keys := (<-first).key + (<-second).key
+			require.Equal(t, "a", keys)
+			cancel()
+			p.done(Scheduled(), "a")
+		}
+	})
+}
+
+// TestShutDown: a manager that stops must not wait for anything to happen first.
+func TestShutDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlay(t, Options[string, change]{OnPanic: func(string, any) { t.Error("a hint is asked, in vain") }})
+		p.reject("A", "a")
+		p.fly("b", "c")
+		p.done(Failed(), "c")
+		var results []<-chan popped
+		for range 3 {
+			results = append(results, p.popLater(t.Context()))
+		}
+		p.ShutDown()
+		p.ShutDown()
+		for _, result := range results {
+			require.Equal(t, popped{err: ErrShutDown}, <-result)
+		}
+		require.Equal(t, never, p.alarm, "no timer is left")
+
+		pass(time.Second)
+		p.Add("d", 0)
+		p.Event(everything)
+		p.Event(change{"!", ""})
+		p.want(Stats{Active: 1, Unschedulable: 1, InFlight: 1})
+		_, err := p.Pop(t.Context())
+		require.ErrorIs(t, err, ErrShutDown, "even if a key is active: what is left is for the next leader")
+		p.done(Failed(), "b")
+		p.want(Stats{Active: 1, Unschedulable: 1})
+	})
+}
