@@ -1,0 +1,53 @@
+package replicas
+
+import (
+	"math/big"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Fit returns how many replicas with such requests fit into what is available: the least over all resources, rounded
+// down. A request of 0 is no limit, and neither are no requests at all; of a resource that is
+// not among the available there is none. The result is exact, whatever the units, up to [Unbounded].
+func Fit(available, requests corev1.ResourceList) int32 {
+	fit := Unbounded
+	for name, request := range requests {
+		if request.Sign() > 0 {
+			fit = min(fit, times(available[name], request))
+		}
+	}
+	return fit
+}
+
+// times returns how many times the request, which is positive, fits into what is available.
+func times(available, request resource.Quantity) int32 {
+	if available.Sign() <= 0 {
+		return 0 // overcommitted clusters have less than nothing
+	}
+	if a, ok := milli(available); ok {
+		if r, ok := milli(request); ok {
+			return int32(min(a/r, int64(Unbounded)))
+		}
+	}
+	// Nanocores, or more than 9·10^15 of something. Both are unscaled·10^-scale: bring them to one scale.
+	a, r := available.AsDec(), request.AsDec() // which changes these copies, not the caller's
+	scale := max(int64(a.Scale()), int64(r.Scale()))
+	quotient := scaled(a.UnscaledBig(), scale-int64(a.Scale()))
+	quotient.Quo(quotient, scaled(r.UnscaledBig(), scale-int64(r.Scale())))
+	if !quotient.IsInt64() {
+		return Unbounded
+	}
+	return int32(min(quotient.Int64(), int64(Unbounded)))
+}
+
+// milli returns the quantity in thousandths, if that is exact.
+func milli(q resource.Quantity) (int64, bool) {
+	value := q.MilliValue()
+	return value, q.Cmp(*resource.NewMilliQuantity(value, q.Format)) == 0
+}
+
+func scaled(n *big.Int, digits int64) *big.Int {
+	factor := new(big.Int).Exp(big.NewInt(10), big.NewInt(digits), nil)
+	return factor.Mul(factor, n)
+}

@@ -1,0 +1,161 @@
+package replicas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// DefaultTimeout is how long an estimator has to answer where nothing else is said: as long as Karmada's have.
+const DefaultTimeout = 3 * time.Second
+
+// maxStuck is how many calls of one estimator may have outstayed their deadline before it is not called any more.
+const maxStuck = 8
+
+// MinOptions are the options of [Min]; the zero value is the default of each.
+type MinOptions struct {
+	// Timeout is how long each estimator has. Zero means [DefaultTimeout].
+	Timeout time.Duration
+
+	// Report is told why an estimator was left out of an estimate, and has to return at once. The calls of one Estimate
+	// are in the order of the names. Nil: nobody is told.
+	Report func(estimator string, err error)
+}
+
+// Min is the [Estimator] that asks several, at the same time, and takes the least for each cluster. Their names are
+// for reports.
+//
+// One that fails, panics, answers with something else than a number for each cluster, or has not
+// answered by its deadline, is left out, and reported. When all are, Estimate returns an error. Without any estimator
+// all clusters are Unbounded.
+//
+// Estimate returns by the deadline even if an estimator ignores it. The goroutine of such a call lives until the
+// estimator returns, so what a caller gave to Estimate should not be changed afterwards. One of which
+// 8 calls have not come back is not called before one of them does.
+func Min(estimators map[string]Estimator, o MinOptions) Estimator {
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Report == nil {
+		o.Report = func(string, error) {}
+	}
+	m := &least{options: o}
+	for _, name := range slices.Sorted(maps.Keys(estimators)) {
+		m.parts = append(m.parts, &part{name: name, estimator: estimators[name]})
+	}
+	return m
+}
+
+type least struct {
+	options MinOptions
+	parts   []*part
+}
+
+// part is one of several estimators.
+type part struct {
+	name      string
+	estimator Estimator
+	stuck     atomic.Int32 // calls that outstayed their deadline
+}
+
+func (m *least) Estimate(ctx context.Context, r Requirements, clusters []string) ([]int32, error) {
+	limited, cancel := context.WithTimeout(ctx, m.options.Timeout)
+	defer cancel()
+	clusters = slices.Clone(clusters)
+	calls := make([]*call, len(m.parts))
+	for i, p := range m.parts {
+		calls[i] = p.start(limited, r, clusters)
+	}
+
+	more := slices.Repeat([]int32{Unbounded}, len(clusters))
+	var failed []error
+	for i, p := range m.parts {
+		estimate, err := calls[i].wait(limited)
+		if ctx.Err() != nil {
+			continue // nobody wants to know any more, which is no fault of the estimator's
+		}
+		if err == nil {
+			err = plausible(estimate, len(clusters))
+		}
+		if err != nil {
+			m.options.Report(p.name, err)
+			failed = append(failed, fmt.Errorf("%s: %w", p.name, err))
+			continue
+		}
+		for j := range more {
+			more[j] = min(more[j], estimate[j])
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("estimate for %d clusters: %w", len(clusters), err)
+	}
+	if len(failed) > 0 && len(failed) == len(m.parts) {
+		return nil, fmt.Errorf("no estimator has answered: %w", errors.Join(failed...))
+	}
+	return more, nil
+}
+
+func plausible(estimate []int32, clusters int) error {
+	if len(estimate) != clusters {
+		return fmt.Errorf("answered for %d clusters, and was asked for %d", len(estimate), clusters)
+	}
+	if i := slices.IndexFunc(estimate, func(n int32) bool { return n < 0 }); i >= 0 {
+		return fmt.Errorf("estimate %d of cluster %d is negative", estimate[i], i)
+	}
+	return nil
+}
+
+// call is one under way. Whoever sets over first, who waits or who answers, knows whether the answer is wanted.
+type call struct {
+	part   *part
+	over   atomic.Bool
+	answer chan answer
+}
+
+type answer struct {
+	estimate []int32
+	err      error
+}
+
+func (p *part) start(ctx context.Context, r Requirements, clusters []string) *call {
+	c := &call{part: p, answer: make(chan answer, 1)}
+	if n := p.stuck.Load(); n >= maxStuck {
+		c.over.Store(true)
+		c.answer <- answer{err: fmt.Errorf("not asked: %d calls have not come back", n)}
+		return c
+	}
+	go func() {
+		a := answer{err: errors.New("ended its goroutine")}
+		defer func() {
+			if cause := recover(); cause != nil {
+				a.err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
+			}
+			c.answer <- a
+			if !c.over.CompareAndSwap(false, true) {
+				p.stuck.Add(-1)
+			}
+		}()
+		a.estimate, a.err = p.estimator.Estimate(ctx, r, clusters)
+	}()
+	return c
+}
+
+func (c *call) wait(ctx context.Context) ([]int32, error) {
+	select {
+	case a := <-c.answer:
+		return a.estimate, a.err
+	case <-ctx.Done():
+	}
+	c.part.stuck.Add(1)
+	if c.over.CompareAndSwap(false, true) {
+		return nil, fmt.Errorf("no answer: %w", ctx.Err())
+	}
+	c.part.stuck.Add(-1)
+	a := <-c.answer
+	return a.estimate, a.err
+}

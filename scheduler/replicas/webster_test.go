@@ -1,0 +1,56 @@
+package replicas
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestJump looks into the shortcut: what it gives is the beginning of what replica by replica would, and leaves no more than
+// two for each cluster, one by its patience and one by its margin.
+func TestJump(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := someRequest(t, []Strategy{StaticWeight, DynamicWeight})
+		order, err := check(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parties, n, room := enter(r, order), int64(r.Replicas), int64(0)
+		if r.Strategy == DynamicWeight {
+			change := keep(parties, r)
+			weigh(parties, change)
+			n = change.more
+		}
+		for i := range parties {
+			if p := &parties[i]; p.weight == 0 {
+				p.limit = p.seats
+			}
+			room += int64(parties[i].room())
+		}
+		if room <= n {
+			return
+		}
+		given, want := jump(parties, n), naive(r)
+		for i, p := range parties {
+			if p.seats > want.Shares[i].Replicas {
+				t.Fatalf("%s is given %d, and is to have %d", want.Shares[i].Name, p.seats, want.Shares[i].Replicas)
+			}
+		}
+		if left := n - given; left < 0 || left > 2*int64(len(parties)) {
+			t.Fatalf("%d of %d are left for %d clusters", left, n, len(parties))
+		}
+	})
+}
+
+// TestJumpFindsItsWay where Newton's method alone does not: the large cluster makes the first rate a thousand times too
+// high, where the second is full and says nothing of how far to go back.
+func TestJumpFindsItsWay(t *testing.T) {
+	parties := []party{
+		{weight: 1, limit: Unbounded},
+		{weight: 1000, limit: 5000},
+		{weight: 1, limit: Unbounded, seats: 1_000_000},
+	}
+	if left := 1000 - jump(parties, 1000); left < 0 || left > 6 {
+		t.Errorf("%d are left", left)
+	}
+}
