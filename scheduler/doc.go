@@ -1,4 +1,42 @@
-// Package scheduler will choose member clusters: a framework of plugins that is pure Go, without a client.
+// Package scheduler chooses member clusters: a framework of plugins that is pure Go. It has no client, no clock and no goroutine
+// that outlives a decision, and knows clusters as nothing but [Cluster] values, so a product can use it with objects of its own.
 //
-// There is nothing in it yet; membership came first.
+// # A decision
+//
+// A [Cache] collects what changes in the fleet and hands out [Snapshot]s, which never change. A [Policy] says where something is to
+// be placed; it is made once and used as often as one likes. [Scheduler.Schedule] puts the two together:
+//
+//	var cache scheduler.Cache                              // fed by whoever watches clusters
+//	cache.Update(&scheduler.Cluster{Name: "east", Labels: labels, Joined: true, Healthy: true})
+//	policy, err := scheduler.NewPolicy(&placement.Spec.Policy)
+//	result, err := s.Schedule(ctx, cache.Snapshot(), &scheduler.Request{Name: "shop", Policy: policy})
+//
+// The same snapshot and request always give the same [Result]. Nobody pays for explanations but who asks for
+// them: [Result.Diagnose] makes the decision once more and has every plugin say why.
+//
+// # Plugins
+//
+// A plugin is a small type with some of the interfaces named for the extension points of a cycle, which mean what they mean in
+// kube-scheduler; a nil [Status] is success:
+//
+//	PreFilter → Filter → PostFilter → PreScore → Score → NormalizeScore → Select → Reserve
+//
+// Its [Factory] goes into a [Registry], and its name with a weight and arguments into a [Profile]. Package plugins has those that
+// come with muster and the profile that is made of them; package schedulertest tests those of others.
+//
+// Scores are from 0 to [MaxScore], and the sum of them by their weights counts. Of two clusters that are as good as each other the
+// one that the request is bound to comes first, then the one whose name does.
+//
+// # Speed
+//
+// What is so of a cluster alone, such as a label, a parsed property or whether an expression holds, does not change from one
+// decision to the next, so it is worked out once for each change of a cluster and kept in columns ([Column], [Snapshot.Where],
+// [Snapshot.GroupBy]). A plugin with a batch form combines whole columns, 64 clusters at a time. One without is asked about each
+// cluster that is left by then, and costs no more than that.
+//
+// # Faults
+//
+// A plugin that panics, does not come back, or gives what is no score ends its own cycle, with a [*PluginError] that says which,
+// where and on which cluster. What a plugin cannot make of one cluster, such as a property that it cannot read, is a reason
+// against that cluster and never the end of a cycle.
 package scheduler

@@ -1,0 +1,216 @@
+package scheduler_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/labels"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+	"github.com/muster-sdk/muster/scheduler/plugins/clusteraffinity"
+	"github.com/muster-sdk/muster/scheduler/plugins/eligibility"
+)
+
+// benchFleet is a fleet of n clusters: half of them in production, a fifth in Europe, over thirty zones.
+func benchFleet(n int) []*scheduler.Cluster {
+	regions := []string{"eu", "us", "ap", "sa", "af"}
+	fleet := make([]*scheduler.Cluster, n)
+	for i := range fleet {
+		h := uint32(i) * 2654435761
+		fleet[i] = &scheduler.Cluster{
+			Name: fmt.Sprintf("cluster-%05d", i), Joined: true, Healthy: true,
+			Labels: map[string]string{
+				"env":    []string{"prod", "dev"}[h>>8&1],
+				"region": regions[h>>10%5],
+				"zone":   fmt.Sprintf("zone-%02d", h>>16%30),
+				"tier":   fmt.Sprint(h >> 20 % 4),
+			},
+			Available: corev1.ResourceList{
+				corev1.ResourceCPU:    *resource.NewMilliQuantity(int64(h>>7%640000), resource.DecimalSI),
+				corev1.ResourceMemory: *resource.NewQuantity(int64(h>>3)<<8, resource.BinarySI),
+			},
+		}
+	}
+	return fleet
+}
+
+func matchLabels(key, value string) v1alpha1.ClusterSelectorTerm {
+	return v1alpha1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}}
+}
+
+func required(terms ...v1alpha1.ClusterSelectorTerm) *v1alpha1.ClusterAffinity {
+	return &v1alpha1.ClusterAffinity{Required: terms}
+}
+
+var workloads = map[string]v1alpha1.PlacementPolicy{
+	"W1": {Type: v1alpha1.PickN, NumberOfClusters: new(int32(10)), Affinity: &v1alpha1.ClusterAffinity{
+		Required:  []v1alpha1.ClusterSelectorTerm{matchLabels("env", "prod")},
+		Preferred: []v1alpha1.PreferredTerm{{Weight: 10, Term: matchLabels("region", "eu")}},
+	}},
+	"W4": {Affinity: required(matchLabels("env", "prod"))},
+}
+
+func benchScheduler(tb testing.TB) *scheduler.Scheduler {
+	registry := scheduler.Registry{eligibility.Name: eligibility.New, clusteraffinity.Name: clusteraffinity.New()}
+	s, err := scheduler.New(scheduler.Options{Registry: registry, Profiles: []scheduler.Profile{{Plugins: []scheduler.PluginConfig{
+		{Name: eligibility.Name}, {Name: clusteraffinity.Name},
+	}}}})
+	require.NoError(tb, err)
+	return s
+}
+
+func BenchmarkSchedule(b *testing.B) {
+	s := benchScheduler(b)
+	for _, n := range []int{100, 1000, 10000} {
+		fleet := benchFleet(n)
+		cache := &scheduler.Cache{}
+		for _, c := range fleet {
+			cache.Update(c)
+		}
+		snapshot := cache.Snapshot()
+		for _, name := range []string{"W1", "W4"} {
+			spec := workloads[name]
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+				policy, err := scheduler.NewPolicy(&spec)
+				require.NoError(b, err)
+				request := &scheduler.Request{Name: name, Policy: policy}
+				floor := plainLoop(b, fleet, &spec)
+				b.ReportAllocs()
+				for b.Loop() {
+					result, err := s.Schedule(context.Background(), snapshot, request)
+					if err != nil || len(result.Chosen) == 0 {
+						b.Fatal(err, len(result.Chosen))
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed())/float64(b.N)/floor, "×floor")
+			})
+		}
+	}
+}
+
+// One cluster changes, and the next decision sees it.
+func BenchmarkChange(b *testing.B) {
+	s := benchScheduler(b)
+	for _, n := range []int{100, 1000, 10000} {
+		fleet := benchFleet(n)
+		cache := &scheduler.Cache{}
+		for _, c := range fleet {
+			cache.Update(c)
+		}
+		spec := workloads["W1"]
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			policy, err := scheduler.NewPolicy(&spec)
+			require.NoError(b, err)
+			request := &scheduler.Request{Policy: policy}
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				changed := *fleet[i%n]
+				changed.Labels = map[string]string{"env": []string{"prod", "dev"}[i&1], "region": "eu", "zone": "zone-00", "tier": "1"}
+				cache.Update(&changed)
+				if _, err := s.Schedule(context.Background(), cache.Snapshot(), request); err != nil {
+					b.Fatal(err)
+				}
+				i++
+			}
+		})
+	}
+}
+
+// A thousand placements are decided anew after one of the clusters has changed: one that was and is in question and was chosen by
+// none of them, or one that was chosen by all. Each has a policy of its own.
+func BenchmarkRedecide(b *testing.B) {
+	const placements = 1000
+	s := benchScheduler(b)
+	for _, n := range []int{100, 1000, 10000} {
+		for _, of := range []string{"others", "chosen"} {
+			b.Run(fmt.Sprintf("%s/%d", of, n), func(b *testing.B) {
+				fleet := benchFleet(n)
+				cache := &scheduler.Cache{}
+				for _, c := range fleet {
+					cache.Update(c)
+				}
+				spec := workloads["W1"]
+				requests := make([]*scheduler.Request, placements)
+				for i := range requests {
+					policy, err := scheduler.NewPolicy(&spec)
+					require.NoError(b, err)
+					requests[i] = &scheduler.Request{Policy: policy}
+				}
+				decide := func() (last scheduler.Result) {
+					snapshot := cache.Snapshot()
+					for _, request := range requests {
+						result, err := s.Schedule(context.Background(), snapshot, request)
+						if err != nil {
+							b.Fatal(err)
+						}
+						request.Previous = &result
+						last = result
+					}
+					return last
+				}
+				changing := decide().Chosen[0].Cluster
+				if of == "others" {
+					for _, c := range fleet[n/2:] {
+						if c.Labels["env"] == "prod" && c.Labels["region"] != "eu" {
+							changing = c
+							break
+						}
+					}
+				}
+				b.ReportAllocs()
+				i := 0
+				for b.Loop() {
+					changed := *changing
+					changed.Labels = maps.Clone(changing.Labels)
+					changed.Labels["tier"] = fmt.Sprint(i)
+					cache.Update(&changed)
+					decide()
+					i++
+				}
+				b.ReportMetric(float64(b.Elapsed())/float64(b.N)/placements, "ns/decision")
+			})
+		}
+	}
+}
+
+// plainLoop is the floor: ns for a loop over the clusters that looks at the same conditions, with selectors compiled before.
+func plainLoop(b *testing.B, fleet []*scheduler.Cluster, spec *v1alpha1.PlacementPolicy) float64 {
+	selector := func(term v1alpha1.ClusterSelectorTerm) labels.Selector {
+		s, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
+		require.NoError(b, err)
+		return s
+	}
+	required := selector(spec.Affinity.Required[0])
+	var preferred []labels.Selector
+	for _, p := range spec.Affinity.Preferred {
+		preferred = append(preferred, selector(p.Term))
+	}
+	rounds, sum := 0, 0
+	start := time.Now()
+	for time.Since(start) < 50*time.Millisecond {
+		for _, c := range fleet {
+			if !c.Joined || c.Leaving || !c.Healthy || !required.Matches(labels.Set(c.Labels)) {
+				continue
+			}
+			for _, p := range preferred {
+				if p.Matches(labels.Set(c.Labels)) {
+					sum++
+				}
+			}
+			sum++
+		}
+		rounds++
+	}
+	require.NotZero(b, sum)
+	return float64(time.Since(start)) / float64(rounds)
+}

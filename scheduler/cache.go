@@ -1,0 +1,195 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"sync"
+)
+
+// Cache collects what changes in a fleet and hands out snapshots of it. The zero Cache is an empty fleet. All methods may be
+// called by many at once; those of one cluster must be in the order of its changes.
+//
+// A change costs next to nothing until somebody asks for a [Snapshot]; the changes up to then are applied together.
+type Cache struct {
+	mu      sync.Mutex
+	slots   map[string]int32
+	free    []int32
+	latest  *Snapshot
+	pending map[int32]*Cluster // by slot; nil: it goes
+	columns columns
+}
+
+// Update puts a cluster in, or replaces the one of its name, and returns what has changed.
+func (c *Cache) Update(cluster *Cluster) Event {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.slots == nil {
+		c.slots, c.pending = map[string]int32{}, map[int32]*Cluster{}
+	}
+	slot, known := c.slots[cluster.Name]
+	if !known {
+		if n := len(c.free); n > 0 {
+			slot, c.free = c.free[n-1], c.free[:n-1]
+		} else {
+			slot = int32(len(c.slots))
+		}
+		c.slots[cluster.Name] = slot
+	}
+	event := Event{Old: c.at(slot), New: cluster}
+	c.pending[slot] = cluster
+	return event
+}
+
+// Remove takes a cluster out, if it is there, and returns what has changed.
+func (c *Cache) Remove(name string) Event {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	slot, known := c.slots[name]
+	if !known {
+		return Event{}
+	}
+	event := Event{Old: c.at(slot)}
+	c.pending[slot] = nil
+	delete(c.slots, name)
+	c.free = append(c.free, slot)
+	return event
+}
+
+// at is the cluster in a slot by now; nil: there is none.
+func (c *Cache) at(slot int32) *Cluster {
+	if cluster, pending := c.pending[slot]; pending {
+		return cluster
+	}
+	if c.latest == nil {
+		return nil
+	}
+	return c.latest.at(slot)
+}
+
+// Snapshot returns the fleet as it is now. It is the same snapshot as before if nothing has changed.
+func (c *Cache) Snapshot() *Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.latest != nil && len(c.pending) == 0 {
+		return c.latest
+	}
+	before := c.latest
+	if before == nil {
+		before = &Snapshot{}
+	}
+	next := &Snapshot{
+		columns: &c.columns, generation: before.generation + 1,
+		present: before.present, rank: before.rank, order: before.order, ordered: before.ordered,
+	}
+	size := len(before.clusters)
+	for slot := range c.pending {
+		size = max(size, int(slot)+1)
+	}
+	next.clusters = make([]*Cluster, size)
+	copy(next.clusters, before.clusters)
+	changed := make([]int32, 0, len(c.pending))
+	members := false
+	for slot, cluster := range c.pending {
+		old := next.clusters[slot]
+		members = members || old == nil || cluster == nil || old.Name != cluster.Name
+		next.clusters[slot] = cluster
+		changed = append(changed, slot)
+	}
+	clear(c.pending)
+	slices.Sort(changed)
+	if members {
+		next.arrange(before, changed)
+	}
+	c.columns.note(next.generation, changed, len(next.clusters))
+	c.latest = next
+	return next
+}
+
+// Snapshot is a fleet at one time. It never changes, and all of its methods may be called by many at once.
+//
+// Each cluster has a slot, a small number by which [Set] and the columns of a snapshot speak of it. It keeps its
+// slot for as long as it is in the fleet. Slots have no order that means anything; [Snapshot.Rank] has.
+type Snapshot struct {
+	columns    *columns
+	generation uint64
+	clusters   []*Cluster // by slot; nil: no cluster has it
+	present    Set
+	rank       []int32 // by slot: the place of its name in the order of all
+	order      []int32 // slots in the order of their names
+	ordered    bool    // slots have that order themselves, but for those without a cluster
+}
+
+// arrange finds out who is there, and in which order, given what has changed since before.
+func (s *Snapshot) arrange(before *Snapshot, changed []int32) {
+	s.present = NewSet(len(s.clusters))
+	for slot, cluster := range s.clusters {
+		if cluster != nil {
+			s.present.Add(slot)
+		}
+	}
+	byName := func(a, b int32) int { return cmp.Compare(s.clusters[a].Name, s.clusters[b].Name) }
+	moved := NewSet(len(s.clusters))
+	var came []int32
+	for _, slot := range changed {
+		cluster := s.clusters[slot]
+		if int(slot) < len(before.clusters) && before.clusters[slot] != nil {
+			if cluster != nil && cluster.Name == before.clusters[slot].Name {
+				continue
+			}
+			moved.Add(int(slot))
+		}
+		if cluster != nil {
+			came = append(came, slot)
+		}
+	}
+	slices.SortFunc(came, byName)
+	s.order = make([]int32, 0, len(before.order)+len(came))
+	for _, slot := range before.order {
+		if moved.Has(int(slot)) {
+			continue
+		}
+		for len(came) > 0 && byName(came[0], slot) < 0 {
+			s.order, came = append(s.order, came[0]), came[1:]
+		}
+		s.order = append(s.order, slot)
+	}
+	s.order = append(s.order, came...)
+	s.ordered = slices.IsSorted(s.order)
+	s.rank = make([]int32, len(s.clusters))
+	for rank, slot := range s.order {
+		s.rank[slot] = int32(rank)
+	}
+}
+
+// at is the cluster in a slot, which may be one that only other snapshots have.
+func (s *Snapshot) at(slot int32) *Cluster {
+	if int(slot) >= len(s.clusters) {
+		return nil
+	}
+	return s.clusters[slot]
+}
+
+// Len is the number of clusters.
+func (s *Snapshot) Len() int { return len(s.order) }
+
+// Slots is the number that all slots are below. Some of them may have no cluster.
+func (s *Snapshot) Slots() int { return len(s.clusters) }
+
+// Cluster returns the cluster in a slot, nil if there is none.
+func (s *Snapshot) Cluster(slot int) *Cluster { return s.clusters[slot] }
+
+// Rank is the place of the cluster in a slot in the order of all names, from 0.
+func (s *Snapshot) Rank(slot int) int { return int(s.rank[slot]) }
+
+// Slot finds a cluster by its name.
+func (s *Snapshot) Slot(name string) (slot int, found bool) {
+	i, found := sort.Find(len(s.order), func(i int) int { return cmp.Compare(name, s.clusters[s.order[i]].Name) })
+	if !found {
+		return 0, false
+	}
+	return int(s.order[i]), true
+}
+
+// All returns the set of all clusters.
+func (s *Snapshot) All() Set { return s.present }

@@ -1,0 +1,116 @@
+package scheduler
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// Candidates are the clusters that can, with their scores, in the hands of a [SelectPlugin].
+type Candidates struct {
+	snapshot *Snapshot
+	left     Set
+	scores   []float64
+	bound    Set
+	wanted   int
+	heap     []int32
+	dropped  map[int]string // why; nil: nobody wants to know
+}
+
+// Left is the set of those that are still in the running. It must not be changed but by Drop.
+func (c *Candidates) Left() Set { return c.left }
+
+// Wanted is how many are to be chosen at most; negative: as many as there are.
+func (c *Candidates) Wanted() int { return c.wanted }
+
+// Score is the weighted sum of all scores of the cluster in a slot.
+func (c *Candidates) Score(slot int) float64 { return c.scores[slot] }
+
+// Better reports whether of two clusters the first is to be preferred: by its score; if they are as good as each other, the
+// one that is bound; then by name.
+func (c *Candidates) Better(a, b int) bool {
+	if c.scores[a] != c.scores[b] {
+		return c.scores[a] > c.scores[b]
+	}
+	if x, y := c.bound.Has(a), c.bound.Has(b); x != y {
+		return x
+	}
+	return c.snapshot.rank[a] < c.snapshot.rank[b]
+}
+
+// Drop takes a cluster out of the running. The reason, as in [Reject], is asked for only if somebody wants to know.
+func (c *Candidates) Drop(slot int, reason func() string) {
+	c.left.Remove(slot)
+	if c.dropped != nil {
+		c.dropped[slot] = reason()
+	}
+}
+
+// Best returns the n best of a set, the best first. The slice is overwritten by the next call.
+func (c *Candidates) Best(of Set, n int) []int32 {
+	// A heap of the best so far, the worst of them on top. Most clusters are no match for that one: it takes one comparison
+	// to see that, or two where many are as good as each other.
+	heap := c.heap[:0]
+	if n <= 0 {
+		return heap
+	}
+	var worst float64
+	var place int32
+	for i, word := range of.words {
+		for ; word != 0; word &= word - 1 {
+			slot := int32(i*wordBits + bits.TrailingZeros64(word))
+			if len(heap) < n {
+				heap = append(heap, slot)
+				c.up(heap)
+			} else {
+				score := c.scores[slot]
+				if score < worst || score == worst && c.snapshot.rank[slot] > place && !c.bound.Has(int(slot)) {
+					continue
+				}
+				if !c.Better(int(slot), int(heap[0])) {
+					continue
+				}
+				heap[0] = slot
+				c.down(heap)
+			}
+			worst, place = c.scores[heap[0]], c.snapshot.rank[heap[0]]
+		}
+	}
+	slices.SortFunc(heap, func(a, b int32) int {
+		if c.Better(int(a), int(b)) {
+			return -1
+		}
+		return 1
+	})
+	c.heap = heap
+	return heap
+}
+
+// up brings the last one to its place.
+func (c *Candidates) up(heap []int32) {
+	for i := len(heap) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !c.Better(int(heap[parent]), int(heap[i])) {
+			return
+		}
+		heap[parent], heap[i] = heap[i], heap[parent]
+		i = parent
+	}
+}
+
+// down brings the first one to its place.
+func (c *Candidates) down(heap []int32) {
+	for i := 0; ; {
+		child := 2*i + 1
+		if child >= len(heap) {
+			return
+		}
+		if right := child + 1; right < len(heap) && c.Better(int(heap[child]), int(heap[right])) {
+			child = right
+		}
+		if !c.Better(int(heap[i]), int(heap[child])) {
+			return
+		}
+		heap[i], heap[child] = heap[child], heap[i]
+		i = child
+	}
+}

@@ -1,0 +1,38 @@
+package scheduler
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Cluster is what the scheduler knows of a member cluster. A product makes it from its own objects. Once a Cluster was
+// given to a [Cache] nobody may change it, or anything that it holds: a change is a new Cluster.
+type Cluster struct {
+	// Name is unique in a Cache, and what ties are broken by.
+	Name string
+
+	Labels map[string]string
+	// Properties are facts about the cluster, by their names: quantities, versions or any other text.
+	Properties map[string]string
+	// Taints keep away what does not tolerate them. Tolerations with seconds count from TimeAdded.
+	Taints []corev1.Taint
+
+	// Joined is true while the cluster is in the fleet, and Leaving as soon as it is to leave it.
+	Joined, Leaving bool
+	// Healthy is true while the cluster is known to be well. Not to know is not to be well.
+	Healthy bool
+
+	Capacity, Allocatable, Available corev1.ResourceList
+
+	// APIs are the kinds that the cluster serves. Nil: nobody has looked, which is no reason against the cluster.
+	APIs map[schema.GroupVersionKind]bool
+
+	// Scores are from elsewhere, by their names.
+	Scores map[string]float64
+
+	// Placements is how many placements have chosen the cluster, if anybody counts them.
+	Placements int
+}
+
+// Event is a change of a fleet: a cluster that came (Old is nil), changed, or went (New is nil).
+type Event struct{ Old, New *Cluster }

@@ -1,0 +1,206 @@
+package scheduler
+
+import (
+	"slices"
+	"sort"
+	"sync"
+)
+
+// A column is what is the same for every cycle until its cluster changes: a value of each cluster, by slot. It is worked
+// out when it is first asked for, and from then on only for the clusters that have changed. So what plugins find out about a
+// cluster alone costs a cycle nothing: it belongs into a column.
+
+// Column returns a value of each cluster by slot, the zero value for slots without a cluster. The key says what the values
+// are: whoever asks by the same key for the same type must give the same function, which must depend on nothing
+// but the cluster. The slice is shared and must not be changed.
+//
+// It is a function since methods have no type parameters.
+func Column[T comparable](s *Snapshot, key string, of func(*Cluster) T) []T {
+	return resolve(s, columnKey[T]{key}, func(old []T, changed []int32) []T {
+		if old == nil {
+			values := make([]T, len(s.clusters))
+			for slot, cluster := range s.clusters {
+				if cluster != nil {
+					values[slot] = of(cluster)
+				}
+			}
+			return values
+		}
+		values, ours := old, false
+		if len(old) != len(s.clusters) {
+			values, ours = make([]T, len(s.clusters)), true
+			copy(values, old)
+		}
+		for _, slot := range changed {
+			if int(slot) >= len(values) {
+				continue
+			}
+			var value T
+			if cluster := s.clusters[slot]; cluster != nil {
+				value = of(cluster)
+			}
+			if value == values[slot] {
+				continue
+			}
+			if !ours {
+				values, ours = slices.Clone(values), true
+			}
+			values[slot] = value
+		}
+		return values
+	})
+}
+
+// Where returns the set of clusters that a function holds for, under the same rules as [Column].
+func (s *Snapshot) Where(key string, holds func(*Cluster) bool) Set {
+	return resolve(s, setKey(key), func(old Set, changed []int32) Set {
+		if old.words == nil {
+			set := NewSet(len(s.clusters))
+			for slot, cluster := range s.clusters {
+				if cluster != nil && holds(cluster) {
+					set.Add(slot)
+				}
+			}
+			return set
+		}
+		set, ours := old, false
+		if words := (len(s.clusters) + wordBits - 1) / wordBits; len(old.words) != words {
+			set, ours = NewSet(len(s.clusters)), true
+			copy(set.words, old.words)
+		}
+		for _, slot := range changed {
+			// Seen from an earlier snapshot, slots that came later are in the set and have no cluster.
+			cluster := s.at(slot)
+			holds := cluster != nil && holds(cluster)
+			if holds == set.Has(int(slot)) {
+				continue
+			}
+			if !ours {
+				set, ours = set.Clone(), true
+			}
+			if holds {
+				set.Add(int(slot))
+			} else {
+				set.Remove(int(slot))
+			}
+		}
+		return set
+	})
+}
+
+type (
+	columnKey[T comparable] struct{ name string }
+	setKey                  string
+)
+
+// columns has the columns of all snapshots of a cache, each as of the snapshot that last asked for it. A snapshot gets
+// from there to its own by working out anew the clusters that changed in between, be they newer or older.
+type columns struct {
+	mu      sync.Mutex
+	entries map[any]*entry
+	log     []change
+	// since is the generation that the log begins after, and latest the one that it ends with.
+	since, latest uint64
+}
+
+type entry struct {
+	generation uint64
+	value      any
+}
+
+// change says that a slot changed in the step to a generation.
+type change struct {
+	generation uint64
+	slot       int32
+}
+
+const (
+	// minLog is how many changes are remembered at least. Columns that nobody has asked for during more changes than the
+	// fleet has clusters are as cheap to make anew.
+	minLog = 1024
+	// idle is for how many generations a column is kept that nobody asks for.
+	idle = 4096
+)
+
+// note writes down what has changed in the step to a generation.
+func (c *columns) note(generation uint64, changed []int32, clusters int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, slot := range changed {
+		c.log = append(c.log, change{generation, slot})
+	}
+	c.latest = generation
+	if keep := max(minLog, clusters); len(c.log) > 2*keep {
+		c.since = c.log[len(c.log)-keep-1].generation
+		from := sort.Search(len(c.log), func(i int) bool { return c.log[i].generation > c.since })
+		c.log = slices.Clone(c.log[from:])
+	}
+	if generation%idle == 0 {
+		for key, entry := range c.entries {
+			if generation-entry.generation >= idle {
+				delete(c.entries, key)
+			}
+		}
+	}
+}
+
+// between returns the slots that changed between two generations, whichever is the earlier; known is false if nobody knows
+// any more.
+func (c *columns) between(a, b uint64) (changed []int32, known bool) {
+	from, to := min(a, b), max(a, b)
+	if from < c.since {
+		return nil, false
+	}
+	first := sort.Search(len(c.log), func(i int) bool { return c.log[i].generation > from })
+	for _, change := range c.log[first:] {
+		if change.generation > to {
+			break
+		}
+		changed = append(changed, change.slot)
+	}
+	return changed, true
+}
+
+// changes is between for those who do not hold the lock, without repetitions.
+func (c *columns) changes(a, b uint64) (changed []int32, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changed, known = c.between(a, b)
+	slices.Sort(changed)
+	return slices.Compact(changed), known
+}
+
+// resolve returns the value of a column for a snapshot. Update makes it from the value for another snapshot and the slots that
+// changed since, or from nothing if that is the zero value.
+func resolve[K comparable, V any](s *Snapshot, key K, update func(old V, changed []int32) V) V {
+	var old V
+	if s.columns == nil {
+		return update(old, nil)
+	}
+	c := s.columns
+	c.mu.Lock()
+	found := c.entries[key]
+	if found != nil && found.generation == s.generation {
+		defer c.mu.Unlock()
+		return found.value.(V)
+	}
+	var changed []int32
+	if found != nil {
+		var known bool
+		if changed, known = c.between(found.generation, s.generation); known {
+			old = found.value.(V)
+		}
+	}
+	c.mu.Unlock()
+
+	value := update(old, changed)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entries == nil {
+		c.entries = map[any]*entry{}
+	}
+	if latest := c.entries[key]; latest == nil || latest.generation < s.generation {
+		c.entries[key] = &entry{s.generation, value}
+	}
+	return value
+}

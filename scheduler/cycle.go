@@ -1,0 +1,372 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync/atomic"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// cycle is one decision under way, with memory that outlives it.
+type cycle struct {
+	profile  *profile
+	snapshot *Snapshot
+	request  *Request
+	record   *record // nil: nobody asks why
+	state    CycleState
+
+	at       atomic.Pointer[place] // for whoever waits too long
+	cluster  atomic.Pointer[Cluster]
+	skips    []bool  // by plugin: it has nothing to say
+	rejected []int32 // by plugin: how many it was the first to refuse
+
+	feasible   Set
+	bound      []uint64
+	scores     []float64
+	totals     []float64
+	candidates Candidates
+}
+
+// prepare makes ready for a decision, in the memory of earlier ones.
+func (c *cycle) prepare(profile *profile, snapshot *Snapshot, request *Request, record *record) {
+	c.profile, c.snapshot, c.request, c.record = profile, snapshot, request, record
+	c.at.Store(nil)
+	c.cluster.Store(nil)
+	c.skips = cleared(c.skips, len(profile.plugins))
+	c.rejected = cleared(c.rejected, len(profile.plugins))
+	c.feasible.words = append(c.feasible.words[:0], snapshot.present.words...)
+	c.state = CycleState{snapshot: snapshot, bound: bindings(snapshot, request, c.bound)}
+	if len(request.Bound) > 0 {
+		c.bound = c.state.bound.words
+	}
+}
+
+// release lets go of all that belongs to others.
+func (c *cycle) release() {
+	c.profile, c.snapshot, c.request, c.record = nil, nil, nil, nil
+	c.at.Store(nil)
+	c.cluster.Store(nil)
+	c.state = CycleState{}
+	c.candidates.snapshot, c.candidates.dropped = nil, nil
+}
+
+// cleared returns n zero values, in the memory of the slice if there is room.
+func cleared[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	s = s[:n]
+	clear(s)
+	return s
+}
+
+// errRefused ends a cycle early with a result: no cluster can do.
+var errRefused = errors.New("refused")
+
+func (c *cycle) run(ctx context.Context) (result Result, err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			result, err = Result{}, c.failed(c.at.Load(), &PanicError{panicked, debug.Stack()})
+		}
+	}()
+	err = c.preFilter(ctx)
+	if err == nil {
+		if result, holds, err := c.reuse(ctx); holds || err != nil {
+			return result, err
+		}
+		err = c.filter(ctx)
+	}
+	result = Result{Wanted: c.request.wanted(), Total: c.snapshot.Len(), Feasible: c.feasible.Len()}
+	if err == nil && result.Feasible < result.Wanted {
+		result.Hints, err = c.postFilter(ctx)
+	}
+	if err == nil {
+		result.Chosen, err = c.choose(ctx, result.Feasible)
+	}
+	if err == nil {
+		err = c.reserve(ctx, result.Chosen)
+	}
+	if errors.Is(err, errRefused) {
+		result.Chosen, err = nil, nil
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	result.RejectedBy = c.rejectedBy(c.rejected)
+	result.tally = tally{slices.Clone(c.rejected), c.local()}
+	result.Until = c.state.until
+	if c.record != nil {
+		err = c.explain(ctx, &result)
+	}
+	return result, err
+}
+
+// rejectedBy names the plugins that have refused something.
+func (c *cycle) rejectedBy(counts []int32) []string {
+	var names []string
+	for i, count := range counts {
+		if count > 0 {
+			names = append(names, c.profile.plugins[i].Name())
+		}
+	}
+	return names
+}
+
+// PanicError is what a plugin panicked with.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panicked: %v", e.Value) }
+
+// ask notes who is asked next.
+func (c *cycle) ask(p *plugin, at point) *place {
+	place := &p.places[at]
+	c.at.Store(place)
+	return place
+}
+
+func (c *cycle) failed(at *place, err error) error {
+	failure := &PluginError{Err: err}
+	if at != nil {
+		failure.Plugin, failure.Point = at.plugin, at.point.String()
+	}
+	if cluster := c.cluster.Load(); cluster != nil {
+		failure.Cluster = cluster.Name
+	}
+	return failure
+}
+
+// stuck is the error of a cycle that is not over when its context is.
+func (c *cycle) stuck(ctx context.Context) error {
+	at := c.at.Load()
+	if at == nil {
+		return ctx.Err()
+	}
+	return c.failed(at, fmt.Errorf("has not come back: %w", ctx.Err()))
+}
+
+// filter leaves in the set the clusters that can.
+func (c *cycle) filter(ctx context.Context) error {
+	left := c.feasible.Len()
+	for _, p := range c.profile.filters {
+		if c.skips[p.index] {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := c.filterBy(ctx, p); err != nil {
+			return err
+		}
+		if now := c.feasible.Len(); now < left {
+			c.rejected[p.index], left = int32(left-now), now
+		}
+	}
+	return nil
+}
+
+// preFilter leaves in the set the clusters that come into question, and asks all plugins about the request as a whole.
+func (c *cycle) preFilter(ctx context.Context) error {
+	if spec := c.request.Policy.Spec(); spec.Type == v1alpha1.PickFixed {
+		named := NewSet(c.snapshot.Slots())
+		for _, name := range spec.ClusterNames {
+			if slot, there := c.snapshot.Slot(name); there {
+				named.Add(slot)
+			}
+		}
+		c.feasible.Retain(named)
+	}
+	for i := range c.profile.plugins {
+		p := &c.profile.plugins[i]
+		if p.preFilter == nil {
+			continue
+		}
+		at := c.ask(p, atPreFilter)
+		switch status := p.preFilter.PreFilter(ctx, &c.state, c.request); status.Code() {
+		case Success:
+		case Skip:
+			c.skips[p.index] = true
+		case Unschedulable:
+			c.rejected[p.index]++
+			c.record.refuse(p.Name(), status.Reason())
+			c.feasible.Clear()
+			return errRefused
+		default:
+			return c.failed(at, status.err)
+		}
+	}
+	return nil
+}
+
+func (c *cycle) filterBy(ctx context.Context, p *plugin) error {
+	at := c.ask(p, atFilter)
+	if p.filterAll != nil {
+		if status := p.filterAll.FilterAll(ctx, &c.state, c.request, c.feasible); status != nil {
+			return c.failed(at, statusError(status))
+		}
+		return nil
+	}
+	for slot := range c.feasible.All() {
+		cluster := c.snapshot.clusters[slot]
+		c.cluster.Store(cluster)
+		switch status := p.filter.Filter(ctx, &c.state, c.request, cluster); status.Code() {
+		case Success:
+		case Unschedulable:
+			c.feasible.Remove(slot)
+		default:
+			return c.failed(at, statusError(status))
+		}
+	}
+	c.cluster.Store(nil)
+	return nil
+}
+
+// statusError is the error of a Status that should not be.
+func statusError(status *Status) error {
+	if status.err != nil {
+		return status.err
+	}
+	return fmt.Errorf("said what it cannot say here: %s", status.reason)
+}
+
+func (c *cycle) postFilter(ctx context.Context) ([]string, error) {
+	var hints []string
+	for i := range c.profile.plugins {
+		p := &c.profile.plugins[i]
+		if p.postFilter == nil || c.skips[p.index] {
+			continue
+		}
+		at := c.ask(p, atPostFilter)
+		status := p.postFilter.PostFilter(ctx, &c.state, c.request, c.feasible)
+		if status.Code() == Error {
+			return nil, c.failed(at, status.err)
+		}
+		if reason := status.Reason(); status.Code() == Unschedulable && reason != "" {
+			hints = append(hints, p.Name()+": "+reason)
+		}
+	}
+	return hints, nil
+}
+
+// choose ranks the feasible clusters, as far as that matters, and picks from them.
+func (c *cycle) choose(ctx context.Context, feasible int) ([]Choice, error) {
+	spec := c.request.Policy.Spec()
+	selects := slices.ContainsFunc(c.profile.plugins, func(p plugin) bool {
+		return p.selects != nil && p.selects.Selects(c.request)
+	})
+	ranked := selects || spec.Type == v1alpha1.PickN || c.record != nil
+	if feasible == 0 || ranked && spec.Type == v1alpha1.PickN && c.request.wanted() == 0 && c.record == nil {
+		return nil, nil
+	}
+	c.candidates.snapshot, c.candidates.left = c.snapshot, c.feasible
+	c.candidates.bound, c.candidates.wanted = c.state.bound, c.request.wanted()
+	c.candidates.dropped = c.record.drops()
+	c.totals = cleared(c.totals, c.snapshot.Slots())
+	c.candidates.scores = c.totals
+	if ranked {
+		if err := c.score(ctx); err != nil {
+			return nil, err
+		}
+	}
+	c.record.ranked(c)
+	if selects {
+		if err := c.selects(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if spec.Type == v1alpha1.PickN {
+		best := c.candidates.Best(c.feasible, c.request.wanted())
+		chosen := make([]Choice, len(best))
+		for i, slot := range best {
+			chosen[i] = Choice{c.snapshot.clusters[slot], c.totals[slot]}
+		}
+		return chosen, nil
+	}
+	return c.byName(), nil
+}
+
+// byName is all that are left, in the order of their names.
+func (c *cycle) byName() []Choice {
+	slots := cleared(c.candidates.heap, c.snapshot.Slots()+1)
+	n := 0
+	if c.snapshot.ordered {
+		for slot := range c.feasible.All() {
+			slots[n] = int32(slot)
+			n++
+		}
+	} else {
+		// Whether a cluster is left cannot be predicted, so there is no branch on it.
+		for _, slot := range c.snapshot.order {
+			slots[n] = slot
+			n += int(c.feasible.words[slot/wordBits] >> (slot % wordBits) & 1)
+		}
+	}
+	c.candidates.heap = slots[:0]
+	chosen := make([]Choice, n)
+	for i, slot := range slots[:n] {
+		chosen[i] = Choice{c.snapshot.clusters[slot], c.totals[slot]}
+	}
+	return chosen
+}
+
+func (c *cycle) selects(ctx context.Context) error {
+	for i := range c.profile.plugins {
+		p := &c.profile.plugins[i]
+		if p.selects == nil || !p.selects.Selects(c.request) {
+			continue
+		}
+		at := c.ask(p, atSelect)
+		left := c.feasible.Len()
+		switch status := p.selects.Select(ctx, &c.state, c.request, &c.candidates); status.Code() {
+		case Success:
+		case Unschedulable:
+			c.rejected[p.index]++
+			c.record.refuse(p.Name(), status.Reason())
+			return errRefused
+		default:
+			return c.failed(at, statusError(status))
+		}
+		now := c.feasible.Len()
+		if now < left && now < c.candidates.wanted {
+			c.rejected[p.index]++
+		}
+		c.record.selected(p.Name())
+	}
+	return nil
+}
+
+// reserve asks all plugins about all that were chosen, and gives all back if one refuses.
+func (c *cycle) reserve(ctx context.Context, chosen []Choice) error {
+	if c.record != nil || !slices.ContainsFunc(c.profile.plugins, func(p plugin) bool { return p.reserve != nil }) {
+		return nil
+	}
+	for n, choice := range chosen {
+		for i := range c.profile.plugins {
+			p := &c.profile.plugins[i]
+			if p.reserve == nil {
+				continue
+			}
+			at := c.ask(p, atReserve)
+			status := p.reserve.Reserve(ctx, &c.state, c.request, choice.Cluster)
+			if status == nil {
+				continue
+			}
+			unreserve(ctx, c.profile.plugins[:i+1], &c.state, c.request, choice.Cluster)
+			for _, before := range slices.Backward(chosen[:n]) {
+				unreserve(ctx, c.profile.plugins, &c.state, c.request, before.Cluster)
+			}
+			if status.Code() == Unschedulable {
+				c.rejected[p.index]++
+				return errRefused
+			}
+			return c.failed(at, statusError(status))
+		}
+	}
+	return nil
+}

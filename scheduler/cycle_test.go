@@ -1,0 +1,458 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// A cycle asks each plugin at each of its extension points, in the order of the profile.
+func TestOrderOfExtensionPoints(t *testing.T) {
+	var got []string
+	called := func(point string) { got = append(got, point) }
+	p := &everything{
+		name: "P", called: called,
+		filter: func(c *scheduler.Cluster) *scheduler.Status {
+			if c.Name == "c" {
+				return scheduler.Reject("is c")
+			}
+			return nil
+		},
+		selects: func(*scheduler.Candidates) *scheduler.Status { return nil },
+	}
+	q := &everything{name: "Q", called: called}
+	result, err := schedulerOf(t, p, q).Schedule(t.Context(), fleet("a", "b", "c"), pick(t, 3))
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b"}, chosen(result))
+	want := []string{
+		"P PreFilter", "Q PreFilter",
+		"P Filter a", "P Filter b", "P Filter c", "Q Filter a", "Q Filter b",
+		"P PostFilter", "Q PostFilter",
+		"P PreScore", "P Score a", "P Score b", "P NormalizeScore",
+		"Q PreScore", "Q Score a", "Q Score b", "Q NormalizeScore",
+		"P Select",
+		"P Reserve a", "Q Reserve a", "P Reserve b", "Q Reserve b",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+
+	got = nil
+	result.Unreserve(t.Context())
+	require.Equal(t, []string{"Q Unreserve b", "P Unreserve b", "Q Unreserve a", "P Unreserve a"}, got, "all in reverse")
+}
+
+func TestSkip(t *testing.T) {
+	var got []string
+	p := &everything{
+		name:      "P",
+		called:    func(point string) { got = append(got, point) },
+		preFilter: func(*scheduler.CycleState, *scheduler.Request) *scheduler.Status { return scheduler.NothingToDo() },
+		preScore:  scheduler.NothingToDo,
+	}
+	q := &everything{name: "Q", called: p.called}
+	_, err := schedulerOf(t, p, q).Schedule(t.Context(), fleet("a"), pick(t, 1))
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"P PreFilter", "Q PreFilter", "Q Filter a", "P PreScore", "Q PreScore", "Q Score a", "Q NormalizeScore", "P Reserve a", "Q Reserve a",
+	}, got, "it is no reason for others to skip")
+}
+
+// scores is a plugin that gives these scores.
+func scores(name string, of map[string]float64) *everything {
+	return &everything{name: name, score: func(c *scheduler.Cluster) (float64, *scheduler.Status) { return of[c.Name], nil }}
+}
+
+func TestScores(t *testing.T) {
+	registry := scheduler.Registry{}
+	for _, p := range []*everything{
+		scores("Half", map[string]float64{"a": 50, "b": 50, "c": 10}),
+		scores("Last", map[string]float64{"a": 0, "b": 10, "c": 100}),
+	} {
+		require.NoError(t, registry.Register(p.name, func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return p, nil }))
+	}
+	s, err := scheduler.New(scheduler.Options{Registry: registry, Profiles: []scheduler.Profile{
+		{Plugins: []scheduler.PluginConfig{{Name: "Half", Weight: 2}, {Name: "Last"}}},
+		{Name: "half", Plugins: []scheduler.PluginConfig{{Name: "Half"}}},
+	}})
+	require.NoError(t, err)
+	for _, test := range []struct {
+		reason string
+		spec   v1alpha1.PlacementPolicy
+		bound  []string
+		want   []scheduler.PluginScore // by cluster and total, for want of a better type
+	}{
+		{
+			reason: "the sum of all scores by their weights",
+			want:   []scheduler.PluginScore{{Plugin: "c", Score: 120}, {Plugin: "b", Score: 110}, {Plugin: "a", Score: 100}},
+		},
+		{
+			reason: "a policy has the last word on weights",
+			spec:   v1alpha1.PlacementPolicy{Prioritizers: []v1alpha1.Prioritizer{{Plugin: "Last", Weight: 0}}},
+			want:   []scheduler.PluginScore{{Plugin: "a", Score: 100}, {Plugin: "b", Score: 100}, {Plugin: "c", Score: 20}},
+		},
+		{
+			reason: "of two that are as good as each other the one that is bound comes first, then it goes by name",
+			spec:   v1alpha1.PlacementPolicy{Profile: "half"},
+			bound:  []string{"b", "gone"},
+			want:   []scheduler.PluginScore{{Plugin: "b", Score: 50}, {Plugin: "a", Score: 50}, {Plugin: "c", Score: 10}},
+		},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			test.spec.Type, test.spec.NumberOfClusters = v1alpha1.PickN, new(int32(3))
+			r := request(t, test.spec)
+			r.Bound = test.bound
+			result, err := s.Schedule(t.Context(), fleet("c", "b", "a"), r)
+			require.NoError(t, err)
+			var got []scheduler.PluginScore
+			for _, choice := range result.Chosen {
+				got = append(got, scheduler.PluginScore{Plugin: choice.Cluster.Name, Score: choice.Score})
+			}
+			require.Equal(t, test.want, got)
+		})
+	}
+}
+
+func TestHowManyAreChosen(t *testing.T) {
+	s := schedulerOf(t, &everything{name: "P", filter: func(c *scheduler.Cluster) *scheduler.Status {
+		if c.Name == "bad" {
+			return scheduler.Reject("is bad")
+		}
+		return nil
+	}})
+	for _, test := range []struct {
+		reason  string
+		spec    v1alpha1.PlacementPolicy
+		want    []string
+		missing int
+	}{
+		{"all that can, by name", v1alpha1.PlacementPolicy{}, []string{"a", "b", "c"}, 0},
+		{"so many", v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(2))}, []string{"a", "b"}, 0},
+		{"fewer than are wanted", v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(5))}, []string{"a", "b", "c"}, 2},
+		{"none at all", v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(0))}, nil, 0},
+		{"those that are named, if they can", v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed, ClusterNames: []string{"c", "a", "bad", "gone"}}, []string{"a", "c"}, 2},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			result, err := s.Schedule(t.Context(), fleet("c", "bad", "b", "a"), request(t, test.spec))
+			require.NoError(t, err)
+			require.Equal(t, test.want, chosen(result))
+			require.Equal(t, test.missing, result.Missing())
+			require.Equal(t, 4, result.Total)
+		})
+	}
+}
+
+// What a plugin does wrong is an error that names it, and the next cycle goes on.
+func TestPluginsThatFail(t *testing.T) {
+	broken := errors.New("broken")
+	for _, test := range []struct {
+		reason string
+		plugin *everything
+		want   string
+	}{
+		{
+			reason: "an error from PreFilter",
+			plugin: &everything{preFilter: func(*scheduler.CycleState, *scheduler.Request) *scheduler.Status { return scheduler.Fail(broken) }},
+			want:   "plugin Bad, PreFilter: broken",
+		},
+		{
+			reason: "an error from Filter",
+			plugin: &everything{filter: func(*scheduler.Cluster) *scheduler.Status { return scheduler.Fail(broken) }},
+			want:   "plugin Bad, Filter of cluster a: broken",
+		},
+		{
+			reason: "a Skip where there is nothing to skip",
+			plugin: &everything{filter: func(*scheduler.Cluster) *scheduler.Status { return scheduler.NothingToDo() }},
+			want:   "plugin Bad, Filter of cluster a: said what it cannot say here: has nothing to say",
+		},
+		{
+			reason: "an error from PostFilter",
+			plugin: &everything{postFilter: func(scheduler.Set) *scheduler.Status { return scheduler.Fail(broken) }},
+			want:   "plugin Bad, PostFilter: broken",
+		},
+		{
+			reason: "an error from Score",
+			plugin: &everything{score: func(*scheduler.Cluster) (float64, *scheduler.Status) { return 0, scheduler.Fail(broken) }},
+			want:   "plugin Bad, Score of cluster a: broken",
+		},
+		{
+			reason: "a score that is not a number",
+			plugin: scores("", map[string]float64{"a": math.NaN()}),
+			want:   "plugin Bad, Score of cluster a: score NaN is not from 0 to 100",
+		},
+		{
+			reason: "a score that is too high",
+			plugin: scores("", map[string]float64{"a": 100.5}),
+			want:   "plugin Bad, Score of cluster a: score 100.5 is not from 0 to 100",
+		},
+		{
+			reason: "a score that is negative",
+			plugin: scores("", map[string]float64{"a": -1}),
+			want:   "plugin Bad, Score of cluster a: score -1 is not from 0 to 100",
+		},
+		{
+			reason: "an error from NormalizeScore",
+			plugin: &everything{normalize: func(scheduler.Set, []float64) *scheduler.Status { return scheduler.Fail(broken) }},
+			want:   "plugin Bad, NormalizeScore: broken",
+		},
+		{
+			reason: "an error from Select",
+			plugin: &everything{selects: func(*scheduler.Candidates) *scheduler.Status { return scheduler.Fail(broken) }},
+			want:   "plugin Bad, Select: broken",
+		},
+		{
+			reason: "an error from Reserve",
+			plugin: &everything{reserve: func(*scheduler.Cluster) *scheduler.Status { return scheduler.Fail(broken) }},
+			want:   "plugin Bad, Reserve: broken",
+		},
+		{
+			reason: "a panic",
+			plugin: &everything{filter: func(*scheduler.Cluster) *scheduler.Status { panic("out of cheese") }},
+			want:   "plugin Bad, Filter of cluster a: panicked: out of cheese",
+		},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			test.plugin.name = "Bad"
+			s := schedulerWith(t, scheduler.Profile{}, &everything{name: "Good"}, test.plugin)
+			result, err := s.Schedule(t.Context(), fleet("a", "b"), pick(t, 3))
+			require.EqualError(t, err, test.want)
+			var failure *scheduler.PluginError
+			require.ErrorAs(t, err, &failure)
+			require.Equal(t, "Bad", failure.Plugin)
+			require.Empty(t, result)
+
+			*test.plugin = everything{name: "Bad"}
+			result, err = s.Schedule(t.Context(), fleet("a", "b"), pick(t, 3))
+			require.NoError(t, err, "the next cycle goes on")
+			require.Equal(t, []string{"a", "b"}, chosen(result))
+		})
+	}
+}
+
+// A plugin that does not come back costs its own request an error, and nobody else anything.
+func TestPluginThatBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		forever := make(chan struct{})
+		var calls atomic.Int32
+		slow := &everything{name: "Slow", filter: func(*scheduler.Cluster) *scheduler.Status {
+			if calls.Add(1) == 1 {
+				<-forever
+			}
+			return nil
+		}}
+		s := schedulerWith(t, scheduler.Profile{Timeout: time.Second}, slow)
+		start := time.Now()
+		_, err := s.Schedule(t.Context(), fleet("a"), pick(t, 1))
+		require.EqualError(t, err, "plugin Slow, Filter of cluster a: has not come back: context deadline exceeded")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, time.Second, time.Since(start))
+
+		result, err := s.Schedule(t.Context(), fleet("a"), pick(t, 1))
+		require.NoError(t, err)
+		require.Equal(t, []string{"a"}, chosen(result))
+		close(forever)
+	})
+}
+
+func TestContextEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := schedulerOf(t, &everything{name: "P", filter: func(*scheduler.Cluster) *scheduler.Status { cancel(); return nil }}, &everything{name: "Q"})
+	_, err := s.Schedule(ctx, fleet("a"), pick(t, 1))
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A refusal of the request as a whole is a result.
+func TestRefusals(t *testing.T) {
+	no := func() *scheduler.Status { return scheduler.Reject("wants no more") }
+	for _, test := range []struct {
+		reason   string
+		plugin   everything
+		feasible int
+	}{
+		{"by PreFilter", everything{preFilter: func(*scheduler.CycleState, *scheduler.Request) *scheduler.Status { return no() }}, 0},
+		{"by Select", everything{selects: func(*scheduler.Candidates) *scheduler.Status { return no() }}, 2},
+		{"by Reserve", everything{reserve: func(*scheduler.Cluster) *scheduler.Status { return no() }}, 2},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			test.plugin.name = "No"
+			result, err := schedulerOf(t, &test.plugin).Schedule(t.Context(), fleet("a", "b"), pick(t, 2))
+			require.NoError(t, err)
+			require.Empty(t, result.Chosen)
+			require.Equal(t, test.feasible, result.Feasible)
+			require.Equal(t, 2, result.Missing())
+			require.Equal(t, []string{"No"}, result.RejectedBy)
+		})
+	}
+}
+
+// If one cluster cannot be reserved, all that were are given back, the last first.
+func TestReserveIsAllOrNothing(t *testing.T) {
+	var reserved []string
+	add := func(c *scheduler.Cluster) *scheduler.Status { reserved = append(reserved, c.Name); return nil }
+	remove := func(c *scheduler.Cluster) {
+		reserved = slices.DeleteFunc(reserved, func(name string) bool { return name == c.Name })
+	}
+	first := &everything{name: "First", reserve: add, unreserve: remove}
+	second := &everything{name: "Second", reserve: func(c *scheduler.Cluster) *scheduler.Status {
+		if c.Name == "b" {
+			return scheduler.Reject("is full")
+		}
+		return nil
+	}}
+	result, err := schedulerOf(t, first, second).Schedule(t.Context(), fleet("a", "b", "c"), pickAll(t))
+	require.NoError(t, err)
+	require.Empty(t, result.Chosen)
+	require.Empty(t, reserved)
+}
+
+func TestPostFilterHints(t *testing.T) {
+	p := &everything{name: "Room", postFilter: func(feasible scheduler.Set) *scheduler.Status {
+		return scheduler.Rejectf("could make room for %d more", 3-feasible.Len())
+	}}
+	result, err := schedulerOf(t, p).Schedule(t.Context(), fleet("a"), pick(t, 3))
+	require.NoError(t, err)
+	require.Equal(t, []string{"Room: could make room for 2 more"}, result.Hints)
+}
+
+func TestUntil(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	until := func(name string, at time.Time) *everything {
+		return &everything{name: name, preFilter: func(s *scheduler.CycleState, _ *scheduler.Request) *scheduler.Status { s.Until(at); return nil }}
+	}
+	s := schedulerOf(t, until("P", noon.Add(time.Hour)), until("Q", noon), until("R", noon.Add(time.Minute)))
+	result, err := s.Schedule(t.Context(), fleet("a"), pickAll(t))
+	require.NoError(t, err)
+	require.Equal(t, noon, result.Until, "the first of all")
+}
+
+func TestStateBelongsToOneCycle(t *testing.T) {
+	type key struct{}
+	p := &everything{name: "P", preFilter: func(s *scheduler.CycleState, r *scheduler.Request) *scheduler.Status {
+		if s.Read(key{}) != nil {
+			return scheduler.Fail(errors.New("somebody was here"))
+		}
+		s.Write(key{}, r.Name)
+		if s.Bound().Len() != len(r.Bound) {
+			return scheduler.Fail(fmt.Errorf("%d are bound", s.Bound().Len()))
+		}
+		return nil
+	}}
+	s := schedulerOf(t, p)
+	bound := pick(t, 1)
+	bound.Bound = []string{"b"}
+	for _, r := range []*scheduler.Request{pick(t, 1), bound, pick(t, 1)} {
+		_, err := s.Schedule(t.Context(), fleet("a", "b"), r)
+		require.NoError(t, err)
+	}
+}
+
+func TestHints(t *testing.T) {
+	yes := &everything{name: "Yes"}
+	no := &everything{name: "No", hint: func(scheduler.Event) bool { return false }}
+	s := schedulerOf(t, yes, no)
+	for _, test := range []struct {
+		reason   string
+		rejected []string
+		want     bool
+	}{
+		{"nobody has rejected anything: whatever it was may be otherwise now", nil, true},
+		{"the one that rejected does not care", []string{"No"}, false},
+		{"one of them cares", []string{"No", "Yes"}, true},
+		{"one is not in the profile any more", []string{"No", "Gone"}, true},
+	} {
+		require.Equal(t, test.want, s.MayHelp(pickAll(t), test.rejected, scheduler.Event{}), test.reason)
+	}
+}
+
+// The result depends on the fleet and the request alone: not on the order in which clusters came, nor on who came and went.
+func TestDeterminism(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 80).Draw(t, "clusters")
+		of := make(map[string]float64, n)
+		names := make([]string, n)
+		for i := range names {
+			names[i] = fmt.Sprintf("c%02d", i)
+			of[names[i]] = float64(rapid.IntRange(0, 3).Draw(t, "score"))
+		}
+		bound := rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID[string]).Draw(t, "bound")
+		wanted := rapid.IntRange(-1, n).Draw(t, "wanted")
+
+		// What is right, in the simplest way.
+		want := slices.Clone(names)
+		spec := v1alpha1.PlacementPolicy{}
+		if wanted >= 0 {
+			spec.Type, spec.NumberOfClusters = v1alpha1.PickN, new(int32(wanted))
+			slices.SortStableFunc(want, func(a, b string) int {
+				key := func(name string) float64 {
+					if slices.Contains(bound, name) {
+						return -of[name] - 0.5
+					}
+					return -of[name]
+				}
+				switch d := key(a) - key(b); {
+				case d < 0:
+					return -1
+				case d > 0:
+					return 1
+				default:
+					return 0
+				}
+			})
+			want = want[:wanted]
+		}
+		policy, err := scheduler.NewPolicy(&spec)
+		require.NoError(t, err)
+		s := schedulerOf(quiet{}, scores("S", of))
+		var cache scheduler.Cache
+		for i, name := range rapid.Permutation(names).Draw(t, "order") {
+			if i%5 == 0 { // leaves a gap
+				cache.Update(&scheduler.Cluster{Name: "gap" + name})
+			}
+			cache.Update(&scheduler.Cluster{Name: name})
+			if i%3 == 0 {
+				cache.Snapshot()
+			}
+		}
+		for _, name := range names {
+			cache.Remove("gap" + name)
+		}
+		result, err := s.Schedule(context.Background(), cache.Snapshot(), &scheduler.Request{Policy: policy, Bound: bound})
+		require.NoError(t, err)
+		if diff := cmp.Diff(want, chosen(result)); diff != "" && len(want)+len(result.Chosen) > 0 {
+			t.Fatalf("(-want +got)\n%s", diff)
+		}
+	})
+}
+
+func TestScheduleIsConcurrent(t *testing.T) {
+	s := schedulerOf(t, scores("S", map[string]float64{"b": 1}))
+	snapshot := fleet("a", "b", "c")
+	r := pick(t, 1)
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 200 {
+				result, err := s.Schedule(t.Context(), snapshot, r)
+				if err != nil || len(result.Chosen) != 1 || result.Chosen[0].Cluster.Name != "b" {
+					t.Errorf("%v %v", chosen(result), err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+}

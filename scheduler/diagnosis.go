@@ -1,0 +1,191 @@
+package scheduler
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// Diagnosis explains a decision.
+type Diagnosis struct {
+	Request string
+	// Wanted is how many clusters were wanted, negative for all, of the Total there are.
+	Wanted, Total int
+	// Refused says who refused the request as a whole.
+	Refused []Refusal
+	// Clusters are all there are: the chosen, then those that can, each the best first, then the rejected, by name.
+	Clusters []ClusterDiagnosis
+	// Hints are what PostFilter plugins say would help.
+	Hints []string
+}
+
+// Refusal is a plugin and its reason.
+type Refusal struct{ Plugin, Reason string }
+
+// Verdict is what became of a cluster.
+type Verdict string
+
+// The verdicts.
+const (
+	Chosen   Verdict = "Chosen"
+	Feasible Verdict = "Feasible" // it can, and was not chosen
+	Rejected Verdict = "Rejected"
+)
+
+// ClusterDiagnosis explains what became of a cluster.
+type ClusterDiagnosis struct {
+	Name    string
+	Verdict Verdict
+	// Plugin and Reason are who said no, if anybody, and why. A Feasible cluster without was not among the best.
+	Plugin, Reason string
+	// Score is the weighted sum of Scores.
+	Score  float64
+	Scores []PluginScore
+}
+
+// PluginScore is what one plugin thinks of a cluster.
+type PluginScore struct {
+	Plugin string
+	// Score is from 0 to [MaxScore], and counts as often as Weight says.
+	Score, Weight float64
+}
+
+// Diagnose explains the decision: it is made once more, and each plugin is asked for its reasons. That costs as much
+// as a cycle without any batch forms.
+func (r *Result) Diagnose(ctx context.Context) (*Diagnosis, error) {
+	if r.scheduler == nil {
+		return nil, errors.New("diagnose: this is not the result of a decision")
+	}
+	record := &record{}
+	if _, err := r.scheduler.run(ctx, r.profile, r.snapshot, r.request, record); err != nil {
+		return nil, fmt.Errorf("diagnose %s: %w", r.request.Name, err)
+	}
+	return &record.diagnosis, nil
+}
+
+// String is the diagnosis in one sentence, such as:
+//
+//	2 of 40 clusters chosen; 30 do not match region in (eu), 8 have taint maintenance
+func (d *Diagnosis) String() string {
+	chosen, others := 0, 0
+	counts := map[string]int{}
+	for i := range d.Clusters {
+		switch c := &d.Clusters[i]; {
+		case c.Verdict == Chosen:
+			chosen++
+		case c.Reason != "":
+			counts[c.Reason]++
+		default:
+			others++
+		}
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%d of %d clusters chosen", chosen, d.Total)
+	if d.Wanted > chosen {
+		fmt.Fprintf(&out, " where %d %s", d.Wanted, agree("is wanted", d.Wanted))
+	}
+	var parts []string
+	for _, refusal := range d.Refused {
+		parts = append(parts, refusal.Plugin+" "+refusal.Reason)
+	}
+	if others > 0 {
+		parts = append(parts, fmt.Sprintf("%d more would do", others))
+	}
+	reasons := make([]string, 0, len(counts))
+	for reason := range counts {
+		reasons = append(reasons, reason)
+	}
+	slices.SortFunc(reasons, func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
+	for _, reason := range reasons {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[reason], agree(reason, counts[reason])))
+	}
+	if len(parts) > 0 {
+		out.WriteString("; " + strings.Join(parts, ", "))
+	}
+	return out.String()
+}
+
+// agree puts the verb that a reason begins with into the plural.
+func agree(reason string, count int) string {
+	if count == 1 {
+		return reason
+	}
+	verb, rest, _ := strings.Cut(reason, " ")
+	switch verb {
+	case "is":
+		verb = "are"
+	case "was":
+		verb = "were"
+	case "has":
+		verb = "have"
+	case "does":
+		verb = "do"
+	default:
+		verb = strings.TrimSuffix(verb, "s")
+		if stem, is := strings.CutSuffix(verb, "e"); is && slices.ContainsFunc([]string{"ch", "sh", "ss", "x"}, func(end string) bool { return strings.HasSuffix(stem, end) }) {
+			verb = stem // matches, misses
+		}
+	}
+	if rest == "" {
+		return verb
+	}
+	return verb + " " + rest
+}
+
+// Table writes the diagnosis as a table for a terminal: a row for each cluster, a column for each plugin that scores.
+func (d *Diagnosis) Table(w io.Writer) error {
+	var plugins []string
+	for i := range d.Clusters {
+		if len(d.Clusters[i].Scores) > 0 {
+			for _, score := range d.Clusters[i].Scores {
+				plugins = append(plugins, score.Plugin)
+			}
+			break
+		}
+	}
+	var out strings.Builder
+	table := tabwriter.NewWriter(&out, 0, 8, 3, ' ', 0)
+	header := append([]string{"CLUSTER", "VERDICT", "SCORE"}, plugins...)
+	fmt.Fprintln(table, strings.ToUpper(strings.Join(header, "\t"))+"\tWHY")
+	for i := range d.Clusters {
+		c := &d.Clusters[i]
+		row := []string{c.Name, string(c.Verdict), ""}
+		if c.Verdict != Rejected {
+			row[2] = number(c.Score)
+		}
+		for j := range plugins {
+			cell := ""
+			if j < len(c.Scores) {
+				cell = number(c.Scores[j].Score)
+				if c.Scores[j].Weight != 1 {
+					cell += " × " + number(c.Scores[j].Weight)
+				}
+			}
+			row = append(row, cell)
+		}
+		why := c.Reason
+		if c.Plugin != "" {
+			why = c.Plugin + ": " + c.Reason
+		}
+		fmt.Fprintln(table, strings.Join(append(row, why), "\t"))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(out.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// number has one decimal place at most.
+func number(f float64) string {
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", f), ".0")
+}

@@ -1,0 +1,181 @@
+package scheduler_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// byLabel is a plugin that refuses the clusters whose label says why.
+func byLabel(label string) *everything {
+	return &everything{name: "Label" + label, filter: func(c *scheduler.Cluster) *scheduler.Status {
+		if why := c.Labels[label]; why != "" {
+			return scheduler.Reject(why)
+		}
+		return nil
+	}}
+}
+
+func TestSentence(t *testing.T) {
+	var cache scheduler.Cache
+	for i := range 40 {
+		c := &scheduler.Cluster{Name: fmt.Sprintf("c%02d", i), Labels: map[string]string{}}
+		switch {
+		case i < 30:
+			c.Labels["A"] = "does not match region in (eu)"
+		case i < 38:
+			c.Labels["B"] = "has taint maintenance"
+		}
+		cache.Update(c)
+	}
+	s := schedulerOf(t, byLabel("A"), byLabel("B"), scores("S", map[string]float64{"c39": 10}))
+	for _, test := range []struct {
+		reason  string
+		request *scheduler.Request
+		want    string
+	}{
+		{"all that can", pickAll(t), "2 of 40 clusters chosen; 30 do not match region in (eu), 8 have taint maintenance"},
+		{"more than there are", pick(t, 3), "2 of 40 clusters chosen where 3 are wanted; 30 do not match region in (eu), 8 have taint maintenance"},
+		{"fewer than there are", pick(t, 1), "1 of 40 clusters chosen; 1 more would do, 30 do not match region in (eu), 8 have taint maintenance"},
+		{
+			"by name", request(t, v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed, ClusterNames: []string{"c00", "c39", "gone"}}),
+			"1 of 40 clusters chosen where 3 are wanted; 38 are not named by the policy, 1 does not match region in (eu), 1 is not in the fleet",
+		},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			result, err := s.Schedule(t.Context(), cache.Snapshot(), test.request)
+			require.NoError(t, err)
+			diagnosis, err := result.Diagnose(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, test.want, diagnosis.String())
+		})
+	}
+}
+
+// A diagnosis shows the very decision that it explains.
+func TestDiagnosis(t *testing.T) {
+	group := &everything{name: "Group", selects: func(c *scheduler.Candidates) *scheduler.Status {
+		for slot := range c.Left().Clone().All() {
+			if c.Score(slot) == 30 {
+				c.Drop(slot, func() string { return "is in a group that was not chosen" })
+			}
+		}
+		return nil
+	}}
+	filter := &everything{name: "Filter", filter: func(c *scheduler.Cluster) *scheduler.Status {
+		if c.Name == "d" {
+			return scheduler.Reject("is too far away")
+		}
+		return nil
+	}}
+	s := schedulerOf(t, filter, scores("Near", map[string]float64{"a": 10, "b": 20, "c": 30}), group)
+	result, err := s.Schedule(t.Context(), fleet("a", "b", "c", "d"), pick(t, 1))
+	require.NoError(t, err)
+	require.Equal(t, []string{"b"}, chosen(result))
+	diagnosis, err := result.Diagnose(t.Context())
+	require.NoError(t, err)
+
+	zero := func(plugin string) scheduler.PluginScore { return scheduler.PluginScore{Plugin: plugin, Weight: 1} }
+	near := func(score float64) []scheduler.PluginScore {
+		return []scheduler.PluginScore{zero("Filter"), {Plugin: "Near", Score: score, Weight: 1}, zero("Group")}
+	}
+	require.Equal(t, []scheduler.ClusterDiagnosis{
+		{Name: "b", Verdict: scheduler.Chosen, Score: 20, Scores: near(20)},
+		{Name: "c", Verdict: scheduler.Feasible, Plugin: "Group", Reason: "is in a group that was not chosen", Score: 30, Scores: near(30)},
+		{Name: "a", Verdict: scheduler.Feasible, Score: 10, Scores: near(10)},
+		{Name: "d", Verdict: scheduler.Rejected, Plugin: "Filter", Reason: "is too far away"},
+	}, diagnosis.Clusters)
+
+	var out strings.Builder
+	require.NoError(t, diagnosis.Table(&out))
+	require.Equal(t, `CLUSTER   VERDICT    SCORE   FILTER   NEAR   GROUP   WHY
+b         Chosen     20      0        20     0
+c         Feasible   30      0        30     0       Group: is in a group that was not chosen
+a         Feasible   10      0        10     0
+d         Rejected                                   Filter: is too far away
+`, out.String())
+}
+
+func TestDiagnosisOfRefusals(t *testing.T) {
+	p := &everything{name: "Quota", preFilter: func(*scheduler.CycleState, *scheduler.Request) *scheduler.Status {
+		return scheduler.Reject("is used up")
+	}}
+	result, err := schedulerOf(t, p).Schedule(t.Context(), fleet("a", "b"), pick(t, 1))
+	require.NoError(t, err)
+	diagnosis, err := result.Diagnose(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "0 of 2 clusters chosen where 1 is wanted; Quota is used up", diagnosis.String())
+
+	_, err = new(scheduler.Result).Diagnose(t.Context())
+	require.EqualError(t, err, "diagnose: this is not the result of a decision")
+}
+
+// To diagnose reserves nothing.
+func TestDiagnosisReservesNothing(t *testing.T) {
+	reserved := 0
+	p := &everything{name: "P", reserve: func(*scheduler.Cluster) *scheduler.Status { reserved++; return nil }}
+	result, err := schedulerOf(t, p).Schedule(t.Context(), fleet("a", "b"), pickAll(t))
+	require.NoError(t, err)
+	_, err = result.Diagnose(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 2, reserved)
+}
+
+// green prefers clusters whose property says that they run on renewable energy.
+type green struct{}
+
+func (green) Name() string { return "Green" }
+
+func (green) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, c *scheduler.Cluster) (float64, *scheduler.Status) {
+	if c.Properties["energy"] == "renewable" {
+		return scheduler.MaxScore, nil
+	}
+	return 0, nil
+}
+
+func Example() {
+	registry := scheduler.Registry{}
+	_ = registry.Register("Green", func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return green{}, nil })
+	s, err := scheduler.New(scheduler.Options{
+		Registry: registry,
+		Profiles: []scheduler.Profile{{Plugins: []scheduler.PluginConfig{{Name: "Green", Weight: 5}}}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	var cache scheduler.Cache
+	cache.Update(&scheduler.Cluster{Name: "east", Properties: map[string]string{"energy": "coal"}})
+	cache.Update(&scheduler.Cluster{Name: "north", Properties: map[string]string{"energy": "renewable"}})
+
+	policy, err := scheduler.NewPolicy(&v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(1))})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	result, err := s.Schedule(context.Background(), cache.Snapshot(), &scheduler.Request{Name: "shop", Policy: policy})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	diagnosis, err := result.Diagnose(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(diagnosis)
+	_ = diagnosis.Table(os.Stdout)
+	// Output:
+	// 1 of 2 clusters chosen; 1 more would do
+	// CLUSTER   VERDICT    SCORE   GREEN     WHY
+	// north     Chosen     500     100 × 5
+	// east      Feasible   0       0 × 5
+}

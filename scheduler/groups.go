@@ -1,0 +1,188 @@
+package scheduler
+
+import (
+	"sync"
+)
+
+// None is the group of the clusters that have no value for what they are grouped by.
+const None = -1
+
+// Groups divides the clusters of a snapshot by a text that each of them has, or has not.
+type Groups struct {
+	of    []int32 // by slot
+	names *names
+
+	mu   sync.Mutex
+	sets map[int32]Set // of the groups that somebody asked for
+}
+
+// Of returns the group of the cluster in a slot, or [None]. Groups are numbered from 0, without an order.
+func (g *Groups) Of(slot int) int { return int(g.of[slot]) }
+
+// Name is the text that the clusters of a group have.
+func (g *Groups) Name(group int) string { return g.names.name(int32(group)) }
+
+// Len is the number that all groups are below. Some of them may be empty.
+func (g *Groups) Len() int { return g.names.len() }
+
+// Set returns the clusters that have this text. The set is shared and must not be changed.
+func (g *Groups) Set(name string) Set {
+	group, known := g.names.find(name)
+	if !known {
+		return Set{}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	set, known := g.sets[group]
+	if known {
+		return set
+	}
+	set = NewSet(len(g.of))
+	for slot, of := range g.of {
+		if of == group {
+			set.Add(slot)
+		}
+	}
+	g.sets[group] = set
+	return set
+}
+
+// GroupBy returns the groups of clusters by a function that returns the text, and whether there is one; under the
+// same rules as [Column].
+func (s *Snapshot) GroupBy(key string, of func(*Cluster) (string, bool)) *Groups {
+	return resolve(s, groupsKey(key), func(old *Groups, changed []int32) *Groups {
+		// Names are never taken out one by one: begin anew before most of them are of the past.
+		if old == nil || old.names.len() > 2*len(s.clusters)+wordBits {
+			g := &Groups{of: make([]int32, len(s.clusters)), names: &names{numbers: map[string]int32{}}, sets: map[int32]Set{}}
+			for slot, cluster := range s.clusters {
+				g.of[slot] = g.names.group(cluster, of)
+			}
+			return g
+		}
+		return old.update(s.clusters, changed, of)
+	})
+}
+
+// Label returns the groups of clusters by a label.
+func (s *Snapshot) Label(key string) *Groups {
+	return s.GroupBy("label:"+key, func(c *Cluster) (string, bool) {
+		value, has := c.Labels[key]
+		return value, has
+	})
+}
+
+type groupsKey string
+
+// update returns what the groups become. It is itself if nobody has changed groups.
+func (g *Groups) update(clusters []*Cluster, changed []int32, of func(*Cluster) (string, bool)) *Groups {
+	next := g
+	if len(g.of) != len(clusters) {
+		next = g.resized(len(clusters))
+	}
+	fresh := map[int32]bool{} // the sets that are next's own
+	for _, slot := range changed {
+		before, after := int32(None), int32(None)
+		if int(slot) < len(g.of) {
+			before = g.of[slot]
+		}
+		if int(slot) < len(clusters) {
+			after = g.names.group(clusters[slot], of)
+		}
+		if before == after {
+			continue
+		}
+		if next == g {
+			next = g.resized(len(clusters))
+		}
+		if int(slot) < len(clusters) {
+			next.of[slot] = after
+		}
+		next.move(int(slot), before, after, fresh)
+	}
+	return next
+}
+
+// resized returns a copy with room for as many slots; those that are new belong to no group.
+func (g *Groups) resized(slots int) *Groups {
+	next := &Groups{of: make([]int32, slots), names: g.names, sets: map[int32]Set{}}
+	for i := copy(next.of, g.of); i < slots; i++ {
+		next.of[i] = None
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for group, set := range g.sets {
+		if len(next.of) != len(g.of) {
+			words := set.words
+			set = NewSet(slots)
+			copy(set.words, words)
+		}
+		next.sets[group] = set
+	}
+	return next
+}
+
+func (g *Groups) move(slot int, before, after int32, fresh map[int32]bool) {
+	own := func(group int32) (Set, bool) {
+		set, asked := g.sets[group]
+		if asked && !fresh[group] {
+			set = set.Clone()
+			g.sets[group], fresh[group] = set, true
+		}
+		return set, asked
+	}
+	if set, asked := own(before); asked && set.Has(slot) {
+		set.Remove(slot)
+	}
+	if set, asked := own(after); asked {
+		set.Add(slot)
+	}
+}
+
+// names numbers texts. All that follow from the same groups share one.
+type names struct {
+	mu      sync.RWMutex
+	numbers map[string]int32
+	texts   []string
+}
+
+// group returns the number of a cluster's text.
+func (n *names) group(cluster *Cluster, of func(*Cluster) (string, bool)) int32 {
+	if cluster == nil {
+		return None
+	}
+	text, has := of(cluster)
+	if !has {
+		return None
+	}
+	if number, known := n.find(text); known {
+		return number
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	number, known := n.numbers[text]
+	if !known {
+		number = int32(len(n.texts))
+		n.numbers[text] = number
+		n.texts = append(n.texts, text)
+	}
+	return number
+}
+
+func (n *names) find(text string) (int32, bool) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	number, known := n.numbers[text]
+	return number, known
+}
+
+func (n *names) name(number int32) string {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.texts[number]
+}
+
+func (n *names) len() int {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return len(n.texts)
+}

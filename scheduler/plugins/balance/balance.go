@@ -1,0 +1,58 @@
+package balance
+
+import (
+	"context"
+
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// Name is what the plugin is registered by.
+const Name = "Balance"
+
+// New is the plugin's [scheduler.Factory]. It takes no arguments.
+func New(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
+	return plugin{}, scheduler.DecodeArgs(args, &struct{}{})
+}
+
+type plugin struct{}
+
+var (
+	_ scheduler.PreScorePlugin       = plugin{}
+	_ scheduler.BatchScorePlugin     = plugin{}
+	_ scheduler.NormalizeScorePlugin = plugin{}
+)
+
+func (plugin) Name() string { return Name }
+
+func (plugin) PreScore(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, _ scheduler.Set) *scheduler.Status {
+	if used(state).Empty() {
+		return scheduler.NothingToDo()
+	}
+	return nil
+}
+
+func used(state *scheduler.CycleState) scheduler.Set {
+	return state.Snapshot().Where("balance:used", func(c *scheduler.Cluster) bool { return c.Placements != 0 })
+}
+
+func (plugin) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, cluster *scheduler.Cluster) (float64, *scheduler.Status) {
+	return -float64(cluster.Placements), nil
+}
+
+func (plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set, scores []float64) *scheduler.Status {
+	placements := scheduler.Column(state.Snapshot(), "balance", func(c *scheduler.Cluster) int { return c.Placements })
+	for slot := range feasible.All() {
+		scores[slot] = -float64(placements[slot])
+	}
+	return nil
+}
+
+func (plugin) NormalizeScore(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set, scores []float64) *scheduler.Status {
+	scheduler.Normalize(feasible, scores)
+	return nil
+}
+
+// Local is true as long as nobody counts.
+func (plugin) Local(state *scheduler.CycleState, _ *scheduler.Request) bool {
+	return used(state).Empty()
+}

@@ -1,0 +1,199 @@
+package clusteraffinity
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// Name is what the plugin is registered by.
+const Name = "ClusterAffinity"
+
+// New returns a [scheduler.Factory] of the plugin, which knows labels, and what the matchers know. It takes no arguments.
+func New(matchers ...Matcher) scheduler.Factory {
+	matchers = append([]Matcher{labelMatcher{}}, matchers...)
+	return func(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
+		return &plugin{matchers}, scheduler.DecodeArgs(args, &struct{}{})
+	}
+}
+
+type plugin struct{ matchers []Matcher }
+
+var (
+	_ scheduler.PreFilterPlugin   = &plugin{}
+	_ scheduler.BatchFilterPlugin = &plugin{}
+	_ scheduler.PreScorePlugin    = &plugin{}
+	_ scheduler.BatchScorePlugin  = &plugin{}
+	_ scheduler.HintPlugin        = &plugin{}
+)
+
+// affinity is what a policy asks for.
+type affinity struct {
+	required  []term
+	rejection *scheduler.Status // of a cluster that matches none of several terms
+	preferred []preference
+	// The least sum of weights that a cluster can have, and by what to multiply what is above it.
+	least, scale float64
+}
+
+type preference struct {
+	term
+	weight float64
+}
+
+func (p *plugin) compiled(r *scheduler.Request) (*affinity, error) {
+	return scheduler.Compiled(r.Policy, p, func(spec *v1alpha1.PlacementPolicy) (*affinity, error) {
+		a := &affinity{}
+		if spec.Affinity == nil {
+			return a, nil
+		}
+		path := field.NewPath("policy", "affinity")
+		for i := range spec.Affinity.Required {
+			t, err := compile(p.matchers, &spec.Affinity.Required[i], path.Child("required").Index(i))
+			if err != nil {
+				return nil, err
+			}
+			a.required = append(a.required, t)
+		}
+		if len(a.required) > 1 {
+			a.rejection = scheduler.Rejectf("matches none of the %d required terms", len(a.required))
+		}
+		span := 0.0
+		for i := range spec.Affinity.Preferred {
+			preferred := &spec.Affinity.Preferred[i]
+			t, err := compile(p.matchers, &preferred.Term, path.Child("preferred").Index(i).Child("term"))
+			if err != nil {
+				return nil, err
+			}
+			weight := float64(preferred.Weight)
+			a.preferred = append(a.preferred, preference{t, weight})
+			a.least += min(weight, 0)
+			span += max(weight, -weight)
+		}
+		a.scale = scheduler.MaxScore / span
+		return a, nil
+	})
+}
+
+func (p *plugin) Name() string { return Name }
+
+func (p *plugin) PreFilter(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request) *scheduler.Status {
+	a, err := p.compiled(request)
+	if err == nil && len(a.required) == 0 {
+		return scheduler.NothingToDo()
+	}
+	return scheduler.Fail(err)
+}
+
+func (p *plugin) Filter(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request, cluster *scheduler.Cluster) *scheduler.Status {
+	a, err := p.compiled(request)
+	if err != nil {
+		return scheduler.Fail(err)
+	}
+	var reason string
+	for _, term := range a.required {
+		if reason = term.mismatch(cluster); reason == "" {
+			return nil
+		}
+	}
+	if a.rejection != nil {
+		return a.rejection
+	}
+	return scheduler.Reject(reason)
+}
+
+func (p *plugin) FilterAll(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, feasible scheduler.Set) *scheduler.Status {
+	a, err := p.compiled(request)
+	if err != nil {
+		return scheduler.Fail(err)
+	}
+	if len(a.required) == 1 {
+		a.required[0].retain(state.Snapshot(), feasible)
+		return nil
+	}
+	matching := scheduler.NewSet(state.Snapshot().Slots())
+	for _, term := range a.required {
+		some := feasible.Clone()
+		term.retain(state.Snapshot(), some)
+		matching.Insert(some)
+	}
+	feasible.Retain(matching)
+	return nil
+}
+
+func (p *plugin) PreScore(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request, _ scheduler.Set) *scheduler.Status {
+	a, err := p.compiled(request)
+	if err == nil && len(a.preferred) == 0 {
+		return scheduler.NothingToDo()
+	}
+	return scheduler.Fail(err)
+}
+
+func (p *plugin) Score(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request, cluster *scheduler.Cluster) (float64, *scheduler.Status) {
+	a, err := p.compiled(request)
+	if err != nil {
+		return 0, scheduler.Fail(err)
+	}
+	sum := 0.0
+	for _, preferred := range a.preferred {
+		if preferred.mismatch(cluster) == "" {
+			sum += preferred.weight
+		}
+	}
+	return a.score(sum), nil
+}
+
+// score is MaxScore at most: that is what sums are brought down to that rounding has made greater.
+func (a *affinity) score(sum float64) float64 { return min((sum-a.least)*a.scale, scheduler.MaxScore) }
+
+func (p *plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, feasible scheduler.Set, scores []float64) *scheduler.Status {
+	a, err := p.compiled(request)
+	if err != nil {
+		return scheduler.Fail(err)
+	}
+	matching := feasible.Clone()
+	for i, preferred := range a.preferred {
+		if i > 0 {
+			matching.Insert(feasible)
+		}
+		preferred.retain(state.Snapshot(), matching)
+		if len(a.preferred) == 1 && a.least == 0 { // the common case: all or nothing
+			for slot := range matching.All() {
+				scores[slot] = a.score(preferred.weight)
+			}
+			return nil
+		}
+		for slot := range matching.All() {
+			scores[slot] += preferred.weight
+		}
+	}
+	for slot := range feasible.All() {
+		scores[slot] = a.score(scores[slot])
+	}
+	return nil
+}
+
+// Local is true.
+func (p *plugin) Local(*scheduler.CycleState, *scheduler.Request) bool { return true }
+
+// Hint waits for a cluster that comes to match, or was matched before by what it is now.
+func (p *plugin) Hint(request *scheduler.Request, event scheduler.Event) bool {
+	a, err := p.compiled(request)
+	return err == nil && a.matches(event.New) && !a.matches(event.Old)
+}
+
+// matches reports whether a cluster matches what is required.
+func (a *affinity) matches(cluster *scheduler.Cluster) bool {
+	if cluster == nil {
+		return false
+	}
+	for _, term := range a.required {
+		if term.mismatch(cluster) == "" {
+			return true
+		}
+	}
+	return len(a.required) == 0
+}

@@ -1,0 +1,73 @@
+package eligibility
+
+import (
+	"context"
+
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// Name is what the plugin is registered by.
+const Name = "Eligibility"
+
+// New is the plugin's [scheduler.Factory]. It takes no arguments.
+func New(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
+	return plugin{}, scheduler.DecodeArgs(args, &struct{}{})
+}
+
+type plugin struct{}
+
+var (
+	_ scheduler.BatchFilterPlugin = plugin{}
+	_ scheduler.HintPlugin        = plugin{}
+)
+
+func (plugin) Name() string { return Name }
+
+var (
+	notJoined = scheduler.Reject("has not joined the fleet")
+	leaving   = scheduler.Reject("is leaving the fleet")
+	unhealthy = scheduler.Reject("is not known to be healthy")
+)
+
+func (plugin) Filter(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, cluster *scheduler.Cluster) *scheduler.Status {
+	switch {
+	case !cluster.Joined:
+		return notJoined
+	case cluster.Leaving:
+		return leaving
+	case cluster.Healthy:
+		return nil
+	}
+	if slot, there := state.Snapshot().Slot(cluster.Name); there && state.Bound().Has(slot) {
+		return nil
+	}
+	return unhealthy
+}
+
+func (plugin) FilterAll(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set) *scheduler.Status {
+	well := state.Snapshot().Where("eligibility:well", func(c *scheduler.Cluster) bool { return stays(c) && c.Healthy })
+	ours := false
+	for slot := range state.Bound().All() {
+		if well.Has(slot) || !stays(state.Snapshot().Cluster(slot)) {
+			continue
+		}
+		if !ours {
+			well, ours = well.Clone(), true
+		}
+		well.Add(slot)
+	}
+	feasible.Retain(well)
+	return nil
+}
+
+func stays(c *scheduler.Cluster) bool { return c.Joined && !c.Leaving }
+
+// Local is true.
+func (plugin) Local(*scheduler.CycleState, *scheduler.Request) bool { return true }
+
+// Hint waits for a cluster that can where it could not.
+func (plugin) Hint(_ *scheduler.Request, event scheduler.Event) bool {
+	return able(event.New) && !able(event.Old)
+}
+
+func able(c *scheduler.Cluster) bool { return c != nil && stays(c) && c.Healthy }

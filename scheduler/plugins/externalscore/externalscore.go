@@ -1,0 +1,94 @@
+package externalscore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// Name is what the plugin is registered by.
+const Name = "ExternalScore"
+
+// Args are the plugin's arguments.
+type Args struct {
+	// Scores must be one at least.
+	Scores []Score `json:"scores"`
+}
+
+// Score is one kind of score.
+type Score struct {
+	// Name is that of the score in [scheduler.Cluster].Scores.
+	Name string `json:"name"`
+	// Weight among the others, from 1 to 100. Zero: 1.
+	Weight int32 `json:"weight,omitempty"`
+}
+
+// greatest is the greatest score, and its negative the least.
+const greatest = 100
+
+// New is the plugin's [scheduler.Factory].
+func New(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
+	var a Args
+	if err := scheduler.DecodeArgs(args, &a); err != nil {
+		return nil, err
+	}
+	if len(a.Scores) == 0 {
+		return nil, errors.New("scores: there must be one at least")
+	}
+	p := &plugin{scores: a.Scores}
+	names := make([]string, len(a.Scores))
+	for i := range p.scores {
+		score := &p.scores[i]
+		if score.Weight == 0 {
+			score.Weight = 1
+		}
+		switch {
+		case score.Name == "":
+			return nil, fmt.Errorf("scores[%d].name: must not be empty", i)
+		case score.Weight < 1 || score.Weight > scheduler.MaxWeight:
+			return nil, fmt.Errorf("scores[%d].weight: %d is not from 1 to %d", i, score.Weight, scheduler.MaxWeight)
+		}
+		p.weights += float64(score.Weight)
+		names[i] = fmt.Sprintf("%q*%d", score.Name, score.Weight)
+	}
+	p.column = "externalscore:" + strings.Join(names, "+")
+	return p, nil
+}
+
+type plugin struct {
+	scores  []Score
+	weights float64
+	column  string
+}
+
+var _ scheduler.BatchScorePlugin = &plugin{}
+
+func (p *plugin) Name() string { return Name }
+
+func (p *plugin) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, cluster *scheduler.Cluster) (float64, *scheduler.Status) {
+	return p.score(cluster), nil
+}
+
+func (p *plugin) score(cluster *scheduler.Cluster) float64 {
+	sum := 0.0
+	for _, score := range p.scores {
+		if value := cluster.Scores[score.Name]; value >= -greatest && value <= greatest { // NaN is neither
+			sum += float64(score.Weight) * value
+		}
+	}
+	return (sum/p.weights + greatest) / (2 * greatest) * scheduler.MaxScore
+}
+
+func (p *plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set, scores []float64) *scheduler.Status {
+	all := scheduler.Column(state.Snapshot(), p.column, p.score)
+	for slot := range feasible.All() {
+		scores[slot] = all[slot]
+	}
+	return nil
+}
+
+// Local is true.
+func (p *plugin) Local(*scheduler.CycleState, *scheduler.Request) bool { return true }

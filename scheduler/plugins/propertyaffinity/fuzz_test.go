@@ -1,0 +1,53 @@
+package propertyaffinity_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// FuzzCompare compares anything with anything, both ways: whoever reports a property may write what they like.
+func FuzzCompare(f *testing.F) {
+	for _, kind := range []string{"", "Quantity", "Version", "String", "Date"} {
+		for i, value := range values {
+			f.Add(kind, value, values[len(values)-1-i])
+		}
+		f.Add(kind, "+", ".")
+		f.Add(kind, "1.0.0-00000000000000000000000000001", "1.0.0-1+a")
+		f.Add(kind, "18446744073709551616.0.0", "0.0.18446744073709551615")
+		f.Add(kind, "9999999999999999999E", "-9999999999999999999Ei")
+		f.Add(kind, "1E99", "\xff\x00")
+	}
+	f.Fuzz(func(t *testing.T, kind, a, b string) {
+		holds := func(operator v1alpha1.PropertyOperator, value, other string) (holds, asked bool) {
+			r, err := compile(v1alpha1.PropertyRequirement{Name: "p", Operator: operator, Values: []string{other}, Type: v1alpha1.PropertyType(kind)})
+			if err != nil {
+				return false, false
+			}
+			return r[0].Mismatch(property(value)) == "", true
+		}
+		equal, asked := holds(eq, a, b)
+		if !asked {
+			return
+		}
+		different, _ := holds(ne, a, b)
+		require.False(t, equal && different)
+		if equal {
+			if back, asked := holds(eq, b, a); asked && kind != "" {
+				require.True(t, back)
+			}
+		}
+		if less, asked := holds(lt, a, b); asked {
+			greater, _ := holds(gt, a, b)
+			atLeast, _ := holds(ge, a, b)
+			require.Equal(t, different, less != greater)
+			require.Equal(t, greater || equal, atLeast)
+			require.False(t, less && greater)
+			if back, asked := holds(gt, b, a); asked && kind != "" && (less || greater || equal) {
+				require.Equal(t, less, back)
+			}
+		}
+	})
+}

@@ -1,0 +1,108 @@
+package propertysorter
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// Name is what the plugin is registered by.
+const Name = "PropertySorter"
+
+// New is the plugin's [scheduler.Factory]. It takes no arguments.
+func New(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
+	return plugin{}, scheduler.DecodeArgs(args, &struct{}{})
+}
+
+type plugin struct{}
+
+var (
+	_ scheduler.PreScorePlugin   = plugin{}
+	_ scheduler.BatchScorePlugin = plugin{}
+)
+
+// sorter is a PropertySorter, ready to be used.
+type sorter struct {
+	key    string
+	number func(*scheduler.Cluster) float64
+	// ascending says that the least comes first.
+	ascending bool
+	// share is the weight among those of all sorters, which are 1 together.
+	share float64
+}
+
+func compiled(request *scheduler.Request) []sorter {
+	sorters, _ := scheduler.Compiled(request.Policy, plugin{}, func(spec *v1alpha1.PlacementPolicy) ([]sorter, error) {
+		sorters, sum := make([]sorter, len(spec.Sorters)), 0.0
+		for i, s := range spec.Sorters {
+			weight := float64(cmp.Or(s.Weight, 1))
+			sorters[i] = sorter{"number:" + s.Name, numberOf(s.Name), s.Order == v1alpha1.Ascending, weight}
+			sum += weight
+		}
+		for i := range sorters {
+			sorters[i].share /= sum
+		}
+		return sorters, nil
+	})
+	return sorters
+}
+
+func (plugin) Name() string { return Name }
+
+// PreScore finds out between which numbers the feasible clusters are.
+func (plugin) PreScore(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, feasible scheduler.Set) *scheduler.Status {
+	sorters := compiled(request)
+	if len(sorters) == 0 {
+		return scheduler.NothingToDo()
+	}
+	scales := make([]scale, len(sorters))
+	for i := range sorters {
+		s := &sorters[i]
+		numbers := scheduler.Column(state.Snapshot(), s.key, s.number)
+		scales[i] = newScale(numbers, feasible, s.ascending)
+		scales[i].share = s.share
+	}
+	state.Write(stateKey{}, scales)
+	return nil
+}
+
+type stateKey struct{}
+
+func (plugin) Score(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, cluster *scheduler.Cluster) (float64, *scheduler.Status) {
+	scales, _ := state.Read(stateKey{}).([]scale)
+	slot, there := state.Snapshot().Slot(cluster.Name)
+	if !there {
+		return 0, nil
+	}
+	score := 0.0
+	for i := range scales {
+		score += scales[i].share * scales[i].score(scales[i].numbers[slot])
+	}
+	return min(score, scheduler.MaxScore), nil
+}
+
+func (plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set, scores []float64) *scheduler.Status {
+	scales, _ := state.Read(stateKey{}).([]scale)
+	if len(scales) == 1 { // the common case
+		scale := scales[0]
+		for slot := range feasible.All() {
+			scores[slot] = scale.score(scale.numbers[slot])
+		}
+		return nil
+	}
+	for i := range scales {
+		scale := scales[i]
+		for slot := range feasible.All() {
+			// Shares may add up to a trifle more than 1.
+			scores[slot] = min(scores[slot]+scale.share*scale.score(scale.numbers[slot]), scheduler.MaxScore)
+		}
+	}
+	return nil
+}
+
+// Local is true where nothing is to be sorted: scores depend on the least and the greatest number of all that can.
+func (plugin) Local(_ *scheduler.CycleState, request *scheduler.Request) bool {
+	return len(compiled(request)) == 0
+}

@@ -1,0 +1,193 @@
+package resourcefit
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// Name is what the plugin is registered by.
+const Name = "ResourceFit"
+
+// New is the plugin's [scheduler.Factory].
+func New(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
+	p := &plugin{}
+	if err := scheduler.DecodeArgs(args, &p.args); err != nil {
+		return nil, err
+	}
+	return p, p.args.validate()
+}
+
+type plugin struct{ args Args }
+
+var (
+	_ scheduler.PreFilterPlugin   = &plugin{}
+	_ scheduler.BatchFilterPlugin = &plugin{}
+	_ scheduler.PreScorePlugin    = &plugin{}
+	_ scheduler.BatchScorePlugin  = &plugin{}
+	_ scheduler.HintPlugin        = &plugin{}
+)
+
+func (p *plugin) Name() string { return Name }
+
+// demand is what a policy asks for.
+type demand struct {
+	resources []demanded // by name
+	scored    []scored
+	weights   float64
+}
+
+type demanded struct {
+	name     corev1.ResourceName
+	quantity resource.Quantity
+	tooFew   *scheduler.Status
+	enough   string // the key of the set of clusters that have as much
+}
+
+type scored struct {
+	name    corev1.ResourceName
+	asked   float64
+	weight  float64
+	columns string
+}
+
+func (p *plugin) demand(r *scheduler.Request) *demand {
+	d, _ := scheduler.Compiled(r.Policy, p, func(spec *v1alpha1.PlacementPolicy) (*demand, error) {
+		d := &demand{}
+		for _, name := range slices.Sorted(maps.Keys(spec.Resources)) {
+			quantity := spec.Resources[name]
+			if quantity.IsZero() {
+				continue
+			}
+			d.resources = append(d.resources, demanded{
+				name: name, quantity: quantity,
+				tooFew: scheduler.Rejectf("has less than %s of %s available", quantity.String(), name),
+				enough: fmt.Sprintf("resourcefit:%s>=%s", name, quantity.String()),
+			})
+		}
+		resources := p.args.Resources
+		if len(resources) == 0 {
+			for _, r := range d.resources {
+				resources = append(resources, Resource{Name: r.name, Weight: 1})
+			}
+		}
+		for _, r := range resources {
+			asked := spec.Resources[r.Name]
+			d.scored = append(d.scored, scored{r.Name, asked.AsApproximateFloat64(), float64(r.Weight), "resourcefit:" + string(r.Name)})
+			d.weights += float64(r.Weight)
+		}
+		return d, nil
+	})
+	return d
+}
+
+func (p *plugin) PreFilter(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request) *scheduler.Status {
+	if len(p.demand(request).resources) == 0 {
+		return scheduler.NothingToDo()
+	}
+	return nil
+}
+
+// Filter lets clusters that are bound stay: what is asked for is in use there already.
+func (p *plugin) Filter(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, cluster *scheduler.Cluster) *scheduler.Status {
+	if slot, there := state.Snapshot().Slot(cluster.Name); there && state.Bound().Has(slot) {
+		return nil
+	}
+	for _, r := range p.demand(request).resources {
+		if !r.fits(cluster) {
+			return r.tooFew
+		}
+	}
+	return nil
+}
+
+func (r *demanded) fits(cluster *scheduler.Cluster) bool {
+	available := cluster.Available[r.name]
+	return available.Cmp(r.quantity) >= 0
+}
+
+func (p *plugin) FilterAll(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, feasible scheduler.Set) *scheduler.Status {
+	bound := state.Bound().Clone()
+	bound.Retain(feasible)
+	for _, r := range p.demand(request).resources {
+		feasible.Retain(state.Snapshot().Where(r.enough, r.fits))
+	}
+	feasible.Insert(bound)
+	return nil
+}
+
+func (p *plugin) PreScore(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request, _ scheduler.Set) *scheduler.Status {
+	if len(p.demand(request).resources) == 0 {
+		return scheduler.NothingToDo()
+	}
+	return nil
+}
+
+func (p *plugin) Score(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, cluster *scheduler.Cluster) (float64, *scheduler.Status) {
+	d := p.demand(request)
+	slot, there := state.Snapshot().Slot(cluster.Name)
+	bound := there && state.Bound().Has(slot)
+	sum := 0.0
+	for _, r := range d.scored {
+		sum += p.score(r, usageOf(cluster, r.name), bound)
+	}
+	return sum / d.weights, nil
+}
+
+// usage is what a cluster has of a resource.
+type usage struct{ allocatable, available float64 }
+
+func usageOf(cluster *scheduler.Cluster, name corev1.ResourceName) usage {
+	allocatable, available := cluster.Allocatable[name], cluster.Available[name]
+	return usage{allocatable.AsApproximateFloat64(), available.AsApproximateFloat64()}
+}
+
+// score is what a resource adds to the score of a cluster, times the sum of the weights.
+func (p *plugin) score(r scored, u usage, bound bool) float64 {
+	left := u.available
+	if !bound {
+		left -= r.asked
+	}
+	free := 0.0
+	if u.allocatable > 0 {
+		free = max(0, min(left/u.allocatable, 1))
+	}
+	if p.args.Strategy == MostAllocated {
+		free = 1 - free
+	}
+	return free * scheduler.MaxScore * r.weight
+}
+
+func (p *plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, feasible scheduler.Set, scores []float64) *scheduler.Status {
+	d := p.demand(request)
+	for _, r := range d.scored {
+		usages := scheduler.Column(state.Snapshot(), r.columns, func(c *scheduler.Cluster) usage { return usageOf(c, r.name) })
+		for slot := range feasible.All() {
+			scores[slot] += p.score(r, usages[slot], state.Bound().Has(slot))
+		}
+	}
+	for slot := range feasible.All() {
+		scores[slot] /= d.weights
+	}
+	return nil
+}
+
+// Local is true.
+func (p *plugin) Local(*scheduler.CycleState, *scheduler.Request) bool { return true }
+
+// Hint waits for a cluster that has as much where it had not.
+func (p *plugin) Hint(request *scheduler.Request, event scheduler.Event) bool {
+	d := p.demand(request)
+	return d.fits(event.New) && !d.fits(event.Old)
+}
+
+func (d *demand) fits(cluster *scheduler.Cluster) bool {
+	return cluster != nil && !slices.ContainsFunc(d.resources, func(r demanded) bool { return !r.fits(cluster) })
+}

@@ -1,0 +1,191 @@
+package tainttoleration
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// Name is what the plugin is registered by.
+const Name = "TaintToleration"
+
+// New is the plugin's [scheduler.Factory]. It takes no arguments.
+func New(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
+	return plugin{}, scheduler.DecodeArgs(args, &struct{}{})
+}
+
+type plugin struct{}
+
+var (
+	_ scheduler.PreFilterPlugin   = plugin{}
+	_ scheduler.BatchFilterPlugin = plugin{}
+	_ scheduler.PreScorePlugin    = plugin{}
+	_ scheduler.BatchScorePlugin  = plugin{}
+	_ scheduler.HintPlugin        = plugin{}
+	_ scheduler.LocalPlugin       = plugin{}
+)
+
+func (plugin) Name() string { return Name }
+
+func (plugin) PreFilter(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request) *scheduler.Status {
+	if request.Policy.Spec().Type == v1alpha1.PickFixed {
+		return scheduler.NothingToDo()
+	}
+	return nil
+}
+
+// Filter also notes until when it says so.
+func (plugin) Filter(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, cluster *scheduler.Cluster) *scheduler.Status {
+	if len(cluster.Taints) == 0 {
+		return nil
+	}
+	slot, there := state.Snapshot().Slot(cluster.Name)
+	taint, until := untolerated(cluster.Taints, request.Policy.Spec().Tolerations, there && state.Bound().Has(slot), request.Now)
+	if taint == nil {
+		if !until.IsZero() {
+			state.Until(until)
+		}
+		return nil
+	}
+	if taint.Value == "" {
+		return scheduler.Reject("has taint " + taint.Key)
+	}
+	return scheduler.Reject("has taint " + taint.Key + "=" + taint.Value)
+}
+
+func (p plugin) FilterAll(ctx context.Context, state *scheduler.CycleState, request *scheduler.Request, feasible scheduler.Set) *scheduler.Status {
+	tainted := state.Snapshot().Where("tainttoleration:no", func(c *scheduler.Cluster) bool { return has(c, keepsAway) })
+	for slot := range tainted.All() {
+		if feasible.Has(slot) && p.Filter(ctx, state, request, state.Snapshot().Cluster(slot)) != nil {
+			feasible.Remove(slot)
+		}
+	}
+	return nil
+}
+
+func keepsAway(t *corev1.Taint) bool {
+	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+}
+
+func prefers(t *corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule }
+
+func has(c *scheduler.Cluster, which func(*corev1.Taint) bool) bool {
+	for i := range c.Taints {
+		if which(&c.Taints[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// untolerated returns the first taint that keeps the cluster away; or none, and until when that is so: zero, for ever.
+func untolerated(taints []corev1.Taint, tolerations []v1alpha1.Toleration, bound bool, now time.Time) (taint *corev1.Taint, until time.Time) {
+	for i := range taints {
+		t := &taints[i]
+		if !keepsAway(t) || bound && t.Effect == corev1.TaintEffectNoSchedule {
+			continue
+		}
+		end, tolerated := tolerates(tolerations, t, bound)
+		if !tolerated || !end.IsZero() && !now.Before(end) {
+			return t, time.Time{}
+		}
+		if until.IsZero() || !end.IsZero() && end.Before(until) {
+			until = end
+		}
+	}
+	return nil, until
+}
+
+// tolerates reports whether a taint is tolerated, and until when: zero, for ever.
+func tolerates(tolerations []v1alpha1.Toleration, taint *corev1.Taint, bound bool) (until time.Time, tolerated bool) {
+	for i := range tolerations {
+		t := &tolerations[i]
+		if !matches(t, taint) {
+			continue
+		}
+		if t.TolerationSeconds == nil || taint.Effect != corev1.TaintEffectNoExecute {
+			return time.Time{}, true
+		}
+		if !bound {
+			continue
+		}
+		if taint.TimeAdded == nil {
+			return time.Time{}, true
+		}
+		end := taint.TimeAdded.Add(time.Duration(max(*t.TolerationSeconds, 0)) * time.Second)
+		if !tolerated || end.After(until) {
+			until, tolerated = end, true
+		}
+	}
+	return until, tolerated
+}
+
+func matches(t *v1alpha1.Toleration, taint *corev1.Taint) bool {
+	switch {
+	case t.Effect != "" && t.Effect != taint.Effect:
+		return false
+	case t.Key != "" && t.Key != taint.Key:
+		return false
+	case t.Operator == corev1.TolerationOpExists:
+		return true
+	default:
+		return t.Key != "" && t.Value == taint.Value
+	}
+}
+
+func (plugin) PreScore(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, _ scheduler.Set) *scheduler.Status {
+	if disliked(state).Empty() {
+		return scheduler.NothingToDo()
+	}
+	return nil
+}
+
+// disliked is the set of clusters that somebody had rather not be chosen.
+func disliked(state *scheduler.CycleState) scheduler.Set {
+	return state.Snapshot().Where("tainttoleration:prefer", func(c *scheduler.Cluster) bool { return has(c, prefers) })
+}
+
+func (plugin) Score(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request, cluster *scheduler.Cluster) (float64, *scheduler.Status) {
+	count := 0
+	for i := range cluster.Taints {
+		if taint := &cluster.Taints[i]; prefers(taint) {
+			if _, tolerated := tolerates(request.Policy.Spec().Tolerations, taint, true); !tolerated {
+				count++
+			}
+		}
+	}
+	return scheduler.MaxScore / float64(1+count), nil
+}
+
+func (p plugin) ScoreAll(ctx context.Context, state *scheduler.CycleState, request *scheduler.Request, feasible scheduler.Set, scores []float64) *scheduler.Status {
+	for slot := range feasible.All() {
+		scores[slot] = scheduler.MaxScore
+	}
+	for slot := range disliked(state).All() {
+		if feasible.Has(slot) {
+			scores[slot], _ = p.Score(ctx, state, request, state.Snapshot().Cluster(slot))
+		}
+	}
+	return nil
+}
+
+// Local is true as long as nobody has a score. The time matters only for what is bound, and that is noted.
+func (plugin) Local(state *scheduler.CycleState, _ *scheduler.Request) bool {
+	return disliked(state).Empty()
+}
+
+// Hint waits for a cluster that comes without taints that keep this request away, or loses them.
+func (plugin) Hint(request *scheduler.Request, event scheduler.Event) bool {
+	takes := func(c *scheduler.Cluster) bool {
+		if c == nil {
+			return false
+		}
+		taint, _ := untolerated(c.Taints, request.Policy.Spec().Tolerations, false, request.Now)
+		return taint == nil
+	}
+	return takes(event.New) && !takes(event.Old)
+}

@@ -1,0 +1,146 @@
+package tainttoleration_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+	"github.com/muster-sdk/muster/scheduler/plugins/tainttoleration"
+	"github.com/muster-sdk/muster/scheduler/schedulertest"
+)
+
+const (
+	noSchedule = corev1.TaintEffectNoSchedule
+	noExecute  = corev1.TaintEffectNoExecute
+	prefer     = corev1.TaintEffectPreferNoSchedule
+)
+
+func cluster(name string, taints ...schedulertest.Option) *scheduler.Cluster {
+	return schedulertest.Cluster(name, taints...)
+}
+
+func taint(key, value string, effect corev1.TaintEffect) schedulertest.Option {
+	return schedulertest.Taint(key, value, effect, time.Minute)
+}
+
+func undated(c *scheduler.Cluster) { c.Taints[len(c.Taints)-1].TimeAdded = nil }
+
+func clusters() []*scheduler.Cluster {
+	return []*scheduler.Cluster{
+		cluster("clean"),
+		cluster("down", taint("unreachable", "", noExecute)),
+		cluster("down-and-full", taint("unreachable", "", noExecute), taint("full", "", noSchedule)),
+		cluster("down-undated", taint("unreachable", "", noExecute), undated),
+		cluster("full", taint("full", "yes", noSchedule)),
+		cluster("slow", taint("slow", "", prefer)),
+		cluster("slow-twice", taint("slow", "", prefer), taint("far", "", prefer)),
+	}
+}
+
+func tolerating(tolerations ...v1alpha1.Toleration) v1alpha1.PlacementPolicy {
+	return v1alpha1.PlacementPolicy{Tolerations: tolerations}
+}
+
+func TestConformance(t *testing.T) {
+	schedulertest.Conformance(t, schedulertest.Plugin{
+		Name: tainttoleration.Name, Factory: tainttoleration.New, Clusters: clusters(),
+		Policies: []v1alpha1.PlacementPolicy{
+			tolerating(v1alpha1.Toleration{Operator: corev1.TolerationOpExists}),
+			tolerating(v1alpha1.Toleration{Key: "full", Value: "yes"}),
+			tolerating(v1alpha1.Toleration{Key: "unreachable", Operator: corev1.TolerationOpExists, Effect: noExecute, TolerationSeconds: new(int64(300))}),
+			{Type: v1alpha1.PickFixed, ClusterNames: []string{"down"}},
+		},
+	})
+}
+
+func TestTaintToleration(t *testing.T) {
+	exists := func(key string, effect corev1.TaintEffect, seconds *int64) v1alpha1.Toleration {
+		return v1alpha1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect, TolerationSeconds: seconds}
+	}
+	everybody := []string{"clean", "down", "down-and-full", "down-undated", "full", "slow", "slow-twice"}
+	for _, test := range []struct {
+		reason string
+		spec   v1alpha1.PlacementPolicy
+		bound  []string
+		want   []string
+		until  time.Time
+	}{
+		{reason: "nothing is tolerated", want: []string{"clean", "slow", "slow-twice"}},
+		{
+			reason: "what is there stays in spite of NoSchedule, and goes for NoExecute",
+			bound:  everybody, want: []string{"clean", "full", "slow", "slow-twice"},
+		},
+		{
+			reason: "all is tolerated", spec: tolerating(v1alpha1.Toleration{Operator: corev1.TolerationOpExists}),
+			want: everybody,
+		},
+		{
+			reason: "the value must be the same", spec: tolerating(v1alpha1.Toleration{Key: "full", Value: "no"}),
+			want: []string{"clean", "slow", "slow-twice"},
+		},
+		{
+			reason: "the same key and value", spec: tolerating(v1alpha1.Toleration{Key: "full", Operator: corev1.TolerationOpEqual, Value: "yes"}),
+			want: []string{"clean", "full", "slow", "slow-twice"},
+		},
+		{
+			reason: "another effect", spec: tolerating(exists("unreachable", noSchedule, nil)),
+			want: []string{"clean", "slow", "slow-twice"},
+		},
+		{
+			reason: "each taint needs a toleration", spec: tolerating(exists("unreachable", noExecute, nil)),
+			want: []string{"clean", "down", "down-undated", "slow", "slow-twice"},
+		},
+		{
+			reason: "seconds let nobody in anew", spec: tolerating(exists("unreachable", noExecute, new(int64(300)))),
+			want: []string{"clean", "slow", "slow-twice"},
+		},
+		{
+			reason: "seconds count from when the taint was put on", spec: tolerating(exists("unreachable", noExecute, new(int64(300)))),
+			bound: everybody, want: everybody, until: schedulertest.Now.Add(4 * time.Minute),
+		},
+		{
+			reason: "they are over", spec: tolerating(exists("unreachable", noExecute, new(int64(60)))),
+			bound: everybody, want: []string{"clean", "down-undated", "full", "slow", "slow-twice"},
+		},
+		{
+			reason: "the longest of several counts",
+			spec:   tolerating(exists("unreachable", "", new(int64(60))), exists("unreachable", noExecute, new(int64(120))), exists("", noExecute, new(int64(90)))),
+			bound:  everybody, want: everybody, until: schedulertest.Now.Add(time.Minute),
+		},
+		{
+			reason: "and for ever is longer", spec: tolerating(exists("unreachable", noExecute, new(int64(120))), exists("", noExecute, nil)),
+			bound: everybody, want: everybody,
+		},
+		{
+			reason: "a person has named them", spec: v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed, ClusterNames: []string{"down", "full"}},
+			want: []string{"down", "full"},
+		},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			s := schedulertest.Scheduler(t, tainttoleration.Name, tainttoleration.New, "")
+			result, err := s.Schedule(t.Context(), schedulertest.Snapshot(clusters()...), schedulertest.Request(t, test.spec, test.bound...))
+			require.NoError(t, err)
+			require.Equal(t, test.want, schedulertest.Chosen(result))
+			require.Equal(t, test.until, result.Until)
+		})
+	}
+}
+
+func TestScores(t *testing.T) {
+	s := schedulertest.Scheduler(t, tainttoleration.Name, tainttoleration.New, "")
+	spec := v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(9))}
+	result, err := s.Schedule(t.Context(), schedulertest.Snapshot(clusters()...), schedulertest.Request(t, spec))
+	require.NoError(t, err)
+	got := map[string]float64{}
+	for _, choice := range result.Chosen {
+		got[choice.Cluster.Name] = choice.Score
+	}
+	require.Equal(t, map[string]float64{"clean": 100, "slow": 50, "slow-twice": 100.0 / 3}, got)
+	diagnosis, err := result.Diagnose(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "3 of 7 clusters chosen where 9 are wanted; 3 have taint unreachable, 1 has taint full=yes", diagnosis.String())
+}

@@ -1,0 +1,209 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// DefaultProfile is the name of the profile for policies that name none.
+const DefaultProfile = "default"
+
+// Profile says which plugins decide, and in which order they are asked.
+type Profile struct {
+	// Name is what policies name it by. Empty: [DefaultProfile].
+	Name string `json:"name,omitempty"`
+	// Plugins are asked in this order. None may be there twice.
+	Plugins []PluginConfig `json:"plugins"`
+	// Timeout is how long a decision may take. Zero: [DefaultTimeout].
+	//
+	// A plugin cannot be stopped: one that does not come back keeps its goroutine, which the caller does not wait for.
+	Timeout time.Duration `json:"timeout,omitempty"`
+}
+
+// DefaultTimeout bounds a decision. It is for what goes wrong: a decision takes far less than a millisecond.
+const DefaultTimeout = 5 * time.Second
+
+// PluginConfig is a plugin in a profile.
+type PluginConfig struct {
+	Name string `json:"name"`
+	// Weight is what the plugin's scores are multiplied by, from 1 to [MaxWeight]. Zero: 1. Policies can say otherwise.
+	Weight int32 `json:"weight,omitempty"`
+	Args   Args  `json:"args,omitempty"`
+}
+
+// MaxWeight is the greatest weight of a plugin.
+const MaxWeight = 100
+
+// profile is a Profile with its plugins, by extension point.
+type profile struct {
+	name    string
+	timeout time.Duration
+	plugins []plugin
+	// filters are those with Filter, in the order that they are asked in: sets first, since they leave less to do for the others.
+	filters []*plugin
+	scorers []*plugin
+}
+
+// plugin is a plugin by what it can do; nil: it cannot.
+type plugin struct {
+	Plugin
+	index      int
+	weight     float64
+	preFilter  PreFilterPlugin
+	filter     FilterPlugin
+	filterAll  BatchFilterPlugin
+	postFilter PostFilterPlugin
+	preScore   PreScorePlugin
+	score      ScorePlugin
+	scoreAll   BatchScorePlugin
+	normalize  NormalizeScorePlugin
+	selects    SelectPlugin
+	reserve    ReservePlugin
+	hint       HintPlugin
+	local      LocalPlugin
+	places     [points]place
+}
+
+// place is where in a cycle a plugin is asked.
+type place struct {
+	plugin string
+	point  point
+}
+
+type point int
+
+const (
+	atPreFilter point = iota
+	atFilter
+	atPostFilter
+	atPreScore
+	atScore
+	atNormalizeScore
+	atSelect
+	atReserve
+	points
+)
+
+func (p point) String() string {
+	return [...]string{"PreFilter", "Filter", "PostFilter", "PreScore", "Score", "NormalizeScore", "Select", "Reserve"}[p]
+}
+
+// newProfile makes the plugins of a profile. Its error has all that is wrong.
+func newProfile(config Profile, registry Registry, log logr.Logger) (*profile, error) {
+	p := &profile{name: config.Name, timeout: config.Timeout, plugins: make([]plugin, len(config.Plugins))}
+	if p.name == "" {
+		p.name = DefaultProfile
+	}
+	if p.timeout == 0 {
+		p.timeout = DefaultTimeout
+	}
+	var problems []error
+	if p.timeout < 0 {
+		problems = append(problems, fmt.Errorf("timeout: %s is negative", p.timeout))
+	}
+	seen := map[string]bool{}
+	for i, c := range config.Plugins {
+		made, err := newPlugin(c, registry, Handle{Profile: p.name, Log: log.WithName(c.Name)})
+		if err == nil && seen[c.Name] {
+			err = errors.New("is in this profile already")
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("plugins[%d] (%s): %w", i, c.Name, err))
+			continue
+		}
+		seen[c.Name] = true
+		made.index = i
+		p.plugins[i] = *made
+	}
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	for i := range p.plugins {
+		if plugin := &p.plugins[i]; plugin.filter != nil {
+			p.filters = append(p.filters, plugin)
+		}
+		if plugin := &p.plugins[i]; plugin.score != nil {
+			p.scorers = append(p.scorers, plugin)
+		}
+	}
+	slices.SortStableFunc(p.filters, func(a, b *plugin) int {
+		switch {
+		case (a.filterAll != nil) == (b.filterAll != nil):
+			return 0
+		case a.filterAll != nil:
+			return -1
+		default:
+			return 1
+		}
+	})
+	return p, nil
+}
+
+func newPlugin(config PluginConfig, registry Registry, handle Handle) (made *plugin, err error) {
+	factory, known := registry[config.Name]
+	if !known {
+		return nil, errors.New("no plugin of that name is registered")
+	}
+	weight := config.Weight
+	if weight == 0 {
+		weight = 1
+	}
+	if weight < 1 || weight > MaxWeight {
+		return nil, fmt.Errorf("weight: %d is not from 1 to %d", weight, MaxWeight)
+	}
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			made, err = nil, fmt.Errorf("its factory panicked: %v", panicked)
+		}
+	}()
+	instance, err := factory(config.Args, handle)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("args: %w", err)
+	case instance == nil:
+		return nil, errors.New("its factory has made nothing")
+	case instance.Name() != config.Name:
+		return nil, fmt.Errorf("its factory has made a plugin that calls itself %q", instance.Name())
+	}
+	made = &plugin{Plugin: instance, weight: float64(weight)}
+	made.preFilter, _ = instance.(PreFilterPlugin)
+	made.filter, _ = instance.(FilterPlugin)
+	made.filterAll, _ = instance.(BatchFilterPlugin)
+	made.postFilter, _ = instance.(PostFilterPlugin)
+	made.preScore, _ = instance.(PreScorePlugin)
+	made.score, _ = instance.(ScorePlugin)
+	made.scoreAll, _ = instance.(BatchScorePlugin)
+	made.normalize, _ = instance.(NormalizeScorePlugin)
+	made.selects, _ = instance.(SelectPlugin)
+	made.reserve, _ = instance.(ReservePlugin)
+	made.hint, _ = instance.(HintPlugin)
+	made.local, _ = instance.(LocalPlugin)
+	for point := range points {
+		made.places[point] = place{config.Name, point}
+	}
+	return made, nil
+}
+
+// weights are those of the scorers for a policy: those of the profile, unless the policy says otherwise.
+func (p *profile) weights(policy *Policy) ([]float64, error) {
+	return Compiled(policy, p, func(spec *v1alpha1.PlacementPolicy) ([]float64, error) {
+		weights := make([]float64, len(p.scorers))
+		for i, scorer := range p.scorers {
+			weights[i] = scorer.weight
+		}
+		for i, prioritizer := range spec.Prioritizers {
+			at := slices.IndexFunc(p.scorers, func(s *plugin) bool { return s.Name() == prioritizer.Plugin })
+			if at < 0 {
+				return nil, fmt.Errorf("policy.prioritizers[%d].plugin: profile %s has no plugin %s that scores", i, p.name, prioritizer.Plugin)
+			}
+			weights[at] = float64(prioritizer.Weight)
+		}
+		return weights, nil
+	})
+}

@@ -1,0 +1,92 @@
+package scheduler_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// whatever cannot be is refused when the scheduler is made, with the profile, the plugin and the field.
+func TestProfilesAreValidated(t *testing.T) {
+	type args struct {
+		Limit int `json:"limit"`
+	}
+	registry := scheduler.Registry{
+		"P": func(a scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
+			with := args{Limit: 1}
+			if err := scheduler.DecodeArgs(a, &with); err != nil {
+				return nil, err
+			}
+			if with.Limit < 1 {
+				return nil, errors.New("limit: must be positive")
+			}
+			return &everything{name: "P"}, nil
+		},
+		"Liar":    func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return &everything{name: "P"}, nil },
+		"Nothing": func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return nil, nil },
+		"Panics":  func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { panic("no") },
+	}
+	with := func(configs ...scheduler.PluginConfig) []scheduler.Profile {
+		return []scheduler.Profile{{Plugins: configs}}
+	}
+	for _, test := range []struct {
+		reason   string
+		profiles []scheduler.Profile
+		want     string // empty: it is right
+	}{
+		{"no profile", nil, "profiles: there must be one at least"},
+		{"two of one name", []scheduler.Profile{{}, {Name: "default"}}, `profiles[1]: name: there is a profile "default" already`},
+		{"a negative timeout", []scheduler.Profile{{Timeout: -time.Second}}, "profiles[0]: timeout: -1s is negative"},
+		{"an unknown plugin", with(scheduler.PluginConfig{Name: "P"}, scheduler.PluginConfig{Name: "Q"}), "profiles[0]: plugins[1] (Q): no plugin of that name is registered"},
+		{"a plugin twice", with(scheduler.PluginConfig{Name: "P"}, scheduler.PluginConfig{Name: "P"}), "profiles[0]: plugins[1] (P): is in this profile already"},
+		{"a weight that is too great", with(scheduler.PluginConfig{Name: "P", Weight: 101}), "profiles[0]: plugins[0] (P): weight: 101 is not from 1 to 100"},
+		{"a negative weight", with(scheduler.PluginConfig{Name: "P", Weight: -1}), "profiles[0]: plugins[0] (P): weight: -1 is not from 1 to 100"},
+		{"an argument that is wrong", with(scheduler.PluginConfig{Name: "P", Args: scheduler.Args(`{"limit":0}`)}), "profiles[0]: plugins[0] (P): args: limit: must be positive"},
+		{"an argument that does not exist", with(scheduler.PluginConfig{Name: "P", Args: scheduler.Args(`{"limits":1}`)}), `profiles[0]: plugins[0] (P): args: error unmarshaling JSON: while decoding JSON: json: unknown field "limits"`},
+		{"a plugin under another's name", with(scheduler.PluginConfig{Name: "Liar"}), `profiles[0]: plugins[0] (Liar): its factory has made a plugin that calls itself "P"`},
+		{"a factory that makes nothing", with(scheduler.PluginConfig{Name: "Nothing"}), "profiles[0]: plugins[0] (Nothing): its factory has made nothing"},
+		{"a factory that panics", with(scheduler.PluginConfig{Name: "Panics"}), "profiles[0]: plugins[0] (Panics): its factory panicked: no"},
+		{"all that is wrong at once", []scheduler.Profile{{Timeout: -1}, {Name: "b", Timeout: -1}}, "profiles[0]: timeout: -1ns is negative\nprofiles[1]: timeout: -1ns is negative"},
+		{"nothing is wrong", []scheduler.Profile{{Plugins: []scheduler.PluginConfig{{Name: "P", Weight: 100, Args: scheduler.Args(`{"limit":3}`)}}}, {Name: "none"}}, ""},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			s, err := scheduler.New(scheduler.Options{Registry: registry, Profiles: test.profiles})
+			if test.want == "" {
+				require.NoError(t, err)
+				require.NotNil(t, s)
+				return
+			}
+			require.EqualError(t, err, test.want)
+			require.Nil(t, s)
+		})
+	}
+}
+
+func TestRegister(t *testing.T) {
+	factory := func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return nil, nil }
+	registry := scheduler.Registry{}
+	require.NoError(t, registry.Register("P", factory))
+	require.EqualError(t, registry.Register("P", factory), "register plugin P: there is one of that name already")
+	require.EqualError(t, registry.Register("", factory), "register a plugin: it has no name")
+	require.EqualError(t, registry.Register("Q", nil), "register plugin Q: it has no factory")
+}
+
+// What is wrong with a request is found out when it is made, or by the first Schedule.
+func TestRequestsAreValidated(t *testing.T) {
+	_, err := scheduler.NewPolicy(&v1alpha1.PlacementPolicy{Type: v1alpha1.PickN})
+	require.ErrorContains(t, err, "policy.numberOfClusters")
+
+	s := schedulerOf(t, &everything{name: "P"})
+	_, err = s.Schedule(t.Context(), fleet("a"), &scheduler.Request{})
+	require.EqualError(t, err, "request.policy: must not be nil")
+	_, err = s.Schedule(t.Context(), fleet("a"), request(t, v1alpha1.PlacementPolicy{Profile: "fast"}))
+	require.EqualError(t, err, `policy.profile: there is no profile "fast"`)
+	r := request(t, v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(1)), Prioritizers: []v1alpha1.Prioritizer{{Plugin: "Q", Weight: 1}}})
+	_, err = s.Schedule(t.Context(), fleet("a"), r)
+	require.EqualError(t, err, "policy.prioritizers[0].plugin: profile default has no plugin Q that scores")
+}

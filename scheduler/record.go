@@ -1,0 +1,149 @@
+package scheduler
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// record is what a cycle writes down when somebody asks why. All of its methods do nothing if nobody does.
+type record struct {
+	diagnosis Diagnosis
+	feasible  Set
+	order     []int32 // the feasible, the best first
+	totals    []float64
+	scores    []pluginScores
+	dropped   map[int]string
+	droppedBy map[int]string
+}
+
+type pluginScores struct {
+	plugin string
+	weight float64
+	scores []float64
+}
+
+// refuse notes that a plugin has refused the request as a whole.
+func (r *record) refuse(plugin, reason string) {
+	if r != nil {
+		r.diagnosis.Refused = append(r.diagnosis.Refused, Refusal{plugin, reason})
+	}
+}
+
+// score notes what a plugin thinks of the feasible clusters.
+func (r *record) score(c *cycle, p *plugin, weight float64) {
+	if r != nil {
+		r.scores = append(r.scores, pluginScores{p.Name(), weight, slices.Clone(c.scores)})
+	}
+}
+
+// ranked notes who can, and how they rank.
+func (r *record) ranked(c *cycle) {
+	if r != nil {
+		r.feasible, r.totals = c.feasible.Clone(), slices.Clone(c.totals)
+		r.order = slices.Clone(c.candidates.Best(c.feasible, c.snapshot.Len()))
+	}
+}
+
+// drops is where reasons of SelectPlugins go.
+func (r *record) drops() map[int]string {
+	if r == nil {
+		return nil
+	}
+	r.dropped, r.droppedBy = map[int]string{}, map[int]string{}
+	return r.dropped
+}
+
+// selected notes that a SelectPlugin is done: what was dropped since the last one was dropped by it.
+func (r *record) selected(plugin string) {
+	if r == nil {
+		return
+	}
+	for slot := range r.dropped {
+		if r.droppedBy[slot] == "" {
+			r.droppedBy[slot] = plugin
+		}
+	}
+}
+
+// explain makes the diagnosis once the result is known. Plugins that filter all at once are asked about each cluster now.
+func (c *cycle) explain(ctx context.Context, result *Result) error {
+	r, d := c.record, &c.record.diagnosis
+	d.Request, d.Wanted, d.Total, d.Hints = c.request.Name, result.Wanted, result.Total, result.Hints
+	chosen := map[string]bool{}
+	for _, choice := range result.Chosen {
+		chosen[choice.Cluster.Name] = true
+	}
+	var others []ClusterDiagnosis
+	for _, slot := range r.order {
+		of := ClusterDiagnosis{Name: c.snapshot.clusters[slot].Name, Verdict: Feasible, Score: r.totals[slot]}
+		of.Plugin, of.Reason = r.droppedBy[int(slot)], r.dropped[int(slot)]
+		for _, s := range r.scores {
+			of.Scores = append(of.Scores, PluginScore{s.plugin, s.scores[slot], s.weight})
+		}
+		if chosen[of.Name] {
+			of.Verdict = Chosen
+			d.Clusters = append(d.Clusters, of)
+		} else {
+			others = append(others, of)
+		}
+	}
+	d.Clusters = append(d.Clusters, others...)
+	if len(d.Refused) > 0 && r.feasible.words == nil {
+		return nil // the request as a whole was refused, before anybody looked at clusters
+	}
+	rejected, err := c.rejections(ctx)
+	d.Clusters = append(d.Clusters, rejected...)
+	return err
+}
+
+// rejections are the clusters that cannot, by name, with the first plugin in the order of the profile that says so.
+func (c *cycle) rejections(ctx context.Context) ([]ClusterDiagnosis, error) {
+	spec := c.request.Policy.Spec()
+	var out []ClusterDiagnosis
+	for _, slot := range c.snapshot.order {
+		if c.record.feasible.Has(int(slot)) {
+			continue
+		}
+		cluster := c.snapshot.clusters[slot]
+		of := ClusterDiagnosis{Name: cluster.Name, Verdict: Rejected}
+		if spec.Type == v1alpha1.PickFixed && !slices.Contains(spec.ClusterNames, cluster.Name) {
+			of.Reason = "is not named by the policy"
+			out = append(out, of)
+			continue
+		}
+		c.cluster.Store(cluster)
+		for i := range c.profile.plugins {
+			p := &c.profile.plugins[i]
+			if p.filter == nil || c.skips[p.index] {
+				continue
+			}
+			at := c.ask(p, atFilter)
+			status := p.filter.Filter(ctx, &c.state, c.request, cluster)
+			if status.Code() == Success {
+				continue
+			}
+			if status.Code() != Unschedulable {
+				return nil, c.failed(at, statusError(status))
+			}
+			of.Plugin, of.Reason = p.Name(), status.Reason()
+			break
+		}
+		if of.Plugin == "" {
+			of.Reason = "was refused by a plugin that cannot say why"
+		}
+		out = append(out, of)
+	}
+	c.cluster.Store(nil)
+	if spec.Type == v1alpha1.PickFixed {
+		for _, name := range spec.ClusterNames {
+			if _, there := c.snapshot.Slot(name); !there {
+				out = append(out, ClusterDiagnosis{Name: name, Verdict: Rejected, Reason: "is not in the fleet"})
+			}
+		}
+		slices.SortStableFunc(out, func(a, b ClusterDiagnosis) int { return strings.Compare(a.Name, b.Name) })
+	}
+	return out, nil
+}

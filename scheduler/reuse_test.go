@@ -1,0 +1,165 @@
+package scheduler_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"pgregory.net/rapid"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+	"github.com/muster-sdk/muster/scheduler/plugins/balance"
+	"github.com/muster-sdk/muster/scheduler/plugins/clusteraffinity"
+	"github.com/muster-sdk/muster/scheduler/plugins/eligibility"
+	"github.com/muster-sdk/muster/scheduler/plugins/resourcefit"
+	"github.com/muster-sdk/muster/scheduler/plugins/steadiness"
+	"github.com/muster-sdk/muster/scheduler/plugins/tainttoleration"
+	"github.com/muster-sdk/muster/scheduler/schedulertest"
+)
+
+// counted is a plugin that refuses what a label says, and counts how often it is asked.
+type counted struct{ filtered int }
+
+func (*counted) Name() string { return "Counted" }
+
+func (c *counted) Filter(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, cluster *scheduler.Cluster) *scheduler.Status {
+	c.filtered++
+	if cluster.Labels["bad"] != "" {
+		return scheduler.Reject("is bad")
+	}
+	return nil
+}
+
+func (*counted) Local(*scheduler.CycleState, *scheduler.Request) bool { return true }
+
+// A decision that knows the previous one is the decision that would be made without.
+func TestPreviousMakesNoDifference(t *testing.T) {
+	registry := scheduler.Registry{
+		eligibility.Name: eligibility.New, clusteraffinity.Name: clusteraffinity.New(), resourcefit.Name: resourcefit.New,
+		tainttoleration.Name: tainttoleration.New, steadiness.Name: steadiness.New, balance.Name: balance.New,
+	}
+	s, err := scheduler.New(scheduler.Options{Registry: registry, Profiles: []scheduler.Profile{{Plugins: []scheduler.PluginConfig{
+		{Name: eligibility.Name}, {Name: tainttoleration.Name}, {Name: clusteraffinity.Name, Weight: 3}, {Name: resourcefit.Name},
+		{Name: steadiness.Name}, {Name: balance.Name},
+	}}}})
+	require.NoError(t, err)
+	cpu := func(n int) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(int64(n), resource.DecimalSI)}
+	}
+	seconds := int64(90)
+	rapid.Check(t, func(t *rapid.T) {
+		specs := []v1alpha1.PlacementPolicy{
+			{},
+			{Type: v1alpha1.PickFixed, ClusterNames: []string{"c3", "c5"}},
+			{Type: v1alpha1.PickN, NumberOfClusters: new(int32(rapid.IntRange(0, 6).Draw(t, "n")))},
+			{
+				Type: v1alpha1.PickN, NumberOfClusters: new(int32(rapid.IntRange(0, 6).Draw(t, "n"))), Resources: cpu(2),
+				Affinity: &v1alpha1.ClusterAffinity{
+					Required:  []v1alpha1.ClusterSelectorTerm{matchLabels("env", "prod")},
+					Preferred: []v1alpha1.PreferredTerm{{Weight: 7, Term: matchLabels("region", "eu")}, {Weight: -3, Term: matchLabels("region", "us")}},
+				},
+				Tolerations: []v1alpha1.Toleration{{Key: "down", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds}},
+			},
+		}
+		spec := rapid.SampledFrom(specs).Draw(t, "policy")
+		policy, err := scheduler.NewPolicy(&spec)
+		require.NoError(t, err)
+		names := rapid.Map(rapid.IntRange(0, 11), func(i int) string { return fmt.Sprintf("c%d", i) })
+		var cache scheduler.Cache
+		change := func() {
+			name := names.Draw(t, "cluster")
+			if rapid.IntRange(0, 5).Draw(t, "goes") == 0 {
+				cache.Remove(name)
+				return
+			}
+			c := schedulertest.Cluster(name)
+			c.Healthy = rapid.IntRange(0, 4).Draw(t, "healthy") > 0
+			c.Labels = map[string]string{
+				"env":    rapid.SampledFrom([]string{"prod", "prod", "dev"}).Draw(t, "env"),
+				"region": rapid.SampledFrom([]string{"eu", "us", "ap"}).Draw(t, "region"),
+			}
+			c.Allocatable, c.Available = cpu(8), cpu(rapid.IntRange(0, 8).Draw(t, "cpu"))
+			if rapid.IntRange(0, 3).Draw(t, "tainted") == 0 {
+				effect := rapid.SampledFrom([]corev1.TaintEffect{corev1.TaintEffectNoExecute, corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule}).Draw(t, "effect")
+				schedulertest.Taint("down", "", effect, 0)(c)
+			}
+			if rapid.IntRange(0, 9).Draw(t, "counted") == 0 {
+				c.Placements = 1
+			}
+			cache.Update(c)
+		}
+		for range 12 {
+			change()
+		}
+		now := schedulertest.Now
+		var previous *scheduler.Result
+		var bound []string
+		for range rapid.IntRange(1, 8).Draw(t, "rounds") {
+			for range rapid.IntRange(0, 3).Draw(t, "changes") {
+				change()
+			}
+			now = now.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "seconds")) * time.Second)
+			snapshot := cache.Snapshot()
+			fresh, err := s.Schedule(context.Background(), snapshot, &scheduler.Request{Policy: policy, Bound: bound, Now: now})
+			require.NoError(t, err)
+			reused, err := s.Schedule(context.Background(), snapshot, &scheduler.Request{Policy: policy, Bound: bound, Now: now, Previous: previous})
+			require.NoError(t, err)
+			if diff := cmp.Diff(fresh, reused, cmpopts.IgnoreUnexported(scheduler.Result{}), cmpopts.EquateEmpty()); diff != "" {
+				t.Fatalf("(-fresh +reused)\n%s", diff)
+			}
+			previous = &reused
+			switch rapid.IntRange(0, 4).Draw(t, "binds") {
+			case 0:
+				bound = rapid.SliceOfNDistinct(names, 0, 6, rapid.ID[string]).Draw(t, "bound")
+			case 1:
+				bound = chosen(reused)
+			}
+		}
+	})
+}
+
+// It looks at nobody but the clusters that have changed.
+func TestPreviousSparesTheOthers(t *testing.T) {
+	plugin := &counted{}
+	s := schedulerOf(t, plugin)
+	var cache scheduler.Cache
+	for i := range 1000 {
+		cache.Update(&scheduler.Cluster{Name: fmt.Sprintf("c%03d", i)})
+	}
+	r := pick(t, 3)
+	first, err := s.Schedule(t.Context(), cache.Snapshot(), r)
+	require.NoError(t, err)
+	require.Equal(t, 1000, plugin.filtered)
+
+	plugin.filtered = 0
+	cache.Update(&scheduler.Cluster{Name: "c500", Labels: map[string]string{"bad": "yes"}})
+	r.Previous = &first
+	second, err := s.Schedule(t.Context(), cache.Snapshot(), r)
+	require.NoError(t, err)
+	require.Equal(t, 2, plugin.filtered, "as it was, and as it is")
+	require.Equal(t, 999, second.Feasible)
+	require.Equal(t, []string{"Counted"}, second.RejectedBy)
+	diagnosis, err := second.Diagnose(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "3 of 1000 clusters chosen; 996 more would do, 1 is bad", diagnosis.String(), "of the snapshot that it was asked about")
+
+	r.Previous, r.Bound = &second, []string{"c400"}
+	bound, err := s.Schedule(t.Context(), cache.Snapshot(), r)
+	require.NoError(t, err)
+	require.Equal(t, []string{"c400", "c000", "c001"}, chosen(bound), "the same request, and another question")
+
+	plugin.filtered, r.Bound = 0, nil
+	cache.Update(&scheduler.Cluster{Name: "c001", Labels: map[string]string{"bad": "yes"}})
+	r.Previous = &second
+	third, err := s.Schedule(t.Context(), cache.Snapshot(), r)
+	require.NoError(t, err)
+	require.Equal(t, []string{"c000", "c002", "c003"}, chosen(third))
+	require.Equal(t, 1000, plugin.filtered, "one of the chosen has changed")
+}

@@ -1,0 +1,147 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/go-logr/logr"
+)
+
+// Options are what a [Scheduler] is made of.
+type Options struct {
+	// Registry has the plugins that the profiles name.
+	Registry Registry
+	// Profiles must be one at least, with names of their own.
+	Profiles []Profile
+	// Log is for what plugins want to log. The scheduler itself returns what it has to say.
+	Log logr.Logger
+}
+
+// Scheduler decides. It keeps nothing from one decision to the next but memory to work in, and may be used by many at once.
+type Scheduler struct {
+	profiles map[string]*profile
+	cycles   sync.Pool
+}
+
+// New returns a scheduler with these profiles. Its error has all that is wrong with them, by profile, plugin and field.
+func New(o Options) (*Scheduler, error) {
+	s := &Scheduler{profiles: map[string]*profile{}}
+	s.cycles.New = func() any { return &cycle{} }
+	var problems []error
+	if len(o.Profiles) == 0 {
+		problems = append(problems, errors.New("profiles: there must be one at least"))
+	}
+	for i, config := range o.Profiles {
+		made, err := newProfile(config, o.Registry, o.Log)
+		if err == nil && s.profiles[made.name] != nil {
+			err = fmt.Errorf("name: there is a profile %q already", made.name)
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("profiles[%d]: %w", i, err))
+			continue
+		}
+		s.profiles[made.name] = made
+	}
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	return s, nil
+}
+
+// Schedule decides which clusters of a snapshot a request gets. That none can take it is a result; an error is that
+// nobody could tell: a [*PluginError], an invalid policy, a profile that does not exist, or the context's.
+//
+// The same snapshot and request always give the same result.
+func (s *Scheduler) Schedule(ctx context.Context, snapshot *Snapshot, request *Request) (Result, error) {
+	profile, err := s.profileOf(request)
+	if err != nil {
+		return Result{}, err
+	}
+	return s.run(ctx, profile, snapshot, request, nil)
+}
+
+func (s *Scheduler) profileOf(request *Request) (*profile, error) {
+	if request.Policy == nil {
+		return nil, errors.New("request.policy: must not be nil")
+	}
+	name := request.Policy.spec.Profile
+	if name == "" {
+		name = DefaultProfile
+	}
+	profile, known := s.profiles[name]
+	if !known {
+		return nil, fmt.Errorf("policy.profile: there is no profile %q", name)
+	}
+	return profile, nil
+}
+
+// run goes through a cycle in a goroutine of its own, since a plugin that does not come back cannot be made to. What such a
+// cycle works in is left to it.
+func (s *Scheduler) run(ctx context.Context, profile *profile, snapshot *Snapshot, request *Request, record *record) (Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, profile.timeout)
+	defer cancel()
+	c := s.cycles.Get().(*cycle)
+	c.prepare(profile, snapshot, request, record)
+	type outcome struct {
+		result Result
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		defer func() { done <- o }()
+		o.result, o.err = c.run(ctx)
+	}()
+	var o outcome
+	select {
+	case o = <-done:
+	case <-ctx.Done():
+		select {
+		case o = <-done:
+		default:
+			return Result{}, c.stuck(ctx)
+		}
+	}
+	c.release()
+	s.cycles.Put(c)
+	if o.err == nil {
+		// The caller may use its request for the next question, and must not keep all earlier results in memory by it.
+		asked := &Request{Name: request.Name, Policy: request.Policy, Bound: slices.Clone(request.Bound), Now: request.Now}
+		o.result.scheduler, o.result.profile, o.result.snapshot, o.result.request = s, profile, snapshot, asked
+	}
+	return o.result, o.err
+}
+
+// MayHelp reports whether an event may change the answer to a request that these plugins refused clusters to, as far as
+// their hints say. Plugins that are not in the profile any more may always change their mind.
+func (s *Scheduler) MayHelp(request *Request, rejectedBy []string, event Event) bool {
+	profile, err := s.profileOf(request)
+	if err != nil {
+		return true
+	}
+	return len(rejectedBy) == 0 || slices.ContainsFunc(rejectedBy, func(name string) bool {
+		at := slices.IndexFunc(profile.plugins, func(p plugin) bool { return p.Name() == name })
+		return at < 0 || profile.plugins[at].hint == nil || profile.plugins[at].hint.Hint(request, event)
+	})
+}
+
+// PluginError is a plugin that could not do its part.
+type PluginError struct {
+	// Plugin and Point are who, and at which extension point.
+	Plugin, Point string
+	// Cluster is the one that it was asked about; empty: all of them, or nobody knows which.
+	Cluster string
+	Err     error
+}
+
+func (e *PluginError) Error() string {
+	if e.Cluster == "" {
+		return fmt.Sprintf("plugin %s, %s: %v", e.Plugin, e.Point, e.Err)
+	}
+	return fmt.Sprintf("plugin %s, %s of cluster %s: %v", e.Plugin, e.Point, e.Cluster, e.Err)
+}
+
+func (e *PluginError) Unwrap() error { return e.Err }

@@ -1,0 +1,256 @@
+package schedulertest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// Plugin is a plugin to be tested, and what to test it with.
+type Plugin struct {
+	Name    string
+	Factory scheduler.Factory
+	Args    string // in JSON; empty: none
+	// Policies are those that the plugin has something to say about. The empty policy is tried as well.
+	Policies []v1alpha1.PlacementPolicy
+	// Clusters should differ in all that the plugin looks at. Each is tried in the place of each other.
+	Clusters []*scheduler.Cluster
+}
+
+// Conformance tests that a plugin
+//
+//   - changes neither clusters nor policies, nor sets that are not its own to change;
+//   - says the same of a cluster whatever the order of the fleet, and in its batch form what it says of each;
+//   - says the right thing of a cluster that has changed, not what was so before;
+//   - gives reasons that read as predicates, and scores from 0 to MaxScore that are numbers;
+//   - says the same of a cluster whoever else is there, if it claims to be local;
+//   - hints at each event that makes it accept a cluster that it refused;
+//   - can be asked by many at once (run the test with the race detector).
+//
+// Each is a subtest. A plugin that does not take part in an extension point has nothing to hold to there.
+func Conformance(t *testing.T, p Plugin) {
+	made, err := p.Factory(scheduler.Args(p.Args), scheduler.Handle{Profile: scheduler.DefaultProfile})
+	if err != nil {
+		t.Fatalf("make the plugin: %v", err)
+	}
+	if made.Name() != p.Name || p.Name == "" {
+		t.Fatalf("its name is %q, and it is registered as %q", made.Name(), p.Name)
+	}
+	s := &suite{Plugin: p, made: made}
+	for _, c := range p.Clusters {
+		s.before = append(s.before, copyOf(c))
+	}
+	for i := range p.Policies {
+		s.policies = append(s.policies, &p.Policies[i])
+	}
+	s.policies = append(s.policies, &v1alpha1.PlacementPolicy{})
+	for _, part := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"batch forms agree", s.batches},
+		{"order does not matter", s.order},
+		{"changes are noticed", s.changes},
+		{"local is local", s.local},
+		{"hints are complete", s.hints},
+		{"nothing is changed", s.immutable},
+		{"many at once", s.concurrent},
+	} {
+		t.Run(part.name, part.run)
+	}
+}
+
+type suite struct {
+	Plugin
+	made     scheduler.Plugin
+	policies []*v1alpha1.PlacementPolicy
+	before   []*scheduler.Cluster // the clusters before anybody looked at them
+}
+
+// each goes through the policies, each unbound and bound to every other cluster.
+func (s *suite) each(t *testing.T, do func(t *testing.T, request *scheduler.Request)) {
+	t.Helper()
+	var half []string
+	for i, c := range s.Clusters {
+		if i%2 == 0 {
+			half = append(half, c.Name)
+		}
+	}
+	for i, policy := range s.policies {
+		for _, bound := range [][]string{nil, half} {
+			t.Run(fmt.Sprintf("policy %d bound to %d", i, len(bound)), func(t *testing.T) { do(t, Request(t, *policy, bound...)) })
+		}
+	}
+}
+
+func (s *suite) batches(t *testing.T) {
+	snapshot := Snapshot(s.Clusters...) // one for all policies, which must not get at each other's columns
+	s.each(t, func(t *testing.T, request *scheduler.Request) {
+		one, all := s.ask(t, snapshot, request, false), s.ask(t, snapshot, request, true)
+		if !same(one, all) {
+			t.Errorf("one by one: %v\nall at once: %v", one, all)
+		}
+	})
+}
+
+func (s *suite) order(t *testing.T) {
+	s.each(t, func(t *testing.T, request *scheduler.Request) {
+		backward := slices.Clone(s.Clusters)
+		slices.Reverse(backward)
+		a, b := s.ask(t, Snapshot(s.Clusters...), request, true), s.ask(t, Snapshot(backward...), request, true)
+		if !same(a, b) {
+			t.Errorf("in one order: %v\nin the other: %v", a, b)
+		}
+	})
+}
+
+// as is a cluster under the name of another.
+func as(c *scheduler.Cluster, name string) *scheduler.Cluster {
+	renamed := *c
+	renamed.Name = name
+	return &renamed
+}
+
+func (s *suite) changes(t *testing.T) {
+	s.each(t, func(t *testing.T, request *scheduler.Request) {
+		var cache scheduler.Cache
+		fleet := slices.Clone(s.Clusters)
+		for _, c := range fleet {
+			cache.Update(c)
+		}
+		s.ask(t, cache.Snapshot(), request, true)
+		for i := range fleet {
+			for j := range s.Clusters {
+				fleet[i] = as(s.Clusters[j], fleet[i].Name)
+				cache.Update(fleet[i])
+				got, want := s.ask(t, cache.Snapshot(), request, true), s.ask(t, Snapshot(fleet...), request, true)
+				if !same(got, want) {
+					t.Fatalf("after a change of %s: %v\nafresh: %v", fleet[i].Name, got, want)
+				}
+			}
+		}
+	})
+}
+
+func (s *suite) local(t *testing.T) {
+	plugin, is := s.made.(scheduler.LocalPlugin)
+	if !is {
+		return
+	}
+	s.each(t, func(t *testing.T, request *scheduler.Request) {
+		snapshot := Snapshot(s.Clusters...)
+		if !plugin.Local(scheduler.NewCycleState(snapshot, request), request) {
+			return
+		}
+		together := s.ask(t, snapshot, request, true)
+		apart := opinion{map[string]string{}, map[string]float64{}}
+		for _, c := range s.Clusters {
+			alone := s.ask(t, Snapshot(c), request, true)
+			maps.Copy(apart.Refused, alone.Refused)
+			maps.Copy(apart.Scores, alone.Scores)
+		}
+		if !same(together, apart) {
+			t.Errorf("of all together: %v\nof each alone: %v", together, apart)
+		}
+	})
+}
+
+func (s *suite) hints(t *testing.T) {
+	hint, is := s.made.(scheduler.HintPlugin)
+	if !is {
+		return
+	}
+	s.each(t, func(t *testing.T, request *scheduler.Request) {
+		if len(request.Bound) > 0 {
+			return // what is bound is not waiting
+		}
+		for _, cluster := range s.Clusters {
+			after := s.ask(t, Snapshot(cluster), request, false)
+			if after.Refused[cluster.Name] != "" {
+				continue
+			}
+			if event := (scheduler.Event{New: cluster}); len(after.Refused) == 0 && s.refusesSome(t, request) && !hint.Hint(request, event) {
+				t.Errorf("no hint although cluster %s came, which it accepts", cluster.Name)
+			}
+			for _, old := range s.Clusters {
+				old = as(old, cluster.Name)
+				if s.ask(t, Snapshot(old), request, false).Refused[cluster.Name] == "" {
+					continue
+				}
+				if !hint.Hint(request, scheduler.Event{Old: old, New: cluster}) {
+					t.Errorf("no hint although cluster %s has become one that it accepts, from %+v", cluster.Name, old)
+				}
+			}
+		}
+	})
+}
+
+// refusesSome reports whether the plugin refuses any cluster to the request. One that refuses none waits for nothing.
+func (s *suite) refusesSome(t *testing.T, request *scheduler.Request) bool {
+	return len(s.ask(t, Snapshot(s.Clusters...), request, false).Refused) > 0
+}
+
+func (s *suite) immutable(t *testing.T) {
+	s.each(t, func(t *testing.T, request *scheduler.Request) {
+		spec := request.Policy.Spec().DeepCopy()
+		snapshot := Snapshot(s.Clusters...)
+		all := slices.Collect(snapshot.All().All())
+		s.ask(t, snapshot, request, true)
+		if !slices.Equal(all, slices.Collect(snapshot.All().All())) {
+			t.Error("the set of all clusters is another one")
+		}
+		if !equality.Semantic.DeepEqual(spec, request.Policy.Spec()) {
+			t.Error("the policy is another one")
+		}
+	})
+	for i, c := range s.Clusters {
+		// In words, scores that are not numbers are equal to themselves.
+		was, is := *s.before[i], *c
+		if fmt.Sprint(was.Scores) != fmt.Sprint(is.Scores) {
+			t.Errorf("cluster %s has other scores", c.Name)
+		}
+		was.Scores, is.Scores = nil, nil
+		if !equality.Semantic.DeepEqual(was, is) {
+			t.Errorf("cluster %s is another one: %+v, it was %+v", c.Name, is, was)
+		}
+	}
+}
+
+func copyOf(c *scheduler.Cluster) *scheduler.Cluster {
+	out := *c
+	out.Labels, out.Properties = maps.Clone(c.Labels), maps.Clone(c.Properties)
+	out.APIs, out.Scores = maps.Clone(c.APIs), maps.Clone(c.Scores)
+	out.Capacity, out.Allocatable, out.Available = c.Capacity.DeepCopy(), c.Allocatable.DeepCopy(), c.Available.DeepCopy()
+	out.Taints = nil
+	for i := range c.Taints {
+		out.Taints = append(out.Taints, *c.Taints[i].DeepCopy())
+	}
+	return &out
+}
+
+func (s *suite) concurrent(t *testing.T) {
+	snapshot := Snapshot(s.Clusters...)
+	for _, policy := range s.policies {
+		request := Request(t, *policy)
+		want := s.ask(t, snapshot, request, true)
+		var group sync.WaitGroup
+		for range 4 {
+			group.Go(func() {
+				for range 10 {
+					if got := s.ask(t, snapshot, request, true); !same(got, want) {
+						t.Errorf("it said %v, and among others %v", want, got)
+						return
+					}
+				}
+			})
+		}
+		group.Wait()
+	}
+}

@@ -1,0 +1,107 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+)
+
+// score adds up what the plugins think of the feasible clusters.
+func (c *cycle) score(ctx context.Context) error {
+	weights, err := c.profile.weights(c.request.Policy)
+	if err != nil {
+		return err
+	}
+	for i, p := range c.profile.scorers {
+		if weights[i] == 0 {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if p.preScore != nil {
+			at := c.ask(p, atPreScore)
+			status := p.preScore.PreScore(ctx, &c.state, c.request, c.feasible)
+			if status.Code() == Skip {
+				continue
+			}
+			if status != nil {
+				return c.failed(at, statusError(status))
+			}
+		}
+		if err := c.scoreBy(ctx, p); err != nil {
+			return err
+		}
+		if err := c.add(p, weights[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scoreBy has a plugin score the feasible clusters.
+func (c *cycle) scoreBy(ctx context.Context, p *plugin) error {
+	c.scores = cleared(c.scores, c.snapshot.Slots())
+	at := c.ask(p, atScore)
+	if p.scoreAll != nil {
+		if status := p.scoreAll.ScoreAll(ctx, &c.state, c.request, c.feasible, c.scores); status != nil {
+			return c.failed(at, statusError(status))
+		}
+	} else {
+		for slot := range c.feasible.All() {
+			cluster := c.snapshot.clusters[slot]
+			c.cluster.Store(cluster)
+			score, status := p.score.Score(ctx, &c.state, c.request, cluster)
+			if status != nil {
+				return c.failed(at, statusError(status))
+			}
+			c.scores[slot] = score
+		}
+		c.cluster.Store(nil)
+	}
+	if p.normalize != nil {
+		at := c.ask(p, atNormalizeScore)
+		if status := p.normalize.NormalizeScore(ctx, &c.state, c.request, c.feasible, c.scores); status != nil {
+			return c.failed(at, statusError(status))
+		}
+	}
+	return nil
+}
+
+// add puts a plugin's scores on top of the others, unless one of them is no score.
+func (c *cycle) add(p *plugin, weight float64) error {
+	for i, word := range c.feasible.words {
+		for ; word != 0; word &= word - 1 {
+			slot := i*wordBits + bits.TrailingZeros64(word)
+			score := c.scores[slot]
+			if !(score >= 0 && score <= MaxScore) { // NaN is neither
+				c.cluster.Store(c.snapshot.clusters[slot])
+				return c.failed(&p.places[atScore], fmt.Errorf("score %v is not from 0 to %v", score, MaxScore))
+			}
+			c.totals[slot] += weight * score
+		}
+	}
+	c.record.score(c, p, weight)
+	return nil
+}
+
+// Normalize brings scores of the set to between 0 and [MaxScore], in proportion, so that the least becomes 0 and the greatest
+// MaxScore. Where all are equal, all become MaxScore: none is to be preferred.
+func Normalize(of Set, scores []float64) {
+	first, least, greatest := true, 0.0, 0.0
+	for slot := range of.All() {
+		score := scores[slot]
+		if first {
+			first, least, greatest = false, score, score
+		}
+		least, greatest = min(least, score), max(greatest, score)
+	}
+	span := greatest - least
+	for slot := range of.All() {
+		if span > 0 {
+			scores[slot] = (scores[slot] - least) / span * MaxScore
+		} else if span == 0 {
+			scores[slot] = MaxScore
+		}
+	}
+}
