@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,8 +17,7 @@ import (
 
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
-	"github.com/muster-sdk/muster/scheduler/plugins/clusteraffinity"
-	"github.com/muster-sdk/muster/scheduler/plugins/eligibility"
+	"github.com/muster-sdk/muster/scheduler/plugins"
 )
 
 // benchFleet is a fleet of n clusters: half of them in production, a fifth in Europe, over thirty zones.
@@ -51,19 +51,34 @@ func required(terms ...v1alpha1.ClusterSelectorTerm) *v1alpha1.ClusterAffinity {
 	return &v1alpha1.ClusterAffinity{Required: terms}
 }
 
+// The workloads that decisions are measured by. The required label matches half of the clusters.
 var workloads = map[string]v1alpha1.PlacementPolicy{
+	// The best ten of those in production, those in Europe first.
 	"W1": {Type: v1alpha1.PickN, NumberOfClusters: new(int32(10)), Affinity: &v1alpha1.ClusterAffinity{
 		Required:  []v1alpha1.ClusterSelectorTerm{matchLabels("env", "prod")},
 		Preferred: []v1alpha1.PreferredTerm{{Weight: 10, Term: matchLabels("region", "eu")}},
 	}},
+	// The ten with the most CPU available.
+	"W2": {
+		Type: v1alpha1.PickN, NumberOfClusters: new(int32(10)), Affinity: required(matchLabels("env", "prod")),
+		Sorters: []v1alpha1.PropertySorter{{Name: "available/cpu"}},
+	},
+	// One in each of thirty zones.
+	"W3": {
+		Type: v1alpha1.PickN, NumberOfClusters: new(int32(30)), Affinity: required(matchLabels("env", "prod")),
+		TopologySpread: []v1alpha1.TopologySpreadConstraint{{TopologyKey: "zone", MaxSkew: 1}},
+	},
+	// All of them.
 	"W4": {Affinity: required(matchLabels("env", "prod"))},
 }
 
-func benchScheduler(tb testing.TB) *scheduler.Scheduler {
-	registry := scheduler.Registry{eligibility.Name: eligibility.New, clusteraffinity.Name: clusteraffinity.New()}
-	s, err := scheduler.New(scheduler.Options{Registry: registry, Profiles: []scheduler.Profile{{Plugins: []scheduler.PluginConfig{
-		{Name: eligibility.Name}, {Name: clusteraffinity.Name},
-	}}}})
+func benchScheduler(tb testing.TB, extra ...scheduler.Plugin) *scheduler.Scheduler {
+	registry, profile := plugins.Registry(), plugins.DefaultProfile()
+	for _, plugin := range extra {
+		require.NoError(tb, registry.Register(plugin.Name(), func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return plugin, nil }))
+		profile.Plugins = append(profile.Plugins, scheduler.PluginConfig{Name: plugin.Name()})
+	}
+	s, err := scheduler.New(scheduler.Options{Registry: registry, Profiles: []scheduler.Profile{profile}})
 	require.NoError(tb, err)
 	return s
 }
@@ -77,7 +92,7 @@ func BenchmarkSchedule(b *testing.B) {
 			cache.Update(c)
 		}
 		snapshot := cache.Snapshot()
-		for _, name := range []string{"W1", "W4"} {
+		for _, name := range slices.Sorted(maps.Keys(workloads)) {
 			spec := workloads[name]
 			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
 				policy, err := scheduler.NewPolicy(&spec)
@@ -183,7 +198,41 @@ func BenchmarkRedecide(b *testing.B) {
 	}
 }
 
-// plainLoop is the floor: ns for a loop over the clusters that looks at the same conditions, with selectors compiled before.
+// A plugin of one's own costs its own calls, and nothing else.
+func BenchmarkCustomFilter(b *testing.B) {
+	const n = 10000
+	fleet := benchFleet(n)
+	cache := &scheduler.Cache{}
+	for _, c := range fleet {
+		cache.Update(c)
+	}
+	snapshot := cache.Snapshot()
+	custom := &counted{}
+	for _, with := range []bool{false, true} {
+		b.Run(fmt.Sprintf("with=%v", with), func(b *testing.B) {
+			s := benchScheduler(b)
+			if with {
+				s = benchScheduler(b, custom)
+			}
+			spec := workloads["W1"]
+			policy, err := scheduler.NewPolicy(&spec)
+			require.NoError(b, err)
+			request := &scheduler.Request{Policy: policy}
+			result, err := s.Schedule(context.Background(), snapshot, request)
+			require.NoError(b, err)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.Schedule(context.Background(), snapshot, request); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(result.Feasible), "calls/op")
+		})
+	}
+}
+
+// plainLoop is the floor: ns for a loop over the clusters that looks at the same conditions and keeps who meets them with a score,
+// with selectors compiled before. It neither sorts nor spreads.
 func plainLoop(b *testing.B, fleet []*scheduler.Cluster, spec *v1alpha1.PlacementPolicy) float64 {
 	selector := func(term v1alpha1.ClusterSelectorTerm) labels.Selector {
 		s, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
@@ -195,22 +244,40 @@ func plainLoop(b *testing.B, fleet []*scheduler.Cluster, spec *v1alpha1.Placemen
 	for _, p := range spec.Affinity.Preferred {
 		preferred = append(preferred, selector(p.Term))
 	}
-	rounds, sum := 0, 0
+	type candidate struct {
+		cluster *scheduler.Cluster
+		score   float64
+		zone    string
+	}
+	rounds, found := 0, 0
 	start := time.Now()
-	for time.Since(start) < 50*time.Millisecond {
+	for time.Since(start) < 100*time.Millisecond {
+		var candidates []candidate
 		for _, c := range fleet {
 			if !c.Joined || c.Leaving || !c.Healthy || !required.Matches(labels.Set(c.Labels)) {
 				continue
 			}
+			if slices.ContainsFunc(c.Taints, func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }) {
+				continue
+			}
+			candidate := candidate{cluster: c}
 			for _, p := range preferred {
 				if p.Matches(labels.Set(c.Labels)) {
-					sum++
+					candidate.score += 10
 				}
 			}
-			sum++
+			for range spec.Sorters {
+				cpu := c.Available[corev1.ResourceCPU]
+				candidate.score = cpu.AsApproximateFloat64()
+			}
+			for _, t := range spec.TopologySpread {
+				candidate.zone = c.Labels[t.TopologyKey]
+			}
+			candidates = append(candidates, candidate)
 		}
+		found += len(candidates)
 		rounds++
 	}
-	require.NotZero(b, sum)
+	require.NotZero(b, found)
 	return float64(time.Since(start)) / float64(rounds)
 }
