@@ -97,7 +97,9 @@ type HubStep struct {
 
 // NextHub decides what the hub does next about a member.
 func NextHub(o HubObserved) HubStep {
+	o.Gates = o.Gates.short()
 	step := nextHub(o)
+	sentences(step.Conditions)
 	step.Final = final(o, step)
 	return step
 }
@@ -238,7 +240,7 @@ func nextLeave(o HubObserved) HubStep {
 		step.After = time.Nanosecond
 	case o.Namespace == Terminating:
 		if !record.Forced {
-			record.Waiting, record.Remaining = "namespace", nil
+			record.Waiting, record.Remaining = waitingForNamespace, nil
 		}
 		if !o.Now.Before(record.Deadline.Add(NamespacePatience)) {
 			if !record.Forced {
@@ -340,8 +342,11 @@ func thisLeave(o HubObserved) *v1alpha1.LeaveStatus {
 	return o.Leave
 }
 
-// waitingForAgent is what a leave waits for when the agent has been told to clean up.
-const waitingForAgent = "agent"
+// What a leave waits for when all gates are open: that the agent has cleaned up, and that the namespace is gone.
+const (
+	waitingForAgent     = "agent"
+	waitingForNamespace = "namespace"
+)
 
 func accepts(o HubObserved) bool { return o.Accepted != nil && *o.Accepted }
 
