@@ -154,7 +154,7 @@ func (d *door) answer(ctx context.Context, request *v1alpha1.JoinRequest) (lifec
 	}
 	step := lifecycle.NextDoor(observed)
 	members := client.Reader(d.client)
-	if step.Final() && step.Answer != request.Status.Answer {
+	if step.Final {
 		// A cache that has lost its API server may not show a member for a minute after it was made.
 		members = d.reader
 		d.concluding.LockKey(request.Spec.ClusterID)

@@ -78,13 +78,10 @@ type DoorStep struct {
 	Actions []DoorAction
 	// After is when to look again although nothing has happened. Zero: never.
 	After time.Duration
-}
-
-// Final reports whether the step cannot be taken back: the agent acts on what it was told, or there is one member more.
-// It must not be taken on what a cache shows, but on what was read from the API server since nobody else could take one
-// for the same cluster ID.
-func (s DoorStep) Final() bool {
-	return s.Answer == v1alpha1.AnswerForgotten || slices.Contains(s.Actions, CreateMember)
+	// Final is true when the step cannot be taken back: the agent acts on what it is told now, or there is one member more.
+	// It must not be taken on what a cache shows, but on what was read from the API server since nobody else could take one
+	// for the same cluster ID.
+	Final bool
 }
 
 // NextDoor decides what the hub does next about a JoinRequest.
@@ -94,6 +91,8 @@ func (s DoorStep) Final() bool {
 func NextDoor(o DoorObserved) DoorStep {
 	step := nextDoor(o)
 	step.Message = Sentence(step.Message)
+	told := step.Answer == v1alpha1.AnswerForgotten && o.Answer != v1alpha1.AnswerForgotten
+	step.Final = told || slices.Contains(step.Actions, CreateMember)
 	return step
 }
 

@@ -243,3 +243,27 @@ func TestNextDoor(t *testing.T) {
 		})
 	}
 }
+
+func TestDoorFinal(t *testing.T) {
+	gone := DoorObserved{ClusterID: "id", Name: "east", Claim: "mine", MemberUID: "gone"}
+	for _, test := range []struct {
+		name   string
+		reason string
+		o      DoorObserved
+		want   bool
+	}{
+		{"unknown", "it makes a member", DoorObserved{ClusterID: "id", Name: "east", Claim: "mine"}, true},
+		{"unknown, and held before", "it makes a member, whatever the request waited for until now", DoorObserved{
+			ClusterID: "id", Name: "east", Claim: "mine", Answer: v1alpha1.AnswerHeld, Reason: v1alpha1.ReasonNameTaken,
+		}, true},
+		{"denied", "the agent goes on asking", DoorObserved{Invalid: "name: must not be empty"}, false},
+		{"forgotten", "the agent throws its claim away", gone, true},
+		{"forgotten before", "it may have done so at any time", DoorObserved{ClusterID: "id", Claim: "mine", MemberUID: "gone", Answer: v1alpha1.AnswerForgotten}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if step := NextDoor(test.o); step.Final != test.want {
+				t.Errorf("%s: final is %v, want %v: %+v", test.reason, step.Final, test.want, step)
+			}
+		})
+	}
+}
