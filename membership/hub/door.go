@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -47,6 +48,8 @@ type door struct {
 
 	// concluding keeps two requests of one cluster ID from each finding that there is no member yet.
 	concluding keymutex.KeyMutex
+
+	written written
 
 	// counting keeps those who come in by one token from refusing each other's counts.
 	counting sync.Mutex
@@ -93,7 +96,7 @@ func (d *door) setup(mgr manager.Manager, hub cluster.Cluster) error {
 		return d.requests(ctx, byClusterID, member.Spec.ClusterID)
 	})
 	return errors.Join(
-		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.JoinRequest{}, &handler.EnqueueRequestForObject{})),
+		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.JoinRequest{}, &handler.EnqueueRequestForObject{}, butStatus)),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.MemberCluster{}, ofMember)),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.Membership{}, byLabel)),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &rbacv1.RoleBinding{}, byLabel)),
@@ -123,10 +126,16 @@ func (d *door) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.
 	}
 	var request v1alpha1.JoinRequest
 	if err := d.client.Get(ctx, key.NamespacedName, &request); err != nil {
+		if apierrors.IsNotFound(err) {
+			d.written.forget(key.Name)
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if request.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
+	}
+	if d.written.newer(&request) {
+		return reconcile.Result{RequeueAfter: conflictPause}, nil
 	}
 	step, err := d.answer(ctx, &request)
 	if err != nil && !errors.Is(err, membership.ErrPending) {
@@ -422,6 +431,7 @@ func (d *door) report(ctx context.Context, request *v1alpha1.JoinRequest, step l
 	if err := d.client.Status().Patch(ctx, request, lock); err != nil {
 		return client.IgnoreNotFound(err)
 	}
+	d.written.note(request)
 	if before.Status.Answer != status.Answer && step.Answer != v1alpha1.AnswerPending {
 		kind := corev1.EventTypeNormal
 		if step.Answer == v1alpha1.AnswerDenied || step.Answer == v1alpha1.AnswerForgotten {

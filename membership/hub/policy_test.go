@@ -3,6 +3,7 @@ package hub_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -116,13 +117,43 @@ func TestGateOfManyWords(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "words"},
 		Spec:       v1alpha1.MemberClusterSpec{Accepted: new(true), Leave: v1alpha1.LeavePolicy{DeadlineSeconds: 3}},
 	}))
-	h.untilPhase("words", v1alpha1.PhaseAccepted)
+	h.untilPrepared("words")
 	h.change("words", func(c *v1alpha1.MemberCluster) { c.Spec.State = v1alpha1.StateLeave })
 	left := h.untilPhase("words", v1alpha1.PhaseLeft)
 	require.True(t, left.Status.Leave.Forced)
 	require.Equal(t, "works", left.Status.Leave.Waiting)
 	require.Len(t, left.Status.Leave.Remaining, 20)
 	h.remove("words")
+}
+
+// A gate is asked every two seconds, whatever it says and whatever happens to its member meanwhile.
+func TestGatesAreAskedFromTimeToTime(t *testing.T) {
+	var asked atomic.Int64
+	works := membership.GateFunc("works", func(context.Context, membership.Member) ([]string, error) {
+		return nil, fmt.Errorf("failure %d", asked.Add(1))
+	})
+	h := startHub(t, plane.ForTest(t), hub.Options{Gates: []membership.LeaveGate{works}})
+	h.token("polled", v1alpha1.JoinTokenSpec{}) // the hub is up
+	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "polled"}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)},
+	}))
+	h.untilPrepared("polled")
+	require.NoError(t, h.client.Delete(t.Context(), h.member("polled")))
+	h.eventually("the gate is asked", func() error { return orError(asked.Load() > 0, "nobody asked") })
+	before := asked.Load()
+	for n := range 30 { // 9 seconds
+		h.eventually("the Membership can be changed", func() error {
+			self := h.membership("polled")
+			self.Status.Version.Kubernetes = fmt.Sprintf("v1.%d.0", n)
+			return h.client.Status().Update(t.Context(), self)
+		})
+		pause(300 * time.Millisecond)
+	}
+	n := asked.Load() - before
+	require.Positive(t, n, "it is asked again and again")
+	require.LessOrEqual(t, n, int64(6), "it is asked every two seconds")
+	h.change("polled", func(c *v1alpha1.MemberCluster) { c.Spec.Leave.DeadlineSeconds = 1 })
+	h.untilGone("polled")
 }
 
 type forcer struct {
@@ -133,6 +164,45 @@ type forcer struct {
 func (f *forcer) Force(context.Context, membership.Member) error {
 	f.times.Add(1)
 	return nil
+}
+
+// failing is an issuer that fails otherwise each time, as broken connections do.
+type failing struct {
+	membership.Issuer
+	issues, cleans atomic.Int64
+	cleanable      atomic.Bool
+}
+
+func (f *failing) Issue(context.Context, membership.Member, v1alpha1.CredentialRequest) (v1alpha1.Credential, error) {
+	return v1alpha1.Credential{}, fmt.Errorf("failure %d", f.issues.Add(1))
+}
+
+func (f *failing) Clean(context.Context, membership.Member) error {
+	if f.cleanable.Load() {
+		return nil
+	}
+	return fmt.Errorf("failure %d", f.cleans.Add(1))
+}
+
+// What fails is tried again at a falling rate, also where each failure is written down.
+func TestFailuresAreNotTriedAgainAtOnce(t *testing.T) {
+	issuer := &failing{Issuer: &token.Issuer{}}
+	h := startHub(t, plane.ForTest(t), hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: issuer}})
+	a := h.newAgent(h.token("failing", v1alpha1.JoinTokenSpec{AutoAccept: true}), agent.Options{Name: "failing", Method: token.Method{}}).start()
+	h.request("id-failing", v1alpha1.AnswerPending, v1alpha1.ReasonIssueFailed)
+	pause(5 * time.Second)
+	require.Less(t, issuer.issues.Load(), int64(20), "to issue a credential was tried so often")
+	a.stop()
+
+	require.NoError(t, h.client.Delete(t.Context(), h.member("failing")))
+	h.eventually("the failure is shown", func() error {
+		said := messages(h.member("failing").Status.Conditions)
+		return orError(strings.Contains(said, "failure"), "%s", said)
+	})
+	pause(5 * time.Second)
+	require.Less(t, issuer.cleans.Load(), int64(20), "to clean up was tried so often")
+	issuer.cleanable.Store(true)
+	h.untilGone("failing")
 }
 
 // A credential is renewed before 80 % of its life without a restart, and a hub that refuses says so on both sides.

@@ -27,7 +27,7 @@ type HubObserved struct {
 	Access     bool            // the RoleBinding to its subject is there
 	Membership *MembershipSeen // nil: there is none
 
-	// Gates is what the gates said when they were asked in this round; nil: they have not been.
+	// Gates is what the gates said when they were asked last about what the member is to do now; nil: they have not been.
 	Gates *GatesSeen
 }
 
@@ -53,6 +53,7 @@ const (
 type GatesSeen struct {
 	Waiting   string // its name; empty: all are open
 	Remaining []string
+	Age       time.Duration // how long ago that was; zero: in this round
 }
 
 // HubAction is something that the hub does about a member. Each is idempotent.
@@ -67,7 +68,7 @@ const (
 	GrantAccess     HubAction = "GrantAccess"
 	RevokeAccess    HubAction = "RevokeAccess"
 	// AskGates asks the gates in their order up to the first that is not open; the hub decides anew with
-	// what they said.
+	// what they said, and remembers it.
 	AskGates HubAction = "AskGates"
 	// ForceGates tells all gates to let go.
 	ForceGates HubAction = "ForceGates"
@@ -258,7 +259,7 @@ func nextLeave(o HubObserved) HubStep {
 		// The gates last, and again while the namespace goes: one that cannot be forced must not hold up the rest.
 		step.Actions = append(takeBack(o), ForceGates)
 		step.After = GatePoll
-	case o.Gates == nil:
+	case o.Gates == nil || o.Gates.Age >= GatePoll:
 		step.Actions = append(step.Actions, AskGates)
 		return step
 	default:
@@ -277,6 +278,10 @@ func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 		record.Waiting = waitingForAgent
 	}
 	switch {
+	case record.Waiting == "" && o.Gates.Age > 0:
+		// What they are remembered to have said is no reason to end anything.
+		step.Actions = append(step.Actions, AskGates)
+		return step
 	case record.Waiting == "":
 		step.Actions = takeBack(o)
 		step.After = GatePoll
@@ -293,7 +298,7 @@ func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 	if accepted && o.Claimed && !o.Access {
 		step.Actions = append(step.Actions, GrantAccess)
 	}
-	step.After = min(GatePoll, record.Deadline.Sub(o.Now))
+	step.After = min(GatePoll-o.Gates.Age, record.Deadline.Sub(o.Now))
 	return step
 }
 

@@ -132,6 +132,29 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
+			name: "a gate was shut a moment ago", reason: "gates are asked from time to time, and not whenever something happens",
+			o: isLeaving(func(o *HubObserved) {
+				o.Membership.State, o.Membership.Rejoin, o.Gates = v1alpha1.StateLeave, false, &GatesSeen{Waiting: "works", Age: GatePoll - time.Millisecond}
+			}),
+			want: want{
+				phase: v1alpha1.PhaseLeaving, reason: v1alpha1.ReasonLeaving, message: "Waiting until 2026-01-01T00:15:00Z for works.", after: time.Millisecond,
+				leave: record(func(l *v1alpha1.LeaveStatus) { l.Waiting = "works" }),
+			},
+		},
+		{
+			name: "a gate was shut some time ago", reason: "it may be open by now",
+			o:    isLeaving(func(o *HubObserved) { o.Gates = &GatesSeen{Waiting: "works", Age: GatePoll} }),
+			want: want{phase: v1alpha1.PhaseLeaving, actions: []HubAction{AskGates}, leave: record(func(*v1alpha1.LeaveStatus) {})},
+		},
+		{
+			name: "clean, and the gates were open a moment ago", reason: "what ends now is not ended on what is remembered",
+			o: isLeaving(func(o *HubObserved) { o.Membership.Report, o.Gates.Age = ReportedClean, time.Millisecond }),
+			want: want{
+				phase: v1alpha1.PhaseLeaving, actions: []HubAction{AskGates}, reason: v1alpha1.ReasonLeaving, message: "The cluster is leaving.",
+				leave: record(func(*v1alpha1.LeaveStatus) {}),
+			},
+		},
+		{
 			name: "much is left", reason: "the record holds what the API takes, and the message says how much more there is",
 			o: isLeaving(func(o *HubObserved) {
 				o.Membership.State, o.Membership.Rejoin, o.Gates = v1alpha1.StateLeave, false, &GatesSeen{Waiting: "works", Remaining: slices.Repeat([]string{"a"}, 25)}
