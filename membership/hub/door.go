@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -139,10 +140,15 @@ func (d *door) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.
 	}
 	step, err := d.answer(ctx, &request)
 	if err != nil && !errors.Is(err, membership.ErrPending) {
-		return retry(0, fmt.Errorf("answer JoinRequest %s: %w", request.Name, err))
+		err = fmt.Errorf("answer JoinRequest %s: %w", request.Name, err)
 	}
-	if gone, err := d.collect(ctx, &request, step); gone || err != nil {
-		return retry(0, err)
+	// Its time runs out also for a request that cannot be answered.
+	gone, collected := d.collect(ctx, &request, step)
+	switch {
+	case gone:
+		return retry(0, collected)
+	case collected != nil:
+		return retry(0, errors.Join(err, collected))
 	}
 	after := d.untilCollected(&request)
 	if request.Status.Answer == "" {
@@ -214,8 +220,14 @@ func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (life
 		}
 	}
 	var err error
-	o.Verdict, err = d.verdict(ctx, request, token)
-	return o, token, err
+	if o.Verdict, err = d.verdict(ctx, request, token); err != nil {
+		if ctx.Err() != nil {
+			return o, token, err // the hub ends, which is no fault of the Acceptor
+		}
+		logf.FromContext(ctx).Error(err, "The Acceptor fails")
+		o.NoVerdict = lifecycle.Sentence(err.Error())
+	}
+	return o, token, nil
 }
 
 // look looks, through the reader, at the members that have the cluster ID or the name of a request.

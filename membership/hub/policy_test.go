@@ -397,6 +397,8 @@ func testEvents(t *testing.T, h *testHub) {
 
 // A product's own policy decides, and neither its slowness nor its panics reach beyond the request that they are about.
 func TestAcceptor(t *testing.T) {
+	var down atomic.Bool
+	down.Store(true)
 	acceptor := membership.AcceptorFunc(func(ctx context.Context, request *v1alpha1.JoinRequest) (membership.Verdict, error) {
 		switch request.Spec.Name {
 		case "policy-slow":
@@ -404,6 +406,11 @@ func TestAcceptor(t *testing.T) {
 			return membership.Verdict{}, ctx.Err()
 		case "policy-panics":
 			panic("a policy is anybody's code")
+		case "policy-down":
+			if down.Load() {
+				return membership.Verdict{}, errors.New("no route to the inventory")
+			}
+			return membership.Verdict{Decision: membership.Accept}, nil
 		case "policy-denied":
 			return membership.Verdict{Decision: membership.Deny, Reason: "No clusters from there."}, nil
 		case "policy-held":
@@ -412,10 +419,11 @@ func TestAcceptor(t *testing.T) {
 			return membership.Verdict{Decision: membership.Accept}, nil
 		}
 	})
-	h := startHub(t, plane.ForTest(t), hub.Options{Acceptor: acceptor})
-	bootstrap := h.token("policy", v1alpha1.JoinTokenSpec{})
+	clock := &movable{}
+	h := startHub(t, plane.ForTest(t), hub.Options{Acceptor: acceptor, RequestTTL: time.Hour, Clock: clock})
+	bootstrap := h.token("policy", v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(-1))})
 	var agents []*testAgent
-	for _, name := range []string{"policy-slow", "policy-panics", "policy-denied", "policy-held"} {
+	for _, name := range []string{"policy-slow", "policy-panics", "policy-down", "policy-denied", "policy-held"} {
 		agents = append(agents, h.newAgent(bootstrap, agent.Options{Name: name}).start())
 	}
 	denied := h.request("id-policy-denied", v1alpha1.AnswerDenied, v1alpha1.ReasonDenied)
@@ -428,6 +436,24 @@ func TestAcceptor(t *testing.T) {
 	h.untilPhase("policy-fine", v1alpha1.PhaseJoined)
 	require.Less(t, time.Since(began), 14*time.Second, "it waited for a slow policy about somebody else")
 	h.remove("policy-fine")
+
+	for name, why := range map[string]string{
+		"policy-slow": "deadline exceeded", "policy-panics": "panicked", "policy-down": "no route to the inventory",
+	} {
+		failed := h.request("id-"+name, v1alpha1.AnswerPending, v1alpha1.ReasonPolicyFailed)
+		require.Contains(t, messages(failed.Status.Conditions), why)
+	}
+	down.Store(false)
+	h.untilPhase("policy-down", v1alpha1.PhaseJoined)
+	h.remove("policy-down")
+	clock.move(2 * time.Hour)
+	require.NoError(t, h.touch("id-policy-panics"))
+	h.eventually("a request that nobody can decide on goes away by itself", func() error {
+		var list v1alpha1.JoinRequestList
+		return errors.Join(h.client.List(t.Context(), &list), nothingOf(&list, func(o client.Object) bool {
+			return o.(*v1alpha1.JoinRequest).Spec.Name == "policy-panics" && o.GetLabels()["touched"] != ""
+		}))
+	})
 	for _, a := range agents {
 		a.stop()
 	}

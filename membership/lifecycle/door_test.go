@@ -96,6 +96,49 @@ func TestNextDoor(t *testing.T) {
 			want: want{answer: deny, reason: v1alpha1.ReasonDenied, message: "Not from there."},
 		},
 		{
+			name: "the policy fails", reason: "nothing is made for whoever nobody has decided on, and its owner reads why it waits",
+			o: request(func(o *DoorObserved) { o.NoVerdict = "ask the Acceptor: no route" }),
+			want: want{
+				answer: pending, reason: v1alpha1.ReasonPolicyFailed,
+				message: "The hub's policy could not decide, and is asked again: ask the Acceptor: no route",
+			},
+		},
+		{
+			name: "the policy fails, of a member that waits", reason: "a member is not bound before it is known whether to",
+			o: request(func(o *DoorObserved) {
+				o.NoVerdict, o.ByID = "no route", of("", func(m *MemberSeen) { m.Accepted = nil })
+			}),
+			want: want{
+				answer: pending, reason: v1alpha1.ReasonPolicyFailed, member: true,
+				message: "The hub's policy could not decide, and is asked again: no route",
+			},
+		},
+		{
+			name: "the policy fails, of its own member", reason: "it is asked again until it decides or an administrator does",
+			o: request(func(o *DoorObserved) {
+				o.NoVerdict, o.ByID = "no route", of("mine", func(m *MemberSeen) { m.Accepted = nil })
+			}),
+			want: want{
+				answer: pending, reason: v1alpha1.ReasonPolicyFailed, member: true,
+				message: "The hub's policy could not decide, and is asked again: no route",
+			},
+		},
+		{
+			name: "the policy fails, of a name accepted beforehand", reason: "only the policy could give that name to this cluster",
+			o: request(func(o *DoorObserved) {
+				o.NoVerdict, o.ByName = "no route", of("", func(m *MemberSeen) { m.ClusterID = "" })
+			}),
+			want: want{
+				answer: pending, reason: v1alpha1.ReasonPolicyFailed, member: true,
+				message: "The hub's policy could not decide, and is asked again: no route",
+			},
+		},
+		{
+			name: "the policy fails, and need not be asked", reason: "what an administrator has decided does not wait for it",
+			o:    request(func(o *DoorObserved) { o.NoVerdict, o.ByID = "no route", of("mine", asIs) }),
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true, message: "The credential is being issued."},
+		},
+		{
 			name: "name of another", reason: "a name is never taken over",
 			o: request(func(o *DoorObserved) { o.ByName = of("other", func(m *MemberSeen) { m.ClusterID = "another" }) }),
 			want: want{
