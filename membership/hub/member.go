@@ -102,7 +102,7 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return retry(0, acted)
 	}
 	again, err := r.report(ctx, observed, step, acted)
-	return retry(sooner(step.After, again), errors.Join(acted, err))
+	return retry(sooner(step.After, again), errors.Join(acted, observed.renewing, err))
 }
 
 // errUnseen says that there is what the cache does not show.

@@ -205,6 +205,39 @@ func TestFailuresAreNotTriedAgainAtOnce(t *testing.T) {
 	h.untilGone("failing")
 }
 
+// failsToRenew is an issuer that fails where it is told to.
+type failsToRenew struct {
+	membership.Issuer
+	fails atomic.Bool
+}
+
+func (f *failsToRenew) Issue(ctx context.Context, member membership.Member, request v1alpha1.CredentialRequest) (v1alpha1.Credential, error) {
+	if f.fails.Load() {
+		return v1alpha1.Credential{}, errors.New("the issuer is on holiday")
+	}
+	return f.Issuer.Issue(ctx, member, request)
+}
+
+// A renewal that fails is told as that; the member has joined all the same, and all else that it needs is done.
+func TestFailedRenewal(t *testing.T) {
+	admin, err := client.New(plane.ForTest(t).Config(), client.Options{Scheme: newScheme()})
+	require.NoError(t, err)
+	issuer := &failsToRenew{Issuer: &token.Issuer{Client: admin, Reader: admin}}
+	h := startHub(t, plane.ForTest(t), hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: issuer}})
+	clock := &movable{}
+	a := h.joined(h.token("holiday", v1alpha1.JoinTokenSpec{}), agent.Options{Name: "holiday", Method: token.Method{}, Clock: clock})
+	issuer.fails.Store(true)
+	clock.move(token.DefaultLifetime * 79 / 100)
+	cluster := h.untilCondition("holiday", v1alpha1.ConditionCredentialValid, metav1.ConditionFalse, v1alpha1.ReasonRenewalFailed)
+	ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReadyToJoin)
+	require.Equal(t, metav1.ConditionTrue, ready.Status, ready.Message)
+	require.Equal(t, v1alpha1.PhaseJoined, cluster.Status.Phase)
+	issuer.fails.Store(false)
+	h.untilCondition("holiday", v1alpha1.ConditionCredentialValid, metav1.ConditionTrue, v1alpha1.ReasonIssued)
+	h.remove("holiday")
+	a.stop()
+}
+
 // A credential is renewed before 80 % of its life without a restart, and a hub that refuses says so on both sides.
 func testRenewal(t *testing.T, h *testHub) {
 	bootstrap := h.token("renewal", v1alpha1.JoinTokenSpec{})

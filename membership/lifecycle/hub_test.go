@@ -341,6 +341,35 @@ func TestFinal(t *testing.T) {
 	}
 }
 
+func TestTroubled(t *testing.T) {
+	const ready = v1alpha1.ConditionReadyToJoin
+	for _, test := range []struct {
+		name   string
+		reason string
+		o      HubObserved
+		want   metav1.Condition
+	}{
+		{"in the fleet", "what an agent needs is not all there", inFleet(func(*HubObserved) {}), no(ready, v1alpha1.ReasonPreparing, "Trouble.")},
+		{"leaving", "that it leaves is why it cannot join, and the trouble why it does not get further",
+			isLeaving(func(*HubObserved) {}), no(ready, v1alpha1.ReasonLeaving, "The cluster is leaving. Trouble.")},
+		{"denied", "the same", inFleet(func(o *HubObserved) { o.Accepted = new(false) }), no(ready, v1alpha1.ReasonNotAccepted, "The cluster is not accepted. Trouble.")},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			step := NextHub(test.o)
+			troubled := step.Troubled("Trouble.")
+			for i, got := range troubled.Conditions {
+				want := step.Conditions[i]
+				if got.Type == ready {
+					want = test.want
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+				}
+			}
+		})
+	}
+}
+
 func TestRefuseRenewal(t *testing.T) {
 	const token, certificate = v1alpha1.CredentialToken, v1alpha1.CredentialCertificate
 	for _, test := range []struct {
