@@ -106,7 +106,7 @@ func NextHub(o HubObserved) HubStep {
 }
 
 // final reports whether a step ends something for good: the namespace, the finalizer or the claim goes, access goes
-// because the member leaves, or that a leave is forced or has ended is put on record. Withdrawn acceptance is not among
+// because the member leaves, or that a leave is forced or has ended is put on record, or taken off it by another. Withdrawn acceptance is not among
 // them where it is all, since what it takes is given back.
 func final(o HubObserved, step HubStep) bool {
 	out := step.Phase == v1alpha1.PhaseLeaving || step.Phase == v1alpha1.PhaseLeft
@@ -119,6 +119,9 @@ func final(o HubObserved, step HubStep) bool {
 				return true
 			}
 		}
+	}
+	if step.Leave != nil && ended(o) && !step.Leave.Ended {
+		return true // how the last leave ended is known no more
 	}
 	o.Leave = thisLeave(o)
 	return step.Leave != nil && (step.Leave.Forced && !forced(o) || step.Leave.Ended && !ended(o))

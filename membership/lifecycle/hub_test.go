@@ -328,6 +328,9 @@ func TestFinal(t *testing.T) {
 		{"gone, and the claim released", "the same: the record of the end is the last that is done", isLeaving(func(o *HubObserved) {
 			o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Claimed = false, v1alpha1.StateLeave, Absent, false, nil, false
 		}), true},
+		{"leaves again", "a namespace that a cache still shows is no other stay, whose leave would end and begin as long as it does", isLeaving(func(o *HubObserved) {
+			o.Leave.Ended = true
+		}), true},
 		{"left long ago", "a member that wants nothing costs nothing", isLeaving(func(o *HubObserved) {
 			o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Claimed = false, v1alpha1.StateLeave, Absent, false, nil, false
 			o.Leave.Ended, o.Leave.Forced = true, true
