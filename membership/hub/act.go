@@ -165,7 +165,8 @@ func (r *members) syncMembership(ctx context.Context, o *memberObserved, want li
 	if o.membership != nil {
 		object = o.membership.DeepCopy()
 	}
-	renewal, renewing := r.answerRenewal(ctx, o)
+	var renewal *v1alpha1.RenewalAnswer
+	renewal, o.renewing = r.answerRenewal(ctx, o) // its failure keeps nothing else from being done
 	object.Spec = v1alpha1.MembershipSpec{
 		MemberName: o.cluster.Name, MemberUID: o.cluster.UID,
 		State: want.State, Rejoin: want.Rejoin, Clean: want.Clean,
@@ -174,7 +175,7 @@ func (r *members) syncMembership(ctx context.Context, o *memberObserved, want li
 	}
 	switch {
 	case o.membership == nil:
-		if err := r.client.Create(ctx, object); err != nil {
+		if err := r.createMembership(ctx, object); err != nil {
 			return err
 		}
 	case !equality.Semantic.DeepEqual(o.membership.Spec, object.Spec):
@@ -183,5 +184,34 @@ func (r *members) syncMembership(ctx context.Context, o *memberObserved, want li
 		}
 	}
 	o.membership = object
-	return renewing
+	return nil
+}
+
+// createMembership creates the Membership, in the place of one that another member of this name has left. One of this very
+// member is nothing to decide about without having seen it.
+func (r *members) createMembership(ctx context.Context, object *v1alpha1.Membership) error {
+	created := object.DeepCopy()
+	err := r.client.Create(ctx, created)
+	if apierrors.IsAlreadyExists(err) {
+		var there v1alpha1.Membership
+		if err := r.reader.Get(ctx, client.ObjectKeyFromObject(object), &there); err != nil {
+			return err
+		}
+		switch {
+		case there.DeletionTimestamp != nil:
+			return err
+		case there.Spec.MemberUID == object.Spec.MemberUID:
+			return errUnseen
+		}
+		if err := r.client.Delete(ctx, &there, client.Preconditions{UID: &there.UID}); err != nil {
+			return err
+		}
+		created = object.DeepCopy()
+		err = r.client.Create(ctx, created)
+	}
+	if err != nil {
+		return err
+	}
+	*object = *created
+	return nil
 }

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,11 +20,11 @@ func leaveConditions(o HubObserved, record v1alpha1.LeaveStatus) []metav1.Condit
 	switch {
 	case record.Forced:
 		message = fmt.Sprintf("The deadline passed: the cluster is being removed while waiting for %s%s.", awaited(record), listed(remaining))
-	case record.Waiting == waitingForAgent && (o.Accepted == nil || !*o.Accepted):
+	case record.Waiting == waitingForAgent && !accepts(o):
 		message = fmt.Sprintf("The agent cannot confirm that the member is clean, because its acceptance was withdrawn: set spec.accepted to true, or wait until it is removed without it at %s.", deadline)
 	case record.Waiting == waitingForAgent:
 		message = fmt.Sprintf("Waiting until %s for the agent to confirm that the member is clean.", deadline)
-	case record.Waiting == "namespace":
+	case record.Waiting == waitingForNamespace:
 		message = "Waiting for the member's namespace to be removed."
 	case record.Waiting != "":
 		message = fmt.Sprintf("Waiting until %s for %s%s.", deadline, record.Waiting, listed(remaining))
@@ -35,8 +36,25 @@ func leaveConditions(o HubObserved, record v1alpha1.LeaveStatus) []metav1.Condit
 	}
 }
 
+// Troubled is the step as it is to be reported when it failed, or when somebody has to set something right before it leads
+// anywhere. It is told where people look for what keeps a cluster from joining; that the cluster is not to join goes before.
+func (s HubStep) Troubled(trouble string) HubStep {
+	s.Conditions = slices.Clone(s.Conditions)
+	for i, c := range s.Conditions {
+		switch {
+		case c.Type != v1alpha1.ConditionReadyToJoin:
+		case c.Status == metav1.ConditionTrue:
+			s.Conditions[i] = no(c.Type, v1alpha1.ReasonPreparing, trouble)
+		default:
+			s.Conditions[i].Message += " " + trouble
+		}
+	}
+	sentences(s.Conditions)
+	return s
+}
+
 func acceptedCondition(o HubObserved) metav1.Condition {
-	if o.Accepted != nil && *o.Accepted {
+	if accepts(o) {
 		return yes(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, "The cluster is accepted.")
 	}
 	return notAccepted(o).Conditions[0]
@@ -45,7 +63,7 @@ func acceptedCondition(o HubObserved) metav1.Condition {
 // awaited is what a leave waits for, as it goes into a sentence.
 func awaited(record v1alpha1.LeaveStatus) string {
 	switch record.Waiting {
-	case waitingForAgent, "namespace":
+	case waitingForAgent, waitingForNamespace:
 		return "the " + record.Waiting
 	case "":
 		return "what it does not know any more"

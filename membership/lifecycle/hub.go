@@ -27,7 +27,7 @@ type HubObserved struct {
 	Access     bool            // the RoleBinding to its subject is there
 	Membership *MembershipSeen // nil: there is none
 
-	// Gates is what the gates said when they were asked in this round; nil: they have not been.
+	// Gates is what the gates said when they were asked last about what the member is to do now; nil: they have not been.
 	Gates *GatesSeen
 }
 
@@ -53,6 +53,7 @@ const (
 type GatesSeen struct {
 	Waiting   string // its name; empty: all are open
 	Remaining []string
+	Age       time.Duration // how long ago that was; zero: in this round
 }
 
 // HubAction is something that the hub does about a member. Each is idempotent.
@@ -67,7 +68,7 @@ const (
 	GrantAccess     HubAction = "GrantAccess"
 	RevokeAccess    HubAction = "RevokeAccess"
 	// AskGates asks the gates in their order up to the first that is not open; the hub decides anew with
-	// what they said.
+	// what they said, and remembers it.
 	AskGates HubAction = "AskGates"
 	// ForceGates tells all gates to let go.
 	ForceGates HubAction = "ForceGates"
@@ -90,10 +91,43 @@ type HubStep struct {
 	Actions []HubAction
 	// After is when to look again although nothing has happened. Zero: never.
 	After time.Duration
+	// Final is true when the step cannot be taken back. It must not be taken on what caches show, but on what was read
+	// from the API server since.
+	Final bool
 }
 
 // NextHub decides what the hub does next about a member.
 func NextHub(o HubObserved) HubStep {
+	o.Gates = o.Gates.short()
+	step := nextHub(o)
+	sentences(step.Conditions)
+	step.Final = final(o, step)
+	return step
+}
+
+// final reports whether a step ends something for good: the namespace, the finalizer or the claim goes, access goes
+// because the member leaves, or that a leave is forced or has ended is put on record, or taken off it by another. Withdrawn acceptance is not among
+// them where it is all, since what it takes is given back.
+func final(o HubObserved, step HubStep) bool {
+	out := step.Phase == v1alpha1.PhaseLeaving || step.Phase == v1alpha1.PhaseLeft
+	for _, action := range step.Actions {
+		switch action {
+		case DeleteNamespace, RemoveFinalizer, ReleaseClaim:
+			return true
+		case RevokeAccess:
+			if out && accepts(o) {
+				return true
+			}
+		}
+	}
+	if step.Leave != nil && ended(o) && !step.Leave.Ended {
+		return true // how the last leave ended is known no more
+	}
+	o.Leave = thisLeave(o)
+	return step.Leave != nil && (step.Leave.Forced && !forced(o) || step.Leave.Ended && !ended(o))
+}
+
+func nextHub(o HubObserved) HubStep {
 	switch {
 	case leaves(o):
 		return nextLeave(o)
@@ -116,7 +150,7 @@ func leaves(o HubObserved) bool {
 }
 
 func nextJoin(o HubObserved) HubStep {
-	if o.Accepted == nil || !*o.Accepted {
+	if !accepts(o) {
 		return notAccepted(o)
 	}
 	step := HubStep{
@@ -197,7 +231,7 @@ func nextLeave(o HubObserved) HubStep {
 		Leave:      record,
 		Membership: MembershipSeen{State: v1alpha1.StateLeave, Rejoin: !o.Deleting, Clean: o.Membership != nil && o.Membership.Clean},
 	}
-	accepted := o.Accepted != nil && *o.Accepted
+	accepted := accepts(o)
 	overdue := !o.Now.Before(record.Deadline.Time)
 	if !accepted && o.Access {
 		// Withdrawn acceptance waits for nothing, not even for the leave to be on record.
@@ -210,7 +244,7 @@ func nextLeave(o HubObserved) HubStep {
 		step.After = time.Nanosecond
 	case o.Namespace == Terminating:
 		if !record.Forced {
-			record.Waiting, record.Remaining = "namespace", nil
+			record.Waiting, record.Remaining = waitingForNamespace, nil
 		}
 		if !o.Now.Before(record.Deadline.Add(NamespacePatience)) {
 			if !record.Forced {
@@ -228,7 +262,7 @@ func nextLeave(o HubObserved) HubStep {
 		// The gates last, and again while the namespace goes: one that cannot be forced must not hold up the rest.
 		step.Actions = append(takeBack(o), ForceGates)
 		step.After = GatePoll
-	case o.Gates == nil:
+	case o.Gates == nil || o.Gates.Age >= GatePoll:
 		step.Actions = append(step.Actions, AskGates)
 		return step
 	default:
@@ -247,6 +281,10 @@ func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 		record.Waiting = waitingForAgent
 	}
 	switch {
+	case record.Waiting == "" && o.Gates.Age > 0:
+		// What they are remembered to have said is no reason to end anything.
+		step.Actions = append(step.Actions, AskGates)
+		return step
 	case record.Waiting == "":
 		step.Actions = takeBack(o)
 		step.After = GatePoll
@@ -263,7 +301,7 @@ func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 	if accepted && o.Claimed && !o.Access {
 		step.Actions = append(step.Actions, GrantAccess)
 	}
-	step.After = min(GatePoll, record.Deadline.Sub(o.Now))
+	step.After = min(GatePoll-o.Gates.Age, record.Deadline.Sub(o.Now))
 	return step
 }
 
@@ -312,8 +350,13 @@ func thisLeave(o HubObserved) *v1alpha1.LeaveStatus {
 	return o.Leave
 }
 
-// waitingForAgent is what a leave waits for when the agent has been told to clean up.
-const waitingForAgent = "agent"
+// What a leave waits for when all gates are open: that the agent has cleaned up, and that the namespace is gone.
+const (
+	waitingForAgent     = "agent"
+	waitingForNamespace = "namespace"
+)
+
+func accepts(o HubObserved) bool { return o.Accepted != nil && *o.Accepted }
 
 func ended(o HubObserved) bool { return o.Leave != nil && o.Leave.Ended }
 
