@@ -111,6 +111,10 @@ func (o Options) validate() error {
 	if strings.HasPrefix(o.RegistrationNamespace, o.NamespacePrefix) {
 		invalid("RegistrationNamespace", "%q could be the namespace of a member, since those begin with %q", o.RegistrationNamespace, o.NamespacePrefix)
 	}
+	var policy *membership.InvalidError
+	if err := o.Heartbeat.Validate(); errors.As(err, &policy) {
+		invalid("Heartbeat."+policy.Field, "%s", policy.Problem)
+	}
 	if o.RequestTTL < time.Minute {
 		invalid("RequestTTL", "%s is less than a minute, which leaves an administrator no time", o.RequestTTL)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/muster-sdk/muster/internal/localplane"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/heartbeat"
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/csr"
@@ -49,6 +50,7 @@ func TestOptionsAreValidated(t *testing.T) {
 		{"a leave waits for the agent by itself", hub.Options{Gates: named("agent")}, "hub.Options.Gates[0]"},
 		{"a leave waits for the namespace by itself", hub.Options{Gates: named("namespace")}, "hub.Options.Gates[0]"},
 		{"what a leave waits for is recorded", hub.Options{Gates: named(strings.Repeat("x", 254))}, "hub.Options.Gates[0]"},
+		{"a share of the fleet that is negative", hub.Options{Heartbeat: heartbeat.Policy{OutageShare: -1}}, "hub.Options.Heartbeat.OutageShare"},
 		{"an administrator needs some time", hub.Options{RequestTTL: time.Second}, "hub.Options.RequestTTL"},
 		{"a quota of less than nothing", hub.Options{MaxRequests: -1}, "hub.Options.MaxRequests"},
 		{"an issuer that is none", hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: nil}}, "hub.Options.Issuers[Token]"},
