@@ -36,7 +36,7 @@
 //
 // That is thirteen that are stored with a token, and fifteen with a certificate. Where the hub sees the first heartbeat only
 // after the agent's confirmation the status of the MemberCluster is written once more. A MemberCluster that was made
-// beforehand, and a request without a JoinToken, save one each. TestWritesOfAJoin and TestSteadyState hold the figures.
+// beforehand, and a request without a JoinToken ([Options].AllowWithoutToken), save one each. TestWritesOfAJoin and TestSteadyState hold the figures.
 //
 // Joining 300 members at once takes 2.6 times as long as the same writes made by a bare client in the same run, on two cores
 // that hub, agents and API server share; the requests of the hub are 24 a join, and those of an agent 39, most of them looks at its

@@ -195,16 +195,21 @@ func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (life
 	}
 
 	// The token has done its work once the hub has taken a claim in: one that ends between then and the acceptance
-	// strands nobody.
-	known := o.ByID != nil && o.ByID.Claim == o.Claim
+	// strands nobody. Until somebody has decided the policy is asked, and it has to know whom it is asked about.
+	if member := o.ByID; member != nil && member.Claim == o.Claim && member.Accepted != nil {
+		return o, nil, nil
+	}
 	var token *v1alpha1.JoinToken
-	if request.Spec.Token != nil && !known {
-		var err error
+	var err error
+	switch {
+	case request.Spec.Token != nil:
 		if token, err = jointoken.Check(ctx, d.reader, request); err != nil {
 			return o, nil, invalid(err, &o.TokenRefused)
 		}
+	case !d.options.AllowWithoutToken:
+		o.TokenRefused = "spec.token: is not set, and this hub lets nobody in without a JoinToken"
+		return o, nil, nil
 	}
-	var err error
 	o.Verdict, err = d.verdict(ctx, request, token)
 	return o, token, err
 }
@@ -252,7 +257,7 @@ func (d *door) verdict(ctx context.Context, request *v1alpha1.JoinRequest, token
 	acceptor := d.options.Acceptor
 	switch {
 	case acceptor == nil && token == nil:
-		return membership.Verdict{Decision: membership.Hold}, nil // there is none, or it has had its say
+		return membership.Verdict{Decision: membership.Hold}, nil
 	case acceptor == nil:
 		return jointoken.Verdict(token), nil
 	}

@@ -23,6 +23,14 @@ type Options struct {
 	// autoAccept are let in, and all others wait for an administrator.
 	Acceptor membership.Acceptor
 
+	// AllowWithoutToken takes JoinRequests without a JoinToken too. It is for those who hand out bootstrap credentials of
+	// their own: whoever may create JoinRequests then comes in past every bound that JoinTokens have (their end, their
+	// uses, their cluster ID), speaks for each MemberCluster that nobody has claimed, and needs nobody's word
+	// where that is accepted already. So nobody but them may have registration.BootstrapRole, which each JoinToken
+	// gives as well, and what guards the door is what they let through: an admission policy or a webhook
+	// on JoinRequests, which alone sees who creates one. False: a request without a token is denied.
+	AllowWithoutToken bool
+
 	// Issuers issue credentials, by the type that an agent asks for; a request for a type that is not here is
 	// denied. Nil: certificates, tokens and identities, with their packages' defaults.
 	Issuers map[v1alpha1.CredentialType]membership.Issuer

@@ -21,11 +21,11 @@ type DoorObserved struct {
 
 	// Invalid says what is wrong with the request as it stands; empty: nothing is.
 	Invalid string
-	// TokenRefused says why the JoinToken that it was made with does not let it in; empty: it does, or there is none.
-	// It says nothing about a claim that was let in before: whoever has lost its member is to learn that, and an
+	// TokenRefused says why the JoinToken that it was made with does not let it in, or that there is none and has to be
+	// one; empty: it may come in. It says nothing about a claim that was let in before: whoever has lost its member is to learn that, and an
 	// acceptance that comes late strands nobody. So ByID and ByName have to be looked at all the same.
 	TokenRefused string
-	// Verdict of the Acceptor.
+	// Verdict of the Acceptor; zero: it was not asked, since the token is refused or somebody has decided.
 	Verdict membership.Verdict
 
 	ClusterID string

@@ -26,7 +26,8 @@ func RequestName(fingerprint string) string {
 
 // Sign completes a request whose spec says what the cluster asks for: it names it, puts it into the
 // namespace of the bootstrap credential, proves the JoinToken and signs it. Without a bootstrap credential (nil: the
-// agent creates the request with one that an administrator gave it) namespace and spec.token stay what they are.
+// agent creates the request with one that an administrator gave it) namespace and spec.token stay what they are; hubs
+// deny such a request unless they are told otherwise.
 // The same key, bootstrap and spec always give the same request.
 func Sign(request *v1alpha1.JoinRequest, claim *ClaimKey, bootstrap *Bootstrap) error {
 	spec := &request.Spec

@@ -41,7 +41,8 @@ type JoinRequestSpec struct {
 	// +optional
 	MemberUID types.UID `json:"memberUID,omitempty"`
 
-	// Token shows which JoinToken the request was made with. Empty when it was made with another credential.
+	// Token shows which JoinToken the request was made with. A hub denies a request without one unless it
+	// is told to take those that were made with another credential.
 	// +optional
 	Token *TokenProof `json:"token,omitempty"`
 
