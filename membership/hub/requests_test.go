@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/membership"
@@ -45,4 +46,14 @@ func newAsker(t testing.TB, name string, method registration.Method, bootstrap *
 	}
 	require.NoError(t, registration.Sign(request, claim, bootstrap))
 	return &asker{request: request, claim: claim, private: private, method: method}
+}
+
+// config is what the asker has once the hub has issued it a credential.
+func (a *asker) config(t testing.TB, bootstrap *registration.Bootstrap, answered *v1alpha1.JoinRequest) *rest.Config {
+	t.Helper()
+	material, err := a.method.Open(a.claim, a.private, *answered.Status.Credential)
+	require.NoError(t, err)
+	config, err := material.Config(bootstrap.RESTConfig(), a.claim)
+	require.NoError(t, err)
+	return config
 }

@@ -23,6 +23,7 @@ func TestMembersOfOneHub(t *testing.T) {
 		{"AgentClockIsAnHourOff", testAgentClockIsAnHourOff},
 		{"AgentKilledAfterEachRequest", testAgentKilledAfterEachRequest},
 		{"Renewal", testRenewal},
+		{"StolenCredentialIsNotRenewed", testStolenCredentialIsNotRenewed},
 		{"Identity", testIdentity},
 		{"Events", testEvents},
 	} {

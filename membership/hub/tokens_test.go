@@ -14,6 +14,7 @@ import (
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/csr"
+	"github.com/muster-sdk/muster/membership/registration/token"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -97,4 +98,53 @@ func (h *testHub) isGone(name string) bool {
 	err := h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, &v1alpha1.MemberCluster{})
 	require.NoError(h.t, client.IgnoreNotFound(err))
 	return err != nil
+}
+
+// A credential alone gets nobody the next one: whoever stole it would be in for ever.
+func testStolenCredentialIsNotRenewed(t *testing.T, h *testHub) {
+	bootstrap := h.token("stolen", v1alpha1.JoinTokenSpec{AutoAccept: true})
+	for name, method := range map[string]registration.Method{"stolen-token": token.Method{}, "stolen-csr": csr.Method{}} {
+		t.Run(name, func(t *testing.T) {
+			h := h.with(t)
+			agent := newAsker(t, name, method, bootstrap)
+			require.NoError(t, h.door(bootstrap).Create(t.Context(), agent.request))
+			config := agent.config(t, bootstrap, h.request("id-"+name, v1alpha1.AnswerIssued, v1alpha1.ReasonIssued))
+			member, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
+			require.NoError(t, err)
+			uid := h.member(name).UID
+			thief, err := registration.NewClaimKey()
+			require.NoError(t, err)
+
+			for _, test := range []struct {
+				id     string
+				sign   func(*v1alpha1.Renewal)
+				refuse string
+			}{
+				{"unsigned", func(*v1alpha1.Renewal) {}, "signature: is not set"},
+				{"by-another-key", func(r *v1alpha1.Renewal) { require.NoError(t, registration.SignRenewal(r, uid, thief)) }, "claimKey: is "},
+				{"changed", func(r *v1alpha1.Renewal) {
+					require.NoError(t, registration.SignRenewal(r, uid, agent.claim))
+					r.Request.ExpirationSeconds = new(int32(31536000))
+				}, "signature: is not one of this renewal"},
+				{"by-the-agent", func(r *v1alpha1.Renewal) { require.NoError(t, registration.SignRenewal(r, uid, agent.claim)) }, ""},
+			} {
+				request, _, err := method.Request(agent.claim, nil)
+				require.NoError(t, err)
+				renewal := &v1alpha1.Renewal{ID: test.id, Request: request}
+				test.sign(renewal)
+				before := h.membership(name)
+				asks := before.DeepCopy()
+				asks.Status.Renewal = renewal
+				require.NoError(t, member.Status().Patch(t.Context(), asks, client.MergeFrom(before)))
+				var answer *v1alpha1.RenewalAnswer
+				h.eventually("renewal "+test.id+" is answered", func() error {
+					answer = h.membership(name).Spec.Renewal
+					return orError(answer != nil && answer.ID == test.id, "%+v", answer)
+				})
+				require.Equal(t, test.refuse == "", answer.Credential != nil, test.id)
+				require.Contains(t, answer.Refused, test.refuse, test.id)
+			}
+			h.remove(name)
+		})
+	}
 }

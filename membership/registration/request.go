@@ -1,8 +1,6 @@
 package registration
 
 import (
-	"crypto"
-	"crypto/ecdsa"
 	"crypto/hmac"
 	"crypto/sha256"
 	"fmt"
@@ -38,8 +36,7 @@ func Sign(request *v1alpha1.JoinRequest, claim *ClaimKey, bootstrap *Bootstrap) 
 		spec.Token = &v1alpha1.TokenProof{Name: bootstrap.TokenName}
 		spec.Token.MAC = mac(spec, bootstrap.Key)
 	}
-	digest := sha256.Sum256(canonical(spec))
-	signature, err := claim.private.Sign(nil, digest[:], crypto.SHA256) // Without randomness: as RFC 6979 has it.
+	signature, err := claim.sign(canonical(spec))
 	if err != nil {
 		return fmt.Errorf("sign JoinRequest %s: %w", request.Name, err)
 	}
@@ -59,8 +56,7 @@ func Verify(request *v1alpha1.JoinRequest) error {
 	if want := RequestName(Fingerprint(spec.ClaimKey)); request.Name != want {
 		return &membership.InvalidError{Field: "metadata.name", Problem: fmt.Sprintf("must be %q, after the claim key", want)}
 	}
-	digest := sha256.Sum256(canonical(spec))
-	if !ecdsa.VerifyASN1(public, digest[:], spec.Signature) {
+	if !verifies(public, canonical(spec), spec.Signature) {
 		return &membership.InvalidError{Field: "spec.signature", Problem: "is not one of this request by its claim key: " +
 			"the request was changed, or the agent is of a version that signs other fields"}
 	}
