@@ -174,7 +174,7 @@ func (r *members) syncMembership(ctx context.Context, o *memberObserved, want li
 	}
 	switch {
 	case o.membership == nil:
-		if err := r.client.Create(ctx, object); err != nil {
+		if err := r.createMembership(ctx, object); err != nil {
 			return err
 		}
 	case !equality.Semantic.DeepEqual(o.membership.Spec, object.Spec):
@@ -184,4 +184,33 @@ func (r *members) syncMembership(ctx context.Context, o *memberObserved, want li
 	}
 	o.membership = object
 	return renewing
+}
+
+// createMembership creates the Membership, in the place of one that another member of this name has left. One of this very
+// member is nothing to decide about without having seen it.
+func (r *members) createMembership(ctx context.Context, object *v1alpha1.Membership) error {
+	created := object.DeepCopy()
+	err := r.client.Create(ctx, created)
+	if apierrors.IsAlreadyExists(err) {
+		var there v1alpha1.Membership
+		if err := r.reader.Get(ctx, client.ObjectKeyFromObject(object), &there); err != nil {
+			return err
+		}
+		switch {
+		case there.DeletionTimestamp != nil:
+			return err
+		case there.Spec.MemberUID == object.Spec.MemberUID:
+			return errUnseen
+		}
+		if err := r.client.Delete(ctx, &there, client.Preconditions{UID: &there.UID}); err != nil {
+			return err
+		}
+		created = object.DeepCopy()
+		err = r.client.Create(ctx, created)
+	}
+	if err != nil {
+		return err
+	}
+	*object = *created
+	return nil
 }

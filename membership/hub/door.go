@@ -384,10 +384,10 @@ func (d *door) issue(ctx context.Context, request *v1alpha1.JoinRequest, cluster
 		step.Answer, step.Reason, step.Message = v1alpha1.AnswerIssued, v1alpha1.ReasonIssued, "The credential is in the status."
 		return &credential, step, nil
 	case errors.As(err, &invalid):
-		step.Answer, step.Reason, step.Message = v1alpha1.AnswerDenied, v1alpha1.ReasonInvalidRequest, "spec.credential."+invalid.Error()
+		step.Answer, step.Reason, step.Message = v1alpha1.AnswerDenied, v1alpha1.ReasonInvalidRequest, lifecycle.Sentence("spec.credential."+invalid.Error())
 		return nil, step, nil
 	case !errors.Is(err, membership.ErrPending):
-		step.Reason, step.Message = v1alpha1.ReasonIssueFailed, sentence(err)
+		step.Reason, step.Message = v1alpha1.ReasonIssueFailed, lifecycle.Sentence(err.Error())
 	}
 	return nil, step, err
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -245,85 +243,6 @@ func TestHubAPIServerKilled(t *testing.T) {
 			h.stop()
 		})
 	}
-}
-
-// A hub whose cache does not show a member yet neither tells its agent that it is forgotten, which would make the agent throw
-// its claim away, nor makes another member of that cluster.
-func TestLaggingCache(t *testing.T) {
-	var members lagging
-	h := startHub(t, plane.ForTest(t), hub.Options{}, members.wrap)
-	bootstrap := h.token("lagging", v1alpha1.JoinTokenSpec{AutoAccept: true})
-	members.stand()
-	defer members.flow()
-	a := h.newAgent(bootstrap, agent.Options{Name: "lagging"}).start()
-	request := h.request("id-lagging", v1alpha1.AnswerPending, v1alpha1.ReasonPreparing)
-	require.NotEmpty(t, request.Status.MemberUID)
-
-	second := h.newAgent(bootstrap, agent.Options{Name: "lagging-too", ClusterID: "id-lagging"}).start()
-	h.request("id-lagging", v1alpha1.AnswerHeld, v1alpha1.ReasonClusterIDTaken)
-	second.stop()
-
-	members.flow()
-	h.untilCondition("lagging", v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
-	require.Equal(t, request.Status.MemberUID, h.member("lagging").UID)
-	h.remove("lagging")
-	a.stop()
-}
-
-// lagging is a transport whose watches of MemberClusters can be made to stand still.
-type lagging struct {
-	mu      sync.Mutex
-	flowing chan struct{} // nil or closed: they flow
-}
-
-func (l *lagging) wrap(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(request *http.Request) (*http.Response, error) {
-			response, err := next.RoundTrip(request)
-			if err == nil && strings.HasSuffix(request.URL.Path, "/memberclusters") && request.URL.Query().Get("watch") != "" {
-				response.Body = &laggingBody{ReadCloser: response.Body, watches: l, done: request.Context().Done()}
-			}
-			return response, err
-		})
-	})
-	return config
-}
-
-func (l *lagging) stand() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.flowing = make(chan struct{})
-}
-
-func (l *lagging) flow() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.flowing != nil {
-		close(l.flowing)
-		l.flowing = nil
-	}
-}
-
-type laggingBody struct {
-	io.ReadCloser
-	watches *lagging
-	done    <-chan struct{}
-}
-
-// Read holds back what it has read, since a read is under way when the watches are made to stand still.
-func (b *laggingBody) Read(into []byte) (int, error) {
-	n, err := b.ReadCloser.Read(into)
-	b.watches.mu.Lock()
-	flowing := b.watches.flowing
-	b.watches.mu.Unlock()
-	if flowing != nil {
-		select {
-		case <-flowing:
-		case <-b.done:
-		}
-	}
-	return n, err
 }
 
 // untilClean waits until nothing of a member is left on the hub, not even a request.

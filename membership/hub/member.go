@@ -28,7 +28,7 @@ import (
 
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=memberclusters,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=memberclusters/status,verbs=update;patch
-// +kubebuilder:rbac:groups=membership.muster.dev,resources=memberships,verbs=get;list;watch;create;update;patch
+// +kubebuilder:rbac:groups=membership.muster.dev,resources=memberships,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=get;list;watch;create;update;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=muster-agent;muster-bootstrap,verbs=bind
@@ -84,31 +84,63 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	if r.written.newer(&cluster) {
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
 	}
-	observed, err := r.observe(ctx, &cluster)
+	observed, step, acted, err := r.round(ctx, &cluster)
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("observe member %s: %w", cluster.Name, err)
+		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	if observed.gone {
+		// Nobody can read its status any more, but its events are still there.
+		gone := observed.cluster
+		before := gone.DeepCopy()
+		gone.Status.Phase = step.Phase
+		for _, condition := range step.Conditions {
+			r.set(gone, condition)
+		}
+		r.note(before, gone)
+		r.unwatch(gone.Name)
+		return retry(0, acted)
+	}
+	again, err := r.report(ctx, observed, step, acted)
+	return retry(sooner(step.After, again), errors.Join(acted, err))
+}
 
+// errUnseen says that there is what the cache does not show.
+var errUnseen = errors.New("there is one that the cache does not show yet")
+
+// round observes, decides and acts: on what the caches show, and on what the API server says where the step cannot be taken
+// back or the caches turn out to lag. Those that have lost their API server may lag by a minute.
+func (r *members) round(ctx context.Context, cluster *v1alpha1.MemberCluster) (observed memberObserved, step lifecycle.HubStep, acted, err error) {
+	if observed, step, err = r.decide(ctx, r.client, cluster, nil); err != nil {
+		return observed, step, nil, err
+	}
+	if !step.Final {
+		if acted = r.act(ctx, &observed, step); !errors.Is(acted, errUnseen) {
+			return observed, step, acted, nil
+		}
+	}
+	latest := &v1alpha1.MemberCluster{}
+	if err := r.reader.Get(ctx, client.ObjectKeyFromObject(cluster), latest); err != nil {
+		return observed, step, nil, fmt.Errorf("read member %s: %w", cluster.Name, err)
+	}
+	if observed, step, err = r.decide(ctx, r.reader, latest, observed.lifecycle.Gates); err != nil {
+		return observed, step, nil, err
+	}
+	return observed, step, r.act(ctx, &observed, step), nil
+}
+
+// decide observes a member through a reader and decides on the next step. The gates are asked once in a round.
+func (r *members) decide(ctx context.Context, from client.Reader, cluster *v1alpha1.MemberCluster, gates *lifecycle.GatesSeen) (memberObserved, lifecycle.HubStep, error) {
+	observed, err := r.observe(ctx, from, cluster)
+	if err != nil {
+		return observed, lifecycle.HubStep{}, fmt.Errorf("observe member %s: %w", cluster.Name, err)
+	}
+	observed.lifecycle.Gates = gates
 	step := lifecycle.NextHub(observed.lifecycle)
 	if slices.Contains(step.Actions, lifecycle.AskGates) {
 		observed.lifecycle.Gates = r.askGates(ctx, observed.member)
 		step = lifecycle.NextHub(observed.lifecycle)
 	}
-
-	acted := r.act(ctx, &observed, step)
-	if observed.gone {
-		// Nobody can read its status any more, but its events are still there.
-		before := cluster.DeepCopy()
-		cluster.Status.Phase = step.Phase
-		for _, condition := range step.Conditions {
-			r.set(&cluster, condition)
-		}
-		r.note(before, &cluster)
-		r.unwatch(cluster.Name)
-		return retry(0, acted)
-	}
-	again, err := r.report(ctx, observed, step, acted)
-	return retry(sooner(step.After, again), errors.Join(acted, err))
+	return observed, step, nil
 }
 
 // askGates asks the gates up to the first that is not open.

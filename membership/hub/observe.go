@@ -38,20 +38,24 @@ func memberOf(cluster *v1alpha1.MemberCluster, namespacePrefix string) membershi
 	}
 }
 
-// observe looks at all that the hub has of a member. It costs no request: all of it is in caches.
-func (r *members) observe(ctx context.Context, cluster *v1alpha1.MemberCluster) (memberObserved, error) {
+// observe looks, through the reader, at all that the hub has of a member. Through the caches it costs no request: all of it
+// is in them.
+func (r *members) observe(ctx context.Context, from client.Reader, cluster *v1alpha1.MemberCluster) (memberObserved, error) {
 	o := memberObserved{cluster: cluster, member: memberOf(cluster, r.options.NamespacePrefix)}
 	o.subject, o.unbound = subjectOf(o.member, cluster.Spec.Credential, r.options.Issuers)
 	r.names.know(o.member.Namespace, cluster.Name)
 
-	namespace, err := found(ctx, r.client, client.ObjectKey{Name: o.member.Namespace}, &corev1.Namespace{})
+	namespace, err := found(ctx, from, client.ObjectKey{Name: o.member.Namespace}, &corev1.Namespace{})
 	if err != nil {
 		return o, err
 	}
-	if o.binding, err = found(ctx, r.client, client.ObjectKey{Namespace: o.member.Namespace, Name: membership.AgentName}, &rbacv1.RoleBinding{}); err != nil {
+	if namespace != nil && namespace.Labels[membership.MemberLabel] != cluster.Name {
+		namespace = nil // it is somebody else's
+	}
+	if o.binding, err = found(ctx, from, client.ObjectKey{Namespace: o.member.Namespace, Name: membership.AgentName}, &rbacv1.RoleBinding{}); err != nil {
 		return o, err
 	}
-	if o.membership, err = found(ctx, r.client, client.ObjectKey{Namespace: o.member.Namespace, Name: membership.MembershipName}, &v1alpha1.Membership{}); err != nil {
+	if o.membership, err = found(ctx, from, client.ObjectKey{Namespace: o.member.Namespace, Name: membership.MembershipName}, &v1alpha1.Membership{}); err != nil {
 		return o, err
 	}
 	// What stands in a namespace that goes is as good as gone, and what another member of this name left is none of this one's.
@@ -83,7 +87,7 @@ func (r *members) observe(ctx context.Context, cluster *v1alpha1.MemberCluster) 
 	return o, nil
 }
 
-// found gets an object from a cache; nil: it is not there.
+// found gets an object; nil: it is not there.
 func found[T client.Object](ctx context.Context, c client.Reader, key client.ObjectKey, into T) (T, error) {
 	err := c.Get(ctx, key, into)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/heartbeat"
+	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -35,7 +36,8 @@ type Options struct {
 	// denied. Nil: certificates, tokens and identities, with their packages' defaults.
 	Issuers map[v1alpha1.CredentialType]membership.Issuer
 
-	// Gates hold back a leave, in their order. Nil: nothing does but the agent's own clean-up.
+	// Gates hold back a leave, in their order. A name has at most 253 bytes and is neither "agent" nor "namespace". Nil:
+	// nothing does but the agent's own clean-up.
 	Gates []membership.LeaveGate
 
 	// AgentRules are permissions of agents in their own namespace that come on top of membership's. They go into
@@ -128,14 +130,18 @@ func (o Options) validate() error {
 	}
 	seen := map[string]bool{}
 	for i, gate := range o.Gates {
-		switch {
-		case gate == nil || gate.Name() == "":
-			invalid(fmt.Sprintf("Gates[%d]", i), "must have a name")
-		case seen[gate.Name()]:
-			invalid(fmt.Sprintf("Gates[%d]", i), "a gate named %q is there already", gate.Name())
-		default:
-			seen[gate.Name()] = true
+		field := fmt.Sprintf("Gates[%d]", i)
+		if gate == nil {
+			invalid(field, "must not be nil: leave it out")
+			continue
 		}
+		if err := lifecycle.CheckGateName(gate.Name()); err != nil {
+			invalid(field, "%s", err)
+		}
+		if seen[gate.Name()] {
+			invalid(field, "a gate named %q is there already", gate.Name())
+		}
+		seen[gate.Name()] = true
 	}
 	for kind, issuer := range o.Issuers {
 		if issuer == nil {

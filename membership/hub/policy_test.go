@@ -3,6 +3,7 @@ package hub_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -33,7 +34,9 @@ import (
 )
 
 func TestOptionsAreValidated(t *testing.T) {
-	gate := membership.GateFunc("twice", nil)
+	named := func(name string) []membership.LeaveGate {
+		return []membership.LeaveGate{membership.GateFunc(name, nil)}
+	}
 	for _, test := range []struct {
 		reason  string
 		options hub.Options
@@ -41,7 +44,10 @@ func TestOptionsAreValidated(t *testing.T) {
 	}{
 		{"a namespace that cannot be", hub.Options{NamespacePrefix: "Member_"}, "hub.Options.NamespacePrefix"},
 		{"requests among the members", hub.Options{RegistrationNamespace: "member-registration"}, "hub.Options.RegistrationNamespace"},
-		{"gates are told apart by name", hub.Options{Gates: []membership.LeaveGate{gate, gate}}, "hub.Options.Gates[1]"},
+		{"gates are told apart by name", hub.Options{Gates: append(named("twice"), named("twice")...)}, "hub.Options.Gates[1]"},
+		{"a leave waits for the agent by itself", hub.Options{Gates: named("agent")}, "hub.Options.Gates[0]"},
+		{"a leave waits for the namespace by itself", hub.Options{Gates: named("namespace")}, "hub.Options.Gates[0]"},
+		{"what a leave waits for is recorded", hub.Options{Gates: named(strings.Repeat("x", 254))}, "hub.Options.Gates[0]"},
 		{"an administrator needs some time", hub.Options{RequestTTL: time.Second}, "hub.Options.RequestTTL"},
 		{"a quota of less than nothing", hub.Options{MaxRequests: -1}, "hub.Options.MaxRequests"},
 		{"an issuer that is none", hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: nil}}, "hub.Options.Issuers[Token]"},
@@ -97,6 +103,26 @@ func TestGates(t *testing.T) {
 	h.remove("gated")
 	require.Positive(t, forced.times.Load(), "what holds back a namespace has to let go at the deadline")
 	a.stop()
+}
+
+// A gate that says more than the API takes holds a leave back until the deadline, like any other.
+func TestGateOfManyWords(t *testing.T) {
+	works := membership.GateFunc("works", func(context.Context, membership.Member) ([]string, error) {
+		return slices.Repeat([]string{strings.Repeat("ü", 33000)}, 25), nil
+	})
+	h := startHub(t, plane.ForTest(t), hub.Options{Gates: []membership.LeaveGate{works}})
+	h.token("words", v1alpha1.JoinTokenSpec{}) // the hub is up
+	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "words"},
+		Spec:       v1alpha1.MemberClusterSpec{Accepted: new(true), Leave: v1alpha1.LeavePolicy{DeadlineSeconds: 3}},
+	}))
+	h.untilPhase("words", v1alpha1.PhaseAccepted)
+	h.change("words", func(c *v1alpha1.MemberCluster) { c.Spec.State = v1alpha1.StateLeave })
+	left := h.untilPhase("words", v1alpha1.PhaseLeft)
+	require.True(t, left.Status.Leave.Forced)
+	require.Equal(t, "works", left.Status.Leave.Waiting)
+	require.Len(t, left.Status.Leave.Remaining, 20)
+	h.remove("words")
 }
 
 type forcer struct {

@@ -52,7 +52,7 @@ func (r *members) answerRenewal(ctx context.Context, o *memberObserved) (*v1alph
 	case err == nil:
 		return &v1alpha1.RenewalAnswer{ID: asked.ID, Credential: &credential}, nil
 	case errors.As(err, &invalid):
-		return &v1alpha1.RenewalAnswer{ID: asked.ID, Refused: invalid.Error()}, nil
+		return &v1alpha1.RenewalAnswer{ID: asked.ID, Refused: lifecycle.Sentence(invalid.Error())}, nil
 	default:
 		return answered, fmt.Errorf("renew the credential: %w", err)
 	}

@@ -37,7 +37,7 @@ func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.H
 	if trouble := errors.Join(o.unbound, acted); trouble != nil && passing(trouble) == nil {
 		r.set(cluster, metav1.Condition{
 			Type: v1alpha1.ConditionReadyToJoin, Status: metav1.ConditionFalse,
-			Reason: v1alpha1.ReasonPreparing, Message: sentence(trouble),
+			Reason: v1alpha1.ReasonPreparing, Message: lifecycle.Sentence(trouble.Error()),
 		})
 	}
 	mirror(status, o)
@@ -102,13 +102,13 @@ func (r *members) credential(cluster *v1alpha1.MemberCluster, o memberObserved, 
 	condition := metav1.Condition{Type: v1alpha1.ConditionCredentialValid, Status: metav1.ConditionFalse}
 	switch {
 	case answered != nil && answered.Refused != "":
-		condition.Reason, condition.Message = v1alpha1.ReasonRenewalRefused, answered.Refused
+		condition.Reason, condition.Message = v1alpha1.ReasonRenewalRefused, lifecycle.Sentence(answered.Refused)
 	case asked != nil && (answered == nil || answered.ID != asked.ID):
 		trouble := passing(acted)
 		if acted == nil || errors.Is(acted, membership.ErrPending) || trouble != nil {
 			return
 		}
-		condition.Reason, condition.Message = v1alpha1.ReasonRenewalFailed, sentence(acted)
+		condition.Reason, condition.Message = v1alpha1.ReasonRenewalFailed, lifecycle.Sentence(acted.Error())
 	case answered != nil && answered.Credential != nil:
 		cluster.Status.CredentialExpirationTime = answered.Credential.ExpirationTime
 		condition.Status = metav1.ConditionTrue
@@ -125,13 +125,6 @@ func passing(err error) error {
 		return err
 	}
 	return nil
-}
-
-// sentence is an error as a condition shows it.
-func sentence(err error) string {
-	const limit = 1024
-	message := err.Error()
-	return message[:min(limit, len(message))]
 }
 
 // note makes events of what has changed about a member.

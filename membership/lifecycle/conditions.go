@@ -19,11 +19,11 @@ func leaveConditions(o HubObserved, record v1alpha1.LeaveStatus) []metav1.Condit
 	switch {
 	case record.Forced:
 		message = fmt.Sprintf("The deadline passed: the cluster is being removed while waiting for %s%s.", awaited(record), listed(remaining))
-	case record.Waiting == waitingForAgent && (o.Accepted == nil || !*o.Accepted):
+	case record.Waiting == waitingForAgent && !accepts(o):
 		message = fmt.Sprintf("The agent cannot confirm that the member is clean, because its acceptance was withdrawn: set spec.accepted to true, or wait until it is removed without it at %s.", deadline)
 	case record.Waiting == waitingForAgent:
 		message = fmt.Sprintf("Waiting until %s for the agent to confirm that the member is clean.", deadline)
-	case record.Waiting == "namespace":
+	case record.Waiting == waitingForNamespace:
 		message = "Waiting for the member's namespace to be removed."
 	case record.Waiting != "":
 		message = fmt.Sprintf("Waiting until %s for %s%s.", deadline, record.Waiting, listed(remaining))
@@ -36,7 +36,7 @@ func leaveConditions(o HubObserved, record v1alpha1.LeaveStatus) []metav1.Condit
 }
 
 func acceptedCondition(o HubObserved) metav1.Condition {
-	if o.Accepted != nil && *o.Accepted {
+	if accepts(o) {
 		return yes(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, "The cluster is accepted.")
 	}
 	return notAccepted(o).Conditions[0]
@@ -45,7 +45,7 @@ func acceptedCondition(o HubObserved) metav1.Condition {
 // awaited is what a leave waits for, as it goes into a sentence.
 func awaited(record v1alpha1.LeaveStatus) string {
 	switch record.Waiting {
-	case waitingForAgent, "namespace":
+	case waitingForAgent, waitingForNamespace:
 		return "the " + record.Waiting
 	case "":
 		return "what it does not know any more"

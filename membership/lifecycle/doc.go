@@ -35,6 +35,7 @@
 //
 //   - Carry out actions in their order up to the first that fails, and then observe anew. Writes of a MemberCluster and its
 //     status are refused when somebody else wrote it since it was observed.
+//   - Where a step is final, observe anew past all caches, and carry out what is decided on that.
 //   - A claim key has one JoinRequest at a time. Where there is an older one of the agent's, an answer Issued in it is not for
 //     the request that it has now: that is [DoorHeld] or [DoorPending], until the hub has removed it. So the hub removes
 //     every request in time.

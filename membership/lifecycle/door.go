@@ -92,6 +92,12 @@ func (s DoorStep) Final() bool {
 // One cluster ID belongs to one member, and a member to the one claim that came first; whoever comes second
 // is held with a message that tells an administrator how to let it in instead.
 func NextDoor(o DoorObserved) DoorStep {
+	step := nextDoor(o)
+	step.Message = Sentence(step.Message)
+	return step
+}
+
+func nextDoor(o DoorObserved) DoorStep {
 	member := o.ByID
 	switch {
 	case o.Answer == v1alpha1.AnswerForgotten:

@@ -41,6 +41,12 @@ const (
 // Health decides the condition Healthy of a MemberCluster, without its times. The heartbeat comes first: what an agent
 // said before it fell silent says nothing about now. The message stays the same for as long as nothing changes.
 func Health(o HealthObserved) metav1.Condition {
+	out := health(o)
+	out.Message = Sentence(out.Message)
+	return out
+}
+
+func health(o HealthObserved) metav1.Condition {
 	const healthy = v1alpha1.ConditionHealthy
 	unknown := func(reason, message string) metav1.Condition {
 		return condition(healthy, metav1.ConditionUnknown, reason, message)

@@ -90,10 +90,40 @@ type HubStep struct {
 	Actions []HubAction
 	// After is when to look again although nothing has happened. Zero: never.
 	After time.Duration
+	// Final is true when the step cannot be taken back. It must not be taken on what caches show, but on what was read
+	// from the API server since.
+	Final bool
 }
 
 // NextHub decides what the hub does next about a member.
 func NextHub(o HubObserved) HubStep {
+	o.Gates = o.Gates.short()
+	step := nextHub(o)
+	sentences(step.Conditions)
+	step.Final = final(o, step)
+	return step
+}
+
+// final reports whether a step ends something for good: the namespace, the finalizer or the claim goes, access goes
+// because the member leaves, or that a leave is forced or has ended is put on record. Withdrawn acceptance is not among
+// them where it is all, since what it takes is given back.
+func final(o HubObserved, step HubStep) bool {
+	out := step.Phase == v1alpha1.PhaseLeaving || step.Phase == v1alpha1.PhaseLeft
+	for _, action := range step.Actions {
+		switch action {
+		case DeleteNamespace, RemoveFinalizer, ReleaseClaim:
+			return true
+		case RevokeAccess:
+			if out && accepts(o) {
+				return true
+			}
+		}
+	}
+	o.Leave = thisLeave(o)
+	return step.Leave != nil && (step.Leave.Forced && !forced(o) || step.Leave.Ended && !ended(o))
+}
+
+func nextHub(o HubObserved) HubStep {
 	switch {
 	case leaves(o):
 		return nextLeave(o)
@@ -116,7 +146,7 @@ func leaves(o HubObserved) bool {
 }
 
 func nextJoin(o HubObserved) HubStep {
-	if o.Accepted == nil || !*o.Accepted {
+	if !accepts(o) {
 		return notAccepted(o)
 	}
 	step := HubStep{
@@ -197,7 +227,7 @@ func nextLeave(o HubObserved) HubStep {
 		Leave:      record,
 		Membership: MembershipSeen{State: v1alpha1.StateLeave, Rejoin: !o.Deleting, Clean: o.Membership != nil && o.Membership.Clean},
 	}
-	accepted := o.Accepted != nil && *o.Accepted
+	accepted := accepts(o)
 	overdue := !o.Now.Before(record.Deadline.Time)
 	if !accepted && o.Access {
 		// Withdrawn acceptance waits for nothing, not even for the leave to be on record.
@@ -210,7 +240,7 @@ func nextLeave(o HubObserved) HubStep {
 		step.After = time.Nanosecond
 	case o.Namespace == Terminating:
 		if !record.Forced {
-			record.Waiting, record.Remaining = "namespace", nil
+			record.Waiting, record.Remaining = waitingForNamespace, nil
 		}
 		if !o.Now.Before(record.Deadline.Add(NamespacePatience)) {
 			if !record.Forced {
@@ -312,8 +342,13 @@ func thisLeave(o HubObserved) *v1alpha1.LeaveStatus {
 	return o.Leave
 }
 
-// waitingForAgent is what a leave waits for when the agent has been told to clean up.
-const waitingForAgent = "agent"
+// What a leave waits for when all gates are open: that the agent has cleaned up, and that the namespace is gone.
+const (
+	waitingForAgent     = "agent"
+	waitingForNamespace = "namespace"
+)
+
+func accepts(o HubObserved) bool { return o.Accepted != nil && *o.Accepted }
 
 func ended(o HubObserved) bool { return o.Leave != nil && o.Leave.Ended }
 

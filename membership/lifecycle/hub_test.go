@@ -280,6 +280,44 @@ func TestNextHub(t *testing.T) {
 	}
 }
 
+func TestFinal(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		reason string
+		o      HubObserved
+		want   bool
+	}{
+		{"in the fleet", "nothing is done", inFleet(func(*HubObserved) {}), false},
+		{"acceptance withdrawn", "it can be given back", inFleet(func(o *HubObserved) { o.Accepted = new(false) }), false},
+		{"a gate is shut", "the leave can be called off", isLeaving(func(o *HubObserved) { o.Gates.Waiting = "works" }), false},
+		{"denied while leaving", "withdrawn acceptance waits for nothing",
+			isLeaving(func(o *HubObserved) { o.Accepted, o.Gates.Waiting = nil, "works" }), false},
+		{"clean", "a member that has not cleaned up could not do so any more", isLeaving(func(o *HubObserved) { o.Membership.Report = ReportedClean }), true},
+		{"access outlives the namespace's end", "the same", isLeaving(func(o *HubObserved) { o.Namespace = Terminating }), true},
+		{"overdue", "a leave that is recorded as forced is not waited for any more", isLeaving(func(o *HubObserved) { o.Now = epoch.Add(deadline) }), true},
+		{"forced, and the namespace goes", "to look past the caches at every look would be polling", isLeaving(func(o *HubObserved) {
+			o.Namespace, o.Access, o.Membership, o.Leave.Forced = Terminating, false, nil, true
+		}), false},
+		{"gone", "what is left then is left for ever", isLeaving(func(o *HubObserved) { o.Namespace, o.Access, o.Membership = Absent, false, nil }), true},
+		{"gone, and the object kept", "the same", isLeaving(func(o *HubObserved) {
+			o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership = false, v1alpha1.StateLeave, Absent, false, nil
+		}), true},
+		{"gone, and the claim released", "the same: the record of the end is the last that is done", isLeaving(func(o *HubObserved) {
+			o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Claimed = false, v1alpha1.StateLeave, Absent, false, nil, false
+		}), true},
+		{"left long ago", "a member that wants nothing costs nothing", isLeaving(func(o *HubObserved) {
+			o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Claimed = false, v1alpha1.StateLeave, Absent, false, nil, false
+			o.Leave.Ended, o.Leave.Forced = true, true
+		}), false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if step := NextHub(test.o); step.Final != test.want {
+				t.Errorf("%s: final is %v, want %v: %+v", test.reason, step.Final, test.want, step)
+			}
+		})
+	}
+}
+
 func TestRefuseRenewal(t *testing.T) {
 	const token, certificate = v1alpha1.CredentialToken, v1alpha1.CredentialCertificate
 	for _, test := range []struct {

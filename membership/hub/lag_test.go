@@ -1,0 +1,179 @@
+package hub_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// A hub whose cache does not show a member yet neither tells its agent that it is forgotten, which would make the agent throw
+// its claim away, nor makes another member of that cluster.
+func TestLaggingMembers(t *testing.T) {
+	members := lagging{of: "/memberclusters"}
+	h := startHub(t, plane.ForTest(t), hub.Options{}, members.wrap)
+	bootstrap := h.token("lagging", v1alpha1.JoinTokenSpec{AutoAccept: true})
+	members.stand()
+	defer members.flow()
+	a := h.newAgent(bootstrap, agent.Options{Name: "lagging"}).start()
+	request := h.request("id-lagging", v1alpha1.AnswerPending, v1alpha1.ReasonPreparing)
+	require.NotEmpty(t, request.Status.MemberUID)
+
+	second := h.newAgent(bootstrap, agent.Options{Name: "lagging-too", ClusterID: "id-lagging"}).start()
+	h.request("id-lagging", v1alpha1.AnswerHeld, v1alpha1.ReasonClusterIDTaken)
+	second.stop()
+
+	members.flow()
+	h.untilCondition("lagging", v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
+	require.Equal(t, request.Status.MemberUID, h.member("lagging").UID)
+	h.remove("lagging")
+	a.stop()
+}
+
+// A hub whose cache does not show a member's namespace does not let the member go without it.
+func TestLaggingNamespaces(t *testing.T) {
+	namespaces := lagging{of: "/api/v1/namespaces"}
+	h := startHub(t, plane.ForTest(t), hub.Options{}, namespaces.wrap)
+	h.token("unseen", v1alpha1.JoinTokenSpec{}) // the hub is up
+	namespaces.stand()
+	defer namespaces.flow()
+	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "unseen"}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)},
+	}))
+	h.untilCondition("unseen", v1alpha1.ConditionReadyToJoin, metav1.ConditionTrue, v1alpha1.ReasonPrepared)
+	h.remove("unseen")
+	err := h.client.Get(t.Context(), client.ObjectKey{Name: "member-unseen"}, &corev1.Namespace{})
+	require.True(t, apierrors.IsNotFound(err), "the MemberCluster is gone, and its namespace is there: %v", err)
+}
+
+// A hub whose cache does not show that an agent has joined takes nothing from it before it has cleaned up.
+func TestLaggingMemberships(t *testing.T) {
+	memberships := lagging{of: "/memberships"}
+	h := startHub(t, plane.ForTest(t), hub.Options{}, memberships.wrap)
+	bootstrap := h.token("unheard", v1alpha1.JoinTokenSpec{})
+	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "unheard"}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true), ClusterID: "id-unheard"},
+	}))
+	h.untilPhase("unheard", v1alpha1.PhaseAccepted)
+	h.eventually("the door sees that all is prepared", func() error {
+		return h.client.Get(t.Context(), client.ObjectKey{Namespace: "member-unheard", Name: membership.MembershipName}, &v1alpha1.Membership{})
+	})
+	pause(time.Second) // and the hub's cache does
+	memberships.stand()
+	defer memberships.flow()
+
+	var asked atomic.Int32
+	var clean atomic.Bool
+	works := membership.GateFunc("works", func(context.Context, membership.Member) ([]string, error) {
+		asked.Add(1)
+		if clean.Load() {
+			return nil, nil
+		}
+		return []string{"work/guestbook"}, nil
+	})
+	a := h.newAgent(bootstrap, agent.Options{Name: "unheard", Cleaners: []membership.LeaveGate{works}}).start()
+	h.eventually("the agent has joined", func() error {
+		conditions := h.membership("unheard").Status.Conditions
+		return orError(meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionJoined), "%s", messages(conditions))
+	})
+	require.NoError(t, h.client.Delete(t.Context(), h.member("unheard")))
+	h.eventually("the agent cleans up", func() error { return orError(asked.Load() > 1, "it was asked %d times", asked.Load()) })
+	cluster := h.untilPhase("unheard", v1alpha1.PhaseLeaving)
+	require.Equal(t, "agent", cluster.Status.Leave.Waiting)
+	clean.Store(true)
+	h.untilGone("unheard")
+	h.untilEmpty("unheard")
+	a.stop()
+}
+
+// A member that somebody let go by hand, with all that it had, is not in the way of a new one of its name.
+func TestMemberInTheRemainsOfAnother(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{})
+	bootstrap := h.token("remains", v1alpha1.JoinTokenSpec{})
+	a := h.joined(bootstrap, agent.Options{Name: "remains"})
+	a.stop()
+	h.stop()
+	h.change("remains", func(c *v1alpha1.MemberCluster) { c.Finalizers = nil })
+	h.remove("remains")
+
+	h = startHub(t, plane.ForTest(t), hub.Options{})
+	a = h.joined(bootstrap, agent.Options{Name: "remains"})
+	require.Equal(t, h.member("remains").UID, h.membership("remains").Spec.MemberUID)
+	h.remove("remains")
+	h.untilEmpty("remains")
+	a.stop()
+}
+
+// lagging is a transport whose watches of one kind can be made to stand still.
+type lagging struct {
+	of      string // how their paths end
+	mu      sync.Mutex
+	flowing chan struct{} // nil or closed: they flow
+}
+
+func (l *lagging) wrap(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(request)
+			if err == nil && strings.HasSuffix(request.URL.Path, l.of) && request.URL.Query().Get("watch") != "" {
+				response.Body = &laggingBody{ReadCloser: response.Body, watches: l, done: request.Context().Done()}
+			}
+			return response, err
+		})
+	})
+	return config
+}
+
+func (l *lagging) stand() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flowing = make(chan struct{})
+}
+
+func (l *lagging) flow() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.flowing != nil {
+		close(l.flowing)
+		l.flowing = nil
+	}
+}
+
+type laggingBody struct {
+	io.ReadCloser
+	watches *lagging
+	done    <-chan struct{}
+}
+
+// Read holds back what it has read, since a read is under way when the watches are made to stand still.
+func (b *laggingBody) Read(into []byte) (int, error) {
+	n, err := b.ReadCloser.Read(into)
+	b.watches.mu.Lock()
+	flowing := b.watches.flowing
+	b.watches.mu.Unlock()
+	if flowing != nil {
+		select {
+		case <-flowing:
+		case <-b.done:
+		}
+	}
+	return n, err
+}
