@@ -32,7 +32,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// +kubebuilder:rbac:groups=membership.muster.dev,resources=joinrequests,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=membership.muster.dev,resources=joinrequests,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=joinrequests/status,verbs=update;patch
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=jointokens,verbs=get
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=jointokens/status,verbs=patch
@@ -126,7 +126,7 @@ func (d *door) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if request.DeletionTimestamp != nil {
-		return reconcile.Result{}, nil
+		return retry(0, d.release(ctx, &request))
 	}
 	step, err := d.answer(ctx, &request)
 	if err != nil && !errors.Is(err, membership.ErrPending) {

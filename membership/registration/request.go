@@ -83,12 +83,13 @@ func mac(spec *v1alpha1.JoinRequestSpec, key []byte) []byte {
 	return hash.Sum(nil)
 }
 
-// CheckLabels checks that labels are valid and that none is reserved for Kubernetes or muster; field is their
-// path in the [*membership.InvalidError] that it returns about the first that is not.
+// CheckLabels checks that labels are valid and that none is reserved for Kubernetes or muster; path is that of the
+// labels in the [*membership.InvalidError] that it returns about the first that is not, which quotes no more than the
+// beginning of a long key.
 func CheckLabels(path string, labels map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		invalid := func(problem string) error {
-			return &membership.InvalidError{Field: fmt.Sprintf("%s[%q]", path, key), Problem: problem}
+			return &membership.InvalidError{Field: fmt.Sprintf("%s[%.*q]", path, quoted, key), Problem: problem}
 		}
 		if membership.ReservedLabel(key) {
 			return invalid("is reserved for Kubernetes and muster: use a prefix of your own")
@@ -99,6 +100,9 @@ func CheckLabels(path string, labels map[string]string) error {
 	}
 	return nil
 }
+
+// quoted is how much of a key an error quotes, in characters: it may be of any length, and goes into conditions.
+const quoted = 100
 
 func details(errs field.ErrorList) string {
 	var all []string
