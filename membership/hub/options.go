@@ -63,7 +63,9 @@ type Options struct {
 	RequestTTL time.Duration
 
 	// MaxRequests bounds how many JoinRequests there can be at a time, by a ResourceQuota, so that a stolen
-	// bootstrap credential cannot fill the hub. Zero: 500.
+	// bootstrap credential cannot fill the hub. Each has a spec of no more than about 100 KiB, and 256 KiB of annotations; but
+	// as many labels, finalizers and owner references in its metadata as etcd takes (1.5 MiB unless told otherwise), which
+	// only an admission policy of the hub's cluster could bound. Zero: 500.
 	MaxRequests int
 
 	// Workers is how many members, and how many requests, are worked on at a time. Zero: 8.
