@@ -280,7 +280,7 @@ func (d *door) see(ctx context.Context, cluster *v1alpha1.MemberCluster) (*lifec
 	subject, missing := subjectOf(member, cluster.Spec.Credential, d.options.Issuers)
 	seen := &lifecycle.MemberSeen{
 		Name: cluster.Name, UID: cluster.UID, ClusterID: cluster.Spec.ClusterID, Claim: cluster.Spec.Claim,
-		Accepted: cluster.Spec.Accepted, Deleting: cluster.DeletionTimestamp != nil, Desired: cluster.Spec.State,
+		Credential: cluster.Spec.Credential, Accepted: cluster.Spec.Accepted, Deleting: cluster.DeletionTimestamp != nil, Desired: cluster.Spec.State,
 		Leaving: cluster.Status.Leave != nil && !cluster.Status.Leave.Ended, Identified: missing == nil,
 	}
 	binding, err := found(ctx, d.client, client.ObjectKey{Namespace: member.Namespace, Name: membership.AgentName}, &rbacv1.RoleBinding{})

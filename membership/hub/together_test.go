@@ -16,6 +16,7 @@ func TestMembersOfOneHub(t *testing.T) {
 		{"Acceptance", testAcceptance},
 		{"LeaveAndJoinAgain", testLeaveAndJoinAgain},
 		{"DuplicateClaim", testDuplicateClaim},
+		{"Takeover", testTakeover},
 		{"TheDoorHolds", testTheDoorHolds},
 		{"PreparedMemberIsMatchedByID", testPreparedMemberIsMatchedByID},
 		{"Permissions", testPermissions},

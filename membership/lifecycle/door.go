@@ -45,6 +45,7 @@ type MemberSeen struct {
 	UID        types.UID
 	ClusterID  string
 	Claim      string
+	Credential v1alpha1.CredentialType // that its subject follows from
 	Accepted   *bool
 	Deleting   bool
 	Desired    v1alpha1.DesiredState
@@ -204,7 +205,7 @@ func claimed(o DoorObserved, member *MemberSeen) DoorStep {
 		return denied(member, "The cluster is denied, or its acceptance was withdrawn.")
 	case o.Answer == v1alpha1.AnswerIssued:
 		return DoorStep{Answer: o.Answer, Reason: v1alpha1.ReasonIssued, Message: "The credential is in the status.", Member: member}
-	case member.leaving() && (o.MemberUID == "" || !member.Prepared || !accepted(member)):
+	case member.leaving() && (o.MemberUID == "" || !member.Prepared || !accepted(member) || o.Type != member.Credential):
 		// An agent that was in, and still has access, gets a credential all the same: it is to confirm that the
 		// member is clean.
 		return leavingMember(member)
@@ -216,6 +217,12 @@ func claimed(o DoorObserved, member *MemberSeen) DoorStep {
 		return denied(member, o.Verdict.Reason)
 	case !accepted(member):
 		return waiting(o, member, member.Name)
+	case o.Type != member.Credential:
+		// The claim was given to it by an administrator, who cannot know the type: the access that there is may be that
+		// of the agent before.
+		step := preparing(member)
+		step.Actions = []DoorAction{BindMember}
+		return step
 	case o.Type == v1alpha1.CredentialIdentity && !member.Identified:
 		return held(member, v1alpha1.ReasonIdentityMissing, fmt.Sprintf(
 			"The agent brings its own credential: set spec.identity of MemberCluster %s to the subject that it authenticates as.", member.Name))
