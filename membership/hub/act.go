@@ -165,7 +165,8 @@ func (r *members) syncMembership(ctx context.Context, o *memberObserved, want li
 	if o.membership != nil {
 		object = o.membership.DeepCopy()
 	}
-	renewal, renewing := r.answerRenewal(ctx, o)
+	var renewal *v1alpha1.RenewalAnswer
+	renewal, o.renewing = r.answerRenewal(ctx, o) // its failure keeps nothing else from being done
 	object.Spec = v1alpha1.MembershipSpec{
 		MemberName: o.cluster.Name, MemberUID: o.cluster.UID,
 		State: want.State, Rejoin: want.Rejoin, Clean: want.Clean,
@@ -183,7 +184,7 @@ func (r *members) syncMembership(ctx context.Context, o *memberObserved, want li
 		}
 	}
 	o.membership = object
-	return renewing
+	return nil
 }
 
 // createMembership creates the Membership, in the place of one that another member of this name has left. One of this very

@@ -30,8 +30,12 @@ func (d *door) collect(ctx context.Context, request *v1alpha1.JoinRequest, step 
 	if !done && d.untilCollected(request) > 0 {
 		return false, nil
 	}
-	if !done && step.Member != nil {
-		if err := d.collectMember(ctx, request, step.Member.Name); err != nil {
+	name := request.Status.MemberName
+	if step.Member != nil {
+		name = step.Member.Name
+	}
+	if !done && name != "" {
+		if err := d.collectMember(ctx, request, name); err != nil {
 			return false, err
 		}
 	}

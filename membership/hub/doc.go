@@ -38,6 +38,8 @@
 // after the agent's confirmation the status of the MemberCluster is written once more. A MemberCluster that was made
 // beforehand, and a request without a JoinToken ([Options].AllowWithoutToken), save one each. TestWritesOfAJoin and TestSteadyState hold the figures.
 //
+// A leave also reads the member's four objects past the caches before each step that cannot be taken back: two or three times.
+//
 // Joining 300 members at once takes 2.6 times as long as the same writes made by a bare client in the same run, on two cores
 // that hub, agents and API server share; the requests of the hub are 24 a join, and those of an agent 39, most of them looks at its
 // request while the hub is busy:

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -47,6 +49,8 @@ type door struct {
 
 	// concluding keeps two requests of one cluster ID from each finding that there is no member yet.
 	concluding keymutex.KeyMutex
+
+	written written
 
 	// counting keeps those who come in by one token from refusing each other's counts.
 	counting sync.Mutex
@@ -93,7 +97,7 @@ func (d *door) setup(mgr manager.Manager, hub cluster.Cluster) error {
 		return d.requests(ctx, byClusterID, member.Spec.ClusterID)
 	})
 	return errors.Join(
-		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.JoinRequest{}, &handler.EnqueueRequestForObject{})),
+		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.JoinRequest{}, &handler.EnqueueRequestForObject{}, butStatus)),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.MemberCluster{}, ofMember)),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.Membership{}, byLabel)),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &rbacv1.RoleBinding{}, byLabel)),
@@ -123,17 +127,28 @@ func (d *door) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.
 	}
 	var request v1alpha1.JoinRequest
 	if err := d.client.Get(ctx, key.NamespacedName, &request); err != nil {
+		if apierrors.IsNotFound(err) {
+			d.written.forget(key.Name)
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if request.DeletionTimestamp != nil {
 		return retry(0, d.release(ctx, &request))
 	}
+	if d.written.newer(&request) {
+		return reconcile.Result{RequeueAfter: conflictPause}, nil
+	}
 	step, err := d.answer(ctx, &request)
 	if err != nil && !errors.Is(err, membership.ErrPending) {
-		return retry(0, fmt.Errorf("answer JoinRequest %s: %w", request.Name, err))
+		err = fmt.Errorf("answer JoinRequest %s: %w", request.Name, err)
 	}
-	if gone, err := d.collect(ctx, &request, step); gone || err != nil {
-		return retry(0, err)
+	// Its time runs out also for a request that cannot be answered.
+	gone, collected := d.collect(ctx, &request, step)
+	switch {
+	case gone:
+		return retry(0, collected)
+	case collected != nil:
+		return retry(0, errors.Join(err, collected))
 	}
 	after := d.untilCollected(&request)
 	if request.Status.Answer == "" {
@@ -154,7 +169,7 @@ func (d *door) answer(ctx context.Context, request *v1alpha1.JoinRequest) (lifec
 	}
 	step := lifecycle.NextDoor(observed)
 	members := client.Reader(d.client)
-	if step.Final() && step.Answer != request.Status.Answer {
+	if step.Final {
 		// A cache that has lost its API server may not show a member for a minute after it was made.
 		members = d.reader
 		d.concluding.LockKey(request.Spec.ClusterID)
@@ -210,8 +225,14 @@ func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (life
 		o.TokenRefused = "spec.token: is not set, and this hub lets nobody in without a JoinToken"
 		return o, nil, nil
 	}
-	o.Verdict, err = d.verdict(ctx, request, token)
-	return o, token, err
+	if o.Verdict, err = d.verdict(ctx, request, token); err != nil {
+		if ctx.Err() != nil {
+			return o, token, err // the hub ends, which is no fault of the Acceptor
+		}
+		logf.FromContext(ctx).Error(err, "The Acceptor fails")
+		o.NoVerdict = lifecycle.Sentence(err.Error())
+	}
+	return o, token, nil
 }
 
 // look looks, through the reader, at the members that have the cluster ID or the name of a request.
@@ -427,6 +448,7 @@ func (d *door) report(ctx context.Context, request *v1alpha1.JoinRequest, step l
 	if err := d.client.Status().Patch(ctx, request, lock); err != nil {
 		return client.IgnoreNotFound(err)
 	}
+	d.written.note(request)
 	if before.Status.Answer != status.Answer && step.Answer != v1alpha1.AnswerPending {
 		kind := corev1.EventTypeNormal
 		if step.Answer == v1alpha1.AnswerDenied || step.Answer == v1alpha1.AnswerForgotten {

@@ -30,7 +30,7 @@ func (r *members) health(o memberObserved, step lifecycle.HubStep) time.Duration
 		Agent:    agentHealth(o.membership),
 	}
 	if outage, suspected := r.heartbeats.Outage(); suspected && verdict.HeldBack {
-		observed.HeldBack = outage.String()
+		observed.HeldBack = outage.Since
 	}
 	r.set(cluster, lifecycle.Health(observed))
 

@@ -57,10 +57,19 @@ func TestLaggingNamespaces(t *testing.T) {
 	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "unseen"}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)},
 	}))
-	h.untilCondition("unseen", v1alpha1.ConditionReadyToJoin, metav1.ConditionTrue, v1alpha1.ReasonPrepared)
+	h.untilPrepared("unseen")
 	h.remove("unseen")
 	err := h.client.Get(t.Context(), client.ObjectKey{Name: "member-unseen"}, &corev1.Namespace{})
 	require.True(t, apierrors.IsNotFound(err), "the MemberCluster is gone, and its namespace is there: %v", err)
+}
+
+// untilPrepared waits until a member has what an agent needs.
+func (h *testHub) untilPrepared(name string) {
+	h.t.Helper()
+	h.eventually("member "+name+" has a Membership", func() error {
+		key := client.ObjectKey{Namespace: membership.DefaultNamespacePrefix + name, Name: membership.MembershipName}
+		return h.client.Get(h.t.Context(), key, &v1alpha1.Membership{})
+	})
 }
 
 // A hub whose cache does not show that an agent has joined takes nothing from it before it has cleaned up.
@@ -71,11 +80,8 @@ func TestLaggingMemberships(t *testing.T) {
 	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "unheard"}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true), ClusterID: "id-unheard"},
 	}))
-	h.untilPhase("unheard", v1alpha1.PhaseAccepted)
-	h.eventually("the door sees that all is prepared", func() error {
-		return h.client.Get(t.Context(), client.ObjectKey{Namespace: "member-unheard", Name: membership.MembershipName}, &v1alpha1.Membership{})
-	})
-	pause(time.Second) // and the hub's cache does
+	h.untilPrepared("unheard")
+	pause(time.Second) // and the hub's cache shows that
 	memberships.stand()
 	defer memberships.flow()
 

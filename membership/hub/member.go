@@ -46,6 +46,7 @@ type members struct {
 	names      names
 	phases     phases
 	written    written
+	asked      asked
 	queue      *lateQueue
 }
 
@@ -65,7 +66,7 @@ func (r *members) setup(mgr manager.Manager, hub cluster.Cluster) error {
 	})
 	return errors.Join(
 		c.Watch(r.queue),
-		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.MemberCluster{}, &handler.EnqueueRequestForObject{})),
+		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.MemberCluster{}, &handler.EnqueueRequestForObject{}, butStatus)),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.Membership{}, byLabel)),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &corev1.Namespace{}, byLabel)),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &rbacv1.RoleBinding{}, byLabel)),
@@ -101,7 +102,7 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return retry(0, acted)
 	}
 	again, err := r.report(ctx, observed, step, acted)
-	return retry(sooner(step.After, again), errors.Join(acted, err))
+	return retry(sooner(step.After, again), errors.Join(acted, observed.renewing, err))
 }
 
 // errUnseen says that there is what the cache does not show.
@@ -134,10 +135,13 @@ func (r *members) decide(ctx context.Context, from client.Reader, cluster *v1alp
 	if err != nil {
 		return observed, lifecycle.HubStep{}, fmt.Errorf("observe member %s: %w", cluster.Name, err)
 	}
-	observed.lifecycle.Gates = gates
+	if observed.lifecycle.Gates = gates; gates == nil {
+		observed.lifecycle.Gates = r.asked.said(observed.cluster, observed.lifecycle.Now)
+	}
 	step := lifecycle.NextHub(observed.lifecycle)
 	if slices.Contains(step.Actions, lifecycle.AskGates) {
 		observed.lifecycle.Gates = r.askGates(ctx, observed.member)
+		r.asked.note(observed.cluster, *observed.lifecycle.Gates, r.options.Clock.Now())
 		step = lifecycle.NextHub(observed.lifecycle)
 	}
 	return observed, step, nil
@@ -176,6 +180,7 @@ func (r *members) unwatch(member string) {
 	r.names.forget(membership.NamespaceFor(r.options.NamespacePrefix, member))
 	r.phases.forget(member)
 	r.written.forget(member)
+	r.asked.forget(member)
 }
 
 // sooner is the earlier of two times to look again, of which zero is never.

@@ -2,13 +2,20 @@ package hub
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -67,36 +74,92 @@ func (q *lateQueue) add(members []string) {
 	}
 }
 
-// written knows which version of each MemberCluster this process wrote last, so that it does not decide on what a cache
+// written knows which version of each object of a kind this process wrote last, so that it does not decide on what a cache
 // shows that has not seen it yet. The zero value is ready.
 type written struct {
 	mu      sync.Mutex
 	version map[string]string
 }
 
-func (w *written) note(cluster *v1alpha1.MemberCluster) {
+func (w *written) note(object client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.version == nil {
 		w.version = map[string]string{}
 	}
-	w.version[cluster.Name] = cluster.ResourceVersion
+	w.version[object.GetName()] = object.GetResourceVersion()
 }
 
 // newer reports whether what was written is newer than what a cache shows.
-func (w *written) newer(shown *v1alpha1.MemberCluster) bool {
+func (w *written) newer(shown client.Object) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	order, err := resourceversion.CompareResourceVersion(w.version[shown.Name], shown.ResourceVersion)
+	order, err := resourceversion.CompareResourceVersion(w.version[shown.GetName()], shown.GetResourceVersion())
 	if err != nil || order <= 0 {
-		delete(w.version, shown.Name)
+		delete(w.version, shown.GetName())
 		return false
 	}
 	return true
 }
 
-func (w *written) forget(member string) {
+func (w *written) forget(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.version, member)
+	delete(w.version, name)
 }
+
+// asked knows what the gates said of each member when they were asked last, so that whatever wakes the controller up does not
+// have them asked anew. The zero value is ready.
+type asked struct {
+	mu      sync.Mutex
+	answers map[string]gateAnswer
+}
+
+type gateAnswer struct {
+	said lifecycle.GatesSeen
+	at   time.Time
+	// Of what: another member of the name, or what else is wanted of it, is another question.
+	uid        types.UID
+	generation int64
+}
+
+func (a *asked) note(cluster *v1alpha1.MemberCluster, said lifecycle.GatesSeen, at time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.answers == nil {
+		a.answers = map[string]gateAnswer{}
+	}
+	a.answers[cluster.Name] = gateAnswer{said: said, at: at, uid: cluster.UID, generation: cluster.Generation}
+}
+
+// said is what was said, and how long ago; nil: nothing, or the clock was put back.
+func (a *asked) said(cluster *v1alpha1.MemberCluster, now time.Time) *lifecycle.GatesSeen {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	answer, ok := a.answers[cluster.Name]
+	if !ok || answer.uid != cluster.UID || answer.generation != cluster.Generation || now.Before(answer.at) {
+		return nil
+	}
+	said := answer.said
+	said.Age = max(now.Sub(answer.at), time.Nanosecond)
+	return &said
+}
+
+func (a *asked) forget(member string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.answers, member)
+}
+
+// butStatus lets everything wake a controller up but a change of the status alone, which is its own. Each failure that reads
+// otherwise than the one before would be tried again at once, past the rate limit.
+var butStatus = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld, e.ObjectNew
+	return before.GetResourceVersion() == after.GetResourceVersion() || // all are looked at again from time to time
+		before.GetUID() != after.GetUID() ||
+		before.GetGeneration() != after.GetGeneration() ||
+		!before.GetDeletionTimestamp().Equal(after.GetDeletionTimestamp()) ||
+		!slices.Equal(before.GetFinalizers(), after.GetFinalizers()) ||
+		!maps.Equal(before.GetLabels(), after.GetLabels()) ||
+		!maps.Equal(before.GetAnnotations(), after.GetAnnotations())
+}}

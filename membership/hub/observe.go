@@ -26,7 +26,8 @@ type memberObserved struct {
 	membership *v1alpha1.Membership
 	binding    *rbacv1.RoleBinding
 	lifecycle  lifecycle.HubObserved
-	gone       bool // the MemberCluster is gone by what this round did
+	renewing   error // why the renewal that the agent asks for is not answered yet
+	gone       bool  // the MemberCluster is gone by what this round did
 }
 
 // memberOf is a MemberCluster in the words of package membership.

@@ -3,6 +3,7 @@ package hub_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -116,13 +117,43 @@ func TestGateOfManyWords(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "words"},
 		Spec:       v1alpha1.MemberClusterSpec{Accepted: new(true), Leave: v1alpha1.LeavePolicy{DeadlineSeconds: 3}},
 	}))
-	h.untilPhase("words", v1alpha1.PhaseAccepted)
+	h.untilPrepared("words")
 	h.change("words", func(c *v1alpha1.MemberCluster) { c.Spec.State = v1alpha1.StateLeave })
 	left := h.untilPhase("words", v1alpha1.PhaseLeft)
 	require.True(t, left.Status.Leave.Forced)
 	require.Equal(t, "works", left.Status.Leave.Waiting)
 	require.Len(t, left.Status.Leave.Remaining, 20)
 	h.remove("words")
+}
+
+// A gate is asked every two seconds, whatever it says and whatever happens to its member meanwhile.
+func TestGatesAreAskedFromTimeToTime(t *testing.T) {
+	var asked atomic.Int64
+	works := membership.GateFunc("works", func(context.Context, membership.Member) ([]string, error) {
+		return nil, fmt.Errorf("failure %d", asked.Add(1))
+	})
+	h := startHub(t, plane.ForTest(t), hub.Options{Gates: []membership.LeaveGate{works}})
+	h.token("polled", v1alpha1.JoinTokenSpec{}) // the hub is up
+	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "polled"}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)},
+	}))
+	h.untilPrepared("polled")
+	require.NoError(t, h.client.Delete(t.Context(), h.member("polled")))
+	h.eventually("the gate is asked", func() error { return orError(asked.Load() > 0, "nobody asked") })
+	before := asked.Load()
+	for n := range 30 { // 9 seconds
+		h.eventually("the Membership can be changed", func() error {
+			self := h.membership("polled")
+			self.Status.Version.Kubernetes = fmt.Sprintf("v1.%d.0", n)
+			return h.client.Status().Update(t.Context(), self)
+		})
+		pause(300 * time.Millisecond)
+	}
+	n := asked.Load() - before
+	require.Positive(t, n, "it is asked again and again")
+	require.LessOrEqual(t, n, int64(6), "it is asked every two seconds")
+	h.change("polled", func(c *v1alpha1.MemberCluster) { c.Spec.Leave.DeadlineSeconds = 1 })
+	h.untilGone("polled")
 }
 
 type forcer struct {
@@ -133,6 +164,78 @@ type forcer struct {
 func (f *forcer) Force(context.Context, membership.Member) error {
 	f.times.Add(1)
 	return nil
+}
+
+// failing is an issuer that fails otherwise each time, as broken connections do.
+type failing struct {
+	membership.Issuer
+	issues, cleans atomic.Int64
+	cleanable      atomic.Bool
+}
+
+func (f *failing) Issue(context.Context, membership.Member, v1alpha1.CredentialRequest) (v1alpha1.Credential, error) {
+	return v1alpha1.Credential{}, fmt.Errorf("failure %d", f.issues.Add(1))
+}
+
+func (f *failing) Clean(context.Context, membership.Member) error {
+	if f.cleanable.Load() {
+		return nil
+	}
+	return fmt.Errorf("failure %d", f.cleans.Add(1))
+}
+
+// What fails is tried again at a falling rate, also where each failure is written down.
+func TestFailuresAreNotTriedAgainAtOnce(t *testing.T) {
+	issuer := &failing{Issuer: &token.Issuer{}}
+	h := startHub(t, plane.ForTest(t), hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: issuer}})
+	a := h.newAgent(h.token("failing", v1alpha1.JoinTokenSpec{AutoAccept: true}), agent.Options{Name: "failing", Method: token.Method{}}).start()
+	h.request("id-failing", v1alpha1.AnswerPending, v1alpha1.ReasonIssueFailed)
+	pause(5 * time.Second)
+	require.Less(t, issuer.issues.Load(), int64(20), "to issue a credential was tried so often")
+	a.stop()
+
+	require.NoError(t, h.client.Delete(t.Context(), h.member("failing")))
+	h.eventually("the failure is shown", func() error {
+		said := messages(h.member("failing").Status.Conditions)
+		return orError(strings.Contains(said, "failure"), "%s", said)
+	})
+	pause(5 * time.Second)
+	require.Less(t, issuer.cleans.Load(), int64(20), "to clean up was tried so often")
+	issuer.cleanable.Store(true)
+	h.untilGone("failing")
+}
+
+// failsToRenew is an issuer that fails where it is told to.
+type failsToRenew struct {
+	membership.Issuer
+	fails atomic.Bool
+}
+
+func (f *failsToRenew) Issue(ctx context.Context, member membership.Member, request v1alpha1.CredentialRequest) (v1alpha1.Credential, error) {
+	if f.fails.Load() {
+		return v1alpha1.Credential{}, errors.New("the issuer is on holiday")
+	}
+	return f.Issuer.Issue(ctx, member, request)
+}
+
+// A renewal that fails is told as that; the member has joined all the same, and all else that it needs is done.
+func TestFailedRenewal(t *testing.T) {
+	admin, err := client.New(plane.ForTest(t).Config(), client.Options{Scheme: newScheme()})
+	require.NoError(t, err)
+	issuer := &failsToRenew{Issuer: &token.Issuer{Client: admin, Reader: admin}}
+	h := startHub(t, plane.ForTest(t), hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: issuer}})
+	clock := &movable{}
+	a := h.joined(h.token("holiday", v1alpha1.JoinTokenSpec{}), agent.Options{Name: "holiday", Method: token.Method{}, Clock: clock})
+	issuer.fails.Store(true)
+	clock.move(token.DefaultLifetime * 79 / 100)
+	cluster := h.untilCondition("holiday", v1alpha1.ConditionCredentialValid, metav1.ConditionFalse, v1alpha1.ReasonRenewalFailed)
+	ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReadyToJoin)
+	require.Equal(t, metav1.ConditionTrue, ready.Status, ready.Message)
+	require.Equal(t, v1alpha1.PhaseJoined, cluster.Status.Phase)
+	issuer.fails.Store(false)
+	h.untilCondition("holiday", v1alpha1.ConditionCredentialValid, metav1.ConditionTrue, v1alpha1.ReasonIssued)
+	h.remove("holiday")
+	a.stop()
 }
 
 // A credential is renewed before 80 % of its life without a restart, and a hub that refuses says so on both sides.
@@ -348,6 +451,8 @@ func testEvents(t *testing.T, h *testHub) {
 
 // A product's own policy decides, and neither its slowness nor its panics reach beyond the request that they are about.
 func TestAcceptor(t *testing.T) {
+	var down atomic.Bool
+	down.Store(true)
 	acceptor := membership.AcceptorFunc(func(ctx context.Context, request *v1alpha1.JoinRequest) (membership.Verdict, error) {
 		switch request.Spec.Name {
 		case "policy-slow":
@@ -355,6 +460,11 @@ func TestAcceptor(t *testing.T) {
 			return membership.Verdict{}, ctx.Err()
 		case "policy-panics":
 			panic("a policy is anybody's code")
+		case "policy-down":
+			if down.Load() {
+				return membership.Verdict{}, errors.New("no route to the inventory")
+			}
+			return membership.Verdict{Decision: membership.Accept}, nil
 		case "policy-denied":
 			return membership.Verdict{Decision: membership.Deny, Reason: "No clusters from there."}, nil
 		case "policy-held":
@@ -363,10 +473,11 @@ func TestAcceptor(t *testing.T) {
 			return membership.Verdict{Decision: membership.Accept}, nil
 		}
 	})
-	h := startHub(t, plane.ForTest(t), hub.Options{Acceptor: acceptor})
-	bootstrap := h.token("policy", v1alpha1.JoinTokenSpec{})
+	clock := &movable{}
+	h := startHub(t, plane.ForTest(t), hub.Options{Acceptor: acceptor, RequestTTL: time.Hour, Clock: clock})
+	bootstrap := h.token("policy", v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(-1))})
 	var agents []*testAgent
-	for _, name := range []string{"policy-slow", "policy-panics", "policy-denied", "policy-held"} {
+	for _, name := range []string{"policy-slow", "policy-panics", "policy-down", "policy-denied", "policy-held"} {
 		agents = append(agents, h.newAgent(bootstrap, agent.Options{Name: name}).start())
 	}
 	denied := h.request("id-policy-denied", v1alpha1.AnswerDenied, v1alpha1.ReasonDenied)
@@ -379,6 +490,24 @@ func TestAcceptor(t *testing.T) {
 	h.untilPhase("policy-fine", v1alpha1.PhaseJoined)
 	require.Less(t, time.Since(began), 14*time.Second, "it waited for a slow policy about somebody else")
 	h.remove("policy-fine")
+
+	for name, why := range map[string]string{
+		"policy-slow": "deadline exceeded", "policy-panics": "panicked", "policy-down": "no route to the inventory",
+	} {
+		failed := h.request("id-"+name, v1alpha1.AnswerPending, v1alpha1.ReasonPolicyFailed)
+		require.Contains(t, messages(failed.Status.Conditions), why)
+	}
+	down.Store(false)
+	h.untilPhase("policy-down", v1alpha1.PhaseJoined)
+	h.remove("policy-down")
+	clock.move(2 * time.Hour)
+	require.NoError(t, h.touch("id-policy-panics"))
+	h.eventually("a request that nobody can decide on goes away by itself", func() error {
+		var list v1alpha1.JoinRequestList
+		return errors.Join(h.client.List(t.Context(), &list), nothingOf(&list, func(o client.Object) bool {
+			return o.(*v1alpha1.JoinRequest).Spec.Name == "policy-panics" && o.GetLabels()["touched"] != ""
+		}))
+	})
 	for _, a := range agents {
 		a.stop()
 	}

@@ -31,17 +31,18 @@ func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.H
 	if o.lifecycle.Namespace != lifecycle.Absent || step.Phase != v1alpha1.PhaseLeft && step.Phase != v1alpha1.PhasePending {
 		status.Namespace, status.Subject = o.member.Namespace, o.subject
 	}
+	trouble := o.unbound
+	if acted != nil && passing(acted) == nil {
+		trouble = errors.Join(trouble, acted)
+	}
+	if trouble != nil {
+		step = step.Troubled(trouble.Error())
+	}
 	for _, condition := range step.Conditions {
 		r.set(cluster, condition)
 	}
-	if trouble := errors.Join(o.unbound, acted); trouble != nil && passing(trouble) == nil {
-		r.set(cluster, metav1.Condition{
-			Type: v1alpha1.ConditionReadyToJoin, Status: metav1.ConditionFalse,
-			Reason: v1alpha1.ReasonPreparing, Message: lifecycle.Sentence(trouble.Error()),
-		})
-	}
 	mirror(status, o)
-	r.credential(cluster, o, acted)
+	r.credential(cluster, o)
 	again := r.health(o, step)
 
 	if !equality.Semantic.DeepEqual(before.Status, cluster.Status) {
@@ -92,7 +93,7 @@ func mirror(status *v1alpha1.MemberClusterStatus, o memberObserved) {
 }
 
 // credential reports how the renewal of the agent's credential stands.
-func (r *members) credential(cluster *v1alpha1.MemberCluster, o memberObserved, acted error) {
+func (r *members) credential(cluster *v1alpha1.MemberCluster, o memberObserved) {
 	if o.membership == nil {
 		meta.RemoveStatusCondition(&cluster.Status.Conditions, v1alpha1.ConditionCredentialValid)
 		cluster.Status.CredentialExpirationTime = nil
@@ -104,11 +105,10 @@ func (r *members) credential(cluster *v1alpha1.MemberCluster, o memberObserved, 
 	case answered != nil && answered.Refused != "":
 		condition.Reason, condition.Message = v1alpha1.ReasonRenewalRefused, lifecycle.Sentence(answered.Refused)
 	case asked != nil && (answered == nil || answered.ID != asked.ID):
-		trouble := passing(acted)
-		if acted == nil || errors.Is(acted, membership.ErrPending) || trouble != nil {
+		if o.renewing == nil || passing(o.renewing) != nil {
 			return
 		}
-		condition.Reason, condition.Message = v1alpha1.ReasonRenewalFailed, lifecycle.Sentence(acted.Error())
+		condition.Reason, condition.Message = v1alpha1.ReasonRenewalFailed, lifecycle.Sentence(o.renewing.Error())
 	case answered != nil && answered.Credential != nil:
 		cluster.Status.CredentialExpirationTime = answered.Credential.ExpirationTime
 		condition.Status = metav1.ConditionTrue

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,23 @@ func leaveConditions(o HubObserved, record v1alpha1.LeaveStatus) []metav1.Condit
 		no(v1alpha1.ConditionReadyToJoin, v1alpha1.ReasonLeaving, "The cluster is leaving."),
 		no(v1alpha1.ConditionJoined, v1alpha1.ReasonLeaving, message),
 	}
+}
+
+// Troubled is the step as it is to be reported when it failed, or when somebody has to set something right before it leads
+// anywhere. It is told where people look for what keeps a cluster from joining; that the cluster is not to join goes before.
+func (s HubStep) Troubled(trouble string) HubStep {
+	s.Conditions = slices.Clone(s.Conditions)
+	for i, c := range s.Conditions {
+		switch {
+		case c.Type != v1alpha1.ConditionReadyToJoin:
+		case c.Status == metav1.ConditionTrue:
+			s.Conditions[i] = no(c.Type, v1alpha1.ReasonPreparing, trouble)
+		default:
+			s.Conditions[i].Message += " " + trouble
+		}
+	}
+	sentences(s.Conditions)
+	return s
 }
 
 func acceptedCondition(o HubObserved) metav1.Condition {

@@ -15,7 +15,7 @@
 // # What holds
 //
 // A test walks every joint state that hub, door, agent and administrators can reach together with
-// messages lost, processes restarted, agents dead and deadlines passed, and proves of each:
+// messages lost, processes restarted, agents dead, deadlines passed and the hub's caches lagging, and proves of each:
 //
 //   - Nobody is Joined, or given access, who is not accepted; whose acceptance is withdrawn loses access in the next step.
 //   - The agent's access outlives the clean-up of its member, unless the deadline passed or acceptance was withdrawn,
@@ -35,7 +35,8 @@
 //
 //   - Carry out actions in their order up to the first that fails, and then observe anew. Writes of a MemberCluster and its
 //     status are refused when somebody else wrote it since it was observed.
-//   - Where a step is final, observe anew past all caches, and carry out what is decided on that.
+//   - Where a step is final, observe anew past all caches, and carry out what is decided on that. All others may be taken on what
+//     caches show, each kind as of another time; only the MemberCluster must be no older than the controller's own last write.
 //   - A claim key has one JoinRequest at a time. Where there is an older one of the agent's, an answer Issued in it is not for
 //     the request that it has now: that is [DoorHeld] or [DoorPending], until the hub has removed it. So the hub removes
 //     every request in time.

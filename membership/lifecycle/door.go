@@ -27,6 +27,8 @@ type DoorObserved struct {
 	TokenRefused string
 	// Verdict of the Acceptor; zero: it was not asked, since the token is refused or somebody has decided.
 	Verdict membership.Verdict
+	// NoVerdict says why there is none, because the Acceptor failed; empty: there is one.
+	NoVerdict string
 
 	ClusterID string
 	Name      string    // that the cluster would like to have
@@ -79,13 +81,10 @@ type DoorStep struct {
 	Actions []DoorAction
 	// After is when to look again although nothing has happened. Zero: never.
 	After time.Duration
-}
-
-// Final reports whether the step cannot be taken back: the agent acts on what it was told, or there is one member more.
-// It must not be taken on what a cache shows, but on what was read from the API server since nobody else could take one
-// for the same cluster ID.
-func (s DoorStep) Final() bool {
-	return s.Answer == v1alpha1.AnswerForgotten || slices.Contains(s.Actions, CreateMember)
+	// Final is true when the step cannot be taken back: the agent acts on what it is told now, or there is one member more.
+	// It must not be taken on what a cache shows, but on what was read from the API server since nobody else could take one
+	// for the same cluster ID.
+	Final bool
 }
 
 // NextDoor decides what the hub does next about a JoinRequest.
@@ -95,6 +94,8 @@ func (s DoorStep) Final() bool {
 func NextDoor(o DoorObserved) DoorStep {
 	step := nextDoor(o)
 	step.Message = Sentence(step.Message)
+	told := step.Answer == v1alpha1.AnswerForgotten && o.Answer != v1alpha1.AnswerForgotten
+	step.Final = told || slices.Contains(step.Actions, CreateMember)
 	return step
 }
 
@@ -149,6 +150,9 @@ func forgotten(kept *MemberSeen) DoorStep {
 
 // unknown is about a cluster that nobody has announced.
 func unknown(o DoorObserved) DoorStep {
+	if o.NoVerdict != "" {
+		return noVerdict(o, nil)
+	}
 	if o.Verdict.Decision == membership.Deny {
 		return denied(nil, o.Verdict.Reason)
 	}
@@ -169,6 +173,8 @@ func nameKnown(o DoorObserved) DoorStep {
 		return held(named, v1alpha1.ReasonNameTaken, fmt.Sprintf(
 			"The name %s belongs to another cluster (%s): start the agent with another name, or delete MemberCluster %s.",
 			o.Name, named.ClusterID, named.Name))
+	case accepted(named) && o.NoVerdict != "":
+		return noVerdict(o, named)
 	case accepted(named) && o.Verdict.Decision != membership.Accept:
 		// Accepted before it was known which cluster it would be: whoever holds a token could take the name.
 		return held(named, v1alpha1.ReasonNameReserved, fmt.Sprintf(
@@ -183,6 +189,9 @@ func nameKnown(o DoorObserved) DoorStep {
 
 // bind is about a member that no agent speaks for.
 func bind(o DoorObserved, member *MemberSeen) DoorStep {
+	if member.Accepted == nil && o.NoVerdict != "" {
+		return noVerdict(o, member)
+	}
 	if !accepted(member) && o.Verdict.Decision == membership.Deny {
 		return denied(member, o.Verdict.Reason)
 	}
@@ -209,6 +218,8 @@ func claimed(o DoorObserved, member *MemberSeen) DoorStep {
 		// An agent that was in, and still has access, gets a credential all the same: it is to confirm that the
 		// member is clean.
 		return leavingMember(member)
+	case !accepted(member) && o.NoVerdict != "":
+		return noVerdict(o, member)
 	case !accepted(member) && o.TokenRefused == "" && o.Verdict.Decision == membership.Accept:
 		step := preparing(member)
 		step.Actions = []DoorAction{BindMember, AcceptMember}
@@ -264,6 +275,14 @@ func waiting(o DoorObserved, member *MemberSeen, name string) DoorStep {
 func leavingMember(member *MemberSeen) DoorStep {
 	return held(member, v1alpha1.ReasonStateLeave, fmt.Sprintf(
 		"MemberCluster %s is leaving or has left: set its spec.state to Join to let the cluster come back.", member.Name))
+}
+
+// noVerdict is about a request that only the Acceptor can decide on, and that it failed to.
+func noVerdict(o DoorObserved, member *MemberSeen) DoorStep {
+	return DoorStep{
+		Answer: v1alpha1.AnswerPending, Reason: v1alpha1.ReasonPolicyFailed, Member: member, After: HeldPoll,
+		Message: "The hub's policy could not decide, and is asked again: " + o.NoVerdict,
+	}
 }
 
 func denied(member *MemberSeen, reason string) DoorStep {

@@ -96,6 +96,49 @@ func TestNextDoor(t *testing.T) {
 			want: want{answer: deny, reason: v1alpha1.ReasonDenied, message: "Not from there."},
 		},
 		{
+			name: "the policy fails", reason: "nothing is made for whoever nobody has decided on, and its owner reads why it waits",
+			o: request(func(o *DoorObserved) { o.NoVerdict = "ask the Acceptor: no route" }),
+			want: want{
+				answer: pending, reason: v1alpha1.ReasonPolicyFailed,
+				message: "The hub's policy could not decide, and is asked again: ask the Acceptor: no route",
+			},
+		},
+		{
+			name: "the policy fails, of a member that waits", reason: "a member is not bound before it is known whether to",
+			o: request(func(o *DoorObserved) {
+				o.NoVerdict, o.ByID = "no route", of("", func(m *MemberSeen) { m.Accepted = nil })
+			}),
+			want: want{
+				answer: pending, reason: v1alpha1.ReasonPolicyFailed, member: true,
+				message: "The hub's policy could not decide, and is asked again: no route",
+			},
+		},
+		{
+			name: "the policy fails, of its own member", reason: "it is asked again until it decides or an administrator does",
+			o: request(func(o *DoorObserved) {
+				o.NoVerdict, o.ByID = "no route", of("mine", func(m *MemberSeen) { m.Accepted = nil })
+			}),
+			want: want{
+				answer: pending, reason: v1alpha1.ReasonPolicyFailed, member: true,
+				message: "The hub's policy could not decide, and is asked again: no route",
+			},
+		},
+		{
+			name: "the policy fails, of a name accepted beforehand", reason: "only the policy could give that name to this cluster",
+			o: request(func(o *DoorObserved) {
+				o.NoVerdict, o.ByName = "no route", of("", func(m *MemberSeen) { m.ClusterID = "" })
+			}),
+			want: want{
+				answer: pending, reason: v1alpha1.ReasonPolicyFailed, member: true,
+				message: "The hub's policy could not decide, and is asked again: no route",
+			},
+		},
+		{
+			name: "the policy fails, and need not be asked", reason: "what an administrator has decided does not wait for it",
+			o:    request(func(o *DoorObserved) { o.NoVerdict, o.ByID = "no route", of("mine", asIs) }),
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true, message: "The credential is being issued."},
+		},
+		{
 			name: "name of another", reason: "a name is never taken over",
 			o: request(func(o *DoorObserved) { o.ByName = of("other", func(m *MemberSeen) { m.ClusterID = "another" }) }),
 			want: want{
@@ -271,6 +314,30 @@ func TestNextDoor(t *testing.T) {
 			got := want{step.Answer, step.Reason, step.Actions, step.Member != nil, step.Message}
 			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+			}
+		})
+	}
+}
+
+func TestDoorFinal(t *testing.T) {
+	gone := DoorObserved{ClusterID: "id", Name: "east", Claim: "mine", MemberUID: "gone"}
+	for _, test := range []struct {
+		name   string
+		reason string
+		o      DoorObserved
+		want   bool
+	}{
+		{"unknown", "it makes a member", DoorObserved{ClusterID: "id", Name: "east", Claim: "mine"}, true},
+		{"unknown, and held before", "it makes a member, whatever the request waited for until now", DoorObserved{
+			ClusterID: "id", Name: "east", Claim: "mine", Answer: v1alpha1.AnswerHeld, Reason: v1alpha1.ReasonNameTaken,
+		}, true},
+		{"denied", "the agent goes on asking", DoorObserved{Invalid: "name: must not be empty"}, false},
+		{"forgotten", "the agent throws its claim away", gone, true},
+		{"forgotten before", "it may have done so at any time", DoorObserved{ClusterID: "id", Claim: "mine", MemberUID: "gone", Answer: v1alpha1.AnswerForgotten}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if step := NextDoor(test.o); step.Final != test.want {
+				t.Errorf("%s: final is %v, want %v: %+v", test.reason, step.Final, test.want, step)
 			}
 		})
 	}

@@ -19,7 +19,7 @@ type HealthObserved struct {
 	Since     time.Time     // when Heartbeat became what it is
 	Grace     time.Duration // how long the member may stay silent
 	Hold      time.Duration // for how long an unsteady one has to be heard, from Since on
-	HeldBack  string        // why nothing is to be done about members that are silent; empty: it is
+	HeldBack  time.Time     // since when the hub suspects itself, and does nothing about members that are silent; zero: it does not
 
 	// Recorded is the condition Healthy as the hub last wrote it; nil: never.
 	Recorded *metav1.Condition
@@ -80,10 +80,11 @@ func health(o HealthObserved) metav1.Condition {
 }
 
 func (o *HealthObserved) heldBack() string {
-	if o.HeldBack == "" {
+	if o.HeldBack.IsZero() {
 		return ""
 	}
-	return " Nothing is done about it: " + o.HeldBack
+	// Not how many are silent: that changes with every heartbeat of any member, and would be written into each.
+	return fmt.Sprintf(" Nothing is done about it: so many members have been silent since %s that the hub suspects itself.", stamp(o.HeldBack))
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -27,7 +27,7 @@ type HubObserved struct {
 	Access     bool            // the RoleBinding to its subject is there
 	Membership *MembershipSeen // nil: there is none
 
-	// Gates is what the gates said when they were asked in this round; nil: they have not been.
+	// Gates is what the gates said when they were asked last about what the member is to do now; nil: they have not been.
 	Gates *GatesSeen
 }
 
@@ -53,6 +53,7 @@ const (
 type GatesSeen struct {
 	Waiting   string // its name; empty: all are open
 	Remaining []string
+	Age       time.Duration // how long ago that was; zero: in this round
 }
 
 // HubAction is something that the hub does about a member. Each is idempotent.
@@ -67,7 +68,7 @@ const (
 	GrantAccess     HubAction = "GrantAccess"
 	RevokeAccess    HubAction = "RevokeAccess"
 	// AskGates asks the gates in their order up to the first that is not open; the hub decides anew with
-	// what they said.
+	// what they said, and remembers it.
 	AskGates HubAction = "AskGates"
 	// ForceGates tells all gates to let go.
 	ForceGates HubAction = "ForceGates"
@@ -105,7 +106,8 @@ func NextHub(o HubObserved) HubStep {
 }
 
 // final reports whether a step ends something for good: the namespace, the finalizer or the claim goes, access goes
-// because the member leaves or nobody speaks for it, or that a leave is forced or has ended is put on record. Withdrawn acceptance is not among
+// because the member leaves or nobody speaks for it, or that a leave is forced or has ended is put on record, or taken off it
+// by another. Withdrawn acceptance is not among
 // them where it is all, since what it takes is given back.
 func final(o HubObserved, step HubStep) bool {
 	out := step.Phase == v1alpha1.PhaseLeaving || step.Phase == v1alpha1.PhaseLeft
@@ -118,6 +120,9 @@ func final(o HubObserved, step HubStep) bool {
 				return true
 			}
 		}
+	}
+	if step.Leave != nil && ended(o) && !step.Leave.Ended {
+		return true // how the last leave ended is known no more
 	}
 	o.Leave = thisLeave(o)
 	return step.Leave != nil && (step.Leave.Forced && !forced(o) || step.Leave.Ended && !ended(o))
@@ -262,7 +267,7 @@ func nextLeave(o HubObserved) HubStep {
 		// The gates last, and again while the namespace goes: one that cannot be forced must not hold up the rest.
 		step.Actions = append(takeBack(o), ForceGates)
 		step.After = GatePoll
-	case o.Gates == nil:
+	case o.Gates == nil || o.Gates.Age >= GatePoll:
 		step.Actions = append(step.Actions, AskGates)
 		return step
 	default:
@@ -281,6 +286,10 @@ func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 		record.Waiting = waitingForAgent
 	}
 	switch {
+	case record.Waiting == "" && o.Gates.Age > 0:
+		// What they are remembered to have said is no reason to end anything.
+		step.Actions = append(step.Actions, AskGates)
+		return step
 	case record.Waiting == "":
 		step.Actions = takeBack(o)
 		step.After = GatePoll
@@ -297,7 +306,7 @@ func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 	if accepted && o.Claimed && !o.Access {
 		step.Actions = append(step.Actions, GrantAccess)
 	}
-	step.After = min(GatePoll, record.Deadline.Sub(o.Now))
+	step.After = min(GatePoll-o.Gates.Age, record.Deadline.Sub(o.Now))
 	return step
 }
 

@@ -140,6 +140,29 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
+			name: "a gate was shut a moment ago", reason: "gates are asked from time to time, and not whenever something happens",
+			o: isLeaving(func(o *HubObserved) {
+				o.Membership.State, o.Membership.Rejoin, o.Gates = v1alpha1.StateLeave, false, &GatesSeen{Waiting: "works", Age: GatePoll - time.Millisecond}
+			}),
+			want: want{
+				phase: v1alpha1.PhaseLeaving, reason: v1alpha1.ReasonLeaving, message: "Waiting until 2026-01-01T00:15:00Z for works.", after: time.Millisecond,
+				leave: record(func(l *v1alpha1.LeaveStatus) { l.Waiting = "works" }),
+			},
+		},
+		{
+			name: "a gate was shut some time ago", reason: "it may be open by now",
+			o:    isLeaving(func(o *HubObserved) { o.Gates = &GatesSeen{Waiting: "works", Age: GatePoll} }),
+			want: want{phase: v1alpha1.PhaseLeaving, actions: []HubAction{AskGates}, leave: record(func(*v1alpha1.LeaveStatus) {})},
+		},
+		{
+			name: "clean, and the gates were open a moment ago", reason: "what ends now is not ended on what is remembered",
+			o: isLeaving(func(o *HubObserved) { o.Membership.Report, o.Gates.Age = ReportedClean, time.Millisecond }),
+			want: want{
+				phase: v1alpha1.PhaseLeaving, actions: []HubAction{AskGates}, reason: v1alpha1.ReasonLeaving, message: "The cluster is leaving.",
+				leave: record(func(*v1alpha1.LeaveStatus) {}),
+			},
+		},
+		{
 			name: "much is left", reason: "the record holds what the API takes, and the message says how much more there is",
 			o: isLeaving(func(o *HubObserved) {
 				o.Membership.State, o.Membership.Rejoin, o.Gates = v1alpha1.StateLeave, false, &GatesSeen{Waiting: "works", Remaining: slices.Repeat([]string{"a"}, 25)}
@@ -314,6 +337,9 @@ func TestFinal(t *testing.T) {
 		{"gone, and the claim released", "the same: the record of the end is the last that is done", isLeaving(func(o *HubObserved) {
 			o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Claimed = false, v1alpha1.StateLeave, Absent, false, nil, false
 		}), true},
+		{"leaves again", "a namespace that a cache still shows is no other stay, whose leave would end and begin as long as it does", isLeaving(func(o *HubObserved) {
+			o.Leave.Ended = true
+		}), true},
 		{"left long ago", "a member that wants nothing costs nothing", isLeaving(func(o *HubObserved) {
 			o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Claimed = false, v1alpha1.StateLeave, Absent, false, nil, false
 			o.Leave.Ended, o.Leave.Forced = true, true
@@ -322,6 +348,35 @@ func TestFinal(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			if step := NextHub(test.o); step.Final != test.want {
 				t.Errorf("%s: final is %v, want %v: %+v", test.reason, step.Final, test.want, step)
+			}
+		})
+	}
+}
+
+func TestTroubled(t *testing.T) {
+	const ready = v1alpha1.ConditionReadyToJoin
+	for _, test := range []struct {
+		name   string
+		reason string
+		o      HubObserved
+		want   metav1.Condition
+	}{
+		{"in the fleet", "what an agent needs is not all there", inFleet(func(*HubObserved) {}), no(ready, v1alpha1.ReasonPreparing, "Trouble.")},
+		{"leaving", "that it leaves is why it cannot join, and the trouble why it does not get further",
+			isLeaving(func(*HubObserved) {}), no(ready, v1alpha1.ReasonLeaving, "The cluster is leaving. Trouble.")},
+		{"denied", "the same", inFleet(func(o *HubObserved) { o.Accepted = new(false) }), no(ready, v1alpha1.ReasonNotAccepted, "The cluster is not accepted. Trouble.")},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			step := NextHub(test.o)
+			troubled := step.Troubled("Trouble.")
+			for i, got := range troubled.Conditions {
+				want := step.Conditions[i]
+				if got.Type == ready {
+					want = test.want
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+				}
 			}
 		})
 	}

@@ -77,6 +77,9 @@ func (m *machine) round(w world, f fairness) world {
 			}
 		}
 	}
+	if w == before {
+		w.lag = lagWorld{}
+	}
 	if w == before && f.clock && w.leave.there && !w.leave.ended && w.clock < outOfPatience {
 		w.clock++
 	}
@@ -90,11 +93,11 @@ func (m *machine) hubTurn(w *world) {
 	if !w.member {
 		return
 	}
-	n, plan := m.hubStep(w)
+	looked, plan := m.hubLooks(w)
 	if len(plan.actions) == 0 {
 		return
 	}
-	for w.hub = (planWorld{step: n}); w.hub.step != 0; {
+	for w.hub = looked; w.hub.step != 0; {
 		m.hubGoesOn(w)
 	}
 }

@@ -19,6 +19,7 @@ type machine struct {
 	statusFirst bool // the hub writes its status before it acts, rather than afterwards
 	stuck       bool // the namespace never goes
 	unforceable bool // the gates cannot be forced
+	lags        bool // the one mishap is that caches stand still
 	vandals     bool // somebody deletes what the hub has made
 	pair        bool // the older claim is that of another agent
 	apart       bool // and asks for a credential of another type
@@ -77,6 +78,7 @@ type hubPlan struct {
 	after      time.Duration
 	leaving    bool
 	writesBack bool // the status would change
+	final      bool
 }
 
 // report is the action of writing the status.
@@ -96,7 +98,7 @@ func (m *machine) hubStep(w *world) (uint16, hubPlan) {
 			o.Gates = gates
 			step = m.hub(o)
 		}
-		p := hubPlan{phase: step.Phase, after: step.After, accepted: w.accepted}
+		p := hubPlan{phase: step.Phase, after: step.After, accepted: w.accepted, final: step.Final}
 		if step.Leave != nil {
 			p.leave = leaveWorld{true, step.Leave.Waiting == waitingForAgent && !step.Leave.Forced, step.Leave.Forced, step.Leave.Ended}
 		}
@@ -115,6 +117,19 @@ func (m *machine) hubStep(w *world) (uint16, hubPlan) {
 		}
 		return p
 	})
+}
+
+// hubLooks is the step that the hub takes by what its caches show, or by what there is where that is a final one, or would
+// create a Membership that is there already.
+func (m *machine) hubLooks(w *world) (planWorld, hubPlan) {
+	shown, blind := w.cached()
+	n, plan := m.hubStep(&shown)
+	unseen := slices.Contains(plan.actions, WriteMembership) && !shown.membership.there && w.membership.there
+	if blind != 0 && (plan.final || unseen) {
+		blind = 0
+		n, plan = m.hubStep(w)
+	}
+	return planWorld{step: n, blind: blind}, plan
 }
 
 type doorKey struct {

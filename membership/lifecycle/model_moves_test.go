@@ -27,12 +27,15 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 			w.namespace = uint8(Present)
 		}
 	case WriteMembership:
-		if failed = w.namespace != uint8(Present); !failed {
+		if failed = w.namespace != uint8(Present) || w.hub.blind&lagMemberships != 0; !failed {
 			told := plan.told
 			told.there, told.report = true, w.membership.report
 			w.membership = told
 		}
 	case GrantAccess:
+		if w.hub.blind&lagBindings != 0 && w.access != nobody {
+			break // it is there already
+		}
 		if failed = w.namespace != uint8(Present) || w.claim == nobody; !failed {
 			w.access = w.subject()
 			if plan.accepted != yesAccepted {
@@ -125,6 +128,7 @@ func (m *machine) memberGone(w *world) (wrong fault) {
 	}
 	w.member, w.deleting, w.wantLeave, w.accepted, w.claim, w.leave, w.joined, w.clock = false, false, false, undecided, nobody, leaveWorld{}, false, inTime
 	w.membership, w.gatesShut = membershipWorld{}, false
+	w.lag.membership = membershipWorld{} // it is of another member from now on
 	w.hub, w.stale = planWorld{}, false
 	return wrong
 }
@@ -334,11 +338,12 @@ func (w *world) look() {
 
 // givesUpClaim makes what the agent's claim was one of the past.
 func (w *world) givesUpClaim() {
-	for _, claim := range []*uint8{&w.claim, &w.access} {
+	for _, claim := range []*uint8{&w.claim, &w.access, &w.lag.access} {
 		if *claim == mine {
 			*claim = older
 		}
 	}
+	w.lag.membership.report = uint8(ReportedNothing) // by another claim than the next one's
 	if w.requests[0].there {
 		w.requests[1] = w.requests[0]
 		w.requests[1].fresh = false

@@ -140,6 +140,26 @@ var mutants = []struct {
 		},
 	},
 	{
+		name: "hub lets go of what its caches do not show", machine: machine{moves: 1, mishaps: 1, lags: true},
+		hub: func(o HubObserved) HubStep { step := NextHub(o); step.Final = false; return step },
+	},
+	{
+		name: "hub does not wait for an agent of which its caches do not show that it has joined", machine: machine{moves: 1, mishaps: 1, lags: true},
+		hub: func(o HubObserved) HubStep {
+			step := NextHub(o)
+			step.Final = step.Final && !slices.Contains(step.Actions, DeleteNamespace)
+			return step
+		},
+	},
+	{
+		name: "hub ends and begins a leave for as long as its caches show what is gone", machine: machine{moves: 1, mishaps: 1, lags: true},
+		hub: func(o HubObserved) HubStep {
+			step := NextHub(o)
+			step.Final = step.Final && (!ended(o) || step.Phase == v1alpha1.PhaseLeft)
+			return step
+		},
+	},
+	{
 		name: "hub never comes to rest", machine: machine{moves: 1},
 		hub: func(o HubObserved) HubStep {
 			step := NextHub(o)

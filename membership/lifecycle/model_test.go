@@ -184,6 +184,10 @@ var models = []struct {
 		machine: machine{moves: 1, mishaps: 1, unforceable: true},
 	},
 	{
+		name: "caches lag", why: "a cache may show for minutes what is not so any more, each kind of its own or all of them",
+		machine: machine{moves: 1, mishaps: 1, lags: true}, undeclared: true,
+	},
+	{
 		name: "vandals", why: "a member must not be cleaned because somebody deleted what the hub had made for it",
 		machine: machine{moves: 1, mishaps: 1, vandals: true}, undeclared: true,
 	},

@@ -32,9 +32,9 @@ func (m *machine) hubEdges(w world, visit func(edge)) {
 		if !w.member {
 			return
 		}
-		n, plan := m.hubStep(&w)
+		looked, plan := m.hubLooks(&w)
 		if len(plan.actions) > 0 {
-			w.hub, w.stale = planWorld{step: n}, false
+			w.hub, w.stale = looked, false
 			visit(edge{step{"hub", "looks"}, w, ""})
 		}
 		return
@@ -148,6 +148,9 @@ func (m *machine) worldEdges(w world, visit func(edge)) {
 	if w.joined && w.holds != dirty && !w.agent.dead && w.agent.registered && w.agent.hub == uint8(HubSeen) && !w.agent.seen.leave && w.agent.seen.report == uint8(ReportedJoined) && w.access == mine {
 		do("works arrive on the member", func(w *world) { w.holds, w.gatesShut = dirty, true })
 	}
+	if w.lag.kinds != 0 {
+		do("the hub's caches catch up", func(w *world) { w.lag = lagWorld{} })
+	}
 	for i := range w.requests {
 		if w.requests[i].there {
 			do([...]string{"the request is removed for its age", "the older request is removed for its age"}[i], func(w *world) { w.requests[i] = requestWorld{} })
@@ -210,6 +213,12 @@ func (m *machine) mishapEdges(w world, visit func(edge)) {
 		to := w
 		change(&to)
 		visit(edge{step{"mishap", what}, to, ""})
+	}
+	if m.lags {
+		for _, kinds := range []uint8{lagNamespaces, lagBindings, lagMemberships, lagAll} {
+			do(fmt.Sprintf("caches of the hub stand still (%03b)", kinds), func(w *world) { w.standStill(kinds) })
+		}
+		return
 	}
 	if w.hub.step != 0 {
 		do("the hub dies and starts again", func(w *world) { w.hub, w.stale = planWorld{}, false })

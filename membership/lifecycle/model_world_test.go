@@ -40,11 +40,28 @@ type world struct {
 	holds memberWorld
 	net   bool // the agent reaches the hub
 
+	lag     lagWorld
 	hub     planWorld
 	stale   bool // the MemberCluster has changed since the hub looked
 	moves   uint8
 	mishaps uint8
 }
+
+// lagWorld is what the caches of the hub show that stand still.
+type lagWorld struct {
+	kinds      uint8 // which do
+	namespace  uint8
+	access     uint8
+	membership membershipWorld
+}
+
+// The kinds whose caches can stand still.
+const (
+	lagNamespaces uint8 = 1 << iota
+	lagBindings
+	lagMemberships
+	lagAll = lagNamespaces | lagBindings | lagMemberships
+)
 
 type leaveWorld struct{ there, awaitsAgent, forced, ended bool }
 
@@ -90,8 +107,9 @@ type memberWorld uint8
 
 // planWorld is a step that is being carried out: which of those seen so far, and how far.
 type planWorld struct {
-	step uint16 // 0: none
-	next uint8
+	step  uint16 // 0: none
+	next  uint8
+	blind uint8 // of which kinds it was decided on something that is not so
 }
 
 const (
@@ -203,6 +221,35 @@ func (w *world) hubSees() HubObserved {
 		o.Gates = &GatesSeen{Waiting: "works", Remaining: []string{"work/guestbook"}}
 	}
 	return o
+}
+
+// cached is the world as the caches of the hub show it, and of which kinds that is not how it is.
+func (w *world) cached() (shown world, blind uint8) {
+	shown = *w
+	if w.lag.kinds&lagNamespaces != 0 && w.namespace != w.lag.namespace {
+		shown.namespace, blind = w.lag.namespace, blind|lagNamespaces
+	}
+	if w.lag.kinds&lagBindings != 0 && w.access != w.lag.access {
+		shown.access, blind = w.lag.access, blind|lagBindings
+	}
+	if w.lag.kinds&lagMemberships != 0 && w.membership != w.lag.membership {
+		shown.membership, blind = w.lag.membership, blind|lagMemberships
+	}
+	return shown, blind
+}
+
+// standStill makes caches show what is there now from now on.
+func (w *world) standStill(kinds uint8) {
+	w.lag = lagWorld{kinds: kinds}
+	if kinds&lagNamespaces != 0 {
+		w.lag.namespace = w.namespace
+	}
+	if kinds&lagBindings != 0 {
+		w.lag.access = w.access
+	}
+	if kinds&lagMemberships != 0 {
+		w.lag.membership = w.membership
+	}
 }
 
 func (w *world) doorSees(i int, verdict membership.Decision) DoorObserved {

@@ -98,6 +98,7 @@ const (
 	ReasonIdentityMissing      = "IdentityMissing"
 	ReasonIssuing              = "Issuing"
 	ReasonIssueFailed          = "IssueFailed"
+	ReasonPolicyFailed         = "PolicyFailed"
 )
 
 // JoinRequestStatus is the hub's answer.
