@@ -8,19 +8,23 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// Clusters of one's own building come in by themselves; all others wait for an administrator.
+// Clusters that come with the token of one's own data center come in by themselves; all others wait for an administrator.
+// The hub has verified the token. The labels would be no help: they are what the cluster says of itself.
 func ExampleAcceptorFunc() {
 	acceptor := membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Verdict, error) {
-		if request.Spec.Labels["example.com/site"] == "frankfurt" {
+		if token := request.Spec.Token; token != nil && token.Name == "frankfurt" {
 			return membership.Verdict{Decision: membership.Accept}, nil
 		}
-		return membership.Verdict{Decision: membership.Hold, Reason: "not one of our own sites"}, nil
+		return membership.Verdict{Decision: membership.Hold, Reason: "not from one of our own sites"}, nil
 	})
 
-	request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{Labels: map[string]string{"example.com/site": "elsewhere"}}}
+	request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{
+		Token:  &v1alpha1.TokenProof{Name: "everybody"},
+		Labels: map[string]string{"example.com/site": "frankfurt"},
+	}}
 	verdict, err := acceptor.Accept(context.Background(), request)
 	fmt.Println(verdict.Decision, verdict.Reason, err)
-	// Output: Hold not one of our own sites <nil>
+	// Output: Hold not from one of our own sites <nil>
 }
 
 // A leave waits until the member's backups are elsewhere.

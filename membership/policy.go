@@ -84,9 +84,11 @@ type Verdict struct {
 
 // An Acceptor decides whether a cluster that no administrator has decided on may come in.
 //
-// It is asked about requests whose signature and token have been verified, each time that such a request is
-// looked at, and must answer the same for the same request. An error is reported in the request's status and
-// tried again later.
+// It is asked about requests whose signature has been verified, and the JoinToken that spec.token names: the request
+// was made with it, and the token lets it through. A hub that takes requests without one (AllowWithoutToken) asks
+// about those as well; their spec.token is nil. All else in a request, such as its name and labels, is only what the
+// asker says. It is asked each time that such a request is looked at, and must answer the same for the same request. An error
+// is reported in the request's status and tried again later.
 type Acceptor interface {
 	Accept(ctx context.Context, request *v1alpha1.JoinRequest) (Verdict, error)
 }

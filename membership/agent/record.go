@@ -69,6 +69,7 @@ type credential struct {
 type renewalRequest struct {
 	ID         string                     `json:"id"`
 	Credential v1alpha1.CredentialRequest `json:"credential"`
+	Signature  []byte                     `json:"signature"`
 	Private    []byte                     `json:"private,omitempty"`
 	MadeAt     time.Time                  `json:"madeAt"`
 }

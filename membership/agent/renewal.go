@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -44,7 +45,11 @@ func (a *agent) requestRenewal(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		next := &renewalRequest{ID: string(uuid.NewUUID()), Credential: request, Private: private, MadeAt: a.Clock.Now()}
+		signed := v1alpha1.Renewal{ID: string(uuid.NewUUID()), Request: request}
+		if err := registration.SignRenewal(&signed, a.record.Member.UID, a.claim); err != nil {
+			return err
+		}
+		next := &renewalRequest{ID: signed.ID, Credential: request, Signature: signed.Signature, Private: private, MadeAt: a.Clock.Now()}
 		if err := a.save(ctx, func(r *record) { r.Renewal = next }); err != nil {
 			return err
 		}

@@ -61,7 +61,7 @@ func (a *agent) report() report {
 		agentVersion: a.Version, facts: a.observer.collection.facts(), health: a.observer.healthy(), refused: a.refused.why,
 	}
 	if asked := a.record.Renewal; asked != nil {
-		m.renewal = &v1alpha1.Renewal{ID: asked.ID, Request: asked.Credential}
+		m.renewal = &v1alpha1.Renewal{ID: asked.ID, Request: asked.Credential, ClaimKey: a.claim.Public(), Signature: asked.Signature}
 	}
 	return report{claim: a.claim.Fingerprint(), joined: joinedCondition, member: m}
 }

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -189,6 +190,30 @@ func TestValidation(t *testing.T) {
 			request(func(o *v1alpha1.JoinRequest) { o.Spec.Credential.CertificateRequest = make([]byte, 16<<10) }), "certificateRequest",
 		},
 		{
+			"a label's value may be as long as a label's",
+			request(func(o *v1alpha1.JoinRequest) { o.Spec.Labels = map[string]string{"a": long} }), "a label's key has at most 317 characters, and its value at most 63",
+		},
+		{
+			"and its key as long as a key",
+			request(func(o *v1alpha1.JoinRequest) { o.Spec.Labels = map[string]string{strings.Repeat("a", 318): "a"} }), "a label's key has at most 317 characters",
+		},
+		{
+			"none of many labels is excepted",
+			request(func(o *v1alpha1.JoinRequest) { o.Spec.Labels = labels(64, strings.Repeat("a", 1000)) }), "and its value at most 63",
+		},
+		{
+			"a UID is no place for a novel",
+			request(func(o *v1alpha1.JoinRequest) { o.Spec.MemberUID = types.UID(strings.Repeat("a", 65)) }), "spec.memberUID",
+		},
+		{
+			"the labels of a token are given to members, as those of a request are",
+			token(func(o *v1alpha1.JoinToken) { o.Spec.Labels = map[string]string{"a": long} }), "and its value at most 63",
+		},
+		{
+			"a token for a cluster ID that no cluster can have",
+			token(func(o *v1alpha1.JoinToken) { o.Spec.ClusterID = "a b" }), "clusterID must be letters, digits",
+		},
+		{
 			"a member has one Membership",
 			&v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}, Spec: v1alpha1.MembershipSpec{MemberName: "east", State: v1alpha1.StateJoin, HeartbeatPeriodSeconds: 1}},
 			"a Membership is named self",
@@ -208,10 +233,23 @@ func TestValidation(t *testing.T) {
 			o.Spec.Identity = &rbacv1.Subject{Kind: "ServiceAccount", Name: "agent", Namespace: "fleet"}
 		}),
 		token(func(o *v1alpha1.JoinToken) { o.Spec.TTLSeconds = ptr.To[int64](-1) }),
+		token(func(o *v1alpha1.JoinToken) { o.Spec.ClusterID, o.Spec.Labels = "a:1", labels(64, long[:63]) }),
+		request(func(o *v1alpha1.JoinRequest) {
+			o.Spec.Labels, o.Spec.MemberUID = labels(64, long[:63]), types.UID(long)
+		}),
 		request(func(o *v1alpha1.JoinRequest) { o.Spec.Credential.PublicKey = []byte("/+//+//+//+//+//+//+//+//+//+//") }),
 	} {
 		require.NoError(t, c.Create(t.Context(), object, client.DryRunAll), "%T is valid", object)
 	}
+}
+
+// labels are as many with the longest of keys.
+func labels(n int, value string) map[string]string {
+	out := map[string]string{}
+	for i := range n {
+		out[fmt.Sprintf("%s/%063d", strings.Repeat("a", 253), i)] = value
+	}
+	return out
 }
 
 func TestDefaults(t *testing.T) {

@@ -42,6 +42,18 @@ func (d *door) collect(ctx context.Context, request *v1alpha1.JoinRequest, step 
 	return true, client.IgnoreNotFound(d.client.Delete(ctx, request, client.Preconditions{UID: &request.UID}))
 }
 
+// release takes all finalizers off a request that is to go. They are there for whoever made the request to set, and would
+// keep the quota full for ever.
+func (d *door) release(ctx context.Context, request *v1alpha1.JoinRequest) error {
+	if len(request.Finalizers) == 0 {
+		return nil
+	}
+	before := request.DeepCopy()
+	request.Finalizers = nil
+	lock := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	return client.IgnoreNotFound(d.client.Patch(ctx, request, lock))
+}
+
 // delivered reports whether the agent has used the credential that was issued: it has joined.
 func (d *door) delivered(ctx context.Context, request *v1alpha1.JoinRequest) (bool, error) {
 	if request.Status.Answer != v1alpha1.AnswerIssued {

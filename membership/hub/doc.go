@@ -36,7 +36,7 @@
 //
 // That is thirteen that are stored with a token, and fifteen with a certificate. Where the hub sees the first heartbeat only
 // after the agent's confirmation the status of the MemberCluster is written once more. A MemberCluster that was made
-// beforehand, and a request without a JoinToken, save one each. TestWritesOfAJoin and TestSteadyState hold the figures.
+// beforehand, and a request without a JoinToken ([Options].AllowWithoutToken), save one each. TestWritesOfAJoin and TestSteadyState hold the figures.
 //
 // A leave also reads the member's four objects past the caches before each step that cannot be taken back: two or three times.
 //

@@ -34,7 +34,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// +kubebuilder:rbac:groups=membership.muster.dev,resources=joinrequests,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=membership.muster.dev,resources=joinrequests,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=joinrequests/status,verbs=update;patch
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=jointokens,verbs=get
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=jointokens/status,verbs=patch
@@ -133,7 +133,7 @@ func (d *door) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if request.DeletionTimestamp != nil {
-		return reconcile.Result{}, nil
+		return retry(0, d.release(ctx, &request))
 	}
 	if d.written.newer(&request) {
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
@@ -210,16 +210,21 @@ func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (life
 	}
 
 	// The token has done its work once the hub has taken a claim in: one that ends between then and the acceptance
-	// strands nobody.
-	known := o.ByID != nil && o.ByID.Claim == o.Claim
+	// strands nobody. Until somebody has decided the policy is asked, and it has to know whom it is asked about.
+	if member := o.ByID; member != nil && member.Claim == o.Claim && member.Accepted != nil {
+		return o, nil, nil
+	}
 	var token *v1alpha1.JoinToken
-	if request.Spec.Token != nil && !known {
-		var err error
+	var err error
+	switch {
+	case request.Spec.Token != nil:
 		if token, err = jointoken.Check(ctx, d.reader, request); err != nil {
 			return o, nil, invalid(err, &o.TokenRefused)
 		}
+	case !d.options.AllowWithoutToken:
+		o.TokenRefused = "spec.token: is not set, and this hub lets nobody in without a JoinToken"
+		return o, nil, nil
 	}
-	var err error
 	if o.Verdict, err = d.verdict(ctx, request, token); err != nil {
 		if ctx.Err() != nil {
 			return o, token, err // the hub ends, which is no fault of the Acceptor
@@ -273,7 +278,7 @@ func (d *door) verdict(ctx context.Context, request *v1alpha1.JoinRequest, token
 	acceptor := d.options.Acceptor
 	switch {
 	case acceptor == nil && token == nil:
-		return membership.Verdict{Decision: membership.Hold}, nil // there is none, or it has had its say
+		return membership.Verdict{Decision: membership.Hold}, nil
 	case acceptor == nil:
 		return jointoken.Verdict(token), nil
 	}
@@ -296,7 +301,7 @@ func (d *door) see(ctx context.Context, cluster *v1alpha1.MemberCluster) (*lifec
 	subject, missing := subjectOf(member, cluster.Spec.Credential, d.options.Issuers)
 	seen := &lifecycle.MemberSeen{
 		Name: cluster.Name, UID: cluster.UID, ClusterID: cluster.Spec.ClusterID, Claim: cluster.Spec.Claim,
-		Accepted: cluster.Spec.Accepted, Deleting: cluster.DeletionTimestamp != nil, Desired: cluster.Spec.State,
+		Credential: cluster.Spec.Credential, Accepted: cluster.Spec.Accepted, Deleting: cluster.DeletionTimestamp != nil, Desired: cluster.Spec.State,
 		Leaving: cluster.Status.Leave != nil && !cluster.Status.Leave.Ended, Identified: missing == nil,
 	}
 	binding, err := found(ctx, d.client, client.ObjectKey{Namespace: member.Namespace, Name: membership.AgentName}, &rbacv1.RoleBinding{})

@@ -24,6 +24,14 @@ type Options struct {
 	// autoAccept are let in, and all others wait for an administrator.
 	Acceptor membership.Acceptor
 
+	// AllowWithoutToken takes JoinRequests without a JoinToken too. It is for those who hand out bootstrap credentials of
+	// their own: whoever may create JoinRequests then comes in past every bound that JoinTokens have (their end, their
+	// uses, their cluster ID), speaks for each MemberCluster that nobody has claimed, and needs nobody's word
+	// where that is accepted already. So nobody but them may have registration.BootstrapRole, which each JoinToken
+	// gives as well, and what guards the door is what they let through: an admission policy or a webhook
+	// on JoinRequests, which alone sees who creates one. False: a request without a token is denied.
+	AllowWithoutToken bool
+
 	// Issuers issue credentials, by the type that an agent asks for; a request for a type that is not here is
 	// denied. Nil: certificates, tokens and identities, with their packages' defaults.
 	Issuers map[v1alpha1.CredentialType]membership.Issuer
@@ -55,7 +63,9 @@ type Options struct {
 	RequestTTL time.Duration
 
 	// MaxRequests bounds how many JoinRequests there can be at a time, by a ResourceQuota, so that a stolen
-	// bootstrap credential cannot fill the hub. Zero: 500.
+	// bootstrap credential cannot fill the hub. Each has a spec of no more than about 100 KiB, and 256 KiB of annotations; but
+	// as many labels, finalizers and owner references in its metadata as etcd takes (1.5 MiB unless told otherwise), which
+	// only an admission policy of the hub's cluster could bound. Zero: 500.
 	MaxRequests int
 
 	// Workers is how many members, and how many requests, are worked on at a time. Zero: 8.

@@ -212,21 +212,10 @@ func testPermissions(t *testing.T, h *testHub) {
 // admitted goes through the door by hand, and returns what an agent has then.
 func (h *testHub) admitted(bootstrap *registration.Bootstrap, name string, method registration.Method) *rest.Config {
 	h.t.Helper()
-	claim, err := registration.NewClaimKey()
-	require.NoError(h.t, err)
-	credential, private, err := method.Request(claim, nil)
-	require.NoError(h.t, err)
-	request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{ClusterID: "id-" + name, Name: name, Credential: credential}}
-	require.NoError(h.t, registration.Sign(request, claim, bootstrap))
-	door, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
-	require.NoError(h.t, err)
-	h.eventually("the door opens", func() error { return door.Create(h.t.Context(), request) })
-	answered := h.request("id-"+name, v1alpha1.AnswerIssued, v1alpha1.ReasonIssued)
-	material, err := method.Open(claim, private, *answered.Status.Credential)
-	require.NoError(h.t, err)
-	config, err := material.Config(bootstrap.RESTConfig(), claim)
-	require.NoError(h.t, err)
-	return config
+	asker := newAsker(h.t, name, method, bootstrap)
+	door := h.door(bootstrap)
+	h.eventually("the door opens", func() error { return door.Create(h.t.Context(), asker.request) })
+	return asker.config(h.t, bootstrap, h.request("id-"+name, v1alpha1.AnswerIssued, v1alpha1.ReasonIssued))
 }
 
 // Withdrawn acceptance ends what the credential may, and nothing but that: given back, it works again.

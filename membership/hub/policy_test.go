@@ -345,12 +345,13 @@ func (h *testHub) touch(clusterID string) error {
 	return errors.New("there is none")
 }
 
-// A stolen bootstrap credential fills the hub with no more than the quota.
+// A stolen bootstrap credential fills the hub with no more than the quota, and not for longer than a request is kept.
 func TestFloodIsBounded(t *testing.T) {
 	const quota = 3
 	p := localplane.ForTest(t, localplane.Options{Name: "flood"})
-	h := startHub(t, p, hub.Options{MaxRequests: quota})
-	bootstrap := h.token("flood", v1alpha1.JoinTokenSpec{})
+	clock := &movable{}
+	h := startHub(t, p, hub.Options{MaxRequests: quota, Clock: clock})
+	bootstrap := h.token("flood", v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(-1))})
 	door, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
 	require.NoError(t, err)
 	var made int
@@ -361,6 +362,7 @@ func TestFloodIsBounded(t *testing.T) {
 		credential, _, err := token.Method{}.Request(claim, nil)
 		require.NoError(t, err)
 		request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{ClusterID: claim.Fingerprint(), Name: "flood-" + claim.Fingerprint()[:8], Credential: credential}}
+		request.Finalizers = []string{"example.com/stay"}
 		require.NoError(t, registration.Sign(request, claim, bootstrap))
 		err = door.Create(t.Context(), request)
 		switch {
@@ -380,6 +382,25 @@ func TestFloodIsBounded(t *testing.T) {
 			return err
 		}
 		return orError(len(clusters.Items) == made, "%d members, %d requests", len(clusters.Items), made)
+	})
+
+	// Finalizers keep them neither from an administrator nor beyond their time.
+	var list v1alpha1.JoinRequestList
+	require.NoError(t, h.client.List(t.Context(), &list))
+	require.NoError(t, h.client.Delete(t.Context(), &list.Items[0]))
+	h.eventually("the one is gone that an administrator deleted", func() error {
+		err := h.client.Get(t.Context(), client.ObjectKeyFromObject(&list.Items[0]), &v1alpha1.JoinRequest{})
+		return orError(apierrors.IsNotFound(err), "%v", err)
+	})
+	clock.move(48 * time.Hour)
+	for _, request := range list.Items[1:] {
+		require.NoError(t, h.touch(request.Spec.ClusterID)) // timers are real: have it looked at
+	}
+	h.eventually("all are gone", func() error {
+		if err := h.client.List(t.Context(), &list); err != nil {
+			return err
+		}
+		return orError(len(list.Items) == 0, "%d requests are there", len(list.Items))
 	})
 }
 

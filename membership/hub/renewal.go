@@ -9,6 +9,7 @@ import (
 
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -41,7 +42,11 @@ func (r *members) answerRenewal(ctx context.Context, o *memberObserved) (*v1alph
 	if latest.ResourceVersion != o.membership.ResourceVersion {
 		return answered, membership.ErrPending
 	}
-	credential, err := issuer.Issue(ctx, o.member, asked.Request)
+	var credential v1alpha1.Credential
+	err := registration.VerifyRenewal(asked, o.member)
+	if err == nil {
+		credential, err = issuer.Issue(ctx, o.member, asked.Request)
+	}
 	var invalid *membership.InvalidError
 	switch {
 	case err == nil:

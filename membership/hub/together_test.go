@@ -16,6 +16,7 @@ func TestMembersOfOneHub(t *testing.T) {
 		{"Acceptance", testAcceptance},
 		{"LeaveAndJoinAgain", testLeaveAndJoinAgain},
 		{"DuplicateClaim", testDuplicateClaim},
+		{"Takeover", testTakeover},
 		{"TheDoorHolds", testTheDoorHolds},
 		{"PreparedMemberIsMatchedByID", testPreparedMemberIsMatchedByID},
 		{"Permissions", testPermissions},
@@ -23,6 +24,7 @@ func TestMembersOfOneHub(t *testing.T) {
 		{"AgentClockIsAnHourOff", testAgentClockIsAnHourOff},
 		{"AgentKilledAfterEachRequest", testAgentKilledAfterEachRequest},
 		{"Renewal", testRenewal},
+		{"StolenCredentialIsNotRenewed", testStolenCredentialIsNotRenewed},
 		{"Identity", testIdentity},
 		{"Events", testEvents},
 	} {

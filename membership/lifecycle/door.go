@@ -21,11 +21,11 @@ type DoorObserved struct {
 
 	// Invalid says what is wrong with the request as it stands; empty: nothing is.
 	Invalid string
-	// TokenRefused says why the JoinToken that it was made with does not let it in; empty: it does, or there is none.
-	// It says nothing about a claim that was let in before: whoever has lost its member is to learn that, and an
+	// TokenRefused says why the JoinToken that it was made with does not let it in, or that there is none and has to be
+	// one; empty: it may come in. It says nothing about a claim that was let in before: whoever has lost its member is to learn that, and an
 	// acceptance that comes late strands nobody. So ByID and ByName have to be looked at all the same.
 	TokenRefused string
-	// Verdict of the Acceptor.
+	// Verdict of the Acceptor; zero: it was not asked, since the token is refused or somebody has decided.
 	Verdict membership.Verdict
 	// NoVerdict says why there is none, because the Acceptor failed; empty: there is one.
 	NoVerdict string
@@ -47,6 +47,7 @@ type MemberSeen struct {
 	UID        types.UID
 	ClusterID  string
 	Claim      string
+	Credential v1alpha1.CredentialType // that its subject follows from
 	Accepted   *bool
 	Deleting   bool
 	Desired    v1alpha1.DesiredState
@@ -213,7 +214,7 @@ func claimed(o DoorObserved, member *MemberSeen) DoorStep {
 		return denied(member, "The cluster is denied, or its acceptance was withdrawn.")
 	case o.Answer == v1alpha1.AnswerIssued:
 		return DoorStep{Answer: o.Answer, Reason: v1alpha1.ReasonIssued, Message: "The credential is in the status.", Member: member}
-	case member.leaving() && (o.MemberUID == "" || !member.Prepared || !accepted(member)):
+	case member.leaving() && (o.MemberUID == "" || !member.Prepared || !accepted(member) || o.Type != member.Credential):
 		// An agent that was in, and still has access, gets a credential all the same: it is to confirm that the
 		// member is clean.
 		return leavingMember(member)
@@ -227,6 +228,12 @@ func claimed(o DoorObserved, member *MemberSeen) DoorStep {
 		return denied(member, o.Verdict.Reason)
 	case !accepted(member):
 		return waiting(o, member, member.Name)
+	case o.Type != member.Credential:
+		// The claim was given to it by an administrator, who cannot know the type: the access that there is may be that
+		// of the agent before.
+		step := preparing(member)
+		step.Actions = []DoorAction{BindMember}
+		return step
 	case o.Type == v1alpha1.CredentialIdentity && !member.Identified:
 		return held(member, v1alpha1.ReasonIdentityMissing, fmt.Sprintf(
 			"The agent brings its own credential: set spec.identity of MemberCluster %s to the subject that it authenticates as.", member.Name))

@@ -17,7 +17,7 @@ func TestNextDoor(t *testing.T) {
 	// of is the member east, accepted and prepared, which claim speaks for.
 	of := func(claim string, change func(*MemberSeen)) *MemberSeen {
 		m := &MemberSeen{
-			Name: "east", UID: "uid", ClusterID: "id", Claim: claim, Accepted: new(true),
+			Name: "east", UID: "uid", ClusterID: "id", Claim: claim, Accepted: new(true), Credential: v1alpha1.CredentialToken,
 			Desired: v1alpha1.StateJoin, Prepared: claim != "", Identified: true,
 		}
 		change(m)
@@ -198,12 +198,44 @@ func TestNextDoor(t *testing.T) {
 		{
 			name: "identity not named", reason: "the agent brings a credential that only an administrator knows",
 			o: request(func(o *DoorObserved) {
-				o.Type, o.ByID = v1alpha1.CredentialIdentity, of("mine", func(m *MemberSeen) { m.Identified = false })
+				o.Type, o.ByID = v1alpha1.CredentialIdentity, of("mine", func(m *MemberSeen) { m.Credential, m.Identified = v1alpha1.CredentialIdentity, false })
 			}),
 			want: want{
 				answer: held, reason: v1alpha1.ReasonIdentityMissing, member: true,
 				message: "The agent brings its own credential: set spec.identity of MemberCluster east to the subject that it authenticates as.",
 			},
+		},
+		{
+			name: "given the claim, with another type", reason: "the access is still that of the agent before, which stays in until the type on record is this one's",
+			o: request(func(o *DoorObserved) { o.Type, o.ByID = v1alpha1.CredentialCertificate, of("mine", asIs) }),
+			want: want{
+				answer: pending, reason: v1alpha1.ReasonPreparing, actions: []DoorAction{BindMember}, member: true, message: "The hub is preparing for the cluster.",
+			},
+		},
+		{
+			name: "given the claim beforehand", reason: "a type that is not on record lets nobody in",
+			o: request(func(o *DoorObserved) { o.ByID = of("mine", func(m *MemberSeen) { m.Credential = "" }) }),
+			want: want{
+				answer: pending, reason: v1alpha1.ReasonPreparing, actions: []DoorAction{BindMember}, member: true, message: "The hub is preparing for the cluster.",
+			},
+		},
+		{
+			name: "it leaves, and asks for another type", reason: "access is not given anew to somebody on the way out",
+			o: request(func(o *DoorObserved) {
+				o.MemberUID, o.Type = "uid", v1alpha1.CredentialCertificate
+				o.ByID = of("mine", func(m *MemberSeen) { m.Leaving = true })
+			}),
+			want: want{
+				answer: held, reason: v1alpha1.ReasonStateLeave, member: true,
+				message: "MemberCluster east is leaving or has left: set its spec.state to Join to let the cluster come back.",
+			},
+		},
+		{
+			name: "issued, and the type on record is another", reason: "what was issued is the agent's to read; it asks anew when that does not work",
+			o: request(func(o *DoorObserved) {
+				o.Answer, o.Type, o.ByID = issued, v1alpha1.CredentialCertificate, of("mine", asIs)
+			}),
+			want: want{answer: issued, reason: v1alpha1.ReasonIssued, member: true, message: "The credential is in the status."},
 		},
 		{
 			name: "it has left", reason: "it may come back, when somebody says so",

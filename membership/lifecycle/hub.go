@@ -106,7 +106,8 @@ func NextHub(o HubObserved) HubStep {
 }
 
 // final reports whether a step ends something for good: the namespace, the finalizer or the claim goes, access goes
-// because the member leaves, or that a leave is forced or has ended is put on record, or taken off it by another. Withdrawn acceptance is not among
+// because the member leaves or nobody speaks for it, or that a leave is forced or has ended is put on record, or taken off it
+// by another. Withdrawn acceptance is not among
 // them where it is all, since what it takes is given back.
 func final(o HubObserved, step HubStep) bool {
 	out := step.Phase == v1alpha1.PhaseLeaving || step.Phase == v1alpha1.PhaseLeft
@@ -115,7 +116,7 @@ func final(o HubObserved, step HubStep) bool {
 		case DeleteNamespace, RemoveFinalizer, ReleaseClaim:
 			return true
 		case RevokeAccess:
-			if out && accepts(o) {
+			if accepts(o) && (out || !o.Claimed) {
 				return true
 			}
 		}
@@ -173,8 +174,12 @@ func nextJoin(o HubObserved) HubStep {
 	if o.Membership == nil || o.Membership.State != v1alpha1.StateJoin || !o.Membership.Rejoin {
 		step.Actions = append(step.Actions, WriteMembership)
 	}
-	if o.Claimed && !o.Access {
+	switch {
+	case o.Claimed && !o.Access:
 		step.Actions = append(step.Actions, GrantAccess)
+	case !o.Claimed && o.Access:
+		// An administrator has taken the claim away from the agent that has it.
+		step.Actions = append(step.Actions, RevokeAccess)
 	}
 
 	ready := yes(v1alpha1.ConditionReadyToJoin, v1alpha1.ReasonPrepared, "The member's namespace is ready.")

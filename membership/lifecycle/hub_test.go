@@ -94,6 +94,14 @@ func TestNextHub(t *testing.T) {
 			want: want{phase: v1alpha1.PhaseJoined, actions: []HubAction{GrantAccess}, reason: v1alpha1.ReasonAgentJoined, message: "The agent has confirmed that it has joined."},
 		},
 		{
+			name: "claim cleared", reason: "whoever nobody speaks for has no access",
+			o: inFleet(func(o *HubObserved) { o.Claimed, o.Membership.Report = false, ReportedNothing }),
+			want: want{
+				phase: v1alpha1.PhaseAccepted, actions: []HubAction{RevokeAccess}, reason: v1alpha1.ReasonWaitingForAgent,
+				message: "No agent has asked to join as this cluster yet: start one with a join token.",
+			},
+		},
+		{
 			name: "back too soon", reason: "a namespace that goes cannot be used, and the wait must be explained",
 			o: inFleet(func(o *HubObserved) { o.Namespace, o.Membership, o.Access = Terminating, nil, false }),
 			want: want{
@@ -312,6 +320,7 @@ func TestFinal(t *testing.T) {
 	}{
 		{"in the fleet", "nothing is done", inFleet(func(*HubObserved) {}), false},
 		{"acceptance withdrawn", "it can be given back", inFleet(func(o *HubObserved) { o.Accepted = new(false) }), false},
+		{"claim cleared", "the agent takes itself for forgotten", inFleet(func(o *HubObserved) { o.Claimed = false }), true},
 		{"a gate is shut", "the leave can be called off", isLeaving(func(o *HubObserved) { o.Gates.Waiting = "works" }), false},
 		{"denied while leaving", "withdrawn acceptance waits for nothing",
 			isLeaving(func(o *HubObserved) { o.Accepted, o.Gates.Waiting = nil, "works" }), false},

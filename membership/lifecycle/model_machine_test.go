@@ -22,6 +22,7 @@ type machine struct {
 	lags        bool // the one mishap is that caches stand still
 	vandals     bool // somebody deletes what the hub has made
 	pair        bool // the older claim is that of another agent
+	apart       bool // and asks for a credential of another type
 	hasty       bool // one broken promise is enough
 	moves       uint8
 	mishaps     uint8
@@ -60,7 +61,7 @@ func (m *memo[K, V]) get(key K, compute func() V) (uint16, V) {
 
 type hubKey struct {
 	member, deleting, wantLeave, finalizer, gatesShut, statusFirst bool
-	accepted, claim, clock, namespace, access                      uint8
+	accepted, claim, subject, clock, namespace, access             uint8
 	leave                                                          leaveWorld
 	membership                                                     membershipWorld
 	joined                                                         bool
@@ -85,7 +86,7 @@ const report HubAction = "ReportStatus"
 
 func (m *machine) hubStep(w *world) (uint16, hubPlan) {
 	key := hubKey{
-		w.member, w.deleting, w.wantLeave, w.finalizer, w.gatesShut, m.statusFirst, w.accepted, w.claim, w.clock, w.namespace, w.access,
+		w.member, w.deleting, w.wantLeave, w.finalizer, w.gatesShut, m.statusFirst, w.accepted, w.claim, w.subject(), w.clock, w.namespace, w.access,
 		w.leave, w.membership, w.joined,
 	}
 	return m.hubs.get(key, func() hubPlan {
@@ -135,7 +136,7 @@ type doorKey struct {
 	request                               requestWorld
 	i                                     int
 	member, deleting, wantLeave, prepared bool
-	accepted, claim                       uint8
+	accepted, claim, credential           uint8
 	leaving                               bool
 }
 
@@ -151,7 +152,7 @@ func (m *machine) doorStep(w *world, i int) doorPlan {
 	key := doorKey{request: r, i: i, member: w.member}
 	if w.member {
 		key.deleting, key.wantLeave, key.prepared, key.leaving = w.deleting, w.wantLeave, w.prepared(), w.leave.there && !w.leave.ended
-		key.accepted, key.claim = w.accepted, w.claim
+		key.accepted, key.claim, key.credential = w.accepted, w.claim, w.credential
 	}
 	_, plan := m.doors.get(key, func() doorPlan {
 		step := m.door(w.doorSees(i, m.verdict))

@@ -37,7 +37,7 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 			break // it is there already
 		}
 		if failed = w.namespace != uint8(Present) || w.claim == nobody; !failed {
-			w.access = w.claim
+			w.access = w.subject()
 			if plan.accepted != yesAccepted {
 				wrong = "access is granted to a member that is not accepted"
 			}
@@ -160,6 +160,9 @@ func (m *machine) doorActs(w *world, i int, step DoorStep, andReports bool) (wro
 				wrong = "a claim that its agent has given up binds the member"
 			}
 			w.claim = uint8(i + 1)
+			if w.apart {
+				w.credential = w.claim
+			}
 			w.changed()
 		case AcceptMember:
 			if w.accepted == noDenied {
@@ -170,6 +173,9 @@ func (m *machine) doorActs(w *world, i int, step DoorStep, andReports bool) (wro
 		case IssueCredential:
 			if w.accepted != yesAccepted || w.claim != uint8(i+1) {
 				wrong = "a credential is issued to somebody who is not accepted"
+			}
+			if w.access != uint8(i+1) {
+				wrong = "a credential is issued that is of no use, since the access is another's"
 			}
 			r.answer, r.reason, r.bound = answerIssued, 0, thatUID
 			return wrong // what the step says of the status is older than that

@@ -216,6 +216,15 @@ var mutants = []struct {
 		},
 	},
 	{
+		name: "door leaves the type of the agent before on record", machine: machine{moves: 1, pair: true, apart: true},
+		door: func(o DoorObserved) DoorStep {
+			if o.ByID != nil {
+				o.ByID.Credential = o.Type
+			}
+			return NextDoor(o)
+		},
+	},
+	{
 		name: "door tells the agent that comes second that it is forgotten", machine: machine{moves: 1, pair: true},
 		door: func(o DoorObserved) DoorStep {
 			if o.ByID != nil && o.MemberUID != "" && o.ByID.Claim != o.Claim {

@@ -18,7 +18,7 @@ type pair struct {
 // swapped is the same pair as the other agent sees it.
 func (p pair) swapped() pair {
 	whose := [...]uint8{nobody: nobody, mine: older, older: mine}
-	p.claim, p.access = whose[p.claim], whose[p.access]
+	p.claim, p.access, p.credential = whose[p.claim], whose[p.access], whose[p.credential]
 	p.requests[0], p.requests[1] = p.requests[1], p.requests[0]
 	p.agent, p.other = p.other, p.agent
 	return p
@@ -109,16 +109,20 @@ func (p pair) rest(m *machine) (pair, bool) {
 // Two agents with one cluster ID: a claim is the one's or the other's, whoever has it joins, and whoever has it not is
 // held, keeps what it has, and does not fight.
 func TestModelOfTwoAgents(t *testing.T) {
-	m := &machine{hub: NextHub, door: NextDoor, agent: NextAgent, verdict: membership.Hold, moves: 1, pair: true}
-	n, wrong := m.provePair()
-	t.Logf("%d states", n)
-	if wrong != "" {
-		t.Error(wrong)
+	for name, apart := range map[string]bool{"credentials of one type": false, "credentials of two types": true} {
+		t.Run(name, func(t *testing.T) {
+			m := &machine{hub: NextHub, door: NextDoor, agent: NextAgent, verdict: membership.Hold, moves: 1, pair: true, apart: apart}
+			n, wrong := m.provePair()
+			t.Logf("%d states", n)
+			if wrong != "" {
+				t.Error(wrong)
+			}
+		})
 	}
 }
 
 func (m *machine) provePair() (int, string) {
-	start := pair{world: world{net: true, member: true, finalizer: true, accepted: yesAccepted}}
+	start := pair{world: world{net: true, member: true, finalizer: true, accepted: yesAccepted, apart: m.apart}}
 	seen, from, by := map[pair]int{start: 0}, []int{-1}, []step{{}}
 	trace := func(i int) (out string) {
 		for ; from[i] >= 0; i = from[i] {

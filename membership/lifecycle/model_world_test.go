@@ -15,15 +15,17 @@ import (
 // of one that is gone; a claim is the one that the agent has now, or an older one of its own.
 type world struct {
 	// The MemberCluster.
-	member    bool
-	deleting  bool
-	wantLeave bool
-	accepted  uint8 // unset, yes, denied
-	finalizer bool
-	claim     uint8 // nobody, mine, older
-	leave     leaveWorld
-	joined    bool // the recorded condition Joined is True
-	clock     uint8
+	member     bool
+	deleting   bool
+	wantLeave  bool
+	accepted   uint8 // unset, yes, denied
+	finalizer  bool
+	claim      uint8 // nobody, mine, older
+	apart      bool  // the two claims ask for credentials of different types
+	credential uint8 // if apart: the one whose type is on record
+	leave      leaveWorld
+	joined     bool // the recorded condition Joined is True
+	clock      uint8
 
 	// What it has in the hub.
 	namespace  uint8
@@ -214,7 +216,7 @@ func (w *world) hubSees() HubObserved {
 		Claimed: w.claim != nobody, Finalizer: w.finalizer, Deadline: deadline, Leave: w.leave.record(),
 		Namespace: Presence(w.namespace), Membership: w.membership.see(), Gates: &GatesSeen{},
 		// As the controller has it: the access that it shall have, or any where it shall have none.
-		Access: w.access != nobody && (w.accepted != yesAccepted || w.claim == nobody || w.access == w.claim),
+		Access: w.access != nobody && (w.accepted != yesAccepted || w.claim == nobody || w.access == w.subject()),
 	}
 	if w.gatesShut {
 		o.Gates = &GatesSeen{Waiting: "works", Remaining: []string{"work/guestbook"}}
@@ -255,11 +257,11 @@ func (w *world) doorSees(i int, verdict membership.Decision) DoorObserved {
 	r := w.requests[i]
 	o := DoorObserved{
 		Answer: answers[r.answer], Reason: reasons[r.reason], Bound: uids[r.bound], Verdict: membership.Verdict{Decision: verdict},
-		ClusterID: "id", Name: "east", Claim: claims[i+1], MemberUID: uids[r.asks], Type: v1alpha1.CredentialToken,
+		ClusterID: "id", Name: "east", Claim: claims[i+1], MemberUID: uids[r.asks], Type: w.typeOf(uint8(i + 1)),
 	}
 	if w.member {
 		o.ByID = &MemberSeen{
-			Name: "east", UID: uids[thatUID], ClusterID: "id", Claim: claims[w.claim], Accepted: w.acceptance(),
+			Name: "east", UID: uids[thatUID], ClusterID: "id", Claim: claims[w.claim], Accepted: w.acceptance(), Credential: w.typeOf(w.credential),
 			Deleting: w.deleting, Desired: w.desired(), Leaving: w.leave.there && !w.leave.ended,
 			Prepared: w.prepared(),
 		}
@@ -269,7 +271,24 @@ func (w *world) doorSees(i int, verdict membership.Decision) DoorObserved {
 }
 
 func (w *world) prepared() bool {
-	return w.namespace == uint8(Present) && w.membership.there && w.access != nobody && w.access == w.claim
+	return w.namespace == uint8(Present) && w.membership.there && w.access != nobody && w.access == w.subject()
+}
+
+// subject is whom the access is for. Where the type on record is that of another claim, it is for that one: as the
+// ServiceAccount is, whoever has a token of it.
+func (w *world) subject() uint8 {
+	if w.apart && w.claim != nobody {
+		return w.credential
+	}
+	return w.claim
+}
+
+// typeOf is the type of credential that a claim asks for.
+func (w *world) typeOf(claim uint8) v1alpha1.CredentialType {
+	if w.apart && claim == older {
+		return v1alpha1.CredentialCertificate
+	}
+	return v1alpha1.CredentialToken
 }
 
 func (a *agentWorld) sees() AgentObserved {

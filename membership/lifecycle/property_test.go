@@ -117,10 +117,11 @@ func anyMember(t *rapid.T, name string) *MemberSeen {
 	}
 	return &MemberSeen{
 		Name: name, UID: rapid.SampledFrom([]types.UID{"uid", "other"}).Draw(t, name+" uid"),
-		ClusterID: rapid.SampledFrom([]string{"", "id", "other"}).Draw(t, name+" id"),
-		Claim:     rapid.SampledFrom([]string{"", "mine", "other"}).Draw(t, name+" claim"),
-		Accepted:  rapid.SampledFrom(acceptances).Draw(t, name+" accepted"),
-		Deleting:  rapid.Bool().Draw(t, name+" deleting"), Desired: rapid.SampledFrom(states).Draw(t, name+" desired"),
+		ClusterID:  rapid.SampledFrom([]string{"", "id", "other"}).Draw(t, name+" id"),
+		Claim:      rapid.SampledFrom([]string{"", "mine", "other"}).Draw(t, name+" claim"),
+		Accepted:   rapid.SampledFrom(acceptances).Draw(t, name+" accepted"),
+		Credential: rapid.SampledFrom([]v1alpha1.CredentialType{"", v1alpha1.CredentialToken, v1alpha1.CredentialIdentity}).Draw(t, name+" credential"),
+		Deleting:   rapid.Bool().Draw(t, name+" deleting"), Desired: rapid.SampledFrom(states).Draw(t, name+" desired"),
 		Leaving: rapid.Bool().Draw(t, name+" leaving"), Prepared: rapid.Bool().Draw(t, name+" prepared"), Identified: rapid.Bool().Draw(t, name+" identified"),
 	}
 }
@@ -166,7 +167,7 @@ func TestNextDoorAlways(t *testing.T) {
 					t.Fatalf("it decides what is not its to decide: %+v", m)
 				}
 			case IssueCredential:
-				if m == nil || !accepted(m) || m.Claim != o.Claim || !m.Prepared {
+				if m == nil || !accepted(m) || m.Claim != o.Claim || m.Credential != o.Type || !m.Prepared {
 					t.Fatalf("it issues a credential to %+v", m)
 				}
 			}

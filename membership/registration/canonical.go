@@ -5,20 +5,26 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// domain begins all that a claim key signs here, so that no signature of it for another purpose (TLS, a
-// certificate request) can pass for one of a JoinRequest. A hub and an agent that do not know the same fields
-// must not know the same version either: a field that the hub drops would be signed by nobody.
-const domain = "muster join v1"
+// One of the domains begins all that a claim key signs here, so that no signature of it for another purpose (TLS, a
+// certificate request) can pass for one of a JoinRequest or of a renewal, nor one of these for the other. A hub and
+// an agent that do not know the same fields must not know the same version either: a field that the hub drops would be
+// signed by nobody.
+const (
+	joinDomain  = "muster join v1"
+	renewDomain = "muster renew v1"
+)
 
 // canonical encodes all of spec but the MAC and the signature, which are made of it. Every value is
 // preceded by its length and every list by its count, so that no two specs have one encoding; the order
 // is that of the fields below, and of keys. A field that is not set is an empty list.
 func canonical(spec *v1alpha1.JoinRequestSpec) []byte {
 	var e encoder
-	e.text(domain)
+	e.text(joinDomain)
 	e.text(spec.ClusterID)
 	e.text(spec.Name)
 	e.count(len(spec.Labels))
@@ -31,16 +37,31 @@ func canonical(spec *v1alpha1.JoinRequestSpec) []byte {
 		e.text(spec.Token.Name)
 	}
 	e.bytes(spec.ClaimKey)
-	e.text(string(spec.Credential.Type))
-	e.bytes(spec.Credential.CertificateRequest)
-	e.bytes(spec.Credential.PublicKey)
-	if seconds := spec.Credential.ExpirationSeconds; e.present(seconds != nil) {
-		e.bytes(binary.BigEndian.AppendUint32(nil, uint32(*seconds)))
-	}
+	e.credential(&spec.Credential)
+	return e.out
+}
+
+// canonicalRenewal encodes a renewal of a member, all of it but the signature, in the same way.
+func canonicalRenewal(member types.UID, renewal *v1alpha1.Renewal) []byte {
+	var e encoder
+	e.text(renewDomain)
+	e.text(string(member))
+	e.text(renewal.ID)
+	e.credential(&renewal.Request)
+	e.bytes(renewal.ClaimKey)
 	return e.out
 }
 
 type encoder struct{ out []byte }
+
+func (e *encoder) credential(request *v1alpha1.CredentialRequest) {
+	e.text(string(request.Type))
+	e.bytes(request.CertificateRequest)
+	e.bytes(request.PublicKey)
+	if seconds := request.ExpirationSeconds; e.present(seconds != nil) {
+		e.bytes(binary.BigEndian.AppendUint32(nil, uint32(*seconds)))
+	}
+}
 
 func (e *encoder) count(n int) { e.out = binary.BigEndian.AppendUint64(e.out, uint64(n)) }
 

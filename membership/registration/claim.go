@@ -95,6 +95,17 @@ func Fingerprint(public []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// sign signs what one of the canonical encodings made. The same bytes always give the same signature.
+func (k *ClaimKey) sign(encoded []byte) ([]byte, error) {
+	digest := sha256.Sum256(encoded)
+	return k.private.Sign(nil, digest[:], crypto.SHA256) // Without randomness: as RFC 6979 has it.
+}
+
+func verifies(public *ecdsa.PublicKey, encoded, signature []byte) bool {
+	digest := sha256.Sum256(encoded)
+	return ecdsa.VerifyASN1(public, digest[:], signature)
+}
+
 // parsePublic reads the public half of a claim key. A key has only one encoding that it accepts, so that
 // it has only one fingerprint.
 func parsePublic(public []byte) (*ecdsa.PublicKey, error) {

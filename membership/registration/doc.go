@@ -19,6 +19,9 @@
 // A first credential and its renewal are asked for and opened in the same way; only the object that
 // carries them differs (a JoinRequest; afterwards the Membership). Package jointoken keeps JoinTokens.
 //
+// A renewal is signed by the claim key as well ([SignRenewal], [VerifyRenewal]): a credential that was stolen ends when its
+// time is over, or as soon as its member's acceptance is withdrawn, and gets its thief no other.
+//
 // # What a stolen bootstrap credential is worth
 //
 // It can create JoinRequests and read one whose name it knows, no more ([BootstrapRole]). Every credential

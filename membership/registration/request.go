@@ -1,8 +1,6 @@
 package registration
 
 import (
-	"crypto"
-	"crypto/ecdsa"
 	"crypto/hmac"
 	"crypto/sha256"
 	"fmt"
@@ -26,7 +24,8 @@ func RequestName(fingerprint string) string {
 
 // Sign completes a request whose spec says what the cluster asks for: it names it, puts it into the
 // namespace of the bootstrap credential, proves the JoinToken and signs it. Without a bootstrap credential (nil: the
-// agent creates the request with one that an administrator gave it) namespace and spec.token stay what they are.
+// agent creates the request with one that an administrator gave it) namespace and spec.token stay what they are; hubs
+// deny such a request unless they are told otherwise.
 // The same key, bootstrap and spec always give the same request.
 func Sign(request *v1alpha1.JoinRequest, claim *ClaimKey, bootstrap *Bootstrap) error {
 	spec := &request.Spec
@@ -37,8 +36,7 @@ func Sign(request *v1alpha1.JoinRequest, claim *ClaimKey, bootstrap *Bootstrap) 
 		spec.Token = &v1alpha1.TokenProof{Name: bootstrap.TokenName}
 		spec.Token.MAC = mac(spec, bootstrap.Key)
 	}
-	digest := sha256.Sum256(canonical(spec))
-	signature, err := claim.private.Sign(nil, digest[:], crypto.SHA256) // Without randomness: as RFC 6979 has it.
+	signature, err := claim.sign(canonical(spec))
 	if err != nil {
 		return fmt.Errorf("sign JoinRequest %s: %w", request.Name, err)
 	}
@@ -58,8 +56,7 @@ func Verify(request *v1alpha1.JoinRequest) error {
 	if want := RequestName(Fingerprint(spec.ClaimKey)); request.Name != want {
 		return &membership.InvalidError{Field: "metadata.name", Problem: fmt.Sprintf("must be %q, after the claim key", want)}
 	}
-	digest := sha256.Sum256(canonical(spec))
-	if !ecdsa.VerifyASN1(public, digest[:], spec.Signature) {
+	if !verifies(public, canonical(spec), spec.Signature) {
 		return &membership.InvalidError{Field: "spec.signature", Problem: "is not one of this request by its claim key: " +
 			"the request was changed, or the agent is of a version that signs other fields"}
 	}
@@ -86,12 +83,13 @@ func mac(spec *v1alpha1.JoinRequestSpec, key []byte) []byte {
 	return hash.Sum(nil)
 }
 
-// CheckLabels checks that labels are valid and that none is reserved for Kubernetes or muster; field is their
-// path in the [*membership.InvalidError] that it returns about the first that is not.
+// CheckLabels checks that labels are valid and that none is reserved for Kubernetes or muster; path is that of the
+// labels in the [*membership.InvalidError] that it returns about the first that is not, which quotes no more than the
+// beginning of a long key.
 func CheckLabels(path string, labels map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		invalid := func(problem string) error {
-			return &membership.InvalidError{Field: fmt.Sprintf("%s[%q]", path, key), Problem: problem}
+			return &membership.InvalidError{Field: fmt.Sprintf("%s[%.*q]", path, quoted, key), Problem: problem}
 		}
 		if membership.ReservedLabel(key) {
 			return invalid("is reserved for Kubernetes and muster: use a prefix of your own")
@@ -102,6 +100,9 @@ func CheckLabels(path string, labels map[string]string) error {
 	}
 	return nil
 }
+
+// quoted is how much of a key an error quotes, in characters: it may be of any length, and goes into conditions.
+const quoted = 100
 
 func details(errs field.ErrorList) string {
 	var all []string

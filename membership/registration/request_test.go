@@ -6,7 +6,9 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -179,6 +181,17 @@ func TestVerify(t *testing.T) {
 		request, _ := signed(t)
 		test.change(request)
 		require.Equal(t, test.field, fieldOf(Verify(request)), test.reason)
+	}
+}
+
+// What is said about a label goes into the status of the request, which has no room for all that a key can be.
+func TestCheckLabelsQuotesLittle(t *testing.T) {
+	long := strings.Repeat("é", 40_000)
+	for _, key := range []string{"kubernetes.io/" + long, "example.com/" + long, long + "/a", "a b" + long} {
+		err := CheckLabels("spec.labels", map[string]string{key: long})
+		require.Error(t, err)
+		require.Less(t, len(err.Error()), 1024)
+		require.True(t, utf8.ValidString(err.Error()))
 	}
 }
 

@@ -33,15 +33,19 @@ type JoinRequestSpec struct {
 
 	// Labels are given to the MemberCluster when it is made, and never looked at again.
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317 && size(self[key]) <= 63)",message="a label's key has at most 317 characters, and its value at most 63"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// MemberUID is the UID of the MemberCluster that the cluster believes to be a member of already. When
 	// that is gone the request is answered with Forgotten, and no other is made in its place.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	MemberUID types.UID `json:"memberUID,omitempty"`
 
-	// Token shows which JoinToken the request was made with. Empty when it was made with another credential.
+	// Token shows which JoinToken the request was made with. A hub denies a request without one unless it
+	// is told to take those that were made with another credential.
 	// +optional
 	Token *TokenProof `json:"token,omitempty"`
 
@@ -114,6 +118,8 @@ type JoinRequestStatus struct {
 	MemberName string `json:"memberName,omitempty"`
 
 	// MemberUID is its UID.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	MemberUID types.UID `json:"memberUID,omitempty"`
 

@@ -29,11 +29,13 @@ type JoinTokenSpec struct {
 
 	// ClusterID binds the token to one cluster.
 	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?$')",message="clusterID must be letters, digits, '-', '_', '.' or ':', and start and end with a letter or digit"
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
 
 	// Labels are given to the MemberClusters made with the token; they win over those that an agent asks for.
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317 && size(self[key]) <= 63)",message="a label's key has at most 317 characters, and its value at most 63"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 }

@@ -29,12 +29,14 @@ type MemberClusterSpec struct {
 
 	// Claim names the one agent that speaks for this cluster: the fingerprint of its claim key. The first
 	// accepted JoinRequest sets it. To let a reinstalled agent take over, set the fingerprint that its
-	// held JoinRequest shows.
+	// held JoinRequest shows. To clear it takes the access of the agent that has it, which cleans the member
+	// when it learns of that, and lets the next one come in.
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	// +optional
 	Claim string `json:"claim,omitempty"`
 
-	// Credential is the type of the credential that the agent asked for. The first accepted JoinRequest sets it.
+	// Credential is the type of the credential that the agent asked for. The JoinRequest of the agent that speaks for
+	// the cluster sets it.
 	// +optional
 	Credential CredentialType `json:"credential,omitempty"`
 

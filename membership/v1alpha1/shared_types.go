@@ -195,7 +195,8 @@ type Credential struct {
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 }
 
-// Renewal is the agent's request for its next credential.
+// Renewal is the agent's request for its next credential. The credential that the agent has does not do to get the
+// next one: whoever came by that would be in for ever. The claim key, which never leaves the agent, has to sign.
 type Renewal struct {
 	// ID tells this request from the agent's earlier ones.
 	// +kubebuilder:validation:MinLength=1
@@ -204,6 +205,18 @@ type Renewal struct {
 
 	// Request is what the agent asks for.
 	Request CredentialRequest `json:"request"`
+
+	// ClaimKey is the agent's claim key, a P-256 public key in PKIX form. The hub refuses one whose fingerprint is not
+	// the spec.claim of the MemberCluster.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	ClaimKey []byte `json:"claimKey,omitempty"`
+
+	// Signature by the claim key over all of the above and the UID of the MemberCluster. The hub refuses a renewal
+	// without it.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Signature []byte `json:"signature,omitempty"`
 }
 
 // RenewalAnswer is the hub's answer to a [Renewal].

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
@@ -104,7 +105,7 @@ func (r *reconciler) keep(ctx context.Context, token *v1alpha1.JoinToken) (Step,
 func (r *reconciler) report(ctx context.Context, was, token *v1alpha1.JoinToken, step Step) error {
 	ready := metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, ObservedGeneration: token.Generation,
-		Reason: step.Reason, Message: brief(step.Message), LastTransitionTime: metav1.NewTime(r.clock.Now()),
+		Reason: step.Reason, Message: lifecycle.Sentence(step.Message), LastTransitionTime: metav1.NewTime(r.clock.Now()),
 	}
 	if step.Reason == v1alpha1.ReasonReady {
 		ready.Status = metav1.ConditionTrue
@@ -144,13 +145,4 @@ func (r *reconciler) until(at time.Time) time.Duration {
 		return 0
 	}
 	return max(at.Sub(r.clock.Now()), time.Second)
-}
-
-// brief cuts what somebody else wrote to what an event and a condition can hold.
-func brief(message string) string {
-	const limit = 1000
-	if len(message) > limit {
-		return message[:limit] + "..."
-	}
-	return message
 }

@@ -1,0 +1,59 @@
+package hub_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// door is a client with a bootstrap credential, and so with nothing but the right to create and get requests.
+func (h *testHub) door(bootstrap *registration.Bootstrap) client.Client {
+	h.t.Helper()
+	c, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
+	require.NoError(h.t, err)
+	return c
+}
+
+// asker asks at the door without being an agent.
+type asker struct {
+	request *v1alpha1.JoinRequest
+	claim   *registration.ClaimKey
+	private []byte
+	method  registration.Method
+}
+
+// newAsker returns one whose request is proved by bootstrap, if there is one. Its cluster's ID is that which
+// a test agent of the name would have.
+func newAsker(t testing.TB, name string, method registration.Method, bootstrap *registration.Bootstrap, changes ...func(*v1alpha1.JoinRequest)) *asker {
+	t.Helper()
+	claim, err := registration.NewClaimKey()
+	require.NoError(t, err)
+	credential, private, err := method.Request(claim, nil)
+	require.NoError(t, err)
+	request := &v1alpha1.JoinRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace},
+		Spec:       v1alpha1.JoinRequestSpec{ClusterID: "id-" + name, Name: name, Credential: credential},
+	}
+	for _, change := range changes {
+		change(request)
+	}
+	require.NoError(t, registration.Sign(request, claim, bootstrap))
+	return &asker{request: request, claim: claim, private: private, method: method}
+}
+
+// config is what the asker has once the hub has issued it a credential.
+func (a *asker) config(t testing.TB, bootstrap *registration.Bootstrap, answered *v1alpha1.JoinRequest) *rest.Config {
+	t.Helper()
+	material, err := a.method.Open(a.claim, a.private, *answered.Status.Credential)
+	require.NoError(t, err)
+	config, err := material.Config(bootstrap.RESTConfig(), a.claim)
+	require.NoError(t, err)
+	return config
+}

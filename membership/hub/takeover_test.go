@@ -1,0 +1,79 @@
+package hub_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/csr"
+	"github.com/muster-sdk/muster/membership/registration/token"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// An administrator who gives the claim to another agent evicts the one before and lets the other in, whatever types of
+// credential they ask for. To clear the claim evicts it as well.
+func testTakeover(t *testing.T, h *testHub) {
+	bootstrap := h.token("takeover", v1alpha1.JoinTokenSpec{AutoAccept: true})
+	for _, test := range []struct {
+		name          string
+		before, after registration.Method
+	}{
+		{"takeover-to-csr", token.Method{}, csr.Method{}},
+		{"takeover-to-token", csr.Method{}, token.Method{}},
+		{"takeover-token", token.Method{}, token.Method{}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := h.with(t)
+			reads := func(agent *asker) func() error {
+				config := agent.config(t, bootstrap, h.answer(agent, v1alpha1.AnswerIssued))
+				c, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
+				require.NoError(t, err)
+				return func() error {
+					return c.Get(t.Context(), client.ObjectKey{Namespace: "member-" + test.name, Name: membership.MembershipName}, &v1alpha1.Membership{})
+				}
+			}
+			evicted := func(read func() error) {
+				h.eventually("the agent before is out", func() error {
+					err := read()
+					return orError(apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err), "%v", err)
+				})
+			}
+			first, second := newAsker(t, test.name, test.before, bootstrap), newAsker(t, test.name, test.after, bootstrap)
+			door := h.door(bootstrap)
+			require.NoError(t, door.Create(t.Context(), first.request))
+			firstReads := reads(first)
+			h.eventually("the first is in", firstReads)
+			require.NoError(t, door.Create(t.Context(), second.request))
+			h.answer(second, v1alpha1.AnswerHeld)
+			require.NoError(t, firstReads())
+
+			h.change(test.name, func(c *v1alpha1.MemberCluster) { c.Spec.Claim = second.claim.Fingerprint() })
+			secondReads := reads(second)
+			h.eventually("the second is in", secondReads)
+			evicted(firstReads)
+			require.Equal(t, test.after.Type(), h.member(test.name).Spec.Credential)
+
+			require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), first.request)), "it would come back in")
+			h.change(test.name, func(c *v1alpha1.MemberCluster) { c.Spec.Claim = "" })
+			evicted(secondReads)
+			h.remove(test.name)
+		})
+	}
+}
+
+// answer waits for the answer to the request of an asker.
+func (h *testHub) answer(a *asker, want v1alpha1.JoinAnswer) *v1alpha1.JoinRequest {
+	h.t.Helper()
+	request := &v1alpha1.JoinRequest{}
+	h.eventually("the answer to "+a.request.Name+" is "+string(want), func() error {
+		if err := h.client.Get(h.t.Context(), client.ObjectKeyFromObject(a.request), request); err != nil {
+			return err
+		}
+		return orError(request.Status.Answer == want, "%s: %s", request.Status.Answer, messages(request.Status.Conditions))
+	})
+	return request
+}

@@ -1,0 +1,150 @@
+package hub_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/csr"
+	"github.com/muster-sdk/muster/membership/registration/token"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// Leaving the token out is no way around what it bounds, and the policy is asked about nobody who did.
+func TestNobodyComesInWithoutAToken(t *testing.T) {
+	var mu sync.Mutex
+	var asked []string
+	policy := membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Verdict, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, request.Spec.Name)
+		if token := request.Spec.Token; token != nil && token.Name == "trusted" {
+			return membership.Verdict{Decision: membership.Accept}, nil
+		}
+		return membership.Verdict{Decision: membership.Hold}, nil
+	})
+	h := startHub(t, plane.ForTest(t), hub.Options{Acceptor: policy})
+	bound := h.token("bound", v1alpha1.JoinTokenSpec{ClusterID: "someone-else"})
+	weak := h.token("weak", v1alpha1.JoinTokenSpec{})
+	h.token("trusted", v1alpha1.JoinTokenSpec{})
+	door := h.door(bound)
+	ask := func(a *asker) { require.NoError(t, door.Create(t.Context(), a.request)) }
+	announce := func(name string, spec v1alpha1.MemberClusterSpec) {
+		spec.ClusterID = "id-" + name
+		require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}))
+		t.Cleanup(func() {
+			_ = h.client.Delete(context.Background(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		})
+	}
+
+	announce("announced", v1alpha1.MemberClusterSpec{Accepted: new(true)})
+	ask(newAsker(t, "announced", csr.Method{}, nil))
+	denied := h.request("id-announced", v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused)
+	require.Contains(t, messages(denied.Status.Conditions), "spec.token: is not set, and this hub lets nobody in without a JoinToken")
+	require.Empty(t, h.member("announced").Spec.Claim)
+	ask(newAsker(t, "unknown", csr.Method{}, nil))
+	h.request("id-unknown", v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused)
+	require.True(t, h.isGone("unknown"), "nothing is made for whoever is not let in")
+
+	// One whose member is gone is to learn that all the same.
+	ask(newAsker(t, "gone", csr.Method{}, nil, func(r *v1alpha1.JoinRequest) { r.Spec.MemberUID = "gone" }))
+	h.request("id-gone", v1alpha1.AnswerForgotten, v1alpha1.ReasonForgotten)
+
+	// A claim that came in by one token does not come back in the name of a better one.
+	announce("renamed", v1alpha1.MemberClusterSpec{})
+	first := newAsker(t, "renamed", csr.Method{}, weak)
+	ask(first)
+	held := h.request("id-renamed", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
+	require.NoError(t, h.client.Delete(t.Context(), held))
+	again := &v1alpha1.JoinRequest{ObjectMeta: metav1.ObjectMeta{Namespace: held.Namespace}, Spec: first.request.Spec}
+	pretended := *weak
+	pretended.TokenName = "trusted"
+	require.NoError(t, registration.Sign(again, first.claim, &pretended))
+	require.NoError(t, door.Create(t.Context(), again))
+	held = h.request("id-renamed", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
+	require.Equal(t, "trusted", held.Spec.Token.Name)
+	require.Nil(t, h.member("renamed").Spec.Accepted)
+
+	mu.Lock()
+	defer mu.Unlock()
+	slices.Sort(asked)
+	require.Equal(t, []string{"renamed"}, slices.Compact(asked))
+}
+
+// A product that guards the door itself may say so.
+func TestWithoutTokenByOption(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{AllowWithoutToken: true})
+	a := newAsker(t, "tokenless", csr.Method{}, nil)
+	require.NoError(t, h.door(h.token("tokenless", v1alpha1.JoinTokenSpec{})).Create(t.Context(), a.request))
+	h.request("id-tokenless", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
+	h.change("tokenless", func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
+	issued := h.request("id-tokenless", v1alpha1.AnswerIssued, v1alpha1.ReasonIssued)
+	require.NotNil(t, issued.Status.Credential)
+	h.change("tokenless", func(c *v1alpha1.MemberCluster) { c.Spec.Leave.DeadlineSeconds = 1 })
+	h.remove("tokenless")
+	require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), issued)))
+}
+
+func (h *testHub) isGone(name string) bool {
+	h.t.Helper()
+	err := h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, &v1alpha1.MemberCluster{})
+	require.NoError(h.t, client.IgnoreNotFound(err))
+	return err != nil
+}
+
+// A credential alone gets nobody the next one: whoever stole it would be in for ever.
+func testStolenCredentialIsNotRenewed(t *testing.T, h *testHub) {
+	bootstrap := h.token("stolen", v1alpha1.JoinTokenSpec{AutoAccept: true})
+	for name, method := range map[string]registration.Method{"stolen-token": token.Method{}, "stolen-csr": csr.Method{}} {
+		t.Run(name, func(t *testing.T) {
+			h := h.with(t)
+			agent := newAsker(t, name, method, bootstrap)
+			require.NoError(t, h.door(bootstrap).Create(t.Context(), agent.request))
+			config := agent.config(t, bootstrap, h.request("id-"+name, v1alpha1.AnswerIssued, v1alpha1.ReasonIssued))
+			member, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
+			require.NoError(t, err)
+			uid := h.member(name).UID
+			thief, err := registration.NewClaimKey()
+			require.NoError(t, err)
+
+			for _, test := range []struct {
+				id     string
+				sign   func(*v1alpha1.Renewal)
+				refuse string
+			}{
+				{"unsigned", func(*v1alpha1.Renewal) {}, "signature: is not set"},
+				{"by-another-key", func(r *v1alpha1.Renewal) { require.NoError(t, registration.SignRenewal(r, uid, thief)) }, "claimKey: is "},
+				{"changed", func(r *v1alpha1.Renewal) {
+					require.NoError(t, registration.SignRenewal(r, uid, agent.claim))
+					r.Request.ExpirationSeconds = new(int32(31536000))
+				}, "signature: is not one of this renewal"},
+				{"by-the-agent", func(r *v1alpha1.Renewal) { require.NoError(t, registration.SignRenewal(r, uid, agent.claim)) }, ""},
+			} {
+				request, _, err := method.Request(agent.claim, nil)
+				require.NoError(t, err)
+				renewal := &v1alpha1.Renewal{ID: test.id, Request: request}
+				test.sign(renewal)
+				before := h.membership(name)
+				asks := before.DeepCopy()
+				asks.Status.Renewal = renewal
+				require.NoError(t, member.Status().Patch(t.Context(), asks, client.MergeFrom(before)))
+				var answer *v1alpha1.RenewalAnswer
+				h.eventually("renewal "+test.id+" is answered", func() error {
+					answer = h.membership(name).Spec.Renewal
+					return orError(answer != nil && answer.ID == test.id, "%+v", answer)
+				})
+				require.Equal(t, test.refuse == "", answer.Credential != nil, test.id)
+				require.Contains(t, answer.Refused, test.refuse, test.id)
+			}
+			h.remove(name)
+		})
+	}
+}

@@ -1,0 +1,149 @@
+package registration
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+func testRenewal() v1alpha1.Renewal {
+	return v1alpha1.Renewal{
+		ID: "id", Request: testSpec().Credential, ClaimKey: []byte("claim"), Signature: []byte("signature"),
+	}
+}
+
+func TestVerifyRenewal(t *testing.T) {
+	claim, other := newClaim(t), newClaim(t)
+	member := membership.Member{Name: "east", UID: "uid", Claim: claim.Fingerprint()}
+	for _, test := range []struct {
+		reason string
+		change func(*v1alpha1.Renewal, *membership.Member)
+		field  string // empty: passes
+	}{
+		{"what the agent signed passes", func(*v1alpha1.Renewal, *membership.Member) {}, ""},
+		{"whoever has the credential alone cannot sign", func(r *v1alpha1.Renewal, _ *membership.Member) { r.Signature = nil }, "signature"},
+		{"a signature is of one renewal", func(r *v1alpha1.Renewal, _ *membership.Member) { r.ID = "next" }, "signature"},
+		{"a token must not be sealed to a thief's key", func(r *v1alpha1.Renewal, _ *membership.Member) {
+			r.Request.PublicKey = []byte("a thief's")
+		}, "signature"},
+		{"another certificate request was not signed", func(r *v1alpha1.Renewal, _ *membership.Member) {
+			r.Request.CertificateRequest = []byte("a thief's")
+		}, "signature"},
+		{"nor was a longer life", func(r *v1alpha1.Renewal, _ *membership.Member) {
+			r.Request.ExpirationSeconds = ptr.To[int32](31536000)
+		}, "signature"},
+		{"nor another type", func(r *v1alpha1.Renewal, _ *membership.Member) { r.Request.Type = v1alpha1.CredentialIdentity }, "signature"},
+		{"an earlier stay of the cluster was another member", func(_ *v1alpha1.Renewal, m *membership.Member) { m.UID = "next" }, "signature"},
+		{"a thief's own key speaks for nobody", func(r *v1alpha1.Renewal, m *membership.Member) {
+			require.NoError(t, SignRenewal(r, m.UID, other))
+		}, "claimKey"},
+		{"an agent that another took over from is out", func(_ *v1alpha1.Renewal, m *membership.Member) { m.Claim = other.Fingerprint() }, "claimKey"},
+		{"a member that nobody speaks for has nothing to renew", func(_ *v1alpha1.Renewal, m *membership.Member) { m.Claim = "" }, "claimKey"},
+		{"a key has to be there", func(r *v1alpha1.Renewal, _ *membership.Member) { r.ClaimKey = nil }, "claimKey"},
+		{"and has one encoding only", func(r *v1alpha1.Renewal, _ *membership.Member) { r.ClaimKey = append(r.ClaimKey, 0) }, "claimKey"},
+		{"a signature of a JoinRequest is none of a renewal", func(r *v1alpha1.Renewal, _ *membership.Member) {
+			join := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{Credential: r.Request}}
+			require.NoError(t, Sign(join, claim, nil))
+			r.Signature = join.Spec.Signature
+		}, "signature"},
+	} {
+		renewal, m := testRenewal(), member
+		require.NoError(t, SignRenewal(&renewal, m.UID, claim))
+		test.change(&renewal, &m)
+		require.Equal(t, test.field, fieldOf(VerifyRenewal(&renewal, m)), test.reason)
+	}
+}
+
+func TestSignRenewalIsRepeatable(t *testing.T) {
+	claim := newClaim(t)
+	first, second := testRenewal(), testRenewal()
+	require.NoError(t, SignRenewal(&first, "uid", claim))
+	require.NoError(t, SignRenewal(&second, "uid", claim))
+	require.Equal(t, first, second)
+}
+
+// A field that joins the API and is not signed could be changed by whoever has stolen a credential.
+func TestEveryFieldOfARenewalIsSigned(t *testing.T) {
+	before := canonicalRenewal("uid", new(testRenewal()))
+	for _, path := range leaves(reflect.TypeFor[v1alpha1.Renewal](), nil) {
+		renewal := testRenewal()
+		name, field := "renewal", reflect.ValueOf(&renewal).Elem()
+		for _, n := range path {
+			name += "." + field.Type().Field(n).Name
+			field = reflect.Indirect(field.Field(n))
+		}
+		require.Truef(t, field.IsValid() && !field.IsZero(), "testRenewal leaves %s out", name)
+		field.SetZero()
+		changed := string(canonicalRenewal("uid", &renewal)) != string(before)
+		require.Equalf(t, name != "renewal.Signature", changed, "whether a change of %s shows: add it to canonicalRenewal, under a new version", name)
+	}
+}
+
+// Agents and hubs of all versions must agree on these bytes.
+func TestCanonicalRenewalIsFixed(t *testing.T) {
+	sum := sha256.Sum256(canonicalRenewal("uid", new(testRenewal())))
+	require.Equal(t, "33f1fc208f6950f759b5cc2f6207e20787d6d426d352cb8be5b115f28717566d", hex.EncodeToString(sum[:]))
+}
+
+func TestCanonicalRenewalIsInjective(t *testing.T) {
+	text := rapid.StringOfN(rapid.Just('a'), 0, 2, -1)
+	type signed struct {
+		Member  types.UID
+		Renewal v1alpha1.Renewal
+	}
+	draw := func(t *rapid.T, label string) signed {
+		field := func(name string) string { return text.Draw(t, label+name) }
+		return signed{types.UID(field("uid")), v1alpha1.Renewal{
+			ID: field("id"), ClaimKey: []byte(field("claim")), Request: v1alpha1.CredentialRequest{
+				Type: v1alpha1.CredentialType(field("type")), CertificateRequest: []byte(field("csr")), PublicKey: []byte(field("key")),
+				ExpirationSeconds: rapid.Ptr(rapid.Int32(), true).Draw(t, label+"expiration"),
+			},
+		}}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a := draw(t, "a ")
+		b, other := a, draw(t, "b ")
+		// Up to two fields of the one in the other.
+		for range 2 {
+			rapid.SampledFrom([]func(){
+				func() { b.Member = other.Member },
+				func() { b.Renewal.ID = other.Renewal.ID },
+				func() { b.Renewal.ClaimKey = other.Renewal.ClaimKey },
+				func() { b.Renewal.Request = other.Renewal.Request },
+			}).Draw(t, "field")()
+		}
+		same := cmp.Equal(a, b, cmpopts.EquateEmpty())
+		if got := string(canonicalRenewal(a.Member, &a.Renewal)) == string(canonicalRenewal(b.Member, &b.Renewal)); got != same {
+			t.Fatalf("same encoding: %v, same renewal: %v\n%s", got, same, cmp.Diff(a, b))
+		}
+	})
+}
+
+func FuzzVerifyRenewal(f *testing.F) {
+	claim, err := ParseClaimKey([]byte(fixedKey))
+	require.NoError(f, err)
+	renewal := testRenewal()
+	require.NoError(f, SignRenewal(&renewal, "uid", claim))
+	member := membership.Member{Name: "east", UID: "uid", Claim: claim.Fingerprint()}
+	f.Add(renewal.ID, renewal.ClaimKey, renewal.Signature, renewal.Request.PublicKey, "uid")
+	f.Add("", []byte(nil), []byte(nil), []byte(nil), "")
+	f.Fuzz(func(t *testing.T, id string, claim, signature, key []byte, uid string) {
+		forged, of := renewal, member
+		forged.ID, forged.ClaimKey, forged.Signature, forged.Request.PublicKey, of.UID = id, claim, signature, key, types.UID(uid)
+		same := id == renewal.ID && string(claim) == string(renewal.ClaimKey) && string(key) == string(renewal.Request.PublicKey) && uid == "uid"
+		if VerifyRenewal(&forged, of) == nil && !same {
+			t.Error("a forged renewal verifies")
+		}
+	})
+}
