@@ -45,6 +45,18 @@ func (c *Candidates) Drop(slot int, reason func() string) {
 	}
 }
 
+// Keep drops all that are not in the set. It is as if Drop were called for each of them.
+func (c *Candidates) Keep(set Set, reason func(slot int) string) {
+	if c.dropped != nil {
+		others := c.left.Clone()
+		others.Discard(set)
+		for slot := range others.All() {
+			c.dropped[slot] = reason(slot)
+		}
+	}
+	c.left.Retain(set)
+}
+
 // Best returns the n best of a set, the best first. The slice is overwritten by the next call.
 func (c *Candidates) Best(of Set, n int) []int32 {
 	// A heap of the best so far, the worst of them on top. Most clusters are no match for that one: it takes one comparison

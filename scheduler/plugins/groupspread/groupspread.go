@@ -1,0 +1,142 @@
+package groupspread
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// Name is what the plugin is registered by.
+const Name = "GroupSpread"
+
+// New is the plugin's [scheduler.Factory]. It takes no arguments.
+func New(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
+	return plugin{}, scheduler.DecodeArgs(args, &struct{}{})
+}
+
+type plugin struct{}
+
+var (
+	_ scheduler.SelectPlugin = plugin{}
+	_ scheduler.HintPlugin   = plugin{}
+)
+
+func (plugin) Name() string { return Name }
+
+func (plugin) Selects(request *scheduler.Request) bool {
+	spec := request.Policy.Spec()
+	return len(spec.GroupSpread) > 0 && spec.Type != v1alpha1.PickFixed
+}
+
+func (plugin) Select(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, candidates *scheduler.Candidates) *scheduler.Status {
+	spec := request.Policy.Spec()
+	if candidates.Wanted() == 0 {
+		return nil
+	}
+	s := &selection{candidates: candidates, snapshot: state.Snapshot(), bound: state.Bound()}
+	for i := range spec.GroupSpread {
+		if status := s.narrow(&spec.GroupSpread[i]); status != nil {
+			return status
+		}
+	}
+	if spec.Type == v1alpha1.PickN && len(spec.TopologySpread) == 0 {
+		return s.pick(spec.GroupSpread)
+	}
+	return s.check(spec.GroupSpread)
+}
+
+// selection is one decision under way.
+type selection struct {
+	candidates *scheduler.Candidates
+	snapshot   *scheduler.Snapshot
+	bound      scheduler.Set
+}
+
+// narrow leaves the clusters of as many groups as there may be.
+func (s *selection) narrow(constraint *v1alpha1.GroupSpreadConstraint) *scheduler.Status {
+	groups, left := s.snapshot.Label(constraint.Label), s.candidates.Left()
+	sizes := make([]int, groups.Len()+1) // by group, from None on
+	for slot := range left.All() {
+		sizes[groups.Of(slot)-scheduler.None]++
+	}
+	if sizes[0] > 0 {
+		for slot := range left.All() {
+			if groups.Of(slot) == scheduler.None {
+				s.candidates.Drop(slot, func() string { return "has no label " + constraint.Label })
+			}
+		}
+	}
+	count := 0
+	for _, size := range sizes[1:] {
+		count += min(size, 1)
+	}
+	least, most := int(constraint.MinGroups), int(constraint.MaxGroups)
+	wanted := s.candidates.Wanted()
+	switch {
+	case count < least:
+		return scheduler.Rejectf("finds only %d of the %d groups of label %s that there have to be", count, least, constraint.Label)
+	case wanted >= 0 && wanted < least:
+		return scheduler.Rejectf("wants clusters of %d groups of label %s where %d in all are wanted", least, constraint.Label, wanted)
+	case most <= 0 || count <= most:
+		return nil
+	}
+	r := &ranking{selection: s, least: max(1, least), most: most}
+	if wanted < 0 {
+		r.sum(groups, sizes)
+	} else {
+		r.gather(groups, sizes, wanted)
+	}
+	chosen := r.choose(wanted)
+	for slot := range left.All() {
+		if group := groups.Of(slot); !chosen[group] {
+			s.candidates.Drop(slot, func() string {
+				return "is in " + noun(constraint.Label) + " " + groups.Name(group) + ", which was not chosen"
+			})
+		}
+	}
+	return nil
+}
+
+// check refuses the request if what a constraint has left to the next ones is not enough for it any more.
+func (s *selection) check(constraints []v1alpha1.GroupSpreadConstraint) *scheduler.Status {
+	for i := range constraints {
+		c := &constraints[i]
+		groups := s.snapshot.Label(c.Label)
+		seen := make([]bool, groups.Len()+1)
+		count := 0
+		for slot := range s.candidates.Left().All() {
+			if group := groups.Of(slot) - scheduler.None; !seen[group] {
+				seen[group] = true
+				count++
+			}
+		}
+		if count < int(c.MinGroups) {
+			return scheduler.Rejectf("finds only %d of the %d groups of label %s that there have to be, given the other constraints", count, c.MinGroups, c.Label)
+		}
+	}
+	return nil
+}
+
+// noun is what a group is called: the label without its prefix.
+func noun(label string) string { return label[strings.LastIndexByte(label, '/')+1:] }
+
+// Hint waits for a cluster that comes to a group. One that leaves its group can change which groups rank highest, and so what is left
+// for the next constraint.
+func (plugin) Hint(request *scheduler.Request, event scheduler.Event) bool {
+	constraints := request.Policy.Spec().GroupSpread
+	return slices.ContainsFunc(constraints, func(c v1alpha1.GroupSpreadConstraint) bool {
+		before, was := label(event.Old, c.Label)
+		after, is := label(event.New, c.Label)
+		return is && (!was || before != after) || was && !is && len(constraints) > 1
+	})
+}
+
+func label(c *scheduler.Cluster, key string) (value string, has bool) {
+	if c != nil {
+		value, has = c.Labels[key]
+	}
+	return value, has
+}

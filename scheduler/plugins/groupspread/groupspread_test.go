@@ -1,0 +1,333 @@
+package groupspread_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+	"github.com/muster-sdk/muster/scheduler/plugins/eligibility"
+	"github.com/muster-sdk/muster/scheduler/plugins/groupspread"
+	"github.com/muster-sdk/muster/scheduler/plugins/topologyspread"
+)
+
+// given scores clusters by what they say of themselves.
+type given struct{}
+
+func (given) Name() string { return "Given" }
+
+func (given) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, c *scheduler.Cluster) (float64, *scheduler.Status) {
+	return c.Scores["given"], nil
+}
+
+func newScheduler(t require.TestingT) *scheduler.Scheduler {
+	registry := scheduler.Registry{
+		eligibility.Name: eligibility.New, groupspread.Name: groupspread.New, topologyspread.Name: topologyspread.New,
+		"Given": func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return given{}, nil },
+	}
+	s, err := scheduler.New(scheduler.Options{Registry: registry, Profiles: []scheduler.Profile{{Plugins: []scheduler.PluginConfig{
+		{Name: eligibility.Name}, {Name: "Given"}, {Name: groupspread.Name}, {Name: topologyspread.Name},
+	}}}})
+	require.NoError(t, err)
+	return s
+}
+
+func cluster(name string, score float64, labels ...string) *scheduler.Cluster {
+	c := &scheduler.Cluster{Name: name, Joined: true, Healthy: true, Labels: map[string]string{}, Scores: map[string]float64{"given": score}}
+	for _, label := range labels {
+		key, value, _ := strings.Cut(label, "=")
+		c.Labels[key] = value
+	}
+	return c
+}
+
+// fleet reads clusters from lines of a name, a score and labels. One that is "down" is not healthy.
+func fleet(t *testing.T, lines string) []*scheduler.Cluster {
+	var out []*scheduler.Cluster
+	for line := range strings.Lines(lines) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		var score float64
+		_, err := fmt.Sscan(words[1], &score)
+		require.NoError(t, err)
+		c := cluster(words[0], score, words[2:]...)
+		if _, down := c.Labels["down"]; down {
+			c.Healthy = false
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func snapshot(clusters []*scheduler.Cluster) *scheduler.Snapshot {
+	cache := &scheduler.Cache{}
+	for _, c := range clusters {
+		cache.Update(c)
+	}
+	return cache.Snapshot()
+}
+
+func groups(label string, least, most int32) v1alpha1.GroupSpreadConstraint {
+	return v1alpha1.GroupSpreadConstraint{Label: label, MinGroups: least, MaxGroups: most}
+}
+
+func pick(n int32, constraints ...v1alpha1.GroupSpreadConstraint) v1alpha1.PlacementPolicy {
+	return v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: &n, GroupSpread: constraints}
+}
+
+func all(constraints ...v1alpha1.GroupSpreadConstraint) v1alpha1.PlacementPolicy {
+	return v1alpha1.PlacementPolicy{Type: v1alpha1.PickAll, GroupSpread: constraints}
+}
+
+func names(result scheduler.Result) []string {
+	var out []string
+	for _, choice := range result.Chosen {
+		out = append(out, choice.Cluster.Name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+const providers = `
+	a1 9 provider=aws zone=1
+	a2 8 provider=aws zone=1
+	a3 7 provider=aws zone=2
+	g1 6 provider=gcp zone=3
+	g2 5 provider=gcp zone=3
+	z1 4 provider=azure zone=4
+	x1 99
+`
+
+func TestSelect(t *testing.T) {
+	withSpread := pick(2, groups("provider", 1, 2))
+	withSpread.TopologySpread = []v1alpha1.TopologySpreadConstraint{{TopologyKey: "zone", MaxSkew: 1}}
+	roomy := pick(3, groups("provider", 2, 2))
+	roomy.TopologySpread = withSpread.TopologySpread
+	allWithSpread := all(groups("provider", 0, 1))
+	allWithSpread.TopologySpread = []v1alpha1.TopologySpreadConstraint{{
+		TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: v1alpha1.ScheduleAnyway,
+	}}
+	for _, test := range []struct {
+		name, reason string
+		policy       v1alpha1.PlacementPolicy
+		fleet        string
+		bound        []string
+		want         string
+		refused      string
+		why          map[string]string // of clusters that were not chosen
+	}{
+		{
+			name: "no bounds", reason: "all that is asked for is the label",
+			policy: pick(3, groups("provider", 0, 0)), fleet: providers, want: "a1 a2 a3",
+			why: map[string]string{"x1": "GroupSpread: has no label provider", "g1": ": "},
+		},
+		{
+			name: "two groups", reason: "the best of the second group takes the place of the worst",
+			policy: pick(3, groups("provider", 2, 0)), fleet: providers, want: "a1 a2 g1",
+			why: map[string]string{"a3": "GroupSpread: is in provider aws, which has its share"},
+		},
+		{
+			name: "the best do anyway", reason: "there is nothing to change about a choice that has enough groups",
+			policy: pick(4, groups("provider", 2, 0)), fleet: providers, want: "a1 a2 a3 g1",
+			why: map[string]string{"g2": ": "},
+		},
+		{
+			name: "at most one group", reason: "the best cluster of another is not taken",
+			policy: pick(2, groups("provider", 0, 1)), fleet: providers, want: "a1 a2",
+			why: map[string]string{"g1": "GroupSpread: is in provider gcp, which was not chosen"},
+		},
+		{
+			name: "as many as possible come first", reason: "gcp is better, and only aws has three",
+			policy: pick(3, groups("provider", 0, 1)), want: "a1 a2 a3",
+			fleet: "a1 1 provider=aws\na2 1 provider=aws\na3 1 provider=aws\ng1 9 provider=gcp\ng2 9 provider=gcp",
+		},
+		{
+			name: "fewer than are wanted", reason: "the one group that there may be has three",
+			policy: pick(5, groups("provider", 0, 1)), fleet: providers, want: "a1 a2 a3",
+		},
+		{
+			name: "the greatest total", reason: "azure ranks last with its one cluster, and goes best with aws",
+			policy: pick(3, groups("provider", 0, 2)), want: "a1 a2 z1",
+			fleet: `
+				a1 10 provider=aws
+				a2 10 provider=aws
+				a3 10 provider=aws
+				g1 9 provider=gcp
+				g2 9 provider=gcp
+				g3 9 provider=gcp
+				z1 20 provider=azure`,
+		},
+		{
+			name: "the greatest total of three groups", reason: "two would do for four clusters, but there have to be three, and azure has the better third",
+			policy: pick(4, groups("provider", 3, 3)), want: "a1 a2 g1 z1",
+			fleet: `
+				a1 10 provider=aws
+				a2 10 provider=aws
+				g1 10 provider=gcp
+				g2 10 provider=gcp
+				z1 4 provider=azure
+				d1 3 provider=do
+				d2 3 provider=do`,
+		},
+		{
+			name: "the bound group stays", reason: "gcp ranks higher, and is of no more use than azure",
+			policy: pick(3, groups("provider", 0, 2)), bound: []string{"z1"}, want: "a1 a2 z1",
+			fleet: "a1 10 provider=aws\na2 10 provider=aws\ng1 10 provider=gcp\ng2 5 provider=gcp\nz1 10 provider=azure",
+		},
+		{
+			name: "exactly two groups", reason: "one of them is there for its best cluster alone",
+			policy: pick(3, groups("provider", 2, 2)), fleet: providers, want: "a1 a2 g1",
+			why: map[string]string{"z1": "GroupSpread: is in provider azure, which was not chosen"},
+		},
+		{
+			name: "too few groups", reason: "a group that is down altogether is none", refused: "finds only 2 of the 3 groups of label provider that there have to be",
+			policy: pick(3, groups("provider", 3, 0)), fleet: strings.Replace(providers, "zone=4", "down", 1), want: "",
+		},
+		{
+			name: "fewer clusters than groups", reason: "each would have to be of a group of its own", refused: "wants clusters of 3 groups of label provider where 2 in all are wanted",
+			policy: pick(2, groups("provider", 3, 0)), fleet: providers, want: "",
+		},
+		{
+			name: "PickAll of two groups", reason: "all of those with the greatest sums",
+			policy: all(groups("provider", 0, 2)), fleet: providers, want: "a1 a2 a3 g1 g2",
+			why: map[string]string{"z1": "GroupSpread: is in provider azure, which was not chosen"},
+		},
+		{
+			name: "PickAll with too few", reason: "a minimum is for PickAll as well", refused: "finds only 3 of the 4 groups of label provider that there have to be",
+			policy: all(groups("provider", 4, 0)), fleet: providers, want: "",
+		},
+		{
+			name: "PickAll of equal groups", reason: "the bound one stays where sums are equal",
+			policy: all(groups("provider", 0, 1)), fleet: "a1 5 provider=aws\ng1 5 provider=gcp", bound: []string{"g1"}, want: "g1",
+		},
+		{
+			name: "PickAll, more bound ones", reason: "of equal sums, although the best cluster is of aws",
+			policy: all(groups("provider", 0, 1)), bound: []string{"g1", "g2"}, want: "g1 g2",
+			fleet: "a1 10 provider=aws\na2 0 provider=aws\ng1 5 provider=gcp\ng2 5 provider=gcp",
+		},
+		{
+			name: "PickAll, more clusters", reason: "where nothing else tells groups apart, the one with more is chosen",
+			policy: all(groups("provider", 0, 1)), fleet: "a1 0 provider=aws\ng1 0 provider=gcp\ng2 0 provider=gcp", want: "g1 g2",
+		},
+		{
+			name: "the bound one stays", reason: "although aws would be first by name",
+			policy: pick(1, groups("provider", 0, 1)), fleet: "a1 5 provider=aws\ng1 5 provider=gcp", bound: []string{"g1"}, want: "g1",
+		},
+		{
+			name: "two constraints", reason: "both minima, and the cluster that serves both comes before better ones that serve one",
+			policy: pick(2, groups("provider", 2, 0), groups("region", 2, 0)), want: "a1 g2",
+			fleet: "g2 1 provider=gcp region=us\na1 9 provider=aws region=eu\ng1 8 provider=gcp region=eu\na2 7 provider=aws region=us",
+		},
+		{
+			name: "each narrows", reason: "the second has only aws to choose a region from",
+			policy: pick(2, groups("provider", 0, 1), groups("region", 0, 1)), want: "a1 a2",
+			fleet: "a1 5 provider=aws region=eu\na2 4 provider=aws region=eu\na3 3 provider=aws region=us\ng1 4 provider=gcp region=us\ng2 4 provider=gcp region=us",
+			why: map[string]string{
+				"g1": "GroupSpread: is in provider gcp, which was not chosen", "a3": "GroupSpread: is in region us, which was not chosen",
+			},
+		},
+		{
+			name: "constraints at odds", reason: "in one region there is one provider", refused: "finds only 1 of the 2 groups of label provider that there have to be, given the other constraints",
+			policy: all(groups("provider", 2, 0), groups("region", 0, 1)), fleet: "a1 5 provider=aws region=eu\ng1 4 provider=gcp region=us", want: "",
+		},
+		{
+			name: "constraints at odds with PickN", reason: "in one region there is one provider", refused: "finds only 1 of the 2 groups of label provider that there have to be, given the other constraints",
+			policy: pick(2, groups("provider", 2, 0), groups("region", 0, 1)), fleet: "a1 5 provider=aws region=eu\ng1 4 provider=gcp region=us", want: "",
+		},
+		{
+			name: "with a topology spread", reason: "the groups are chosen here, and of them the clusters there: one zone each",
+			policy: withSpread, fleet: providers, want: "a1 a3",
+			why: map[string]string{
+				"z1": "GroupSpread: is in provider azure, which was not chosen", "g1": "TopologySpread: is in zone 3, which has its share",
+				"a2": "TopologySpread: is in zone 1, which has its share",
+			},
+		},
+		{
+			name: "room for a topology spread", reason: "all of the groups are left, or there would be one zone only",
+			policy: roomy, want: "a1 a2 g2",
+			fleet: `
+				a1 9 provider=aws zone=1
+				a2 8 provider=aws zone=1
+				a3 7 provider=aws zone=1
+				g1 1 provider=gcp zone=1
+				g2 0 provider=gcp zone=2`,
+		},
+		{
+			name: "PickAll with a topology spread", reason: "it leaves nobody out, so the groups do",
+			policy: allWithSpread, fleet: providers, want: "a1 a2 a3",
+		},
+		{
+			name: "prefixes are left out of reasons", reason: "the reason is for people",
+			policy: pick(1, groups("example.com/provider", 0, 1)), fleet: "a1 5 example.com/provider=aws\ng1 4 example.com/provider=gcp\nx1 5", want: "a1",
+			why: map[string]string{
+				"g1": "GroupSpread: is in provider gcp, which was not chosen", "x1": "GroupSpread: has no label example.com/provider",
+			},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			policy, err := scheduler.NewPolicy(&test.policy)
+			require.NoError(t, err)
+			request := &scheduler.Request{Name: test.name, Policy: policy, Bound: test.bound}
+			result, err := newScheduler(t).Schedule(t.Context(), snapshot(fleet(t, test.fleet)), request)
+			require.NoError(t, err)
+			if diff := cmp.Diff(test.want, strings.Join(names(result), " ")); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+			}
+			diagnosis, err := result.Diagnose(t.Context())
+			require.NoError(t, err)
+			var refused string
+			for _, r := range diagnosis.Refused {
+				refused += r.Reason
+			}
+			require.Equal(t, test.refused, refused, test.reason)
+			if refused != "" {
+				require.Equal(t, []string{groupspread.Name}, slices.DeleteFunc(result.RejectedBy, func(by string) bool { return by == eligibility.Name }))
+			}
+			for _, c := range diagnosis.Clusters {
+				if want, asked := test.why[c.Name]; asked {
+					require.Equal(t, want, c.Plugin+": "+c.Reason, c.Name)
+				}
+			}
+		})
+	}
+}
+
+func TestHint(t *testing.T) {
+	made, err := groupspread.New(nil, scheduler.Handle{})
+	require.NoError(t, err)
+	in := func(labels ...string) *scheduler.Cluster { return cluster("east", 0, labels...) }
+	one := []v1alpha1.GroupSpreadConstraint{groups("provider", 2, 2)}
+	two := append(one, groups("region", 0, 1))
+	for _, test := range []struct {
+		reason      string
+		constraints []v1alpha1.GroupSpreadConstraint
+		event       scheduler.Event
+		want        bool
+	}{
+		{"it may be the group that is missing", one, scheduler.Event{New: in("provider=aws")}, true},
+		{"it has changed groups", one, scheduler.Event{Old: in("provider=gcp"), New: in("provider=aws")}, true},
+		{"it has come to a group", one, scheduler.Event{Old: in(), New: in("provider=aws")}, true},
+		{"it is in no group", one, scheduler.Event{New: in("region=eu")}, false},
+		{"nothing has changed that matters", one, scheduler.Event{Old: in("provider=aws"), New: in("provider=aws", "x=y")}, false},
+		{"fewer clusters are of no help", one, scheduler.Event{Old: in("provider=aws")}, false},
+		{"another group may be chosen, which leaves more for the second constraint", two, scheduler.Event{Old: in("provider=aws")}, true},
+	} {
+		spec := pick(3, test.constraints...)
+		policy, err := scheduler.NewPolicy(&spec)
+		require.NoError(t, err)
+		require.Equal(t, test.want, made.(scheduler.HintPlugin).Hint(&scheduler.Request{Policy: policy}, test.event), test.reason)
+	}
+}
+
+func TestBadArgs(t *testing.T) {
+	_, err := groupspread.New([]byte(`{"groups": 1}`), scheduler.Handle{})
+	require.ErrorContains(t, err, "groups", "an argument that does not exist is named")
+}

@@ -1,0 +1,128 @@
+package groupspread_test
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// naive looks at every set of clusters, by the words of doc.go.
+type naive struct {
+	clusters    []*scheduler.Cluster
+	wanted      int
+	constraints []v1alpha1.GroupSpreadConstraint
+	bound       []string
+}
+
+// verdict is what one set is worth; the greatest is the best.
+type verdict struct {
+	valid              bool
+	count, total, kept int
+}
+
+// best is what the best set with PickN is worth.
+func (n *naive) best() verdict {
+	var found verdict
+	for set := uint(1); set < 1<<len(n.clusters); set++ {
+		if v := n.judge(set); v.valid && (!found.valid || cmp.Or(v.count-found.count, v.total-found.total, v.kept-found.kept) > 0) {
+			found = v
+		}
+	}
+	return found
+}
+
+func (n *naive) judge(set uint) verdict {
+	v := verdict{valid: true, count: bits.OnesCount(set)}
+	for i, c := range n.clusters {
+		if set&(1<<i) != 0 {
+			v.total += int(c.Scores["given"])
+			if slices.Contains(n.bound, c.Name) {
+				v.kept++
+			}
+		}
+	}
+	for _, constraint := range n.constraints {
+		seen := map[string]bool{}
+		for i, c := range n.clusters {
+			if set&(1<<i) == 0 {
+				continue
+			}
+			value, has := c.Labels[constraint.Label]
+			if !has {
+				return verdict{}
+			}
+			seen[value] = true
+		}
+		if len(seen) < int(constraint.MinGroups) || constraint.MaxGroups > 0 && len(seen) > int(constraint.MaxGroups) {
+			return verdict{}
+		}
+	}
+	if n.wanted >= 0 && v.count > n.wanted {
+		return verdict{}
+	}
+	return v
+}
+
+// all is what PickAll chooses by one constraint.
+func (n *naive) all() []string {
+	c := n.constraints[0]
+	type group struct {
+		name             string
+		sum, size, bound int
+		best             *scheduler.Cluster
+		bestBound        int
+		names            []string
+	}
+	var groups []*group
+	for _, cluster := range n.clusters {
+		value, has := cluster.Labels[c.Label]
+		if !has {
+			continue
+		}
+		at := slices.IndexFunc(groups, func(g *group) bool { return g.name == value })
+		if at < 0 {
+			at = len(groups)
+			groups = append(groups, &group{name: value})
+		}
+		g, bound := groups[at], 0
+		if slices.Contains(n.bound, cluster.Name) {
+			bound = 1
+		}
+		g.sum += int(cluster.Scores["given"])
+		g.size++
+		g.bound += bound
+		g.names = append(g.names, cluster.Name)
+		if g.best == nil || cmp.Or(cmp.Compare(cluster.Scores["given"], g.best.Scores["given"]), bound-g.bestBound, cmp.Compare(g.best.Name, cluster.Name)) > 0 {
+			g.best, g.bestBound = cluster, bound
+		}
+	}
+	if len(groups) < int(c.MinGroups) {
+		return nil
+	}
+	slices.SortFunc(groups, func(a, b *group) int {
+		return cmp.Or(b.sum-a.sum, b.size-a.size, b.bound-a.bound,
+			cmp.Compare(b.best.Scores["given"], a.best.Scores["given"]), b.bestBound-a.bestBound, cmp.Compare(a.best.Name, b.best.Name))
+	})
+	if c.MaxGroups > 0 && len(groups) > int(c.MaxGroups) {
+		groups = groups[:c.MaxGroups]
+	}
+	var out []string
+	for _, g := range groups {
+		out = append(out, g.names...)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (n *naive) setOf(names []string) uint {
+	var set uint
+	for i, c := range n.clusters {
+		if slices.Contains(names, c.Name) {
+			set |= 1 << i
+		}
+	}
+	return set
+}

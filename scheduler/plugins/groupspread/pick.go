@@ -1,0 +1,123 @@
+package groupspread
+
+import (
+	"slices"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// minimum is a constraint that wants clusters of more groups.
+type minimum struct {
+	constraint *v1alpha1.GroupSpreadConstraint
+	groups     *scheduler.Groups
+	served     []bool // by group
+	missing    int
+}
+
+// serve notes that a cluster is chosen.
+func (m *minimum) serve(slot int) {
+	if group := m.groups.Of(slot); !m.served[group] {
+		m.served[group] = true
+		m.missing--
+	}
+}
+
+// pick leaves what is to be chosen of the clusters of the groups that have been chosen. If the best of them will do, that is up to
+// the framework.
+func (s *selection) pick(constraints []v1alpha1.GroupSpreadConstraint) *scheduler.Status {
+	left, wanted := s.candidates.Left(), s.candidates.Wanted()
+	if len(s.missing(constraints, s.candidates.Best(left, wanted))) == 0 {
+		return nil
+	}
+	minima := s.missing(constraints, nil)
+	contenders := s.contenders(minima)
+	chosen := scheduler.NewSet(s.snapshot.Slots())
+	for n := range wanted {
+		best := s.next(minima, contenders)
+		if best < 0 {
+			rest := left.Clone()
+			rest.Discard(chosen)
+			for _, slot := range s.candidates.Best(rest, wanted-n) {
+				chosen.Add(int(slot))
+			}
+			break
+		}
+		chosen.Add(best)
+		for i := range minima {
+			minima[i].serve(best)
+		}
+	}
+	for i := range minima {
+		if m := &minima[i]; m.missing > 0 {
+			c := m.constraint
+			return scheduler.Rejectf("finds only %d of the %d groups of label %s that there have to be, given the other constraints",
+				int(c.MinGroups)-m.missing, c.MinGroups, c.Label)
+		}
+	}
+	first := &constraints[slices.IndexFunc(constraints, func(c v1alpha1.GroupSpreadConstraint) bool { return c.MinGroups > 0 })]
+	groups := s.snapshot.Label(first.Label)
+	for slot := range left.All() {
+		if !chosen.Has(slot) {
+			s.candidates.Drop(slot, func() string {
+				return "is in " + noun(first.Label) + " " + groups.Name(groups.Of(slot)) + ", which has its share"
+			})
+		}
+	}
+	return nil
+}
+
+// missing are the constraints that clusters of more groups are needed for, given that some are chosen.
+func (s *selection) missing(constraints []v1alpha1.GroupSpreadConstraint, chosen []int32) []minimum {
+	var out []minimum
+	for i := range constraints {
+		c := &constraints[i]
+		groups := s.snapshot.Label(c.Label)
+		m := minimum{constraint: c, groups: groups, served: make([]bool, groups.Len()), missing: int(c.MinGroups)}
+		for _, slot := range chosen {
+			m.serve(int(slot))
+		}
+		if m.missing > 0 {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// contenders are the clusters that can be the next to be chosen for a minimum: for a single one the best of each group.
+func (s *selection) contenders(minima []minimum) scheduler.Set {
+	left := s.candidates.Left()
+	if len(minima) > 1 {
+		return left
+	}
+	best := make([]int, len(minima[0].served)) // by group: its slot, from 1
+	for slot := range left.All() {
+		if at := &best[minima[0].groups.Of(slot)]; *at == 0 || s.candidates.Better(slot, *at-1) {
+			*at = slot + 1
+		}
+	}
+	out := scheduler.NewSet(s.snapshot.Slots())
+	for _, at := range best {
+		if at > 0 {
+			out.Add(at - 1)
+		}
+	}
+	return out
+}
+
+// next is the cluster that serves the most constraints; of several the best. -1: none serves any.
+func (s *selection) next(minima []minimum, contenders scheduler.Set) int {
+	best, most := -1, 0
+	for slot := range contenders.All() {
+		serves := 0
+		for i := range minima {
+			if m := &minima[i]; m.missing > 0 && !m.served[m.groups.Of(slot)] {
+				serves++
+			}
+		}
+		if serves > most || serves > 0 && serves == most && s.candidates.Better(slot, best) {
+			best, most = slot, serves
+		}
+	}
+	return best
+}

@@ -1,0 +1,151 @@
+package groupspread_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+func drawConstraint(t *rapid.T, label string) v1alpha1.GroupSpreadConstraint {
+	c := groups(label, rapid.Int32Range(0, 3).Draw(t, label+" least"), rapid.Int32Range(0, 3).Draw(t, label+" most"))
+	if c.MaxGroups > 0 {
+		c.MaxGroups = max(c.MaxGroups, c.MinGroups)
+	}
+	return c
+}
+
+func drawNaive(t *rapid.T, labels ...string) *naive {
+	n := &naive{wanted: rapid.IntRange(1, 9).Draw(t, "wanted")}
+	for _, label := range labels {
+		n.constraints = append(n.constraints, drawConstraint(t, label))
+	}
+	// There are few values, so that there are ties.
+	scores, values := rapid.SampledFrom([]float64{0, 0, 10, 20, 50}), rapid.SampledFrom([]string{"a", "a", "b", "b", "c", "d", ""})
+	for i := range rapid.IntRange(1, 8).Draw(t, "clusters") {
+		c := cluster(fmt.Sprint("c", i), scores.Draw(t, "score"))
+		for _, label := range labels {
+			if value := values.Draw(t, label); value != "" {
+				c.Labels[label] = value
+			}
+		}
+		n.clusters = append(n.clusters, c)
+		if rapid.Bool().Draw(t, "bound") {
+			n.bound = append(n.bound, c.Name)
+		}
+	}
+	return n
+}
+
+// choose returns the plugin's choice, which must not depend on the order in which clusters came.
+func (n *naive) choose(t *rapid.T, spec v1alpha1.PlacementPolicy) []string {
+	policy, err := scheduler.NewPolicy(&spec)
+	require.NoError(t, err)
+	s, request := newScheduler(t), &scheduler.Request{Name: "test", Policy: policy, Bound: n.bound}
+	result, err := s.Schedule(t.Context(), snapshot(n.clusters), request)
+	require.NoError(t, err)
+	other, err := s.Schedule(t.Context(), snapshot(rapid.Permutation(n.clusters).Draw(t, "order")), request)
+	require.NoError(t, err)
+	if diff := cmp.Diff(names(result), names(other)); diff != "" {
+		t.Fatalf("the order in which clusters come makes a difference:\n%s", diff)
+	}
+	return names(result)
+}
+
+// One constraint with PickN: as many clusters, of as great a total, and as many that stay, as there can be.
+func TestPickN(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := drawNaive(t, "provider")
+		got := n.choose(t, pick(int32(n.wanted), n.constraints...))
+		want := n.best()
+		if len(got) == 0 {
+			require.False(t, want.valid, "nothing is chosen where there could be %+v", want)
+			return
+		}
+		require.Equal(t, want, n.judge(n.setOf(got)), "%v", got)
+	})
+}
+
+// One constraint with PickAll: all clusters of the groups that rank highest.
+func TestPickAll(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := drawNaive(t, "provider")
+		n.wanted = -1
+		if diff := cmp.Diff(n.all(), n.choose(t, all(n.constraints...))); diff != "" {
+			t.Fatalf("-want +got:\n%s", diff)
+		}
+	})
+}
+
+// Several constraints: what is chosen keeps all of them.
+func TestSeveralConstraints(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := drawNaive(t, "provider", "region", "tier")
+		spec := pick(int32(n.wanted), n.constraints...)
+		if rapid.Bool().Draw(t, "all") {
+			n.wanted, spec = -1, all(n.constraints...)
+		}
+		if got := n.choose(t, spec); len(got) > 0 {
+			require.True(t, n.judge(n.setOf(got)).valid, "a constraint is broken by %v", got)
+		}
+	})
+}
+
+// A choice that was made is made again, whatever else there was to choose from.
+func TestChoiceIsStable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := drawNaive(t, "provider")
+		n.bound = nil
+		spec := pick(int32(n.wanted), n.constraints...)
+		n.bound = n.choose(t, spec)
+		if diff := cmp.Diff(n.bound, n.choose(t, spec)); diff != "" {
+			t.Fatalf("-before +now:\n%s", diff)
+		}
+	})
+}
+
+// Where the search for the greatest total would take too long, the bounds and the number of clusters are kept all the same.
+func TestHighestGroups(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const wanted = 700 // 5 of 10 groups: above the limit of 4,194,304
+		var clusters []*scheduler.Cluster
+		sizes := rapid.SliceOfN(rapid.IntRange(1, 200), 10, 10).Draw(t, "sizes")
+		for group, size := range sizes {
+			score := float64(rapid.IntRange(0, 100).Draw(t, "score"))
+			for i := range size {
+				clusters = append(clusters, cluster(fmt.Sprintf("c%d-%d", group, i), score, fmt.Sprint("provider=", group)))
+			}
+		}
+		n := &naive{clusters: clusters, wanted: wanted, constraints: []v1alpha1.GroupSpreadConstraint{groups("provider", 2, 5)}}
+		got := n.choose(t, pick(wanted, n.constraints...))
+		seen := map[string]bool{}
+		for _, name := range got {
+			seen[name[:2]] = true
+		}
+		require.LessOrEqual(t, len(seen), 5)
+		require.GreaterOrEqual(t, len(seen), 2)
+		require.Len(t, got, min(wanted, greatest(sizes, 5)))
+	})
+}
+
+// greatest is the sum of the n greatest.
+func greatest(of []int, n int) int {
+	sum := 0
+	for i, a := range of {
+		before := 0
+		for j, b := range of {
+			if b > a || b == a && j < i {
+				before++
+			}
+		}
+		if before < n {
+			sum += a
+		}
+	}
+	return sum
+}

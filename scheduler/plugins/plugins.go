@@ -1,0 +1,54 @@
+package plugins
+
+import (
+	"github.com/muster-sdk/muster/scheduler"
+	"github.com/muster-sdk/muster/scheduler/plugins/apiavailability"
+	"github.com/muster-sdk/muster/scheduler/plugins/balance"
+	"github.com/muster-sdk/muster/scheduler/plugins/celaffinity"
+	"github.com/muster-sdk/muster/scheduler/plugins/clusteraffinity"
+	"github.com/muster-sdk/muster/scheduler/plugins/eligibility"
+	"github.com/muster-sdk/muster/scheduler/plugins/externalscore"
+	"github.com/muster-sdk/muster/scheduler/plugins/groupspread"
+	"github.com/muster-sdk/muster/scheduler/plugins/propertyaffinity"
+	"github.com/muster-sdk/muster/scheduler/plugins/propertysorter"
+	"github.com/muster-sdk/muster/scheduler/plugins/resourcefit"
+	"github.com/muster-sdk/muster/scheduler/plugins/steadiness"
+	"github.com/muster-sdk/muster/scheduler/plugins/tainttoleration"
+	"github.com/muster-sdk/muster/scheduler/plugins/topologyspread"
+)
+
+// Registry returns a new registry with all plugins of muster, to which more can be added.
+func Registry() scheduler.Registry {
+	return scheduler.Registry{
+		apiavailability.Name: apiavailability.New,
+		balance.Name:         balance.New,
+		clusteraffinity.Name: clusteraffinity.New(propertyaffinity.Matcher(), celaffinity.Matcher(celaffinity.Options{})),
+		eligibility.Name:     eligibility.New,
+		externalscore.Name:   externalscore.New,
+		groupspread.Name:     groupspread.New,
+		propertysorter.Name:  propertysorter.New,
+		resourcefit.Name:     resourcefit.New,
+		steadiness.Name:      steadiness.New,
+		tainttoleration.Name: tainttoleration.New,
+		topologyspread.Name:  topologyspread.New,
+	}
+}
+
+// DefaultProfile returns the profile that knows all that a policy can say. What a policy prefers counts ten times as much as
+// what is good for the fleet, so that the latter decides among clusters that the policy has no preference for. ExternalScore is
+// not in it, for it has to be told which scores.
+func DefaultProfile() scheduler.Profile {
+	return scheduler.Profile{Plugins: []scheduler.PluginConfig{
+		{Name: eligibility.Name},
+		{Name: tainttoleration.Name, Weight: 10},
+		{Name: clusteraffinity.Name, Weight: 10},
+		{Name: apiavailability.Name},
+		{Name: resourcefit.Name},
+		{Name: propertysorter.Name, Weight: 10},
+		{Name: steadiness.Name, Weight: 2},
+		{Name: balance.Name},
+		// Groups come before topology, which picks from what they leave.
+		{Name: groupspread.Name},
+		{Name: topologyspread.Name},
+	}}
+}

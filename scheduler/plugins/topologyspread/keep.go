@@ -1,0 +1,79 @@
+package topologyspread
+
+import "math"
+
+// keep drops all members but those of a choice.
+func (s *spread) keep(picked []member) {
+	chosen := s.candidates.Left().Clone()
+	chosen.Clear()
+	taken := s.none()
+	for _, m := range picked {
+		chosen.Add(int(m.slot))
+		for i := range s.axes {
+			taken[i][s.cells[m.cell].parts[i]]++
+		}
+	}
+	s.candidates.Keep(chosen, func(slot int) string { return s.reason(slot, taken) })
+}
+
+// none is how many of each part are chosen, by axis and part, to begin with.
+func (s *spread) none() [][]int {
+	taken := make([][]int, len(s.axes))
+	for i := range s.axes {
+		taken[i] = make([]int, len(s.axes[i].sizes))
+	}
+	return taken
+}
+
+// reason says why a member was not chosen: by the first constraint that could not bear one more of its part, else by the first.
+func (s *spread) reason(slot int, taken [][]int) string {
+	by := -1
+	for i := range s.axes {
+		a, part := &s.axes[i], s.axes[i].part(slot)
+		if part == unlabeled {
+			return a.noLabel
+		}
+		if by < 0 && taken[i][part] >= a.ends(taken[i]).fewest+a.skew {
+			by = i
+		}
+	}
+	by = max(by, 0)
+	a := &s.axes[by]
+	return "is in " + a.noun + " " + a.groups.Name(a.groups.Of(slot)) + ", which has its share"
+}
+
+// ends are the most and the fewest of a domain, and how many domains have the fewest.
+type ends struct{ most, fewest, last int }
+
+func (a *axis) ends(taken []int) ends {
+	e := ends{fewest: math.MaxInt}
+	for i, size := range a.sizes[1:] {
+		if size == 0 {
+			continue
+		}
+		n := taken[i+1]
+		if n < e.fewest {
+			e.fewest, e.last = n, 0
+		}
+		if n == e.fewest {
+			e.last++
+		}
+		e.most = max(e.most, n)
+	}
+	if a.domains < a.minDomains || a.domains == 0 {
+		e.fewest, e.last = 0, math.MaxInt
+	}
+	return e
+}
+
+// plus is what becomes of them with one more in a domain that has n.
+func (e ends) plus(n int) ends {
+	e.most = max(e.most, n+1)
+	if n == e.fewest && e.last == 1 {
+		e.fewest++
+	}
+	return e
+}
+
+// excess is by how much they break a constraint.
+func (e ends) excess(maxSkew int) int { return max(0, e.most-e.fewest-maxSkew) }

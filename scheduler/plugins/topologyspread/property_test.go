@@ -1,0 +1,175 @@
+package topologyspread_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// scores has few values, so that there are ties.
+var scores = rapid.SampledFrom([]float64{0, 0, 10, 20, 50})
+
+// drawConstraint draws one with any settings.
+func drawConstraint(t *rapid.T, key string) v1alpha1.TopologySpreadConstraint {
+	c := spread(key, rapid.Int32Range(1, 3).Draw(t, key+" skew"))
+	if rapid.Bool().Draw(t, key+" anyway") {
+		c.WhenUnsatisfiable = v1alpha1.ScheduleAnyway
+	} else if rapid.Bool().Draw(t, key+" has a minimum") {
+		c.MinDomains = new(rapid.Int32Range(1, 5).Draw(t, key+" domains"))
+	}
+	return c
+}
+
+// check compares the plugin's choice with the naive one, and what becomes of it if the clusters come in another order.
+func check(t *rapid.T, n *naive, judge func(got []string)) {
+	spec := pick(int32(n.wanted), n.constraints...)
+	policy, err := scheduler.NewPolicy(&spec)
+	require.NoError(t, err)
+	s, request := newScheduler(t), &scheduler.Request{Name: "test", Policy: policy, Bound: n.bound}
+	result, err := s.Schedule(t.Context(), snapshot(n.clusters), request)
+	require.NoError(t, err)
+	judge(names(result))
+
+	other, err := s.Schedule(t.Context(), snapshot(rapid.Permutation(n.clusters).Draw(t, "order")), request)
+	require.NoError(t, err)
+	if diff := cmp.Diff(names(result), names(other)); diff != "" {
+		t.Fatalf("the order in which clusters come makes a difference:\n%s", diff)
+	}
+}
+
+func drawNaive(t *rapid.T, labels func(i int) []string, constraints ...v1alpha1.TopologySpreadConstraint) *naive {
+	n := &naive{wanted: rapid.IntRange(0, 9).Draw(t, "wanted"), constraints: constraints}
+	for i := range rapid.IntRange(1, 8).Draw(t, "clusters") {
+		c := cluster(fmt.Sprint("c", i), scores.Draw(t, "score"), labels(i)...)
+		n.clusters = append(n.clusters, c)
+		if rapid.Bool().Draw(t, "bound") {
+			n.bound = append(n.bound, c.Name)
+		}
+	}
+	return n
+}
+
+func (n *naive) mustChoose(t *rapid.T) func(got []string) {
+	return func(got []string) {
+		set, _ := n.best()
+		if diff := cmp.Diff(n.names(set), got); diff != "" {
+			t.Fatalf("best of all %+v, chosen %+v (-want +got):\n%s", n.judge(set), n.judge(n.setOf(got)), diff)
+		}
+	}
+}
+
+// One constraint: exactly the choice that doc.go says.
+func TestOneConstraint(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		zones := rapid.SampledFrom([]string{"a", "a", "a", "b", "b", "c", "d", ""})
+		n := drawNaive(t, func(int) []string { return label("zone", zones.Draw(t, "zone")) }, drawConstraint(t, "zone"))
+		check(t, n, n.mustChoose(t))
+	})
+}
+
+// Domains that nest: exactly the choice that doc.go says.
+func TestNestedConstraints(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		constraints := []v1alpha1.TopologySpreadConstraint{drawConstraint(t, "region"), drawConstraint(t, "zone")}
+		if rapid.Bool().Draw(t, "rack") {
+			constraints = append(constraints, drawConstraint(t, "rack"))
+		}
+		constraints = rapid.Permutation(constraints).Draw(t, "constraints")
+		places := rapid.SampledFrom([][]string{
+			{"region=eu", "zone=eu-a", "rack=1"}, {"region=eu", "zone=eu-a", "rack=1"}, {"region=eu", "zone=eu-a", "rack=2"},
+			{"region=eu", "zone=eu-b", "rack=3"}, {"region=us", "zone=us-a", "rack=4"}, {"region=us", "zone=us-b", "rack=5"},
+			{"region=us", "zone=us-b", "rack=6"}, {"region=us"}, {"region=eu", "zone=eu-b"}, {},
+		})
+		n := drawNaive(t, func(int) []string { return places.Draw(t, "place") }, constraints...)
+		check(t, n, n.mustChoose(t))
+	})
+}
+
+// Domains that cross: nothing is broken, and no single change would be for the better.
+func TestCrossingConstraints(t *testing.T) {
+	all, short := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		keys := []string{"region", "provider", "tier"}[:rapid.IntRange(2, 3).Draw(t, "keys")]
+		var constraints []v1alpha1.TopologySpreadConstraint
+		for _, key := range keys {
+			constraints = append(constraints, drawConstraint(t, key))
+		}
+		values := rapid.SampledFrom([]string{"a", "b", "c", "a", "b", ""})
+		n := drawNaive(t, func(int) []string {
+			var out []string
+			for _, key := range keys {
+				out = append(out, label(key, values.Draw(t, key))...)
+			}
+			return out
+		}, constraints...)
+		check(t, n, func(got []string) {
+			set := n.setOf(got)
+			found := n.judge(set)
+			require.True(t, found.valid, "a constraint is broken by %v", got)
+			_, best := n.best()
+			all++
+			if found.count < best.count {
+				short++
+			}
+			for i := range n.clusters {
+				if set&(1<<i) != 0 {
+					continue
+				}
+				require.False(t, n.judge(set|1<<i).valid, "%s could have been chosen besides %v", n.clusters[i].Name, got)
+				for j := range n.clusters {
+					if set&(1<<j) == 0 {
+						continue
+					}
+					v := n.judge((set | 1<<i) &^ (1 << j))
+					v.sorted, found.sorted = nil, nil // the last word of doc.go is not for these
+					require.False(t, v.valid && n.compare(v, found) > 0, "%s is better than %s in %v", n.clusters[i].Name, n.clusters[j].Name, got)
+				}
+			}
+		})
+	})
+	t.Logf("%d of %d choices have fewer clusters than possible", short, all)
+}
+
+// A choice that was made is made again, whatever else there was to choose from.
+func TestChoiceIsStable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		zones := rapid.SampledFrom([]string{"a", "a", "b", "c", ""})
+		n := drawNaive(t, func(int) []string { return label("zone", zones.Draw(t, "zone")) }, drawConstraint(t, "zone"))
+		n.bound = nil
+		set, _ := n.best()
+		n.bound = n.names(set)
+		check(t, n, func(got []string) {
+			if !slices.Equal(n.bound, got) {
+				t.Fatalf("chosen before %v, now %v", n.bound, got)
+			}
+		})
+	})
+}
+
+func label(key, value string) []string {
+	if value == "" {
+		return nil
+	}
+	return []string{key + "=" + value}
+}
+
+// With two zones and great skews there are many levels to choose from.
+func TestManyLevels(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		zones := rapid.SampledFrom([]string{"a", "b"})
+		n := &naive{wanted: rapid.IntRange(3, 9).Draw(t, "wanted")}
+		n.constraints = []v1alpha1.TopologySpreadConstraint{spread("zone", rapid.Int32Range(1, 8).Draw(t, "skew"))}
+		for i := range rapid.IntRange(8, 10).Draw(t, "clusters") {
+			score := rapid.Float64Range(0, 100).Draw(t, "score")
+			n.clusters = append(n.clusters, cluster(fmt.Sprintf("c%02d", i), float64(int(score)), label("zone", zones.Draw(t, "zone"))...))
+		}
+		check(t, n, n.mustChoose(t))
+	})
+}

@@ -1,0 +1,112 @@
+package topologyspread
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// Name is what the plugin is registered by.
+const Name = "TopologySpread"
+
+// New is the plugin's [scheduler.Factory]. It takes no arguments.
+func New(args scheduler.Args, _ scheduler.Handle) (scheduler.Plugin, error) {
+	return plugin{}, scheduler.DecodeArgs(args, &struct{}{})
+}
+
+type plugin struct{}
+
+var (
+	_ scheduler.SelectPlugin = plugin{}
+	_ scheduler.HintPlugin   = plugin{}
+)
+
+// maxConstraints is how many a policy may have.
+const maxConstraints = 4
+
+// constraint is one of a policy, with its defaults.
+type constraint struct {
+	key        string
+	noun       string // what a domain is called: the key without its prefix
+	noLabel    string // the reason against a cluster without the label
+	maxSkew    int
+	minDomains int
+	anyway     bool
+}
+
+func (p plugin) compiled(r *scheduler.Request) ([]constraint, error) {
+	return scheduler.Compiled(r.Policy, p, func(spec *v1alpha1.PlacementPolicy) ([]constraint, error) {
+		if n := len(spec.TopologySpread); n > maxConstraints {
+			return nil, fmt.Errorf("policy.topologySpread: has %d constraints where %d are possible", n, maxConstraints)
+		}
+		var out []constraint
+		for _, c := range spec.TopologySpread {
+			made := constraint{
+				key: c.TopologyKey, noun: c.TopologyKey[strings.LastIndexByte(c.TopologyKey, '/')+1:],
+				noLabel: "has no label " + c.TopologyKey, maxSkew: max(1, int(c.MaxSkew)),
+				anyway: c.WhenUnsatisfiable == v1alpha1.ScheduleAnyway,
+			}
+			if c.MinDomains != nil {
+				made.minDomains = int(*c.MinDomains)
+			}
+			out = append(out, made)
+		}
+		return out, nil
+	})
+}
+
+func (plugin) Name() string { return Name }
+
+// Selects is for PickN alone: where no cluster is left out, there is nothing to spread.
+func (plugin) Selects(request *scheduler.Request) bool {
+	spec := request.Policy.Spec()
+	return spec.Type == v1alpha1.PickN && len(spec.TopologySpread) > 0
+}
+
+func (p plugin) Select(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, candidates *scheduler.Candidates) *scheduler.Status {
+	constraints, err := p.compiled(request)
+	if err != nil {
+		return scheduler.Fail(err)
+	}
+	s := gather(state, candidates, constraints)
+	if s.members <= s.wanted && !slices.ContainsFunc(constraints, func(c constraint) bool { return !c.anyway }) {
+		return nil
+	}
+	s.rank()
+	if t := newTree(s); t != nil {
+		s.keep(t.solve())
+	} else {
+		s.keep(newCrossing(s).solve())
+	}
+	return nil
+}
+
+// Hint waits for a cluster that comes to a domain, or leaves one: then the others have more room. A cluster can also leave the
+// candidates by what it is no more. That is noticed where it is a matter of its health, labels or taints; not where it is one of
+// its resources, properties or scores, since those change all the time.
+func (p plugin) Hint(request *scheduler.Request, event scheduler.Event) bool {
+	constraints, err := p.compiled(request)
+	return err == nil && slices.ContainsFunc(constraints, func(c constraint) bool {
+		was, is := has(event.Old, c.key), has(event.New, c.key)
+		return was != is || was && restless(event.Old, event.New)
+	})
+}
+
+func has(c *scheduler.Cluster, key string) bool {
+	if c == nil {
+		return false
+	}
+	_, has := c.Labels[key]
+	return has
+}
+
+// restless reports whether a cluster may have left the candidates.
+func restless(before, after *scheduler.Cluster) bool {
+	return before.Joined != after.Joined || before.Leaving != after.Leaving || before.Healthy != after.Healthy ||
+		!maps.Equal(before.Labels, after.Labels) || !slices.Equal(before.Taints, after.Taints)
+}

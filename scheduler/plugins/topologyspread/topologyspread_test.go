@@ -1,0 +1,366 @@
+package topologyspread_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+	"github.com/muster-sdk/muster/scheduler/plugins/eligibility"
+	"github.com/muster-sdk/muster/scheduler/plugins/topologyspread"
+)
+
+// given scores clusters by what they say of themselves.
+type given struct{}
+
+func (given) Name() string { return "Given" }
+
+func (given) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, c *scheduler.Cluster) (float64, *scheduler.Status) {
+	return c.Scores["given"], nil
+}
+
+func newScheduler(t require.TestingT) *scheduler.Scheduler {
+	registry := scheduler.Registry{
+		eligibility.Name: eligibility.New, topologyspread.Name: topologyspread.New,
+		"Given": func(scheduler.Args, scheduler.Handle) (scheduler.Plugin, error) { return given{}, nil },
+	}
+	s, err := scheduler.New(scheduler.Options{Registry: registry, Profiles: []scheduler.Profile{{Plugins: []scheduler.PluginConfig{
+		{Name: eligibility.Name}, {Name: "Given"}, {Name: topologyspread.Name},
+	}}}})
+	require.NoError(t, err)
+	return s
+}
+
+func cluster(name string, score float64, labels ...string) *scheduler.Cluster {
+	c := &scheduler.Cluster{Name: name, Joined: true, Healthy: true, Labels: map[string]string{}, Scores: map[string]float64{"given": score}}
+	for _, label := range labels {
+		key, value, _ := strings.Cut(label, "=")
+		c.Labels[key] = value
+	}
+	return c
+}
+
+// fleet reads clusters from lines of a name, a score and labels. One that is "down" is not healthy.
+func fleet(t *testing.T, lines string) []*scheduler.Cluster {
+	var out []*scheduler.Cluster
+	for line := range strings.Lines(lines) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		var score float64
+		_, err := fmt.Sscan(words[1], &score)
+		require.NoError(t, err)
+		c := cluster(words[0], score, words[2:]...)
+		if _, down := c.Labels["down"]; down {
+			c.Healthy = false
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func snapshot(clusters []*scheduler.Cluster) *scheduler.Snapshot {
+	cache := &scheduler.Cache{}
+	for _, c := range clusters {
+		cache.Update(c)
+	}
+	return cache.Snapshot()
+}
+
+func spread(key string, skew int32) v1alpha1.TopologySpreadConstraint {
+	return v1alpha1.TopologySpreadConstraint{TopologyKey: key, MaxSkew: skew, WhenUnsatisfiable: v1alpha1.DoNotSchedule}
+}
+
+func anyway(key string, skew int32) v1alpha1.TopologySpreadConstraint {
+	return v1alpha1.TopologySpreadConstraint{TopologyKey: key, MaxSkew: skew, WhenUnsatisfiable: v1alpha1.ScheduleAnyway}
+}
+
+func pick(n int32, constraints ...v1alpha1.TopologySpreadConstraint) v1alpha1.PlacementPolicy {
+	return v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: &n, TopologySpread: constraints}
+}
+
+func names(result scheduler.Result) []string {
+	var out []string
+	for _, choice := range result.Chosen {
+		out = append(out, choice.Cluster.Name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+const threeZones = `
+	a1 9 zone=a
+	a2 8 zone=a
+	a3 7 zone=a
+	b1 3 zone=b
+	b2 2 zone=b
+	c1 1 zone=c
+`
+
+func TestSelect(t *testing.T) {
+	minDomains := spread("zone", 1)
+	minDomains.MinDomains = new(int32(4))
+	tooFew := spread("region", 2)
+	tooFew.MinDomains = new(int32(2))
+	for _, test := range []struct {
+		name, reason string
+		policy       v1alpha1.PlacementPolicy
+		fleet        string
+		bound        []string
+		want         string
+		why          map[string]string // of clusters that were not chosen
+	}{
+		{
+			name: "one of each", reason: "the best of each zone, although others are better",
+			policy: pick(3, spread("zone", 1)), fleet: threeZones, want: "a1 b1 c1",
+			why: map[string]string{"a2": "is in zone a, which has its share", "b2": "is in zone b, which has its share"},
+		},
+		{
+			name: "the rest by score", reason: "what maxSkew leaves open goes to the best",
+			policy: pick(4, spread("zone", 2)), fleet: threeZones, want: "a1 a2 b1 b2",
+		},
+		{
+			name: "level 1 beats level 0", reason: "with no cluster of c, a and b may have one only",
+			policy: pick(5, spread("zone", 1)), fleet: threeZones, want: "a1 a2 b1 b2 c1",
+		},
+		{
+			name: "no more than fit", reason: "a sixth would break the skew, so one is missing",
+			policy: pick(6, spread("zone", 1)), fleet: threeZones, want: "a1 a2 b1 b2 c1",
+			why: map[string]string{"a3": "is in zone a, which has its share"},
+		},
+		{
+			name: "a greater skew", reason: "a third of a is two ahead of c",
+			policy: pick(6, spread("zone", 2)), fleet: threeZones, want: "a1 a2 a3 b1 b2 c1",
+		},
+		{
+			name: "domains are counted among candidates only", reason: "a zone that is down altogether must not block the others",
+			policy: pick(4, spread("zone", 1)), fleet: threeZones + "d1 9 zone=d down", want: "a1 a2 b1 c1",
+		},
+		{
+			name: "no label", reason: "a cluster in no domain is not chosen, however good",
+			policy: pick(6, spread("zone", 1)), fleet: threeZones + "x1 99 other=x", want: "a1 a2 b1 b2 c1",
+			why: map[string]string{"x1": "has no label zone"},
+		},
+		{
+			name: "no label at all", reason: "there is no domain to choose from",
+			policy: pick(1, spread("zone", 1)), fleet: "x1 9", want: "",
+			why: map[string]string{"x1": "has no label zone"},
+		},
+		{
+			name: "too few domains", reason: "below minDomains the fewest is 0, so no zone may have two",
+			policy: pick(5, minDomains), fleet: threeZones, want: "a1 b1 c1",
+		},
+		{
+			name: "anyway takes all that are wanted", reason: "the skew is broken by no more than has to be",
+			policy: pick(6, anyway("zone", 1)), fleet: threeZones + "a4 9 zone=a", want: "a1 a2 a4 b1 b2 c1",
+			why: map[string]string{"a3": "is in zone a, which has its share"},
+		},
+		{
+			name: "anyway, without need", reason: "where the skew can be kept it is",
+			policy: pick(3, anyway("zone", 1)), fleet: threeZones, want: "a1 b1 c1",
+		},
+		{
+			name: "anyway, no label", reason: "a cluster in no domain comes after all that are in one",
+			policy: pick(6, anyway("zone", 1)), fleet: threeZones + "x1 99\nx2 98", want: "a1 a2 a3 b1 b2 c1",
+			why: map[string]string{"x1": "has no label zone"},
+		},
+		{
+			name: "anyway, last resort", reason: "and is still better than nothing",
+			policy: pick(7, anyway("zone", 1)), fleet: threeZones + "x1 99\nx2 98", want: "a1 a2 a3 b1 b2 c1 x1",
+			why: map[string]string{"x2": "has no label zone"},
+		},
+		{
+			name: "fewer than are wanted, anyway", reason: "there is nothing to leave out",
+			policy: pick(9, anyway("zone", 1)), fleet: threeZones + "x1 99", want: "a1 a2 a3 b1 b2 c1 x1",
+		},
+		{
+			name: "the bound one stays", reason: "of two that are as good as each other",
+			policy: pick(2, spread("zone", 1)), fleet: "a1 5 zone=a\na2 5 zone=a\nb1 5 zone=b\nb2 5 zone=b",
+			bound: []string{"a2", "b2"}, want: "a2 b2",
+		},
+		{
+			name: "bound ones stay, uneven as they are", reason: "an even choice is worth no more, and would move one",
+			policy: pick(4, spread("zone", 2)), fleet: "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a\nb1 5 zone=b\nb2 5 zone=b",
+			bound: []string{"a1", "a2", "a3", "b2"}, want: "a1 a2 a3 b2",
+		},
+		{
+			name: "as many as possible stay", reason: "a3 is better than b2 and c2, and d1 worse: it comes to the same, and two are bound",
+			policy: pick(6, spread("zone", 2)), bound: []string{"b2", "c2"}, want: "a1 a2 b1 b2 c1 c2",
+			fleet: `
+				a1 50 zone=a
+				a2 50 zone=a
+				a3 20 zone=a
+				b1 50 zone=b
+				b2 10 zone=b
+				c1 50 zone=c
+				c2 10 zone=c
+				d1 0 zone=d`,
+		},
+		{
+			name: "a better one moves in", reason: "the score comes before what was",
+			policy: pick(1, spread("zone", 1)), fleet: "a1 5 zone=a\na2 6 zone=a", bound: []string{"a1"}, want: "a2",
+		},
+		{
+			name: "prefixes are left out of reasons", reason: "the reason is for people",
+			policy: pick(1, spread("topology.kubernetes.io/zone", 1)), want: "a1",
+			fleet: "a1 5 topology.kubernetes.io/zone=a\na2 4 topology.kubernetes.io/zone=a\nx1 5",
+			why:   map[string]string{"a2": "is in zone a, which has its share", "x1": "has no label topology.kubernetes.io/zone"},
+		},
+		{
+			name: "region and zone", reason: "the zones of eu are better, and its share is two all the same",
+			policy: pick(4, spread("region", 1), spread("zone", 1)), want: "e1 e3 u1 u2",
+			fleet: `
+				e1 9 region=eu zone=e-a
+				e2 8 region=eu zone=e-a
+				e3 7 region=eu zone=e-b
+				e4 6 region=eu zone=e-c
+				u1 2 region=us zone=u-a
+				u2 1 region=us zone=u-b`,
+			why: map[string]string{"e2": "is in zone e-a, which has its share", "e4": "is in region eu, which has its share"},
+		},
+		{
+			name: "region and zone, with reasons", reason: "of two constraints that are in the way, the first is named",
+			policy: pick(3, spread("region", 1), spread("zone", 1)), want: "e1 e3 u1",
+			fleet: `
+				e1 9 region=eu zone=e-a
+				e2 8 region=eu zone=e-a
+				e3 7 region=eu zone=e-b
+				u1 2 region=us zone=u-a
+				u2 1 region=us zone=u-b`,
+			why: map[string]string{"e2": "is in region eu, which has its share"},
+		},
+		{
+			name: "region, and rack anyway", reason: "there are only two, since regions are missing: then the racks can be even",
+			policy: pick(4, tooFew, anyway("rack", 1)), want: "c1 c5",
+			fleet: `
+				c1 5 region=eu rack=1
+				c2 5 region=eu rack=1
+				c3 5 region=eu rack=1
+				c4 5 region=eu rack=1
+				c5 5 region=eu rack=2`,
+		},
+		{
+			name: "region, and zone anyway", reason: "us has one zone, so that the zones cannot be even",
+			policy: pick(4, spread("region", 1), anyway("zone", 1)), want: "e1 e3 u1 u2",
+			fleet: `
+				e1 9 region=eu zone=e-a
+				e2 8 region=eu zone=e-a
+				e3 7 region=eu zone=e-b
+				u1 2 region=us zone=u-a
+				u2 1 region=us zone=u-a`,
+		},
+		{
+			name: "region and provider", reason: "domains that cross: two of each, though the best four are of one region",
+			policy: pick(4, spread("region", 1), spread("provider", 1)), want: "e1 e3 u2 u3",
+			fleet: `
+				e1 9 region=eu provider=aws
+				e2 8 region=eu provider=aws
+				e3 7 region=eu provider=gcp
+				u1 1 region=us provider=aws
+				u2 2 region=us provider=aws
+				u3 3 region=us provider=gcp`,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			policy, err := scheduler.NewPolicy(&test.policy)
+			require.NoError(t, err)
+			request := &scheduler.Request{Name: test.name, Policy: policy, Bound: test.bound}
+			result, err := newScheduler(t).Schedule(t.Context(), snapshot(fleet(t, test.fleet)), request)
+			require.NoError(t, err)
+			if diff := cmp.Diff(test.want, strings.Join(names(result), " ")); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+			}
+			diagnosis, err := result.Diagnose(t.Context())
+			require.NoError(t, err)
+			for _, c := range diagnosis.Clusters {
+				if want, asked := test.why[c.Name]; asked {
+					require.Equal(t, scheduler.Feasible, c.Verdict, c.Name)
+					require.Equal(t, topologyspread.Name+": "+want, c.Plugin+": "+c.Reason, c.Name)
+				}
+			}
+		})
+	}
+}
+
+func TestSelectWithPickAll(t *testing.T) {
+	policy, err := scheduler.NewPolicy(&v1alpha1.PlacementPolicy{
+		Type: v1alpha1.PickAll, TopologySpread: []v1alpha1.TopologySpreadConstraint{anyway("zone", 1)},
+	})
+	require.NoError(t, err)
+	result, err := newScheduler(t).Schedule(t.Context(), snapshot(fleet(t, threeZones+"x1 0")), &scheduler.Request{Policy: policy})
+	require.NoError(t, err)
+	require.Len(t, result.Chosen, 7, "PickAll leaves nobody out")
+}
+
+func TestSelectOfNone(t *testing.T) {
+	spec := pick(0, spread("zone", 1))
+	policy, err := scheduler.NewPolicy(&spec)
+	require.NoError(t, err)
+	result, err := newScheduler(t).Schedule(t.Context(), snapshot(fleet(t, threeZones)), &scheduler.Request{Policy: policy})
+	require.NoError(t, err)
+	require.Empty(t, result.Chosen)
+	_, err = result.Diagnose(t.Context())
+	require.NoError(t, err, "the plugin is asked for reasons all the same")
+}
+
+func TestHint(t *testing.T) {
+	made, err := topologyspread.New(nil, scheduler.Handle{})
+	require.NoError(t, err)
+	spec := pick(3, spread("zone", 1), spread("region", 1))
+	policy, err := scheduler.NewPolicy(&spec)
+	require.NoError(t, err)
+	in := func(change func(*scheduler.Cluster), labels ...string) *scheduler.Cluster {
+		c := cluster("east", 0, labels...)
+		if change != nil {
+			change(c)
+		}
+		return c
+	}
+	for _, test := range []struct {
+		reason string
+		event  scheduler.Event
+		want   bool
+	}{
+		{"it may be what a zone lacks", scheduler.Event{New: in(nil, "zone=a")}, true},
+		{"it may have been all of a zone, which is none any more", scheduler.Event{Old: in(nil, "zone=a")}, true},
+		{"it is in another zone", scheduler.Event{Old: in(nil, "zone=a"), New: in(nil, "zone=b")}, true},
+		{"it is in another region", scheduler.Event{Old: in(nil, "zone=a"), New: in(nil, "zone=a", "region=eu")}, true},
+		{"it is in no domain", scheduler.Event{New: in(nil, "other=a")}, false},
+		{"what it has available changes all the time", scheduler.Event{Old: in(nil, "zone=a"), New: in(func(c *scheduler.Cluster) {
+			c.Available = corev1.ResourceList{}
+		}, "zone=a")}, false},
+		{"its zone may be none any more", scheduler.Event{Old: in(nil, "zone=a"), New: in(func(c *scheduler.Cluster) {
+			c.Healthy = false
+		}, "zone=a")}, true},
+		{"a taint may take it out", scheduler.Event{Old: in(nil, "zone=a"), New: in(func(c *scheduler.Cluster) {
+			c.Taints = []corev1.Taint{{Key: "down"}}
+		}, "zone=a")}, true},
+		{"it may not match the policy any more", scheduler.Event{Old: in(nil, "zone=a", "env=prod"), New: in(nil, "zone=a")}, true},
+	} {
+		require.Equal(t, test.want, made.(scheduler.HintPlugin).Hint(&scheduler.Request{Policy: policy}, test.event), test.reason)
+	}
+}
+
+func TestBadUse(t *testing.T) {
+	_, err := topologyspread.New([]byte(`{"skew": 1}`), scheduler.Handle{})
+	require.ErrorContains(t, err, "skew", "an argument that does not exist is named")
+
+	spec := pick(1, spread("a", 1), spread("b", 1), spread("c", 1), spread("d", 1), spread("e", 1))
+	policy, err := scheduler.NewPolicy(&spec)
+	if err != nil {
+		return // found out even before
+	}
+	_, err = newScheduler(t).Schedule(t.Context(), snapshot(fleet(t, threeZones)), &scheduler.Request{Policy: policy})
+	var failure *scheduler.PluginError
+	require.ErrorAs(t, err, &failure, "more constraints than there can be")
+	require.ErrorContains(t, err, "policy.topologySpread")
+}
