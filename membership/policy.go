@@ -108,7 +108,8 @@ type Issuer interface {
 	// does no I/O. An error says what an administrator has to set right.
 	Subject(member Member) (rbacv1.Subject, error)
 
-	// Issue returns the credential. It must be idempotent, and must not wait: where the credential takes
+	// Issue returns the credential. The member is what the API server said a moment ago, and no cache: an issuer may
+	// end what it issued for another claim. It must be idempotent, and must not wait: where the credential takes
 	// time it returns [ErrPending] and is called again. A request that can never succeed as it is gets an
 	// [*InvalidError]. Nothing that it made on the way outlives its success, but for what lies in the
 	// member's namespace.

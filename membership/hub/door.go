@@ -398,7 +398,11 @@ func (d *door) issue(ctx context.Context, request *v1alpha1.JoinRequest, cluster
 	if latest.Status.Answer == v1alpha1.AnswerIssued {
 		return nil, step, membership.ErrPending
 	}
-	credential, err := issuer.Issue(ctx, memberOf(cluster, d.options.NamespacePrefix), request.Spec.Credential)
+	member, err := freshMember(ctx, d.reader, cluster, d.options.NamespacePrefix)
+	if err != nil {
+		return nil, step, err
+	}
+	credential, err := issuer.Issue(ctx, member, request.Spec.Credential)
 	var invalid *membership.InvalidError
 	switch {
 	case err == nil:

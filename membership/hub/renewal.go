@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/membership"
@@ -42,10 +43,13 @@ func (r *members) answerRenewal(ctx context.Context, o *memberObserved) (*v1alph
 	if latest.ResourceVersion != o.membership.ResourceVersion {
 		return answered, membership.ErrPending
 	}
+	member, err := freshMember(ctx, r.reader, o.cluster, r.options.NamespacePrefix)
+	if err != nil {
+		return answered, err
+	}
 	var credential v1alpha1.Credential
-	err := registration.VerifyRenewal(asked, o.member)
-	if err == nil {
-		credential, err = issuer.Issue(ctx, o.member, asked.Request)
+	if err = registration.VerifyRenewal(asked, member); err == nil {
+		credential, err = issuer.Issue(ctx, member, asked.Request)
 	}
 	var invalid *membership.InvalidError
 	switch {
@@ -55,5 +59,20 @@ func (r *members) answerRenewal(ctx context.Context, o *memberObserved) (*v1alph
 		return &v1alpha1.RenewalAnswer{ID: asked.ID, Refused: lifecycle.Sentence(invalid.Error())}, nil
 	default:
 		return answered, fmt.Errorf("renew the credential: %w", err)
+	}
+}
+
+// freshMember returns a member as the API server has it, to issue a credential to, or [membership.ErrPending] if somebody has
+// changed since what was decided on: issuing to an agent takes the credential of another that spoke for the member.
+func freshMember(ctx context.Context, reader client.Reader, decided *v1alpha1.MemberCluster, namespacePrefix string) (membership.Member, error) {
+	latest, err := found(ctx, reader, client.ObjectKeyFromObject(decided), &v1alpha1.MemberCluster{})
+	switch {
+	case err != nil:
+		return membership.Member{}, fmt.Errorf("read MemberCluster %s: %w", decided.Name, err)
+	case latest == nil || latest.UID != decided.UID || latest.Spec.Claim != decided.Spec.Claim ||
+		latest.Spec.Credential != decided.Spec.Credential || !ptr.Equal(latest.Spec.Accepted, decided.Spec.Accepted):
+		return membership.Member{}, membership.ErrPending
+	default:
+		return memberOf(latest, namespacePrefix), nil
 	}
 }

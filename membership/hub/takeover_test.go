@@ -1,13 +1,17 @@
 package hub_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/csr"
 	"github.com/muster-sdk/muster/membership/registration/token"
@@ -76,4 +80,57 @@ func (h *testHub) answer(a *asker, want v1alpha1.JoinAnswer) *v1alpha1.JoinReque
 		return orError(request.Status.Answer == want, "%s: %s", request.Status.Answer, messages(request.Status.Conditions))
 	})
 	return request
+}
+
+// A hub whose cache does not show yet that the claim went to another agent issues nothing to the one before, which would
+// throw the other one out.
+func TestLaggingClaims(t *testing.T) {
+	clusters := lagging{of: "/memberclusters"}
+	h := startHub(t, plane.ForTest(t), hub.Options{}, clusters.wrap)
+	bootstrap := h.token("claims", v1alpha1.JoinTokenSpec{AutoAccept: true})
+	door := h.door(bootstrap)
+	defer clusters.flow()
+
+	// At the door: accepted and prepared beforehand.
+	early := newAsker(t, "early", token.Method{}, bootstrap)
+	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "early"}, Spec: v1alpha1.MemberClusterSpec{
+		Accepted: new(true), ClusterID: "id-early", Claim: early.claim.Fingerprint(), Credential: v1alpha1.CredentialToken,
+	}}))
+	// In the fleet: about to renew.
+	late := newAsker(t, "late", token.Method{}, bootstrap)
+	require.NoError(t, door.Create(t.Context(), late.request))
+	config := late.config(t, bootstrap, h.answer(late, v1alpha1.AnswerIssued))
+	agent, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
+	require.NoError(t, err)
+	h.untilCondition("early", v1alpha1.ConditionReadyToJoin, metav1.ConditionTrue, v1alpha1.ReasonPrepared)
+	pause(time.Second) // the hub's caches show all of it
+	clusters.stand()
+	other, err := registration.NewClaimKey()
+	require.NoError(t, err)
+	for _, name := range []string{"early", "late"} {
+		h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.Claim = other.Fingerprint() })
+	}
+
+	require.NoError(t, door.Create(t.Context(), early.request))
+	request, _, err := token.Method{}.Request(late.claim, nil)
+	require.NoError(t, err)
+	renewal := &v1alpha1.Renewal{ID: "late", Request: request}
+	require.NoError(t, registration.SignRenewal(renewal, h.member("late").UID, late.claim))
+	before := h.membership("late")
+	asks := before.DeepCopy()
+	asks.Status.Renewal = renewal
+	require.NoError(t, agent.Status().Patch(t.Context(), asks, client.MergeFrom(before)))
+	pause(3 * time.Second)
+	require.Nil(t, h.membership("late").Spec.Renewal)
+	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(early.request), early.request))
+	require.Nil(t, early.request.Status.Credential, early.request.Status.Answer)
+
+	clusters.flow()
+	h.answer(early, v1alpha1.AnswerHeld)
+	h.eventually("the renewal is refused", func() error {
+		answer := h.membership("late").Spec.Renewal
+		return orError(answer != nil && strings.Contains(answer.Refused, "claimKey: is "), "%+v", answer)
+	})
+	h.remove("early")
+	h.remove("late")
 }

@@ -204,10 +204,13 @@ func (b *Bootstrap) RESTConfig() *rest.Config {
 	}
 }
 
-// Format keeps the secrets out of everything that is printed.
-func (b Bootstrap) Format(state fmt.State, _ rune) {
-	fmt.Fprintf(state, "bootstrap of JoinToken %s/%s at %s", b.Namespace, b.TokenName, b.Server)
+// String keeps the secrets out of logs: some loggers look for nothing but this.
+func (b Bootstrap) String() string {
+	return fmt.Sprintf("bootstrap of JoinToken %s/%s at %s", b.Namespace, b.TokenName, b.Server)
 }
 
+// Format keeps the secrets out of everything that is printed, by whatever verb.
+func (b Bootstrap) Format(state fmt.State, _ rune) { fmt.Fprint(state, b.String()) }
+
 // MarshalJSON keeps the secrets out of logs; see [Bootstrap.Marshal] for how to store one.
-func (b Bootstrap) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(b)) }
+func (b Bootstrap) MarshalJSON() ([]byte, error) { return json.Marshal(b.String()) }

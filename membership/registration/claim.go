@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -77,17 +78,19 @@ func (k *ClaimKey) Fingerprint() string { return Fingerprint(k.public) }
 // Signer returns the key as one that signs certificate requests.
 func (k *ClaimKey) Signer() crypto.Signer { return k.private }
 
-// Format keeps the private key out of everything that is printed.
-func (k *ClaimKey) Format(state fmt.State, _ rune) {
+// String keeps the private key out of logs: some loggers look for nothing but this.
+func (k *ClaimKey) String() string {
 	if k == nil || k.private == nil {
-		fmt.Fprint(state, "claim key (none)")
-		return
+		return "claim key (none)"
 	}
-	fmt.Fprint(state, "claim key ", k.Fingerprint())
+	return "claim key " + k.Fingerprint()
 }
 
+// Format keeps the private key out of everything that is printed, by whatever verb.
+func (k *ClaimKey) Format(state fmt.State, _ rune) { fmt.Fprint(state, k.String()) }
+
 // MarshalJSON keeps the private key out of logs; see [ClaimKey.Marshal] for how to store one.
-func (k *ClaimKey) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "%q", fmt.Sprint(k)), nil }
+func (k *ClaimKey) MarshalJSON() ([]byte, error) { return json.Marshal(k.String()) }
 
 // Fingerprint names a claim key: the SHA-256 of its public key in PKIX form, in hexadecimal.
 func Fingerprint(public []byte) string {

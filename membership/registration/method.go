@@ -1,6 +1,7 @@
 package registration
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"k8s.io/client-go/rest"
@@ -53,17 +54,20 @@ func (m Material) Config(hub *rest.Config, claim *ClaimKey) (*rest.Config, error
 	return config, nil
 }
 
-// Format keeps the token out of everything that is printed.
-func (m Material) Format(state fmt.State, _ rune) {
+// String keeps the token out of logs: some loggers look for nothing but this.
+func (m Material) String() string {
 	switch {
 	case m.Token != "":
-		fmt.Fprint(state, "token (redacted)")
+		return "token (redacted)"
 	case len(m.Certificate) > 0:
-		fmt.Fprint(state, "certificate")
+		return "certificate"
 	default:
-		fmt.Fprint(state, "identity")
+		return "identity"
 	}
 }
 
+// Format keeps the token out of everything that is printed, by whatever verb.
+func (m Material) Format(state fmt.State, _ rune) { fmt.Fprint(state, m.String()) }
+
 // MarshalJSON keeps the token out of logs.
-func (m Material) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "%q", fmt.Sprint(m)), nil }
+func (m Material) MarshalJSON() ([]byte, error) { return json.Marshal(m.String()) }

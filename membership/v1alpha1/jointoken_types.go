@@ -78,6 +78,10 @@ type JoinTokenStatus struct {
 	// +optional
 	Uses int32 `json:"uses,omitempty"`
 
+	// UsedUpTime is when the hub first saw that no use was left; ten minutes later copies of the credential die.
+	// +optional
+	UsedUpTime *metav1.Time `json:"usedUpTime,omitempty"`
+
 	// UsedBy lists the cluster IDs that were counted last, so that none counts twice.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100

@@ -333,6 +333,10 @@ func (in *JoinTokenStatus) DeepCopyInto(out *JoinTokenStatus) {
 		in, out := &in.CredentialExpirationTime, &out.CredentialExpirationTime
 		*out = (*in).DeepCopy()
 	}
+	if in.UsedUpTime != nil {
+		in, out := &in.UsedUpTime, &out.UsedUpTime
+		*out = (*in).DeepCopy()
+	}
 	if in.UsedBy != nil {
 		in, out := &in.UsedBy, &out.UsedBy
 		*out = make([]string, len(*in))

@@ -51,7 +51,8 @@ type Issuer struct {
 	// Lifetime that certificates have unless an agent asks for less; at least 10 minutes. The signer may
 	// grant less. Unset: [DefaultLifetime].
 	Lifetime time.Duration
-	// Clock tells how long the signer has been waited for. Unset: the system's.
+	// Clock tells how long the signer has been waited for, and how old a certificate is that was left. It must be
+	// right to some minutes. Unset: the system's.
 	Clock clock.PassiveClock
 }
 
@@ -107,6 +108,11 @@ func (i *Issuer) issue(ctx context.Context, member membership.Member, want *cert
 	}
 	if err := client.IgnoreNotFound(i.Client.Delete(ctx, csr, client.Preconditions{UID: &csr.UID})); err != nil {
 		return pending, fmt.Errorf("delete it: %w", err)
+	}
+	if issued := csr.CreationTimestamp.Time; i.clock().Since(issued) >= certificate.NotAfter.Sub(issued)/2 {
+		// It was left by an issuer that was interrupted some time ago. The agent would have to renew it at once, if
+		// it still could.
+		return pending, membership.ErrPending
 	}
 	return v1alpha1.Credential{
 		Type:           v1alpha1.CredentialCertificate,

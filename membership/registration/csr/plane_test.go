@@ -135,6 +135,27 @@ func TestIssueGoesOnAfterARestart(t *testing.T) {
 	}
 }
 
+// A certificate that was never collected is not handed out when it is about to end, or has ended.
+func TestIssueThrowsAwayWhatIsOld(t *testing.T) {
+	issuer, admin := newIssuer(t)
+	issuer.Lifetime = time.Hour
+	member, _, asked := newMember(t)
+	for _, age := range []time.Duration{31 * time.Minute, 2 * time.Hour} {
+		left := issuer.signingRequest(member, asked)
+		require.NoError(t, issuer.Client.Create(t.Context(), left))
+		require.ErrorIs(t, issuer.approve(t.Context(), left, member), membership.ErrPending)
+		require.Eventually(t, func() bool {
+			return admin.Get(t.Context(), client.ObjectKeyFromObject(left), left) == nil && len(left.Status.Certificate) > 0
+		}, time.Minute, 20*time.Millisecond)
+		issuer.Clock = clocktesting.NewFakePassiveClock(time.Now().Add(age))
+		_, err := issuer.Issue(t.Context(), member, asked)
+		require.ErrorIs(t, err, membership.ErrPending)
+		require.Empty(t, filed(t, admin))
+		issuer.Clock = nil
+		require.NotEqual(t, left.Status.Certificate, issue(t, issuer, member, asked).Certificate)
+	}
+}
+
 func TestIssueSaysWhoIsInTheWay(t *testing.T) {
 	issuer, admin := newIssuer(t)
 	member, _, asked := newMember(t)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -110,6 +111,46 @@ func TestRestartBetweenAnyTwoSteps(t *testing.T) {
 	killed("remove", token)
 	require.Equal(t, []string{"Secret/killed-all-the-time"}, h.owns(token))
 	require.Equal(t, bootstrap.Key, macKey(h.secret(token)))
+}
+
+// A failure puts off neither the end of a token's copies nor what is remembered of when it was used up.
+func TestFailureDoesNotProlongATokenThatIsUsedUp(t *testing.T) {
+	h := newHubWithoutController(t)
+	cfg := plane.ForTest(t).Config()
+	inner, err := client.NewWithWatch(cfg, client.Options{Scheme: regtest.Scheme()})
+	require.NoError(t, err)
+	shared, err := hubFor(cfg, Options{Namespace: namespace})
+	require.NoError(t, err)
+	var broken bool
+	c := interceptor.NewClient(inner, interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			if broken {
+				return errors.New("the API server has the hiccups")
+			}
+			return c.Update(ctx, o, opts...)
+		},
+	})
+	r := &reconciler{reader: inner, client: c, recorder: events.NewFakeRecorder(10), clock: h.clock, random: rand.Reader, hub: shared}
+	token := h.token("hiccups", v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](1)})
+	reconcile := func() error {
+		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(token)})
+		return err
+	}
+	require.NoError(t, reconcile())
+	require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(token), token))
+	require.NoError(t, Count(t.Context(), h, token, "east-id"))
+
+	start := h.clock.Now()
+	broken = true // from the first look on
+	require.Error(t, reconcile())
+	broken = false
+	h.clock.SetTime(start.Add(AnswerGrace / 2))
+	require.NoError(t, reconcile())
+	h.waitFor(token, v1alpha1.ReasonUsedUp)
+	require.WithinDuration(t, start, token.Status.UsedUpTime.Time, time.Second)
+	h.clock.SetTime(start.Add(AnswerGrace))
+	require.NoError(t, reconcile())
+	require.Equal(t, []string{"Secret/hiccups"}, h.owns(token))
 }
 
 func TestFailuresAreReported(t *testing.T) {

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
@@ -56,6 +54,8 @@ type Step struct {
 	Lifetime time.Duration
 	// End of the token. Zero: never.
 	End time.Time
+	// UsedUp is since when no use is left, to be remembered in the status. Zero: some are.
+	UsedUp time.Time
 	// Again is when to look again: at once after Issue, because the API server may grant less than it was
 	// asked for. Zero: not before something changes.
 	Again time.Time
@@ -69,7 +69,8 @@ func Plan(token *v1alpha1.JoinToken, credential Credential, now time.Time) Step 
 			"ended at %s: create another JoinToken, or raise spec.ttlSeconds", end.UTC().Format(time.RFC3339))})
 	}
 	if usedUp(token) {
-		return ended(usedUpSince(token, now), now, Step{End: end, Reason: v1alpha1.ReasonUsedUp, Message: fmt.Sprintf(
+		since := usedUpSince(token, now)
+		return ended(since, now, Step{End: end, UsedUp: since, Reason: v1alpha1.ReasonUsedUp, Message: fmt.Sprintf(
 			"All %d uses are gone: create another JoinToken, or raise spec.maxUses", token.Status.Uses)})
 	}
 	if err := registration.CheckLabels("spec.labels", token.Spec.Labels); err != nil {
@@ -113,11 +114,10 @@ func usedUp(token *v1alpha1.JoinToken) bool {
 
 // usedUpSince returns when that was first seen.
 func usedUpSince(token *v1alpha1.JoinToken, now time.Time) time.Time {
-	ready := meta.FindStatusCondition(token.Status.Conditions, v1alpha1.ConditionReady)
-	if ready == nil || ready.Reason != v1alpha1.ReasonUsedUp {
-		return now
+	if seen := token.Status.UsedUpTime; seen != nil {
+		return seen.Time
 	}
-	return ready.LastTransitionTime.Time
+	return now
 }
 
 // renewal returns when a credential is to be replaced: at half of its life, be it the one that it was issued with or

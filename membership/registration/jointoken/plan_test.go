@@ -40,6 +40,13 @@ func TestPlan(t *testing.T) {
 			Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, LastTransitionTime: metav1.NewTime(at(d)),
 		}}}
 	}
+	gone := func(d time.Duration) v1alpha1.JoinTokenStatus {
+		status := since(usedUp, 0, 2)
+		status.UsedUpTime = new(metav1.NewTime(at(d)))
+		return status
+	}
+	failed := gone(hour)
+	failed.Conditions[0].Reason, failed.Conditions[0].LastTransitionTime = v1alpha1.ReasonFailed, metav1.NewTime(at(2*hour))
 	two := v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](2)}
 	bad := v1alpha1.JoinTokenSpec{Labels: map[string]string{"kubernetes.io/x": "y"}, TTLSeconds: ptr.To[int64](3600)}
 	none := v1alpha1.JoinTokenStatus{}
@@ -89,15 +96,16 @@ func TestPlan(t *testing.T) {
 
 		{"one use is left", two, v1alpha1.JoinTokenStatus{Uses: 1}, fresh(0, day), 0, Step{Action: Keep, Reason: ready, Again: at(day / 2)}},
 		{"with the last use nobody gets the credential any more", two, v1alpha1.JoinTokenStatus{Uses: 2}, fresh(0, day), hour,
-			Step{Action: Withdraw, Reason: usedUp, Again: at(hour + AnswerGrace)}},
-		{"the last cluster can fetch its answer", two, since(usedUp, hour, 2), Credential{}, hour + AnswerGrace - 1,
-			Step{Action: Withdraw, Reason: usedUp, Again: at(hour + AnswerGrace)}},
-		{"and then everything goes", two, since(usedUp, hour, 2), Credential{}, hour + AnswerGrace, Step{Action: Remove, Reason: usedUp}},
+			Step{Action: Withdraw, Reason: usedUp, UsedUp: at(hour), Again: at(hour + AnswerGrace)}},
+		{"the last cluster can fetch its answer", two, gone(hour), Credential{}, hour + AnswerGrace - 1,
+			Step{Action: Withdraw, Reason: usedUp, UsedUp: at(hour), Again: at(hour + AnswerGrace)}},
+		{"and then everything goes", two, gone(hour), Credential{}, hour + AnswerGrace, Step{Action: Remove, Reason: usedUp, UsedUp: at(hour)}},
+		{"also when something failed in between", two, failed, Credential{}, hour + AnswerGrace, Step{Action: Remove, Reason: usedUp, UsedUp: at(hour)}},
 		{"it was not ready before for another reason", two, since(v1alpha1.ReasonFailed, 0, 2), Credential{}, hour,
-			Step{Action: Withdraw, Reason: usedUp, Again: at(hour + AnswerGrace)}},
+			Step{Action: Withdraw, Reason: usedUp, UsedUp: at(hour), Again: at(hour + AnswerGrace)}},
 		{"a bound that was lowered counts", two, v1alpha1.JoinTokenStatus{Uses: 7}, fresh(0, day), 0,
-			Step{Action: Withdraw, Reason: usedUp, Again: at(AnswerGrace)}},
-		{"a bound that was raised does, too", v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](3)}, since(usedUp, 0, 2), Credential{}, hour,
+			Step{Action: Withdraw, Reason: usedUp, UsedUp: at(0), Again: at(AnswerGrace)}},
+		{"a bound that was raised does, too", v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](3)}, gone(0), Credential{}, hour,
 			Step{Action: Issue, Reason: ready, Lifetime: day, Again: at(hour)}},
 
 		{"labels that cannot be given to a member stop the token", bad, none, fresh(0, day), 0,

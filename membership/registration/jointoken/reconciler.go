@@ -76,6 +76,7 @@ func (r *reconciler) keep(ctx context.Context, token *v1alpha1.JoinToken) (Step,
 		return Step{}, err
 	}
 	step := Plan(token, assets.credential, assets.seenAt)
+	token.Status.UsedUpTime = timeOf(step.UsedUp) // whatever becomes of the rest: the grace must not begin anew
 	switch step.Action {
 	case Issue:
 		if err = r.issue(ctx, assets, step.Lifetime); err == nil {
@@ -90,10 +91,8 @@ func (r *reconciler) keep(ctx context.Context, token *v1alpha1.JoinToken) (Step,
 	if err != nil {
 		return step, err
 	}
-	token.Status.SecretName, token.Status.CredentialExpirationTime, token.Status.ExpirationTime = "", nil, nil
-	if !step.End.IsZero() {
-		token.Status.ExpirationTime = &metav1.Time{Time: step.End}
-	}
+	token.Status.SecretName, token.Status.CredentialExpirationTime = "", nil
+	token.Status.ExpirationTime = timeOf(step.End)
 	if bootstrap := bootstrapIn(assets.secret); bootstrap != nil {
 		token.Status.SecretName = assets.secret.Name
 		token.Status.CredentialExpirationTime = &metav1.Time{Time: bootstrap.ExpirationTime}
@@ -112,9 +111,6 @@ func (r *reconciler) report(ctx context.Context, was, token *v1alpha1.JoinToken,
 	}
 	before := meta.FindStatusCondition(was.Status.Conditions, v1alpha1.ConditionReady)
 	changed := before == nil || before.Reason != ready.Reason
-	if changed { // The time of a new reason counts: see usedUpSince.
-		meta.RemoveStatusCondition(&token.Status.Conditions, v1alpha1.ConditionReady)
-	}
 	meta.SetStatusCondition(&token.Status.Conditions, ready)
 	if equality.Semantic.DeepEqual(was.Status, token.Status) {
 		return nil
@@ -134,6 +130,14 @@ func (r *reconciler) report(ctx context.Context, was, token *v1alpha1.JoinToken,
 		r.recorder.Eventf(token, nil, corev1.EventTypeWarning, ready.Reason, "Keep", "%s", ready.Message)
 	}
 	return nil
+}
+
+// timeOf is a time as a status has it; nil: never.
+func timeOf(at time.Time) *metav1.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return &metav1.Time{Time: at}
 }
 
 // outdated tells that somebody else wrote between a look and a write.
