@@ -11,10 +11,16 @@
 //   - membership/lifecycle has the decisions, as pure functions with a proof.
 //   - membership/heartbeat can be used alone: a Lease on one side, and a judge of a hundred thousand of them on the other.
 //   - membership/registration has the ways from a bootstrap credential to one of the member's own.
+//   - scheduler chooses clusters by plugins, and stands alone: it has no client. scheduler/plugins has those that come with
+//     muster, scheduler/schedulertest tests yours.
+//   - scheduler/queue holds what waits for a decision, and scheduler/replicas divides replicas among the chosen clusters.
+//   - placement/v1alpha1 has the policies that the scheduler decides by.
 //
-// Packages scheduler, placement, work and addon are reserved for what comes next.
+// The rest of placement, and packages work and addon, are reserved for what comes next.
 //
-// The program examples/minimal-hub shows all of it at work on real control planes, with nothing installed but Go:
+// The program examples/minimal-hub shows membership at work on real control planes, with nothing installed but Go, and
+// examples/custom-plugin the scheduler with a plugin of one's own:
 //
 //	go run ./examples/minimal-hub
+//	go run ./examples/custom-plugin
 package muster

@@ -36,3 +36,9 @@ type Cluster struct {
 
 // Event is a change of a fleet: a cluster that came (Old is nil), changed, or went (New is nil).
 type Event struct{ Old, New *Cluster }
+
+// Became reports whether the event has made a cluster one that a function holds for: it does now, and did not before. The
+// function is never asked about nil. That is what most hints come down to.
+func (e Event) Became(holds func(*Cluster) bool) bool {
+	return e.New != nil && holds(e.New) && (e.Old == nil || !holds(e.Old))
+}

@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/yaml"
 )
 
-// Args are the arguments of a plugin in a profile, in JSON; empty: none were given, which has to do.
+// Args are the arguments of a plugin in a profile, in JSON; empty: none were given, which has to do or is an error.
 type Args = json.RawMessage
 
 // DecodeArgs puts arguments into a struct with json tags, which keeps what it has where they say nothing. The error names a field
@@ -18,7 +19,15 @@ func DecodeArgs(args Args, into any) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return yaml.UnmarshalStrict(args, into)
+	if err := yaml.UnmarshalStrict(args, into); err != nil {
+		// What is wrong comes first, and not how it was found out.
+		text := err.Error()
+		if i := strings.LastIndex(text, "json: "); i >= 0 {
+			text = text[i+len("json: "):]
+		}
+		return errors.New(text)
+	}
+	return nil
 }
 
 // Handle is what a plugin is made with.

@@ -78,13 +78,10 @@ func (plugin) FilterAll(_ context.Context, state *scheduler.CycleState, request 
 
 // Hint waits for a cluster that serves all where it did not.
 func (plugin) Hint(request *scheduler.Request, event scheduler.Event) bool {
-	return serves(event.New, request) && !serves(event.Old, request)
+	return event.Became(func(c *scheduler.Cluster) bool { return serves(c, request) })
 }
 
 func serves(cluster *scheduler.Cluster, request *scheduler.Request) bool {
-	if cluster == nil {
-		return false
-	}
 	apis := compiled(request)
 	for i := range apis {
 		if !apis[i].servedBy(cluster) {

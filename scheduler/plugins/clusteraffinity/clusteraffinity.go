@@ -182,14 +182,11 @@ func (p *plugin) Local(*scheduler.CycleState, *scheduler.Request) bool { return 
 // Hint waits for a cluster that comes to match, or was matched before by what it is now.
 func (p *plugin) Hint(request *scheduler.Request, event scheduler.Event) bool {
 	a, err := p.compiled(request)
-	return err == nil && a.matches(event.New) && !a.matches(event.Old)
+	return err == nil && event.Became(a.matches)
 }
 
 // matches reports whether a cluster matches what is required.
 func (a *affinity) matches(cluster *scheduler.Cluster) bool {
-	if cluster == nil {
-		return false
-	}
 	for _, term := range a.required {
 		if term.mismatch(cluster) == "" {
 			return true

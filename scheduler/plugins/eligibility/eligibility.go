@@ -67,7 +67,5 @@ func (plugin) Local(*scheduler.CycleState, *scheduler.Request) bool { return tru
 
 // Hint waits for a cluster that can where it could not.
 func (plugin) Hint(_ *scheduler.Request, event scheduler.Event) bool {
-	return able(event.New) && !able(event.Old)
+	return event.Became(func(c *scheduler.Cluster) bool { return stays(c) && c.Healthy })
 }
-
-func able(c *scheduler.Cluster) bool { return c != nil && stays(c) && c.Healthy }

@@ -184,10 +184,9 @@ func (p *plugin) Local(*scheduler.CycleState, *scheduler.Request) bool { return 
 
 // Hint waits for a cluster that has as much where it had not.
 func (p *plugin) Hint(request *scheduler.Request, event scheduler.Event) bool {
-	d := p.demand(request)
-	return d.fits(event.New) && !d.fits(event.Old)
+	return event.Became(p.demand(request).fits)
 }
 
 func (d *demand) fits(cluster *scheduler.Cluster) bool {
-	return cluster != nil && !slices.ContainsFunc(d.resources, func(r demanded) bool { return !r.fits(cluster) })
+	return !slices.ContainsFunc(d.resources, func(r demanded) bool { return !r.fits(cluster) })
 }

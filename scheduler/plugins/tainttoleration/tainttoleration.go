@@ -180,12 +180,8 @@ func (plugin) Local(state *scheduler.CycleState, _ *scheduler.Request) bool {
 
 // Hint waits for a cluster that comes without taints that keep this request away, or loses them.
 func (plugin) Hint(request *scheduler.Request, event scheduler.Event) bool {
-	takes := func(c *scheduler.Cluster) bool {
-		if c == nil {
-			return false
-		}
+	return event.Became(func(c *scheduler.Cluster) bool {
 		taint, _ := untolerated(c.Taints, request.Policy.Spec().Tolerations, false, request.Now)
 		return taint == nil
-	}
-	return takes(event.New) && !takes(event.Old)
+	})
 }
