@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -41,6 +41,7 @@ type agent struct {
 	Options
 
 	log     logr.Logger
+	random  func() float64 // in [0, 1)
 	events  story
 	metrics *metrics
 	member  *member
@@ -54,10 +55,14 @@ type agent struct {
 	connection *connection // nil: none is needed yet
 	follower   *follower   // nil: nothing is followed
 	sight      lifecycle.HubSight
+	sightSince time.Time            // without a break
+	trouble    string               // why nothing could be seen when that was last tried
 	membership *v1alpha1.Membership // as last seen; nil unless sight is HubSeen
 	cleaned    lifecycle.MemberState
+	cleanedAt  time.Time
 	refused    refusedRenewal
 	asked      time.Time // when the renewal was last seen without an answer
+	unheard    string    // why the last heartbeat failed
 
 	shown lifecycle.AgentStep
 }
@@ -97,7 +102,7 @@ func newAgent(home *rest.Config, log logr.Logger, o Options) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &agent{Options: o, log: log, member: member, metrics: metrics}, nil
+	return &agent{Options: o, log: log, random: rand.Float64, member: member, metrics: metrics}, nil
 }
 
 // NeedLeaderElection is true: two agents of one member would disturb each other.
@@ -117,7 +122,7 @@ func (a *agent) Start(ctx context.Context) error {
 		a.metrics.forget()
 	}()
 
-	var retry backoff
+	retry := backoff{random: a.random}
 	for ctx.Err() == nil {
 		step, err := a.step(ctx)
 		switch {
@@ -149,9 +154,9 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 	if !step.Done {
 		a.show(step)
 	}
-	a.observer.wanted.Store(step.Phase == lifecycle.Joined || step.Phase == lifecycle.Joining)
-	if !slices.Contains(step.Actions, lifecycle.CleanMember) {
-		defer func() { a.cleaned = lifecycle.MemberNotAsked }()
+	a.observer.want(step.Phase == lifecycle.Joined || step.Phase == lifecycle.Joining)
+	if a.cleaned == lifecycle.MemberClean {
+		a.cleaned = lifecycle.MemberNotAsked // it counted for this step
 	}
 	for _, action := range step.Actions {
 		if err := a.act(ctx, action); err != nil {
@@ -167,16 +172,14 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 			return step, err
 		}
 	}
-	a.metrics.set(step.Phase, a.record)
+	a.metrics.set(a.hub(), step.Phase, a.record)
 	return step, nil
 }
 
 // show tells everybody who is interested of a step that is not like the one before.
 func (a *agent) show(step lifecycle.AgentStep) {
-	switch {
-	case a.door.why == "", a.door.sight == lifecycle.DoorUnreachable: // or the port of each try would be news
-	case step.Phase == lifecycle.Registering, step.Phase == lifecycle.Rejected:
-		step.Message += " (" + a.door.why + ")"
+	if why := a.why(step); why != "" {
+		step.Message += " (" + why + ")"
 	}
 	before := a.shown
 	if a.shown = step; step.Phase == before.Phase && step.Message == before.Message && step.Done == before.Done {
@@ -189,13 +192,46 @@ func (a *agent) show(step lifecycle.AgentStep) {
 	a.OnPhase(step)
 }
 
+// why is what the step's message leaves out: it knows what is the matter, and not the words of whom it comes from.
+func (a *agent) why(step lifecycle.AgentStep) string {
+	switch step.Phase {
+	case lifecycle.Registering, lifecycle.Rejected:
+		return a.door.why
+	case lifecycle.Joining, lifecycle.Joined:
+		return a.trouble
+	default:
+		return ""
+	}
+}
+
 // longest is the longest time for which the agent does not look at its clock, for the case that its timers stood
 // still. It costs no request.
 const longest = 5 * time.Minute
 
+// hub is the address of the hub that the agent is of, or would like to be; empty: none is known.
+func (a *agent) hub() string {
+	switch {
+	case a.record.Member != nil:
+		return a.record.Member.Server
+	case a.door.bootstrap != nil:
+		return a.door.bootstrap.Server
+	default:
+		return ""
+	}
+}
+
+// pause is how long to wait after a step. Where the hub is to be asked after it, all agents that wait for the same thing
+// must not ask at the same time.
+func (a *agent) pause(step lifecycle.AgentStep) time.Duration {
+	if slices.Contains(step.Actions, lifecycle.AskDoor) || slices.Contains(step.Actions, lifecycle.ReadMembership) {
+		return jittered(step.After, a.random)
+	}
+	return min(step.After, longest)
+}
+
 // wait waits until there is something to look at.
 func (a *agent) wait(ctx context.Context, step lifecycle.AgentStep) {
-	timer := a.Clock.NewTimer(min(step.After, longest))
+	timer := a.Clock.NewTimer(a.pause(step))
 	defer timer.Stop()
 	var news, facts <-chan struct{}
 	if a.follower != nil {
@@ -211,17 +247,33 @@ func (a *agent) wait(ctx context.Context, step lifecycle.AgentStep) {
 		case <-news:
 		case <-facts:
 		case status := <-a.outcomes():
-			a.metrics.beat(status)
-			if err := status.LastError; err == nil || !refusal(err) && !apierrors.IsNotFound(err) {
+			a.heard(status)
+			if !a.told(status.LastError) {
 				continue
 			}
-			// RBAC that is taken away ends no watch that is open: look again.
+			if a.sight != lifecycle.HubSeen {
+				return // a step looks again by itself
+			}
 			if err := a.readMembership(ctx); err != nil && !errors.Is(err, context.Canceled) {
 				a.log.V(1).Info("The heartbeat was refused, and so was a look at the Membership.", "error", err.Error())
 			}
 		}
 		return
 	}
+}
+
+// heard takes down how a heartbeat went. That it fails for another reason than before, or no longer, goes into the log.
+func (a *agent) heard(status heartbeat.Status) {
+	a.metrics.beat(status)
+	why := cause(status.LastError)
+	switch {
+	case why == a.unheard:
+	case status.LastError == nil:
+		a.log.Info("The hub takes heartbeats again.")
+	default:
+		a.log.Info("A heartbeat failed; trying again.", "why", why)
+	}
+	a.unheard = why
 }
 
 // outcomes is what the heartbeat reports; nil while there is none.

@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -18,9 +20,11 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -389,6 +393,16 @@ func (p *phases) last() lifecycle.AgentStep {
 	return p.steps[len(p.steps)-1]
 }
 
+// seen returns the phases, one after the other.
+func (p *phases) seen() (all []lifecycle.AgentPhase) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, step := range p.steps {
+		all = append(all, step.Phase)
+	}
+	return all
+}
+
 // running is an agent at work.
 type running struct {
 	phases
@@ -400,6 +414,15 @@ type running struct {
 
 // run runs an agent of the plane until it is stopped, or the test ends.
 func (h *byHand) run(o Options) *running {
+	h.t.Helper()
+	log := logr.Discard()
+	if testing.Verbose() {
+		log = testr.NewWithOptions(h.t, testr.Options{Verbosity: 1})
+	}
+	return h.runLogged(log, o)
+}
+
+func (h *byHand) runLogged(log logr.Logger, o Options) *running {
 	h.t.Helper()
 	if o.Bootstrap == nil {
 		o.Bootstrap = BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return h.bootstrap, nil })
@@ -413,10 +436,6 @@ func (h *byHand) run(o Options) *running {
 	r := &running{t: h.t, done: make(chan struct{})}
 	if o.OnPhase == nil {
 		o.OnPhase = r.show
-	}
-	log := logr.Discard()
-	if testing.Verbose() {
-		log = testr.NewWithOptions(h.t, testr.Options{Verbosity: 1})
 	}
 	a, err := newAgent(h.config, log, o)
 	require.NoError(h.t, err)
@@ -480,9 +499,40 @@ func deaf(t *testing.T) *rest.Config {
 	return &rest.Config{Host: "http://" + listener.Addr().String()}
 }
 
-// hasty is a clock on which all waits are short, for tests of what is polled slowly.
+// hasty is a clock that runs fast, and on which all waits are short, for tests of what is polled slowly.
 type hasty struct{ clock.RealClock }
+
+var began = time.Now()
+
+func (h *hasty) Now() time.Time { return began.Add(10 * time.Since(began)) }
 
 func (h *hasty) NewTimer(d time.Duration) clock.Timer {
 	return h.RealClock.NewTimer(min(d, 200*time.Millisecond))
+}
+
+// moody stands before a hub that can be made to refuse everybody, or to be out of reach.
+type moody struct {
+	refuses atomic.Bool
+	fails   atomic.Bool
+	refused sync.Map // of requests, by what they are
+}
+
+func (m *moody) config(config *rest.Config) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(request *http.Request) (*http.Response, error) {
+			if m.fails.Load() {
+				return nil, errors.New("broken on purpose")
+			}
+			if !m.refuses.Load() {
+				return next.RoundTrip(request)
+			}
+			path := strings.Split(request.URL.Path, "/")
+			m.refused.Store(path[len(path)-1], true)
+			status, err := json.Marshal(apierrors.NewForbidden(schema.GroupResource{Resource: "any"}, "any", errors.New("just started")).Status())
+			return &http.Response{
+				StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}},
+				Body: io.NopCloser(bytes.NewReader(status)), Request: request,
+			}, err
+		})
+	})
 }

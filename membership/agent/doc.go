@@ -15,7 +15,7 @@
 // One goroutine goes around: it observes, has [lifecycle.NextAgent] decide, carries out the actions one by one and waits
 // for the time that the decision named, or for something to happen. What it must not forget is in a [Store]
 // before it is sent, so the program may be killed at any line. Each request has a deadline; a step that failed is
-// taken again after a second, later after up to half a minute.
+// taken again after a second, later after half a minute. All such pauses are jittered, by half of their length.
 //
 // Three things run beside it, so that nothing can delay them and they delay nothing: the heartbeat, over connections
 // of its own; the watch of the one Membership; and the look at the member, by probes and collectors.
@@ -49,7 +49,8 @@
 //
 // When the hub asks it to leave, or has forgotten it, the agent has its Cleaners take back what belongs to the
 // hub, by the policy that it last knew; tells the hub, if that is there; and removes its own Secrets. That a
-// credential is refused, or a Membership gone, proves nothing: the agent stops its heartbeat and asks at the door, by the
+// credential is refused, or a Membership gone, proves nothing: the agent looks again for ten seconds, since an API
+// server that was just started refuses everybody; then it stops its heartbeat and asks at the door, by the
 // bootstrap credential, and cleans nothing before it is told that it was forgotten.
 //
 // # Permissions

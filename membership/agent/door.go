@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
@@ -22,8 +24,11 @@ type door struct {
 	bootstrap *registration.Bootstrap // nil: none is known
 	link      *link
 	hub       *hubAPI
+	signed    *v1alpha1.JoinRequest // by this bootstrap credential
+	signedOf  *doorRequest          // what it is made of; nil: nothing is signed
 
 	sight  lifecycle.DoorSight
+	since  time.Time             // without a break
 	answer *v1alpha1.JoinRequest // if sight is DoorIssued
 	// unanswered is when the request was last seen without a credential, zero if never.
 	unanswered time.Time
@@ -62,7 +67,15 @@ func (d *door) disconnect() {
 	if d.link != nil {
 		d.link.reset()
 	}
-	d.bootstrap, d.link, d.hub = nil, nil, nil
+	d.bootstrap, d.link, d.hub, d.signed, d.signedOf = nil, nil, nil, nil, nil
+}
+
+// saw replaces what is known of the door.
+func (d *door) saw(sight lifecycle.DoorSight, why string, now time.Time) {
+	if d.sight != sight {
+		d.since = now
+	}
+	d.sight, d.why = sight, why
 }
 
 // forget forgets all that the hub has said.
@@ -133,19 +146,36 @@ func sameProof(a, b *v1alpha1.TokenProof) bool {
 
 const olderRequest = "An older request of this agent is still on the hub, which removes it in time and then takes the next."
 
+// homeError is about what an agent needs to ask with, and could not get or make where it is.
+type homeError struct{ err error }
+
+func (e homeError) Error() string { return e.err.Error() }
+func (e homeError) Unwrap() error { return e.err }
+
 // doorFailure says what an error means.
 func doorFailure(err error) (lifecycle.DoorSight, string) {
 	switch {
 	case errors.Is(err, errNoRequest):
 		return lifecycle.DoorNoRequest, err.Error()
 	case errors.Is(err, errNoBootstrap), errors.As(err, new(*membership.InvalidError)):
-		return lifecycle.DoorRefused, err.Error()
-	case refusal(err), apierrors.IsInvalid(err), apierrors.IsNotFound(err):
+		return lifecycle.DoorNoCredential, err.Error()
+	case errors.As(err, new(homeError)):
+		return lifecycle.DoorNotAskable, cause(err)
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsInvalid(err), apierrors.IsNotFound(err):
 		// Not found when creating: the namespace or the kind is not there.
+		return lifecycle.DoorUnfit, err.Error()
+	case apierrors.IsForbidden(err) && quota(err):
+		return lifecycle.DoorFull, err.Error()
+	case refusal(err):
 		return lifecycle.DoorRefused, err.Error()
 	default:
-		return lifecycle.DoorUnreachable, err.Error()
+		return lifecycle.DoorUnreachable, cause(err)
 	}
+}
+
+// quota reports whether a ResourceQuota forbids to create something. The API server has words for it, and no code.
+func quota(err error) bool {
+	return strings.Contains(err.Error(), "exceeded quota: ") || strings.Contains(err.Error(), "status unknown for quota: ")
 }
 
 // joinRequest is the request that was written down, proved by the bootstrap credential and signed.

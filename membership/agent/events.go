@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"unicode/utf8"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -37,7 +39,16 @@ func (s story) warn(reason, note string) { s.tell(corev1.EventTypeWarning, reaso
 
 func (s story) tell(kind, reason, note string) {
 	if s.recorder != nil {
-		const limit = 1024 // of the API
-		s.recorder.Eventf(s.about, nil, kind, reason, "Membership", "%s", note[:min(limit, len(note))])
+		s.recorder.Eventf(s.about, nil, kind, reason, "Membership", "%s", short(note))
 	}
+}
+
+// short cuts a note to the bytes that the API takes, between two characters: half of one would make it refuse the event.
+func short(note string) string {
+	const limit = 1024
+	end := min(limit, len(note))
+	for end < len(note) && end > 0 && !utf8.RuneStart(note[end]) {
+		end--
+	}
+	return note[:end]
 }

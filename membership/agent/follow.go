@@ -19,6 +19,7 @@ type follower struct {
 	hub    *hubAPI
 	member registered
 	clock  clock.Clock
+	retry  backoff
 
 	stop context.CancelFunc
 	done chan struct{}
@@ -28,9 +29,12 @@ type follower struct {
 	news   chan struct{} // has room for one
 }
 
-// follow starts a follower after the list was read.
-func follow(ctx context.Context, hub *hubAPI, member registered, clock clock.Clock, list *v1alpha1.MembershipList) *follower {
-	f := &follower{hub: hub, member: member, clock: clock, done: make(chan struct{}), news: make(chan struct{}, 1)}
+// follow starts a follower of the agent's Membership after the list was read.
+func (a *agent) follow(ctx context.Context, list *v1alpha1.MembershipList) *follower {
+	f := &follower{
+		hub: a.connection.hub, member: a.connection.member, clock: a.Clock, retry: backoff{random: a.random},
+		done: make(chan struct{}), news: make(chan struct{}, 1),
+	}
 	ctx, f.stop = context.WithCancel(ctx)
 	go func() {
 		defer close(f.done)
@@ -70,10 +74,9 @@ func wake(c chan struct{}) {
 
 // run ends with the context, or when the follower has seen that the Membership is gone or out of its reach.
 func (f *follower) run(ctx context.Context, version string) {
-	var retry backoff
 	for ctx.Err() == nil {
 		if version != "" {
-			version = f.watch(ctx, version, &retry)
+			version = f.watch(ctx, version)
 		} else {
 			list, err := f.hub.listMembership(ctx)
 			s := sightOf(list, err, f.member)
@@ -83,7 +86,7 @@ func (f *follower) run(ctx context.Context, version string) {
 			if s.sight != lifecycle.HubUnreachable && ctx.Err() == nil {
 				f.put(s)
 			}
-			if s.sight == lifecycle.HubGone || s.sight == lifecycle.HubRefused {
+			if shutOut(s.sight) {
 				return
 			}
 			if version != "" {
@@ -92,7 +95,7 @@ func (f *follower) run(ctx context.Context, version string) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-f.clock.After(retry.next()):
+		case <-f.clock.After(f.retry.next()):
 		}
 	}
 }
@@ -101,7 +104,7 @@ func (f *follower) run(ctx context.Context, version string) {
 // the regular end of a watch, since it is cheap and right whatever has happened: a version that is too old, or of an
 // etcd that was restored since; permissions taken away; or a Membership deleted, for which there are good reasons
 // and bad ones.
-func (f *follower) watch(ctx context.Context, version string, retry *backoff) string {
+func (f *follower) watch(ctx context.Context, version string) string {
 	// With its own context, because stopping a watch does not end a request whose header is still to come.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -115,7 +118,7 @@ func (f *follower) watch(ctx context.Context, version string, retry *backoff) st
 		if !ok || event.Type == watch.Error || event.Type == watch.Deleted {
 			return ""
 		}
-		retry.reset()
+		f.retry.reset()
 		version = m.ResourceVersion
 		if event.Type != watch.Bookmark {
 			s := sightOf(&v1alpha1.MembershipList{Items: []v1alpha1.Membership{*m}}, nil, f.member)
@@ -126,12 +129,21 @@ func (f *follower) watch(ctx context.Context, version string, retry *backoff) st
 	return version
 }
 
-// backoff is the time to wait after failures in a row: a second, doubled each time, at most half a minute.
-type backoff struct{ failures int }
+// backoff is the time to wait after failures in a row: a second, doubled each time, at most half a minute; each jittered.
+type backoff struct {
+	random   func() float64
+	failures int
+}
 
 func (b *backoff) next() time.Duration {
 	b.failures++
-	return min(time.Second<<min(b.failures-1, 5), 30*time.Second)
+	return jittered(min(time.Second<<min(b.failures-1, 5), 30*time.Second), b.random)
 }
 
 func (b *backoff) reset() { b.failures = 0 }
+
+// jittered is half of d to one and a half, so that agents to which the same thing happens at the same time, such as the
+// end of their watches, do not all come back at the same time.
+func jittered(d time.Duration, random func() float64) time.Duration {
+	return time.Duration((0.5 + random()) * float64(d))
+}

@@ -116,9 +116,11 @@ type sighting struct {
 // sightOf says what a list of the Membership means for the member with this UID.
 func sightOf(list *v1alpha1.MembershipList, err error, member registered) sighting {
 	switch {
-	case err == nil && (len(list.Items) == 0 || list.Items[0].Spec.MemberUID != member.UID):
-		// A member that was deleted and made anew is another one.
+	case err == nil && len(list.Items) == 0:
 		return sighting{sight: lifecycle.HubGone}
+	case err == nil && list.Items[0].Spec.MemberUID != member.UID:
+		// A member that was deleted and made anew is another one.
+		return sighting{sight: lifecycle.HubOther}
 	case err == nil:
 		return sighting{sight: lifecycle.HubSeen, membership: &list.Items[0]}
 	case refusal(err):

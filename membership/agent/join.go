@@ -69,14 +69,16 @@ func (a *agent) askDoor(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		d.sight, d.why = doorFailure(err)
+		sight, why := doorFailure(err)
+		d.saw(sight, why, now)
 		a.log.V(1).Info("Asking at the door failed.", "error", err.Error())
 		return nil
 	}
-	d.sight, d.why = doorSight(a.record, mine, theirs)
-	if d.sight == lifecycle.DoorIssued && a.nothingNew(theirs) {
-		d.sight, d.why = lifecycle.DoorHeld, "The hub has issued nothing newer than the credential that it refuses."
+	sight, why := doorSight(a.record, mine, theirs)
+	if sight == lifecycle.DoorIssued && a.nothingNew(theirs) {
+		sight, why = lifecycle.DoorHeld, "The hub has issued nothing newer than the credential that it refuses."
 	}
+	d.saw(sight, why, now)
 	if d.answer = nil; d.sight == lifecycle.DoorIssued {
 		d.answer = theirs
 	} else {
@@ -99,22 +101,25 @@ func (a *agent) knock(ctx context.Context) (mine, theirs *v1alpha1.JoinRequest, 
 	defer cancel()
 	bootstrap, err := a.Bootstrap.Load(loading)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, homeError{err}
 	}
 	if bootstrap == nil {
 		return nil, nil, errNoBootstrap
 	}
 	if a.record.Request == nil {
-		return nil, nil, errors.New("there is no request to ask for")
+		return nil, nil, homeError{errors.New("there is no request to ask for")}
 	}
 	if err := a.door.connect(bootstrap, a.HubConfig); err != nil {
-		return nil, nil, err
+		return nil, nil, homeError{err}
 	}
-	if mine, err = joinRequest(a.record, a.claim, bootstrap); err != nil {
-		return nil, nil, err
+	if a.door.signedOf != a.record.Request { // a record is never changed, but replaced
+		if mine, err = joinRequest(a.record, a.claim, bootstrap); err != nil {
+			return nil, nil, homeError{err}
+		}
+		a.door.signed, a.door.signedOf = mine, a.record.Request
 	}
-	theirs, err = a.door.ask(ctx, mine)
-	return mine, theirs, err
+	theirs, err = a.door.ask(ctx, a.door.signed)
+	return a.door.signed, theirs, err
 }
 
 // register opens what the door has issued. An answer that cannot be opened is asked for again.

@@ -11,10 +11,14 @@ import (
 
 // cleanMember asks the cleaners up to the first that is not done, and tells the hub, if that is there, what is left.
 func (a *agent) cleanMember(ctx context.Context) error {
+	if a.cleanedAt.IsZero() {
+		a.lookAtBootstrap(ctx)
+	}
 	remaining := clean(ctx, a.Cleaners, a.record.member())
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	a.cleanedAt = a.Clock.Now()
 	if len(remaining) == 0 {
 		a.cleaned = lifecycle.MemberClean
 		return nil
@@ -27,19 +31,31 @@ func (a *agent) cleanMember(ctx context.Context) error {
 	return a.write(ctx, report{claim: a.claim.Fingerprint(), joined: cleaningCondition, remaining: remaining[:min(len(remaining), maxRemaining)]})
 }
 
+// lookAtBootstrap has the source know what is there when the agent begins to clean up: that goes when the member is out,
+// and what comes later is for the next to join.
+func (a *agent) lookAtBootstrap(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if _, err := a.Bootstrap.Load(ctx); err != nil {
+		a.log.V(1).Info("The bootstrap credential could not be read.", "error", err.Error())
+	}
+}
+
 // maxRemaining is what a Membership holds.
 const maxRemaining = 20
 
 // clean returns what the first cleaner that is not done has to say.
 func clean(ctx context.Context, cleaners []membership.LeaveGate, member membership.Member) []string {
 	for _, cleaner := range cleaners {
+		var name string
 		var remaining []string
 		err := guarded(ctx, requestTimeout, func(ctx context.Context) (err error) {
+			name = cleaner.Name()
 			remaining, err = cleaner.Remaining(ctx, member)
 			return err
 		})
 		if err != nil {
-			return append(remaining, fmt.Sprintf("%s: %v", cleaner.Name(), err))
+			return append(remaining, fmt.Sprintf("%s: %v", name, err))
 		}
 		if len(remaining) > 0 {
 			return remaining

@@ -12,15 +12,19 @@ import (
 )
 
 // metrics are those of one agent, in the registry of controller-runtime that all agents of a process share; the
-// label "member" tells them apart.
+// labels "hub" and "member" tell them apart. A cluster may have the same name in several hubs.
 type metrics struct {
-	phase   *prometheus.GaugeVec
+	phases  *prometheus.GaugeVec
 	beats   *prometheus.GaugeVec
 	failed  *prometheus.GaugeVec
 	expires *prometheus.GaugeVec
 
-	shown string // the value of the label
+	who   identity
+	phase lifecycle.AgentPhase // as shown
 }
+
+// identity is the values of the labels.
+type identity struct{ hub, member string }
 
 func newMetrics() (*metrics, error) {
 	m := &metrics{}
@@ -29,10 +33,10 @@ func newMetrics() (*metrics, error) {
 		name, help string
 		labels     []string
 	}{
-		{&m.phase, "muster_agent_phase", "1 for the phase that the agent is in.", []string{"member", "phase"}},
-		{&m.beats, "muster_agent_last_heartbeat_timestamp_seconds", "When the hub last took a heartbeat.", []string{"member"}},
-		{&m.failed, "muster_agent_heartbeat_failures", "Heartbeats that failed since the last that did not.", []string{"member"}},
-		{&m.expires, "muster_agent_credential_expiration_timestamp_seconds", "When the agent's credential ends, by its own clock; 0: never.", []string{"member"}},
+		{&m.phases, "muster_agent_phase", "1 for the phase that the agent is in.", []string{"hub", "member", "phase"}},
+		{&m.beats, "muster_agent_last_heartbeat_timestamp_seconds", "When the hub last took a heartbeat.", []string{"hub", "member"}},
+		{&m.failed, "muster_agent_heartbeat_failures", "Heartbeats that failed since the last that did not.", []string{"hub", "member"}},
+		{&m.expires, "muster_agent_credential_expiration_timestamp_seconds", "When the agent's credential ends, by its own clock; 0: never.", []string{"hub", "member"}},
 	} {
 		*g.vec = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: g.name, Help: g.help}, g.labels)
 		err := ctrlmetrics.Registry.Register(*g.vec)
@@ -52,33 +56,34 @@ func newMetrics() (*metrics, error) {
 	return m, nil
 }
 
-// set shows where the agent stands.
-func (m *metrics) set(phase lifecycle.AgentPhase, r record) {
-	m.name(r.member().Name)
-	m.phase.DeletePartialMatch(prometheus.Labels{"member": m.shown})
-	m.phase.WithLabelValues(m.shown, string(phase)).Set(1)
+// set shows where the agent of this hub stands.
+func (m *metrics) set(hub string, phase lifecycle.AgentPhase, r record) {
+	if who := (identity{hub, r.member().Name}); who != m.who {
+		m.forget()
+		m.who = who
+	}
+	if phase != m.phase {
+		m.phases.DeleteLabelValues(m.who.hub, m.who.member, string(m.phase))
+		m.phases.WithLabelValues(m.who.hub, m.who.member, string(phase)).Set(1)
+		m.phase = phase
+	}
 	if r.Member != nil {
-		m.expires.WithLabelValues(m.shown).Set(seconds(r.Member.Credential.expires()))
+		m.expires.WithLabelValues(m.who.hub, m.who.member).Set(seconds(r.Member.Credential.expires()))
 	}
 }
 
 func (m *metrics) beat(status heartbeat.Status) {
-	m.beats.WithLabelValues(m.shown).Set(seconds(status.LastSuccess))
-	m.failed.WithLabelValues(m.shown).Set(float64(status.Failures))
-}
-
-func (m *metrics) name(member string) {
-	if member != m.shown {
-		m.forget()
-		m.shown = member
-	}
+	m.beats.WithLabelValues(m.who.hub, m.who.member).Set(seconds(status.LastSuccess))
+	m.failed.WithLabelValues(m.who.hub, m.who.member).Set(float64(status.Failures))
 }
 
 // forget removes all that was shown.
 func (m *metrics) forget() {
-	for _, vec := range []*prometheus.GaugeVec{m.phase, m.beats, m.failed, m.expires} {
-		vec.DeletePartialMatch(prometheus.Labels{"member": m.shown})
+	m.phases.DeleteLabelValues(m.who.hub, m.who.member, string(m.phase))
+	for _, vec := range []*prometheus.GaugeVec{m.beats, m.failed, m.expires} {
+		vec.DeleteLabelValues(m.who.hub, m.who.member)
 	}
+	m.phase = ""
 }
 
 func seconds(t time.Time) float64 {

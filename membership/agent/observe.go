@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/muster-sdk/muster/membership/lifecycle"
@@ -24,6 +25,9 @@ func (a *agent) saw(s sighting) {
 	if s.lagging && s.membership != nil && a.membership != nil && older(s.membership.ResourceVersion, a.membership.ResourceVersion) {
 		return
 	}
+	if a.sight != s.sight && (!shutOut(a.sight) || !shutOut(s.sight)) {
+		a.sightSince = a.Clock.Now()
+	}
 	a.sight, a.membership = s.sight, s.membership
 	if s.sight != lifecycle.HubSeen {
 		a.unfollow()
@@ -33,6 +37,24 @@ func (a *agent) saw(s sighting) {
 	a.connection.beater.SetPeriod(period(s.membership))
 	if asked := a.record.Renewal; renewalState(asked, s.membership) == lifecycle.RenewalRefused {
 		a.refuse(asked.ID, s.membership.Spec.Renewal.Refused)
+	}
+}
+
+// shutOut reports whether that is a hub which answers, and does not let the agent in.
+func shutOut(sight lifecycle.HubSight) bool {
+	return sight == lifecycle.HubRefused || sight == lifecycle.HubGone || sight == lifecycle.HubOther
+}
+
+// told reports whether the outcome of a heartbeat, which has another way to the hub, contradicts what was seen of it.
+func (a *agent) told(outcome error) bool {
+	refused := refusal(outcome) || apierrors.IsNotFound(outcome)
+	switch {
+	case a.sight == lifecycle.HubSeen, a.sight == lifecycle.HubUnreachable && refused:
+		return refused // RBAC that is taken away ends no watch that is open
+	case a.sight == lifecycle.HubRefused, a.sight == lifecycle.HubUnreachable:
+		return outcome == nil
+	default: // a Lease can be there without a Membership
+		return false
 	}
 }
 
@@ -48,8 +70,8 @@ func period(m *v1alpha1.Membership) time.Duration {
 // observe puts together all that the decision depends on.
 func (a *agent) observe() lifecycle.AgentObserved {
 	o := lifecycle.AgentObserved{
-		Now: a.Clock.Now(), Record: a.record.flags(), Door: a.door.sight,
-		Hub: a.sight, Beating: a.connection != nil && a.connection.beating(), Member: a.cleaned,
+		Now: a.Clock.Now(), Record: a.record.flags(), Door: a.door.sight, DoorSince: a.door.since,
+		Hub: a.sight, HubSince: a.sightSince, Beating: a.connection != nil && a.connection.beating(), Member: a.cleaned, MemberAt: a.cleanedAt,
 	}
 	if m := a.membership; m != nil {
 		o.Membership = lifecycle.MembershipSeen{

@@ -21,8 +21,9 @@ type observer struct {
 
 	// wanted is false while nobody would be told: then the member is left alone.
 	wanted atomic.Bool
-	news   chan struct{} // has room for one
-	first  chan struct{} // closed after the first look of all
+	wakes  [2]chan struct{} // of the two loops, when that has changed; each has room for one
+	news   chan struct{}    // has room for one
+	first  chan struct{}    // closed after the first look of all
 
 	mu     sync.Mutex
 	health health
@@ -34,7 +35,7 @@ func newObserver(member *member, log logr.Logger, o Options) *observer {
 		member:     member,
 		collection: &collection{log: log, sources: member.sources(o.Collectors), news: func() { wake(news) }},
 		clock:      o.Clock, resources: o.ResourceInterval, probes: o.ProbeInterval,
-		news: news, first: make(chan struct{}),
+		news: news, first: make(chan struct{}), wakes: [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)},
 	}
 }
 
@@ -43,10 +44,10 @@ func (o *observer) run(ctx context.Context) {
 	var both, firsts sync.WaitGroup
 	firsts.Add(2)
 	both.Go(func() {
-		o.every(ctx, o.probes, firsts.Done, o.probe)
+		o.every(ctx, loop{o.probes, o.wakes[0], firsts.Done, o.probe})
 	})
 	both.Go(func() {
-		o.every(ctx, o.resources, firsts.Done, o.collection.round)
+		o.every(ctx, loop{o.resources, o.wakes[1], firsts.Done, o.collection.round})
 		o.collection.wait()
 	})
 	both.Go(func() {
@@ -56,20 +57,45 @@ func (o *observer) run(ctx context.Context) {
 	both.Wait()
 }
 
-// every looks at once, and then each interval in which it is wanted.
-func (o *observer) every(ctx context.Context, interval time.Duration, first func(), look func(context.Context)) {
-	look(ctx)
-	first()
+// want says whether somebody would be told.
+func (o *observer) want(wanted bool) {
+	if o.wanted.Swap(wanted) != wanted {
+		for _, c := range o.wakes {
+			wake(c)
+		}
+	}
+}
+
+type loop struct {
+	interval time.Duration
+	wake     <-chan struct{}
+	first    func() // called after the first look
+	look     func(context.Context)
+}
+
+// every looks at once, and then each interval in which it is wanted; at once when it is wanted again after longer than
+// that.
+func (o *observer) every(ctx context.Context, l loop) {
+	l.look(ctx)
+	last := o.clock.Now()
+	l.first()
 	wake(o.news)
 	for {
-		timer := o.clock.NewTimer(interval)
+		due := longest
+		if o.wanted.Load() {
+			due = max(0, last.Add(l.interval).Sub(o.clock.Now()))
+		}
+		timer := o.clock.NewTimer(due)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return
+		case <-l.wake:
+			timer.Stop()
 		case <-timer.C():
 			if o.wanted.Load() {
-				look(ctx)
+				l.look(ctx)
+				last = o.clock.Now()
 				wake(o.news)
 			}
 		}

@@ -63,7 +63,7 @@ type Options struct {
 	HubConfig func(*rest.Config)
 
 	// Cleaners are asked in their order, on the member, when it leaves or has been forgotten. What belongs to
-	// the hub goes by their hands; an agent has nothing else to clean up.
+	// the hub goes by their hands; an agent has nothing else to clean up. Their names must differ.
 	Cleaners []membership.LeaveGate
 	// Collectors add properties to those that every agent collects. Their names must differ.
 	Collectors []PropertyCollector
@@ -123,22 +123,38 @@ func (o Options) validate() error {
 	if utf8.RuneCountInString(o.Version) > maxVersion {
 		return &membership.InvalidError{Field: "Version", Problem: fmt.Sprintf("must be at most %d characters", maxVersion)}
 	}
-	names := map[string]bool{}
+	taken := map[string]bool{}
+	for i, cleaner := range o.Cleaners {
+		if problem := nameProblem(cleaner, taken); problem != "" {
+			return &membership.InvalidError{Field: fmt.Sprintf("Cleaners[%d]", i), Problem: problem}
+		}
+	}
+	taken = map[string]bool{}
 	for _, source := range builtIn {
-		names[source] = true
+		taken[source] = true
 	}
 	for i, collector := range o.Collectors {
-		field := fmt.Sprintf("Collectors[%d]", i)
-		switch name := collector.Name(); {
-		case name == "":
-			return &membership.InvalidError{Field: field, Problem: "has no name"}
-		case names[name]:
-			return &membership.InvalidError{Field: field, Problem: fmt.Sprintf("has the name %q of another", name)}
-		default:
-			names[name] = true
+		if problem := nameProblem(collector, taken); problem != "" {
+			return &membership.InvalidError{Field: fmt.Sprintf("Collectors[%d]", i), Problem: problem}
 		}
 	}
 	return registration.CheckLabels("Labels", o.Labels)
+}
+
+// nameProblem says what is wrong with the name of something that is told from others by it, and takes that name.
+func nameProblem(named interface{ Name() string }, taken map[string]bool) string {
+	if named == nil {
+		return "must not be nil"
+	}
+	switch name := named.Name(); {
+	case name == "":
+		return "has no name"
+	case taken[name]:
+		return fmt.Sprintf("has the name %q of another", name)
+	default:
+		taken[name] = true
+		return ""
+	}
 }
 
 // clusterID reports whether id is one that the API takes.

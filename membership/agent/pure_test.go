@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -16,8 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/heartbeat"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -244,13 +247,79 @@ func TestIssued(t *testing.T) {
 			v1alpha1.Credential{IssuedAt: at(-100 * time.Hour), ExpirationTime: at(-99 * time.Hour)}, time.Hour},
 		{"without a beginning there is nothing better than the agent's clock", v1alpha1.Credential{ExpirationTime: at(2 * time.Hour)}, 2 * time.Hour},
 		{"what is not known to end does not end", v1alpha1.Credential{IssuedAt: at(0)}, 0},
-		{"nonsense is not taken for a life", v1alpha1.Credential{IssuedAt: at(time.Hour), ExpirationTime: at(0)}, 0},
+		{"nonsense is not taken for a life, nor for one without end", v1alpha1.Credential{IssuedAt: at(time.Hour), ExpirationTime: at(0)}, unknownLife},
+		{"it does end, and it is only the agent's clock that says that it has", v1alpha1.Credential{ExpirationTime: at(-time.Hour)}, unknownLife},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			got := issued(registration.Material{Token: "t"}, tc.answer, noon.Add(-time.Minute), noon)
 			require.Equal(t, credential{Token: "t", Since: noon.Add(-time.Minute), Lifetime: tc.want}, got)
 		})
 	}
+}
+
+// What happens to all agents at the same time must not bring all of them back at the same time.
+func TestJitter(t *testing.T) {
+	pauses := func(random float64) (all []time.Duration) {
+		b := backoff{random: func() float64 { return random }}
+		for range 7 {
+			all = append(all, b.next())
+		}
+		return all
+	}
+	s := time.Second
+	require.Equal(t, []time.Duration{s / 2, s, 2 * s, 4 * s, 8 * s, 15 * s, 15 * s}, pauses(0))
+	require.Equal(t, []time.Duration{s, 2 * s, 4 * s, 8 * s, 16 * s, 30 * s, 30 * s}, pauses(0.5))
+
+	a := &agent{random: func() float64 { return 0.75 }}
+	for _, asks := range []lifecycle.AgentAction{lifecycle.AskDoor, lifecycle.ReadMembership} {
+		require.Equal(t, 5*s/2, a.pause(lifecycle.AgentStep{Actions: []lifecycle.AgentAction{asks}, After: 2 * s}), asks)
+	}
+	require.Equal(t, 2*s, a.pause(lifecycle.AgentStep{After: 2 * s}), "what nobody else waits for has its time")
+	require.Equal(t, longest, a.pause(lifecycle.AgentStep{After: 24 * time.Hour}))
+}
+
+func TestShort(t *testing.T) {
+	require.Equal(t, "as it is", short("as it is"))
+	for _, note := range []string{strings.Repeat("x", 1025), strings.Repeat("ä", 1000), "x" + strings.Repeat("ä", 1000), "x" + strings.Repeat("漢", 1000)} {
+		got := short(note)
+		require.True(t, utf8.ValidString(got), "%q", got[len(got)-4:])
+		require.LessOrEqual(t, len(got), 1024)
+		require.Greater(t, len(got), 1020)
+	}
+}
+
+// Two agents of one cluster, each of another hub, are shown both, and neither takes the other's away.
+func TestMetricsOfTwoHubs(t *testing.T) {
+	r := record{Name: "two-hubs"}
+	var both [2]*metrics
+	for i, hub := range []string{"https://a", "https://b"} {
+		m, err := newMetrics()
+		require.NoError(t, err)
+		m.set(hub, lifecycle.Registering, r)
+		m.set(hub, lifecycle.Joined, r)
+		m.beat(heartbeat.Status{Failures: i})
+		both[i] = m
+	}
+	shown := func() (all []string) {
+		families, err := ctrlmetrics.Registry.Gather()
+		require.NoError(t, err)
+		for _, family := range families {
+			for _, m := range family.Metric {
+				line := fmt.Sprint(family.GetName(), " ", m.GetLabel(), " ", m.GetGauge().GetValue())
+				if strings.Contains(line, "two-hubs") && !strings.Contains(line, "timestamp") {
+					all = append(all, strings.Join(strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(`" :`, r) }), " "))
+				}
+			}
+		}
+		return all
+	}
+	require.Len(t, shown(), 4, "%v", shown())
+	both[0].forget()
+	left := shown()
+	require.Len(t, left, 2, "%v", left)
+	require.Contains(t, left[0], "//b")
+	both[1].forget()
+	require.Empty(t, shown())
 }
 
 func TestRecord(t *testing.T) {
@@ -391,7 +460,7 @@ func TestSightOf(t *testing.T) {
 	}{
 		{"there it is", one, nil, lifecycle.HubSeen},
 		{"allowed to look, and it is not there", &v1alpha1.MembershipList{}, nil, lifecycle.HubGone},
-		{"another member has the namespace now", &v1alpha1.MembershipList{Items: []v1alpha1.Membership{{Spec: v1alpha1.MembershipSpec{MemberUID: "new"}}}}, nil, lifecycle.HubGone},
+		{"another member has the namespace now", &v1alpha1.MembershipList{Items: []v1alpha1.Membership{{Spec: v1alpha1.MembershipSpec{MemberUID: "new"}}}}, nil, lifecycle.HubOther},
 		{"no permission", nil, apierrors.NewForbidden(gr, "self", nil), lifecycle.HubRefused},
 		{"no credential", nil, apierrors.NewUnauthorized("no"), lifecycle.HubRefused},
 		{"no such kind, as on a hub that is just starting: that is no proof of anything", nil, apierrors.NewNotFound(gr, ""), lifecycle.HubUnreachable},
@@ -417,6 +486,12 @@ func TestValidate(t *testing.T) {
 		}
 		return out
 	}
+	gates := func(names ...string) (out []membership.LeaveGate) {
+		for _, name := range names {
+			out = append(out, membership.GateFunc(name, nil))
+		}
+		return out
+	}
 	for _, tc := range []struct {
 		reason string
 		o      Options
@@ -431,6 +506,11 @@ func TestValidate(t *testing.T) {
 		{"a collector is known by its name", Options{Collectors: named("")}, "Collectors[0]: has no name"},
 		{"and by no other's", Options{Collectors: named("a", "a")}, `Collectors[1]: has the name "a"`},
 		{"nor by a built-in one's", Options{Collectors: named(sourceVersion)}, `Collectors[0]: has the name "version"`},
+		{"a collector that is not there collects nothing", Options{Collectors: []PropertyCollector{nil}}, "Collectors[0]: must not be nil"},
+		{"a cleaner that is not there would be found out when the member leaves", Options{Cleaners: []membership.LeaveGate{nil}}, "Cleaners[0]: must not be nil"},
+		{"a cleaner is known by its name", Options{Cleaners: gates("")}, "Cleaners[0]: has no name"},
+		{"and by no other's", Options{Cleaners: gates("a", "a")}, `Cleaners[1]: has the name "a"`},
+		{"though by that of a collector", Options{Cleaners: gates("a"), Collectors: named("a")}, ""},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			err := tc.o.validate()

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -61,7 +62,7 @@ type credential struct {
 	Certificate []byte        `json:"certificate,omitempty"`
 	Token       string        `json:"token,omitempty"`
 	Since       time.Time     `json:"since"`
-	Lifetime    time.Duration `json:"lifetime,omitempty"` // 0: it does not end, as far as is known
+	Lifetime    time.Duration `json:"lifetime,omitempty"` // 0: it does not end
 }
 
 // renewalRequest is the request for the next credential.
@@ -114,6 +115,13 @@ func (r record) member() membership.Member {
 	return m
 }
 
+// isOf reports whether the record is that of this member at this hub, whatever its credential.
+func (r record) isOf(member registered) bool {
+	m := r.Member
+	return m != nil && m.UID == member.UID && m.Name == member.Name && m.Namespace == member.Namespace &&
+		m.Server == member.Server && bytes.Equal(m.CA, member.CA)
+}
+
 // leavePolicy is the one that the API server would put in.
 func leavePolicy(known *v1alpha1.LeavePolicy) v1alpha1.LeavePolicy {
 	if known != nil {
@@ -128,14 +136,21 @@ func issued(material registration.Material, answer v1alpha1.Credential, since, n
 	c := credential{Certificate: material.Certificate, Token: material.Token, Since: since}
 	switch {
 	case answer.ExpirationTime == nil:
+		return c
 	case answer.IssuedAt != nil:
 		c.Lifetime = answer.ExpirationTime.Sub(answer.IssuedAt.Time)
 	default:
 		c.Lifetime = answer.ExpirationTime.Sub(now) // there is nothing better
 	}
-	c.Lifetime = max(c.Lifetime, 0)
+	if c.Lifetime <= 0 {
+		c.Lifetime = unknownLife
+	}
 	return c
 }
+
+// unknownLife is what a credential is taken to live for that does end, and whose times make no sense: by this agent's
+// clock, where the issuer does not say when it was issued, or by themselves.
+const unknownLife = 10 * time.Minute
 
 func (c credential) material() registration.Material {
 	return registration.Material{Certificate: c.Certificate, Token: c.Token}

@@ -23,8 +23,9 @@ func (a *agent) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var claim *registration.ClaimKey
 	if len(r.ClaimKey) > 0 {
-		if a.claim, err = registration.ParseClaimKey(r.ClaimKey); err != nil {
+		if claim, err = registration.ParseClaimKey(r.ClaimKey); err != nil {
 			return fmt.Errorf("%w: %w", errRecord, err)
 		}
 	}
@@ -33,8 +34,13 @@ func (a *agent) load(ctx context.Context) error {
 		m := *r.Member
 		m.Credential.Since, r.Member = now, &m
 	}
-	a.record, a.loaded = r, true
-	if a.connection != nil && r.Member != nil && !r.Member.Credential.same(a.connection.member.Credential.material()) {
+	if a.connection != nil && !r.isOf(a.connection.member) {
+		// Somebody has deleted the record, or put another there: what it does not say must not go on.
+		a.log.Info("The agent's record is not that of the member that it speaks for.", "member", a.connection.member.Name)
+		a.clear()
+	}
+	a.record, a.claim, a.loaded = r, claim, true
+	if a.connection != nil && !r.Member.Credential.same(a.connection.member.Credential.material()) {
 		return a.connection.swap(r.Member.Credential, a.claim) // it was saved, and nobody told
 	}
 	return nil
@@ -84,5 +90,5 @@ func (a *agent) startOver(ctx context.Context) error {
 func (a *agent) clear() {
 	a.disconnect()
 	a.door.forget()
-	a.claim, a.refused, a.asked = nil, refusedRenewal{}, time.Time{}
+	a.claim, a.refused, a.asked, a.cleanedAt = nil, refusedRenewal{}, time.Time{}, time.Time{}
 }

@@ -16,7 +16,8 @@ func (a *agent) readMembership(ctx context.Context) error {
 	if a.connection == nil {
 		c, err := connect(*a.record.Member, a.claim, a.HubConfig, a.Clock)
 		if err != nil {
-			a.sight = lifecycle.HubUnreachable
+			a.saw(sighting{sight: lifecycle.HubUnreachable})
+			a.trouble = cause(err)
 			return err
 		}
 		a.connection = c
@@ -26,10 +27,11 @@ func (a *agent) readMembership(ctx context.Context) error {
 		return ctx.Err()
 	}
 	a.saw(sightOf(list, err, a.connection.member))
+	a.trouble = cause(err)
 	if a.sight == lifecycle.HubSeen {
 		a.door.disconnect() // it is not needed while the hub talks to the member
 		if a.follower == nil {
-			a.follower = follow(ctx, a.connection.hub, a.connection.member, a.Clock, list)
+			a.follower = a.follow(ctx, list)
 		}
 	}
 	return err

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -157,9 +159,57 @@ func TestWithdrawn(t *testing.T) {
 	require.Equal(t, "uid-withdrawn", string(m.UID))
 }
 
+// TestRefusedForAMoment has a hub that refuses everybody for a while, as an API server does that was just started.
+func TestRefusedForAMoment(t *testing.T) {
+	h := newByHand(t, "moment").attend()
+	hub, w := &moody{}, &wire{}
+	r := h.run(Options{HubConfig: func(c *rest.Config) { hub.config(c); w.config(c) }})
+	is(t, r, lifecycle.Joined)
+	h.beats()
+	hub.refuses.Store(true)
+	for _, what := range []string{membership.LeaseName, memberships} {
+		eventually(t, "nothing is refused: "+what, func() bool { _, met := hub.refused.Load(what); return met })
+	}
+	<-time.After(2 * time.Second)
+	require.Equal(t, lifecycle.Joined, r.last().Phase)
+	require.Contains(t, r.last().Message, "The hub refuses the agent's credential; looking again. (")
+	hub.refuses.Store(false)
+	h.beats()
+	eventually(t, "it does not see that it is let in", func() bool { return r.last().Message == "In the fleet." })
+	require.NotContains(t, r.seen(), lifecycle.Rejected)
+	require.Equal(t, 1, w.take()["POST joinrequests"], "it went to the door again")
+
+	hub.refuses.Store(true)
+	is(t, r, lifecycle.Rejected)
+}
+
 func (h *byHand) forgetRequests() {
 	h.t.Helper()
 	require.NoError(h.t, h.c.DeleteAllOf(h.t.Context(), &v1alpha1.JoinRequest{}, client.InNamespace(h.name)))
+}
+
+// TestCleanersAreLeftAlone has a cleaner that gets on a little each time that it is asked, and says so.
+func TestCleanersAreLeftAlone(t *testing.T) {
+	h := newByHand(t, "cleaners").attend()
+	w := &wire{}
+	var asked atomic.Int64
+	r := h.run(Options{HubConfig: w.config, Cleaners: []membership.LeaveGate{
+		membership.GateFunc("works", func(context.Context, membership.Member) ([]string, error) {
+			return []string{fmt.Sprintf("%d objects", 100_000-asked.Add(1))}, nil
+		}),
+	}})
+	is(t, r, lifecycle.Joined)
+	h.change(func(s *v1alpha1.MembershipSpec) { s.State, s.Rejoin, s.Clean = v1alpha1.StateLeave, false, true })
+	eventually(t, "nobody is asked", func() bool { return asked.Load() > 0 })
+	before := asked.Load()
+	w.take()
+	const polls = 3
+	<-time.After(polls * lifecycle.GatePoll)
+	require.InDelta(t, polls, asked.Load()-before, 1, "cleaners are asked")
+	require.InDelta(t, polls, w.take()["PUT self/status"], 1, "progress is written")
+
+	h.change(func(s *v1alpha1.MembershipSpec) { s.State, s.Clean = v1alpha1.StateJoin, false })
+	is(t, r, lifecycle.Joined)
 }
 
 // TestRejoin leaves, is told that it may come back, and does.
@@ -177,6 +227,38 @@ func TestRejoin(t *testing.T) {
 	is(t, r, lifecycle.Joined)
 	require.NotEqual(t, first, store.parsed(t).ClaimKey, "a new stay has a new claim")
 	h.beats()
+}
+
+// wiped is a store whose record somebody deletes, as a Secret, so that the next Save finds that it is not there.
+type wiped struct {
+	memory
+	wipe atomic.Bool
+}
+
+func (w *wiped) Save(ctx context.Context, record []byte) error {
+	if w.wipe.CompareAndSwap(true, false) {
+		return errors.Join(w.Delete(ctx), errors.New("there is no such Secret"))
+	}
+	return w.memory.Save(ctx, record)
+}
+
+// TestRecordLost has an agent that finds its record gone: it is nobody's agent then, and must not act as though it were.
+func TestRecordLost(t *testing.T) {
+	h := newByHand(t, "lost").attend()
+	store, w := &wiped{}, &wire{}
+	r := h.run(Options{Store: store, HubConfig: w.config})
+	is(t, r, lifecycle.Joined)
+	h.beats()
+	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerHeld, nil) })
+	before := store.parsed(t).ClaimKey
+	store.wipe.Store(true)
+	h.touch() // so that there is something to save
+	is(t, r, lifecycle.Registering)
+	require.NotEqual(t, before, store.parsed(t).ClaimKey)
+	eventually(t, "it does not ask again", func() bool { return strings.Contains(r.last().Message, "held") })
+	w.take()
+	<-time.After(3 * time.Second)
+	require.Zero(t, w.take()["PUT leases/heartbeat"], "it beats for a member of which it has no record")
 }
 
 // TestGone takes the Membership away while the agent may look, which proves nothing either; makes it anew; and then
@@ -372,6 +454,29 @@ func TestSecretStore(t *testing.T) {
 	require.ErrorAs(t, err, new(*membership.InvalidError))
 	require.NoError(t, source.Forget(ctx))
 	require.NoError(t, source.Forget(ctx))
+
+	boot := func(content string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.name, Name: "boot"}, Data: map[string][]byte{"join.yaml": []byte(content)}}
+	}
+	there := func() bool {
+		err := h.c.Get(ctx, client.ObjectKeyFromObject(boot("")), &corev1.Secret{})
+		require.NoError(t, client.IgnoreNotFound(err))
+		return err == nil
+	}
+	h.ensure(boot("old"))
+	_, _ = source.Load(ctx)
+	require.NoError(t, h.c.Update(ctx, boot("new")))
+	require.NoError(t, source.Forget(ctx))
+	require.True(t, there(), "it throws away what somebody has given it since")
+	_, _ = source.Load(ctx)
+	labeled := boot("new")
+	labeled.Labels = map[string]string{"a": "b"}
+	require.NoError(t, h.c.Update(ctx, labeled))
+	require.NoError(t, source.Forget(ctx))
+	require.False(t, there(), "it is the same credential, whatever else was written")
+	h.ensure(boot("unseen"))
+	require.NoError(t, SecretBootstrap(secrets, "boot").Forget(ctx))
+	require.False(t, there(), "an agent that was started again forgets what it finds")
 }
 
 // TestNothingIsLeft looks for goroutines after agents of each method that joined, were stopped, or left.

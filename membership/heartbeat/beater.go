@@ -111,7 +111,10 @@ func (b *Beater) Run(ctx context.Context) error {
 		case stopped:
 			return nil
 		case nudged:
-			next = s.change(b.currentPeriod(), b.clock.Now())
+			// A nudge may be older than this run, which began with that period already: it must not put off a retry.
+			if period := b.currentPeriod(); period != s.period {
+				next = s.change(period, b.clock.Now())
+			}
 		case due:
 			err := b.renew(ctx, s.period)
 			if ctx.Err() != nil {

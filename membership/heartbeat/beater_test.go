@@ -135,6 +135,22 @@ func TestBeatSteadily(t *testing.T) {
 	})
 }
 
+// A period that was set before Run is no change of the period, which would put off the retry of a first heartbeat that failed.
+func TestBeatPeriodSetBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{err: errors.New("down")}
+		b := NewBeater(s, BeaterOptions{Random: func() float64 { return 0 }})
+		b.SetPeriod(MaxPeriod)
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		defer cancel()
+		require.NoError(t, b.Run(ctx))
+		want := []ask{{"get", 0}, {"get", 500 * time.Millisecond}, {"get", 1500 * time.Millisecond}, {"get", 3500 * time.Millisecond}}
+		if diff := cmp.Diff(want, s.take()); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestBeatOnlyRenewsWhatItKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{lease: &coordinationv1.Lease{

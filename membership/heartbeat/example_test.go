@@ -23,7 +23,7 @@ func ExampleMonitor() {
 	monitor.Track("east", time.Minute, now)
 	show := func(changed []string) {
 		verdict, _ := monitor.Verdict("east")
-		fmt.Println(changed, verdict.State, "-", verdict.Message())
+		fmt.Println(changed, verdict.State, "heard at", verdict.LastHeard.Format(time.TimeOnly))
 	}
 
 	renewed := now.Add(42 * time.Minute) // the agent's clock is off, which does not matter
@@ -41,9 +41,9 @@ func ExampleMonitor() {
 	}
 
 	// Output:
-	// [east] Healthy - Heartbeats arrive.
-	// [] Healthy - Heartbeats arrive.
-	// [east] Lost - No heartbeat since 2026-01-01T12:00:00Z (grace 3m15s).
+	// [east] Healthy heard at 12:00:00
+	// [] Healthy heard at 12:00:00
+	// [east] Lost heard at 12:00:00
 }
 
 // An agent sends heartbeats as long as it runs, and hears how they fare. In an agent the Leases are those of

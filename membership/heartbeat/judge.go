@@ -1,9 +1,6 @@
 package heartbeat
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // elapsed is the time since the epoch, for people.
 func (m *Monitor) elapsed(now time.Time) time.Duration {
@@ -66,7 +63,7 @@ func (m *Monitor) beat(e *member, now time.Time) []string {
 func (m *Monitor) blame(e *member, at time.Duration) {
 	if e.lost < 0 || at-e.lost > flapWindow*e.grace {
 		e.flaps = 0
-	} else if !m.outage && e.flaps < math.MaxUint8 {
+	} else if !m.outage && e.flaps < maxFlaps {
 		e.flaps++
 	}
 	if !m.outage {
@@ -101,7 +98,7 @@ func (m *Monitor) suspect(changed []string, now time.Time) []string {
 	share := float64(m.late) / float64(max(m.tracked, 1))
 	outage := m.late >= m.policy.OutageMinimum && share >= m.policy.OutageShare
 	if m.outage {
-		outage = m.tracked >= m.policy.OutageMinimum && share > m.policy.OutageShare-outageHysteresis
+		outage = m.tracked >= m.policy.OutageMinimum && share > m.policy.outageEnds()
 	}
 	if outage == m.outage {
 		return changed

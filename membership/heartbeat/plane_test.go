@@ -320,7 +320,7 @@ func TestPlaneWatcher(t *testing.T) {
 				return true
 			}, "all are heard again")
 			lost.Range(func(member, verdict any) bool {
-				t.Errorf("%s was lost while the API server was down: %s", member, verdict.(Verdict).Message())
+				t.Errorf("%s was lost while the API server was down: %+v", member, verdict)
 				return true
 			})
 

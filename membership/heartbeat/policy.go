@@ -1,6 +1,12 @@
 package heartbeat
 
-import "time"
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/muster-sdk/muster/membership"
+)
 
 const (
 	// DefaultPeriod is the time between two heartbeats where none is given.
@@ -22,6 +28,7 @@ const (
 	// than the longest hold, or else a member that is lost right after it could never be caught flapping.
 	maxHold    = 8
 	flapWindow = 16
+	maxFlaps   = math.MaxUint8 // that are counted
 )
 
 // Policy is how a [Monitor] judges. The zero Policy is the documented default of each field.
@@ -39,7 +46,7 @@ type Policy struct {
 	Hold func(flaps int, grace time.Duration) time.Duration
 
 	// OutageShare is the share of members that have to be late at one time for the hub to suspect itself,
-	// greater than 0. It stops to do so when the share is 0.15 below that, or when fewer than
+	// greater than 0. It stops to do so when the share is 0.15 below that, or nobody is late, or when fewer than
 	// OutageMinimum members are left. Zero means 0.55; more than 1 means never.
 	OutageShare float64
 
@@ -74,6 +81,37 @@ func bounded(period time.Duration) time.Duration {
 	}
 	return min(max(period, MinPeriod), MaxPeriod)
 }
+
+// Validate returns a [*membership.InvalidError] about the first field that no Monitor can judge by. It calls Grace and
+// Hold for all periods of whole seconds. What it finds a Monitor does not look for.
+func (p Policy) Validate() error {
+	invalid := func(field, problem string, args ...any) error {
+		return &membership.InvalidError{Field: field, Problem: fmt.Sprintf(problem, args...)}
+	}
+	switch {
+	case math.IsNaN(p.OutageShare) || p.OutageShare < 0:
+		return invalid("OutageShare", "must be greater than 0, or 0 for the default: %v", p.OutageShare)
+	case p.OutageMinimum < 0:
+		return invalid("OutageMinimum", "must be greater than 0, or 0 for the default: %d", p.OutageMinimum)
+	}
+	p = p.withDefaults()
+	for period := MinPeriod; period <= MaxPeriod; period += time.Second {
+		grace := p.Grace(period)
+		if grace <= period {
+			return invalid("Grace", "must be longer than the period, or every member is lost between two heartbeats: %s for a period of %s", grace, period)
+		}
+		for flaps := range maxFlaps + 1 {
+			if hold := p.Hold(flaps, grace); hold < 0 {
+				return invalid("Hold", "must not be negative: %s for %d flaps and a grace of %s", hold, flaps, grace)
+			}
+		}
+	}
+	return nil
+}
+
+// outageEnds is the share of late members at which an outage is over. Without the bound one that began at
+// less than the hysteresis would never be, not even when all are heard.
+func (p Policy) outageEnds() float64 { return max(0, p.OutageShare-outageHysteresis) }
 
 func (p Policy) withDefaults() Policy {
 	if p.Grace == nil {

@@ -3,8 +3,6 @@ package heartbeat
 import (
 	"fmt"
 	"time"
-
-	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
 // State is what a [Monitor] knows of a member.
@@ -33,14 +31,6 @@ func (s State) String() string {
 	return [...]string{"Awaited", "Healthy", "Lost", "Unsteady"}[s]
 }
 
-// Reason returns the reason for the condition Healthy of a MemberCluster.
-func (s State) Reason() string {
-	return [...]string{
-		v1alpha1.ReasonHeartbeatAwaited, v1alpha1.ReasonHeartbeating,
-		v1alpha1.ReasonHeartbeatLost, v1alpha1.ReasonHeartbeatUnsteady,
-	}[s]
-}
-
 // Verdict is what a [Monitor] says of one member.
 type Verdict struct {
 	State State
@@ -62,29 +52,6 @@ type Verdict struct {
 	// heartbeat took to arrive, so that no more than some seconds below zero mean nothing. It is there to be
 	// shown: no verdict depends on it.
 	Skew time.Duration
-}
-
-// Message says the verdict in a sentence for a condition. It does not change while the verdict does not.
-func (v Verdict) Message() string {
-	switch {
-	case v.State == Healthy:
-		return "Heartbeats arrive."
-	case v.State == Awaited:
-		return fmt.Sprintf("No heartbeat yet; the member has %s from %s on, when the hub began to listen.", v.Grace, stamp(v.Since))
-	case v.State == Unsteady:
-		return fmt.Sprintf("Heartbeats arrive again, but have stopped repeatedly; they have to hold for %s from %s on.", v.Hold, stamp(v.Since)) + v.heldBack()
-	case v.LastHeard.IsZero():
-		return fmt.Sprintf("No heartbeat since the hub began to listen (grace %s).", v.Grace) + v.heldBack()
-	default:
-		return fmt.Sprintf("No heartbeat since %s (grace %s).", stamp(v.LastHeard), v.Grace) + v.heldBack()
-	}
-}
-
-func (v Verdict) heldBack() string {
-	if !v.HeldBack {
-		return ""
-	}
-	return " Nothing is done about it, because most members fell silent at once and the hub suspects itself."
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -27,16 +27,21 @@ type AgentObserved struct {
 	Record Record
 	// Door is the answer to the request that the record has, when it was last asked for.
 	Door DoorSight
+	// DoorSince is since when that has been the answer without a break.
+	DoorSince time.Time
 	// Hub is what became of reading the Membership, when that was last tried.
 	Hub HubSight
+	// HubSince is since when the hub has shown that without a break. All the ways to shut the agent out count as one.
+	HubSince time.Time
 	// Membership is what was read, when Hub is HubSeen.
 	Membership MembershipSeen
 	// PolicySaved is true when the record's policy is the one of the Membership.
 	PolicySaved bool
 	// Beating is true while the heartbeat runs.
 	Beating bool
-	// Member is what the cleaners said when they were asked in this round.
-	Member MemberState
+	// Member is what the cleaners said, and MemberAt when. MemberClean is of this round: what is clean may not stay so.
+	Member   MemberState
+	MemberAt time.Time
 	// Renewal is where the renewal of the credential stands.
 	Renewal RenewalState
 	// RenewAt is when to ask for the next credential; zero: never.
@@ -116,15 +121,25 @@ func register(o AgentObserved) AgentStep {
 	if !o.Record.Claim {
 		return AgentStep{Phase: Unregistered, Message: "Making a request to join.", Actions: []AgentAction{MakeRequest}}
 	}
-	step := AgentStep{Phase: Registering, Actions: []AgentAction{AskDoor}, After: DoorPoll}
+	step := AgentStep{Phase: Registering, Actions: []AgentAction{AskDoor}, After: growing(DoorPoll, o.DoorSince, o.Now)}
 	switch o.Door {
 	case DoorNotAsked:
 		step.Message, step.After = "Asking to join.", 0
 	case DoorUnreachable:
-		step.Message, step.After = "The hub cannot be reached; trying again.", RetryPoll
+		step.Message, step.After = "The hub cannot be reached; trying again.", growing(RetryPoll, o.DoorSince, o.Now)
+	case DoorNotAskable:
+		step.Message, step.After = "The agent cannot ask to join, for a reason on its own side; trying again.", growing(RetryPoll, o.DoorSince, o.Now)
+	case DoorNoCredential:
+		step.Phase, step.After = Rejected, HeldPoll
+		step.Message = "The agent has nothing to ask to join with: give it the bootstrap credential of a JoinToken which is Ready."
 	case DoorRefused:
 		step.Phase, step.After = Rejected, HeldPoll
-		step.Message = "The hub refuses the bootstrap credential, or there is none: give the agent that of a JoinToken which is Ready."
+		step.Message = "The hub refuses the bootstrap credential: give the agent that of a JoinToken which is Ready."
+	case DoorFull:
+		step.Message, step.After = "The hub has as many requests as it takes; trying again.", HeldPoll
+	case DoorUnfit:
+		step.Phase, step.After = Rejected, HeldPoll
+		step.Message = "The hub cannot take the request: see whether it is the right hub, and what the agent asks for."
 	case DoorPending:
 		step.Message = "The hub is at work on the request."
 	case DoorHeld:
@@ -153,11 +168,15 @@ func registered(o AgentObserved) AgentStep {
 			return leave(o)
 		}
 		return join(o)
-	case HubGone, HubRefused:
+	case HubGone, HubRefused, HubOther:
+		if passing(o) {
+			return beatOn(o)
+		}
 		return shutOut(o)
 	case HubUnreachable:
 		// The heartbeat goes on trying on its own; nothing else changes because of what cannot be seen.
-		step := AgentStep{Phase: Joining, Message: "The hub cannot be reached; trying again.", Actions: []AgentAction{ReadMembership}, After: RetryPoll}
+		step := AgentStep{Phase: Joining, Message: "The hub cannot be reached; trying again.", Actions: []AgentAction{ReadMembership}}
+		step.After = growing(RetryPoll, o.HubSince, o.Now)
 		if o.Beating {
 			step.Phase = Joined
 		}
@@ -204,13 +223,38 @@ func renew(o AgentObserved, step AgentStep) AgentStep {
 	return step
 }
 
+// passing reports whether the agent may be shut out for no more than a moment: an API server that was just started
+// refuses everybody until it knows who may do what, and a Membership that was deleted by mistake is made anew. Where the
+// Membership is another member's there is nothing to wait for, and a heartbeat would keep that one alive.
+func passing(o AgentObserved) bool {
+	return o.Hub != HubOther && o.Now.Sub(o.HubSince) < ShutOutPatience
+}
+
+// beatOn changes nothing for the time being. A heartbeat that is refused costs nothing, and the one that is taken
+// tells that the agent is let in again.
+func beatOn(o AgentObserved) AgentStep {
+	step := AgentStep{Phase: Joining, Message: "The hub refuses the agent's credential; looking again.", Actions: []AgentAction{ReadMembership}, After: RetryPoll}
+	if o.Hub == HubGone {
+		step.Message = "The hub has no Membership for the agent; looking again."
+	}
+	if o.Beating {
+		step.Phase = Joined
+	} else {
+		step.After = growing(DoorPoll, o.HubSince, o.Now) // it may have been let in a moment ago, and not all of the hub know that yet
+	}
+	return step
+}
+
 // shutOut is about a hub that will not talk to the credential, or has no Membership to show. Neither proves
 // anything (somebody may have deleted the Membership by mistake, and the hub be about to make it anew), so the agent asks
 // at the door whether the hub still knows it, and looks whether it is over.
 func shutOut(o AgentObserved) AgentStep {
 	step := AgentStep{Phase: Rejected, Message: "The hub refuses the agent's credential; asking at the door why.", After: HeldPoll}
-	if o.Hub == HubGone {
+	switch o.Hub {
+	case HubGone:
 		step.Message = "The hub has no Membership for the agent; asking at the door why."
+	case HubOther:
+		step.Message = "The hub's Membership is that of another member; asking at the door why."
 	}
 	if o.Beating {
 		step.Actions = append(step.Actions, StopBeat)
@@ -227,18 +271,20 @@ func shutOut(o AgentObserved) AgentStep {
 	case DoorNotAsked:
 		step.After = 0
 		step.Actions = append(step.Actions, MakeRequest)
-	case DoorNoRequest:
-		step.After = DoorPoll
+	case DoorNoRequest, DoorPending:
+		step.After = growing(DoorPoll, o.DoorSince, o.Now)
+	case DoorNotAskable:
+		step.Message, step.After = "The hub shuts the agent out, which cannot ask why, for a reason on its own side; trying again.", growing(RetryPoll, o.DoorSince, o.Now)
+	case DoorNoCredential:
+		step.Message = "The hub shuts the agent out, which has nothing to ask why with: give it the bootstrap credential of a JoinToken which is Ready."
 	case DoorRefused:
 		step.Message = "The hub shuts the agent out, and refuses its bootstrap credential as well: give the agent that of a JoinToken which is Ready, so that it can ask why."
 	case DoorHeld:
 		step.Message = "The hub shuts the agent out until somebody decides, see its JoinRequest on the hub."
 	case DoorDenied:
 		step.Message = "The hub shuts the agent out: see its JoinRequest on the hub. Its acceptance was withdrawn, or its JoinToken lets it in no more."
-	case DoorPending:
-		step.After = DoorPoll
 	case DoorUnreachable:
-		step.After = RetryPoll
+		step.After = growing(RetryPoll, o.DoorSince, o.Now)
 	}
 	step.Actions = append(step.Actions, AskDoor, ReadMembership)
 	return step
@@ -263,13 +309,22 @@ func leave(o AgentObserved) AgentStep {
 	case o.Member == MemberClean:
 		step.Message, step.After = "Leaving: telling the hub that the member is clean.", RetryPoll
 		step.Actions = append(step.Actions, ReportClean)
-	case o.Member == MemberDirty:
-		step.Message, step.After = "Leaving: cleaning up.", GatePoll
 	default:
 		step.Message = "Leaving: cleaning up."
-		step.Actions = append(step.Actions, CleanMember)
+		if step.After = untilCleaners(o); step.After == 0 {
+			step.Actions = append(step.Actions, CleanMember)
+		}
 	}
 	return step
+}
+
+// untilCleaners is how long to leave the cleaners alone. What they leave to do is reported to the hub, which is news for
+// the agent as well: without the pause each answer would bring about the next question.
+func untilCleaners(o AgentObserved) time.Duration {
+	if o.Member != MemberDirty {
+		return 0
+	}
+	return min(max(0, o.MemberAt.Add(GatePoll).Sub(o.Now)), GatePoll) // or a clock that was set back could hold it up
 }
 
 // depart is about an agent whose hub knows that its member is clean.
@@ -294,10 +349,10 @@ func cleanForgotten(o AgentObserved) AgentStep {
 		step.Actions = append(step.Actions, StopBeat)
 	}
 	switch {
-	case o.Member == MemberDirty:
-		step.After = GatePoll
 	case o.Member != MemberClean:
-		step.Actions = append(step.Actions, CleanMember)
+		if step.After = untilCleaners(o); step.After == 0 {
+			step.Actions = append(step.Actions, CleanMember)
+		}
 	case o.Record.Kept:
 		step.Phase = Left
 		step.Actions = append(step.Actions, StartOver)

@@ -16,7 +16,7 @@ func TestNextAgent(t *testing.T) {
 		member = Record{Registered: true}
 	)
 	see := func(r Record, change func(*AgentObserved)) AgentObserved {
-		o := AgentObserved{Now: epoch, Record: r, PolicySaved: true, Beating: true}
+		o := AgentObserved{Now: epoch, DoorSince: epoch, Record: r, PolicySaved: true, Beating: true}
 		change(&o)
 		return o
 	}
@@ -45,10 +45,42 @@ func TestNextAgent(t *testing.T) {
 		},
 		{
 			name: "no bootstrap credential", reason: "only a person can help, and is told how",
-			o: see(asked, func(o *AgentObserved) { o.Door = DoorRefused }),
+			o: see(asked, func(o *AgentObserved) { o.Door = DoorNoCredential }),
 			want: AgentStep{
 				Phase: Rejected, Actions: []AgentAction{AskDoor}, After: HeldPoll,
-				Message: "The hub refuses the bootstrap credential, or there is none: give the agent that of a JoinToken which is Ready.",
+				Message: "The agent has nothing to ask to join with: give it the bootstrap credential of a JoinToken which is Ready.",
+			},
+		},
+		{
+			name: "its own cluster does not answer", reason: "that is not the hub's doing, and may pass",
+			o: see(asked, func(o *AgentObserved) { o.Door = DoorNotAskable }),
+			want: AgentStep{
+				Phase: Registering, Actions: []AgentAction{AskDoor}, After: RetryPoll,
+				Message: "The agent cannot ask to join, for a reason on its own side; trying again.",
+			},
+		},
+		{
+			name: "too many requests", reason: "there is nothing wrong with this one",
+			o: see(asked, func(o *AgentObserved) { o.Door = DoorFull }),
+			want: AgentStep{
+				Phase: Registering, Actions: []AgentAction{AskDoor}, After: HeldPoll,
+				Message: "The hub has as many requests as it takes; trying again.",
+			},
+		},
+		{
+			name: "no hub at all", reason: "another credential for the same place would not help",
+			o: see(asked, func(o *AgentObserved) { o.Door = DoorUnfit }),
+			want: AgentStep{
+				Phase: Rejected, Actions: []AgentAction{AskDoor}, After: HeldPoll,
+				Message: "The hub cannot take the request: see whether it is the right hub, and what the agent asks for.",
+			},
+		},
+		{
+			name: "shut out, and its own cluster does not answer", reason: "it sees all the same when the hub lets it in again",
+			o: see(member, func(o *AgentObserved) { o.Hub, o.Door, o.Beating = HubRefused, DoorNotAskable, false }),
+			want: AgentStep{
+				Phase: Rejected, Actions: []AgentAction{AskDoor, ReadMembership}, After: RetryPoll,
+				Message: "The hub shuts the agent out, which cannot ask why, for a reason on its own side; trying again.",
 			},
 		},
 		{
@@ -111,8 +143,70 @@ func TestNextAgent(t *testing.T) {
 		},
 		{
 			name: "hub away", reason: "what cannot be seen changes nothing",
-			o:    see(member, func(o *AgentObserved) { o.Hub = HubUnreachable }),
+			o:    see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubUnreachable, epoch }),
 			want: AgentStep{Phase: Joined, Message: "The hub cannot be reached; trying again.", Actions: []AgentAction{ReadMembership}, After: RetryPoll},
+		},
+		{
+			name: "hub away for a while", reason: "all the agents that it has ask for it, so each does so ever less often",
+			o:    see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubUnreachable, epoch.Add(-20*time.Second) }),
+			want: AgentStep{Phase: Joined, Message: "The hub cannot be reached; trying again.", Actions: []AgentAction{ReadMembership}, After: 5 * time.Second},
+		},
+		{
+			name: "asked just now", reason: "a hub with nothing else to do answers at once",
+			o:    see(asked, func(o *AgentObserved) { o.Door = DoorPending }),
+			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.", Actions: []AgentAction{AskDoor}, After: DoorPoll},
+		},
+		{
+			name: "asked a while ago", reason: "whatever keeps the hub busy, it is not to be the answering of such looks",
+			o:    see(asked, func(o *AgentObserved) { o.Door, o.DoorSince = DoorPending, epoch.Add(-8*time.Second) }),
+			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.", Actions: []AgentAction{AskDoor}, After: 2 * time.Second},
+		},
+		{
+			name: "asked long ago", reason: "nobody is there to answer, and somebody may come at any time",
+			o:    see(asked, func(o *AgentObserved) { o.Door, o.DoorSince = DoorPending, epoch.Add(-time.Hour) }),
+			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.", Actions: []AgentAction{AskDoor}, After: HeldPoll},
+		},
+		{
+			name: "shut out, and asked a while ago", reason: "as at the door",
+			o: see(member, func(o *AgentObserved) {
+				o.Hub, o.Door, o.DoorSince, o.Beating = HubRefused, DoorPending, epoch.Add(-8*time.Second), false
+			}),
+			want: AgentStep{
+				Phase: Rejected, Message: "The hub refuses the agent's credential; asking at the door why.",
+				Actions: []AgentAction{AskDoor, ReadMembership}, After: 2 * time.Second,
+			},
+		},
+		{
+			name: "refused a moment ago", reason: "an API server that was just started refuses everybody, and a heartbeat that is refused costs nothing",
+			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubRefused, epoch.Add(-ShutOutPatience+1) }),
+			want: AgentStep{
+				Phase: Joined, Message: "The hub refuses the agent's credential; looking again.",
+				Actions: []AgentAction{ReadMembership}, After: RetryPoll,
+			},
+		},
+		{
+			name: "Membership gone a moment ago", reason: "the hub makes one anew that was deleted by mistake",
+			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubGone, epoch }),
+			want: AgentStep{
+				Phase: Joined, Message: "The hub has no Membership for the agent; looking again.",
+				Actions: []AgentAction{ReadMembership}, After: RetryPoll,
+			},
+		},
+		{
+			name: "refused right after it was let in", reason: "not all API servers of a hub know of it in the same moment, and a join is not to wait for that",
+			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince, o.Beating = HubRefused, epoch, false }),
+			want: AgentStep{
+				Phase: Joining, Message: "The hub refuses the agent's credential; looking again.",
+				Actions: []AgentAction{ReadMembership}, After: DoorPoll,
+			},
+		},
+		{
+			name: "another member's Membership", reason: "there is nothing to wait for, and a heartbeat would keep that other member alive",
+			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubOther, epoch }),
+			want: AgentStep{
+				Phase: Rejected, Message: "The hub's Membership is that of another member; asking at the door why.",
+				Actions: []AgentAction{StopBeat, MakeRequest, AskDoor, ReadMembership},
+			},
 		},
 		{
 			name: "refused", reason: "that proves nothing, so it asks, and cleans nothing",
@@ -155,8 +249,20 @@ func TestNextAgent(t *testing.T) {
 		},
 		{
 			name: "not clean yet", reason: "cleaners are asked again and again",
-			o:    toLeave(func(o *AgentObserved) { o.Member = MemberDirty }),
-			want: AgentStep{Phase: Leaving, Message: "Leaving: cleaning up.", After: GatePoll},
+			o:    toLeave(func(o *AgentObserved) { o.Member, o.MemberAt = MemberDirty, epoch.Add(-GatePoll) }),
+			want: AgentStep{Phase: Leaving, Message: "Leaving: cleaning up.", Actions: []AgentAction{CleanMember}},
+		},
+		{
+			name: "woken while it is not clean yet", reason: "its own report is news as well, and must not bring about the next",
+			o:    toLeave(func(o *AgentObserved) { o.Member, o.MemberAt = MemberDirty, epoch.Add(-GatePoll/4) }),
+			want: AgentStep{Phase: Leaving, Message: "Leaving: cleaning up.", After: GatePoll * 3 / 4},
+		},
+		{
+			name: "forgotten and not clean yet", reason: "the cleaners are asked again, in their time",
+			o: see(Record{Registered: true, Forgotten: true}, func(o *AgentObserved) {
+				o.Beating, o.Member, o.MemberAt = false, MemberDirty, epoch.Add(time.Hour)
+			}),
+			want: AgentStep{Phase: Leaving, Message: "The hub has forgotten this member; cleaning up.", After: GatePoll},
 		},
 		{
 			name: "clean", reason: "the hub waits for it",

@@ -41,8 +41,10 @@
 //     the request that it has now: that is [DoorHeld] or [DoorPending], until the hub has removed it. So the hub removes
 //     every request in time.
 //   - [DoorForgottenKept] is an answer Forgotten with a member's UID in the status, and [DoorForgotten] one without.
-//   - What an agent has seen of its Membership follows the watch, and is [HubRefused] when its heartbeat is refused. A
-//     Membership of another UID than the one registered with is none: [HubGone].
+//   - What an agent has seen of its Membership follows the watch, and is looked at anew when its heartbeat is refused. A
+//     Membership of another UID than the one registered with is [HubOther].
+//   - An agent that is shut out looks again and again, so that it does not miss that it is let in: a refusal counts only
+//     once it has stood for [ShutOutPatience] without a break.
 //
 // One gap is left. An agent that has just left a MemberCluster that is kept, and is cut off before the hub has
 // answered its next JoinRequest, cannot know that the MemberCluster was deleted meanwhile: the request makes it anew, to be
@@ -111,22 +113,20 @@
 //	    Rejected --> Registering: no longer denied
 //	    Registering --> Unregistered: the hub has dropped the request
 //	    Registering --> Left: the MemberCluster that it waited for was deleted
-//	    Joining --> Rejected: shut out, and asks at the door why
-//	    Joined --> Rejected: shut out, and asks at the door why
-//	    Leaving --> Rejected: shut out, and asks at the door why
-//	    Left --> Rejected: shut out, and asks at the door why
+//	    Joining --> Rejected: shut out for a while, and asks at the door why
+//	    Joined --> Rejected: shut out for a while, and asks at the door why
 //	    Rejected --> Joining: has a new credential, or is let in again
 //	    Rejected --> Joined: let in again
 //	    Rejected --> Leaving: forgotten, or let in again to leave
 //	    Joining --> Leaving: told to leave
 //	    Joined --> Leaving: told to leave
 //	    Joined --> Joining: has to tell the hub again
-//	    Leaving --> Joined: called off, or the hub is out of reach
-//	    Leaving --> Joining: called off, or the hub is out of reach
+//	    Leaving --> Joined: called off, or the hub is out of reach or shuts it out
+//	    Leaving --> Joining: called off, or the hub is out of reach or shuts it out
 //	    Leaving --> Left: clean, and the hub knows or has forgotten it
 //	    Joining --> Left: sees that the hub knows that it is clean
 //	    Joined --> Left: sees that the hub knows that it is clean
-//	    Left --> Joining: the hub is out of reach
-//	    Left --> Joined: the hub is out of reach
+//	    Left --> Joining: the hub is out of reach or shuts it out
+//	    Left --> Joined: the hub is out of reach or shuts it out
 //	    Left --> Unregistered: asks to come back to a MemberCluster that is kept
 package lifecycle

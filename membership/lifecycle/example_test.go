@@ -51,13 +51,18 @@ func ExampleNextHub() {
 
 // An agent whose access is refused asks why before it does anything about it.
 func ExampleNextAgent() {
-	observed := lifecycle.AgentObserved{Record: lifecycle.Record{Registered: true}, Hub: lifecycle.HubRefused}
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	observed := lifecycle.AgentObserved{Now: now, Record: lifecycle.Record{Registered: true}, Hub: lifecycle.HubRefused, HubSince: now}
+	step := lifecycle.NextAgent(observed)
+	fmt.Println(step.Phase, step.Actions)
+	observed.Now = now.Add(lifecycle.ShutOutPatience)
 	for _, answer := range []lifecycle.DoorSight{lifecycle.DoorNotAsked, lifecycle.DoorDenied, lifecycle.DoorForgotten} {
 		observed.Door = answer
 		step := lifecycle.NextAgent(observed)
 		fmt.Println(step.Phase, step.Actions)
 	}
 	// Output:
+	// Joining [ReadMembership]
 	// Rejected [MakeRequest AskDoor ReadMembership]
 	// Rejected [AskDoor ReadMembership]
 	// Leaving [RecordForgotten]

@@ -70,6 +70,12 @@ func (m *machine) round(w world, f fairness) world {
 	if f.gates && w.leave.there {
 		w.gatesShut = false
 	}
+	if w == before && f.agent {
+		w.agent.losesPatience() // long before a deadline passes, or a request is removed for its age
+		if w != before {
+			return w
+		}
+	}
 	if w == before {
 		for i := range w.requests {
 			if !w.requests[i].fresh {

@@ -166,12 +166,12 @@ func (m *machine) doorStep(w *world, i int) doorPlan {
 }
 
 type agentKey struct {
-	request, registered, forgotten, kept, out, policy, beating bool
-	door, hub, said                                            uint8
-	seen                                                       membershipWorld
+	request, registered, forgotten, kept, out, policy, beating, outwaited bool
+	door, hub, said                                                       uint8
+	seen                                                                  membershipWorld
 }
 
 func (m *machine) agentStep(a *agentWorld) (uint16, AgentStep) {
-	key := agentKey{a.request, a.registered, a.forgotten, a.kept, a.out, a.policy, a.beating, a.door, a.hub, a.said, a.seen}
+	key := agentKey{a.request, a.registered, a.forgotten, a.kept, a.out, a.policy, a.beating, a.outwaited, a.door, a.hub, a.said, a.seen}
 	return m.agents.get(key, func() AgentStep { return m.agent(a.sees()) })
 }

@@ -208,6 +208,9 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 	failed := false
 	switch action {
 	case MakeRequest:
+		if a.registered && a.waits() {
+			wrong = "the agent goes to the door because of a refusal that may be a passing one"
+		}
 		if !a.request || a.asks != a.uid {
 			a.request, a.asks, a.door, a.given = true, a.uid, uint8(DoorNotAsked), noUID
 			w.requests[0].fresh = false
@@ -228,7 +231,7 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 		a.registered, a.credential, a.policy, a.returns = true, true, false, false
 		a.uid = a.given
 		a.request, w.requests[0].fresh = false, false
-		a.door, a.given, a.hub, a.seen = uint8(DoorNotAsked), noUID, uint8(HubNotAsked), membershipWorld{}
+		a.door, a.given, a.hub, a.seen, a.outwaited = uint8(DoorNotAsked), noUID, uint8(HubNotAsked), membershipWorld{}, false
 	case ReadMembership:
 		w.look()
 	case SavePolicy:
@@ -236,6 +239,9 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 	case StartBeat:
 		a.beating = true
 	case StopBeat:
+		if a.registered && !a.forgotten && !a.out && a.waits() {
+			wrong = "the agent stops its heartbeat because of a refusal that may be a passing one"
+		}
 		a.beating = false
 	case ReportJoined, ReportClean:
 		if failed = w.reaches() != HubSeen; failed {
@@ -253,7 +259,7 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 		}
 		w.look()
 		if lost {
-			a.hub, a.seen = uint8(HubUnreachable), membershipWorld{}
+			a.hub, a.seen, a.outwaited = uint8(HubUnreachable), membershipWorld{}, false
 		}
 	case RecordForgotten:
 		a.forgotten, a.kept = true, a.door == uint8(DoorForgottenKept)
@@ -331,8 +337,11 @@ func (w *world) ask(wrong *fault) DoorSight {
 // look is what the agent learns when it reads its Membership, or is told by its watch.
 func (w *world) look() {
 	w.agent.hub, w.agent.seen = uint8(w.reaches()), membershipWorld{}
-	if w.agent.hub == uint8(HubSeen) {
-		w.agent.seen = w.membership
+	switch HubSight(w.agent.hub) {
+	case HubSeen:
+		w.agent.seen, w.agent.outwaited = w.membership, false
+	case HubUnreachable:
+		w.agent.outwaited = false
 	}
 }
 

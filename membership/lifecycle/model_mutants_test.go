@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -249,6 +250,14 @@ var mutants = []struct {
 			}
 			return NextAgent(o)
 		},
+	},
+	{
+		name: "agent takes a refusal for final at once", machine: machine{moves: 1},
+		agent: func(o AgentObserved) AgentStep { o.HubSince = time.Time{}; return NextAgent(o) },
+	},
+	{
+		name: "agent takes a refusal for passing for ever", machine: machine{moves: 1},
+		agent: func(o AgentObserved) AgentStep { o.HubSince = o.Now; return NextAgent(o) },
 	},
 	{
 		name: "agent cleans up before the hub's gates are open", machine: machine{moves: 1},

@@ -33,6 +33,13 @@ func (p pair) edges(m *machine, visit func(step, pair, fault)) {
 	m.agentEdges(other.world, func(e edge) {
 		visit(step{"other " + e.by, e.what}, pair{e.to, other.other}.swapped(), e.wrong)
 	})
+	for i, who := range []string{"agent", "other agent"} {
+		to := p
+		[]*agentWorld{&to.agent, &to.other}[i].losesPatience()
+		if to != p {
+			visit(step{who, "loses patience with a hub that shuts it out"}, to, "")
+		}
+	}
 	for i := range 2 { // either of them starts again
 		to := p
 		if i == 1 {
@@ -81,6 +88,10 @@ func (p pair) rest(m *machine) (pair, bool) {
 		p = p.swapped()
 		m.agentTurn(&p.world, fairness{agent: true})
 		p = p.swapped()
+		if p == before {
+			p.agent.losesPatience()
+			p.other.losesPatience()
+		}
 		if p == before { // the hub removes the requests that were answered
 			for i, agent := range []agentWorld{p.agent, p.other} {
 				if !p.requests[i].fresh && (agent.request || agent.registered) {

@@ -135,6 +135,7 @@ func (m *machine) worldEdges(w world, visit func(edge)) {
 	if w.leave.there && !w.leave.ended && w.clock < outOfPatience {
 		do("time passes", func(w *world) { w.clock++ })
 	}
+	do("the agent loses patience with a hub that shuts it out", func(w *world) { w.agent.losesPatience() })
 	if w.leave.there {
 		do("the gates open", func(w *world) { w.gatesShut = false })
 	}
@@ -243,7 +244,7 @@ func (m *machine) mishapEdges(w world, visit func(edge)) {
 
 func (w *world) restartAgent() {
 	a := &w.agent
-	a.done, a.door, a.given, a.hub, a.seen, a.beating, a.said, a.plan = false, 0, 0, 0, membershipWorld{}, false, 0, planWorld{}
+	a.done, a.door, a.given, a.hub, a.outwaited, a.seen, a.beating, a.said, a.plan = false, 0, 0, 0, false, membershipWorld{}, false, 0, planWorld{}
 }
 
 // walk is all that can be reached, and how.

@@ -95,6 +95,7 @@ type agentWorld struct {
 
 	// In memory.
 	door, hub uint8
+	outwaited bool  // the hub has shut it out for longer than it has patience
 	given     uint8 // the UID in the answer, when that has a credential
 	seen      membershipWorld
 	beating   bool
@@ -292,8 +293,11 @@ func (w *world) typeOf(claim uint8) v1alpha1.CredentialType {
 
 func (a *agentWorld) sees() AgentObserved {
 	o := AgentObserved{
-		Now: epoch, Door: DoorSight(a.door), Hub: HubSight(a.hub), PolicySaved: a.policy, Beating: a.beating, Member: MemberState(a.said),
+		Now: epoch, Door: DoorSight(a.door), Hub: HubSight(a.hub), DoorSince: epoch, HubSince: epoch, PolicySaved: a.policy, Beating: a.beating, Member: MemberState(a.said),
 		Record: Record{Claim: a.request, Registered: a.registered, Forgotten: a.forgotten, Kept: a.kept, Out: a.out},
+	}
+	if a.outwaited {
+		o.HubSince = epoch.Add(-ShutOutPatience)
 	}
 	if seen := a.seen.see(); seen != nil {
 		o.Membership = *seen
@@ -308,9 +312,19 @@ func (w *world) reaches() HubSight {
 		return HubUnreachable
 	case w.access != mine || !w.agent.credential:
 		return HubRefused
-	case !w.membership.there || w.agent.uid != thatUID:
+	case !w.membership.there:
 		return HubGone
+	case w.agent.uid != thatUID:
+		return HubOther
 	default:
 		return HubSeen
 	}
 }
+
+// waits reports whether the agent is shut out, and may take that for passing.
+func (a *agentWorld) waits() bool {
+	return !a.dead && !a.done && !a.outwaited && (a.hub == uint8(HubRefused) || a.hub == uint8(HubGone))
+}
+
+// losesPatience lets the time pass for which an agent that is shut out goes on as before.
+func (a *agentWorld) losesPatience() { a.outwaited = a.outwaited || a.waits() }

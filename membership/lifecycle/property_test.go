@@ -179,12 +179,12 @@ func TestNextDoorAlways(t *testing.T) {
 func TestNextAgentAlways(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := AgentObserved{
-			Now: anyTime(t, "now"),
+			Now: anyTime(t, "now"), DoorSince: anyTime(t, "door since"), HubSince: anyTime(t, "hub since"), MemberAt: anyTime(t, "member at"),
 			Record: Record{
 				Claim: rapid.Bool().Draw(t, "claim"), Registered: rapid.Bool().Draw(t, "registered"), Forgotten: rapid.Bool().Draw(t, "forgotten"),
 				Kept: rapid.Bool().Draw(t, "kept"), Out: rapid.Bool().Draw(t, "out"),
 			},
-			Door: DoorSight(rapid.IntRange(-1, 11).Draw(t, "door")), Hub: HubSight(rapid.IntRange(-1, 6).Draw(t, "hub")), Membership: anyMembership(t),
+			Door: DoorSight(rapid.IntRange(-1, int(DoorIssued)+1).Draw(t, "door")), Hub: HubSight(rapid.IntRange(-1, int(HubSeen)+1).Draw(t, "hub")), Membership: anyMembership(t),
 			PolicySaved: rapid.Bool().Draw(t, "policy"), Beating: rapid.Bool().Draw(t, "beating"), Member: MemberState(rapid.IntRange(-1, 4).Draw(t, "member")),
 			Renewal: RenewalState(rapid.IntRange(-1, 5).Draw(t, "renewal")),
 		}
@@ -197,6 +197,15 @@ func TestNextAgentAlways(t *testing.T) {
 		}
 		if len(step.Actions) == 0 && step.After < DoorPoll {
 			t.Fatalf("it has nothing to do, and asks again in %s", step.After)
+		}
+		// How long it waits depends on the ages of what it sees, so it is bounded here, and named in TestNextAgent.
+		asks := slices.Contains(step.Actions, AskDoor) || slices.Contains(step.Actions, ReadMembership)
+		if asks && step.After != 0 && (step.After < DoorPoll || step.After > HeldPoll) {
+			t.Fatalf("it asks the hub again in %s", step.After)
+		}
+		shut := o.Record.Registered && !o.Record.Forgotten && !o.Record.Out && (o.Hub == HubRefused || o.Hub == HubGone)
+		if shut && o.Now.Before(o.HubSince.Add(ShutOutPatience)) && !slices.Equal(step.Actions, []AgentAction{ReadMembership}) {
+			t.Fatalf("it takes a refusal for final at once: %v", step.Actions)
 		}
 		told := o.Hub == HubSeen && o.Membership.State == v1alpha1.StateLeave && o.Membership.Clean
 		if slices.Contains(step.Actions, CleanMember) && !o.Record.Forgotten && !told {

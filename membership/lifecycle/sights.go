@@ -17,7 +17,11 @@ const (
 	DoorNotAsked DoorSight = iota
 	DoorNoRequest
 	DoorUnreachable
-	DoorRefused // the bootstrap credential does not work, or there is none
+	DoorNotAskable   // what it takes to ask is not to be had on the agent's own side
+	DoorNoCredential // there is no bootstrap credential, or nothing that could be one
+	DoorRefused      // the bootstrap credential does not work
+	DoorFull         // the hub has as many requests as it takes
+	DoorUnfit        // the hub cannot take the request: it is not of its form, or there is no place for it
 	DoorPending
 	DoorHeld
 	DoorDenied
@@ -34,7 +38,8 @@ const (
 	HubNotAsked HubSight = iota
 	HubUnreachable
 	HubRefused // unauthorized or forbidden: withdrawn, expired or forgotten, and no telling which
-	HubGone    // allowed to look, and there is no Membership of this member
+	HubGone    // allowed to look, and there is no Membership
+	HubOther   // allowed to look, and the Membership is that of another member
 	HubSeen
 )
 

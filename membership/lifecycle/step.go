@@ -13,13 +13,24 @@ const (
 	// NamespacePatience is how long past the deadline of a leave the hub waits for the member's namespace to be
 	// gone, before it records that as well and lets go.
 	NamespacePatience = time.Minute
-	// DoorPoll is the time between two looks at a request that the hub is at work on.
+	// DoorPoll is the least time between two looks at a request that the hub is at work on. It grows with the time
+	// that the hub takes, up to HeldPoll.
 	DoorPoll = 500 * time.Millisecond
 	// HeldPoll is the time between two looks at a request that waits for a person, and at a hub that refuses.
 	HeldPoll = 10 * time.Second
-	// RetryPoll is the time between two tries to reach a hub that does not answer.
+	// RetryPoll is the least time between two tries to reach a hub that does not answer. It grows with the time for
+	// which it does not, up to HeldPoll.
 	RetryPoll = 2 * time.Second
+	// ShutOutPatience is for how long an agent that the hub shuts out goes on as before.
+	ShutOutPatience = 10 * time.Second
 )
+
+// growing is the time between two looks at what has been so since then: a quarter of the time that it has been so, no
+// less than atLeast and no more than HeldPoll. Whoever waits learns a quarter too late at most, and a hub that has been away
+// for long, or has many to serve, is asked by each of them ever less often.
+func growing(atLeast time.Duration, since, now time.Time) time.Duration {
+	return max(atLeast, min(now.Sub(since)/4, HeldPoll))
+}
 
 // Presence says whether an object is there.
 type Presence int

@@ -1,0 +1,204 @@
+package agent
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// logged is what is logged where nobody has asked for more.
+type logged struct {
+	mu  sync.Mutex
+	all strings.Builder
+}
+
+func (l *logged) logger() logr.Logger {
+	return funcr.New(func(_, line string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.all.WriteString(line + "\n")
+	}, funcr.Options{})
+}
+
+func (l *logged) times(words string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.all.String(), words)
+}
+
+func TestCause(t *testing.T) {
+	tcp := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: port} }
+	sys := func(call string, errno syscall.Errno) error { return os.NewSyscallError(call, errno) }
+	op := func(name string, ours int, err error) error {
+		return &net.OpError{Op: name, Net: "tcp", Source: tcp(ours), Addr: tcp(443), Err: err}
+	}
+	for _, tc := range []struct {
+		reason string
+		err    error
+		want   string
+	}{
+		{"nothing is the matter", nil, ""},
+		{"nobody is there", op("dial", 54321, sys("connect", syscall.ECONNREFUSED)), "dial tcp 10.0.0.1:443: connect: connection refused"},
+		{"our own port is another each time", op("read", 54321, sys("read", syscall.ECONNRESET)), "read tcp 10.0.0.1:443: read: connection reset by peer"},
+		{"the CA is another's", x509.UnknownAuthorityError{}, "x509: certificate signed by unknown authority"},
+		{"what time it is goes on",
+			x509.CertificateInvalidError{Reason: x509.Expired, Detail: "current time 2026-01-01T00:00:00Z is after 2025-01-01T00:00:00Z"},
+			"x509: certificate has expired or is not yet valid: after 2025-01-01T00:00:00Z"},
+		{"the name is wrong", &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "hub.example", Server: "10.0.0.10:53", IsNotFound: true}},
+			"lookup hub.example: no such host"},
+		{"which name server does not answer, and to which port, is another each time", &net.DNSError{Err: "read udp 10.1.1.1:41234->10.0.0.10:53: i/o timeout", Name: "hub.example", Server: "10.0.0.10:53", IsTimeout: true},
+			"lookup hub.example: no answer in time"},
+		{"the proxy is away", &net.OpError{Op: "proxyconnect", Net: "tcp", Err: op("dial", 1, sys("connect", syscall.ECONNREFUSED))},
+			"proxyconnect tcp: dial tcp 10.0.0.1:443: connect: connection refused"},
+		{"a request that hangs", context.DeadlineExceeded, "no answer in time"},
+		{"a server that is no API server", errors.New("http: server gave HTTP response to HTTPS client"), "http: server gave HTTP response to HTTPS client"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			require.Equal(t, tc.want, cause(tc.err))
+			if tc.err != nil {
+				wrapped := fmt.Errorf("read the Membership: %w", &url.Error{Op: "Get", URL: "https://hub/apis", Err: tc.err})
+				require.Equal(t, tc.want, cause(wrapped), "what was tried is not the cause")
+			}
+		})
+	}
+}
+
+func TestDoorFailure(t *testing.T) {
+	requests := schema.GroupResource{Group: "membership.muster.dev", Resource: joinRequests}
+	forbidden := func(why string) error { return apierrors.NewForbidden(requests, "join-1", errors.New(why)) }
+	terminating := apierrors.NewForbidden(requests, "join-1", errors.New("it is being terminated"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	for _, tc := range []struct {
+		reason string
+		err    error
+		want   lifecycle.DoorSight
+	}{
+		{"the hub has removed the request", errNoRequest, lifecycle.DoorNoRequest},
+		{"nobody has given it a credential", errNoBootstrap, lifecycle.DoorNoCredential},
+		{"what somebody gave it is none", homeError{&membership.InvalidError{Field: "kind", Problem: "must be another"}}, lifecycle.DoorNoCredential},
+		{"its own cluster does not show it the Secret", homeError{apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "muster-bootstrap", nil)}, lifecycle.DoorNotAskable},
+		{"the credential is of no use", apierrors.NewUnauthorized("no"), lifecycle.DoorRefused},
+		{"nor is that of another place", forbidden("no RBAC policy matched"), lifecycle.DoorRefused},
+		{"there are too many requests", forbidden("exceeded quota: muster, requested: count/joinrequests=1, used: 500, limited: 500"), lifecycle.DoorFull},
+		{"nobody has counted the requests yet", forbidden("status unknown for quota: muster, resources: count/joinrequests"), lifecycle.DoorFull},
+		{"the API has another form of requests", apierrors.NewInvalid(schema.GroupKind{Kind: "JoinRequest"}, "join-1", nil), lifecycle.DoorUnfit},
+		{"the place is going away", terminating, lifecycle.DoorUnfit},
+		{"this is no hub", apierrors.NewNotFound(requests, "join-1"), lifecycle.DoorUnfit},
+		{"the hub is overloaded", apierrors.NewTooManyRequestsError("later"), lifecycle.DoorUnreachable},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			got, why := doorFailure(tc.err)
+			require.Equal(t, tc.want, got)
+			require.NotEmpty(t, why)
+		})
+	}
+}
+
+// TestUnreachable has a hub that presents a certificate of another CA than the bootstrap credential has.
+func TestUnreachable(t *testing.T) {
+	hub := httptest.NewUnstartedServer(http.NotFoundHandler())
+	hub.Config.ErrorLog = log.New(io.Discard, "", 0)
+	hub.StartTLS()
+	defer hub.Close()
+	h := newByHand(t, "unreachable")
+	wrong := *h.bootstrap
+	wrong.Server = hub.URL
+	logged := &logged{}
+	bootstrap := BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return &wrong, nil })
+	shown, w := &phases{}, &wire{}
+	a, err := newAgent(h.config, logged.logger(), Options{Name: h.name, Store: &memory{}, Bootstrap: bootstrap, Clock: &hasty{}, HubConfig: w.config, OnPhase: shown.show})
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	require.NoError(t, a.Start(ctx))
+	require.Contains(t, shown.last().Message, "The hub cannot be reached; trying again. (tls: failed to verify certificate: x509: ")
+	tries := 0
+	for _, n := range w.take() {
+		tries += n
+	}
+	require.Greater(t, tries, 1)
+	require.Equal(t, 1, logged.times("x509: "), "each try is news")
+}
+
+// A request is signed when it, or what proves it, is another than before, and not at each look at its answer.
+func TestSignedOnce(t *testing.T) {
+	hub := httptest.NewServer(http.NotFoundHandler())
+	defer hub.Close()
+	claim, err := registration.NewClaimKey()
+	require.NoError(t, err)
+	bootstrap := &registration.Bootstrap{Server: hub.URL, Token: "t", TokenName: "one", Key: []byte("k"), Namespace: "n"}
+	a := &agent{claim: claim, record: record{ClusterID: "id", Request: &doorRequest{}}, Options: Options{
+		Bootstrap: BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return bootstrap, nil }),
+		HubConfig: func(*rest.Config) {},
+	}}
+	defer a.door.disconnect()
+	knock := func() *v1alpha1.JoinRequest {
+		mine, _, err := a.knock(t.Context())
+		require.True(t, apierrors.IsNotFound(err), "%v", err)
+		return mine
+	}
+	first := knock()
+	require.Same(t, first, knock())
+	a.record.Request = &doorRequest{MemberUID: "uid"}
+	second := knock()
+	require.NotSame(t, first, second)
+	other := *bootstrap
+	other.TokenName = "two"
+	bootstrap = &other
+	require.Equal(t, "two", knock().Spec.Token.Name)
+}
+
+// TestOwnSide has an agent whose own cluster does not show it the bootstrap credential.
+func TestOwnSide(t *testing.T) {
+	h := newByHand(t, "ownside").attend()
+	r := h.run(Options{Clock: &hasty{}, Bootstrap: BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) {
+		return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "muster-bootstrap", errors.New("no RBAC policy matched"))
+	})})
+	eventually(t, "it does not say why", func() bool {
+		return strings.HasPrefix(r.last().Message, "The agent cannot ask to join, for a reason on its own side; trying again. (secrets \"muster-bootstrap\" is forbidden")
+	})
+	require.Equal(t, lifecycle.Registering, r.last().Phase, "nobody has rejected it")
+}
+
+// TestSilentHub has a hub that fails while the agent is in.
+func TestSilentHub(t *testing.T) {
+	h := newByHand(t, "silent").attend()
+	logged := &logged{}
+	broken := &moody{}
+	r := h.runLogged(logged.logger(), Options{HubConfig: func(c *rest.Config) { broken.config(c) }})
+	is(t, r, lifecycle.Joined)
+	h.beats()
+	broken.fails.Store(true)
+	eventually(t, "nobody says that heartbeats fail", func() bool { return logged.times("broken on purpose") > 0 })
+	<-time.After(2 * time.Second)
+	require.Equal(t, 1, logged.times("broken on purpose"))
+	broken.fails.Store(false)
+	eventually(t, "nobody says that it is over", func() bool { return logged.times("takes heartbeats again") == 1 })
+}
