@@ -32,7 +32,7 @@ type fleet struct {
 // methods are taken in turn: the first member joins by token, the second by certificate.
 var methods = []registration.Method{token.Method{}, csr.Method{}}
 
-// connect takes the clusters that the flags name, or starts local ones.
+// connect takes the clusters that the flags name, or starts local ones. The fleet is to be stopped also after an error.
 func connect(ctx context.Context, f flags) (*fleet, error) {
 	files := append([]string{"hub=" + f.hub}, f.members...)
 	if f.hub == "" {
@@ -71,12 +71,12 @@ func connect(ctx context.Context, f flags) (*fleet, error) {
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, fleet.stop())
+		return fleet, err
 	}
 	for i, config := range configs {
 		c, err := client.New(config, client.Options{Scheme: newScheme()})
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("connect to %s: %w", names[i], err), fleet.stop())
+			return fleet, fmt.Errorf("connect to %s: %w", names[i], err)
 		}
 		_, kubeconfig, _ := strings.Cut(files[i], "=")
 		if planes[i] != nil {
@@ -107,16 +107,16 @@ func (f *fleet) stop() error {
 	return errors.Join(err, planes.Wait())
 }
 
-// run brings up the fleet and shows it, or goes through everything once.
+// run brings up the fleet and shows it, or goes through everything once. What goes wrong at the end is an error of its own.
 func run(ctx context.Context, f flags) (err error) {
 	if f.hub == "" {
 		say("Starting the control planes.")
 	}
 	fleet, err := connect(ctx, f)
-	if err != nil {
-		return interrupted(ctx, err)
-	}
 	defer func() { err = errors.Join(err, fleet.stop()) }()
+	if err != nil {
+		return outcome(ctx, f, err)
+	}
 
 	hubCtx, stopHub := context.WithCancel(context.Background())
 	hubDone := make(chan error, 1)
@@ -124,7 +124,7 @@ func run(ctx context.Context, f flags) (err error) {
 	defer func() { stopHub(); err = errors.Join(err, <-hubDone) }()
 
 	// A hub that ends by itself ends the program.
-	ctx, cancel := context.WithCancelCause(ctx)
+	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
 		if err := <-hubDone; err != nil {
@@ -133,21 +133,29 @@ func run(ctx context.Context, f flags) (err error) {
 		close(hubDone)
 	}()
 
+	do := fleet.live
 	if f.once {
-		return interrupted(ctx, fleet.once(ctx))
+		do = fleet.once
 	}
-	return interrupted(ctx, fleet.live(ctx))
+	err = do(running)
+	if failed := context.Cause(running); failed != nil && ctx.Err() == nil {
+		return failed
+	}
+	return outcome(ctx, f, err)
 }
 
-// interrupted tells the end that somebody asked for from all others.
-func interrupted(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
-		return cause
-	}
-	if ctx.Err() != nil {
+var errInterrupted = errors.New("interrupted before all steps were done")
+
+// outcome tells the end that somebody asked for from all others. It is how a live fleet is meant to end.
+func outcome(ctx context.Context, f flags, err error) error {
+	switch {
+	case err == nil || ctx.Err() == nil:
+		return err
+	case f.once:
 		return errInterrupted
+	default:
+		return nil
 	}
-	return err
 }
 
 // until waits for something, and says what it has waited for in vain and why.

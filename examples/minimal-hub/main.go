@@ -36,7 +36,7 @@ type flags struct {
 func parse(args []string) (flags, error) {
 	var f flags
 	set := flag.NewFlagSet("minimal-hub", flag.ContinueOnError)
-	set.BoolVar(&f.once, "once", false, "go once through join, heartbeat loss and leave, and exit: 0 if all went well, 1 if a step failed")
+	set.BoolVar(&f.once, "once", false, "go once through join, heartbeat loss and leave, and exit: 0 if all went well, 1 if a step failed or was not done")
 	set.BoolVar(&f.verbose, "v", false, "show the logs of the controllers")
 	set.StringVar(&f.hub, "hub", "", "kubeconfig of the hub; without it local control planes are started")
 	set.Func("member", "NAME=KUBECONFIG of a member; may be repeated, and goes with --hub", func(value string) error {
@@ -77,10 +77,8 @@ func main() {
 	// The first signal ends the program in good order; a second one at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	go func() { <-ctx.Done(); stop() }()
-	if err := run(ctx, f); err != nil && !errors.Is(err, errInterrupted) {
+	if err := run(ctx, f); err != nil {
 		fmt.Fprintln(os.Stderr, "minimal-hub:", err)
 		os.Exit(1)
 	}
 }
-
-var errInterrupted = errors.New("interrupted")

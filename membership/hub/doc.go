@@ -49,7 +49,9 @@
 // # Permissions
 //
 // The folder rbac has the roles that the manager's user needs; the package's tests run as a user who has these and nothing
-// else. To give agents more than membership's own permissions ([Options].AgentRules) the hub must have those itself.
+// else. The Role among them is for the namespace muster-registration: where [Options].RegistrationNamespace is another,
+// change its metadata.namespace to that. To give agents more than membership's own permissions ([Options].AgentRules)
+// the hub must have those itself.
 //
 // Agents get [AgentRole] in their own namespace, by one RoleBinding each. Nothing of a member is cluster-scoped but its
 // MemberCluster.

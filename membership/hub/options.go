@@ -55,7 +55,8 @@ type Options struct {
 	// NamespacePrefix begins the names of the members' namespaces. Empty: "member-".
 	NamespacePrefix string
 
-	// RegistrationNamespace is where JoinTokens and JoinRequests are. Empty: "muster-registration".
+	// RegistrationNamespace is where JoinTokens and JoinRequests are. Empty: "muster-registration". With another, the Role
+	// in the folder rbac has to be made there instead: change its metadata.namespace.
 	RegistrationNamespace string
 
 	// RequestTTL is how long a JoinRequest is kept that is not accepted, with the MemberCluster that was made

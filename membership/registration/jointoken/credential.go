@@ -27,7 +27,7 @@ type assets struct {
 	secret     *corev1.Secret
 	account    *corev1.ServiceAccount
 	binding    *rbacv1.RoleBinding
-	credential Credential
+	credential held
 	seenAt     time.Time // by the reconciler's clock
 }
 
@@ -116,7 +116,7 @@ func (r *reconciler) issue(ctx context.Context, t *assets, lifetime time.Duratio
 	if err := write(ctx, t.secret); err != nil {
 		return fmt.Errorf("write Secret %s: %w", t.secret.Name, err)
 	}
-	t.credential = Credential{Usable: true, IssuedAt: t.seenAt, Lifetime: granted}
+	t.credential = held{Usable: true, IssuedAt: t.seenAt, Lifetime: granted}
 	return nil
 }
 

@@ -2,40 +2,25 @@ package jointoken_test
 
 import (
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/muster-sdk/muster/membership/registration/jointoken"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// A token of one hour, from its first minute to its end.
-func ExamplePlan() {
-	created := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+// A token for one use, which is used.
+func ExampleAdmit() {
 	token := &v1alpha1.JoinToken{
-		ObjectMeta: metav1.ObjectMeta{Name: "east", CreationTimestamp: metav1.NewTime(created)},
-		Spec:       v1alpha1.JoinTokenSpec{TTLSeconds: ptr.To[int64](3600), CredentialTTLSeconds: 1800},
+		ObjectMeta: metav1.ObjectMeta{Name: "edge"},
+		Spec:       v1alpha1.JoinTokenSpec{MaxUses: new(int32(1))},
+		Status:     v1alpha1.JoinTokenStatus{Uses: 1, UsedBy: []string{"east-id"}},
 	}
-	var credential jointoken.Credential
-	for now := created; !now.IsZero(); {
-		step := jointoken.Plan(token, credential, now)
-		fmt.Println(now.Format(time.TimeOnly), step.Reason, step.Action)
-		if step.Action == jointoken.Issue {
-			credential = jointoken.Credential{Usable: true, IssuedAt: now, Lifetime: step.Lifetime}
-		}
-		now = step.Again
+	for _, id := range []string{"east-id", "west-id"} {
+		request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{ClusterID: id}}
+		fmt.Println(id, jointoken.Admit(token, request))
 	}
 	// Output:
-	// 12:00:00 Ready Issue
-	// 12:00:00 Ready Keep
-	// 12:15:00 Ready Issue
-	// 12:15:00 Ready Keep
-	// 12:30:00 Ready Issue
-	// 12:30:00 Ready Keep
-	// 12:45:00 Ready Issue
-	// 12:45:00 Ready Keep
-	// 13:00:00 Expired Withdraw
-	// 13:10:00 Expired Remove
+	// east-id <nil>
+	// west-id spec.token.name: JoinToken "edge" is used up: ask for a join.yaml of another one
 }

@@ -107,7 +107,7 @@ func TestRestartBetweenAnyTwoSteps(t *testing.T) {
 	killed("withdraw", token)
 	h.waitFor(token, v1alpha1.ReasonExpired)
 	require.True(t, h.works(bootstrap))
-	h.clock.SetTime(token.Status.ExpirationTime.Add(AnswerGrace))
+	h.clock.SetTime(token.Status.ExpirationTime.Add(answerGrace))
 	killed("remove", token)
 	require.Equal(t, []string{"Secret/killed-all-the-time"}, h.owns(token))
 	require.Equal(t, bootstrap.Key, macKey(h.secret(token)))
@@ -144,11 +144,11 @@ func TestFailureDoesNotProlongATokenThatIsUsedUp(t *testing.T) {
 	broken = true // from the first look on
 	require.Error(t, reconcile())
 	broken = false
-	h.clock.SetTime(start.Add(AnswerGrace / 2))
+	h.clock.SetTime(start.Add(answerGrace / 2))
 	require.NoError(t, reconcile())
 	h.waitFor(token, v1alpha1.ReasonUsedUp)
 	require.WithinDuration(t, start, token.Status.UsedUpTime.Time, time.Second)
-	h.clock.SetTime(start.Add(AnswerGrace))
+	h.clock.SetTime(start.Add(answerGrace))
 	require.NoError(t, reconcile())
 	require.Equal(t, []string{"Secret/hiccups"}, h.owns(token))
 }

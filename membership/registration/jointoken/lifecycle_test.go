@@ -133,7 +133,7 @@ func TestExpiry(t *testing.T) {
 	h := newHub(t)
 	token := h.waitFor(h.token("expiry", v1alpha1.JoinTokenSpec{TTLSeconds: ptr.To[int64](3600)}), v1alpha1.ReasonReady)
 	require.Equal(t, token.CreationTimestamp.Add(time.Hour), token.Status.ExpirationTime.Time)
-	require.WithinDuration(t, token.Status.ExpirationTime.Add(AnswerGrace), token.Status.CredentialExpirationTime.Time, time.Minute,
+	require.WithinDuration(t, token.Status.ExpirationTime.Add(answerGrace), token.Status.CredentialExpirationTime.Time, time.Minute,
 		"the API server ends what the controller, were it dead, would not")
 	bootstrap := h.bootstrap(token)
 	request, err := h.ask(bootstrap, "east-id")
@@ -149,7 +149,7 @@ func TestExpiry(t *testing.T) {
 	require.NoError(t, err, "a request that was made in time is recognized, though the token has ended by the hub's clock")
 	h.quiet()
 
-	h.later(token, AnswerGrace+time.Second)
+	h.later(token, answerGrace+time.Second)
 	h.eventually("copies are dead", func() bool { return !h.works(bootstrap) })
 	require.Equal(t, []string{"Secret/expiry"}, h.owns(token))
 	_, err = Check(t.Context(), h, request)
@@ -188,7 +188,7 @@ func TestUsedUp(t *testing.T) {
 	require.EqualValues(t, 1, token.Status.Uses, "counted once")
 	require.Nil(t, bootstrapIn(h.secret(token)))
 	require.True(t, h.works(bootstrap), "the cluster can fetch its answer")
-	h.later(token, AnswerGrace+time.Second)
+	h.later(token, answerGrace+time.Second)
 	h.eventually("copies are dead", func() bool { return !h.works(bootstrap) })
 	require.Equal(t, []string{"Secret/once"}, h.owns(token))
 	h.quiet()

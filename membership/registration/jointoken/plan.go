@@ -10,77 +10,77 @@ import (
 )
 
 const (
-	// AnswerGrace is how long after the end of a token the credentials that were copied from it can still
+	// answerGrace is how long after the end of a token the credentials that were copied from it can still
 	// fetch answers. It is also the shortest life that API servers give, so that a credential of a token
 	// that is about to end is issued, too.
-	AnswerGrace = 10 * time.Minute
+	answerGrace = 10 * time.Minute
 
 	defaultLifetime = 24 * time.Hour
 	// Longer is for ever: dates need a year of four digits, and durations end at 292 years.
 	maxTTL = 100 * 365 * 24 * time.Hour
 )
 
-// Action is what to do about the credential of a JoinToken. Each may be repeated.
-type Action string
+// action is what to do about the credential of a JoinToken. Each may be repeated.
+type action string
 
 // The actions.
 const (
-	// Keep leaves everything as it is.
-	Keep Action = "Keep"
-	// Issue puts a new credential into the Secret, and makes what is missing for it.
-	Issue Action = "Issue"
-	// Withdraw takes the credential out of the Secret; copies of it go on working.
-	Withdraw Action = "Withdraw"
-	// Remove withdraws it and ends every copy.
-	Remove Action = "Remove"
+	// keep leaves everything as it is.
+	keep action = "Keep"
+	// issue puts a new credential into the Secret, and makes what is missing for it.
+	issue action = "Issue"
+	// withdraw takes the credential out of the Secret; copies of it go on working.
+	withdraw action = "Withdraw"
+	// remove withdraws it and ends every copy.
+	remove action = "Remove"
 )
 
-// Credential is what is known of the credential that is on the hub for a JoinToken.
-type Credential struct {
+// held is what is known of the credential that is on the hub for a JoinToken.
+type held struct {
 	// Usable is true when an agent can join with the Secret as it is, and it says what would be written now.
 	Usable bool
-	// IssuedAt is when it was issued, by the clock that also tells Plan the time.
+	// IssuedAt is when it was issued, by the clock that also tells plan the time.
 	IssuedAt time.Time
 	// Lifetime that the API server gave it.
 	Lifetime time.Duration
 }
 
-// Step is what follows for a JoinToken.
-type Step struct {
-	Action Action
+// step is what follows for a JoinToken.
+type step struct {
+	Action action
 	// Reason and Message are those of its condition Ready, which is True when the reason is ReasonReady.
 	Reason, Message string
-	// Lifetime to ask for, if the action is Issue.
+	// Lifetime to ask for, if the action is issue.
 	Lifetime time.Duration
 	// End of the token. Zero: never.
 	End time.Time
 	// UsedUp is since when no use is left, to be remembered in the status. Zero: some are.
 	UsedUp time.Time
-	// Again is when to look again: at once after Issue, because the API server may grant less than it was
+	// Again is when to look again: at once after issue, because the API server may grant less than it was
 	// asked for. Zero: not before something changes.
 	Again time.Time
 }
 
-// Plan decides what to do about a JoinToken at a time. It is pure.
-func Plan(token *v1alpha1.JoinToken, credential Credential, now time.Time) Step {
+// plan decides what to do about a JoinToken at a time. It is pure.
+func plan(token *v1alpha1.JoinToken, credential held, now time.Time) step {
 	end := endOf(token)
 	if !end.IsZero() && !now.Before(end) {
-		return ended(end, now, Step{End: end, Reason: v1alpha1.ReasonExpired, Message: fmt.Sprintf(
+		return ended(end, now, step{End: end, Reason: v1alpha1.ReasonExpired, Message: fmt.Sprintf(
 			"ended at %s: create another JoinToken, or raise spec.ttlSeconds", end.UTC().Format(time.RFC3339))})
 	}
 	if usedUp(token) {
 		since := usedUpSince(token, now)
-		return ended(since, now, Step{End: end, UsedUp: since, Reason: v1alpha1.ReasonUsedUp, Message: fmt.Sprintf(
+		return ended(since, now, step{End: end, UsedUp: since, Reason: v1alpha1.ReasonUsedUp, Message: fmt.Sprintf(
 			"All %d uses are gone: create another JoinToken, or raise spec.maxUses", token.Status.Uses)})
 	}
 	if err := registration.CheckLabels("spec.labels", token.Spec.Labels); err != nil {
-		return Step{Action: Withdraw, Reason: v1alpha1.ReasonInvalidLabel, Message: err.Error(), End: end, Again: end}
+		return step{Action: withdraw, Reason: v1alpha1.ReasonInvalidLabel, Message: err.Error(), End: end, Again: end}
 	}
-	step := Step{Action: Keep, Reason: v1alpha1.ReasonReady, End: end, Message: fmt.Sprintf(
+	step := step{Action: keep, Reason: v1alpha1.ReasonReady, End: end, Message: fmt.Sprintf(
 		"give an agent the key %s of Secret %s/%s", registration.BootstrapKey, token.Namespace, token.Name)}
 	due := renewal(token, credential, end)
 	if !credential.Usable || !now.Before(due) || credential.IssuedAt.After(now) {
-		step.Action, step.Lifetime, step.Again = Issue, lifetime(token, end, now), now
+		step.Action, step.Lifetime, step.Again = issue, lifetime(token, end, now), now
 		return step
 	}
 	step.Again = due
@@ -90,11 +90,11 @@ func Plan(token *v1alpha1.JoinToken, credential Credential, now time.Time) Step 
 	return step
 }
 
-func ended(at, now time.Time, step Step) Step {
-	if gone := at.Add(AnswerGrace); now.Before(gone) {
-		step.Action, step.Again = Withdraw, gone
+func ended(at, now time.Time, step step) step {
+	if gone := at.Add(answerGrace); now.Before(gone) {
+		step.Action, step.Again = withdraw, gone
 	} else {
-		step.Action = Remove
+		step.Action = remove
 	}
 	return step
 }
@@ -122,8 +122,8 @@ func usedUpSince(token *v1alpha1.JoinToken, now time.Time) time.Time {
 
 // renewal returns when a credential is to be replaced: at half of its life, be it the one that it was issued with or
 // the one that it would be issued with now. One that lasts as long as it may is left.
-func renewal(token *v1alpha1.JoinToken, credential Credential, end time.Time) time.Time {
-	if last := end.Add(AnswerGrace); !end.IsZero() && !credential.IssuedAt.Add(credential.Lifetime).Before(last) {
+func renewal(token *v1alpha1.JoinToken, credential held, end time.Time) time.Time {
+	if last := end.Add(answerGrace); !end.IsZero() && !credential.IssuedAt.Add(credential.Lifetime).Before(last) {
 		return last
 	}
 	return credential.IssuedAt.Add(min(credential.Lifetime, wanted(token)) / 2)
@@ -139,7 +139,7 @@ func wanted(token *v1alpha1.JoinToken) time.Duration {
 func lifetime(token *v1alpha1.JoinToken, end, now time.Time) time.Duration {
 	life := wanted(token)
 	if !end.IsZero() {
-		life = min(life, end.Add(AnswerGrace).Sub(now))
+		life = min(life, end.Add(answerGrace).Sub(now))
 	}
 	return (life + time.Second - 1).Truncate(time.Second) // Rounded up: see renewal.
 }

@@ -32,8 +32,8 @@ func TestPlan(t *testing.T) {
 	}
 	seconds := func(n int64) v1alpha1.JoinTokenSpec { return v1alpha1.JoinTokenSpec{TTLSeconds: &n} }
 	at := func(d time.Duration) time.Time { return start.Add(d) }
-	fresh := func(issued, life time.Duration) Credential {
-		return Credential{Usable: true, IssuedAt: at(issued), Lifetime: life}
+	fresh := func(issued, life time.Duration) held {
+		return held{Usable: true, IssuedAt: at(issued), Lifetime: life}
 	}
 	since := func(reason string, d time.Duration, uses int32) v1alpha1.JoinTokenStatus {
 		return v1alpha1.JoinTokenStatus{Uses: uses, Conditions: []metav1.Condition{{
@@ -55,66 +55,66 @@ func TestPlan(t *testing.T) {
 		reason     string
 		spec       v1alpha1.JoinTokenSpec
 		status     v1alpha1.JoinTokenStatus
-		credential Credential
+		credential held
 		now        time.Duration
-		want       Step
+		want       step
 	}{
-		{"a new token gets a credential", v1alpha1.JoinTokenSpec{}, none, Credential{}, 0,
-			Step{Action: Issue, Reason: ready, Lifetime: day, Again: at(0)}},
-		{"of the life that it asks for", v1alpha1.JoinTokenSpec{CredentialTTLSeconds: 600}, none, Credential{}, 0,
-			Step{Action: Issue, Reason: ready, Lifetime: 600 * time.Second, Again: at(0)}},
+		{"a new token gets a credential", v1alpha1.JoinTokenSpec{}, none, held{}, 0,
+			step{Action: issue, Reason: ready, Lifetime: day, Again: at(0)}},
+		{"of the life that it asks for", v1alpha1.JoinTokenSpec{CredentialTTLSeconds: 600}, none, held{}, 0,
+			step{Action: issue, Reason: ready, Lifetime: 600 * time.Second, Again: at(0)}},
 		{"what works is left alone until half of its life is over", v1alpha1.JoinTokenSpec{}, none, fresh(0, day), day/2 - 1,
-			Step{Action: Keep, Reason: ready, Again: at(day / 2)}},
+			step{Action: keep, Reason: ready, Again: at(day / 2)}},
 		{"and then renewed", v1alpha1.JoinTokenSpec{}, none, fresh(0, day), day / 2,
-			Step{Action: Issue, Reason: ready, Lifetime: day, Again: at(day / 2)}},
+			step{Action: issue, Reason: ready, Lifetime: day, Again: at(day / 2)}},
 		{"an API server that grants less is asked more often", v1alpha1.JoinTokenSpec{}, none, fresh(0, hour), hour / 2,
-			Step{Action: Issue, Reason: ready, Lifetime: day, Again: at(hour / 2)}},
+			step{Action: issue, Reason: ready, Lifetime: day, Again: at(hour / 2)}},
 		{"an admin who shortens it means what is there, too", v1alpha1.JoinTokenSpec{CredentialTTLSeconds: 3600}, none, fresh(0, day), hour / 2,
-			Step{Action: Issue, Reason: ready, Lifetime: hour, Again: at(hour / 2)}},
-		{"a credential that cannot be used is replaced", v1alpha1.JoinTokenSpec{}, none, Credential{IssuedAt: at(0), Lifetime: day}, 1,
-			Step{Action: Issue, Reason: ready, Lifetime: day, Again: at(1)}},
+			step{Action: issue, Reason: ready, Lifetime: hour, Again: at(hour / 2)}},
+		{"a credential that cannot be used is replaced", v1alpha1.JoinTokenSpec{}, none, held{IssuedAt: at(0), Lifetime: day}, 1,
+			step{Action: issue, Reason: ready, Lifetime: day, Again: at(1)}},
 		{"one from the future says that the clock was set back: its age is unknown", v1alpha1.JoinTokenSpec{}, none, fresh(hour, day), 0,
-			Step{Action: Issue, Reason: ready, Lifetime: day, Again: at(0)}},
+			step{Action: issue, Reason: ready, Lifetime: day, Again: at(0)}},
 
-		{"zero is for ever", seconds(0), none, fresh(0, day), hour, Step{Action: Keep, Reason: ready, Again: at(day / 2)}},
-		{"so is less", seconds(-5), none, fresh(0, day), hour, Step{Action: Keep, Reason: ready, Again: at(day / 2)}},
-		{"and more than dates can hold", seconds(math.MaxInt64), none, fresh(0, day), hour, Step{Action: Keep, Reason: ready, Again: at(day / 2)}},
-		{"a credential does not outlast its token, but for the grace", ttl(hour), none, Credential{}, 0,
-			Step{Action: Issue, Reason: ready, Lifetime: hour + AnswerGrace, End: at(hour), Again: at(0)}},
-		{"nor is it renewed when it lasts as long as it may", ttl(hour), none, fresh(0, hour+AnswerGrace), hour - 1,
-			Step{Action: Keep, Reason: ready, End: at(hour), Again: at(hour)}},
-		{"the last one is rounded up, lest it be renewed ever more often", ttl(hour), none, Credential{}, hour - 1,
-			Step{Action: Issue, Reason: ready, Lifetime: AnswerGrace + time.Second, End: at(hour), Again: at(hour - 1)}},
-		{"from its end on nobody gets the credential any more", ttl(hour), none, fresh(0, hour+AnswerGrace), hour,
-			Step{Action: Withdraw, Reason: expired, End: at(hour), Again: at(hour + AnswerGrace)}},
-		{"who had asked before can fetch the answer", ttl(hour), none, Credential{}, hour + AnswerGrace - 1,
-			Step{Action: Withdraw, Reason: expired, End: at(hour), Again: at(hour + AnswerGrace)}},
-		{"but not for ever", ttl(hour), none, Credential{}, hour + AnswerGrace,
-			Step{Action: Remove, Reason: expired, End: at(hour)}},
-		{"a token that is given more time works again", ttl(2 * hour), since(expired, hour, 0), Credential{}, hour + AnswerGrace,
-			Step{Action: Issue, Reason: ready, Lifetime: hour, End: at(2 * hour), Again: at(hour + AnswerGrace)}},
+		{"zero is for ever", seconds(0), none, fresh(0, day), hour, step{Action: keep, Reason: ready, Again: at(day / 2)}},
+		{"so is less", seconds(-5), none, fresh(0, day), hour, step{Action: keep, Reason: ready, Again: at(day / 2)}},
+		{"and more than dates can hold", seconds(math.MaxInt64), none, fresh(0, day), hour, step{Action: keep, Reason: ready, Again: at(day / 2)}},
+		{"a credential does not outlast its token, but for the grace", ttl(hour), none, held{}, 0,
+			step{Action: issue, Reason: ready, Lifetime: hour + answerGrace, End: at(hour), Again: at(0)}},
+		{"nor is it renewed when it lasts as long as it may", ttl(hour), none, fresh(0, hour+answerGrace), hour - 1,
+			step{Action: keep, Reason: ready, End: at(hour), Again: at(hour)}},
+		{"the last one is rounded up, lest it be renewed ever more often", ttl(hour), none, held{}, hour - 1,
+			step{Action: issue, Reason: ready, Lifetime: answerGrace + time.Second, End: at(hour), Again: at(hour - 1)}},
+		{"from its end on nobody gets the credential any more", ttl(hour), none, fresh(0, hour+answerGrace), hour,
+			step{Action: withdraw, Reason: expired, End: at(hour), Again: at(hour + answerGrace)}},
+		{"who had asked before can fetch the answer", ttl(hour), none, held{}, hour + answerGrace - 1,
+			step{Action: withdraw, Reason: expired, End: at(hour), Again: at(hour + answerGrace)}},
+		{"but not for ever", ttl(hour), none, held{}, hour + answerGrace,
+			step{Action: remove, Reason: expired, End: at(hour)}},
+		{"a token that is given more time works again", ttl(2 * hour), since(expired, hour, 0), held{}, hour + answerGrace,
+			step{Action: issue, Reason: ready, Lifetime: hour, End: at(2 * hour), Again: at(hour + answerGrace)}},
 
-		{"one use is left", two, v1alpha1.JoinTokenStatus{Uses: 1}, fresh(0, day), 0, Step{Action: Keep, Reason: ready, Again: at(day / 2)}},
+		{"one use is left", two, v1alpha1.JoinTokenStatus{Uses: 1}, fresh(0, day), 0, step{Action: keep, Reason: ready, Again: at(day / 2)}},
 		{"with the last use nobody gets the credential any more", two, v1alpha1.JoinTokenStatus{Uses: 2}, fresh(0, day), hour,
-			Step{Action: Withdraw, Reason: usedUp, UsedUp: at(hour), Again: at(hour + AnswerGrace)}},
-		{"the last cluster can fetch its answer", two, gone(hour), Credential{}, hour + AnswerGrace - 1,
-			Step{Action: Withdraw, Reason: usedUp, UsedUp: at(hour), Again: at(hour + AnswerGrace)}},
-		{"and then everything goes", two, gone(hour), Credential{}, hour + AnswerGrace, Step{Action: Remove, Reason: usedUp, UsedUp: at(hour)}},
-		{"also when something failed in between", two, failed, Credential{}, hour + AnswerGrace, Step{Action: Remove, Reason: usedUp, UsedUp: at(hour)}},
-		{"it was not ready before for another reason", two, since(v1alpha1.ReasonFailed, 0, 2), Credential{}, hour,
-			Step{Action: Withdraw, Reason: usedUp, UsedUp: at(hour), Again: at(hour + AnswerGrace)}},
+			step{Action: withdraw, Reason: usedUp, UsedUp: at(hour), Again: at(hour + answerGrace)}},
+		{"the last cluster can fetch its answer", two, gone(hour), held{}, hour + answerGrace - 1,
+			step{Action: withdraw, Reason: usedUp, UsedUp: at(hour), Again: at(hour + answerGrace)}},
+		{"and then everything goes", two, gone(hour), held{}, hour + answerGrace, step{Action: remove, Reason: usedUp, UsedUp: at(hour)}},
+		{"also when something failed in between", two, failed, held{}, hour + answerGrace, step{Action: remove, Reason: usedUp, UsedUp: at(hour)}},
+		{"it was not ready before for another reason", two, since(v1alpha1.ReasonFailed, 0, 2), held{}, hour,
+			step{Action: withdraw, Reason: usedUp, UsedUp: at(hour), Again: at(hour + answerGrace)}},
 		{"a bound that was lowered counts", two, v1alpha1.JoinTokenStatus{Uses: 7}, fresh(0, day), 0,
-			Step{Action: Withdraw, Reason: usedUp, UsedUp: at(0), Again: at(AnswerGrace)}},
-		{"a bound that was raised does, too", v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](3)}, gone(0), Credential{}, hour,
-			Step{Action: Issue, Reason: ready, Lifetime: day, Again: at(hour)}},
+			step{Action: withdraw, Reason: usedUp, UsedUp: at(0), Again: at(answerGrace)}},
+		{"a bound that was raised does, too", v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](3)}, gone(0), held{}, hour,
+			step{Action: issue, Reason: ready, Lifetime: day, Again: at(hour)}},
 
 		{"labels that cannot be given to a member stop the token", bad, none, fresh(0, day), 0,
-			Step{Action: Withdraw, Reason: invalid, End: at(hour), Again: at(hour)}},
-		{"but not its end", bad, none, Credential{}, hour + AnswerGrace, Step{Action: Remove, Reason: expired, End: at(hour)}},
+			step{Action: withdraw, Reason: invalid, End: at(hour), Again: at(hour)}},
+		{"but not its end", bad, none, held{}, hour + answerGrace, step{Action: remove, Reason: expired, End: at(hour)}},
 	} {
-		got := Plan(joinToken(test.spec, test.status), test.credential, at(test.now))
+		got := plan(joinToken(test.spec, test.status), test.credential, at(test.now))
 		require.NotEmpty(t, got.Message, test.reason)
-		if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(Step{}, "Message")); diff != "" {
+		if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(step{}, "Message")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 		}
 	}
@@ -131,33 +131,33 @@ func TestPlanKeepsTokensAlive(t *testing.T) {
 		}
 		longest := time.Duration(seconds("API server grants", 600, 100_000)) * time.Second
 		late := time.Duration(seconds("queue", 0, 5)) * time.Second
-		token, credential := joinToken(spec, v1alpha1.JoinTokenStatus{}), Credential{}
+		token, credential := joinToken(spec, v1alpha1.JoinTokenStatus{}), held{}
 		end, stop := endOf(token), start.Add(200_000*time.Second)
 
 		issued := 0
 		for now := start; now.Before(stop); {
-			step := Plan(token, credential, now)
-			if step.Action == Issue {
+			step := plan(token, credential, now)
+			if step.Action == issue {
 				issued++
-				credential = Credential{Usable: true, IssuedAt: now, Lifetime: min(step.Lifetime, longest)}
+				credential = held{Usable: true, IssuedAt: now, Lifetime: min(step.Lifetime, longest)}
 				if step.Lifetime < 600*time.Second {
 					t.Fatalf("asks for %s: no API server grants that", step.Lifetime)
 				}
-				if dies := now.Add(step.Lifetime); !end.IsZero() && dies.After(end.Add(AnswerGrace+time.Second)) {
+				if dies := now.Add(step.Lifetime); !end.IsZero() && dies.After(end.Add(answerGrace+time.Second)) {
 					t.Fatalf("the credential would live until %s, long after %s", dies, end)
 				}
 			}
-			if ended := !end.IsZero() && !now.Before(end); ended != (step.Action == Withdraw || step.Action == Remove) {
+			if ended := !end.IsZero() && !now.Before(end); ended != (step.Action == withdraw || step.Action == remove) {
 				t.Fatalf("%s at %s, the end is %s", step.Action, now, end)
 			}
-			if step.Action == Remove {
+			if step.Action == remove {
 				break
 			}
-			if step.Action == Issue {
+			if step.Action == issue {
 				if step.Again != now {
 					t.Fatalf("issues at %s and looks again at %s, before it knows what was granted", now, step.Again)
 				}
-				if next := Plan(token, credential, now); next.Action == Issue {
+				if next := plan(token, credential, now); next.Action == issue {
 					t.Fatalf("issues twice at %s", now)
 				}
 				continue

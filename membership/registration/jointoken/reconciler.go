@@ -32,7 +32,7 @@ import (
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=muster-bootstrap,verbs=bind
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=muster-registration,resources=events,verbs=create;patch
 
-// reconciler keeps what JoinTokens own as Plan says.
+// reconciler keeps what JoinTokens own as plan says.
 type reconciler struct {
 	reader   client.Reader // not a cache
 	client   client.Client
@@ -70,23 +70,23 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // keep does what the plan says, and fills in the fields of the status that come of it.
-func (r *reconciler) keep(ctx context.Context, token *v1alpha1.JoinToken) (Step, error) {
+func (r *reconciler) keep(ctx context.Context, token *v1alpha1.JoinToken) (step, error) {
 	assets, err := r.observe(ctx, token)
 	if err != nil {
-		return Step{}, err
+		return step{}, err
 	}
-	step := Plan(token, assets.credential, assets.seenAt)
+	step := plan(token, assets.credential, assets.seenAt)
 	token.Status.UsedUpTime = timeOf(step.UsedUp) // whatever becomes of the rest: the grace must not begin anew
 	switch step.Action {
-	case Issue:
+	case issue:
 		if err = r.issue(ctx, assets, step.Lifetime); err == nil {
-			step = Plan(token, assets.credential, assets.seenAt)
+			step = plan(token, assets.credential, assets.seenAt)
 		}
-	case Withdraw:
+	case withdraw:
 		err = r.withdraw(ctx, assets)
-	case Remove:
+	case remove:
 		err = r.remove(ctx, assets)
-	case Keep:
+	case keep:
 	}
 	if err != nil {
 		return step, err
@@ -101,7 +101,7 @@ func (r *reconciler) keep(ctx context.Context, token *v1alpha1.JoinToken) (Step,
 }
 
 // report writes the status if it has changed, with an event when that is for another reason or a new credential.
-func (r *reconciler) report(ctx context.Context, was, token *v1alpha1.JoinToken, step Step) error {
+func (r *reconciler) report(ctx context.Context, was, token *v1alpha1.JoinToken, step step) error {
 	ready := metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, ObservedGeneration: token.Generation,
 		Reason: step.Reason, Message: lifecycle.Sentence(step.Message), LastTransitionTime: metav1.NewTime(r.clock.Now()),

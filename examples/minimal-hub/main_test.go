@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Whoever goes by the exit code must not take a run that was interrupted for one that went well; a live fleet has no other end.
+func TestOutcome(t *testing.T) {
+	interrupted, interrupt := context.WithCancelCause(t.Context())
+	interrupt(errors.New("interrupt signal received"))
+	failed := errors.New("waited in vain")
+	for _, test := range []struct {
+		reason string
+		ctx    context.Context
+		once   bool
+		err    error
+		want   error
+	}{
+		{"all steps were done", t.Context(), true, nil, nil},
+		{"a step failed", t.Context(), true, failed, failed},
+		{"nobody knows how the other steps would have ended", interrupted, true, failed, errInterrupted},
+		{"the signal came after the last step", interrupted, true, nil, nil},
+		{"somebody has seen enough", interrupted, false, failed, nil},
+		{"nobody asked for that end", t.Context(), false, failed, failed},
+	} {
+		require.Equal(t, test.want, outcome(test.ctx, flags{once: test.once}, test.err), test.reason)
+	}
+}
+
+// An interruption while there is nothing yet.
+func TestRunIsInterrupted(t *testing.T) {
+	nowhere := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(nowhere, []byte(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`), 0o600))
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	f := flags{once: true, hub: nowhere, members: []string{"east=" + nowhere}}
+	require.ErrorContains(t, run(ctx, f), errInterrupted.Error())
+	f.once = false
+	require.NoError(t, run(ctx, f))
+}
