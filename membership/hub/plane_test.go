@@ -41,7 +41,64 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-var plane = localplane.Shared{Options: localplane.Options{Name: "hub"}}
+// plane is what tests run on. Most of their time goes by in waiting, so two at a time run beside each other.
+var plane = newPlanes(2)
+
+// planes are control planes that one test at a time has for itself.
+type planes struct {
+	all  []*localplane.Shared
+	free chan *localplane.Shared
+
+	mu   sync.Mutex
+	held map[testing.TB]*localplane.Shared
+}
+
+func newPlanes(n int) *planes {
+	p := &planes{free: make(chan *localplane.Shared, n), held: map[testing.TB]*localplane.Shared{}}
+	for i := range n {
+		shared := &localplane.Shared{Options: localplane.Options{Name: fmt.Sprintf("hub-%d", i)}}
+		p.all = append(p.all, shared)
+		p.free <- shared
+	}
+	return p
+}
+
+// ForTest returns the plane of a test, which runs in parallel with others from the first call on.
+func (p *planes) ForTest(t testing.TB) *localplane.Plane {
+	t.Helper()
+	p.mu.Lock()
+	_, has := p.held[t]
+	p.mu.Unlock()
+	if parallel, can := t.(*testing.T); can && !has {
+		parallel.Parallel()
+	}
+	return p.borrow(t)
+}
+
+// borrow is ForTest for tests that are parallel already, or that have to be alone.
+func (p *planes) borrow(t testing.TB) *localplane.Plane {
+	t.Helper()
+	p.mu.Lock()
+	shared := p.held[t]
+	p.mu.Unlock()
+	if shared == nil {
+		select {
+		case shared = <-p.free:
+		case <-t.Context().Done():
+			t.Fatal("no plane became free in time")
+		}
+		p.mu.Lock()
+		p.held[t] = shared
+		p.mu.Unlock()
+		t.Cleanup(func() {
+			p.mu.Lock()
+			delete(p.held, t)
+			p.mu.Unlock()
+			p.free <- shared
+		})
+	}
+	return shared.ForTest(t)
+}
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
@@ -50,7 +107,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "24"); err != nil {
 		panic(err)
 	}
-	os.Exit(localplane.Run(m, &plane))
+	os.Exit(localplane.Run(m, plane.all...))
 }
 
 const (
@@ -73,6 +130,7 @@ func newScheme() *runtime.Scheme {
 // testHub is a hub on a plane. Several of them can follow each other on one.
 type testHub struct {
 	t      testing.TB
+	plane  *localplane.Plane
 	config *rest.Config
 	client client.Client
 	stop   func()
@@ -95,12 +153,12 @@ func startHub(t testing.TB, p *localplane.Plane, options hub.Options, wraps ...f
 	})
 	require.NoError(t, err)
 	require.NoError(t, hub.SetupWithManager(mgr, options))
-	return &testHub{t: t, config: admin, client: c, stop: runManager(t, mgr)}
+	return &testHub{t: t, plane: p, config: admin, client: c, stop: runManager(t, mgr)}
 }
 
 // with is the same hub in a subtest.
 func (h *testHub) with(t testing.TB) *testHub {
-	return &testHub{t: t, config: h.config, client: h.client, stop: h.stop}
+	return &testHub{t: t, plane: h.plane, config: h.config, client: h.client, stop: h.stop}
 }
 
 // hubUser is a user who has the generated roles and nothing else.

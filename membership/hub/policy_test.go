@@ -295,7 +295,7 @@ func (h *testHub) membership(name string) *v1alpha1.Membership {
 
 // An agent that brings its own credential waits until an administrator has said whose it is.
 func testIdentity(t *testing.T, h *testHub) {
-	p := plane.ForTest(t)
+	p := h.plane
 	bootstrap := h.token("identity", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	options := agent.Options{Name: "own", Method: identity.Method{}}
 	own := p.User("the-agent-of-own")

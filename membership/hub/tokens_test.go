@@ -36,7 +36,11 @@ func TestNobodyComesInWithoutAToken(t *testing.T) {
 	weak := h.token("weak", v1alpha1.JoinTokenSpec{})
 	h.token("trusted", v1alpha1.JoinTokenSpec{})
 	door := h.door(bound)
-	ask := func(a *asker) { require.NoError(t, door.Create(t.Context(), a.request)) }
+	ask := func(a *asker) {
+		require.NoError(t, door.Create(t.Context(), a.request))
+		// Another hub on this plane may let it in.
+		t.Cleanup(func() { _ = h.client.Delete(context.Background(), a.request) })
+	}
 	announce := func(name string, spec v1alpha1.MemberClusterSpec) {
 		spec.ClusterID = "id-" + name
 		require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}))
