@@ -27,6 +27,24 @@
 // Scores are from 0 to [MaxScore], and the sum of them by their weights counts. Of two clusters that are as good as each other the
 // one that the request is bound to comes first, then the one whose name does.
 //
+// # What has to wait
+//
+// A request that gets fewer clusters than it wants waits in package queue until an event happens that one of the plugins which
+// refused clusters to it says may help ([HintPlugin], [Scheduler.MayHelp]):
+//
+//	q := queue.New(queue.Options[string, scheduler.Event]{
+//		Hint: func(plugin string, event scheduler.Event) func(key string) bool {
+//			return func(key string) bool { return s.MayHelp(requests[key], []string{plugin}, event) }
+//		},
+//	})
+//	...
+//	if result.Missing() > 0 {
+//		q.Done(key, queue.Unschedulable(result.RejectedBy...))
+//	}
+//
+// A placement that has what it wants is decided anew as the fleet changes, and should give its last [Result] along
+// ([Request].Previous): most changes have no part in it, and to see that takes a few microseconds.
+//
 // # Speed
 //
 // What is so of a cluster alone, such as a label, a parsed property or whether an expression holds, does not change from one

@@ -31,6 +31,10 @@ var rules = []rule{
 		direct:   []string{"k8s.io/api/...", "k8s.io/apimachinery/..."},
 	},
 	{
+		packages: "*/crds",
+		ours:     []string{"internal/crdinstall"},
+	},
+	{
 		packages: "membership/...",
 		ours:     []string{"membership/...", "internal/..."},
 	},
@@ -139,6 +143,10 @@ func TestCheck(t *testing.T) {
 		{"an API type is data", "membership/v1alpha1", []string{"embed", "k8s.io/apimachinery/pkg/runtime", "k8s.io/api/core/v1"}, ""},
 		{"an API must not drag in a client", "work/v1alpha1", []string{"sigs.k8s.io/controller-runtime/pkg/scheme"}, "pkg/scheme"},
 		{"an API must not lean on another", "work/v1alpha1", []string{module + "/placement/v1alpha1"}, "placement/v1alpha1"},
+		{"a policy is data", "placement/v1alpha1", []string{"k8s.io/apimachinery/pkg/util/validation/field"}, ""},
+		{"a policy does not know who reads it", "placement/v1alpha1", []string{module + "/scheduler"}, "scheduler"},
+		{"definitions are files and their installer", "placement/crds", []string{"embed", module + "/internal/crdinstall"}, ""},
+		{"definitions are installed without the controllers", "placement/crds", []string{module + "/placement"}, "placement"},
 		{"the sides of a join share words", "membership/hub", []string{module + "/membership", module + "/internal/clock"}, ""},
 		{"work stands without membership", "work/agent", []string{module + "/membership/v1alpha1"}, "membership/v1alpha1"},
 		{"a plugin is as pure as the scheduler", "scheduler/plugins/balance", []string{"k8s.io/client-go/tools/cache"}, "client-go"},

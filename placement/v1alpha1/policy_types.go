@@ -104,7 +104,7 @@ type PlacementPolicy struct {
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 
-	// RequiredAPIs lists the kinds that a cluster must serve.
+	// RequiredAPIs lists the kinds that a cluster must serve. The core group is written as "".
 	// +listType=map
 	// +listMapKey=group
 	// +listMapKey=version
@@ -188,8 +188,8 @@ type Toleration struct {
 	// +optional
 	Effect corev1.TaintEffect `json:"effect,omitempty"`
 
-	// TolerationSeconds is how long a taint with the effect NoExecute is tolerated, counted from when it was put on;
-	// after that the cluster is given up. 0: at once. Unset: never.
+	// TolerationSeconds is how long a cluster that is chosen is kept in spite of a taint with the effect NoExecute,
+	// counted from when the taint was put on. 0: not at all. Unset: for ever.
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 31536000",message="tolerationSeconds must be from 0 to 31536000 (a year); leave it out to tolerate for ever"
 	// +optional
 	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty"`
@@ -212,7 +212,8 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.minDomains) || self.whenUnsatisfiable == 'DoNotSchedule'",fieldPath=".minDomains",reason=FieldValueForbidden,message="minDomains goes with whenUnsatisfiable DoNotSchedule only: remove it, or set whenUnsatisfiable to DoNotSchedule"
 type TopologySpreadConstraint struct {
-	// TopologyKey is the label whose values are the domains. A cluster without it is in none.
+	// TopologyKey is the label whose values are the domains. A cluster without it is in none, and DoNotSchedule does
+	// not take it.
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="topologyKey must be the key of a label such as topology.kubernetes.io/region: an optional DNS prefix and a slash, then up to 63 letters, digits, '-', '_' or '.'"
 	TopologyKey string `json:"topologyKey"`

@@ -1,0 +1,21 @@
+package crds_test
+
+import (
+	"fmt"
+	"io/fs"
+
+	"github.com/muster-sdk/muster/placement/crds"
+)
+
+// The definitions are there as files, too, for who installs them by other means.
+func Example() {
+	names, err := fs.Glob(crds.Files, "*.yaml")
+	if err != nil {
+		panic(err)
+	}
+	for _, name := range names {
+		fmt.Println(name)
+	}
+	// Output:
+	// placement.muster.dev_placements.yaml
+}
