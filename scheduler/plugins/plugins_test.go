@@ -94,6 +94,44 @@ func TestDefaultProfile(t *testing.T) {
 	}
 }
 
+// Every plugin holds to what the framework expects, by all that a policy can say.
+func TestConformance(t *testing.T) {
+	required := func(term v1alpha1.ClusterSelectorTerm) v1alpha1.PlacementPolicy {
+		return v1alpha1.PlacementPolicy{Affinity: &v1alpha1.ClusterAffinity{Required: []v1alpha1.ClusterSelectorTerm{term}}}
+	}
+	property := func(operator v1alpha1.PropertyOperator, values ...string) v1alpha1.PlacementPolicy {
+		return required(v1alpha1.ClusterSelectorTerm{Properties: []v1alpha1.PropertyRequirement{{Name: "price", Operator: operator, Values: values}}})
+	}
+	policies := []v1alpha1.PlacementPolicy{
+		property(v1alpha1.PropertyGe, "3"), property(v1alpha1.PropertyNotIn, "3", "9"), property(v1alpha1.PropertyExists),
+		required(v1alpha1.ClusterSelectorTerm{CEL: []string{`cluster.labels.zone == "a"`}}),
+		{RequiredAPIs: []metav1.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "Deployment"}}},
+		{Sorters: []v1alpha1.PropertySorter{{Name: "price", Order: v1alpha1.Ascending}, {Name: "available/cpu", Weight: 3}}},
+		{
+			Type: v1alpha1.PickN, NumberOfClusters: new(int32(2)),
+			TopologySpread: []v1alpha1.TopologySpreadConstraint{{TopologyKey: "zone", MaxSkew: 1}},
+		},
+		{GroupSpread: []v1alpha1.GroupSpreadConstraint{{Label: "zone", MinGroups: 2}}},
+		{Type: v1alpha1.PickFixed, ClusterNames: []string{"a", "b"}},
+	}
+	clusters := []*scheduler.Cluster{
+		schedulertest.Cluster("a", good), schedulertest.Cluster("b", good, schedulertest.Label("zone", "b"), schedulertest.Property("price", "3")),
+		schedulertest.Cluster("c", schedulertest.Property("price", "free")), schedulertest.Cluster("d"),
+		schedulertest.Cluster("e", good, schedulertest.Resource("cpu", "8", "1"), schedulertest.Property("price", "9"), func(c *scheduler.Cluster) { clear(c.APIs) }),
+		schedulertest.Cluster("f", good, func(c *scheduler.Cluster) { c.Healthy = false }),
+		schedulertest.Cluster("g", good, schedulertest.Taint("t", "", corev1.TaintEffectNoSchedule, 0)),
+	}
+	for name, factory := range plugins.Registry() {
+		t.Run(name, func(t *testing.T) {
+			plugin := schedulertest.Plugin{Name: name, Factory: factory, Policies: policies, Clusters: clusters}
+			if name == "ExternalScore" {
+				plugin.Args = `{"scores":[{"name":"a"}]}`
+			}
+			schedulertest.Conformance(t, plugin)
+		})
+	}
+}
+
 // good is all that the policy of the test asks for.
 func good(c *scheduler.Cluster) {
 	for _, option := range []schedulertest.Option{

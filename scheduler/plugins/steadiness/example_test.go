@@ -1,0 +1,41 @@
+package steadiness_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+	"github.com/muster-sdk/muster/scheduler/plugins/steadiness"
+	"github.com/muster-sdk/muster/scheduler/schedulertest"
+)
+
+func Example() {
+	s, err := scheduler.New(scheduler.Options{
+		Registry: scheduler.Registry{steadiness.Name: steadiness.New},
+		Profiles: []scheduler.Profile{{Plugins: []scheduler.PluginConfig{{Name: steadiness.Name}}}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	policy, err := scheduler.NewPolicy(&v1alpha1.PlacementPolicy{
+		Type: v1alpha1.PickN, NumberOfClusters: new(int32(1)),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	result, err := s.Schedule(context.Background(), schedulertest.Snapshot(
+		schedulertest.Cluster("east"),
+		schedulertest.Cluster("west"),
+	), &scheduler.Request{Policy: policy, Bound: []string{"west"}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, choice := range result.Chosen {
+		fmt.Println(choice.Cluster.Name, choice.Score)
+	}
+	// Output: west 100
+}
