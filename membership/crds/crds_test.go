@@ -16,6 +16,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -24,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/crds"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
@@ -320,4 +322,34 @@ func getTable(t *testing.T, config *rest.Config, path string) *metav1.Table {
 	require.NoError(t, json.Unmarshal(data, &table))
 	require.Len(t, table.Rows, 1)
 	return &table
+}
+
+// A member writes how much it has, and the hub reads it: a number that takes for ever to decode must not get that far.
+func TestQuantitiesAreBounded(t *testing.T) {
+	c := installed(t)
+	self := &v1alpha1.Membership{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: membership.MembershipName},
+		Spec:       v1alpha1.MembershipSpec{MemberName: "east", State: v1alpha1.StateJoin, HeartbeatPeriodSeconds: 1},
+	}
+	require.NoError(t, c.Create(t.Context(), self))
+	t.Cleanup(func() { _ = c.Delete(context.Background(), self) })
+	for quantity, taken := range map[string]bool{
+		"1e-2147483647": false, "1E2147483647": false, "1e+100": false, "1e1.5": false,
+		"1e9": true, "12E-3": true, "1500m": true, "64Gi": true, "2E": true,
+	} {
+		for _, list := range []string{"capacity", "allocatable", "available"} {
+			patch := fmt.Sprintf(`{"status":{"resources":{%q:{"cpu":%q}}}}`, list, quantity)
+			written := &unstructured.Unstructured{}
+			written.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Membership"))
+			written.SetNamespace(self.Namespace)
+			written.SetName(self.Name)
+			err := c.Status().Patch(t.Context(), written, client.RawPatch(types.MergePatchType, []byte(patch)))
+			if taken {
+				require.NoError(t, err, patch)
+			} else {
+				require.True(t, apierrors.IsInvalid(err), "%s: %v", patch, err)
+				require.ErrorContains(t, err, "status.resources."+list)
+			}
+		}
+	}
 }

@@ -16,6 +16,7 @@ func TestParseQuantity(t *testing.T) {
 		want   string // empty: it is none
 	}{
 		{"a number is one", "5", "5"},
+		{"with any digit first", "90", "90"},
 		{"so is a fraction", "0.5", "500m"},
 		{"without a zero", ".5", "500m"},
 		{"or with nothing behind the point", "5.", "5"},
