@@ -344,6 +344,13 @@ func (t tap) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
+// has reports whether a request was answered since the last take.
+func (w *wire) has(key string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.seen[key] > 0
+}
+
 // take returns what was seen since the last take.
 func (w *wire) take() map[string]int {
 	w.mu.Lock()

@@ -74,9 +74,8 @@ func TestZeroOptions(t *testing.T) {
 	require.Nil(t, m.Status.Agents[0].LastHeartbeat, "that is the hub's to know")
 
 	// What the join has cost the hub.
-	eventually(t, "no heartbeat", func() bool {
-		return h.c.Get(ctx, client.ObjectKey{Namespace: h.space(), Name: membership.LeaseName}, &coordinationv1.Lease{}) == nil
-	})
+	eventually(t, "no heartbeat", func() bool { return w.has("POST leases") })
+	require.NoError(t, h.c.Get(ctx, client.ObjectKey{Namespace: h.space(), Name: membership.LeaseName}, &coordinationv1.Lease{}))
 	got := w.take()
 	for kind, want := range map[string]int{"POST joinrequests": 1, "POST leases": 1, "PUT self/status": 1, "WATCH memberships": 1} {
 		require.Equal(t, want, got[kind], "%s of %v", kind, got)
