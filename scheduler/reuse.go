@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
@@ -34,29 +35,115 @@ func (c *cycle) reuse(ctx context.Context) (Result, bool, error) {
 	if !known || len(changed) > maxChanges {
 		return Result{}, false, nil
 	}
+	until := c.state.until
+	defer func() { c.state.until = until }() // what was said of single clusters is not of the decision
 	result := *previous
 	result.Total = c.snapshot.Len()
 	result.tally.rejections = slices.Clone(previous.tally.rejections)
 	for _, slot := range changed {
-		before, after := previous.snapshot.at(slot), c.snapshot.at(slot)
-		if previous.has(before) || c.state.bound.Has(int(slot)) || before != nil && slices.Contains(c.request.Bound, before.Name) {
-			return Result{}, false, nil
-		}
-		if err := c.count(ctx, &result, before, -1); err != nil {
+		holds, err := c.bear(ctx, &result, previous.snapshot.at(slot), c.snapshot.at(slot))
+		if !holds || err != nil {
 			return Result{}, false, err
-		}
-		feasible := result.Feasible
-		if err := c.count(ctx, &result, after, 1); err != nil {
-			return Result{}, false, err
-		}
-		if result.Feasible > feasible {
-			if better, err := c.mayBeChosen(ctx, previous, after); better || err != nil {
-				return Result{}, false, err
-			}
 		}
 	}
 	result.RejectedBy = c.rejectedBy(result.tally.rejections)
 	return result, true, nil
+}
+
+// bear brings a result up to date with the change of one cluster, and reports whether it holds in spite of it.
+func (c *cycle) bear(ctx context.Context, result *Result, before, after *Cluster) (holds bool, err error) {
+	was, err := c.judge(ctx, before)
+	if err != nil {
+		return false, err
+	}
+	is, err := c.judge(ctx, after)
+	if err != nil || was.until != is.until {
+		return false, err
+	}
+	same := before != nil && after != nil && before.Name == after.Name
+	if !same && (c.isBound(before) || c.isBound(after)) {
+		return false, nil
+	}
+	if at := result.place(before); at >= 0 {
+		if !same || !is.feasible {
+			return false, nil
+		}
+		if c.request.Policy.Spec().Type == v1alpha1.PickN {
+			score, err := c.scoreOf(ctx, before)
+			if err != nil {
+				return false, err
+			}
+			if now, err := c.scoreOf(ctx, after); err != nil || now != score {
+				return false, err
+			}
+		}
+		result.Chosen = slices.Clone(result.Chosen)
+		result.Chosen[at].Cluster = after
+		return true, nil
+	}
+	was.count(result, -1)
+	is.count(result, 1)
+	if !is.feasible {
+		return true, nil
+	}
+	better, err := c.mayBeChosen(ctx, result, after)
+	return !better, err
+}
+
+// judgement is what the plugins say of a cluster.
+type judgement struct {
+	asked    bool // or there is none, or it does not come into question
+	feasible bool
+	by       int // the index of the plugin that refuses it
+	until    time.Time
+}
+
+// count adds a cluster to those that can, or to those that a plugin refuses; or takes it away.
+func (j *judgement) count(result *Result, by int) {
+	switch {
+	case !j.asked:
+	case j.feasible:
+		result.Feasible += by
+	default:
+		result.tally.rejections[j.by] += int32(by)
+	}
+}
+
+// judge asks the plugins about one cluster, which may be nil.
+func (c *cycle) judge(ctx context.Context, cluster *Cluster) (judgement, error) {
+	if cluster == nil || !c.named(cluster.Name) {
+		return judgement{}, nil
+	}
+	c.cluster.Store(cluster)
+	c.state.until = time.Time{}
+	for _, p := range c.profile.filters {
+		if c.skips[p.index] {
+			continue
+		}
+		at := c.ask(p, atFilter)
+		switch status := p.filter.Filter(ctx, &c.state, c.request, cluster); status.Code() {
+		case Success:
+		case Unschedulable:
+			c.cluster.Store(nil)
+			return judgement{asked: true, by: p.index, until: c.state.until}, nil
+		default:
+			return judgement{}, c.failed(at, statusError(status))
+		}
+	}
+	c.cluster.Store(nil)
+	return judgement{asked: true, feasible: true, until: c.state.until}, nil
+}
+
+func (c *cycle) isBound(cluster *Cluster) bool {
+	return cluster != nil && slices.Contains(c.request.Bound, cluster.Name)
+}
+
+// place is where among the chosen a cluster is; negative: nowhere.
+func (r *Result) place(cluster *Cluster) int {
+	if cluster == nil {
+		return -1
+	}
+	return slices.IndexFunc(r.Chosen, func(c Choice) bool { return c.Cluster == cluster })
 }
 
 // comparable reports whether a result answers the same question about an earlier state of the same fleet.
@@ -90,31 +177,6 @@ func (c *cycle) local() bool {
 		}
 	}
 	return true
-}
-
-// count adds a cluster to those that can or to those that a plugin refuses, or takes it away.
-func (c *cycle) count(ctx context.Context, result *Result, cluster *Cluster, by int32) error {
-	if cluster == nil || !c.named(cluster.Name) {
-		return nil
-	}
-	c.cluster.Store(cluster)
-	defer c.cluster.Store(nil)
-	for _, p := range c.profile.filters {
-		if c.skips[p.index] {
-			continue
-		}
-		at := c.ask(p, atFilter)
-		switch status := p.filter.Filter(ctx, &c.state, c.request, cluster); status.Code() {
-		case Success:
-		case Unschedulable:
-			result.tally.rejections[p.index] += by
-			return nil
-		default:
-			return c.failed(at, statusError(status))
-		}
-	}
-	result.Feasible += int(by)
-	return nil
 }
 
 // named reports whether a cluster comes into question by its name.
@@ -177,9 +239,4 @@ func (c *cycle) scoreOf(ctx context.Context, cluster *Cluster) (float64, error) 
 		sum += weights[i] * score
 	}
 	return sum, nil
-}
-
-// has reports whether a cluster was chosen.
-func (r *Result) has(cluster *Cluster) bool {
-	return cluster != nil && slices.ContainsFunc(r.Chosen, func(c Choice) bool { return c.Cluster == cluster })
 }

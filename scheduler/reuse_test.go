@@ -161,5 +161,63 @@ func TestPreviousSparesTheOthers(t *testing.T) {
 	third, err := s.Schedule(t.Context(), cache.Snapshot(), r)
 	require.NoError(t, err)
 	require.Equal(t, []string{"c000", "c002", "c003"}, chosen(third))
-	require.Equal(t, 1000, plugin.filtered, "one of the chosen has changed")
+	require.Equal(t, 2+1000, plugin.filtered, "one of the chosen cannot any more")
+
+	plugin.filtered = 0
+	changed := &scheduler.Cluster{Name: "c002", Labels: map[string]string{"tier": "1"}}
+	cache.Update(changed)
+	r.Previous = &third
+	fourth, err := s.Schedule(t.Context(), cache.Snapshot(), r)
+	require.NoError(t, err)
+	require.Equal(t, []string{"c000", "c002", "c003"}, chosen(fourth))
+	require.Same(t, changed, fourth.Chosen[1].Cluster, "as it is now")
+	require.NotSame(t, changed, third.Chosen[1].Cluster, "what was said before is not rewritten")
+	require.Equal(t, 2, plugin.filtered, "one of the chosen has changed, to no effect")
+}
+
+// Until when a decision holds is found out anew where a change has a part in it.
+func TestPreviousAndUntil(t *testing.T) {
+	s := schedulertest.Scheduler(t, tainttoleration.Name, tainttoleration.New, "")
+	spec := v1alpha1.PlacementPolicy{Tolerations: []v1alpha1.Toleration{{
+		Key: "down", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(90)),
+	}}}
+	var cache scheduler.Cache
+	cache.Update(schedulertest.Cluster("a"))
+	cache.Update(schedulertest.Cluster("b"))
+	r := schedulertest.Request(t, spec, "a", "b")
+	first, err := s.Schedule(t.Context(), cache.Snapshot(), r)
+	require.NoError(t, err)
+	require.Zero(t, first.Until)
+
+	cache.Update(schedulertest.Cluster("b", schedulertest.Taint("down", "", corev1.TaintEffectNoExecute, 0)))
+	r.Previous = &first
+	second, err := s.Schedule(t.Context(), cache.Snapshot(), r)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b"}, chosen(second))
+	require.Equal(t, schedulertest.Now.Add(90*time.Second), second.Until)
+}
+
+// windowed is a plugin whose decisions hold until noon.
+type windowed struct{ counted }
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func (*windowed) PreFilter(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request) *scheduler.Status {
+	state.Until(noon)
+	return nil
+}
+
+func TestPreviousKeepsWhatPreFilterSaid(t *testing.T) {
+	s := schedulerOf(t, &windowed{})
+	var cache scheduler.Cache
+	cache.Update(&scheduler.Cluster{Name: "a"})
+	r := pickAll(t)
+	first, err := s.Schedule(t.Context(), cache.Snapshot(), r)
+	require.NoError(t, err)
+	cache.Update(&scheduler.Cluster{Name: "a", Labels: map[string]string{"bad": "yes"}})
+	r.Previous = &first
+	second, err := s.Schedule(t.Context(), cache.Snapshot(), r)
+	require.NoError(t, err)
+	require.Empty(t, second.Chosen)
+	require.Equal(t, noon, second.Until)
 }
