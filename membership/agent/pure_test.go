@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -522,4 +523,16 @@ func TestValidate(t *testing.T) {
 			require.ErrorAs(t, err, new(*membership.InvalidError))
 		})
 	}
+}
+
+// Whatever prints a record by mistake prints no secret of it.
+func TestRecordIsNotPrinted(t *testing.T) {
+	r := record{Name: "east", ClaimKey: []byte("a secret key"), Member: &registered{Name: "east", Credential: credential{Token: "a secret token"}}}
+	var out strings.Builder
+	logger := funcr.New(func(prefix, args string) { out.WriteString(args) }, funcr.Options{})
+	logger.Info("a record", "record", r, "pointer", &r)
+	fmt.Fprintf(&out, "%v %+v %#v %s", r, r, r, &r)
+	require.Contains(t, out.String(), "record of east")
+	require.NotContains(t, out.String(), "secret")
+	require.NotContains(t, out.String(), "97 32 115 101", "the key as a list of bytes")
 }

@@ -93,8 +93,11 @@ func (r record) marshal() ([]byte, error) {
 	return json.Marshal(r)
 }
 
-// Format keeps secrets out of everything that is printed.
-func (r record) Format(state fmt.State, _ rune) { fmt.Fprintf(state, "record of %s", r.member().Name) }
+// String and Format keep secrets out of everything that is printed; some loggers look for the one alone.
+func (r record) String() string { return "record of " + r.member().Name }
+
+// Format is String, whatever the verb.
+func (r record) Format(state fmt.State, _ rune) { fmt.Fprint(state, r.String()) }
 
 func (r record) flags() lifecycle.Record {
 	return lifecycle.Record{
