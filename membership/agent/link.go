@@ -51,10 +51,17 @@ func (k *keeper) keep(material registration.Material, claim *registration.ClaimK
 // A link is one way to the hub, with connections that it shares with nobody: what is slow or stuck on one link
 // does not delay another.
 type link struct {
-	config    *rest.Config
-	client    *http.Client
-	transport *http.Transport
-	dialer    *connrotation.Dialer
+	config *rest.Config
+	client *http.Client
+	dial   connrotation.DialFunc
+	tls    *tls.Config // nil: none
+	pool   atomic.Pointer[pool]
+}
+
+// pool is the connections that were made with one credential.
+type pool struct {
+	*http.Transport
+	dialer *connrotation.Dialer
 }
 
 // newLink returns a link by the config, authenticated by what the keeper holds at the time of each request or,
@@ -77,19 +84,12 @@ func newLink(base *rest.Config, k *keeper) (*link, error) {
 			return &tls.Certificate{}, nil
 		}
 	}
-	dial := connrotation.DialFunc(config.Dial)
-	if dial == nil {
-		dial = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	l := &link{config: config, dial: config.Dial, tls: tlsConfig}
+	if l.dial == nil {
+		l.dial = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	}
-	l := &link{config: config, dialer: connrotation.NewDialer(dial)}
-	l.transport = utilnet.SetTransportDefaults(&http.Transport{
-		Proxy:               config.Proxy,
-		TLSHandshakeTimeout: 10 * time.Second,
-		TLSClientConfig:     tlsConfig,
-		DialContext:         l.dialer.DialContext,
-		DisableCompression:  config.DisableCompression,
-	})
-	wrapped, err := rest.HTTPWrappersForConfig(config, bearer{k, l.transport})
+	l.pool.Store(l.newPool())
+	wrapped, err := rest.HTTPWrappersForConfig(config, bearer{k, l})
 	if err != nil {
 		return nil, fmt.Errorf("prepare a connection to the hub at %s: %w", config.Host, err)
 	}
@@ -97,10 +97,31 @@ func newLink(base *rest.Config, k *keeper) (*link, error) {
 	return l, nil
 }
 
-// reset closes all connections, so that the next ones are made with the credential that is kept by then.
+func (l *link) newPool() *pool {
+	dialer := connrotation.NewDialer(l.dial)
+	return &pool{dialer: dialer, Transport: utilnet.SetTransportDefaults(&http.Transport{
+		Proxy:               l.config.Proxy,
+		TLSHandshakeTimeout: 10 * time.Second,
+		TLSClientConfig:     l.tls.Clone(),
+		DialContext:         dialer.DialContext,
+		DisableCompression:  l.config.DisableCompression,
+	})}
+}
+
+// RoundTrip sends a request over the connections of the time.
+func (l *link) RoundTrip(request *http.Request) (*http.Response, error) {
+	return l.pool.Load().RoundTrip(request)
+}
+
+// CloseIdleConnections lets client-go close what nobody uses.
+func (l *link) CloseIdleConnections() { l.pool.Load().CloseIdleConnections() }
+
+// reset closes all connections. The next ones are made with the credential that is kept by then, and in another pool: one
+// whose connections were closed takes a moment to see that, and would hand them out until then.
 func (l *link) reset() {
-	l.transport.CloseIdleConnections()
-	l.dialer.CloseAll()
+	old := l.pool.Swap(l.newPool())
+	old.CloseIdleConnections()
+	old.dialer.CloseAll()
 }
 
 // bearer adds the token that is kept to each request.
