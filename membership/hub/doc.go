@@ -40,8 +40,8 @@
 //
 // A leave also reads the member's four objects past the caches before each step that cannot be taken back: two or three times.
 //
-// Joining 300 members at once takes 2.6 times as long as the same writes made by a bare client in the same run, on two cores
-// that hub, agents and API server share; the requests of the hub are 24 a join, and those of an agent 39, most of them looks at its
+// Joining 300 members at once takes 2.7 times as long as the same writes made by a bare client in the same run, on two cores
+// that hub, agents and API server share; the requests of the hub are 27 a join, and those of an agent 14, among them some looks at its
 // request while the hub is busy:
 //
 //	go test -run '^$' -bench Join -benchtime 1x ./membership/hub
