@@ -67,6 +67,7 @@ func (c *Candidates) Best(of Set, n int) []int32 {
 	}
 	var worst float64
 	var place int32
+	scores, rank := c.scores, c.snapshot.rank
 	for i, word := range of.words {
 		for ; word != 0; word &= word - 1 {
 			slot := int32(i*wordBits + bits.TrailingZeros64(word))
@@ -74,8 +75,8 @@ func (c *Candidates) Best(of Set, n int) []int32 {
 				heap = append(heap, slot)
 				c.up(heap)
 			} else {
-				score := c.scores[slot]
-				if score < worst || score == worst && c.snapshot.rank[slot] > place && !c.bound.Has(int(slot)) {
+				score := scores[slot]
+				if score < worst || score == worst && rank[slot] > place && !c.bound.Has(int(slot)) {
 					continue
 				}
 				if !c.Better(int(slot), int(heap[0])) {
@@ -84,7 +85,7 @@ func (c *Candidates) Best(of Set, n int) []int32 {
 				heap[0] = slot
 				c.down(heap)
 			}
-			worst, place = c.scores[heap[0]], c.snapshot.rank[heap[0]]
+			worst, place = scores[heap[0]], rank[heap[0]]
 		}
 	}
 	slices.SortFunc(heap, func(a, b int32) int {

@@ -20,9 +20,9 @@ type cycle struct {
 	state    CycleState
 
 	at       atomic.Pointer[place] // for whoever waits too long
-	cluster  atomic.Pointer[Cluster]
-	skips    []bool  // by plugin: it has nothing to say
-	rejected []int32 // by plugin: how many it was the first to refuse
+	cluster  *Cluster              // who is asked about, if it is one
+	skips    []bool                // by plugin: it has nothing to say
+	rejected []int32               // by plugin: how many it was the first to refuse
 
 	feasible   Set
 	bound      []uint64
@@ -35,7 +35,7 @@ type cycle struct {
 func (c *cycle) prepare(profile *profile, snapshot *Snapshot, request *Request, record *record) {
 	c.profile, c.snapshot, c.request, c.record = profile, snapshot, request, record
 	c.at.Store(nil)
-	c.cluster.Store(nil)
+	c.cluster = nil
 	c.skips = cleared(c.skips, len(profile.plugins))
 	c.rejected = cleared(c.rejected, len(profile.plugins))
 	c.feasible.words = append(c.feasible.words[:0], snapshot.present.words...)
@@ -49,7 +49,7 @@ func (c *cycle) prepare(profile *profile, snapshot *Snapshot, request *Request, 
 func (c *cycle) release() {
 	c.profile, c.snapshot, c.request, c.record = nil, nil, nil, nil
 	c.at.Store(nil)
-	c.cluster.Store(nil)
+	c.cluster = nil
 	c.state = CycleState{}
 	c.candidates.snapshot, c.candidates.dropped = nil, nil
 }
@@ -136,8 +136,8 @@ func (c *cycle) failed(at *place, err error) error {
 	if at != nil {
 		failure.Plugin, failure.Point = at.plugin, at.point.String()
 	}
-	if cluster := c.cluster.Load(); cluster != nil {
-		failure.Cluster = cluster.Name
+	if c.cluster != nil {
+		failure.Cluster = c.cluster.Name
 	}
 	return failure
 }
@@ -148,7 +148,8 @@ func (c *cycle) stuck(ctx context.Context) error {
 	if at == nil {
 		return ctx.Err()
 	}
-	return c.failed(at, fmt.Errorf("has not come back: %w", ctx.Err()))
+	// Which cluster it is at only the cycle itself knows, which writes that down without a lock.
+	return &PluginError{Plugin: at.plugin, Point: at.point.String(), Err: fmt.Errorf("has not come back: %w", ctx.Err())}
 }
 
 // filter leaves in the set the clusters that can.
@@ -214,7 +215,7 @@ func (c *cycle) filterBy(ctx context.Context, p *plugin) error {
 	}
 	for slot := range c.feasible.All() {
 		cluster := c.snapshot.clusters[slot]
-		c.cluster.Store(cluster)
+		c.cluster = cluster
 		switch status := p.filter.Filter(ctx, &c.state, c.request, cluster); status.Code() {
 		case Success:
 		case Unschedulable:
@@ -223,7 +224,7 @@ func (c *cycle) filterBy(ctx context.Context, p *plugin) error {
 			return c.failed(at, statusError(status))
 		}
 	}
-	c.cluster.Store(nil)
+	c.cluster = nil
 	return nil
 }
 

@@ -257,7 +257,7 @@ func TestPluginThatBlocks(t *testing.T) {
 		s := schedulerWith(t, scheduler.Profile{Timeout: time.Second}, slow)
 		start := time.Now()
 		_, err := s.Schedule(t.Context(), fleet("a"), pick(t, 1))
-		require.EqualError(t, err, "plugin Slow, Filter of cluster a: has not come back: context deadline exceeded")
+		require.EqualError(t, err, "plugin Slow, Filter: has not come back: context deadline exceeded")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, time.Second, time.Since(start))
 

@@ -114,7 +114,7 @@ func (c *cycle) rejections(ctx context.Context) ([]ClusterDiagnosis, error) {
 			out = append(out, of)
 			continue
 		}
-		c.cluster.Store(cluster)
+		c.cluster = cluster
 		for i := range c.profile.plugins {
 			p := &c.profile.plugins[i]
 			if p.filter == nil || c.skips[p.index] {
@@ -136,7 +136,7 @@ func (c *cycle) rejections(ctx context.Context) ([]ClusterDiagnosis, error) {
 		}
 		out = append(out, of)
 	}
-	c.cluster.Store(nil)
+	c.cluster = nil
 	if spec.Type == v1alpha1.PickFixed {
 		for _, name := range spec.ClusterNames {
 			if _, there := c.snapshot.Slot(name); !there {

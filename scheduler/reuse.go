@@ -114,7 +114,7 @@ func (c *cycle) judge(ctx context.Context, cluster *Cluster) (judgement, error) 
 	if cluster == nil || !c.named(cluster.Name) {
 		return judgement{}, nil
 	}
-	c.cluster.Store(cluster)
+	c.cluster = cluster
 	c.state.until = time.Time{}
 	for _, p := range c.profile.filters {
 		if c.skips[p.index] {
@@ -124,13 +124,13 @@ func (c *cycle) judge(ctx context.Context, cluster *Cluster) (judgement, error) 
 		switch status := p.filter.Filter(ctx, &c.state, c.request, cluster); status.Code() {
 		case Success:
 		case Unschedulable:
-			c.cluster.Store(nil)
+			c.cluster = nil
 			return judgement{asked: true, by: p.index, until: c.state.until}, nil
 		default:
 			return judgement{}, c.failed(at, statusError(status))
 		}
 	}
-	c.cluster.Store(nil)
+	c.cluster = nil
 	return judgement{asked: true, feasible: true, until: c.state.until}, nil
 }
 
@@ -214,8 +214,8 @@ func (c *cycle) scoreOf(ctx context.Context, cluster *Cluster) (float64, error) 
 	if err != nil {
 		return 0, err
 	}
-	c.cluster.Store(cluster)
-	defer c.cluster.Store(nil)
+	c.cluster = cluster
+	defer func() { c.cluster = nil }()
 	sum := 0.0
 	for i, p := range c.profile.scorers {
 		if weights[i] == 0 {

@@ -132,7 +132,7 @@ func (s *Scheduler) MayHelp(request *Request, rejectedBy []string, event Event) 
 type PluginError struct {
 	// Plugin and Point are who, and at which extension point.
 	Plugin, Point string
-	// Cluster is the one that it was asked about; empty: all of them, or nobody knows which.
+	// Cluster is the one that it was asked about; empty: all of them, or it has not come back.
 	Cluster string
 	Err     error
 }

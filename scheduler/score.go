@@ -50,14 +50,14 @@ func (c *cycle) scoreBy(ctx context.Context, p *plugin) error {
 	} else {
 		for slot := range c.feasible.All() {
 			cluster := c.snapshot.clusters[slot]
-			c.cluster.Store(cluster)
+			c.cluster = cluster
 			score, status := p.score.Score(ctx, &c.state, c.request, cluster)
 			if status != nil {
 				return c.failed(at, statusError(status))
 			}
 			c.scores[slot] = score
 		}
-		c.cluster.Store(nil)
+		c.cluster = nil
 	}
 	if p.normalize != nil {
 		at := c.ask(p, atNormalizeScore)
@@ -70,15 +70,16 @@ func (c *cycle) scoreBy(ctx context.Context, p *plugin) error {
 
 // add puts a plugin's scores on top of the others, unless one of them is no score.
 func (c *cycle) add(p *plugin, weight float64) error {
+	scores, totals := c.scores, c.totals
 	for i, word := range c.feasible.words {
 		for ; word != 0; word &= word - 1 {
 			slot := i*wordBits + bits.TrailingZeros64(word)
-			score := c.scores[slot]
+			score := scores[slot]
 			if !(score >= 0 && score <= MaxScore) { // NaN is neither
-				c.cluster.Store(c.snapshot.clusters[slot])
+				c.cluster = c.snapshot.clusters[slot]
 				return c.failed(&p.places[atScore], fmt.Errorf("score %v is not from 0 to %v", score, MaxScore))
 			}
-			c.totals[slot] += weight * score
+			totals[slot] += weight * score
 		}
 	}
 	c.record.score(c, p, weight)
