@@ -410,9 +410,9 @@ func TestPhasesSpread(t *testing.T) {
 	}
 }
 
-// pass lets time pass in a bubble, in which it takes none.
+// pass lets time pass in a bubble, whose clock moves on to the next timer when nobody has anything to do.
 func pass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // It is the way to move a bubble's clock.
+	<-time.After(d)
 }
 
 func seconds(s ...float64) (d []time.Duration) {

@@ -23,7 +23,7 @@ func FuzzExpression(f *testing.F) {
 	matcherOptions := celaffinity.Options{CostLimit: 500}
 	f.Fuzz(func(t *testing.T, expression, text string) {
 		if len(expression) > 1024 {
-			t.Skip("no policy may have it")
+			return // no policy may have it
 		}
 		requirements, err := compile(matcherOptions, expression)
 		if err != nil {

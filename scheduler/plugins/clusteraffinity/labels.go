@@ -32,16 +32,8 @@ func (labelMatcher) Compile(spec *v1alpha1.ClusterSelectorTerm, path *field.Path
 			mismatch: "does not match " + r.String(),
 		})
 	}
-	if len(out) == 0 { // an empty selector matches everything, and says so
-		out = append(out, everything{})
-	}
 	return out, nil
 }
-
-type everything struct{}
-
-func (everything) Retain(*scheduler.Snapshot, scheduler.Set) {}
-func (everything) Mismatch(*scheduler.Cluster) string        { return "" }
 
 type labelRequirement struct {
 	requirement *labels.Requirement
