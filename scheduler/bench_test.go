@@ -142,12 +142,13 @@ func BenchmarkChange(b *testing.B) {
 }
 
 // A thousand placements are decided anew after one of the clusters has changed: one that was and is in question and was chosen by
-// none of them, or one that was chosen by all. Each has a policy of its own.
+// none of them; one that was chosen by all, to no effect; or one that was chosen by all and is lost to them, which ends with the
+// return of all that were lost before. Each has a policy of its own.
 func BenchmarkRedecide(b *testing.B) {
 	const placements = 1000
 	s := benchScheduler(b)
 	for _, n := range []int{100, 1000, 10000} {
-		for _, of := range []string{"others", "chosen"} {
+		for _, of := range []string{"others", "chosen", "lost"} {
 			b.Run(fmt.Sprintf("%s/%d", of, n), func(b *testing.B) {
 				fleet := benchFleet(n)
 				cache := &scheduler.Cache{}
@@ -173,7 +174,8 @@ func BenchmarkRedecide(b *testing.B) {
 					}
 					return last
 				}
-				changing := decide().Chosen[0].Cluster
+				chosen := decide().Chosen
+				changing := chosen[0].Cluster
 				if of == "others" {
 					for _, c := range fleet[n/2:] {
 						if c.Labels["env"] == "prod" && c.Labels["region"] != "eu" {
@@ -184,12 +186,23 @@ func BenchmarkRedecide(b *testing.B) {
 				}
 				b.ReportAllocs()
 				i := 0
+				var lost []*scheduler.Cluster
 				for b.Loop() {
 					changed := *changing
-					changed.Labels = maps.Clone(changing.Labels)
+					if of == "lost" {
+						changed = *chosen[0].Cluster
+						changed.Healthy = false
+						if lost = append(lost, chosen[0].Cluster); len(lost) > 20 {
+							for _, c := range lost {
+								cache.Update(c)
+							}
+							lost = nil
+						}
+					}
+					changed.Labels = maps.Clone(changed.Labels)
 					changed.Labels["tier"] = fmt.Sprint(i)
 					cache.Update(&changed)
-					decide()
+					chosen = decide().Chosen
 					i++
 				}
 				b.ReportMetric(float64(b.Elapsed())/float64(b.N)/placements, "ns/decision")

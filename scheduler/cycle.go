@@ -21,6 +21,7 @@ type cycle struct {
 
 	at       atomic.Pointer[place] // for whoever waits too long
 	cluster  *Cluster              // who is asked about, if it is one
+	local    bool                  // all plugins judge each cluster by itself
 	skips    []bool                // by plugin: it has nothing to say
 	rejected []int32               // by plugin: how many it was the first to refuse
 
@@ -75,29 +76,30 @@ func (c *cycle) run(ctx context.Context) (result Result, err error) {
 	}()
 	err = c.preFilter(ctx)
 	if err == nil {
+		c.local = c.isLocal()
 		if result, holds, err := c.reuse(ctx); holds || err != nil {
 			return result, err
 		}
 		err = c.filter(ctx)
 	}
-	result = Result{Wanted: c.request.wanted(), Total: c.snapshot.Len(), Feasible: c.feasible.Len()}
+	result = Result{Wanted: c.request.wanted(), Total: c.snapshot.Len(), Feasible: c.feasible.Len(), tally: tally{local: c.local}}
 	if err == nil && result.Feasible < result.Wanted {
 		result.Hints, err = c.postFilter(ctx)
 	}
 	if err == nil {
-		result.Chosen, err = c.choose(ctx, result.Feasible)
+		err = c.choose(ctx, &result)
 	}
 	if err == nil {
 		err = c.reserve(ctx, result.Chosen)
 	}
 	if errors.Is(err, errRefused) {
-		result.Chosen, err = nil, nil
+		result.Chosen, result.tally, err = nil, tally{}, nil
 	}
 	if err != nil {
 		return Result{}, err
 	}
 	result.RejectedBy = c.rejectedBy(c.rejected)
-	result.tally = tally{slices.Clone(c.rejected), c.local()}
+	result.tally.rejections = slices.Clone(c.rejected)
 	result.Until = c.state.until
 	if c.record != nil {
 		err = c.explain(ctx, &result)
@@ -255,45 +257,49 @@ func (c *cycle) postFilter(ctx context.Context) ([]string, error) {
 	return hints, nil
 }
 
+// picks reports whether the best are chosen, and not all.
+func (c *cycle) picks() bool { return c.request.Policy.Spec().Type == v1alpha1.PickN }
+
 // choose ranks the feasible clusters, as far as that matters, and picks from them.
-func (c *cycle) choose(ctx context.Context, feasible int) ([]Choice, error) {
-	spec := c.request.Policy.Spec()
-	selects := slices.ContainsFunc(c.profile.plugins, func(p plugin) bool {
-		return p.selects != nil && p.selects.Selects(c.request)
-	})
-	ranked := selects || spec.Type == v1alpha1.PickN || c.record != nil
-	if feasible == 0 || ranked && spec.Type == v1alpha1.PickN && c.request.wanted() == 0 && c.record == nil {
-		return nil, nil
+func (c *cycle) choose(ctx context.Context, result *Result) error {
+	picks := c.picks()
+	selects := slices.ContainsFunc(c.profile.selecters, func(p *plugin) bool { return p.selects.Selects(c.request) })
+	ranked := selects || picks || c.record != nil
+	if result.Feasible == 0 || picks && result.Wanted == 0 && c.record == nil {
+		return nil
 	}
 	c.candidates.snapshot, c.candidates.left = c.snapshot, c.feasible
-	c.candidates.bound, c.candidates.wanted = c.state.bound, c.request.wanted()
+	c.candidates.bound, c.candidates.wanted = c.state.bound, result.Wanted
 	c.candidates.dropped = c.record.drops()
-	c.totals = cleared(c.totals, c.snapshot.Slots())
+	c.totals = c.zeros(c.totals)
 	c.candidates.scores = c.totals
 	if ranked {
 		if err := c.score(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	c.record.ranked(c)
 	if selects {
 		if err := c.selects(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if spec.Type == v1alpha1.PickN {
-		best := c.candidates.Best(c.feasible, c.request.wanted())
-		chosen := make([]Choice, len(best))
-		for i, slot := range best {
-			chosen[i] = Choice{c.snapshot.clusters[slot], c.totals[slot]}
-		}
-		return chosen, nil
+	var slots []int32
+	if picks {
+		slots = c.candidates.Best(c.feasible, result.remembers())
+	} else {
+		slots = c.byName()
 	}
-	return c.byName(), nil
+	ranking := make([]Choice, len(slots))
+	for i, slot := range slots {
+		ranking[i] = Choice{c.snapshot.clusters[slot], c.totals[slot]}
+	}
+	result.choose(ranking)
+	return nil
 }
 
-// byName is all that are left, in the order of their names.
-func (c *cycle) byName() []Choice {
+// byName is all that are left, in the order of their names. The slice is overwritten by the next call.
+func (c *cycle) byName() []int32 {
 	slots := cleared(c.candidates.heap, c.snapshot.Slots()+1)
 	n := 0
 	if c.snapshot.ordered {
@@ -309,17 +315,12 @@ func (c *cycle) byName() []Choice {
 		}
 	}
 	c.candidates.heap = slots[:0]
-	chosen := make([]Choice, n)
-	for i, slot := range slots[:n] {
-		chosen[i] = Choice{c.snapshot.clusters[slot], c.totals[slot]}
-	}
-	return chosen
+	return slots[:n]
 }
 
 func (c *cycle) selects(ctx context.Context) error {
-	for i := range c.profile.plugins {
-		p := &c.profile.plugins[i]
-		if p.selects == nil || !p.selects.Selects(c.request) {
+	for _, p := range c.profile.selecters {
+		if !p.selects.Selects(c.request) {
 			continue
 		}
 		at := c.ask(p, atSelect)
@@ -344,7 +345,7 @@ func (c *cycle) selects(ctx context.Context) error {
 
 // reserve asks all plugins about all that were chosen, and gives all back if one refuses.
 func (c *cycle) reserve(ctx context.Context, chosen []Choice) error {
-	if c.record != nil || !slices.ContainsFunc(c.profile.plugins, func(p plugin) bool { return p.reserve != nil }) {
+	if c.record != nil || !c.profile.reserves {
 		return nil
 	}
 	for n, choice := range chosen {

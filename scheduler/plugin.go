@@ -60,7 +60,7 @@ type ScorePlugin interface {
 // BatchScorePlugin is a ScorePlugin that can score all clusters at a time. Score is then not asked; both must agree.
 type BatchScorePlugin interface {
 	ScorePlugin
-	// ScoreAll writes the scores of the feasible clusters by their slots. All are 0 before.
+	// ScoreAll writes the scores of the feasible clusters by their slots. These are 0 before; those of other slots mean nothing.
 	ScoreAll(ctx context.Context, state *CycleState, request *Request, feasible Set, scores []float64) *Status
 }
 

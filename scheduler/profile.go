@@ -46,8 +46,10 @@ type profile struct {
 	timeout time.Duration
 	plugins []plugin
 	// filters are those with Filter, in the order that they are asked in: sets first, since they leave less to do for the others.
-	filters []*plugin
-	scorers []*plugin
+	filters   []*plugin
+	scorers   []*plugin
+	selecters []*plugin
+	reserves  bool // one of them
 }
 
 // plugin is a plugin by what it can do; nil: it cannot.
@@ -125,12 +127,17 @@ func newProfile(config Profile, registry Registry, log logr.Logger) (*profile, e
 		return nil, errors.Join(problems...)
 	}
 	for i := range p.plugins {
-		if plugin := &p.plugins[i]; plugin.filter != nil {
+		plugin := &p.plugins[i]
+		if plugin.filter != nil {
 			p.filters = append(p.filters, plugin)
 		}
-		if plugin := &p.plugins[i]; plugin.score != nil {
+		if plugin.score != nil {
 			p.scorers = append(p.scorers, plugin)
 		}
+		if plugin.selects != nil {
+			p.selecters = append(p.selecters, plugin)
+		}
+		p.reserves = p.reserves || plugin.reserve != nil
 	}
 	slices.SortStableFunc(p.filters, func(a, b *plugin) int {
 		switch {

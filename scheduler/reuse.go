@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -10,23 +11,45 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// A decision that was made before holds as long as no change of a cluster can have an effect on it. Where all plugins judge
-// each cluster by itself, the changed ones are judged as they were and as they are, and the rest need not be looked at.
+// Where all plugins judge each cluster by itself, a decision is brought up to date by judging the clusters that have changed, as
+// they were and as they are. The others are where they were in the ranking, of which a decision remembers a little more than it
+// chose, so that it can do without a few.
 
-// maxChanges is how many changed clusters are judged one by one. To decide anew costs as much as to judge about as many.
-const maxChanges = 32
-
-// ofOthers is how close two scores may be until it takes a whole cycle to tell them apart: batch forms may add in another order.
-const ofOthers = 1e-6
+const (
+	// maxChanges is how many changed clusters are judged one by one. To decide anew costs as much as to judge about as many.
+	maxChanges = 32
+	// spares is how many are remembered that would be chosen next.
+	spares = 8
+	// rounding is how close two scores may be until it takes a whole cycle to tell them apart: batch forms may add in another order.
+	rounding = 1e-6
+)
 
 // tally is what a decision remembers for the next one.
 type tally struct {
-	rejections []int32 // by plugin: how many clusters it was the first to refuse
-	local      bool    // all plugins judged each cluster by itself
+	local      bool     // all plugins judged each cluster by itself
+	rejections []int32  // by plugin: how many clusters it was the first to refuse
+	spares     []Choice // who would be chosen next, the best first
 }
 
-// reuse returns the previous result, brought up to date, if it still holds.
-func (c *cycle) reuse(ctx context.Context) (Result, bool, error) {
+// remembers is how long a ranking is of which not all are chosen.
+func (r *Result) remembers() int {
+	if r.tally.local {
+		return r.Wanted + spares
+	}
+	return r.Wanted
+}
+
+// choose takes the first of a ranking, as many as are wanted, and remembers the others.
+func (r *Result) choose(ranking []Choice) {
+	n := len(ranking)
+	if r.Wanted >= 0 {
+		n = min(n, r.Wanted)
+	}
+	r.Chosen, r.tally.spares = ranking[:n:n], ranking[n:]
+}
+
+// reuse returns the previous result, brought up to date, if that tells enough.
+func (c *cycle) reuse(ctx context.Context) (_ Result, enough bool, _ error) {
 	previous := c.request.Previous
 	if previous == nil || !c.comparable(previous) {
 		return Result{}, false, nil
@@ -40,54 +63,87 @@ func (c *cycle) reuse(ctx context.Context) (Result, bool, error) {
 	result := *previous
 	result.Total = c.snapshot.Len()
 	result.tally.rejections = slices.Clone(previous.tally.rejections)
+	var gone []*Cluster
+	var came []Choice
 	for _, slot := range changed {
-		holds, err := c.bear(ctx, &result, previous.snapshot.at(slot), c.snapshot.at(slot))
-		if !holds || err != nil {
+		before, after := previous.snapshot.at(slot), c.snapshot.at(slot)
+		was, err := c.judge(ctx, before)
+		if err != nil {
 			return Result{}, false, err
+		}
+		is, err := c.judge(ctx, after)
+		if err != nil || was.until != is.until {
+			return Result{}, false, err
+		}
+		same := before != nil && after != nil && before.Name == after.Name
+		if !same && (c.isBound(before) || c.isBound(after)) {
+			return Result{}, false, nil
+		}
+		was.count(&result, -1)
+		is.count(&result, 1)
+		if was.feasible {
+			gone = append(gone, before)
+		}
+		if is.feasible {
+			score, err := c.scoreOf(ctx, after)
+			if err != nil {
+				return Result{}, false, err
+			}
+			came = append(came, Choice{after, score})
 		}
 	}
 	result.RejectedBy = c.rejectedBy(result.tally.rejections)
-	return result, true, nil
+	return result, c.rerank(&result, gone, came), nil
 }
 
-// bear brings a result up to date with the change of one cluster, and reports whether it holds in spite of it.
-func (c *cycle) bear(ctx context.Context, result *Result, before, after *Cluster) (holds bool, err error) {
-	was, err := c.judge(ctx, before)
-	if err != nil {
-		return false, err
+// rerank takes clusters out of the ranking of a result, and puts others in. It reports whether that tells who is to be chosen.
+func (c *cycle) rerank(result *Result, gone []*Cluster, came []Choice) bool {
+	if len(gone) == 0 && len(came) == 0 {
+		return true
 	}
-	is, err := c.judge(ctx, after)
-	if err != nil || was.until != is.until {
-		return false, err
-	}
-	same := before != nil && after != nil && before.Name == after.Name
-	if !same && (c.isBound(before) || c.isBound(after)) {
-		return false, nil
-	}
-	if at := result.place(before); at >= 0 {
-		if !same || !is.feasible {
-			return false, nil
-		}
-		if c.request.Policy.Spec().Type == v1alpha1.PickN {
-			score, err := c.scoreOf(ctx, before)
-			if err != nil {
-				return false, err
-			}
-			if now, err := c.scoreOf(ctx, after); err != nil || now != score {
-				return false, err
+	ranking := make([]Choice, 0, len(result.Chosen)+len(result.tally.spares)+len(came))
+	for _, some := range [][]Choice{result.Chosen, result.tally.spares} {
+		for _, choice := range some {
+			if !slices.Contains(gone, choice.Cluster) {
+				ranking = append(ranking, choice)
 			}
 		}
-		result.Chosen = slices.Clone(result.Chosen)
-		result.Chosen[at].Cluster = after
-		return true, nil
 	}
-	was.count(result, -1)
-	is.count(result, 1)
-	if !is.feasible {
-		return true, nil
+	all := len(ranking)+len(came) == result.Feasible // or there are others, who are worse than the last of the ranking
+	for _, choice := range came {
+		at, _ := slices.BinarySearchFunc(ranking, choice, c.compare)
+		for _, next := range ranking[max(0, at-1):min(at+1, len(ranking))] {
+			if next.Score != choice.Score && math.Abs(next.Score-choice.Score) < rounding {
+				return false
+			}
+		}
+		if all || at < len(ranking) {
+			ranking = slices.Insert(ranking, at, choice)
+		}
 	}
-	better, err := c.mayBeChosen(ctx, result, after)
-	return !better, err
+	if !all && len(ranking) < result.Wanted {
+		return false
+	}
+	if result.Wanted >= 0 {
+		ranking = ranking[:min(len(ranking), result.remembers())]
+	}
+	result.choose(ranking)
+	return true
+}
+
+// compare is negative if the first of two clusters comes first, as [Candidates.Better] has it where a number of them are wanted.
+func (c *cycle) compare(a, b Choice) int {
+	if a.Score != b.Score {
+		return cmp.Compare(b.Score, a.Score)
+	}
+	if c.picks() {
+		if x, y := c.isBound(a.Cluster), c.isBound(b.Cluster); x && !y {
+			return -1
+		} else if y && !x {
+			return 1
+		}
+	}
+	return strings.Compare(a.Cluster.Name, b.Cluster.Name)
 }
 
 // judgement is what the plugins say of a cluster.
@@ -138,24 +194,16 @@ func (c *cycle) isBound(cluster *Cluster) bool {
 	return cluster != nil && slices.Contains(c.request.Bound, cluster.Name)
 }
 
-// place is where among the chosen a cluster is; negative: nowhere.
-func (r *Result) place(cluster *Cluster) int {
-	if cluster == nil {
-		return -1
-	}
-	return slices.IndexFunc(r.Chosen, func(c Choice) bool { return c.Cluster == cluster })
-}
-
 // comparable reports whether a result answers the same question about an earlier state of the same fleet.
 func (c *cycle) comparable(previous *Result) bool {
 	return previous.tally.local && c.record == nil && previous.profile == c.profile && previous.request.Policy == c.request.Policy &&
 		previous.snapshot.columns == c.snapshot.columns && c.snapshot.columns != nil &&
 		slices.Equal(previous.request.Bound, c.request.Bound) &&
-		(previous.Until.IsZero() || c.request.Now.Before(previous.Until)) && c.local()
+		(previous.Until.IsZero() || c.request.Now.Before(previous.Until)) && c.local
 }
 
-// local reports whether all plugins judge each cluster by itself.
-func (c *cycle) local() bool {
+// isLocal reports whether all plugins judge each cluster by itself.
+func (c *cycle) isLocal() bool {
 	weights, err := c.profile.weights(c.request.Policy)
 	if err != nil {
 		return false
@@ -185,31 +233,11 @@ func (c *cycle) named(name string) bool {
 	return spec.Type != v1alpha1.PickFixed || slices.Contains(spec.ClusterNames, name)
 }
 
-// mayBeChosen reports whether a cluster that can might be among the chosen.
-func (c *cycle) mayBeChosen(ctx context.Context, previous *Result, cluster *Cluster) (bool, error) {
-	if spec := c.request.Policy.Spec(); spec.Type != v1alpha1.PickN || previous.Missing() > 0 {
-		return true, nil
-	}
-	if previous.Wanted == 0 {
-		return false, nil
-	}
-	score, err := c.scoreOf(ctx, cluster)
-	if err != nil {
-		return false, err
-	}
-	worst := previous.Chosen[len(previous.Chosen)-1]
-	switch {
-	case math.Abs(score-worst.Score) > ofOthers:
-		return score > worst.Score, nil
-	case slices.Contains(c.request.Bound, worst.Cluster.Name):
-		return score != worst.Score, nil
-	default:
-		return score != worst.Score || strings.Compare(cluster.Name, worst.Cluster.Name) < 0, nil
-	}
-}
-
-// scoreOf is the weighted sum of a cluster's scores.
+// scoreOf is the weighted sum of a cluster's scores, if they matter.
 func (c *cycle) scoreOf(ctx context.Context, cluster *Cluster) (float64, error) {
+	if !c.picks() {
+		return 0, nil
+	}
 	weights, err := c.profile.weights(c.request.Policy)
 	if err != nil {
 		return 0, err

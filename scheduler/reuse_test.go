@@ -71,7 +71,15 @@ func TestPreviousMakesNoDifference(t *testing.T) {
 		spec := rapid.SampledFrom(specs).Draw(t, "policy")
 		policy, err := scheduler.NewPolicy(&spec)
 		require.NoError(t, err)
-		names := rapid.Map(rapid.IntRange(0, 11), func(i int) string { return fmt.Sprintf("c%d", i) })
+		// More than are remembered of a ranking, or fewer.
+		last := rapid.SampledFrom([]int{7, 11, 39}).Draw(t, "last")
+		names := rapid.Map(rapid.IntRange(0, last), func(i int) string { return fmt.Sprintf("c%d", i) })
+		// A single cluster with either has an effect on all.
+		prefers, counts := rapid.IntRange(0, 3).Draw(t, "prefers") == 0, rapid.IntRange(0, 3).Draw(t, "counts") == 0
+		effects := []corev1.TaintEffect{corev1.TaintEffectNoExecute, corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule}
+		if prefers {
+			effects = append(effects, corev1.TaintEffectPreferNoSchedule)
+		}
 		var cache scheduler.Cache
 		change := func() {
 			name := names.Draw(t, "cluster")
@@ -87,21 +95,20 @@ func TestPreviousMakesNoDifference(t *testing.T) {
 			}
 			c.Allocatable, c.Available = cpu(8), cpu(rapid.IntRange(0, 8).Draw(t, "cpu"))
 			if rapid.IntRange(0, 3).Draw(t, "tainted") == 0 {
-				effect := rapid.SampledFrom([]corev1.TaintEffect{corev1.TaintEffectNoExecute, corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule}).Draw(t, "effect")
-				schedulertest.Taint("down", "", effect, 0)(c)
+				schedulertest.Taint("down", "", rapid.SampledFrom(effects).Draw(t, "effect"), 0)(c)
 			}
-			if rapid.IntRange(0, 9).Draw(t, "counted") == 0 {
+			if counts && rapid.IntRange(0, 9).Draw(t, "counted") == 0 {
 				c.Placements = 1
 			}
 			cache.Update(c)
 		}
-		for range 12 {
+		for range 2 * last {
 			change()
 		}
 		now := schedulertest.Now
 		var previous *scheduler.Result
 		var bound []string
-		for range rapid.IntRange(1, 8).Draw(t, "rounds") {
+		for range rapid.IntRange(1, 16).Draw(t, "rounds") {
 			for range rapid.IntRange(0, 3).Draw(t, "changes") {
 				change()
 			}
@@ -115,7 +122,7 @@ func TestPreviousMakesNoDifference(t *testing.T) {
 				t.Fatalf("(-fresh +reused)\n%s", diff)
 			}
 			previous = &reused
-			switch rapid.IntRange(0, 4).Draw(t, "binds") {
+			switch rapid.IntRange(0, 9).Draw(t, "binds") {
 			case 0:
 				bound = rapid.SliceOfNDistinct(names, 0, 6, rapid.ID[string]).Draw(t, "bound")
 			case 1:
@@ -154,14 +161,24 @@ func TestPreviousSparesTheOthers(t *testing.T) {
 	bound, err := s.Schedule(t.Context(), cache.Snapshot(), r)
 	require.NoError(t, err)
 	require.Equal(t, []string{"c400", "c000", "c001"}, chosen(bound), "the same request, and another question")
+	plugin.filtered, r.Previous = 0, &bound
+	cache.Update(&scheduler.Cluster{Name: "c400", Labels: map[string]string{"tier": "1"}})
+	cache.Update(&scheduler.Cluster{Name: "c000", Labels: map[string]string{"tier": "1"}})
+	bound, err = s.Schedule(t.Context(), cache.Snapshot(), r)
+	require.NoError(t, err)
+	require.Equal(t, []string{"c400", "c000", "c001"}, chosen(bound), "who is bound stays first")
+	require.Equal(t, 4, plugin.filtered)
 
-	plugin.filtered, r.Bound = 0, nil
+	r.Bound, r.Previous = nil, &second
+	second, err = s.Schedule(t.Context(), cache.Snapshot(), r)
+	require.NoError(t, err)
+	plugin.filtered = 0
 	cache.Update(&scheduler.Cluster{Name: "c001", Labels: map[string]string{"bad": "yes"}})
 	r.Previous = &second
 	third, err := s.Schedule(t.Context(), cache.Snapshot(), r)
 	require.NoError(t, err)
 	require.Equal(t, []string{"c000", "c002", "c003"}, chosen(third))
-	require.Equal(t, 2+1000, plugin.filtered, "one of the chosen cannot any more")
+	require.Equal(t, 2, plugin.filtered, "one of the chosen cannot any more, and who is next is known")
 
 	plugin.filtered = 0
 	changed := &scheduler.Cluster{Name: "c002", Labels: map[string]string{"tier": "1"}}
@@ -173,6 +190,70 @@ func TestPreviousSparesTheOthers(t *testing.T) {
 	require.Same(t, changed, fourth.Chosen[1].Cluster, "as it is now")
 	require.NotSame(t, changed, third.Chosen[1].Cluster, "what was said before is not rewritten")
 	require.Equal(t, 2, plugin.filtered, "one of the chosen has changed, to no effect")
+
+	last := fourth
+	for i := range 8 {
+		// It is worse than all that are remembered, but that says nothing about the others.
+		cache.Update(&scheduler.Cluster{Name: "c999", Labels: map[string]string{"tier": fmt.Sprint(i)}})
+		plugin.filtered = 0
+		cache.Update(&scheduler.Cluster{Name: last.Chosen[0].Cluster.Name, Labels: map[string]string{"bad": "yes"}})
+		r.Previous = &last
+		next, err := s.Schedule(t.Context(), cache.Snapshot(), r)
+		require.NoError(t, err)
+		require.Equal(t, i == 7, plugin.filtered > 4, "who would be next is known of eight, one of which is chosen already")
+		last = next
+	}
+	require.Equal(t, []string{"c009", "c010", "c011"}, chosen(last))
+
+	plugin.filtered = 0
+	cache.Update(&scheduler.Cluster{Name: "c002"})
+	r.Previous = &last
+	back, err := s.Schedule(t.Context(), cache.Snapshot(), r)
+	require.NoError(t, err)
+	require.Equal(t, []string{"c002", "c009", "c010"}, chosen(back))
+	require.Equal(t, 2, plugin.filtered, "one that is better than the chosen")
+}
+
+// Clusters that come into a slot or leave it are judged by what the request is bound to then, which was something else before.
+func TestPreviousOfABoundClusterThatGoes(t *testing.T) {
+	s := schedulertest.Scheduler(t, eligibility.Name, eligibility.New, "")
+	var cache scheduler.Cache
+	cache.Update(schedulertest.Cluster("a"))
+	ill := schedulertest.Cluster("b")
+	ill.Healthy = false
+	cache.Update(ill)
+	r := schedulertest.Request(t, v1alpha1.PlacementPolicy{}, "b")
+	first, err := s.Schedule(t.Context(), cache.Snapshot(), r)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b"}, chosen(first))
+	cache.Remove("b")
+	r.Previous = &first
+	second, err := s.Schedule(t.Context(), cache.Snapshot(), r)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a"}, chosen(second))
+}
+
+// A decision on all that can is brought up to date as well.
+func TestPreviousOfAll(t *testing.T) {
+	plugin := &counted{}
+	s := schedulerOf(t, plugin)
+	var cache scheduler.Cache
+	for _, name := range []string{"a", "b", "d"} {
+		cache.Update(&scheduler.Cluster{Name: name})
+	}
+	r := pickAll(t)
+	first, err := s.Schedule(t.Context(), cache.Snapshot(), r)
+	require.NoError(t, err)
+	plugin.filtered = 0
+	cache.Remove("a")
+	cache.Update(&scheduler.Cluster{Name: "b", Labels: map[string]string{"bad": "yes"}})
+	cache.Update(&scheduler.Cluster{Name: "c"})
+	r.Previous = &first
+	second, err := s.Schedule(t.Context(), cache.Snapshot(), r)
+	require.NoError(t, err)
+	require.Equal(t, []string{"c", "d"}, chosen(second))
+	require.Equal(t, 4, plugin.filtered, "a as it was, b as it was and is, c as it is")
+	require.Equal(t, []string{"a", "b", "d"}, chosen(first), "what was said before is not rewritten")
 }
 
 // Until when a decision holds is found out anew where a change has a part in it.

@@ -41,7 +41,7 @@ func (c *cycle) score(ctx context.Context) error {
 
 // scoreBy has a plugin score the feasible clusters.
 func (c *cycle) scoreBy(ctx context.Context, p *plugin) error {
-	c.scores = cleared(c.scores, c.snapshot.Slots())
+	c.scores = c.zeros(c.scores)
 	at := c.ask(p, atScore)
 	if p.scoreAll != nil {
 		if status := p.scoreAll.ScoreAll(ctx, &c.state, c.request, c.feasible, c.scores); status != nil {
@@ -66,6 +66,21 @@ func (c *cycle) scoreBy(ctx context.Context, p *plugin) error {
 		}
 	}
 	return nil
+}
+
+// zeros returns room for scores by slot, in the memory of others if there is enough. They are 0 where a cluster is feasible.
+func (c *cycle) zeros(scores []float64) []float64 {
+	n := c.snapshot.Slots()
+	if cap(scores) < n {
+		return make([]float64, n)
+	}
+	scores = scores[:n]
+	for i, word := range c.feasible.words {
+		if word != 0 {
+			clear(scores[i*wordBits : min((i+1)*wordBits, n)])
+		}
+	}
+	return scores
 }
 
 // add puts a plugin's scores on top of the others, unless one of them is no score.
