@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"runtime/debug"
 	"slices"
 	"sync/atomic"
@@ -215,15 +216,20 @@ func (c *cycle) filterBy(ctx context.Context, p *plugin) error {
 		}
 		return nil
 	}
-	for slot := range c.feasible.All() {
-		cluster := c.snapshot.clusters[slot]
-		c.cluster = cluster
-		switch status := p.filter.Filter(ctx, &c.state, c.request, cluster); status.Code() {
-		case Success:
-		case Unschedulable:
+	// Nothing but the call itself is to be noticed where a plugin is asked about thousands of clusters.
+	filter, state, request, clusters := p.filter, &c.state, c.request, c.snapshot.clusters
+	for i, word := range c.feasible.words {
+		for ; word != 0; word &= word - 1 {
+			slot := i*wordBits + bits.TrailingZeros64(word)
+			c.cluster = clusters[slot]
+			status := filter.Filter(ctx, state, request, clusters[slot])
+			if status == nil {
+				continue
+			}
+			if status.code != Unschedulable {
+				return c.failed(at, statusError(status))
+			}
 			c.feasible.Remove(slot)
-		default:
-			return c.failed(at, statusError(status))
 		}
 	}
 	c.cluster = nil

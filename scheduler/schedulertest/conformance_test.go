@@ -22,7 +22,7 @@ func (z *zone) Name() string { return "Zone" }
 var elsewhere = scheduler.Reject("is in another zone")
 
 func (z *zone) Filter(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, c *scheduler.Cluster) *scheduler.Status {
-	if z.fault == "changes clusters" {
+	if z.fault == "changes clusters" && c.Labels["seen"] == "" { // not while others look, which would be the end of all
 		c.Labels["seen"] = "yes"
 	}
 	if z.fault == "depends on slots" {
