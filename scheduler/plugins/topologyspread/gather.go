@@ -16,7 +16,7 @@ type spread struct {
 	axes       []axis
 	members    int // clusters that may be chosen
 	cells      []cell
-	at         []int32  // by slot: the cell of a member, if there are several axes
+	at         []int32  // by slot: the cell of a member, if there are several axes; else that is its part
 	order      []member // those that come into question, in the order in which they do
 }
 
@@ -87,8 +87,9 @@ func labeled(snapshot *scheduler.Snapshot, key string) scheduler.Set {
 func (s *spread) cutOnce(left scheduler.Set) {
 	a := &s.axes[0]
 	s.cells = make([]cell, len(a.sizes))
+	cells, groups := s.cells, a.groups
 	for slot := range left.All() {
-		s.cells[a.part(slot)].size++
+		cells[groups.Of(slot)-scheduler.None].size++
 	}
 	for i := range s.cells {
 		s.cells[i].parts[0] = int32(i)
@@ -113,14 +114,6 @@ func (s *spread) cut(left scheduler.Set) {
 		s.cells[at].size++
 		s.at[slot] = at
 	}
-}
-
-// cellOf is the cell of a member.
-func (s *spread) cellOf(slot int) int32 {
-	if s.at != nil {
-		return s.at[slot]
-	}
-	return int32(s.axes[0].part(slot))
 }
 
 // measure sums up what there is of each part, and how far it goes.
@@ -196,19 +189,25 @@ func (s *spread) rank() {
 	bars := make([]bar, len(s.cells))
 	for i := range bars {
 		bars[i].score = -1
+		if limits[i] == 0 {
+			bars[i].score = math.Inf(1)
+		}
 	}
 	candidates, snapshot, bound, cells := s.candidates, s.snapshot, s.bound, s.cells
+	groups, cellAt, nobody := s.axes[0].groups, s.at, bound.Empty()
 	for slot := range candidates.Left().All() {
-		at := s.cellOf(slot)
+		at := groups.Of(slot) - scheduler.None
+		if cellAt != nil {
+			at = int(cellAt[slot])
+		}
 		bar, score := &bars[at], candidates.Score(slot)
-		if score < bar.score || score == bar.score && snapshot.Rank(slot) > bar.rank && !bound.Has(slot) {
+		if score < bar.score || score == bar.score && snapshot.Rank(slot) > bar.rank && (nobody || !bound.Has(slot)) {
 			continue
 		}
-		limit := limits[at]
-		if limit == 0 || bar.score >= 0 && !candidates.Better(slot, bar.slot) {
+		if bar.score >= 0 && !candidates.Better(slot, bar.slot) {
 			continue
 		}
-		c := &cells[at]
+		limit, c := limits[at], &cells[at]
 		c.best = append(c.best, int32(slot))
 		if len(c.best) == 2*limit {
 			slices.SortFunc(c.best, s.compare)
