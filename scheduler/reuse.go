@@ -12,14 +12,14 @@ import (
 )
 
 // Where all plugins judge each cluster by itself, a decision is brought up to date by judging the clusters that have changed, as
-// they were and as they are. The others are where they were in the ranking, of which a decision remembers a little more than it
+// they were and as they are. All others are where they were in the ranking. A decision remembers a little more of that than it
 // chose, so that it can do without a few.
 
 const (
 	// maxChanges is how many changed clusters are judged one by one. To decide anew costs as much as to judge about as many.
-	maxChanges = 32
+	maxChanges = 16
 	// spares is how many are remembered that would be chosen next.
-	spares = 8
+	spares = 16
 	// rounding is how close two scores may be until it takes a whole cycle to tell them apart: batch forms may add in another order.
 	rounding = 1e-6
 )

@@ -161,13 +161,14 @@ func TestPreviousSparesTheOthers(t *testing.T) {
 	bound, err := s.Schedule(t.Context(), cache.Snapshot(), r)
 	require.NoError(t, err)
 	require.Equal(t, []string{"c400", "c000", "c001"}, chosen(bound), "the same request, and another question")
-	plugin.filtered, r.Previous = 0, &bound
-	cache.Update(&scheduler.Cluster{Name: "c400", Labels: map[string]string{"tier": "1"}})
-	cache.Update(&scheduler.Cluster{Name: "c000", Labels: map[string]string{"tier": "1"}})
-	bound, err = s.Schedule(t.Context(), cache.Snapshot(), r)
-	require.NoError(t, err)
-	require.Equal(t, []string{"c400", "c000", "c001"}, chosen(bound), "who is bound stays first")
-	require.Equal(t, 4, plugin.filtered)
+	for _, name := range []string{"c000", "c400"} {
+		plugin.filtered, r.Previous = 0, &bound
+		cache.Update(&scheduler.Cluster{Name: name, Labels: map[string]string{"tier": "1"}})
+		bound, err = s.Schedule(t.Context(), cache.Snapshot(), r)
+		require.NoError(t, err)
+		require.Equal(t, []string{"c400", "c000", "c001"}, chosen(bound), "who is bound stays first")
+		require.Equal(t, 2, plugin.filtered)
+	}
 
 	r.Bound, r.Previous = nil, &second
 	second, err = s.Schedule(t.Context(), cache.Snapshot(), r)
@@ -192,7 +193,7 @@ func TestPreviousSparesTheOthers(t *testing.T) {
 	require.Equal(t, 2, plugin.filtered, "one of the chosen has changed, to no effect")
 
 	last := fourth
-	for i := range 8 {
+	for i := range 16 {
 		// It is worse than all that are remembered, but that says nothing about the others.
 		cache.Update(&scheduler.Cluster{Name: "c999", Labels: map[string]string{"tier": fmt.Sprint(i)}})
 		plugin.filtered = 0
@@ -200,17 +201,17 @@ func TestPreviousSparesTheOthers(t *testing.T) {
 		r.Previous = &last
 		next, err := s.Schedule(t.Context(), cache.Snapshot(), r)
 		require.NoError(t, err)
-		require.Equal(t, i == 7, plugin.filtered > 4, "who would be next is known of eight, one of which is chosen already")
+		require.Equal(t, i == 15, plugin.filtered > 4, "who would be next is known of sixteen, one of which is chosen already")
 		last = next
 	}
-	require.Equal(t, []string{"c009", "c010", "c011"}, chosen(last))
+	require.Equal(t, []string{"c017", "c018", "c019"}, chosen(last))
 
 	plugin.filtered = 0
 	cache.Update(&scheduler.Cluster{Name: "c002"})
 	r.Previous = &last
 	back, err := s.Schedule(t.Context(), cache.Snapshot(), r)
 	require.NoError(t, err)
-	require.Equal(t, []string{"c002", "c009", "c010"}, chosen(back))
+	require.Equal(t, []string{"c002", "c017", "c018"}, chosen(back))
 	require.Equal(t, 2, plugin.filtered, "one that is better than the chosen")
 }
 
