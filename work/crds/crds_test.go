@@ -1,0 +1,178 @@
+package crds_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/work/crds"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+var plane = localplane.Shared{Options: localplane.Options{Name: "work-crds"}}
+
+func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &plane)) }
+
+// installed is a client of a plane that is hub and member at once.
+func installed(t *testing.T) client.Client {
+	t.Helper()
+	config := plane.ForTest(t).Config()
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	require.NoError(t, apiextensionsv1.AddToScheme(scheme))
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	require.NoError(t, err)
+	require.NoError(t, crds.InstallOnHub(t.Context(), c))
+	require.NoError(t, crds.InstallOnMember(t.Context(), c))
+	return c
+}
+
+func named(name string, spec v1alpha1.WorkSpec) *v1alpha1.Work {
+	return &v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: spec}
+}
+
+func TestInstallIsServedAtOnceAndIdempotent(t *testing.T) {
+	c := installed(t)
+	// Served: the very next call must not be refused for an unknown kind.
+	require.NoError(t, c.List(t.Context(), &v1alpha1.WorkList{}))
+	require.NoError(t, c.List(t.Context(), &v1alpha1.AppliedWorkList{}))
+
+	var before, after apiextensionsv1.CustomResourceDefinitionList
+	require.NoError(t, c.List(t.Context(), &before))
+	require.Len(t, before.Items, 2)
+	require.NoError(t, crds.InstallOnHub(t.Context(), c))
+	require.NoError(t, crds.InstallOnMember(t.Context(), c))
+	require.NoError(t, c.List(t.Context(), &after))
+	if diff := cmp.Diff(before.Items, after.Items); diff != "" {
+		t.Errorf("installing again wrote something (-before +after):\n%s", diff)
+	}
+}
+
+func TestInstallEndsWhenItMay(t *testing.T) {
+	c := installed(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+	defer cancel()
+	require.ErrorIs(t, crds.InstallOnHub(ctx, c), context.DeadlineExceeded)
+	require.ErrorIs(t, crds.InstallOnMember(ctx, c), context.DeadlineExceeded)
+}
+
+// complaint is what the API server and Validate have in common.
+type complaint struct{ kind, field, message string }
+
+func validated(spec v1alpha1.WorkSpec) []complaint {
+	var found []complaint
+	for _, e := range spec.Validate() {
+		found = append(found, complaint{string(e.Type), e.Field, e.ErrorBody()})
+	}
+	return found
+}
+
+func complaintsOf(t *testing.T, err error) []complaint {
+	t.Helper()
+	var status *apierrors.StatusError
+	require.ErrorAs(t, err, &status)
+	var found []complaint
+	for _, cause := range status.ErrStatus.Details.Causes {
+		// Not about a field: that rules were skipped because of the other complaints.
+		if cause.Field != "<nil>" {
+			found = append(found, complaint{string(cause.Type), cause.Field, cause.Message})
+		}
+	}
+	return found
+}
+
+// Each Work is refused by the API server and by Validate, once, at the field that is wrong, and in words that say what to do.
+func TestBothRefuse(t *testing.T) {
+	c := installed(t)
+	for _, test := range refusedSpecs {
+		ours := validated(test.spec)
+		check(t, "Validate: "+test.reason, test, ours)
+
+		err := c.Create(t.Context(), named("refused", test.spec), client.DryRunAll)
+		if !apierrors.IsInvalid(err) {
+			t.Errorf("%s: want the API server to refuse it, got %v", test.reason, err)
+			continue
+		}
+		theirs := complaintsOf(t, err)
+		check(t, "API server: "+test.reason, test, theirs)
+		if len(ours) == 1 && len(theirs) == 1 && ours[0].kind != theirs[0].kind {
+			t.Errorf("%s: the API server says %s, Validate %s", test.reason, theirs[0].kind, ours[0].kind)
+		}
+	}
+}
+
+func check(t *testing.T, who string, test refused, got []complaint) {
+	t.Helper()
+	if len(got) != 1 || !strings.HasPrefix(got[0].field, test.field) || !strings.Contains(got[0].message, test.want) {
+		t.Errorf("%s: want one complaint about %s that says %q, got %+v", who, test.field, test.want, got)
+	}
+}
+
+func TestBothAccept(t *testing.T) {
+	c := installed(t)
+	for reason, spec := range acceptedSpecs {
+		if errs := spec.Validate(); len(errs) > 0 {
+			t.Errorf("%s: Validate says %v", reason, errs.ToAggregate())
+		}
+		object := named("accepted", spec)
+		if err := c.Create(t.Context(), object, client.DryRunAll); err != nil {
+			t.Errorf("%s: the API server says %v", reason, err)
+		} else if errs := object.Spec.Validate(); len(errs) > 0 {
+			t.Errorf("%s: with its defaults, Validate says %v", reason, errs.ToAggregate())
+		}
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	c := installed(t)
+	object := named("defaults", v1alpha1.WorkSpec{Manifests: []v1alpha1.Manifest{}})
+	require.NoError(t, c.Create(t.Context(), object, client.DryRunAll))
+	want := v1alpha1.WorkSpec{
+		Manifests: []v1alpha1.Manifest{},
+		Apply:     v1alpha1.ApplyPolicy{Mode: v1alpha1.ServerSideApply, Takeover: v1alpha1.TakeoverNever, Drift: v1alpha1.DriftCorrect},
+		Waves:     v1alpha1.WavePolicy{TimeoutSeconds: 600},
+		Delete:    v1alpha1.DeletePolicy{Action: v1alpha1.DeleteObject, Propagation: metav1.DeletePropagationForeground},
+	}
+	if diff := cmp.Diff(want, object.Spec); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	// The same defaults are known to who never asked an API server.
+	var empty v1alpha1.WorkSpec
+	if diff := cmp.Diff(want.OptionsFor(v1alpha1.ResourceIdentifier{}), empty.OptionsFor(v1alpha1.ResourceIdentifier{})); diff != "" {
+		t.Errorf("OptionsFor (-of the API server +of Go)\n%s", diff)
+	}
+	require.Equal(t, want.Waves.Timeout(), empty.Waves.Timeout())
+}
+
+func getTable(t *testing.T, config *rest.Config, path string) (order []string, cells map[string]any) {
+	t.Helper()
+	config.GroupVersion, config.NegotiatedSerializer = &v1alpha1.GroupVersion, clientgoscheme.Codecs
+	c, err := rest.UnversionedRESTClientFor(config)
+	require.NoError(t, err)
+	data, err := c.Get().AbsPath(path).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
+	require.NoError(t, err)
+	var table metav1.Table
+	require.NoError(t, json.Unmarshal(data, &table))
+	require.Len(t, table.Rows, 1)
+	cells = map[string]any{}
+	for i, column := range table.ColumnDefinitions {
+		cells[column.Name] = table.Rows[0].Cells[i]
+		order = append(order, column.Name)
+	}
+	delete(cells, "Age")
+	return order, cells
+}

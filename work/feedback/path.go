@@ -1,0 +1,150 @@
+package feedback
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/client-go/util/jsonpath"
+)
+
+// MaxPathLength is how many characters a path may have, as in the API.
+const MaxPathLength = 512
+
+// Path is a compiled JSONPath. It does not change, and may be used concurrently.
+type Path struct {
+	text  string
+	nodes []jsonpath.Node
+	// public says that it leads to nothing that a Secret hides.
+	public bool
+}
+
+// Compile reads a path. An error says what is wrong with it.
+func Compile(path string) (compiled *Path, err error) {
+	if length := utf8.RuneCountInString(path); length > MaxPathLength {
+		return nil, fmt.Errorf("has %d characters, more than %d", length, MaxPathLength)
+	}
+	defer func() {
+		if cause := recover(); cause != nil { // the parser is not ours
+			compiled, err = nil, fmt.Errorf("is no JSONPath: %v", cause)
+		}
+	}()
+	parser, err := jsonpath.Parse("feedback", relaxed(path))
+	if err != nil {
+		return nil, fmt.Errorf("is no JSONPath: %w", err)
+	}
+	if len(parser.Root.Nodes) != 1 {
+		return nil, errors.New("is not one path but several, or has text beside it")
+	}
+	nodes := parser.Root.Nodes[0].(*jsonpath.ListNode).Nodes
+	if err := checkPath(nodes); err != nil {
+		return nil, err
+	}
+	if len(nodes) == 0 {
+		return nil, errors.New("names no field")
+	}
+	return &Path{strings.Join(strings.Fields(path), " "), nodes, public(nodes)}, nil
+}
+
+// String is the path as it was given.
+func (p *Path) String() string { return p.text }
+
+// relaxed puts what people write into braces, as kubectl does.
+func relaxed(path string) string {
+	path = strings.TrimSpace(path)
+	if strings.HasPrefix(path, "{") && strings.HasSuffix(path, "}") {
+		path = strings.TrimSpace(path[1 : len(path)-1])
+	}
+	if !strings.HasPrefix(path, "range ") && (path == "" || !strings.ContainsAny(path[:1], "$@[.")) {
+		path = "." + path
+	}
+	return "{" + path + "}"
+}
+
+// checkPath refuses what does not lead from a value to values within it.
+func checkPath(nodes []jsonpath.Node) error {
+	for _, node := range nodes {
+		switch node := node.(type) {
+		case *jsonpath.FieldNode:
+			if node.Value == "" {
+				return errors.New("has a dot without a name after it")
+			}
+		case *jsonpath.ArrayNode:
+			if step := node.Params[2]; step.Known && step.Value <= 0 {
+				return errors.New("has a slice that does not go on: its step must be greater than 0")
+			}
+		case *jsonpath.WildcardNode:
+		case *jsonpath.UnionNode:
+			for _, member := range node.Nodes {
+				if err := checkPath(member.Nodes); err != nil {
+					return err
+				}
+			}
+		case *jsonpath.FilterNode:
+			if err := checkFilter(node); err != nil {
+				return err
+			}
+		case *jsonpath.RecursiveNode:
+			return errors.New("has a recursive descent (..), which looks at all of an object: name the fields on the way")
+		default:
+			return fmt.Errorf("has %s, which is no step on a path", strings.TrimPrefix(node.String(), "Node"))
+		}
+	}
+	return nil
+}
+
+func checkFilter(filter *jsonpath.FilterNode) error {
+	operands := []*jsonpath.ListNode{filter.Left}
+	if filter.Operator != exists {
+		if !slices.Contains([]string{"==", "!=", "<", "<=", ">", ">="}, filter.Operator) {
+			return fmt.Errorf("has a filter with %q, which compares nothing", filter.Operator)
+		}
+		operands = append(operands, filter.Right)
+	}
+	for _, operand := range operands {
+		if _, is := literal(operand.Nodes); is {
+			continue
+		}
+		if err := checkPath(operand.Nodes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exists is what the parser calls the operator of a filter that has none.
+const exists = "exists"
+
+// literal is what an operand of a filter is if it is no path.
+func literal(nodes []jsonpath.Node) (value any, is bool) {
+	if len(nodes) != 1 {
+		return nil, false
+	}
+	switch node := nodes[0].(type) {
+	case *jsonpath.TextNode:
+		return node.Text, true
+	case *jsonpath.IntNode:
+		return int64(node.Value), true
+	case *jsonpath.FloatNode:
+		return node.Value, true
+	case *jsonpath.BoolNode:
+		return node.Value, true
+	}
+	return nil, false
+}
+
+// public says whether a path begins with fields that are safe to report even of a Secret. That is a short list, not all
+// but data: annotations have copies of the data, and managed fields its keys.
+func public(nodes []jsonpath.Node) bool {
+	field := func(i int, names ...string) bool {
+		if i >= len(nodes) {
+			return false
+		}
+		node, is := nodes[i].(*jsonpath.FieldNode)
+		return is && slices.Contains(names, node.Value)
+	}
+	return field(0, "apiVersion", "kind", "type", "immutable") ||
+		field(0, "metadata") && field(1, "name", "namespace", "uid", "labels", "generation", "resourceVersion", "creationTimestamp", "deletionTimestamp")
+}

@@ -1,0 +1,101 @@
+package feedback
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// MaxValueBytes is how long a value may be: a status has room for one such value of each of half a thousand manifests.
+const MaxValueBytes = 1024
+
+// ErrSecret is what is wrong with a path that would report what a Secret hides.
+var ErrSecret = errors.New("of a Secret nothing is reported but its type and what names it")
+
+// Value is what the path leads to, without a name. ok is false if that is nothing. The object is not changed.
+//
+// An error is about this path and this object: [ErrSecret], or that it would be too long or too long to look for.
+func (p *Path) Value(object *unstructured.Unstructured) (value v1alpha1.FeedbackValue, ok bool, err error) {
+	if object == nil {
+		return value, false, nil
+	}
+	// Of any group: what is called a Secret elsewhere is not there to be read either.
+	if object.GetKind() == "Secret" && !p.public {
+		return value, false, fmt.Errorf("%s: %w", p.text, ErrSecret)
+	}
+	found, err := (&walk{}).along(p.nodes, []any{object.Object})
+	if err == nil {
+		value, ok, err = render(found)
+	}
+	if err != nil {
+		return v1alpha1.FeedbackValue{}, false, fmt.Errorf("%s: %w", p.text, err)
+	}
+	return value, ok, nil
+}
+
+// render makes a value of what was found.
+func render(found []any) (value v1alpha1.FeedbackValue, ok bool, err error) {
+	found = slices.DeleteFunc(slices.Clone(found), func(one any) bool { return one == nil })
+	switch len(found) {
+	case 0:
+		return value, false, nil
+	case 1:
+		value.Value, value.Type, err = encode(found[0])
+	default:
+		value.Value, err = encodeList(found)
+		value.Type = v1alpha1.FeedbackJSON
+	}
+	if length := len(value.Value); length > MaxValueBytes && err == nil {
+		err = fmt.Errorf("leads to a value of %d bytes, and the limit is %d", length, MaxValueBytes)
+	}
+	return value, err == nil, err
+}
+
+// encodeList gives up as soon as the list is too long: what was found may be the same large value a thousand times.
+func encodeList(found []any) (string, error) {
+	var list strings.Builder
+	for i, one := range found {
+		text, err := asJSON(one)
+		if err != nil {
+			return "", err
+		}
+		if list.Len()+len(text)+len("[]") > MaxValueBytes {
+			return "", fmt.Errorf("leads to a list of %d values, of which %d are more than the limit of %d bytes", len(found), i+1, MaxValueBytes)
+		}
+		list.WriteString("[,"[min(i, 1):min(i, 1)+1] + text)
+	}
+	return list.String() + "]", nil
+}
+
+func encode(value any) (text string, kind v1alpha1.FeedbackType, err error) {
+	switch v := value.(type) {
+	case string:
+		// What is not UTF-8 would come back from the hub as something else, and be written again.
+		return strings.ToValidUTF8(v, "\uFFFD"), v1alpha1.FeedbackString, nil
+	case bool:
+		kind = v1alpha1.FeedbackBoolean
+	case map[string]any, []any:
+		kind = v1alpha1.FeedbackJSON
+	default: // all that is left in an object
+		kind = v1alpha1.FeedbackNumber
+	}
+	text, err = asJSON(value)
+	return text, kind, err
+}
+
+func asJSON(value any) (string, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false) // people read it
+	if err := encoder.Encode(value); err != nil {
+		return "", err
+	}
+	return strings.TrimSuffix(out.String(), "\n"), nil
+}

@@ -1,0 +1,152 @@
+package readiness
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var (
+	jobKind = schema.GroupKind{Group: "batch", Kind: "Job"}
+	podKind = schema.GroupKind{Kind: "Pod"}
+)
+
+// defaults are the kinds of which kstatus does not know enough. Pods are among them because it reads the clock for them, too.
+var defaults = map[schema.GroupKind]Func{
+	jobKind:                             job,
+	podKind:                             pod,
+	{Kind: "Namespace"}:                 namespace,
+	{Kind: "PersistentVolume"}:          volume,
+	{Kind: "Service"}:                   service,
+	{Group: "apps", Kind: "Deployment"}: deployment,
+	{Group: "apps", Kind: "ReplicaSet"}: replicas,
+	{Group: "apps", Kind: "StatefulSet"}: func(object *unstructured.Unstructured) (Result, error) {
+		wanted, set := integer(object, "spec", "replicas")
+		if !set {
+			wanted = 1 // as the API server would
+		}
+		return replicasOnDelete(object, wanted, "readyReplicas")
+	},
+	{Group: "apps", Kind: "DaemonSet"}: func(object *unstructured.Unstructured) (Result, error) {
+		wanted, set := integer(object, "status", "desiredNumberScheduled")
+		if !set {
+			return Result{Status: Progressing, Message: "its controller has not seen it yet"}, nil
+		}
+		return replicasOnDelete(object, wanted, "numberReady")
+	},
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}: apiService,
+}
+
+// statuses are those of kstatus in our words.
+var statuses = map[status.Status]Status{
+	status.CurrentStatus:    Ready,
+	status.InProgressStatus: Progressing,
+	status.FailedStatus:     Failed,
+}
+
+func byKstatus(object *unstructured.Unstructured) (Result, error) {
+	// Many controllers of custom resources have the generation here alone, where kstatus does not look.
+	ready := condition(object, "Ready")
+	generation, _ := integer(object, "metadata", "generation")
+	if ready.generation != 0 && ready.generation < generation {
+		return Result{Status: Progressing, Message: fmt.Sprintf("its condition Ready is about generation %d, not about generation %d, which it is now", ready.generation, generation)}, nil
+	}
+	computed, err := status.Compute(object)
+	if err != nil {
+		return Result{}, err
+	}
+	result := Result{Status: statuses[computed.Status], Message: computed.Message}
+	switch {
+	case computed.Message != "":
+	case len(computed.Conditions) > 0 && computed.Conditions[0].Reason != "":
+		result.Message = computed.Conditions[0].Reason
+	default:
+		result.Message = "it does not say why"
+	}
+	return result, nil
+}
+
+// counts are the words with which kstatus begins to say how many replicas there are, as in Available: 1/3.
+var counts = map[string]string{
+	"Available": "available", "Current": "scheduled", "Ready": "ready", "Replicas": "created", "Updated": "updated",
+	"Labelled": "labeled", //nolint:misspell // kstatus has it so
+	"current":  "current", "updated": "updated",
+}
+
+// replicas has kstatus count them, and says what it says in a sentence.
+func replicas(object *unstructured.Unstructured) (Result, error) {
+	result, err := byKstatus(object)
+	if result.Status != Progressing {
+		return result, err
+	}
+	topic, figures, _ := strings.Cut(result.Message, ": ")
+	have, want, both := strings.Cut(figures, "/")
+	switch {
+	case condition(object, "ReplicaFailure").status == "True":
+		result.Message = "it cannot create its pods: " + condition(object, "ReplicaFailure").message
+	case both && counts[topic] != "":
+		result.Message = fmt.Sprintf("%s of %s replicas are %s", have, want, counts[topic])
+	case topic == "Pending termination":
+		result.Message = fmt.Sprintf("%s replicas more than it wants are still there", figures)
+	}
+	return result, err
+}
+
+func deployment(object *unstructured.Unstructured) (Result, error) {
+	result, err := replicas(object)
+	if paused, _, _ := unstructured.NestedBool(object.Object, "spec", "paused"); paused && result.Status == Progressing {
+		result.Message = "it is paused, and " + result.Message
+	}
+	return result, err
+}
+
+// replicasOnDelete counts those that are ready where somebody else decides when they become new ones: kstatus takes such
+// a StatefulSet for ready in any case, and such a DaemonSet for not ready until all are new.
+func replicasOnDelete(object *unstructured.Unstructured, wanted int64, field string) (Result, error) {
+	if text(object, "spec", "updateStrategy", "type") != "OnDelete" {
+		return replicas(object)
+	}
+	ready, _ := integer(object, "status", field)
+	result := Result{Status: Ready, Message: fmt.Sprintf("%d of %d replicas are ready", ready, wanted)}
+	if ready < wanted {
+		result.Status = Progressing
+	}
+	return result, nil
+}
+
+func namespace(object *unstructured.Unstructured) (Result, error) {
+	if phase := text(object, "status", "phase"); phase != "Active" {
+		return Result{Status: Progressing, Message: fmt.Sprintf("its phase is %q", phase)}, nil
+	}
+	return Result{Status: Ready, Message: "it is active"}, nil
+}
+
+func volume(object *unstructured.Unstructured) (Result, error) {
+	phase := text(object, "status", "phase")
+	result := Result{Status: Progressing, Message: fmt.Sprintf("its phase is %q", phase)}
+	switch phase {
+	case "Available", "Bound", "Released":
+		result.Status = Ready
+	case "Failed":
+		result.Status, result.Message = Failed, "it failed: "+text(object, "status", "message")
+	}
+	return result, nil
+}
+
+func service(object *unstructured.Unstructured) (Result, error) {
+	if text(object, "spec", "type") == "LoadBalancer" && len(list(object, "status", "loadBalancer", "ingress")) == 0 {
+		return Result{Status: Progressing, Message: "its load balancer has no address yet"}, nil
+	}
+	return byKstatus(object)
+}
+
+func apiService(object *unstructured.Unstructured) (Result, error) {
+	available := condition(object, "Available")
+	if available.status != "True" {
+		return Result{Status: Progressing, Message: "it is not available" + available.because()}, nil
+	}
+	return Result{Status: Ready, Message: "it is available"}, nil
+}

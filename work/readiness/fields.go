@@ -1,0 +1,58 @@
+package readiness
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// What is not there, or of another type, is as good as empty here: objects are what anybody's API server holds.
+
+func text(object *unstructured.Unstructured, fields ...string) string {
+	value, _, _ := unstructured.NestedString(object.Object, fields...)
+	return value
+}
+
+func integer(object *unstructured.Unstructured, fields ...string) (value int64, set bool) {
+	value, set, err := unstructured.NestedInt64(object.Object, fields...)
+	return value, set && err == nil
+}
+
+func list(object *unstructured.Unstructured, fields ...string) []any {
+	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, fields...)
+	items, _ := value.([]any)
+	return items
+}
+
+// conditionState is a condition of an object, empty where it has none.
+type conditionState struct {
+	status, reason, message string
+	generation              int64
+}
+
+func condition(object *unstructured.Unstructured, kind string) conditionState {
+	for _, item := range list(object, "status", "conditions") {
+		fields, _ := item.(map[string]any)
+		if fields["type"] != kind {
+			continue
+		}
+		var state conditionState
+		state.status, _ = fields["status"].(string)
+		state.reason, _ = fields["reason"].(string)
+		state.message, _ = fields["message"].(string)
+		state.generation, _ = fields["observedGeneration"].(int64)
+		return state
+	}
+	return conditionState{}
+}
+
+// because goes on with what the condition says, if it says anything.
+func (c conditionState) because() string {
+	var said strings.Builder
+	for _, part := range []string{c.reason, c.message} {
+		if part != "" {
+			said.WriteString(": " + part)
+		}
+	}
+	return said.String()
+}

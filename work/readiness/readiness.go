@@ -1,0 +1,117 @@
+package readiness
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// MaxMessageBytes is how long a message may be: those of the 1000 manifests that a Work may have take half of its status.
+const MaxMessageBytes = 256
+
+// Status of an object.
+type Status string
+
+const (
+	// Ready says that the object is what it shall be.
+	Ready Status = "Ready"
+	// Progressing says that it is on its way there, or waits for something.
+	Progressing Status = "Progressing"
+	// Failed says that it will not come right by itself, or has said so.
+	Failed Status = "Failed"
+	// Unknown says that nobody can tell: whoever should have, failed.
+	Unknown Status = "Unknown"
+)
+
+// Result is what is known of the readiness of an object.
+type Result struct {
+	// Status of the object.
+	Status Status
+	// Message says for people why, in at most [MaxMessageBytes] on one line.
+	Message string
+	// Ends says that the object is one that is to end: a Job, or a Pod that is not started anew when it has succeeded.
+	Ends bool
+	// Complete says that it has ended well.
+	Complete bool
+}
+
+// Func assesses the objects of a kind. It must not change the object, and may be called concurrently.
+//
+// It is not asked about an object that is being deleted, or whose status is about an older generation. If it
+// panics or returns an error, the Status is Unknown, and the Message says so.
+type Func func(object *unstructured.Unstructured) (Result, error)
+
+// Registry has the Funcs of a product, by kind. They come before the defaults; nil has the defaults alone.
+//
+// It may be used concurrently as long as nobody changes it.
+type Registry map[schema.GroupKind]Func
+
+// Assess says whether the object is ready. It does not change it.
+func (r Registry) Assess(object *unstructured.Unstructured) Result {
+	return assess(object, func(object *unstructured.Unstructured) (Result, error) {
+		kind := object.GroupVersionKind().GroupKind()
+		if own := r[kind]; own != nil {
+			return own(object)
+		}
+		if known := defaults[kind]; known != nil {
+			return known(object)
+		}
+		return byKstatus(object)
+	})
+}
+
+// assess asks f if that is worth it, and takes whatever comes back.
+func assess(object *unstructured.Unstructured, f Func) (result Result) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			result = Result{Status: Unknown, Message: fmt.Sprintf("its readiness cannot be told, for there was a panic: %v", cause)}
+		}
+		result.Message = bounded(result.Message)
+	}()
+	if object == nil || object.Object == nil {
+		return Result{Status: Unknown, Message: "there is no object"}
+	}
+	generation, generated := integer(object, "metadata", "generation")
+	observed, observes := integer(object, "status", "observedGeneration")
+	switch {
+	case text(object, "metadata", "deletionTimestamp") != "":
+		return Result{Status: Progressing, Message: "it is being deleted", Ends: ends(object)}
+	case generated && observes && observed != generation:
+		return Result{Status: Progressing, Ends: ends(object), Message: fmt.Sprintf("its status is about generation %d, not about generation %d, which it is now", observed, generation)}
+	}
+	result, err := f(object)
+	if err != nil {
+		return Result{Status: Unknown, Message: fmt.Sprintf("its readiness cannot be told: %v", err)}
+	}
+	switch result.Status {
+	case Ready, Progressing, Failed, Unknown:
+		return result
+	}
+	return Result{Status: Unknown, Message: fmt.Sprintf("its readiness cannot be told: %q is no status", result.Status)}
+}
+
+// ends says whether an object is to end, by its kind.
+func ends(object *unstructured.Unstructured) bool {
+	switch object.GroupVersionKind().GroupKind() {
+	case jobKind:
+		return true
+	case podKind:
+		policy := text(object, "spec", "restartPolicy")
+		return policy == "Never" || policy == "OnFailure"
+	}
+	return false
+}
+
+// bounded makes one line of a message that is not too long.
+func bounded(message string) string {
+	const cut = "…"
+	// What is beyond this is cut off anyway, if not every character of it is a space.
+	message = message[:min(len(message), 4*MaxMessageBytes)]
+	message = strings.ToValidUTF8(strings.Join(strings.Fields(message), " "), "")
+	if len(message) <= MaxMessageBytes {
+		return message
+	}
+	return strings.ToValidUTF8(message[:MaxMessageBytes-len(cut)], "") + cut
+}

@@ -1,0 +1,110 @@
+package readiness_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-sdk/muster/work/readiness"
+)
+
+// object is of YAML whose first line may be as short as "apps/v1 Deployment".
+func object(t testing.TB, text string) *unstructured.Unstructured {
+	t.Helper()
+	if head, rest, _ := strings.Cut(text, "\n"); !strings.Contains(head, ":") {
+		version, kind, _ := strings.Cut(head, " ")
+		text = fmt.Sprintf("apiVersion: %s\nkind: %s\n%s", version, kind, rest)
+	}
+	data, err := yaml.YAMLToJSON([]byte(text))
+	require.NoError(t, err)
+	out := &unstructured.Unstructured{}
+	require.NoError(t, out.UnmarshalJSON(data))
+	return out
+}
+
+const database = "example.com/v1 Database\n"
+
+var databaseKind = schema.GroupKind{Group: "example.com", Kind: "Database"}
+
+func TestGuards(t *testing.T) {
+	fine := func(*unstructured.Unstructured) (readiness.Result, error) {
+		return readiness.Result{Status: readiness.Ready, Message: "fine"}, nil
+	}
+	rule, err := readiness.CompileCEL("true")
+	require.NoError(t, err)
+	tests := []struct{ reason, object, want string }{
+		{"what is about to go cannot be relied on", database + "metadata: {deletionTimestamp: 2026-01-01T00:00:00Z}", "it is being deleted"},
+		{"a status of yesterday says nothing of what was asked for today", database + "metadata: {generation: 2}\nstatus: {observedGeneration: 1}", "its status is about generation 1, not about generation 2, which it is now"},
+		{"nor does one from before a restore", database + "metadata: {generation: 2}\nstatus: {observedGeneration: 7}", "its status is about generation 7, not about generation 2, which it is now"},
+	}
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			want := readiness.Result{Status: readiness.Progressing, Message: test.want}
+			for who, got := range map[string]readiness.Result{
+				"defaults": readiness.Registry(nil).Assess(object(t, test.object)),
+				"own":      readiness.Registry{databaseKind: fine}.Assess(object(t, test.object)),
+				"rule":     rule.Assess(object(t, test.object)),
+			} {
+				require.Empty(t, cmp.Diff(want, got), "%s (-want +got)", who)
+			}
+		})
+	}
+}
+
+func TestRegistry(t *testing.T) {
+	returns := func(result readiness.Result, err error) readiness.Func {
+		return func(*unstructured.Unstructured) (readiness.Result, error) { return result, err }
+	}
+	unknown := func(message string) readiness.Result {
+		return readiness.Result{Status: readiness.Unknown, Message: message}
+	}
+	all := readiness.Result{Status: readiness.Ready, Message: "backed up", Ends: true, Complete: true}
+	tests := []struct {
+		reason string
+		own    readiness.Func
+		want   readiness.Result
+	}{
+		{"whoever knows the kind has the say", returns(all, nil), all},
+		{"nil is nobody", nil, readiness.Result{Status: readiness.Failed, Message: "disk is full"}},
+		{"an error is no verdict", returns(all, errors.New("no idea")), unknown("its readiness cannot be told: no idea")},
+		{"a panic harms nobody else", func(*unstructured.Unstructured) (readiness.Result, error) { panic("oops") },
+			unknown("its readiness cannot be told, for there was a panic: oops")},
+		{"a Func that forgot is found out", returns(readiness.Result{}, nil), unknown(`its readiness cannot be told: "" is no status`)},
+		{"a message is a line", returns(readiness.Result{Status: readiness.Failed, Message: " a\n\tb\x00\xff "}, nil), readiness.Result{Status: readiness.Failed, Message: "a b\x00"}},
+	}
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			stalled := object(t, database+"status: {conditions: [{type: Stalled, status: 'True', message: disk is full}]}")
+			got := readiness.Registry{databaseKind: test.own}.Assess(stalled)
+			require.Empty(t, cmp.Diff(test.want, got), "(-want +got)")
+		})
+	}
+}
+
+func TestNoObject(t *testing.T) {
+	rule, err := readiness.CompileCEL("true")
+	require.NoError(t, err)
+	for _, nothing := range []*unstructured.Unstructured{nil, {}} {
+		require.Equal(t, readiness.Unknown, readiness.Registry(nil).Assess(nothing).Status)
+		require.Equal(t, readiness.Unknown, rule.Assess(nothing).Status)
+	}
+}
+
+func TestMessagesAreBounded(t *testing.T) {
+	for _, filler := range []string{"x", "ä", "€", "😀", "x ", "\n"} {
+		got := readiness.Registry{databaseKind: func(*unstructured.Unstructured) (readiness.Result, error) {
+			return readiness.Result{}, errors.New(strings.Repeat(filler, 1e6))
+		}}.Assess(object(t, database)).Message
+		require.LessOrEqual(t, len(got), readiness.MaxMessageBytes)
+		require.True(t, utf8.ValidString(got), "%q is cut between characters", got)
+		require.Equal(t, filler != "\n", strings.HasSuffix(got, "…"), "%q does not say that it was cut", got)
+	}
+}

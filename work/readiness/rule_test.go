@@ -1,0 +1,168 @@
+package readiness_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/muster-sdk/muster/work/readiness"
+)
+
+func compiled(t testing.TB, expression string) *readiness.Rule {
+	t.Helper()
+	rule, err := readiness.CompileCEL(expression)
+	require.NoError(t, err)
+	return rule
+}
+
+func TestRuleHolds(t *testing.T) {
+	running := object(t, database+`
+status: {phase: Running, replicas: 3, load: 1.5, primary: true, endpoint: null, hosts: [a, b], conditions: [{type: Synced, status: "True"}]}
+spec: {hosts: [a, b]}`)
+	for _, test := range []struct{ reason, expression string }{
+		{"a text", `object.status.phase == "Running" && object.kind == "Database"`},
+		{"a number, whole or not", `object.status.replicas >= 3 && object.status.load < 2 && object.status.replicas > 2.5`},
+		{"a field that is the answer", `object.status.primary`},
+		{"a field that may not be there", `has(object.status.phase) && !has(object.status.state)`},
+		{"the same with optional types", `object.?status.?state.orValue("none") == "none"`},
+		{"conditions", `object.status.conditions.exists(c, c.type == "Synced" && c.status == "True")`},
+		{"lists and maps are compared to their depths", `object.status.hosts == object.spec.hosts && object.spec != object.status`},
+		{"a list has a value", `"b" in object.status.hosts && !("c" in object.status.hosts) && "spec" in object && [1] in [[1]]`},
+		{"an answer that does not depend on what is missing is one", `object.nothing.at.all || object.status.primary`},
+		{"null", `object.status.endpoint == null`},
+		{"optional values are compared", `object.?status.?phase == optional.of("Running") && object.?no == optional.none()`},
+		{"a pattern", `object.status.phase.matches("^Run") && matches(object.status.phase, "g$")`},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			want := readiness.Result{Status: readiness.Ready, Message: "the rule holds"}
+			require.Empty(t, cmp.Diff(want, compiled(t, test.expression).Assess(running)), "(-want +got)")
+		})
+	}
+}
+
+func TestRuleDoesNotHold(t *testing.T) {
+	for _, test := range []struct{ reason, expression, want string }{
+		{"it is false", "object.status.phase ==\n\t\"Done\"", `the rule does not hold: object.status.phase == "Done"`},
+		{"a field is not there yet", `object.status.endpoint != ""`, `the rule has no answer: no such key: endpoint, in object.status.endpoint != ""`},
+		{"a field is not there, to look for", `object.status.phase in object.hosts`, `the rule has no answer: no such key: hosts, in object.status.phase in object.hosts`},
+		{"a text is no list", `"a" in object.status.phase`, `the rule has no answer: no such overload`},
+		{"a field is no answer", `object.status.phase`, `the rule is neither true nor false but of type string: object.status.phase`},
+		{"numbers", `1 / object.status.zero == 1`, `the rule has no answer: division by zero`},
+		{"a long text does not become a long message", `object.status[object.status.long]`, `the rule has no answer: no such key: xxx`},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			o := object(t, database+"status: {phase: Running, zero: 0, long: "+strings.Repeat("x", 10000)+"}")
+			got := compiled(t, test.expression).Assess(o)
+			require.Equal(t, readiness.Progressing, got.Status)
+			require.True(t, strings.HasPrefix(got.Message, test.want), "want: %s\ngot: %s", test.want, got.Message)
+			require.LessOrEqual(t, len(got.Message), readiness.MaxMessageBytes)
+		})
+	}
+}
+
+func TestRuleKnowsWhatEnds(t *testing.T) {
+	done := object(t, "batch/v1 Job\nstatus: {conditions: [{type: Complete, status: 'True'}]}")
+	want := readiness.Result{Status: readiness.Ready, Message: "the rule holds", Ends: true, Complete: true}
+	require.Empty(t, cmp.Diff(want, compiled(t, "true").Assess(done)), "(-want +got)")
+}
+
+// TestRuleOfSecret finds that a rule can ask which keys are there, and that nothing else gets out.
+func TestRuleOfSecret(t *testing.T) {
+	secret := object(t, "v1 Secret\ntype: Opaque\nmetadata: {name: a, annotations: {last-applied: hunter2}}\ndata: {password: hunter2}\nstringData: {password: hunter2}")
+	before := secret.DeepCopy()
+	holds := compiled(t, `has(object.data.password) && object.data.password == "" && object.stringData.password == "" && object.metadata.annotations["last-applied"] == "" && object.type == "Opaque"`)
+	require.Equal(t, readiness.Ready, holds.Assess(secret).Status)
+	require.NotContains(t, compiled(t, `int(object.data.password) == 1`).Assess(secret).Message, "hunter2")
+	require.Empty(t, cmp.Diff(before, secret), "assessing changes nothing (-before +after)")
+}
+
+func TestCompileErrors(t *testing.T) {
+	for _, test := range []struct{ reason, expression, want string }{
+		{"it is no expression", `object.`, "line 1, column 8: Syntax error"},
+		{"it is empty", ``, "Syntax error"},
+		{"there is nothing else to talk about", "true &&\n  self.status", "line 2, column 3: undeclared reference to 'self'"},
+		{"what is known not to be true or false never will be", `object.size()`, "must be true or false, but is of type int"},
+		{"no such pattern", `object.kind.matches("(")`, "invalid matches argument"},
+		{"it is too long", strings.Repeat("!", 2048) + "true", "has 2052 characters, more than 2048"},
+		{"it is too deep", strings.Repeat("(", 1000) + "true" + strings.Repeat(")", 1000), "expression recursion limit exceeded"},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			_, err := readiness.CompileCEL(test.expression)
+			require.ErrorContains(t, err, test.want)
+			require.NotContains(t, err.Error(), "\n", "it goes into a condition")
+			require.NotContains(t, err.Error(), "-1", "there is no such line")
+		})
+	}
+}
+
+// TestExpensive finds that a rule that would take for ever is stopped, most of all where CEL itself would not stop it.
+func TestExpensive(t *testing.T) {
+	tenfold := func(inner string) string { // 10 to the 8 rounds
+		for i := range 8 {
+			inner = fmt.Sprintf("[0,1,2,3,4,5,6,7,8,9].all(x%d, %s)", i, inner)
+		}
+		return inner
+	}
+	doubling := func(start, step string) string { return start + strings.Repeat(step, 60) }
+	o := object(t, database)
+	o.Object["text"] = strings.Repeat("a", 1e6)
+	o.Object["pattern"] = "a{1000}"
+	many, items := map[string]any{}, []any{}
+	for i := range 20000 {
+		item := map[string]any{"a": "b"}
+		many[fmt.Sprint(i)], items = item, append(items, item)
+	}
+	o.Object["map"], o.Object["list"] = many, items
+	for _, test := range []struct{ reason, expression string }{
+		{"loops", tenfold("true")},
+		{"texts of a type that nobody knows are joined", doubling(`[dyn("a")]`, `.map(a, a + a)`) + `.size() == 1`},
+		{"lists are joined", doubling(`[[1]]`, `.map(a, a + a)`) + `.all(a, a.size() > 0)`},
+		{"a list of itself is compared", doubling(`[[1]]`, `.map(a, [a, a])`) + `.all(a, a == a)`},
+		{"a list of itself is not different", doubling(`[[1]]`, `.map(a, [a, a])`) + `.all(a, a != a)`},
+		{"a list of itself is looked for in itself", doubling(`[dyn([1])]`, `.map(a, [a, a])`) + `.all(a, a in [a])`},
+		{"a map of itself is compared", doubling(`[dyn(1)]`, `.map(a, {1: a, 2: a})`) + `.all(a, a == a)`},
+		{"an optional list of itself is compared", doubling(`[[1]]`, `.map(a, [a, a])`) + `.all(a, optional.of(a) == optional.of(a))`},
+		{"all of a large object is compared", tenfold("object == object")},
+		{"a small value is compared with a large one", tenfold("object.map != {}")},
+		{"a map is looked for in a long list", tenfold(`!({"a": "c"} in object.list)`)},
+		{"a long text is converted", tenfold(`bytes(object.text).size() > 0`)},
+		{"a long text is matched", tenfold(`!object.text.matches("(a*)*(b*)*c$")`)},
+		{"a pattern is made at run time", tenfold(`!"b".matches(object.pattern)`)},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			got := compiled(t, test.expression).Assess(o)
+			require.Equal(t, readiness.Progressing, got.Status)
+			require.Contains(t, got.Message, "the rule needs more than the cost limit of 10000: ")
+		})
+	}
+}
+
+func TestListOfThousandFits(t *testing.T) {
+	items := make([]any, 1000)
+	for i := range items {
+		items[i] = map[string]any{"ready": true}
+	}
+	o := &unstructured.Unstructured{Object: map[string]any{"items": items}}
+	require.Equal(t, readiness.Ready, compiled(t, "object.items.all(i, i.ready == true)").Assess(o).Status)
+}
+
+// TestConcurrent is for the race detector.
+func TestConcurrent(t *testing.T) {
+	rule, o := compiled(t, `object.status.phase.matches("^Run") && object.status == object.status`), object(t, database+"status: {phase: Running}")
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 100 {
+				if got := rule.Assess(o); got.Status != readiness.Ready {
+					t.Error(got)
+				}
+			}
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,95 @@
+package v1alpha1_test
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// A Deployment whose replicas are left to an autoscaler.
+func ExampleWorkSpec() {
+	spec := v1alpha1.WorkSpec{
+		Manifests: []v1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(
+			`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}, "spec": {"replicas": 2}}`,
+		)}}},
+		ManifestOptions: []v1alpha1.ManifestOption{{
+			Select:        v1alpha1.ManifestSelector{Kind: "Deployment"},
+			IgnoredFields: []string{".spec.replicas"},
+		}},
+	}
+	out, err := yaml.Marshal(spec)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Print(string(out))
+	// Output:
+	// apply: {}
+	// delete: {}
+	// manifestOptions:
+	// - ignoredFields:
+	//   - .spec.replicas
+	//   select:
+	//     kind: Deployment
+	// manifests:
+	// - apiVersion: apps/v1
+	//   kind: Deployment
+	//   metadata:
+	//     name: web
+	//     namespace: shop
+	//   spec:
+	//     replicas: 2
+	// waves: {}
+}
+
+// A Work is checked before it is written, by more rules than the API server has.
+func ExampleWorkSpec_Validate() {
+	const namespace = `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}`
+	spec := of(namespace, `{"apiVersion": "v1", "kind": "ConfigMap"}`, namespace)
+	for _, err := range spec.Validate() {
+		fmt.Println(err)
+	}
+	// Output:
+	// spec.manifests[0]: Duplicate value: "Namespace shop": it is the object of spec.manifests[2], too: remove one of them
+	// spec.manifests[1].metadata.name: Required value: metadata.name is required: an object without a fixed name cannot be applied twice
+	// spec.manifests[2]: Duplicate value: "Namespace shop": it is the object of spec.manifests[0], too: remove one of them
+}
+
+// One manifest that cannot be right does not keep the others from being applied.
+func ExampleWorkSpec_Decode() {
+	spec := of(
+		`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login", "namespace": "shop"}, "stringData": {"user": "web"}}`,
+		`{"apiVersion": "v1", "kind": "List", "items": []}`,
+	)
+	manifests, _ := spec.Decode()
+	for _, m := range manifests {
+		if m.Object == nil {
+			fmt.Println("refused:", m.Errors.ToAggregate())
+			continue
+		}
+		fmt.Println(m, "with", m.Object.Object["data"])
+	}
+	// Output:
+	// Secret shop/login with map[user:d2Vi]
+	// refused: spec.manifests[1].items: Forbidden: a list is no object: put its items into spec.manifests
+}
+
+// A path as it is in a conflict of the API server leads to the field in any object.
+func ExampleParseFieldPath() {
+	path, err := v1alpha1.ParseFieldPath(`.spec.template.spec.containers[name="web"].image`)
+	if err != nil {
+		panic(err)
+	}
+	object := map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+		"containers": []any{map[string]any{"name": "log"}, map[string]any{"name": "web", "image": "web:1"}},
+	}}}}
+	fmt.Println(path.Get(object))
+
+	_, err = v1alpha1.ParseFieldPath(`.spec.containers[*].image`)
+	fmt.Println(err)
+	// Output:
+	// web:1 true
+	// field path ".spec.containers[*].image", position 18: expected "=" and a value behind the key, such as in [name="web"]
+}

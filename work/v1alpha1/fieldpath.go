@@ -1,0 +1,174 @@
+package v1alpha1
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// FieldPath leads to a field of an object. It is written as the API server writes the fields of a conflict of server-side
+// apply, and as differences are reported:
+//
+//   - .spec.replicas: fields. One whose name has other than plain characters is written .data["game.properties"].
+//   - .spec.containers[name="web"].image: the item of a list that has these keys. There may be several, such as
+//     [containerPort=80,protocol="TCP"].
+//   - .metadata.finalizers[="example.com/a"]: an item of a list of plain values.
+//   - .spec.args[0]: the item of a list at that index.
+//
+// The API server writes a name as it is, whatever it contains. What follows .metadata.labels or
+// .metadata.annotations is therefore taken to be one name, up to the end: .metadata.annotations.example.com/note is the
+// annotation example.com/note. Elsewhere a name with dots has to be in brackets and quotes.
+//
+// The zero value is the whole object. A FieldPath is never changed: its methods return new ones.
+//
+// +kubebuilder:object:generate=false
+type FieldPath []element
+
+// element is one step of a path.
+//
+// +kubebuilder:object:generate=false
+type element struct {
+	kind  elementKind
+	name  string         // of a field
+	keys  map[string]any // of an item
+	value any            // of a plain item
+	index int
+}
+
+type elementKind int
+
+const (
+	fieldElement elementKind = iota
+	keyElement
+	valueElement
+	indexElement
+)
+
+// Field is the path to the field of that name, below this path.
+func (p FieldPath) Field(name string) FieldPath {
+	return p.with(element{kind: fieldElement, name: name})
+}
+
+// Item is the path to the item that has these keys, of the list that this path leads to. Their values are strings,
+// numbers and booleans; no others are found.
+func (p FieldPath) Item(keys map[string]any) FieldPath {
+	plain := make(map[string]any, len(keys))
+	for name, value := range keys {
+		plain[name] = scalar(value)
+	}
+	return p.with(element{kind: keyElement, keys: plain})
+}
+
+// Value is the path to the item that is this string, number or boolean, of the list that this path leads to.
+func (p FieldPath) Value(value any) FieldPath {
+	return p.with(element{kind: valueElement, value: scalar(value)})
+}
+
+// Index is the path to the item at that index, of the list that this path leads to.
+func (p FieldPath) Index(index int) FieldPath {
+	return p.with(element{kind: indexElement, index: index})
+}
+
+func (p FieldPath) with(e element) FieldPath { return append(slices.Clip(p), e) }
+
+// HasPrefix says whether the path leads to what prefix leads to, or into it.
+func (p FieldPath) HasPrefix(prefix FieldPath) bool {
+	return len(p) >= len(prefix) && slices.EqualFunc(p[:len(prefix)], prefix, element.equal)
+}
+
+// Equal says whether both are the same path.
+func (p FieldPath) Equal(other FieldPath) bool { return len(p) == len(other) && p.HasPrefix(other) }
+
+func (e element) equal(other element) bool {
+	return e.kind == other.kind && e.name == other.name && e.value == other.value && e.index == other.index && maps.Equal(e.keys, other.keys)
+}
+
+// String is the path as [ParseFieldPath] reads it.
+func (p FieldPath) String() string {
+	var text strings.Builder
+	for i, e := range p {
+		switch e.kind {
+		case fieldElement:
+			last := i == len(p)-1
+			switch {
+			case isPlain(e.name) && (last || !p[:i].isFreeForm()):
+				text.WriteString("." + e.name)
+			default:
+				text.WriteString("[" + strconv.Quote(e.name) + "]")
+			}
+		case keyElement:
+			pairs := make([]string, 0, len(e.keys))
+			for _, name := range slices.Sorted(maps.Keys(e.keys)) {
+				value := scalarText(e.keys[name])
+				if !isPlain(name) {
+					name = strconv.Quote(name)
+				}
+				pairs = append(pairs, name+"="+value)
+			}
+			text.WriteString("[" + strings.Join(pairs, ",") + "]")
+		case valueElement:
+			text.WriteString("[=" + scalarText(e.value) + "]")
+		case indexElement:
+			text.WriteString("[" + strconv.Itoa(e.index) + "]")
+		}
+	}
+	return text.String()
+}
+
+// isFreeForm says whether the path leads to a map whose keys usually have dots, and whose values have no fields.
+func (p FieldPath) isFreeForm() bool {
+	if len(p) < 2 {
+		return false
+	}
+	parent, e := p[len(p)-2], p[len(p)-1]
+	return parent.kind == fieldElement && parent.name == "metadata" &&
+		e.kind == fieldElement && (e.name == "labels" || e.name == "annotations")
+}
+
+// isPlain says whether a name may be written without quotes.
+func isPlain(name string) bool {
+	return name != "" && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r == '.' || !isPlainRune(r) })
+}
+
+func isPlainRune(r rune) bool {
+	return r != utf8.RuneError && unicode.IsGraphic(r) && !unicode.IsSpace(r) && !strings.ContainsRune(`[]"=,`, r)
+}
+
+// scalar has whole numbers as int64, however they came, so that equal ones are equal; what is no scalar becomes nil.
+func scalar(value any) any {
+	switch v := value.(type) {
+	case string, bool, int64:
+		return v
+	case int:
+		return int64(v)
+	case int32:
+		return int64(v)
+	case float64:
+		const exact = 1 << 53 // up to here a float64 has every whole number
+		switch {
+		case v == math.Trunc(v) && math.Abs(v) <= exact:
+			return int64(v)
+		case !math.IsNaN(v) && !math.IsInf(v, 0):
+			return v
+		}
+	}
+	return nil
+}
+
+func scalarText(value any) string {
+	switch v := value.(type) {
+	case string:
+		return strconv.Quote(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case bool:
+		return strconv.FormatBool(v)
+	}
+	return "null"
+}

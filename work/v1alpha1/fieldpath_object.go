@@ -1,0 +1,160 @@
+package v1alpha1
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Objects are what JSON decodes to: map[string]any, []any, string, bool, nil, and numbers as int64 or float64.
+
+// Get returns what the path leads to in the object, which is not a copy. Found and nil: it is null.
+//
+// An item that lacks the key protocol is one of protocol "TCP", as Kubernetes has it: the API server writes paths with
+// all keys, and manifests leave it out.
+func (p FieldPath) Get(object map[string]any) (value any, found bool) {
+	value = object
+	for _, e := range p {
+		if value, found = e.get(value); !found {
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+// Set puts a value where the path leads to. Fields on the way that are missing are made, and an item with keys or a plain
+// item is added at the end of its list if it is what comes last in the path; the value must then be that item. The
+// value becomes part of the object. On an error, which says how far the path leads, nothing has changed.
+func (p FieldPath) Set(object map[string]any, value any) error {
+	if len(p) == 0 {
+		return fmt.Errorf("the whole object cannot be set")
+	}
+	_, err := p.set(0, object, value)
+	return err
+}
+
+// Remove takes out what the path leads to, and says whether it was there. Maps and lists that become empty are kept.
+func (p FieldPath) Remove(object map[string]any) bool {
+	if len(p) == 0 {
+		return false
+	}
+	last := len(p) - 1
+	parent, found := p[:last].Get(object)
+	if !found {
+		return false
+	}
+	if _, found = p[last].get(parent); !found {
+		return false
+	}
+	if fields, isMap := parent.(map[string]any); isMap {
+		delete(fields, p[last].name)
+		return true
+	}
+	// A list that is shorter has to be put in the place of the old one, whose array others may hold.
+	var rest []any
+	for i, item := range parent.([]any) {
+		if !p[last].is(i, item) {
+			rest = append(rest, item)
+		}
+	}
+	if rest == nil {
+		rest = []any{}
+	}
+	return p[:last].Set(object, rest) == nil
+}
+
+// set returns what holder becomes by setting the path from the i-th element on.
+func (p FieldPath) set(i int, holder, value any) (any, error) {
+	if i == len(p) {
+		return value, nil
+	}
+	e, last := p[i], i == len(p)-1
+	if last && !e.accepts(value) {
+		return nil, fmt.Errorf("%s: the value is not the item that the path names", p[:i+1])
+	}
+	child, found := e.get(holder)
+	if e.kind == fieldElement {
+		fields, isMap := holder.(map[string]any)
+		if holder == nil {
+			fields, isMap = map[string]any{}, true
+		}
+		if !isMap {
+			return nil, fmt.Errorf("%s: its parent is no map", p[:i+1])
+		}
+		child, err := p.set(i+1, child, value)
+		if err == nil {
+			fields[e.name] = child
+		}
+		return fields, err
+	}
+
+	items, isList := holder.([]any)
+	switch {
+	case holder != nil && !isList:
+		return nil, fmt.Errorf("%s: its parent is no list", p[:i+1])
+	case !found && (!last || e.kind == indexElement):
+		return nil, fmt.Errorf("%s: there is no such item", p[:i+1])
+	case !found:
+		return append(slices.Clip(items), value), nil
+	}
+	child, err := p.set(i+1, child, value)
+	if err == nil {
+		items[e.find(items)] = child
+	}
+	return items, err
+}
+
+// get is the child of holder that the element names.
+func (e element) get(holder any) (any, bool) {
+	switch holder := holder.(type) {
+	case map[string]any:
+		if e.kind == fieldElement {
+			child, found := holder[e.name]
+			return child, found
+		}
+	case []any:
+		if i := e.find(holder); i >= 0 {
+			return holder[i], true
+		}
+	}
+	return nil, false
+}
+
+// find is the index of the first item that the element names, or -1.
+func (e element) find(items []any) int {
+	for i, item := range items {
+		if e.is(i, item) {
+			return i
+		}
+	}
+	return -1
+}
+
+// is says whether the element names the item that is at index i of a list.
+func (e element) is(i int, item any) bool {
+	switch e.kind {
+	case indexElement:
+		return i == e.index
+	case valueElement:
+		return same(e.value, item)
+	case keyElement:
+		fields, isMap := item.(map[string]any)
+		for name, want := range e.keys {
+			got, found := fields[name]
+			if !found && name == "protocol" {
+				got = "TCP"
+			}
+			if !same(want, got) {
+				return false
+			}
+		}
+		return isMap && len(e.keys) > 0
+	}
+	return false
+}
+
+// accepts says whether a value that is set to an item is that item afterwards.
+func (e element) accepts(value any) bool {
+	return e.kind == fieldElement || e.kind == indexElement || e.is(0, value)
+}
+
+func same(want, got any) bool { return want != nil && want == scalar(got) }

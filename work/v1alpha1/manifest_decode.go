@@ -1,0 +1,185 @@
+package v1alpha1
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// decode reads one manifest. Errors have no values but those of names and metadata, since others may be secret.
+func decode(raw []byte, at *field.Path) (d DecodedManifest) {
+	var content map[string]any
+	switch {
+	case depth(raw) > MaxManifestDepth: // before anything recurses into it
+		d.refuse(field.Invalid(at, field.OmitValueType{}, fmt.Sprintf("its maps and lists are nested more than %d deep", MaxManifestDepth)))
+		return d
+	case utiljson.Unmarshal(raw, &content) != nil || content == nil:
+		d.refuse(field.TypeInvalid(at, field.OmitValueType{}, "a manifest must be a JSON object with apiVersion, kind and metadata.name"))
+		return d
+	}
+	dropNulls(content)
+
+	kind, errs := decodeKind(content, at)
+	d.Group, d.Version, d.Kind = kind.Group, kind.Version, kind.Kind
+	if _, isList := content["items"].([]any); isList && strings.HasSuffix(kind.Kind, "List") {
+		d.refuse(field.Forbidden(at.Child("items"), "a list is no object: put its items into spec.manifests"))
+		return d
+	}
+	metadata, _ := content["metadata"].(map[string]any)
+	d.Namespace, _ = metadata["namespace"].(string)
+	d.Name, _ = metadata["name"].(string)
+	errs = append(errs, validateMetadata(content["metadata"], at.Child("metadata"))...)
+
+	for _, name := range writtenByAPIServer {
+		delete(metadata, name)
+	}
+	delete(content, "status")
+	if kind.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
+		errs = append(errs, encodeStringData(content, at)...)
+	}
+	if len(errs) > 0 {
+		d.refuse(errs...)
+		return d
+	}
+	d.Object = &unstructured.Unstructured{Object: content}
+	return d
+}
+
+func decodeKind(content map[string]any, at *field.Path) (schema.GroupVersionKind, field.ErrorList) {
+	var errs field.ErrorList
+	apiVersion, _ := content["apiVersion"].(string)
+	version, err := schema.ParseGroupVersion(apiVersion)
+	switch {
+	case apiVersion == "":
+		errs = append(errs, field.Required(at.Child("apiVersion"), "write the group and version of the object's API, such as apps/v1"))
+	case err != nil, version.Group != "" && len(validation.IsDNS1123Subdomain(version.Group)) > 0, len(validation.IsDNS1035Label(version.Version)) > 0:
+		errs = append(errs, field.Invalid(at.Child("apiVersion"), apiVersion, "apiVersion must be the group and version of an API, such as apps/v1, or v1 for the core group"))
+	case version.Group == GroupName:
+		errs = append(errs, field.Forbidden(at.Child("apiVersion"), "a Work cannot carry objects of work.muster.dev: apply them to the cluster that they are for"))
+	}
+	kind, _ := content["kind"].(string)
+	switch {
+	case kind == "":
+		errs = append(errs, field.Required(at.Child("kind"), "write the kind of the object, such as Deployment"))
+	case len(validation.IsDNS1035Label(strings.ToLower(kind))) > 0:
+		errs = append(errs, field.Invalid(at.Child("kind"), kind, "kind must be that of an API, such as Deployment"))
+	}
+	return version.WithKind(kind), errs
+}
+
+// writtenByAPIServer are the fields of metadata that come back with every object, and that no manifest can set.
+var writtenByAPIServer = []string{
+	"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid",
+}
+
+// validateMetadata has the API server's rules for the metadata of all objects, and what a Work is stricter about.
+func validateMetadata(metadata any, at *field.Path) field.ErrorList {
+	var meta metav1.ObjectMeta
+	text, err := utiljson.Marshal(metadata)
+	if err == nil {
+		err = utiljson.Unmarshal(text, &meta)
+	}
+	if err != nil {
+		return field.ErrorList{field.Invalid(at, field.OmitValueType{}, err.Error())}
+	}
+	var errs field.ErrorList
+	if meta.Name == "" {
+		errs = append(errs, field.Required(at.Child("name"), "metadata.name is required: an object without a fixed name cannot be applied twice"))
+		meta.Name = "unnamed" // it is said once
+	}
+	if meta.GenerateName != "" {
+		errs = append(errs, field.Forbidden(at.Child("generateName"), "metadata.generateName cannot be used: it would make another object each time; set metadata.name"))
+		meta.GenerateName = ""
+	}
+	if len(meta.OwnerReferences) > 0 {
+		errs = append(errs, field.Forbidden(at.Child("ownerReferences"), "an owner is found by its UID, which is another one on each cluster: remove it; the Work is what the object is deleted with"))
+		meta.OwnerReferences = nil
+	}
+	// What more a name must be depends on the kind, and is for the member to say.
+	inPaths := func(name string, _ bool) []string { return content.IsPathSegmentName(name) }
+	more := apivalidation.ValidateObjectMeta(&meta, meta.Namespace != "", inPaths, at)
+	slices.SortFunc(more, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) }) // labels are in the order of a map
+	return append(errs, more...)
+}
+
+// encodeStringData moves the stringData of a Secret into its data, as the API server does when it stores one: stringData
+// cannot be read back, and so would differ from the object for ever.
+func encodeStringData(secret map[string]any, at *field.Path) field.ErrorList {
+	texts, found := secret["stringData"]
+	if !found {
+		return nil
+	}
+	values, isMap := texts.(map[string]any)
+	data, dataIsMap := secret["data"].(map[string]any)
+	if secret["data"] == nil {
+		data, dataIsMap = make(map[string]any, len(values)), true
+	}
+	var errs field.ErrorList
+	if !isMap {
+		errs = append(errs, field.Invalid(at.Child("stringData"), field.OmitValueType{}, "stringData must be a map of strings"))
+	}
+	if !dataIsMap {
+		errs = append(errs, field.Invalid(at.Child("data"), field.OmitValueType{}, "data must be a map of strings in base64"))
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		value, isString := values[key].(string)
+		if !isString {
+			errs = append(errs, field.Invalid(at.Child("stringData").Key(key), field.OmitValueType{}, "stringData must be a map of strings"))
+		}
+		data[key] = base64.StdEncoding.EncodeToString([]byte(value))
+	}
+	delete(secret, "stringData")
+	if len(data) > 0 {
+		secret["data"] = data
+	}
+	return errs
+}
+
+// dropNulls leaves out the fields that are null. An item of a list that is null stays, for the API server to refuse.
+func dropNulls(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		maps.DeleteFunc(value, func(_ string, child any) bool { return child == nil })
+		for _, child := range value {
+			dropNulls(child)
+		}
+	case []any:
+		for _, child := range value {
+			dropNulls(child)
+		}
+	}
+}
+
+// depth is how deep the maps and lists of a JSON text are nested.
+func depth(raw []byte) int {
+	level, deepest, quoted := 0, 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++ // what is escaped ends no string
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			level++
+			deepest = max(deepest, level)
+		case c == '}' || c == ']':
+			level--
+		}
+	}
+	return deepest
+}

@@ -1,0 +1,302 @@
+package v1alpha1_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+func of(manifests ...string) v1alpha1.WorkSpec {
+	spec := v1alpha1.WorkSpec{Manifests: []v1alpha1.Manifest{}}
+	for _, text := range manifests {
+		spec.Manifests = append(spec.Manifests, v1alpha1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(text)}})
+	}
+	return spec
+}
+
+// thing is a manifest with more to it than it must have.
+func thing(more string) string {
+	return `{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, ` + more + `}`
+}
+
+func secret(more string) string {
+	return `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, ` + more + `}`
+}
+
+func nested(depth int) string {
+	return thing(`"spec": ` + strings.Repeat(`{"a":`, depth-2) + "[]" + strings.Repeat("}", depth-2))
+}
+
+func TestDecode(t *testing.T) {
+	for _, test := range []struct{ reason, manifest, want string }{
+		{"numbers keep what they are", thing(`"spec": {"whole": 9223372036854775807, "half": 0.5, "point": 1.0}`), thing(`"spec": {"whole": 9223372036854775807, "half": 0.5, "point": 1.0}`)},
+		{"the status is not ours", thing(`"status": {"ready": true}, "spec": {"status": "mine"}`), thing(`"spec": {"status": "mine"}`)},
+		{
+			"what the API server writes, as kubectl get -o yaml has it",
+			`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b", "uid": "u", "resourceVersion": "1", "generation": 2, "selfLink": "/",
+				"creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0,
+				"managedFields": [{"manager": "m", "operation": "Apply", "fieldsType": "FieldsV1"}], "labels": {"uid": "kept"}, "annotations": {"c": "d"}, "finalizers": ["e/f"]}}`,
+			`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b", "labels": {"uid": "kept"}, "annotations": {"c": "d"}, "finalizers": ["e/f"]}}`,
+		},
+		{"null is nothing, at any depth", thing(`"spec": {"a": null, "b": {"c": null}, "d": [{"e": null}]}`), thing(`"spec": {"b": {}, "d": [{}]}`)},
+		{"an item of a list counts, even as null", thing(`"spec": [null, 1]`), thing(`"spec": [null, 1]`)},
+		{"stringData cannot be read back", secret(`"stringData": {"b": "text"}`), secret(`"data": {"b": "dGV4dA=="}`)},
+		{"stringData goes before data, as on the API server", secret(`"data": {"a": "YQ==", "b": "Yg=="}, "stringData": {"b": "text"}`), secret(`"data": {"a": "YQ==", "b": "dGV4dA=="}`)},
+		{"no stringData makes no data", secret(`"stringData": {}`), `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}`},
+		{"null stringData makes none either", secret(`"stringData": null, "data": null`), `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}`},
+		{"stringData of another kind is its own", thing(`"stringData": {"b": "text"}`), thing(`"stringData": {"b": "text"}`)},
+		{"a Secret of another group, too", `{"apiVersion": "example.com/v1", "kind": "Secret", "metadata": {"name": "a"}, "stringData": {"b": "c"}}`, `{"apiVersion": "example.com/v1", "kind": "Secret", "metadata": {"name": "a"}, "stringData": {"b": "c"}}`},
+		{"as deep as may be", nested(v1alpha1.MaxManifestDepth), nested(v1alpha1.MaxManifestDepth)},
+		{"brackets in a text are no depth", thing(`"a": "` + strings.Repeat(`\"[{\\`, 200) + `"`), thing(`"a": "` + strings.Repeat(`\"[{\\`, 200) + `"`)},
+		{"items of what is no list", `{"apiVersion": "example.com/v1", "kind": "Basket", "metadata": {"name": "a"}, "items": ["b"]}`, `{"apiVersion": "example.com/v1", "kind": "Basket", "metadata": {"name": "a"}, "items": ["b"]}`},
+		{"a kind that ends in List and is none", `{"apiVersion": "example.com/v1", "kind": "AllowList", "metadata": {"name": "a"}}`, `{"apiVersion": "example.com/v1", "kind": "AllowList", "metadata": {"name": "a"}}`},
+		{"no owners", thing(`"metadata": {"name": "a", "ownerReferences": []}`), thing(`"metadata": {"name": "a", "ownerReferences": []}`)},
+	} {
+		spec := of(test.manifest)
+		got, errs := spec.Decode()
+		if len(errs) > 0 || got[0].Object == nil {
+			t.Errorf("%s: got %v", test.reason, errs)
+			continue
+		}
+		if diff := cmp.Diff(decoded(t, test.want), got[0].Object.Object); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", test.reason, diff)
+		}
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	for _, test := range []struct{ reason, manifest, field, want string }{
+		{"nothing", ``, "", "must be a JSON object"},
+		{"null", `null`, "", "must be a JSON object"},
+		{"a text", `"a"`, "", "must be a JSON object"},
+		{"a list of objects", `[{}]`, "", "must be a JSON object"},
+		{"an object that does not end", `{"apiVersion": "v1"`, "", "must be a JSON object"},
+		{"two objects", `{}{}`, "", "must be a JSON object"},
+		{"deeper than anybody writes", nested(v1alpha1.MaxManifestDepth + 1), "", "nested more than 100 deep"},
+		{"deep enough to overflow what recurses into it", strings.Repeat("[", 1<<19), "", "nested more than 100 deep"},
+		{"a version of a version", `{"apiVersion": "apps/v1/v2", "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion", "must be the group and version of an API"},
+		{"a group is a DNS name", `{"apiVersion": "Apps/v1", "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion", "must be the group and version of an API"},
+		{"a version is a word", `{"apiVersion": "apps/1", "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion", "must be the group and version of an API"},
+		{"a group without a version", `{"apiVersion": "apps/", "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion", "must be the group and version of an API"},
+		{"a version that is no text", `{"apiVersion": 1, "kind": "Thing", "metadata": {"name": "a"}}`, ".apiVersion", "write the group and version"},
+		{"a kind that is no text", `{"apiVersion": "v1", "kind": {}, "metadata": {"name": "a"}}`, ".kind", "write the kind of the object"},
+		{"a name that is no text", `{"apiVersion": "v1", "kind": "Thing", "metadata": {"name": 5}}`, ".metadata", "ObjectMeta.name of type string"},
+		{"metadata that are none", `{"apiVersion": "v1", "kind": "Thing", "metadata": []}`, ".metadata", "cannot unmarshal array"},
+		{"a name that leads out of its URL", `{"apiVersion": "v1", "kind": "Thing", "metadata": {"name": ".."}}`, ".metadata.name", "may not be '..'"},
+		{"an annotation that no object can have", thing(`"metadata": {"name": "a", "annotations": {"two words": ""}}`), ".metadata.annotations", "two words"},
+		{"a finalizer that no object can have", thing(`"metadata": {"name": "a", "finalizers": ["two words"]}`), ".metadata.finalizers", "two words"},
+		{
+			"an owner on another cluster", thing(`"metadata": {"name": "a", "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}]}`),
+			".metadata.ownerReferences", "its UID, which is another one on each cluster: remove it",
+		},
+		{"an owner that is none is said once", thing(`"metadata": {"name": "a", "ownerReferences": [{}]}`), ".metadata.ownerReferences", "remove it"},
+		{"a list that has its items here", `{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1"}]}`, ".items", "put its items into spec.manifests"},
+		{"a list of one kind, without any", `{"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {}, "items": []}`, ".items", "put its items into spec.manifests"},
+		{"a text that is no text", secret(`"stringData": {"a": 1}`), ".stringData[a]", "must be a map of strings"},
+		{"texts that are no map", secret(`"stringData": ["a"]`), ".stringData", "must be a map of strings"},
+		{"data that are no map", secret(`"stringData": {"a": "b"}, "data": "c"`), ".data", "must be a map of strings in base64"},
+	} {
+		spec := of(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "beside"}}`, test.manifest)
+		got, errs := spec.Decode()
+		at := "spec.manifests[1]" + test.field
+		if len(errs) != 1 || errs[0].Field != at || !strings.Contains(errs[0].Error(), test.want) {
+			t.Errorf("%s: want one complaint about %s that says %q, got %v", test.reason, at, test.want, errs)
+			continue
+		}
+		if got[0].Object == nil || len(got[0].Errors) > 0 {
+			t.Errorf("%s: the manifest beside it is refused: %v", test.reason, got[0].Errors)
+		}
+		if diff := cmp.Diff(errs, got[1].Errors); got[1].Object != nil || diff != "" {
+			t.Errorf("%s: want no object, and its error with the manifest, got %v\n%s", test.reason, got[1].Object, diff)
+		}
+	}
+}
+
+func TestDecodeRefusesWhatIsThereTwice(t *testing.T) {
+	const (
+		ours     = `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}`
+		older    = `{"apiVersion": "apps/v1beta1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}`
+		broken   = `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop", "generateName": "web-"}}`
+		another  = `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "other"}}`
+		nameless = `{"apiVersion": "apps/v1", "kind": "Deployment"}`
+	)
+	for _, test := range []struct {
+		reason    string
+		manifests []string
+		want      map[int]int // which one each is told of
+	}{
+		{"each is told of the other", []string{ours, another, ours}, map[int]int{0: 2, 2: 0}},
+		{"the version makes no other object", []string{ours, older}, map[int]int{0: 1, 1: 0}},
+		{"all of several", []string{another, ours, older, ours}, map[int]int{1: 2, 2: 1, 3: 1}},
+		{"one of them has another mistake as well", []string{ours, broken}, map[int]int{0: 1, 1: 0}},
+		{"another namespace is another object", []string{ours, another}, nil},
+		{"what has no name cannot be told apart", []string{nameless, nameless}, nil},
+	} {
+		spec := of(test.manifests...)
+		got, _ := spec.Decode()
+		for i := range got {
+			var told []string
+			for _, err := range got[i].Errors {
+				if err.Type == field.ErrorTypeDuplicate {
+					told = append(told, err.Error())
+				}
+			}
+			var want []string
+			if other, found := test.want[i]; found {
+				want = []string{fmt.Sprintf(`spec.manifests[%d]: Duplicate value: "apps/Deployment shop/web": it is the object of spec.manifests[%d], too: remove one of them`, i, other)}
+			}
+			if diff := cmp.Diff(want, told); diff != "" {
+				t.Errorf("%s: manifest %d (-want +got)\n%s", test.reason, i, diff)
+			}
+			if want != nil && got[i].Object != nil {
+				t.Errorf("%s: manifest %d is not refused", test.reason, i)
+			}
+		}
+	}
+}
+
+// What a status needs of a manifest that is refused.
+func TestDecodeSaysWhatItCouldRead(t *testing.T) {
+	spec := of(
+		`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}`,
+		`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "other", "labels": 5}}`,
+		`{"kind": "Deployment", "metadata": {}}`,
+		`[]`,
+	)
+	decoded, _ := spec.Decode()
+	var got []v1alpha1.ResourceIdentifier
+	for _, d := range decoded {
+		got = append(got, d.ResourceIdentifier)
+	}
+	want := []v1alpha1.ResourceIdentifier{
+		{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web"},
+		{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "other", Name: "web"},
+		{Kind: "Deployment"},
+		{},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestDecodeLimits(t *testing.T) {
+	long := func(bytes int) string {
+		empty := thing(`"a": ""`)
+		return thing(`"a": "` + strings.Repeat("x", bytes-len(empty)) + `"`)
+	}
+	half := v1alpha1.MaxManifestBytes / 2
+	largest := of(long(half), strings.Replace(long(half), `"name": "a"`, `"name": "b"`, 1))
+	decoded, errs := largest.Decode()
+	require.Empty(t, errs, "as long as may be")
+	require.Len(t, decoded, 2)
+
+	larger := of(long(half), long(half+1))
+	decoded, errs = larger.Decode()
+	require.Nil(t, decoded)
+	require.Len(t, errs, 1)
+	require.Equal(t, "spec.manifests: Too long: it is 786433 bytes long as JSON and may have 786432: split the Work into several", errs[0].Error())
+
+	many := v1alpha1.WorkSpec{Manifests: make([]v1alpha1.Manifest, v1alpha1.MaxManifests+1)}
+	decoded, errs = many.Decode()
+	require.Nil(t, decoded)
+	require.Len(t, errs, 1, "nobody reads as many errors as there are manifests")
+	require.Equal(t, "spec.manifests: Too many: 1001: must have at most 1000 items", errs[0].Error())
+
+	none := of()
+	decoded, errs = none.Decode()
+	require.Empty(t, errs)
+	require.NotNil(t, decoded, "nothing is wanted, which is not the same as nothing being known")
+}
+
+// Works that are made in Go have typed objects.
+func TestDecodeTypedObjects(t *testing.T) {
+	typed := func(object runtime.Object) v1alpha1.WorkSpec {
+		return v1alpha1.WorkSpec{Manifests: []v1alpha1.Manifest{{RawExtension: runtime.RawExtension{Object: object}}}}
+	}
+	config := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"b": "c"}}
+	spec := typed(config)
+	got, errs := spec.Decode()
+	require.Empty(t, errs)
+	want := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}, "data": map[string]any{"b": "c"}}
+	if diff := cmp.Diff(want, got[0].Object.Object); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+
+	config.TypeMeta = metav1.TypeMeta{}
+	_, errs = spec.Decode()
+	require.Len(t, errs, 2, "its type is not known without a scheme")
+	require.Equal(t, "spec.manifests[0].apiVersion", errs[0].Field)
+	require.Equal(t, "spec.manifests[0].kind", errs[1].Field)
+}
+
+// Errors end up in conditions, events and logs.
+func TestDecodeKeepsSecrets(t *testing.T) {
+	const hidden = "hunter2"
+	for _, manifest := range []string{
+		`["` + hidden + `"]`,
+		`{"` + hidden + `"`,
+		secret(`"stringData": {"a": ["` + hidden + `"]}`),
+		secret(`"stringData": "` + hidden + `"`),
+		secret(`"stringData": {"a": "b"}, "data": "` + hidden + `"`),
+		strings.Replace(nested(200), "[]", `"`+hidden+`"`, 1),
+		`{"apiVersion": "v1", "kind": "Secret", "data": {"a": "` + hidden + `"}}`,
+		`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "annotations": ["` + hidden + `"]}, "data": {"a": "` + hidden + `"}}`,
+	} {
+		spec := of(manifest)
+		_, errs := spec.Decode()
+		if text := errs.ToAggregate().Error(); strings.Contains(text, hidden) {
+			t.Errorf("%s: %s", manifest, text)
+		}
+	}
+}
+
+// Decode looks and does not touch: the spec may be that of a cache.
+func TestDecodeChangesNothing(t *testing.T) {
+	spec := of(secret(`"stringData": {"a": "b"}, "status": {}`), "{}")
+	before := spec.DeepCopy()
+	decoded, _ := spec.Decode()
+	decoded[0].Object.SetName("changed")
+	spec.Validate()
+	if diff := cmp.Diff(*before, spec); diff != "" {
+		t.Errorf("(-before +after)\n%s", diff)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{
+		"", "null", "{}", nested(5), secret(`"stringData": {"a": "b"}`), thing(`"a": null, "status": 1`), `{"apiVersion":"v1","kind":"List","items":[]}`, `{"metadata":{"name":"a","ownerReferences":[{}]}}`,
+		`{"a":"\ud800"}`, strings.Repeat(`{"a":`, 200),
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		spec := of(text)
+		got, errs := spec.Decode()
+		if len(got) != 1 || (got[0].Object == nil) != (len(errs) > 0) {
+			t.Fatalf("want an object or errors, got %v, %v", got, errs)
+		}
+		if len(errs) > 0 {
+			return
+		}
+		// What was decoded is a manifest of the same object, and stays as it is.
+		once, err := json.Marshal(got[0].Object.Object)
+		require.NoError(t, err)
+		second := of(string(once))
+		again, errs := second.Decode()
+		require.Empty(t, errs)
+		require.Equal(t, got[0].ResourceIdentifier, again[0].ResourceIdentifier)
+		twice, err := json.Marshal(again[0].Object.Object) // as text: 1.0 has become 1, and so an int64
+		require.NoError(t, err)
+		require.Equal(t, string(once), string(twice))
+	})
+}

@@ -1,0 +1,77 @@
+package v1alpha1
+
+import (
+	"cmp"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// EffectiveOptions say how one manifest is treated, with all defaults filled in.
+//
+// +kubebuilder:object:generate=false
+type EffectiveOptions struct {
+	Mode          ApplyMode
+	Takeover      Takeover
+	Drift         DriftPolicy
+	KeepConflicts bool
+	Delete        DeleteAction
+	Propagation   metav1.DeletionPropagation
+
+	IgnoredFields     []string       // for ParseFieldPath
+	Readiness         *ReadinessRule // nil: what the kind is known to mean by it
+	Feedback          []FeedbackRule
+	FeedbackWellKnown bool
+	Wave              *int32 // nil: by the kind
+}
+
+// OptionsFor merges what the spec says of the object: of all objects in apply and delete, and of this one in the
+// manifestOptions that select it, of which the later one wins, field by field. A list that an option sets takes the place
+// of the one before. What is empty gets the documented default, so that a spec need not have been through the API
+// server. The result shares its lists and pointers with the spec.
+func (s *WorkSpec) OptionsFor(object ResourceIdentifier) EffectiveOptions {
+	effective := EffectiveOptions{
+		Mode:          cmp.Or(s.Apply.Mode, ServerSideApply),
+		Takeover:      cmp.Or(s.Apply.Takeover, TakeoverNever),
+		Drift:         cmp.Or(s.Apply.Drift, DriftCorrect),
+		KeepConflicts: s.Apply.KeepConflicts,
+		Delete:        cmp.Or(s.Delete.Action, DeleteObject),
+		Propagation:   cmp.Or(s.Delete.Propagation, metav1.DeletePropagationForeground),
+	}
+	for i := range s.ManifestOptions {
+		if option := &s.ManifestOptions[i]; option.Select.Selects(object) {
+			effective.overlay(option)
+		}
+	}
+	return effective
+}
+
+func (e *EffectiveOptions) overlay(option *ManifestOption) {
+	e.Mode = cmp.Or(option.Mode, e.Mode)
+	e.Takeover = cmp.Or(option.Takeover, e.Takeover)
+	e.Drift = cmp.Or(option.Drift, e.Drift)
+	e.Delete = cmp.Or(option.Delete, e.Delete)
+	if len(option.IgnoredFields) > 0 {
+		e.IgnoredFields = option.IgnoredFields
+	}
+	e.Readiness = cmp.Or(option.Readiness, e.Readiness)
+	if len(option.Feedback) > 0 {
+		e.Feedback = option.Feedback
+	}
+	e.FeedbackWellKnown = e.FeedbackWellKnown || option.FeedbackWellKnown
+	e.Wave = cmp.Or(option.Wave, e.Wave)
+}
+
+// Selects says whether the object has all that the selector names. One that names nothing selects every object; the API
+// server lets none into a Work.
+func (s *ManifestSelector) Selects(object ResourceIdentifier) bool {
+	return (s.Group == nil || *s.Group == object.Group) &&
+		(s.Kind == "" || s.Kind == object.Kind) &&
+		(s.Namespace == "" || s.Namespace == object.Namespace) &&
+		(s.Name == "" || s.Name == object.Name)
+}
+
+// Timeout is how long a wave may take to be ready until the Work is reported as degraded: TimeoutSeconds, or its default.
+func (w WavePolicy) Timeout() time.Duration {
+	return time.Duration(cmp.Or(w.TimeoutSeconds, 600)) * time.Second
+}

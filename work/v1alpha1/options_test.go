@@ -1,0 +1,123 @@
+package v1alpha1_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+var web = v1alpha1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Namespace: "shop", Name: "web"}
+
+func TestSelects(t *testing.T) {
+	node := v1alpha1.ResourceIdentifier{Version: "v1", Kind: "Node", Name: "n"}
+	for _, test := range []struct {
+		reason   string
+		selector v1alpha1.ManifestSelector
+		object   v1alpha1.ResourceIdentifier
+		want     bool
+	}{
+		{"what is not named is any", v1alpha1.ManifestSelector{}, web, true},
+		{"the group", v1alpha1.ManifestSelector{Group: new("apps")}, web, true},
+		{"another group", v1alpha1.ManifestSelector{Group: new("batch")}, web, false},
+		{"the core group has no name, and is not any", v1alpha1.ManifestSelector{Group: new("")}, web, false},
+		{"the core group", v1alpha1.ManifestSelector{Group: new("")}, node, true},
+		{"the kind", v1alpha1.ManifestSelector{Kind: "Deployment"}, web, true},
+		{"another kind", v1alpha1.ManifestSelector{Kind: "deployment"}, web, false},
+		{"the namespace", v1alpha1.ManifestSelector{Namespace: "shop"}, web, true},
+		{"another namespace", v1alpha1.ManifestSelector{Namespace: "web"}, web, false},
+		{"what is cluster-scoped is in no namespace", v1alpha1.ManifestSelector{Namespace: "shop"}, node, false},
+		{"the name", v1alpha1.ManifestSelector{Name: "web"}, web, true},
+		{"another name", v1alpha1.ManifestSelector{Name: "we"}, web, false},
+		{"all of it", v1alpha1.ManifestSelector{Group: new("apps"), Kind: "Deployment", Namespace: "shop", Name: "web"}, web, true},
+		{"all but one", v1alpha1.ManifestSelector{Group: new("apps"), Kind: "Deployment", Namespace: "shop", Name: "api"}, web, false},
+	} {
+		if got := test.selector.Selects(test.object); got != test.want {
+			t.Errorf("%s: want %t", test.reason, test.want)
+		}
+	}
+}
+
+func TestOptionsFor(t *testing.T) {
+	all, other := v1alpha1.ManifestSelector{Kind: "Deployment"}, v1alpha1.ManifestSelector{Name: "api"}
+	defaults := v1alpha1.EffectiveOptions{
+		Mode: v1alpha1.ServerSideApply, Takeover: v1alpha1.TakeoverNever, Drift: v1alpha1.DriftCorrect,
+		Delete: v1alpha1.DeleteObject, Propagation: metav1.DeletePropagationForeground,
+	}
+	but := func(change func(*v1alpha1.EffectiveOptions)) v1alpha1.EffectiveOptions {
+		options := defaults
+		change(&options)
+		return options
+	}
+	full := v1alpha1.ManifestOption{
+		Select: all, Mode: v1alpha1.Observe, Takeover: v1alpha1.TakeoverAlways, Drift: v1alpha1.DriftReport, Delete: v1alpha1.OrphanObject,
+		IgnoredFields: []string{".spec.a"}, Readiness: &v1alpha1.ReadinessRule{CEL: "a"},
+		Feedback: []v1alpha1.FeedbackRule{{Name: "a", JSONPath: ".a"}}, FeedbackWellKnown: true, Wave: new(int32(5)),
+	}
+	effective := v1alpha1.EffectiveOptions{
+		Mode: v1alpha1.Observe, Takeover: v1alpha1.TakeoverAlways, Drift: v1alpha1.DriftReport, Delete: v1alpha1.OrphanObject, Propagation: metav1.DeletePropagationForeground,
+		IgnoredFields: []string{".spec.a"}, Readiness: &v1alpha1.ReadinessRule{CEL: "a"},
+		Feedback: []v1alpha1.FeedbackRule{{Name: "a", JSONPath: ".a"}}, FeedbackWellKnown: true, Wave: new(int32(5)),
+	}
+	unlike := full
+	unlike.Select = other
+	for _, test := range []struct {
+		reason string
+		spec   v1alpha1.WorkSpec
+		want   v1alpha1.EffectiveOptions
+	}{
+		{"what is documented", v1alpha1.WorkSpec{}, defaults},
+		{
+			"what is said of all",
+			v1alpha1.WorkSpec{
+				Apply:  v1alpha1.ApplyPolicy{Mode: v1alpha1.CreateOnly, Takeover: v1alpha1.TakeoverIfNoDiff, Drift: v1alpha1.DriftReport, KeepConflicts: true},
+				Delete: v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject, Propagation: metav1.DeletePropagationBackground},
+			},
+			v1alpha1.EffectiveOptions{
+				Mode: v1alpha1.CreateOnly, Takeover: v1alpha1.TakeoverIfNoDiff, Drift: v1alpha1.DriftReport, KeepConflicts: true,
+				Delete: v1alpha1.OrphanObject, Propagation: metav1.DeletePropagationBackground,
+			},
+		},
+		{"what is said of this one", v1alpha1.WorkSpec{Apply: v1alpha1.ApplyPolicy{Mode: v1alpha1.CreateOnly}, ManifestOptions: []v1alpha1.ManifestOption{full}}, effective},
+		{"what is said of another one", v1alpha1.WorkSpec{ManifestOptions: []v1alpha1.ManifestOption{unlike}}, defaults},
+		{
+			"an option that says nothing takes nothing back",
+			v1alpha1.WorkSpec{ManifestOptions: []v1alpha1.ManifestOption{full, {Select: all}}}, effective,
+		},
+		{
+			"the later one wins in what it says",
+			v1alpha1.WorkSpec{ManifestOptions: []v1alpha1.ManifestOption{
+				{Select: all, Mode: v1alpha1.Observe, Drift: v1alpha1.DriftReport, Wave: new(int32(5))},
+				{Select: all, Mode: v1alpha1.ReportDiff, Wave: new(int32(0))},
+			}},
+			but(func(o *v1alpha1.EffectiveOptions) {
+				o.Mode, o.Drift, o.Wave = v1alpha1.ReportDiff, v1alpha1.DriftReport, new(int32(0))
+			}),
+		},
+		{
+			"a list takes the place of another, which is easier to foresee than a sum of both",
+			v1alpha1.WorkSpec{ManifestOptions: []v1alpha1.ManifestOption{
+				{Select: all, IgnoredFields: []string{".a", ".b"}, Feedback: []v1alpha1.FeedbackRule{{Name: "a"}, {Name: "b"}}, Readiness: &v1alpha1.ReadinessRule{CEL: "a"}},
+				{Select: all, IgnoredFields: []string{".c"}, Feedback: []v1alpha1.FeedbackRule{{Name: "c"}}, Readiness: &v1alpha1.ReadinessRule{CEL: "c"}},
+			}},
+			but(func(o *v1alpha1.EffectiveOptions) {
+				o.IgnoredFields, o.Feedback, o.Readiness = []string{".c"}, []v1alpha1.FeedbackRule{{Name: "c"}}, &v1alpha1.ReadinessRule{CEL: "c"}
+			}),
+		},
+	} {
+		if diff := cmp.Diff(test.want, test.spec.OptionsFor(web)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", test.reason, diff)
+		}
+	}
+}
+
+func TestWaveTimeout(t *testing.T) {
+	for seconds, want := range map[int32]time.Duration{0: 10 * time.Minute, 1: time.Second, 86400: 24 * time.Hour} {
+		if got := (v1alpha1.WavePolicy{TimeoutSeconds: seconds}).Timeout(); got != want {
+			t.Errorf("%d: want %s, got %s", seconds, want, got)
+		}
+	}
+}

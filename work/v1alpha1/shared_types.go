@@ -1,0 +1,75 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Names that the agent puts on what it touches.
+const (
+	// Finalizer keeps a Work until the member holds nothing of it any more.
+	Finalizer = GroupName + "/cleanup"
+	// AppliedLabel is on every object that a Work applied, with the value "true": agents watch by it.
+	AppliedLabel = GroupName + "/applied"
+	// HubLabel is on every AppliedWork and names the hub that its Work is on, so that one member may serve several.
+	HubLabel = GroupName + "/hub"
+)
+
+// ResourceIdentifier tells one object on a member from all others.
+type ResourceIdentifier struct {
+	// Group of the object's API, empty for the core one.
+	// +optional
+	Group string `json:"group,omitempty"`
+	// Version of the object's API.
+	Version string `json:"version"`
+	// Kind of the object.
+	Kind string `json:"kind"`
+	// Resource is the plural name of the kind; empty while the member does not know the kind.
+	// +optional
+	Resource string `json:"resource,omitempty"`
+	// Namespace of the object, empty where it is cluster-scoped.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the object.
+	Name string `json:"name"`
+}
+
+// GroupVersionKind of the object.
+func (r ResourceIdentifier) GroupVersionKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
+}
+
+// String is how people write it, such as "apps/Deployment shop/web" or "Namespace shop".
+func (r ResourceIdentifier) String() string {
+	kind, name := r.Kind, r.Name
+	if r.Group != "" {
+		kind = r.Group + "/" + kind
+	}
+	if r.Namespace != "" {
+		name = r.Namespace + "/" + name
+	}
+	return kind + " " + name
+}
+
+// DeleteAction says what becomes of an object that a Work no longer wants.
+//
+// +kubebuilder:validation:Enum=Delete;Orphan
+type DeleteAction string
+
+const (
+	// DeleteObject removes the object from the member.
+	DeleteObject DeleteAction = "Delete"
+	// OrphanObject leaves the object as it is, without an owner.
+	OrphanObject DeleteAction = "Orphan"
+)
+
+// Executor names the ServiceAccount on the member in whose name a Work is applied.
+type Executor struct {
+	// Namespace of the ServiceAccount.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Namespace string `json:"namespace"`
+	// Name of the ServiceAccount.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Name string `json:"name"`
+}
