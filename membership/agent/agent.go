@@ -46,11 +46,12 @@ type agent struct {
 	metrics *metrics
 	member  *member
 
-	observer *observer
-	record   record
-	loaded   bool // the record is what the store has
-	claim    *registration.ClaimKey
-	door     door
+	observer   *observer
+	companions *companions
+	record     record
+	loaded     bool // the record is what the store has
+	claim      *registration.ClaimKey
+	door       door
 
 	connection *connection // nil: none is needed yet
 	follower   *follower   // nil: nothing is followed
@@ -108,10 +109,11 @@ func newAgent(home *rest.Config, log logr.Logger, o Options) (*agent, error) {
 // NeedLeaderElection is true: two agents of one member would disturb each other.
 func (a *agent) NeedLeaderElection() bool { return true }
 
-// Start runs the agent until the context ends, or the member is out for good. It waits for all that it started.
+// Start runs the agent until the context ends, or the member is out for good. It waits for all that it started, and for
+// companions for as long as they have.
 func (a *agent) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	a.observer = newObserver(a.member, a.log, a.Options)
+	a.observer, a.companions = newObserver(a.member, a.log, a.Options), newCompanions(a)
 	var observing sync.WaitGroup
 	observing.Go(func() { a.observer.run(ctx) })
 	defer func() {
@@ -150,9 +152,14 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 		return a.shown, err
 	}
 	a.see()
-	step := lifecycle.NextAgent(a.observe())
+	observed := a.observe()
+	step := lifecycle.NextAgent(observed)
 	if !step.Done {
 		a.show(step)
+	}
+	beside := accompanied(observed, step.Phase)
+	if beside == endCompanions {
+		a.dismiss() // before cleaners are asked
 	}
 	a.observer.want(step.Phase == lifecycle.Joined || step.Phase == lifecycle.Joining)
 	if a.cleaned == lifecycle.MemberClean {
@@ -164,6 +171,11 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 		}
 		if ctx.Err() != nil {
 			return step, ctx.Err()
+		}
+	}
+	if beside == runCompanions {
+		if err := a.companions.run(ctx, a.connection, a.record.member()); err != nil {
+			return step, err
 		}
 	}
 	if step.Phase == lifecycle.Joined && a.sight == lifecycle.HubSeen {

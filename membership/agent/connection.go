@@ -13,14 +13,17 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
-// connection is the agent's access to its hub as a member: a link for the heartbeat alone, and one for all else.
+// connection is the agent's access to its hub as a member: a link for the heartbeat alone, one for each companion, and one
+// for all else.
 type connection struct {
-	member registered
-	keeper *keeper
-	beats  *link
-	rest   *link
-	hub    *hubAPI
-	beater *heartbeat.Beater
+	member    registered
+	configure func(*rest.Config)
+	keeper    *keeper
+	beats     *link
+	rest      *link
+	lent      []*link
+	hub       *hubAPI
+	beater    *heartbeat.Beater
 
 	stopBeat func() // nil: the heart does not beat
 }
@@ -31,11 +34,11 @@ func connect(member registered, claim *registration.ClaimKey, configure func(*re
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{member: member, keeper: keeper}
-	if c.beats, err = newLink(hubConfig(member.Server, member.CA, configure), keeper); err != nil {
+	c := &connection{member: member, configure: configure, keeper: keeper}
+	if c.beats, err = c.newLink(); err != nil {
 		return nil, err
 	}
-	if c.rest, err = newLink(hubConfig(member.Server, member.CA, configure), keeper); err != nil {
+	if c.rest, err = c.newLink(); err != nil {
 		return nil, err
 	}
 	if c.hub, err = newHubAPI(c.rest, member.Namespace); err != nil {
@@ -52,6 +55,32 @@ func connect(member registered, claim *registration.ClaimKey, configure func(*re
 	return c, nil
 }
 
+func (c *connection) newLink() (*link, error) {
+	return newLink(hubConfig(c.member.Server, c.member.CA, c.configure), c.keeper)
+}
+
+// lend returns a config for one companion, with a link of its own that works until takeBack is called.
+func (c *connection) lend() (*rest.Config, error) {
+	l, err := c.newLink()
+	if err != nil {
+		return nil, err
+	}
+	config, err := l.clientConfig()
+	if err != nil {
+		return nil, err
+	}
+	c.lent = append(c.lent, l)
+	return config, nil
+}
+
+// takeBack ends all access that was lent.
+func (c *connection) takeBack() {
+	for _, l := range c.lent {
+		l.close()
+	}
+	c.lent = nil
+}
+
 // swap uses another credential from now on, without a restart of anything. A token is in each request; a certificate
 // belongs to a connection, so those that were made with the old one are closed.
 func (c *connection) swap(next credential, claim *registration.ClaimKey) error {
@@ -62,6 +91,9 @@ func (c *connection) swap(next credential, claim *registration.ClaimKey) error {
 	if len(next.Certificate) > 0 {
 		c.beats.reset()
 		c.rest.reset()
+		for _, l := range c.lent {
+			l.reset()
+		}
 	}
 	return nil
 }
@@ -92,6 +124,7 @@ func (c *connection) close() {
 	if c.beating() {
 		c.stopBeat()
 	}
-	c.beats.reset()
-	c.rest.reset()
+	c.takeBack()
+	c.beats.close()
+	c.rest.close()
 }

@@ -45,6 +45,13 @@
 // not matter how wrong either clock is. When the hub refuses, it asks again after a tenth of the lifetime, at
 // least a minute.
 //
+// # Companions
+//
+// Whatever else on the member needs the hub, to apply works or manage add-ons, can be a [Companion]: it runs beside the
+// agent while the cluster is a member, and uses the agent's credential, which it never sees and which changes under it. It
+// has connections of its own, so that neither is held up by the other. When the member leaves, companions go on until
+// the hub says that all it had sent is taken back, and have ended before the first Cleaner is asked.
+//
 // # Leaving
 //
 // When the hub asks it to leave, or has forgotten it, the agent has its Cleaners take back what belongs to the

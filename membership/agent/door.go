@@ -65,7 +65,7 @@ func sameBootstrap(a, b *registration.Bootstrap) bool {
 // disconnect leaves no connection behind.
 func (d *door) disconnect() {
 	if d.link != nil {
-		d.link.reset()
+		d.link.close()
 	}
 	d.bootstrap, d.link, d.hub, d.signed, d.signedOf = nil, nil, nil, nil, nil
 }

@@ -2,8 +2,12 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
@@ -53,4 +57,28 @@ func ExampleCollectorFunc() {
 	properties, err := region.Collect(context.Background())
 	fmt.Println(region.Name(), properties, err)
 	// Output: region [{example.com/region eu-north}] <nil>
+}
+
+// A companion uses the hub as the member, for as long as the cluster is one. The hub's AgentRules let it.
+func ExampleCompanionFunc() {
+	greetings := agent.CompanionFunc("greetings", func(ctx context.Context, hub agent.Hub) error {
+		core, err := corev1client.NewForConfig(hub.Config)
+		if err != nil {
+			return err // it is called again in a while
+		}
+		watcher, err := core.ConfigMaps(hub.Member.Namespace).Watch(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		defer watcher.Stop()
+		for event := range watcher.ResultChan() {
+			if greeting, ok := event.Object.(*corev1.ConfigMap); ok {
+				fmt.Println(hub.Member.Name, "was told", greeting.Data["greeting"])
+			}
+		}
+		return errors.New("the watch has ended") // of no interest when the context has
+	})
+	options := agent.Options{Companions: []agent.Companion{greetings}}
+	fmt.Println(options.Companions[0].Name())
+	// Output: greetings
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/muster-sdk/muster/membership"
@@ -65,13 +66,26 @@ func clean(ctx context.Context, cleaners []membership.LeaveGate, member membersh
 }
 
 // guarded calls somebody else's code, which has a deadline and may panic without taking the agent along.
-func guarded(ctx context.Context, timeout time.Duration, call func(context.Context) error) (err error) {
+func guarded(ctx context.Context, timeout time.Duration, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	return recovered(func() error { return call(ctx) })
+}
+
+// recovered makes an error of a panic.
+func recovered(call func() error) (err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			err = fmt.Errorf("panic: %v", panicked)
+			err = &panicError{panicked, debug.Stack()}
 		}
 	}()
-	return call(ctx)
+	return call()
 }
+
+// panicError is what somebody else's code panicked with.
+type panicError struct {
+	value any
+	stack []byte // where it did
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -54,8 +55,8 @@ type link struct {
 	config *rest.Config
 	client *http.Client
 	dial   connrotation.DialFunc
-	tls    *tls.Config // nil: none
-	pool   atomic.Pointer[pool]
+	tls    *tls.Config          // nil: none
+	pool   atomic.Pointer[pool] // of nil: the link is closed
 }
 
 // pool is the connections that were made with one credential.
@@ -110,18 +111,49 @@ func (l *link) newPool() *pool {
 
 // RoundTrip sends a request over the connections of the time.
 func (l *link) RoundTrip(request *http.Request) (*http.Response, error) {
-	return l.pool.Load().RoundTrip(request)
+	p := l.pool.Load()
+	if p == nil {
+		if request.Body != nil {
+			_ = request.Body.Close() // which a RoundTripper owes, whatever it returns
+		}
+		return nil, errClosed
+	}
+	return p.RoundTrip(request)
 }
 
+var errClosed = errors.New("the agent has ended this access to the hub")
+
 // CloseIdleConnections lets client-go close what nobody uses.
-func (l *link) CloseIdleConnections() { l.pool.Load().CloseIdleConnections() }
+func (l *link) CloseIdleConnections() {
+	if p := l.pool.Load(); p != nil {
+		p.CloseIdleConnections()
+	}
+}
 
 // reset closes all connections. The next ones are made with the credential that is kept by then, and in another pool: one
 // whose connections were closed takes a moment to see that, and would hand them out until then.
-func (l *link) reset() {
-	old := l.pool.Swap(l.newPool())
-	old.CloseIdleConnections()
-	old.dialer.CloseAll()
+func (l *link) reset() { l.pool.Swap(l.newPool()).close() }
+
+// close closes all connections, and lets nobody make more.
+func (l *link) close() { l.pool.Swap(nil).close() }
+
+func (p *pool) close() {
+	p.CloseIdleConnections()
+	p.dialer.CloseAll()
+}
+
+// clientConfig is how others make clients that use this link. It has nothing of what the link does itself: client-go
+// refuses a transport with TLS beside it.
+func (l *link) clientConfig() (*rest.Config, error) {
+	server, _, err := rest.DefaultServerUrlFor(l.config) // the scheme may follow from TLS
+	if err != nil {
+		return nil, fmt.Errorf("prepare a connection to the hub at %s: %w", l.config.Host, err)
+	}
+	return &rest.Config{
+		Host: server.String(), Transport: l.client.Transport, UserAgent: l.config.UserAgent, Timeout: l.config.Timeout,
+		QPS: l.config.QPS, Burst: l.config.Burst, RateLimiter: l.config.RateLimiter,
+		WarningHandler: l.config.WarningHandler, WarningHandlerWithContext: l.config.WarningHandlerWithContext,
+	}, nil
 }
 
 // bearer adds the token that is kept to each request.

@@ -49,11 +49,7 @@ func TestLink(t *testing.T) {
 	claim, err := registration.NewClaimKey()
 	require.NoError(t, err)
 	cert := func(serial int64) registration.Material {
-		template := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "agent"}, NotAfter: time.Now().Add(time.Hour)}
-		key := claim.Signer().(*ecdsa.PrivateKey)
-		der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-		require.NoError(t, err)
-		return registration.Material{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+		return registration.Material{Certificate: certificate(t, claim, serial)}
 	}
 	for _, tc := range []struct {
 		reason    string
@@ -114,6 +110,15 @@ func TestLink(t *testing.T) {
 			require.Equal(t, 1+2*len(tc.materials), wrapped)
 		})
 	}
+}
+
+// certificate is one of a claim's key.
+func certificate(t *testing.T, claim *registration.ClaimKey, serial int64) []byte {
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "agent"}, NotAfter: time.Now().Add(time.Hour)}
+	key := claim.Signer().(*ecdsa.PrivateKey)
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)

@@ -67,6 +67,8 @@ type Options struct {
 	Cleaners []membership.LeaveGate
 	// Collectors add properties to those that every agent collects. Their names must differ.
 	Collectors []PropertyCollector
+	// Companions run beside the agent, with its access to the hub. Their names must differ.
+	Companions []Companion
 	// ResourceInterval is the time between two looks at nodes, pods and properties. Each lists all pods, so
 	// take longer for very large clusters. Default: [DefaultResourceInterval].
 	ResourceInterval time.Duration
@@ -136,6 +138,12 @@ func (o Options) validate() error {
 	for i, collector := range o.Collectors {
 		if problem := nameProblem(collector, taken); problem != "" {
 			return &membership.InvalidError{Field: fmt.Sprintf("Collectors[%d]", i), Problem: problem}
+		}
+	}
+	taken = map[string]bool{}
+	for i, companion := range o.Companions {
+		if problem := nameProblem(companion, taken); problem != "" {
+			return &membership.InvalidError{Field: fmt.Sprintf("Companions[%d]", i), Problem: problem}
 		}
 	}
 	return registration.CheckLabels("Labels", o.Labels)

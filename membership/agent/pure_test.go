@@ -493,6 +493,12 @@ func TestValidate(t *testing.T) {
 		}
 		return out
 	}
+	companions := func(names ...string) (out []Companion) {
+		for _, name := range names {
+			out = append(out, CompanionFunc(name, nil))
+		}
+		return out
+	}
 	for _, tc := range []struct {
 		reason string
 		o      Options
@@ -511,6 +517,9 @@ func TestValidate(t *testing.T) {
 		{"a cleaner that is not there would be found out when the member leaves", Options{Cleaners: []membership.LeaveGate{nil}}, "Cleaners[0]: must not be nil"},
 		{"a cleaner is known by its name", Options{Cleaners: gates("")}, "Cleaners[0]: has no name"},
 		{"and by no other's", Options{Cleaners: gates("a", "a")}, `Cleaners[1]: has the name "a"`},
+		{"a companion that is not there cannot run", Options{Companions: []Companion{nil}}, "Companions[0]: must not be nil"},
+		{"a companion is known by its name", Options{Companions: companions("")}, "Companions[0]: has no name"},
+		{"and by no other's", Options{Companions: companions("a", "a")}, `Companions[1]: has the name "a"`},
 		{"though by that of a collector", Options{Cleaners: gates("a"), Collectors: named("a")}, ""},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {

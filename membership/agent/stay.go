@@ -48,6 +48,7 @@ func (a *agent) unfollow() {
 // disconnect ends all connections to the hub, and forgets what was seen of it.
 func (a *agent) disconnect() {
 	a.unfollow()
+	a.dismiss()
 	if a.connection != nil {
 		a.connection.close()
 	}

@@ -1,0 +1,242 @@
+package hub_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/csr"
+	"github.com/muster-sdk/muster/membership/registration/identity"
+	"github.com/muster-sdk/muster/membership/registration/token"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// answering is a companion that works as agents of works do: by a cache of what the hub has in the member's namespace. To
+// each ConfigMap "ask-x" it makes an "answer-x", and when there is one called "take-back" it deletes all answers.
+type answering struct {
+	t       testing.TB
+	running atomic.Int64
+	begun   atomic.Int64
+}
+
+func (*answering) Name() string { return "answering" }
+
+func (a *answering) Run(ctx context.Context, hub agent.Hub) error {
+	a.begun.Add(1)
+	a.running.Add(1)
+	defer a.running.Add(-1)
+	c, err := client.New(hub.Config, client.Options{Scheme: newScheme()})
+	if err != nil {
+		return err
+	}
+	if err := c.List(ctx, &corev1.ConfigMapList{}); !apierrors.IsForbidden(err) {
+		a.t.Errorf("it may list what is of others: %v", err)
+	}
+	seen, err := cache.New(hub.Config, cache.Options{
+		Scheme: newScheme(), DefaultNamespaces: map[string]cache.Config{hub.Member.Namespace: {}},
+	})
+	if err != nil {
+		return err
+	}
+	informer, err := seen.GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return err
+	}
+	act := func(object any) {
+		asked, ok := object.(*corev1.ConfigMap)
+		if !ok {
+			return
+		}
+		var err error
+		switch x, asks := strings.CutPrefix(asked.Name, "ask-"); {
+		case asks:
+			err = client.IgnoreAlreadyExists(c.Create(ctx, answer(asked.Namespace, x)))
+		case asked.Name == "take-back":
+			err = c.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(asked.Namespace), client.MatchingLabels{"answer": "yes"})
+		}
+		if err != nil && ctx.Err() == nil {
+			a.t.Errorf("acting on %s: %v", asked.Name, err)
+		}
+	}
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: act}); err != nil {
+		return err
+	}
+	err = seen.Start(ctx)
+	pause(500 * time.Millisecond) // as if it had something to tidy up
+	return err
+}
+
+func answer(namespace, x string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "answer-" + x, Labels: map[string]string{"answer": "yes"}}}
+}
+
+// ask asks the companion of a member, and waits for the answer.
+func (h *testHub) ask(member, x string) {
+	h.t.Helper()
+	namespace := "member-" + member
+	require.NoError(h.t, h.client.Create(h.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ask-" + x}}))
+	h.eventually("the companion answers "+x, func() error {
+		return h.client.Get(h.t.Context(), client.ObjectKeyFromObject(answer(namespace, x)), &corev1.ConfigMap{})
+	})
+}
+
+// Companions have the agent's access to the hub for as long as the cluster is a member: over renewals, not beyond a restart
+// of the agent, through a leave until the gates of the hub are open, and no longer.
+func TestCompanions(t *testing.T) {
+	var h *testHub
+	works := membership.GateFunc("works", func(ctx context.Context, m membership.Member) ([]string, error) {
+		order := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: "take-back"}}
+		var left corev1.ConfigMapList
+		if err := errors.Join(
+			client.IgnoreAlreadyExists(h.client.Create(ctx, order)),
+			h.client.List(ctx, &left, client.InNamespace(m.Namespace), client.MatchingLabels{"answer": "yes"}),
+		); err != nil {
+			return nil, err
+		}
+		var remaining []string
+		for _, each := range left.Items {
+			remaining = append(remaining, each.Name)
+		}
+		return remaining, nil
+	})
+	p := plane.ForTest(t)
+	rules := []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch", "create", "deletecollection"},
+	}}
+	h = startHub(t, p, hub.Options{Gates: []membership.LeaveGate{works}, AgentRules: rules})
+	// Nobody gives what he does not have.
+	meta := metav1.ObjectMeta{Name: "rules-of-companions"}
+	for _, object := range []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "muster-hub"}},
+		},
+	} {
+		require.NoError(t, h.client.Create(t.Context(), object))
+		t.Cleanup(func() { _ = h.client.Delete(context.Background(), object) })
+	}
+	bootstrap := h.token("companions", v1alpha1.JoinTokenSpec{AutoAccept: true})
+	for _, test := range []struct {
+		method   registration.Method
+		lifetime time.Duration
+	}{
+		{token.Method{}, token.DefaultLifetime},
+		{csr.Method{}, csr.DefaultLifetime},
+		{identity.Method{}, 0},
+	} {
+		name := "beside-" + strings.ToLower(string(test.method.Type()))
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := h.with(t)
+			companion, clock := &answering{t: t}, &movable{}
+			var panics, cleaned atomic.Int64
+			var rejected atomic.Bool
+			options := agent.Options{Name: name, Method: test.method, Clock: clock}
+			options.OnPhase = func(step lifecycle.AgentStep) { rejected.Store(step.Phase == lifecycle.Rejected) }
+			options.Companions = []agent.Companion{companion, agent.CompanionFunc("panicking", func(context.Context, agent.Hub) error {
+				panics.Add(1)
+				panic("on purpose")
+			})}
+			options.Cleaners = []membership.LeaveGate{membership.GateFunc("works", func(context.Context, membership.Member) ([]string, error) {
+				if n := companion.running.Load(); n > 0 {
+					t.Errorf("%d companions run beside a cleaner", n)
+				}
+				cleaned.Add(1)
+				return nil, nil
+			})}
+			cluster := &v1alpha1.MemberCluster{
+				ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec:       v1alpha1.MemberClusterSpec{Accepted: new(true), ClusterID: "id-" + name, HeartbeatPeriodSeconds: 1},
+			}
+			if test.lifetime == 0 {
+				user := name + "-user"
+				own := p.User(user)
+				options.HubConfig = func(config *rest.Config) { config.TLSClientConfig = own.TLSClientConfig }
+				cluster.Spec.Identity = &rbacv1.Subject{Kind: "User", Name: user}
+				cluster.Spec.Credential = v1alpha1.CredentialIdentity
+			}
+			require.NoError(t, h.client.Create(t.Context(), cluster))
+			a := h.newAgent(bootstrap, options).start()
+			h.untilPhase(name, v1alpha1.PhaseJoined)
+			h.ask(name, "joined")
+
+			for i := range 2 {
+				if test.lifetime == 0 {
+					break // there is nothing to renew
+				}
+				clock.move(test.lifetime * 79 / 100)
+				before := h.renewal(name)
+				h.eventually("the credential is renewed, and in use", func() error {
+					self := h.membership(name)
+					return orError(h.renewal(name) != before && self.Status.Renewal == nil, "asked %v", self.Status.Renewal)
+				})
+				h.ask(name, fmt.Sprintf("renewed-%d", i))
+			}
+			require.EqualValues(t, 1, companion.begun.Load(), "it was begun anew")
+
+			h.eventually("a panic is not for ever", func() error { return orError(panics.Load() > 2, "%d panics", panics.Load()) })
+			for range 2 {
+				before := h.beat(name)
+				h.eventually("the agent beats", func() error { return orError(h.beat(name) != before, "not yet") })
+			}
+
+			a.stop()
+			require.Zero(t, companion.running.Load(), "it outlives its agent")
+			a.start()
+			h.ask(name, "restarted")
+			require.EqualValues(t, 2, companion.begun.Load())
+
+			h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(false) })
+			h.eventually("the agent is rejected", func() error { return orError(rejected.Load(), "not yet") })
+			h.eventually("the companion has ended", func() error { return orError(companion.running.Load() == 0, "it runs") })
+			h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
+			h.ask(name, "accepted-again")
+			require.EqualValues(t, 3, companion.begun.Load())
+			require.Zero(t, cleaned.Load())
+
+			h.remove(name)
+			require.Positive(t, cleaned.Load())
+			require.Zero(t, companion.running.Load())
+			require.EqualValues(t, 3, companion.begun.Load())
+			a.stop()
+		})
+	}
+}
+
+// renewal is the ID of the answer to the member's last renewal.
+func (h *testHub) renewal(name string) string {
+	h.t.Helper()
+	if answer := h.membership(name).Spec.Renewal; answer != nil && answer.Credential != nil {
+		return answer.ID
+	}
+	return ""
+}
+
+// beat is the version of the member's heartbeat.
+func (h *testHub) beat(name string) string {
+	h.t.Helper()
+	var lease coordinationv1.Lease
+	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.LeaseName}, &lease))
+	return lease.ResourceVersion
+}
