@@ -130,7 +130,12 @@ func decideTakeBack(s *seen, uid types.UID, action v1alpha1.DeleteAction) takeBa
 func (e *Engine) pruneOne(ctx context.Context, owner Owner, t *task, propagation metav1.DeletionPropagation) Change {
 	backoff := newBackoff()
 	for range attempts {
-		if err := e.seeAnyVersion(ctx, owner, t); err != nil {
+		err := e.seeAnyVersion(ctx, owner, t)
+		switch {
+		case apierrors.IsForbidden(err) && t.uid == "":
+			// It was about to be applied, which took the same permission. If it is there after all, it goes with the owner.
+			return t.change(left(Released, "", "It may not be looked at, and is not known to have been applied."))
+		case err != nil:
 			return t.failed(err)
 		}
 		change, err := e.takeBack(ctx, owner, t, decideTakeBack(t.seen, t.uid, t.Delete), propagation)

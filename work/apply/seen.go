@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,6 +26,7 @@ type seen struct {
 	owners     int      // how many others own it
 	shared     bool     // one of them has applied it, as we do
 	rivals     []string // the field managers of those
+	namesake   bool     // another owner has applied it as our own field manager
 	applied    string   // the hash of what we applied last
 	labeled    bool     // it has the label that it is watched by
 	fields     []byte   // what the API server has recorded for our field manager
@@ -60,7 +62,10 @@ func look(meta metav1.Object, owner Owner) *seen {
 		s.owners++
 		if _, applied := meta.GetAnnotations()[annotationOf(reference.UID)]; applied {
 			s.shared = true
-			s.rivals = append(s.rivals, managersOf(meta.GetManagedFields(), reference.UID)...)
+			managers := managersOf(meta.GetManagedFields(), reference.UID)
+			s.rivals = append(s.rivals, managers...)
+			// An owner that was made anew under its name goes on with what it had.
+			s.namesake = s.namesake || reference.Name != owner.Reference.Name && slices.Contains(managers, owner.FieldOwner)
 		}
 	}
 	return s
