@@ -25,7 +25,13 @@
 // Each Work is looked at by one worker at a time and waits for no other. After a failure it is tried again after a second, doubled
 // each time up to five minutes; a change of it, or of an object of it, is looked at right away. One that does not become
 // well for a manifest of its own still has its other manifests applied; only what it no longer wants is kept until all that it
-// does want is there.
+// does want is there. A hub that cannot be reached keeps nobody from being healed: the Works are those that it said last.
+//
+// Waves wait for each other until all of a generation has been applied; from then on each object is healed by itself.
+//
+// A suspended Work is only compared with the member: its status says what would be changed.
+//
+// A Job that deletes itself (ttlSecondsAfterFinished) looks like one that somebody has deleted, and is made anew.
 //
 // # Taking back
 //

@@ -3,6 +3,8 @@ package agent_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,7 +103,13 @@ func TestBlackHole(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.options.Apply.Timeout = time.Minute
-	w.toHost.disturb(swallow("/namespaces/hole"))
+	w.toHost.disturb(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if !strings.Contains(request.URL.Path, "/namespaces/hole") {
+			return next.RoundTrip(request)
+		}
+		<-request.Context().Done()
+		return nil, request.Context().Err()
+	})
 	w.create(w.member, "{apiVersion: v1, kind: Namespace, metadata: {name: hole-NS}}")
 	w.start()
 	for i := range 3 {

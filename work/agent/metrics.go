@@ -18,8 +18,7 @@ func newMetrics() (*metrics, error) {
 		Name: "muster_work_healed_total", Help: "Objects that others had changed or deleted, and that were brought back to their manifests.",
 	}, []string{"hub"})}
 	err := ctrlmetrics.Registry.Register(m.heals)
-	var known prometheus.AlreadyRegisteredError
-	if errors.As(err, &known) {
+	if known, is := errors.AsType[prometheus.AlreadyRegisteredError](err); is {
 		if shared, ours := known.ExistingCollector.(*prometheus.CounterVec); ours {
 			m.heals, err = shared, nil
 		}

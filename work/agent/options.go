@@ -30,7 +30,7 @@ const (
 
 // Options say how an agent of Works is to be.
 type Options struct {
-	// Hub is how to reach the hub that has the Works. Required.
+	// Hub is how to reach the hub that has the Works. Required. Without a QPS it has no limit at this end, nor has Member.
 	Hub *rest.Config
 	// Namespace of the member on the hub, which has its Works. Required.
 	Namespace string
@@ -66,8 +66,8 @@ type Options struct {
 // they are. What the agent's own RBAC does not let it impersonate is refused in any case.
 type ExecutorPolicy func(ctx context.Context, work *v1alpha1.Work) error
 
-// DefaultExecutorPolicy lets everything be applied but in the names of ServiceAccounts of Kubernetes itself and of the agent's
-// namespace, some of which can do anything.
+// DefaultExecutorPolicy lets everything be applied but in the names of ServiceAccounts of Kubernetes itself, in kube-system and
+// its like, and of muster-system, some of which can do anything. An agent elsewhere needs a policy that refuses its own namespace.
 func DefaultExecutorPolicy(_ context.Context, work *v1alpha1.Work) error {
 	executor := work.Spec.Executor
 	if executor == nil {

@@ -183,6 +183,17 @@ func TestReportIsStable(t *testing.T) {
 	require.Equal(t, noon, turned.Manifests[0].Conditions[0].LastTransitionTime.Time, "the other manifest has not turned")
 }
 
+// A wave's time begins anew with each generation, though the Work has been on its way all along.
+func TestProgressingIsOfAGeneration(t *testing.T) {
+	outcomes := []outcome{made("web", apply.Created, v1alpha1.ReasonApplied, "").is(onItsWay)}
+	status := v1alpha1.WorkStatus{}
+	for i, generation := range []int64{1, 1, 2, 2} {
+		status, _ = report(found{generation: generation, before: &status, now: noon.Add(time.Duration(i) * time.Hour), outcomes: outcomes})
+		since := findCondition(status.Conditions, v1alpha1.ConditionProgressing).LastTransitionTime.Time
+		require.Equal(t, noon.Add(time.Duration(generation-1)*2*time.Hour), since)
+	}
+}
+
 // What is wrong stays the longest, and whatever a member's objects say fits in the end.
 func TestTrim(t *testing.T) {
 	status := func(manifests, diffs, feedback, message int) v1alpha1.WorkStatus {

@@ -85,14 +85,3 @@ func (w *wire) disturb(meddle func(*http.Request, http.RoundTripper) (*http.Resp
 	defer w.mu.Unlock()
 	w.meddle = meddle
 }
-
-// swallow lets requests to a path wait until their time is over.
-func swallow(path string) func(*http.Request, http.RoundTripper) (*http.Response, error) {
-	return func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
-		if !strings.Contains(request.URL.Path, path) {
-			return next.RoundTrip(request)
-		}
-		<-request.Context().Done()
-		return nil, request.Context().Err()
-	}
-}

@@ -151,9 +151,13 @@ func TestExecutor(t *testing.T) {
 
 	pruned := w.pruneOnce(v1alpha1.DeletePolicy{})
 	for _, change := range pruned {
+		if change.Object.Kind == "ServiceAccount" {
+			require.Equal(t, apply.Released, change.Action, "what may not be looked at, and never was applied, holds up nobody")
+			continue
+		}
 		require.Equal(t, v1alpha1.ReasonForbidden, change.Reason, "what may not be deleted stays recorded")
 	}
-	require.Len(t, w.inventory, 2)
+	require.Len(t, w.inventory, 1)
 }
 
 func TestGate(t *testing.T) {
