@@ -118,19 +118,23 @@ func run(ctx context.Context, f flags) (err error) {
 		return outcome(ctx, f, err)
 	}
 
-	hubCtx, stopHub := context.WithCancel(context.Background())
-	hubDone := make(chan error, 1)
-	go func() { hubDone <- runHub(hubCtx, fleet.config) }()
-	defer func() { stopHub(); err = errors.Join(err, <-hubDone) }()
-
 	// A hub that ends by itself ends the program.
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	hubCtx, stopHub := context.WithCancel(context.Background())
+	hubDone := make(chan error, 1)
 	go func() {
-		if err := <-hubDone; err != nil {
+		err := runHub(hubCtx, fleet.config)
+		if err != nil {
 			cancel(fmt.Errorf("run the hub: %w", err))
 		}
-		close(hubDone)
+		hubDone <- err
+	}()
+	defer func() {
+		stopHub()
+		if failed := <-hubDone; err == nil && ctx.Err() == nil { // it went wrong at the very end
+			err = failed
+		}
 	}()
 
 	do := fleet.live
