@@ -25,7 +25,9 @@ func (w worth) compare(v worth) int {
 }
 
 // points are millionths of a score. Unlike fractions they add up to the same in any order.
-func points(score float64) int64 { return int64(math.Round(score * 1e6)) }
+func points(score float64) int64 { return int64(math.Round(score * million)) }
+
+const million = 1e6
 
 func (s *spread) worthOf(m member) worth {
 	w := worth{1, s.cells[m.cell].lacks, points(s.candidates.Score(int(m.slot))), 0}

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// crossing is for constraints whose domains do not nest, such as regions and providers. With three of them it is a hard
-// problem to find out how many members there can be, so this does not try to: it begins with none and goes on, step by
-// step, to what is better, and no step breaks a constraint that must not be broken.
+// crossing is for constraints that make three families or more, and for a search that was cut short. It begins with a choice and
+// goes on, step by step, to what is better, and no step breaks a constraint that must not be broken.
 type crossing struct {
 	*spread
 	sorted []int    // cells, those with the better members first
 	next   []int    // by cell: how many of its best are chosen
 	taken  [][]int  // by axis and part
 	worth  worth    // of what is chosen
-	now    standing // of what has been found so far
+	kept   []int    // by cell: what next was in the best choice so far
+	now    standing // of that
 	looks  int
 }
 
@@ -29,22 +29,33 @@ func (s standing) compare(t standing) int {
 	return cmp.Or(s.count-t.count, t.lacks-s.lacks, slices.Compare(t.excess[:], s.excess[:]), s.worth.compare(t.worth))
 }
 
-// maxLooks is how many choices are looked at to put two in, or one in place of another.
+// maxLooks is how many exchanges are begun.
 const maxLooks = 1 << 17
 
-func newCrossing(s *spread) *crossing {
-	c := &crossing{spread: s, next: make([]int, len(s.cells)), taken: s.none()}
+func newCrossing(s *spread, picked []member) *crossing {
+	c := &crossing{spread: s, next: make([]int, len(s.cells)), kept: make([]int, len(s.cells)), taken: s.none()}
 	for i := range s.cells {
 		if len(s.cells[i].best) > 0 {
 			c.sorted = append(c.sorted, i)
 		}
 	}
 	slices.SortFunc(c.sorted, func(i, j int) int { return s.compare(s.cells[i].best[0], s.cells[j].best[0]) })
+	for _, m := range picked {
+		c.move(+1, int(m.cell))
+	}
+	copy(c.kept, c.next)
+	c.now, _ = c.look()
 	return c
 }
 
+// solve exchanges few members rather than many, and goes back to few when that was for the better.
 func (c *crossing) solve() []member {
-	for c.add() || c.addTwo() || c.swap() {
+	c.fill()
+	for changes := 2; changes <= len(c.order) && !c.over(); changes++ {
+		if c.improve(changes) {
+			c.fill()
+			changes = 1
+		}
 	}
 	var picked []member
 	for i, n := range c.next {
@@ -53,6 +64,22 @@ func (c *crossing) solve() []member {
 		}
 	}
 	return picked
+}
+
+// fill chooses what can be chosen besides, one by one.
+func (c *crossing) fill() {
+	for c.add() {
+	}
+}
+
+// improve looks for something better at a distance of so many members.
+func (c *crossing) improve(changes int) bool {
+	for out := range changes/2 + 1 {
+		if in := changes - out; c.now.count+in-out <= c.wanted && c.exchange(0, in, out) {
+			return true
+		}
+	}
+	return false
 }
 
 // add chooses the member that it is best to have besides.
@@ -89,81 +116,52 @@ next:
 		return false
 	}
 	c.move(+1, best)
-	c.now = found
-	return true
+	return c.settle()
 }
 
-// addTwo chooses two that only go together, or in place of one.
-func (c *crossing) addTwo() bool {
-	if c.now.count == c.wanted {
-		return false
+// exchange chooses so many more in the cells from a place on, then takes so many out. It reports whether that is for the better,
+// else all is as before.
+func (c *crossing) exchange(from, in, out int) bool {
+	c.looks++
+	if in+out == 0 {
+		return c.settle()
 	}
-	for i, first := range c.sorted {
-		if !c.can(+1, first) {
+	change := +1
+	if in == 0 {
+		change = -1
+	}
+	for i := from; i < len(c.sorted) && !c.over(); i++ {
+		cell := c.sorted[i]
+		if !c.can(change, cell) {
 			continue
 		}
-		c.move(+1, first)
-		for _, second := range c.sorted[i:] {
-			if !c.can(+1, second) {
-				continue
-			}
-			c.move(+1, second)
-			if c.settle() {
-				return true
-			}
-			for _, without := range c.sorted {
-				if without == first || without == second || !c.can(-1, without) {
-					continue
-				}
-				c.move(-1, without)
-				if c.settle() {
-					return true
-				}
-				c.move(+1, without)
-			}
-			c.move(-1, second)
+		c.move(change, cell)
+		var better bool
+		switch in {
+		case 0:
+			better = c.exchange(i, 0, out-1)
+		case 1:
+			better = c.exchange(0, 0, out) // those that are taken out can be from any place
+		default:
+			better = c.exchange(i, in-1, out)
 		}
-		c.move(-1, first)
+		if better {
+			return true
+		}
+		c.move(-change, cell)
 	}
 	return false
 }
 
-// swap chooses a better one in place of another.
-func (c *crossing) swap() bool {
-	for _, without := range c.sorted {
-		if !c.can(-1, without) {
-			continue
-		}
-		c.move(-1, without)
-		for _, with := range c.sorted {
-			if with == without || !c.can(+1, with) {
-				continue
-			}
-			c.move(+1, with)
-			if c.settle() {
-				return true
-			}
-			c.move(-1, with)
-		}
-		c.move(+1, without)
-	}
-	return false
-}
+// over reports whether there is no more time.
+func (c *crossing) over() bool { return c.looks >= maxLooks || c.err() != nil }
 
-// settle stays with what is chosen by now, if it is better than what there was.
-func (c *crossing) settle() bool {
-	after, ok := c.look()
-	if !ok || after.compare(c.now) <= 0 {
-		return false
-	}
-	c.now = after
-	return true
-}
-
-// can reports whether a cell can have one more, or one fewer.
+// can reports whether a cell can have one more, or one fewer and has not been given one more.
 func (c *crossing) can(change, cell int) bool {
-	n := c.next[cell] + change
-	return n >= 0 && n <= len(c.cells[cell].best) && c.looks < maxLooks
+	if change > 0 {
+		return c.next[cell] < len(c.cells[cell].best)
+	}
+	return c.next[cell] > 0 && c.next[cell] <= c.kept[cell]
 }
 
 // move gives a cell one more or one fewer.
@@ -180,9 +178,37 @@ func (c *crossing) move(change, cell int) {
 	}
 }
 
+// settle stays with what is chosen by now, if it is better than what there was.
+func (c *crossing) settle() bool {
+	after, possible := c.look()
+	if !possible {
+		return false
+	}
+	if by := after.compare(c.now); by < 0 || by == 0 && !c.ahead() {
+		return false
+	}
+	c.now = after
+	copy(c.kept, c.next)
+	return true
+}
+
+// ahead reports whether what is chosen by now has the best of the members that are not both in it and in what there was.
+func (c *crossing) ahead() bool {
+	best, ahead := member{slot: -1}, false
+	for i, n := range c.next {
+		if n == c.kept[i] {
+			continue
+		}
+		m := member{c.cells[i].best[min(n, c.kept[i])], int32(i)}
+		if best.slot < 0 || c.inOrder(m, best) < 0 {
+			best, ahead = m, n > c.kept[i]
+		}
+	}
+	return ahead
+}
+
 // look finds out how things stand; false: not as they may.
 func (c *crossing) look() (standing, bool) {
-	c.looks++
 	s := standing{worth: c.worth}
 	for i := range c.axes {
 		a := &c.axes[i]

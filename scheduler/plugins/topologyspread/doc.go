@@ -22,15 +22,21 @@
 //
 // # What is guaranteed
 //
-// One constraint, and several whose domains nest (each zone lies in one region; and of the clusters of a zone all have the label of
-// a region or none has): exactly that. With several it is found by trying how many clusters the domain with the fewest has, for
-// each constraint. For one constraint that is numberOfClusters / domains + 1 possibilities at most, and mostly maxSkew + 1. The search
-// is cut short after 16,384 combinations or 4,194,304 clusters in them, which takes a tenth of a second. A choice that was
-// cut short breaks no DoNotSchedule, and may be of fewer clusters, of more excess or of a smaller total than there could be.
+// One family of constraints, or two: exactly that. A family is one constraint, or several whose domains nest (each zone lies in one
+// region; and of the clusters of a zone all have the label of a region or none has). Two families may cross in any way, such as
+// regions with their zones, and versions. If it were known for each constraint how many clusters the domain with the fewest has, one
+// family would be a matroid, and two a flow, and both are solved exactly. What it is, is found by trying ranges of it, which are cut
+// in two where they have to be; mostly that takes a few. 100 of 10,000 clusters, in 30 zones and 20 versions, take milliseconds. The
+// search is cut short after 16,777,216 clusters, domains and cells (what a zone and a version have in common, say) that were
+// looked at in all, which takes about a third of a second.
 //
-// Several constraints whose domains cross (regions and providers): no DoNotSchedule is ever broken. As to the rest the choice cannot be
-// bettered by one cluster more, nor, as far as 131,072 tries show, by two in place of one or one in place of another. There may be a
-// choice of more clusters, of less excess or of a greater total all the same, and which of equal choices it is, is only up to the clusters.
+// Three families or more, such as regions, versions and tiers: exactly that, as far as 131,072 tries show, which is enough for all
+// choices from ten clusters. More cannot be promised: where each domain may have one cluster, it is the problem of matching in
+// three dimensions to find out how many there can be (Karp, "Reducibility among combinatorial problems", 1972), and no
+// way is known to solve that which is not exponential.
+//
+// A choice from more than that, or one whose search was cut short, breaks no DoNotSchedule either, and there is no cluster that could be
+// chosen besides. It may be of fewer clusters, of more excess or of a smaller total than there could be.
 //
 // # In a profile
 //

@@ -1,6 +1,7 @@
 package topologyspread
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -18,6 +19,8 @@ type spread struct {
 	cells      []cell
 	at         []int32  // by slot: the cell of a member, if there are several axes; else that is its part
 	order      []member // those that come into question, in the order in which they do
+	steps      int      // of the search for the best choice
+	err        func() error
 }
 
 // axis is a constraint with what it divides the members into.
@@ -26,8 +29,10 @@ type axis struct {
 	groups  *scheduler.Groups
 	sizes   []int // by part: members
 	domains int   // how many parts are domains
-	level   int   // the most that every domain can have
 	skew    int   // what is kept: maxSkew, or as little more as there has to be
+	highest int   // the most that every domain can have
+	low     int   // what the domain with the fewest has at least
+	high    int   // and at most
 }
 
 // A part is the members with one value of the label. It has the number of their group, from 1; part 0 is those without the
@@ -136,11 +141,11 @@ func (s *spread) measure() {
 		}
 		all := min(s.wanted, s.members-a.sizes[unlabeled])
 		if a.domains > 0 && a.domains >= a.minDomains {
-			a.level = min(least, all/a.domains)
+			a.highest = min(least, all/a.domains)
 		}
 		a.skew = a.maxSkew
 		if a.anyway && len(s.axes) == 1 { // of several each depends on the others
-			a.skew = max(a.skew, a.top(all)-a.level)
+			a.skew = max(a.skew, a.top(all)-a.highest)
 		}
 	}
 }
@@ -158,8 +163,7 @@ func (a *axis) top(all int) int {
 	return 0
 }
 
-// rank finds the best of each cell, as many as can be chosen at most, and brings them all into an order: those that
-// have the labels come before those that lack one, and the better before the worse.
+// rank finds the best of each cell, as many as can be chosen at most, and brings them all into order.
 func (s *spread) rank() {
 	limits := make([]int, len(s.cells))
 	room, total := 0, 0
@@ -169,7 +173,7 @@ func (s *spread) rank() {
 		for j := range s.axes {
 			// How far several have to give way is not known yet.
 			if a := &s.axes[j]; c.parts[j] != unlabeled && (len(s.axes) == 1 || !a.anyway) {
-				limits[i] = min(limits[i], a.level+a.skew)
+				limits[i] = min(limits[i], a.highest+a.skew)
 			}
 		}
 		room += min(c.size, 2*limits[i])
@@ -201,10 +205,10 @@ func (s *spread) rank() {
 			at = int(cellAt[slot])
 		}
 		bar, score := &bars[at], candidates.Score(slot)
-		if score < bar.score || score == bar.score && snapshot.Rank(slot) > bar.rank && (nobody || !bound.Has(slot)) {
+		if score < bar.score-1/million || score == bar.score && snapshot.Rank(slot) > bar.rank && (nobody || !bound.Has(slot)) {
 			continue
 		}
-		if bar.score >= 0 && !candidates.Better(slot, bar.slot) {
+		if bar.score >= 0 && s.compare(int32(slot), int32(bar.slot)) > 0 {
 			continue
 		}
 		limit, c := limits[at], &cells[at]
@@ -225,17 +229,28 @@ func (s *spread) rank() {
 			s.order = append(s.order, member{slot, int32(i)})
 		}
 	}
-	slices.SortFunc(s.order, func(a, b member) int {
-		if x, y := s.cells[a.cell].lacks, s.cells[b.cell].lacks; x != y {
-			return x - y
-		}
-		return s.compare(a.slot, b.slot)
-	})
+	slices.SortFunc(s.order, s.inOrder)
 }
 
-func (s *spread) compare(a, b int32) int {
-	if s.candidates.Better(int(a), int(b)) {
-		return -1
+// inOrder compares members: those that have the labels come before those that lack one, and the better before the worse.
+func (s *spread) inOrder(a, b member) int {
+	if x, y := s.cells[a.cell].lacks, s.cells[b.cell].lacks; x != y {
+		return x - y
 	}
-	return 1
+	return s.compare(a.slot, b.slot)
+}
+
+// compare puts the better first, as [scheduler.Candidates] does, but by scores to the millionth: as they count for the total.
+func (s *spread) compare(a, b int32) int {
+	x, y := int(a), int(b)
+	if p, q := s.candidates.Score(x), s.candidates.Score(y); p != q && points(p) != points(q) {
+		return cmp.Compare(q, p)
+	}
+	if p := s.bound.Has(x); p != s.bound.Has(y) {
+		if p {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(s.snapshot.Rank(x), s.snapshot.Rank(y))
 }

@@ -68,7 +68,7 @@ func (plugin) Selects(request *scheduler.Request) bool {
 	return spec.Type == v1alpha1.PickN && len(spec.TopologySpread) > 0
 }
 
-func (p plugin) Select(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, candidates *scheduler.Candidates) *scheduler.Status {
+func (p plugin) Select(ctx context.Context, state *scheduler.CycleState, request *scheduler.Request, candidates *scheduler.Candidates) *scheduler.Status {
 	constraints, err := p.compiled(request)
 	if err != nil {
 		return scheduler.Fail(err)
@@ -78,11 +78,12 @@ func (p plugin) Select(_ context.Context, state *scheduler.CycleState, request *
 		return nil
 	}
 	s.rank()
-	if t := newTree(s); t != nil {
-		s.keep(t.solve())
-	} else {
-		s.keep(newCrossing(s).solve())
+	s.err = ctx.Err
+	picked := s.solve()
+	if err := ctx.Err(); err != nil {
+		return scheduler.Fail(err)
 	}
+	s.keep(picked)
 	return nil
 }
 

@@ -210,6 +210,15 @@ func TestSelect(t *testing.T) {
 			policy: pick(1, spread("zone", 1)), fleet: "a1 5 zone=a\na2 6 zone=a", bound: []string{"a1"}, want: "a2",
 		},
 		{
+			name: "scores count to the millionth", reason: "what is less is an error of computing, and moves nobody",
+			policy: pick(2, spread("zone", 1), spread("tier", 1)), bound: []string{"a2", "b2"}, want: "a2 b2",
+			fleet: `
+				a1 5.00000000001 zone=a tier=1
+				a2 5 zone=a tier=1
+				b1 5.00000000001 zone=b tier=2
+				b2 5 zone=b tier=2`,
+		},
+		{
 			name: "prefixes are left out of reasons", reason: "the reason is for people",
 			policy: pick(1, spread("topology.kubernetes.io/zone", 1)), want: "a1",
 			fleet: "a1 5 topology.kubernetes.io/zone=a\na2 4 topology.kubernetes.io/zone=a\nx1 5",

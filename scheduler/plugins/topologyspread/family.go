@@ -1,0 +1,74 @@
+package topologyspread
+
+import (
+	"cmp"
+	"slices"
+)
+
+// family is constraints whose domains nest; one alone always does. Its nodes are the domains, below those that they are in,
+// and at the root, which is node 0, is all that is wanted.
+type family struct {
+	parent []int32 // by node; -1: the root, and those that are not used
+	axis   []int32 // by node
+	nodeOf []int32 // by cell: the finest node that it is in
+}
+
+// empty reports whether there is no constraint in it.
+func (f *family) empty() bool { return len(f.parent) == 1 }
+
+// families divides the constraints into two families, the second of which may be empty. It reports whether that is possible.
+func (s *spread) families() (first, second family, possible bool) {
+	chain := make([]int, len(s.axes)) // the coarsest first
+	for i := range chain {
+		chain[i] = i
+	}
+	slices.SortStableFunc(chain, func(i, j int) int {
+		a, b := &s.axes[i], &s.axes[j]
+		return cmp.Or(a.domains-b.domains, a.sizes[unlabeled]-b.sizes[unlabeled])
+	})
+	for others := range 1 << (len(chain) - 1) {
+		var of [2][]int
+		for place, i := range chain {
+			side := others << 1 >> place & 1
+			of[side] = append(of[side], i)
+		}
+		if first, possible = s.nest(of[0]); !possible {
+			continue
+		}
+		if second, possible = s.nest(of[1]); possible {
+			return first, second, true
+		}
+	}
+	return first, second, false
+}
+
+// nest makes a family of axes. It reports whether they are one.
+func (s *spread) nest(axes []int) (family, bool) {
+	nodes := 1
+	for _, i := range axes {
+		nodes += len(s.axes[i].sizes)
+	}
+	memory := make([]int32, 2*nodes+len(s.cells))
+	f := family{parent: memory[:nodes], axis: memory[nodes : 2*nodes], nodeOf: memory[2*nodes:]}
+	for v := range f.parent {
+		f.parent[v] = -1
+	}
+	first := int32(1) // node of an axis; those of no domain are not used
+	for _, i := range axes {
+		for j := range s.cells {
+			part := s.cells[j].parts[i]
+			if part == unlabeled || s.cells[j].size == 0 {
+				continue
+			}
+			node := first + part
+			if f.parent[node] < 0 {
+				f.parent[node], f.axis[node] = f.nodeOf[j], int32(i)
+			} else if f.parent[node] != f.nodeOf[j] {
+				return family{}, false
+			}
+			f.nodeOf[j] = node
+		}
+		first += int32(len(s.axes[i].sizes))
+	}
+	return f, true
+}
