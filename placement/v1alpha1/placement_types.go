@@ -18,6 +18,10 @@ type PlacementSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	DecisionGroups []DecisionGroup `json:"decisionGroups,omitempty"`
+
+	// Failover bounds how clusters are left that can no longer be chosen. Unset: at once.
+	// +optional
+	Failover *FailoverPolicy `json:"failover,omitempty"`
 }
 
 // DecisionGroup is some of the clusters that are chosen.

@@ -27,10 +27,16 @@ type ClusterDecision struct {
 	// +optional
 	Group string `json:"group,omitempty"`
 
-	// Reason says why the cluster was chosen, such as "Scheduled", or that it stays until it is replaced.
+	// Reason says why the cluster was chosen, "Scheduled"; or why it stays though it is to be left: "WaitsForReplacement" or
+	// "WaitsForTurn".
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Reason string `json:"reason,omitempty"`
+
+	// Replaces is the cluster whose place this one has taken by failover, if its Placement has a policy for that.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Replaces string `json:"replaces,omitempty"`
 }
 
 // PlacementDecision is a slice of the clusters that a Placement has chosen. It has at most 100, and a cluster keeps its slice and
