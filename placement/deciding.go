@@ -4,22 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
-	"slices"
+	"runtime/debug"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-
-	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-sdk/muster/placement/decision"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
@@ -44,11 +39,16 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		o.Clusters = Members(mgr.GetCache())
 	}
 	d := &deciding{
-		Options: o, client: mgr.GetClient(), cache: mgr.GetCache(), log: mgr.GetLogger().WithName("muster-placement"),
-		recorder: mgr.GetEventRecorder("muster-placement"),
-		synced:   make(chan struct{}), known: map[key]*placed{}, on: map[string]map[key]bool{},
+		Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache(),
+		log: mgr.GetLogger().WithName("muster-placement"), recorder: mgr.GetEventRecorder("muster-placement"),
+		ledger: newLedger(), synced: make(chan struct{}), stopped: make(chan struct{}), known: map[key]*placed{}, on: map[string]map[key]bool{},
 	}
-	d.queue = queue.New(queue.Options[string, scheduler.Event]{Hint: d.hint, Clock: o.Clock})
+	d.queue = queue.New(queue.Options[key, scheduler.Event]{
+		Hint: d.hint, Clock: o.Clock,
+		OnPanic: func(plugin string, reason any) {
+			d.log.Error(fmt.Errorf("panicked: %v", reason), "A hint panicked.", "plugin", plugin, "stack", string(debug.Stack()))
+		},
+	})
 	return mgr.Add(d)
 }
 
@@ -59,179 +59,63 @@ type deciding struct {
 	Options
 
 	client   client.Client
+	live     client.Reader // not a cache
 	cache    cache.Cache
 	log      logr.Logger
 	recorder events.EventRecorder
 
-	fleet  scheduler.Cache
-	queue  *queue.Queue[key, scheduler.Event]
-	synced chan struct{}
-	once   sync.Once
+	fleet   scheduler.Cache
+	ledger  *ledger
+	queue   *queue.Queue[key, scheduler.Event]
+	synced  chan struct{} // closed once all clusters are known
+	once    sync.Once
+	timers  sync.WaitGroup
+	stopped chan struct{}
 
 	mu    sync.Mutex
 	known map[key]*placed
-	on    map[string]map[key]bool // the placements that are on a cluster
-}
-
-// placed is what is remembered of a placement. But for request and slices, which events ask for, it belongs to who has it in flight.
-type placed struct {
-	uid        types.UID
-	generation int64
-	groups     groups
-	policy     *scheduler.Policy
-	invalid    error
-	previous   *scheduler.Result
-	again      func() // stops the timer of a decision that ends by itself
-
-	request *scheduler.Request
-	slices  map[string][]v1alpha1.ClusterDecision // as written last, by the name of the PlacementDecision
+	on    map[string]map[key]bool // the placements that are on a cluster, or would return to it
 }
 
 // NeedLeaderElection is true: two deciders would undo each other's choices.
 func (d *deciding) NeedLeaderElection() bool { return true }
 
-// Start decides until the context ends.
+// Start decides until the context ends. It waits for all that it has started.
 func (d *deciding) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	var running sync.WaitGroup
-	defer running.Wait()
+	defer func() {
+		cancel(nil)
+		running.Wait()
+		close(d.stopped)
+		d.timers.Wait()
+	}()
 	running.Go(func() {
-		if err := d.Clusters.Run(ctx, d); err != nil {
-			cancel(err)
+		err := d.Clusters.Run(ctx, d)
+		if err == nil && ctx.Err() == nil {
+			err = errors.New("the source of clusters has ended")
 		}
-	})
-	if err := d.watch(ctx); err != nil {
 		cancel(err)
+	})
+	// Who decides before all is known that there is chooses anew what was chosen already.
+	unwatch, err := d.watch(ctx)
+	if err != nil {
 		return err
 	}
+	defer unwatch()
 	select {
 	case <-d.synced:
+		for range d.Workers {
+			running.Go(func() { d.work(ctx) })
+		}
+		<-ctx.Done()
 	case <-ctx.Done():
-		return failure(ctx)
 	}
-	for range d.Workers {
-		running.Go(func() { d.work(ctx) })
-	}
-	<-ctx.Done()
-	return failure(ctx)
-}
-
-// failure is why a context ended, if that was no regular end.
-func failure(ctx context.Context) error {
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
 }
-
-// Set takes in a cluster.
-func (d *deciding) Set(cluster *scheduler.Cluster) { d.changed(cluster.Name, d.fleet.Update(cluster)) }
-
-// Remove takes out a cluster.
-func (d *deciding) Remove(name string) { d.changed(name, d.fleet.Remove(name)) }
-
-// Synced lets the decisions begin.
-func (d *deciding) Synced() { d.once.Do(func() { close(d.synced) }) }
-
-// changed has those placements decided anew that the change of a cluster may matter to: those that are on it, and those that lack
-// clusters and could now have one.
-func (d *deciding) changed(cluster string, event scheduler.Event) {
-	if event.Old == nil && event.New == nil || reflect.DeepEqual(event.Old, event.New) {
-		return
-	}
-	d.mu.Lock()
-	var concerned []key
-	for k := range d.on[cluster] {
-		concerned = append(concerned, k)
-	}
-	d.mu.Unlock()
-	for _, k := range concerned {
-		d.queue.Add(k, 0)
-	}
-	d.queue.Event(event)
-}
-
-// hint tells which of the placements that a plugin has refused a cluster an event may help.
-func (d *deciding) hint(plugin string, event scheduler.Event) func(key) bool {
-	return func(k key) bool {
-		d.mu.Lock()
-		p := d.known[k]
-		var request *scheduler.Request
-		if p != nil {
-			request = p.request
-		}
-		d.mu.Unlock()
-		return request != nil && d.Decider.MayHelp(request, []string{plugin}, event)
-	}
-}
-
-// watch has the queue learn of placements, and of PlacementDecisions that somebody else has changed.
-func (d *deciding) watch(ctx context.Context) error {
-	placements, err := d.cache.GetInformer(ctx, &v1alpha1.Placement{})
-	if err != nil {
-		return fmt.Errorf("watch Placements: %w", err)
-	}
-	decisions, err := d.cache.GetInformer(ctx, &v1alpha1.PlacementDecision{})
-	if err != nil {
-		return fmt.Errorf("watch PlacementDecisions: %w", err)
-	}
-	add := func(object any) {
-		if k, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
-			d.queue.Add(k, 0)
-		}
-	}
-	if _, err := placements.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: add, DeleteFunc: add,
-		UpdateFunc: func(before, after any) {
-			old, now := before.(*v1alpha1.Placement), after.(*v1alpha1.Placement)
-			if old.Generation != now.Generation || old.UID != now.UID || (old.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) ||
-				old.Annotations[v1alpha1.RescheduleAnnotation] != now.Annotations[v1alpha1.RescheduleAnnotation] {
-				add(after)
-			}
-		},
-	}); err != nil {
-		return fmt.Errorf("watch Placements: %w", err)
-	}
-	_, err = decisions.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(_, after any) { d.disturbed(after.(*v1alpha1.PlacementDecision), true) },
-		DeleteFunc: func(object any) {
-			if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-				object = unknown.Obj
-			}
-			if gone, ok := object.(*v1alpha1.PlacementDecision); ok {
-				d.disturbed(gone, false)
-			}
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("watch PlacementDecisions: %w", err)
-	}
-	return nil
-}
-
-// disturbed has a placement decided anew whose PlacementDecision is not what was written last.
-func (d *deciding) disturbed(object *v1alpha1.PlacementDecision, there bool) {
-	owner := metav1.GetControllerOf(object)
-	if owner == nil || owner.Kind != "Placement" {
-		return
-	}
-	k := object.Namespace + "/" + owner.Name
-	d.mu.Lock()
-	p := d.known[k]
-	strange := p == nil
-	if p != nil {
-		wrote, expected := p.slices[object.Name]
-		strange = expected != there || there && !slices.Equal(wrote, object.Decisions)
-	}
-	d.mu.Unlock()
-	if strange {
-		d.queue.Add(k, 0)
-	}
-}
-
-// decideTimeout bounds one decision with all its writes.
-const decideTimeout = time.Minute
 
 func (d *deciding) work(ctx context.Context) {
 	for {
@@ -239,165 +123,149 @@ func (d *deciding) work(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		outcome, err := d.decide(ctx, item.Key)
-		if err != nil && ctx.Err() == nil {
-			if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
-				d.log.Error(err, "A placement could not be decided; trying again.", "placement", item.Key)
-			}
+		outcome, err := d.guarded(ctx, item.Key)
+		if err != nil {
 			outcome = queue.Failed()
+			if ctx.Err() == nil && !apierrors.IsConflict(err) && !errors.Is(err, errStale) {
+				d.log.Error(err, "A placement could not be decided; trying again.", "placement", item.Key, "failures", item.Failures+1)
+			}
 		}
 		d.queue.Done(item.Key, outcome)
 	}
 }
 
+// guarded decides, and turns a panic into an error: one placement must not stop the others.
+func (d *deciding) guarded(ctx context.Context, k key) (_ queue.Outcome, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("decide %s: panicked: %v\n%s", k, reason, debug.Stack())
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, d.Timeout+writeTimeout)
+	defer cancel()
+	return d.decide(ctx, k)
+}
+
+// writeTimeout bounds what one decision writes, which is a hundred PlacementDecisions at most.
+const writeTimeout = time.Minute
+
 // decide looks at one placement: observe, decide, act, report.
 func (d *deciding) decide(ctx context.Context, k key) (queue.Outcome, error) {
-	ctx, cancel := context.WithTimeout(ctx, decideTimeout)
-	defer cancel()
-	namespace, name, _ := toolscache.SplitMetaNamespaceKey(k)
-	placement := &v1alpha1.Placement{}
-	err := d.cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, placement)
-	if apierrors.IsNotFound(err) || err == nil && placement.DeletionTimestamp != nil {
+	placement, err := d.read(ctx, k)
+	if err != nil {
+		return queue.Failed(), err
+	}
+	if placement == nil {
 		d.forget(k) // its PlacementDecisions go with their owner
 		return queue.Scheduled(), nil
 	}
-	if err != nil {
-		return queue.Failed(), fmt.Errorf("read Placement %s: %w", k, err)
-	}
 	p := d.placed(k, placement)
 	if p.invalid != nil {
-		return queue.Scheduled(), d.report(ctx, placement, verdict{reason: v1alpha1.ReasonInvalidPolicy, message: p.invalid.Error(),
-			selected: int(placement.Status.SelectedClusters), desired: int(placement.Status.DesiredClusters)})
+		// What was chosen stays: a mistake in a policy must not take down what runs.
+		return queue.Scheduled(), d.report(ctx, placement, p, failed(v1alpha1.ReasonInvalidPolicy, p.invalid))
 	}
-	before, err := d.slices(ctx, placement)
-	if err != nil {
-		return queue.Failed(), err
+	before := d.ledger.slices(k, placement.UID)
+	if p.decided == 0 { // from now on p.laid is what was decided, whatever others do to the objects
+		p.laid = slicesOf(placement.Name, before)
 	}
-
-	request := &scheduler.Request{Name: k, Policy: p.policy, Bound: bound(before), Previous: p.previous, Now: d.Clock.Now()}
-	if placement.Annotations[v1alpha1.RescheduleAnnotation] != placement.Status.Rescheduled {
+	snapshot := d.fleet.Snapshot()
+	request := &scheduler.Request{Name: k, Policy: p.policy, Bound: p.bound(placement, snapshot), Previous: p.previous, Now: d.Clock.Now()}
+	if reschedule(placement) {
 		request.Bound, request.Previous = nil, nil
 	}
-	result, err := d.Decider.Schedule(ctx, d.fleet.Snapshot(), request)
+	result, err := d.ask(ctx, p, snapshot, request)
 	if err != nil {
-		return queue.Failed(), errors.Join(err, d.report(ctx, placement, verdict{reason: v1alpha1.ReasonDecideFailed, message: err.Error(),
-			selected: int(placement.Status.SelectedClusters), desired: int(placement.Status.DesiredClusters)}))
+		return queue.Failed(), errors.Join(err, d.report(ctx, placement, p, failed(v1alpha1.ReasonDecideFailed, err)))
 	}
-	decisions := p.groups.decisions(result.Chosen)
-	d.remember(k, p, request, &result)
-	if err := d.write(ctx, placement, p, before, decision.Lay(slicesOf(before), decisions)); err != nil {
+	all, again := d.publish(placement, p, snapshot, &result)
+	d.remember(k, p, request, follows(placement, all))
+	p.previous = &result
+	p.again()
+	p.again = d.lookAgain(k, earliest(result.Until, again))
+	if d.overtaken(snapshot, &result) {
+		d.queue.Add(k, 0)
+	}
+	p.laid, p.decided = decision.Lay(p.laid, p.groups.decisions(all)), placement.Generation
+	if err := d.write(ctx, placement, before, p.laid); err != nil {
+		if lasts(err) {
+			err = errors.Join(err, d.report(ctx, placement, p, failed(v1alpha1.ReasonDecideFailed, err)))
+		}
 		return queue.Failed(), err
 	}
-	if err := d.report(ctx, placement, judge(&result, d.sentence(ctx, placement, &result))); err != nil {
+	v := judge(&result, all, "")
+	v.message = d.sentence(ctx, p, &result, standing(placement, v))
+	if err := d.report(ctx, placement, p, v); err != nil {
 		return queue.Failed(), err
 	}
-	if result.Wanted < 0 || result.Missing() > 0 {
-		return queue.Unschedulable(result.RejectedBy...), nil
-	}
-	return queue.Scheduled(), nil
+	return outcome(&result), nil
 }
 
-// placed is what is known of a placement as it is now.
-func (d *deciding) placed(k key, placement *v1alpha1.Placement) *placed {
+// read returns a placement, or nil if there is none to decide.
+func (d *deciding) read(ctx context.Context, k key) (*v1alpha1.Placement, error) {
+	namespace, name, _ := toolscache.SplitMetaNamespaceKey(k)
+	placement := &v1alpha1.Placement{}
+	err := d.cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, placement)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Placement %s: %w", k, err)
+	}
 	d.mu.Lock()
 	p := d.known[k]
-	if p == nil || p.uid != placement.UID {
-		p = &placed{uid: placement.UID, slices: map[string][]v1alpha1.ClusterDecision{}, again: func() {}}
-		d.known[k] = p
-	}
 	d.mu.Unlock()
-	if p.generation != placement.Generation {
-		p.generation, p.previous = placement.Generation, nil
-		p.policy, p.invalid = scheduler.NewPolicy(&placement.Spec.Policy)
-		if p.invalid == nil {
-			p.groups, p.invalid = newGroups(placement.Spec.DecisionGroups)
+	if p != nil && p.latest != nil {
+		if p.latest.UID == placement.UID && newer(p.latest, placement) {
+			placement = p.latest
+		} else {
+			p.latest = nil // the cache has it too
 		}
 	}
-	return p
+	if placement.DeletionTimestamp != nil {
+		return nil, nil
+	}
+	return placement, nil
 }
 
-// remember takes down a decision, for events that come after it and for the next decision.
-func (d *deciding) remember(k key, p *placed, request *scheduler.Request, result *scheduler.Result) {
-	p.again()
-	p.again = func() {}
-	if !result.Until.IsZero() {
-		timer := d.Clock.NewTimer(max(result.Until.Sub(d.Clock.Now()), 0))
-		stop := make(chan struct{})
-		go func() {
-			select {
-			case <-timer.C():
-				d.queue.Add(k, 0)
-			case <-stop:
-				timer.Stop()
+// ask has the Decider decide. One that panics has failed, and so has one that takes too long: it is left behind, and not asked about
+// the placement again before it has come back.
+func (d *deciding) ask(ctx context.Context, p *placed, snapshot *scheduler.Snapshot, request *scheduler.Request) (scheduler.Result, error) {
+	if p.asking != nil {
+		select {
+		case <-p.asking:
+			p.asking = nil
+		default:
+			return scheduler.Result{}, errors.New("the decider has not come back since it was asked before")
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
+	defer cancel()
+	var result scheduler.Result
+	err := errors.New("the decider has ended its goroutine")
+	back := make(chan struct{})
+	go func() {
+		defer close(back)
+		defer func() {
+			if reason := recover(); reason != nil {
+				err = fmt.Errorf("the decider panicked: %v", reason)
+				d.log.Error(err, "A decider panicked.", "placement", request.Name, "stack", string(debug.Stack()))
 			}
 		}()
-		p.again = sync.OnceFunc(func() { close(stop) })
+		result, err = d.Decider.Schedule(ctx, snapshot, request)
+	}()
+	select {
+	case <-back:
+		return result, err
+	case <-ctx.Done():
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.leave(k, p)
-	p.previous, p.request = result, request
-	for _, choice := range result.Chosen {
-		if d.on[choice.Cluster.Name] == nil {
-			d.on[choice.Cluster.Name] = map[key]bool{}
-		}
-		d.on[choice.Cluster.Name][k] = true
-	}
-}
-
-// leave takes a placement off the clusters that it was on.
-func (d *deciding) leave(k key, p *placed) {
-	if p.previous == nil {
-		return
-	}
-	for _, choice := range p.previous.Chosen {
-		if delete(d.on[choice.Cluster.Name], k); len(d.on[choice.Cluster.Name]) == 0 {
-			delete(d.on, choice.Cluster.Name)
-		}
+	select {
+	case <-back:
+		return result, err
+	case <-time.After(grace): // most come back as soon as their context has ended
+		p.asking = back
+		return scheduler.Result{}, fmt.Errorf("the decider has not come back: %w", ctx.Err())
 	}
 }
 
-func (d *deciding) forget(k key) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if p := d.known[k]; p != nil {
-		p.again()
-		d.leave(k, p)
-		delete(d.known, k)
-	}
-}
-
-// report writes a status that is not the one that is there, and tells when it has turned.
-func (d *deciding) report(ctx context.Context, placement *v1alpha1.Placement, v verdict) error {
-	status := v.status(placement, metav1.NewTime(d.Clock.Now()))
-	if reflect.DeepEqual(placement.Status, status) {
-		return nil
-	}
-	next := placement.DeepCopy()
-	next.Status = status
-	if err := d.client.Status().Patch(ctx, next, client.MergeFrom(placement)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write the status of Placement %s/%s: %w", placement.Namespace, placement.Name, err)
-	}
-	if placement.Status.SelectedClusters != status.SelectedClusters || !slices.EqualFunc(placement.Status.Conditions, status.Conditions,
-		func(a, b metav1.Condition) bool {
-			return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
-		}) {
-		kind := corev1.EventTypeNormal
-		if !v.scheduled {
-			kind = corev1.EventTypeWarning
-		}
-		d.recorder.Eventf(placement, nil, kind, v.reason, "Decide", "%s", cut(v.message))
-	}
-	return nil
-}
-
-// sentence is what the scheduler has to say. To find it out costs a decision without any shortcut, so what was said before is said again
-// while the numbers are the same.
-func (d *deciding) sentence(ctx context.Context, placement *v1alpha1.Placement, result *scheduler.Result) string {
-	diagnosis, err := result.Diagnose(ctx)
-	if err != nil {
-		return fmt.Sprintf("%d of %d clusters chosen", len(result.Chosen), result.Total)
-	}
-	_ = placement
-	return diagnosis.String()
-}
+// grace is how long a Decider may take to notice that its context has ended.
+const grace = 100 * time.Millisecond

@@ -1,16 +1,14 @@
 package placement
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/placement/decision"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
@@ -34,91 +32,80 @@ func sliceName(placement string, index int) string {
 	return placement + "-decision-" + strconv.Itoa(index)
 }
 
-// slices are the PlacementDecisions of a placement.
-func (d *deciding) slices(ctx context.Context, placement *v1alpha1.Placement) ([]v1alpha1.PlacementDecision, error) {
-	var list v1alpha1.PlacementDecisionList
-	err := d.cache.List(ctx, &list, client.InNamespace(placement.Namespace), client.MatchingLabels{v1alpha1.PlacementLabel: labelFor(placement.Name)})
-	if err != nil {
-		return nil, fmt.Errorf("list the PlacementDecisions of %s/%s: %w", placement.Namespace, placement.Name, err)
-	}
-	return slices.DeleteFunc(list.Items, func(item v1alpha1.PlacementDecision) bool { return !metav1.IsControlledBy(&item, placement) }), nil
+// indexOf is the index of a PlacementDecision of a placement, which its name tells: labels can be changed.
+func indexOf(placement, name string) (int, bool) {
+	index, err := strconv.Atoi(name[strings.LastIndex(name, "-")+1:])
+	return index, err == nil && index >= 0 && name == sliceName(placement, index)
 }
 
-func slicesOf(objects []v1alpha1.PlacementDecision) []decision.Slice {
+// slicesOf are the slices that there are. An object that has another name is none of them, whatever it says.
+func slicesOf(placement string, objects []*v1alpha1.PlacementDecision) []decision.Slice {
 	var laid []decision.Slice
 	for _, object := range objects {
-		if index, err := strconv.Atoi(object.Labels[v1alpha1.DecisionIndexLabel]); err == nil && index >= 0 {
+		if index, ok := indexOf(placement, object.Name); ok {
 			laid = append(laid, decision.Slice{Index: index, Decisions: object.Decisions})
 		}
 	}
 	return laid
 }
 
-// bound are the clusters that were chosen before, in a stable order.
-func bound(objects []v1alpha1.PlacementDecision) []string {
-	var names []string
-	for _, object := range objects {
-		for _, d := range object.Decisions {
-			names = append(names, d.ClusterName)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
+// change is what is to be done to one PlacementDecision.
+type change struct {
+	old, want *v1alpha1.PlacementDecision // nil: there is none, or shall be none
 }
 
-// write writes the slices that are not as they were. What goes goes last, so that nobody sees less than was chosen before or after.
-func (d *deciding) write(ctx context.Context, placement *v1alpha1.Placement, p *placed, before []v1alpha1.PlacementDecision, laid []decision.Slice) error {
-	old := map[string]*v1alpha1.PlacementDecision{}
-	for i := range before {
-		old[before[i].Name] = &before[i]
+func (c change) growth() int {
+	growth := 0
+	if c.want != nil {
+		growth += len(c.want.Decisions)
 	}
-	wanted := map[string]bool{}
+	if c.old != nil {
+		growth -= len(c.old.Decisions)
+	}
+	return growth
+}
+
+// changes are what is to be done so that the PlacementDecisions are as they were laid out. What adds clusters comes first, and what
+// takes them away last, so that nobody sees fewer than were chosen before or are chosen now.
+func changes(placement *v1alpha1.Placement, before []*v1alpha1.PlacementDecision, laid []decision.Slice) []change {
+	old := make(map[string]*v1alpha1.PlacementDecision, len(before))
+	for _, object := range before {
+		old[object.Name] = object
+	}
+	var todo []change
 	for _, slice := range laid {
-		name := sliceName(placement.Name, slice.Index)
-		wanted[name] = true
-		d.wrote(p, name, slice.Decisions)
-		switch have := old[name]; {
-		case have == nil:
-			object := &v1alpha1.PlacementDecision{
-				ObjectMeta: metav1.ObjectMeta{
-					Namespace: placement.Namespace, Name: name,
-					Labels: map[string]string{
-						v1alpha1.PlacementLabel: labelFor(placement.Name), v1alpha1.DecisionIndexLabel: strconv.Itoa(slice.Index),
-					},
-					OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(placement, v1alpha1.GroupVersion.WithKind("Placement"))},
-				},
-				Decisions: slice.Decisions,
-			}
-			if err := d.client.Create(ctx, object); err != nil {
-				return fmt.Errorf("create PlacementDecision %s/%s: %w", placement.Namespace, name, err)
-			}
-		case !slices.Equal(have.Decisions, slice.Decisions):
-			next := have.DeepCopy()
-			next.Decisions = slice.Decisions
-			if err := d.client.Update(ctx, next); err != nil {
-				return fmt.Errorf("write PlacementDecision %s/%s: %w", placement.Namespace, name, err)
-			}
+		want := &v1alpha1.PlacementDecision{}
+		have := old[sliceName(placement.Name, slice.Index)]
+		if have != nil {
+			want = have.DeepCopy()
+			delete(old, have.Name)
+		}
+		shape(want, placement, slice)
+		if have == nil || !same(have, want) {
+			todo = append(todo, change{have, want})
 		}
 	}
-	for name, object := range old {
-		if wanted[name] {
-			continue
-		}
-		d.wrote(p, name, nil)
-		if err := d.client.Delete(ctx, object, client.Preconditions{UID: &object.UID}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete PlacementDecision %s/%s: %w", placement.Namespace, name, err)
+	for _, object := range before {
+		if old[object.Name] != nil {
+			todo = append(todo, change{old: object})
 		}
 	}
-	return nil
+	slices.SortStableFunc(todo, func(a, b change) int { return b.growth() - a.growth() })
+	return todo
 }
 
-// wrote takes down what a PlacementDecision is to be, so that its coming is no news; nil: it is to go.
-func (d *deciding) wrote(p *placed, name string, decisions []v1alpha1.ClusterDecision) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if decisions == nil {
-		delete(p.slices, name)
-	} else {
-		p.slices[name] = decisions
+// shape makes an object the PlacementDecision of a slice. What others have put on it stays.
+func shape(object *v1alpha1.PlacementDecision, placement *v1alpha1.Placement, slice decision.Slice) {
+	object.Namespace, object.Name = placement.Namespace, sliceName(placement.Name, slice.Index)
+	if object.Labels == nil {
+		object.Labels = map[string]string{}
 	}
+	object.Labels[v1alpha1.PlacementLabel] = labelFor(placement.Name)
+	object.Labels[v1alpha1.DecisionIndexLabel] = strconv.Itoa(slice.Index)
+	if metav1.GetControllerOf(object) == nil {
+		owner := *metav1.NewControllerRef(placement, v1alpha1.GroupVersion.WithKind("Placement"))
+		owner.BlockOwnerDeletion = nil // it would take a permission on the finalizers of Placements, where that is enforced
+		object.OwnerReferences = append(object.OwnerReferences, owner)
+	}
+	object.Decisions = slice.Decisions
 }

@@ -39,31 +39,28 @@ func Members(c cache.Cache) ClusterSource { return members{c} }
 type members struct{ cache cache.Cache }
 
 func (m members) Run(ctx context.Context, fleet Fleet) error {
-	informer, err := m.cache.GetInformer(ctx, &membershipv1alpha1.MemberCluster{})
-	if err != nil {
-		return fmt.Errorf("watch MemberClusters: %w", err)
-	}
 	set := func(object any) {
 		if member, ok := object.(*membershipv1alpha1.MemberCluster); ok {
 			fleet.Set(ClusterOf(member))
 		}
 	}
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+	end, err := follow(ctx, m.cache, &membershipv1alpha1.MemberCluster{}, toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    set,
 		UpdateFunc: func(_, object any) { set(object) },
 		DeleteFunc: func(object any) {
-			if key, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
-				fleet.Remove(key)
+			if name, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
+				fleet.Remove(name)
 			}
 		},
 	})
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("watch MemberClusters: %w", err)
 	}
-	defer func() { _ = informer.RemoveEventHandler(registration) }() // fails only if the informer has ended
-	if toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
-		fleet.Synced()
-	}
+	defer end()
+	fleet.Synced()
 	<-ctx.Done()
 	return nil
 }
