@@ -15,10 +15,13 @@
 //     muster, scheduler/schedulertest tests yours.
 //   - scheduler/queue holds what waits for a decision, and scheduler/replicas divides replicas among the chosen clusters.
 //   - placement/v1alpha1 has the policies that the scheduler decides by.
+//   - placement/rollout says who may be updated now, placement/override what one cluster gets of a manifest, and
+//     placement/bundle how manifests become Works: pure functions, for controllers that are to come or for your own.
+//   - work/apply brings objects of a cluster to what is wanted, for any controller; work/agent drives it from Works on a hub.
 //
-// The rest of placement, and packages work and addon, are reserved for what comes next.
+// The rest of placement, and package addon, are reserved for what comes next.
 //
-// The program examples/minimal-hub shows membership at work on real control planes, with nothing installed but Go, and
+// The program examples/minimal-hub shows membership and works on real control planes, with nothing installed but Go, and
 // examples/custom-plugin the scheduler with a plugin of one's own:
 //
 //	go run ./examples/minimal-hub

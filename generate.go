@@ -13,3 +13,5 @@ package muster
 //go:generate go run ./internal/crdinstall/boundquantities membership/crds
 //go:generate controller-gen rbac:roleName=muster-hub paths=./membership/hub paths=./membership/registration/... output:rbac:dir=membership/hub/rbac
 //go:generate controller-gen rbac:roleName=muster-agent-member paths=./membership/agent output:rbac:dir=membership/agent/rbac
+//go:generate controller-gen rbac:roleName=muster-work-agent-member paths=./work/agent output:rbac:dir=work/agent/rbac
+//go:generate controller-gen rbac:roleName=muster-hub-work paths=./work/leave output:rbac:dir=work/leave/rbac

@@ -13,12 +13,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/registration"
+	workcrds "github.com/muster-sdk/muster/work/crds"
 )
 
-// runAgent is all that it takes to embed an agent. It returns when ctx ends.
+// runAgent is all that it takes to embed an agent, and one of Works beside it. It returns when ctx ends.
 func runAgent(ctx context.Context, config *rest.Config, options agent.Options) error {
+	cleaner, err := cleaner(config)
+	if err != nil {
+		return err
+	}
+	options.Companions = []agent.Companion{works(config)}
+	options.Cleaners = []membership.LeaveGate{cleaner}
 	mgr, err := manager.New(config, manager.Options{
 		Scheme:  newScheme(),
 		Metrics: metricsserver.Options{BindAddress: "0"},
@@ -50,6 +58,9 @@ func (m *member) give(ctx context.Context, joinYAML []byte) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}}
 	if err := client.IgnoreAlreadyExists(m.client.Create(ctx, namespace)); err != nil {
 		return fmt.Errorf("create namespace %s on %s: %w", namespace.Name, m.name, err)
+	}
+	if err := workcrds.InstallOnMember(ctx, m.client); err != nil {
+		return fmt.Errorf("prepare %s: %w", m.name, err)
 	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: agent.DefaultNamespace, Name: agent.DefaultBootstrapSecret},

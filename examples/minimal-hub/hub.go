@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,12 +20,16 @@ import (
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	workagent "github.com/muster-sdk/muster/work/agent"
+	workcrds "github.com/muster-sdk/muster/work/crds"
+	"github.com/muster-sdk/muster/work/leave"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// newScheme knows the objects of Kubernetes and those of membership.
+// newScheme knows the objects of Kubernetes and those of muster.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, workv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			panic(err) // two types of one name: a fault of the program
 		}
@@ -39,7 +44,7 @@ func runHub(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := crds.Install(ctx, c); err != nil {
+	if err := errors.Join(crds.Install(ctx, c), workcrds.InstallOnHub(ctx, c)); err != nil {
 		return err
 	}
 	mgr, err := manager.New(config, manager.Options{
@@ -49,7 +54,9 @@ func runHub(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := hub.SetupWithManager(mgr, hub.Options{}); err != nil {
+	// A leave waits until the member has taken back its Works, and agents may read and report on them.
+	err = hub.SetupWithManager(mgr, hub.Options{Gates: []membership.LeaveGate{leave.Gate(c)}, AgentRules: workagent.HubRules()})
+	if err != nil {
 		return err
 	}
 	return mgr.Start(ctx)

@@ -15,6 +15,7 @@ import (
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
 // patience is for one step; most take a second.
@@ -31,6 +32,8 @@ func (f *fleet) once(ctx context.Context) error {
 		do   func(context.Context) error
 	}{
 		{"join", f.join},
+		{"apply a Work on each member", f.applyWork},
+		{"heal what is deleted on a member", f.healWork},
 		{"lose a heartbeat and find it again", f.loseHeartbeat},
 		{"leave", f.leave},
 		{"look for left-overs", f.leftOvers},
@@ -129,8 +132,12 @@ func (f *fleet) leave(ctx context.Context) error {
 // leftOvers looks for what a member that has left must not leave behind.
 func (f *fleet) leftOvers(ctx context.Context) error {
 	for _, m := range f.members {
+		err := until(ctx, patience, m.name+" to be clean", func(ctx context.Context) (bool, string) { return noShop(ctx, m) })
+		if err != nil {
+			return err
+		}
 		// The agent takes its leave after the hub does.
-		err := until(ctx, patience, "the agent of "+m.name+" to forget", func(ctx context.Context) (bool, string) {
+		err = until(ctx, patience, "the agent of "+m.name+" to forget", func(ctx context.Context) (bool, string) {
 			return nothing(ctx, m.client, &corev1.SecretList{}, client.InNamespace(agent.DefaultNamespace))
 		})
 		if err != nil {
@@ -155,6 +162,7 @@ func (f *fleet) leftOvers(ctx context.Context) error {
 	}{
 		{&v1alpha1.MemberClusterList{}, client.MatchingLabels{}},
 		{&v1alpha1.MembershipList{}, client.MatchingLabels{}},
+		{&workv1alpha1.WorkList{}, client.MatchingLabels{}},
 		{&v1alpha1.JoinRequestList{}, client.InNamespace(membership.RegistrationNamespace)},
 		{&corev1.NamespaceList{}, members},
 		{&rbacv1.RoleBindingList{}, members},

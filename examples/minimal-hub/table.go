@@ -25,6 +25,9 @@ func (f *fleet) live(ctx context.Context) error {
 	if err := f.join(ctx); err != nil {
 		return err
 	}
+	if err := f.applyWork(ctx); err != nil {
+		return err
+	}
 	say("\nThe hub's kubeconfig is %s", f.kubeconfig)
 	for _, m := range f.members {
 		say("The kubeconfig of %s is %s", m.name, m.kubeconfig)
@@ -33,6 +36,8 @@ func (f *fleet) live(ctx context.Context) error {
 	say("\nTry in another terminal:")
 	say("  kubectl --kubeconfig %s get memberclusters", f.kubeconfig)
 	say(`  kubectl --kubeconfig %s patch membercluster %s --type merge -p '{"spec":{"accepted":false}}'`, f.kubeconfig, first)
+	say("  kubectl --kubeconfig %s -n shop delete deployment web", f.members[0].kubeconfig)
+	say("  kubectl --kubeconfig %s get works -A", f.kubeconfig)
 	say("  kubectl --kubeconfig %s delete membercluster %s", f.kubeconfig, first)
 	say("\nCtrl-C ends it.\n")
 
@@ -67,13 +72,13 @@ func (f *fleet) table(ctx context.Context) (string, error) {
 	}
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
-	row(w, "NAME", "ACCEPTED", "JOINED", "HEALTHY", "HEARTBEAT", "VERSION", "CPU", "MEMORY")
+	row(w, "NAME", "ACCEPTED", "JOINED", "HEALTHY", "HEARTBEAT", "VERSION", "CPU", "MEMORY", "WORKS")
 	for _, cluster := range clusters.Items {
 		status := cluster.Status
 		row(w, cluster.Name,
 			condition(cluster, v1alpha1.ConditionAccepted), condition(cluster, v1alpha1.ConditionJoined), condition(cluster, v1alpha1.ConditionHealthy),
 			f.heartbeat(ctx, status.Namespace), orDash(status.Version.Kubernetes),
-			share(status.Resources, corev1.ResourceCPU), share(status.Resources, corev1.ResourceMemory))
+			share(status.Resources, corev1.ResourceCPU), share(status.Resources, corev1.ResourceMemory), f.worksOf(ctx, status.Namespace))
 	}
 	err := w.Flush()
 	return out.String(), err

@@ -44,6 +44,10 @@ var rules = []rule{
 		never:    []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/..."},
 	},
 	{
+		packages: "work/leave", // all that work has to do with membership
+		ours:     []string{"work/v1alpha1", "membership", "membership/v1alpha1"},
+	},
+	{
 		packages: "work/...",
 		ours:     []string{"work/...", "internal/..."},
 	},
@@ -62,6 +66,7 @@ var rules = []rule{
 
 // Heavy things stay in the nested modules, so that nobody who imports muster downloads them.
 var neverAnywhere = []string{
+	"github.com/fluxcd/pkg/...",
 	"go.etcd.io/etcd/server/...",
 	"k8s.io/kubernetes/...",
 	"sigs.k8s.io/controller-tools/...",
@@ -149,6 +154,8 @@ func TestCheck(t *testing.T) {
 		{"definitions are installed without the controllers", "placement/crds", []string{module + "/placement"}, "placement"},
 		{"the sides of a join share words", "membership/hub", []string{module + "/membership", module + "/internal/clock"}, ""},
 		{"work stands without membership", "work/agent", []string{module + "/membership/v1alpha1"}, "membership/v1alpha1"},
+		{"a leave waits for works", "work/leave", []string{module + "/membership"}, ""},
+		{"who knows the works of a leave need not apply any", "work/leave", []string{module + "/work/apply"}, "work/apply"},
 		{"a plugin is as pure as the scheduler", "scheduler/plugins/balance", []string{"k8s.io/client-go/tools/cache"}, "client-go"},
 		{"the scheduler reads policies", "scheduler", []string{module + "/placement/v1alpha1"}, ""},
 		{"the scheduler knows no controller", "scheduler", []string{module + "/placement"}, "placement"},

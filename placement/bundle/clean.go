@@ -1,0 +1,83 @@
+package bundle
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// RefusedError is the error of an object that no member should get. Who has named the object wants to hear of it; who selects
+// all objects of a namespace leaves it out.
+type RefusedError struct {
+	Object workv1alpha1.ResourceIdentifier
+	// Reason is a clause, such as "every cluster has its own".
+	Reason string
+}
+
+func (r *RefusedError) Error() string {
+	return fmt.Sprintf("%s does not travel: %s", r.Object, r.Reason)
+}
+
+// Clean takes from an object, as the hub's API server has it, what is of the hub alone. The object is not changed. The error is
+// a [*RefusedError], or as of [Parse].
+func Clean(object *unstructured.Unstructured) (Object, error) {
+	id, _ := identify(object.Object)
+	for i := range refusals {
+		if r := &refusals[i]; r.matches(id) && (r.when == nil || r.when(object)) {
+			return Object{}, &RefusedError{id, r.reason}
+		}
+	}
+	content := runtime.DeepCopyJSON(object.Object)
+	for i := range removals {
+		r := &removals[i]
+		if !r.matches(id) || r.unless != nil && r.unless(object) {
+			continue
+		}
+		for _, name := range r.names {
+			remove(content, append(strings.FieldsFunc(r.in, isDot), name))
+		}
+	}
+	if id.Group == "" && id.Kind == "ServiceAccount" {
+		dropTokens(content, id.Name)
+	}
+	return Of(content)
+}
+
+func isDot(r rune) bool { return r == '.' }
+
+// remove takes a field out of a map, or out of each item of a list where the path has a *, and then what is empty for that. It
+// says whether the map is.
+func remove(value any, path []string) (emptied bool) {
+	if items, isList := value.([]any); isList && path[0] == "*" {
+		for _, item := range items {
+			remove(item, path[1:])
+		}
+		return false
+	}
+	fields, _ := value.(map[string]any)
+	child, found := fields[path[0]]
+	if found && (len(path) == 1 || remove(child, path[1:])) {
+		delete(fields, path[0])
+	}
+	return found && len(fields) == 0
+}
+
+// dropTokens takes from a ServiceAccount the token Secrets that the hub made for it, up to Kubernetes 1.23; by
+// their names, since users may list Secrets of their own.
+func dropTokens(content map[string]any, account string) {
+	secrets, _ := content["secrets"].([]any)
+	kept := make([]any, 0, len(secrets))
+	for _, secret := range secrets {
+		fields, _ := secret.(map[string]any)
+		if name, _ := fields["name"].(string); !strings.HasPrefix(name, account+"-token-") {
+			kept = append(kept, secret)
+		}
+	}
+	if content["secrets"] = kept; len(kept) == 0 {
+		delete(content, "secrets")
+	}
+}

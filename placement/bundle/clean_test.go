@@ -1,0 +1,286 @@
+package bundle
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// What an object loses, and what it must not lose. TestEveryRowIsNeeded sees to it that each name of each row is in here.
+var cleaned = []struct{ reason, object, want string }{
+	{
+		"what the API server wrote about any object stays behind",
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop, uid: 1, resourceVersion: "2", generation: 3, selfLink: /api,
+		  creationTimestamp: "2026-01-01T00:00:00Z", deletionTimestamp: "2026-01-01T00:00:00Z", deletionGracePeriodSeconds: 30, generateName: a-,
+		  managedFields: [{manager: kubectl}], ownerReferences: [{kind: Deployment, name: web, uid: 4}], finalizers: [example.com/hub],
+		  labels: {app: web, work.muster.dev/applied: "true"},
+		  annotations: {note: kept, kubectl.kubernetes.io/last-applied-configuration: "{}"}}, data: {uid: kept, status: kept}, status: {phase: Active}}`,
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop, labels: {app: web}, annotations: {note: kept}}, data: {uid: kept, status: kept}}`,
+	},
+	{
+		"no map is left that has nothing in it any more; one that was empty before says something",
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {}, annotations: {kubectl.kubernetes.io/last-applied-configuration: "{}"}}, data: {}}`,
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {}}, data: {}}`,
+	},
+	{
+		"an owner that is no controller does not keep a Secret at home, nor does one that is: certificates are made that way",
+		`{apiVersion: v1, kind: Secret, type: kubernetes.io/tls, metadata: {name: a, ownerReferences: [{kind: Certificate, name: a, controller: true}]}, data: {tls.key: AA==}}`,
+		`{apiVersion: v1, kind: Secret, type: kubernetes.io/tls, metadata: {name: a}, data: {tls.key: AA==}}`,
+	},
+	{
+		"a namespace loses the finalizer that each API server writes",
+		`{apiVersion: v1, kind: Namespace, metadata: {name: shop}, spec: {finalizers: [kubernetes]}}`,
+		`{apiVersion: v1, kind: Namespace, metadata: {name: shop}}`,
+	},
+	{
+		"a Service gets its addresses and ports where it goes",
+		`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: LoadBalancer, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], healthCheckNodePort: 30001,
+		  ports: [{port: 80, nodePort: 30080}, {port: 443, nodePort: 30443}], selector: {app: web}}}`,
+		`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: LoadBalancer, ports: [{port: 80}, {port: 443}], selector: {app: web}}}`,
+	},
+	{
+		"a headless Service stays headless",
+		`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None, clusterIPs: [None]}}`,
+		`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None, clusterIPs: [None]}}`,
+	},
+	{
+		"another kind that is called Service is another kind",
+		`{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: a}, spec: {clusterIP: 10.0.0.1}}`,
+		`{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: a}, spec: {clusterIP: 10.0.0.1}}`,
+	},
+	{
+		"the selector of a Job is made of its UID",
+		`{apiVersion: batch/v1, kind: Job, metadata: {name: a, labels: {controller-uid: 1, job-name: a, batch.kubernetes.io/controller-uid: 1, batch.kubernetes.io/job-name: a, app: web}},
+		  spec: {completions: 1, selector: {matchLabels: {controller-uid: 1, job-name: a, batch.kubernetes.io/controller-uid: 1, batch.kubernetes.io/job-name: a}},
+		  template: {metadata: {labels: {controller-uid: 1, job-name: a, batch.kubernetes.io/controller-uid: 1, batch.kubernetes.io/job-name: a, app: web}}}}}`,
+		`{apiVersion: batch/v1, kind: Job, metadata: {name: a, labels: {app: web}}, spec: {completions: 1, template: {metadata: {labels: {app: web}}}}}`,
+	},
+	{
+		"a Job's own selector is the user's",
+		`{apiVersion: batch/v1, kind: Job, metadata: {name: a, labels: {job-name: b}}, spec: {manualSelector: true, selector: {matchLabels: {job-name: b}}, template: {metadata: {labels: {job-name: b}}}}}`,
+		`{apiVersion: batch/v1, kind: Job, metadata: {name: a, labels: {job-name: b}}, spec: {manualSelector: true, selector: {matchLabels: {job-name: b}}, template: {metadata: {labels: {job-name: b}}}}}`,
+	},
+	{
+		"a claim is bound anew",
+		`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, annotations: {pv.kubernetes.io/bind-completed: "yes", pv.kubernetes.io/bound-by-controller: "yes",
+		  volume.kubernetes.io/selected-node: hub-1, volume.kubernetes.io/storage-provisioner: p, volume.beta.kubernetes.io/storage-provisioner: p}},
+		  spec: {volumeName: pvc-1, storageClassName: fast}}`,
+		`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {storageClassName: fast}}`,
+	},
+	{
+		"a volume that a claim names itself is a wish",
+		`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, annotations: {pv.kubernetes.io/bind-completed: "yes"}}, spec: {volumeName: nfs}}`,
+		`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {volumeName: nfs}}`,
+	},
+	{
+		"a volume waits for the claim of that name, whatever its UID",
+		`{apiVersion: v1, kind: PersistentVolume, metadata: {name: a}, spec: {claimRef: {namespace: shop, name: a, uid: 1, resourceVersion: "2"}}}`,
+		`{apiVersion: v1, kind: PersistentVolume, metadata: {name: a}, spec: {claimRef: {namespace: shop, name: a}}}`,
+	},
+	{
+		"a pod that nobody controls is scheduled anew",
+		`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {nodeName: hub-1, priority: 0, priorityClassName: low}}`,
+		`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {priorityClassName: low}}`,
+	},
+	{
+		"a ServiceAccount loses the tokens of the hub, and not what a user has listed",
+		`{apiVersion: v1, kind: ServiceAccount, metadata: {name: web}, secrets: [{name: web-token-x7k2p}, {name: mine}], imagePullSecrets: [{name: pull}]}`,
+		`{apiVersion: v1, kind: ServiceAccount, metadata: {name: web}, secrets: [{name: mine}], imagePullSecrets: [{name: pull}]}`,
+	},
+	{
+		"one with nothing but tokens has no list",
+		`{apiVersion: v1, kind: ServiceAccount, metadata: {name: web}, secrets: [{name: web-token-x7k2p}]}`,
+		`{apiVersion: v1, kind: ServiceAccount, metadata: {name: web}}`,
+	},
+	{
+		"a Deployment's revisions are counted anew",
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, annotations: {deployment.kubernetes.io/revision: "3"}}, spec: {replicas: 2}}`,
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2}}`,
+	},
+	{
+		"so are a DaemonSet's",
+		`{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a, annotations: {deprecated.daemonset.template.generation: "3"}}}`,
+		`{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a}}`,
+	},
+	{
+		"a Job that nobody controls, endpoints that somebody wrote, and a Secret that is none of a cluster, travel",
+		`{apiVersion: v1, kind: Endpoints, metadata: {name: a}, subsets: []}`,
+		`{apiVersion: v1, kind: Endpoints, metadata: {name: a}, subsets: []}`,
+	},
+	{
+		"so do slices of a controller of one's own",
+		`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: a, labels: {endpointslice.kubernetes.io/managed-by: example.com}}}`,
+		`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: a, labels: {endpointslice.kubernetes.io/managed-by: example.com}}}`,
+	},
+	{
+		"fields of the wrong type are for the member's API server to refuse",
+		`{apiVersion: v1, kind: Service, metadata: {name: a, labels: 5, annotations: [x]}, spec: [a], secrets: 7}`,
+		`{apiVersion: v1, kind: Service, metadata: {name: a, labels: 5, annotations: [x]}, spec: [a], secrets: 7}`,
+	},
+	{
+		"an event of one's own kind, and a list that is one by its name alone",
+		`{apiVersion: example.com/v1, kind: Event, metadata: {name: a}, items: [a]}`,
+		`{apiVersion: example.com/v1, kind: Event, metadata: {name: a}, items: [a]}`,
+	},
+}
+
+// What does not travel, and a word of why.
+var refused = []struct{ reason, object, want string }{
+	{"a list is no object", `{apiVersion: v1, kind: ConfigMapList, items: []}`, "a list is no object"},
+	{"the hub's own business", `{apiVersion: placement.muster.dev/v1alpha1, kind: Placement, metadata: {name: a}}`, "they are what the hub works with"},
+	{"a token of the hub", `{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: a}}`, "access to the hub"},
+	{"a token that lets in", `{apiVersion: v1, kind: Secret, type: bootstrap.kubernetes.io/token, metadata: {name: a}}`, "join the hub"},
+	{"news of the hub", `{apiVersion: v1, kind: Event, metadata: {name: a}}`, "happened on the hub"},
+	{"news by the other name", `{apiVersion: events.k8s.io/v1, kind: Event, metadata: {name: a}}`, "happened on the hub"},
+	{"an election", `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: a}}`, "renewed"},
+	{"a candidate of one", `{apiVersion: coordination.k8s.io/v1alpha2, kind: LeaseCandidate, metadata: {name: a}}`, "renewed"},
+	{"addresses of the hub's pods", `{apiVersion: v1, kind: Endpoints, metadata: {name: a, labels: {endpoints.kubernetes.io/managed-by: endpoint-controller}}}`, "of its own pods"},
+	{"so before Kubernetes 1.33", `{apiVersion: v1, kind: Endpoints, metadata: {name: a, annotations: {endpoints.kubernetes.io/last-change-trigger-time: now}}}`, "of its own pods"},
+	{"an election, long ago", `{apiVersion: v1, kind: Endpoints, metadata: {name: a, annotations: {control-plane.alpha.kubernetes.io/leader: me}}}`, "of its own pods"},
+	{"slices of them", `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: a, labels: {endpointslice.kubernetes.io/managed-by: endpointslice-controller.k8s.io}}}`, "of its own pods"},
+	{"a ReplicaSet's pod", `{apiVersion: v1, kind: Pod, metadata: {name: a, ownerReferences: [{kind: ReplicaSet, name: a, controller: true}]}}`, "its controller makes it"},
+	{"a controller's controller", `{apiVersion: v1, kind: ReplicationController, metadata: {name: a, ownerReferences: [{kind: DeploymentConfig, name: a, controller: true}]}}`, "its controller makes it"},
+	{"a Deployment's ReplicaSet", `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a, ownerReferences: [{kind: Deployment, name: a, controller: true}]}}`, "its controller makes it"},
+	{"a revision", `{apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: a, ownerReferences: [{kind: DaemonSet, name: a, controller: true}]}}`, "its controller makes it"},
+	{"a CronJob's Job", `{apiVersion: batch/v1, kind: Job, metadata: {name: a, ownerReferences: [{kind: CronJob, name: a, controller: true}]}}`, "its controller makes it"},
+	{"a node", `{apiVersion: v1, kind: Node, metadata: {name: a}}`, eachItsOwn},
+	{"a component", `{apiVersion: v1, kind: ComponentStatus, metadata: {name: a}}`, eachItsOwn},
+	{"a node's drivers", `{apiVersion: storage.k8s.io/v1, kind: CSINode, metadata: {name: a}}`, eachItsOwn},
+	{"room for volumes", `{apiVersion: storage.k8s.io/v1, kind: CSIStorageCapacity, metadata: {name: a}}`, eachItsOwn},
+	{"a volume of a node", `{apiVersion: storage.k8s.io/v1, kind: VolumeAttachment, metadata: {name: a}}`, eachItsOwn},
+	{"a request of the hub's signers", `{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: a}}`, "asks the hub"},
+	{"a measurement", `{apiVersion: metrics.k8s.io/v1beta1, kind: PodMetrics, metadata: {name: a}}`, "measured on the hub"},
+	{"another", `{apiVersion: metrics.k8s.io/v1beta1, kind: NodeMetrics, metadata: {name: a}}`, "measured on the hub"},
+	{"the default namespace", `{apiVersion: v1, kind: Namespace, metadata: {name: default}}`, eachItsOwn},
+	{"the system's", `{apiVersion: v1, kind: Namespace, metadata: {name: kube-system}}`, eachItsOwn},
+	{"everybody's", `{apiVersion: v1, kind: Namespace, metadata: {name: kube-public}}`, eachItsOwn},
+	{"the nodes'", `{apiVersion: v1, kind: Namespace, metadata: {name: kube-node-lease}}`, eachItsOwn},
+	{"the default account", `{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: shop}}`, "every namespace has its own"},
+	{"the hub's CA", `{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt, namespace: shop}}`, "its cluster's CA"},
+	{"another CA of the hub", `{apiVersion: v1, kind: ConfigMap, metadata: {name: openshift-service-ca.crt, namespace: shop}}`, "its cluster's CA"},
+}
+
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	o := &unstructured.Unstructured{}
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	require.NoError(t, err, text)
+	var content map[string]any
+	require.NoError(t, yaml.Unmarshal(raw, &content))
+	o.Object = numbers(content).(map[string]any)
+	return o
+}
+
+// numbers are int64, as an API server's client has them.
+func numbers(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for name := range value {
+			value[name] = numbers(value[name])
+		}
+	case []any:
+		for i := range value {
+			value[i] = numbers(value[i])
+		}
+	case float64:
+		return int64(value)
+	}
+	return value
+}
+
+// cleanedWrong says which of the objects do not become what they should.
+func cleanedWrong(t *testing.T) (wrong []string) {
+	t.Helper()
+	for _, test := range cleaned {
+		before := object(t, test.object)
+		got, err := Clean(before)
+		if err != nil {
+			wrong = append(wrong, fmt.Sprintf("%s: %v", test.reason, err))
+			continue
+		}
+		want, err := Of(object(t, test.want).Object)
+		require.NoError(t, err)
+		if diff := cmp.Diff(string(want.JSON), string(got.JSON)); diff != "" {
+			wrong = append(wrong, fmt.Sprintf("%s (-want +got):\n%s", test.reason, diff))
+		}
+		if diff := cmp.Diff(object(t, test.object), before); diff != "" {
+			wrong = append(wrong, fmt.Sprintf("%s: the object was changed (-before +after):\n%s", test.reason, diff))
+		}
+	}
+	return wrong
+}
+
+func refusedWrong(t *testing.T) (wrong []string) {
+	t.Helper()
+	for _, test := range refused {
+		_, err := Clean(object(t, test.object))
+		refusal, isRefusal := errors.AsType[*RefusedError](err)
+		if !isRefusal || !strings.Contains(refusal.Error(), "does not travel: ") || !strings.Contains(refusal.Reason, test.want) {
+			wrong = append(wrong, fmt.Sprintf("%s: want a refusal that says %q, got %v", test.reason, test.want, err))
+		}
+	}
+	return wrong
+}
+
+func TestClean(t *testing.T) {
+	for _, w := range append(cleanedWrong(t), refusedWrong(t)...) {
+		t.Error(w)
+	}
+}
+
+// Each name of each row is there for one of the tests above: without it, that test fails.
+func TestEveryRowIsNeeded(t *testing.T) {
+	for i := range removals {
+		row := removals[i]
+		require.NotEmpty(t, row.reason)
+		for j, name := range row.names {
+			removals[i].names = slices.Delete(slices.Clone(row.names), j, j+1)
+			if len(cleanedWrong(t)) == 0 {
+				t.Errorf("no test has %s.%s of %v", row.in, name, row.kinds.kinds)
+			}
+			removals[i] = row
+		}
+		if row.unless != nil {
+			removals[i].unless = nil
+			if len(cleanedWrong(t)) == 0 {
+				t.Errorf("no test has %s.%v of %v that must stay", row.in, row.names, row.kinds.kinds)
+			}
+			removals[i] = row
+		}
+	}
+	for i := range refusals {
+		row := refusals[i]
+		require.NotEmpty(t, row.reason)
+		for j, kind := range row.kinds.kinds {
+			refusals[i].kinds.kinds = slices.Replace(slices.Clone(row.kinds.kinds), j, j+1, "-")
+			if len(refusedWrong(t)) == 0 {
+				t.Errorf("no test has %s", kind)
+			}
+			refusals[i] = row
+		}
+		refusals[i].when = func(*unstructured.Unstructured) bool { return false }
+		if len(refusedWrong(t)) == 0 {
+			t.Errorf("no test is refused because %s", row.reason)
+		}
+		refusals[i] = row
+	}
+}
+
+func TestCleanInvalid(t *testing.T) {
+	for reason, text := range map[string]string{
+		"no name": `{apiVersion: v1, kind: ConfigMap, metadata: {}}`,
+		"no kind": `{apiVersion: v1, metadata: {name: a}}`,
+		"nothing": `{}`,
+	} {
+		if _, err := Clean(object(t, text)); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: want %v, got %v", reason, ErrInvalid, err)
+		}
+	}
+}

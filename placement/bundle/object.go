@@ -1,0 +1,125 @@
+package bundle
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// Object is one object that members get. It is never changed, and may be shared by many.
+type Object struct {
+	// ResourceIdentifier is what the object is told by, without its resource.
+	workv1alpha1.ResourceIdentifier
+	// JSON is the object's text. Two texts that say the same are the same: fields are in order, without spaces.
+	JSON []byte
+	// Hash is that of the text.
+	Hash Hash
+}
+
+// Hash tells content from other content.
+type Hash [sha256.Size]byte
+
+// String is the hash in 64 hexadecimal digits.
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// Key is what tells an object on a member from all others: its identifier, but for the version.
+type Key struct{ Group, Kind, Namespace, Name string }
+
+// Key returns the object's key.
+func (o *Object) Key() Key { return Key{o.Group, o.Kind, o.Namespace, o.Name} }
+
+// Manifest is the object as a Work has it. It shares the object's text.
+func (o *Object) Manifest() workv1alpha1.Manifest {
+	return workv1alpha1.Manifest{RawExtension: runtime.RawExtension{Raw: o.JSON}}
+}
+
+// Errors of objects that no Work can carry.
+var (
+	ErrInvalid = errors.New("it must be a JSON object with apiVersion, kind and metadata.name")
+	ErrTooDeep = fmt.Errorf("its maps and lists are nested more than %d deep", workv1alpha1.MaxManifestDepth)
+)
+
+// Parse reads a manifest. The error is [ErrInvalid] or [ErrTooDeep], with what could be read of the object's name. What else the manifest must
+// be is checked by [workv1alpha1.WorkSpec.Decode].
+func Parse(text []byte) (Object, error) {
+	if deep(text) {
+		return Object{}, ErrTooDeep
+	}
+	var content map[string]any
+	if err := utiljson.Unmarshal(text, &content); err != nil {
+		return Object{}, ErrInvalid // the cause may have a secret in it
+	}
+	return Of(content)
+}
+
+// Of makes an object of what JSON was decoded into, which it does not keep. The error is as of [Parse].
+func Of(content map[string]any) (Object, error) {
+	id, complete := identify(content)
+	if !complete {
+		if id.Kind == "" {
+			return Object{}, ErrInvalid
+		}
+		return Object{}, fmt.Errorf("%s: %w", id, ErrInvalid)
+	}
+	text, err := encode(content)
+	if err != nil {
+		return Object{}, fmt.Errorf("%s: %w", id, ErrInvalid)
+	}
+	if deep(text) {
+		return Object{}, fmt.Errorf("%s: %w", id, ErrTooDeep)
+	}
+	return Object{id, text, sha256.Sum256(text)}, nil
+}
+
+// encode has the fields in the order of their names, and leaves <, > and & as they are.
+func encode(content map[string]any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(content); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+// identify reads what an object is told by, and whether that is all there.
+func identify(content map[string]any) (id workv1alpha1.ResourceIdentifier, complete bool) {
+	apiVersion, _ := content["apiVersion"].(string)
+	version, err := schema.ParseGroupVersion(apiVersion)
+	metadata, _ := content["metadata"].(map[string]any)
+	id.Group, id.Version = version.Group, version.Version
+	id.Kind, _ = content["kind"].(string)
+	id.Namespace, _ = metadata["namespace"].(string)
+	id.Name, _ = metadata["name"].(string)
+	return id, err == nil && id.Version != "" && id.Kind != "" && id.Name != ""
+}
+
+// deep says whether a JSON text is nested deeper than a manifest may be. It does not recurse, whatever the text.
+func deep(text []byte) bool {
+	level, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++ // what is escaped ends no string
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if level++; level > workv1alpha1.MaxManifestDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			level--
+		}
+	}
+	return false
+}

@@ -1,0 +1,84 @@
+package bundle
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+func TestParse(t *testing.T) {
+	for _, test := range []struct{ reason, one, other string }{
+		{"the order of fields and the spaces say nothing", `{"kind": "A", "apiVersion": "g/v1", "metadata": {"namespace": "n", "name": "a"}}`, `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"}}`},
+		{"nor does how characters are written", `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":"\u003c\u0024{"}`, `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":"<${"}`},
+		{"nor how a number is", `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":1.50}`, `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":1.5}`},
+	} {
+		one, err := Parse([]byte(test.one))
+		require.NoError(t, err, test.reason)
+		other, err := Parse([]byte(test.other))
+		require.NoError(t, err, test.reason)
+		if diff := cmp.Diff(other, one); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+		}
+		if string(one.JSON) != test.other {
+			t.Errorf("%s: want the text %s, got %s", test.reason, test.other, one.JSON)
+		}
+		require.Equal(t, Key{Group: "g", Kind: "A", Namespace: "n", Name: "a"}, one.Key())
+		require.Equal(t, "v1", one.Version)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	nested := func(n int) string {
+		return `{"apiVersion":"v1","kind":"A","metadata":{"name":"a"},"x":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}`
+	}
+	for _, test := range []struct {
+		reason, text string
+		want         error
+	}{
+		{"no JSON", `{`, ErrInvalid},
+		{"no object", `[]`, ErrInvalid},
+		{"nothing", `null`, ErrInvalid},
+		{"no kind", `{"apiVersion":"v1","metadata":{"name":"a"}}`, ErrInvalid},
+		{"fields have their case", `{"apiVersion":"v1","Kind":"A","metadata":{"name":"a"}}`, ErrInvalid},
+		{"no version", `{"kind":"A","metadata":{"name":"a"}}`, ErrInvalid},
+		{"two slashes", `{"apiVersion":"a/b/c","kind":"A","metadata":{"name":"a"}}`, ErrInvalid},
+		{"a name that is no text", `{"apiVersion":"v1","kind":"A","metadata":{"name":5}}`, ErrInvalid},
+		{"as deep as may be", nested(workv1alpha1.MaxManifestDepth - 1), nil},
+		{"deeper", nested(workv1alpha1.MaxManifestDepth), ErrTooDeep},
+		{"so deep that to recurse is no good", nested(5_000_000), ErrTooDeep},
+		{"brackets in a string are text", `{"apiVersion":"v1","kind":"A","metadata":{"name":"a"},"x":"\"` + strings.Repeat("[", 200) + `"}`, nil},
+	} {
+		if _, err := Parse([]byte(test.text)); !errors.Is(err, test.want) {
+			t.Errorf("%s: want %v, got %v", test.reason, test.want, err)
+		}
+	}
+	_, err := Parse([]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"shop"},"data":{"k":"c2VjcmV0"}}`))
+	require.ErrorContains(t, err, "Secret shop/")
+	require.NotContains(t, err.Error(), "c2VjcmV0", "what is in an object may be secret")
+}
+
+// What Parse accepts is what a Work accepts, but for rules about single fields; and it is its own canonical text.
+func FuzzParse(f *testing.F) {
+	f.Add(`{"apiVersion":"v1","kind":"A","metadata":{"name":"a"},"x":[1,2.5,"<",null,{"b":1e3}]}`)
+	f.Add(`{"apiVersion":"apps/v1","kind":"A","metadata":{"name":"a"},"x":"\ud800"}`)
+	f.Add(`{"apiVersion":"v1","kind":"A","metadata":{"name":"a"},"x":9223372036854775808}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		o, err := Parse([]byte(text))
+		if err != nil {
+			return
+		}
+		again, err := Parse(o.JSON)
+		require.NoError(t, err)
+		require.Equal(t, string(o.JSON), string(again.JSON))
+		require.Equal(t, o.Hash, again.Hash)
+		spec := workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{o.Manifest()}}
+		if decoded, _ := spec.Decode(); len(decoded) == 1 {
+			require.Equal(t, o.ResourceIdentifier, decoded[0].ResourceIdentifier)
+		}
+	})
+}

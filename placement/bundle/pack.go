@@ -1,0 +1,248 @@
+package bundle
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// Errors of [Pack].
+var (
+	ErrTooLarge  = fmt.Errorf("it is too large for any Work, which may have %d bytes of manifests", workv1alpha1.MaxManifestBytes)
+	ErrDuplicate = errors.New("it is there more than once")
+)
+
+// Work is one of the Works that a member gets.
+type Work struct {
+	// Name is that of all the member's Works from here, and a number from 0: web-0.
+	Name string
+	// Objects are in the order of their kinds and names, Namespaces and CustomResourceDefinitions first.
+	Objects []Object
+	// Hash is that of all objects together. It does not depend on the name.
+	Hash Hash
+}
+
+// Manifests are the objects as the Work has them.
+func (w *Work) Manifests() []workv1alpha1.Manifest {
+	out := make([]workv1alpha1.Manifest, len(w.Objects))
+	for i := range w.Objects {
+		out[i] = w.Objects[i].Manifest()
+	}
+	return out
+}
+
+// Read returns what the hub has as a Work, for a [Pack] after a restart. If Pack made it, its hash is what it was. Manifests
+// that cannot be read are left out: the hash is another one then, and the Work is written again.
+func Read(name string, manifests []workv1alpha1.Manifest) Work {
+	b := &bin{}
+	for i := range manifests {
+		text, err := manifests[i].MarshalJSON()
+		if err != nil {
+			continue
+		}
+		if o, err := Parse(text); err == nil {
+			b.add(&o)
+		}
+	}
+	return b.work(name)
+}
+
+// Pack divides objects among Works, in the order of their numbers, so that each object is in one of them and no Work is longer than
+// it may be. The package's documentation says which goes where.
+//
+// Previous is what an earlier Pack returned, or what there is, by [Read]. All that matters of a previous Work is its name and the
+// identifiers and hashes of its objects. A Work that is missing from the result is to be deleted; its number is free for
+// a new one. Neither argument is changed, and their order makes no difference.
+//
+// The error names every object that is too large or there more than once, and each previous Work that base has no part in; then there
+// is no result.
+func Pack(base string, previous []Work, objects []Object) ([]Work, error) {
+	return pack(standard, base, previous, objects)
+}
+
+// limits of a Work. Free is the share, one of so many, that objects which come leave to those that are there.
+type limits struct{ objects, bytes, free int }
+
+var standard = limits{workv1alpha1.MaxManifests, workv1alpha1.MaxManifestBytes, 8}
+
+func pack(limits limits, base string, previous []Work, objects []Object) ([]Work, error) {
+	wanted, err := index(limits, objects)
+	if err != nil {
+		return nil, err
+	}
+	bins, err := restore(base, previous, wanted)
+	if err != nil {
+		return nil, err
+	}
+	var homeless []Object
+	for _, b := range bins {
+		homeless = append(homeless, b.evict(limits)...)
+	}
+	for _, o := range wanted {
+		homeless = append(homeless, *o)
+	}
+	slices.SortFunc(homeless, compare)
+	for i := range homeless {
+		bins = place(limits, bins, &homeless[i])
+	}
+
+	works := make([]Work, 0, len(bins))
+	for _, b := range bins {
+		if len(b.objects) > 0 {
+			works = append(works, b.work(base+"-"+strconv.Itoa(b.number)))
+		}
+	}
+	return works, nil
+}
+
+// index finds the objects by their keys.
+func index(limits limits, objects []Object) (map[Key]*Object, error) {
+	wanted := make(map[Key]*Object, len(objects))
+	var errs []error
+	for i := range objects {
+		o := &objects[i]
+		switch key := o.Key(); {
+		case len(o.JSON) > limits.bytes:
+			errs = append(errs, fmt.Errorf("%s: %w", o.ResourceIdentifier, ErrTooLarge))
+		case wanted[key] != nil:
+			errs = append(errs, fmt.Errorf("%s: %w", o.ResourceIdentifier, ErrDuplicate))
+		default:
+			wanted[key] = o
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return wanted, errors.Join(errs...)
+}
+
+// bin is a Work that is being filled.
+type bin struct {
+	number  int
+	objects []Object
+	bytes   int
+	changed []Object // those of objects that are not what they were
+}
+
+// restore puts the objects where they were, whether they fit or not, and takes them out of wanted.
+func restore(base string, previous []Work, wanted map[Key]*Object) ([]*bin, error) {
+	bins := make([]*bin, len(previous))
+	for i := range previous {
+		digits, found := strings.CutPrefix(previous[i].Name, base+"-")
+		number, err := strconv.Atoi(digits)
+		if !found || err != nil || number < 0 || strconv.Itoa(number) != digits {
+			return nil, fmt.Errorf("pack the objects of %s: a Work of that name has a number behind it, unlike %q", base, previous[i].Name)
+		}
+		bins[i] = &bin{number: number}
+	}
+	order := make([]int, len(previous))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(bins[a].number, bins[b].number) })
+	out := make([]*bin, 0, len(bins)+1)
+	for n, i := range order {
+		b := bins[i]
+		if n > 0 && b.number == out[n-1].number {
+			return nil, fmt.Errorf("pack the objects of %s: there are two Works %s", base, previous[i].Name)
+		}
+		for j := range previous[i].Objects {
+			was := &previous[i].Objects[j]
+			o := wanted[was.Key()]
+			if o == nil {
+				continue // it is no longer wanted, or it was between two Works and an earlier one has it
+			}
+			delete(wanted, was.Key())
+			b.add(o)
+			if o.Hash != was.Hash {
+				b.changed = append(b.changed, *o)
+			}
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// evict takes out what has to go so that the rest fits: of the changed objects the largest, so that few do. Were unchanged
+// ones too many, as when a limit became lower, the last of them would go.
+func (b *bin) evict(limits limits) []Object {
+	fits := func() bool { return b.bytes <= limits.bytes && len(b.objects) <= limits.objects }
+	if fits() {
+		return nil
+	}
+	candidates := slices.SortedFunc(slices.Values(b.changed), func(a, b Object) int {
+		return cmp.Or(cmp.Compare(len(b.JSON), len(a.JSON)), compare(a, b))
+	})
+	candidates = append(candidates, slices.SortedFunc(slices.Values(b.objects), func(a, b Object) int { return compare(b, a) })...)
+	gone := map[Key]bool{}
+	var out []Object
+	for i := range candidates {
+		if o := &candidates[i]; !gone[o.Key()] && !fits() {
+			gone[o.Key()] = true
+			out = append(out, *o)
+			b.bytes -= len(o.JSON)
+			b.objects = slices.DeleteFunc(b.objects, func(other Object) bool { return other.Key() == o.Key() })
+		}
+	}
+	return out
+}
+
+// place puts an object into the first bin that has room for it, which may be a new one. Bins stay in the order of their numbers.
+func place(limits limits, bins []*bin, o *Object) []*bin {
+	for i, b := range bins {
+		if b.takes(limits, o, i == 0) {
+			b.add(o)
+			return bins
+		}
+	}
+	number := 0
+	for number < len(bins) && bins[number].number == number {
+		number++
+	}
+	b := &bin{number: number}
+	b.add(o)
+	return slices.Insert(bins, number, b)
+}
+
+// takes says whether an object that comes may be put there. An empty bin takes any; what others wait for may fill the first one up.
+func (b *bin) takes(limits limits, o *Object, first bool) bool {
+	if fills := first && foundation(o); len(b.objects) > 0 && !fills {
+		limits.objects -= limits.objects / limits.free
+		limits.bytes -= limits.bytes / limits.free
+	}
+	return len(b.objects) < limits.objects && b.bytes+len(o.JSON) <= limits.bytes
+}
+
+func (b *bin) add(o *Object) {
+	b.objects = append(b.objects, *o)
+	b.bytes += len(o.JSON)
+}
+
+func (b *bin) work(name string) Work {
+	slices.SortFunc(b.objects, compare)
+	sum := sha256.New()
+	for i := range b.objects {
+		sum.Write(b.objects[i].Hash[:])
+	}
+	return Work{name, b.objects, Hash(sum.Sum(nil))}
+}
+
+// foundation says whether other objects cannot be without this one.
+func foundation(o *Object) bool {
+	return o.Group == "" && o.Kind == "Namespace" || o.Group == "apiextensions.k8s.io" && o.Kind == "CustomResourceDefinition"
+}
+
+func compare(a, b Object) int {
+	switch first := foundation(&a); {
+	case first == foundation(&b):
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	case first:
+		return -1
+	default:
+		return 1
+	}
+}

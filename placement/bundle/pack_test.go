@@ -1,0 +1,268 @@
+package bundle
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// few lets a test fill Works with few objects: 8 of them, 7 that leave room, and 800 bytes.
+var few = limits{objects: 8, bytes: 800, free: 8}
+
+// sized is an object whose text is so long.
+func sized(t require.TestingT, kind, name string, size int) Object {
+	text := func(filling string) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":%q,"metadata":{"name":%q},"x":%q}`, kind, name, filling)
+	}
+	o, err := Parse([]byte(text(strings.Repeat("x", max(0, size-len(text("")))))))
+	require.NoError(t, err)
+	return o
+}
+
+// where is which objects are in which Work.
+func where(works []Work) map[string][]string {
+	out := map[string][]string{}
+	for _, w := range works {
+		for i := range w.Objects {
+			out[w.Name] = append(out[w.Name], w.Objects[i].Name)
+		}
+	}
+	return out
+}
+
+func TestPack(t *testing.T) {
+	type sizes map[string]int
+	objects := func(of sizes) (out []Object) {
+		for name, size := range of {
+			kind := "ConfigMap"
+			if strings.HasPrefix(name, "ns") {
+				kind = "Namespace"
+			}
+			out = append(out, sized(t, kind, name, size))
+		}
+		return out
+	}
+	for _, test := range []struct {
+		reason      string
+		steps       []sizes // one after the other
+		want        map[string][]string
+		wantWritten int // Works that the last step changed, made or removed
+	}{
+		{"nothing needs no Work", []sizes{{}}, map[string][]string{}, 0},
+		{"what fits goes into one", []sizes{{"a": 100, "b": 100}}, map[string][]string{"w-0": {"a", "b"}}, 1},
+		{"an eighth is left free", []sizes{{"a": 350, "b": 350, "c": 100}}, map[string][]string{"w-0": {"a", "b"}, "w-1": {"c"}}, 2},
+		{"an object that needs a whole Work has one", []sizes{{"a": 800, "b": 100}}, map[string][]string{"w-0": {"a"}, "w-1": {"b"}}, 2},
+		{"the first with room takes what comes", []sizes{{"a": 600, "b": 200, "c": 600}, {"a": 600, "b": 200, "c": 600, "d": 100}}, map[string][]string{"w-0": {"a", "d"}, "w-1": {"b"}, "w-2": {"c"}}, 1},
+		{"an object may grow where it is", []sizes{{"a": 350, "b": 350}, {"a": 350, "b": 450}}, map[string][]string{"w-0": {"a", "b"}}, 1},
+		{"one that has outgrown its Work goes, not its neighbors", []sizes{{"a": 350, "b": 300}, {"a": 350, "b": 500}}, map[string][]string{"w-0": {"a"}, "w-1": {"b"}}, 2},
+		{"of several the largest goes, so that others need not", []sizes{{"a": 200, "b": 200, "c": 200}, {"a": 200, "b": 210, "c": 500}}, map[string][]string{"w-0": {"a", "b"}, "w-1": {"c"}}, 2},
+		{"what others wait for is first", []sizes{{"a": 700, "ns": 100, "b": 300}}, map[string][]string{"w-0": {"ns", "b"}, "w-1": {"a"}}, 2},
+		{"and may use what is left free in the first Work", []sizes{{"a": 690}, {"a": 690, "ns": 100}}, map[string][]string{"w-0": {"ns", "a"}}, 1},
+		{"in the first only", []sizes{{"a": 790, "b": 690}, {"a": 790, "b": 690, "ns": 90}}, map[string][]string{"w-0": {"a"}, "w-1": {"b"}, "w-2": {"ns"}}, 1},
+		{"a Work that is empty goes, and nothing moves for that", []sizes{{"a": 600, "b": 600, "c": 600}, {"a": 600, "c": 600}}, map[string][]string{"w-0": {"a"}, "w-2": {"c"}}, 1},
+		{"its number is used again", []sizes{{"a": 600, "b": 600, "c": 600}, {"a": 600, "c": 600}, {"a": 600, "c": 600, "d": 600}}, map[string][]string{"w-0": {"a"}, "w-1": {"d"}, "w-2": {"c"}}, 1},
+		{"one that goes and one that comes may be one write", []sizes{{"a": 700, "b": 700}, {"a": 700, "c": 700}}, map[string][]string{"w-0": {"a"}, "w-1": {"c"}}, 1},
+		{"so may one that needs a whole Work", []sizes{{"a": 800}, {"b": 800}}, map[string][]string{"w-0": {"b"}}, 1},
+		{"not more objects than a Work may have", []sizes{{"a": 80, "b": 80, "c": 80, "d": 80, "e": 80, "f": 80, "g": 80, "h": 80}}, map[string][]string{"w-0": {"a", "b", "c", "d", "e", "f", "g"}, "w-1": {"h"}}, 2},
+	} {
+		var works, before []Work
+		for _, step := range test.steps {
+			before = works
+			var err error
+			works, err = pack(few, "w", before, objects(step))
+			require.NoError(t, err, test.reason)
+		}
+		if diff := cmp.Diff(test.want, where(works)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+		}
+		if got := written(before, works); got != test.wantWritten {
+			t.Errorf("%s: want %d writes, got %d", test.reason, test.wantWritten, got)
+		}
+	}
+}
+
+// written is how many Works are to be made, changed or deleted.
+func written(before, after []Work) int {
+	hashes := map[string]Hash{}
+	for _, w := range before {
+		hashes[w.Name] = w.Hash
+	}
+	n := 0
+	for _, w := range after {
+		if hash, was := hashes[w.Name]; !was || hash != w.Hash {
+			n++
+		}
+		delete(hashes, w.Name)
+	}
+	return n + len(hashes)
+}
+
+func TestPackRefuses(t *testing.T) {
+	a := sized(t, "ConfigMap", "a", 100)
+	for _, test := range []struct {
+		reason   string
+		previous []Work
+		objects  []Object
+		want     []string
+	}{
+		{"each object that is too large is named", nil, []Object{a, sized(t, "Secret", "b", workv1alpha1.MaxManifestBytes+1), sized(t, "ConfigMap", "c", workv1alpha1.MaxManifestBytes+1)}, []string{"ConfigMap c: it is too large", "Secret b: it is too large"}},
+		{"one object twice", nil, []Object{a, a}, []string{"ConfigMap a: it is there more than once"}},
+		{"a Work of somebody else", []Work{{Name: "x-0"}}, []Object{a}, []string{`"x-0"`}},
+		{"a Work without a number", []Work{{Name: "w-"}}, []Object{a}, []string{`"w-"`}},
+		{"a number that Pack does not write", []Work{{Name: "w-01"}}, []Object{a}, []string{`"w-01"`}},
+		{"one Work twice", []Work{{Name: "w-0"}, {Name: "w-0"}}, []Object{a}, []string{"two Works w-0"}},
+	} {
+		works, err := Pack("w", test.previous, test.objects)
+		if works != nil || err == nil {
+			t.Errorf("%s: want an error alone, got %v, %v", test.reason, works, err)
+			continue
+		}
+		for _, want := range test.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: want %q, got %v", test.reason, want, err)
+			}
+		}
+	}
+}
+
+// An object that is just small enough is in a Work that the API takes.
+func TestPackToTheLimit(t *testing.T) {
+	works, err := Pack("w", nil, []Object{sized(t, "ConfigMap", "a", workv1alpha1.MaxManifestBytes)})
+	require.NoError(t, err)
+	spec := workv1alpha1.WorkSpec{Manifests: works[0].Manifests()}
+	require.Empty(t, spec.Validate())
+}
+
+// After a restart nothing is written, whatever the API server made of the text.
+func TestReadWhatWasPacked(t *testing.T) {
+	objects := []Object{sized(t, "ConfigMap", "<a>", 100), sized(t, "ConfigMap", "b", 100), sized(t, "Namespace", "c", 100)}
+	works, err := Pack("w", nil, objects)
+	require.NoError(t, err)
+	stored := works[0].Manifests()
+	slices.Reverse(stored)
+	stored[0].Raw = []byte(strings.ReplaceAll(strings.ReplaceAll(string(stored[0].Raw), ":", " : "), "<", `\u003c`))
+	require.Equal(t, works[0], Read("w-0", stored))
+
+	stored[0].Raw = []byte(`{`)
+	edited := Read("w-0", stored)
+	require.Len(t, edited.Objects, 2)
+	require.NotEqual(t, works[0].Hash, edited.Hash)
+}
+
+// A hub that has lost what it knew reads it from the Works: an object that is in two of them, as when it was moved
+// and the hub stopped in between, stays in the first.
+func TestPackAfterHalfAMove(t *testing.T) {
+	a, b := sized(t, "ConfigMap", "a", 300), sized(t, "ConfigMap", "b", 300)
+	works, err := pack(few, "w", []Work{{Name: "w-1", Objects: []Object{a, b}}, {Name: "w-0", Objects: []Object{a}}}, []Object{b, a})
+	require.NoError(t, err)
+	require.Equal(t, map[string][]string{"w-0": {"a"}, "w-1": {"b"}}, where(works))
+}
+
+// Works that are over the limit, as when that has become lower, are brought below it.
+func TestPackBelowANewLimit(t *testing.T) {
+	objects := []Object{sized(t, "ConfigMap", "a", 500), sized(t, "ConfigMap", "b", 500), sized(t, "Namespace", "ns", 100)}
+	works, err := pack(few, "w", []Work{{Name: "w-0", Objects: objects}}, objects)
+	require.NoError(t, err)
+	require.Equal(t, map[string][]string{"w-0": {"ns", "a"}, "w-1": {"b"}}, where(works))
+}
+
+// TestPackProperties changes a set of objects at random, and sees after each step that everything that Pack promises is so.
+func TestPackProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(name string) Object {
+			kind := rapid.SampledFrom([]string{"ConfigMap", "ConfigMap", "Namespace"}).Draw(t, "kind")
+			return sized(t, kind, name, rapid.IntRange(60, few.bytes).Draw(t, "size"))
+		}
+		objects := map[Key]Object{}
+		for i := range rapid.IntRange(0, 30).Draw(t, "objects") {
+			o := draw(fmt.Sprintf("o%d", i))
+			objects[o.Key()] = o
+		}
+		list := func() []Object {
+			out := make([]Object, 0, len(objects))
+			for _, o := range objects { // in any order
+				out = append(out, o)
+			}
+			return out
+		}
+		works, err := pack(few, "w", nil, list())
+		require.NoError(t, err)
+		for step := range rapid.IntRange(1, 10).Draw(t, "steps") {
+			before := works
+			keys := make([]Key, 0, len(objects))
+			for key := range objects {
+				keys = append(keys, key)
+			}
+			slices.SortFunc(keys, func(a, b Key) int { return strings.Compare(a.Kind+a.Name, b.Kind+b.Name) })
+			changes := rapid.IntRange(0, 3).Draw(t, "changes")
+			touched := map[Key]bool{}
+			for i := range changes {
+				action := rapid.SampledFrom([]string{"add", "remove", "change"}).Draw(t, "action")
+				switch {
+				case action == "add" || len(keys) == 0:
+					o := draw(fmt.Sprintf("new%d-%d", step, i))
+					objects[o.Key()] = o
+					touched[o.Key()] = true
+				default:
+					key := rapid.SampledFrom(keys).Draw(t, "object")
+					delete(objects, key)
+					touched[key] = true
+					if action == "change" {
+						objects[key] = sized(t, key.Kind, key.Name, rapid.IntRange(60, few.bytes).Draw(t, "size"))
+					}
+				}
+			}
+			works, err = pack(few, "w", before, list())
+			require.NoError(t, err)
+			check(t, before, works, objects, touched)
+			if n := written(before, works); n > 2*changes {
+				t.Fatalf("%d changes made %d writes", changes, n)
+			}
+			shuffled := slices.Clone(before)
+			slices.Reverse(shuffled)
+			again, err := pack(few, "w", shuffled, list())
+			require.NoError(t, err)
+			require.True(t, reflect.DeepEqual(works, again), "another order of the same must not matter")
+			settled, err := pack(few, "w", works, list())
+			require.NoError(t, err)
+			require.True(t, reflect.DeepEqual(works, settled), "what is packed stays packed")
+		}
+	})
+}
+
+func check(t *rapid.T, before, works []Work, objects map[Key]Object, touched map[Key]bool) {
+	was := map[Key]string{}
+	for _, w := range before {
+		for i := range w.Objects {
+			was[w.Objects[i].Key()] = w.Name
+		}
+	}
+	seen := map[Key]string{}
+	for _, w := range works {
+		bytes := 0
+		for i := range w.Objects {
+			o := &w.Objects[i]
+			if in, twice := seen[o.Key()]; twice {
+				t.Fatalf("%s is in %s and in %s", o.ResourceIdentifier, in, w.Name)
+			}
+			seen[o.Key()] = w.Name
+			bytes += len(o.JSON)
+			require.True(t, reflect.DeepEqual(objects[o.Key()], *o))
+			if there := was[o.Key()]; !touched[o.Key()] && there != w.Name {
+				t.Fatalf("%s did not change, and moved from %s to %s", o.ResourceIdentifier, there, w.Name)
+			}
+		}
+		require.NotEmpty(t, w.Objects, w.Name)
+		require.LessOrEqual(t, bytes, few.bytes, w.Name)
+		require.LessOrEqual(t, len(w.Objects), few.objects, w.Name)
+	}
+	require.Len(t, seen, len(objects))
+}

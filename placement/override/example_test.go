@@ -1,0 +1,105 @@
+package override_test
+
+import (
+	"fmt"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-sdk/muster/placement/bundle"
+	"github.com/muster-sdk/muster/placement/override"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// More replicas in Europe, and every cluster knows its name.
+func ExampleApply() {
+	web, err := bundle.Parse([]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"replicas":2}}`))
+	if err != nil {
+		panic(err)
+	}
+	var overrides v1alpha1.Overrides
+	if err := yaml.UnmarshalStrict([]byte(`
+rules:
+- mergePatch:
+    metadata:
+      labels:
+        cluster: ${muster.cluster.name}
+        tier: ${muster.cluster.labels["tier"]:-standard}
+- clusters:
+  - labelSelector: {matchLabels: {region: eu}}
+  objects:
+  - {group: apps, kind: Deployment}
+  jsonPatch:
+  - {op: replace, path: /spec/replicas, value: 5}
+`), &overrides); err != nil {
+		panic(err)
+	}
+	for _, cluster := range []*scheduler.Cluster{
+		{Name: "paris", Labels: map[string]string{"region": "eu", "tier": "gold"}},
+		{Name: "tokyo", Labels: map[string]string{"region": "asia"}},
+	} {
+		result, err := override.Apply([]bundle.Object{web}, &overrides, cluster)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Printf("%s\n", result.Objects[0].JSON)
+	}
+	// Output:
+	// {"apiVersion":"apps/v1","kind":"Deployment","metadata":{"labels":{"cluster":"paris","tier":"gold"},"name":"web","namespace":"shop"},"spec":{"replicas":5}}
+	// {"apiVersion":"apps/v1","kind":"Deployment","metadata":{"labels":{"cluster":"tokyo","tier":"standard"},"name":"web","namespace":"shop"},"spec":{"replicas":2}}
+}
+
+// One object is not for every cluster; and a cluster without a label that a patch asks for gets an error that says so.
+func ExamplePlan_For() {
+	config, err := bundle.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"region"}}`))
+	if err != nil {
+		panic(err)
+	}
+	debug, err := bundle.Parse([]byte(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"debug"}}`))
+	if err != nil {
+		panic(err)
+	}
+	var overrides v1alpha1.Overrides
+	if err := yaml.UnmarshalStrict([]byte(`
+rules:
+- clusters:
+  - cel: ['cluster.labels["stage"] == "production"']
+  objects:
+  - {name: debug}
+  delete: true
+- objects:
+  - {kind: ConfigMap}
+  jsonPatch:
+  - {op: add, path: /data, value: {region: '${muster.cluster.labels["region"]}'}}
+`), &overrides); err != nil {
+		panic(err)
+	}
+	plan, err := override.New([]bundle.Object{config, debug}, &overrides)
+	if err != nil {
+		panic(err)
+	}
+	result, err := plan.For(&scheduler.Cluster{Name: "paris", Labels: map[string]string{"stage": "production", "region": "eu"}})
+	fmt.Println(len(result.Objects), result.Deleted, err)
+	_, err = plan.For(&scheduler.Cluster{Name: "lab"})
+	fmt.Println(err)
+	// Output:
+	// 1 [Service debug] <nil>
+	// override ConfigMap region for cluster lab: rules[1].jsonPatch[0].value.region: muster.cluster.labels["region"]: the cluster does not have it, and there is no default
+}
+
+// Two dollars keep a variable from being one; all else that looks like one is text anyway.
+func ExampleExpand() {
+	cluster := &scheduler.Cluster{Name: "paris", Properties: map[string]string{"example.com/cost": "5"}}
+	for _, text := range []string{
+		`https://${muster.cluster.name}.example.com:${PORT}`,
+		`$$${muster.cluster.properties['example.com/cost']}`,
+		`write $${muster.cluster.name}`,
+	} {
+		expanded, err := override.Expand(text, cluster)
+		fmt.Println(expanded, err)
+	}
+	// Output:
+	// https://paris.example.com:${PORT} <nil>
+	// $5 <nil>
+	// write ${muster.cluster.name} <nil>
+}

@@ -1,0 +1,209 @@
+package override
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/muster-sdk/muster/scheduler"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// Why something cannot be done. Errors wrap them.
+var (
+	ErrSyntax     = errors.New("a variable must be name, labels[\"key\"] or properties[\"name\"] of muster.cluster, then :- and a default if there is to be one; $${muster. is text")
+	ErrIdentity   = errors.New("apiVersion, kind, metadata.name and metadata.namespace are the same for all clusters and cannot have variables")
+	ErrNoValue    = errors.New("the cluster does not have it, and there is no default")
+	ErrTooLarge   = fmt.Errorf("there would be more than %d bytes", workv1alpha1.MaxManifestBytes)
+	ErrTooDeep    = fmt.Errorf("maps and lists would be nested more than %d deep", workv1alpha1.MaxManifestDepth)
+	ErrNoPath     = errors.New("there is nothing at that path")
+	ErrTestFailed = errors.New("the test failed: there is something else")
+)
+
+// start is what makes text a variable.
+const start = "${muster."
+
+// lookup finds what a variable stands for.
+type lookup func(v variable) (string, bool)
+
+// variable is one of a cluster.
+type variable struct {
+	of       string // name, labels or properties
+	name     string // of the label or property
+	fallback *string
+}
+
+func (v variable) String() string {
+	if v.of == "name" {
+		return "muster.cluster.name"
+	}
+	return fmt.Sprintf("muster.cluster.%s[%q]", v.of, v.name)
+}
+
+// Expand returns the text with what its variables stand for. The error is [ErrSyntax], [ErrNoValue] or [ErrTooLarge], and
+// names the variable.
+func Expand(text string, cluster *scheduler.Cluster) (string, error) {
+	return expand(text, of(cluster), workv1alpha1.MaxManifestBytes)
+}
+
+func of(cluster *scheduler.Cluster) lookup {
+	return func(v variable) (string, bool) {
+		switch v.of {
+		case "name":
+			return cluster.Name, true
+		case "labels":
+			value, found := cluster.Labels[v.name]
+			return value, found
+		default:
+			value, found := cluster.Properties[v.name]
+			return value, found
+		}
+	}
+}
+
+// expand puts in no more than room bytes, however much the variables stand for.
+func expand(text string, find lookup, room int) (string, error) {
+	if !strings.Contains(text, start) {
+		return text, nil
+	}
+	var out strings.Builder
+	for {
+		before, after, found := strings.Cut(text, start)
+		if !found {
+			out.WriteString(text)
+			return out.String(), nil
+		}
+		plain := strings.TrimRight(before, "$")
+		dollars := len(before) - len(plain) + 1
+		out.WriteString(plain + strings.Repeat("$", dollars/2))
+		if dollars%2 == 0 {
+			out.WriteString(start[1:])
+			text = after
+			continue
+		}
+		v, rest, err := parse(after)
+		if err != nil {
+			return "", err
+		}
+		value, err := v.value(find)
+		if err != nil {
+			return "", err
+		}
+		if out.Len()+len(value) > room {
+			return "", fmt.Errorf("%s: %w", v, ErrTooLarge)
+		}
+		out.WriteString(value)
+		text = rest
+	}
+}
+
+// value is what the variable stands for.
+func (v variable) value(find lookup) (string, error) {
+	value, found := find(v)
+	switch {
+	case v.fallback != nil && value == "":
+		return *v.fallback, nil
+	case !found:
+		return "", fmt.Errorf("%s: %w", v, ErrNoValue)
+	default:
+		return value, nil
+	}
+}
+
+// parse reads a variable, from behind ${muster. on, and returns what comes after it.
+func parse(text string) (v variable, rest string, err error) {
+	wrong := func() (variable, string, error) {
+		shown, _, _ := strings.Cut(text, "}")
+		return variable{}, "", fmt.Errorf("%s%.100s: %w", start, shown, ErrSyntax)
+	}
+	rest, found := strings.CutPrefix(text, "cluster.")
+	if !found {
+		return wrong()
+	}
+	for _, v.of = range []string{"name", "labels[", "properties["} {
+		if rest, found = strings.CutPrefix(rest, v.of); found {
+			break
+		}
+	}
+	if !found {
+		return wrong()
+	}
+	if of, isMap := strings.CutSuffix(v.of, "["); isMap {
+		v.of = of
+		if rest == "" || rest[0] != '"' && rest[0] != '\'' {
+			return wrong()
+		}
+		if v.name, rest, found = strings.Cut(rest[1:], rest[:1]+"]"); !found || v.name == "" {
+			return wrong()
+		}
+	}
+	if after, found := strings.CutPrefix(rest, ":-"); found {
+		end := strings.IndexAny(after, "{}") // behind a { there is no }, and that is what must follow
+		if end < 0 {
+			return wrong()
+		}
+		v.fallback = new(after[:end])
+		rest = after[end:]
+	}
+	if rest, found = strings.CutPrefix(rest, "}"); !found {
+		return wrong()
+	}
+	return v, rest, nil
+}
+
+// checkVariables returns what cannot be read in the strings of a value, whatever the cluster.
+func checkVariables(value any, at string) error {
+	_, err := expandAll(value, func(text string) (string, error) {
+		_, err := expand(text, func(variable) (string, bool) { return "", true }, len(text))
+		return text, err
+	})
+	return within(at, err)
+}
+
+// expandAll has a function make other strings of all strings in a value, in place. It returns the value, which is another one if it
+// is a string itself. Where several fail the error is always the same.
+func expandAll(value any, expand func(string) (string, error)) (any, error) {
+	switch value := value.(type) {
+	case string:
+		return expand(value)
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			child, err := expandAll(value[name], expand)
+			if err != nil {
+				return nil, within(workv1alpha1.FieldPath{}.Field(name).String(), err)
+			}
+			value[name] = child
+		}
+	case []any:
+		for i := range value {
+			child, err := expandAll(value[i], expand)
+			if err != nil {
+				return nil, within(workv1alpha1.FieldPath{}.Index(i).String(), err)
+			}
+			value[i] = child
+		}
+	}
+	return value, nil
+}
+
+// located is an error and the field that it is about.
+type located struct {
+	at  string
+	err error
+}
+
+func (l *located) Error() string { return l.at + ": " + l.err.Error() }
+func (l *located) Unwrap() error { return l.err }
+
+// within puts a field before that of an error.
+func within(at string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if inner, isLocated := errors.AsType[*located](err); isLocated {
+		return &located{at + inner.at, inner.err}
+	}
+	return &located{at, err}
+}

@@ -1,0 +1,108 @@
+package rollout
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// advance finds the stage whose turn it is, and puts on record what has come to its end.
+func (r *rollout) advance() {
+	if r.memory.Rollback == nil {
+		r.forward()
+		if !r.halted || !r.mayGoBack() {
+			return
+		}
+		r.memory.Rollback = &v1alpha1.RollbackStatus{StartedAt: *stamp(r.Now), Cause: r.failure()}
+		r.assess()
+	}
+	r.current = len(r.stages)
+	if r.open == 0 && r.memory.Rollback.FinishedAt == nil {
+		rollback := *r.memory.Rollback // it is the caller's
+		rollback.FinishedAt = stamp(r.Now)
+		r.memory.Rollback, r.memory.StableSince = &rollback, rollback.FinishedAt
+	}
+}
+
+// forward goes through the stages up to the first that is not done, or not to be left.
+func (r *rollout) forward() {
+	for r.current = range r.stages {
+		s := &r.stages[r.current]
+		if r.tooManyFailed(s) {
+			r.halted = true
+			return
+		}
+		if s.reachedAt == nil {
+			s.reachedAt = stamp(r.Now)
+		}
+		if !r.pass(s, v1alpha1.GateBefore, s.Before, s.reachedAt) || s.open > 0 {
+			return
+		}
+		if s.finishedAt == nil {
+			s.finishedAt = stamp(r.Now)
+		}
+		if !r.pass(s, v1alpha1.GateAfter, s.After, s.finishedAt) {
+			return
+		}
+	}
+	r.current = len(r.stages)
+	if r.memory.FinishedAt == nil {
+		r.memory.FinishedAt = stamp(r.Now)
+		r.memory.StableRevision, r.memory.StableSince = r.Revision, r.memory.FinishedAt
+	}
+}
+
+// tooManyFailed reports whether the rollout must not be in a stage, for what has failed. In mandatory groups nothing may; what
+// has failed elsewhere is of no concern to them, since it is no reason to think that they would fail.
+func (r *rollout) tooManyFailed(s *stage) bool {
+	if r.over() {
+		return false
+	}
+	mandatory := r.blamedMandatory()
+	return mandatory > 0 || !s.mandatory && r.blamed-mandatory > r.tolerated()
+}
+
+func (r *rollout) blamedMandatory() (n int) {
+	for i := range r.stages {
+		if !r.stages[i].mandatory {
+			return n // they come first
+		}
+		n += r.stages[i].blamed
+	}
+	return n
+}
+
+// pass reports whether a gate is open, and notes what it waits for. A rollout that has succeeded has passed all of them.
+func (r *rollout) pass(s *stage, position v1alpha1.GatePosition, gate v1alpha1.RolloutGate, reached *metav1.Time) bool {
+	if r.over() {
+		return true
+	}
+	until := reached.Add(seconds(gate.WaitSeconds))
+	approval := v1alpha1.RolloutApproval{Revision: r.Revision, Stage: s.Name, Gate: position}
+	switch {
+	case gate.Approval && !slices.Contains(r.Approvals, approval):
+		s.waiting = v1alpha1.PhaseWaitingForApproval
+	case r.Now.Before(until):
+		s.waiting = v1alpha1.PhaseWaitingForTime
+		r.wake(until)
+	default:
+		return true
+	}
+	s.gate, s.until = position, until
+	return false
+}
+
+// mayGoBack reports whether a rollout that has failed is to be rolled back.
+func (r *rollout) mayGoBack() bool {
+	return r.Strategy.OnFailure == v1alpha1.FailureRollBack && r.running() && r.hasStable()
+}
+
+func (r *rollout) hasStable() bool {
+	return r.memory.StableRevision != "" && r.memory.StableRevision != r.Revision
+}
+
+func (r *rollout) running() bool {
+	return r.Strategy.State != v1alpha1.RolloutPause && r.Strategy.State != v1alpha1.RolloutStop
+}

@@ -1,0 +1,92 @@
+package rollout
+
+import "github.com/muster-sdk/muster/placement/v1alpha1"
+
+// maxRows bounds the table as the API does. A row that is left out is one that is not remembered: its stage is then taken for
+// one that is not done, which costs at most a wait.
+const maxRows = 256
+
+// report puts the status into words and numbers.
+func (r *rollout) report() Plan {
+	status := r.memory
+	status.RolloutCounts = r.counts()
+	status.Phase = r.phase()
+	status.Message = r.message(status.Phase)
+	status.Stages = make([]v1alpha1.RolloutStageStatus, 0, min(len(r.stages), maxRows))
+	for i := range min(len(r.stages), maxRows) {
+		s := &r.stages[i]
+		status.Stages = append(status.Stages, v1alpha1.RolloutStageStatus{
+			Name: s.Name, Phase: r.stagePhase(s), RolloutCounts: s.counts(), ReachedAt: s.reachedAt, FinishedAt: s.finishedAt,
+		})
+	}
+	r.plan.Status = status
+	if !r.next.IsZero() {
+		r.plan.After = r.next.Sub(r.Now)
+	}
+	return r.plan
+}
+
+// nobody is the plan where there are no targets. It remembers all, for they may be away for but a moment, and finishes nothing,
+// for a revision that nobody has had is not known to be good.
+func (r *rollout) nobody() Plan {
+	status := r.memory
+	status.Phase, status.Message = v1alpha1.PhaseSucceeded, "There are no clusters."
+	if status.Rollback != nil {
+		status.Phase = v1alpha1.PhaseRolledBack
+	}
+	status.RolloutCounts = v1alpha1.RolloutCounts{}
+	return Plan{Revision: r.goal(), Status: status}
+}
+
+func (t *tally) counts() v1alpha1.RolloutCounts {
+	c := v1alpha1.RolloutCounts{
+		Pending: int32(t.count[pending]), Progressing: int32(t.count[progressing]), Soaking: int32(t.count[soaking]),
+		Succeeded: int32(t.count[succeeded]), Failed: int32(t.count[failed]), TimedOut: int32(t.count[timedOut]),
+	}
+	c.Total = c.Pending + c.Progressing + c.Soaking + c.Succeeded + c.Failed + c.TimedOut
+	return c
+}
+
+// phase of the rollout. The end comes first, then what a person wants.
+func (r *rollout) phase() v1alpha1.RolloutPhase {
+	rollback := r.memory.Rollback
+	switch {
+	case r.memory.FinishedAt != nil:
+		return v1alpha1.PhaseSucceeded
+	case rollback != nil && rollback.FinishedAt != nil:
+		return v1alpha1.PhaseRolledBack
+	case r.Strategy.State == v1alpha1.RolloutStop:
+		return v1alpha1.PhaseStopped
+	case r.Strategy.State == v1alpha1.RolloutPause:
+		return v1alpha1.PhasePaused
+	case rollback != nil:
+		return v1alpha1.PhaseRollingBack
+	case r.halted:
+		return v1alpha1.PhaseFailed
+	case r.stages[r.current].waiting != "":
+		return r.stages[r.current].waiting
+	case r.busy == 0 && r.taken > 0 && len(r.plan.Update) == 0:
+		return v1alpha1.PhaseSoaking
+	}
+	return v1alpha1.PhaseProgressing
+}
+
+func (r *rollout) stagePhase(s *stage) v1alpha1.RolloutPhase {
+	switch {
+	case r.memory.Rollback != nil && s.open > 0:
+		return v1alpha1.PhaseRollingBack
+	case r.memory.Rollback != nil:
+		return v1alpha1.PhaseRolledBack
+	case r.halted && s.blamed > 0:
+		return v1alpha1.PhaseFailed
+	case s.waiting != "":
+		return s.waiting
+	case s.reachedAt == nil:
+		return v1alpha1.PhasePending
+	case s.open == 0 && s.finishedAt != nil:
+		return v1alpha1.PhaseSucceeded
+	case s.count[soaking] > 0 && s.busy == 0 && s.count[pending] == 0:
+		return v1alpha1.PhaseSoaking
+	}
+	return v1alpha1.PhaseProgressing
+}

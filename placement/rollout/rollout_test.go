@@ -1,0 +1,485 @@
+package rollout
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// A cluster in a table is "name revision health age group order": east r2 Progressing 30s 0. The age is that of both the revision and
+// the health, or of one and the other: 3h/30s.
+func target(text string) Target {
+	f := append(strings.Fields(text), "", "", "", "", "")
+	t := Target{Name: f[0], Revision: strings.TrimPrefix(f[1], "-"), Health: Health(f[2])}
+	told, well, two := strings.Cut(f[3], "/")
+	if !two {
+		well = told
+	}
+	t.Since, t.HealthSince = earlier(told), earlier(well)
+	if f[4] != "" {
+		var index int32
+		_, _ = fmt.Sscan(f[4], &index)
+		t.Group, t.Labels = Group{Index: index}, map[string]string{"stage": f[4], "order": f[5]}
+	}
+	return t
+}
+
+func earlier(age string) time.Time {
+	d, _ := time.ParseDuration(age)
+	return epoch.Add(-d)
+}
+
+func number(n int32) *intstr.IntOrString      { return new(intstr.FromInt32(n)) }
+func percent(text string) *intstr.IntOrString { return new(intstr.FromString(text)) }
+func ago(d time.Duration) *metav1.Time        { return stamp(epoch.Add(-d)) }
+
+func picking(value string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{"stage": value}}
+}
+
+var (
+	oneByOne = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressive, MaxConcurrency: number(1)}
+	perGroup = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressivePerGroup}
+	staged   = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutStages, Stages: []v1alpha1.RolloutStage{
+		{Name: "canary", Selector: picking("0"), MaxConcurrency: number(5)}, {Name: "prod", Selector: picking("1"), MaxConcurrency: percent("50%"), OrderBy: "order"},
+	}}
+	// r2 is rolled out since an hour, and r1 was before.
+	underWay = v1alpha1.RolloutStatus{Revision: "r2", StableRevision: "r1", StableSince: ago(2 * time.Hour), StartedAt: ago(time.Hour)}
+)
+
+func with(s v1alpha1.RolloutStrategy, change func(*v1alpha1.RolloutStrategy)) v1alpha1.RolloutStrategy {
+	s = *s.DeepCopy()
+	change(&s)
+	return s
+}
+
+func tolerating(s v1alpha1.RolloutStrategy, failures *intstr.IntOrString) v1alpha1.RolloutStrategy {
+	return with(s, func(s *v1alpha1.RolloutStrategy) { s.MaxFailures = failures })
+}
+
+func soakingFor(s v1alpha1.RolloutStrategy, seconds int32) v1alpha1.RolloutStrategy {
+	return with(s, func(s *v1alpha1.RolloutStrategy) { s.MinSuccessSeconds = seconds })
+}
+
+func remembering(change func(*v1alpha1.RolloutStatus)) v1alpha1.RolloutStatus {
+	s := *underWay.DeepCopy()
+	change(&s)
+	return s
+}
+
+func finished(stage string, at *metav1.Time) v1alpha1.RolloutStatus {
+	return remembering(func(s *v1alpha1.RolloutStatus) {
+		s.Stages = []v1alpha1.RolloutStageStatus{{Name: stage, ReachedAt: s.StartedAt, FinishedAt: at}}
+	})
+}
+
+func TestNext(t *testing.T) {
+	mandatory := with(perGroup, func(s *v1alpha1.RolloutStrategy) {
+		s.MandatoryGroups = []v1alpha1.DecisionGroupReference{{Index: new(int32(2))}, {Index: new(int32(1))}}
+	})
+	rollBack := func(s *v1alpha1.RolloutStrategy) { s.OnFailure = v1alpha1.FailureRollBack }
+	approving := with(staged, func(s *v1alpha1.RolloutStrategy) { s.Stages[0].After.Approval = true })
+	waiting := with(staged, func(s *v1alpha1.RolloutStrategy) { s.Stages[0].After.WaitSeconds = 3600 })
+	for _, test := range []struct {
+		reason   string
+		strategy v1alpha1.RolloutStrategy
+		status   v1alpha1.RolloutStatus
+		targets  []string
+		phase    v1alpha1.RolloutPhase
+		update   string // names
+		hold     string // names, each with its reason
+		approved []v1alpha1.RolloutApproval
+	}{
+		// How many at a time.
+		{
+			reason: "all at once", status: underWay,
+			targets: []string{"b r1 Succeeded 3h", "a", "c r1 Failed 3h"},
+			phase:   "Progressing", update: "a b c",
+		},
+		{
+			reason: "a quarter without a number", strategy: v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressive},
+			targets: []string{"a", "b", "c", "d", "e", "f", "g", "h"},
+			phase:   "Progressing", update: "a b", hold: "c:MaxConcurrency d:MaxConcurrency e:MaxConcurrency f:MaxConcurrency g:MaxConcurrency h:MaxConcurrency",
+		},
+		{
+			reason: "a percentage is rounded down", strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.MaxConcurrency = percent("99%") }),
+			targets: []string{"a", "b", "c"}, phase: "Progressing", update: "a b", hold: "c:MaxConcurrency",
+		},
+		{
+			reason: "a percentage that comes to nothing is one, or it would never end", strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.MaxConcurrency = percent("1%") }),
+			targets: []string{"a", "b"}, phase: "Progressing", update: "a", hold: "b:MaxConcurrency",
+		},
+		{
+			reason: "who is on the way has the slot", strategy: oneByOne, status: underWay,
+			targets: []string{"a", "b r2 Progressing 1m"}, phase: "Progressing", hold: "a:MaxConcurrency",
+		},
+		{
+			reason: "so has who soaks", strategy: soakingFor(oneByOne, 120), status: underWay,
+			targets: []string{"a", "b r2 Succeeded 1m"}, phase: "Soaking", hold: "a:MaxConcurrency",
+		},
+		{
+			reason: "whose soak is over has not", strategy: soakingFor(oneByOne, 60), status: underWay,
+			targets: []string{"a", "b r2 Succeeded 1m"}, phase: "Progressing", update: "a",
+		},
+		// What failure is.
+		{
+			reason: "failure is a signal of its own, long before the deadline", strategy: oneByOne, status: underWay,
+			targets: []string{"a", "b r2 Failed 1s"}, phase: "Failed", hold: "a:MaxFailures",
+		},
+		{
+			reason: "so is not to get well in time", strategy: oneByOne, status: underWay,
+			targets: []string{"a", "b r2 Progressing 10m"}, phase: "Failed", hold: "a:MaxFailures",
+		},
+		{
+			reason: "who cannot be reached is no better", strategy: oneByOne, status: underWay,
+			targets: []string{"a", "b r2 Unknown 10m"}, phase: "Failed", hold: "a:MaxFailures",
+		},
+		{
+			reason: "a failure that may be leaves its slot", strategy: tolerating(oneByOne, number(1)), status: underWay,
+			targets: []string{"a", "b r2 Failed 1s"}, phase: "Progressing", update: "a",
+		},
+		{
+			reason: "trap: more failures may be than there are clusters", strategy: tolerating(oneByOne, number(100)), status: underWay,
+			targets: []string{"a", "b r2 Failed 1s", "c r2 Failed 1s"}, phase: "Progressing", update: "a",
+		},
+		{
+			reason: "a percentage of failures is rounded down", strategy: tolerating(oneByOne, percent("49%")), status: underWay,
+			targets: []string{"a", "b r2 Failed 1s"}, phase: "Failed", hold: "a:MaxFailures",
+		},
+		{
+			reason: "who was unwell before is no failure, and has its turn", strategy: oneByOne, status: underWay,
+			targets: []string{"a r1 Failed 3h", "b r1 Unknown 3h", "c r1 Succeeded 3h"}, phase: "Progressing", update: "a", hold: "b:MaxConcurrency c:MaxConcurrency",
+		},
+		{
+			reason: "who was unwell before at the very revision is no failure, and does not block", strategy: soakingFor(oneByOne, 60),
+			status:  remembering(func(s *v1alpha1.RolloutStatus) { s.StableRevision = "r2" }),
+			targets: []string{"a r2 Failed 3h", "b r2 Unknown 3h", "c r2 Progressing 3h", "d r2 Succeeded 3h"}, phase: "Succeeded",
+		},
+		{
+			reason: "who falls ill where the last success left it is neither waited for nor soaks", strategy: soakingFor(oneByOne, 60),
+			status:  remembering(func(s *v1alpha1.RolloutStatus) { s.StableRevision = "r2" }),
+			targets: []string{"a r2 Unknown 3h/1m", "b r2 Succeeded 3h/1s", "c"}, phase: "Progressing", update: "c",
+		},
+		{
+			reason: "time begins with the health, if that was later", strategy: soakingFor(oneByOne, 60), status: underWay,
+			targets: []string{"a r2 Progressing 20m/1m", "b"}, phase: "Progressing", hold: "b:MaxConcurrency",
+		},
+		{
+			reason: "and with the revision, if that was", strategy: soakingFor(oneByOne, 60), status: underWay,
+			targets: []string{"a r2 Succeeded 1s/3h"}, phase: "Soaking",
+		},
+		{
+			reason: "at the end as well, failures that may be are a success", strategy: tolerating(oneByOne, number(1)), status: underWay,
+			targets: []string{"a r2 Succeeded 1m", "b r2 Failed 1s"}, phase: "Succeeded",
+		},
+		{
+			reason: "and those that may not be are not", strategy: oneByOne, status: underWay,
+			targets: []string{"a r2 Succeeded 1m", "b r2 Failed 1s"}, phase: "Failed",
+		},
+		// Groups.
+		{
+			reason: "groups by index", strategy: perGroup, targets: []string{"a - - - 2", "b - - - 10", "c - - - 1"},
+			phase: "Progressing", update: "c", hold: "a:Order b:Order",
+		},
+		{
+			reason: "mandatory groups first, as they are listed", strategy: mandatory, targets: []string{"a - - - 0", "b - - - 1", "c - - - 2"},
+			phase: "Progressing", update: "c", hold: "b:Order a:Order",
+		},
+		{
+			reason: "a group waits for the soak of all", strategy: soakingFor(perGroup, 60), status: underWay,
+			targets: []string{"a r2 Succeeded 1m 0", "b r2 Succeeded 59s 0", "c r1 Succeeded 3h 1"}, phase: "Soaking", hold: "c:Order",
+		},
+		{
+			reason: "and then no longer", strategy: soakingFor(perGroup, 60), status: underWay,
+			targets: []string{"a r2 Succeeded 1m 0", "b r2 Succeeded 60s 0", "c r1 Succeeded 3h 1"}, phase: "Progressing", update: "c",
+		},
+		{
+			reason: "trap: a time-out that may be does not start the next group while another cluster is on its way", strategy: tolerating(perGroup, number(5)), status: underWay,
+			targets: []string{"a r2 Progressing 10m 0", "b r2 Progressing 1m 0", "c r1 Succeeded 3h 1"}, phase: "Progressing", hold: "c:Order",
+		},
+		{
+			reason: "trap: nor while one is to be updated", strategy: with(tolerating(perGroup, number(5)), func(s *v1alpha1.RolloutStrategy) { s.MaxConcurrency = number(1) }), status: underWay,
+			targets: []string{"a r2 Progressing 10m 0", "b r1 Succeeded 3h 0", "c r1 Succeeded 3h 1"}, phase: "Progressing", update: "b", hold: "c:Order",
+		},
+		{
+			reason: "trap: a time-out elsewhere does not halt a mandatory group", strategy: mandatory, status: underWay,
+			targets: []string{"a r2 Progressing 20m 0", "b r1 Succeeded 3h 1", "c r1 Succeeded 3h 2"}, phase: "Progressing", update: "c", hold: "b:Order",
+		},
+		{
+			reason: "it halts what comes after", strategy: mandatory, status: underWay,
+			targets: []string{"a r2 Progressing 20m 0", "b r2 Succeeded 1h 1", "c r2 Succeeded 1h 2", "d r1 Succeeded 3h 0"}, phase: "Failed", hold: "d:MaxFailures",
+		},
+		{
+			reason: "in a mandatory group none may fail", strategy: tolerating(mandatory, percent("100%")), status: underWay,
+			targets: []string{"b r1 Succeeded 3h 1", "c r2 Failed 1s 2", "d r1 Succeeded 3h 2"}, phase: "Failed", hold: "d:MaxFailures b:MaxFailures",
+		},
+		{
+			reason: "a group is back to its turn when a cluster joins it", strategy: perGroup, status: finished("0", ago(time.Minute)),
+			targets: []string{"a r2 Succeeded 5m 0", "b - - - 0", "c r1 Succeeded 3h 1"}, phase: "Progressing", update: "b", hold: "c:Order",
+		},
+		{
+			reason: "and waits for it, though it was done", strategy: perGroup, status: finished("0", ago(time.Minute)),
+			targets: []string{"a r2 Succeeded 5m 0", "b r2 Progressing 30s 0", "c r1 Succeeded 3h 1"}, phase: "Progressing", hold: "c:Order",
+		},
+		{
+			reason: "but not for one that it was done with, and that is now unwell for another reason", strategy: perGroup, status: finished("0", ago(time.Minute)),
+			targets: []string{"a r2 Unknown 5m/30s 0", "c r1 Succeeded 3h 1"}, phase: "Progressing", update: "c",
+		},
+		{
+			reason: "one that was on its way all along came from another group, and is waited for", strategy: perGroup, status: finished("0", ago(time.Minute)),
+			targets: []string{"a r2 Progressing 5m 0", "c r1 Succeeded 3h 1"}, phase: "Progressing", hold: "c:Order",
+		},
+		{
+			reason: "nor does it soak again", strategy: soakingFor(perGroup, 60), status: finished("0", ago(time.Minute)),
+			targets: []string{"a r2 Succeeded 5m/1s 0", "c r1 Succeeded 3h 1"}, phase: "Progressing", update: "c",
+		},
+		{
+			reason: "though, lasting, that is a failure like another", strategy: perGroup, status: finished("0", ago(time.Minute)),
+			targets: []string{"a r2 Unknown 15m 0", "c r1 Succeeded 3h 1"}, phase: "Failed", hold: "c:MaxFailures",
+		},
+		// Stages.
+		{
+			reason: "a stage has its own order and concurrency", strategy: staged, status: underWay,
+			targets: []string{"a - - - 1", "b - - - 1 x", "c - - - 1 10", "d - - - 1 9", "e r2 Succeeded 1m 0"},
+			phase:   "Progressing", update: "d c", hold: "a:MaxConcurrency b:MaxConcurrency",
+		},
+		{
+			reason: "who is in no stage comes last, one by one", strategy: staged, status: underWay,
+			targets: []string{"a", "b", "c r2 Succeeded 1m 1"}, phase: "Progressing", update: "a", hold: "b:MaxConcurrency",
+		},
+		{
+			reason: "of two stages the first has it", status: underWay,
+			strategy: with(staged, func(s *v1alpha1.RolloutStrategy) { s.Stages[1].Selector = nil }),
+			targets:  []string{"a - - - 0", "b - - - 1", "c"}, phase: "Progressing", update: "a", hold: "b:Order c:Order",
+		},
+		{
+			reason: "an approval is waited for", strategy: approving, status: underWay,
+			targets: []string{"a r2 Succeeded 1m 0", "b r1 Succeeded 3h 1"}, phase: "WaitingForApproval", hold: "b:Order",
+		},
+		{
+			reason: "one of another revision, stage or gate does not count", strategy: approving, status: underWay,
+			targets:  []string{"a r2 Succeeded 1m 0", "b r1 Succeeded 3h 1"},
+			approved: []v1alpha1.RolloutApproval{{Revision: "r1", Stage: "canary", Gate: "After"}, {Revision: "r2", Stage: "prod", Gate: "After"}, {Revision: "r2", Stage: "canary", Gate: "Before"}},
+			phase:    "WaitingForApproval", hold: "b:Order",
+		},
+		{
+			reason: "the right one does", strategy: approving, status: underWay,
+			targets:  []string{"a r2 Succeeded 1m 0", "b r1 Succeeded 3h 1"},
+			approved: []v1alpha1.RolloutApproval{{Revision: "r2", Stage: "canary", Gate: "After"}},
+			phase:    "Progressing", update: "b",
+		},
+		{
+			reason: "an empty stage is approved all the same: its selector may be wrong", strategy: approving, status: underWay,
+			targets: []string{"b r1 Succeeded 3h 1"}, phase: "WaitingForApproval", hold: "b:Order",
+		},
+		{
+			reason: "an empty stage without gates is passed", strategy: staged, status: underWay,
+			targets: []string{"b r1 Succeeded 3h 1"}, phase: "Progressing", update: "b",
+		},
+		{
+			reason: "before the first cluster of a stage", status: underWay,
+			strategy: with(staged, func(s *v1alpha1.RolloutStrategy) { s.Stages[0].Before.Approval = true }),
+			targets:  []string{"a r1 Succeeded 3h 0", "b r1 Succeeded 3h 1"}, phase: "WaitingForApproval", hold: "a:Approval b:Order",
+		},
+		{
+			reason: "time is waited for from when the stage was done", strategy: waiting, status: finished("canary", ago(59*time.Minute)),
+			targets: []string{"a r2 Succeeded 1h 0", "b r1 Succeeded 3h 1"}, phase: "WaitingForTime", hold: "b:Order",
+		},
+		{
+			reason: "and no longer than asked", strategy: waiting, status: finished("canary", ago(60*time.Minute)),
+			targets: []string{"a r2 Succeeded 1h 0", "b r1 Succeeded 3h 1"}, phase: "Progressing", update: "b",
+		},
+		{
+			reason: "before a stage too", status: underWay,
+			strategy: with(staged, func(s *v1alpha1.RolloutStrategy) { s.Stages[0].Before.WaitSeconds = 60 }),
+			targets:  []string{"a r1 Succeeded 3h 0"}, phase: "WaitingForTime", hold: "a:Time",
+		},
+		// A newer revision.
+		{
+			reason: "who is on the way to the revision between keeps the slot, and others wait for theirs", strategy: oneByOne, status: underWay,
+			targets: []string{"a r1 Succeeded 3h", "b r1.5 Progressing 1m"}, phase: "Progressing", update: "b", hold: "a:MaxConcurrency",
+		},
+		{
+			reason: "in a later stage it has its slot there", status: underWay,
+			strategy: with(staged, func(s *v1alpha1.RolloutStrategy) { s.MaxConcurrency = number(1) }),
+			targets:  []string{"a r1 Succeeded 3h 0", "b r1.5 Progressing 1m 1"}, phase: "Progressing", hold: "a:MaxConcurrency b:Order",
+		},
+		{
+			reason: "but not for ever", status: underWay,
+			strategy: with(staged, func(s *v1alpha1.RolloutStrategy) { s.MaxConcurrency = number(1) }),
+			targets:  []string{"a r1 Succeeded 3h 0", "b r1.5 Progressing 10m 1"}, phase: "Progressing", update: "a", hold: "b:Order",
+		},
+		{
+			reason: "what failed of the revision between does not count against the one that may mend it", strategy: oneByOne, status: underWay,
+			targets: []string{"a r1.5 Failed 1m", "b r1.5 Failed 1m"}, phase: "Progressing", update: "a", hold: "b:MaxConcurrency",
+		},
+		{
+			reason: "a status of another revision is forgotten", strategy: approving,
+			status:  remembering(func(s *v1alpha1.RolloutStatus) { s.Revision, s.FinishedAt = "r1", s.StartedAt }),
+			targets: []string{"a r1 Succeeded 3h 0", "b r1 Succeeded 3h 1"}, phase: "Progressing", update: "a", hold: "b:Order",
+		},
+		// The way back.
+		{
+			reason: "what was updated goes back, the broken first, within the slots", strategy: with(oneByOne, rollBack), status: underWay,
+			targets: []string{"a r2 Succeeded 20m", "b r2 Failed 1m", "c r1 Succeeded 3h"}, phase: "RollingBack", update: "b", hold: "a:MaxConcurrency",
+		},
+		{
+			reason: "who is on the way turns around in its slot", strategy: with(oneByOne, rollBack), status: underWay,
+			targets: []string{"a r2 Failed 20m", "b r2 Progressing 1m", "c r2 Succeeded 3m"}, phase: "RollingBack", update: "b", hold: "a:MaxConcurrency c:MaxConcurrency",
+		},
+		{
+			reason: "in stages, each within its own", strategy: with(staged, rollBack), status: underWay,
+			targets: []string{"a r2 Succeeded 20m 0", "b r2 Failed 1m 1", "c r2 Succeeded 1m 1"}, phase: "RollingBack", update: "b a", hold: "c:MaxConcurrency",
+		},
+		{
+			reason: "with nothing to go back to it is a halt", strategy: with(oneByOne, rollBack),
+			targets: []string{"a", "b r2 Failed 1m"}, phase: "Failed", hold: "a:MaxFailures",
+		},
+		{
+			reason: "there it is over, whatever is unwell", strategy: with(oneByOne, rollBack),
+			status:  remembering(func(s *v1alpha1.RolloutStatus) { s.Rollback = &v1alpha1.RollbackStatus{StartedAt: *ago(time.Minute)} }),
+			targets: []string{"a r1 Succeeded 30s", "b r1 Failed 30s", "c r1 Unknown 3h"}, phase: "RolledBack",
+		},
+		{
+			reason: "nobody soaks where all soaked before", strategy: soakingFor(with(oneByOne, rollBack), 60),
+			status:  remembering(func(s *v1alpha1.RolloutStatus) { s.Rollback = &v1alpha1.RollbackStatus{StartedAt: *ago(time.Minute)} }),
+			targets: []string{"a r1 Succeeded 1s"}, phase: "RolledBack",
+		},
+		{
+			reason: "but for who is on the way back it waits", strategy: with(oneByOne, rollBack),
+			status:  remembering(func(s *v1alpha1.RolloutStatus) { s.Rollback = &v1alpha1.RollbackStatus{StartedAt: *ago(time.Minute)} }),
+			targets: []string{"a r1 Progressing 1s"}, phase: "RollingBack",
+		},
+		{
+			reason: "and who joins gets what the others have", strategy: with(oneByOne, rollBack),
+			status: remembering(func(s *v1alpha1.RolloutStatus) {
+				s.Rollback = &v1alpha1.RollbackStatus{StartedAt: *ago(time.Minute), FinishedAt: ago(0)}
+			}),
+			targets: []string{"a r1 Succeeded 30s", "b"}, phase: "RolledBack", update: "b",
+		},
+		// What a person wants.
+		{
+			reason: "pause", strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.State = "Pause" }), status: underWay,
+			targets: []string{"a r1 Succeeded 3h"}, phase: "Paused", hold: "a:Paused",
+		},
+		{
+			reason: "stop", strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.State = "Stop" }), status: underWay,
+			targets: []string{"a r1 Succeeded 3h"}, phase: "Stopped", hold: "a:Stopped",
+		},
+		{
+			reason: "who has said pause wants nothing to go back either", status: underWay,
+			strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.State, s.OnFailure = "Pause", "RollBack" }),
+			targets:  []string{"a r1 Succeeded 3h", "b r2 Failed 1m"}, phase: "Paused", hold: "a:Paused",
+		},
+		{
+			reason: "what is done is done, paused or not", strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.State = "Pause" }), status: underWay,
+			targets: []string{"a r2 Succeeded 3m"}, phase: "Succeeded",
+		},
+		// Success is final.
+		{
+			reason: "failures after success are no affair of the rollout", strategy: with(oneByOne, rollBack),
+			status:  remembering(func(s *v1alpha1.RolloutStatus) { s.FinishedAt, s.StableSince, s.StableRevision = ago(0), ago(0), "r2" }),
+			targets: []string{"a r2 Failed 1m", "b"}, phase: "Succeeded", update: "b",
+		},
+		{
+			reason: "nor are those of who joined after it", strategy: with(oneByOne, rollBack),
+			status: remembering(func(s *v1alpha1.RolloutStatus) {
+				s.FinishedAt, s.StableSince, s.StableRevision = ago(time.Minute), ago(time.Minute), "r2"
+			}),
+			targets: []string{"a r2 Failed 5s", "b"}, phase: "Succeeded", update: "b",
+		},
+		{
+			reason: "who joins after success needs no approval", strategy: approving,
+			status:  remembering(func(s *v1alpha1.RolloutStatus) { s.FinishedAt, s.StableSince, s.StableRevision = ago(0), ago(0), "r2" }),
+			targets: []string{"a r2 Succeeded 1m 0", "b - - - 1"}, phase: "Succeeded", update: "b",
+		},
+		{reason: "nobody is there", strategy: approving, status: underWay, phase: "Succeeded"},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			o := Observed{Now: epoch, Strategy: test.strategy, Revision: "r2", Status: test.status, Approvals: test.approved}
+			for _, text := range test.targets {
+				o.Targets = append(o.Targets, target(text))
+			}
+			plan, err := Next(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var hold []string
+			for _, h := range plan.Hold {
+				hold = append(hold, fmt.Sprintf("%s:%s", h.Target, h.Reason))
+			}
+			type answer struct {
+				Phase        v1alpha1.RolloutPhase
+				Update, Hold string
+			}
+			want, got := answer{test.phase, test.update, test.hold}, answer{plan.Status.Phase, strings.Join(plan.Update, " "), strings.Join(hold, " ")}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s%s", diff, plan.Status.Message)
+			}
+		})
+	}
+}
+
+// Clusters that are away for a moment take nothing with them.
+func TestNextRemembersWhenNobodyIsThere(t *testing.T) {
+	status := finished("canary", ago(time.Minute))
+	plan, err := Next(Observed{Now: epoch, Strategy: staged, Revision: "r2", Status: status})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plan.Status.FinishedAt != nil || plan.Status.StableRevision != "r1" || !cmp.Equal(plan.Status.Stages, status.Stages) {
+		t.Errorf("what was is forgotten, or what was not is done: %+v", plan.Status)
+	}
+	status.Rollback = &v1alpha1.RollbackStatus{}
+	plan, err = Next(Observed{Now: epoch, Strategy: staged, Revision: "r2", Status: status})
+	if err != nil || plan.Status.Phase != v1alpha1.PhaseRolledBack || plan.Revision != "r1" {
+		t.Errorf("a way back is forgotten: %v %+v", err, plan.Status)
+	}
+}
+
+func TestNextRefuses(t *testing.T) {
+	for want, o := range map[string]Observed{
+		"there is no revision":         {},
+		"maxConcurrency must be":       {Revision: "r1", Strategy: with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.MaxConcurrency = number(0) })},
+		"stages is required with type": {Revision: "r1", Strategy: v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutStages}},
+	} {
+		if _, err := Next(o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error that says %q, got %v", want, err)
+		}
+	}
+}
+
+// What people read.
+func TestMessages(t *testing.T) {
+	for _, test := range []struct {
+		strategy v1alpha1.RolloutStrategy
+		targets  []string
+		want     string
+	}{
+		{staged, []string{"a r2 Succeeded 5m 0", "b - - - 1"}, "Updating stage prod: 1 of 2 clusters at r2, and 1 on the way."},
+		{perGroup, []string{"a r2 Progressing 5m 3", "b - - - 4"}, "Updating group 3: 0 of 2 clusters at r2, and 1 on the way."},
+		{soakingFor(oneByOne, 90), []string{"a r2 Succeeded 5s"}, "Waiting for 1 cluster to stay well for 1m30s: 0 of 1 cluster at r2."},
+		{oneByOne, []string{"a r2 Succeeded 5m"}, "Done: 1 of 1 cluster at r2."},
+		{tolerating(oneByOne, number(3)), []string{"a r2 Failed 1s", "b r2 Failed 1s", "c r2 Failed 1s", "d r2 Unknown 15m", "e"}, "4 clusters failed, where 3 may: a, b, c and 1 more."},
+		{with(staged, func(s *v1alpha1.RolloutStrategy) { s.Stages[0].Before.Approval = true }), []string{"a - - - 0"}, "Waiting for the approval before stage canary."},
+		{with(staged, func(s *v1alpha1.RolloutStrategy) { s.Stages[0].After.WaitSeconds = 60 }), []string{"a - - - 1"}, "Waiting until 2026-01-01T12:01:00Z after stage canary."},
+		{with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.OnFailure = "RollBack" }), []string{"a r2 Failed 1s", "b r1 Succeeded 3h"}, "Rolled back: 1 of 2 clusters at r1. 1 cluster failed, where 0 may: a."},
+		{with(oneByOne, func(s *v1alpha1.RolloutStrategy) { s.State = "Pause" }), []string{"a"}, "Paused: 0 of 1 cluster at r2."},
+	} {
+		o := Observed{Now: epoch, Strategy: test.strategy, Revision: "r2", Status: underWay}
+		for _, text := range test.targets {
+			o.Targets = append(o.Targets, target(text))
+		}
+		plan, err := Next(o)
+		if err != nil || plan.Status.Message != test.want {
+			t.Errorf("want %q, got %q, %v", test.want, plan.Status.Message, err)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// Every strategy is a list of stages: All and Progressive have one, ProgressivePerGroup has one for each group.
+
+// stage is a part of a rollout that is done before the next begins.
+type stage struct {
+	v1alpha1.RolloutStage
+	mandatory bool
+	slots     slots
+	members   []member
+	tally
+
+	reachedAt, finishedAt *metav1.Time
+	waiting               v1alpha1.RolloutPhase // at a gate for what; empty: it is not
+	gate                  v1alpha1.GatePosition
+	until                 time.Time
+}
+
+// member is a target in its stage.
+type member struct {
+	*Target
+	stage int
+	order order
+	state state
+	holds bool // a slot
+	hurt  bool // failed or timed out, at whatever revision
+	blame bool // that, at the goal and by the rollout
+}
+
+// The names of stages that nobody named. No name of a stage or group has capitals and no slash.
+const (
+	single    = "All"
+	remaining = "Remaining"
+)
+
+// arrange makes the stages and puts every target into its own.
+func (r *rollout) arrange() error {
+	r.members = make([]member, len(r.Targets))
+	for i := range r.members {
+		r.members[i].Target = &r.Targets[i]
+	}
+	switch r.Strategy.Type {
+	case v1alpha1.RolloutProgressivePerGroup:
+		r.arrangeGroups()
+	case v1alpha1.RolloutStages:
+		if err := r.arrangeStages(); err != nil {
+			return err
+		}
+	default:
+		r.stages = []stage{{RolloutStage: v1alpha1.RolloutStage{Name: single}}}
+	}
+	if !slices.IsSortedFunc(r.members, compare) {
+		slices.SortFunc(r.members, compare)
+	}
+	rows := make(map[string]*v1alpha1.RolloutStageStatus, len(r.memory.Stages))
+	for i := range r.memory.Stages {
+		rows[r.memory.Stages[i].Name] = &r.memory.Stages[i]
+	}
+	rest := r.members
+	for i := range r.stages {
+		s := &r.stages[i]
+		end := 0
+		for end < len(rest) && rest[end].stage == i {
+			end++
+		}
+		s.members, rest = rest[:end:end], rest[end:]
+		s.slots.limit = len(s.members)
+		if r.Strategy.Type == v1alpha1.RolloutStages {
+			s.slots.limit = max(1, share(s.MaxConcurrency, len(s.members), 1))
+		}
+		if row := rows[s.Name]; row != nil {
+			s.reachedAt, s.finishedAt = row.ReachedAt, row.FinishedAt
+		}
+	}
+	return nil
+}
+
+// arrangeGroups has a stage for each group that has a cluster: those first that are mandatory, in the order in which they are
+// named, the others by index.
+func (r *rollout) arrangeGroups() {
+	type ranked struct {
+		Group
+		rank int
+	}
+	place := map[Group]int{}
+	for i := range r.Targets {
+		place[r.Targets[i].Group] = 0
+	}
+	groups := make([]ranked, 0, len(place))
+	for group := range place {
+		rank := slices.IndexFunc(r.Strategy.MandatoryGroups, group.named)
+		if rank < 0 {
+			rank = len(r.Strategy.MandatoryGroups)
+		}
+		groups = append(groups, ranked{group, rank})
+	}
+	slices.SortFunc(groups, func(a, b ranked) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), a.compare(b.Group))
+	})
+	for i, group := range groups {
+		place[group.Group] = i
+		r.stages = append(r.stages, stage{
+			RolloutStage: v1alpha1.RolloutStage{Name: group.String()},
+			mandatory:    group.rank < len(r.Strategy.MandatoryGroups),
+		})
+	}
+	for i := range r.members {
+		r.members[i].stage = place[r.members[i].Group]
+	}
+}
+
+// arrangeStages has the strategy's stages, and one more if it forgets clusters.
+func (r *rollout) arrangeStages() error {
+	selectors := make([]labels.Selector, len(r.Strategy.Stages))
+	for i, s := range r.Strategy.Stages {
+		selectors[i] = labels.Everything()
+		if s.Selector != nil {
+			selector, err := metav1.LabelSelectorAsSelector(s.Selector)
+			if err != nil {
+				return fmt.Errorf("stage %s: selector: %w", s.Name, err)
+			}
+			selectors[i] = selector
+		}
+		r.stages = append(r.stages, stage{RolloutStage: s})
+	}
+	forgotten := false
+	for i := range r.members {
+		m := &r.members[i]
+		set := labels.Set(m.Labels)
+		m.stage = slices.IndexFunc(selectors, func(s labels.Selector) bool { return s.Matches(set) })
+		if m.stage < 0 {
+			m.stage, forgotten = len(selectors), true
+		} else if key := r.stages[m.stage].OrderBy; key != "" {
+			m.order = orderOf(m.Labels, key)
+		}
+	}
+	if forgotten {
+		r.stages = append(r.stages, stage{RolloutStage: v1alpha1.RolloutStage{Name: remaining}})
+	}
+	return nil
+}
+
+// compare orders targets by stage, label, group and name.
+func compare(a, b member) int {
+	if c := cmp.Or(cmp.Compare(a.stage, b.stage), a.order.compare(b.order)); c != 0 {
+		return c
+	}
+	return cmp.Or(a.Group.compare(b.Group), strings.Compare(a.Name, b.Name))
+}
+
+// order is the place that the value of a label gives: numbers first, then texts, then nothing.
+type order struct {
+	class  int // of these three
+	number int64
+	text   string
+}
+
+func orderOf(set map[string]string, key string) order {
+	value, found := set[key]
+	number, err := strconv.ParseInt(value, 10, 64)
+	switch {
+	case !found:
+		return order{class: 2}
+	case err != nil:
+		return order{class: 1, text: value}
+	}
+	return order{number: number}
+}
+
+func (o order) compare(other order) int {
+	return cmp.Or(cmp.Compare(o.class, other.class), cmp.Compare(o.number, other.number), strings.Compare(o.text, other.text))
+}
+
+func (g Group) compare(other Group) int {
+	return cmp.Or(cmp.Compare(g.Index, other.Index), strings.Compare(g.Name, other.Name))
+}
+
+func (g Group) named(ref v1alpha1.DecisionGroupReference) bool {
+	if ref.Index != nil {
+		return g.Index == *ref.Index
+	}
+	return g.Name == ref.Name
+}
+
+// String is the group's name/index, or its index if it has no name.
+func (g Group) String() string {
+	index := strconv.Itoa(int(g.Index))
+	if g.Name == "" {
+		return index
+	}
+	return g.Name + "/" + index
+}
+
+// share is a number, or a percentage of a total, rounded down.
+func share(of *intstr.IntOrString, total, fallback int) int {
+	switch {
+	case of == nil:
+		return fallback
+	case of.Type == intstr.Int:
+		return of.IntValue()
+	}
+	percent, _ := strconv.Atoi(strings.TrimSuffix(of.StrVal, "%")) // it has been validated
+	return percent * total / 100
+}

@@ -1,0 +1,79 @@
+package rollout
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// message is the sentence for people. Nothing in it goes on with time, so that a status at rest stays the same.
+func (r *rollout) message(phase v1alpha1.RolloutPhase) string {
+	updated := fmt.Sprintf("%d of %s at %s", r.count[succeeded], clusters(len(r.members)), r.goal())
+	switch phase {
+	case v1alpha1.PhaseSucceeded:
+		return fmt.Sprintf("Done: %s.", updated)
+	case v1alpha1.PhaseRolledBack, v1alpha1.PhaseRollingBack:
+		return fmt.Sprintf("Rolled back: %s. %s", updated, r.memory.Rollback.Cause)
+	case v1alpha1.PhaseStopped, v1alpha1.PhasePaused:
+		return fmt.Sprintf("%s: %s.", phase, updated)
+	case v1alpha1.PhaseFailed:
+		sentence := r.failure()
+		if r.Strategy.OnFailure == v1alpha1.FailureRollBack && !r.hasStable() {
+			sentence += " There is no revision to go back to."
+		}
+		return sentence
+	}
+	s := &r.stages[r.current]
+	switch phase {
+	case v1alpha1.PhaseWaitingForApproval:
+		return fmt.Sprintf("Waiting for the approval %s stage %s.", strings.ToLower(string(s.gate)), s.Name)
+	case v1alpha1.PhaseWaitingForTime:
+		return fmt.Sprintf("Waiting until %s %s stage %s.", s.until.UTC().Format(time.RFC3339), strings.ToLower(string(s.gate)), s.Name)
+	case v1alpha1.PhaseSoaking:
+		return fmt.Sprintf("Waiting%s for %s to stay well for %s: %s.", r.where(), clusters(r.taken), seconds(r.Strategy.MinSuccessSeconds), updated)
+	}
+	return fmt.Sprintf("Updating%s: %s, and %d on the way.", r.where(), updated, r.going+len(r.plan.Update))
+}
+
+func (r *rollout) where() string {
+	switch name := r.stages[r.current].Name; r.Strategy.Type {
+	case v1alpha1.RolloutStages:
+		return " stage " + name
+	case v1alpha1.RolloutProgressivePerGroup:
+		return " group " + name
+	}
+	return ""
+}
+
+// failure says which clusters have failed, and that these are too many.
+func (r *rollout) failure() string {
+	mandatory := r.blamedMandatory() > 0
+	var names []string
+	for i := range r.members {
+		if m := &r.members[i]; m.blame && r.stages[m.stage].mandatory == mandatory {
+			names = append(names, m.Name)
+		}
+	}
+	if mandatory {
+		return fmt.Sprintf("%s of a mandatory group failed: %s.", clusters(len(names)), few(names))
+	}
+	return fmt.Sprintf("%s failed, where %d may: %s.", clusters(len(names)), r.tolerated(), few(names))
+}
+
+func clusters(n int) string {
+	if n == 1 {
+		return "1 cluster"
+	}
+	return fmt.Sprintf("%d clusters", n)
+}
+
+// few names some, for a message is no list.
+func few(names []string) string {
+	const enough = 3
+	if len(names) <= enough {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:enough], ", "), len(names)-enough)
+}

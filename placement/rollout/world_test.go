@@ -1,0 +1,450 @@
+package rollout
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"pgregory.net/rapid"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+var epoch = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// world has clusters that do what they like with the revisions that they are told. It knows of each what a rollout has
+// done to it, and checks every plan against that.
+type world struct {
+	now       time.Time
+	strategy  v1alpha1.RolloutStrategy
+	revision  string
+	clusters  []*cluster
+	approvals []v1alpha1.RolloutApproval
+	status    v1alpha1.RolloutStatus
+	names     int
+	revisions int
+}
+
+type cluster struct {
+	Target
+	told  bool // by a rollout, and was not well since
+	moved bool // by a rollout that was not over since
+	due   time.Time
+	next  Health // at due
+}
+
+func (w *world) observed() Observed {
+	o := Observed{Now: w.now, Strategy: w.strategy, Revision: w.revision, Approvals: w.approvals, Status: w.status}
+	for _, c := range w.clusters {
+		o.Targets = append(o.Targets, c.Target)
+	}
+	return o
+}
+
+// underWay, soaks and blamed are what the doc says, from what the world knows.
+func (w *world) underWay(c *cluster) bool {
+	return c.told && !w.letGo(c) && c.Health != Succeeded && c.Health != Failed && w.now.Before(c.since().Add(deadlineOf(w.strategy)))
+}
+
+func (w *world) soaks(c *cluster) bool {
+	return c.moved && !w.letGo(c) && c.Health == Succeeded && w.now.Before(c.since().Add(seconds(w.strategy.MinSuccessSeconds)))
+}
+
+// letGo reports whether the stage of a cluster that is at the revision was done since it was told.
+func (w *world) letGo(c *cluster) bool {
+	row := w.row(c)
+	return c.Revision == w.revision && w.status.Revision == w.revision && row != nil && row.FinishedAt != nil &&
+		c.Since.Before(row.FinishedAt.Time) && !c.HealthSince.Before(row.FinishedAt.Time)
+}
+
+func (w *world) row(c *cluster) *v1alpha1.RolloutStageStatus {
+	name := "All"
+	switch w.strategy.Type {
+	case v1alpha1.RolloutProgressivePerGroup:
+		name = c.Group.String()
+	case v1alpha1.RolloutStages:
+		name = "Remaining"
+		if i := w.stageOf(c); i < len(w.strategy.Stages) {
+			name = w.strategy.Stages[i].Name
+		}
+	}
+	for i := range w.status.Stages {
+		if w.status.Stages[i].Name == name {
+			return &w.status.Stages[i]
+		}
+	}
+	return nil
+}
+
+func (w *world) blamed(c *cluster) bool {
+	unwell := c.Health != Succeeded && !w.now.Before(c.since().Add(deadlineOf(w.strategy)))
+	return c.moved && c.Revision == w.revision && (c.Health == Failed || unwell)
+}
+
+func (c *cluster) since() time.Time {
+	if c.HealthSince.After(c.Since) {
+		return c.HealthSince
+	}
+	return c.Since
+}
+
+func deadlineOf(s v1alpha1.RolloutStrategy) time.Duration {
+	if s.ProgressDeadlineSeconds == 0 {
+		return 10 * time.Minute
+	}
+	return time.Duration(s.ProgressDeadlineSeconds) * time.Second
+}
+
+// stageOf is the rank of the stage that a cluster is in, lower first.
+func (w *world) stageOf(c *cluster) int {
+	switch w.strategy.Type {
+	case v1alpha1.RolloutProgressivePerGroup:
+		for i, ref := range w.strategy.MandatoryGroups {
+			if ref.Index != nil && *ref.Index == c.Group.Index || ref.Index == nil && ref.Name == c.Group.Name {
+				return i*100 + int(c.Group.Index)
+			}
+		}
+		return 10000 + int(c.Group.Index)
+	case v1alpha1.RolloutStages:
+		for i, s := range w.strategy.Stages {
+			if s.Selector == nil || labels.SelectorFromSet(s.Selector.MatchLabels).Matches(labels.Set(c.Labels)) {
+				return i
+			}
+		}
+		return 100
+	}
+	return 0
+}
+
+func (w *world) mandatory(c *cluster) bool {
+	return w.strategy.Type == v1alpha1.RolloutProgressivePerGroup && w.stageOf(c) < 10000
+}
+
+func portion(of *intstr.IntOrString, total, fallback int) int {
+	if of == nil {
+		return fallback
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(of, total, false)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+// limits are the number of clusters that may be under way in all and in the stage.
+func (w *world) limits(stage int) (all, in int) {
+	n := len(w.clusters)
+	all, in = n, n
+	if w.strategy.Type == v1alpha1.RolloutProgressive {
+		all = n / 4
+	}
+	all = max(1, portion(w.strategy.MaxConcurrency, n, all))
+	if w.strategy.Type == v1alpha1.RolloutStages {
+		in = 1
+		if stage < len(w.strategy.Stages) {
+			in = max(1, portion(w.strategy.Stages[stage].MaxConcurrency, w.countIn(stage, func(*cluster) bool { return true }), 1))
+		}
+	}
+	return all, in
+}
+
+func (w *world) countIn(stage int, what func(*cluster) bool) (n int) {
+	for _, c := range w.clusters {
+		if (stage < 0 || w.stageOf(c) == stage) && what(c) {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) cluster(name string) *cluster {
+	i := slices.IndexFunc(w.clusters, func(c *cluster) bool { return c.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return w.clusters[i]
+}
+
+var same = cmp.Options{cmpopts.EquateEmpty()}
+
+func mustNext(t *rapid.T, o Observed) Plan {
+	plan, err := Next(o)
+	if err != nil {
+		t.Fatalf("next: %v", err)
+	}
+	return plan
+}
+
+// look takes a plan, and checks it.
+func (w *world) look(t *rapid.T) Plan {
+	o := w.observed()
+	before := mustJSON(o)
+	plan := mustNext(t, o)
+	if mustJSON(o) != before {
+		t.Fatalf("it changes what was observed")
+	}
+
+	// The same again: in another order, after the status went through the API, and with the status that is to be stored.
+	again := o
+	again.Targets = rapid.Permutation(o.Targets).Draw(t, "targets")
+	again.Status = throughAPI(t, again.Status)
+	if diff := cmp.Diff(plan, mustNext(t, again), same); diff != "" {
+		t.Fatalf("the order of the targets matters, or what the API loses:\n%s", diff)
+	}
+	again.Status = throughAPI(t, plan.Status)
+	if diff := cmp.Diff(plan, mustNext(t, again), same); diff != "" {
+		t.Fatalf("it is not idempotent:\n%s", diff)
+	}
+	// Time alone changes it when it says, and never takes back what was.
+	idle := again
+	idle.Now = w.now.Add(max(plan.After-1, 0))
+	if plan.After == 0 {
+		idle.Now = w.now.Add(1000 * time.Hour)
+	}
+	late := mustNext(t, idle)
+	late.After = plan.After
+	if diff := cmp.Diff(plan, late, same); diff != "" {
+		t.Fatalf("it changes before %s have passed:\n%s", plan.After, diff)
+	}
+	if plan.After != 0 {
+		idle.Now = w.now.Add(plan.After)
+		w.checkMonotone(t, plan, mustNext(t, idle))
+	}
+	w.checkComplete(t, plan)
+	w.checkMarks(t, plan)
+	w.checkUpdates(t, plan)
+	return plan
+}
+
+func (w *world) checkMonotone(t *rapid.T, early, late Plan) {
+	a, b := early.Status, late.Status
+	if a.Phase == v1alpha1.PhaseSucceeded && b.Phase != a.Phase || a.Phase == v1alpha1.PhaseRolledBack && b.Phase != a.Phase {
+		t.Fatalf("time leads from %s to %s", a.Phase, b.Phase)
+	}
+	if b.Rollback == nil && (b.Succeeded < a.Succeeded || b.TimedOut < a.TimedOut || b.Failed != a.Failed) {
+		t.Fatalf("time leads from %+v to %+v", a.RolloutCounts, b.RolloutCounts)
+	}
+	for i := range a.Stages {
+		if a.Stages[i].ReachedAt != nil && !cmp.Equal(a.Stages[i].ReachedAt, b.Stages[i].ReachedAt) || a.Stages[i].FinishedAt != nil && !cmp.Equal(a.Stages[i].FinishedAt, b.Stages[i].FinishedAt) {
+			t.Fatalf("what was put on record is changed")
+		}
+	}
+}
+
+// checkComplete sees that each cluster is at the revision, or updated, or held.
+func (w *world) checkComplete(t *rapid.T, plan Plan) {
+	seen := map[string]bool{}
+	for _, name := range plan.Update {
+		seen[name] = true
+	}
+	for _, hold := range plan.Hold {
+		if hold.Reason == "" || seen[hold.Target] {
+			t.Fatalf("%s is held for %q", hold.Target, hold.Reason)
+		}
+		seen[hold.Target] = true
+	}
+	if len(seen) != len(plan.Update)+len(plan.Hold) {
+		t.Fatalf("a cluster is named twice")
+	}
+	for _, c := range w.clusters {
+		if seen[c.Name] != (c.Revision != plan.Revision) {
+			t.Fatalf("%s is at %q, and is named: %v", c.Name, c.Revision, seen[c.Name])
+		}
+	}
+	var sum [7]int32
+	for _, row := range plan.Status.Stages {
+		for i, n := range []int32{row.Total, row.Pending, row.Progressing, row.Soaking, row.Succeeded, row.Failed, row.TimedOut} {
+			sum[i] += n
+		}
+	}
+	all := plan.Status.RolloutCounts
+	if len(w.clusters) > 0 && sum != [7]int32{all.Total, all.Pending, all.Progressing, all.Soaking, all.Succeeded, all.Failed, all.TimedOut} || int(all.Total) != len(w.clusters) {
+		t.Fatalf("the table adds up to %v, not %+v", sum, all)
+	}
+	if plan.Status.Message == "" || plan.Status.Phase == "" {
+		t.Fatalf("the status says nothing")
+	}
+}
+
+// checkMarks sees that nothing is said to be done that is not.
+func (w *world) checkMarks(t *rapid.T, plan Plan) {
+	done := func(c *cluster) bool { return c.Revision == plan.Revision && !w.underWay(c) && !w.soaks(c) }
+	for _, c := range w.clusters {
+		was := w.row(c)
+		status := w.status
+		w.status = plan.Status
+		is := w.row(c)
+		w.status = status
+		marked := is != nil && is.FinishedAt != nil && (was == nil || was.FinishedAt == nil || status.Revision != plan.Status.Revision)
+		if marked && plan.Status.Rollback == nil && !done(c) {
+			t.Fatalf("stage %s is said to be done, and %s is not", is.Name, c.Name)
+		}
+		if plan.Status.FinishedAt != nil && (status.Revision != w.revision || status.FinishedAt == nil) && !done(c) {
+			t.Fatalf("the rollout is said to have succeeded, and %s is not done", c.Name)
+		}
+		ended := plan.Status.Rollback != nil && plan.Status.Rollback.FinishedAt != nil && (status.Rollback == nil || status.Rollback.FinishedAt == nil)
+		if ended && (c.Revision != plan.Revision || w.underWay(c)) {
+			t.Fatalf("the rollback is said to be done, and %s is not", c.Name)
+		}
+	}
+}
+
+// checkUpdates sees that each cluster may be updated that is.
+func (w *world) checkUpdates(t *rapid.T, plan Plan) {
+	if len(plan.Update) == 0 {
+		return
+	}
+	if w.strategy.State == v1alpha1.RolloutPause || w.strategy.State == v1alpha1.RolloutStop {
+		t.Fatalf("it updates in state %s", w.strategy.State)
+	}
+	goes := func(c *cluster) bool { return slices.Contains(plan.Update, c.Name) }
+	ill := func(c *cluster) bool {
+		return c.moved && c.Health != Succeeded && c.Health != Failed && w.now.Before(c.since().Add(deadlineOf(w.strategy)))
+	}
+	well := func(c *cluster) bool { return goes(c) && !ill(c) }
+	there := func(c *cluster) bool { return goes(c) || c.Revision == plan.Revision && w.underWay(c) }
+	after := func(c *cluster) bool { return goes(c) || w.underWay(c) }
+	stages := map[int]bool{}
+	for _, name := range plan.Update {
+		stages[w.stageOf(w.cluster(name))] = true
+	}
+	for stage := range stages {
+		all, in := w.limits(stage)
+		if w.countIn(stage, well) > 0 && (w.countIn(-1, after) > all || w.countIn(stage, after) > in) {
+			t.Fatalf("%d are under way, %d of them in stage %d, where %d and %d may be: %v\n%s%s", w.countIn(-1, after), w.countIn(stage, after), stage, all, in, plan.Update, w, mustJSON(w.status))
+		}
+		if w.countIn(-1, there) > all || w.countIn(stage, there) > in {
+			t.Fatalf("%d are on their way, %d of them in stage %d, where %d and %d may be:\n%s", w.countIn(-1, there), w.countIn(stage, there), stage, all, in, w)
+		}
+	}
+	if plan.Revision != w.revision {
+		if w.strategy.OnFailure != v1alpha1.FailureRollBack && w.status.Rollback == nil {
+			t.Fatalf("it rolls back and nobody asked for it")
+		}
+		return // on the way back there is no order
+	}
+	if len(stages) > 1 {
+		t.Fatalf("it updates in several stages")
+	}
+	first := w.cluster(plan.Update[0])
+	for _, c := range w.clusters {
+		if w.stageOf(c) < w.stageOf(first) && (c.Revision != w.revision || w.underWay(c) || w.soaks(c)) {
+			t.Fatalf("%s is updated before %s is done", first.Name, c.Name)
+		}
+	}
+	if plan.Status.FinishedAt != nil {
+		return
+	}
+	must := w.countIn(-1, func(c *cluster) bool { return w.blamed(c) && w.mandatory(c) })
+	may := w.countIn(-1, func(c *cluster) bool { return w.blamed(c) && !w.mandatory(c) })
+	if tolerated := portion(w.strategy.MaxFailures, len(w.clusters), 0); must > 0 || may > tolerated && !w.mandatory(first) {
+		t.Fatalf("%s is updated although %d and %d failed where %d may", first.Name, must, may, tolerated)
+	}
+	if w.strategy.Type == v1alpha1.RolloutStages {
+		w.checkGates(t, plan, w.stageOf(first))
+	}
+}
+
+func (w *world) checkGates(t *rapid.T, plan Plan, stage int) {
+	for i, s := range w.strategy.Stages {
+		row := plan.Status.Stages[i]
+		for _, gate := range []struct {
+			v1alpha1.RolloutGate
+			position v1alpha1.GatePosition
+			asked    bool
+		}{{s.Before, v1alpha1.GateBefore, i <= stage}, {s.After, v1alpha1.GateAfter, i < stage}} {
+			if !gate.asked {
+				continue
+			}
+			if gate.Approval && !slices.Contains(w.approvals, v1alpha1.RolloutApproval{Revision: w.revision, Stage: s.Name, Gate: gate.position}) {
+				t.Fatalf("nobody approved %s %s", gate.position, s.Name)
+			}
+			at := row.ReachedAt
+			if gate.position == v1alpha1.GateAfter {
+				at = row.FinishedAt
+			}
+			if at == nil || w.now.Before(at.Add(seconds(gate.WaitSeconds))) {
+				t.Fatalf("the wait %s %s is not over", gate.position, s.Name)
+			}
+		}
+	}
+}
+
+// carryOut stores the status and updates some or all of the clusters: a controller may die in between.
+func (w *world) carryOut(t *rapid.T, plan Plan, n int) {
+	w.status = throughAPI(t, plan.Status)
+	if mark := plan.Status.StableSince; mark != nil {
+		for _, c := range w.clusters {
+			c.moved = c.moved && !c.Since.Before(mark.Time)
+			c.told = c.told && c.moved
+		}
+	}
+	for _, name := range plan.Update[:n] {
+		c := w.cluster(name)
+		c.Revision, c.Since, c.told, c.moved = plan.Revision, w.now, true, true
+		c.Health, c.HealthSince = Progressing, w.now
+		w.decide(t, c)
+	}
+}
+
+// decide how a cluster will fare at what it was told.
+func (w *world) decide(t *rapid.T, c *cluster) {
+	c.next = rapid.SampledFrom([]Health{Succeeded, Succeeded, Succeeded, Succeeded, Failed, Progressing, Unknown}).Draw(t, "outcome of "+c.Name)
+	c.due = w.now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "after")) * time.Second)
+}
+
+// pass lets time pass, and clusters come to what they are due.
+func (w *world) pass(d time.Duration) {
+	w.now = w.now.Add(d)
+	for _, c := range w.clusters {
+		if c.due.IsZero() || w.now.Before(c.due) {
+			continue
+		}
+		if c.Health != c.next {
+			c.Health, c.HealthSince = c.next, c.due
+		}
+		c.due = time.Time{}
+		if c.Health == Succeeded {
+			c.told = false
+		}
+	}
+}
+
+// rest is how long nothing happens, except by what the plan says; zero: for ever.
+func (w *world) rest(plan Plan) time.Duration {
+	rest := plan.After
+	for _, c := range w.clusters {
+		if !c.due.IsZero() && (rest == 0 || c.due.Sub(w.now) < rest) {
+			rest = c.due.Sub(w.now)
+		}
+	}
+	return rest
+}
+
+func throughAPI(t *rapid.T, status v1alpha1.RolloutStatus) (read v1alpha1.RolloutStatus) {
+	if err := json.Unmarshal([]byte(mustJSON(status)), &read); err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+func mustJSON(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+func (w *world) String() string {
+	text := fmt.Sprintf("%s at %s: %s %s\n", w.revision, w.now.Format(time.TimeOnly), w.status.Phase, w.status.Message)
+	for _, c := range w.clusters {
+		text += fmt.Sprintf("  %-4s stage %-5d %-3s since %s %-11s since %s\n", c.Name, w.stageOf(c), c.Revision, c.Since.Format(time.TimeOnly), c.Health, c.HealthSince.Format(time.TimeOnly))
+	}
+	return text
+}

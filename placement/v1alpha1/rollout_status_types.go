@@ -1,0 +1,125 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// RolloutPhase is where a rollout, or a stage of it, stands.
+//
+// +kubebuilder:validation:Enum=Pending;WaitingForApproval;WaitingForTime;Progressing;Soaking;Paused;Stopped;Failed;RollingBack;RolledBack;Succeeded
+type RolloutPhase string
+
+const (
+	// PhasePending stage: its turn has not come.
+	PhasePending RolloutPhase = "Pending"
+	// PhaseWaitingForApproval of a gate, which the message names.
+	PhaseWaitingForApproval RolloutPhase = "WaitingForApproval"
+	// PhaseWaitingForTime of a gate to pass.
+	PhaseWaitingForTime RolloutPhase = "WaitingForTime"
+	// PhaseProgressing rollouts update clusters, or wait for some that are updated to become well.
+	PhaseProgressing RolloutPhase = "Progressing"
+	// PhaseSoaking rollouts wait only for clusters to stay well for long enough.
+	PhaseSoaking RolloutPhase = "Soaking"
+	// PhasePaused rollouts wait for a person who will let them go on.
+	PhasePaused RolloutPhase = "Paused"
+	// PhaseStopped rollouts were given up by a person.
+	PhaseStopped RolloutPhase = "Stopped"
+	// PhaseFailed rollouts are halted: more clusters have failed than may. They go on once fewer do.
+	PhaseFailed RolloutPhase = "Failed"
+	// PhaseRollingBack rollouts take clusters back to the revision before.
+	PhaseRollingBack RolloutPhase = "RollingBack"
+	// PhaseRolledBack rollouts have done so. The revision will not be tried again.
+	PhaseRolledBack RolloutPhase = "RolledBack"
+	// PhaseSucceeded rollouts are done. What happens to clusters from then on is no longer their affair.
+	PhaseSucceeded RolloutPhase = "Succeeded"
+)
+
+// RolloutCounts says how many clusters are how far on their way to the revision that they shall be at.
+type RolloutCounts struct {
+	// Total of all clusters.
+	Total int32 `json:"total"`
+	// Pending are those that are not updated yet.
+	// +optional
+	Pending int32 `json:"pending,omitempty"`
+	// Progressing are those that are updated and not well yet.
+	// +optional
+	Progressing int32 `json:"progressing,omitempty"`
+	// Soaking are those that are well, but not for long enough yet.
+	// +optional
+	Soaking int32 `json:"soaking,omitempty"`
+	// Succeeded are those that are well.
+	// +optional
+	Succeeded int32 `json:"succeeded,omitempty"`
+	// Failed are those that say so.
+	// +optional
+	Failed int32 `json:"failed,omitempty"`
+	// TimedOut are those that have not been well for progressDeadlineSeconds.
+	// +optional
+	TimedOut int32 `json:"timedOut,omitempty"`
+}
+
+// RolloutStageStatus is the row of a stage, or of a decision group, in the table of a rollout.
+type RolloutStageStatus struct {
+	// Name of the stage, "Remaining" for the clusters in none, a decision group's name/index, or its index if it has no
+	// name. "All" where there is but one.
+	Name string `json:"name"`
+	// Phase of the stage.
+	Phase RolloutPhase `json:"phase"`
+	// RolloutCounts of its clusters.
+	RolloutCounts `json:",inline"`
+	// ReachedAt is when all before it was done, and its gate Before reached.
+	// +optional
+	ReachedAt *metav1.Time `json:"reachedAt,omitempty"`
+	// FinishedAt is when all of its clusters were done first, and its gate After reached.
+	// +optional
+	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
+}
+
+// RollbackStatus is the record of a rollback.
+type RollbackStatus struct {
+	// StartedAt is when it began.
+	StartedAt metav1.Time `json:"startedAt"`
+	// Cause says in a sentence why.
+	Cause string `json:"cause"`
+	// FinishedAt is when no cluster was left to take back.
+	// +optional
+	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
+}
+
+// RolloutStatus is what has become of a rollout. It is for people and, since it is kept from one look to the next, all that a
+// rollout remembers.
+type RolloutStatus struct {
+	// Revision that is rolled out.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+	// Phase of the rollout.
+	// +optional
+	Phase RolloutPhase `json:"phase,omitempty"`
+	// Message says in a sentence what happens, or what is waited for.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// RolloutCounts of all clusters. While clusters are taken back they are about the way back.
+	RolloutCounts `json:",inline"`
+	// Stages in their order.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	// +optional
+	Stages []RolloutStageStatus `json:"stages,omitempty"`
+	// StableRevision is the revision whose rollout succeeded last; to it clusters are taken back.
+	// +optional
+	StableRevision string `json:"stableRevision,omitempty"`
+	// StableSince is when clusters were last left in peace: whatever was updated since then, was by a rollout
+	// that is not over.
+	// +optional
+	StableSince *metav1.Time `json:"stableSince,omitempty"`
+	// StartedAt is when this revision was first seen.
+	// +optional
+	StartedAt *metav1.Time `json:"startedAt,omitempty"`
+	// FinishedAt is when the rollout succeeded.
+	// +optional
+	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
+	// Rollback is there from when it begins until there is another revision.
+	// +optional
+	Rollback *RollbackStatus `json:"rollback,omitempty"`
+}

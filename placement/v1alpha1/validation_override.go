@@ -1,0 +1,211 @@
+package v1alpha1
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Validate returns all that is wrong with the overrides; nothing: they are valid. The path is that of the overrides in
+// the object that they are part of; it may be nil.
+//
+// It has the rules that the CustomResourceDefinition has, and those that the API server cannot check: which operations have a value,
+// what a merge patch touches, how deep patches are nested, and how long all rules are together. Variables and CEL expressions are not read; package
+// placement/override does that.
+func (o *Overrides) Validate(path *field.Path) field.ErrorList {
+	rules := path.Child("rules")
+	if len(o.Rules) > MaxOverrideRules {
+		return field.ErrorList{field.TooMany(rules, len(o.Rules), MaxOverrideRules)}
+	}
+	var errs field.ErrorList
+	size := 0
+	for i := range o.Rules {
+		errs = append(errs, o.Rules[i].validate(rules.Index(i))...)
+		text, _ := json.Marshal(&o.Rules[i]) // a value that is no JSON is an error above
+		size += len(text)
+	}
+	if size > MaxOverrideBytes {
+		err := field.TooLong(rules, "", MaxOverrideBytes)
+		err.Detail = fmt.Sprintf("they are %d bytes long as JSON and may have %d together", size, MaxOverrideBytes)
+		errs = append(errs, err)
+	}
+	return errs
+}
+
+func (r *OverrideRule) validate(path *field.Path) field.ErrorList {
+	errs := slices.Concat(
+		each(r.Clusters, 16, path.Child("clusters"), (*ClusterSelector).validate),
+		each(r.Objects, 16, path.Child("objects"), (*ObjectSelector).validate),
+		each(r.JSONPatch, MaxPatchOperations, path.Child("jsonPatch"), (*JSONPatchOperation).validate),
+		validateMergePatch(r.MergePatch, path.Child("mergePatch")),
+	)
+	patched := len(r.JSONPatch) > 0 || r.MergePatch != nil
+	switch {
+	case !patched && !r.Delete:
+		errs = append(errs, field.Invalid(path, field.OmitValueType{}, "a rule must do something: give it a jsonPatch or a mergePatch, or set delete"))
+	case patched && r.Delete:
+		errs = append(errs, field.Forbidden(path.Child("delete"), "what is deleted cannot be patched: remove the patches, or delete"))
+	}
+	if r.Delete && len(r.Objects) == 0 {
+		errs = append(errs, field.Required(path.Child("objects"), "objects is required with delete: say which, since no selector stands for all objects"))
+	}
+	return errs
+}
+
+func (s *ClusterSelector) validate(path *field.Path) field.ErrorList {
+	labels := s.LabelSelector != nil && len(s.LabelSelector.MatchLabels)+len(s.LabelSelector.MatchExpressions) > 0
+	if !labels && len(s.Names) == 0 && len(s.CEL) == 0 {
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "an empty selector matches every cluster: give it names, a labelSelector or cel, or remove it")}
+	}
+	names := path.Child("names")
+	errs := slices.Concat(
+		each(s.Names, 1000, names, func(name *string, path *field.Path) field.ErrorList {
+			return dnsLabel.check(*name, path, "the name of a cluster must be a DNS label: lower-case letters, digits and '-', starting and ending with a letter or digit")
+		}),
+		unique(s.Names, names, func(name string) string { return name }),
+	)
+	if labels || len(s.CEL) > 0 {
+		errs = append(errs, (&ClusterSelectorTerm{LabelSelector: s.LabelSelector, CEL: s.CEL}).validate(path)...)
+	}
+	return errs
+}
+
+func (s *ObjectSelector) validate(path *field.Path) field.ErrorList {
+	if *s == (ObjectSelector{}) {
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "should have at least 1 properties: name a group, kind, namespace or name; without any selector a rule is for all objects")}
+	}
+	errs := slices.Concat(
+		longest(s.Kind, 63, path.Child("kind")),
+		longest(s.Namespace, 63, path.Child("namespace")),
+		longest(s.Name, 253, path.Child("name")),
+	)
+	if s.Group != nil {
+		errs = append(errs, longest(*s.Group, 253, path.Child("group"))...)
+	}
+	return errs
+}
+
+func (o *JSONPatchOperation) validate(path *field.Path) field.ErrorList {
+	errs := slices.Concat(
+		oneOf(o.Op, path.Child("op"), JSONPatchAdd, JSONPatchRemove, JSONPatchReplace, JSONPatchMove, JSONPatchCopy, JSONPatchTest),
+		validatePointer(o.Path, path.Child("path")),
+		validatePointer(o.From, path.Child("from")),
+	)
+	if len(errs) > 0 {
+		return errs
+	}
+	moves := o.Op == JSONPatchMove || o.Op == JSONPatchCopy
+	valued := o.Op == JSONPatchAdd || o.Op == JSONPatchReplace || o.Op == JSONPatchTest
+	if valued != (o.Value != nil && !isNull(o.Value)) {
+		errs = append(errs, field.Invalid(path.Child("value"), field.OmitValueType{}, "value is required with add, replace and test, and goes with no other op; for null use op remove"))
+	}
+	if valued && len(errs) == 0 {
+		errs = append(errs, validateJSON(o.Value, path.Child("value"))...)
+	}
+	if moves != (o.From != "") {
+		errs = append(errs, field.Invalid(path.Child("from"), o.From, "from is required with move and copy, and goes with no other op"))
+	}
+	const forbidden = " must not be, contain or be within apiVersion, kind, status, or the name, namespace, generateName or ownerReferences of metadata"
+	if o.Op != JSONPatchTest && protected.MatchString(o.Path) {
+		errs = append(errs, field.Forbidden(path.Child("path"), "path"+forbidden))
+	}
+	if o.Op == JSONPatchMove && o.From != "" && protected.MatchString(o.From) {
+		errs = append(errs, field.Forbidden(path.Child("from"), "from"+forbidden))
+	}
+	if o.Op == JSONPatchMove && strings.HasPrefix(o.Path, o.From+"/") {
+		errs = append(errs, field.Invalid(path.Child("path"), o.Path, "nothing can be moved into itself"))
+	}
+	return errs
+}
+
+var (
+	pointer   = regexp.MustCompile(`^(/([^~/]|~[01])*)*$`)
+	protected = regexp.MustCompile(`^(/metadata)?$|^/(apiVersion|kind|status|metadata/(name|namespace|generateName|ownerReferences))(/|$)`)
+)
+
+func validatePointer(text string, path *field.Path) field.ErrorList {
+	if errs := longest(text, 1024, path); len(errs) > 0 {
+		return errs
+	}
+	if pointer.MatchString(text) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, text, "it must be a JSON pointer such as /spec/replicas, in whose names ~1 stands for / and ~0 for ~")}
+}
+
+// protectedInMetadata are the fields of metadata that no patch may set; see [JSONPatchOperation].
+var protectedInMetadata = []string{"name", "namespace", "generateName", "ownerReferences"}
+
+// validateMergePatch reads names as they are written, as the one who carries the patch out does.
+func validateMergePatch(patch *runtime.RawExtension, path *field.Path) field.ErrorList {
+	if patch == nil {
+		return nil
+	}
+	if errs := validateJSON(patch, path); len(errs) > 0 {
+		return errs
+	}
+	var content map[string]json.RawMessage
+	if json.Unmarshal(patch.Raw, &content) != nil || content == nil {
+		return field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "a merge patch must be a JSON object, with the fields to change")}
+	}
+	var errs field.ErrorList
+	for _, name := range []string{"apiVersion", "kind", "status"} {
+		if _, found := content[name]; found {
+			errs = append(errs, field.Forbidden(path.Child(name), "no patch may change it: remove it"))
+		}
+	}
+	raw, found := content["metadata"]
+	if !found {
+		return errs
+	}
+	var metadata map[string]json.RawMessage
+	if json.Unmarshal(raw, &metadata) != nil || metadata == nil {
+		return append(errs, field.Forbidden(path.Child("metadata"), "it has the name of the object: name the fields of metadata to change"))
+	}
+	for _, name := range protectedInMetadata {
+		if _, found := metadata[name]; found {
+			errs = append(errs, field.Forbidden(path.Child("metadata", name), "no patch may change it: remove it"))
+		}
+	}
+	return errs
+}
+
+func isNull(value *runtime.RawExtension) bool {
+	return value.Object == nil && (len(value.Raw) == 0 || strings.TrimSpace(string(value.Raw)) == "null")
+}
+
+// validateJSON bounds the depth before anything recurses into the value.
+func validateJSON(value *runtime.RawExtension, path *field.Path) field.ErrorList {
+	switch {
+	case value.Object != nil || !json.Valid(value.Raw):
+		return field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "it must be JSON, as raw bytes")}
+	case depth(value.Raw) > MaxPatchDepth:
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("its maps and lists are nested more than %d deep", MaxPatchDepth))}
+	}
+	return nil
+}
+
+// depth is how deep the maps and lists of a JSON text are nested.
+func depth(raw []byte) int {
+	level, deepest, quoted := 0, 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++ // what is escaped ends no string
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			level++
+			deepest = max(deepest, level)
+		case c == '}' || c == ']':
+			level--
+		}
+	}
+	return deepest
+}

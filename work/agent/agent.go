@@ -1,0 +1,239 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/muster-sdk/muster/work/apply"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// An Agent applies the Works of one member, reports on them and takes them back.
+type Agent struct {
+	options Options
+
+	hub      client.Client
+	hubCache cache.Cache
+	member   client.Client
+	ours     cache.Cache // the AppliedWorks of this hub
+	engines  *engines
+	watches  *watches
+	events   *recorder
+	metrics  *metrics
+
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+	mu    sync.Mutex
+	known map[string]*state // by the name of the Work
+}
+
+// New returns an agent that does nothing until it is started, and asks nobody anything yet.
+func New(o Options) (*Agent, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	a := &Agent{options: o, known: map[string]*state{}}
+	if err := a.connectHub(scheme); err != nil {
+		return nil, fmt.Errorf("prepare to speak to the hub: %w", err)
+	}
+	if err := a.connectMember(scheme); err != nil {
+		return nil, fmt.Errorf("prepare to speak to the member: %w", err)
+	}
+	if a.metrics, err = newMetrics(); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	return scheme, v1alpha1.AddToScheme(scheme)
+}
+
+func (a *Agent) connectHub(scheme *runtime.Scheme) error {
+	config, httpClient, err := connection(a.options.Hub)
+	if err != nil {
+		return err
+	}
+	patient := patience{next: httpClient.Transport}
+	bounded := &http.Client{Transport: &patient, Timeout: requestTimeout}
+	// The one kind that is read there is known: a hub need not be asked for what else it has.
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1alpha1.GroupVersion})
+	mapper.Add(v1alpha1.GroupVersion.WithKind("Work"), meta.RESTScopeNamespace)
+	if a.hub, err = client.New(config, client.Options{HTTPClient: bounded, Scheme: scheme, Mapper: mapper}); err != nil {
+		return err
+	}
+	if a.events, err = newRecorder(config, bounded, scheme); err != nil {
+		return err
+	}
+	a.hubCache, err = cache.New(config, cache.Options{
+		HTTPClient: httpClient, Scheme: scheme, Mapper: mapper, DefaultNamespaces: map[string]cache.Config{a.options.Namespace: {}},
+		DefaultTransform: cache.TransformStripManagedFields(), DefaultWatchErrorHandler: logFailures(a.options.Log, "hub"),
+	})
+	return err
+}
+
+func (a *Agent) connectMember(scheme *runtime.Scheme) error {
+	config, httpClient, err := connection(a.options.Member)
+	if err != nil {
+		return err
+	}
+	bounded := &http.Client{Transport: httpClient.Transport, Timeout: cmp.Or(a.options.Apply.Timeout, apply.DefaultTimeout)}
+	mapper, err := apiutil.NewDynamicRESTMapper(config, bounded)
+	if err != nil {
+		return err
+	}
+	if a.member, err = client.New(config, client.Options{HTTPClient: bounded, Scheme: scheme, Mapper: mapper}); err != nil {
+		return err
+	}
+	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), httpClient)
+	if err != nil {
+		return err
+	}
+	a.watches = newWatches(metadataClient, a.options.Log, func(work string) { a.wake(work, settle) })
+	a.engines = newEngines(a.member, config, a.options.Apply, a.watches)
+	a.ours, err = cache.New(config, cache.Options{
+		HTTPClient: httpClient, Scheme: scheme, Mapper: mapper,
+		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{v1alpha1.HubLabel: a.options.HubName}),
+		DefaultTransform:     cache.TransformStripManagedFields(), DefaultWatchErrorHandler: logFailures(a.options.Log, "member"),
+	})
+	return err
+}
+
+// requestTimeout bounds each request to the hub but watches.
+const requestTimeout = 10 * time.Second
+
+// connection prepares to reach an API server. Its own fairness is better than a guess of how many requests it can take.
+func connection(from *rest.Config) (*rest.Config, *http.Client, error) {
+	config := rest.CopyConfig(from)
+	if config.QPS == 0 && config.RateLimiter == nil {
+		config.QPS = -1
+	}
+	httpClient, err := rest.HTTPClientFor(config)
+	return config, httpClient, err
+}
+
+// settle is how long the agent lets changes on the member come together before it looks at a Work. What is healed is healed
+// that much later.
+const settle = 50 * time.Millisecond
+
+// wake has a Work looked at after a while.
+func (a *Agent) wake(work string, after time.Duration) {
+	a.mu.Lock()
+	queue := a.queue
+	a.mu.Unlock()
+	if queue != nil {
+		queue.AddAfter(a.request(work), after)
+	}
+}
+
+func (a *Agent) request(work string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: a.options.Namespace, Name: work}}
+}
+
+// NeedLeaderElection is true: two agents of one member would disturb each other.
+func (a *Agent) NeedLeaderElection() bool { return true }
+
+// Start runs the agent until the context ends, and waits for all that it started. It returns an error when the hub or
+// the member cannot be watched within two minutes, and may then be called again on a new Agent. It can be added to a manager.
+func (a *Agent) Start(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer func() {
+		cancel()
+		running.Wait()
+		a.watches.close()
+	}()
+	failed := make(chan error, 2)
+	for name, c := range map[string]cache.Cache{"hub": a.hubCache, "member": a.ours} {
+		running.Go(func() {
+			if err := c.Start(ctx); err != nil {
+				failed <- fmt.Errorf("watch the %s: %w", name, err)
+				cancel()
+			}
+		})
+	}
+	flush, err := a.events.start(klog.NewContext(ctx, a.options.Log))
+	if err != nil {
+		return err
+	}
+	defer flush()
+	controller, err := a.controller()
+	if err != nil {
+		return err
+	}
+	err = controller.Start(ctx)
+	select {
+	case first := <-failed:
+		return errors.Join(first, err)
+	default:
+		return err
+	}
+}
+
+// reconcileTimeout bounds one look at a Work, so that a member that does not answer holds up nobody for longer.
+const reconcileTimeout = 5 * time.Minute
+
+func (a *Agent) controller() (controller.Controller, error) {
+	c, err := controller.NewTypedUnmanaged("muster-work", controller.TypedOptions[reconcile.Request]{
+		MaxConcurrentReconciles: a.options.Workers,
+		ReconciliationTimeout:   reconcileTimeout,
+		SkipNameValidation:      new(true), // one program may be the agent of several members
+		Reconciler:              reconcile.Func(a.reconcile),
+		Logger:                  a.options.Log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the controller of Works: %w", err)
+	}
+	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.NewTypedPredicateFuncs(func(o client.Object) bool {
+		return o.GetDeletionTimestamp() != nil
+	}))
+	if err := c.Watch(source.Kind[client.Object](a.hubCache, &v1alpha1.Work{}, &handler.EnqueueRequestForObject{}, changed)); err != nil {
+		return nil, err
+	}
+	toWork := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		applied, ok := o.(*v1alpha1.AppliedWork)
+		if !ok || applied.Spec.Work.Namespace != a.options.Namespace {
+			return nil
+		}
+		return []reconcile.Request{a.request(applied.Spec.Work.Name)}
+	})
+	if err := c.Watch(source.Kind[client.Object](a.ours, &v1alpha1.AppliedWork{}, toWork, changed)); err != nil {
+		return nil, err
+	}
+	queued := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.queue = queue
+		return nil
+	})
+	return c, c.Watch(queued)
+}

@@ -1,0 +1,178 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"reflect"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/work/apply"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// AppliedWorkName is the name of the AppliedWork on a member of a Work on the hub of that name.
+func AppliedWorkName(hub, namespace, work string) string {
+	const limit, hashed = 253, 10
+	sum := sha256.Sum256([]byte(hub + "\x00" + namespace + "\x00" + work))
+	if most := limit - hashed - 1; len(work) > most {
+		work = strings.TrimRight(work[:most], "-.")
+	}
+	return work + "-" + hex.EncodeToString(sum[:])[:hashed]
+}
+
+// ledger is the inventory of one Work, as last read or written.
+type ledger struct {
+	member client.Client
+	latest *v1alpha1.AppliedWork
+}
+
+// desired is the AppliedWork of a Work with the inventory left open.
+func (a *Agent) desired(work *v1alpha1.Work) *v1alpha1.AppliedWork {
+	name := AppliedWorkName(a.options.HubName, work.Namespace, work.Name)
+	fieldOwner := work.Spec.Apply.FieldOwner
+	if fieldOwner == "" {
+		fieldOwner = defaultFieldOwner(name)
+	}
+	return &v1alpha1.AppliedWork{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.HubLabel: a.options.HubName}},
+		Spec: v1alpha1.AppliedWorkSpec{
+			Work:       v1alpha1.WorkReference{Hub: a.options.HubName, Namespace: work.Namespace, Name: work.Name, UID: work.UID},
+			FieldOwner: fieldOwner, Delete: work.Spec.Delete, Executor: work.Spec.Executor,
+		},
+	}
+}
+
+// defaultFieldOwner is the field manager of a Work that names none. People read it in conflicts.
+func defaultFieldOwner(appliedWork string) string {
+	const prefix, limit = "muster-work-", 128
+	if len(prefix)+len(appliedWork) <= limit {
+		return prefix + appliedWork
+	}
+	hash := appliedWork[strings.LastIndex(appliedWork, "-"):]
+	return prefix + appliedWork[:limit-len(prefix)-len(hash)] + hash
+}
+
+// look finds the AppliedWork of that name, by the cache and what was written last. Nil: there is none.
+func (l *ledger) look(ctx context.Context, cached client.Reader, name string) error {
+	found := &v1alpha1.AppliedWork{}
+	err := cached.Get(ctx, client.ObjectKey{Name: name}, found)
+	switch {
+	case apierrors.IsNotFound(err) && l.latest == nil:
+		return nil
+	case apierrors.IsNotFound(err):
+		// Deleted by an administrator, or too new for the cache.
+		err = l.member.Get(ctx, client.ObjectKey{Name: name}, found)
+		if apierrors.IsNotFound(err) {
+			l.latest = nil
+			return nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("read AppliedWork %s: %w", name, err)
+	}
+	if l.latest != nil && l.latest.UID == found.UID {
+		if order, err := resourceversion.CompareResourceVersion(found.ResourceVersion, l.latest.ResourceVersion); err == nil && order < 0 {
+			return nil
+		}
+	}
+	l.latest = found
+	return nil
+}
+
+// open makes the AppliedWork of a Work if there is none, with the inventory that comes first; and brings what it says of the Work
+// up to date.
+func (l *ledger) open(ctx context.Context, desired *v1alpha1.AppliedWork, objects []apply.Object) error {
+	if l.latest == nil {
+		desired.Status.Resources = apply.Ahead(nil, objects)
+		err := l.member.Create(ctx, desired)
+		if apierrors.IsAlreadyExists(err) {
+			if err := l.member.Get(ctx, client.ObjectKeyFromObject(desired), desired); err != nil {
+				return fmt.Errorf("read AppliedWork %s: %w", desired.Name, err)
+			}
+			l.latest = desired
+			return errOvertaken
+		}
+		if err != nil {
+			return fmt.Errorf("create AppliedWork %s: %w", desired.Name, err)
+		}
+		l.latest = desired
+		return nil
+	}
+	have := l.latest.Spec.Work
+	if want := desired.Spec.Work; have.Hub != want.Hub || have.Namespace != want.Namespace || have.Name != want.Name {
+		return fmt.Errorf("AppliedWork %s is of Work %s/%s of %s: give the hubs names of their own", desired.Name, have.Namespace, have.Name, have.Hub)
+	}
+	desired.Spec.FieldOwner = l.latest.Spec.FieldOwner // for as long as it owns anything
+	if reflect.DeepEqual(l.latest.Spec, desired.Spec) && l.latest.Labels[v1alpha1.HubLabel] == desired.Labels[v1alpha1.HubLabel] {
+		return nil
+	}
+	next := l.latest.DeepCopy()
+	next.Spec = desired.Spec
+	if next.Labels == nil {
+		next.Labels = map[string]string{}
+	}
+	next.Labels[v1alpha1.HubLabel] = desired.Labels[v1alpha1.HubLabel]
+	next.Status.Resources = apply.Ahead(next.Status.Resources, objects)
+	return l.update(ctx, next)
+}
+
+// record writes an inventory that is not the one that was written last.
+func (l *ledger) record(ctx context.Context, resources []v1alpha1.AppliedResource) error {
+	if reflect.DeepEqual(l.latest.Status.Resources, resources) || len(l.latest.Status.Resources)+len(resources) == 0 {
+		return nil
+	}
+	next := l.latest.DeepCopy()
+	next.Status.Resources = resources
+	return l.update(ctx, next)
+}
+
+func (l *ledger) update(ctx context.Context, next *v1alpha1.AppliedWork) error {
+	err := l.member.Update(ctx, next)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return l.overtaken(ctx, next.Name, err)
+	}
+	if err != nil {
+		return fmt.Errorf("write AppliedWork %s: %w", next.Name, err)
+	}
+	l.latest = next
+	return nil
+}
+
+// overtaken reads what others have made of the AppliedWork; what cannot be read is looked for the next time.
+func (l *ledger) overtaken(ctx context.Context, name string, err error) error {
+	l.latest = &v1alpha1.AppliedWork{}
+	if l.member.Get(ctx, client.ObjectKey{Name: name}, l.latest) != nil {
+		l.latest = nil
+	}
+	return fmt.Errorf("%w: %w", errOvertaken, err)
+}
+
+// close deletes the AppliedWork when all of its inventory has been taken back, and of no later one.
+func (l *ledger) close(ctx context.Context) error {
+	err := l.member.Delete(ctx, l.latest, client.Preconditions{UID: &l.latest.UID, ResourceVersion: &l.latest.ResourceVersion})
+	if apierrors.IsConflict(err) {
+		return l.overtaken(ctx, l.latest.Name, err)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete AppliedWork %s: %w", l.latest.Name, err)
+	}
+	l.latest = nil
+	return nil
+}
+
+// owner of the objects.
+func (l *ledger) owner() apply.Owner {
+	return apply.Owner{
+		Reference: metav1.OwnerReference{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: "AppliedWork", Name: l.latest.Name, UID: l.latest.UID,
+		},
+		FieldOwner: l.latest.Spec.FieldOwner,
+	}
+}

@@ -1,0 +1,119 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/work/agent"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// TestCleaner has a member that its hub has forgotten.
+func TestCleaner(t *testing.T) {
+	t.Parallel()
+	for _, action := range []v1alpha1.DeleteAction{v1alpha1.DeleteObject, v1alpha1.OrphanObject} {
+		t.Run(string(action), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			stop := w.start()
+			work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"), "{apiVersion: v1, kind: ConfigMap, metadata: {name: held, namespace: NS, finalizers: [example.com/hold]}}")+
+				", manifestOptions: [{select: {name: b}, delete: Orphan}]}")
+			w.ready(work)
+			stop()
+			bystander := newWorld(t) // another hub of the same member
+			stopOther := bystander.start()
+			other := bystander.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
+			bystander.ready(other)
+			stopOther()
+
+			cleaner, err := agent.NewCleaner(agent.Options{Member: w.options.Member, HubName: w.name})
+			require.NoError(t, err)
+			if action == v1alpha1.DeleteObject {
+				remaining, err := cleaner.Clean(t.Context(), action)
+				require.NoError(t, err)
+				require.Contains(t, strings.Join(remaining, ", "), "ConfigMap "+w.name+"/held: It is being deleted")
+				w.patch(w.read("ConfigMap", "held"), "metadata: {finalizers: null}")
+			}
+			w.eventually(func() error {
+				remaining, err := cleaner.Clean(context.Background(), action)
+				if err == nil && len(remaining) > 0 {
+					err = fmt.Errorf("left: %q", remaining)
+				}
+				return err
+			})
+			require.Nil(t, w.applied(work))
+			require.Equal(t, action == v1alpha1.OrphanObject, w.read("ConfigMap", "a") != nil)
+			require.Equal(t, action == v1alpha1.OrphanObject, w.read("ConfigMap", "held") != nil)
+			require.Empty(t, w.read("ConfigMap", "b").GetOwnerReferences(), "it stays whatever the member does")
+			require.NotNil(t, bystander.applied(other))
+			require.Equal(t, "v", bystander.data("a", "k"))
+		})
+	}
+}
+
+// A member that never had Works has nothing to clean.
+func TestCleanerWithoutDefinition(t *testing.T) {
+	t.Parallel()
+	bare := localplane.ForTest(t, localplane.Options{Name: "bare"})
+	cleaner, err := agent.NewCleaner(agent.Options{Member: bare.Config()})
+	require.NoError(t, err)
+	remaining, err := cleaner.Clean(t.Context(), v1alpha1.DeleteObject)
+	require.NoError(t, err)
+	require.Empty(t, remaining)
+}
+
+// TestHugeStatus has a Work that asks for more than a status can have.
+func TestHugeStatus(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	var texts []string
+	for i := range 400 {
+		texts = append(texts, configMap(fmt.Sprintf("a%d", i), "{k: "+strings.Repeat("x", 1000)+"}"))
+	}
+	work := w.work("shop", "{"+manifests(texts...)+`, manifestOptions: [{select: {kind: ConfigMap}, feedback: [
+		{name: a, jsonPath: .data.k}, {name: b, jsonPath: .data.k}]}]}`)
+	w.ready(work)
+	text, err := json.Marshal(work.Status)
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(text), v1alpha1.MaxStatusBytes)
+	require.Equal(t, "Left out, since the status would be too long: differences beyond the third of an object, feedback.", work.Status.Truncated)
+	require.Len(t, work.Status.Manifests, 400)
+
+	for i := range 200 {
+		w.patch(w.manifest(configMap(fmt.Sprintf("a%d", i), "{}")), "data: {k: edited}")
+	}
+	w.eventually(func() error { return equal(strings.Repeat("x", 1000), w.data("a199", "k")) })
+	w.quiet()
+	var events unstructured.UnstructuredList
+	events.SetAPIVersion("events.k8s.io/v1")
+	events.SetKind("EventList")
+	require.NoError(t, w.hub.List(context.Background(), &events, client.InNamespace(work.Namespace)))
+	require.Less(t, len(events.Items), 30, "one that says how many is enough")
+}
+
+// TestNothingIsLeftRunning is not parallel to others: it looks at all goroutines.
+func TestNothingIsLeftRunning(t *testing.T) {
+	w := newWorld(t)
+	before := goleak.IgnoreCurrent()
+	_, err := agent.New(w.options) // and never started
+	require.NoError(t, err)
+	stop := w.start()
+	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), deployment)+"}")
+	w.ready(work)
+	w.delete(work)
+	w.gone(work)
+	stop()
+	// Idle connections are kept by client-go for all clients of a process.
+	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("net/http.(*http2ClientConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*http2clientConnReadLoop).run"),
+		goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"), goleak.IgnoreAnyFunction("internal/poll.runtime_pollWait"))
+}

@@ -1,0 +1,151 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// crash is the end of an agent at one of its writes: from then on nothing reaches anybody.
+type crash struct {
+	at       int  // the write, from 1; 0: none
+	answered bool // it is carried out, and its answer is lost; else it is never sent
+
+	mu     sync.Mutex
+	n      int
+	what   string
+	happen chan struct{}
+}
+
+var errCrashed = errors.New("the network is gone")
+
+func (c *crash) meddle(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+	what := describe(request)
+	c.mu.Lock()
+	// A crash at a read leaves what one before the next write does. Events come whenever they like.
+	if request.Method != http.MethodGet && !strings.Contains(what, " events") {
+		c.n++
+	}
+	now := c.at > 0 && c.n == c.at && c.what == ""
+	before := c.at == 0 || c.n < c.at
+	if now {
+		c.what = what
+		defer close(c.happen)
+	}
+	c.mu.Unlock()
+	switch {
+	case before:
+		return next.RoundTrip(request)
+	case now && c.answered:
+		if response, err := next.RoundTrip(request); err == nil {
+			_ = response.Body.Close()
+		}
+	}
+	return nil, errCrashed
+}
+
+// TestCrash ends the agent at each of the writes of a Work's life, and has another one go on.
+func TestCrash(t *testing.T) {
+	t.Parallel()
+	newWorld(t) // which starts the plane
+	whole := &crash{}
+	live(t, whole)
+	require.Greater(t, whole.n, 10)
+	for at := 1; at <= whole.n; at++ {
+		for _, answered := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%d-answered-%t", at, answered), func(t *testing.T) {
+				t.Parallel()
+				live(t, &crash{at: at, answered: answered, happen: make(chan struct{})})
+			})
+		}
+	}
+}
+
+// live has a Work live from its creation by an update to its end, and looks at what is on the member at each turn.
+func live(t *testing.T, c *crash) {
+	t.Helper()
+	w := newWorld(t)
+	w.toHub.disturb(c.meddle)
+	w.toHost.disturb(c.meddle)
+	stop := w.start()
+	over := make(chan struct{})
+	heir := make(chan struct{})
+	go func() { // goes on with another agent
+		defer close(heir)
+		select {
+		case <-over:
+		case <-c.happen:
+			t.Logf("crashed at %s", c.what)
+			stop()
+			w.toHub.disturb(nil)
+			w.toHost.disturb(nil)
+			w.start()
+		}
+	}()
+	defer func() { close(over); <-heir }()
+
+	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"), secret("s"))+"}")
+	w.ready(work)
+	w.exact(work, "ConfigMap a v", "ConfigMap b v", "Secret s")
+	w.change(work, "{"+manifests(configMap("a", "{k: w}"), configMap("c", "{k: v}"), secret("s"))+"}")
+	w.ready(work)
+	w.exact(work, "ConfigMap a w", "ConfigMap c v", "Secret s")
+	w.delete(work)
+	w.gone(work)
+	require.Nil(t, w.applied(work), "the Work is gone when the member holds nothing of it, and not before")
+	w.exact(work)
+}
+
+func secret(name string) string {
+	return "{apiVersion: v1, kind: Secret, metadata: {name: " + name + ", namespace: NS}, stringData: {password: hunter2}}"
+}
+
+// exact waits until the member has exactly these objects of Works, as in "ConfigMap a v" with the value of k, and the inventory
+// of the Work as well, each with its UID.
+func (w *world) exact(work *v1alpha1.Work, want ...string) {
+	w.t.Helper()
+	w.eventually(func() error {
+		var live, recorded []string
+		uids := map[string]bool{}
+		var configMaps corev1.ConfigMapList
+		if err := w.member.List(context.Background(), &configMaps, client.InNamespace(w.name), client.MatchingLabels{v1alpha1.AppliedLabel: "true"}); err != nil {
+			return err
+		}
+		for _, o := range configMaps.Items {
+			live = append(live, "ConfigMap "+o.Name+" "+o.Data["k"])
+			uids[string(o.UID)] = true
+		}
+		var secrets corev1.SecretList
+		if err := w.member.List(context.Background(), &secrets, client.InNamespace(w.name), client.MatchingLabels{v1alpha1.AppliedLabel: "true"}); err != nil {
+			return err
+		}
+		for _, o := range secrets.Items {
+			live = append(live, "Secret "+o.Name)
+			uids[string(o.UID)] = true
+		}
+		if err := equal(strings.Join(want, ", "), strings.Join(live, ", ")); err != nil {
+			return err
+		}
+		applied := w.applied(work)
+		if applied == nil {
+			return equal(len(want), 0)
+		}
+		for _, entry := range applied.Status.Resources {
+			recorded = append(recorded, entry.String())
+			if !uids[string(entry.UID)] {
+				return fmt.Errorf("the inventory has %s with UID %q, which is not there", entry, entry.UID)
+			}
+		}
+		return equal(len(want), len(recorded))
+	})
+}

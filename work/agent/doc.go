@@ -1,0 +1,55 @@
+// Package agent applies the Works of one member, reports on them, and takes them back: a controller that watches Works in the
+// member's namespace on the hub, and their objects on the member.
+//
+//	a, err := agent.New(agent.Options{Hub: hubConfig, Namespace: "member-east", Member: memberConfig})
+//	...
+//	err = a.Start(ctx) // or mgr.Add(a)
+//
+// Whether it runs on the member and pulls, or on the hub and pushes, is only a matter of which of the two configs is the far
+// one. Beside an agent of membership it is a companion of that, which gives it the hub with a credential that is
+// renewed under it; package leave has what makes a leave wait for it.
+//
+// # What it costs
+//
+// A Work that is as it shall be costs no request. The agent watches the metadata of the objects that it has applied, by
+// their label and only of the kinds that are in use; an edit or a deletion is seen by that watch and healed, or reported, at once:
+// see package apply for how metadata alone tell. The status of an object is read when the object has changed, and only
+// if its kind has one or a rule asks for it.
+//
+// A new Work costs the member its objects, one write before them and one after them (the AppliedWork), and the hub the finalizer,
+// unless the Work was made with [v1alpha1.Finalizer], and its status: at once when a condition turns, else once in
+// [Options.StatusInterval].
+//
+// # Which Work gets what
+//
+// Each Work is looked at by one worker at a time and waits for no other. After a failure it is tried again after a second, doubled
+// each time up to five minutes; a change of it, or of an object of it, is looked at right away. One that does not become
+// well for a manifest of its own still has its other manifests applied; only what it no longer wants is kept until all that it
+// does want is there. A hub that cannot be reached keeps nobody from being healed: the Works are those that it said last.
+//
+// Waves wait for each other until all of a generation has been applied; from then on each object is healed by itself.
+//
+// A suspended Work is only compared with the member: its status says what would be changed.
+//
+// A Job that deletes itself (ttlSecondsAfterFinished) looks like one that somebody has deleted, and is made anew.
+//
+// # Taking back
+//
+// A Work that is deleted goes when the member holds nothing of it any more, which its status tells about. One that vanishes without having
+// been cleaned up (somebody has taken off its finalizer) is taken back as the AppliedWork says, but only on the word of the hub: one
+// that cannot be reached or refuses has not said that a Work is gone. When the hub has forgotten the member there is
+// [Cleaner].
+//
+// # In whose name
+//
+// Without spec.executor objects are applied by the agent's own permissions. With one they are applied, read and
+// deleted by impersonation of that ServiceAccount, so the API server itself makes sure that nobody gets more than that may do.
+// What an [ExecutorPolicy] is for is to say which may be named, and whether one has to be. The watch of metadata is the agent's
+// own in any case.
+//
+// # Permissions
+//
+// On the hub, in the member's namespace: [HubRules]. On the member: the file in the folder rbac for the inventory;
+// get, list, watch, create, patch and delete on all that Works shall contain, or impersonate on the serviceaccounts that may be named by
+// executors with list and watch for the agent itself.
+package agent

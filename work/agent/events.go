@@ -1,0 +1,113 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/muster-sdk/muster/work/apply"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// recorder tells what happens to Works by Kubernetes Events about them, on the hub.
+type recorder struct {
+	sink   events.EventSink
+	scheme *runtime.Scheme
+	events events.EventRecorder // set by start
+}
+
+func newRecorder(config *rest.Config, httpClient *http.Client, scheme *runtime.Scheme) (*recorder, error) {
+	client, err := eventsclient.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	return &recorder{sink: &events.EventSinkImpl{Interface: client}, scheme: scheme}, nil
+}
+
+// start begins to send events, until the context ends. What it returns waits for that.
+func (r *recorder) start(ctx context.Context) (wait func(), err error) {
+	broadcaster := events.NewBroadcaster(r.sink)
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		broadcaster.Shutdown()
+		return nil, fmt.Errorf("send events: %w", err)
+	}
+	r.events = broadcaster.NewRecorder(r.scheme, "muster-work")
+	return broadcaster.Shutdown, nil
+}
+
+func (r *recorder) tell(work *v1alpha1.Work, kind, reason, note string) {
+	r.events.Eventf(work, nil, kind, reason, "Work", "%s", bounded(note))
+}
+
+func (r *recorder) cleaned(work *v1alpha1.Work) {
+	r.tell(work, corev1.EventTypeNormal, "CleanedUp", "The member holds nothing of it any more.")
+}
+
+// announce tells of conditions that have turned.
+func (a *Agent) announce(work *v1alpha1.Work, before, after *v1alpha1.WorkStatus) {
+	for _, condition := range after.Conditions {
+		was := findCondition(before.Conditions, condition.Type)
+		if was != nil && was.Status == condition.Status {
+			continue
+		}
+		kind, reason := corev1.EventTypeNormal, condition.Type
+		good := condition.Status == metav1.ConditionTrue
+		switch condition.Type {
+		case v1alpha1.ConditionProgressing:
+			continue // the others tell what it comes to
+		case v1alpha1.ConditionDegraded:
+			if !good && was == nil {
+				continue
+			}
+			if good {
+				kind = corev1.EventTypeWarning
+			} else {
+				reason = "Recovered"
+			}
+		default:
+			if !good && was == nil {
+				continue // it has only begun
+			}
+			if !good {
+				reason = "Not" + condition.Type
+			}
+		}
+		a.events.tell(work, kind, reason, after.Message)
+	}
+}
+
+// tell tells of objects that others had changed, and that are as they shall be again.
+func (a *Agent) tell(work *v1alpha1.Work, changes []apply.Change) {
+	const most = 3 // of one look
+	healed := 0
+	for _, change := range changes {
+		if !change.Drifted || change.Action != apply.Configured && change.Action != apply.Created {
+			continue
+		}
+		if healed++; healed <= most {
+			what := "had been edited"
+			if change.Action == apply.Created {
+				what = "had been deleted"
+			}
+			a.events.tell(work, corev1.EventTypeNormal, "Healed", fmt.Sprintf("%s %s on the member.%s", change.Object, what, spaced(change.Message)))
+		}
+	}
+	a.metrics.healed(a.options.HubName, healed)
+	if healed > most {
+		a.events.tell(work, corev1.EventTypeNormal, "Healed", fmt.Sprintf("%d more objects had been changed on the member.", healed-most))
+	}
+}
+
+func spaced(message string) string {
+	if message == "" {
+		return ""
+	}
+	return " " + message
+}

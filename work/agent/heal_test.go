@@ -1,0 +1,204 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/work/agent"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// TestHeal has what happens to an object that somebody on the member lays hands on. Nothing is polled: a resync is an hour away.
+func TestHeal(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(func(o *agent.Options) { o.Resync = time.Hour })
+	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), secret("s"), deployment)+"}")
+	w.ready(work)
+	for _, test := range []struct {
+		reason string
+		do     func()
+		healed func() error
+	}{
+		{
+			"an edit", func() { w.patch(w.read("ConfigMap", "a"), "data: {k: edited}") },
+			func() error { return equal("v", w.data("a", "k")) },
+		},
+		{
+			"a field that is removed", func() { w.patch(w.read("ConfigMap", "a"), "data: {k: null}") },
+			func() error { return equal("v", w.data("a", "k")) },
+		},
+		{
+			"without the label no watch would tell of it any more", func() {
+				w.patch(w.read("ConfigMap", "a"), "metadata: {labels: {"+v1alpha1.AppliedLabel+": null}}")
+			},
+			func() error { return equal("true", w.read("ConfigMap", "a").GetLabels()[v1alpha1.AppliedLabel]) },
+		},
+		{
+			"without an owner it would stay when the AppliedWork goes", func() {
+				w.patch(w.read("ConfigMap", "a"), "metadata: {ownerReferences: null}")
+			},
+			func() error { return equal(1, len(w.read("ConfigMap", "a").GetOwnerReferences())) },
+		},
+		{
+			"a deletion", func() { require.NoError(t, w.member.Delete(context.Background(), w.read("Deployment", "web"))) },
+			func() error { return equal(true, w.read("Deployment", "web") != nil) },
+		},
+		{
+			"a Secret", func() { w.patch(w.read("Secret", "s"), "data: {password: aGFja2Vk}") },
+			func() error {
+				password, _, _ := unstructured.NestedString(w.read("Secret", "s").Object, "data", "password")
+				return equal("aHVudGVyMg==", password)
+			},
+		},
+	} {
+		began := time.Now()
+		test.do()
+		w.eventually(func() error {
+			if err := test.healed(); err != nil {
+				return fmt.Errorf("%s: %w", test.reason, err)
+			}
+			return nil
+		})
+		t.Logf("%s: healed after %s", test.reason, time.Since(began))
+	}
+	w.ready(work)
+	w.eventually(func() error {
+		var events unstructured.UnstructuredList
+		events.SetAPIVersion("events.k8s.io/v1")
+		events.SetKind("EventList")
+		if err := w.hub.List(context.Background(), &events, client.InNamespace(work.Namespace)); err != nil {
+			return err
+		}
+		var healed []string
+		for _, e := range events.Items {
+			if e.Object["reason"] == "Healed" {
+				healed = append(healed, fmt.Sprint(e.Object["note"]))
+			}
+		}
+		want := "ConfigMap " + w.name + "/a had been edited on the member."
+		if !slices.Contains(healed, want) {
+			return fmt.Errorf("no event says %q: %q", want, healed)
+		}
+		return nil
+	})
+}
+
+// TestHealWithoutHub has that a member is looked after while its hub cannot be reached, and that nothing is taken back for that.
+func TestHealWithoutHub(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []string{"cut", "stall"} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			proxy := newProxy(t, w.options.Hub)
+			w.options.Hub = proxy.Config(w.options.Hub)
+			w.start()
+			var works []*v1alpha1.Work
+			for i := range 10 { // more than there are workers
+				name := fmt.Sprintf("a%d", i)
+				works = append(works, w.work(name, "{"+manifests(configMap(name, "{k: v}"))+
+					", manifestOptions: [{select: {kind: ConfigMap}, feedback: [{name: x, jsonPath: .data.x}]}]}"))
+			}
+			for _, work := range works {
+				w.ready(work)
+			}
+			if fault == "cut" {
+				proxy.Cut()
+			} else {
+				proxy.Stall()
+			}
+			for i := range works { // all have something to tell that the hub does not take
+				w.patch(w.read("ConfigMap", fmt.Sprintf("a%d", i)), "data: {x: told}")
+			}
+			began := time.Now()
+			for range 3 {
+				for i := range works {
+					name := fmt.Sprintf("a%d", i)
+					w.patch(w.read("ConfigMap", name), "data: {k: edited}")
+				}
+				for i := range works {
+					w.eventually(func() error { return equal("v", w.data(fmt.Sprintf("a%d", i), "k")) })
+				}
+			}
+			t.Logf("30 heals after %s", time.Since(began))
+			require.Less(t, time.Since(began), 25*time.Second, "only the first few have waited for the hub")
+			proxy.Heal()
+			for _, work := range works {
+				w.eventually(func() error {
+					if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+						return err
+					}
+					return equal("told", feedback(work, "x"))
+				})
+			}
+		})
+	}
+}
+
+func feedback(work *v1alpha1.Work, name string) string {
+	for _, m := range work.Status.Manifests {
+		for _, v := range m.Feedback {
+			if v.Name == name {
+				return v.Value
+			}
+		}
+	}
+	return ""
+}
+
+// BenchmarkHeal measures the time from an edit, when the API server has taken it, until a watch sees the object as it shall be. Of
+// it 50 ms are what the agent waits for further changes; the rest are two watch events and a write.
+func BenchmarkHeal(b *testing.B) {
+	w := newWorld(b)
+	w.start()
+	var texts []string
+	for i := range 100 {
+		texts = append(texts, configMap(fmt.Sprintf("a%d", i), "{k: v}"))
+	}
+	w.ready(w.work("shop", "{"+manifests(texts...)+"}"))
+	dynamicClient, err := dynamic.NewForConfig(w.options.Member)
+	require.NoError(b, err)
+	configMaps := dynamicClient.Resource(resource("", "v1", "configmaps")).Namespace(w.name)
+	watcher, err := configMaps.Watch(context.Background(), list())
+	require.NoError(b, err)
+	defer watcher.Stop()
+	healed := sync.OnceValue(func() chan string {
+		names := make(chan string, 1000)
+		go func() {
+			for event := range watcher.ResultChan() {
+				if o, ok := event.Object.(*unstructured.Unstructured); ok && event.Type == watch.Modified {
+					if value, _, _ := unstructured.NestedString(o.Object, "data", "k"); value == "v" {
+						names <- o.GetName()
+					}
+				}
+			}
+		}()
+		return names
+	})()
+	var took []time.Duration
+	for i := 0; b.Loop(); i++ {
+		name := fmt.Sprintf("a%d", i%100)
+		w.patch(w.manifest(configMap(name, "{}")), "data: {k: edited}")
+		began := time.Now()
+		for other := range healed {
+			if other == name {
+				break
+			}
+		}
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+}

@@ -1,0 +1,180 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/muster-sdk/muster/work/apply"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// look is one look at a Work: what was found, and done.
+type look struct {
+	plan      *plan
+	changes   []apply.Change // one for each object of the plan
+	judgments map[int]judgement
+	pruned    []apply.Change // what is still to go
+	forbidden error          // the policy does not let the Work run
+	waiting   time.Duration  // how long a wave has been waited for; 0: none is
+	deadline  time.Duration  // until the wave that is waited for is late; 0: none is, or it is already
+	err       error
+}
+
+// look applies the Work and finds out how its objects are.
+func (a *Agent) look(ctx context.Context, work *v1alpha1.Work, st *state) (l look) {
+	l = look{plan: st.plan}
+	if l.forbidden = a.options.Executor(ctx, work); l.forbidden != nil {
+		return l
+	}
+	desired := a.desired(work)
+	if l.err = st.ledger.look(ctx, a.ours, desired.Name); l.err != nil {
+		return l
+	}
+	if latest := st.ledger.latest; latest != nil && latest.DeletionTimestamp != nil {
+		l.err = fmt.Errorf("AppliedWork %s is being deleted on the member, which takes its objects with it; they are made anew when it is gone", latest.Name)
+		return l
+	}
+	if work.Spec.Suspend {
+		if st.ledger.latest != nil {
+			l.err = a.applyObjects(ctx, work, st, &l)
+		}
+		return l
+	}
+	if l.err = a.keep(ctx, work); l.err != nil {
+		return l
+	}
+	if l.err = st.ledger.open(ctx, desired, st.plan.objects); l.err != nil {
+		return l
+	}
+	l.err = a.applyObjects(ctx, work, st, &l)
+	return l
+}
+
+// applyObjects applies, prunes and judges.
+func (a *Agent) applyObjects(ctx context.Context, work *v1alpha1.Work, st *state, l *look) error {
+	engine, err := a.engines.get(work.Spec.Executor)
+	if err != nil {
+		return err
+	}
+	a.watch(work.Name, st, st.plan.objects, st.changes)
+	a.watches.synced(ctx, work.Name, syncPatience)
+
+	objects := st.plan.objects
+	if work.Spec.Suspend {
+		objects = st.plan.suspended()
+	}
+	judge := &judge{agent: a, engine: engine, plan: st.plan, judged: st.judged}
+	gate := judge.gate(work.Spec.Waves, st.status(work))
+	set := apply.Set{Owner: st.ledger.owner(), Objects: objects, Inventory: st.ledger.latest.Status.Resources, Record: st.ledger.record}
+	applied, err := engine.Apply(ctx, set, gate)
+	if err != nil {
+		return err
+	}
+	l.changes, st.changes = applied.Changes, applied.Changes
+	if !work.Spec.Suspend {
+		inventory := applied.Inventory
+		if applied.Done() && st.plan.whole() { // what is new is there: now what is not wanted any more may go
+			if inventory, l.pruned, err = prune(ctx, engine, set, inventory, work.Spec.Delete); err != nil {
+				return err
+			}
+		}
+		if err := st.ledger.record(ctx, inventory); err != nil {
+			return err
+		}
+	}
+	a.watch(work.Name, st, st.plan.objects, l.changes)
+	l.judgments = judge.all(ctx, l.changes)
+	if judge.blocked != nil {
+		l.waiting = waiting(*judge.blocked, work.Generation, st.status(work), time.Now())
+		l.deadline = max(work.Spec.Waves.Timeout()-l.waiting, 0)
+	}
+	return nil
+}
+
+// waiting is how long an object has been what holds back a wave: since it was applied, or found not to be; but no longer than this
+// generation has been on its way. The status has both, so that it survives the agent.
+func waiting(blocked v1alpha1.ResourceIdentifier, generation int64, status *v1alpha1.WorkStatus, now time.Time) time.Duration {
+	since := now
+	if progressing := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing); progressing != nil &&
+		progressing.Status == metav1.ConditionTrue && progressing.ObservedGeneration == generation {
+		since = progressing.LastTransitionTime.Time
+	}
+	for _, manifest := range status.Manifests {
+		applied := meta.FindStatusCondition(manifest.Conditions, v1alpha1.ConditionApplied)
+		if applied != nil && keyOf(manifest.ResourceIdentifier) == keyOf(blocked) && applied.LastTransitionTime.After(since) {
+			since = applied.LastTransitionTime.Time
+		}
+	}
+	return max(now.Sub(since), 1)
+}
+
+func keyOf(id v1alpha1.ResourceIdentifier) objectKey {
+	return objectKey{id.GroupVersionKind().GroupKind(), id.Namespace, id.Name}
+}
+
+// watch has the agent hear of what the Work has on the member, and of what is in its way. The changes are those of the last look at
+// the objects, if there was one.
+func (a *Agent) watch(work string, st *state, objects []apply.Object, changes []apply.Change) {
+	var hear []watched
+	known := a.resources()
+	wanted := map[objectKey]bool{}
+	for i, object := range objects {
+		id := identifierOf(object)
+		w := watched{id: id, labeled: object.Mode != v1alpha1.Observe && object.Mode != v1alpha1.ReportDiff}
+		if changes != nil {
+			w.id.Resource = changes[i].Object.Resource
+			w.labeled = w.labeled && !ofOthers(changes[i])
+		} else {
+			w.id.Resource = known(id)
+		}
+		wanted[keyOf(id)] = true
+		if w.id.Resource != "" {
+			hear = append(hear, w)
+		}
+	}
+	if st.ledger.latest != nil {
+		for _, entry := range st.ledger.latest.Status.Resources {
+			if wanted[keyOf(entry.ResourceIdentifier)] {
+				continue
+			}
+			if entry.Resource == "" {
+				entry.Resource = known(entry.ResourceIdentifier)
+			}
+			if entry.Resource != "" {
+				hear = append(hear, watched{id: entry.ResourceIdentifier, labeled: true})
+			}
+		}
+	}
+	a.watches.want(work, hear)
+}
+
+// ofOthers reports whether an object is not ours, and so may have no label.
+func ofOthers(change apply.Change) bool {
+	switch change.Reason {
+	case v1alpha1.ReasonInTheWay, v1alpha1.ReasonExists, v1alpha1.ReasonConflict:
+		return true
+	default:
+		return false
+	}
+}
+
+// resources finds the resources of kinds, each once; empty: it cannot be found.
+func (a *Agent) resources() func(v1alpha1.ResourceIdentifier) string {
+	answers := map[schema.GroupVersionKind]string{}
+	return func(id v1alpha1.ResourceIdentifier) string {
+		kind := id.GroupVersionKind()
+		answer, asked := answers[kind]
+		if !asked {
+			if mapping, err := a.member.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err == nil {
+				answer = mapping.Resource.Resource
+			}
+			answers[kind] = answer
+		}
+		return answer
+	}
+}

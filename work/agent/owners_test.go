@@ -1,0 +1,246 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/work/agent"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// TestShared has two Works that claim one object.
+func TestShared(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	spec := func(data string) string { return "{" + manifests(configMap("a", data)) + "}" }
+	first := w.work("first", spec("{k: v}"))
+	w.ready(first)
+	second := w.work("second", spec("{k: v, more: x}"))
+	w.ready(second)
+	require.Len(t, w.read("ConfigMap", "a").GetOwnerReferences(), 2, "they want the same of what both want")
+
+	rival := agent.AppliedWorkName(w.name, first.Namespace, first.Name)
+	w.change(second, spec("{k: other, more: x}"))
+	w.shows(second, "1/1 Applied=False/Conflict Available=True/Ready Progressing=False/AsDesired Degraded=True/Conflict\n"+
+		"ConfigMap NS/a: Other field managers have fields of it: .data.k is of \"muster-work-"+rival+"\". Let them give the fields up, take the fields out of the manifest or put them into ignoredFields.\n"+
+		"ConfigMap NS/a: Applied=False/Conflict Available=True/Ready")
+	require.Equal(t, "v", w.data("a", "k"))
+	w.ready(first)
+
+	w.delete(first)
+	w.gone(first)
+	w.ready(second) // at once, since the watch tells
+	require.Equal(t, "other", w.data("a", "k"))
+	require.Len(t, w.read("ConfigMap", "a").GetOwnerReferences(), 1)
+	w.delete(second)
+	w.gone(second)
+	require.Nil(t, w.read("ConfigMap", "a"))
+}
+
+// Two Works that wrongly name one field owner must not undo each other's writes for ever.
+func TestSharedFieldOwner(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	spec := func(value string) string {
+		return "{" + manifests(configMap("a", "{k: "+value+"}")) + ", apply: {fieldOwner: acme}}"
+	}
+	w.ready(w.work("first", spec("v")))
+	second := w.work("second", spec("w"))
+	_, member := w.quiet()
+	require.Equal(t, 1, count(member, "PATCH configmaps a"))
+	w.shows(second, "1/1 Applied=False/Conflict Available=True/Ready Progressing=False/AsDesired Degraded=True/Conflict\n"+
+		"ConfigMap NS/a: Another Work applies it under the same field owner. Give one of them another apply.fieldOwner.\nConfigMap NS/a: Applied=False/Conflict Available=True/Ready")
+}
+
+// TestTwoHubs has one member that serves two hubs, each with a Work of the same name in a namespace of the same name.
+func TestTwoHubs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	own := ownHub(t)
+	other := worldOf(t, own.Config(), w.options.Member)
+	w.start()
+	other.start()
+	one := w.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
+	w.ready(one)
+	two := other.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
+	other.ready(two)
+	w.delete(one)
+	w.gone(one)
+	other.ready(two)
+	require.Equal(t, "v", other.data("a", "k"))
+	require.Nil(t, w.read("ConfigMap", "a"))
+}
+
+// TestDefinition has a custom resource whose definition comes in the same Work, and one that comes before its definition.
+func TestDefinition(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	definition := func(plural, kind string) string {
+		return `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: ` + plural + `.NS.example.com},
+			spec: {group: NS.example.com, scope: Namespaced, names: {plural: ` + plural + `, singular: ` + plural + `x, kind: ` + kind + `},
+			versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}}]}}`
+	}
+	custom := func(kind string) string {
+		return "{apiVersion: NS.example.com/v1, kind: " + kind + ", metadata: {name: x, namespace: NS}, spec: {size: 3}}"
+	}
+	w.ready(w.work("both", "{"+manifests(custom("Wheel"), definition("wheels", "Wheel"))+"}"))
+
+	early := w.work("early", "{"+manifests(custom("Door"))+"}")
+	w.eventually(func() error {
+		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(early), early); err != nil {
+			return err
+		}
+		if c := condition(early, "Applied"); c == nil || c.Reason != v1alpha1.ReasonUnknownKind {
+			return fmt.Errorf("not told yet: %s", render(early.Status))
+		}
+		return nil
+	})
+	late := w.work("late", "{"+manifests(definition("doors", "Door"))+"}")
+	w.ready(late)
+	w.ready(early)
+
+	// When the definition goes, so do its objects. The Work tells, and can still be deleted.
+	w.delete(late)
+	w.gone(late)
+	w.eventually(func() error {
+		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(early), early); err != nil {
+			return err
+		}
+		if c := condition(early, "Applied"); c == nil || c.Status != metav1.ConditionFalse {
+			return fmt.Errorf("not told yet: %s", render(early.Status))
+		}
+		return nil
+	})
+	w.toHost.take()
+	<-time.After(3 * time.Second)
+	require.Less(t, len(w.toHost.take()), 40, "what is gone must not be asked for again and again")
+	w.delete(early)
+	w.gone(early)
+}
+
+// TestTakeBackOrder has what runs go before what it reads, and a finalizer that holds it up named in the status.
+func TestTakeBackOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"),
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: held, namespace: NS, finalizers: [example.com/hold]}}")+
+		", manifestOptions: [{select: {name: held}, wave: 60}]}")
+	w.ready(work)
+	w.delete(work)
+	w.shows(work, "0/0 Applied=False/CleaningUp Available=False/CleaningUp Progressing=True/CleaningUp Degraded=False/AsDesired\n"+
+		"2 objects to go. ConfigMap NS/a: It goes when ConfigMap NS/held is gone. It is being deleted, and is held by finalizer example.com/hold.")
+	require.Equal(t, "v", w.data("a", "k"))
+	w.patch(w.read("ConfigMap", "held"), "metadata: {finalizers: null}")
+	w.gone(work)
+	require.Nil(t, w.read("ConfigMap", "a"))
+	require.Nil(t, w.applied(work))
+}
+
+// TestVanished has Works that go in other ways than they should.
+func TestVanished(t *testing.T) {
+	t.Parallel()
+	spec := func(name string) string { return "{" + manifests(configMap(name, "{k: v}")) + "}" }
+	t.Run("its inventory is deleted", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.start()
+		work := w.work("shop", spec("a"))
+		w.ready(work)
+		before := w.applied(work)
+		require.NoError(t, w.member.Delete(context.Background(), before))
+		w.eventually(func() error {
+			now := w.applied(work)
+			if now == nil || now.UID == before.UID || len(now.Status.Resources) != 1 {
+				return fmt.Errorf("no new inventory: %v", now)
+			}
+			object := w.read("ConfigMap", "a")
+			if object == nil || len(object.GetOwnerReferences()) != 1 || object.GetOwnerReferences()[0].UID != now.UID {
+				return fmt.Errorf("not healed: %v", object)
+			}
+			return equal(now.Status.Resources[0].UID, object.GetUID())
+		})
+		w.delete(work)
+		w.gone(work)
+		require.Nil(t, w.read("ConfigMap", "a"))
+	})
+	t.Run("its inventory is deleted with its dependents", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.start()
+		work := w.work("shop", spec("a"))
+		w.ready(work)
+		before := w.applied(work)
+		require.NoError(t, w.member.Delete(context.Background(), before, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+		w.eventually(func() error {
+			if now := w.applied(work); now == nil || now.UID == before.UID || w.data("a", "k") != "v" {
+				return fmt.Errorf("not healed: %v", now)
+			}
+			return nil
+		})
+	})
+	t.Run("its finalizer is taken off", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.start()
+		work := w.work("shop", spec("a"))
+		w.ready(work)
+		w.force(work)
+		w.exact(work)
+		w.eventually(func() error { return equal(true, w.applied(work) == nil) })
+	})
+	t.Run("it is made anew at once", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.start()
+		work := w.work("shop", spec("a"))
+		w.ready(work)
+		w.force(work)
+		work = w.work("shop", spec("b"))
+		w.ready(work)
+		w.exact(work, "ConfigMap b v")
+		require.Equal(t, work.UID, w.applied(work).Spec.Work.UID)
+	})
+	t.Run("while no agent runs", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		stop := w.start()
+		gone, anew := w.work("gone", spec("a")), w.work("anew", spec("b"))
+		w.ready(gone)
+		w.ready(anew)
+		stop()
+		w.force(gone)
+		w.force(anew)
+		anew = w.work("anew", spec("c"))
+		w.start()
+		w.ready(anew)
+		w.eventually(func() error { return equal(true, w.applied(gone) == nil) })
+		w.exact(anew, "ConfigMap c v")
+	})
+}
+
+// force deletes a Work and takes off the agent's finalizer, until it is gone.
+func (w *world) force(work *v1alpha1.Work) {
+	w.t.Helper()
+	w.delete(work)
+	w.eventually(func() error {
+		now := &v1alpha1.Work{}
+		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), now); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		now.Finalizers = nil
+		if err := w.hub.Update(context.Background(), now); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,142 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-sdk/muster/work/agent"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// grant lets a user have rules on a cluster: in one namespace or, if that is empty, everywhere.
+func grant(t *testing.T, c client.Client, user, namespace string, rules []rbacv1.PolicyRule) {
+	t.Helper()
+	name := "test:" + strings.ReplaceAll(user, ":", "-") + namespace
+	subject := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}
+	role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
+	require.NoError(t, c.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}))
+	if namespace == "" {
+		require.NoError(t, c.Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: []rbacv1.Subject{subject}, RoleRef: role}))
+		return
+	}
+	require.NoError(t, c.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "test"}, Subjects: []rbacv1.Subject{subject}, RoleRef: role}))
+}
+
+// fileRules are the rules in the folder rbac.
+func fileRules(t *testing.T) []rbacv1.PolicyRule {
+	t.Helper()
+	text, err := os.ReadFile("rbac/role.yaml")
+	require.NoError(t, err)
+	var role rbacv1.ClusterRole
+	require.NoError(t, yaml.UnmarshalStrict(text, &role))
+	return role.Rules
+}
+
+func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+}
+
+// allOf is what an agent needs of what it applies.
+var allOf = []string{"get", "list", "watch", "create", "patch", "delete"}
+
+// TestLeastPermissions has an agent that has no more than the documentation names.
+func TestLeastPermissions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, user := plane.ForTest(t), "agent-"+w.name
+	grant(t, w.member, user, "", append(fileRules(t), rule("", "configmaps", allOf...)))
+	grant(t, w.hub, user, w.options.Namespace, agent.HubRules())
+	w.options.Hub, w.options.Member = p.User(user), p.User(user)
+	w.start()
+
+	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
+	w.ready(work)
+	w.patch(w.read("ConfigMap", "a"), "data: {k: edited}")
+	w.eventually(func() error { return equal("v", w.data("a", "k")) })
+	more := w.work("more", "{"+manifests(secret("s"), configMap("b", "{k: v}"))+"}")
+	w.shows(more, "1/2 Applied=False/Forbidden Available=False/NotApplied Progressing=False/AsDesired Degraded=True/Forbidden\n"+
+		"Secret NS/s: Not allowed on the member: read its metadata: secrets \"s\" is forbidden: User \"agent-NS\" cannot get resource \"secrets\" in API group \"\" in the namespace \"NS\"\n"+
+		"Secret NS/s: Applied=False/Forbidden Available=False/NotApplied\nConfigMap NS/b: Applied=True/Applied Available=True/Ready")
+	w.delete(work)
+	w.gone(work)
+	w.delete(more)
+	w.gone(more)
+	require.Nil(t, w.read("ConfigMap", "a"))
+
+	as := newClient(t, w.options.Hub)
+	for what, err := range map[string]error{
+		"the Works of another member":   as.List(t.Context(), &v1alpha1.WorkList{}, client.InNamespace("member-w1")),
+		"the Works of all":              as.List(t.Context(), &v1alpha1.WorkList{}),
+		"to make Works for itself":      as.Create(t.Context(), w.spec("own", "{manifests: []}")),
+		"to change what is asked of it": as.Update(t.Context(), work),
+	} {
+		require.ErrorContains(t, err, "is forbidden", what)
+	}
+}
+
+// TestExecutor has Works that are applied in the name of a ServiceAccount, with what that may do and nothing else.
+func TestExecutor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, user := plane.ForTest(t), "agent-"+w.name
+	// The agent has the watch; all else is done by impersonation.
+	grant(t, w.member, user, "", append(fileRules(t), rule("", "configmaps", "list", "watch"), rule("", "serviceaccounts", "impersonate")))
+	grant(t, w.hub, user, w.options.Namespace, agent.HubRules())
+	w.options.Hub, w.options.Member = p.User(user), p.User(user)
+	w.options.Executor = agent.RequireExecutor(agent.DefaultExecutorPolicy)
+	w.create(w.member, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: shop, namespace: NS}}")
+	grant(t, w.member, "system:serviceaccount:"+w.name+":shop", w.name, []rbacv1.PolicyRule{rule("", "configmaps", "get", "create", "patch", "delete")})
+	w.start()
+	const shop = ", executor: {namespace: NS, name: shop}}"
+
+	t.Run("what it may do", func(t *testing.T) {
+		work := w.work("may", "{"+manifests(configMap("a", "{k: v}"))+shop)
+		w.ready(work)
+		require.Equal(t, "shop", w.applied(work).Spec.Executor.Name)
+		w.patch(w.read("ConfigMap", "a"), "data: {k: edited}")
+		w.eventually(func() error { return equal("v", w.data("a", "k")) })
+		w.delete(work)
+		w.gone(work)
+		require.Nil(t, w.read("ConfigMap", "a"))
+	})
+	t.Run("what it may not do", func(t *testing.T) {
+		work := w.work("not", "{"+manifests(configMap("b", "{k: v}"), "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: default}}")+shop)
+		w.eventually(func() error {
+			require.NoError(t, w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work))
+			if !strings.Contains(work.Status.Message, `User "system:serviceaccount:`+w.name+`:shop" cannot get resource "configmaps" in API group "" in the namespace "default"`) {
+				return fmt.Errorf("it says %q", work.Status.Message)
+			}
+			return equal("v", w.data("b", "k"))
+		})
+		w.delete(work)
+		w.gone(work)
+	})
+	for reason, test := range map[string]struct{ executor, want string }{
+		"whose ServiceAccounts run the cluster": {"executor: {namespace: kube-system, name: namespace-controller}", "spec.executor.namespace: ServiceAccounts of kube-system can do more than a Work should"},
+		"the agent's own":                       {"executor: {namespace: muster-system, name: agent}", "spec.executor.namespace: ServiceAccounts of muster-system can do more than a Work should"},
+		"nobody":                                {"suspend: false", "spec.executor: is required by this member"},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			work := w.work("escalates", "{"+manifests(configMap("c", "{k: v}"))+", "+test.executor+"}")
+			w.shows(work, "0/1 Applied=False/AgentForbidden Available=False/NotApplied Progressing=False/AsDesired Degraded=True/AgentForbidden\n"+
+				"This member does not let it run: "+test.want+"\nConfigMap NS/c: Applied=False/AgentForbidden Available=False/NotApplied")
+			require.Nil(t, w.read("ConfigMap", "c"))
+			require.Nil(t, w.applied(work))
+			w.delete(work)
+			w.gone(work)
+		})
+	}
+	text, err := json.Marshal(w.toHost.take())
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "namespaces/default/", "nothing was written there")
+}

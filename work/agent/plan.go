@@ -1,0 +1,139 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/muster-sdk/muster/work/apply"
+	"github.com/muster-sdk/muster/work/feedback"
+	"github.com/muster-sdk/muster/work/readiness"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// plan is what a Work comes to: read once for each generation, since to read it is most of the cost of looking at a Work that is
+// as it shall be.
+type plan struct {
+	uid        types.UID
+	generation int64
+
+	manifests []planned
+	objects   []apply.Object // of those manifests that are not refused
+	refused   field.ErrorList
+}
+
+// planned is one manifest.
+type planned struct {
+	id      v1alpha1.ResourceIdentifier
+	refused string // why it cannot be applied
+	object  int    // its index among the objects; -1: it is refused
+
+	asks      string          // what is asked of the object, as in the Work
+	rule      *readiness.Rule // nil: by the kind
+	feedback  []wantedValue
+	wellKnown bool
+}
+
+type wantedValue struct {
+	name string
+	path *feedback.Path
+}
+
+// makePlan reads a Work. What is wrong with a manifest, or with an option of it, keeps that manifest alone from being applied.
+func makePlan(work *v1alpha1.Work) *plan {
+	p := &plan{uid: work.UID, generation: work.Generation}
+	decoded, refused := work.Spec.Decode()
+	if len(decoded) == 0 {
+		p.refused = refused
+	}
+	for i := range decoded {
+		m, object, err := planOne(&work.Spec, &decoded[i])
+		if len(decoded[i].Errors) > 0 {
+			err = decoded[i].Errors.ToAggregate()
+		}
+		if m.object = -1; err != nil {
+			m.refused = err.Error()
+		} else {
+			m.object = len(p.objects)
+			p.objects = append(p.objects, object)
+		}
+		p.manifests = append(p.manifests, m)
+	}
+	return p
+}
+
+func planOne(spec *v1alpha1.WorkSpec, decoded *v1alpha1.DecodedManifest) (planned, apply.Object, error) {
+	options := spec.OptionsFor(decoded.ResourceIdentifier)
+	m := planned{id: decoded.ResourceIdentifier, wellKnown: options.FeedbackWellKnown}
+	object := apply.Object{
+		Manifest: decoded.Object, Mode: options.Mode, Takeover: options.Takeover, Drift: options.Drift,
+		KeepConflicts: options.KeepConflicts, Wave: options.Wave,
+	}
+	if options.Delete != spec.Delete.Action {
+		object.Delete = options.Delete
+	}
+	if options.Readiness != nil {
+		m.asks = options.Readiness.CEL
+	}
+	m.asks = fmt.Sprintf("%q %q %t", m.asks, options.Feedback, options.FeedbackWellKnown)
+	for _, text := range options.IgnoredFields {
+		path, err := v1alpha1.ParseFieldPath(text)
+		if err != nil {
+			return m, object, fmt.Errorf("ignoredFields: %w", err)
+		}
+		object.IgnoredFields = append(object.IgnoredFields, path)
+	}
+	if options.Readiness != nil {
+		rule, err := readiness.CompileCEL(options.Readiness.CEL)
+		if err != nil {
+			return m, object, fmt.Errorf("readiness.cel: %w", err)
+		}
+		m.rule = rule
+	}
+	for _, rule := range options.Feedback {
+		path, err := feedback.Compile(rule.JSONPath)
+		if err != nil {
+			return m, object, fmt.Errorf("feedback %s: jsonPath: %w", rule.Name, err)
+		}
+		m.feedback = append(m.feedback, wantedValue{rule.Name, path})
+	}
+	return m, object, nil
+}
+
+// whole reports whether the plan has all that the Work wants, so that what it does not have is not wanted.
+func (p *plan) whole() bool { return len(p.refused) == 0 && len(p.objects) == len(p.manifests) }
+
+// suspended is the plan's objects while nothing may be written: how they differ is still reported.
+func (p *plan) suspended() []apply.Object {
+	objects := slices.Clone(p.objects)
+	for i := range objects {
+		switch objects[i].Mode {
+		case v1alpha1.CreateOnly, v1alpha1.Observe:
+			objects[i].Mode = v1alpha1.Observe
+		default:
+			objects[i].Mode = v1alpha1.ReportDiff
+		}
+	}
+	return objects
+}
+
+// stillAsked is the judgments of before that answer what is asked now.
+func (p *plan) stillAsked(before map[objectKey]judgement) map[objectKey]judgement {
+	judged := map[objectKey]judgement{}
+	for i := range p.manifests {
+		key := keyOf(p.manifests[i].id)
+		if known, ok := before[key]; ok && known.asked == p.manifests[i].asks {
+			judged[key] = known
+		}
+	}
+	return judged
+}
+
+func identifierOf(object apply.Object) v1alpha1.ResourceIdentifier {
+	kind := object.Manifest.GroupVersionKind()
+	return v1alpha1.ResourceIdentifier{
+		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: object.Manifest.GetNamespace(), Name: object.Manifest.GetName(),
+	}
+}

@@ -1,0 +1,297 @@
+package agent_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/work/agent"
+	"github.com/muster-sdk/muster/work/crds"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// deadline is for what has to happen; it is long, since a busy machine is no fault.
+const deadline = 60 * time.Second
+
+var plane = localplane.Shared{Options: localplane.Options{Name: "work", Nodes: 1}}
+
+func TestMain(m *testing.M) {
+	logf.SetLogger(logr.Discard())
+	_ = flag.Set("test.parallel", "8") // unless told otherwise: most of the time they wait
+	os.Exit(localplane.Run(m, &plane, &hub))
+}
+
+func newScheme(t testing.TB) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, clientgoscheme.AddToScheme(scheme))
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	return scheme
+}
+
+func newClient(t testing.TB, config *rest.Config) client.Client {
+	t.Helper()
+	c, err := client.New(config, client.Options{Scheme: newScheme(t)})
+	require.NoError(t, err)
+	return c
+}
+
+// install makes a plane a hub and a member.
+func install(t testing.TB, c client.Client) {
+	t.Helper()
+	require.NoError(t, crds.InstallOnHub(context.Background(), c))
+	require.NoError(t, crds.InstallOnMember(context.Background(), c))
+}
+
+var installed sync.Once
+
+// world is a hub and a member with namespaces of their own, which may be one plane.
+type world struct {
+	t       testing.TB
+	hub     client.Client
+	member  client.Client
+	options agent.Options
+	toHub   *wire
+	toHost  *wire // to the member
+
+	name string // of the hub, and of the namespace on the member; the one on the hub is member-NAME
+}
+
+var worlds atomic.Int32
+
+// newWorld is one on the shared plane.
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	config := plane.ForTest(t).Config()
+	c := newClient(t, config)
+	installed.Do(func() { install(t, c) })
+	return worldOf(t, config, config)
+}
+
+// worldOf is one on any two planes that are installed.
+func worldOf(t testing.TB, hub, member *rest.Config) *world {
+	t.Helper()
+	w := &world{t: t, name: fmt.Sprintf("w%d", worlds.Add(1)), toHub: &wire{}, toHost: &wire{}}
+	w.hub, w.member = newClient(t, hub), newClient(t, member)
+	w.options = agent.Options{
+		Hub: hub, Member: member, Namespace: "member-" + w.name, HubName: w.name, StatusInterval: 50 * time.Millisecond,
+	}
+	w.create(w.hub, "{apiVersion: v1, kind: Namespace, metadata: {name: "+w.options.Namespace+"}}")
+	w.create(w.member, "{apiVersion: v1, kind: Namespace, metadata: {name: NS}}")
+	return w
+}
+
+// start runs an agent until the test is over, or what is returned is called.
+func (w *world) start(change ...func(*agent.Options)) (stop func()) {
+	w.t.Helper()
+	options := w.options
+	options.Hub, options.Member = rest.CopyConfig(options.Hub), rest.CopyConfig(options.Member)
+	for _, c := range change {
+		c(&options)
+	}
+	options.Hub.Wrap(w.toHub.wrap)
+	options.Member.Wrap(w.toHost.wrap)
+	a, err := agent.New(options)
+	require.NoError(w.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- a.Start(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				w.t.Errorf("the agent ended with %v", err)
+			}
+		case <-time.After(deadline):
+			w.t.Error("the agent does not end")
+		}
+	})
+	w.t.Cleanup(stop)
+	return stop
+}
+
+func (w *world) manifest(text string) *unstructured.Unstructured {
+	w.t.Helper()
+	u := &unstructured.Unstructured{}
+	data, err := yaml.YAMLToJSON([]byte(strings.ReplaceAll(text, "NS", w.name)))
+	require.NoError(w.t, err)
+	require.NoError(w.t, u.UnmarshalJSON(data))
+	return u
+}
+
+func (w *world) create(c client.Client, text string) *unstructured.Unstructured {
+	w.t.Helper()
+	u := w.manifest(text)
+	require.NoError(w.t, c.Create(context.Background(), u, client.FieldOwner("somebody")))
+	return u
+}
+
+// configMap is a manifest as a Work has it.
+func configMap(name, data string) string {
+	return "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", namespace: NS}, data: " + data + "}"
+}
+
+// manifests of a spec.
+func manifests(texts ...string) string { return "manifests: [" + strings.Join(texts, ", ") + "]" }
+
+// work makes a Work of a spec.
+func (w *world) work(name, spec string) *v1alpha1.Work {
+	w.t.Helper()
+	work := w.spec(name, spec)
+	require.NoError(w.t, w.hub.Create(context.Background(), work))
+	return work
+}
+
+func (w *world) spec(name, spec string) *v1alpha1.Work {
+	w.t.Helper()
+	work := &v1alpha1.Work{}
+	require.NoError(w.t, yaml.UnmarshalStrict([]byte(strings.ReplaceAll(spec, "NS", w.name)), &work.Spec))
+	work.Namespace, work.Name = w.options.Namespace, name
+	return work
+}
+
+// change gives a Work another spec.
+func (w *world) change(work *v1alpha1.Work, spec string) {
+	w.t.Helper()
+	next := w.spec(work.Name, spec)
+	w.eventually(func() error {
+		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err
+		}
+		work.Spec = next.Spec
+		return w.hub.Update(context.Background(), work)
+	})
+}
+
+// delete begins to delete a Work, and gone waits until it is.
+func (w *world) delete(work *v1alpha1.Work) {
+	w.t.Helper()
+	require.NoError(w.t, w.hub.Delete(context.Background(), work.DeepCopy()))
+}
+
+func (w *world) gone(work *v1alpha1.Work) {
+	w.t.Helper()
+	w.eventually(func() error {
+		now := &v1alpha1.Work{}
+		switch err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), now); {
+		case client.IgnoreNotFound(err) != nil:
+			return err
+		case err == nil && now.UID == work.UID:
+			return fmt.Errorf("it is still there: %s", now.Status.Message)
+		}
+		return nil
+	})
+}
+
+// read returns an object of the member; nil: it is not there.
+func (w *world) read(kind, name string) *unstructured.Unstructured {
+	w.t.Helper()
+	u := w.manifest("{" + kinds[kind] + "}")
+	err := w.member.Get(context.Background(), client.ObjectKey{Namespace: w.name, Name: name}, u)
+	require.NoError(w.t, client.IgnoreNotFound(err))
+	if err != nil {
+		return nil
+	}
+	return u
+}
+
+var kinds = map[string]string{
+	"ConfigMap":  "apiVersion: v1, kind: ConfigMap",
+	"Secret":     "apiVersion: v1, kind: Secret",
+	"Deployment": "apiVersion: apps/v1, kind: Deployment",
+	"Job":        "apiVersion: batch/v1, kind: Job",
+}
+
+// data is a field of a ConfigMap's data; "": there is none.
+func (w *world) data(name, field string) string {
+	w.t.Helper()
+	u := w.read("ConfigMap", name)
+	if u == nil {
+		return ""
+	}
+	value, _, _ := unstructured.NestedString(u.Object, "data", field)
+	return value
+}
+
+// patch edits an object of the member as a user would.
+func (w *world) patch(object client.Object, text string) {
+	w.t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	require.NoError(w.t, err)
+	copied, _ := object.DeepCopyObject().(client.Object)
+	require.NoError(w.t, w.member.Patch(context.Background(), copied, client.RawPatch("application/merge-patch+json", data), client.FieldOwner("editor")))
+}
+
+// applied is the inventory of a Work; nil: there is none.
+func (w *world) applied(work *v1alpha1.Work) *v1alpha1.AppliedWork {
+	w.t.Helper()
+	applied := &v1alpha1.AppliedWork{}
+	err := w.member.Get(context.Background(), client.ObjectKey{Name: agent.AppliedWorkName(w.options.HubName, work.Namespace, work.Name)}, applied)
+	require.NoError(w.t, client.IgnoreNotFound(err))
+	if err != nil {
+		return nil
+	}
+	return applied
+}
+
+func comma(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ", " + text
+}
+
+func equal[T comparable](want, got T) error {
+	if want != got {
+		return fmt.Errorf("want %v, got %v", want, got)
+	}
+	return nil
+}
+
+func newProxy(t testing.TB, config *rest.Config) *localplane.Proxy {
+	t.Helper()
+	proxy, err := localplane.NewProxy(config.Host)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
+	return proxy
+}
+
+func resource(group, version, name string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: group, Version: version, Resource: name}
+}
+
+func list() metav1.ListOptions { return metav1.ListOptions{} }
+
+func replace(text, old, with string) string { return strings.ReplaceAll(text, old, with) }
+
+var hub = localplane.Shared{Options: localplane.Options{Name: "otherhub"}}
+
+// ownHub is another plane, which no test does anything to.
+func ownHub(t testing.TB) *localplane.Plane {
+	t.Helper()
+	p := hub.ForTest(t)
+	installedOnHub.Do(func() { install(t, newClient(t, p.Config())) })
+	return p
+}
+
+var installedOnHub sync.Once

@@ -1,0 +1,168 @@
+package agent_test
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// TestPolicies has what each mode and policy does to an object, and what the hub reads of it.
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	const fine = "Applied=True/Applied Available=True/Ready Progressing=False/AsDesired Degraded=False/AsDesired"
+	for _, test := range []struct {
+		reason string
+		before string // the data of the object as it is there before
+		policy string // of the Work, whose one manifest wants {k: wanted}
+		want   string // its status
+		data   string // of the object then
+		edited string // data that somebody sets then
+		status string // after that; the same if empty
+		after  string // the data then
+		kept   bool   // the object stays when the Work is deleted
+	}{
+		{
+			reason: "what is missing is created, an edit is undone, and all goes with the Work",
+			want:   "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
+			data:   "wanted", edited: "edited", after: "wanted",
+		},
+		{
+			reason: "an object of others is left alone", before: "found",
+			want: "1/1 Applied=False/InTheWay Available=True/Ready Progressing=False/AsDesired Degraded=True/InTheWay\n" +
+				"ConfigMap NS/NAME: It is there already and was not applied by this Work. Set takeover to IfNoDiff or Always to take it over, or mode to Observe to only look at it.\n" +
+				"ConfigMap NS/NAME: Applied=False/InTheWay Available=True/Ready",
+			data: "found", edited: "edited", after: "edited", kept: true,
+		},
+		{
+			reason: "one that differs is not taken over, and the difference is told", before: "found", policy: "apply: {takeover: IfNoDiff}",
+			want: "1/1 Applied=False/InTheWay Available=True/Ready Progressing=False/AsDesired Degraded=True/InTheWay\n" +
+				"ConfigMap NS/NAME: It is there already, was not applied by this Work, and is not as the manifest says. Set takeover to Always to take it over all the same.\n" +
+				"ConfigMap NS/NAME: Applied=False/InTheWay Available=True/Ready\n  .data.k wanted \"wanted\" found \"found\"",
+			data: "found", edited: "wanted", after: "wanted",
+			status: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
+		},
+		{
+			reason: "one that does not differ is", before: "wanted", policy: "apply: {takeover: IfNoDiff}",
+			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
+			data: "wanted", edited: "edited", after: "wanted",
+		},
+		{
+			reason: "whatever it is, it is taken over", before: "found", policy: "apply: {takeover: Always}",
+			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
+			data: "wanted", edited: "edited", after: "wanted",
+		},
+		{
+			reason: "an edit is reported, and left", policy: "apply: {drift: Report}",
+			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
+			data: "wanted", edited: "edited", after: "edited",
+			status: "1/1 Applied=False/Drifted Available=True/Ready Progressing=False/AsDesired Degraded=True/Drifted\n" +
+				"ConfigMap NS/NAME: It was edited on the member: .data.k is \"edited\", wanted \"wanted\". Set drift to Correct to undo that.\n" +
+				"ConfigMap NS/NAME: Applied=False/Drifted Available=True/Ready\n  .data.k wanted \"wanted\" found \"edited\"",
+		},
+		{
+			reason: "an edit is a conflict for who keeps them", policy: "apply: {keepConflicts: true}",
+			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
+			data: "wanted", edited: "edited", after: "edited",
+			status: "1/1 Applied=False/Conflict Available=True/Ready Progressing=False/AsDesired Degraded=True/Conflict\n" +
+				"ConfigMap NS/NAME: Other field managers have fields of it: .data.k is of \"editor\". Let them give the fields up, take the fields out of the manifest or put them into ignoredFields.\n" +
+				"ConfigMap NS/NAME: Applied=False/Conflict Available=True/Ready",
+		},
+		{
+			reason: "what was created may be changed by all", policy: "apply: {mode: CreateOnly}",
+			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
+			data: "wanted", edited: "edited", after: "edited",
+		},
+		{
+			reason: "what was there is not what this Work created", before: "found", policy: "apply: {mode: CreateOnly}",
+			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Exists Available=True/Ready",
+			data: "found", edited: "edited", after: "edited", kept: true,
+		},
+		{
+			reason: "who only looks changes nothing", before: "found",
+			policy: "apply: {mode: Observe}, manifestOptions: [{select: {name: NAME}, feedback: [{name: k, jsonPath: .data.k}]}]",
+			want:   "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Observed Available=True/Ready\n  k = found (String)",
+			data:   "found", edited: "edited", after: "edited", kept: true,
+			status: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Observed Available=True/Ready\n  k = edited (String)",
+		},
+		{
+			reason: "what is not there cannot be looked at", policy: "apply: {mode: Observe}",
+			want: "0/1 Applied=False/NotFound Available=False/NotApplied Progressing=False/AsDesired Degraded=True/NotFound\n" +
+				"ConfigMap NS/NAME: It is not there.\nConfigMap NS/NAME: Applied=False/NotFound Available=False/NotApplied",
+		},
+		{
+			reason: "differences are told, and stay", before: "found", policy: "apply: {mode: ReportDiff}",
+			want: "1/1 Applied=False/Differs Available=True/Ready Progressing=False/AsDesired Degraded=True/Differs\n" +
+				"ConfigMap NS/NAME: It differs from the manifest: .data.k is \"found\", wanted \"wanted\".\n" +
+				"ConfigMap NS/NAME: Applied=False/Differs Available=True/Ready\n  .data.k wanted \"wanted\" found \"found\"",
+			data: "found", edited: "wanted", after: "wanted", kept: true,
+			status: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Observed Available=True/Ready",
+		},
+		{
+			reason: "fields that are left to others are set once", policy: "manifestOptions: [{select: {name: NAME}, ignoredFields: [.data.k]}]",
+			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
+			data: "wanted", edited: "edited", after: "edited",
+		},
+		{
+			reason: "objects may outlive the Work", policy: "delete: {action: Orphan}",
+			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
+			data: "wanted", kept: true,
+		},
+		{
+			reason: "and some of them, by an option", policy: "manifestOptions: [{select: {kind: ConfigMap}, delete: Orphan}]",
+			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
+			data: "wanted", kept: true,
+		},
+		{
+			reason: "dependents may go later", policy: "delete: {propagation: Background}",
+			want: "1/1 " + fine + "\n1 object applied and ready.\nConfigMap NS/NAME: Applied=True/Applied Available=True/Ready",
+			data: "wanted",
+		},
+	} {
+		name := strings.Map(func(r rune) rune {
+			if r < 'a' || r > 'z' {
+				return '-'
+			}
+			return r
+		}, strings.ToLower(test.reason))
+		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel()
+			w := *w
+			w.t = t
+			named := func(text string) string { return strings.ReplaceAll(text, "NAME", name) }
+			if test.before != "" {
+				w.create(w.member, configMap(name, "{k: "+test.before+"}"))
+			}
+			work := w.work(name, named("{"+manifests(configMap(name, "{k: wanted}"))+comma(test.policy)+"}"))
+			w.shows(work, named(test.want))
+			require.Equal(t, test.data, w.data(name, "k"))
+			if test.edited != "" {
+				w.patch(w.read("ConfigMap", name), "data: {k: "+test.edited+"}")
+				if test.status != "" {
+					w.shows(work, named(test.status))
+				}
+				w.eventually(func() error { return equal(test.after, w.data(name, "k")) })
+				w.shows(work, named(cmp.Or(test.status, test.want)))
+			}
+			before := w.read("ConfigMap", name)
+			w.delete(work)
+			w.gone(work)
+			require.Nil(t, w.applied(work))
+			after := w.read("ConfigMap", name)
+			require.Equal(t, test.kept, after != nil)
+			if after != nil {
+				require.Equal(t, before.GetUID(), after.GetUID())
+				require.Empty(t, after.GetOwnerReferences())
+				require.NotContains(t, after.GetLabels(), v1alpha1.AppliedLabel)
+			}
+			require.NoError(t, client.IgnoreNotFound(w.member.Delete(context.Background(), w.manifest(configMap(name, "{}")))))
+		})
+	}
+}

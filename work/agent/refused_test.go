@@ -1,0 +1,142 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// TestRefused has manifests that cannot be, each beside one that can.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	for i, test := range []struct {
+		reason    string
+		manifests []string
+		options   string
+		want      string // what the status says of the manifest
+	}{
+		{"a kind that the member does not know", []string{"{apiVersion: example.com/v1, kind: Wheel, metadata: {name: x, namespace: NS}}"}, "", "UnknownKind: The member does not know kind Wheel of example.com/v1: install what defines it, or use a version that the member serves."},
+		{"a list is no object", []string{"{apiVersion: v1, kind: ConfigMapList, metadata: {name: x}, items: []}"}, "", "Invalid: spec.manifests[0].items: Forbidden: a list is no object: put its items into spec.manifests"},
+		{"one object twice", []string{configMap("x", "{}"), configMap("x", "{a: b}")}, "", `Invalid: spec.manifests[0]: Duplicate value: "ConfigMap NS/x": it is the object of spec.manifests[1], too: remove one of them`},
+		{"an expression that is none", []string{configMap("x", "{}")}, "{select: {name: x}, readiness: {cel: 'object.'}}", "Invalid: readiness.cel: line 1, column 8: Syntax error: no viable alternative at input '.'"},
+		{"a path that is none", []string{configMap("x", "{}")}, "{select: {name: x}, feedback: [{name: a, jsonPath: '.data..k'}]}", "Invalid: feedback a: jsonPath: "},
+		{"a field that cannot be ignored", []string{configMap("x", "{}")}, "{select: {name: x}, ignoredFields: [data.k]}", `Invalid: ignoredFields: field path "data.k", position 0: expected a field such as .spec`},
+		{"a namespace that is missing", []string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}"}, "", "Invalid: metadata.namespace: is required, since ConfigMap is namespaced"},
+		{"a namespace too many", []string{"{apiVersion: v1, kind: Namespace, metadata: {name: x, namespace: NS}}"}, "", "Invalid: metadata.namespace: must not be set, since Namespace is cluster-scoped"},
+		{"a namespace that is not there", []string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: nowhere}}"}, "", "Failed: Not found; is namespace nowhere there? namespaces \"nowhere\" not found"},
+		{"what the API server refuses", []string{"{apiVersion: v1, kind: Service, metadata: {name: x, namespace: NS}, spec: {ports: [{port: 99999}]}}"}, "", "Rejected: The member refuses it: Service \"x\" is invalid: [spec.ports[0].port: Invalid value: 99999"},
+		{"a Secret whose value nobody may read", []string{"{apiVersion: v1, kind: Secret, metadata: {name: x, namespace: NS}, data: {password: 'hunter2!'}}"}, "", "Rejected: The member refuses it: the values in it are not what they must be, such as base64 in data"},
+		{"a field that is unknown", []string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: NS}, daat: {}}"}, "", "Rejected: The member refuses it: failed to create typed patch object"},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel()
+			w := *w
+			w.t = t
+			good := fmt.Sprintf("good%d", i)
+			spec := "{" + manifests(append(test.manifests, configMap(good, "{k: v}"))...)
+			if test.options != "" {
+				spec += ", manifestOptions: [" + test.options + "]"
+			}
+			work := w.work(good, spec+"}")
+			w.eventually(func() error {
+				if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+					return err
+				}
+				last := len(work.Spec.Manifests) - 1
+				if len(work.Status.Manifests) <= last {
+					return fmt.Errorf("no status yet")
+				}
+				bad, ok := work.Status.Manifests[0].Conditions[0], work.Status.Manifests[last].Conditions[0]
+				got := strings.ReplaceAll(bad.Reason+": "+bad.Message, w.name, "NS")
+				if !strings.HasPrefix(got, test.want) || bad.Status != "False" {
+					return fmt.Errorf("want %q, got %q", test.want, got)
+				}
+				return equal("True", string(ok.Status))
+			})
+			require.Equal(t, "v", w.data(good, "k"))
+			text, err := json.Marshal(work.Status)
+			require.NoError(t, err)
+			require.NotContains(t, string(text), "hunter2")
+			w.delete(work)
+			w.gone(work)
+			require.Nil(t, w.read("ConfigMap", good))
+		})
+	}
+}
+
+// A Work that is too long as a whole is refused, and what is there of it stays: nobody has said that it is not wanted.
+func TestTooLong(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
+	w.ready(work)
+	uid := w.read("ConfigMap", "b").GetUID()
+	// The API server checks each limit but that of all manifests together.
+	long := strings.Repeat("x", 400<<10)
+	w.change(work, "{"+manifests(configMap("a", "{k: "+long+"}"), configMap("c", "{k: "+long+"}"))+"}")
+	w.shows(work, "0/0 Applied=False/Invalid Available=False/NotApplied Progressing=False/AsDesired Degraded=True/Invalid\n"+
+		"Nothing is applied: "+fmt.Sprintf("spec.manifests: Too long: it is %d bytes long as JSON and may have 786432: split the Work into several", sizeOf(work)))
+	require.Equal(t, uid, w.read("ConfigMap", "b").GetUID())
+	require.Len(t, w.applied(work).Status.Resources, 2)
+	w.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
+	w.ready(work)
+	w.exact(work, "ConfigMap a w")
+}
+
+func sizeOf(work *v1alpha1.Work) int {
+	n := 0
+	for _, m := range work.Spec.Manifests {
+		n += len(m.Raw)
+	}
+	return n
+}
+
+// No value of a Secret gets into a status, whatever is asked for.
+func TestSecretsAreKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	work := w.work("shop", "{"+manifests(secret("s"))+`, apply: {drift: Report}, manifestOptions: [{select: {kind: Secret},
+		readiness: {cel: 'object.data.password == "x"'}, feedback: [{name: all, jsonPath: .metadata.labels}, {name: data, jsonPath: .data.password}]}]}`)
+	w.eventually(func() error {
+		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err
+		}
+		return equal(true, len(work.Status.Manifests) == 1 && work.Status.Message != "")
+	})
+	t.Log(render(work.Status))
+	work2 := w.work("drift", "{"+manifests(secret("t"))+", apply: {drift: Report}}")
+	w.ready(work2)
+	w.patch(w.read("Secret", "t"), "stringData: {password: swordfish}")
+	w.eventually(func() error {
+		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work2), work2); err != nil {
+			return err
+		}
+		if len(work2.Status.Manifests) != 1 || len(work2.Status.Manifests[0].Diffs) != 1 {
+			return fmt.Errorf("no difference yet: %s", render(work2.Status))
+		}
+		return equal("(redacted)", work2.Status.Manifests[0].Diffs[0].Found)
+	})
+	var all unstructured.UnstructuredList
+	all.SetAPIVersion("work.muster.dev/v1alpha1")
+	all.SetKind("WorkList")
+	require.NoError(t, w.hub.List(context.Background(), &all, client.InNamespace(work.Namespace)))
+	for _, each := range all.Items {
+		text, err := json.Marshal(each.Object["status"])
+		require.NoError(t, err)
+		for _, secret := range []string{"hunter2", "swordfish", "aHVudGVyMg", "c3dvcmRmaXNo"} {
+			require.NotContains(t, string(text), secret)
+		}
+	}
+}

@@ -1,0 +1,324 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/work/apply"
+	"github.com/muster-sdk/muster/work/readiness"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// found is all that the status of a Work is made of.
+type found struct {
+	generation int64
+	suspended  bool
+	refused    string // why nothing of the Work can be applied
+	forbidden  string // why it must not be
+	late       bool   // a wave has not become ready in time
+	cleaning   bool   // the Work is being deleted
+	left       []apply.Change
+	outcomes   []outcome
+	before     *v1alpha1.WorkStatus
+	now        time.Time
+}
+
+// outcome is what became of one manifest.
+type outcome struct {
+	id       v1alpha1.ResourceIdentifier
+	refused  string
+	change   apply.Change
+	judgment *judgement // nil: the object is not there
+}
+
+// seen is what a look has found.
+func (l look) seen(work *v1alpha1.Work, before *v1alpha1.WorkStatus, now time.Time) found {
+	f := found{
+		generation: work.Generation, suspended: work.Spec.Suspend, before: before, now: now, left: l.pruned,
+		late: l.waiting > 0 && l.waiting >= work.Spec.Waves.Timeout(),
+	}
+	if len(l.plan.refused) > 0 {
+		f.refused = l.plan.refused.ToAggregate().Error()
+	}
+	if l.forbidden != nil {
+		f.forbidden = l.forbidden.Error()
+	}
+	for i, m := range l.plan.manifests {
+		o := outcome{id: m.id, refused: m.refused}
+		switch {
+		case m.object >= 0 && l.changes != nil:
+			o.change = l.changes[m.object]
+			o.id = o.change.Object
+		case f.forbidden != "":
+			o.change = apply.Change{Object: m.id, Action: apply.Skipped, Reason: v1alpha1.ReasonAgentForbidden}
+		case m.object >= 0:
+			o.change = apply.Change{Object: m.id, Action: apply.Skipped, Reason: v1alpha1.ReasonSuspended, Message: "The Work is suspended."}
+		}
+		if judgment, there := l.judgments[i]; there {
+			o.judgment = &judgment
+		}
+		f.outcomes = append(f.outcomes, o)
+	}
+	return f
+}
+
+// report makes the status of a Work, and says whether something is worth another try. It is pure.
+func report(f found) (v1alpha1.WorkStatus, bool) {
+	status := v1alpha1.WorkStatus{ObservedGeneration: f.generation, Conditions: slices.Clone(f.before.Conditions)}
+	if was := findCondition(status.Conditions, v1alpha1.ConditionProgressing); was != nil && was.ObservedGeneration != f.generation {
+		was.LastTransitionTime = metav1.NewTime(f.now) // each generation has been on its way for a time of its own
+	}
+	before := map[v1alpha1.ResourceIdentifier][]metav1.Condition{}
+	for _, manifest := range f.before.Manifests {
+		before[manifest.ResourceIdentifier] = manifest.Conditions
+	}
+	c := count{}
+	for i, o := range f.outcomes {
+		manifest := v1alpha1.ManifestStatus{
+			Ordinal: int32(i), ResourceIdentifier: o.id, Conditions: slices.Clone(before[o.id]), Diffs: o.change.Diffs,
+		}
+		applied, available := o.applied(), o.available()
+		for _, condition := range []metav1.Condition{applied, available} {
+			condition.ObservedGeneration = f.generation
+			set(&manifest.Conditions, condition, f.now)
+		}
+		if o.judgment != nil {
+			manifest.Feedback = o.judgment.values
+		}
+		status.Manifests = append(status.Manifests, manifest)
+		c.add(o, applied, available)
+	}
+	status.Ready = fmt.Sprintf("%d/%d", c.ready, len(f.outcomes))
+	for _, condition := range f.conditions(&c) {
+		condition.ObservedGeneration = f.generation
+		set(&status.Conditions, condition, f.now)
+	}
+	if c.ending == 0 {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionComplete)
+	}
+	status.Message = f.message(&c)
+	return trim(status), c.retry || len(f.left) > 0
+}
+
+func set(conditions *[]metav1.Condition, condition metav1.Condition, now time.Time) {
+	condition.LastTransitionTime = metav1.NewTime(now)
+	meta.SetStatusCondition(conditions, condition)
+}
+
+func findCondition(conditions []metav1.Condition, kind string) *metav1.Condition {
+	return meta.FindStatusCondition(conditions, kind)
+}
+
+// applied is the condition of that name of a manifest.
+func (o outcome) applied() metav1.Condition {
+	condition := metav1.Condition{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionFalse, Reason: o.change.Reason, Message: bounded(o.change.Message)}
+	switch {
+	case o.refused != "":
+		condition.Reason, condition.Message = v1alpha1.ReasonInvalid, bounded(o.refused)
+	case o.change.Done():
+		condition.Status = metav1.ConditionTrue
+	}
+	return condition
+}
+
+// available is the condition of that name of a manifest.
+func (o outcome) available() metav1.Condition {
+	condition := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotApplied}
+	if o.judgment == nil {
+		return condition
+	}
+	condition.Message = bounded(o.judgment.ready.Message)
+	switch o.judgment.ready.Status {
+	case readiness.Ready:
+		condition.Status, condition.Reason = metav1.ConditionTrue, v1alpha1.ReasonReady
+	case readiness.Progressing:
+		condition.Reason = v1alpha1.ReasonProgressing
+	case readiness.Failed:
+		condition.Reason = v1alpha1.ReasonNotReady
+	default:
+		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonUnknown
+	}
+	if o.judgment.problem != "" && condition.Message == "" {
+		condition.Message = bounded(o.judgment.problem)
+	}
+	return condition
+}
+
+// count sums up the manifests of a Work.
+type count struct {
+	applied, ready, progressing, ending, ended int
+
+	worst         *outcome // the first that is not applied
+	worstApplied  metav1.Condition
+	unready       *outcome // the first that is applied and not ready
+	unreadyReason metav1.Condition
+	failed        bool // one will not come right by itself
+	retry         bool
+}
+
+func (c *count) add(o outcome, applied, available metav1.Condition) {
+	if applied.Status == metav1.ConditionTrue {
+		c.applied++
+	} else if c.worst == nil || c.worstApplied.Reason == v1alpha1.ReasonPending {
+		c.worst, c.worstApplied = &o, applied
+	}
+	switch {
+	case available.Status == metav1.ConditionTrue:
+		c.ready++
+	case applied.Status == metav1.ConditionTrue && c.unready == nil:
+		c.unready, c.unreadyReason = &o, available
+	}
+	if o.judgment != nil && o.judgment.ready.Ends {
+		c.ending++
+		if o.judgment.ready.Complete {
+			c.ended++
+		}
+	}
+	if available.Reason == v1alpha1.ReasonProgressing {
+		c.progressing++
+	}
+	switch applied.Reason {
+	case v1alpha1.ReasonPending, v1alpha1.ReasonTerminating, v1alpha1.ReasonFailed:
+		c.progressing++
+	}
+	c.failed = c.failed || troubled(applied, available)
+	c.retry = c.retry || worthRetry(applied.Reason) || available.Status == metav1.ConditionUnknown
+}
+
+// troubled reports whether a manifest will not come right by itself.
+func troubled(applied, available metav1.Condition) bool {
+	if available.Reason == v1alpha1.ReasonNotReady {
+		return true
+	}
+	switch applied.Reason {
+	case v1alpha1.ReasonApplied, v1alpha1.ReasonExists, v1alpha1.ReasonObserved, v1alpha1.ReasonPending, v1alpha1.ReasonSuspended,
+		v1alpha1.ReasonTerminating, v1alpha1.ReasonFailed, "":
+		return false
+	default:
+		return true
+	}
+}
+
+// worthRetry reports whether trying again may help where nothing that is watched has to change first.
+func worthRetry(reason string) bool {
+	switch reason {
+	case v1alpha1.ReasonFailed, v1alpha1.ReasonUnknownKind, v1alpha1.ReasonForbidden, v1alpha1.ReasonRejected, v1alpha1.ReasonConflict,
+		v1alpha1.ReasonInTheWay, v1alpha1.ReasonTerminating, v1alpha1.ReasonNotFound:
+		return true
+	default:
+		return false
+	}
+}
+
+// conditions of the Work.
+func (f found) conditions(c *count) []metav1.Condition {
+	applied := metav1.Condition{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonApplied}
+	available := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady}
+	progressing := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAsDesired}
+	degraded := metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAsDesired}
+	message := f.message(c)
+	not := func(condition *metav1.Condition, reason string) {
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reason, message
+	}
+	is := func(condition *metav1.Condition, reason string) {
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, reason, message
+	}
+	switch {
+	case f.refused != "":
+		not(&applied, v1alpha1.ReasonInvalid)
+		not(&available, v1alpha1.ReasonNotApplied)
+		is(&degraded, v1alpha1.ReasonInvalid)
+	case f.forbidden != "":
+		not(&applied, v1alpha1.ReasonAgentForbidden)
+		not(&available, v1alpha1.ReasonNotApplied)
+		is(&degraded, v1alpha1.ReasonAgentForbidden)
+	case f.cleaning:
+		not(&applied, v1alpha1.ReasonCleaningUp)
+		not(&available, v1alpha1.ReasonCleaningUp)
+		is(&progressing, v1alpha1.ReasonCleaningUp)
+	default:
+		if c.worst != nil {
+			not(&applied, c.worstApplied.Reason)
+		}
+		switch {
+		case c.ready == len(f.outcomes):
+		case c.unready != nil && c.worst == nil:
+			not(&available, c.unreadyReason.Reason)
+		default:
+			not(&available, v1alpha1.ReasonNotApplied)
+		}
+		if c.progressing > 0 || len(f.left) > 0 {
+			is(&progressing, v1alpha1.ReasonProgressing)
+		}
+		switch {
+		case f.late:
+			is(&degraded, v1alpha1.ReasonTimeout)
+		case f.suspended: // and so it differs as it may
+		case c.failed && c.worst != nil:
+			is(&degraded, c.worstApplied.Reason)
+		case c.failed:
+			is(&degraded, v1alpha1.ReasonNotReady)
+		}
+	}
+	if f.suspended {
+		progressing = metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSuspended, Message: message}
+	}
+	all := []metav1.Condition{applied, available, progressing, degraded}
+	if c.ending > 0 {
+		complete := metav1.Condition{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProgressing}
+		if c.ended == c.ending && c.ready == len(f.outcomes) {
+			complete.Status, complete.Reason = metav1.ConditionTrue, v1alpha1.ReasonCompleted
+		}
+		all = append(all, complete)
+	}
+	return all
+}
+
+// message is the one sentence about the Work.
+func (f found) message(c *count) string {
+	var text string
+	switch {
+	case f.refused != "":
+		text = "Nothing is applied: " + f.refused
+	case f.forbidden != "":
+		text = "This member does not let it run: " + f.forbidden
+	case f.cleaning && len(f.left) > 0:
+		text = fmt.Sprintf("%s to go. %s: %s", objects(len(f.left)), f.left[0].Object, f.left[0].Message)
+	case f.cleaning:
+		text = "Being taken back."
+	case c.worst != nil:
+		what := c.worstApplied.Message
+		if what == "" {
+			what = c.worstApplied.Reason
+		}
+		text = fmt.Sprintf("%s: %s", c.worst.id, what) + others(len(f.outcomes)-c.applied-1, "not applied")
+	case c.unready != nil:
+		text = fmt.Sprintf("%s: %s", c.unready.id, c.unreadyReason.Message) + others(len(f.outcomes)-c.ready-1, "not ready")
+	case len(f.left) > 0:
+		text = fmt.Sprintf("%s: %s", f.left[0].Object, f.left[0].Message) + others(len(f.left)-1, "to go")
+	default:
+		text = fmt.Sprintf("%s applied and ready.", objects(len(f.outcomes)))
+	}
+	if f.suspended {
+		text = "Suspended: nothing is changed on the member. " + text
+	}
+	return bounded(text)
+}
+
+func objects(n int) string {
+	if n == 1 {
+		return "1 object"
+	}
+	return fmt.Sprintf("%d objects", n)
+}
+
+func others(n int, what string) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d more %s)", n, what)
+}

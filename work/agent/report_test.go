@@ -1,0 +1,253 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/work/apply"
+	"github.com/muster-sdk/muster/work/readiness"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func named(name string) v1alpha1.ResourceIdentifier {
+	return v1alpha1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: name}
+}
+
+func made(name string, action apply.Action, reason, message string) outcome {
+	return outcome{id: named(name), change: apply.Change{Object: named(name), Action: action, Reason: reason, Message: message}}
+}
+
+func (o outcome) is(ready readiness.Result) outcome {
+	o.judgment = &judgement{ready: ready}
+	return o
+}
+
+var (
+	ready      = readiness.Result{Status: readiness.Ready}
+	onItsWay   = readiness.Result{Status: readiness.Progressing, Message: "1 of 3 replicas are ready"}
+	brokenDown = readiness.Result{Status: readiness.Failed, Message: "progress deadline exceeded"}
+	ended      = readiness.Result{Status: readiness.Ready, Ends: true, Complete: true}
+	running    = readiness.Result{Status: readiness.Progressing, Ends: true, Message: "1 pod runs"}
+)
+
+// short writes conditions as "Applied=True/Applied".
+func short(conditions []metav1.Condition) string {
+	var parts []string
+	for _, c := range conditions {
+		parts = append(parts, fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason))
+	}
+	return strings.Join(parts, " ")
+}
+
+func TestReport(t *testing.T) {
+	fine := made("web", apply.Unchanged, v1alpha1.ReasonApplied, "").is(ready)
+	for _, test := range []struct {
+		reason     string
+		found      found
+		conditions string
+		ready      string
+		message    string
+		retry      bool
+	}{
+		{
+			"all is well",
+			found{outcomes: []outcome{fine, fine}},
+			"Applied=True/Applied Available=True/Ready Progressing=False/AsDesired Degraded=False/AsDesired",
+			"2/2", "2 objects applied and ready.", false,
+		},
+		{
+			"what is applied may still be on its way: nothing to retry, the watch tells",
+			found{outcomes: []outcome{fine, made("db", apply.Created, v1alpha1.ReasonApplied, "").is(onItsWay)}},
+			"Applied=True/Applied Available=False/Progressing Progressing=True/Progressing Degraded=False/AsDesired",
+			"1/2", "apps/Deployment shop/db: 1 of 3 replicas are ready", false,
+		},
+		{
+			"an object that says that it has failed is a matter for somebody",
+			found{outcomes: []outcome{fine, made("db", apply.Unchanged, v1alpha1.ReasonApplied, "").is(brokenDown)}},
+			"Applied=True/Applied Available=False/NotReady Progressing=False/AsDesired Degraded=True/NotReady",
+			"1/2", "apps/Deployment shop/db: progress deadline exceeded", false,
+		},
+		{
+			"a conflict does not come right by itself, and may be gone the next time",
+			found{outcomes: []outcome{made("db", apply.Conflict, v1alpha1.ReasonInTheWay, "It is there already.").is(ready), fine}},
+			"Applied=False/InTheWay Available=True/Ready Progressing=False/AsDesired Degraded=True/InTheWay",
+			"2/2", "apps/Deployment shop/db: It is there already.", true,
+		},
+		{
+			"an attempt that failed is only progress",
+			found{outcomes: []outcome{made("db", apply.Failed, v1alpha1.ReasonFailed, "connection refused"), fine}},
+			"Applied=False/Failed Available=False/NotApplied Progressing=True/Progressing Degraded=False/AsDesired",
+			"1/2", "apps/Deployment shop/db: connection refused", true,
+		},
+		{
+			"what waits for others is not what is told of, but what it waits for",
+			found{outcomes: []outcome{
+				made("a", apply.Skipped, v1alpha1.ReasonPending, "Waits."), made("b", apply.Failed, v1alpha1.ReasonRejected, "Invalid."), fine,
+			}},
+			"Applied=False/Rejected Available=False/NotApplied Progressing=True/Progressing Degraded=True/Rejected",
+			"1/3", "apps/Deployment shop/b: Invalid. (1 more not applied)", true,
+		},
+		{
+			"a manifest that is refused does not come right by trying",
+			found{outcomes: []outcome{{id: named("a"), refused: "spec.manifests[0].kind: Required value"}, fine}},
+			"Applied=False/Invalid Available=False/NotApplied Progressing=False/AsDesired Degraded=True/Invalid",
+			"1/2", "apps/Deployment shop/a: spec.manifests[0].kind: Required value", false,
+		},
+		{
+			"a Work that is refused as a whole",
+			found{refused: "spec.manifests: Too many"},
+			"Applied=False/Invalid Available=False/NotApplied Progressing=False/AsDesired Degraded=True/Invalid",
+			"0/0", "Nothing is applied: spec.manifests: Too many", false,
+		},
+		{
+			"the member's administrator has the last word",
+			found{forbidden: "spec.executor: is required", outcomes: []outcome{made("a", apply.Skipped, v1alpha1.ReasonAgentForbidden, "")}},
+			"Applied=False/AgentForbidden Available=False/NotApplied Progressing=False/AsDesired Degraded=True/AgentForbidden",
+			"0/1", "This member does not let it run: spec.executor: is required", false,
+		},
+		{
+			"a wave that is late is degraded, and still waited for",
+			found{late: true, outcomes: []outcome{
+				made("a", apply.Created, v1alpha1.ReasonApplied, "").is(onItsWay), made("b", apply.Skipped, v1alpha1.ReasonPending, "Waits."),
+			}},
+			"Applied=False/Pending Available=False/NotApplied Progressing=True/Progressing Degraded=True/Timeout",
+			"0/2", "apps/Deployment shop/b: Waits.", false,
+		},
+		{
+			"a Job that runs",
+			found{outcomes: []outcome{made("job", apply.Created, v1alpha1.ReasonApplied, "").is(running)}},
+			"Applied=True/Applied Available=False/Progressing Progressing=True/Progressing Degraded=False/AsDesired Complete=False/Progressing",
+			"0/1", "apps/Deployment shop/job: 1 pod runs", false,
+		},
+		{
+			"a Job that has succeeded completes the Work",
+			found{outcomes: []outcome{fine, made("job", apply.Unchanged, v1alpha1.ReasonApplied, "").is(ended)}},
+			"Applied=True/Applied Available=True/Ready Progressing=False/AsDesired Degraded=False/AsDesired Complete=True/Completed",
+			"2/2", "2 objects applied and ready.", false,
+		},
+		{
+			"what is to go is not gone yet",
+			found{outcomes: []outcome{fine}, left: []apply.Change{{Object: named("old"), Action: apply.Deleting, Message: "It is being deleted."}}},
+			"Applied=True/Applied Available=True/Ready Progressing=True/Progressing Degraded=False/AsDesired",
+			"1/1", "apps/Deployment shop/old: It is being deleted.", true,
+		},
+		{
+			"a suspended Work does not progress",
+			found{suspended: true, outcomes: []outcome{made("a", apply.Skipped, v1alpha1.ReasonSuspended, "The Work is suspended.")}},
+			"Applied=False/Suspended Available=False/NotApplied Progressing=False/Suspended Degraded=False/AsDesired",
+			"0/1", "Suspended: nothing is changed on the member. apps/Deployment shop/a: The Work is suspended.", false,
+		},
+		{
+			"a clean-up tells what it waits for",
+			found{cleaning: true, left: []apply.Change{{Object: named("old"), Message: "It is held by finalizer x."}}},
+			"Applied=False/CleaningUp Available=False/CleaningUp Progressing=True/CleaningUp Degraded=False/AsDesired",
+			"0/0", "1 object to go. apps/Deployment shop/old: It is held by finalizer x.", true,
+		},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			test.found.generation, test.found.before, test.found.now = 3, &v1alpha1.WorkStatus{}, noon
+			status, retry := report(test.found)
+			if diff := cmp.Diff(test.conditions, short(status.Conditions)); diff != "" {
+				t.Error("(-want +got)\n" + diff)
+			}
+			require.Equal(t, test.ready, status.Ready)
+			require.Equal(t, test.message, status.Message)
+			require.Equal(t, test.retry, retry)
+			require.Equal(t, int64(3), status.ObservedGeneration)
+		})
+	}
+}
+
+// A status that says the same must be the same, or it would be written again and again.
+func TestReportIsStable(t *testing.T) {
+	outcomes := []outcome{
+		made("web", apply.Created, v1alpha1.ReasonApplied, "").is(ready),
+		made("db", apply.Conflict, v1alpha1.ReasonConflict, "Other field managers have fields of it.").is(onItsWay),
+	}
+	first, _ := report(found{generation: 1, before: &v1alpha1.WorkStatus{}, now: noon, outcomes: outcomes})
+	again, _ := report(found{generation: 1, before: &first, now: noon.Add(time.Hour), outcomes: outcomes})
+	if diff := cmp.Diff(first, again); diff != "" {
+		t.Error("(-first +again)\n" + diff)
+	}
+	outcomes[1].change.Action, outcomes[1].change.Reason = apply.Configured, v1alpha1.ReasonApplied
+	turned, _ := report(found{generation: 1, before: &first, now: noon.Add(time.Hour), outcomes: outcomes})
+	require.Equal(t, noon.Add(time.Hour), findCondition(turned.Conditions, v1alpha1.ConditionApplied).LastTransitionTime.Time)
+	require.Equal(t, noon, turned.Manifests[0].Conditions[0].LastTransitionTime.Time, "the other manifest has not turned")
+}
+
+// A wave's time begins anew with each generation, though the Work has been on its way all along.
+func TestProgressingIsOfAGeneration(t *testing.T) {
+	outcomes := []outcome{made("web", apply.Created, v1alpha1.ReasonApplied, "").is(onItsWay)}
+	status := v1alpha1.WorkStatus{}
+	for i, generation := range []int64{1, 1, 2, 2} {
+		status, _ = report(found{generation: generation, before: &status, now: noon.Add(time.Duration(i) * time.Hour), outcomes: outcomes})
+		since := findCondition(status.Conditions, v1alpha1.ConditionProgressing).LastTransitionTime.Time
+		require.Equal(t, noon.Add(time.Duration(generation-1)*2*time.Hour), since)
+	}
+}
+
+// What is wrong stays the longest, and whatever a member's objects say fits in the end.
+func TestTrim(t *testing.T) {
+	status := func(manifests, diffs, feedback, message int) v1alpha1.WorkStatus {
+		var s v1alpha1.WorkStatus
+		for i := range manifests {
+			state := metav1.ConditionTrue
+			if i%100 == 0 {
+				state = metav1.ConditionFalse
+			}
+			m := v1alpha1.ManifestStatus{ResourceIdentifier: named(fmt.Sprintf("web-%d", i)), Conditions: []metav1.Condition{
+				{Type: v1alpha1.ConditionApplied, Status: state, Reason: "Whatever", Message: strings.Repeat("m", message)},
+			}}
+			for range diffs {
+				m.Diffs = append(m.Diffs, v1alpha1.FieldDiff{Path: ".spec.replicas", Wanted: strings.Repeat("w", 100), Found: strings.Repeat("f", 100)})
+			}
+			for range feedback {
+				m.Feedback = append(m.Feedback, v1alpha1.FeedbackValue{Name: "n", Value: strings.Repeat("v", 1000)})
+			}
+			s.Manifests = append(s.Manifests, m)
+		}
+		return s
+	}
+	for _, test := range []struct {
+		reason string
+		status v1alpha1.WorkStatus
+		marker string
+		broken int // conditions that are left of those that are False
+	}{
+		{"what fits is left as it is", status(100, 2, 2, 100), "", 1},
+		{"a few differences tell enough", status(100, 20, 0, 100), "differences beyond the third of an object", 1},
+		{"values are what others want to know", status(1000, 1, 16, 0), "feedback", 10},
+		{"long messages go before conditions", status(1000, 0, 0, 512), "messages of manifests", 10},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			trimmed := trim(test.status)
+			require.LessOrEqual(t, size(trimmed), v1alpha1.MaxStatusBytes)
+			require.Contains(t, trimmed.Truncated, test.marker)
+			require.Equal(t, test.marker == "", trimmed.Truncated == "")
+			require.Len(t, trimmed.Manifests, len(test.status.Manifests))
+			broken := 0
+			for _, m := range trimmed.Manifests {
+				if len(m.Conditions) > 0 && m.Conditions[0].Status == metav1.ConditionFalse {
+					broken++
+				}
+			}
+			require.Equal(t, test.broken, broken)
+		})
+	}
+
+	long := status(1000, 0, 0, 0)
+	for i := range long.Manifests {
+		long.Manifests[i].Name = strings.Repeat("n", 1000)
+	}
+	trimmed := trim(long)
+	require.LessOrEqual(t, size(trimmed), v1alpha1.MaxStatusBytes)
+	require.Contains(t, trimmed.Truncated, "of 1000 manifests")
+}

@@ -1,0 +1,102 @@
+package agent_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/muster-sdk/muster/work/agent"
+)
+
+const deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, spec: {replicas: 2,
+  selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: nginx}]}}}}`
+
+// quiet waits until there has been no request for a while, and returns those until then.
+func (w *world) quiet() (hub, member []string) {
+	w.t.Helper()
+	const calm = 500 * time.Millisecond
+	for end := time.Now().Add(deadline); time.Now().Before(end); {
+		<-time.After(calm)
+		h, m := w.toHub.take(), w.toHost.take()
+		if len(h)+len(m) == 0 {
+			return hub, member
+		}
+		hub, member = append(hub, h...), append(member, m...)
+	}
+	w.t.Fatalf("requests without an end: %v %v", hub, member)
+	return nil, nil
+}
+
+// TestRequests has what a Work costs.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(w.member, configMap("theirs", "{k: v}"))
+	stop := w.start(func(o *agent.Options) { o.Resync = 100 * time.Millisecond })
+	spec := func(value string) string {
+		return "{" + manifests(configMap("a", "{k: "+value+"}"), secret("s"), deployment, configMap("theirs", "{k: v}")) +
+			", manifestOptions: [{select: {name: theirs}, mode: Observe}, {select: {kind: Deployment}, feedbackWellKnown: true}]}"
+	}
+	work := w.work("shop", spec("v"))
+	w.ready(work)
+	hub, member := w.quiet()
+	t.Logf("to begin with: hub %v, member %v", hub, member)
+	require.Equal(t, 1, count(member, "POST appliedworks"))
+	require.Equal(t, 1, count(member, "PUT appliedworks"))
+	require.Equal(t, 1, count(member, "PATCH configmaps a"))
+	require.Equal(t, 1, count(member, "PATCH deployments web"))
+	require.Equal(t, 1, count(hub, "PATCH works shop")-count(hub, "PATCH works shop status"), "the finalizer")
+
+	t.Run("nothing changes, over many a resync", func(t *testing.T) {
+		<-time.After(2 * time.Second)
+		require.Empty(t, w.toHub.take())
+		require.Empty(t, w.toHost.take())
+	})
+	t.Run("one field changes", func(t *testing.T) {
+		w.change(work, spec("w"))
+		w.ready(work)
+		hub, member := w.quiet()
+		require.Equal(t, []string{"PATCH configmaps a"}, member, "one write, and nothing is read anew that is as it was")
+		require.Equal(t, []string{"PATCH works shop status"}, hub)
+	})
+	t.Run("a Deployment changes", func(t *testing.T) {
+		w.change(work, strings.Replace(spec("w"), "nginx", "nginx:2", 1))
+		w.ready(work)
+		hub, member := w.quiet()
+		t.Logf("hub %v, member %v", hub, member)
+		require.Equal(t, []string{"PATCH deployments web"}, writes(member))
+		require.Empty(t, slices.DeleteFunc(member[1:], func(r string) bool { return r == "GET deployments web" }), "as its status moves on it is read")
+		require.LessOrEqual(t, len(writes(hub)), 8)
+	})
+	t.Run("a restart", func(t *testing.T) {
+		stop()
+		w.quiet()
+		w.start(func(o *agent.Options) { o.Resync = 100 * time.Millisecond })
+		w.eventually(func() error {
+			w.toHost.mu.Lock()
+			defer w.toHost.mu.Unlock()
+			if !slices.Contains(w.toHost.seen, "GET deployments web") {
+				return fmt.Errorf("the agent has not looked yet: %v", w.toHost.seen)
+			}
+			return nil
+		})
+		hub, member := w.quiet()
+		require.Empty(t, hub)
+		slices.Sort(member)
+		require.Equal(t, []string{"GET deployments web"}, member, "what its readiness is told by")
+	})
+}
+
+func count(requests []string, prefix string) int {
+	n := 0
+	for _, r := range requests {
+		if strings.HasPrefix(r, prefix) {
+			n++
+		}
+	}
+	return n
+}

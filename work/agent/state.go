@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/muster-sdk/muster/work/apply"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// state is what the agent remembers of a Work between two looks. All of it but the ledger only saves work. One look at a time has it.
+type state struct {
+	uid        types.UID
+	generation int64
+	ledger     ledger
+	plan       *plan
+	changes    []apply.Change // of the last look at the plan's objects
+	judged     map[objectKey]judgement
+
+	reported   *v1alpha1.WorkStatus // as written last; nil: the cache has it
+	reportedAs string               // the version of the Work since
+	reportedAt time.Time
+
+	failures  int       // how often in a row something was left to try again
+	retryAt   time.Time // when to try again
+	overtaken int       // how often in a row others were quicker
+}
+
+// errOvertaken says that somebody else has written to what the agent was about to write: look again.
+var errOvertaken = errors.New("others have changed it meanwhile")
+
+const (
+	firstRetry = time.Second
+	lastRetry  = 5 * time.Minute
+)
+
+func (a *Agent) stateOf(work string) *state {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.known[work] == nil {
+		a.known[work] = &state{ledger: ledger{member: a.member}}
+	}
+	return a.known[work]
+}
+
+// meet starts afresh with a Work that was made anew, and forgives a new generation the failures of the one before.
+func (s *state) meet(work *v1alpha1.Work) {
+	if s.uid != work.UID {
+		*s = state{uid: work.UID, ledger: s.ledger}
+	}
+	if s.generation != work.Generation {
+		s.generation = work.Generation
+		s.settled()
+	}
+	if order, err := resourceversion.CompareResourceVersion(work.ResourceVersion, s.reportedAs); err == nil && order >= 0 {
+		s.reported = nil // the cache has it, or what others have made of it
+	}
+}
+
+// status is the latest that is known.
+func (s *state) status(work *v1alpha1.Work) *v1alpha1.WorkStatus {
+	if s.reported != nil {
+		return s.reported
+	}
+	return &work.Status
+}
+
+// settled says that nothing was left to try again.
+func (s *state) settled() { s.failures, s.retryAt = 0, time.Time{} }
+
+// retry says that something was, and returns how long to wait until then. A look that comes before that time, because
+// something has changed, puts it off no further.
+func (s *state) retry(now time.Time) time.Duration {
+	if !now.Before(s.retryAt) {
+		s.retryAt = now.Add(jittered(min(firstRetry<<min(s.failures, 10), lastRetry)))
+		s.failures++
+	}
+	return s.retryAt.Sub(now)
+}
+
+// again is how long to wait when others were quicker, which is soon forgotten.
+func (s *state) again() time.Duration {
+	s.overtaken++
+	return min(settle<<min(s.overtaken-1, 10), lastRetry)
+}
+
+// jittered is a duration that differs from that of others, so that not all of them come back at the same time.
+func jittered(d time.Duration) time.Duration { return d + time.Duration(rand.Int64N(int64(d)/4+1)) }
+
+// sooner is the shorter of two waits, where 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// A look that comes because something has changed neither puts off the next try nor counts as one.
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	var s state
+	first := s.retry(noon)
+	require.GreaterOrEqual(t, first, firstRetry)
+	require.LessOrEqual(t, first, firstRetry*5/4)
+	for range 20 {
+		require.Equal(t, first-100*time.Millisecond, s.retry(noon.Add(100*time.Millisecond)))
+	}
+	now := noon
+	for range 30 {
+		now = now.Add(s.retry(now))
+	}
+	require.LessOrEqual(t, s.retry(now), lastRetry*5/4, "it has a limit")
+	require.GreaterOrEqual(t, s.retry(now), lastRetry)
+	s.settled()
+	require.LessOrEqual(t, s.retry(now), firstRetry*5/4)
+}
+
+func TestWaiting(t *testing.T) {
+	t.Parallel()
+	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-d)) }
+	status := func(generation int64, progressing, applied time.Duration) *v1alpha1.WorkStatus {
+		return &v1alpha1.WorkStatus{
+			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, ObservedGeneration: generation, LastTransitionTime: ago(progressing)}},
+			Manifests: []v1alpha1.ManifestStatus{{ResourceIdentifier: named("db"), Conditions: []metav1.Condition{
+				{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionTrue, LastTransitionTime: ago(applied)},
+			}}},
+		}
+	}
+	for _, test := range []struct {
+		reason string
+		status *v1alpha1.WorkStatus
+		want   time.Duration
+	}{
+		{"it begins now", &v1alpha1.WorkStatus{}, 1},
+		{"since the object that is waited for was applied", status(2, time.Hour, time.Minute), time.Minute},
+		{"but only in this generation", status(2, time.Minute, time.Hour), time.Minute},
+		{"which is new", status(1, time.Hour, time.Hour), 1},
+	} {
+		require.Equal(t, test.want, waiting(named("db"), 2, test.status, noon), test.reason)
+	}
+}
+
+func TestPatience(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tries, takes, fault := 0, 10*time.Second, errors.New("no answer")
+		p := &patience{next: trip(func(*http.Request) (*http.Response, error) {
+			tries++
+			<-time.After(takes)
+			return nil, fault
+		})}
+		ask := func() error {
+			_, err := p.RoundTrip(&http.Request{}) //nolint:bodyclose // there is none
+			return err
+		}
+		require.ErrorIs(t, ask(), fault)
+		for range 10 {
+			require.ErrorIs(t, ask(), errOutOfReach, "the others do not wait")
+		}
+		require.Equal(t, 1, tries)
+		<-time.After(outOfReach)
+		go func() { _ = ask() }()
+		synctest.Wait()
+		require.ErrorIs(t, ask(), errOutOfReach, "while one tries")
+		require.Equal(t, 2, tries)
+		<-time.After(takes + outOfReach)
+		synctest.Wait()
+		takes, fault = 0, nil
+		for range 10 {
+			require.NoError(t, ask(), "it answers again")
+		}
+		fault = errors.New("refused")
+		for range 3 {
+			require.ErrorIs(t, ask(), fault, "what fails at once keeps nobody waiting")
+		}
+	})
+}
+
+type trip func(*http.Request) (*http.Response, error)
+
+func (f trip) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }

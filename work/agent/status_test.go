@@ -1,0 +1,96 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// eventually tries until there is no error, and fails with the last one.
+func (w *world) eventually(try func() error) {
+	w.t.Helper()
+	end := time.Now().Add(deadline)
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("after %s still: %v", deadline, err)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// shows waits until the status of a Work reads so; see render.
+func (w *world) shows(work *v1alpha1.Work, want string) {
+	w.t.Helper()
+	want = strings.TrimSpace(want)
+	w.eventually(func() error {
+		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err
+		}
+		got := strings.ReplaceAll(render(work.Status), w.name, "NS")
+		if work.Status.ObservedGeneration != work.Generation {
+			return fmt.Errorf("its status is about generation %d, not %d:\n%s", work.Status.ObservedGeneration, work.Generation, got)
+		}
+		if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
+			return fmt.Errorf("(-want +got)\n%s\n%s", diff, got)
+		}
+		return nil
+	})
+}
+
+// ready waits until a Work is applied and available.
+func (w *world) ready(work *v1alpha1.Work) {
+	w.t.Helper()
+	w.eventually(func() error {
+		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err
+		}
+		for _, name := range []string{v1alpha1.ConditionApplied, v1alpha1.ConditionAvailable} {
+			if c := condition(work, name); c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != work.Generation {
+				return fmt.Errorf("generation %d is not ready:\n%s", work.Generation, render(work.Status))
+			}
+		}
+		return nil
+	})
+}
+
+func condition(work *v1alpha1.Work, name string) *metav1.Condition {
+	for i := range work.Status.Conditions {
+		if work.Status.Conditions[i].Type == name {
+			return &work.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// render writes a status as people read it: a line for the Work, its message, and for each manifest a line, what differs and its values.
+func render(status v1alpha1.WorkStatus) string {
+	conditions := func(of []metav1.Condition) string {
+		var parts []string
+		for _, c := range of {
+			parts = append(parts, fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason))
+		}
+		return strings.Join(parts, " ")
+	}
+	lines := []string{status.Ready + " " + conditions(status.Conditions), status.Message}
+	for _, m := range status.Manifests {
+		lines = append(lines, fmt.Sprintf("%s: %s", m.ResourceIdentifier, conditions(m.Conditions)))
+		for _, d := range m.Diffs {
+			lines = append(lines, fmt.Sprintf("  %s wanted %s found %s", d.Path, d.Wanted, d.Found))
+		}
+		for _, v := range m.Feedback {
+			lines = append(lines, fmt.Sprintf("  %s = %s (%s)", v.Name, v.Value, v.Type))
+		}
+	}
+	return strings.Join(lines, "\n")
+}

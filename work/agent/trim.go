@@ -1,0 +1,90 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// maxMessage is how long a message of a condition may be, in bytes.
+const maxMessage = 512
+
+// bounded cuts a message between two characters.
+func bounded(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	end := maxMessage - len("…")
+	for end > 0 && !utf8.RuneStart(message[end]) {
+		end--
+	}
+	return message[:end] + "…"
+}
+
+// trim leaves out of a status what can be missed most until it is short enough, and says in it what that was. What is wrong is
+// kept longest.
+func trim(status v1alpha1.WorkStatus) v1alpha1.WorkStatus {
+	reductions := []struct {
+		what string
+		do   func(*v1alpha1.ManifestStatus)
+	}{
+		{"", func(*v1alpha1.ManifestStatus) {}},
+		{"differences beyond the third of an object", func(m *v1alpha1.ManifestStatus) { m.Diffs = m.Diffs[:min(3, len(m.Diffs))] }},
+		{"feedback", func(m *v1alpha1.ManifestStatus) { m.Feedback = nil }},
+		{"differences", func(m *v1alpha1.ManifestStatus) { m.Diffs = nil }},
+		{"messages of manifests", func(m *v1alpha1.ManifestStatus) {
+			for i := range m.Conditions {
+				m.Conditions[i].Message = ""
+			}
+		}},
+		{"conditions of manifests that are applied and ready", func(m *v1alpha1.ManifestStatus) {
+			if fine(m) {
+				m.Conditions = nil
+			}
+		}},
+	}
+	missing := ""
+	for _, reduction := range reductions {
+		for i := range status.Manifests {
+			reduction.do(&status.Manifests[i])
+		}
+		if reduction.what != "" {
+			if missing != "" {
+				missing += ", "
+			}
+			missing += reduction.what
+			status.Truncated = "Left out, since the status would be too long: " + missing + "."
+		}
+		if size(status) <= v1alpha1.MaxStatusBytes {
+			return status
+		}
+	}
+	// Names alone can be too long.
+	all := len(status.Manifests)
+	for size(status) > v1alpha1.MaxStatusBytes {
+		status.Manifests = status.Manifests[:len(status.Manifests)*9/10]
+		status.Truncated = fmt.Sprintf("Left out, since the status would be too long: %s, and the last %d of %d manifests.", missing, all-len(status.Manifests), all)
+	}
+	return status
+}
+
+func fine(m *v1alpha1.ManifestStatus) bool {
+	for _, condition := range m.Conditions {
+		if condition.Status != metav1.ConditionTrue {
+			return false
+		}
+	}
+	return true
+}
+
+func size(status v1alpha1.WorkStatus) int {
+	data, err := json.Marshal(status)
+	if err != nil {
+		return 0 // it has nothing that JSON has not
+	}
+	return len(data)
+}

@@ -1,0 +1,109 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const job = `{apiVersion: batch/v1, kind: Job, metadata: {name: NAME, namespace: NS}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: busybox}]}}}}`
+
+// TestWaves has a wave that waits for the one before, which a rule in CEL says is ready.
+func TestWaves(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	spec := func(last string) string {
+		return "{" + manifests(configMap("first", "{k: v}"), configMap("last", "{k: "+last+"}")) + `, waves: {waitForReadiness: true, timeoutSeconds: 1},
+		manifestOptions: [{select: {name: first}, wave: 1, readiness: {cel: 'has(object.data.done)'}}, {select: {name: last}, wave: 2}]}`
+	}
+	work := w.work("shop", spec("v"))
+	w.shows(work, "0/2 Applied=False/Pending Available=False/NotApplied Progressing=True/Progressing Degraded=True/Timeout\n"+
+		"ConfigMap NS/last: Waits for ConfigMap NS/first, which is not ready: the rule does not hold: has(object.data.done)\n"+
+		"ConfigMap NS/first: Applied=True/Applied Available=False/Progressing\n"+
+		"ConfigMap NS/last: Applied=False/Pending Available=False/NotApplied")
+	require.Nil(t, w.read("ConfigMap", "last"))
+	w.patch(w.read("ConfigMap", "first"), "data: {done: done}")
+	w.ready(work)
+
+	// What has been through is healed, whatever becomes of the wave before.
+	w.patch(w.read("ConfigMap", "first"), "data: {done: null}")
+	w.eventually(func() error {
+		require.NoError(t, w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work))
+		return equal("False", string(condition(work, "Available").Status))
+	})
+	w.patch(w.read("ConfigMap", "last"), "data: {k: edited}")
+	w.eventually(func() error { return equal("v", w.data("last", "k")) })
+
+	// A new generation waits again, and its time begins anew.
+	w.change(work, spec("w"))
+	w.shows(work, "0/2 Applied=False/Pending Available=False/NotApplied Progressing=True/Progressing Degraded=False/AsDesired\n"+
+		"ConfigMap NS/last: Waits for ConfigMap NS/first, which is not ready: the rule does not hold: has(object.data.done)\n"+
+		"ConfigMap NS/first: Applied=True/Applied Available=False/Progressing\n"+
+		"ConfigMap NS/last: Applied=False/Pending Available=False/NotApplied")
+	w.eventually(func() error {
+		require.NoError(t, w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work))
+		return equal("Timeout", condition(work, "Degraded").Reason)
+	})
+	require.Equal(t, "v", w.data("last", "k"))
+	w.patch(w.read("ConfigMap", "first"), "data: {done: done}")
+	w.ready(work)
+	require.Equal(t, "w", w.data("last", "k"))
+}
+
+// TestSuspend has a Work that changes nothing, says what it would change, and goes on.
+func TestSuspend(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	work := w.work("shop", "{suspend: true, "+manifests(configMap("a", "{k: v}"))+"}")
+	w.shows(work, "0/1 Applied=False/Suspended Available=False/NotApplied Progressing=False/Suspended Degraded=False/AsDesired\n"+
+		"Suspended: nothing is changed on the member. ConfigMap NS/a: The Work is suspended.\nConfigMap NS/a: Applied=False/Suspended Available=False/NotApplied")
+	require.Nil(t, w.read("ConfigMap", "a"))
+	require.Nil(t, w.applied(work))
+	w.change(work, "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
+	w.ready(work)
+	w.quiet()
+
+	w.change(work, "{suspend: true, "+manifests(configMap("a", "{k: w}"))+"}")
+	w.shows(work, "1/1 Applied=False/Differs Available=True/Ready Progressing=False/Suspended Degraded=False/AsDesired\n"+
+		"Suspended: nothing is changed on the member. ConfigMap NS/a: It differs from the manifest: .data.k is \"v\", wanted \"w\".\n"+
+		"ConfigMap NS/a: Applied=False/Differs Available=True/Ready\n  .data.k wanted \"w\" found \"v\"")
+	w.patch(w.read("ConfigMap", "a"), "data: {k: w}")
+	w.shows(work, "1/1 Applied=True/Applied Available=True/Ready Progressing=False/Suspended Degraded=False/AsDesired\n"+
+		"Suspended: nothing is changed on the member. 1 object applied and ready.\nConfigMap NS/a: Applied=True/Observed Available=True/Ready")
+	_, member := w.quiet()
+	require.Empty(t, writes(member))
+	require.NotNil(t, w.read("ConfigMap", "b"), "not even what is no longer wanted is taken back")
+	w.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
+	w.ready(work)
+	w.exact(work, "ConfigMap a w")
+
+	w.change(work, "{suspend: true, "+manifests(configMap("a", "{k: w}"))+"}")
+	w.delete(work)
+	w.gone(work)
+	require.Nil(t, w.read("ConfigMap", "a"), "but for a clean-up")
+}
+
+// TestComplete has Jobs that end, and with them the Work.
+func TestComplete(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	named := func(name string) string { return replace(job, "NAME", name) }
+	kept := w.work("kept", "{"+manifests(named("kept"), configMap("a", "{k: v}"))+"}")
+	w.shows(kept, "2/2 Applied=True/Applied Available=True/Ready Progressing=False/AsDesired Degraded=False/AsDesired Complete=True/Completed\n"+
+		"2 objects applied and ready.\nbatch/Job NS/kept: Applied=True/Applied Available=True/Ready\nConfigMap NS/a: Applied=True/Applied Available=True/Ready")
+	going := w.work("going", "{"+manifests(named("going"))+", ttlSecondsAfterCompletion: 1}")
+	w.gone(going)
+	w.eventually(func() error {
+		if w.read("Job", "going") != nil {
+			return fmt.Errorf("the Job is still there")
+		}
+		return nil
+	})
+	require.NotNil(t, w.read("Job", "kept"))
+}

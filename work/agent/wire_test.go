@@ -1,0 +1,87 @@
+package agent_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// wire is what the agent's requests to an API server go over: it takes them down, and lets a test meddle.
+type wire struct {
+	mu     sync.Mutex
+	seen   []string
+	meddle func(request *http.Request, next http.RoundTripper) (*http.Response, error) // nil: nobody does
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		w.mu.Lock()
+		w.seen = append(w.seen, describe(request))
+		meddle := w.meddle
+		w.mu.Unlock()
+		if meddle != nil {
+			return meddle(request, next)
+		}
+		return next.RoundTrip(request)
+	})
+}
+
+// describe is a request as "PATCH configmaps a", or "LIST configmaps", or "WATCH configmaps".
+func describe(request *http.Request) string {
+	path := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
+	switch {
+	case len(path) > 1 && path[0] == "api":
+		path = path[2:]
+	case len(path) > 2 && path[0] == "apis":
+		path = path[3:]
+	default:
+		return "DISCOVER"
+	}
+	if len(path) == 0 {
+		return "DISCOVER"
+	}
+	if len(path) > 2 && path[0] == "namespaces" {
+		path = path[2:]
+	}
+	verb := request.Method
+	query := request.URL.Query()
+	switch {
+	case query.Get("watch") == "true":
+		verb = "WATCH"
+	case verb == http.MethodGet && len(path) == 1:
+		verb = "LIST"
+	}
+	if query.Get("dryRun") != "" {
+		verb = "DRYRUN"
+	}
+	return verb + " " + strings.Join(path, " ")
+}
+
+// take returns the requests since it was called last, but for those that find out about kinds and those of watches.
+func (w *wire) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	taken := w.seen
+	w.seen = nil
+	return slices.DeleteFunc(taken, func(r string) bool {
+		return r == "DISCOVER" || strings.HasPrefix(r, "WATCH ") || strings.HasPrefix(r, "LIST ")
+	})
+}
+
+// writes are those of requests that change something, but for events.
+func writes(requests []string) []string {
+	return slices.DeleteFunc(slices.Clone(requests), func(r string) bool {
+		return strings.HasPrefix(r, "GET ") || strings.HasPrefix(r, "DRYRUN ") || strings.HasSuffix(r, " events") || strings.Contains(r, " events ")
+	})
+}
+
+func (w *wire) disturb(meddle func(*http.Request, http.RoundTripper) (*http.Response, error)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.meddle = meddle
+}

@@ -1,0 +1,102 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// reconcile looks at one Work.
+func (a *Agent) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	st := a.stateOf(request.Name)
+	after, err := a.attend(ctx, request, st)
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return reconcile.Result{}, nil // the agent ends
+	case errors.Is(err, errOvertaken):
+		return reconcile.Result{RequeueAfter: st.again()}, nil
+	case err != nil:
+		after = st.retry(time.Now())
+		log.FromContext(ctx).Error(err, "A look at a Work failed; trying again.", "work", request.Name, "after", after)
+	}
+	st.overtaken = 0
+	return reconcile.Result{RequeueAfter: after}, nil
+}
+
+// attend does what a Work needs, and returns when to look at it again; 0: when something happens.
+func (a *Agent) attend(ctx context.Context, request reconcile.Request, st *state) (time.Duration, error) {
+	work := &v1alpha1.Work{}
+	err := a.hubCache.Get(ctx, request.NamespacedName, work)
+	switch {
+	case apierrors.IsNotFound(err):
+		return a.missing(ctx, request.NamespacedName, st)
+	case err != nil:
+		return 0, fmt.Errorf("read Work %s from the cache: %w", request.Name, err)
+	}
+	st.meet(work)
+	if work.DeletionTimestamp != nil {
+		return a.takeBack(ctx, work, st)
+	}
+	return a.bring(ctx, work, st)
+}
+
+// bring brings the member to what the Work says, and reports.
+func (a *Agent) bring(ctx context.Context, work *v1alpha1.Work, st *state) (time.Duration, error) {
+	if st.plan == nil || st.plan.uid != work.UID || st.plan.generation != work.Generation {
+		st.plan, st.changes = makePlan(work), nil
+		st.judged = st.plan.stillAsked(st.judged)
+	}
+	look := a.look(ctx, work, st)
+	a.tell(work, look.changes)
+	if look.err != nil {
+		return 0, look.err
+	}
+	status, retry := report(look.seen(work, st.status(work), time.Now()))
+	wait, err := a.write(ctx, work, st, status)
+	if err != nil {
+		return 0, err
+	}
+	if done := expired(work, status); done >= 0 {
+		if done == 0 {
+			return 0, a.expire(ctx, work)
+		}
+		wait = sooner(wait, done)
+	}
+	if retry {
+		wait = sooner(wait, st.retry(time.Now()))
+	} else {
+		st.settled()
+	}
+	wait = sooner(wait, look.deadline)
+	return sooner(wait, jittered(a.options.Resync)), nil
+}
+
+// keep puts the finalizer on a Work before anything of it is on the member.
+func (a *Agent) keep(ctx context.Context, work *v1alpha1.Work) error {
+	before := work.DeepCopy()
+	if !controllerutil.AddFinalizer(work, v1alpha1.Finalizer) {
+		return nil
+	}
+	return a.patchFinalizers(ctx, work, before)
+}
+
+func (a *Agent) patchFinalizers(ctx context.Context, work, before *v1alpha1.Work) error {
+	changed := &v1alpha1.Work{ObjectMeta: *work.ObjectMeta.DeepCopy()}
+	err := a.hub.Patch(ctx, changed, client.MergeFromWithOptions(&v1alpha1.Work{ObjectMeta: before.ObjectMeta}, client.MergeFromWithOptimisticLock{}))
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return errOvertaken
+	case err != nil:
+		return fmt.Errorf("write the finalizers of Work %s: %w", work.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// write writes a status that is not the one that was written last. News that follow each other closely are written together, but for
+// the first and those that change a condition; then it returns how long to wait.
+func (a *Agent) write(ctx context.Context, work *v1alpha1.Work, st *state, status v1alpha1.WorkStatus) (time.Duration, error) {
+	before := st.status(work)
+	if apiequality.Semantic.DeepEqual(*before, status) {
+		return 0, nil
+	}
+	if since := time.Since(st.reportedAt); since < a.options.StatusInterval && !turned(before, &status) {
+		return a.options.StatusInterval - since, nil
+	}
+	old := &v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}, Status: *before}
+	next := &v1alpha1.Work{ObjectMeta: old.ObjectMeta, Status: status}
+	next.UID = work.UID // one that was made anew is another one, which is told as a conflict
+	err := a.hub.Status().Patch(ctx, next, client.MergeFrom(old))
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return 0, errOvertaken
+	case err != nil:
+		return 0, fmt.Errorf("write the status of Work %s: %w", work.Name, err)
+	}
+	st.reported, st.reportedAs, st.reportedAt = &status, next.ResourceVersion, time.Now()
+	a.announce(work, before, &status)
+	return 0, nil
+}
+
+// turned reports whether a condition has another status, or is about another generation.
+func turned(before, after *v1alpha1.WorkStatus) bool {
+	if before.ObservedGeneration != after.ObservedGeneration || len(before.Conditions) != len(after.Conditions) {
+		return true
+	}
+	for _, condition := range after.Conditions {
+		if was := findCondition(before.Conditions, condition.Type); was == nil || was.Status != condition.Status {
+			return true
+		}
+	}
+	return false
+}
+
+// expired returns how long a Work that has completed is still to be kept: 0 when its time is over, negative when it has none.
+func expired(work *v1alpha1.Work, status v1alpha1.WorkStatus) time.Duration {
+	complete := findCondition(status.Conditions, v1alpha1.ConditionComplete)
+	if work.Spec.TTLSecondsAfterCompletion == nil || complete == nil || complete.Status != metav1.ConditionTrue {
+		return -1
+	}
+	end := complete.LastTransitionTime.Add(time.Duration(*work.Spec.TTLSecondsAfterCompletion) * time.Second)
+	return max(time.Until(end), 0)
+}
+
+// expire deletes a Work that has completed, as it was when that was seen.
+func (a *Agent) expire(ctx context.Context, work *v1alpha1.Work) error {
+	uid := work.UID
+	err := a.hub.Delete(ctx, &v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}, client.Preconditions{UID: &uid})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete Work %s, which has completed: %w", work.Name, err)
+	}
+	return nil
+}

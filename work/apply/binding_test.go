@@ -1,0 +1,91 @@
+package apply_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/muster-sdk/muster/work/apply"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// intercept gives the owner an engine that calls before each request.
+func (w *world) intercept(before func(*http.Request)) {
+	config := plane.ForTest(w.t).Config()
+	c := newClient(w.t, config) // what kinds there are is asked before
+	_, err := c.RESTMapper().RESTMapping(w.configMap("x", "{}").Manifest.GroupVersionKind().GroupKind())
+	require.NoError(w.t, err)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			before(r)
+			return next.RoundTrip(r)
+		})
+	})
+	w.engine = apply.New(newClient(w.t, config), apply.Options{})
+}
+
+func TestApplyIsBoundToWhatItLookedAt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	object := w.configMap("fresh", "{k: v}")
+	once := func(method string, act func()) {
+		done := false
+		w.intercept(func(r *http.Request) {
+			if r.Method == method && !done {
+				done = true
+				act()
+			}
+		})
+	}
+	foreign := func() {
+		u := edited(object)
+		u.Object["data"] = map[string]any{"other": "x"}
+		require.NoError(t, w.admin.Create(t.Context(), u))
+	}
+	once(http.MethodPatch, foreign)
+	require.Equal(t, v1alpha1.ReasonInTheWay, w.one(object).Reason, "what somebody makes in between is not taken over, though no field is in conflict")
+
+	w.inventory = nil
+	object = w.configMap("known", "{k: v}")
+	w.one(object)
+	once(http.MethodPatch, func() {
+		require.NoError(t, w.admin.Delete(t.Context(), object.Manifest.DeepCopy()))
+		foreign()
+	})
+	object = w.configMap("known", "{k: v2}")
+	require.Equal(t, v1alpha1.ReasonInTheWay, w.one(object).Reason, "nor what takes the place of ours")
+}
+
+func TestTakeoverIsBoundToWhatWasCompared(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	object := w.configMap("a", "{k: v}", takeover(v1alpha1.TakeoverIfNoDiff))
+	require.NoError(t, w.admin.Create(t.Context(), object.Manifest.DeepCopy()))
+	done := false
+	w.intercept(func(r *http.Request) {
+		if r.Method == http.MethodPatch && !r.URL.Query().Has("dryRun") && !done {
+			done = true
+			w.patch(object.Manifest, "{data: {k: edited}}")
+		}
+	})
+	change := w.one(object)
+	require.Equal(t, v1alpha1.ReasonInTheWay, change.Reason)
+	require.Equal(t, []v1alpha1.FieldDiff{{Path: ".data.k", Wanted: `"v"`, Found: `"edited"`}}, change.Diffs)
+}
+
+func TestIgnoredFieldsAreNotTakenBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.one(w.configMap("a", "{k: v, l: w}"))
+	object := w.configMap("a", "{k: v, l: changed}", ignored(t, ".data.k"))
+	done := false
+	w.intercept(func(r *http.Request) {
+		if r.Method == http.MethodPatch && !done {
+			done = true
+			w.patch(object.Manifest, "{data: {k: taken}}")
+		}
+	})
+	require.Equal(t, apply.Configured, w.one(object).Action)
+	require.Equal(t, map[string]any{"k": "taken", "l": "changed"}, w.get(object.Manifest).Object["data"], "though it was taken between the look and the act")
+}

@@ -1,0 +1,170 @@
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/work/apply"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+var errCrashed = errors.New("crashed")
+
+// crashing dies at its k-th request: it is sent, or not, and neither its answer nor anything after it arrives.
+type crashing struct {
+	left atomic.Int32
+	sent bool
+	die  context.CancelFunc
+}
+
+func (c *crashing) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if strings.Count(r.URL.Path, "/") < 4 && !strings.HasPrefix(r.URL.Path, "/api/v1/") {
+			return next.RoundTrip(r) // what kinds there are
+		}
+		switch left := c.left.Add(-1); {
+		case left > 0:
+			return next.RoundTrip(r)
+		case left == 0:
+			if c.sent {
+				if response, err := next.RoundTrip(r.WithContext(context.WithoutCancel(r.Context()))); err == nil {
+					_ = response.Body.Close()
+				}
+			}
+			c.die()
+		}
+		return nil, errCrashed
+	})
+}
+
+// crash lets the work be done by an engine that dies at its k-th request, and reports whether it did.
+func (w *world) crash(k int, sent bool, work func(context.Context) error) bool {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.t.Context())
+	defer cancel()
+	c := &crashing{sent: sent, die: cancel}
+	c.left.Store(int32(k))
+	config := plane.ForTest(w.t).Config()
+	config.Wrap(c.wrap)
+	w.engine = apply.New(newClient(w.t, config), apply.Options{Concurrency: 2})
+	err := work(ctx)
+	died := c.left.Load() <= 0
+	if died {
+		require.Error(w.t, err)
+	} else {
+		require.NoError(w.t, err)
+	}
+	w.restart()
+	return died
+}
+
+func TestCrashAtEveryRequest(t *testing.T) {
+	t.Parallel()
+	for _, sent := range []bool{false, true} {
+		t.Run(fmt.Sprintf("sent=%v", sent), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			for k := 1; ; k++ {
+				if died := w.crashOnce(t, k, sent); !died {
+					require.Greater(t, k, 6)
+					return
+				}
+			}
+		})
+	}
+}
+
+// crashOnce applies a set, changes it and takes it back, each with a crash at the k-th request.
+func (w *world) crashOnce(t *testing.T, k int, sent bool) (died bool) {
+	t.Helper()
+	w.inventory = nil
+	objects := []apply.Object{w.configMap("a", "{k: v}"), w.configMap("b", "{k: v}"), w.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: 80}]}}"), w.configMap("c", "{k: v}", wave(40))}
+	applying := func(ctx context.Context) error {
+		changes, err := w.engine.Apply(ctx, w.set(objects...), nil)
+		if err == nil {
+			w.inventory = changes.Inventory
+		}
+		return err
+	}
+	died = w.crash(k, sent, applying)
+	w.exact(t)
+	for _, change := range w.apply(objects...) {
+		require.True(t, change.Done(), "%d: %s %s", k, change.Object, change.Message)
+	}
+	w.complete(t, objects)
+
+	// An object is dropped, another one is changed, and all is taken back.
+	objects[0] = w.configMap("a", "{k: changed}")
+	objects = objects[:3]
+	died = w.crash(k, sent, applying) || died
+	w.apply(objects...)
+	died = w.crash(k, sent, func(ctx context.Context) error {
+		pruned, err := w.engine.Prune(ctx, w.owner, w.inventory, v1alpha1.DeletePolicy{Propagation: "Background"})
+		if err == nil {
+			w.inventory = pruned.Inventory
+		}
+		return err
+	}) || died
+	w.exact(t)
+	w.prune(v1alpha1.DeletePolicy{Propagation: "Background"})
+	require.Empty(t, w.owned(t), "nothing is left behind")
+	return died
+}
+
+// owned is what is there of the owner.
+func (w *world) owned(t *testing.T) map[string]bool {
+	t.Helper()
+	owned := map[string]bool{}
+	for _, kind := range []string{"ConfigMap", "Service"} {
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion("v1")
+		list.SetKind(kind + "List")
+		require.NoError(t, w.admin.List(t.Context(), list, client.InNamespace(w.namespace), client.HasLabels{v1alpha1.AppliedLabel}))
+		for i := range list.Items {
+			owned[kind+list.Items[i].GetName()+string(list.Items[i].GetUID())] = true
+		}
+	}
+	return owned
+}
+
+// exact requires that all that is there is recorded.
+func (w *world) exact(t *testing.T) {
+	t.Helper()
+	recorded := map[string]bool{}
+	for _, r := range w.inventory {
+		recorded[r.Kind+r.Name] = true
+	}
+	for name := range w.owned(t) {
+		require.True(t, recorded[name[:len(name)-36]], "%s is there and not recorded", name)
+	}
+}
+
+// complete requires that what is recorded is what is there, by its UIDs, and nothing else.
+func (w *world) complete(t *testing.T, objects []apply.Object) {
+	t.Helper()
+	recorded := map[string]bool{}
+	for _, r := range w.inventory {
+		recorded[r.Kind+r.Name+string(r.UID)] = true
+	}
+	require.Equal(t, w.owned(t), recorded)
+	require.Len(t, recorded, len(objects))
+}
+
+func TestNothingIsAppliedThatIsNotRecorded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	set := w.set(w.configMap("a", "{k: v}"))
+	set.Record = func(context.Context, []v1alpha1.AppliedResource) error { return errCrashed }
+	_, err := w.engine.Apply(t.Context(), set, nil)
+	require.ErrorIs(t, err, errCrashed)
+	require.Empty(t, w.owned(t))
+}

@@ -1,0 +1,128 @@
+package apply
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// move is what is to be done next about one object.
+type move string
+
+const (
+	create      move = "Create"      // it is not there
+	applyForced move = "ApplyForced" // take the fields from whoever has them
+	applyShared move = "ApplyShared" // take them from everybody but other Works
+	applyKept   move = "ApplyKept"   // take no field from anybody
+	applyIfSame move = "ApplyIfSame" // if that changes nothing
+	compare     move = "Compare"     // say how it differs
+	leave       move = "Leave"       // nothing
+)
+
+// decision is what is to be done about an object and, when that is nothing, what is to be said.
+type decision struct {
+	move    move
+	drifted bool
+	action  Action
+	reason  string
+	message string
+}
+
+func left(action Action, reason, message string) decision {
+	return decision{move: leave, action: action, reason: reason, message: message}
+}
+
+// known is what is known of an object from before.
+type known struct {
+	hash     string    // of what is wanted now
+	uid      types.UID // as the inventory has it; empty: it is not known to have been there
+	accepted []byte    // the record of our fields that is as good as it gets; nil: unknown
+}
+
+// decide says what to do about an object that was seen, or that is not there (nil). It has all the policy and does no I/O.
+func decide(o Object, k known, s *seen) decision {
+	switch {
+	case o.onlyLooks():
+		return decideToLook(o, s)
+	case s == nil && k.uid != "" && o.Drift == v1alpha1.DriftReport:
+		d := left(Skipped, v1alpha1.ReasonDrifted, "It was deleted on the member. Set drift to Correct to have it back.")
+		d.drifted = true
+		return d
+	case s == nil:
+		return decision{move: create, drifted: k.uid != ""}
+	case s.deleting:
+		return left(Skipped, v1alpha1.ReasonTerminating, terminating(s))
+	case s.namesake: // each would take the other's marks off, for ever
+		return left(Conflict, v1alpha1.ReasonConflict, "Another Work applies it under the same field owner. Give one of them another apply.fieldOwner.")
+	case s.ours || s.uid == k.uid: // whoever takes our marks off an object does not make it another one
+		return decideOurs(o, k, s)
+	case o.Mode == v1alpha1.CreateOnly:
+		return left(Skipped, v1alpha1.ReasonExists, "It was there already and is left alone.")
+	case s.shared:
+		return decision{move: applyShared}
+	}
+	switch o.Takeover {
+	case v1alpha1.TakeoverAlways:
+		return decision{move: forced(o)}
+	case v1alpha1.TakeoverIfNoDiff:
+		return decision{move: applyIfSame}
+	default:
+		return left(Conflict, v1alpha1.ReasonInTheWay,
+			"It is there already and was not applied by this Work. Set takeover to IfNoDiff or Always to take it over, or mode to Observe to only look at it.")
+	}
+}
+
+func decideToLook(o Object, s *seen) decision {
+	switch {
+	case s == nil:
+		return left(Observed, v1alpha1.ReasonNotFound, "It is not there.")
+	case o.Mode == v1alpha1.ReportDiff:
+		return decision{move: compare, action: Observed}
+	default:
+		return left(Observed, v1alpha1.ReasonObserved, "It is only looked at.")
+	}
+}
+
+// decideOurs is about an object that this owner has applied before.
+func decideOurs(o Object, k known, s *seen) decision {
+	if o.Mode == v1alpha1.CreateOnly {
+		return left(Unchanged, v1alpha1.ReasonApplied, "It was created, and is left alone.")
+	}
+	changed := s.applied != "" && s.applied != k.hash
+	switch {
+	case s.applied == k.hash && s.intact(o, k.accepted):
+		return left(Unchanged, v1alpha1.ReasonApplied, "")
+	case o.Drift == v1alpha1.DriftReport && !changed:
+		return decision{move: compare, drifted: true, action: Skipped}
+	case o.Drift == v1alpha1.DriftReport:
+		return decision{move: applyKept}
+	case s.shared:
+		return decision{move: applyShared, drifted: !changed}
+	default:
+		return decision{move: forced(o), drifted: !changed}
+	}
+}
+
+func forced(o Object) move {
+	if o.KeepConflicts {
+		return applyKept
+	}
+	return applyForced
+}
+
+func terminating(s *seen) string {
+	if len(s.finalizers) == 0 {
+		return "It is being deleted on the member, and is made anew when it is gone."
+	}
+	return fmt.Sprintf("It is being deleted on the member, and is made anew when it is gone; it is held by %s.", finalizers(s.finalizers))
+}
+
+func finalizers(names []string) string {
+	if len(names) == 1 {
+		return "finalizer " + names[0]
+	}
+	return "finalizers " + strings.Join(names, ", ")
+}

@@ -1,0 +1,204 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+const (
+	// MaxDiffs is how many differences are reported of an object.
+	MaxDiffs = 20
+	// maxValue is how long a reported value may be, in bytes.
+	maxValue = 128
+	redacted = "(redacted)"
+)
+
+// Diff says how an object differs from a manifest, and returns the object: what an apply with all force would change, as
+// the API server itself would change it, defaults and admission included. It writes nothing, but needs the permission to.
+// The error is a NotFound one when the object is not there.
+func (e *Engine) Diff(ctx context.Context, owner Owner, manifest *unstructured.Unstructured) ([]v1alpha1.FieldDiff, *unstructured.Unstructured, error) {
+	live, err := e.read(ctx, identifier(manifest))
+	if err != nil {
+		return nil, nil, err
+	}
+	diffs, err := e.dryRun(ctx, owner, manifest, live)
+	return diffs, live, err
+}
+
+// dryRun says how an object differs from what an apply would make of it.
+func (e *Engine) dryRun(ctx context.Context, owner Owner, config, live *unstructured.Unstructured) ([]v1alpha1.FieldDiff, error) {
+	wanted, err := e.apply(ctx, owner, config, true, client.DryRunAll)
+	if err != nil {
+		return nil, fmt.Errorf("try what an apply would change: %w", err)
+	}
+	return diffs(wanted, live), nil
+}
+
+// diffs returns the first differences between two states of one object.
+func diffs(wanted, found *unstructured.Unstructured) []v1alpha1.FieldDiff {
+	d := differ{secret: isSecret(wanted.GroupVersionKind())}
+	d.maps(v1alpha1.FieldPath{}, withoutServers(wanted), withoutServers(found))
+	return d.diffs
+}
+
+func isSecret(kind schema.GroupVersionKind) bool { return kind.Group == "" && kind.Kind == "Secret" }
+
+// withoutServers is an object without what the API server keeps by itself.
+func withoutServers(u *unstructured.Unstructured) map[string]any {
+	object := maps.Clone(u.Object)
+	delete(object, "status")
+	if metadata, ok := object["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		for _, field := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"} {
+			delete(metadata, field)
+		}
+		object["metadata"] = metadata
+	}
+	return object
+}
+
+// differ collects differences.
+type differ struct {
+	secret bool
+	diffs  []v1alpha1.FieldDiff
+}
+
+func (d *differ) maps(path v1alpha1.FieldPath, wanted, found map[string]any) {
+	names := slices.Collect(maps.Keys(wanted))
+	for name := range found {
+		if _, both := wanted[name]; !both {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		d.values(path.Field(name), wanted[name], found[name])
+	}
+}
+
+func (d *differ) values(path v1alpha1.FieldPath, wanted, found any) {
+	if len(d.diffs) == MaxDiffs || reflect.DeepEqual(wanted, found) {
+		return
+	}
+	switch wanted := wanted.(type) {
+	case map[string]any:
+		if found, ok := found.(map[string]any); ok {
+			d.maps(path, wanted, found)
+			return
+		}
+	case []any:
+		if found, ok := found.([]any); ok && d.lists(path, wanted, found) {
+			return
+		}
+	}
+	d.diffs = append(d.diffs, v1alpha1.FieldDiff{Path: path.String(), Wanted: d.show(path, wanted), Found: d.show(path, found)})
+}
+
+// lists compares lists of named items by name; false: they are no such lists, and differ as a whole.
+func (d *differ) lists(path v1alpha1.FieldPath, wanted, found []any) bool {
+	wantedItems, ok := named(wanted)
+	foundItems, both := named(found)
+	if !ok || !both {
+		return false
+	}
+	names := slices.Collect(maps.Keys(wantedItems))
+	for name := range foundItems {
+		if _, both := wantedItems[name]; !both {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	before := len(d.diffs)
+	for _, name := range names {
+		d.values(path.Item(map[string]any{"name": name}), orNil(wantedItems[name]), orNil(foundItems[name]))
+	}
+	return len(d.diffs) > before // if not, their order differs
+}
+
+func orNil(item map[string]any) any {
+	if item == nil {
+		return nil
+	}
+	return item
+}
+
+// named returns the items of a list by their names, if all have one and no two the same.
+func named(list []any) (map[string]map[string]any, bool) {
+	items := make(map[string]map[string]any, len(list))
+	for _, entry := range list {
+		item, ok := entry.(map[string]any)
+		name, isText := item["name"].(string)
+		if _, twice := items[name]; !ok || !isText || twice {
+			return nil, false
+		}
+		items[name] = item
+	}
+	return items, true
+}
+
+// shown is what people may read of a Secret. Its annotations are not: kubectl keeps a copy of all in one.
+var shown = []v1alpha1.FieldPath{
+	pathTo("type"), pathTo("immutable"), pathTo("metadata", "labels"), pathTo("metadata", "finalizers"), pathTo("metadata", "ownerReferences"),
+}
+
+func pathTo(names ...string) v1alpha1.FieldPath {
+	var path v1alpha1.FieldPath
+	for _, name := range names {
+		path = path.Field(name)
+	}
+	return path
+}
+
+// show is a value as people read it.
+func (d *differ) show(path v1alpha1.FieldPath, value any) string {
+	if value == nil {
+		return ""
+	}
+	if d.secret && !slices.ContainsFunc(shown, path.HasPrefix) {
+		return redacted
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprintf("(%v)", err)
+	}
+	if len(data) <= maxValue {
+		return string(data)
+	}
+	cut := maxValue - len("…")
+	for !utf8.RuneStart(data[cut]) {
+		cut--
+	}
+	return string(data[:cut]) + "…"
+}
+
+// summary names the first few fields.
+func summary(diffs []v1alpha1.FieldDiff) string {
+	const most = 3
+	var parts []string
+	for _, diff := range diffs[:min(most, len(diffs))] {
+		switch {
+		case diff.Found == "":
+			parts = append(parts, fmt.Sprintf("%s is not there, wanted %s", diff.Path, diff.Wanted))
+		case diff.Wanted == "":
+			parts = append(parts, fmt.Sprintf("%s is %s, not wanted", diff.Path, diff.Found))
+		default:
+			parts = append(parts, fmt.Sprintf("%s is %s, wanted %s", diff.Path, diff.Found, diff.Wanted))
+		}
+	}
+	if more := len(diffs) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, "; ")
+}

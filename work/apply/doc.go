@@ -1,0 +1,48 @@
+// Package apply brings objects of a cluster to what somebody wants of them, notices what others change, and takes them back.
+//
+// It is an [Engine] for anybody's controller: give it an [Owner], the objects that are wanted and the inventory of
+// last time, and carry out the rest as you like:
+//
+//	engine := apply.New(c, apply.Options{})
+//	set := apply.Set{Owner: owner, Objects: objects, Inventory: inventory, Record: store}
+//	changes, err := engine.Apply(ctx, set, nil)
+//	...
+//	pruned, err := engine.Prune(ctx, owner, apply.Stale(changes.Inventory, objects), v1alpha1.DeletePolicy{})
+//
+// # How it knows what differs
+//
+// Objects are applied by server-side apply, and the API server keeps account of the fields that each field manager
+// has applied. Whoever changes one takes it from all others. So an object is as it was applied for as long as our field manager
+// still has all fields of the manifest, and that is in the object's metadata: no values are compared, and neither
+// defaults, nor conversions, nor admission webhooks look like drift. The hash of the manifest that was applied last is
+// in an annotation. With a watch of metadata ([Options.Metadata]) it takes no request to know that nothing has changed,
+// after a restart either.
+//
+// # Whose objects
+//
+// An object belongs to an owner when it has the owner's reference, so Kubernetes deletes it when the owner
+// is deleted; or when the inventory has its UID, so that an edit of its metadata is an edit like any other. One that is there and was
+// not applied by this package is taken over, or not, by [Object.Takeover]. Several owners may share an
+// object while they want the same of it; where they do not, the later one gets a conflict that names the other's field manager,
+// and never takes anything from it by force.
+//
+// What is written is bound to what was looked at: where nothing was, nothing may be; else the object must have the same UID. So what others
+// make in between is seen, and not overwritten.
+//
+// # What is never lost
+//
+// [Set.Record] stores the inventory before the first object that is not in it is touched, and what is in
+// it is only dropped by [Engine.Prune], when the API server has said that it is gone, or that it is not the owner's. So whatever crashes, and
+// whenever, all that was applied can be found. Deletions carry the UID of the object that was looked at.
+//
+// # Order
+//
+// Kinds come in waves, see [Wave]: namespaces and definitions of custom resources first, which are waited for until they can be
+// used; webhooks last. Objects of one wave are applied at the same time. A [Gate] can hold back a wave until the
+// one before is ready. Taking back goes the other way, and each wave waits until the one above it is gone.
+//
+// # What it needs
+//
+// The permissions get, patch and delete on what it applies, list where it is to save requests, and create: server-side apply needs both
+// patch and create where an object is missing. Each request has a deadline; those for what kinds there are have the client's own.
+package apply

@@ -1,0 +1,228 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// Defaults of [Options].
+const (
+	// DefaultConcurrency is how many objects of a wave are worked on at a time.
+	DefaultConcurrency = 8
+	// DefaultTimeout bounds each request.
+	DefaultTimeout = 10 * time.Second
+	// DefaultEstablishTimeout bounds how long a new kind may take until it can be used.
+	DefaultEstablishTimeout = 10 * time.Second
+)
+
+// Metadata knows the metadata of objects without asking the API server, by a watch of them.
+type Metadata interface {
+	// Lookup returns the metadata of an object, managed fields included, which is not to be changed. Nil: it does not know
+	// the object, which may be there all the same.
+	Lookup(kind schema.GroupVersionKind, key client.ObjectKey) *metav1.PartialObjectMetadata
+}
+
+// Options say how an engine is to be. The zero value of each is its documented default.
+type Options struct {
+	// Metadata saves the engine from asking. Nil: the API server is asked for the metadata of each object.
+	Metadata Metadata
+	// Concurrency is how many objects of a wave are worked on at a time. Default: [DefaultConcurrency].
+	Concurrency int
+	// Timeout bounds each request. Default: [DefaultTimeout].
+	Timeout time.Duration
+	// EstablishTimeout bounds how long a kind that is new may take until it can be used. Default: [DefaultEstablishTimeout].
+	EstablishTimeout time.Duration
+}
+
+// An Engine brings objects to what is wanted of them. It may be used concurrently, for one owner at a time. What it remembers
+// only saves requests.
+type Engine struct {
+	client  client.Client
+	options Options
+
+	mu     sync.Mutex
+	memory map[types.UID]memories // by owner
+}
+
+// New returns an engine that works through a client. The client must not read from a cache, and its RESTMapper
+// has to learn of new kinds, as those of controller-runtime do.
+func New(c client.Client, o Options) *Engine {
+	if o.Concurrency <= 0 {
+		o.Concurrency = DefaultConcurrency
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.EstablishTimeout <= 0 {
+		o.EstablishTimeout = DefaultEstablishTimeout
+	}
+	return &Engine{client: c, options: o, memory: map[types.UID]memories{}}
+}
+
+// A Gate says whether a wave may follow, given what became of the one before. A reason keeps all that
+// follow from being applied, and is what is said of them.
+type Gate func(ctx context.Context, wave []Change) (reason string)
+
+// Apply brings the objects of a set to what is wanted of them, wave by wave, and says what became of each. An object that
+// fails stops no other; it has its error in its [Change]. The error of Apply itself says why nothing was done: a set
+// that cannot be, which is an [ErrInvalid], or an inventory that cannot be recorded. When the context ends, part of it may have been done; the
+// inventory that was recorded has it.
+//
+// An object that is as it is wanted costs no write and, with [Options.Metadata], no request at all. One that is only looked at is read
+// each time.
+func (e *Engine) Apply(ctx context.Context, set Set, gate Gate) (ChangeSet, error) {
+	plan, err := e.plan(ctx, set)
+	if err != nil {
+		return ChangeSet{}, err
+	}
+	ahead := Ahead(set.Inventory, set.Objects)
+	if !slices.Equal(ahead, set.Inventory) {
+		if err := set.Record(ctx, ahead); err != nil {
+			return ChangeSet{}, fmt.Errorf("record what is about to be applied: %w", err)
+		}
+	}
+	e.retain(set.Owner, ahead, plan)
+	changes := make([]Change, len(plan))
+	blocked := ""
+	for _, wave := range plan.waves() {
+		if blocked != "" {
+			for i := range wave {
+				changes[wave[i].index] = wave[i].pending(blocked)
+			}
+			continue
+		}
+		e.applyWave(ctx, set.Owner, wave, changes)
+		if err := ctx.Err(); err != nil {
+			return ChangeSet{}, fmt.Errorf("apply wave %d: %w", wave[0].wave, err)
+		}
+		if gate != nil {
+			blocked = gate(ctx, changesOf(wave, changes))
+		}
+	}
+	return ChangeSet{Changes: changes, Inventory: inventory{ahead}.after(changes).resources}, nil
+}
+
+// applyWave works on all objects of a wave, and waits for those that the next wave needs to be usable.
+func (e *Engine) applyWave(ctx context.Context, owner Owner, wave []task, changes []Change) {
+	e.resolveNewKinds(ctx, owner, wave, changes)
+	var unknown []*task
+	for i := range wave {
+		if t := &wave[i]; t.err == nil && e.lookup(t) == nil {
+			unknown = append(unknown, t)
+		}
+	}
+	e.prefetch(ctx, owner, unknown)
+	e.each(wave, func(t *task) { changes[t.index] = e.applyOne(ctx, owner, t) })
+	e.awaitKinds(ctx, wave, changes)
+}
+
+// each works on all objects of a wave, several at a time.
+func (e *Engine) each(wave []task, work func(*task)) {
+	var group errgroup.Group
+	group.SetLimit(e.options.Concurrency)
+	for i := range wave {
+		group.Go(func() error {
+			work(&wave[i])
+			return nil
+		})
+	}
+	_ = group.Wait()
+}
+
+// task is one object of a set on its way.
+type task struct {
+	Object
+	index      int
+	wave       int32
+	id         v1alpha1.ResourceIdentifier
+	hash       string
+	uid        types.UID // of the object, as the inventory has it
+	definition *int      // the index of the object that defines the kind, if the set has one
+	err        error
+	seen       *seen
+	looked     bool // seen is what the API server said in this pass
+}
+
+type tasks []task
+
+// ErrInvalid is what errors about a set that cannot be are wrapped around.
+var ErrInvalid = errors.New("invalid set")
+
+func (e *Engine) plan(ctx context.Context, set Set) (tasks, error) {
+	resolve := e.resolver(ctx)
+	if err := set.check(resolve); err != nil {
+		return nil, err
+	}
+	recorded := inventory{set.Inventory}.byKey()
+	defined := definedKinds(set.Objects)
+	plan := make(tasks, len(set.Objects))
+	for i, object := range set.Objects {
+		t := task{Object: object, index: i, wave: object.wave(), id: identifier(object.Manifest)}
+		t.uid = recorded[keyOf(t.id)].UID
+		if by, ok := defined[t.id.GroupVersionKind()]; ok {
+			t.definition = &by
+		}
+		if t.err = checkManifest(object.Manifest); t.err == nil {
+			t.hash, t.err = object.hash()
+		}
+		if t.err == nil && t.definition == nil {
+			t.err = t.settle(set.Owner, resolve)
+		}
+		plan[i] = t
+	}
+	return plan, nil
+}
+
+// waves splits the tasks, lowest wave first and each in the order of the set.
+func (p tasks) waves() [][]task {
+	sorted := slices.Clone(p)
+	slices.SortStableFunc(sorted, func(a, b task) int { return cmp.Compare(a.wave, b.wave) })
+	var waves [][]task
+	for len(sorted) > 0 {
+		n := slices.IndexFunc(sorted, func(t task) bool { return t.wave != sorted[0].wave })
+		if n < 0 {
+			n = len(sorted)
+		}
+		waves = append(waves, sorted[:n])
+		sorted = sorted[n:]
+	}
+	return waves
+}
+
+func changesOf(wave []task, changes []Change) []Change {
+	of := make([]Change, len(wave))
+	for i, t := range wave {
+		of[i] = changes[t.index]
+	}
+	return of
+}
+
+// change is what a decision to leave an object says of it.
+func (t *task) change(d decision) Change {
+	c := Change{Object: t.id, Wave: t.wave, Action: d.action, Reason: d.reason, Message: d.message, Drifted: d.drifted}
+	if t.seen != nil {
+		c.UID, c.ResourceVersion = t.seen.uid, t.seen.version
+	}
+	return c
+}
+
+// pending is the change of an object whose wave is held back. One that can never be applied says that.
+func (t *task) pending(reason string) Change {
+	if t.err != nil {
+		return t.failed(t.err)
+	}
+	return t.change(left(Skipped, v1alpha1.ReasonPending, reason))
+}

@@ -1,0 +1,169 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// ManifestError says that a manifest can never be applied as it is, and which of its fields is to blame.
+type ManifestError struct {
+	// Field is its path, such as "metadata.namespace".
+	Field string
+	// Problem says what is wrong with it.
+	Problem string
+}
+
+func (e *ManifestError) Error() string { return e.Field + ": " + e.Problem }
+
+// failed is the change of an object that could not be worked on.
+func (t *task) failed(err error) Change {
+	reason, message := explain(err, t.id)
+	change := t.change(left(Failed, reason, message))
+	if reason == v1alpha1.ReasonTerminating {
+		change.Action = Skipped
+		return change
+	}
+	change.Err = err
+	return change
+}
+
+// explain says what an error of the API server means for an object.
+func explain(err error, id v1alpha1.ResourceIdentifier) (reason, message string) {
+	var invalid *ManifestError
+	switch {
+	case errors.As(err, &invalid):
+		return v1alpha1.ReasonInvalid, invalid.Error()
+	case unserved(err):
+		return v1alpha1.ReasonUnknownKind, fmt.Sprintf("The member does not know kind %s of %s: install what defines it, or use a version that the member serves.",
+			id.Kind, schema.GroupVersion{Group: id.Group, Version: id.Version})
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return v1alpha1.ReasonTerminating, fmt.Sprintf("Namespace %s is being deleted on the member.", id.Namespace)
+	case apierrors.IsForbidden(err):
+		return v1alpha1.ReasonForbidden, fmt.Sprintf("Not allowed on the member: %v", err)
+	case apierrors.IsNotFound(err) && id.Namespace != "":
+		return v1alpha1.ReasonFailed, fmt.Sprintf("Not found; is namespace %s there? %v", id.Namespace, err)
+	case permanent(err):
+		return v1alpha1.ReasonRejected, "The member refuses it: " + refusal(err, id)
+	case errors.Is(err, context.DeadlineExceeded):
+		return v1alpha1.ReasonFailed, "The member's API server did not answer in time."
+	default:
+		return v1alpha1.ReasonFailed, err.Error()
+	}
+}
+
+// permanent reports whether the API server will not take the same thing the next time either.
+func permanent(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) ||
+		apierrors.IsMethodNotSupported(err) || apierrors.IsNotAcceptable(err) || apierrors.IsUnsupportedMediaType(err) || untyped(err)
+}
+
+// untyped reports whether the manifest does not fit the schema of its kind. The API server answers that as an error of its own.
+func untyped(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError && schemaError.MatchString(err.Error())
+}
+
+var schemaError = regexp.MustCompile(`failed to (create typed patch|convert new) object`)
+
+// refusal is what the API server says. It quotes values, which are not for everybody in a Secret.
+func refusal(err error, id v1alpha1.ResourceIdentifier) string {
+	if !isSecret(id.GroupVersionKind()) {
+		return err.Error()
+	}
+	var fields []string
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Details != nil {
+		for _, cause := range status.Status().Details.Causes {
+			fields = append(fields, cause.Field)
+		}
+	}
+	if match := schemaField.FindStringSubmatch(err.Error()); match != nil {
+		fields = append(fields, match[1])
+	}
+	if len(fields) == 0 {
+		return "the values in it are not what they must be, such as base64 in data"
+	}
+	return "it does not like the values of " + strings.Join(fields, ", ")
+}
+
+// schemaField finds the field in the message of a schema error.
+var schemaField = regexp.MustCompile(`(\.[-.\w]+): (?:field not declared|expected )`)
+
+// managerName finds the field manager in the message of a conflict.
+var managerName = regexp.MustCompile(`^conflict with "(.*?)"`)
+
+// conflictsOf returns the fields that other managers have, if that is what the error is about.
+func conflictsOf(err error) []FieldConflict {
+	var status apierrors.APIStatus
+	if err == nil || !errors.As(err, &status) || !apierrors.IsConflict(err) || status.Status().Details == nil {
+		return nil
+	}
+	var conflicts []FieldConflict
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type != metav1.CauseTypeFieldManagerConflict {
+			continue
+		}
+		manager := cause.Message
+		if match := managerName.FindStringSubmatch(cause.Message); match != nil {
+			manager = match[1]
+		}
+		conflicts = append(conflicts, FieldConflict{Field: cause.Field, Manager: manager})
+	}
+	return conflicts
+}
+
+// overtaken reports whether the object is not any more what it was when it was looked at.
+func overtaken(err error) bool {
+	return apierrors.IsAlreadyExists(err) || otherUID(err) ||
+		apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
+}
+
+// otherUID reports whether the object was made anew since: its UID is taken for a change that is not allowed.
+func otherUID(err error) bool {
+	cause, invalid := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
+	return invalid && apierrors.IsInvalid(err) && cause.Field == "metadata.uid"
+}
+
+// unserved reports whether the API server does not have the kind, or not in that version.
+func unserved(err error) bool {
+	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+func anyOf(conflicts []FieldConflict, managers []string) bool {
+	return slices.ContainsFunc(conflicts, func(c FieldConflict) bool { return slices.Contains(managers, c.Manager) })
+}
+
+func inConflict(conflicts []FieldConflict) string {
+	return fmt.Sprintf("Other field managers have fields of it: %s. Let them give the fields up, take the fields out of the manifest or put them into ignoredFields.",
+		listed(conflicts))
+}
+
+func edited(conflicts []FieldConflict) string {
+	return fmt.Sprintf("It was edited on the member: %s. Set drift to Correct to undo that.", listed(conflicts))
+}
+
+// listed has the first few conflicts, as in `.spec.replicas is of "kubectl"`.
+func listed(conflicts []FieldConflict) string {
+	const most = 3
+	var parts []string
+	for _, conflict := range conflicts[:min(most, len(conflicts))] {
+		parts = append(parts, fmt.Sprintf("%s is of %q", conflict.Field, conflict.Manager))
+	}
+	if more := len(conflicts) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, ", ")
+}

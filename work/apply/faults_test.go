@@ -1,0 +1,198 @@
+package apply_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/work/apply"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+func TestAPIServerKilledMidApply(t *testing.T) {
+	t.Parallel()
+	own := localplane.ForTest(t, localplane.Options{Name: "apply-killed"})
+	config := own.Config()
+	var patches atomic.Int32
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPatch && patches.Add(1) == 50 {
+				if err := own.KillAPIServer(); err != nil {
+					return nil, err
+				}
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	w := &world{t: t, admin: newClient(t, own.Config()), namespace: "default"}
+	holder := w.create("{apiVersion: v1, kind: Namespace, metadata: {name: owner}}")
+	w.owner = apply.Owner{FieldOwner: "killed"}
+	w.owner.Reference.APIVersion, w.owner.Reference.Kind, w.owner.Reference.Name, w.owner.Reference.UID = "v1", "Namespace", "owner", holder.GetUID()
+	w.engine = apply.New(newClient(t, config), apply.Options{})
+	objects := w.many(200, "v")
+
+	var created, failed int
+	for _, change := range w.apply(objects...) {
+		switch change.Action {
+		case apply.Created:
+			created++
+		default:
+			failed++
+			require.Equal(t, v1alpha1.ReasonFailed, change.Reason)
+			require.Error(t, change.Err)
+		}
+	}
+	require.Positive(t, created)
+	require.Positive(t, failed)
+	require.Len(t, w.inventory, 200)
+	require.NoError(t, own.StartAPIServer(t.Context()))
+	for _, change := range w.apply(objects...) {
+		require.True(t, change.Done(), "%s: %s", change.Object, change.Message)
+	}
+	w.complete(t, objects)
+}
+
+func TestHangingAPIServer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	proxy, err := localplane.NewProxy(plane.ForTest(t).Config().Host)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
+	c := newClient(t, proxy.Config(plane.ForTest(t).Config()))
+	w.engine = apply.New(c, apply.Options{Timeout: 300 * time.Millisecond})
+	objects := w.many(2, "v")
+	w.apply(objects...)
+	proxy.Stall()
+	for _, change := range w.apply(objects...) {
+		require.Equal(t, apply.Failed, change.Action)
+		require.Equal(t, "The member's API server did not answer in time.", change.Message)
+	}
+	changes, err := w.engine.Prune(t.Context(), w.owner, w.inventory, v1alpha1.DeletePolicy{})
+	require.NoError(t, err)
+	require.Len(t, changes.Inventory, 2, "what cannot be asked for stays recorded")
+
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = w.engine.Apply(ctx, w.set(objects...), nil)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "apply wave 10")
+	_, err = w.engine.Prune(ctx, w.owner, w.inventory, v1alpha1.DeletePolicy{})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// allow lets a user do something with the ConfigMaps of a namespace.
+func (w *world) allow(subject string, verbs string) {
+	w.t.Helper()
+	w.create("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: some, namespace: NS}, rules: [{apiGroups: [''], resources: [configmaps], verbs: " + verbs + "}]}")
+	w.create("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: some, namespace: NS}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: some}, subjects: [" + subject + "]}")
+}
+
+func TestPermissions(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason, verbs string
+		fresh, drift  string // reasons; empty: done
+	}{
+		"all":       {"what doc.go names is enough", "[get, list, patch, create, delete]", "", ""},
+		"no-list":   {"to list only saves requests", "[get, patch, create, delete]", "", ""},
+		"no-create": {"server-side apply of what is missing needs create as well", "[get, list, patch, delete]", v1alpha1.ReasonForbidden, ""},
+		"no-patch":  {"all writes are patches", "[get, list, create]", v1alpha1.ReasonForbidden, v1alpha1.ReasonForbidden},
+		"no-get":    {"nothing is written that cannot be looked at", "[patch, create]", v1alpha1.ReasonForbidden, v1alpha1.ReasonForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			existing := w.many(4, "v")
+			w.apply(existing...)
+			w.patch(existing[0].Manifest, "{data: {k: edited}}")
+			user := "user-" + w.namespace
+			w.allow("{kind: User, name: "+user+"}", tc.verbs)
+			w.engine = apply.New(newClient(t, plane.ForTest(t).User(user)), apply.Options{})
+			objects := append(existing, w.configMap("fresh", "{k: v}"), w.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: 80}]}}"))
+			var changes []apply.Change
+			require.Eventually(t, func() bool { // the authorizer learns of a binding by a watch
+				changes = w.apply(objects...)
+				return changes[0].Reason == v1alpha1.ReasonApplied || tc.drift != ""
+			}, deadline, 50*time.Millisecond, tc.reason)
+			for i, want := range map[int]string{0: tc.drift, 4: tc.fresh, 5: v1alpha1.ReasonForbidden} {
+				if want == "" {
+					require.True(t, changes[i].Done(), "%s: %s", tc.reason, changes[i].Message)
+					continue
+				}
+				require.Equal(t, want, changes[i].Reason, "%s: %s", tc.reason, changes[i].Message)
+				require.Contains(t, changes[i].Message, user)
+				require.Error(t, changes[i].Err)
+			}
+		})
+	}
+}
+
+func TestExecutor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.allow("{kind: ServiceAccount, name: executor, namespace: NS}", "[get, list, patch, create]")
+	config := plane.ForTest(t).Config()
+	config.Impersonate = rest.ImpersonationConfig{UserName: fmt.Sprintf("system:serviceaccount:%s:executor", w.namespace), Groups: []string{"system:authenticated"}}
+	w.engine = apply.New(newClient(t, config), apply.Options{})
+	var changes []apply.Change
+	require.Eventually(t, func() bool {
+		changes = w.apply(w.configMap("a", "{k: v}"), w.object("{apiVersion: v1, kind: ServiceAccount, metadata: {name: x, namespace: NS}}"))
+		return changes[0].Done()
+	}, deadline, 50*time.Millisecond)
+	require.Equal(t, v1alpha1.ReasonForbidden, changes[1].Reason)
+
+	pruned := w.pruneOnce(v1alpha1.DeletePolicy{})
+	for _, change := range pruned {
+		if change.Object.Kind == "ServiceAccount" {
+			require.Equal(t, apply.Released, change.Action, "what may not be looked at, and never was applied, holds up nobody")
+			continue
+		}
+		require.Equal(t, v1alpha1.ReasonForbidden, change.Reason, "what may not be deleted stays recorded")
+	}
+	require.Len(t, w.inventory, 1)
+}
+
+func TestGate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bad := w.object("{apiVersion: v1, kind: Service, metadata: {name: s}}")
+	objects := []apply.Object{w.configMap("a", "{k: v}", wave(1)), w.configMap("b", "{k: v}", wave(2)), w.configMap("c", "{k: v}", wave(3)), bad}
+	var waves []string
+	gate := func(_ context.Context, wave []apply.Change) string {
+		waves = append(waves, wave[0].Object.Name)
+		if wave[0].Object.Name == "b" {
+			return "b is not ready"
+		}
+		return ""
+	}
+	changes, err := w.engine.Apply(t.Context(), w.set(objects...), gate)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b"}, waves)
+	require.False(t, changes.Done())
+	require.Equal(t, apply.Skipped, changes.Changes[2].Action)
+	require.Equal(t, v1alpha1.ReasonPending, changes.Changes[2].Reason)
+	require.Equal(t, "b is not ready", changes.Changes[2].Message)
+	require.Equal(t, v1alpha1.ReasonInvalid, changes.Changes[3].Reason, "what can never be applied is said at once")
+	require.ErrorContains(t, changes.Err(), "metadata.namespace")
+	require.True(t, w.isGone(objects[2].Manifest))
+}
+
+func TestNamespaceGoesLast(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	inner := w.object("{apiVersion: v1, kind: Namespace, metadata: {name: NS-inner}}")
+	config := w.configMap("a", "{k: v}")
+	config.Manifest.SetNamespace(inner.Manifest.GetName())
+	w.apply(config, inner)
+	w.prune(v1alpha1.DeletePolicy{})
+	require.True(t, w.isGone(inner.Manifest) && w.isGone(config.Manifest))
+	require.NoError(t, w.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: objectMeta(inner.Manifest.GetName())}))
+}

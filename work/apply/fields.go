@@ -1,0 +1,177 @@
+package apply
+
+import (
+	"bytes"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// The API server records which fields a manager has applied. Whoever changes the value of one, or removes it, takes it from
+// all other managers. So if ours has every field of the manifest that was applied last, the object still is what that manifest
+// said: that can be seen in an object's metadata alone, whatever defaults and admission have made of the values. See
+// https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
+
+// appliedFields returns what the API server has recorded for a manager's server-side apply, as JSON; nil: nothing.
+func appliedFields(entries []metav1.ManagedFieldsEntry, manager string) []byte {
+	for _, entry := range entries {
+		if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.FieldsV1 != nil {
+			return entry.FieldsV1.GetRawBytes()
+		}
+	}
+	return nil
+}
+
+func parseFields(fields []byte) (*fieldpath.Set, error) {
+	set := &fieldpath.Set{}
+	if err := set.FromJSON(bytes.NewReader(fields)); err != nil {
+		return nil, fmt.Errorf("read the managed fields: %w", err)
+	}
+	return set, nil
+}
+
+// unmanaged are the fields that the API server keeps no record of.
+var unmanaged = map[string]bool{"apiVersion": true, "kind": true}
+var unmanagedMeta = map[string]bool{"name": true, "namespace": true, "creationTimestamp": true, "generation": true, "selfLink": true}
+
+// covers reports whether all fields of a manifest are in the set.
+func covers(set *fieldpath.Set, manifest map[string]any) bool {
+	for name, field := range manifest {
+		switch {
+		case unmanaged[name]:
+		case name == "metadata":
+			meta, _ := field.(map[string]any)
+			children, _ := set.Children.Get(fieldpath.FieldNameElement(name))
+			for name, field := range meta {
+				if !unmanagedMeta[name] && !coversField(children, name, field) {
+					return false
+				}
+			}
+		case !coversField(set, name, field):
+			return false
+		}
+	}
+	return true
+}
+
+func coversField(set *fieldpath.Set, name string, field any) bool {
+	return set != nil && coversElement(set, fieldpath.FieldNameElement(name), field)
+}
+
+// coversElement reports whether a value is in the set at an element of it. An element without children is a whole: a scalar,
+// something empty, or what the API takes as atomic.
+func coversElement(set *fieldpath.Set, element fieldpath.PathElement, field any) bool {
+	children, granular := set.Children.Get(element)
+	if !granular {
+		return set.Members.Has(element)
+	}
+	switch field := field.(type) {
+	case map[string]any:
+		for name, inner := range field {
+			if !coversElement(children, fieldpath.FieldNameElement(name), inner) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return coversItems(children, field)
+	default:
+		return false
+	}
+}
+
+// coversItems reports whether each item of a list is in the set, as an element of its own.
+func coversItems(set *fieldpath.Set, items []any) bool {
+	taken := fieldpath.NewSet()
+	for _, match := range []func(fieldpath.PathElement, any) bool{isExactly, isDefaulted} {
+		var rest []any
+		for _, item := range items {
+			element, found := elementOf(set, taken, func(e fieldpath.PathElement) bool { return match(e, item) })
+			if !found {
+				rest = append(rest, item)
+				continue
+			}
+			if !coversElement(set, element, item) {
+				return false
+			}
+			taken.Members.Insert(element)
+		}
+		items = rest
+	}
+	return len(items) == 0
+}
+
+// elementOf finds an element of a list that is not taken.
+func elementOf(set, taken *fieldpath.Set, is func(fieldpath.PathElement) bool) (fieldpath.PathElement, bool) {
+	for element := range set.Members.All() {
+		if is(element) && !taken.Members.Has(element) {
+			return element, true
+		}
+	}
+	for element := range set.Children.All() {
+		if is(element) && !taken.Members.Has(element) {
+			return element, true
+		}
+	}
+	return fieldpath.PathElement{}, false
+}
+
+// isExactly reports whether an element is the one of an item that has all keys.
+func isExactly(element fieldpath.PathElement, item any) bool {
+	if element.Value != nil {
+		return value.Equals(*element.Value, value.NewValueInterface(item))
+	}
+	matched, keys := keysOf(element, item)
+	return keys > 0 && matched == keys
+}
+
+// isDefaulted reports whether an element may be the one of an item that lacks some keys, which have been defaulted then, such as
+// the protocol of a port.
+func isDefaulted(element fieldpath.PathElement, item any) bool {
+	matched, _ := keysOf(element, item)
+	return matched > 0
+}
+
+// keysOf counts the keys of an element that an item has with the same values; none if there is one with another value.
+func keysOf(element fieldpath.PathElement, item any) (matched, keys int) {
+	fields, _ := item.(map[string]any)
+	if element.Key == nil || fields == nil {
+		return 0, 0
+	}
+	for _, key := range *element.Key {
+		got, has := fields[key.Name]
+		switch {
+		case has && !value.Equals(key.Value, value.NewValueInterface(got)):
+			return 0, 0
+		case has:
+			matched++
+		}
+	}
+	return matched, len(*element.Key)
+}
+
+// pathOf is a path of the API server in our words.
+func pathOf(path fieldpath.Path) v1alpha1.FieldPath {
+	var out v1alpha1.FieldPath
+	for _, element := range path {
+		switch {
+		case element.FieldName != nil:
+			out = out.Field(*element.FieldName)
+		case element.Key != nil:
+			keys := map[string]any{}
+			for _, key := range *element.Key {
+				keys[key.Name] = key.Value.Unstructured()
+			}
+			out = out.Item(keys)
+		case element.Value != nil:
+			out = out.Value((*element.Value).Unstructured())
+		case element.Index != nil:
+			out = out.Index(*element.Index)
+		}
+	}
+	return out
+}

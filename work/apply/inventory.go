@@ -1,0 +1,75 @@
+package apply
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// inventory is what an owner has applied, or was about to.
+type inventory struct{ resources []v1alpha1.AppliedResource }
+
+func (v inventory) byKey() map[sameObject]v1alpha1.AppliedResource {
+	byKey := make(map[sameObject]v1alpha1.AppliedResource, len(v.resources))
+	for _, resource := range v.resources {
+		byKey[keyOf(resource.ResourceIdentifier)] = resource
+	}
+	return byKey
+}
+
+// Ahead is the inventory that has to be recorded before the objects are applied: what is in it, and the objects besides. One that
+// can never be applied is not among them, as far as that can be told without the API server. [Engine.Apply]
+// records it; who makes the owner can make it with that inventory, and save a write.
+func Ahead(recorded []v1alpha1.AppliedResource, objects []Object) []v1alpha1.AppliedResource {
+	byKey := inventory{recorded}.byKey()
+	for _, object := range objects {
+		if object.onlyLooks() || checkManifest(object.Manifest) != nil {
+			continue
+		}
+		id := identifier(object.Manifest)
+		entry := byKey[keyOf(id)]
+		id.Resource = entry.Resource
+		entry.ResourceIdentifier, entry.Delete, entry.Wave = id, object.Delete, object.wave()
+		byKey[keyOf(id)] = entry
+	}
+	return sorted(byKey).resources
+}
+
+// onlyLooks reports whether the object is not the owner's, whatever it was before.
+func (o Object) onlyLooks() bool {
+	return o.Mode == v1alpha1.Observe || o.Mode == v1alpha1.ReportDiff
+}
+
+// after has the UIDs that the changes brought to light, and no longer what is gone or was found to be somebody else's.
+func (v inventory) after(changes []Change) inventory {
+	byKey := v.byKey()
+	for _, change := range changes {
+		key := keyOf(change.Object)
+		entry, has := byKey[key]
+		if !has {
+			continue
+		}
+		switch change.Action {
+		case Created, Configured, Unchanged:
+			entry.UID, entry.Resource = change.UID, change.Object.Resource
+			byKey[key] = entry
+		case Deleted, Released:
+			delete(byKey, key)
+		}
+	}
+	return sorted(byKey)
+}
+
+func sorted(byKey map[sameObject]v1alpha1.AppliedResource) inventory {
+	resources := make([]v1alpha1.AppliedResource, 0, len(byKey))
+	for _, resource := range byKey {
+		resources = append(resources, resource)
+	}
+	slices.SortFunc(resources, func(a, b v1alpha1.AppliedResource) int {
+		return cmp.Or(cmp.Compare(a.Wave, b.Wave), strings.Compare(a.Group, b.Group), strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return inventory{resources}
+}

@@ -1,0 +1,219 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// resolver finds out about a kind.
+type resolver func(schema.GroupVersionKind) (*meta.RESTMapping, error)
+
+// resolver asks once for each kind, however many objects there are of it.
+func (e *Engine) resolver(ctx context.Context) resolver {
+	mapper := meta.ToRESTMapperWithContext(e.client.RESTMapper())
+	type answer struct {
+		mapping *meta.RESTMapping
+		err     error
+	}
+	answers := map[schema.GroupVersionKind]answer{}
+	return func(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
+		a, known := answers[kind]
+		if !known {
+			if a.err = ctx.Err(); a.err == nil {
+				a.mapping, a.err = mapper.RESTMappingWithContext(ctx, kind.GroupKind(), kind.Version)
+			}
+			answers[kind] = a
+		}
+		return a.mapping, a.err
+	}
+}
+
+func namespaced(mapping *meta.RESTMapping) bool {
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace
+}
+
+// settle finds the resource of an object's kind, and checks that the object is where its kind and its owner let it be.
+func (t *task) settle(owner Owner, resolve resolver) error {
+	mapping, err := resolve(t.id.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	t.id.Resource = mapping.Resource.Resource
+	invalid := func(problem string) error { return &ManifestError{Field: "metadata.namespace", Problem: problem} }
+	switch {
+	case namespaced(mapping) && t.id.Namespace == "":
+		return invalid("is required, since " + t.id.Kind + " is namespaced")
+	case !namespaced(mapping) && t.id.Namespace != "":
+		return invalid("must not be set, since " + t.id.Kind + " is cluster-scoped")
+	case owner.Namespace != "" && t.id.Namespace == "":
+		return invalid("cannot be set, and so the object cannot belong to an owner that is in a namespace")
+	case owner.Namespace != "" && t.id.Namespace != owner.Namespace:
+		return invalid("must be " + owner.Namespace + ", where its owner is")
+	}
+	return nil
+}
+
+// definedKinds are the kinds that objects of the set define, each with the index of its definition.
+func definedKinds(objects []Object) map[schema.GroupVersionKind]int {
+	kinds := map[schema.GroupVersionKind]int{}
+	for i, object := range objects {
+		if object.Manifest.GroupVersionKind().GroupKind() != definition {
+			continue
+		}
+		group, _, _ := unstructured.NestedString(object.Manifest.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(object.Manifest.Object, "spec", "names", "kind")
+		versions, _, _ := unstructured.NestedFieldNoCopy(object.Manifest.Object, "spec", "versions")
+		list, _ := versions.([]any)
+		for _, entry := range list {
+			version, _ := entry.(map[string]any)
+			if name, ok := version["name"].(string); ok && version["served"] == true {
+				kinds[schema.GroupVersionKind{Group: group, Version: name, Kind: kind}] = i
+			}
+		}
+	}
+	return kinds
+}
+
+var definition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
+// resolveNewKinds settles the objects of a wave whose kinds the set defines. It waits for kinds
+// whose definition has just been written, and for no others: that would hold up every pass.
+func (e *Engine) resolveNewKinds(ctx context.Context, owner Owner, wave []task, changes []Change) {
+	ctx, cancel := context.WithTimeout(ctx, e.options.EstablishTimeout)
+	defer cancel()
+	resolve := e.resolver(ctx)
+	for i := range wave {
+		t := &wave[i]
+		if t.definition == nil || t.err != nil {
+			continue
+		}
+		backoff := newBackoff()
+		for {
+			t.err = t.settle(owner, resolve)
+			if !meta.IsNoMatchError(t.err) || !changes[*t.definition].written() || !pause(ctx, &backoff) {
+				break
+			}
+			resolve = e.resolver(ctx)
+		}
+	}
+}
+
+func newBackoff() wait.Backoff {
+	return wait.Backoff{Duration: 20 * time.Millisecond, Factor: 1.5, Steps: 1000, Cap: time.Second}
+}
+
+// pause waits a little, and reports whether there is time left.
+func pause(ctx context.Context, backoff *wait.Backoff) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(backoff.Step()):
+		return true
+	}
+}
+
+// awaitKinds waits until the kinds that a wave has defined are served.
+func (e *Engine) awaitKinds(ctx context.Context, wave []task, changes []Change) {
+	ctx, cancel := context.WithTimeout(ctx, e.options.EstablishTimeout)
+	defer cancel()
+	for i := range wave {
+		change := &changes[wave[i].index]
+		if change.Object.GroupVersionKind().GroupKind() != definition || !change.written() {
+			continue
+		}
+		if err := e.awaitEstablished(ctx, &wave[i], change); err != nil {
+			failed := wave[i].failed(err)
+			failed.Live = change.Live
+			*change = failed
+		}
+	}
+}
+
+func (e *Engine) awaitEstablished(ctx context.Context, t *task, change *Change) error {
+	backoff := newBackoff()
+	for condition(change.Live, "Established")["status"] != "True" {
+		if !pause(ctx, &backoff) {
+			problem, _ := condition(change.Live, "NamesAccepted")["message"].(string)
+			return fmt.Errorf("it was applied, but is not established after %s: %s", e.options.EstablishTimeout, problem)
+		}
+		live, err := e.read(ctx, t.id)
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if err == nil {
+			change.Live, change.ResourceVersion = live, live.GetResourceVersion()
+		}
+	}
+	return nil
+}
+
+// condition of an object, by its type.
+func condition(live *unstructured.Unstructured, name string) map[string]any {
+	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	for _, entry := range conditions {
+		if condition, ok := entry.(map[string]any); ok && condition["type"] == name {
+			return condition
+		}
+	}
+	return nil
+}
+
+// servedVersions are the versions of a kind that is not served in the one by which it was applied. None: the kind is gone.
+//
+// A mapper remembers what was served once, so it cannot tell that a kind is gone; what defines the kind can. To take a kind for
+// gone that is not would leave its objects behind for ever, so whatever cannot be asked is an error.
+func (e *Engine) servedVersions(ctx context.Context, id v1alpha1.ResourceIdentifier) ([]string, error) {
+	mapper := meta.ToRESTMapperWithContext(e.client.RESTMapper())
+	mappings, err := mapper.RESTMappingsWithContext(ctx, schema.GroupKind{Group: id.Group, Kind: id.Kind})
+	if err != nil && !meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("find the versions of %s: %w", id.Kind, err)
+	}
+	var versions []string
+	for _, mapping := range mappings {
+		if version := mapping.GroupVersionKind.Version; version != id.Version {
+			versions = append(versions, version)
+		}
+	}
+	if id.Resource == "" || !strings.Contains(id.Group, ".") {
+		return versions, nil // nobody has defined it but Kubernetes itself
+	}
+	crd, err := e.read(ctx, v1alpha1.ResourceIdentifier{
+		Group: definition.Group, Version: "v1", Kind: definition.Kind, Name: id.Resource + "." + id.Group,
+	})
+	switch {
+	case err == nil:
+		defined, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+		for _, entry := range defined {
+			if version, ok := entry.(map[string]any); ok && version["served"] == true && !slices.Contains(versions, fmt.Sprint(version["name"])) {
+				versions = append(versions, fmt.Sprint(version["name"]))
+			}
+		}
+		return versions, nil
+	case !apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("find out whether %s is gone: %w", id.Kind, err)
+	}
+	aggregated, err := e.read(ctx, v1alpha1.ResourceIdentifier{
+		Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: id.Version + "." + id.Group,
+	})
+	switch {
+	case apierrors.IsNotFound(err):
+		return versions, nil
+	case err != nil:
+		return nil, fmt.Errorf("find out whether %s is gone: %w", id.Kind, err)
+	}
+	if service, found, _ := unstructured.NestedMap(aggregated.Object, "spec", "service"); found && service != nil {
+		return nil, fmt.Errorf("find out whether %s is gone: the API server behind APIService %s does not say that it has the kind", id.Kind, aggregated.GetName())
+	}
+	return versions, nil
+}

@@ -1,0 +1,103 @@
+package apply
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// memory is what an engine remembers of an object of an owner. All of it only saves requests.
+type memory struct {
+	// written is the object after our last write, and hash what was wanted then. A watch may be behind it.
+	written *seen
+	hash    string
+	// compared is what came of the last comparison.
+	compared comparison
+}
+
+// comparison is the differences between what was wanted and a version of the object.
+type comparison struct {
+	hash    string
+	version string
+	diffs   []v1alpha1.FieldDiff
+}
+
+type memories map[sameObject]memory
+
+func (e *Engine) recall(owner Owner, t *task) memory {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.memory[owner.Reference.UID][keyOf(t.id)]
+}
+
+func (e *Engine) remember(owner Owner, t *task, m memory) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	of := e.memory[owner.Reference.UID]
+	if of == nil {
+		of = memories{}
+		e.memory[owner.Reference.UID] = of
+	}
+	of[keyOf(t.id)] = m
+}
+
+// retain forgets the objects of an owner that are neither recorded nor wanted any more.
+func (e *Engine) retain(owner Owner, recorded []v1alpha1.AppliedResource, plan tasks) {
+	keep := make(map[sameObject]bool, len(recorded)+len(plan))
+	for _, resource := range recorded {
+		keep[keyOf(resource.ResourceIdentifier)] = true
+	}
+	for i := range plan {
+		keep[keyOf(plan[i].id)] = true
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for key := range e.memory[owner.Reference.UID] {
+		if !keep[key] {
+			delete(e.memory[owner.Reference.UID], key)
+		}
+	}
+}
+
+func (e *Engine) forget(owner Owner, id v1alpha1.ResourceIdentifier) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.memory[owner.Reference.UID], keyOf(id))
+}
+
+// Forget drops what the engine remembers of an owner that is gone.
+func (e *Engine) Forget(owner types.UID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.memory, owner)
+}
+
+// rememberWrite takes down what the API server answered to an apply.
+func (e *Engine) rememberWrite(owner Owner, t *task, answer *unstructured.Unstructured) *seen {
+	written := look(answer, owner)
+	e.remember(owner, t, memory{written: written, hash: t.hash})
+	return written
+}
+
+// latest is the later of what a watch says and what our last write left. Versions of one kind can be compared, be it the same object or
+// one that was made anew.
+func (m memory) latest(watched *seen) *seen {
+	if m.written == nil {
+		return watched
+	}
+	if order, err := resourceversion.CompareResourceVersion(watched.version, m.written.version); err == nil && order < 0 {
+		return m.written
+	}
+	return watched
+}
+
+// accepted is the record of our fields that is as good as it gets for what is wanted now, whether or not it has all of that: the API
+// server drops what its schema does not know, and admission may change what we applied. Nil: unknown.
+func (m memory) accepted(t *task) []byte {
+	if m.written == nil || t.seen == nil || m.hash != t.hash || m.written.uid != t.seen.uid {
+		return nil
+	}
+	return m.written.fields
+}

@@ -1,0 +1,280 @@
+package apply_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/work/apply"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+func TestModes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	type want struct {
+		action apply.Action
+		reason string
+		value  string // of data.k afterwards; "-": it is not there
+		owned  bool   // it is in the inventory with its UID
+	}
+	const wanted, found = "wanted", "found"
+	for name, tc := range map[string]struct {
+		reason                         string
+		mode                           v1alpha1.ApplyMode
+		absent, foreign, ours, drifted want
+	}{
+		"apply": {
+			reason: "an object that nobody gave us is not ours to change, until takeover says so",
+			mode:   v1alpha1.ServerSideApply,
+			absent: want{apply.Created, v1alpha1.ReasonApplied, wanted, true}, foreign: want{apply.Conflict, v1alpha1.ReasonInTheWay, found, false},
+			ours: want{apply.Unchanged, v1alpha1.ReasonApplied, wanted, true}, drifted: want{apply.Configured, v1alpha1.ReasonApplied, wanted, true},
+		},
+		"create only": {
+			reason: "what was created once is the member's from then on",
+			mode:   v1alpha1.CreateOnly,
+			absent: want{apply.Created, v1alpha1.ReasonApplied, wanted, true}, foreign: want{apply.Skipped, v1alpha1.ReasonExists, found, false},
+			ours: want{apply.Unchanged, v1alpha1.ReasonApplied, wanted, true}, drifted: want{apply.Unchanged, v1alpha1.ReasonApplied, found, true},
+		},
+		"observe": {
+			reason: "who only looks never writes",
+			mode:   v1alpha1.Observe,
+			absent: want{apply.Observed, v1alpha1.ReasonNotFound, "-", false}, foreign: want{apply.Observed, v1alpha1.ReasonObserved, found, false},
+			ours: want{apply.Observed, v1alpha1.ReasonObserved, wanted, true}, drifted: want{apply.Observed, v1alpha1.ReasonObserved, found, true},
+		},
+		"report": {
+			reason: "differences are reported of any object, whoever has applied it",
+			mode:   v1alpha1.ReportDiff,
+			absent: want{apply.Observed, v1alpha1.ReasonNotFound, "-", false}, foreign: want{apply.Observed, v1alpha1.ReasonDiffers, found, false},
+			ours: want{apply.Observed, v1alpha1.ReasonObserved, wanted, true}, drifted: want{apply.Observed, v1alpha1.ReasonDiffers, found, true},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for state, want := range map[string]want{"absent": tc.absent, "foreign": tc.foreign, "ours": tc.ours, "drifted": tc.drifted} {
+				w.inventory = nil
+				object := w.configMap(string(tc.mode[0])+"x"+state, "{k: "+wanted+"}")
+				object.Manifest.SetName(lower(object.Manifest.GetName()))
+				switch state {
+				case "foreign":
+					require.NoError(t, w.admin.Create(t.Context(), edited(object)))
+				case "ours", "drifted":
+					w.one(object)
+					if state == "drifted" {
+						w.patch(object.Manifest, "{data: {k: found}}")
+					}
+				}
+				object.Mode = tc.mode
+				change := w.one(object)
+				got := want
+				got.action, got.reason, got.value, got.owned = change.Action, change.Reason, "-", false
+				if !w.isGone(object.Manifest) {
+					got.value = w.get(object.Manifest).Object["data"].(map[string]any)["k"].(string)
+				}
+				for _, r := range w.inventory {
+					got.owned = got.owned || r.Name == object.Manifest.GetName() && r.UID != ""
+				}
+				require.Equal(t, want, got, "%s: %s (%s, %v)", state, tc.reason, change.Message, change.Err)
+			}
+		})
+	}
+}
+
+func TestTakeover(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for name, tc := range map[string]struct {
+		reason   string
+		takeover v1alpha1.Takeover
+		found    string
+		want     apply.Action
+		diffs    int
+	}{
+		"never":          {"equal or not, it is somebody's", v1alpha1.TakeoverNever, "{k: v}", apply.Conflict, 0},
+		"same":           {"who wants the same loses nothing", v1alpha1.TakeoverIfNoDiff, "{k: v}", apply.Configured, 0},
+		"same-and-more":  {"only the fields of the manifest count", v1alpha1.TakeoverIfNoDiff, "{k: v, l: w}", apply.Configured, 0},
+		"differs":        {"the report says in what", v1alpha1.TakeoverIfNoDiff, "{k: other}", apply.Conflict, 1},
+		"always-same":    {"the marks are put on", v1alpha1.TakeoverAlways, "{k: v}", apply.Configured, 0},
+		"always-differs": {"the fields are taken", v1alpha1.TakeoverAlways, "{k: other}", apply.Configured, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.inventory = nil
+			object := w.configMap(name, "{k: v}", takeover(tc.takeover))
+			kubectl(t, w, w.configMap(name, tc.found))
+			change := w.one(object)
+			require.Equal(t, tc.want, change.Action, "%s: %s %v", tc.reason, change.Message, change.Err)
+			require.Len(t, change.Diffs, tc.diffs)
+			live := w.get(object.Manifest)
+			if tc.want == apply.Conflict {
+				require.Equal(t, v1alpha1.ReasonInTheWay, change.Reason)
+				require.Empty(t, live.GetOwnerReferences())
+				return
+			}
+			require.Equal(t, "v", live.Object["data"].(map[string]any)["k"])
+			require.Len(t, live.GetOwnerReferences(), 1)
+			require.Equal(t, apply.Unchanged, w.one(object).Action, "once it is ours it is quiet")
+		})
+	}
+}
+
+// kubectl creates an object as kubectl apply does.
+func kubectl(t *testing.T, w *world, object apply.Object) {
+	t.Helper()
+	u := object.Manifest.DeepCopy()
+	data, err := json.Marshal(u.Object)
+	require.NoError(t, err)
+	u.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": string(data)})
+	require.NoError(t, w.admin.Create(t.Context(), u, client.FieldOwner("kubectl-client-side-apply")))
+}
+
+func TestDrift(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for name, tc := range map[string]struct{ reason, edit string }{
+		"value":      {"an edited value is taken back", "{data: {k: edited}}"},
+		"removal":    {"so is a removed one", "{data: {k: null}}"},
+		"label":      {"without the label no watch would see it", "{metadata: {labels: {work.muster.dev/applied: null}}}"},
+		"relabel":    {"nor with another value of it", `{metadata: {labels: {work.muster.dev/applied: "no"}}}`},
+		"annotation": {"without the hash a restart would not know what was applied", "{metadata: {annotations: null}}"},
+		"owner":      {"without the owner nobody would delete it: the inventory knows that it is ours", "{metadata: {ownerReferences: null}}"},
+		"replaced":   {"kubectl replace takes all marks and values at once", "{metadata: {ownerReferences: null, annotations: null, labels: null}, data: {k: x, l: z}}"},
+		"fields":     {"an object that lost its managed fields is applied anew", "{metadata: {managedFields: [{}]}}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.inventory = nil
+			object := w.configMap("correct-"+name, "{k: v, l: w}")
+			require.Equal(t, apply.Created, w.one(object).Action)
+			before := state(t, w.get(object.Manifest))
+			w.patch(object.Manifest, tc.edit)
+			change := w.one(object)
+			require.Equal(t, apply.Configured, change.Action, "%s: %s %v", tc.reason, change.Message, change.Err)
+			require.True(t, change.Drifted)
+			require.Equal(t, before, state(t, w.get(object.Manifest)), tc.reason)
+			require.Equal(t, apply.Unchanged, w.one(object).Action)
+
+			w.inventory = nil
+			report := w.configMap("report-"+name, "{k: v, l: w}", drift(v1alpha1.DriftReport))
+			require.Equal(t, apply.Created, w.one(report).Action)
+			w.patch(report.Manifest, tc.edit)
+			edited := w.get(report.Manifest)
+			change = w.one(report)
+			require.Equal(t, edited, w.get(report.Manifest), "who reports does not write")
+			if name == "fields" {
+				require.Equal(t, apply.Unchanged, change.Action, "all values are there")
+				return
+			}
+			require.Equal(t, apply.Skipped, change.Action, "%s %v", change.Message, change.Err)
+			require.Equal(t, v1alpha1.ReasonDrifted, change.Reason)
+			require.True(t, change.Drifted)
+			require.NotEmpty(t, change.Diffs)
+			w.counted.take()
+			require.Equal(t, change.Diffs, w.one(report).Diffs)
+			reads, writes := w.counted.take()
+			require.Equal(t, []int{1, 0}, []int{reads, writes}, "it is compared once for each version")
+		})
+	}
+}
+
+func TestDeletionIsDrift(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for policy, want := range map[v1alpha1.DriftPolicy]apply.Action{v1alpha1.DriftCorrect: apply.Created, v1alpha1.DriftReport: apply.Skipped} {
+		object := w.configMap("deleted-"+lower(string(policy)), "{k: v}", drift(policy))
+		w.inventory = nil
+		w.one(object)
+		require.NoError(t, w.admin.Delete(t.Context(), object.Manifest.DeepCopy()))
+		change := w.one(object)
+		require.Equal(t, want, change.Action)
+		require.True(t, change.Drifted)
+	}
+}
+
+func TestChangedManifestUnderReport(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.one(w.configMap("a", "{k: v, l: w}", drift(v1alpha1.DriftReport)))
+	changed := w.configMap("a", "{k: v, l: x}", drift(v1alpha1.DriftReport))
+	require.Equal(t, apply.Configured, w.one(changed).Action, "a change of the manifest is applied")
+	w.patch(changed.Manifest, "{data: {k: edited}}")
+	change := w.one(w.configMap("a", "{k: v, l: z}", drift(v1alpha1.DriftReport)))
+	require.Equal(t, apply.Skipped, change.Action, "but not to what was edited")
+	require.Equal(t, []apply.FieldConflict{{Field: ".data.k", Manager: "editor"}}, change.Conflicts)
+}
+
+func TestKeepConflicts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	object := w.configMap("a", "{k: v}", keepConflicts)
+	w.one(object)
+	w.patch(object.Manifest, "{data: {k: edited}}")
+	change := w.one(object)
+	require.Equal(t, apply.Conflict, change.Action)
+	require.Contains(t, change.Message, `.data.k is of "editor"`)
+	require.Equal(t, "edited", w.get(object.Manifest).Object["data"].(map[string]any)["k"])
+}
+
+func TestRemovedFieldsAreRemoved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.one(w.configMap("a", "{k: v, l: w}"))
+	object := w.configMap("a", "{k: v}")
+	require.Equal(t, apply.Configured, w.one(object).Action)
+	require.Equal(t, map[string]any{"k": "v"}, w.get(object.Manifest).Object["data"])
+}
+
+func TestIgnoredFields(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	web := func(replicas, image string) apply.Object {
+		return w.object(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, spec: {replicas: `+replicas+`, selector: {matchLabels: {a: b}},
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: web, image: `+image+`, args: [x, z]}]}}}}`,
+			ignored(t, ".spec.replicas", `.spec.template.spec.containers[name="web"].args[0]`))
+	}
+	spec := func() (int64, []any) {
+		live := w.get(web("1", "x").Manifest)
+		spec := live.Object["spec"].(map[string]any)
+		container := spec["template"].(map[string]any)["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)
+		return spec["replicas"].(int64), container["args"].([]any)
+	}
+	require.Equal(t, apply.Created, w.one(web("2", "x:1")).Action)
+	change := w.one(web("3", "x:2"))
+	require.Equal(t, apply.Configured, change.Action, "%s %v", change.Message, change.Err)
+	replicas, args := spec()
+	require.EqualValues(t, 2, replicas, "nobody has taken it: it stays as it was created")
+	require.Equal(t, []any{"x", "z"}, args, "an item of a whole stays where it is")
+	require.Equal(t, apply.Unchanged, w.one(web("3", "x:2")).Action)
+
+	scale := manifest(t, "{apiVersion: autoscaling/v1, kind: Scale, spec: {replicas: 5}}")
+	require.NoError(t, w.admin.SubResource("scale").Update(t.Context(), web("3", "x:2").Manifest.DeepCopy(), client.WithSubResourceBody(scale)))
+	require.Equal(t, apply.Unchanged, w.one(web("3", "x:2")).Action, "somebody has taken it: that is no drift")
+	require.Equal(t, apply.Configured, w.one(web("4", "x:3")).Action)
+	replicas, _ = spec()
+	require.EqualValues(t, 5, replicas, "what somebody has taken is not taken back")
+
+	dropped := w.object(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, spec: {selector: {matchLabels: {a: b}},
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: other, image: x}]}}}}`, ignored(t, `.spec.template.spec.containers[name="web"].image`))
+	change = w.one(dropped)
+	require.Equal(t, apply.Configured, change.Action, "a container that is dropped takes its ignored fields along: %s", change.Message)
+}
+
+func TestModeObserveReleases(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	object := w.configMap("a", "{k: v}")
+	w.one(object)
+	object.Mode = v1alpha1.Observe
+	w.one(object)
+	w.inventory = apply.Stale(w.inventory, []apply.Object{object})
+	w.prune(v1alpha1.DeletePolicy{})
+	require.Equal(t, []metav1.OwnerReference(nil), w.get(object.Manifest).GetOwnerReferences(), "to look at an object is not to delete it")
+}
+
+func TestReportDiffOfWhatIsOurs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.one(w.configMap("a", "{k: v}"))
+	change := w.one(w.configMap("a", "{k: other}", func(o *apply.Object) { o.Mode = v1alpha1.ReportDiff }))
+	require.Equal(t, []v1alpha1.FieldDiff{{Path: ".data.k", Wanted: `"other"`, Found: `"v"`}}, change.Diffs, "our marks are no differences")
+}

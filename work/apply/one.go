@@ -1,0 +1,189 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// attempts bounds how often an object is looked at anew because somebody was quicker, as controllers are that keep a status. They take a
+// quarter of a second.
+const attempts = 6
+
+// applyOne looks at an object, decides and acts.
+func (e *Engine) applyOne(ctx context.Context, owner Owner, t *task) Change {
+	if t.err != nil {
+		return t.failed(t.err)
+	}
+	err := e.see(ctx, owner, t)
+	backoff := newBackoff()
+	for range attempts {
+		if err != nil {
+			return t.failed(err)
+		}
+		m := e.recall(owner, t)
+		d := decide(t.Object, known{hash: t.hash, uid: t.uid, accepted: m.accepted(t)}, t.seen)
+		change, actErr := e.carryOut(ctx, owner, t, d)
+		if actErr == nil {
+			return change
+		}
+		if !overtaken(actErr) {
+			return t.failed(actErr)
+		}
+		pause(ctx, &backoff)
+		err = e.ask(ctx, owner, t) // a watch may not know it yet
+	}
+	return t.failed(errors.New("others change it all the time"))
+}
+
+// carryOut does what was decided. All that is applied is bound to what was looked at: to the object, to its version where values of
+// it are applied or taken by force, or to there being none.
+func (e *Engine) carryOut(ctx context.Context, owner Owner, t *task, d decision) (Change, error) {
+	switch d.move {
+	case leave:
+		return t.change(d), nil
+	case compare:
+		return e.compareOne(ctx, owner, t, d)
+	case create:
+		config := stamp(t.Manifest, owner, t.hash)
+		config.SetResourceVersion(noVersion)
+		return e.write(ctx, owner, t, d, config)
+	case applyIfSame:
+		diffs, live, err := e.diffOne(ctx, owner, t)
+		if err != nil {
+			return Change{}, err
+		}
+		if len(diffs) > 0 {
+			change := t.change(left(Conflict, v1alpha1.ReasonInTheWay,
+				"It is there already, was not applied by this Work, and is not as the manifest says. Set takeover to Always to take it over all the same."))
+			change.Diffs, change.Live = diffs, live
+			return change, nil
+		}
+		return e.writeOver(ctx, owner, t, d, live)
+	}
+	if len(t.IgnoredFields) == 0 {
+		config := stamp(t.Manifest, owner, t.hash)
+		config.SetUID(t.seen.uid)
+		return e.write(ctx, owner, t, d, config)
+	}
+	live, err := e.read(ctx, t.id)
+	if err != nil {
+		return Change{}, err
+	}
+	return e.writeOver(ctx, owner, t, d, live)
+}
+
+// noVersion is the version of no object: what has it is only applied where nothing is.
+const noVersion = "1"
+
+// writeOver applies what is wanted to an object that was read, as long as it is what it was then.
+func (e *Engine) writeOver(ctx context.Context, owner Owner, t *task, d decision, live *unstructured.Unstructured) (Change, error) {
+	config := stamp(t.wanted(live, owner), owner, t.hash)
+	config.SetUID(t.seen.uid)
+	config.SetResourceVersion(live.GetResourceVersion())
+	return e.write(ctx, owner, t, d, config)
+}
+
+// write applies a config and says what came of it.
+func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision, config *unstructured.Unstructured) (Change, error) {
+	before := t.seen
+	answer, err := e.apply(ctx, owner, config, d.move == applyForced || d.move == applyIfSame)
+	if conflicts := conflictsOf(err); len(conflicts) > 0 {
+		rival := before != nil && anyOf(conflicts, before.rivals)
+		switch {
+		case d.move == create: // somebody was quicker
+			return Change{}, apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name, err)
+		case d.move == applyShared && !t.KeepConflicts && !rival:
+			// What is in the way is not the other owner, as long as the object is what it was then.
+			config.SetResourceVersion(before.version)
+			answer, err = e.apply(ctx, owner, config, true)
+		case t.Drift == v1alpha1.DriftReport && before.ours && !rival:
+			change := t.change(left(Skipped, v1alpha1.ReasonDrifted, edited(conflicts)))
+			change.Drifted, change.Conflicts = true, conflicts
+			return change, nil
+		default:
+			change := t.change(left(Conflict, v1alpha1.ReasonConflict, inConflict(conflicts)))
+			change.Conflicts = conflicts
+			return change, nil
+		}
+	}
+	if err != nil {
+		return Change{}, err
+	}
+	t.seen = e.rememberWrite(owner, t, answer)
+	d.action, d.reason = Configured, v1alpha1.ReasonApplied
+	switch {
+	case before == nil:
+		d.action = Created
+	case before.version == t.seen.version:
+		d.action = Unchanged
+	}
+	change := t.change(d)
+	change.Live = answer
+	change.Drifted = d.drifted && d.action != Unchanged
+	return change, nil
+}
+
+// apply sends one server-side apply. The config is not changed.
+func (e *Engine) apply(ctx context.Context, owner Owner, config *unstructured.Unstructured, force bool, options ...client.ApplyOption) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
+	defer cancel()
+	options = append(options, client.FieldOwner(owner.FieldOwner))
+	if force {
+		options = append(options, client.ForceOwnership)
+	}
+	answer := &unstructured.Unstructured{Object: config.Object} // the answer replaces the map, and does not write into it
+	err := e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), options...)
+	return answer, err
+}
+
+// diffOne says how an object differs from what is wanted, with our marks where it is ours.
+func (e *Engine) diffOne(ctx context.Context, owner Owner, t *task) ([]v1alpha1.FieldDiff, *unstructured.Unstructured, error) {
+	live, err := e.read(ctx, t.id)
+	if err != nil {
+		return nil, nil, err
+	}
+	config := t.wanted(live, owner)
+	if t.seen.ours || t.seen.uid == t.uid {
+		config = stamp(config, owner, cmp.Or(t.seen.applied, t.hash)) // that the hash changes with the manifest says nothing
+	}
+	diffs, err := e.dryRun(ctx, owner, config, live)
+	return diffs, live, err
+}
+
+// compareOne reports how an object differs from what is wanted, and asks only when either has changed.
+func (e *Engine) compareOne(ctx context.Context, owner Owner, t *task, d decision) (Change, error) {
+	change := t.change(d)
+	m := e.recall(owner, t)
+	if m.compared.hash == t.hash && m.compared.version == t.seen.version {
+		change.Diffs = m.compared.diffs
+	} else {
+		var err error
+		if change.Diffs, change.Live, err = e.diffOne(ctx, owner, t); err != nil {
+			return Change{}, err
+		}
+		m.compared = comparison{hash: t.hash, version: change.Live.GetResourceVersion(), diffs: change.Diffs}
+		e.remember(owner, t, m)
+	}
+	drift := d.action == Skipped
+	switch {
+	case len(change.Diffs) > 0 && drift:
+		change.Reason, change.Message = v1alpha1.ReasonDrifted,
+			fmt.Sprintf("It was edited on the member: %s. Set drift to Correct to undo that.", summary(change.Diffs))
+	case len(change.Diffs) > 0:
+		change.Reason, change.Message = v1alpha1.ReasonDiffers, fmt.Sprintf("It differs from the manifest: %s.", summary(change.Diffs))
+	case drift: // others have the fields now, and have them as they are wanted
+		change.Action, change.Reason, change.Drifted = Unchanged, v1alpha1.ReasonApplied, false
+	default:
+		change.Reason, change.Message = v1alpha1.ReasonObserved, "It is as the manifest says."
+	}
+	return change, nil
+}

@@ -1,0 +1,285 @@
+package apply_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/work/apply"
+	"github.com/muster-sdk/muster/work/crds"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+const deadline = 30 * time.Second
+
+var plane = localplane.Shared{Options: localplane.Options{Name: "apply"}}
+
+func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &plane)) }
+
+// requests takes down what goes to the API server, as in "PATCH /api/v1/namespaces/shop".
+type requests struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		if path := request.URL.Path; path != "/api" && path != "/apis" && strings.Count(path, "/") > 3 || strings.HasPrefix(path, "/api/v1/") {
+			r.mu.Lock()
+			r.seen = append(r.seen, request.Method)
+			r.mu.Unlock()
+		}
+		return next.RoundTrip(request)
+	})
+}
+
+// take returns the requests since the last take, but for those about what kinds there are: how many reads and how many writes.
+func (r *requests) take() (reads, writes int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, method := range r.seen {
+		if method == http.MethodGet {
+			reads++
+		} else {
+			writes++
+		}
+	}
+	r.seen = nil
+	return reads, writes
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+func manifest(t testing.TB, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	data, err := yaml.YAMLToJSON([]byte(text))
+	require.NoError(t, err)
+	require.NoError(t, u.UnmarshalJSON(data))
+	return u
+}
+
+func newClient(t testing.TB, config *rest.Config) client.Client {
+	t.Helper()
+	c, err := client.New(config, client.Options{})
+	require.NoError(t, err)
+	return c
+}
+
+var installed sync.Once
+
+// world is an owner with an engine and a namespace of its own.
+type world struct {
+	t         testing.TB
+	admin     client.Client
+	namespace string
+	counted   *requests
+	engine    *apply.Engine
+	owner     apply.Owner
+	inventory []v1alpha1.AppliedResource // as it was recorded last
+}
+
+var worlds atomic.Int32
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	config := plane.ForTest(t).Config()
+	admin := newClient(t, config)
+	installed.Do(func() { require.NoError(t, crds.InstallOnMember(t.Context(), admin)) })
+	w := &world{t: t, admin: admin, namespace: fmt.Sprintf("w-%d", worlds.Add(1))}
+	w.create("{apiVersion: v1, kind: Namespace, metadata: {name: " + w.namespace + "}}")
+	w.owner = w.newOwner(w.namespace)
+	w.restart()
+	return w
+}
+
+// other is another owner in the same namespace.
+func (w *world) other() *world {
+	o := &world{t: w.t, admin: w.admin, namespace: w.namespace, owner: w.newOwner(w.namespace + "-other")}
+	o.restart()
+	return o
+}
+
+func (w *world) newOwner(name string) apply.Owner {
+	w.t.Helper()
+	work := w.create("{apiVersion: work.muster.dev/v1alpha1, kind: AppliedWork, metadata: {name: " + name + "}, spec: {fieldOwner: x, work: {hub: h, namespace: east, name: web, uid: u}}}")
+	return apply.Owner{
+		Reference:  metav1.OwnerReference{APIVersion: work.GetAPIVersion(), Kind: work.GetKind(), Name: name, UID: work.GetUID()},
+		FieldOwner: "muster-" + name,
+	}
+}
+
+// restart gives the owner an engine that remembers nothing.
+func (w *world) restart() {
+	config := plane.ForTest(w.t).Config()
+	w.counted = &requests{}
+	config.Wrap(w.counted.wrap)
+	w.engine = apply.New(newClient(w.t, config), apply.Options{})
+}
+
+func (w *world) create(text string) *unstructured.Unstructured {
+	w.t.Helper()
+	u := manifest(w.t, strings.ReplaceAll(text, "NS", w.namespace))
+	require.NoError(w.t, w.admin.Create(w.t.Context(), u, client.FieldOwner("somebody")))
+	return u
+}
+
+func (w *world) get(like *unstructured.Unstructured) *unstructured.Unstructured {
+	w.t.Helper()
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(like.GroupVersionKind())
+	require.NoError(w.t, w.admin.Get(w.t.Context(), client.ObjectKeyFromObject(like), live))
+	return live
+}
+
+// patch edits an object as a user would.
+func (w *world) patch(object *unstructured.Unstructured, text string) {
+	w.t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	require.NoError(w.t, err)
+	require.NoError(w.t, w.admin.Patch(w.t.Context(), object.DeepCopy(), client.RawPatch("application/merge-patch+json", data), client.FieldOwner("editor")))
+}
+
+func (w *world) object(text string, options ...func(*apply.Object)) apply.Object {
+	w.t.Helper()
+	o := apply.Object{Manifest: manifest(w.t, strings.ReplaceAll(text, "NS", w.namespace))}
+	for _, option := range options {
+		option(&o)
+	}
+	return o
+}
+
+func (w *world) configMap(name, data string, options ...func(*apply.Object)) apply.Object {
+	w.t.Helper()
+	return w.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+", namespace: NS}, data: "+data+"}", options...)
+}
+
+func (w *world) set(objects ...apply.Object) apply.Set {
+	return apply.Set{Owner: w.owner, Objects: objects, Inventory: w.inventory, Record: func(_ context.Context, inventory []v1alpha1.AppliedResource) error {
+		w.inventory = slices.Clone(inventory)
+		return nil
+	}}
+}
+
+// apply applies, and records as a controller does.
+func (w *world) apply(objects ...apply.Object) []apply.Change {
+	w.t.Helper()
+	changes, err := w.engine.Apply(w.t.Context(), w.set(objects...), nil)
+	require.NoError(w.t, err)
+	w.inventory = changes.Inventory
+	return changes.Changes
+}
+
+func (w *world) one(object apply.Object) apply.Change {
+	w.t.Helper()
+	return w.apply(object)[0]
+}
+
+// prune takes back what is recorded until all of it is.
+func (w *world) prune(policy v1alpha1.DeletePolicy) {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool {
+		pruned, err := w.engine.Prune(w.t.Context(), w.owner, w.inventory, policy)
+		require.NoError(w.t, err)
+		w.inventory = pruned.Inventory
+		return pruned.Done()
+	}, deadline, 50*time.Millisecond)
+	require.Empty(w.t, w.inventory)
+}
+
+func (w *world) isGone(object *unstructured.Unstructured) bool {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(object.GroupVersionKind())
+	err := w.admin.Get(w.t.Context(), client.ObjectKeyFromObject(object), live)
+	return client.IgnoreNotFound(err) == nil && err != nil
+}
+
+// state is an object without what the API server alone writes.
+func state(t testing.TB, object *unstructured.Unstructured) string {
+	t.Helper()
+	object = object.DeepCopy()
+	for _, field := range []string{"resourceVersion", "managedFields"} {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
+	data, err := json.Marshal(object.Object)
+	require.NoError(t, err)
+	return string(data)
+}
+
+func takeover(t v1alpha1.Takeover) func(*apply.Object) {
+	return func(o *apply.Object) { o.Takeover = t }
+}
+func drift(d v1alpha1.DriftPolicy) func(*apply.Object) { return func(o *apply.Object) { o.Drift = d } }
+func keepConflicts(o *apply.Object)                    { o.KeepConflicts = true }
+func wave(n int32) func(*apply.Object)                 { return func(o *apply.Object) { o.Wave = &n } }
+
+func ignored(t testing.TB, paths ...string) func(*apply.Object) {
+	t.Helper()
+	return func(o *apply.Object) {
+		for _, text := range paths {
+			path, err := v1alpha1.ParseFieldPath(text)
+			require.NoError(t, err)
+			o.IgnoredFields = append(o.IgnoredFields, path)
+		}
+	}
+}
+
+func lower(s string) string { return strings.ToLower(s) }
+
+// edited is another object of the same name.
+func edited(o apply.Object) *unstructured.Unstructured {
+	u := o.Manifest.DeepCopy()
+	u.Object["data"] = map[string]any{"k": "found"}
+	return u
+}
+
+func objectMeta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
+
+func replace(text, old, with string) string { return strings.ReplaceAll(text, old, with) }
+
+func long(n int) string { return strings.Repeat("x", n) }
+
+func mustJSON(t testing.TB, o apply.Object) []byte {
+	t.Helper()
+	data, err := json.Marshal(o.Manifest.Object)
+	require.NoError(t, err)
+	return data
+}
+
+// noContext is a test whose context does not end before its clean-up.
+type noContext struct{ testing.TB }
+
+func (noContext) Context() context.Context { return context.Background() }
+
+// objects are those of a YAML list.
+func (w *world) objects(text string) []apply.Object {
+	w.t.Helper()
+	var list []map[string]any
+	data, err := yaml.YAMLToJSON([]byte(strings.ReplaceAll(text, "NS", w.namespace)))
+	require.NoError(w.t, err)
+	require.NoError(w.t, utiljson.Unmarshal(data, &list))
+	objects := make([]apply.Object, len(list))
+	for i := range list {
+		objects[i].Manifest = &unstructured.Unstructured{Object: list[i]}
+	}
+	return objects
+}

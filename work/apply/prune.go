@@ -1,0 +1,252 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// Stale is what an inventory has that a set does not want any more: what is left to [Engine.Prune]. What is only looked at
+// now is released, and not deleted.
+//
+// A manifest that has a namespace too many, or lacks it, is still taken to mean the object that it meant before.
+func Stale(inventory []v1alpha1.AppliedResource, objects []Object) []v1alpha1.AppliedResource {
+	const anywhere = "*"
+	in := func(key sameObject, namespace string) sameObject { key.namespace = namespace; return key }
+	wanted := make(map[sameObject]Object, 2*len(objects))
+	for _, object := range objects {
+		key := keyOf(identifier(object.Manifest))
+		wanted[key], wanted[in(key, anywhere)] = object, object
+	}
+	var stale []v1alpha1.AppliedResource
+	for _, resource := range inventory {
+		key := keyOf(resource.ResourceIdentifier)
+		object, is := wanted[key]
+		if !is {
+			object, is = wanted[in(key, "")]
+		}
+		if !is && resource.Namespace == "" {
+			object, is = wanted[in(key, anywhere)]
+		}
+		switch {
+		case !is:
+			stale = append(stale, resource)
+		case object.onlyLooks():
+			resource.Delete = v1alpha1.OrphanObject
+			stale = append(stale, resource)
+		}
+	}
+	return stale
+}
+
+// Prune takes objects back, as the policy or their own entry says: the highest wave first, and each wave when the one above it
+// is gone. It starts what takes time and does not wait for it: what is not [Deleted] or [Released] yet is to be pruned again.
+//
+// Only what the owner owns is touched. An object that others own as well is left to them, without what is the
+// owner's alone; one that was made anew by others is theirs. All of that is asked of the API server, and not of a watch.
+func (e *Engine) Prune(ctx context.Context, owner Owner, resources []v1alpha1.AppliedResource, policy v1alpha1.DeletePolicy) (ChangeSet, error) {
+	plan := make(tasks, len(resources))
+	for i, resource := range resources {
+		plan[i] = task{Object: Object{Delete: cmp.Or(resource.Delete, policy.Action)}, index: i, wave: resource.Wave, id: resource.ResourceIdentifier, uid: resource.UID}
+	}
+	resolve := e.resolver(ctx)
+	changes := make([]Change, len(plan))
+	blocked := ""
+	for _, wave := range slices.Backward(plan.waves()) {
+		if blocked != "" {
+			for i := range wave {
+				changes[wave[i].index] = wave[i].pending(blocked)
+			}
+			continue
+		}
+		var unknown []*task
+		for i := range wave {
+			t := &wave[i]
+			mapping, err := resolve(t.id.GroupVersionKind())
+			if err == nil && namespaced(mapping) != (t.id.Namespace != "") {
+				t.looked = true // its manifest was refused, and it is nowhere
+				continue
+			}
+			unknown = append(unknown, t)
+		}
+		e.prefetch(ctx, owner, unknown)
+		e.each(wave, func(t *task) { changes[t.index] = e.pruneOne(ctx, owner, t, policy.Propagation) })
+		if err := ctx.Err(); err != nil {
+			return ChangeSet{}, fmt.Errorf("prune wave %d: %w", wave[0].wave, err)
+		}
+		for _, t := range wave {
+			if change := changes[t.index]; !change.Done() {
+				blocked = fmt.Sprintf("It goes when %s is gone. %s", change.Object, change.Message)
+				break
+			}
+		}
+	}
+	return ChangeSet{Changes: changes, Inventory: inventory{resources}.after(changes).resources}, nil
+}
+
+// takeBack is what becomes of an object that is not wanted any more.
+type takeBack string
+
+const (
+	takeGone    takeBack = "Gone"    // it is not there
+	takeNotOurs takeBack = "NotOurs" // it belongs to others
+	takeWait    takeBack = "Wait"    // its deletion has begun
+	takeDelete  takeBack = "Delete"
+	takeOrphan  takeBack = "Orphan" // leave it as it is, without the owner
+	takeDisown  takeBack = "Disown" // leave it to other Works, without what is the owner's alone
+)
+
+// decideTakeBack has all the policy of taking back, and does no I/O. The UID is what the inventory has.
+func decideTakeBack(s *seen, uid types.UID, action v1alpha1.DeleteAction) takeBack {
+	switch {
+	case s == nil:
+		return takeGone
+	case !s.ours && (s.uid != uid || !s.marked()):
+		return takeNotOurs
+	case action == v1alpha1.OrphanObject:
+		return takeOrphan
+	case s.shared:
+		return takeDisown
+	case s.owners > 0:
+		return takeOrphan
+	case s.deleting:
+		return takeWait
+	default:
+		return takeDelete
+	}
+}
+
+func (e *Engine) pruneOne(ctx context.Context, owner Owner, t *task, propagation metav1.DeletionPropagation) Change {
+	backoff := newBackoff()
+	for range attempts {
+		err := e.seeAnyVersion(ctx, owner, t)
+		switch {
+		case apierrors.IsForbidden(err) && t.uid == "":
+			// It was about to be applied, which took the same permission. If it is there after all, it goes with the owner.
+			return t.change(left(Released, "", "It may not be looked at, and is not known to have been applied."))
+		case err != nil:
+			return t.failed(err)
+		}
+		change, err := e.takeBack(ctx, owner, t, decideTakeBack(t.seen, t.uid, t.Delete), propagation)
+		if err == nil {
+			if change.Done() {
+				e.forget(owner, t.id)
+			}
+			return change
+		}
+		if !overtaken(err) && !apierrors.IsNotFound(err) {
+			return t.failed(err)
+		}
+		t.looked = false
+		pause(ctx, &backoff)
+	}
+	return t.pending("Others change it all the time.")
+}
+
+// seeAnyVersion finds out what an object is like, in whatever version its kind is served now. A kind that is gone has no objects.
+func (e *Engine) seeAnyVersion(ctx context.Context, owner Owner, t *task) error {
+	if t.looked {
+		return nil
+	}
+	err := e.ask(ctx, owner, t)
+	if !unserved(err) {
+		return err
+	}
+	versions, err := e.servedVersions(ctx, t.id)
+	if err != nil {
+		return err
+	}
+	for _, version := range versions {
+		t.id.Version = version
+		if err := e.ask(ctx, owner, t); !unserved(err) {
+			return err
+		}
+	}
+	if len(versions) > 0 {
+		return fmt.Errorf("find a version in which %s is served", t.id.Kind)
+	}
+	t.seen, t.looked = nil, true
+	return nil
+}
+
+func (e *Engine) takeBack(ctx context.Context, owner Owner, t *task, what takeBack, propagation metav1.DeletionPropagation) (Change, error) {
+	switch what {
+	case takeGone:
+		return t.change(left(Deleted, "", "")), nil
+	case takeNotOurs:
+		return t.change(left(Released, "", "It belongs to others.")), nil
+	case takeWait:
+		message := "It is being deleted."
+		if len(t.seen.finalizers) > 0 {
+			message = fmt.Sprintf("It is being deleted, and is held by %s.", finalizers(t.seen.finalizers))
+		}
+		return t.change(left(Deleting, v1alpha1.ReasonTerminating, message)), nil
+	case takeOrphan:
+		return t.change(left(Released, "", "It stays as it is.")), e.orphan(ctx, owner, t)
+	case takeDisown:
+		_, err := e.apply(ctx, owner, t.bare(), false)
+		if permanent(err) && !overtaken(err) { // without what is ours alone it is nothing that the API server takes
+			err = e.orphan(ctx, owner, t)
+		}
+		return t.change(left(Released, "", "It stays with the others that have applied it.")), err
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
+	defer cancel()
+	if propagation == "" {
+		propagation = metav1.DeletePropagationForeground
+	}
+	err := e.client.Delete(ctx, t.bare(), client.Preconditions{UID: &t.seen.uid}, client.PropagationPolicy(propagation))
+	return t.change(left(Deleting, v1alpha1.ReasonTerminating, "It is being deleted.")), err
+}
+
+// bare is the object that was looked at, and nothing of it: applied, it takes back what the owner has applied.
+func (t *task) bare() *unstructured.Unstructured {
+	bare := &unstructured.Unstructured{}
+	bare.SetGroupVersionKind(t.id.GroupVersionKind())
+	bare.SetNamespace(t.id.Namespace)
+	bare.SetName(t.id.Name)
+	bare.SetUID(t.seen.uid)
+	return bare
+}
+
+// orphan takes the owner's marks off an object, and nothing else.
+func (e *Engine) orphan(ctx context.Context, owner Owner, t *task) error {
+	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
+	defer cancel()
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(t.id.GroupVersionKind())
+	if err := e.client.Get(ctx, objectKey(t.id), object); err != nil {
+		return err
+	}
+	if object.UID != t.seen.uid {
+		return apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name, errors.New("it was made anew"))
+	}
+	before := object.DeepCopy()
+	unmark(object, owner, look(object, owner).shared)
+	// With the version: a list is replaced as a whole, and must not take along what others have put on since.
+	return e.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(owner.FieldOwner))
+}
+
+// unmark removes from an object what [stamp] has put on.
+func unmark(object *metav1.PartialObjectMetadata, owner Owner, shared bool) {
+	object.OwnerReferences = slices.DeleteFunc(object.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == owner.Reference.UID })
+	delete(object.Annotations, owner.annotation())
+	if !shared {
+		delete(object.Labels, v1alpha1.AppliedLabel)
+	}
+	object.ManagedFields = slices.DeleteFunc(object.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == owner.FieldOwner })
+	if len(object.ManagedFields) == 0 {
+		object.ManagedFields = []metav1.ManagedFieldsEntry{{}} // which the API server takes for none
+	}
+}

@@ -1,0 +1,258 @@
+package apply_test
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/work/apply"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+func (w *world) pruneOnce(policy v1alpha1.DeletePolicy) []apply.Change {
+	w.t.Helper()
+	pruned, err := w.engine.Prune(w.t.Context(), w.owner, w.inventory, policy)
+	require.NoError(w.t, err)
+	w.inventory = pruned.Inventory
+	return pruned.Changes
+}
+
+func TestPruneGoesFromTheHighestWave(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	low, high := w.configMap("low", "{k: v}", wave(1)), w.configMap("high", "{k: v}", wave(2))
+	high.Manifest.SetFinalizers([]string{"example.com/a", "example.com/b"})
+	w.apply(low, high)
+	w.pruneOnce(v1alpha1.DeletePolicy{})
+	changes := w.pruneOnce(v1alpha1.DeletePolicy{})
+	require.Equal(t, apply.Skipped, changes[0].Action, "the lower one waits")
+	require.Contains(t, changes[0].Message, "It goes when ConfigMap "+w.namespace+"/high is gone.")
+	require.Equal(t, apply.Deleting, changes[1].Action)
+	require.Contains(t, changes[1].Message, "example.com/a, example.com/b", "who holds it is named")
+	require.Contains(t, w.one(high).Message, "held by finalizers", "so it is when it is wanted again")
+	require.Zero(t, w.get(low.Manifest).GetDeletionTimestamp())
+
+	w.patch(high.Manifest, "{metadata: {finalizers: null}}")
+	w.prune(v1alpha1.DeletePolicy{})
+	require.True(t, w.isGone(low.Manifest))
+}
+
+func TestPrunePropagation(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[metav1.DeletionPropagation]string{"Foreground": "Foreground", "Background": "Background", "": "Foreground"} {
+		w := newWorld(t)
+		w.one(w.configMap("a", "{k: v}"))
+		var sent string
+		w.intercept(func(r *http.Request) {
+			if r.Method == http.MethodDelete {
+				body, err := r.GetBody()
+				require.NoError(t, err)
+				data, err := io.ReadAll(body)
+				require.NoError(t, err)
+				sent = string(data)
+			}
+		})
+		w.pruneOnce(v1alpha1.DeletePolicy{Propagation: name})
+		require.Contains(t, sent, want)
+		require.Contains(t, sent, string(w.inventory[0].UID), "it is bound to the object that was looked at")
+	}
+}
+
+func TestOrphanLeavesTheObjectAsItWas(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	object := w.configMap("a", "{k: v}", takeover(v1alpha1.TakeoverAlways))
+	kubectl(t, w, w.configMap("a", "{k: v}"))
+	before := w.get(object.Manifest)
+	w.one(object)
+	w.prune(v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject})
+	after := w.get(object.Manifest)
+	require.Equal(t, state(t, before), state(t, after))
+	require.Equal(t, before.GetManagedFields(), after.GetManagedFields(), "and is managed by whom it was")
+
+	alone := w.configMap("alone", "{k: v}")
+	w.one(alone)
+	w.prune(v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject})
+	require.Empty(t, w.get(alone.Manifest).GetManagedFields(), "one that only we have applied is nobody's")
+}
+
+func TestPruneDeletesOnlyWhatItLookedAt(t *testing.T) {
+	t.Parallel()
+	for _, action := range []v1alpha1.DeleteAction{v1alpha1.DeleteObject, v1alpha1.OrphanObject} {
+		w := newWorld(t)
+		object := w.configMap("a", "{k: v}")
+		w.one(object)
+		done := false
+		w.intercept(func(r *http.Request) {
+			if r.Method == http.MethodDelete && !done || r.Method == http.MethodPatch && !done {
+				done = true // between the look and the act somebody makes it anew
+				require.NoError(t, w.admin.Delete(t.Context(), object.Manifest.DeepCopy()))
+				require.NoError(t, w.admin.Create(t.Context(), edited(object)))
+			}
+		})
+		w.prune(v1alpha1.DeletePolicy{Action: action})
+		require.True(t, done)
+		require.Equal(t, "found", w.get(object.Manifest).Object["data"].(map[string]any)["k"], "it is somebody else's now")
+	}
+}
+
+func TestDisownDoesNotMakeAnObjectAnew(t *testing.T) {
+	t.Parallel()
+	a := newWorld(t)
+	b := a.other()
+	object := a.configMap("a", "{k: v}")
+	a.one(object)
+	b.one(object)
+	done := false
+	b.intercept(func(r *http.Request) {
+		if r.Method == http.MethodPatch && !done {
+			done = true
+			require.NoError(t, a.admin.Delete(t.Context(), object.Manifest.DeepCopy()))
+		}
+	})
+	b.prune(v1alpha1.DeletePolicy{})
+	require.True(t, done && a.isGone(object.Manifest))
+}
+
+func TestPruneOfAKindThatIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	definition, resource := w.custom("gone", "Namespaced")
+	w.apply(definition, resource)
+	require.NoError(t, w.admin.Delete(t.Context(), definition.Manifest.DeepCopy()))
+	require.Eventually(t, func() bool { return w.isGone(definition.Manifest) }, deadline, 50*time.Millisecond)
+	w.prune(v1alpha1.DeletePolicy{})
+
+	w.inventory = []v1alpha1.AppliedResource{{ResourceIdentifier: v1alpha1.ResourceIdentifier{Group: "never.example.com", Version: "v1", Kind: "Never", Name: "x"}}}
+	w.prune(v1alpha1.DeletePolicy{})
+}
+
+func TestPruneOfWhatWasRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	inner := w.object("{apiVersion: v1, kind: Namespace, metadata: {name: NS-inner}}")
+	w.one(inner)
+	kept := w.inventory
+	w.inventory = nil
+	var refused []apply.Object
+	for _, text := range []string{
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: NS}}",
+		"{apiVersion: v1, kind: Namespace, metadata: {name: NS-inner, namespace: NS}}", "{apiVersion: nobody.example.com/v1, kind: X, metadata: {name: a}}",
+	} {
+		refused = append(refused, w.object(text))
+	}
+	for _, change := range w.apply(refused...) {
+		require.Equal(t, apply.Failed, change.Action)
+	}
+	w.prune(v1alpha1.DeletePolicy{})
+	require.Zero(t, w.get(inner.Manifest).GetDeletionTimestamp(), "a namespace too many does not lead to the object without")
+	w.inventory = kept
+	w.prune(v1alpha1.DeletePolicy{})
+}
+
+func TestPruneInAnotherVersion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.one(w.object(hpa))
+	require.NotEmpty(t, w.inventory[0].UID)
+	w.inventory[0].Version = "v2beta2" // which is not served any more
+	w.restart()
+	w.prune(v1alpha1.DeletePolicy{})
+	require.True(t, w.isGone(w.object(hpa).Manifest))
+}
+
+// A definition that serves another version than the one by which its objects were applied still has them.
+func TestPruneAfterTheDefinitionMovedOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	definition, resource := w.custom("moved", "Namespaced")
+	w.apply(definition, resource)
+	require.Len(t, w.inventory, 2)
+	crd := w.get(definition.Manifest)
+	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	require.NoError(t, err)
+	old := versions[0].(map[string]any)
+	next := runtime.DeepCopyJSON(old)
+	next["name"] = "v2"
+	old["served"], old["storage"] = false, false
+	require.NoError(t, unstructured.SetNestedSlice(crd.Object, []any{old, next}, "spec", "versions"))
+	require.NoError(t, w.admin.Update(t.Context(), crd))
+	moved := resource.Manifest.DeepCopy()
+	moved.SetAPIVersion(moved.GroupVersionKind().Group + "/v2")
+	require.Eventually(t, func() bool { // served in the new version, and no longer in the old one
+		fresh := newClient(t, plane.ForTest(t).Config())
+		stale := resource.Manifest.DeepCopy()
+		return fresh.Get(t.Context(), client.ObjectKeyFromObject(moved), moved) == nil && fresh.Get(t.Context(), client.ObjectKeyFromObject(stale), stale) != nil
+	}, deadline, 100*time.Millisecond)
+
+	w.inventory = slices.DeleteFunc(w.inventory, func(r v1alpha1.AppliedResource) bool { return r.Kind != "Thing" })
+	w.prune(v1alpha1.DeletePolicy{})
+	require.True(t, apierrors.IsNotFound(newClient(t, plane.ForTest(t).Config()).Get(t.Context(), client.ObjectKeyFromObject(moved), moved)))
+}
+
+// custom is a definition and a custom resource of it.
+func (w *world) custom(name, scope string) (definition, resource apply.Object) {
+	w.t.Helper()
+	group := name + "." + w.namespace + ".example.com"
+	definition = w.object(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.` + group + `}
+spec:
+  group: ` + group + `
+  scope: ` + scope + `
+  names: {kind: Thing, plural: things, singular: thing, listKind: ThingList}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {a: {type: string}, amount: {x-kubernetes-int-or-string: true}, free: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}}}}`)
+	resource = w.object(`{apiVersion: ` + group + `/v1, kind: Thing, metadata: {name: thing, namespace: NS}, spec: {a: b, amount: 5, free: {list: [{a: 1.5}, [2]], deep: {er: {}}}}}`)
+	if scope == "Cluster" {
+		unstructured.RemoveNestedField(resource.Manifest.Object, "metadata", "namespace")
+	}
+	return definition, resource
+}
+
+const hpa = `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: NS}, spec: {minReplicas: 1, maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web},
+  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}}`
+
+func TestStaleIsLenient(t *testing.T) {
+	t.Parallel()
+	entry := func(namespace string) v1alpha1.AppliedResource {
+		return v1alpha1.AppliedResource{ResourceIdentifier: v1alpha1.ResourceIdentifier{Version: "v1", Kind: "Thing", Namespace: namespace, Name: "x"}}
+	}
+	object := func(namespace string, mode v1alpha1.ApplyMode) apply.Object {
+		u := &unstructured.Unstructured{}
+		u.SetAPIVersion("v1")
+		u.SetKind("Thing")
+		u.SetNamespace(namespace)
+		u.SetName("x")
+		return apply.Object{Manifest: u, Mode: mode}
+	}
+	for name, tc := range map[string]struct {
+		reason   string
+		recorded string
+		object   apply.Object
+		want     int
+		action   v1alpha1.DeleteAction
+	}{
+		"wanted":      {"it is still in the set", "a", object("a", ""), 0, ""},
+		"elsewhere":   {"another namespace is another object", "a", object("b", ""), 1, ""},
+		"lost":        {"a manifest that lost its namespace cannot be applied, and must not delete what it was", "a", object("", ""), 0, ""},
+		"superfluous": {"nor one of a cluster-scoped kind that got a namespace", "", object("a", ""), 0, ""},
+		"observed":    {"what is only looked at is released", "a", object("a", v1alpha1.Observe), 1, v1alpha1.OrphanObject},
+	} {
+		stale := apply.Stale([]v1alpha1.AppliedResource{entry(tc.recorded)}, []apply.Object{tc.object})
+		require.Len(t, stale, tc.want, "%s: %s", name, tc.reason)
+		for _, resource := range stale {
+			require.Equal(t, tc.action, resource.Delete, tc.reason)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package apply
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// seen is what the metadata of an object tells.
+type seen struct {
+	uid        types.UID
+	version    string   // the resourceVersion
+	deleting   bool     // its deletion has begun
+	finalizers []string // what holds it back
+	ours       bool     // it has our owner reference
+	owners     int      // how many others own it
+	shared     bool     // one of them has applied it, as we do
+	rivals     []string // the field managers of those
+	namesake   bool     // another owner has applied it as our own field manager
+	applied    string   // the hash of what we applied last
+	labeled    bool     // it has the label that it is watched by
+	fields     []byte   // what the API server has recorded for our field manager
+}
+
+// annotationPrefix begins the name of the annotation by which an object says what an owner has applied.
+const annotationPrefix = "applied." + v1alpha1.GroupName + "/"
+
+// annotation of an owner; owners that share an object have one each.
+func (o Owner) annotation() string { return annotationOf(o.Reference.UID) }
+
+func annotationOf(owner types.UID) string { return annotationPrefix + digest([]byte(owner)) }
+
+// digest is short, and long enough not to be met by chance.
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:10])
+}
+
+// look reads what there is to know of an object for an owner. Nil: the object is not there.
+func look(meta metav1.Object, owner Owner) *seen {
+	s := &seen{
+		uid: meta.GetUID(), version: meta.GetResourceVersion(), deleting: meta.GetDeletionTimestamp() != nil,
+		finalizers: meta.GetFinalizers(), applied: meta.GetAnnotations()[owner.annotation()],
+		labeled: meta.GetLabels()[v1alpha1.AppliedLabel] == "true",
+		fields:  appliedFields(meta.GetManagedFields(), owner.FieldOwner),
+	}
+	for _, reference := range meta.GetOwnerReferences() {
+		if reference.UID == owner.Reference.UID {
+			s.ours = true
+			continue
+		}
+		s.owners++
+		if _, applied := meta.GetAnnotations()[annotationOf(reference.UID)]; applied {
+			s.shared = true
+			managers := managersOf(meta.GetManagedFields(), reference.UID)
+			s.rivals = append(s.rivals, managers...)
+			// An owner that was made anew under its name goes on with what it had.
+			s.namesake = s.namesake || reference.Name != owner.Reference.Name && slices.Contains(managers, owner.FieldOwner)
+		}
+	}
+	return s
+}
+
+// marked reports whether anything but the owner reference says that we have applied the object.
+func (s *seen) marked() bool { return s.applied != "" || s.fields != nil }
+
+// managersOf returns the field managers that have put on the owner reference with a UID.
+func managersOf(entries []metav1.ManagedFieldsEntry, uid types.UID) []string {
+	path := fieldpath.MakePathOrDie("metadata", "ownerReferences", fieldpath.KeyByFields("uid", string(uid)))
+	var managers []string
+	for _, entry := range entries {
+		if entry.FieldsV1 == nil {
+			continue
+		}
+		set, err := parseFields(entry.FieldsV1.GetRawBytes())
+		if err == nil && (set.Has(path) || !set.WithPrefix(path[0]).WithPrefix(path[1]).WithPrefix(path[2]).Empty()) {
+			managers = append(managers, entry.Manager)
+		}
+	}
+	return managers
+}
+
+// hash of what is wanted: whenever it changes, the object is applied.
+func (o Object) hash() (string, error) {
+	data, err := json.Marshal(o.Manifest.Object) // the keys of maps are sorted
+	if err != nil {
+		return "", fmt.Errorf("encode the manifest: %w", err)
+	}
+	for _, path := range o.IgnoredFields {
+		data = append(append(data, 0), path.String()...)
+	}
+	return digest(data), nil
+}
+
+// checkManifest refuses what can never be applied, or would be lost.
+func checkManifest(manifest *unstructured.Unstructured) error {
+	for field, value := range map[string]string{
+		"apiVersion": manifest.GetAPIVersion(), "kind": manifest.GetKind(), "metadata.name": manifest.GetName(),
+	} {
+		if value == "" {
+			return &ManifestError{Field: field, Problem: "is required"}
+		}
+	}
+	for _, field := range []string{"labels", "annotations"} {
+		if _, _, err := unstructured.NestedStringMap(manifest.Object, "metadata", field); err != nil {
+			return &ManifestError{Field: "metadata." + field, Problem: "must have texts as values: put quotes around numbers, true, false, yes and no"}
+		}
+	}
+	for _, field := range []string{"uid", "resourceVersion", "managedFields"} {
+		if _, found, _ := unstructured.NestedFieldNoCopy(manifest.Object, "metadata", field); found {
+			return &ManifestError{Field: "metadata." + field, Problem: "must not be set, since the API server writes it"}
+		}
+	}
+	if len(manifest.GetOwnerReferences()) > 0 {
+		return &ManifestError{Field: "metadata.ownerReferences", Problem: "must not be set, since owners are told by UIDs of one cluster"}
+	}
+	return nil
+}
+
+// intact reports whether nobody has touched what was applied: our manager still has every field of it, or all that the API server
+// accepted of it.
+func (s *seen) intact(o Object, accepted []byte) bool {
+	if !s.ours || !s.labeled || s.fields == nil {
+		return false
+	}
+	if bytes.Equal(s.fields, accepted) {
+		return true
+	}
+	set, err := parseFields(s.fields)
+	if err != nil {
+		return false
+	}
+	if covers(set, o.pared().Object) {
+		return true
+	}
+	if accepted == nil {
+		return false
+	}
+	was, err := parseFields(accepted) // which may have come in another order
+	return err == nil && set.Equals(was)
+}

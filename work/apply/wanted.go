@@ -1,0 +1,105 @@
+package apply
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// pared is the manifest without the fields that are left to others.
+func (o Object) pared() *unstructured.Unstructured {
+	if len(o.IgnoredFields) == 0 {
+		return o.Manifest
+	}
+	pared := o.Manifest.DeepCopy()
+	for _, path := range o.IgnoredFields {
+		path.Remove(pared.Object)
+	}
+	return pared
+}
+
+// wanted is what is applied to an object that is there. Of the fields that are left to others it has those that nobody has taken yet,
+// as they are, since not to apply them would remove them; and those that are part of a whole, which can only be applied as one.
+func (o Object) wanted(live *unstructured.Unstructured, owner Owner) *unstructured.Unstructured {
+	if len(o.IgnoredFields) == 0 {
+		return o.Manifest
+	}
+	records := leavesOf(live.GetManagedFields(), owner.FieldOwner)
+	wanted := o.Manifest.DeepCopy()
+	for _, path := range o.IgnoredFields {
+		value, found := path.Get(live.Object)
+		if found && records.keep(path) {
+			// It fails where the manifest no longer has the item that the field is of, which goes with the field then.
+			_ = path.Set(wanted.Object, value)
+		} else {
+			path.Remove(wanted.Object)
+		}
+	}
+	return wanted
+}
+
+// leaves are the fields that managers have, the smallest parts that are recorded.
+type leaves struct{ ours, all []v1alpha1.FieldPath }
+
+func leavesOf(entries []metav1.ManagedFieldsEntry, manager string) leaves {
+	var of leaves
+	for _, entry := range entries {
+		if entry.FieldsV1 == nil {
+			continue
+		}
+		set, err := parseFields(entry.FieldsV1.GetRawBytes())
+		if err != nil {
+			continue
+		}
+		paths := pathsOf(set)
+		of.all = append(of.all, paths...)
+		if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" {
+			of.ours = paths
+		}
+	}
+	return of
+}
+
+// keep reports whether an ignored field has to be applied as it is: it is ours, or a part of a whole.
+func (l leaves) keep(path v1alpha1.FieldPath) bool {
+	for _, leaf := range l.ours {
+		if leaf.HasPrefix(path) {
+			return true
+		}
+	}
+	for _, leaf := range l.all {
+		if len(leaf) < len(path) && path.HasPrefix(leaf) {
+			return true
+		}
+	}
+	return false
+}
+
+func pathsOf(set *fieldpath.Set) []v1alpha1.FieldPath {
+	var paths []v1alpha1.FieldPath
+	for leaf := range set.Leaves().All() {
+		paths = append(paths, pathOf(leaf))
+	}
+	return paths
+}
+
+// stamp returns a copy of a manifest with what makes the object the owner's.
+func stamp(manifest *unstructured.Unstructured, owner Owner, hash string) *unstructured.Unstructured {
+	stamped := manifest.DeepCopy()
+	stamped.SetOwnerReferences([]metav1.OwnerReference{owner.Reference})
+	labels := stamped.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[v1alpha1.AppliedLabel] = "true"
+	stamped.SetLabels(labels)
+	annotations := stamped.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[owner.annotation()] = hash
+	stamped.SetAnnotations(annotations)
+	return stamped
+}

@@ -1,0 +1,73 @@
+package apply
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Waves that kinds belong to unless an object says otherwise. There is room between them for what a user puts there.
+const (
+	WaveFoundations int32 = 0  // what others live in or are made of: namespaces, definitions of custom resources
+	WaveConfig      int32 = 10 // what others read: accounts, secrets, config, quotas, storage
+	WaveRoles       int32 = 20 // what may be done
+	WaveBindings    int32 = 25 // by whom
+	WaveObjects     int32 = 30 // services and custom resources, and every kind that is not known here
+	WaveWorkloads   int32 = 40 // what runs
+	WaveAdmission   int32 = 50 // what calls what runs: webhooks and aggregated APIs, last because they can stop all the rest
+)
+
+var waves = map[schema.GroupKind]int32{
+	{Kind: "Namespace"}: WaveFoundations,
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: WaveFoundations,
+
+	{Kind: "ServiceAccount"}:                                         WaveConfig,
+	{Kind: "Secret"}:                                                 WaveConfig,
+	{Kind: "ConfigMap"}:                                              WaveConfig,
+	{Kind: "LimitRange"}:                                             WaveConfig,
+	{Kind: "ResourceQuota"}:                                          WaveConfig,
+	{Kind: "PersistentVolume"}:                                       WaveConfig,
+	{Kind: "PersistentVolumeClaim"}:                                  WaveConfig,
+	{Group: "storage.k8s.io", Kind: "StorageClass"}:                  WaveConfig,
+	{Group: "storage.k8s.io", Kind: "CSIDriver"}:                     WaveConfig,
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:              WaveConfig,
+	{Group: "node.k8s.io", Kind: "RuntimeClass"}:                     WaveConfig,
+	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:              WaveConfig,
+	{Group: "networking.k8s.io", Kind: "IngressClass"}:               WaveConfig,
+	{Group: "policy", Kind: "PodDisruptionBudget"}:                   WaveConfig,
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:               WaveRoles,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:        WaveRoles,
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        WaveBindings,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: WaveBindings,
+
+	{Kind: "Pod"}:                                           WaveWorkloads,
+	{Kind: "ReplicationController"}:                         WaveWorkloads,
+	{Group: "apps", Kind: "Deployment"}:                     WaveWorkloads,
+	{Group: "apps", Kind: "StatefulSet"}:                    WaveWorkloads,
+	{Group: "apps", Kind: "DaemonSet"}:                      WaveWorkloads,
+	{Group: "apps", Kind: "ReplicaSet"}:                     WaveWorkloads,
+	{Group: "batch", Kind: "Job"}:                           WaveWorkloads,
+	{Group: "batch", Kind: "CronJob"}:                       WaveWorkloads,
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: WaveWorkloads,
+
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:     WaveAdmission,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}:   WaveAdmission,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}:        WaveAdmission,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicyBinding"}: WaveAdmission,
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicy"}:          WaveAdmission,
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicyBinding"}:   WaveAdmission,
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:                             WaveAdmission,
+}
+
+// Wave of a kind: objects are applied from the lowest wave to the highest, and taken back the other way round.
+func Wave(kind schema.GroupKind) int32 {
+	if wave, known := waves[kind]; known {
+		return wave
+	}
+	return WaveObjects
+}
+
+func (o Object) wave() int32 {
+	if o.Wave != nil {
+		return *o.Wave
+	}
+	return Wave(o.Manifest.GroupVersionKind().GroupKind())
+}

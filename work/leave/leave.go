@@ -1,0 +1,148 @@
+// Package leave ties the Works of a member to its leave: on the hub a gate that holds the leave back until the member has
+// taken back all of them, and on the member a cleaner for what is left when the hub has forgotten it.
+//
+//	hub.Options{Gates: []membership.LeaveGate{leave.Gate(client)}, AgentRules: agent.HubRules()}
+//	agent.Options{Cleaners: []membership.LeaveGate{leave.Cleaner(cleaner.Clean)}}
+//
+// It is the one package of work that knows of membership.
+package leave
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/muster-sdk/muster/membership"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// Name of the gate and of the cleaner.
+const Name = "works"
+
+// What the gate needs, and what a hub must have itself to let agents have it (agent.HubRules).
+
+// +kubebuilder:rbac:groups=work.muster.dev,resources=works,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=work.muster.dev,resources=works/status,verbs=patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Gate deletes the Works of a member that leaves, and is open when there are none. A member whose leave policy is to orphan its
+// resources is told so by each Work before that is deleted. The client's scheme knows work/v1alpha1. The permissions are in the
+// folder rbac.
+//
+// A leave that is forced takes the agent's finalizer off, so the Works go while the member may still have their objects.
+func Gate(c client.Client) interface {
+	membership.LeaveGate
+	membership.Forcer
+} {
+	return gate{c}
+}
+
+type gate struct{ client client.Client }
+
+func (gate) Name() string { return Name }
+
+// Remaining names the Works that are still there, each with what its agent says of it.
+func (g gate) Remaining(ctx context.Context, member membership.Member) ([]string, error) {
+	works, err := g.list(ctx, member)
+	if err != nil {
+		return nil, err
+	}
+	var remaining []string
+	var errs []error
+	for i := range works {
+		remaining = append(remaining, describe(&works[i]))
+		errs = append(errs, g.release(ctx, member, &works[i]))
+	}
+	return remaining, errors.Join(errs...)
+}
+
+// release begins to delete a Work.
+func (g gate) release(ctx context.Context, member membership.Member, work *v1alpha1.Work) error {
+	if member.Leave.Resources == membershipv1alpha1.OrphanResources {
+		if err := g.orphan(ctx, work); err != nil {
+			return err
+		}
+	}
+	if work.DeletionTimestamp != nil {
+		return nil
+	}
+	err := g.client.Delete(ctx, work, client.Preconditions{UID: &work.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete Work %s/%s: %w", work.Namespace, work.Name, err)
+	}
+	return nil
+}
+
+func (g gate) list(ctx context.Context, member membership.Member) ([]v1alpha1.Work, error) {
+	var works v1alpha1.WorkList
+	err := g.client.List(ctx, &works, client.InNamespace(member.Namespace))
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil, nil // a hub without the definition has none
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the Works of %s: %w", member.Name, err)
+	}
+	return works.Items, nil
+}
+
+func describe(work *v1alpha1.Work) string {
+	text := "work/" + work.Name
+	if work.DeletionTimestamp != nil && work.Status.Message != "" {
+		text += ": " + work.Status.Message
+	}
+	return text
+}
+
+// orphan has a Work leave all its objects as they are.
+func (g gate) orphan(ctx context.Context, work *v1alpha1.Work) error {
+	before := work.DeepCopy()
+	changed := work.Spec.Delete.Action != v1alpha1.OrphanObject
+	work.Spec.Delete.Action = v1alpha1.OrphanObject
+	for i := range work.Spec.ManifestOptions {
+		changed = changed || work.Spec.ManifestOptions[i].Delete != ""
+		work.Spec.ManifestOptions[i].Delete = ""
+	}
+	if !changed {
+		return nil
+	}
+	if err := g.client.Patch(ctx, work, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("have Work %s/%s orphan its objects: %w", work.Namespace, work.Name, err)
+	}
+	return nil
+}
+
+// Force takes the agent's finalizer off all Works.
+func (g gate) Force(ctx context.Context, member membership.Member) error {
+	works, err := g.list(ctx, member)
+	if err != nil {
+		return err
+	}
+	for i := range works {
+		before := works[i].DeepCopy()
+		if !controllerutil.RemoveFinalizer(&works[i], v1alpha1.Finalizer) {
+			continue
+		}
+		err := g.client.Patch(ctx, &works[i], client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("let go of Work %s/%s: %w", works[i].Namespace, works[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// Cleaner takes back what Works have left on a member, by the leave policy that the member knew last. Clean is the method of
+// that name of an agent's Cleaner.
+func Cleaner(clean func(ctx context.Context, action v1alpha1.DeleteAction) (remaining []string, err error)) membership.LeaveGate {
+	return membership.GateFunc(Name, func(ctx context.Context, member membership.Member) ([]string, error) {
+		if member.Leave.Resources == membershipv1alpha1.OrphanResources {
+			return clean(ctx, v1alpha1.OrphanObject)
+		}
+		return clean(ctx, v1alpha1.DeleteObject)
+	})
+}

@@ -1,0 +1,251 @@
+package leave_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/work/agent"
+	"github.com/muster-sdk/muster/work/crds"
+	"github.com/muster-sdk/muster/work/leave"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+const deadline = 60 * time.Second
+
+var plane = localplane.Shared{Options: localplane.Options{Name: "leave"}}
+
+func TestMain(m *testing.M) {
+	logf.SetLogger(logr.Discard())
+	os.Exit(localplane.Run(m, &plane))
+}
+
+// world is a hub with one member, which are one plane.
+type world struct {
+	t      *testing.T
+	admin  client.Client
+	hub    client.Client // with the permissions that the folder rbac names, and no more
+	member membership.Member
+}
+
+func newWorld(t *testing.T, name string) *world {
+	t.Helper()
+	p := plane.ForTest(t)
+	scheme := runtime.NewScheme()
+	require.NoError(t, clientgoscheme.AddToScheme(scheme))
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	admin, err := client.New(p.Config(), client.Options{Scheme: scheme})
+	require.NoError(t, err)
+	require.NoError(t, crds.InstallOnHub(t.Context(), admin))
+	require.NoError(t, crds.InstallOnMember(t.Context(), admin))
+	hub, err := client.New(p.User("hub-"+name), client.Options{Scheme: scheme})
+	require.NoError(t, err)
+	text, err := os.ReadFile("rbac/role.yaml")
+	require.NoError(t, err)
+	role := &rbacv1.ClusterRole{}
+	require.NoError(t, yaml.UnmarshalStrict(text, role))
+	role.Name = "hub-" + name
+	w := &world{t: t, admin: admin, hub: hub, member: membership.Member{Name: name, Namespace: "member-" + name}}
+	for _, o := range []client.Object{
+		role,
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "hub-" + name}},
+		},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.member.Namespace}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+	} {
+		require.NoError(t, admin.Create(t.Context(), o))
+	}
+	return w
+}
+
+// run has an agent run until the test is over.
+func (w *world) run() {
+	w.t.Helper()
+	config := plane.ForTest(w.t).Config()
+	a, err := agent.New(agent.Options{Hub: config, Namespace: w.member.Namespace, Member: config, HubName: w.member.Name})
+	require.NoError(w.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- a.Start(ctx) }()
+	w.t.Cleanup(func() {
+		cancel()
+		require.NoError(w.t, <-done)
+	})
+}
+
+func (w *world) work(name, spec string) *v1alpha1.Work {
+	w.t.Helper()
+	work := &v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: name}}
+	require.NoError(w.t, yaml.UnmarshalStrict([]byte(spec), &work.Spec))
+	require.NoError(w.t, w.admin.Create(w.t.Context(), work))
+	return work
+}
+
+func (w *world) spec(options string) string {
+	return fmt.Sprintf("{manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: %s}}]%s}", w.member.Name, options)
+}
+
+func (w *world) eventually(try func() error) {
+	w.t.Helper()
+	end := time.Now().Add(deadline)
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("after %s still: %v", deadline, err)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+func (w *world) available(work *v1alpha1.Work) {
+	w.t.Helper()
+	w.eventually(func() error {
+		if err := w.admin.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err
+		}
+		if work.Status.Ready != "1/1" {
+			return errors.New("not ready")
+		}
+		return nil
+	})
+}
+
+func (w *world) object() *corev1.ConfigMap {
+	w.t.Helper()
+	object := &corev1.ConfigMap{}
+	err := w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: w.member.Name, Name: "a"}, object)
+	require.NoError(w.t, client.IgnoreNotFound(err))
+	if err != nil {
+		return nil
+	}
+	return object
+}
+
+// opens calls the gate until it is open, as a hub does.
+func (w *world) opens() {
+	w.t.Helper()
+	gate := leave.Gate(w.hub)
+	w.eventually(func() error {
+		remaining, err := gate.Remaining(context.Background(), w.member)
+		if err == nil && len(remaining) > 0 {
+			err = fmt.Errorf("left: %q", remaining)
+		}
+		return err
+	})
+}
+
+func TestGate(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reason, options string
+		resources       membershipv1alpha1.ResourcePolicy
+		kept            bool
+	}{
+		"deletes":  {"a member that leaves takes all back", "", membershipv1alpha1.DeleteResources, false},
+		"spares":   {"what its Work orphans stays", ", delete: {action: Orphan}", membershipv1alpha1.DeleteResources, true},
+		"orphans":  {"a member may keep all", "", membershipv1alpha1.OrphanResources, true},
+		"overrule": {"whatever the Works say", ", manifestOptions: [{select: {name: a}, delete: Delete}]", membershipv1alpha1.OrphanResources, true},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, name)
+			w.member.Leave.Resources = test.resources
+			w.run()
+			w.available(w.work("shop", w.spec(test.options)))
+			remaining, err := leave.Gate(w.hub).Remaining(t.Context(), w.member)
+			require.NoError(t, err)
+			require.Equal(t, []string{"work/shop"}, remaining)
+			w.opens()
+			w.opens() // it stays so
+			require.Equal(t, test.kept, w.object() != nil)
+			if test.kept {
+				require.Empty(t, w.object().OwnerReferences)
+			}
+		})
+	}
+}
+
+// Without an agent the gate stays shut, until the leave is forced.
+func TestForce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "forced")
+	work := w.work("shop", w.spec(""))
+	work.Finalizers = []string{v1alpha1.Finalizer, "example.com/other"}
+	require.NoError(t, w.admin.Update(t.Context(), work))
+	gate := leave.Gate(w.hub)
+	for range 2 {
+		remaining, err := gate.Remaining(t.Context(), w.member)
+		require.NoError(t, err)
+		require.Equal(t, []string{"work/shop"}, remaining)
+	}
+	require.NoError(t, gate.Force(t.Context(), w.member))
+	require.NoError(t, gate.Force(t.Context(), w.member))
+	require.NoError(t, w.admin.Get(t.Context(), client.ObjectKeyFromObject(work), work))
+	require.Equal(t, []string{"example.com/other"}, work.Finalizers, "those of others are theirs to take off")
+	work.Finalizers = nil
+	require.NoError(t, w.admin.Update(t.Context(), work))
+	w.opens()
+}
+
+// One Work that cannot be deleted does not keep the others from going.
+func TestGateGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "goeson")
+	w.work("a", w.spec(""))
+	w.work("b", w.spec(""))
+	failing := refusing{w.hub}
+	remaining, err := leave.Gate(failing).Remaining(t.Context(), w.member)
+	require.ErrorContains(t, err, "delete Work member-goeson/a: no")
+	require.Equal(t, []string{"work/a", "work/b"}, remaining)
+	require.Error(t, w.admin.Get(t.Context(), client.ObjectKey{Namespace: w.member.Namespace, Name: "b"}, &v1alpha1.Work{}))
+}
+
+// refusing is a hub whose admission does not let Work a go.
+type refusing struct{ client.Client }
+
+func (r refusing) Delete(ctx context.Context, o client.Object, options ...client.DeleteOption) error {
+	if o.GetName() == "a" {
+		return errors.New("no")
+	}
+	return r.Client.Delete(ctx, o, options...)
+}
+
+// The cleaner does what the member knew last of how it is to leave.
+func TestCleaner(t *testing.T) {
+	t.Parallel()
+	var asked v1alpha1.DeleteAction
+	cleaner := leave.Cleaner(func(_ context.Context, action v1alpha1.DeleteAction) ([]string, error) {
+		asked = action
+		return []string{"ConfigMap shop/a"}, nil
+	})
+	require.Equal(t, leave.Name, cleaner.Name())
+	for resources, want := range map[membershipv1alpha1.ResourcePolicy]v1alpha1.DeleteAction{
+		membershipv1alpha1.DeleteResources: v1alpha1.DeleteObject, membershipv1alpha1.OrphanResources: v1alpha1.OrphanObject, "": v1alpha1.DeleteObject,
+	} {
+		remaining, err := cleaner.Remaining(t.Context(), membership.Member{Leave: membershipv1alpha1.LeavePolicy{Resources: resources}})
+		require.NoError(t, err)
+		require.Equal(t, []string{"ConfigMap shop/a"}, remaining)
+		require.Equal(t, want, asked)
+	}
+}
