@@ -9,6 +9,7 @@ package muster
 //go:generate controller-gen object crd paths=./membership/v1alpha1 output:crd:dir=membership/crds
 //go:generate controller-gen object crd paths=./placement/v1alpha1 output:crd:dir=placement/crds
 //go:generate controller-gen object crd paths=./work/v1alpha1 output:crd:dir=work/crds
+//go:generate controller-gen rbac:roleName=muster-placement paths=./placement output:rbac:dir=placement/rbac
 //go:generate go run ./internal/crdinstall/boundquantities membership/crds
 //go:generate controller-gen rbac:roleName=muster-hub paths=./membership/hub paths=./membership/registration/... output:rbac:dir=membership/hub/rbac
 //go:generate controller-gen rbac:roleName=muster-agent-member paths=./membership/agent output:rbac:dir=membership/agent/rbac

@@ -57,7 +57,7 @@ func TestInstallIsServedAtOnceAndIdempotent(t *testing.T) {
 
 	var before, after apiextensionsv1.CustomResourceDefinitionList
 	require.NoError(t, c.List(t.Context(), &before))
-	require.Len(t, before.Items, 1)
+	require.Len(t, before.Items, 2)
 	require.NoError(t, crds.Install(t.Context(), c))
 	require.NoError(t, c.List(t.Context(), &after))
 	if diff := cmp.Diff(before.Items, after.Items); diff != "" {
@@ -169,6 +169,40 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// The API server and FailoverPolicy.Validate refuse the same, and accept the same.
+func TestFailoverPolicy(t *testing.T) {
+	c := installed(t)
+	for _, test := range []struct {
+		reason string
+		policy v1alpha1.FailoverPolicy
+		field  string // empty: it is valid
+	}{
+		{"all of it has defaults", v1alpha1.FailoverPolicy{}, ""},
+		{"the most that is possible", v1alpha1.FailoverPolicy{Replace: v1alpha1.EvictFirst, MaxEvictions: new(int32(10000)), PeriodSeconds: new(int32(86400)), Recovery: v1alpha1.Return}, ""},
+		{"never to evict is no failover", v1alpha1.FailoverPolicy{MaxEvictions: new(int32(0))}, "maxEvictions"},
+		{"more than can be chosen", v1alpha1.FailoverPolicy{MaxEvictions: new(int32(10001))}, "maxEvictions"},
+		{"a period that is none", v1alpha1.FailoverPolicy{PeriodSeconds: new(int32(0))}, "periodSeconds"},
+		{"a period of more than a day", v1alpha1.FailoverPolicy{PeriodSeconds: new(int32(86401))}, "periodSeconds"},
+		{"no such order", v1alpha1.FailoverPolicy{Replace: "Never"}, "replace"},
+		{"no such recovery", v1alpha1.FailoverPolicy{Recovery: "Perhaps"}, "recovery"},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			object := placement("failover", v1alpha1.PlacementPolicy{})
+			object.Spec.Failover = &test.policy
+			errs := test.policy.Validate(field.NewPath("spec", "failover"))
+			err := c.Create(t.Context(), object, client.DryRunAll)
+			if test.field == "" {
+				require.Empty(t, errs)
+				require.NoError(t, err)
+				return
+			}
+			require.Len(t, errs, 1)
+			require.Equal(t, "spec.failover."+test.field, errs[0].Field)
+			require.ErrorContains(t, err, "spec.failover."+test.field)
+		})
+	}
+}
+
 // What kubectl get shows, as the API server has it.
 func TestColumns(t *testing.T) {
 	c := installed(t)
@@ -176,7 +210,7 @@ func TestColumns(t *testing.T) {
 	require.NoError(t, c.Create(t.Context(), object))
 	t.Cleanup(func() { _ = c.Delete(context.Background(), object) })
 	object.Status = v1alpha1.PlacementStatus{
-		ObservedGeneration: object.Generation, SelectedClusters: 0, DesiredClusters: 3,
+		ObservedGeneration: object.Generation, SelectedClusters: 0, DesiredClusters: 3, ReadyClusters: 0,
 		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionScheduled, Status: metav1.ConditionFalse, Reason: "Because", LastTransitionTime: metav1.Now()}},
 	}
 	require.NoError(t, c.Status().Update(t.Context(), object))
@@ -189,11 +223,11 @@ func TestColumns(t *testing.T) {
 		order = append(order, column.Name)
 	}
 	delete(got, "Age")
-	want := map[string]any{"Name": "columns", "Type": "PickN", "Selected": 0.0, "Desired": 3.0, "Scheduled": "False"}
+	want := map[string]any{"Name": "columns", "Type": "PickN", "Desired": 3.0, "Selected": 0.0, "Ready": 0.0, "Scheduled": "False"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"Name", "Type", "Selected", "Desired", "Scheduled", "Age"}, order); diff != "" {
+	if diff := cmp.Diff([]string{"Name", "Type", "Desired", "Selected", "Ready", "Scheduled", "Age"}, order); diff != "" {
 		t.Errorf("in which order (-want +got)\n%s", diff)
 	}
 }

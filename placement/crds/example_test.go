@@ -17,5 +17,6 @@ func Example() {
 		fmt.Println(name)
 	}
 	// Output:
+	// placement.muster.dev_placementdecisions.yaml
 	// placement.muster.dev_placements.yaml
 }

@@ -10,10 +10,45 @@ type PlacementSpec struct {
 	// +kubebuilder:default={type: PickAll}
 	// +optional
 	Policy PlacementPolicy `json:"policy,omitempty"`
+
+	// DecisionGroups divide the chosen clusters, so that what is rolled out can go from one to the next. A cluster is in the
+	// first group that selects it; one that none selects is in a group without a name, which comes last.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	DecisionGroups []DecisionGroup `json:"decisionGroups,omitempty"`
+
+	// Failover bounds how clusters are left that can no longer be chosen. Unset: at once.
+	// +optional
+	Failover *FailoverPolicy `json:"failover,omitempty"`
 }
+
+// DecisionGroup is some of the clusters that are chosen.
+type DecisionGroup struct {
+	// Name of the group, a DNS label.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a decision group must be a DNS label: lower-case letters, digits and '-', starting and ending with a letter or digit"
+	Name string `json:"name"`
+
+	// Selector selects the clusters of the group by their labels. Empty: all that no earlier group has.
+	// +optional
+	Selector metav1.LabelSelector `json:"selector,omitempty"`
+}
+
+// RescheduleAnnotation on a Placement has it decided anew whenever its value changes, without regard to what was chosen before.
+const RescheduleAnnotation = GroupName + "/reschedule"
 
 // ConditionScheduled of a Placement is True when as many clusters are chosen as its policy asks for.
 const ConditionScheduled = "Scheduled"
+
+// Reasons of the condition Scheduled.
+const (
+	ReasonScheduled     = "Scheduled"     // as many as are wanted
+	ReasonUnschedulable = "Unschedulable" // no cluster can, or fewer than are wanted
+	ReasonInvalidPolicy = "InvalidPolicy" // the policy cannot be: it says why
+	ReasonDecideFailed  = "DecideFailed"  // the decision failed and is tried again
+)
 
 // PlacementStatus is what has become of a placement.
 type PlacementStatus struct {
@@ -30,6 +65,14 @@ type PlacementStatus struct {
 	// +optional
 	DesiredClusters int32 `json:"desiredClusters"`
 
+	// ReadyClusters is how many of the chosen clusters are healthy.
+	// +optional
+	ReadyClusters int32 `json:"readyClusters"`
+
+	// Rescheduled is the value of the annotation placement.muster.dev/reschedule that was heeded last.
+	// +optional
+	Rescheduled string `json:"rescheduled,omitempty"`
+
 	// Conditions: Scheduled.
 	// +listType=map
 	// +listMapKey=type
@@ -44,8 +87,9 @@ type PlacementStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=pl,categories=muster
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.policy.type`
-// +kubebuilder:printcolumn:name="Selected",type=integer,JSONPath=`.status.selectedClusters`
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.desiredClusters`
+// +kubebuilder:printcolumn:name="Selected",type=integer,JSONPath=`.status.selectedClusters`
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyClusters`
 // +kubebuilder:printcolumn:name="Scheduled",type=string,JSONPath=`.status.conditions[?(@.type=="Scheduled")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Placement struct {

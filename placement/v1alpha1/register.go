@@ -21,7 +21,7 @@ var (
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
-		&Placement{}, &PlacementList{},
+		&Placement{}, &PlacementList{}, &PlacementDecision{}, &PlacementDecisionList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -105,6 +105,9 @@ func (q *Queue[K, E]) land(e *entry[K], outcome Outcome, overtaken bool) {
 		e.failures = 0
 		q.activate(e)
 	default:
+		if outcome.settled {
+			e.failures = 0
+		}
 		e.failures++
 		e.retry = after(q.now, q.options.backoff(e.failures))
 		if outcome.verdict == rejected && !overtaken {

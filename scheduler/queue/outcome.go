@@ -6,6 +6,7 @@ import "slices"
 type Outcome struct {
 	verdict    verdict
 	rejectedBy []string // sorted and each once
+	settled    bool     // no failure
 }
 
 type verdict uint8
@@ -28,6 +29,14 @@ func Unschedulable(rejectedBy ...string) Outcome {
 	plugins := slices.Clone(rejectedBy)
 	slices.Sort(plugins)
 	return Outcome{verdict: rejected, rejectedBy: slices.Compact(plugins)}
+}
+
+// Open says that the decision was yes, and that more of it may become possible: the key waits as after [Unschedulable], but what came
+// of it does not count as a failure. So it is tried again no sooner than after the first backoff, and that one does not grow.
+func Open(rejectedBy ...string) Outcome {
+	outcome := Unschedulable(rejectedBy...)
+	outcome.settled = true
+	return outcome
 }
 
 // Failed says that there was no decision, because of an error: the key is tried again after its backoff, whichever

@@ -452,6 +452,23 @@ func TestBackoffDoesNotOverflow(t *testing.T) {
 }
 
 // TestOutcomeIsACopy: what a caller does with its slice afterwards must not reach the index.
+// A decision that could be more waits for events without ever being slowed down more than once.
+func TestOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlay(t, Options[string, change]{})
+		p.add("a")
+		for range 5 {
+			p.pop("a")
+			p.Done("a", Open("A"))
+			p.Event(change{"B", "a"})
+			p.Event(everything)
+			p.pop() // not before the first backoff is over
+			<-time.After(time.Second)
+		}
+		p.pop("a")
+	})
+}
+
 func TestOutcomeIsACopy(t *testing.T) {
 	plugins := []string{"B", "A", "B"}
 	outcome := Unschedulable(plugins...)

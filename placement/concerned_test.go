@@ -1,0 +1,256 @@
+package placement_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/placement"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// Of 200 placements over 100 clusters, a change of one cluster has exactly those decided again that are on it, or that it could help.
+func TestOnlyTheConcerned(t *testing.T) {
+	h, s := newHub(t), newSource()
+	for i := range 100 {
+		s.set(cluster(fmt.Sprintf("c-%02d", i), fmt.Sprintf("r-%d", i%10)))
+	}
+	var waiting, others []string
+	for i := range 200 {
+		name, policy := fmt.Sprintf("p-%03d", i), inRegion(pick(3), fmt.Sprintf("r-%d", i%10))
+		if i < 20 { // these lack a cluster
+			policy = inRegion(pick(1), fmt.Sprintf("new-%d", i%2))
+			waiting = append(waiting, name)
+		} else {
+			others = append(others, name)
+		}
+		h.create(name, policy)
+	}
+	decider := newCounting(t)
+	r := h.start(placement.Options{Clusters: s, Decider: decider})
+	asked := func() int64 { return int64(decider.total()) }
+	h.eventually("all are decided", func() bool { return asked() >= 200 })
+	h.eventually("all say so", func() bool {
+		var list v1alpha1.PlacementList
+		require.NoError(t, h.client.List(t.Context(), &list, client.InNamespace(h.namespace)))
+		return !slices.ContainsFunc(list.Items, func(p v1alpha1.Placement) bool { return len(p.Status.Conditions) == 0 })
+	})
+	quiet(t, asked)
+	if diff := cmp.Diff(slices.Concat(waiting, others), slices.Sorted(maps.Keys(decider.taken()))); diff != "" {
+		t.Fatalf("decided at the start (-want +got):\n%s", diff)
+	}
+	on := func(cluster string) []string {
+		var placements []string
+		for _, slice := range h.slices() {
+			if slices.ContainsFunc(slice.Decisions, func(d v1alpha1.ClusterDecision) bool { return d.ClusterName == cluster }) {
+				placements = append(placements, metav1.GetControllerOf(&slice).Name)
+			}
+		}
+		return sorted(placements)
+	}
+	writes := r.wire.writes.Load()
+	again := func(reason string, want []string, change func()) {
+		t.Helper()
+		decider.taken()
+		change()
+		h.eventually(reason, func() bool { return decider.total() >= len(want) })
+		quiet(t, asked)
+		if diff := cmp.Diff(sorted(want), slices.Sorted(maps.Keys(decider.taken())), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: decided again (-want +got):\n%s", reason, diff)
+		}
+	}
+	require.Len(t, on("c-05"), 18, "c-05 is among the first of its region")
+	again("what it has available changes all the time", nil, func() {
+		s.set(cluster("c-05", "r-5", func(c *scheduler.Cluster) {
+			c.Available = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}
+		}))
+	})
+	again("the same again is no change", nil, func() {
+		s.set(cluster("c-05", "r-5", func(c *scheduler.Cluster) {
+			c.Available = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3000m")}
+		}))
+	})
+	again("a label that nobody asks for matters to those that are on it", on("c-05"), func() {
+		s.set(cluster("c-05", "r-5", func(c *scheduler.Cluster) { c.Labels["tier"] = "gold" }))
+	})
+	require.Equal(t, writes, r.wire.writes.Load(), "nothing was to be written so far")
+	again("one that nobody is on matters to nobody that has enough", nil, func() {
+		s.set(cluster("c-95", "r-5", func(c *scheduler.Cluster) { c.Labels["tier"] = "gold" }))
+	})
+	again("a new one helps those that wait for it", []string{"p-001", "p-003", "p-005", "p-007", "p-009", "p-011", "p-013", "p-015", "p-017", "p-019"}, func() {
+		s.set(cluster("c-new", "new-1"))
+	})
+	was := on("c-05")
+	again("those that are on one that moves to another region, and those that wait for that", slices.Concat(was,
+		[]string{"p-000", "p-002", "p-004", "p-006", "p-008", "p-010", "p-012", "p-014", "p-016", "p-018"}), func() {
+		s.set(cluster("c-05", "new-0"))
+	})
+	require.Len(t, on("c-05"), 10)
+}
+
+// A change that comes while a placement is being decided on the fleet of before is not lost, though nobody knew the placement to be there.
+func TestOvertaken(t *testing.T) {
+	h, s := newHub(t), newSource(cluster("a", "eu"), cluster("b", "eu"))
+	decider := &paused{Decider: newCounting(t), in: make(chan string), out: make(chan struct{})}
+	h.create("web", inRegion(pick(1), "eu"))
+	h.start(placement.Options{Clusters: s, Decider: decider})
+	decided := func() string {
+		select {
+		case name := <-decider.in:
+			return name
+		case <-time.After(30 * time.Second):
+			return "nothing is decided"
+		}
+	}
+	require.Equal(t, "a", decided())
+	s.set(cluster("a", "us"))
+	decider.out <- struct{}{}
+	require.Equal(t, "b", decided())
+	decider.out <- struct{}{}
+	h.eventually("it is on the other", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
+}
+
+// paused tells what it has decided, and returns when it may.
+type paused struct {
+	placement.Decider
+	in  chan string
+	out chan struct{}
+}
+
+func (p *paused) Schedule(ctx context.Context, snapshot *scheduler.Snapshot, request *scheduler.Request) (scheduler.Result, error) {
+	result, err := p.Decider.Schedule(ctx, snapshot, request)
+	select {
+	case p.in <- result.Chosen[0].Cluster.Name:
+		<-p.out
+	case <-ctx.Done():
+	}
+	return result, err
+}
+
+// One placement whose decisions fail, whichever way, does not stop the others, and what was chosen for it stays.
+func TestDecidersThatFail(t *testing.T) {
+	h, s := newHub(t), newSource(many(3, "eu")...)
+	decider := &failing{Decider: newCounting(t), hung: make(chan struct{})}
+	names := []string{"error", "panic", "hang", "goexit"}
+	for _, name := range names {
+		h.create(name, pick(1))
+	}
+	h.start(placement.Options{Clusters: s, Decider: decider, Workers: 1, Timeout: 300 * time.Millisecond})
+	h.scheduled(v1alpha1.ReasonScheduled, names...)
+	decider.set(true)
+	for _, name := range names {
+		h.change(name, func(p *v1alpha1.Placement) { p.Spec.Policy = pick(2) })
+	}
+	h.scheduled(v1alpha1.ReasonDecideFailed, names...)
+	for _, name := range names {
+		require.Equal(t, []string{"eu-000"}, h.chosen(name))
+		require.EqualValues(t, 1, h.get(name).Status.SelectedClusters)
+	}
+	require.Contains(t, h.condition("error").Message, "no idea")
+	require.Contains(t, h.condition("panic").Message, "the decider panicked: oh")
+	require.Contains(t, h.condition("hang").Message, "the decider has not come back")
+	h.create("well", pick(2))
+	h.scheduled(v1alpha1.ReasonScheduled, "well")
+	decider.set(false)
+	close(decider.hung)
+	h.scheduled(v1alpha1.ReasonScheduled, names...)
+}
+
+type failing struct {
+	placement.Decider
+	mu   sync.Mutex
+	bad  bool
+	hung chan struct{}
+}
+
+func (f *failing) set(bad bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.bad = bad
+}
+
+func (f *failing) Schedule(ctx context.Context, snapshot *scheduler.Snapshot, request *scheduler.Request) (scheduler.Result, error) {
+	f.mu.Lock()
+	bad := f.bad
+	f.mu.Unlock()
+	if _, name, _ := strings.Cut(request.Name, "/"); bad {
+		switch name {
+		case "error":
+			return scheduler.Result{}, errors.New("no idea")
+		case "panic":
+			panic("oh")
+		case "hang":
+			<-f.hung
+		case "goexit":
+			runtime.Goexit()
+		}
+	}
+	return f.Decider.Schedule(ctx, snapshot, request)
+}
+
+// MemberClusters are the clusters where nobody has said otherwise: labels and taints move placements, heartbeats do not.
+func TestMembers(t *testing.T) {
+	h := newHub(t)
+	region := h.namespace // MemberClusters are in no namespace
+	member := func(name string) *membershipv1alpha1.MemberCluster {
+		m := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: region + "-" + name, Labels: map[string]string{"region": region}}}
+		require.NoError(t, h.client.Create(t.Context(), m))
+		t.Cleanup(func() { require.NoError(t, h.client.Delete(context.Background(), m)) })
+		before := m.DeepCopy()
+		for _, kind := range []string{membershipv1alpha1.ConditionJoined, membershipv1alpha1.ConditionHealthy} {
+			m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{
+				Type: kind, Status: metav1.ConditionTrue, Reason: "Test", LastTransitionTime: metav1.Now(),
+			})
+		}
+		require.NoError(t, h.client.Status().Patch(t.Context(), m, client.MergeFrom(before)))
+		return m
+	}
+	a, b := member("a"), member("b")
+	h.create("web", inRegion(pick(1), region))
+	h.create("all", inRegion(v1alpha1.PlacementPolicy{}, region))
+	decider := newCounting(t)
+	h.start(placement.Options{Decider: decider})
+	h.scheduled(v1alpha1.ReasonScheduled, "web", "all")
+	require.Equal(t, []string{a.Name}, h.chosen("web"))
+	quiet(t, func() int64 { return int64(decider.total()) })
+	decider.taken()
+
+	before := a.DeepCopy()
+	a.Status.Resources.Available = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("7")}
+	require.NoError(t, h.client.Status().Patch(t.Context(), a, client.MergeFrom(before)))
+	quiet(t, func() int64 { return int64(decider.total()) })
+	require.Empty(t, decider.taken(), "nothing is decided by a heartbeat")
+
+	before = a.DeepCopy()
+	now := metav1.Now()
+	a.Spec.Taints = []membershipv1alpha1.Taint{{Key: "membership.muster.dev/unreachable", Effect: corev1.TaintEffectNoExecute, TimeAdded: &now}}
+	require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
+	h.eventually("a lost member is left", func() bool {
+		return slices.Equal(h.chosen("web"), []string{b.Name}) && slices.Equal(h.chosen("all"), []string{b.Name})
+	})
+	diagnosis, err := placement.Explain(t.Context(), h.client, placement.Options{}, h.get("web"))
+	require.NoError(t, err)
+	require.Contains(t, diagnosis.String(), "1 has taint membership.muster.dev/unreachable")
+	before = a.DeepCopy()
+	a.Spec.Taints = nil
+	require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
+	h.eventually("who wants all has it back", func() bool { return len(h.chosen("all")) == 2 })
+	require.Equal(t, []string{b.Name}, h.chosen("web"), "who has found another stays there")
+}

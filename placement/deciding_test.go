@@ -1,0 +1,159 @@
+package placement_test
+
+import (
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-sdk/muster/placement"
+	"github.com/muster-sdk/muster/placement/failover"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// A placement is decided, follows the clusters, and goes with its policy.
+func TestDeciding(t *testing.T) {
+	h, s := newHub(t), newSource(append(many(150, "eu"), cluster("us-1", "us"))...)
+	h.start(placement.Options{Clusters: s})
+	h.create("web", inRegion(pick(3), "eu"))
+	h.create("all", v1alpha1.PlacementPolicy{}, v1alpha1.DecisionGroup{Name: "canary", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"region": "us"}}})
+	h.scheduled(v1alpha1.ReasonScheduled, "web", "all")
+
+	web := h.chosen("web")
+	require.Len(t, web, 3)
+	require.Len(t, h.chosen("all"), 151)
+	require.Equal(t, "us-1", h.chosen("all")[0], "the clusters of a group come first")
+	require.Equal(t, "151 of 151 clusters chosen", h.condition("all").Message)
+	status := h.get("web").Status
+	require.Equal(t, []int32{3, 3, 3}, []int32{status.DesiredClusters, status.SelectedClusters, status.ReadyClusters})
+
+	s.set(cluster(web[1], "eu", func(c *scheduler.Cluster) { c.Healthy = false }))
+	h.eventually("one is not ready", func() bool { return h.get("web").Status.ReadyClusters == 2 })
+	require.Equal(t, web, h.chosen("web"), "not to be well is no reason to move: taints are")
+
+	s.remove(web[1])
+	h.eventually("a cluster is replaced", func() bool {
+		now := h.chosen("web")
+		return len(now) == 3 && !slices.Contains(now, web[1]) && slices.Contains(now, web[0]) && slices.Contains(now, web[2])
+	})
+	s.set(cluster("asia-1", "asia"))
+	h.eventually("who wants all gets a new one", func() bool { return slices.Contains(h.chosen("all"), "asia-1") })
+
+	h.change("web", func(p *v1alpha1.Placement) { p.Spec.Policy = inRegion(pick(2), "us") })
+	h.scheduled(v1alpha1.ReasonUnschedulable, "web")
+	require.Equal(t, []string{"us-1"}, h.chosen("web"))
+	require.Contains(t, h.condition("web").Message, "1 of 151 clusters chosen where 2 are wanted; 150 do not match")
+	s.set(cluster("us-2", "us"))
+	h.scheduled(v1alpha1.ReasonScheduled, "web")
+	require.ElementsMatch(t, []string{"us-1", "us-2"}, h.chosen("web"))
+}
+
+// A restart with everything in place writes nothing and changes nothing, even if clusters have come meanwhile that do not matter.
+func TestRestart(t *testing.T) {
+	h, s := newHub(t), newSource(many(150, "eu")...)
+	first := h.start(placement.Options{Clusters: s})
+	h.create("all", v1alpha1.PlacementPolicy{})
+	h.create("few", pick(7))
+	h.create("too-many", inRegion(pick(3), "us"))
+	h.scheduled(v1alpha1.ReasonScheduled, "all", "few")
+	h.scheduled(v1alpha1.ReasonUnschedulable, "too-many")
+	first.stop()
+	s.set(cluster("later", "eu", func(c *scheduler.Cluster) { c.Joined = false })) // one more that is not chosen, which messages count
+	before, status := h.slices(), h.get("few").ResourceVersion
+	require.Len(t, before, 3)
+
+	decider := newCounting(t)
+	second := h.start(placement.Options{Clusters: s, Decider: decider})
+	h.eventually("all are decided", func() bool { return decider.total() >= 3 })
+	quiet(t, func() int64 { return int64(decider.total()) })
+	require.Zero(t, second.wire.writes.Load())
+	require.Equal(t, versions(before), versions(h.slices()))
+	require.Equal(t, status, h.get("few").ResourceVersion)
+	require.Equal(t, map[string]int{"all": 1, "few": 1, "too-many": 1}, decider.taken(), "each is decided once")
+}
+
+// The annotation has a placement decided once without regard to what was chosen.
+func TestReschedule(t *testing.T) {
+	h, s := newHub(t), newSource(cluster("b", "eu"), cluster("c", "eu"))
+	h.create("web", pick(1))
+	h.start(placement.Options{Clusters: s})
+	h.scheduled(v1alpha1.ReasonScheduled, "web")
+	require.Equal(t, []string{"b"}, h.chosen("web"))
+	s.set(cluster("a", "eu"))
+	reschedule := func(value string) {
+		h.change("web", func(p *v1alpha1.Placement) { p.Annotations = map[string]string{v1alpha1.RescheduleAnnotation: value} })
+	}
+	reschedule("1")
+	h.eventually("it moves", func() bool { return slices.Equal(h.chosen("web"), []string{"a"}) })
+	h.eventually("that is noted", func() bool { return h.get("web").Status.Rescheduled == "1" })
+	s.set(cluster("0", "eu"))
+	h.change("web", func(p *v1alpha1.Placement) { p.Spec.DecisionGroups = []v1alpha1.DecisionGroup{{Name: "all"}} })
+	h.eventually("decided again", func() bool { return h.get("web").Status.ObservedGeneration == 2 })
+	require.Equal(t, []string{"a"}, h.chosen("web"), "it was heeded once")
+	h.change("web", func(p *v1alpha1.Placement) { p.Annotations = nil })
+	h.eventually("that is noted", func() bool { return h.get("web").Status.Rescheduled == "" })
+	require.Equal(t, []string{"a"}, h.chosen("web"), "to take it off is no wish to move")
+	h.change("web", func(p *v1alpha1.Placement) {
+		p.Spec.Policy = inRegion(pick(1), "x y") // no label has such a value
+		p.Annotations = map[string]string{v1alpha1.RescheduleAnnotation: "2"}
+	})
+	h.scheduled(v1alpha1.ReasonInvalidPolicy, "web")
+	require.Empty(t, h.get("web").Status.Rescheduled, "what is not decided is not rescheduled")
+	require.Equal(t, []string{"a"}, h.chosen("web"), "a mistake takes nothing down")
+	require.EqualValues(t, 1, h.get("web").Status.ReadyClusters)
+	h.change("web", func(p *v1alpha1.Placement) { p.Spec.Policy = pick(1) })
+	h.eventually("the wish is not lost", func() bool { return slices.Equal(h.chosen("web"), []string{"0"}) })
+}
+
+// NoExecute taints move a placement when its toleration ends, without anything else happening.
+func TestTolerationSeconds(t *testing.T) {
+	h, s := newHub(t), newSource(cluster("a", "eu"), cluster("b", "eu"))
+	policy := pick(1)
+	policy.Tolerations = []v1alpha1.Toleration{{Key: "lost", Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(2))}}
+	h.create("patient", policy)
+	h.create("hasty", pick(1))
+	h.start(placement.Options{Clusters: s})
+	h.scheduled(v1alpha1.ReasonScheduled, "patient", "hasty")
+	added := time.Now()
+	s.set(cluster("a", "eu", func(c *scheduler.Cluster) {
+		c.Healthy = false
+		c.Taints = []corev1.Taint{{Key: "lost", Effect: corev1.TaintEffectNoExecute, TimeAdded: new(metav1.NewTime(added))}}
+	}))
+	h.eventually("who does not tolerate it goes", func() bool { return slices.Equal(h.chosen("hasty"), []string{"b"}) })
+	require.Less(t, time.Since(added), 2*time.Second, "this machine is too slow to tell")
+	require.Equal(t, []string{"a"}, h.chosen("patient"))
+	h.eventually("who tolerates it goes in the end", func() bool { return slices.Equal(h.chosen("patient"), []string{"b"}) })
+	require.GreaterOrEqual(t, time.Since(added), 2*time.Second)
+}
+
+// With a policy of failover a healthy cluster stays until another is ready in its place, and a placement returns when it may.
+func TestFailover(t *testing.T) {
+	h, s := newHub(t), newSource(cluster("a", "eu"), cluster("b", "us"))
+	var ready atomic.Bool
+	web := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "web"}, Spec: v1alpha1.PlacementSpec{
+		Policy: pick(1), Failover: &v1alpha1.FailoverPolicy{Recovery: v1alpha1.Return},
+	}}
+	require.NoError(t, h.client.Create(t.Context(), web))
+	h.start(placement.Options{Clusters: s, Ready: func(p types.NamespacedName, cluster string) bool {
+		return p.Name == "web" && (cluster == "a" || ready.Load())
+	}})
+	h.scheduled(v1alpha1.ReasonScheduled, "web")
+	require.Equal(t, []string{"a"}, h.chosen("web"))
+	s.set(cluster("a", "eu", func(c *scheduler.Cluster) {
+		c.Taints = []corev1.Taint{{Key: "away", Effect: corev1.TaintEffectNoExecute}}
+	}))
+	h.eventually("both", func() bool { return len(h.chosen("web")) == 2 })
+	require.Equal(t, []v1alpha1.ClusterDecision{
+		{ClusterName: "a", Reason: failover.WaitsForReplacement}, {ClusterName: "b", Reason: v1alpha1.ReasonScheduled, Replaces: "a"},
+	}, h.slices()[0].Decisions)
+	ready.Store(true)
+	h.eventually("it goes when the other is ready", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
+	s.set(cluster("a", "eu"))
+	h.eventually("it is back", func() bool { return slices.Equal(h.chosen("web"), []string{"a"}) })
+}

@@ -1,0 +1,37 @@
+package placement_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/muster-sdk/muster/placement"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// shops is a product's own list of clusters.
+type shops []string
+
+func (s shops) Run(ctx context.Context, fleet placement.Fleet) error {
+	for _, name := range s {
+		fleet.Set(&scheduler.Cluster{Name: name, Labels: map[string]string{"kind": "shop"}, Joined: true, Healthy: name != "rome"})
+	}
+	fleet.Synced()
+	<-ctx.Done() // a real one would tell of changes until then
+	return nil
+}
+
+// A dry run: where would this go, and why not elsewhere?
+func ExampleExplain() {
+	wanted := &v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{
+		Policy: v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(3))},
+	}}
+	o := placement.Options{Clusters: shops{"oslo", "paris", "rome"}}
+	diagnosis, err := placement.Explain(context.Background(), nil, o, wanted) // no client: neither is it in a cluster, nor are they
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(diagnosis)
+	// Output:
+	// 2 of 3 clusters chosen where 3 are wanted; 1 is not known to be healthy
+}

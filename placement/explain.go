@@ -1,0 +1,107 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// Explain tells what would be chosen for a placement now, and why, and writes nothing. It need not be in the cluster: with one that is not,
+// this is a dry run. What is chosen for it counts as it does in a decision, so a cluster that it is on stays unless others are better.
+//
+// Clusters come from o.Clusters, or else from the MemberClusters that c reads; the Decider must be that of the controller, to say the
+// same. It needs list on placementdecisions.placement.muster.dev, and on memberclusters.membership.muster.dev. The error is that of a
+// decision, or that the policy is invalid. A Decider of a product's own explains itself only so far as it says who is chosen.
+func Explain(ctx context.Context, c client.Reader, o Options, placement *v1alpha1.Placement) (*scheduler.Diagnosis, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	policy, err := scheduler.NewPolicy(&placement.Spec.Policy)
+	if err != nil {
+		return nil, err
+	}
+	fleet, err := collect(ctx, c, o.Clusters)
+	if err != nil {
+		return nil, err
+	}
+	request := &scheduler.Request{Name: client.ObjectKeyFromObject(placement).String(), Policy: policy, Now: o.Clock.Now()}
+	if placement.UID != "" && !reschedule(placement) {
+		var list v1alpha1.PlacementDecisionList
+		if err := c.List(ctx, &list, client.InNamespace(placement.Namespace), client.MatchingLabels{v1alpha1.PlacementLabel: labelFor(placement.Name)}); err != nil {
+			return nil, fmt.Errorf("list the PlacementDecisions of %s: %w", request.Name, err)
+		}
+		var before []*v1alpha1.PlacementDecision
+		for i := range list.Items {
+			if controller(&list.Items[i]) == placement.UID {
+				before = append(before, &list.Items[i])
+			}
+		}
+		p := &placed{laid: slicesOf(placement.Name, before)}
+		request.Bound = p.bound(placement, fleet.Snapshot())
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	result, err := o.Decider.Schedule(ctx, fleet.Snapshot(), request)
+	if err != nil {
+		return nil, err
+	}
+	if diagnosis, err := result.Diagnose(ctx); err == nil || ctx.Err() != nil {
+		return diagnosis, err
+	}
+	diagnosis := &scheduler.Diagnosis{Request: request.Name, Wanted: result.Wanted, Total: result.Total, Hints: result.Hints}
+	for _, choice := range result.Chosen {
+		diagnosis.Clusters = append(diagnosis.Clusters, scheduler.ClusterDiagnosis{Name: choice.Cluster.Name, Verdict: scheduler.Chosen, Score: choice.Score})
+	}
+	return diagnosis, nil
+}
+
+// collect takes in all clusters that there are now.
+func collect(ctx context.Context, c client.Reader, source ClusterSource) (*scheduler.Cache, error) {
+	fleet := &collection{complete: make(chan struct{}, 1)}
+	if source == nil {
+		var list membershipv1alpha1.MemberClusterList
+		if err := c.List(ctx, &list); err != nil {
+			return nil, fmt.Errorf("list MemberClusters: %w", err)
+		}
+		for i := range list.Items {
+			fleet.Set(ClusterOf(&list.Items[i]))
+		}
+		return &fleet.Cache, nil
+	}
+	running, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- source.Run(running, fleet) }()
+	select {
+	case <-fleet.complete:
+		cancel()
+		return &fleet.Cache, <-ended
+	case err := <-ended:
+		if err == nil {
+			err = errors.Join(ctx.Err(), errors.New("the source of clusters has ended"))
+		}
+		return nil, err
+	}
+}
+
+// collection is a [Fleet] to look at once.
+type collection struct {
+	scheduler.Cache
+	complete chan struct{}
+}
+
+func (c *collection) Set(cluster *scheduler.Cluster) { c.Update(cluster) }
+func (c *collection) Remove(name string)             { c.Cache.Remove(name) }
+func (c *collection) Synced() {
+	select {
+	case c.complete <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,22 @@
+// Package failover says how a placement leaves clusters that it can no longer be on: how many at a time, and whether before or after
+// others are ready in their place.
+//
+// A decision says where a placement should be; [Plan] says where it is to be now, on the way there. It is asked again whenever
+// something changes, and at the time that it says.
+//
+//	                         BeforeEvict                               EvictFirst
+//	a replacement            comes at once                             comes when there is room for it
+//	a healthy cluster        goes when enough others are ready         goes at once
+//	one that is not healthy  goes at once                              goes at once
+//	one of a placement that  goes at once: nothing can replace it      goes at once
+//	wants all clusters
+//	one without a candidate  stays, if it is healthy                   goes at once
+//
+// "At once" is subject to MaxEvictions in each period; a cluster that has to wait stays, with a reason. Those that are not healthy go
+// first. A cluster that is not in the fleet any more is no longer published, and counts as no eviction: there is nothing to be evicted from.
+// So a cluster that is healthy and published is taken away only if as many as are wanted are ready without it, or with EvictFirst.
+//
+// The guard against outages of the hub itself is not here: membership holds back its taints then, so nobody has to leave.
+//
+// It is pure: no client, no clock.
+package failover

@@ -1,0 +1,244 @@
+package failover
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// Cluster is one that a placement is on, or should be on.
+type Cluster struct {
+	Name string
+	// Healthy is true while it is known to be well.
+	Healthy bool
+	// Ready is true once what was placed there does its work, as far as anybody knows. It is asked of those alone that are published.
+	Ready bool
+	// Replaces is the cluster whose place it has taken; empty: none.
+	Replaces string
+}
+
+// Observed is what a plan is made of.
+type Observed struct {
+	// Published are the clusters that the placement is on, in any order.
+	Published []Cluster
+	// Chosen are the clusters that it should be on, the best first.
+	Chosen []string
+	// Wanted is how many it wants; negative: all that can be.
+	Wanted int
+	// Gone tells the published clusters that are not in the fleet any more. Nil: none.
+	Gone map[string]bool
+	// Evictions are when clusters were evicted, in any order; those before the period do not matter.
+	Evictions []time.Time
+	// Policy is valid.
+	Policy v1alpha1.FailoverPolicy
+	Now    time.Time
+}
+
+// Reasons why a cluster is published that is not chosen.
+const (
+	WaitsForReplacement = "WaitsForReplacement" // nothing is ready in its place
+	WaitsForTurn        = "WaitsForTurn"        // enough were evicted in this period
+)
+
+// A Step is where a placement is to be now.
+type Step struct {
+	// Publish are the clusters: the chosen ones in their order, then those that wait to be evicted.
+	Publish []Decision
+	// Evict are those that go now, of which their time is to be remembered.
+	Evict []string
+	// Again is when to plan anew though nothing has changed; zero: never.
+	Again time.Time
+}
+
+// Decision is a cluster to be on, and why.
+type Decision struct {
+	Cluster string
+	// Reason is v1alpha1.ReasonScheduled, or what the cluster waits for.
+	Reason string
+	// Replaces is the cluster whose place it takes; empty: none.
+	Replaces string
+}
+
+const defaultPeriod = time.Minute
+
+// Plan returns the next step from where a placement is to where it should be.
+func Plan(o Observed) Step {
+	chosen, published := set(o.Chosen), map[string]Cluster{}
+	var leaving []Cluster
+	ready := 0
+	for _, c := range o.Published {
+		if o.Gone[c.Name] {
+			continue
+		}
+		published[c.Name] = c
+		switch {
+		case !chosen[c.Name]:
+			leaving = append(leaving, c)
+		case c.Ready && c.Healthy:
+			ready++
+		}
+	}
+	// Who is not healthy goes first: that helps most, and costs least.
+	slices.SortFunc(leaving, func(a, b Cluster) int {
+		if a.Healthy != b.Healthy {
+			if a.Healthy {
+				return 1
+			}
+			return -1
+		}
+		return cmp.Compare(a.Name, b.Name)
+	})
+	step := Step{}
+	turns, next := o.turns()
+	protect := o.protected(ready)
+	var waiting []Decision
+	for i, c := range leaving {
+		healthyLeft := len(leaving) - i // c is healthy, and so are all after it
+		switch {
+		case c.Healthy && healthyLeft <= protect:
+			waiting = append(waiting, Decision{c.Name, WaitsForReplacement, c.Replaces})
+		case turns == 0:
+			waiting = append(waiting, Decision{c.Name, WaitsForTurn, c.Replaces})
+			step.Again = next
+		default:
+			step.Evict = append(step.Evict, c.Name)
+			if turns--; turns == 0 {
+				next = o.Now.Add(o.period())
+				if all := o.recent(); len(all) > 0 {
+					next = all[0].Add(o.period())
+				}
+			}
+		}
+	}
+	step.Publish = append(o.come(published, len(waiting), replaced(o, leaving)), waiting...)
+	return step
+}
+
+// protected is how many healthy clusters must stay although they should go.
+func (o *Observed) protected(ready int) int {
+	if o.Wanted < 0 || o.Policy.Replace == v1alpha1.EvictFirst {
+		return 0
+	}
+	return max(0, o.Wanted-ready)
+}
+
+// come are the chosen clusters that are published already, and those that come now.
+func (o *Observed) come(published map[string]Cluster, waiting int, places []string) []Decision {
+	room := len(o.Chosen)
+	if o.Policy.Replace == v1alpha1.EvictFirst && o.Wanted >= 0 {
+		room = o.Wanted - waiting
+		for _, name := range o.Chosen {
+			if _, is := published[name]; is {
+				room--
+			}
+		}
+	}
+	var decisions []Decision
+	for _, name := range o.Chosen {
+		c, is := published[name]
+		d := Decision{name, v1alpha1.ReasonScheduled, c.Replaces}
+		if !is {
+			if room <= 0 {
+				continue
+			}
+			room--
+			if len(places) > 0 {
+				d.Replaces, places = places[0], places[1:]
+			}
+		}
+		if d.Replaces == name { // it is back where it came from
+			d.Replaces = ""
+		}
+		decisions = append(decisions, d)
+	}
+	return decisions
+}
+
+// replaced are the places that those leave which go, for those who come: the places that they had taken themselves, or their own; but none
+// that somebody has already.
+func replaced(o Observed, leaving []Cluster) []string {
+	if o.Wanted < 0 { // who wants all has no places
+		return nil
+	}
+	taken := set(o.Chosen)
+	for _, c := range o.Published {
+		if taken[c.Name] {
+			taken[c.Replaces] = true
+		}
+	}
+	var places []string
+	for _, c := range slices.Concat(leaving, gone(o)) {
+		if place := cmp.Or(c.Replaces, c.Name); !taken[place] {
+			taken[place] = true
+			places = append(places, place)
+		}
+	}
+	slices.Sort(places)
+	return places
+}
+
+func gone(o Observed) []Cluster {
+	var left []Cluster
+	for _, c := range o.Published {
+		if o.Gone[c.Name] {
+			left = append(left, c)
+		}
+	}
+	return left
+}
+
+func (o *Observed) period() time.Duration {
+	if s := o.Policy.PeriodSeconds; s != nil {
+		return time.Duration(*s) * time.Second
+	}
+	return defaultPeriod
+}
+
+// recent are the evictions of the period that ends now, the first first.
+func (o *Observed) recent() []time.Time {
+	var recent []time.Time
+	for _, at := range o.Evictions {
+		if o.Now.Sub(at) < o.period() {
+			recent = append(recent, at)
+		}
+	}
+	slices.SortFunc(recent, time.Time.Compare)
+	return recent
+}
+
+// turns are how many may be evicted now; negative: any number. If none, the next may be at the time.
+func (o *Observed) turns() (turns int, next time.Time) {
+	if o.Policy.MaxEvictions == nil {
+		return -1, time.Time{}
+	}
+	recent, limit := o.recent(), int(*o.Policy.MaxEvictions)
+	if len(recent) < limit {
+		return limit - len(recent), time.Time{}
+	}
+	return 0, recent[len(recent)-limit].Add(o.period())
+}
+
+// Bound are the clusters that a decision is to hold on to, given those that are published: these themselves, or, to return, the clusters
+// that they have replaced and that are able to have it back.
+func Bound(published []Cluster, recovery v1alpha1.RecoveryPolicy, able func(cluster string) bool) []string {
+	bound := make([]string, 0, len(published))
+	for _, c := range published {
+		if recovery == v1alpha1.Return && c.Replaces != "" && able(c.Replaces) {
+			bound = append(bound, c.Replaces)
+		} else {
+			bound = append(bound, c.Name)
+		}
+	}
+	slices.Sort(bound)
+	return slices.Compact(bound)
+}
+
+func set(names []string) map[string]bool {
+	in := make(map[string]bool, len(names))
+	for _, name := range names {
+		in[name] = true
+	}
+	return in
+}

@@ -1,0 +1,263 @@
+package failover
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+var now = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func well(name string) Cluster  { return Cluster{Name: name, Healthy: true, Ready: true} }
+func fresh(name string) Cluster { return Cluster{Name: name, Healthy: true} }
+func lost(name string) Cluster  { return Cluster{Name: name} }
+
+// told is a step in words.
+func told(s Step) []string {
+	var lines []string
+	for _, d := range s.Publish {
+		line := d.Cluster
+		if d.Reason != v1alpha1.ReasonScheduled {
+			line += " " + d.Reason
+		}
+		if d.Replaces != "" {
+			line += " for " + d.Replaces
+		}
+		lines = append(lines, line)
+	}
+	for _, name := range s.Evict {
+		lines = append(lines, "evict "+name)
+	}
+	if !s.Again.IsZero() {
+		lines = append(lines, fmt.Sprintf("again in %v", s.Again.Sub(now)))
+	}
+	return lines
+}
+
+func TestPlan(t *testing.T) {
+	first := v1alpha1.FailoverPolicy{Replace: v1alpha1.EvictFirst}
+	one := v1alpha1.FailoverPolicy{MaxEvictions: new(int32(1)), PeriodSeconds: new(int32(30))}
+	two := v1alpha1.FailoverPolicy{MaxEvictions: new(int32(2)), Replace: v1alpha1.EvictFirst}
+	ago := func(seconds ...int) []time.Time {
+		var times []time.Time
+		for _, s := range seconds {
+			times = append(times, now.Add(-time.Duration(s)*time.Second))
+		}
+		return times
+	}
+	for _, test := range []struct {
+		reason string
+		o      Observed
+		want   []string
+	}{
+		{"nothing happens where all is as it should be", Observed{Published: []Cluster{well("a"), well("b")}, Chosen: []string{"b", "a"}, Wanted: 2}, []string{"b", "a"}},
+		{"the first decision is published as it is", Observed{Chosen: []string{"b", "a"}, Wanted: 2}, []string{"b", "a"}},
+		{
+			"a healthy cluster stays until another is there",
+			Observed{Published: []Cluster{well("a")}, Chosen: []string{"b"}, Wanted: 1},
+			[]string{"b for a", "a WaitsForReplacement"},
+		},
+		{
+			"to be there is not enough: it must be ready",
+			Observed{Published: []Cluster{well("a"), {Name: "b", Healthy: true, Replaces: "a"}}, Chosen: []string{"b"}, Wanted: 1},
+			[]string{"b for a", "a WaitsForReplacement"},
+		},
+		{
+			"once it is ready, the other goes",
+			Observed{Published: []Cluster{well("a"), {Name: "b", Healthy: true, Ready: true, Replaces: "a"}}, Chosen: []string{"b"}, Wanted: 1},
+			[]string{"b for a", "evict a"},
+		},
+		{
+			"a replacement that is ill replaces nothing",
+			Observed{Published: []Cluster{well("a"), {Name: "b", Ready: true}}, Chosen: []string{"b"}, Wanted: 1},
+			[]string{"b", "a WaitsForReplacement"},
+		},
+		{"without a candidate a healthy cluster stays", Observed{Published: []Cluster{well("a")}, Wanted: 1}, []string{"a WaitsForReplacement"}},
+		{"a lost cluster has nothing to protect", Observed{Published: []Cluster{lost("a")}, Wanted: 1}, []string{"evict a"}},
+		{
+			"as many stay as have nobody in their place",
+			Observed{Published: []Cluster{well("a"), well("b"), well("c"), fresh("d")}, Chosen: []string{"a", "d"}, Wanted: 2},
+			[]string{"a", "d", "c WaitsForReplacement", "evict b"},
+		},
+		{"what wants all cannot be replaced", Observed{Published: []Cluster{well("a"), well("b")}, Chosen: []string{"b"}, Wanted: -1}, []string{"b", "evict a"}},
+		{"nobody is evicted from where nothing is", Observed{Published: []Cluster{well("a")}, Chosen: []string{"b"}, Wanted: 1, Gone: set([]string{"a"})}, []string{"b for a"}},
+		{
+			"evict first: the place is free at once",
+			Observed{Published: []Cluster{well("a"), well("b")}, Chosen: []string{"b", "c"}, Wanted: 2, Policy: first},
+			[]string{"b", "c for a", "evict a"},
+		},
+		{
+			"evict first: never more than are wanted",
+			Observed{Published: []Cluster{well("a"), well("b"), well("c")}, Chosen: []string{"d", "e", "f"}, Wanted: 3, Policy: two},
+			[]string{"d for a", "e for b", "c WaitsForTurn", "evict a", "evict b", "again in 1m0s"},
+		},
+		{
+			"who is lost goes before who is well",
+			Observed{Published: []Cluster{well("a"), lost("b")}, Chosen: []string{"c"}, Wanted: -1, Policy: one},
+			[]string{"c", "a WaitsForTurn", "evict b", "again in 30s"},
+		},
+		{
+			"the period is over for the one that went first",
+			Observed{Published: []Cluster{lost("a"), lost("b")}, Wanted: 2, Policy: two, Evictions: ago(60, 20)},
+			[]string{"b WaitsForTurn", "evict a", "again in 40s"},
+		},
+		{
+			"it is nobody's turn",
+			Observed{Published: []Cluster{lost("a")}, Wanted: 1, Policy: two, Evictions: ago(10, 59, 20)},
+			[]string{"a WaitsForTurn", "again in 40s"},
+		},
+		{
+			"a chain of replacements leads home",
+			Observed{Published: []Cluster{{Name: "b", Replaces: "a"}}, Chosen: []string{"c"}, Wanted: 1},
+			[]string{"c for a", "evict b"},
+		},
+		{
+			"who is back home replaces nobody",
+			Observed{Published: []Cluster{{Name: "b", Healthy: true, Ready: true, Replaces: "a"}}, Chosen: []string{"a"}, Wanted: 1, Policy: first},
+			[]string{"a", "evict b"},
+		},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			test.o.Now = now
+			if diff := cmp.Diff(test.want, told(Plan(test.o)), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBound(t *testing.T) {
+	published := []Cluster{{Name: "b", Replaces: "a"}, {Name: "c"}, {Name: "e", Replaces: "d"}}
+	able := func(name string) bool { return name == "a" }
+	for _, test := range []struct {
+		reason   string
+		recovery v1alpha1.RecoveryPolicy
+		want     []string
+	}{
+		{"where it is, it stays", v1alpha1.Stay, []string{"b", "c", "e"}},
+		{"that is the default", "", []string{"b", "c", "e"}},
+		{"home, where that is possible", v1alpha1.Return, []string{"a", "c", "e"}},
+	} {
+		if diff := cmp.Diff(test.want, Bound(published, test.recovery, able)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+		}
+	}
+}
+
+// Whatever happens to the fleet, there are never more evictions than allowed in any period, never fewer healthy clusters than before or than
+// are wanted if they must be replaced before, never more than are wanted if they go first; and when all is quiet, it ends where it should.
+func TestPlanKeepsItsPromises(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e", "f"}
+	rapid.Check(t, func(t *rapid.T) {
+		policy := v1alpha1.FailoverPolicy{
+			Replace:       rapid.SampledFrom([]v1alpha1.ReplacePolicy{"", v1alpha1.BeforeEvict, v1alpha1.EvictFirst}).Draw(t, "replace"),
+			PeriodSeconds: rapid.SampledFrom([]*int32{nil, new(int32(10))}).Draw(t, "period"),
+			MaxEvictions:  rapid.SampledFrom([]*int32{nil, new(int32(1)), new(int32(2))}).Draw(t, "max"),
+		}
+		o := Observed{Policy: policy, Now: now, Wanted: rapid.IntRange(-1, 4).Draw(t, "wanted")}
+		choose := func(from []string) {
+			n := len(from)
+			if o.Wanted >= 0 {
+				n = min(n, o.Wanted)
+			}
+			o.Chosen = from[:n]
+		}
+		healthy := map[string]bool{}
+		step := func(ready func(string) bool) Step {
+			for i := range o.Published {
+				c := &o.Published[i]
+				c.Healthy, c.Ready = healthy[c.Name], ready(c.Name)
+			}
+			s := Plan(o)
+			check(t, o, s, healthy)
+			for range s.Evict {
+				o.Evictions = append(o.Evictions, o.Now)
+			}
+			o.Published = nil
+			for _, d := range s.Publish {
+				o.Published = append(o.Published, Cluster{Name: d.Cluster, Replaces: d.Replaces})
+			}
+			return s
+		}
+		for range rapid.IntRange(1, 8).Draw(t, "steps") {
+			for _, name := range names {
+				healthy[name] = rapid.Bool().Draw(t, name+" is healthy")
+			}
+			choose(rapid.Permutation(names).Draw(t, "order")[:rapid.IntRange(0, len(names)).Draw(t, "candidates")])
+			gone := rapid.SampledFrom(names).Draw(t, "gone")
+			o.Gone = map[string]bool{gone: !slices.Contains(o.Chosen, gone)}
+			isReady := rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID).Draw(t, "ready")
+			step(func(name string) bool { return slices.Contains(isReady, name) })
+			o.Now = o.Now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "seconds")) * time.Second)
+		}
+		// All is well from now on, and there are enough.
+		for _, name := range names {
+			healthy[name] = true
+		}
+		o.Gone = nil
+		choose(names)
+		var last Step
+		for range 2*len(names) + 2 {
+			last = step(func(string) bool { return true })
+			if !last.Again.IsZero() {
+				if !last.Again.After(o.Now) {
+					t.Fatalf("to look again at %v, at %v, would never end", last.Again, o.Now)
+				}
+				o.Now = last.Again
+			}
+		}
+		var got []string
+		for _, d := range last.Publish {
+			got = append(got, d.Cluster)
+		}
+		if diff := cmp.Diff(o.Chosen, got, cmpopts.EquateEmpty()); diff != "" || len(last.Evict) > 0 || !last.Again.IsZero() {
+			t.Fatalf("it does not end where it should: %+v (-want +got):\n%s", last, diff)
+		}
+	})
+}
+
+func check(t *rapid.T, o Observed, s Step, healthy map[string]bool) {
+	seen, after := map[string]bool{}, 0
+	for _, d := range s.Publish {
+		if seen[d.Cluster] || slices.Contains(s.Evict, d.Cluster) {
+			t.Fatalf("%s is published twice, or published and evicted: %+v", d.Cluster, s)
+		}
+		seen[d.Cluster] = true
+		if healthy[d.Cluster] {
+			after++
+		}
+	}
+	before := 0
+	for _, c := range o.Published {
+		if !o.Gone[c.Name] && c.Healthy {
+			before++
+		}
+		if kept := seen[c.Name] || slices.Contains(s.Evict, c.Name); kept == o.Gone[c.Name] {
+			t.Fatalf("%s, gone: %v, has got lost: %+v", c.Name, o.Gone[c.Name], s)
+		}
+	}
+	if o.Policy.Replace != v1alpha1.EvictFirst && o.Wanted >= 0 && after < min(before, o.Wanted) {
+		t.Fatalf("%d healthy clusters after %d, and %d are wanted: %+v", after, before, o.Wanted, s)
+	}
+	if o.Policy.Replace == v1alpha1.EvictFirst && o.Wanted >= 0 && len(s.Publish) > max(o.Wanted, len(o.Published)) {
+		t.Fatalf("more than are wanted: %+v", s)
+	}
+	if o.Policy.MaxEvictions != nil {
+		count := len(s.Evict)
+		for _, at := range o.Evictions {
+			if o.Now.Sub(at) < o.period() {
+				count++
+			}
+		}
+		if len(s.Evict) > 0 && count > int(*o.Policy.MaxEvictions) {
+			t.Fatalf("%d evictions in a period of %v: %+v", count, o.period(), s)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package placement_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/muster-sdk/muster/placement"
+	"github.com/muster-sdk/muster/scheduler"
+	"github.com/muster-sdk/muster/scheduler/plugins"
+)
+
+// source is a ClusterSource with clusters that tests change. What comes later is told to all who run it.
+type source struct {
+	mu       sync.Mutex
+	clusters map[string]*scheduler.Cluster
+	fleets   map[placement.Fleet]bool
+}
+
+func newSource(clusters ...*scheduler.Cluster) *source {
+	s := &source{clusters: map[string]*scheduler.Cluster{}, fleets: map[placement.Fleet]bool{}}
+	s.set(clusters...)
+	return s
+}
+
+func (s *source) Run(ctx context.Context, fleet placement.Fleet) error {
+	s.mu.Lock()
+	for _, c := range s.clusters {
+		fleet.Set(c)
+	}
+	fleet.Synced()
+	s.fleets[fleet] = true
+	s.mu.Unlock()
+	<-ctx.Done()
+	s.mu.Lock()
+	delete(s.fleets, fleet)
+	s.mu.Unlock()
+	return nil
+}
+
+func (s *source) set(clusters ...*scheduler.Cluster) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range clusters {
+		s.clusters[c.Name] = c
+		for fleet := range s.fleets {
+			fleet.Set(c)
+		}
+	}
+}
+
+func (s *source) remove(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.clusters, name)
+	for fleet := range s.fleets {
+		fleet.Remove(name)
+	}
+}
+
+// cluster is one that is well; with sets what is special.
+func cluster(name, region string, with ...func(*scheduler.Cluster)) *scheduler.Cluster {
+	c := &scheduler.Cluster{Name: name, Labels: map[string]string{"region": region}, Joined: true, Healthy: true}
+	for _, f := range with {
+		f(c)
+	}
+	return c
+}
+
+func many(n int, region string) []*scheduler.Cluster {
+	var clusters []*scheduler.Cluster
+	for i := range n {
+		clusters = append(clusters, cluster(fmt.Sprintf("%s-%03d", region, i), region))
+	}
+	return clusters
+}
+
+// counting counts decisions by the name of the placement.
+type counting struct {
+	placement.Decider
+	mu   sync.Mutex
+	asks map[string]int
+}
+
+func newCounting(t testing.TB) *counting {
+	s, err := scheduler.New(scheduler.Options{Registry: plugins.Registry(), Profiles: []scheduler.Profile{plugins.DefaultProfile()}})
+	require.NoError(t, err)
+	return &counting{Decider: s, asks: map[string]int{}}
+}
+
+func (c *counting) Schedule(ctx context.Context, snapshot *scheduler.Snapshot, request *scheduler.Request) (scheduler.Result, error) {
+	c.mu.Lock()
+	c.asks[request.Name[strings.Index(request.Name, "/")+1:]]++
+	c.mu.Unlock()
+	return c.Decider.Schedule(ctx, snapshot, request)
+}
+
+// taken returns the counts since it was called last.
+func (c *counting) taken() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	asks := c.asks
+	c.asks = map[string]int{}
+	return asks
+}
+
+func (c *counting) total() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, asks := range c.asks {
+		n += asks
+	}
+	return n
+}
+
+// wire counts the writes to the API server, without those for leader election and events, and can be made to fail.
+type wire struct {
+	writes, all atomic.Int64
+	fail        func(write int64, send func() (*http.Response, error)) (*http.Response, error)
+}
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func (w *wire) over(inner http.RoundTripper) http.RoundTripper {
+	return tripper(func(r *http.Request) (*http.Response, error) { return w.trip(inner, r) })
+}
+
+func (w *wire) trip(inner http.RoundTripper, r *http.Request) (*http.Response, error) {
+	send := func() (*http.Response, error) { return inner.RoundTrip(r) }
+	w.all.Add(1)
+	if r.Method == http.MethodGet || strings.Contains(r.URL.Path, "/events") || strings.Contains(r.URL.Path, "/leases") {
+		return send()
+	}
+	n := w.writes.Add(1)
+	if w.fail != nil {
+		return w.fail(n, send)
+	}
+	return send()
+}
+
+// dying fails all writes from the k-th on, as the process does that is killed then. That one itself may get through.
+func dying(k int64, through bool) func(*setup) {
+	return func(s *setup) {
+		s.wire.fail = func(write int64, send func() (*http.Response, error)) (*http.Response, error) {
+			if write <= k {
+				return send()
+			}
+			if write == k+1 && through {
+				if response, err := send(); err == nil {
+					_ = response.Body.Close()
+				}
+			}
+			return nil, errors.New("dead")
+		}
+	}
+}
+
+// behind makes a cache that has another way to the API server than the manager's clients.
+func behind(config *rest.Config) cache.NewCacheFunc {
+	return func(_ *rest.Config, o cache.Options) (cache.Cache, error) {
+		o.HTTPClient = nil
+		return cache.New(config, o)
+	}
+}

@@ -1,0 +1,185 @@
+package placement_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/placement"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// Whatever write is the last before the process dies, whether it got through or not, the next process ends up with the decisions that
+// there would have been.
+func TestCrash(t *testing.T) {
+	s := newSource(many(230, "eu")...)
+	policies := map[string]v1alpha1.PlacementPolicy{"all": {}, "few": pick(3)}
+	check := func(t *testing.T, h *hub) {
+		h.scheduled(v1alpha1.ReasonScheduled, "all", "few")
+		seen := map[string]bool{}
+		for _, c := range h.chosen("all") {
+			require.False(t, seen[c], "%s is chosen twice", c)
+			seen[c] = true
+		}
+		require.Len(t, seen, 230)
+		require.Equal(t, []string{"eu-000", "eu-001", "eu-002"}, sorted(h.chosen("few")))
+		require.Len(t, h.slices(), 4)
+	}
+	for _, through := range []bool{false, true} {
+		for k := range int64(7) {
+			t.Run(fmt.Sprintf("write %d, through: %v", k, through), func(t *testing.T) {
+				h := newHub(t)
+				for name, policy := range policies {
+					h.create(name, policy)
+				}
+				first := h.start(placement.Options{Clusters: s}, dying(k, through))
+				h.eventually("death", func() bool {
+					return first.wire.writes.Load() > k || h.condition("all").Reason != "" && h.condition("few").Reason != ""
+				})
+				first.stop()
+				before := h.slices()
+				h.start(placement.Options{Clusters: s})
+				check(t, h)
+				for _, slice := range before {
+					now := &v1alpha1.PlacementDecision{}
+					require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(&slice), now))
+					if diff := cmp.Diff(slice.Decisions, now.Decisions); diff != "" {
+						t.Errorf("%s was changed (-before +after):\n%s", slice.Name, diff)
+					}
+				}
+			})
+		}
+	}
+}
+
+// What somebody else does to PlacementDecisions is undone.
+func TestHealing(t *testing.T) {
+	h, s := newHub(t), newSource(many(120, "eu")...)
+	long := "a." + strings.Repeat("b", 60) + "." + strings.Repeat("c", 60) + "." + strings.Repeat("d", 60) + "." + strings.Repeat("e", 60)
+	for _, name := range []string{"all", long} {
+		h.create(name, v1alpha1.PlacementPolicy{})
+	}
+	h.start(placement.Options{Clusters: s})
+	h.scheduled(v1alpha1.ReasonScheduled, "all", long)
+	want := map[string][]v1alpha1.ClusterDecision{}
+	for _, slice := range h.slices() {
+		want[slice.Name] = slice.Decisions
+	}
+	require.Len(t, want, 4)
+	require.Contains(t, want, "all-decision-1")
+	healed := func(what string) {
+		t.Helper()
+		h.eventually(what, func() bool {
+			items := h.slices()
+			return len(items) == len(want) && !slices.ContainsFunc(items, func(item v1alpha1.PlacementDecision) bool {
+				return !slices.Equal(item.Decisions, want[item.Name]) || item.Labels[v1alpha1.PlacementLabel] == "" ||
+					!strings.HasSuffix(item.Name, "-"+item.Labels[v1alpha1.DecisionIndexLabel]) || metav1.GetControllerOf(&item) == nil
+			})
+		})
+	}
+	for what, change := range map[string]func(*v1alpha1.PlacementDecision){
+		"another order":    func(d *v1alpha1.PlacementDecision) { d.Decisions[0].Group = "mine" },
+		"a label is gone":  func(d *v1alpha1.PlacementDecision) { delete(d.Labels, v1alpha1.PlacementLabel) },
+		"a label is wrong": func(d *v1alpha1.PlacementDecision) { d.Labels[v1alpha1.DecisionIndexLabel] = "0" },
+	} {
+		for name := range want {
+			object := &v1alpha1.PlacementDecision{}
+			require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, object))
+			before := object.DeepCopy()
+			change(object)
+			require.NoError(t, h.client.Patch(t.Context(), object, client.MergeFrom(before)))
+		}
+		healed(what)
+	}
+	s.set(cluster("eu-000", "eu", func(c *scheduler.Cluster) { c.Available = corev1.ResourceList{} })) // matters to nobody
+	for name := range want {
+		require.NoError(t, h.client.Delete(t.Context(), &v1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}))
+		h.eventually("it is back", func() bool { return len(h.slices()) == len(want) })
+	}
+	healed("deletion")
+	owner := metav1.GetControllerOf(&h.slices()[0])
+	stray := &v1alpha1.PlacementDecision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "copy", OwnerReferences: []metav1.OwnerReference{*owner}},
+		Decisions:  []v1alpha1.ClusterDecision{{ClusterName: "nowhere"}},
+	}
+	require.NoError(t, h.client.Create(t.Context(), stray))
+	healed("a copy by hand")
+}
+
+// A placement whose name somebody had before gets slices of its own, and what belongs to others is left alone.
+func TestNamesThatAreTaken(t *testing.T) {
+	h, s := newHub(t), newSource(many(3, "eu")...)
+	old := h.create("web", pick(1))
+	first := h.start(placement.Options{Clusters: s})
+	h.scheduled(v1alpha1.ReasonScheduled, "web")
+	first.stop() // so that it does not see the change
+	require.NoError(t, h.client.Delete(t.Context(), old))
+	h.create("web", pick(2))
+	others := &v1alpha1.PlacementDecision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "taken-decision-0"}, Decisions: []v1alpha1.ClusterDecision{{ClusterName: "mine"}},
+	}
+	require.NoError(t, h.client.Create(t.Context(), others))
+	h.create("taken", pick(1))
+	h.start(placement.Options{Clusters: s})
+	h.scheduled(v1alpha1.ReasonScheduled, "web")
+	h.eventually("two clusters", func() bool { return len(h.chosen("web")) == 2 })
+	h.scheduled(v1alpha1.ReasonDecideFailed, "taken")
+	require.Contains(t, h.condition("taken").Message, "the name is taken")
+	require.NoError(t, h.client.Delete(t.Context(), others))
+	h.scheduled(v1alpha1.ReasonScheduled, "taken")
+}
+
+// A placement that is deleted and made anew under its name while the controller runs is another one: nothing of the first sticks to it.
+func TestMadeAnew(t *testing.T) {
+	h, s := newHub(t), newSource(cluster("b", "eu"))
+	h.start(placement.Options{Clusters: s})
+	for _, want := range []string{"b", "a"} {
+		p := h.create("web", pick(1))
+		h.scheduled(v1alpha1.ReasonScheduled, "web")
+		h.eventually("its own", func() bool {
+			items := h.slices()
+			return len(items) == 1 && metav1.IsControlledBy(&items[0], p) && items[0].Decisions[0].ClusterName == want
+		})
+		s.set(cluster("a", "eu"))
+		require.Equal(t, []string{want}, h.chosen("web"))
+		require.NoError(t, h.client.Delete(t.Context(), p))
+	}
+}
+
+// A cache that is behind makes nobody write twice, or write what was before.
+func TestLaggingCache(t *testing.T) {
+	h, s := newHub(t), newSource(many(3, "eu")...)
+	proxy, err := localplane.NewProxy(strings.TrimPrefix(h.config.Host, "https://"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
+	slow := func(s *setup) { s.options.NewCache = behind(proxy.Config(s.config)) }
+	r := h.start(placement.Options{Clusters: s}, slow)
+	h.create("web", pick(1))
+	h.scheduled(v1alpha1.ReasonScheduled, "web")
+	quiet(t, r.wire.writes.Load)
+	require.EqualValues(t, 2, r.wire.writes.Load())
+	proxy.Stall() // what is written from now on does not come back
+	for i := range 5 {
+		was := h.chosen("web")[0]
+		s.set(cluster(was, "eu", func(c *scheduler.Cluster) { c.Joined = false }))
+		h.eventually("it moves", func() bool { return !slices.Contains(h.chosen("web"), was) })
+		s.set(cluster(was, "eu"))
+		require.Len(t, h.slices(), 1)
+		// The slice each time, and with the first one the status, whose message says something else from then on.
+		h.eventually("and no more than that is written", func() bool { return r.wire.writes.Load() == int64(4+i) })
+	}
+	moved := versions(h.slices())
+	proxy.Heal()
+	quiet(t, r.wire.writes.Load)
+	require.Equal(t, moved, versions(h.slices()))
+	require.EqualValues(t, 8, r.wire.writes.Load())
+}

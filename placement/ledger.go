@@ -1,0 +1,218 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// ledger knows the PlacementDecisions that there are: those that the watch has told of, and those that were written since. A cache alone
+// would be as it was before the last write for a while, and who decides by that chooses anew what was chosen already.
+//
+// Of two versions of an object it keeps the newer, whichever way that came. What it holds is shared with the cache, and not to be changed.
+type ledger struct {
+	mu      sync.Mutex
+	records map[types.NamespacedName]*record
+	owned   map[key]map[types.NamespacedName]*record
+}
+
+// record is what is known of one PlacementDecision.
+type record struct {
+	owner   key
+	object  *v1alpha1.PlacementDecision // nil: there is none
+	writing *v1alpha1.PlacementDecision // on its way to the API server: when it comes back it is no news
+	going   bool                        // its deletion is on its way
+	gone    types.UID                   // of an object that is deleted, which the watch may still tell of
+}
+
+func newLedger() *ledger {
+	return &ledger{records: map[types.NamespacedName]*record{}, owned: map[key]map[types.NamespacedName]*record{}}
+}
+
+// saw takes in an object that the API server has told of, and returns the placements that must be decided anew because of it.
+func (l *ledger) saw(object *v1alpha1.PlacementDecision) []key {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	name := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
+	r, owner := l.records[name], ownerOf(object)
+	if r == nil {
+		if owner == "" {
+			return nil
+		}
+		r = l.open(name)
+	}
+	if r.gone == object.UID || r.object != nil && !newer(object, r.object) {
+		return nil
+	}
+	news := (r.object == nil || !same(r.object, object)) && (r.writing == nil || !same(r.writing, object))
+	before := r.owner
+	r.object = object
+	l.give(name, r, owner)
+	if !news {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Compact([]key{before, owner}), func(k key) bool { return k == "" })
+}
+
+// lost takes in that an object is deleted, and returns the placements that must be decided anew because of it.
+func (l *ledger) lost(object *v1alpha1.PlacementDecision) []key {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	name := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
+	r := l.records[name]
+	if r == nil {
+		return nil
+	}
+	if r.gone == object.UID {
+		r.gone = ""
+	}
+	if r.object == nil || r.object.UID != object.UID {
+		l.close(name, r)
+		return nil
+	}
+	r.object = nil
+	if r.writing != nil {
+		r.gone = object.UID
+	}
+	owner, expected := r.owner, r.going
+	l.close(name, r)
+	if expected {
+		return nil
+	}
+	return []key{owner}
+}
+
+// begin takes in that an object is about to be written, or to be deleted if there is nothing to write.
+func (l *ledger) begin(k key, name types.NamespacedName, writing *v1alpha1.PlacementDecision) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.records[name]
+	if r == nil {
+		r = l.open(name)
+		l.give(name, r, k)
+	}
+	r.writing, r.going = writing, writing == nil
+}
+
+// wrote takes in what has become of that: the object as it is now, or nil if that did not work.
+func (l *ledger) wrote(name types.NamespacedName, object *v1alpha1.PlacementDecision) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.records[name]
+	if r == nil {
+		return
+	}
+	r.writing = nil
+	if object != nil && r.gone != object.UID && (r.object == nil || newer(object, r.object)) {
+		r.object = object
+		l.give(name, r, ownerOf(object))
+	}
+	if object == nil || r.gone == object.UID {
+		r.gone = ""
+	}
+	l.close(name, r)
+}
+
+// deleted takes in that an object is gone, or, without a UID, that it could not be deleted.
+func (l *ledger) deleted(name types.NamespacedName, uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.records[name]
+	if r == nil {
+		return
+	}
+	r.going = false
+	if r.object != nil && r.object.UID == uid {
+		r.object, r.gone = nil, uid
+	}
+	l.close(name, r)
+}
+
+// slices are the PlacementDecisions of a placement, in the order of their names.
+func (l *ledger) slices(k key, placement types.UID) []*v1alpha1.PlacementDecision {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []*v1alpha1.PlacementDecision
+	for _, r := range l.owned[k] {
+		if r.object != nil && r.object.DeletionTimestamp == nil && metav1.GetControllerOf(r.object).UID == placement {
+			found = append(found, r.object)
+		}
+	}
+	slices.SortFunc(found, func(a, b *v1alpha1.PlacementDecision) int { return cmp.Compare(a.Name, b.Name) })
+	return found
+}
+
+func (l *ledger) open(name types.NamespacedName) *record {
+	r := &record{}
+	l.records[name] = r
+	return r
+}
+
+// give says whose a record is; "": nobody's that matters here.
+func (l *ledger) give(name types.NamespacedName, r *record, owner key) {
+	if r.owner == owner {
+		return
+	}
+	l.take(name, r)
+	if r.owner = owner; owner == "" {
+		r.object = nil
+		l.close(name, r)
+		return
+	}
+	if l.owned[owner] == nil {
+		l.owned[owner] = map[types.NamespacedName]*record{}
+	}
+	l.owned[owner][name] = r
+}
+
+func (l *ledger) take(name types.NamespacedName, r *record) {
+	if delete(l.owned[r.owner], name); len(l.owned[r.owner]) == 0 {
+		delete(l.owned, r.owner)
+	}
+}
+
+// close drops a record that says nothing any more.
+func (l *ledger) close(name types.NamespacedName, r *record) {
+	if r.object == nil && r.writing == nil && !r.going && r.gone == "" {
+		l.take(name, r)
+		delete(l.records, name)
+	}
+}
+
+// ownerOf is the placement that an object is a PlacementDecision of; "": of none.
+func ownerOf(object *v1alpha1.PlacementDecision) key {
+	owner := metav1.GetControllerOf(object)
+	if owner == nil || owner.APIVersion != v1alpha1.GroupVersion.String() || owner.Kind != "Placement" {
+		return ""
+	}
+	return object.Namespace + "/" + owner.Name
+}
+
+// same reports whether two versions of a PlacementDecision say the same.
+func same(a, b *v1alpha1.PlacementDecision) bool {
+	return slices.Equal(a.Decisions, b.Decisions) &&
+		a.Labels[v1alpha1.PlacementLabel] == b.Labels[v1alpha1.PlacementLabel] &&
+		a.Labels[v1alpha1.DecisionIndexLabel] == b.Labels[v1alpha1.DecisionIndexLabel] &&
+		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
+		metav1.IsControlledBy(a, &metav1.ObjectMeta{UID: controller(b)})
+}
+
+func controller(object metav1.Object) types.UID {
+	if owner := metav1.GetControllerOf(object); owner != nil {
+		return owner.UID
+	}
+	return ""
+}
+
+// newer reports whether one version of an object is newer than another. That versions can be compared is a promise of Kubernetes since
+// 1.35, and what all servers did before; of a server that breaks it, the version that came last is taken.
+func newer(a, b metav1.Object) bool {
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err != nil || order > 0
+}

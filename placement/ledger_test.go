@@ -1,0 +1,156 @@
+package placement
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/muster-sdk/muster/placement/decision"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+func TestNames(t *testing.T) {
+	for _, placement := range []string{"web", "web-decision-3", strings.Repeat("a", 63), strings.Repeat("a", 64), strings.Repeat("a.", 126) + "a"} {
+		require.Empty(t, validation.IsValidLabelValue(labelFor(placement)))
+		for _, index := range []int{0, 7, 99999} {
+			name := sliceName(placement, index)
+			require.Empty(t, validation.IsDNS1123Subdomain(name))
+			got, ok := indexOf(placement, name)
+			require.True(t, ok)
+			require.Equal(t, index, got)
+			_, ok = indexOf("other", name)
+			require.False(t, ok)
+		}
+	}
+	for _, name := range []string{"web", "web-decision-", "web-decision-x", "web-decision-01", "web-decision--1", "web-decision-+1", "web-decision-1-decision-1", ""} {
+		_, ok := indexOf("web", name)
+		require.False(t, ok, name)
+	}
+}
+
+func decided(names ...string) []v1alpha1.ClusterDecision {
+	var d []v1alpha1.ClusterDecision
+	for _, name := range names {
+		d = append(d, v1alpha1.ClusterDecision{ClusterName: name})
+	}
+	return d
+}
+
+func TestChanges(t *testing.T) {
+	placement := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "1"}}
+	object := func(index int, names ...string) *v1alpha1.PlacementDecision {
+		o := &v1alpha1.PlacementDecision{}
+		shape(o, placement, decision.Slice{Index: index, Decisions: decided(names...)})
+		return o
+	}
+	stray, relabeled := object(7, "z"), object(0, "a")
+	stray.Name = "copy"
+	relabeled.Labels = map[string]string{"mine": "stays"}
+	for _, test := range []struct {
+		reason string
+		before []*v1alpha1.PlacementDecision
+		laid   []decision.Slice
+		want   []string
+	}{
+		{"what is as it should be is not written", []*v1alpha1.PlacementDecision{object(0, "a")}, []decision.Slice{{Index: 0, Decisions: decided("a")}}, nil},
+		{
+			"what adds clusters comes before what takes them away, and what goes is last",
+			[]*v1alpha1.PlacementDecision{object(0, "a", "b"), object(1, "c"), object(2, "x", "y", "z")},
+			[]decision.Slice{{Index: 0, Decisions: decided("a")}, {Index: 1, Decisions: decided("c", "d")}, {Index: 3, Decisions: decided("e", "f")}},
+			[]string{"web-decision-3+2", "web-decision-1+1", "web-decision-0-1", "web-decision-2 gone"},
+		},
+		{"a label that is missing is put back", []*v1alpha1.PlacementDecision{relabeled}, []decision.Slice{{Index: 0, Decisions: decided("a")}}, []string{"web-decision-0+0"}},
+		{"what has another name is a copy that somebody made", []*v1alpha1.PlacementDecision{stray}, nil, []string{"copy gone"}},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			var got []string
+			for _, c := range changes(placement, test.before, test.laid) {
+				if c.want == nil {
+					got = append(got, c.old.Name+" gone")
+					continue
+				}
+				require.True(t, metav1.IsControlledBy(c.want, placement))
+				got = append(got, fmt.Sprintf("%s%+d", c.want.Name, c.growth()))
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	require.Equal(t, "stays", changes(placement, []*v1alpha1.PlacementDecision{relabeled}, []decision.Slice{{Decisions: decided("a")}})[0].want.Labels["mine"])
+}
+
+// Whichever of the watch and the answers to writes comes first, the ledger has what is newest, and no write of its own is news.
+func TestLedger(t *testing.T) {
+	placement := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "p"}}
+	k, name := "ns/web", types.NamespacedName{Namespace: "ns", Name: "web-decision-0"}
+	version := func(uid types.UID, version string, clusters ...string) *v1alpha1.PlacementDecision {
+		o := &v1alpha1.PlacementDecision{}
+		shape(o, placement, decision.Slice{Decisions: decided(clusters...)})
+		o.UID, o.ResourceVersion = uid, version
+		return o
+	}
+	freed := version("u", "3", "a")
+	freed.OwnerReferences = nil
+	type step = func(l *ledger) []key
+	saw := func(o *v1alpha1.PlacementDecision) step { return func(l *ledger) []key { return l.saw(o) } }
+	lost := func(o *v1alpha1.PlacementDecision) step { return func(l *ledger) []key { return l.lost(o) } }
+	begin := func(o *v1alpha1.PlacementDecision) step {
+		return func(l *ledger) []key { l.begin(k, name, o); return nil }
+	}
+	wrote := func(o *v1alpha1.PlacementDecision) step {
+		return func(l *ledger) []key { l.wrote(name, o); return nil }
+	}
+	deleted := func(uid types.UID) step { return func(l *ledger) []key { l.deleted(name, uid); return nil } }
+	for _, test := range []struct {
+		reason string
+		steps  []step
+		news   int      // how many steps were
+		want   []string // clusters; nil: there is no object
+	}{
+		{"what is there at the start", []step{saw(version("u", "1", "a"))}, 1, []string{"a"}},
+		{"the cache is behind a write", []step{saw(version("u", "1", "a")), begin(version("u", "1", "b")), wrote(version("u", "2", "b")), saw(version("u", "1", "a"))}, 1, []string{"b"}},
+		{"the watch is before the answer", []step{begin(version("", "", "a")), saw(version("u", "1", "a")), wrote(version("u", "1", "a"))}, 0, []string{"a"}},
+		{"the watch is after the answer", []step{begin(version("", "", "a")), wrote(version("u", "1", "a")), saw(version("u", "1", "a"))}, 0, []string{"a"}},
+		{"versions are numbers", []step{saw(version("u", "9", "a")), saw(version("u", "10", "b"))}, 2, []string{"b"}},
+		{"somebody else was faster", []step{begin(version("u", "1", "b")), saw(version("u", "2", "x")), wrote(nil)}, 1, []string{"x"}},
+		{"somebody else came right after", []step{begin(version("u", "1", "b")), saw(version("u", "3", "x")), wrote(version("u", "2", "b"))}, 1, []string{"x"}},
+		{"deleted by somebody", []step{saw(version("u", "1", "a")), lost(version("u", "2", "a"))}, 2, nil},
+		{"deleted here", []step{saw(version("u", "1", "a")), begin(nil), deleted("u"), saw(version("u", "1", "a")), lost(version("u", "2", "a"))}, 1, nil},
+		{"deleted here, and the watch is faster", []step{saw(version("u", "1", "a")), begin(nil), lost(version("u", "2", "a")), deleted("u")}, 1, nil},
+		{"not deleted after all", []step{saw(version("u", "1", "a")), begin(nil), deleted("")}, 1, []string{"a"}},
+		{"deleted by somebody before its creation was answered", []step{begin(version("", "", "a")), saw(version("u", "1", "a")), lost(version("u", "2", "a")), wrote(version("u", "1", "a"))}, 1, nil},
+		{"made anew after it was deleted here", []step{saw(version("u", "1", "a")), begin(nil), deleted("u"), begin(version("", "", "b")), wrote(version("v", "3", "b")), lost(version("u", "2", "a"))}, 1, []string{"b"}},
+		{"an old end does not end its successor", []step{saw(version("v", "3", "b")), lost(version("u", "2", "a"))}, 1, []string{"b"}},
+		{"somebody has taken it from its owner", []step{saw(version("u", "1", "a")), saw(freed)}, 2, nil},
+		{"a write that failed leaves nothing", []step{begin(version("", "", "a")), wrote(nil)}, 0, nil},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			l, news := newLedger(), 0
+			for _, do := range test.steps {
+				news += len(do(l))
+			}
+			var got []string
+			for _, o := range l.slices(k, "p") {
+				for _, d := range o.Decisions {
+					got = append(got, d.ClusterName)
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			require.Equal(t, test.news, news, "news")
+			if got == nil {
+				require.Empty(t, l.records, "nothing is kept of what is not there")
+				require.Empty(t, l.owned)
+			}
+			require.Empty(t, l.slices(k, "older"), "those of another are not its own")
+		})
+	}
+}

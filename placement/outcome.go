@@ -1,0 +1,174 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// groups tell the decision group of a cluster.
+type groups []group
+
+type group struct {
+	name     string
+	selector labels.Selector
+}
+
+func newGroups(specs []v1alpha1.DecisionGroup) (groups, error) {
+	var made groups
+	for i := range specs {
+		selector, err := metav1.LabelSelectorAsSelector(&specs[i].Selector)
+		if err != nil {
+			return nil, fmt.Errorf("spec.decisionGroups[%d].selector: %w", i, err)
+		}
+		made = append(made, group{specs[i].Name, selector})
+	}
+	return made, nil
+}
+
+func (g groups) of(cluster *scheduler.Cluster) string {
+	for _, group := range g {
+		if group.selector.Matches(labels.Set(cluster.Labels)) {
+			return group.name
+		}
+	}
+	return ""
+}
+
+// published is a cluster that a placement is to be on now, which may be one that waits to be left.
+type published struct {
+	cluster          *scheduler.Cluster
+	reason, replaces string
+}
+
+// asChosen publishes what was chosen, and nothing else.
+func asChosen(chosen []scheduler.Choice) []published {
+	all := make([]published, len(chosen))
+	for i, choice := range chosen {
+		all[i] = published{cluster: choice.Cluster, reason: v1alpha1.ReasonScheduled}
+	}
+	return all
+}
+
+// decisions are what is published, group by group and the best of each first.
+func (g groups) decisions(all []published) []v1alpha1.ClusterDecision {
+	rank := map[string]int{"": len(g)}
+	for i, group := range g {
+		rank[group.name] = i
+	}
+	decisions := make([]v1alpha1.ClusterDecision, 0, len(all))
+	for _, p := range all {
+		decisions = append(decisions, v1alpha1.ClusterDecision{ClusterName: p.cluster.Name, Group: g.of(p.cluster), Reason: p.reason, Replaces: p.replaces})
+	}
+	slices.SortStableFunc(decisions, func(a, b v1alpha1.ClusterDecision) int { return rank[a.Group] - rank[b.Group] })
+	return decisions
+}
+
+// verdict is what is said of a placement.
+type verdict struct {
+	decided                  bool // or all stays as it was
+	desired, selected, ready int
+	scheduled                bool
+	reason, message          string
+}
+
+// failed is the verdict when there is no decision.
+func failed(reason string, err error) verdict { return verdict{reason: reason, message: err.Error()} }
+
+// judge says what a decision means for the placement. The sentence is the scheduler's.
+func judge(result *scheduler.Result, all []published, sentence string) verdict {
+	v := verdict{decided: true, desired: result.Wanted, selected: len(all), scheduled: true, reason: v1alpha1.ReasonScheduled, message: sentence}
+	if v.desired < 0 { // all that can
+		v.desired = len(result.Chosen)
+	}
+	for _, p := range all {
+		if p.cluster.Healthy {
+			v.ready++
+		}
+	}
+	if result.Missing() > 0 || result.Wanted < 0 && len(result.Chosen) == 0 {
+		v.scheduled, v.reason = false, v1alpha1.ReasonUnschedulable
+	}
+	return v
+}
+
+// status is the status of a placement after a verdict.
+func (v verdict) status(placement *v1alpha1.Placement, now metav1.Time) v1alpha1.PlacementStatus {
+	status := *placement.Status.DeepCopy()
+	status.ObservedGeneration = placement.Generation
+	if v.decided {
+		status.DesiredClusters, status.SelectedClusters, status.ReadyClusters = int32(v.desired), int32(v.selected), int32(v.ready)
+		status.Rescheduled = placement.Annotations[v1alpha1.RescheduleAnnotation]
+	}
+	condition := metav1.Condition{
+		Type: v1alpha1.ConditionScheduled, Status: metav1.ConditionFalse, Reason: v.reason, Message: cut(v.message),
+		ObservedGeneration: placement.Generation, LastTransitionTime: now,
+	}
+	if v.scheduled {
+		condition.Status = metav1.ConditionTrue
+	}
+	meta.SetStatusCondition(&status.Conditions, condition)
+	return status
+}
+
+// turned reports whether a status says something else than before, so that people want to know: not only in other words.
+func turned(before, after *v1alpha1.PlacementStatus) bool {
+	if before.SelectedClusters != after.SelectedClusters {
+		return true
+	}
+	a, b := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionScheduled), meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionScheduled)
+	return a == nil || b == nil || a.Status != b.Status || a.Reason != b.Reason
+}
+
+// reschedule reports whether a placement is to be decided without regard to what was chosen before. To take the annotation off is no such
+// wish.
+func reschedule(placement *v1alpha1.Placement) bool {
+	value := placement.Annotations[v1alpha1.RescheduleAnnotation]
+	return value != "" && value != placement.Status.Rescheduled
+}
+
+// names reports whether a policy can choose a cluster by its name.
+func names(policy *v1alpha1.PlacementPolicy, cluster string) bool {
+	return policy.Type != v1alpha1.PickFixed || slices.Contains(policy.ClusterNames, cluster)
+}
+
+// said is a sentence about a decision, and the numbers that it is about.
+type said struct {
+	sentence string
+	numbers  numbers
+}
+
+type numbers struct {
+	chosen, wanted, feasible, total int
+	rejectedBy                      string
+}
+
+func numbersOf(result *scheduler.Result) numbers {
+	return numbers{len(result.Chosen), result.Wanted, result.Feasible, result.Total, strings.Join(append(slices.Clone(result.RejectedBy), result.Hints...), ",")}
+}
+
+// standing is the sentence in the status of a placement, if that is of this generation and as a decision has it again; "": it is not.
+func standing(placement *v1alpha1.Placement, v verdict) string {
+	condition := meta.FindStatusCondition(placement.Status.Conditions, v1alpha1.ConditionScheduled)
+	if condition == nil || condition.ObservedGeneration != placement.Generation || condition.Reason != v.reason ||
+		int(placement.Status.SelectedClusters) != v.selected || int(placement.Status.DesiredClusters) != v.desired {
+		return ""
+	}
+	return condition.Message
+}
+
+// cut bounds a message to what a condition takes.
+func cut(message string) string {
+	const limit = 1024
+	if runes := []rune(message); len(runes) > limit {
+		return string(runes[:limit-1]) + "…"
+	}
+	return message
+}

@@ -1,0 +1,9 @@
+package placement
+
+// The permissions that the controllers need, from which the file in the folder rbac is made.
+
+// +kubebuilder:rbac:groups=placement.muster.dev,resources=placements,verbs=get;list;watch
+// +kubebuilder:rbac:groups=placement.muster.dev,resources=placements/status,verbs=patch
+// +kubebuilder:rbac:groups=placement.muster.dev,resources=placementdecisions,verbs=get;list;watch;create;update;delete
+// +kubebuilder:rbac:groups=membership.muster.dev,resources=memberclusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch

@@ -1,0 +1,212 @@
+package placement_test
+
+import (
+	"context"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	membershipcrds "github.com/muster-sdk/muster/membership/crds"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/placement"
+	"github.com/muster-sdk/muster/placement/crds"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+var plane = localplane.Shared{Options: localplane.Options{Name: "placement"}}
+
+func TestMain(m *testing.M) {
+	ctrllog.SetLogger(logr.Discard())
+	os.Exit(localplane.Run(m, &plane))
+}
+
+// hub is a namespace of the shared plane.
+type hub struct {
+	t         testing.TB
+	client    client.Client
+	config    *rest.Config
+	namespace string
+}
+
+func scheme(t testing.TB) *runtime.Scheme {
+	s := runtime.NewScheme()
+	require.NoError(t, clientgoscheme.AddToScheme(s))
+	require.NoError(t, v1alpha1.AddToScheme(s))
+	require.NoError(t, membershipv1alpha1.AddToScheme(s))
+	return s
+}
+
+func newHub(t testing.TB) *hub {
+	config := plane.ForTest(t).Config()
+	config.QPS, config.Burst = 1000, 1000
+	c, err := client.New(config, client.Options{Scheme: scheme(t)})
+	require.NoError(t, err)
+	require.NoError(t, crds.Install(t.Context(), c))
+	require.NoError(t, membershipcrds.Install(t.Context(), c))
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	require.NoError(t, c.Create(t.Context(), namespace))
+	return &hub{t: t, client: c, config: config, namespace: namespace.Name}
+}
+
+// running is a manager with the controller.
+type running struct {
+	wire *wire
+	stop func()
+}
+
+// setup is what a test may change of a manager.
+type setup struct {
+	config  *rest.Config
+	options *manager.Options
+	wire    *wire
+}
+
+// start runs a manager that sees nothing but the namespace. It stops with the test at the latest.
+func (h *hub) start(o placement.Options, change ...func(*setup)) *running {
+	h.t.Helper()
+	config := rest.CopyConfig(h.config)
+	r := &running{wire: &wire{}}
+	options := manager.Options{
+		Scheme: scheme(h.t), Metrics: metricsserver.Options{BindAddress: "0"}, GracefulShutdownTimeout: new(30 * time.Second),
+		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{h.namespace: {}}},
+	}
+	for _, f := range change {
+		f(&setup{config, &options, r.wire})
+	}
+	config.Wrap(r.wire.over)
+	mgr, err := manager.New(config, options)
+	require.NoError(h.t, err)
+	require.NoError(h.t, placement.SetupWithManager(mgr, o))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		require.NoError(h.t, <-done)
+	})
+	h.t.Cleanup(r.stop)
+	return r
+}
+
+func (h *hub) create(name string, policy v1alpha1.PlacementPolicy, groups ...v1alpha1.DecisionGroup) *v1alpha1.Placement {
+	h.t.Helper()
+	p := &v1alpha1.Placement{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}, Spec: v1alpha1.PlacementSpec{Policy: policy, DecisionGroups: groups},
+	}
+	require.NoError(h.t, h.client.Create(h.t.Context(), p))
+	return p
+}
+
+func pick(n int32) v1alpha1.PlacementPolicy {
+	return v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(n)}
+}
+
+func inRegion(policy v1alpha1.PlacementPolicy, region string) v1alpha1.PlacementPolicy {
+	policy.Affinity = &v1alpha1.ClusterAffinity{Required: []v1alpha1.ClusterSelectorTerm{
+		{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": region}}},
+	}}
+	return policy
+}
+
+// slices are the PlacementDecisions of the namespace.
+func (h *hub) slices() []v1alpha1.PlacementDecision {
+	h.t.Helper()
+	var list v1alpha1.PlacementDecisionList
+	require.NoError(h.t, h.client.List(h.t.Context(), &list, client.InNamespace(h.namespace)))
+	return list.Items
+}
+
+// chosen are the clusters of a placement, slice by slice.
+func (h *hub) chosen(name string) []string {
+	h.t.Helper()
+	var clusters []string
+	for _, slice := range h.slices() {
+		if owner := metav1.GetControllerOf(&slice); owner != nil && owner.Name == name {
+			for _, d := range slice.Decisions {
+				clusters = append(clusters, d.ClusterName)
+			}
+		}
+	}
+	return clusters
+}
+
+func (h *hub) get(name string) *v1alpha1.Placement {
+	h.t.Helper()
+	p := &v1alpha1.Placement{}
+	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, p))
+	return p
+}
+
+func (h *hub) change(name string, change func(*v1alpha1.Placement)) {
+	h.t.Helper()
+	p := h.get(name)
+	before := p.DeepCopy()
+	change(p)
+	require.NoError(h.t, h.client.Patch(h.t.Context(), p, client.MergeFrom(before)))
+}
+
+// condition is the condition Scheduled of a placement, once it is about its generation; empty: not yet.
+func (h *hub) condition(name string) metav1.Condition {
+	h.t.Helper()
+	p := h.get(name)
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionScheduled); c != nil && c.ObservedGeneration == p.Generation {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+func (h *hub) eventually(what string, holds func() bool) {
+	h.t.Helper()
+	require.Eventually(h.t, holds, 30*time.Second, 20*time.Millisecond, what)
+}
+
+// scheduled waits until a placement has been decided with this reason.
+func (h *hub) scheduled(reason string, placements ...string) {
+	h.t.Helper()
+	for _, name := range placements {
+		h.eventually(name+" is to be "+reason, func() bool { return h.condition(name).Reason == reason })
+	}
+}
+
+// quiet waits until a number has not changed for a while.
+func quiet(t testing.TB, number func() int64) {
+	t.Helper()
+	last, since := number(), time.Now()
+	require.Eventually(t, func() bool {
+		if now := number(); now != last {
+			last, since = now, time.Now()
+		}
+		return time.Since(since) > 700*time.Millisecond
+	}, time.Minute, 20*time.Millisecond, "there is no end to it")
+}
+
+func versions(items []v1alpha1.PlacementDecision) map[string]string {
+	byName := map[string]string{}
+	for _, item := range items {
+		byName[item.Name] = string(item.UID) + "@" + item.ResourceVersion
+	}
+	return byName
+}
+
+func sorted(s []string) []string {
+	s = slices.Clone(s)
+	slices.Sort(s)
+	return s
+}

@@ -1,0 +1,240 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+func choices(clusters ...*scheduler.Cluster) []scheduler.Choice {
+	var chosen []scheduler.Choice
+	for _, c := range clusters {
+		chosen = append(chosen, scheduler.Choice{Cluster: c})
+	}
+	return chosen
+}
+
+func TestJudge(t *testing.T) {
+	well, ill := &scheduler.Cluster{Name: "well", Healthy: true}, &scheduler.Cluster{Name: "ill"}
+	for _, test := range []struct {
+		reason string
+		result scheduler.Result
+		want   verdict
+	}{
+		{
+			"as many as are wanted", scheduler.Result{Wanted: 2, Chosen: choices(well, ill)},
+			verdict{desired: 2, selected: 2, ready: 1, scheduled: true, reason: v1alpha1.ReasonScheduled},
+		},
+		{
+			"some are better than none, and are not all", scheduler.Result{Wanted: 3, Chosen: choices(well)},
+			verdict{desired: 3, selected: 1, ready: 1, reason: v1alpha1.ReasonUnschedulable},
+		},
+		{
+			"all there are, which is what is wanted", scheduler.Result{Wanted: -1, Chosen: choices(well)},
+			verdict{desired: 1, selected: 1, ready: 1, scheduled: true, reason: v1alpha1.ReasonScheduled},
+		},
+		{"who wants all does not want none", scheduler.Result{Wanted: -1}, verdict{reason: v1alpha1.ReasonUnschedulable}},
+		{"who wants none has it", scheduler.Result{}, verdict{scheduled: true, reason: v1alpha1.ReasonScheduled}},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			test.want.decided, test.want.message = true, "why"
+			if got := judge(&test.result, asChosen(test.result.Chosen), "why"); got != test.want {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestStatus(t *testing.T) {
+	then, now := metav1.NewTime(time.Unix(1000, 0)), metav1.NewTime(time.Unix(2000, 0))
+	condition := func(status metav1.ConditionStatus, reason, message string, generation int64, since metav1.Time) []metav1.Condition {
+		return []metav1.Condition{{
+			Type: v1alpha1.ConditionScheduled, Status: status, Reason: reason, Message: message, ObservedGeneration: generation, LastTransitionTime: since,
+		}}
+	}
+	old := v1alpha1.PlacementStatus{
+		ObservedGeneration: 1, DesiredClusters: 3, SelectedClusters: 3, ReadyClusters: 2, Rescheduled: "1",
+		Conditions: condition(metav1.ConditionTrue, v1alpha1.ReasonScheduled, "before", 1, then),
+	}
+	for _, test := range []struct {
+		reason     string
+		v          verdict
+		want       v1alpha1.PlacementStatus
+		wantTurned bool
+	}{
+		{
+			"other words are no transition",
+			verdict{decided: true, desired: 3, selected: 3, ready: 3, scheduled: true, reason: v1alpha1.ReasonScheduled, message: "after"},
+			v1alpha1.PlacementStatus{
+				ObservedGeneration: 2, DesiredClusters: 3, SelectedClusters: 3, ReadyClusters: 3, Rescheduled: "2",
+				Conditions: condition(metav1.ConditionTrue, v1alpha1.ReasonScheduled, "after", 2, then),
+			}, false,
+		},
+		{
+			"what is not decided leaves the numbers, and the wish to reschedule",
+			failed(v1alpha1.ReasonInvalidPolicy, errors.New("no such type")),
+			v1alpha1.PlacementStatus{
+				ObservedGeneration: 2, DesiredClusters: 3, SelectedClusters: 3, ReadyClusters: 2, Rescheduled: "1",
+				Conditions: condition(metav1.ConditionFalse, v1alpha1.ReasonInvalidPolicy, "no such type", 2, now),
+			}, true,
+		},
+		{
+			"another number is worth an event",
+			verdict{decided: true, desired: 2, selected: 2, ready: 2, scheduled: true, reason: v1alpha1.ReasonScheduled, message: "after"},
+			v1alpha1.PlacementStatus{
+				ObservedGeneration: 2, DesiredClusters: 2, SelectedClusters: 2, ReadyClusters: 2, Rescheduled: "2",
+				Conditions: condition(metav1.ConditionTrue, v1alpha1.ReasonScheduled, "after", 2, then),
+			}, true,
+		},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			placement := &v1alpha1.Placement{
+				ObjectMeta: metav1.ObjectMeta{Generation: 2, Annotations: map[string]string{v1alpha1.RescheduleAnnotation: "2"}}, Status: old,
+			}
+			got := test.v.status(placement, now)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("status (-want +got):\n%s", diff)
+			}
+			require.Equal(t, test.wantTurned, turned(&old, &got))
+			placement.Status = got
+			require.Equal(t, got, test.v.status(placement, metav1.NewTime(time.Unix(3000, 0))), "the same again is no change")
+		})
+	}
+	require.Len(t, []rune(cut(strings.Repeat("é", 5000))), 1024)
+}
+
+func TestGroups(t *testing.T) {
+	made, err := newGroups([]v1alpha1.DecisionGroup{
+		{Name: "canary", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}}},
+		{Name: "eu", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"region": "eu"}}},
+	})
+	require.NoError(t, err)
+	c := func(name, tier, region string) *scheduler.Cluster {
+		return &scheduler.Cluster{Name: name, Labels: map[string]string{"tier": tier, "region": region}}
+	}
+	var got []string
+	for _, d := range made.decisions(asChosen(choices(c("b", "", "us"), c("a", "", "eu"), c("d", "canary", "eu"), c("c", "", "eu")))) {
+		got = append(got, d.ClusterName+":"+d.Group)
+	}
+	require.Equal(t, []string{"d:canary", "a:eu", "c:eu", "b:"}, got)
+	_, err = newGroups([]v1alpha1.DecisionGroup{{Selector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}}})
+	require.ErrorContains(t, err, "spec.decisionGroups[0].selector")
+}
+
+func TestLasting(t *testing.T) {
+	was := &scheduler.Cluster{Name: "a", Healthy: true, Labels: map[string]string{"a": "b"}}
+	for reason, test := range map[string]struct {
+		change func(*scheduler.Cluster)
+		want   bool
+	}{
+		"what is available comes with every heartbeat": {func(c *scheduler.Cluster) { c.Available = corev1.ResourceList{"cpu": resource.MustParse("1")} }, false},
+		"so may what others score it":                  {func(c *scheduler.Cluster) { c.Scores = map[string]float64{"a": 1}; c.Placements = 2 }, false},
+		"health shows in the status":                   {func(c *scheduler.Cluster) { c.Healthy = false }, true},
+		"a taint may move it":                          {func(c *scheduler.Cluster) { c.Taints = []corev1.Taint{{Key: "a"}} }, true},
+		"a label may be in a selector":                 {func(c *scheduler.Cluster) { c.Labels = nil }, true},
+		"a number and more":                            {func(c *scheduler.Cluster) { c.Placements, c.Leaving = 7, true }, true},
+	} {
+		now := *was
+		test.change(&now)
+		require.Equal(t, test.want, lasting(scheduler.Event{Old: was, New: &now}), reason)
+	}
+	require.True(t, lasting(scheduler.Event{New: was}))
+	require.True(t, lasting(scheduler.Event{Old: was}))
+}
+
+func TestClusterOf(t *testing.T) {
+	at := metav1.NewTime(time.Unix(1000, 0))
+	member := &membershipv1alpha1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "east", Labels: map[string]string{"region": "eu"}},
+		Spec: membershipv1alpha1.MemberClusterSpec{Taints: []membershipv1alpha1.Taint{
+			{Key: "b", Effect: corev1.TaintEffectNoSchedule}, {Key: "a", Value: "v", Effect: corev1.TaintEffectNoExecute, TimeAdded: &at},
+		}},
+		Status: membershipv1alpha1.MemberClusterStatus{
+			Conditions: []metav1.Condition{
+				{Type: membershipv1alpha1.ConditionJoined, Status: metav1.ConditionTrue},
+				{Type: membershipv1alpha1.ConditionHealthy, Status: metav1.ConditionUnknown},
+			},
+			Resources:  membershipv1alpha1.ResourceUsage{Available: corev1.ResourceList{"cpu": resource.MustParse("2")}},
+			Properties: []membershipv1alpha1.Property{{Name: "nodes", Value: "7"}},
+		},
+	}
+	want := &scheduler.Cluster{
+		Name: "east", Labels: map[string]string{"region": "eu"}, Properties: map[string]string{"nodes": "7"}, Joined: true,
+		Taints: []corev1.Taint{
+			{Key: "a", Value: "v", Effect: corev1.TaintEffectNoExecute, TimeAdded: &at}, {Key: "b", Effect: corev1.TaintEffectNoSchedule},
+		},
+		Available: corev1.ResourceList{"cpu": resource.MustParse("2")},
+	}
+	got := ClusterOf(member)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	member.Labels["region"], member.Spec.Taints[1].TimeAdded.Time = "us", time.Time{}
+	if diff := cmp.Diff(map[string]string{"region": "eu"}, got.Labels); diff != "" || got.Taints[0].TimeAdded.IsZero() {
+		t.Error("it shares memory with the MemberCluster")
+	}
+	for reason, change := range map[string]func(*membershipv1alpha1.MemberCluster){
+		"deleted":          func(m *membershipv1alpha1.MemberCluster) { m.DeletionTimestamp = &at },
+		"asked to leave":   func(m *membershipv1alpha1.MemberCluster) { m.Spec.State = membershipv1alpha1.StateLeave },
+		"about to be gone": func(m *membershipv1alpha1.MemberCluster) { m.Status.Phase = membershipv1alpha1.PhaseLeaving },
+	} {
+		m := member.DeepCopy()
+		change(m)
+		require.True(t, ClusterOf(m).Leaving, reason)
+	}
+}
+
+type sourceFunc func(context.Context, Fleet) error
+
+func (f sourceFunc) Run(ctx context.Context, fleet Fleet) error { return f(ctx, fleet) }
+
+func TestExplain(t *testing.T) {
+	clusters := sourceFunc(func(ctx context.Context, fleet Fleet) error {
+		fleet.Set(&scheduler.Cluster{Name: "a", Joined: true, Healthy: true})
+		fleet.Set(&scheduler.Cluster{Name: "b", Joined: true})
+		fleet.Set(&scheduler.Cluster{Name: "c", Joined: true, Healthy: true})
+		fleet.Remove("c")
+		fleet.Synced()
+		fleet.Synced()
+		<-ctx.Done()
+		return nil
+	})
+	placement := &v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(2))}}}
+	diagnosis, err := Explain(t.Context(), nil, Options{Clusters: clusters}, placement)
+	require.NoError(t, err)
+	require.Equal(t, "1 of 2 clusters chosen where 2 are wanted; 1 is not known to be healthy", diagnosis.String())
+
+	decider := silent{}
+	diagnosis, err = Explain(t.Context(), nil, Options{Clusters: clusters, Decider: decider}, placement)
+	require.NoError(t, err)
+	require.Equal(t, []scheduler.ClusterDiagnosis{{Name: "a", Verdict: scheduler.Chosen}}, diagnosis.Clusters)
+
+	ends := sourceFunc(func(context.Context, Fleet) error { return errors.New("no clusters today") })
+	_, err = Explain(t.Context(), nil, Options{Clusters: ends}, placement)
+	require.EqualError(t, err, "no clusters today")
+	placement.Spec.Policy.NumberOfClusters = nil
+	_, err = Explain(t.Context(), nil, Options{Clusters: clusters}, placement)
+	require.ErrorContains(t, err, "numberOfClusters is required")
+}
+
+// silent is a Decider that cannot explain itself.
+type silent struct{}
+
+func (silent) Schedule(_ context.Context, s *scheduler.Snapshot, _ *scheduler.Request) (scheduler.Result, error) {
+	slot, _ := s.Slot("a")
+	return scheduler.Result{Wanted: 1, Total: s.Len(), Chosen: []scheduler.Choice{{Cluster: s.Cluster(slot)}}}, nil
+}
+
+func (silent) MayHelp(*scheduler.Request, []string, scheduler.Event) bool { return true }

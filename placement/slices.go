@@ -1,0 +1,111 @@
+package placement
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/muster-sdk/muster/placement/decision"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// labelFor is the value of the label that names a placement: its name, or a hash of it where that is too long for a label.
+func labelFor(placement string) string {
+	if len(placement) <= validation.LabelValueMaxLength {
+		return placement
+	}
+	sum := sha256.Sum256([]byte(placement))
+	return hex.EncodeToString(sum[:16])
+}
+
+// sliceName is the name of a PlacementDecision.
+func sliceName(placement string, index int) string {
+	const limit = validation.DNS1123SubdomainMaxLength - len("-decision-12345")
+	if len(placement) > limit {
+		placement = labelFor(placement)
+	}
+	return placement + "-decision-" + strconv.Itoa(index)
+}
+
+// indexOf is the index of a PlacementDecision of a placement, which its name tells: labels can be changed.
+func indexOf(placement, name string) (int, bool) {
+	index, err := strconv.Atoi(name[strings.LastIndex(name, "-")+1:])
+	return index, err == nil && index >= 0 && name == sliceName(placement, index)
+}
+
+// slicesOf are the slices that there are. An object that has another name is none of them, whatever it says.
+func slicesOf(placement string, objects []*v1alpha1.PlacementDecision) []decision.Slice {
+	var laid []decision.Slice
+	for _, object := range objects {
+		if index, ok := indexOf(placement, object.Name); ok {
+			laid = append(laid, decision.Slice{Index: index, Decisions: object.Decisions})
+		}
+	}
+	return laid
+}
+
+// change is what is to be done to one PlacementDecision.
+type change struct {
+	old, want *v1alpha1.PlacementDecision // nil: there is none, or shall be none
+}
+
+func (c change) growth() int {
+	growth := 0
+	if c.want != nil {
+		growth += len(c.want.Decisions)
+	}
+	if c.old != nil {
+		growth -= len(c.old.Decisions)
+	}
+	return growth
+}
+
+// changes are what is to be done so that the PlacementDecisions are as they were laid out. What adds clusters comes first, and what
+// takes them away last, so that nobody sees fewer than were chosen before or are chosen now.
+func changes(placement *v1alpha1.Placement, before []*v1alpha1.PlacementDecision, laid []decision.Slice) []change {
+	old := make(map[string]*v1alpha1.PlacementDecision, len(before))
+	for _, object := range before {
+		old[object.Name] = object
+	}
+	var todo []change
+	for _, slice := range laid {
+		want := &v1alpha1.PlacementDecision{}
+		have := old[sliceName(placement.Name, slice.Index)]
+		if have != nil {
+			want = have.DeepCopy()
+			delete(old, have.Name)
+		}
+		shape(want, placement, slice)
+		if have == nil || !same(have, want) {
+			todo = append(todo, change{have, want})
+		}
+	}
+	for _, object := range before {
+		if old[object.Name] != nil {
+			todo = append(todo, change{old: object})
+		}
+	}
+	slices.SortStableFunc(todo, func(a, b change) int { return b.growth() - a.growth() })
+	return todo
+}
+
+// shape makes an object the PlacementDecision of a slice. What others have put on it stays.
+func shape(object *v1alpha1.PlacementDecision, placement *v1alpha1.Placement, slice decision.Slice) {
+	object.Namespace, object.Name = placement.Namespace, sliceName(placement.Name, slice.Index)
+	if object.Labels == nil {
+		object.Labels = map[string]string{}
+	}
+	object.Labels[v1alpha1.PlacementLabel] = labelFor(placement.Name)
+	object.Labels[v1alpha1.DecisionIndexLabel] = strconv.Itoa(slice.Index)
+	if metav1.GetControllerOf(object) == nil {
+		owner := *metav1.NewControllerRef(placement, v1alpha1.GroupVersion.WithKind("Placement"))
+		owner.BlockOwnerDeletion = nil // it would take a permission on the finalizers of Placements, where that is enforced
+		object.OwnerReferences = append(object.OwnerReferences, owner)
+	}
+	object.Decisions = slice.Decisions
+}

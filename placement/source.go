@@ -1,0 +1,97 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// ClusterSource tells what clusters there are. A product with cluster objects of its own writes one.
+type ClusterSource interface {
+	// Run tells of every cluster that there is, says that those are all, and goes on to tell of every change until ctx ends. It
+	// waits for all that it started. The clusters that it tells of belong to fleet then, and nobody may change them.
+	Run(ctx context.Context, fleet Fleet) error
+}
+
+// Fleet is who a [ClusterSource] tells. Its methods may be called concurrently, but for those about one cluster.
+type Fleet interface {
+	// Set tells of a cluster that is new or has changed.
+	Set(cluster *scheduler.Cluster)
+	// Remove tells of one that is gone.
+	Remove(name string)
+	// Synced says that all clusters that there were at the start have been told of. Nothing is decided before.
+	Synced()
+}
+
+// Members are the MemberClusters that a cache watches; its scheme knows membership/v1alpha1. It needs list and watch on
+// memberclusters.membership.muster.dev.
+func Members(c cache.Cache) ClusterSource { return members{c} }
+
+type members struct{ cache cache.Cache }
+
+func (m members) Run(ctx context.Context, fleet Fleet) error {
+	set := func(object any) {
+		if member, ok := object.(*membershipv1alpha1.MemberCluster); ok {
+			fleet.Set(ClusterOf(member))
+		}
+	}
+	end, err := follow(ctx, m.cache, &membershipv1alpha1.MemberCluster{}, toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    set,
+		UpdateFunc: func(_, object any) { set(object) },
+		DeleteFunc: func(object any) {
+			if name, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
+				fleet.Remove(name)
+			}
+		},
+	})
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("watch MemberClusters: %w", err)
+	}
+	defer end()
+	fleet.Synced()
+	<-ctx.Done()
+	return nil
+}
+
+// ClusterOf is what the scheduler knows of a MemberCluster. It shares nothing with it that the caller may change.
+func ClusterOf(member *membershipv1alpha1.MemberCluster) *scheduler.Cluster {
+	status := &member.Status
+	cluster := &scheduler.Cluster{
+		Name:   member.Name,
+		Labels: maps.Clone(member.Labels),
+		Joined: meta.IsStatusConditionTrue(status.Conditions, membershipv1alpha1.ConditionJoined),
+		Leaving: member.DeletionTimestamp != nil || member.Spec.State == membershipv1alpha1.StateLeave ||
+			status.Phase == membershipv1alpha1.PhaseLeaving,
+		Healthy:     meta.IsStatusConditionTrue(status.Conditions, membershipv1alpha1.ConditionHealthy),
+		Capacity:    status.Resources.Capacity.DeepCopy(),
+		Allocatable: status.Resources.Allocatable.DeepCopy(),
+		Available:   status.Resources.Available.DeepCopy(),
+	}
+	if len(status.Properties) > 0 {
+		cluster.Properties = make(map[string]string, len(status.Properties))
+		for _, property := range status.Properties {
+			cluster.Properties[property.Name] = property.Value
+		}
+	}
+	for _, taint := range member.Spec.Taints {
+		cluster.Taints = append(cluster.Taints, corev1.Taint{
+			Key: taint.Key, Value: taint.Value, Effect: taint.Effect, TimeAdded: taint.TimeAdded.DeepCopy(),
+		})
+	}
+	slices.SortFunc(cluster.Taints, func(a, b corev1.Taint) int {
+		return slices.Compare([]string{a.Key, string(a.Effect)}, []string{b.Key, string(b.Effect)})
+	})
+	return cluster
+}

@@ -1,0 +1,68 @@
+package v1alpha1
+
+import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// ReplacePolicy says in which order a cluster that can no longer be chosen and the one that replaces it go and come.
+//
+// +kubebuilder:validation:Enum=BeforeEvict;EvictFirst
+type ReplacePolicy string
+
+const (
+	// BeforeEvict keeps a healthy cluster until another is ready in its place. It is the default.
+	BeforeEvict ReplacePolicy = "BeforeEvict"
+	// EvictFirst lets go at once, so that there is never more than was asked for.
+	EvictFirst ReplacePolicy = "EvictFirst"
+)
+
+// RecoveryPolicy says what happens when a cluster recovers that had to be replaced.
+//
+// +kubebuilder:validation:Enum=Stay;Return
+type RecoveryPolicy string
+
+const (
+	// Stay leaves things where they are. It is the default.
+	Stay RecoveryPolicy = "Stay"
+	// Return goes back to the cluster.
+	Return RecoveryPolicy = "Return"
+)
+
+// FailoverPolicy says how a placement leaves clusters that it can no longer be on: those with a NoExecute taint that it does not
+// tolerate, or no longer, and those that are lost. Changes of its own policy take effect at once and are not bounded by it.
+type FailoverPolicy struct {
+	// Replace says whether a healthy cluster goes before its replacement is ready.
+	// +kubebuilder:default=BeforeEvict
+	// +optional
+	Replace ReplacePolicy `json:"replace,omitempty"`
+
+	// MaxEvictions is how many clusters are left in each period, from 1 to 10000. Those that are not in the fleet any more do not count.
+	// Unset: no limit.
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10000",message="maxEvictions must be from 1 to 10000; leave it out for no limit"
+	// +optional
+	MaxEvictions *int32 `json:"maxEvictions,omitempty"`
+
+	// PeriodSeconds is the period of maxEvictions, from 1 to 86400. Unset: 60.
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 86400",message="periodSeconds must be from 1 to 86400 (a day); leave it out for 60"
+	// +optional
+	PeriodSeconds *int32 `json:"periodSeconds,omitempty"`
+
+	// Recovery says what happens when a cluster recovers that was replaced.
+	// +kubebuilder:default=Stay
+	// +optional
+	Recovery RecoveryPolicy `json:"recovery,omitempty"`
+}
+
+// Validate returns all that is wrong with the policy, in the order of its fields, as the CustomResourceDefinition has it. The path may be nil.
+func (p *FailoverPolicy) Validate(path *field.Path) field.ErrorList {
+	errs := oneOf(cmp.Or(p.Replace, BeforeEvict), path.Child("replace"), BeforeEvict, EvictFirst)
+	if n := p.MaxEvictions; n != nil && (*n < 1 || *n > 10000) {
+		errs = append(errs, field.Invalid(path.Child("maxEvictions"), *n, "maxEvictions must be from 1 to 10000; leave it out for no limit"))
+	}
+	if n := p.PeriodSeconds; n != nil && (*n < 1 || *n > 86400) {
+		errs = append(errs, field.Invalid(path.Child("periodSeconds"), *n, "periodSeconds must be from 1 to 86400 (a day); leave it out for 60"))
+	}
+	return append(errs, oneOf(cmp.Or(p.Recovery, Stay), path.Child("recovery"), Stay, Return)...)
+}

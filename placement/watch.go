@@ -1,0 +1,194 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+	"github.com/muster-sdk/muster/scheduler/queue"
+)
+
+// Set takes in a cluster.
+func (d *deciding) Set(cluster *scheduler.Cluster) { d.changed(d.fleet.Update(cluster)) }
+
+// Remove takes out a cluster.
+func (d *deciding) Remove(name string) { d.changed(d.fleet.Remove(name)) }
+
+// Synced lets the decisions begin.
+func (d *deciding) Synced() { d.once.Do(func() { close(d.synced) }) }
+
+// changed has those placements decided anew that the change of a cluster may matter to: those that are on it, and those that lack
+// clusters and could now have one. The fleet has the change already, so what is decided from now on heeds it.
+func (d *deciding) changed(event scheduler.Event) {
+	if event.Old == nil && event.New == nil || event.Old != nil && event.New != nil && equality.Semantic.DeepEqual(event.Old, event.New) {
+		return
+	}
+	if lasting(event) {
+		for _, k := range d.placementsOn(nameOf(event)) {
+			d.queue.Add(k, 0)
+		}
+	}
+	d.queue.Event(event)
+}
+
+func (d *deciding) placementsOn(cluster string) []key {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	keys := make([]key, 0, len(d.on[cluster]))
+	for k := range d.on[cluster] {
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+func nameOf(event scheduler.Event) string {
+	if event.New != nil {
+		return event.New.Name
+	}
+	return event.Old.Name
+}
+
+// lasting reports whether an event changes more of a cluster than numbers that change all the time. What is on a cluster stays when only
+// those change: a placement would run after numbers that follow from where it is itself.
+func lasting(event scheduler.Event) bool {
+	if event.Old == nil || event.New == nil {
+		return true
+	}
+	old := *event.Old
+	old.Available, old.Scores, old.Placements = event.New.Available, event.New.Scores, event.New.Placements
+	return !equality.Semantic.DeepEqual(&old, event.New)
+}
+
+// nobody stands for the plugins of a decision that lacks clusters although no plugin has refused one: there are none.
+const nobody = "(nobody)"
+
+// outcome is what the queue does with a placement until something happens.
+func outcome(result *scheduler.Result) queue.Outcome {
+	refusers := result.RejectedBy
+	if len(refusers) == 0 {
+		refusers = []string{nobody}
+	}
+	switch {
+	case result.Missing() > 0:
+		return queue.Unschedulable(refusers...)
+	case result.Wanted < 0: // there can always be more
+		return queue.Open(refusers...)
+	default:
+		return queue.Scheduled()
+	}
+}
+
+// hint tells which of the placements that a plugin has refused a cluster an event may help.
+func (d *deciding) hint(plugin string, event scheduler.Event) func(key) bool {
+	name, lasts := nameOf(event), lasting(event)
+	if plugin == nobody && !lasts {
+		return nil
+	}
+	return func(k key) bool {
+		request := d.concerned(k, name)
+		return request != nil && (plugin == nobody || d.Decider.MayHelp(request, []string{plugin}, event))
+	}
+}
+
+// concerned is what to ask about a cluster for a placement; nil: nothing, since it is on the cluster already and decided anew for
+// that, or never can be.
+func (d *deciding) concerned(k key, cluster string) *scheduler.Request {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.known[k]
+	if p == nil || p.request == nil || d.on[cluster][k] || !names(p.request.Policy.Spec(), cluster) {
+		return nil
+	}
+	return p.request
+}
+
+// overtaken reports whether a cluster that was chosen has changed since the snapshot that the decision was made on. Whoever changed it
+// may have found the placement not on it yet.
+func (d *deciding) overtaken(decided *scheduler.Snapshot, result *scheduler.Result) bool {
+	current := d.fleet.Snapshot()
+	if current == decided {
+		return false
+	}
+	for _, choice := range result.Chosen {
+		slot, there := current.Slot(choice.Cluster.Name)
+		if !there || current.Cluster(slot) != choice.Cluster && lasting(scheduler.Event{Old: choice.Cluster, New: current.Cluster(slot)}) {
+			return true
+		}
+	}
+	return false
+}
+
+// watch has the queue learn of placements, and of PlacementDecisions that somebody else has changed. It returns when all have been told of
+// that there are, and what ends it.
+func (d *deciding) watch(ctx context.Context) (end func(), _ error) {
+	add := func(object any) {
+		if k, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
+			d.queue.Add(k, 0)
+		}
+	}
+	addAll := func(keys []key) {
+		for _, k := range keys {
+			d.queue.Add(k, 0)
+		}
+	}
+	saw := func(object any) { addAll(d.ledger.saw(object.(*v1alpha1.PlacementDecision))) }
+	endSlices, err := follow(ctx, d.cache, &v1alpha1.PlacementDecision{}, toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    saw,
+		UpdateFunc: func(_, after any) { saw(after) },
+		DeleteFunc: func(object any) {
+			if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+				object = unknown.Obj
+			}
+			if gone, ok := object.(*v1alpha1.PlacementDecision); ok {
+				addAll(d.ledger.lost(gone))
+			}
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch PlacementDecisions: %w", err)
+	}
+	endPlacements, err := follow(ctx, d.cache, &v1alpha1.Placement{}, toolscache.ResourceEventHandlerFuncs{
+		AddFunc: add, DeleteFunc: add,
+		UpdateFunc: func(before, after any) {
+			if matters(before.(*v1alpha1.Placement), after.(*v1alpha1.Placement)) {
+				add(after)
+			}
+		},
+	})
+	if err != nil {
+		endSlices()
+		return nil, fmt.Errorf("watch Placements: %w", err)
+	}
+	return func() { endPlacements(); endSlices() }, nil
+}
+
+// matters reports whether a change of a placement asks for another decision. Its status is written here, and does not.
+func matters(before, after *v1alpha1.Placement) bool {
+	return before.Generation != after.Generation || before.UID != after.UID ||
+		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+		before.Annotations[v1alpha1.RescheduleAnnotation] != after.Annotations[v1alpha1.RescheduleAnnotation]
+}
+
+// follow has a handler told of all objects of a kind, and returns once it knows those that there are.
+func follow(ctx context.Context, c cache.Cache, kind client.Object, handler toolscache.ResourceEventHandler) (end func(), _ error) {
+	informer, err := c.GetInformer(ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	registration, err := informer.AddEventHandler(handler)
+	if err != nil {
+		return nil, err
+	}
+	end = func() { _ = informer.RemoveEventHandler(registration) } // fails only if the informer has ended
+	if !toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		end()
+		return nil, context.Cause(ctx)
+	}
+	return end, nil
+}

@@ -1,0 +1,165 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/placement/decision"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// errStale ends a decision that was made on what is not so any more. It is made again.
+var errStale = errors.New("the PlacementDecisions are not what they were known to be")
+
+var errTaken = errors.New("the name is taken by an object that is not of this placement: delete it, or rename the placement")
+
+// lasts reports whether an error of a write does not end by itself, so that people have to know.
+func lasts(err error) bool {
+	return errors.Is(err, errTaken) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsRequestEntityTooLargeError(err)
+}
+
+// write writes the PlacementDecisions that are not as they were.
+func (d *deciding) write(ctx context.Context, placement *v1alpha1.Placement, before []*v1alpha1.PlacementDecision, laid []decision.Slice) error {
+	for _, c := range changes(placement, before, laid) {
+		if err := d.carryOut(ctx, placement, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *deciding) carryOut(ctx context.Context, placement *v1alpha1.Placement, c change) error {
+	k := client.ObjectKeyFromObject(placement).String()
+	if c.want == nil {
+		name, uid := client.ObjectKeyFromObject(c.old), c.old.UID
+		d.ledger.begin(k, name, nil)
+		if err := d.client.Delete(ctx, c.old.DeepCopy(), client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+			d.ledger.deleted(name, "")
+			return fmt.Errorf("delete PlacementDecision %s: %w", name, err)
+		}
+		d.ledger.deleted(name, uid)
+		return nil
+	}
+	name := client.ObjectKeyFromObject(c.want)
+	if c.old == nil {
+		err := d.put(k, c.want, func(object client.Object) error { return d.client.Create(ctx, object) })
+		if apierrors.IsAlreadyExists(err) {
+			err = d.makeWay(ctx, placement, name)
+		}
+		if err != nil {
+			return fmt.Errorf("create PlacementDecision %s: %w", name, err)
+		}
+		return nil
+	}
+	err := d.put(k, c.want, func(object client.Object) error { return d.client.Update(ctx, object) })
+	if apierrors.IsNotFound(err) {
+		d.ledger.lost(c.old)
+		err = errStale
+	}
+	if err != nil {
+		return fmt.Errorf("write PlacementDecision %s: %w", name, err)
+	}
+	return nil
+}
+
+// put writes an object, and tells the ledger before and after.
+func (d *deciding) put(k key, want *v1alpha1.PlacementDecision, write func(client.Object) error) error {
+	name, got := client.ObjectKeyFromObject(want), want.DeepCopy()
+	d.ledger.begin(k, name, want)
+	if err := write(got); err != nil {
+		d.ledger.wrote(name, nil)
+		return err
+	}
+	d.ledger.wrote(name, got)
+	return nil
+}
+
+// makeWay finds out who has the name of a PlacementDecision that could not be created. One of this placement goes into the ledger, and one
+// of a placement that had this name before is deleted, as it would be by the garbage collector sooner or later; either way, the placement
+// is decided again at once. What is somebody else's stays.
+func (d *deciding) makeWay(ctx context.Context, placement *v1alpha1.Placement, name types.NamespacedName) error {
+	there := &v1alpha1.PlacementDecision{}
+	if err := d.live.Get(ctx, name, there); err != nil {
+		return errors.Join(errStale, client.IgnoreNotFound(err))
+	}
+	k := client.ObjectKeyFromObject(placement).String()
+	switch {
+	case there.DeletionTimestamp != nil:
+		return errors.New("the one that was there is not gone yet")
+	case metav1.IsControlledBy(there, placement):
+		d.ledger.saw(there)
+	case ownerOf(there) == k:
+		// This process may be the one that is behind: the PlacementDecision of a younger placement stays.
+		current := &v1alpha1.Placement{}
+		if err := d.live.Get(ctx, client.ObjectKeyFromObject(placement), current); err != nil || current.UID != placement.UID {
+			return errors.Join(errStale, client.IgnoreNotFound(err))
+		}
+		if err := d.client.Delete(ctx, there, client.Preconditions{UID: &there.UID}); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		d.ledger.lost(there)
+	default:
+		return errTaken
+	}
+	d.queue.Add(k, 0)
+	return errStale
+}
+
+// report writes a status that is not the one that is there, and tells when it has turned.
+func (d *deciding) report(ctx context.Context, placement *v1alpha1.Placement, p *placed, v verdict) error {
+	status := v.status(placement, metav1.NewTime(d.Clock.Now()))
+	if reflect.DeepEqual(placement.Status, status) {
+		return nil
+	}
+	next := placement.DeepCopy()
+	next.Status = status
+	// The lock keeps what is said of this placement off another that has come under its name.
+	err := d.client.Status().Patch(ctx, next, client.MergeFromWithOptions(placement, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("write the status of Placement %s/%s: %w", placement.Namespace, placement.Name, err)
+	}
+	p.latest = next
+	if turned(&placement.Status, &status) {
+		kind := corev1.EventTypeNormal
+		if !v.scheduled {
+			kind = corev1.EventTypeWarning
+		}
+		d.recorder.Eventf(placement, nil, kind, v.reason, "Decide", "%s", cut(v.message))
+	}
+	return nil
+}
+
+// sentence is what the scheduler has to say. To find it out costs a decision without any shortcut, so what was said before is said again
+// while the numbers are the same; after a restart, while the status says them.
+func (d *deciding) sentence(ctx context.Context, p *placed, result *scheduler.Result, standing string) string {
+	about := numbersOf(result)
+	if p.said.sentence != "" && p.said.numbers == about {
+		return p.said.sentence
+	}
+	sentence := ""
+	if p.said.sentence == "" {
+		sentence = standing
+	}
+	if sentence == "" {
+		diagnosis, err := result.Diagnose(ctx)
+		if err == nil {
+			sentence = diagnosis.String()
+		} else {
+			sentence = fmt.Sprintf("%d of %d clusters chosen", len(result.Chosen), result.Total)
+		}
+	}
+	p.said = said{sentence, about}
+	return sentence
+}
