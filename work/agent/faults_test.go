@@ -86,9 +86,10 @@ func TestOthersAreNotDelayed(t *testing.T) {
 		w.ready(work)
 	}
 	others := time.Since(began)
+	require.NoError(t, w.hub.Get(t.Context(), client.ObjectKeyFromObject(big), big))
+	require.NotEqual(t, fmt.Sprintf("%d/%[1]d", v1alpha1.MaxManifests), big.Status.Ready, "those that began last are ready first")
 	w.ready(big)
 	t.Logf("the others took %s, the big one %s", others, time.Since(began))
-	require.Less(t, others, time.Since(began), "those that began last are ready first")
 
 	began = time.Now()
 	w.patch(w.read("ConfigMap", "big500"), "data: {k: edited}")
@@ -102,7 +103,7 @@ func TestOthersAreNotDelayed(t *testing.T) {
 func TestBlackHole(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.options.Apply.Timeout = time.Minute
+	w.options.Apply.Timeout = time.Hour // whoever waits for one of those requests waits for ever
 	w.toHost.disturb(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 		if !strings.Contains(request.URL.Path, "/namespaces/hole") {
 			return next.RoundTrip(request)
@@ -115,10 +116,8 @@ func TestBlackHole(t *testing.T) {
 	for i := range 3 {
 		w.work(fmt.Sprintf("hole%d", i), "{"+manifests("{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: hole-NS}}")+"}")
 	}
-	began := time.Now()
 	for i := range 10 {
 		name := fmt.Sprintf("a%d", i)
 		w.ready(w.work(name, "{"+manifests(configMap(name, "{k: v}"))+"}"))
 	}
-	require.Less(t, time.Since(began), w.options.Apply.Timeout, "none has waited for one of those requests")
 }

@@ -119,9 +119,7 @@ func TestDefinitionThatIsNeverEstablished(t *testing.T) {
 	spec["versions"].([]any)[0].(map[string]any)["name"] = "v2"
 	resource := w.object("{apiVersion: " + spec["group"].(string) + "/v2, kind: Thing, metadata: {name: x, namespace: NS}}")
 	w.engine = apply.New(w.admin, apply.Options{EstablishTimeout: time.Second})
-	started := time.Now()
 	changes := w.apply(second, resource)
-	require.Less(t, time.Since(started), 5*time.Second)
 	require.Equal(t, apply.Failed, changes[0].Action)
 	require.Contains(t, changes[0].Message, `not established after 1s: "Thing" is already in use`)
 	require.Equal(t, v1alpha1.ReasonUnknownKind, changes[1].Reason)
