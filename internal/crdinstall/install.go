@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -45,26 +47,36 @@ func Read(files fs.FS) ([]*unstructured.Unstructured, error) {
 	return definitions, nil
 }
 
-// Install applies the definitions and waits until the API server serves them all.
+// Install applies the definitions, again where one is about to be gone, and waits until the API server serves them all, and c's RESTMapper finds them: the very next
+// call of c may be about one of them. A mapper that asks the API server is needed for that, as c has unless it was given another.
 //
-// It waits for 30 seconds where ctx has no earlier end, and then names what is not established and why.
+// It waits for 30 seconds where ctx has no earlier end, and then names what is not served and why.
 func Install(ctx context.Context, c client.Client, files fs.FS) error {
 	definitions, err := Read(files)
 	if err != nil {
 		return err
 	}
+	return Apply(ctx, c, definitions)
+}
+
+// Apply is Install of definitions that were read already.
+func Apply(ctx context.Context, c client.Client, definitions []*unstructured.Unstructured) error {
 	for _, definition := range definitions {
-		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(definition), fieldOwner, client.ForceOwnership); err != nil {
-			return fmt.Errorf("install %s: %w", definition.GetName(), err)
+		if err := apply(ctx, c, definition); err != nil {
+			return err
 		}
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var waiting string
-	err = wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
 		for _, definition := range definitions {
-			waiting, err = notEstablished(ctx, c, definition)
+			var err error
+			waiting, err = notServed(ctx, c, definition)
+			if apierrors.IsNotFound(err) { // it was about to go
+				waiting, err = definition.GetName()+" was deleted", apply(ctx, c, definition)
+			}
 			if err != nil || waiting != "" {
 				return false, err
 			}
@@ -75,23 +87,52 @@ func Install(ctx context.Context, c client.Client, files fs.FS) error {
 	case err == nil:
 		return nil
 	case waiting != "" && errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("wait for the definitions to be established: %s: %w", waiting, err)
+		return fmt.Errorf("wait for the definitions to be served: %s: %w", waiting, err)
 	default:
-		return fmt.Errorf("wait for the definitions to be established: %w", err)
+		return fmt.Errorf("wait for the definitions to be served: %w", err)
 	}
 }
 
-// notEstablished says why a definition is not served yet; an empty string means that it is.
+func apply(ctx context.Context, c client.Client, definition *unstructured.Unstructured) error {
+	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(definition.DeepCopy()), fieldOwner, client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("install %s: %w", definition.GetName(), err)
+	}
+	return nil
+}
+
+// notServed says why a definition is not served yet; an empty string means that it is.
+func notServed(ctx context.Context, c client.Client, definition *unstructured.Unstructured) (string, error) {
+	waiting, err := notEstablished(ctx, c, definition)
+	if err != nil || waiting != "" {
+		return waiting, err
+	}
+	return notFound(c.RESTMapper(), definition)
+}
+
+// notEstablished says why a definition is not established yet; an empty string means that it is.
 func notEstablished(ctx context.Context, c client.Client, definition *unstructured.Unstructured) (string, error) {
 	observed := &unstructured.Unstructured{}
 	observed.SetGroupVersionKind(definition.GroupVersionKind())
 	if err := c.Get(ctx, client.ObjectKeyFromObject(definition), observed); err != nil {
 		return "", err
 	}
+	why, err := unestablished(observed)
+	if why != "" {
+		why = definition.GetName() + ": " + why
+	}
+	return why, err
+}
+
+// unestablished says why a definition that was read is not established; an empty string means that it is.
+func unestablished(observed *unstructured.Unstructured) (string, error) {
+	if observed.GetDeletionTimestamp() != nil {
+		return "that of last time is being deleted", nil
+	}
 	// Null until the API server has looked at the definition for the first time.
 	found, _, err := unstructured.NestedFieldNoCopy(observed.Object, "status", "conditions")
 	if err != nil {
-		return "", fmt.Errorf("read %s: %w", definition.GetName(), err)
+		return "", fmt.Errorf("read %s: %w", observed.GetName(), err)
 	}
 	conditions, _ := found.([]any)
 	reasons := []string{"the API server has not looked at it"}
@@ -107,5 +148,29 @@ func notEstablished(ctx context.Context, c client.Client, definition *unstructur
 			reasons = append(reasons, fmt.Sprint(condition["message"]))
 		}
 	}
-	return definition.GetName() + ": " + strings.Join(reasons[len(reasons)-1:], ""), nil
+	return reasons[len(reasons)-1], nil
+}
+
+// notFound names a version of a definition that the mapper does not find yet; an empty string means that it finds all that are
+// served. An API server says that a definition is established before its discovery has it, and until then serves none of it.
+func notFound(mapper meta.RESTMapper, definition *unstructured.Unstructured) (string, error) {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, item := range versions {
+		version, ok := item.(map[string]any)
+		if !ok || version["served"] != true {
+			continue
+		}
+		name, _ := version["name"].(string)
+		_, err := mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind}, name)
+		switch {
+		case meta.IsNoMatchError(err):
+			meta.MaybeResetRESTMapper(mapper) // some keep what they found once
+			return definition.GetName() + ": the API server's discovery does not have version " + name, nil
+		case err != nil:
+			return "", fmt.Errorf("find %s in the API server's discovery: %w", definition.GetName(), err)
+		}
+	}
+	return "", nil
 }

@@ -3,9 +3,14 @@ package crdinstall
 import (
 	"context"
 	"testing"
+	"testing/fstest"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -13,7 +18,14 @@ import (
 type answers struct {
 	client.Client
 	status map[string]any
+	mapper meta.RESTMapper
 }
+
+func (a answers) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+	return nil
+}
+
+func (a answers) RESTMapper() meta.RESTMapper { return a.mapper }
 
 func (a answers) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	into.(*unstructured.Unstructured).Object["status"] = a.status
@@ -39,4 +51,39 @@ func TestNotEstablished(t *testing.T) {
 		require.NoError(t, err, test.reason)
 		require.Equal(t, test.want, got, test.reason)
 	}
+}
+
+// lagging is the discovery of an API server that does not have a version for the first so many requests.
+type lagging struct {
+	meta.RESTMapper
+	requests map[string]int
+	lag      int
+}
+
+func (l *lagging) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	asked := kind.WithVersion(versions[0]).String()
+	l.requests[asked]++
+	if l.requests[asked] <= l.lag {
+		return nil, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
+	}
+	return &meta.RESTMapping{}, nil
+}
+
+// The API server says Established before it serves anything: who creates an object at once must not be told that there is no such kind.
+func TestInstallWaitsForDiscovery(t *testing.T) {
+	files := fstest.MapFS{"x.yaml": {Data: []byte(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: xs.example.com}, spec: {
+		group: example.com, names: {kind: X}, versions: [{name: v1, served: true}, {name: v2, served: false}, {name: v3, served: true}]}}`)}}
+	established := map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
+	synctest.Test(t, func(t *testing.T) {
+		mapper := &lagging{requests: map[string]int{}, lag: 2}
+		require.NoError(t, Install(t.Context(), answers{status: established, mapper: mapper}, files))
+		// The first version is asked for again while the other one is waited for.
+		require.Equal(t, map[string]int{"example.com/v1, Kind=X": 5, "example.com/v3, Kind=X": 3}, mapper.requests)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		never := &lagging{requests: map[string]int{}, lag: 1 << 30}
+		err := Install(t.Context(), answers{status: established, mapper: never}, files)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "xs.example.com: the API server's discovery does not have version v1")
+	})
 }

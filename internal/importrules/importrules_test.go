@@ -26,6 +26,16 @@ const module = "github.com/muster-sdk/muster"
 // a user gets. Tests may import what they like.
 var rules = []rule{
 	{
+		packages: "placement/v1alpha1", // a WorkSet has manifests and options of Works
+		ours:     []string{"work/v1alpha1"},
+		direct:   []string{"k8s.io/api/...", "k8s.io/apimachinery/..."},
+	},
+	{
+		packages: "addon/v1alpha1", // an add-on rolls out as a WorkSet does, and consists of what a Work consists of
+		ours:     []string{"placement/v1alpha1", "work/v1alpha1"},
+		direct:   []string{"k8s.io/api/...", "k8s.io/apimachinery/..."},
+	},
+	{
 		packages: "*/v1alpha1",
 		ours:     none,
 		direct:   []string{"k8s.io/api/...", "k8s.io/apimachinery/..."},
@@ -40,7 +50,7 @@ var rules = []rule{
 	},
 	{
 		packages: "scheduler/...",
-		ours:     []string{"scheduler/...", "placement/v1alpha1"},
+		ours:     []string{"scheduler/...", "placement/v1alpha1", "work/v1alpha1"},
 		never:    []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/..."},
 	},
 	{
@@ -56,8 +66,26 @@ var rules = []rule{
 		ours:     []string{"placement/...", "scheduler/...", "membership/v1alpha1", "work/v1alpha1", "internal/..."},
 	},
 	{
+		packages: "addon", // it gives agents what they get by registration
+		ours: []string{
+			"addon/...", "membership", "membership/registration", "membership/registration/csr", "placement/rollout", "placement/bundle", "*/v1alpha1", "internal/...",
+		},
+	},
+	{
+		packages: "addon/registration", // agents of add-ons get certificates as those of members do
+		ours:     []string{"addon/...", "membership", "membership/registration", "membership/registration/csr", "placement/rollout", "*/v1alpha1", "internal/..."},
+	},
+	{
+		packages: "addon/leave", // all that add-ons have to do with membership but its types
+		ours:     []string{"addon/internal/words", "*/v1alpha1", "membership"},
+	},
+	{
 		packages: "addon/...",
-		ours:     []string{"addon/...", "placement/rollout", "*/v1alpha1", "internal/..."},
+		ours:     []string{"addon/...", "placement/rollout", "placement/bundle", "*/v1alpha1", "internal/..."},
+	},
+	{
+		packages: "deploy", // what is installed on a member is of all that runs there
+		ours:     []string{"membership/...", "internal/crdinstall"},
 	},
 	{packages: "examples/...", ours: anything},
 	{packages: "internal/...", ours: anything},
@@ -149,6 +177,7 @@ func TestCheck(t *testing.T) {
 		{"an API must not drag in a client", "work/v1alpha1", []string{"sigs.k8s.io/controller-runtime/pkg/scheme"}, "pkg/scheme"},
 		{"an API must not lean on another", "work/v1alpha1", []string{module + "/placement/v1alpha1"}, "placement/v1alpha1"},
 		{"a policy is data", "placement/v1alpha1", []string{"k8s.io/apimachinery/pkg/util/validation/field"}, ""},
+		{"a WorkSet is made of what a Work is made of", "placement/v1alpha1", []string{module + "/work/v1alpha1"}, ""},
 		{"a policy does not know who reads it", "placement/v1alpha1", []string{module + "/scheduler"}, "scheduler"},
 		{"definitions are files and their installer", "placement/crds", []string{"embed", module + "/internal/crdinstall"}, ""},
 		{"definitions are installed without the controllers", "placement/crds", []string{module + "/placement"}, "placement"},
@@ -159,8 +188,14 @@ func TestCheck(t *testing.T) {
 		{"a plugin is as pure as the scheduler", "scheduler/plugins/balance", []string{"k8s.io/client-go/tools/cache"}, "client-go"},
 		{"the scheduler reads policies", "scheduler", []string{module + "/placement/v1alpha1"}, ""},
 		{"the scheduler knows no controller", "scheduler", []string{module + "/placement"}, "placement"},
+		{"selectors mean the same wherever a WorkSet has them", "placement/division", []string{module + "/placement/internal/selector", module + "/scheduler/replicas"}, ""},
 		{"placement speaks in types, not controllers", "placement", []string{module + "/work/apply"}, "work/apply"},
+		{"an add-on is told of by types", "addon/v1alpha1", []string{module + "/membership/v1alpha1"}, "membership/v1alpha1"},
+		{"the agents of add-ons get what members get", "addon/registration", []string{module + "/membership/registration/csr"}, ""},
+		{"who issues to the agents of add-ons is no hub", "addon/registration", []string{module + "/membership/hub"}, "membership/hub"},
 		{"an add-on may roll out as placements do", "addon", []string{module + "/placement/rollout"}, ""},
+		{"a leave waits for add-ons", "addon/leave", []string{module + "/membership", module + "/addon/internal/words"}, ""},
+		{"who waits for add-ons need not run any", "addon/leave", []string{module + "/addon"}, "addon"},
 		{"users must not link etcd's starter", "membership/agent", []string{module + "/internal/localplane"}, "localplane"},
 		{"examples show it all on planes", "examples/minimal-hub", []string{module + "/internal/localplane"}, ""},
 		{"Kubernetes itself is for nested modules", "internal/localplane", []string{"k8s.io/kubernetes/cmd/kubelet"}, "kubelet"},

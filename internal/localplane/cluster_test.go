@@ -46,6 +46,18 @@ func TestJobCompletes(t *testing.T) {
 	}, eventually, tick)
 }
 
+// Without their Leases nodes are taken for dead after 50 seconds, and pods stop being ready.
+func TestNodesRenewTheirLeases(t *testing.T) {
+	client := clientFor(t, shared.ForTest(t).Config())
+	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.NotEmpty(t, nodes.Items)
+	require.Eventually(t, func() bool {
+		leases, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(t.Context(), metav1.ListOptions{})
+		return err == nil && len(leases.Items) == len(nodes.Items) && leases.Items[0].Spec.RenewTime != nil
+	}, eventually, tick)
+}
+
 func TestNodesHaveTheCapacityAskedFor(t *testing.T) {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("3"),
@@ -229,4 +241,23 @@ func deployAndWait(t *testing.T, client kubernetes.Interface, namespace string) 
 
 func podSpec() corev1.PodSpec {
 	return corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/never-pulled"}}}
+}
+
+// What was made is swept up until it is gone, and what Kubernetes makes beside it is not.
+func TestSweep(t *testing.T) {
+	config := shared.ForTest(t).Config()
+	client := clientFor(t, config)
+	before, err := Sweep(t.Context(), config)
+	require.NoError(t, err)
+	require.Contains(t, before, "Namespace.v1 default")
+	namespace := newNamespace(t, client)
+	_, err = client.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = client.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: "garbage", OwnerReferences: []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Thing", Name: "gone", UID: "gone"}},
+	}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	after, err := Sweep(t.Context(), config)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"Namespace.v1 " + namespace, "ConfigMap.v1 " + namespace + "/settings"}, after.Difference(before).UnsortedList())
 }

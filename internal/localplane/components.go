@@ -2,6 +2,7 @@ package localplane
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strconv"
 )
@@ -37,7 +38,12 @@ func (p *Plane) startComponents(ctx context.Context, opts Options) error {
 	if err := p.waitForAPIServer(ctx, client); err != nil {
 		return err
 	}
-	controllers := map[string][]string{controllerManagerName: p.controllerManagerArgs()}
+	if opts.Prepare != nil {
+		if err := opts.Prepare(ctx, p.Config()); err != nil {
+			return fmt.Errorf("prepare it: %w", err)
+		}
+	}
+	controllers := map[string][]string{controllerManagerName: p.controllerManagerArgs(opts)}
 	if opts.Nodes > 0 {
 		controllers[schedulerName] = p.schedulerArgs()
 		controllers[kwokName] = p.kwokArgs()
@@ -94,6 +100,7 @@ func (p *Plane) apiServerArgs() []string {
 		"--service-account-signing-key-file=" + p.path("tokens.key"),
 		// Else tokens for pods would live a year whatever expiry was asked for.
 		"--service-account-extend-token-expiration=false",
+		"--enable-bootstrap-token-auth",
 		// Without an address given, it looks for one that is not loopback, and fails on a machine that has none.
 		// Loopback is not allowed in Endpoints, so it must not write those of the Service kubernetes.
 		"--advertise-address=127.0.0.1",
@@ -102,7 +109,12 @@ func (p *Plane) apiServerArgs() []string {
 	}
 }
 
-func (p *Plane) controllerManagerArgs() []string {
+func (p *Plane) controllerManagerArgs(opts Options) []string {
+	// The two are off by default; kubeadm turns them on. They sign kube-public/cluster-info, and delete bootstrap tokens that have expired.
+	controllers := "*,bootstrap-signer-controller,token-cleaner-controller"
+	if opts.NoSigner {
+		controllers += ",-certificatesigningrequest-signing-controller"
+	}
 	return []string{
 		"--kubeconfig=" + p.kubeconfig,
 		"--leader-elect=false",
@@ -111,6 +123,7 @@ func (p *Plane) controllerManagerArgs() []string {
 		"--root-ca-file=" + p.path("ca.crt"),
 		"--cluster-signing-cert-file=" + p.path("ca.crt"),
 		"--cluster-signing-key-file=" + p.path("ca.key"),
+		"--controllers=" + controllers,
 		"--kube-api-qps=" + controllerQPS,
 		"--kube-api-burst=" + controllerBurst,
 		"--profiling=false",
@@ -133,5 +146,8 @@ func (p *Plane) kwokArgs() []string {
 		"--kubeconfig=" + p.kubeconfig,
 		"--config=" + p.path("kwok.yaml"),
 		"--manage-all-nodes=true",
+		// Without Leases the node controller takes the nodes for dead after 50 seconds, since their stage has a heartbeat every 10 minutes, and
+		// marks their pods as not ready, which they then stay.
+		"--node-lease-duration-seconds=40",
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -186,6 +187,28 @@ func TestStopTellsThatAComponentHadEnded(t *testing.T) {
 	err = p.Stop()
 	require.ErrorContains(t, err, "stop plane hurt: kube-controller-manager: ended by itself (signal: killed)")
 	require.Equal(t, err.Error(), p.Stop().Error())
+}
+
+func TestPrepareComesBeforeTheControllers(t *testing.T) {
+	skipIfShort(t)
+	dir, logs, broken := t.TempDir(), t.TempDir(), errors.New("broken")
+	called := 0
+	_, err := startForTest(Options{Name: "prepared", Dir: dir, LogDir: logs, Prepare: func(ctx context.Context, config *rest.Config) error {
+		called++
+		if _, err := clientFor(t, config).CoreV1().Namespaces().List(ctx, metav1.ListOptions{}); err != nil {
+			return err
+		}
+		if _, err := os.Stat(filepath.Join(logs, apiServerName+".log")); err != nil {
+			return err
+		}
+		if _, err := os.Stat(filepath.Join(logs, controllerManagerName+".log")); !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("the controllers have started: %w", err)
+		}
+		return broken
+	}})
+	require.ErrorIs(t, err, broken)
+	require.Equal(t, 1, called)
+	require.Empty(t, entries(t, dir))
 }
 
 func TestLogDirOutlivesThePlane(t *testing.T) {

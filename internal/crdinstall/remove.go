@@ -1,0 +1,121 @@
+package crdinstall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// InstalledByLabel is on definitions that a hub has installed on a member and removes again. Its value is the UID of the MemberCluster.
+const InstalledByLabel = "membership.muster.dev/installed-by"
+
+// definitionKind is that of what is installed.
+var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
+// Remove deletes a definition and waits until it is gone. It stays where claim says why, which is asked about what is there; or where there is an object
+// of what it defines, since all of these would go with it. Kept says that, such as "things.example.com: there is Thing a", and is empty where the definition is gone.
+//
+// The client must ask the API server, as one of a manager does for an unstructured object unless it was told otherwise. What is made between the look
+// and the deletion, two requests in a row, goes too. It waits for 30 seconds where ctx has no earlier end.
+func Remove(ctx context.Context, c client.Client, name string, claim func(metav1.Object) string) (kept string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	waiting := "the API server has not been asked"
+	err = wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (gone bool, err error) {
+		there := &unstructured.Unstructured{}
+		there.SetGroupVersionKind(definitionKind)
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, there); err != nil {
+			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+		}
+		if there.GetDeletionTimestamp() != nil {
+			waiting = "it is being deleted"
+			return false, nil
+		}
+		if kept = claim(there); kept != "" {
+			return true, nil
+		}
+		if kept, waiting, err = inUse(ctx, c, there); err != nil || kept != "" || waiting != "" {
+			return kept != "", err
+		}
+		waiting = "it is being changed"
+		same := client.Preconditions{UID: new(there.GetUID()), ResourceVersion: new(there.GetResourceVersion())}
+		err = c.Delete(ctx, there, same)
+		if apierrors.IsConflict(err) { // somebody has changed it: perhaps it is theirs now
+			err = nil
+		}
+		return false, client.IgnoreNotFound(err)
+	})
+	switch {
+	case err == nil && kept == "":
+		meta.MaybeResetRESTMapper(c.RESTMapper()) // which would have whoever installs it again believe that it is served
+		return "", nil
+	case err == nil:
+		return name + ": " + kept, nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return "", fmt.Errorf("remove %s: %s: %w", name, waiting, err)
+	default:
+		return "", fmt.Errorf("remove %s: %w", name, err)
+	}
+}
+
+// inUse names an object of what a definition defines, or says why it cannot be known yet whether there is one.
+func inUse(ctx context.Context, c client.Client, definition *unstructured.Unstructured) (user, waiting string, err error) {
+	never, err := unestablished(definition)
+	if err != nil || never != "" {
+		return "", "", err // nothing can have been made of it
+	}
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	mapping, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+	if err != nil {
+		return unserved(c, err)
+	}
+	// Not as metadata, which a manager's client would take from a cache.
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(kind + "List"))
+	if err := c.List(ctx, list, client.Limit(1)); err != nil {
+		return unserved(c, err)
+	}
+	for i := range list.Items {
+		return "there is " + kind + " " + list.Items[i].GetName(), "", nil
+	}
+	return "", "", nil
+}
+
+// unserved is about a definition that the API server has and does not serve yet, or not any more.
+func unserved(c client.Client, err error) (user, waiting string, _ error) {
+	if !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		return "", "", fmt.Errorf("look whether it is in use: %w", err)
+	}
+	meta.MaybeResetRESTMapper(c.RESTMapper())
+	return "", "it is not served, so nobody knows whether it is in use", nil
+}
+
+// Claimed says who else has a hand in a definition than whoever installs it by [Install]; empty: nobody has.
+func Claimed(definition metav1.Object) string {
+	if _, installed := definition.GetLabels()[InstalledByLabel]; installed {
+		return "a hub has installed it"
+	}
+	ours := false
+	for _, entry := range definition.GetManagedFields() {
+		switch {
+		case entry.Subresource != "": // the API server's own
+		case entry.Manager == string(fieldOwner):
+			ours = true
+		default:
+			return entry.Manager + " manages it"
+		}
+	}
+	if !ours {
+		return "somebody else has installed it"
+	}
+	return ""
+}

@@ -1,0 +1,92 @@
+package localplane
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+)
+
+// Sweep names all objects of a cluster, of every kind that can be listed there, as "ConfigMap.v1 default/settings". What was there before a test
+// and what is there after it should be the same.
+//
+// What Kubernetes makes by itself is not among them: Events, all in the namespaces kube-*, the ServiceAccount and the ConfigMap that each namespace
+// has, roles and the like that an API server may still be making when it is young, and what goes with a CustomResourceDefinition. Nor is what belongs
+// to objects that are all gone: it takes a garbage collector half a minute to know a kind that is new to its cluster.
+func Sweep(ctx context.Context, config *rest.Config) (sets.Set[string], error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	lister, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	_, groups, err := discoverer.ServerGroupsAndResources()
+	if err != nil {
+		return nil, fmt.Errorf("find out what kinds there are: %w", err)
+	}
+	var objects []swept
+	there := sets.New[types.UID]()
+	for _, group := range groups {
+		version, err := schema.ParseGroupVersion(group.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		for _, resource := range group.APIResources {
+			if !slices.Contains(resource.Verbs, "list") || kubernetesOwnKind(resource.Kind) {
+				continue
+			}
+			list, err := lister.Resource(version.WithResource(resource.Name)).List(ctx, metav1.ListOptions{})
+			if apierrors.IsNotFound(err) {
+				continue // its definition has just gone
+			}
+			if err != nil {
+				return nil, fmt.Errorf("list %s of %s: %w", resource.Name, group.GroupVersion, err)
+			}
+			for i := range list.Items {
+				objects = append(objects, swept{resource.Kind, group.GroupVersion, &list.Items[i]})
+				there.Insert(list.Items[i].UID)
+			}
+		}
+	}
+	out := sets.New[string]()
+	for _, each := range objects {
+		if !each.kubernetesOwn() && !each.garbage(there) {
+			out.Insert(each.kind + "." + each.groupVersion + " " + strings.TrimPrefix(each.Namespace+"/"+each.Name, "/"))
+		}
+	}
+	return out, nil
+}
+
+type swept struct {
+	kind, groupVersion string
+	*metav1.PartialObjectMetadata
+}
+
+func kubernetesOwnKind(kind string) bool {
+	return slices.Contains([]string{"Event", "ComponentStatus", "FlowSchema", "PriorityLevelConfiguration"}, kind)
+}
+
+func (s swept) kubernetesOwn() bool {
+	_, bootstrapped := s.Labels["kubernetes.io/bootstrapping"]
+	_, managed := s.Labels["kube-aggregator.kubernetes.io/automanaged"]
+	return bootstrapped || managed || strings.HasPrefix(s.Namespace, "kube-") ||
+		s.kind == "ServiceAccount" && s.Name == "default" || s.kind == "ConfigMap" && s.Name == "kube-root-ca.crt"
+}
+
+// garbage reports whether it is only to be collected yet.
+func (s swept) garbage(there sets.Set[types.UID]) bool {
+	return len(s.OwnerReferences) > 0 && !slices.ContainsFunc(s.OwnerReferences, func(o metav1.OwnerReference) bool { return there.Has(o.UID) })
+}

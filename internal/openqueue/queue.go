@@ -1,0 +1,51 @@
+// Package openqueue has a queue of a controller to which anybody can add: what something has happened to that no watch tells of.
+package openqueue
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Queue is the queue of a controller, to which anybody can add. Its methods may be called concurrently.
+type Queue[T comparable] struct {
+	mu    sync.Mutex
+	begun workqueue.TypedRateLimitingInterface[T]
+	early []func() // what was added before it began
+}
+
+// Source has the controller make the queue.
+func (q *Queue[T]) Source() source.TypedSource[T] {
+	return source.TypedFunc[T](func(_ context.Context, begun workqueue.TypedRateLimitingInterface[T]) error {
+		q.mu.Lock()
+		q.begun = begun
+		early := q.early
+		q.early = nil
+		q.mu.Unlock()
+		for _, add := range early {
+			add()
+		}
+		return nil
+	})
+}
+
+// Add adds an item. One that is there already stays once, at the sooner time with the higher priority.
+func (q *Queue[T]) Add(item T, priority int, after time.Duration) {
+	q.mu.Lock()
+	begun := q.begun
+	if begun == nil {
+		q.early = append(q.early, func() { q.Add(item, priority, after) })
+	}
+	q.mu.Unlock()
+	switch prioritized, is := begun.(priorityqueue.PriorityQueue[T]); {
+	case begun == nil:
+	case is:
+		prioritized.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: &priority}, item)
+	default:
+		begun.AddAfter(item, after)
+	}
+}

@@ -1,0 +1,76 @@
+package planetest_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// spy is a test that may fail.
+type spy struct {
+	testing.TB
+	said     []string
+	cleanups []func()
+}
+
+func (s *spy) Helper()          {}
+func (s *spy) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
+
+func (s *spy) Errorf(format string, args ...any) {
+	s.said = append(s.said, fmt.Sprintf(format, args...))
+}
+
+func (s *spy) Fatalf(format string, args ...any) {
+	s.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// watch runs a test, to its end or until it fails for good, and returns what it said.
+func watch(t *testing.T, test func(testing.TB)) []string {
+	s, done := &spy{TB: t}, make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			for _, f := range s.cleanups {
+				f()
+			}
+		}()
+		test(s)
+	}()
+	<-done
+	return s.said
+}
+
+// server answers everything, and counts.
+type server int
+
+func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
+	*s++
+	answer := httptest.NewRecorder()
+	if r.Method == http.MethodPost {
+		answer.WriteHeader(http.StatusCreated)
+	}
+	return answer.Result(), nil
+}
+
+// send sends a request such as "GET /api/v1/pods", and reports whether there was an answer.
+func send(t *testing.T, over http.RoundTripper, request string) bool {
+	t.Helper()
+	response, err := over.RoundTrip(requestOf(t, request))
+	if err == nil {
+		require.NoError(t, response.Body.Close())
+	}
+	return err == nil
+}
+
+func requestOf(t *testing.T, request string) *http.Request {
+	t.Helper()
+	var method, path string
+	_, err := fmt.Sscan(request, &method, &path)
+	require.NoError(t, err)
+	return httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody)
+}

@@ -1,0 +1,49 @@
+package planetest
+
+import (
+	"cmp"
+	"testing"
+	"time"
+)
+
+// defaultInterval is how often something is looked at that is waited for.
+const defaultInterval = 20 * time.Millisecond
+
+// Patience is how long something is waited for, and how often it is looked at: every 20 ms by default.
+type Patience struct{ For, Every time.Duration }
+
+// Eventually waits until a function says that nothing is wrong any more, and fails with what was wrong last. The function is called by the
+// test's own goroutine, at least once, so it may fail the test itself.
+func Eventually(t testing.TB, patience Patience, what string, wrong func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience.For)
+	for {
+		err := wrong()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not so after %s: %s: %v", patience.For, what, err)
+		}
+		<-time.After(cmp.Or(patience.Every, defaultInterval))
+	}
+}
+
+// quietPatience is how long Quiet waits for rest.
+const quietPatience = time.Minute
+
+// Quiet waits until what a function returns, as what has been written so far, has not changed for a while.
+func Quiet[T comparable](t testing.TB, while time.Duration, seen func() T) {
+	t.Helper()
+	deadline := time.Now().Add(quietPatience)
+	last, since := seen(), time.Now()
+	for time.Since(since) <= while {
+		if time.Now().After(deadline) {
+			t.Fatalf("there is no end to it after %s: %v", quietPatience, last)
+		}
+		<-time.After(defaultInterval)
+		if now := seen(); now != last {
+			last, since = now, time.Now()
+		}
+	}
+}
