@@ -40,6 +40,8 @@
 // that cannot be reached or refuses has not said that a Work is gone. When the hub has forgotten the member there is
 // [Cleaner].
 //
+// The definition of AppliedWork stays: it may be in use by another hub, and is for whoever has installed it to remove; see RemoveFromMember of package work/crds.
+//
 // # In whose name
 //
 // Without spec.executor objects are applied by the agent's own permissions. With one they are applied, read and

@@ -1,5 +1,7 @@
 // Package crds installs the CustomResourceDefinitions of work: Work on a hub, AppliedWork on its members.
 //
+// A program that installs the definition of AppliedWork on a member takes it away by [RemoveFromMember] when the member has left. An agent of Works does neither.
+//
 // They are embedded in the program, so that its API and its controllers are always of one version.
 package crds
 
@@ -34,4 +36,17 @@ func InstallOnHub(ctx context.Context, c client.Client) error {
 // InstallOnMember does the same with the definition of AppliedWork, on a member.
 func InstallOnMember(ctx context.Context, c client.Client) error {
 	return crdinstall.Install(ctx, c, Member)
+}
+
+// RemoveFromMember deletes the definition of AppliedWork, and waits until it is gone, for 30 seconds where ctx ends no earlier. It is for a member that has
+// left, when nobody applies Works there any more, since all AppliedWorks would go with it, and what they own.
+//
+// It stays where there is an AppliedWork, such as one of another hub, and where it is not InstallOnMember's alone: when somebody else has a hand in it, as the
+// API server knows by who manages its fields, such as kubectl, which may have installed it with the manifests of an agent. Kept says so,
+// and is empty where the definition is not there any more. The client must not read from a cache.
+//
+// It needs the permissions get and delete on customresourcedefinitions.apiextensions.k8s.io of the name appliedworks.work.muster.dev, and list on
+// appliedworks.work.muster.dev.
+func RemoveFromMember(ctx context.Context, c client.Client) (kept string, err error) {
+	return crdinstall.Remove(ctx, c, "appliedworks.work.muster.dev", crdinstall.Claimed)
 }

@@ -2,9 +2,7 @@ package crds_test
 
 import (
 	"context"
-	"encoding/json"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,12 +11,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/crdinstall/crdtest"
 	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/work/crds"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -30,15 +27,7 @@ func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &plane)) }
 // installed is a client of a plane that is hub and member at once.
 func installed(t *testing.T) client.Client {
 	t.Helper()
-	config := plane.ForTest(t).Config()
-	scheme := runtime.NewScheme()
-	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	require.NoError(t, apiextensionsv1.AddToScheme(scheme))
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	require.NoError(t, err)
-	require.NoError(t, crds.InstallOnHub(t.Context(), c))
-	require.NoError(t, crds.InstallOnMember(t.Context(), c))
-	return c
+	return planetest.Client(t, plane.ForTest(t).Config(), planetest.Scheme(v1alpha1.AddToScheme, apiextensionsv1.AddToScheme), crds.InstallOnHub, crds.InstallOnMember)
 }
 
 func named(name string, spec v1alpha1.WorkSpec) *v1alpha1.Work {
@@ -70,29 +59,8 @@ func TestInstallEndsWhenItMay(t *testing.T) {
 	require.ErrorIs(t, crds.InstallOnMember(ctx, c), context.DeadlineExceeded)
 }
 
-// complaint is what the API server and Validate have in common.
-type complaint struct{ kind, field, message string }
-
-func validated(spec v1alpha1.WorkSpec) []complaint {
-	var found []complaint
-	for _, e := range spec.Validate() {
-		found = append(found, complaint{string(e.Type), e.Field, e.ErrorBody()})
-	}
-	return found
-}
-
-func complaintsOf(t *testing.T, err error) []complaint {
-	t.Helper()
-	var status *apierrors.StatusError
-	require.ErrorAs(t, err, &status)
-	var found []complaint
-	for _, cause := range status.ErrStatus.Details.Causes {
-		// Not about a field: that rules were skipped because of the other complaints.
-		if cause.Field != "<nil>" {
-			found = append(found, complaint{string(cause.Type), cause.Field, cause.Message})
-		}
-	}
-	return found
+func validated(spec v1alpha1.WorkSpec) []crdtest.Complaint {
+	return crdtest.Validated(spec.Validate())
 }
 
 // Each Work is refused by the API server and by Validate, once, at the field that is wrong, and in words that say what to do.
@@ -107,19 +75,17 @@ func TestBothRefuse(t *testing.T) {
 			t.Errorf("%s: want the API server to refuse it, got %v", test.reason, err)
 			continue
 		}
-		theirs := complaintsOf(t, err)
+		theirs := crdtest.Complaints(t, err)
 		check(t, "API server: "+test.reason, test, theirs)
-		if len(ours) == 1 && len(theirs) == 1 && ours[0].kind != theirs[0].kind {
-			t.Errorf("%s: the API server says %s, Validate %s", test.reason, theirs[0].kind, ours[0].kind)
+		if len(ours) == 1 && len(theirs) == 1 && ours[0].Kind != theirs[0].Kind {
+			t.Errorf("%s: the API server says %s, Validate %s", test.reason, theirs[0].Kind, ours[0].Kind)
 		}
 	}
 }
 
-func check(t *testing.T, who string, test refused, got []complaint) {
+func check(t *testing.T, who string, test refused, got []crdtest.Complaint) {
 	t.Helper()
-	if len(got) != 1 || !strings.HasPrefix(got[0].field, test.field) || !strings.Contains(got[0].message, test.want) {
-		t.Errorf("%s: want one complaint about %s that says %q, got %+v", who, test.field, test.want, got)
-	}
+	crdtest.One(t, who, crdtest.Complaint{Field: test.field, Message: test.want}, got)
 }
 
 func TestBothAccept(t *testing.T) {
@@ -156,23 +122,4 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("OptionsFor (-of the API server +of Go)\n%s", diff)
 	}
 	require.Equal(t, want.Waves.Timeout(), empty.Waves.Timeout())
-}
-
-func getTable(t *testing.T, config *rest.Config, path string) (order []string, cells map[string]any) {
-	t.Helper()
-	config.GroupVersion, config.NegotiatedSerializer = &v1alpha1.GroupVersion, clientgoscheme.Codecs
-	c, err := rest.UnversionedRESTClientFor(config)
-	require.NoError(t, err)
-	data, err := c.Get().AbsPath(path).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
-	require.NoError(t, err)
-	var table metav1.Table
-	require.NoError(t, json.Unmarshal(data, &table))
-	require.Len(t, table.Rows, 1)
-	cells = map[string]any{}
-	for i, column := range table.ColumnDefinitions {
-		cells[column.Name] = table.Rows[0].Cells[i]
-		order = append(order, column.Name)
-	}
-	delete(cells, "Age")
-	return order, cells
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/crdinstall/crdtest"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -82,7 +83,7 @@ func TestFieldOwnerCannotChange(t *testing.T) {
 		if !apierrors.IsInvalid(err) {
 			t.Errorf("%s: want the API server to refuse it, got %v", test.reason, err)
 		} else {
-			check(t, test.reason, refused{field: "spec.apply.fieldOwner", want: "delete the Work with delete.action Orphan"}, complaintsOf(t, err))
+			check(t, test.reason, refused{field: "spec.apply.fieldOwner", want: "delete the Work with delete.action Orphan"}, crdtest.Complaints(t, err))
 		}
 		work.Spec.Apply = v1alpha1.ApplyPolicy{Mode: v1alpha1.CreateOnly, FieldOwner: test.before}
 		require.NoError(t, c.Update(t.Context(), work), "the rest of the policy may change")
@@ -170,7 +171,7 @@ func TestColumns(t *testing.T) {
 			map[string]any{"Name": "columns", "Hub": "hub", "Namespace": "member-east", "Work": "web"},
 		},
 	} {
-		order, cells := getTable(t, plane.ForTest(t).Config(), "/apis/work.muster.dev/v1alpha1/"+test.path)
+		order, cells := crdtest.Columns(t, plane.ForTest(t).Config(), "/apis/work.muster.dev/v1alpha1/"+test.path)
 		if diff := cmp.Diff(test.cells, cells); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", test.path, diff)
 		}

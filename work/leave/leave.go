@@ -35,7 +35,8 @@ const Name = "works"
 // resources is told so by each Work before that is deleted. The client's scheme knows work/v1alpha1. The permissions are in the
 // folder rbac.
 //
-// A leave that is forced takes the agent's finalizer off, so the Works go while the member may still have their objects.
+// A leave that is forced takes the agent's finalizer off Works that are being deleted, so they go while the member may still have
+// their objects. It may be forced before this gate has been asked, while another is shut: the Works are told to orphan then, too.
 func Gate(c client.Client) interface {
 	membership.LeaveGate
 	membership.Forcer
@@ -65,7 +66,7 @@ func (g gate) Remaining(ctx context.Context, member membership.Member) ([]string
 // release begins to delete a Work.
 func (g gate) release(ctx context.Context, member membership.Member, work *v1alpha1.Work) error {
 	if member.Leave.Resources == membershipv1alpha1.OrphanResources {
-		if err := g.orphan(ctx, work); err != nil {
+		if _, err := g.orphan(ctx, work); err != nil {
 			return err
 		}
 	}
@@ -99,39 +100,50 @@ func describe(work *v1alpha1.Work) string {
 	return text
 }
 
-// orphan has a Work leave all its objects as they are.
-func (g gate) orphan(ctx context.Context, work *v1alpha1.Work) error {
+// orphan has a Work leave all its objects as they are. It reports whether the Work has just been told.
+func (g gate) orphan(ctx context.Context, work *v1alpha1.Work) (told bool, err error) {
 	before := work.DeepCopy()
-	changed := work.Spec.Delete.Action != v1alpha1.OrphanObject
-	work.Spec.Delete.Action = v1alpha1.OrphanObject
-	for i := range work.Spec.ManifestOptions {
-		changed = changed || work.Spec.ManifestOptions[i].Delete != ""
-		work.Spec.ManifestOptions[i].Delete = ""
-	}
-	if !changed {
-		return nil
+	if !work.Spec.Orphan() {
+		return false, nil
 	}
 	if err := g.client.Patch(ctx, work, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("have Work %s/%s orphan its objects: %w", work.Namespace, work.Name, err)
+		return false, fmt.Errorf("have Work %s/%s orphan its objects: %w", work.Namespace, work.Name, err)
 	}
-	return nil
+	return true, nil
 }
 
-// Force takes the agent's finalizer off all Works.
+// Force has Works orphan their objects, where the member's leave policy says so, and takes the agent's finalizer off those that
+// are being deleted. One Work that cannot be written does not keep the others.
 func (g gate) Force(ctx context.Context, member membership.Member) error {
 	works, err := g.list(ctx, member)
 	if err != nil {
 		return err
 	}
+	var errs []error
 	for i := range works {
-		before := works[i].DeepCopy()
-		if !controllerutil.RemoveFinalizer(&works[i], v1alpha1.Finalizer) {
-			continue
+		told := false
+		if member.Leave.Resources == membershipv1alpha1.OrphanResources {
+			told, err = g.orphan(ctx, &works[i])
+			errs = append(errs, err)
 		}
-		err := g.client.Patch(ctx, &works[i], client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("let go of Work %s/%s: %w", works[i].Namespace, works[i].Name, err)
+		// An agent that lives still has to see what it was told, or a deletion: one that comes to find the Work missing goes by
+		// what it knew before. Force is called again.
+		if !told && works[i].DeletionTimestamp != nil {
+			errs = append(errs, g.letGo(ctx, &works[i]))
 		}
+	}
+	return errors.Join(errs...)
+}
+
+// letGo takes the agent's finalizer off a Work.
+func (g gate) letGo(ctx context.Context, work *v1alpha1.Work) error {
+	before := work.DeepCopy()
+	if !controllerutil.RemoveFinalizer(work, v1alpha1.Finalizer) {
+		return nil
+	}
+	err := g.client.Patch(ctx, work, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("let go of Work %s/%s: %w", work.Namespace, work.Name, err)
 	}
 	return nil
 }

@@ -4,22 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/work/agent"
@@ -32,10 +28,7 @@ const deadline = 60 * time.Second
 
 var plane = localplane.Shared{Options: localplane.Options{Name: "leave"}}
 
-func TestMain(m *testing.M) {
-	logf.SetLogger(logr.Discard())
-	os.Exit(localplane.Run(m, &plane))
-}
+func TestMain(m *testing.M) { planetest.Main(m, &plane) }
 
 // world is a hub with one member, which are one plane.
 type world struct {
@@ -48,27 +41,13 @@ type world struct {
 func newWorld(t *testing.T, name string) *world {
 	t.Helper()
 	p := plane.ForTest(t)
-	scheme := runtime.NewScheme()
-	require.NoError(t, clientgoscheme.AddToScheme(scheme))
-	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	admin, err := client.New(p.Config(), client.Options{Scheme: scheme})
-	require.NoError(t, err)
-	require.NoError(t, crds.InstallOnHub(t.Context(), admin))
-	require.NoError(t, crds.InstallOnMember(t.Context(), admin))
-	hub, err := client.New(p.User("hub-"+name), client.Options{Scheme: scheme})
-	require.NoError(t, err)
-	text, err := os.ReadFile("rbac/role.yaml")
-	require.NoError(t, err)
-	role := &rbacv1.ClusterRole{}
-	require.NoError(t, yaml.UnmarshalStrict(text, role))
-	role.Name = "hub-" + name
-	w := &world{t: t, admin: admin, hub: hub, member: membership.Member{Name: name, Namespace: "member-" + name}}
+	scheme := planetest.Scheme(v1alpha1.AddToScheme)
+	admin := planetest.Client(t, p.Config(), scheme, crds.InstallOnHub, crds.InstallOnMember)
+	user, role := "hub-"+name, planetest.ClusterRole(t, "rbac/role.yaml")
+	role.Name = user
+	require.NoError(t, planetest.Grant(t.Context(), admin, user, role))
+	w := &world{t: t, admin: admin, hub: planetest.Client(t, p.User(user), scheme), member: membership.Member{Name: name, Namespace: "member-" + name}}
 	for _, o := range []client.Object{
-		role,
-		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "hub-" + name}},
-		},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.member.Namespace}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
 	} {
 		require.NoError(t, admin.Create(t.Context(), o))
@@ -82,13 +61,7 @@ func (w *world) run() {
 	config := plane.ForTest(w.t).Config()
 	a, err := agent.New(agent.Options{Hub: config, Namespace: w.member.Namespace, Member: config, HubName: w.member.Name})
 	require.NoError(w.t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- a.Start(ctx) }()
-	w.t.Cleanup(func() {
-		cancel()
-		require.NoError(w.t, <-done)
-	})
+	planetest.Run(w.t, "the agent", a.Start)
 }
 
 func (w *world) work(name, spec string) *v1alpha1.Work {
@@ -105,17 +78,7 @@ func (w *world) spec(options string) string {
 
 func (w *world) eventually(try func() error) {
 	w.t.Helper()
-	end := time.Now().Add(deadline)
-	for {
-		err := try()
-		if err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			w.t.Fatalf("after %s still: %v", deadline, err)
-		}
-		<-time.After(20 * time.Millisecond)
-	}
+	planetest.Eventually(w.t, planetest.Patience{For: deadline}, "member "+w.member.Name, try)
 }
 
 func (w *world) available(work *v1alpha1.Work) {
@@ -208,21 +171,126 @@ func TestForce(t *testing.T) {
 	w.opens()
 }
 
+// A leave can be forced while an earlier gate is still shut, so that this one was never asked: what Force says of the Works then comes before
+// their deletion, and is what a living agent goes by.
+func TestForceUnasked(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reason    string
+		resources membershipv1alpha1.ResourcePolicy
+		kept      bool
+	}{
+		"unasked-delete": {"the agent takes back all, if it lives", membershipv1alpha1.DeleteResources, false},
+		"unasked-orphan": {"the agent leaves all as it is", membershipv1alpha1.OrphanResources, true},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, name)
+			w.member.Leave.Resources = test.resources
+			w.run()
+			work := w.work("shop", w.spec(", manifestOptions: [{select: {name: a}, delete: Delete}]"))
+			w.available(work)
+			gate := leave.Gate(w.hub)
+			require.NoError(t, gate.Force(t.Context(), w.member))
+			require.NoError(t, w.admin.Get(t.Context(), client.ObjectKeyFromObject(work), work))
+			require.Contains(t, work.Finalizers, v1alpha1.Finalizer, "the agent could not see how it ends")
+			require.NoError(t, w.admin.Delete(t.Context(), work))
+			w.eventually(func() error {
+				err := w.admin.Get(context.Background(), client.ObjectKeyFromObject(work), work)
+				if err == nil {
+					return errors.New("it is there")
+				}
+				return client.IgnoreNotFound(err)
+			})
+			require.Equal(t, test.kept, w.object() != nil)
+			if test.kept {
+				require.Empty(t, w.object().OwnerReferences)
+			}
+		})
+	}
+}
+
+// A Work that has just been told to orphan its objects is not let go of before its agent could see that.
+func TestForceTellsFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "tells")
+	w.member.Leave.Resources = membershipv1alpha1.OrphanResources
+	work := w.work("shop", w.spec(""))
+	work.Finalizers = []string{v1alpha1.Finalizer}
+	require.NoError(t, w.admin.Update(t.Context(), work))
+	require.NoError(t, w.admin.Delete(t.Context(), work))
+	gate := leave.Gate(w.hub)
+	require.NoError(t, gate.Force(t.Context(), w.member))
+	require.NoError(t, w.admin.Get(t.Context(), client.ObjectKeyFromObject(work), work))
+	require.Equal(t, v1alpha1.OrphanObject, work.Spec.Delete.Action)
+	require.NoError(t, gate.Force(t.Context(), w.member))
+	require.True(t, apierrors.IsNotFound(w.admin.Get(t.Context(), client.ObjectKeyFromObject(work), work)))
+}
+
+// One Work that cannot be written does not keep the others from being let go of, nor does one that cannot be told to orphan its objects
+// keep its namespace.
+func TestForceGoesOn(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		resources membershipv1alpha1.ResourcePolicy
+		want      string
+		left      []string
+	}{
+		"force-delete": {membershipv1alpha1.DeleteResources, "let go of Work member-force-delete/a: no", []string{"a"}},
+		"force-orphan": {membershipv1alpha1.OrphanResources, "have Work member-force-orphan/a orphan its objects: no", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, name)
+			for _, of := range []string{"a", "b"} {
+				work := w.work(of, w.spec(""))
+				work.Finalizers = []string{v1alpha1.Finalizer}
+				require.NoError(t, w.admin.Update(t.Context(), work))
+				require.NoError(t, w.admin.Delete(t.Context(), work))
+			}
+			w.member.Leave.Resources = test.resources
+			gate := leave.Gate(refusing{w.hub, new(1)})
+			require.ErrorContains(t, gate.Force(t.Context(), w.member), test.want)
+			if test.resources == membershipv1alpha1.OrphanResources {
+				require.NoError(t, gate.Force(t.Context(), w.member))
+			}
+			var works v1alpha1.WorkList
+			require.NoError(t, w.admin.List(t.Context(), &works, client.InNamespace(w.member.Namespace)))
+			var left []string
+			for i := range works.Items {
+				left = append(left, works.Items[i].Name)
+			}
+			require.Equal(t, test.left, left)
+		})
+	}
+}
+
 // One Work that cannot be deleted does not keep the others from going.
 func TestGateGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "goeson")
 	w.work("a", w.spec(""))
 	w.work("b", w.spec(""))
-	failing := refusing{w.hub}
+	failing := refusing{Client: w.hub}
 	remaining, err := leave.Gate(failing).Remaining(t.Context(), w.member)
 	require.ErrorContains(t, err, "delete Work member-goeson/a: no")
 	require.Equal(t, []string{"work/a", "work/b"}, remaining)
 	require.Error(t, w.admin.Get(t.Context(), client.ObjectKey{Namespace: w.member.Namespace, Name: "b"}, &v1alpha1.Work{}))
 }
 
-// refusing is a hub whose admission does not let Work a go.
-type refusing struct{ client.Client }
+// refusing is a hub whose admission does not let Work a go, nor take so many changes of it.
+type refusing struct {
+	client.Client
+	patches *int
+}
+
+func (r refusing) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+	if o.GetName() == "a" && *r.patches > 0 {
+		*r.patches--
+		return errors.New("no")
+	}
+	return r.Client.Patch(ctx, o, patch, options...)
+}
 
 func (r refusing) Delete(ctx context.Context, o client.Object, options ...client.DeleteOption) error {
 	if o.GetName() == "a" {

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"bytes"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -60,12 +61,25 @@ func (s *WorkSpec) rawManifests(at *field.Path) ([][]byte, *field.Error) {
 	raw, size := make([][]byte, len(s.Manifests)), 0
 	for i := range s.Manifests {
 		raw[i], _ = s.Manifests[i].MarshalJSON()
-		size += len(raw[i])
+		size += StoredBytes(raw[i])
 	}
 	if size <= MaxManifestBytes {
 		return raw, nil
 	}
 	return nil, tooLong(at, size, MaxManifestBytes)
+}
+
+// StoredBytes is how many bytes a JSON text takes where the API server stores it, which is what limits are about: it writes <, > and &
+// as escapes of six bytes, and the separators U+2028 and U+2029, too.
+func StoredBytes(text []byte) int {
+	n := len(text)
+	for _, c := range []string{"<", ">", "&"} {
+		n += 5 * bytes.Count(text, []byte(c))
+	}
+	for _, separator := range []string{"\u2028", "\u2029"} {
+		n += 3 * bytes.Count(text, []byte(separator))
+	}
+	return n
 }
 
 // refuseDuplicates refuses all manifests of an object that has several, and lets each name another one.

@@ -1,6 +1,7 @@
 package v1alpha1_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"pgregory.net/rapid"
 
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -299,4 +301,24 @@ func FuzzDecode(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, string(once), string(twice))
 	})
+}
+
+// What the API server stores is what limits are about; encoding/json writes as it does.
+func TestStoredBytes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOf(rapid.SampledFrom([]rune("ab<>&\u2028\u2029\u2030é\"\\\n"))).Draw(t, "text")
+		var plain bytes.Buffer
+		encoder := json.NewEncoder(&plain)
+		encoder.SetEscapeHTML(false)
+		require.NoError(t, encoder.Encode(map[string]string{text: text}))
+		stored, err := json.Marshal(map[string]string{text: text})
+		require.NoError(t, err)
+		require.Equal(t, len(stored), v1alpha1.StoredBytes(bytes.TrimSpace(plain.Bytes())))
+	})
+}
+
+func TestEscapesCount(t *testing.T) {
+	page := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page","namespace":"shop"},"data":{"html":%q}}`, strings.Repeat("<", v1alpha1.MaxManifestBytes/4))
+	spec := v1alpha1.WorkSpec{Manifests: []v1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: page}}}}
+	require.ErrorContains(t, spec.Validate().ToAggregate(), "spec.manifests")
 }

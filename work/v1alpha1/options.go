@@ -25,6 +25,17 @@ type EffectiveOptions struct {
 	Wave              *int32 // nil: by the kind
 }
 
+// Orphan has the spec leave all objects as they are when the Work is deleted, whatever manifestOptions say. It reports whether that has changed it.
+func (s *WorkSpec) Orphan() (changed bool) {
+	changed = s.Delete.Action != OrphanObject
+	s.Delete.Action = OrphanObject
+	for i := range s.ManifestOptions {
+		changed = changed || s.ManifestOptions[i].Delete != ""
+		s.ManifestOptions[i].Delete = ""
+	}
+	return changed
+}
+
 // OptionsFor merges what the spec says of the object: of all objects in apply and delete, and of this one in the
 // manifestOptions that select it, of which the later one wins, field by field. A list that an option sets takes the place
 // of the one before. What is empty gets the documented default, so that a spec need not have been through the API

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-sdk/muster/work/v1alpha1"
@@ -111,6 +112,22 @@ func TestOptionsFor(t *testing.T) {
 		if diff := cmp.Diff(test.want, test.spec.OptionsFor(web)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", test.reason, diff)
 		}
+	}
+}
+
+func TestOrphan(t *testing.T) {
+	for _, test := range []struct {
+		reason  string
+		spec    v1alpha1.WorkSpec
+		changed bool
+	}{
+		{"objects are deleted by default", v1alpha1.WorkSpec{}, true},
+		{"an option must not overrule it", v1alpha1.WorkSpec{Delete: v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject}, ManifestOptions: []v1alpha1.ManifestOption{{}, {Delete: v1alpha1.DeleteObject}}}, true},
+		{"it is so already", v1alpha1.WorkSpec{Delete: v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject}, ManifestOptions: []v1alpha1.ManifestOption{{Mode: v1alpha1.Observe}}}, false},
+	} {
+		require.Equal(t, test.changed, test.spec.Orphan(), test.reason)
+		require.Equal(t, v1alpha1.OrphanObject, test.spec.OptionsFor(v1alpha1.ResourceIdentifier{Kind: "ConfigMap", Name: "a"}).Delete, test.reason)
+		require.False(t, test.spec.Orphan(), test.reason)
 	}
 }
 

@@ -91,7 +91,7 @@ func (s *ManifestSelector) validate(path *field.Path) field.ErrorList {
 	if *s != (ManifestSelector{}) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, "", "should have at least 1 properties: name a group, kind, namespace or name; what is true of all manifests goes into spec.apply")}
+	return field.ErrorList{field.Invalid(path, "", "should have at least 1 properties: name a group, kind, namespace or name; what is true of all manifests goes into apply")}
 }
 
 func (r *FeedbackRule) validate(path *field.Path) field.ErrorList {

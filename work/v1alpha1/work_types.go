@@ -11,7 +11,7 @@ import (
 const (
 	// MaxManifests is how many manifests a Work may have.
 	MaxManifests = 1000
-	// MaxManifestBytes is how long all manifests of a Work may be together, as JSON.
+	// MaxManifestBytes is how long all manifests of a Work may be together, as JSON that is stored: see [StoredBytes].
 	MaxManifestBytes = 768 << 10
 	// MaxManifestDepth is how deep the maps and lists of a manifest may be nested.
 	MaxManifestDepth = 100

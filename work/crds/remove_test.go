@@ -1,0 +1,170 @@
+package crds_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-sdk/muster/work/crds"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+const appliedWorks = "appliedworks.work.muster.dev"
+
+// there is the definition of AppliedWork; nil: it is not there.
+func there(t *testing.T, c client.Client) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	err := c.Get(t.Context(), client.ObjectKey{Name: appliedWorks}, definition)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	require.NoError(t, err)
+	return definition
+}
+
+func TestRemoveFromMember(t *testing.T) {
+	c := installed(t)
+	inventory := &v1alpha1.AppliedWork{
+		ObjectMeta: metav1.ObjectMeta{Name: "anothers"},
+		Spec:       v1alpha1.AppliedWorkSpec{Work: v1alpha1.WorkReference{Hub: "another", Namespace: "member-east", Name: "web", UID: "u"}, FieldOwner: "muster-work-u"},
+	}
+	for _, test := range []struct {
+		reason  string
+		before  func()
+		kept    string // part of what is said; empty: it goes
+		restore func()
+	}{
+		{"nobody uses it", func() {}, "", func() {}},
+		{"there is none to remove", func() {}, "", func() { require.NoError(t, crds.InstallOnMember(t.Context(), c)) }},
+		{
+			"an inventory must never go by its definition, as what it owns would go, too",
+			func() { require.NoError(t, c.Create(t.Context(), inventory)) },
+			"there is AppliedWork anothers",
+			func() { require.NoError(t, c.Delete(t.Context(), inventory)) },
+		},
+		{
+			"a hub that has installed it removes it itself",
+			func() { edit(t, c, map[string]any{"membership.muster.dev/installed-by": "a-member"}, "muster-crds") },
+			"a hub has installed it",
+			func() { require.NoError(t, crds.InstallOnMember(t.Context(), c)) },
+		},
+		{
+			"who applies the manifests of an agent by hand removes them by hand",
+			func() { edit(t, c, nil, "kubectl-client-side-apply") },
+			"kubectl-client-side-apply manages it",
+			func() { require.NoError(t, c.Delete(t.Context(), there(t, c))) },
+		},
+		{
+			"somebody else's alone",
+			func() {
+				require.Eventually(t, func() bool { return there(t, c) == nil }, time.Minute, 50*time.Millisecond)
+				edit(t, c, nil, "kubectl")
+			},
+			"kubectl manages it",
+			func() {
+				require.NoError(t, c.Delete(t.Context(), there(t, c)))
+				require.Eventually(t, func() bool { return there(t, c) == nil }, time.Minute, 50*time.Millisecond)
+				require.NoError(t, crds.InstallOnMember(t.Context(), c))
+			},
+		},
+		{"and now it can go", func() {}, "", func() { require.NoError(t, crds.InstallOnMember(t.Context(), c)) }},
+	} {
+		test.before()
+		kept, err := crds.RemoveFromMember(t.Context(), c)
+		require.NoError(t, err, test.reason)
+		if test.kept == "" {
+			require.Empty(t, kept, test.reason)
+			require.Nil(t, there(t, c), test.reason)
+		} else {
+			require.Equal(t, appliedWorks+": "+test.kept, kept, test.reason)
+			require.Nil(t, there(t, c).DeletionTimestamp, test.reason)
+		}
+		test.restore()
+	}
+	require.NoError(t, c.List(t.Context(), &v1alpha1.AppliedWorkList{}), "it is served again at once, to the client that has removed it")
+}
+
+// Whoever comes back right after a leave finds the definition of last time, which is served until it is gone.
+func TestInstallWaitsForTheLastToBeGone(t *testing.T) {
+	c := installed(t)
+	held := &v1alpha1.AppliedWork{
+		ObjectMeta: metav1.ObjectMeta{Name: "held", Finalizers: []string{"example.com/hold"}},
+		Spec:       v1alpha1.AppliedWorkSpec{Work: v1alpha1.WorkReference{Hub: "hub", Namespace: "member-east", Name: "web", UID: "u"}, FieldOwner: "muster-work-u"},
+	}
+	require.NoError(t, c.Create(t.Context(), held))
+	last := there(t, c)
+	require.NoError(t, c.Delete(t.Context(), last))
+	done := make(chan error, 1)
+	go func() { done <- crds.InstallOnMember(t.Context(), c) }()
+	require.Eventually(t, func() bool {
+		return c.Get(t.Context(), client.ObjectKeyFromObject(held), held) == nil && held.DeletionTimestamp != nil
+	}, time.Minute, 50*time.Millisecond, "its objects go with it")
+	held.Finalizers = nil
+	require.NoError(t, c.Update(t.Context(), held))
+	require.NoError(t, <-done)
+	require.NotEqual(t, last.UID, there(t, c).UID)
+	require.NoError(t, c.List(t.Context(), &v1alpha1.AppliedWorkList{}))
+}
+
+// edit applies the definition as somebody else does.
+func edit(t *testing.T, c client.Client, labels map[string]any, manager client.FieldOwner) {
+	t.Helper()
+	data, err := crds.Member.ReadFile("work.muster.dev_appliedworks.yaml")
+	require.NoError(t, err)
+	definition := &unstructured.Unstructured{}
+	require.NoError(t, yaml.Unmarshal(data, &definition.Object))
+	if labels != nil {
+		require.NoError(t, unstructured.SetNestedMap(definition.Object, labels, "metadata", "labels"))
+	}
+	require.NoError(t, c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(definition), manager, client.ForceOwnership))
+}
+
+// The permissions that RemoveFromMember says it needs are enough, and each of them is needed.
+func TestRemoveFromMemberPermissions(t *testing.T) {
+	admin := installed(t)
+	needed := []rbacv1.PolicyRule{
+		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, ResourceNames: []string{appliedWorks}, Verbs: []string{"get"}},
+		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, ResourceNames: []string{appliedWorks}, Verbs: []string{"delete"}},
+		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"appliedworks"}, Verbs: []string{"list"}},
+	}
+	require.NoError(t, rbacv1.AddToScheme(admin.Scheme()))
+	user := func(name string, rules []rbacv1.PolicyRule) client.Client {
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
+		create(t, admin, role)
+		create(t, admin, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
+		})
+		c, err := client.New(plane.ForTest(t).User(name), client.Options{Scheme: runtime.NewScheme()})
+		require.NoError(t, err)
+		return c
+	}
+	for i, missing := range []string{"get", "delete", "list"} {
+		rules := append(append([]rbacv1.PolicyRule{}, needed[:i]...), needed[i+1:]...)
+		_, err := crds.RemoveFromMember(t.Context(), user("remover-without-"+missing, rules))
+		require.True(t, apierrors.IsForbidden(err), "without %s: %v", missing, err)
+		require.Nil(t, there(t, admin).DeletionTimestamp, missing)
+	}
+	remover := user("remover", needed)
+	require.Eventually(t, func() bool { // an authorizer takes its time to see a role
+		kept, err := crds.RemoveFromMember(t.Context(), remover)
+		return err == nil && kept == ""
+	}, time.Minute, 50*time.Millisecond)
+	require.Nil(t, there(t, admin))
+	err := remover.Delete(context.Background(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "works.work.muster.dev"},
+	}})
+	require.True(t, apierrors.IsForbidden(err), "another definition: %v", err)
+	require.NoError(t, crds.InstallOnMember(t.Context(), admin))
+}
