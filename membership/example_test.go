@@ -27,6 +27,29 @@ func ExampleAcceptorFunc() {
 	// Output: Hold not from one of our own sites <nil>
 }
 
+// Members that the hub is to bring an agent to come in by the label that an administrator has given them. Such a request is the hub's own: it has no
+// UID, which those that clusters make always have.
+func ExampleAcceptor() {
+	acceptor := membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Verdict, error) {
+		if request.UID == "" && request.Spec.Labels["example.com/site"] == "frankfurt" {
+			return membership.Verdict{Decision: membership.Accept}, nil
+		}
+		return membership.Verdict{Decision: membership.Hold, Reason: "not from one of our own sites"}, nil
+	})
+
+	labels := map[string]string{"example.com/site": "frankfurt"}
+	ours := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{Name: "east", Labels: labels}}
+	theirs := ours.DeepCopy()
+	theirs.UID = "6e3f8e0a-7f0b-4c2a-9d25-6b9c7d0d3d1c"
+	for _, request := range []*v1alpha1.JoinRequest{ours, theirs} {
+		verdict, err := acceptor.Accept(context.Background(), request)
+		fmt.Println(verdict.Decision, err)
+	}
+	// Output:
+	// Accept <nil>
+	// Hold <nil>
+}
+
 // A leave waits until the member's backups are elsewhere.
 func ExampleGateFunc() {
 	backups := []string{"backup/orders"}

@@ -21,6 +21,8 @@ const (
 	BootstrapClusterRole = "muster-bootstrap"
 	// RegistrationNamespace is the namespace of JoinTokens and JoinRequests unless an option says otherwise.
 	RegistrationNamespace = "muster-registration"
+	// ConnectionNamespace is the namespace of the Secrets by which the hub reaches members, unless an option says otherwise.
+	ConnectionNamespace = "muster-connections"
 	// Finalizer keeps a MemberCluster until its member has left.
 	Finalizer = prefix + "leave"
 
@@ -33,6 +35,8 @@ const (
 	MemberLabel = prefix + "member"
 	// JoinTokenLabel has the name of the JoinToken with which a MemberCluster was made.
 	JoinTokenLabel = prefix + "join-token"
+	// InstallRequestAnnotation of a MemberCluster has the hub install the agent again when its value, such as the time, is a new one.
+	InstallRequestAnnotation = prefix + "install-requested-at"
 	// TaintUnreachable is on a member whose heartbeats have stopped.
 	TaintUnreachable = prefix + "unreachable"
 	// TaintNotReady is on a member whose agent finds its cluster not ready.

@@ -41,8 +41,12 @@ type LeaveGate interface {
 }
 
 // A Forcer is a [LeaveGate] that can let go when the deadline of a leave has passed: it removes what would keep the
-// member's namespace from going, such as finalizers that only the member's agents take off. It must be
-// idempotent, and must not wait.
+// member's namespace from going, such as finalizers that only the member's agents take off.
+//
+// Force is called when the member's access has ended, first before its namespace is deleted, which is the time to say what is to become of
+// what goes with it, and then again and again until the namespace is gone. That may be the first that the gate hears
+// of the leave, since Remaining is not called while a gate before it is shut. Force must be idempotent, and must not wait. Its failure
+// keeps neither the namespace nor other gates: it is reported and tried again.
 type Forcer interface {
 	Force(ctx context.Context, member Member) error
 }
@@ -72,11 +76,12 @@ const (
 	Accept Decision = "Accept"
 	// Hold waits for an administrator to set spec.accepted of the MemberCluster.
 	Hold Decision = "Hold"
-	// Deny refuses the request for good.
+	// Deny refuses the request for good. A MemberCluster that it is about stays undecided, and shows why it is not let in.
 	Deny Decision = "Deny"
 )
 
-// Verdict is a decision and its reason, which the cluster's owner reads in the status of the JoinRequest.
+// Verdict is a decision and its reason, which is read in the status of the JoinRequest or, where there is none, in the condition Accepted of the
+// MemberCluster.
 type Verdict struct {
 	Decision Decision
 	Reason   string
@@ -89,6 +94,14 @@ type Verdict struct {
 // about those as well; their spec.token is nil. All else in a request, such as its name and labels, is only what the
 // asker says. It is asked each time that such a request is looked at, and must answer the same for the same request. An error
 // is reported in the request's status and tried again later.
+//
+// It is also asked about each MemberCluster whose joinMode is Push or Install, that nobody has decided on, and that no agent speaks for: the
+// hub brings an agent to those only when they are accepted, so there is none that could ask. The request is then made up of what the
+// MemberCluster says. It has its name, its labels, its clusterID where that is set already, and its UID as memberUID; it has no token, no
+// claim key and no signature, and it alone has no metadata.uid, by which a policy can tell it from those that somebody has made. Here labels are
+// what an administrator says. To decide is a convenience and guards nothing: who may make a MemberCluster may set its spec.accepted as well. Accept
+// sets that; Hold and Deny leave it unset, and the condition Accepted says why. It is asked again when the MemberCluster changes, when the hub
+// starts, and ten seconds after an error.
 type Acceptor interface {
 	Accept(ctx context.Context, request *v1alpha1.JoinRequest) (Verdict, error)
 }

@@ -6,19 +6,40 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/heartbeat"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
+
+// New returns an agent that does nothing until it is started, for a program that runs it outside of a manager of its member's cluster, such as
+// a hub that runs the agents of its members itself. Member, Bootstrap and Store of the options have to be set: the agent asks for no Secrets, and
+// tells no Events. Start runs it until its context ends or the member is out for good, once. The error is a [*membership.InvalidError] for
+// options that no hub would take, or that lack one of the three.
+func New(o Options) (manager.Runnable, error) {
+	const problem = "must be set where the agent has no manager"
+	switch {
+	case len(o.Hubs) > 0:
+		return nil, &membership.InvalidError{Field: "Hubs", Problem: "must not be set where the agent has no manager"}
+	case o.Member == nil:
+		return nil, &membership.InvalidError{Field: "Member", Problem: problem}
+	case o.Bootstrap == nil:
+		return nil, &membership.InvalidError{Field: "Bootstrap", Problem: problem}
+	case o.Store == nil:
+		return nil, &membership.InvalidError{Field: "Store", Problem: problem}
+	}
+	return newAgent(o.Member, logf.Log.WithName("muster-agent"), o)
+}
 
 // SetupWithManager adds an agent to a manager, which it never starts. The agent runs while the manager leads. It
 // reaches the cluster of the manager without its cache, and needs none of the manager's own scheme.
@@ -28,7 +49,16 @@ import (
 //
 // The permissions that it needs on the member are in the folder rbac.
 func SetupWithManager(mgr manager.Manager, o Options) error {
-	a, err := newAgent(mgr.GetConfig(), mgr.GetLogger().WithName("muster-agent"), o)
+	log := mgr.GetLogger().WithName("muster-agent")
+	if len(o.Hubs) > 0 {
+		h, err := newHubs(mgr.GetConfig(), log, o)
+		if err != nil {
+			return fmt.Errorf("set up the agent: %w", err)
+		}
+		h.events = newStory(mgr, h.Namespace)
+		return mgr.Add(h)
+	}
+	a, err := newAgent(mgr.GetConfig(), log, o)
 	if err != nil {
 		return fmt.Errorf("set up the agent: %w", err)
 	}
@@ -40,6 +70,8 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 type agent struct {
 	Options
 
+	name    string                      // of the hub, where there are several
+	stands  func(lifecycle.HubStanding) // is told how the hub stands with the agent; nil: nobody
 	log     logr.Logger
 	random  func() float64 // in [0, 1)
 	events  story
@@ -47,6 +79,7 @@ type agent struct {
 	member  *member
 
 	observer   *observer
+	beside     []*companion // of all agents that come one after the other; nil: there is no other
 	companions *companions
 	record     record
 	loaded     bool // the record is what the store has
@@ -64,8 +97,11 @@ type agent struct {
 	refused    refusedRenewal
 	asked      time.Time // when the renewal was last seen without an answer
 	unheard    string    // why the last heartbeat failed
+	unserved   time.Time // since when the hub has taken no heartbeat; zero: it takes them
+	whereabouts
 
 	shown lifecycle.AgentStep
+	waits string // the reason that was told last for what it waits for at the door; empty: none
 }
 
 // refusedRenewal is a renewal that the hub has refused.
@@ -74,23 +110,18 @@ type refusedRenewal struct {
 	at      time.Time // when the agent first saw it
 }
 
-// newAgent returns an agent of the cluster that home leads to.
+// newAgent returns an agent of the cluster that home leads to. It logs to log unless the options say otherwise.
 func newAgent(home *rest.Config, log logr.Logger, o Options) (*agent, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
 	o = o.withDefaults()
-	if o.Bootstrap == nil || o.Store == nil {
-		core, err := corev1client.NewForConfig(home)
-		if err != nil {
-			return nil, fmt.Errorf("prepare to speak to %s: %w", home.Host, err)
-		}
-		if o.Bootstrap == nil {
-			o.Bootstrap = SecretBootstrap(core.Secrets(o.Namespace), DefaultBootstrapSecret)
-		}
-		if o.Store == nil {
-			o.Store = SecretStore(core.Secrets(o.Namespace), DefaultStoreSecret)
-		}
+	if !o.Log.IsZero() {
+		log = o.Log
+	}
+	o, err := o.withSecrets(home, "")
+	if err != nil {
+		return nil, err
 	}
 	if o.Member == nil {
 		o.Member = home
@@ -139,6 +170,7 @@ func (a *agent) Start(ctx context.Context) error {
 		default:
 			retry.reset()
 		}
+		a.stand()
 		if step.After > 0 {
 			a.wait(ctx, step)
 		}
@@ -201,6 +233,14 @@ func (a *agent) show(step lifecycle.AgentStep) {
 	if step.Phase != before.Phase {
 		a.events.phase(step)
 	}
+	waits := a.door.reason
+	if step.Phase != lifecycle.Registering {
+		waits = ""
+	}
+	if waits != "" && waits != a.waits {
+		a.events.waits(waits, step.Message)
+	}
+	a.waits = waits
 	a.OnPhase(step)
 }
 
@@ -210,7 +250,7 @@ func (a *agent) why(step lifecycle.AgentStep) string {
 	case lifecycle.Registering, lifecycle.Rejected:
 		return a.door.why
 	case lifecycle.Joining, lifecycle.Joined:
-		return a.trouble
+		return strings.Join(slices.DeleteFunc([]string{a.trouble, a.astray}, func(s string) bool { return s == "" }), "; ")
 	default:
 		return ""
 	}
@@ -260,6 +300,10 @@ func (a *agent) wait(ctx context.Context, step lifecycle.AgentStep) {
 		case <-facts:
 		case status := <-a.outcomes():
 			a.heard(status)
+			a.stand()
+			if a.missed(ctx, status) {
+				return
+			}
 			if !a.told(status.LastError) {
 				continue
 			}
@@ -272,20 +316,6 @@ func (a *agent) wait(ctx context.Context, step lifecycle.AgentStep) {
 		}
 		return
 	}
-}
-
-// heard takes down how a heartbeat went. That it fails for another reason than before, or no longer, goes into the log.
-func (a *agent) heard(status heartbeat.Status) {
-	a.metrics.beat(status)
-	why := cause(status.LastError)
-	switch {
-	case why == a.unheard:
-	case status.LastError == nil:
-		a.log.Info("The hub takes heartbeats again.")
-	default:
-		a.log.Info("A heartbeat failed; trying again.", "why", why)
-	}
-	a.unheard = why
 }
 
 // outcomes is what the heartbeat reports; nil while there is none.

@@ -13,7 +13,8 @@ import (
 )
 
 // A BootstrapSource has what an agent needs to ask a hub to join it. It is looked into each time that the agent
-// asks, so a new credential takes effect without a restart.
+// asks, so a new credential takes effect without a restart; and when the hub does not answer where it was, as it may have moved. Whoever
+// can change what it has is trusted with the member: see the package's documentation.
 type BootstrapSource interface {
 	// Load returns the bootstrap credential, or nil when there is none.
 	Load(ctx context.Context) (*registration.Bootstrap, error)

@@ -31,6 +31,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/localplane"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/crds"
 	"github.com/muster-sdk/muster/membership/lifecycle"
@@ -61,7 +62,12 @@ type byHand struct {
 // newByHand makes a hub with one door for the test. RBAC is that of a real one.
 func newByHand(t *testing.T, name string) *byHand {
 	t.Helper()
-	config := plane.ForTest(t).Config()
+	return newByHandOn(t, plane.ForTest(t), name)
+}
+
+func newByHandOn(t *testing.T, plane *localplane.Plane, name string) *byHand {
+	t.Helper()
+	config := plane.Config()
 	scheme := runtime.NewScheme()
 	require.NoError(t, clientgoscheme.AddToScheme(scheme))
 	require.NoError(t, v1alpha1.AddToScheme(scheme))

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,6 +56,7 @@ type source struct {
 	running bool
 	found   finding // the last that was found
 	failed  bool    // the last time
+	known   bool    // it has answered once
 }
 
 // finding is what a source has found out; each sets what is its own.
@@ -62,6 +64,7 @@ type finding struct {
 	version    string
 	resources  *v1alpha1.ResourceUsage
 	properties []v1alpha1.Property
+	apis       []v1alpha1.ServedAPIs
 }
 
 // collection collects from all sources, side by side.
@@ -149,7 +152,7 @@ func (c *collection) end(ctx context.Context, s *source, found finding, err erro
 		c.log.Error(err, "Collecting failed; what was found before is kept.", "collector", s.name)
 		return
 	}
-	s.found = found
+	s.found, s.known = found, true
 }
 
 func (c *collection) late(ctx context.Context, s *source) {
@@ -173,10 +176,22 @@ func (c *collection) wait() { c.wg.Wait() }
 
 // facts is what has been found out about the member.
 type facts struct {
-	version    string
-	resources  v1alpha1.ResourceUsage
+	version    string                  // empty: not known yet
+	resources  *v1alpha1.ResourceUsage // nil: not known yet
 	properties []v1alpha1.Property
-	problems   problems
+	apis       servedAPIs
+	// partial is true while a source has not answered since the agent was started. What the agent said before counts until then: a member that
+	// cannot be asked for a moment has not lost what placements have chosen it for.
+	partial  bool
+	problems problems
+}
+
+// over returns the properties to be told, given those that were told before.
+func (f *facts) over(before []v1alpha1.Property) []v1alpha1.Property {
+	if !f.partial {
+		return f.properties
+	}
+	return bounded(slices.Concat(f.properties, before), &problems{})
 }
 
 func (c *collection) facts() facts {
@@ -192,8 +207,12 @@ func (c *collection) facts() facts {
 			all.version = s.found.version
 		}
 		if s.found.resources != nil {
-			all.resources = *s.found.resources
+			all.resources = s.found.resources
 		}
+		if s.name == sourceAPIs {
+			all.apis = servedAPIs{told: true, known: s.known, all: s.found.apis}
+		}
+		all.partial = all.partial || !s.known
 		properties = append(properties, s.found.properties...)
 	}
 	all.properties = bounded(properties, &all.problems)

@@ -10,6 +10,9 @@ import (
 
 // Hub is what a [Companion] gets of the hub.
 type Hub struct {
+	// Name of the hub in Hubs of [Options]; empty where there is only one. What a companion leaves on the member stays there when the agent goes to
+	// another hub, so a companion has to tell apart what belongs to which: that of package work/agent by its HubName.
+	Name string
 	// Config reaches the hub as the member, over connections that the companion shares with nobody. Each request is
 	// authenticated by the credential that the agent has at the time, so what is made of it, such as clients and caches,
 	// outlives renewals: a certificate's closes the connections, and watches are opened anew. HubConfig of [Options] has
@@ -26,7 +29,7 @@ type Hub struct {
 // Run is called when the agent has joined; after a restart of the agent, when that has seen that it is still in. It
 // goes on while the hub is out of reach, and when the member is told to leave, since the hub may wait for what
 // the companion does then. Its context ends when the hub has all back that it had sent, before the first of the Cleaners is
-// asked; when the hub shuts the agent out, or has forgotten it; and with the agent.
+// asked; when the hub shuts the agent out, or has forgotten it; when the agent goes to another of several hubs; and with the agent.
 //
 // It has ten seconds to return then. After that its Config works no more and the agent goes on, also without it; it is
 // not called again before it has returned. When it returns an error, or panics in the goroutine that called it,

@@ -60,6 +60,7 @@ type companions struct {
 	events story
 	clock  clock.Clock
 	random func() float64
+	hub    string // its name
 
 	all    []*companion
 	cancel context.CancelFunc // nil: they are not to run
@@ -71,11 +72,20 @@ type companion struct {
 }
 
 func newCompanions(a *agent) *companions {
-	c := &companions{log: a.log, events: a.events, clock: a.Clock, random: a.random}
-	for _, each := range a.Companions {
-		c.all = append(c.all, &companion{Companion: each})
+	all := a.beside
+	if all == nil {
+		all = besides(a.Companions)
 	}
-	return c
+	return &companions{log: a.log, events: a.events, clock: a.Clock, random: a.random, hub: a.name, all: all}
+}
+
+// besides are companions that were never called.
+func besides(all []Companion) []*companion {
+	var out []*companion
+	for _, each := range all {
+		out = append(out, &companion{Companion: each})
+	}
+	return out
 }
 
 // run has all of them run that do not yet.
@@ -100,7 +110,7 @@ func (c *companions) run(ctx context.Context, with *connection, member membershi
 			if before != nil {
 				<-before // it must not run beside itself
 			}
-			c.runOne(ctx, each, Hub{Config: configs[i], Member: member})
+			c.runOne(ctx, each, Hub{Name: c.hub, Config: configs[i], Member: member})
 		}()
 	}
 	return nil
@@ -113,7 +123,9 @@ func (c *companions) runOne(ctx context.Context, one *companion, hub Hub) {
 		log.Info("A companion begins.")
 		began := c.clock.Now()
 		err := recovered(func() error {
-			return one.Run(ctx, Hub{Config: rest.CopyConfig(hub.Config), Member: hub.Member})
+			hub := hub
+			hub.Config = rest.CopyConfig(hub.Config)
+			return one.Run(ctx, hub)
 		})
 		switch {
 		case ctx.Err() != nil:

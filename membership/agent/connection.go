@@ -65,12 +65,8 @@ func (c *connection) lend() (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := l.clientConfig()
-	if err != nil {
-		return nil, err
-	}
 	c.lent = append(c.lent, l)
-	return config, nil
+	return l.clientConfig(), nil
 }
 
 // takeBack ends all access that was lent.
@@ -94,6 +90,23 @@ func (c *connection) swap(next credential, claim *registration.ClaimKey) error {
 		for _, l := range c.lent {
 			l.reset()
 		}
+	}
+	return nil
+}
+
+// move reaches the hub at another address from now on, by the same credential and without a restart of anything.
+func (c *connection) move(server string, ca []byte) error {
+	links := append([]*link{c.beats, c.rest}, c.lent...)
+	routes := make([]*route, len(links))
+	for i := range links {
+		var err error
+		if routes[i], err = newRoute(hubConfig(server, ca, c.configure), c.keeper); err != nil {
+			return err
+		}
+	}
+	c.member.Server, c.member.CA = server, ca
+	for i, l := range links {
+		l.take(routes[i])
 	}
 	return nil
 }

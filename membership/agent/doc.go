@@ -30,10 +30,14 @@
 //
 //   - Version, resources and properties of the member; see [PropertyCollector]. Resources sum up the nodes that are
 //     ready and not cordoned; what is available is allocatable less what pods request that have not ended.
+//   - With Options.ReportAPIs, the kinds that the member serves. Those of an extension that does not answer stay what they were.
 //   - Conditions: Joined; PropertiesCollected, which names what went wrong; CredentialValid, False with the hub's words
 //     when that does not renew the credential.
 //   - Its own entry in agents, with Joined and Healthy: False after three probes of the member's API server in a
 //     row have failed, True again after two that have not.
+//
+// On the member it tells by Events about its Secret: its phases, what it waits for at the door in the hub's words (action [ActionRegister]), which
+// companion fails, and where it goes.
 //
 // None of the conditions has an observed generation, since a change of the spec, such as a taint, is to cost the hub
 // no answer.
@@ -44,6 +48,42 @@
 // the difference of two times of the hub's clock, from when it asked, by its own clock; so it does
 // not matter how wrong either clock is. When the hub refuses, it asks again after a tenth of the lifetime, at
 // least a minute.
+//
+// # A hub that moves
+//
+// The agent has written down the address of its hub and the authority of its certificate. When the hub does not answer there, and
+// once when the agent starts, it looks into its bootstrap credential. If that has another address or authority, such as of a hub that was
+// restored somewhere else, the agent reads the Membership there, by its own credential; if it is the one that it is of, by the UID and the name
+// of the MemberCluster and by the namespace, that is where its hub is from now on. It stays the same member, with the same key and credential;
+// nothing is asked at the door, and companions go on with the config that they have. If it is another one, or none, the agent stays
+// with the address that it has, says why in the step's message and in an Event, and looks again, as seldom as for its hub.
+//
+// So a bootstrap credential is trusted as much afterwards as it was to join: whoever can write its Secret can have the agent show its
+// credential, if that is a token, to a server of his. Do not leave that right with anybody who may not act as the member; with csr.Method
+// there is nothing to show but a certificate. Without a bootstrap credential the agent knows one address and keeps it.
+//
+// # Several hubs
+//
+// With Options.Hubs the agent has a list of hubs, of which the member is in one at a time. It begins with the first. When a hub has
+// taken no heartbeat for HubPatience (it is lost, or does not let the agent in), denies it, or is done with it for good, the agent goes to another, without
+// a restart of the program: to the first of the list that it never left, else to the one that it left the longest ago. It goes only where a hub
+// answers, so one that is cut off from all of them stays where it is, and so do its companions. It stays where it went, also when
+// an earlier one is back, since each change ends and begins all that the hub manages; an administrator of the hub
+// sends it on by denying it. Between two changes there is always the patience, but for a hub that is done with the member.
+// Which hub it is at is in the record of that hub, so a restart changes nothing. (OCM's MultipleHubs, which has its agent restart itself, also goes by the
+// order of a list on the loss of the Lease, after ten minutes, or when the hub no longer accepts it, and stays.)
+//
+// With Options.ReturnToFirst it goes back to the first hub by itself, when that has answered for so long while the one where it is took it: to
+// what it was there, by the key and the credential that it has for that hub. But to answer is not to take the agent. So a first hub that
+// answered when the agent left it, or had refused it, or was done with it, is not gone back to, also not after a restart: the agent would be sent away
+// again, and so on for ever. With a hub that comes and goes it goes to and fro no faster than ReturnToFirst and HubPatience together.
+//
+// The metric muster_agent_hub_index says which hub of the list it is at.
+//
+// Each hub knows the member by a name, a key and a credential of its own, so no hub can act for another. A hub that is left takes the
+// member for unreachable; what it had sent stays on the member, and its record is used when the agent comes back. Only a hub that forgets the member, or asks it to
+// leave, has it cleaned up, by its own Cleaners and those of Options; that is done before the agent goes on, unless it takes longer than the
+// deadline of the leave. [Hub] tells companions which hub they are called for.
 //
 // # Companions
 //
@@ -63,7 +103,8 @@
 // # Permissions
 //
 // On the member those in the folder rbac: list nodes, pods and ClusterProperties, get the namespace kube-system, probe
-// the API server; and its two Secrets and events in its own namespace, which has to be there. (Kubernetes cannot
-// limit create to a name.) On the hub those of the bootstrap credential, then those of the ClusterRole that all
+// the API server, whose APIs everybody may discover; and its two Secrets and events in its own namespace, which has to be there. (Kubernetes cannot
+// limit create to a name.) With several hubs the Secrets are muster-agent-NAME and muster-bootstrap-NAME of each, which is for the program's own role to
+// allow: the one in the folder names those of one hub. On the hub those of the bootstrap credential, then those of the ClusterRole that all
 // agents share, in the member's namespace alone.
 package agent

@@ -11,9 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/internal/cause"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -33,6 +35,7 @@ type door struct {
 	// unanswered is when the request was last seen without a credential, zero if never.
 	unanswered time.Time
 	why        string // in the words of the hub, or of what went wrong
+	reason     string // of the hub for what is waited for, or one of ours; empty: nothing to tell anybody
 }
 
 // connect makes ready to ask with the bootstrap credential, or goes on as before if it is the same.
@@ -80,7 +83,7 @@ func (d *door) saw(sight lifecycle.DoorSight, why string, now time.Time) {
 
 // forget forgets all that the hub has said.
 func (d *door) forget() {
-	d.sight, d.answer, d.unanswered, d.why = lifecycle.DoorNotAsked, nil, time.Time{}, ""
+	d.sight, d.answer, d.unanswered, d.why, d.reason = lifecycle.DoorNotAsked, nil, time.Time{}, "", ""
 }
 
 // hubConfig is how to reach a hub, without a credential unless configure puts one in.
@@ -160,7 +163,7 @@ func doorFailure(err error) (lifecycle.DoorSight, string) {
 	case errors.Is(err, errNoBootstrap), errors.As(err, new(*membership.InvalidError)):
 		return lifecycle.DoorNoCredential, err.Error()
 	case errors.As(err, new(homeError)):
-		return lifecycle.DoorNotAskable, cause(err)
+		return lifecycle.DoorNotAskable, cause.Of(err)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsInvalid(err), apierrors.IsNotFound(err):
 		// Not found when creating: the namespace or the kind is not there.
 		return lifecycle.DoorUnfit, err.Error()
@@ -169,7 +172,29 @@ func doorFailure(err error) (lifecycle.DoorSight, string) {
 	case refusal(err):
 		return lifecycle.DoorRefused, err.Error()
 	default:
-		return lifecycle.DoorUnreachable, cause(err)
+		return lifecycle.DoorUnreachable, cause.Of(err)
+	}
+}
+
+// waitReason is what the agent waits for, given what it sees at the door and the answer there, nil if there is none. Empty: nothing that anybody has to know.
+func waitReason(sight lifecycle.DoorSight, theirs *v1alpha1.JoinRequest) string {
+	switch sight {
+	case lifecycle.DoorHeld, lifecycle.DoorPending:
+		issued := meta.FindStatusCondition(theirs.Status.Conditions, v1alpha1.ConditionIssued)
+		if issued == nil || issued.Status == metav1.ConditionTrue || issued.Reason == v1alpha1.ReasonIssuing {
+			return ""
+		}
+		return issued.Reason
+	case lifecycle.DoorUnreachable:
+		return "HubUnreachable"
+	case lifecycle.DoorRefused:
+		return "BootstrapRefused"
+	case lifecycle.DoorFull:
+		return "HubFull"
+	case lifecycle.DoorUnfit:
+		return "HubUnfit"
+	default:
+		return ""
 	}
 }
 

@@ -8,7 +8,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
+
+// ActionRegister is the action of Events that tell what the agent waits for on its way to a credential.
+const ActionRegister = "Register"
 
 // story tells what happens to the agent by Kubernetes Events about its Secret, in the cluster where that is. On the hub
 // it is the hub that tells.
@@ -28,18 +32,31 @@ func newStory(mgr manager.Manager, namespace string) story {
 func (s story) phase(step lifecycle.AgentStep) {
 	switch step.Phase {
 	case lifecycle.Joined, lifecycle.Leaving, lifecycle.Left:
-		s.tell(corev1.EventTypeNormal, string(step.Phase), step.Message)
+		s.normal(string(step.Phase), step.Message)
 	case lifecycle.Rejected:
 		s.warn(string(step.Phase), step.Message)
 	default: // on the way to one of those
 	}
 }
 
-func (s story) warn(reason, note string) { s.tell(corev1.EventTypeWarning, reason, note) }
+// waits tells what the agent waits for at the door: for a while, or for somebody to do something.
+func (s story) waits(reason, note string) {
+	kind := corev1.EventTypeWarning
+	if reason == v1alpha1.ReasonWaitingForAcceptance {
+		kind = corev1.EventTypeNormal
+	}
+	s.tell(kind, reason, ActionRegister, note)
+}
 
-func (s story) tell(kind, reason, note string) {
+func (s story) normal(reason, note string) {
+	s.tell(corev1.EventTypeNormal, reason, "Membership", note)
+}
+
+func (s story) warn(reason, note string) { s.tell(corev1.EventTypeWarning, reason, "Membership", note) }
+
+func (s story) tell(kind, reason, action, note string) {
 	if s.recorder != nil {
-		s.recorder.Eventf(s.about, nil, kind, reason, "Membership", "%s", short(note))
+		s.recorder.Eventf(s.about, nil, kind, reason, action, "%s", short(note))
 	}
 }
 

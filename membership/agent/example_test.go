@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,35 @@ func Example() {
 		Collectors: []agent.PropertyCollector{region},
 		Cleaners:   []membership.LeaveGate{works},
 		OnPhase:    func(step lifecycle.AgentStep) { fmt.Println(step.Phase, step.Message) },
+	})
+	if err != nil {
+		panic(err)
+	}
+	if err := mgr.Start(signals.SetupSignalHandler()); err != nil {
+		panic(err)
+	}
+}
+
+// An agent that goes to another hub when it has lost its own. Each has a Secret with its bootstrap credential: muster-bootstrap-north and
+// muster-bootstrap-south.
+func ExampleSetupWithManager_severalHubs() {
+	mgr, err := manager.New(config.GetConfigOrDie(), manager.Options{
+		LeaderElection: true, LeaderElectionID: "example-agent", LeaderElectionNamespace: agent.DefaultNamespace,
+	})
+	if err != nil {
+		panic(err)
+	}
+	err = agent.SetupWithManager(mgr, agent.Options{
+		Hubs: []agent.HubOptions{
+			{Name: "north", Cleaners: []membership.LeaveGate{works}}, // in practice, each its own
+			{Name: "south", Cleaners: []membership.LeaveGate{works}},
+		},
+		HubPatience: 10 * time.Minute,
+		Companions: []agent.Companion{agent.CompanionFunc("works", func(ctx context.Context, hub agent.Hub) error {
+			fmt.Println("applying what hub", hub.Name, "has for", hub.Member.Name)
+			<-ctx.Done()
+			return nil
+		})},
 	})
 	if err != nil {
 		panic(err)

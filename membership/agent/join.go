@@ -71,6 +71,7 @@ func (a *agent) askDoor(ctx context.Context) error {
 	if err != nil {
 		sight, why := doorFailure(err)
 		d.saw(sight, why, now)
+		d.reason = waitReason(sight, nil)
 		a.log.V(1).Info("Asking at the door failed.", "error", err.Error())
 		return nil
 	}
@@ -79,6 +80,7 @@ func (a *agent) askDoor(ctx context.Context) error {
 		sight, why = lifecycle.DoorHeld, "The hub has issued nothing newer than the credential that it refuses."
 	}
 	d.saw(sight, why, now)
+	d.reason = waitReason(sight, theirs)
 	if d.answer = nil; d.sight == lifecycle.DoorIssued {
 		d.answer = theirs
 	} else {

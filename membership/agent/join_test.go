@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -137,8 +138,12 @@ func (h *byHand) permitted(user string) *rest.Config {
 func TestSteadyState(t *testing.T) {
 	h := newByHand(t, "steady").attend()
 	w := &wire{}
-	r := h.run(Options{HubConfig: w.config, ResourceInterval: 200 * time.Millisecond, ProbeInterval: 100 * time.Millisecond})
+	r := h.run(Options{HubConfig: w.config, ResourceInterval: 200 * time.Millisecond, ProbeInterval: 100 * time.Millisecond, ReportAPIs: true})
 	is(t, r, lifecycle.Joined)
+	apps := func(api v1alpha1.ServedAPIs) bool { return api.GroupVersion == "apps/v1" }
+	eventually(t, "what the member serves is not told", func() bool { return slices.ContainsFunc(h.membership().Status.APIs, apps) })
+	apis := h.membership().Status.APIs
+	require.Contains(t, apis[slices.IndexFunc(apis, apps)].Kinds, "Deployment")
 	eventually(t, "no heartbeat", func() bool { return w.take()["PUT leases/heartbeat"] > 0 })
 	const periods = 5
 	<-time.After(periods * time.Second)

@@ -4,15 +4,15 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync/atomic"
-	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/connrotation"
 
+	"github.com/muster-sdk/muster/membership/internal/pool"
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
@@ -50,28 +50,46 @@ func (k *keeper) keep(material registration.Material, claim *registration.ClaimK
 }
 
 // A link is one way to the hub, with connections that it shares with nobody: what is slow or stuck on one link
-// does not delay another.
+// does not delay another. The hub may move meanwhile: clients go on to ask for its first address, and the link leads them to where it is.
 type link struct {
-	config *rest.Config
+	config *rest.Config // of the first address
+	base   *url.URL     // that address, as clients ask for it
+	keeper *keeper
 	client *http.Client
-	dial   connrotation.DialFunc
-	tls    *tls.Config          // nil: none
-	pool   atomic.Pointer[pool] // of nil: the link is closed
+	route  atomic.Pointer[route] // of nil: the link is closed
 }
 
-// pool is the connections that were made with one credential.
-type pool struct {
-	*http.Transport
-	dialer *connrotation.Dialer
+// route is how to get to the hub at one address.
+type route struct {
+	config *rest.Config
+	server *url.URL
+	tls    *tls.Config // nil: none
+	entry  http.RoundTripper
+	pool   atomic.Pointer[pool.Pool] // made with one credential; of nil: the route is not used any more
 }
 
 // newLink returns a link by the config, authenticated by what the keeper holds at the time of each request or,
 // with certificates, of each connection.
 func newLink(base *rest.Config, k *keeper) (*link, error) {
+	r, err := newRoute(base, k)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{config: r.config, base: r.server, keeper: k}
+	l.route.Store(r)
+	l.client = &http.Client{Transport: l, Timeout: r.config.Timeout}
+	return l, nil
+}
+
+func newRoute(base *rest.Config, k *keeper) (*route, error) {
 	config := rest.CopyConfig(base)
 	if !k.identity {
 		config = rest.AnonymousClientConfig(base)
 		config.WrapTransport = base.WrapTransport
+	}
+	server, _, err := rest.DefaultServerUrlFor(config) // the scheme may follow from TLS
+	if err != nil {
+		return nil, fmt.Errorf("prepare a connection to the hub at %s: %w", config.Host, err)
 	}
 	tlsConfig, err := rest.TLSConfigFor(config)
 	if err != nil {
@@ -85,75 +103,96 @@ func newLink(base *rest.Config, k *keeper) (*link, error) {
 			return &tls.Certificate{}, nil
 		}
 	}
-	l := &link{config: config, dial: config.Dial, tls: tlsConfig}
-	if l.dial == nil {
-		l.dial = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext
-	}
-	l.pool.Store(l.newPool())
-	wrapped, err := rest.HTTPWrappersForConfig(config, bearer{k, l})
-	if err != nil {
+	r := &route{config: config, server: server, tls: tlsConfig}
+	r.pool.Store(r.newPool())
+	if r.entry, err = rest.HTTPWrappersForConfig(config, bearer{k, r}); err != nil {
 		return nil, fmt.Errorf("prepare a connection to the hub at %s: %w", config.Host, err)
 	}
-	l.client = &http.Client{Transport: wrapped, Timeout: config.Timeout}
-	return l, nil
+	return r, nil
 }
 
-func (l *link) newPool() *pool {
-	dialer := connrotation.NewDialer(l.dial)
-	return &pool{dialer: dialer, Transport: utilnet.SetTransportDefaults(&http.Transport{
-		Proxy:               l.config.Proxy,
-		TLSHandshakeTimeout: 10 * time.Second,
-		TLSClientConfig:     l.tls.Clone(),
-		DialContext:         dialer.DialContext,
-		DisableCompression:  l.config.DisableCompression,
-	})}
+func (r *route) newPool() *pool.Pool {
+	p := pool.New(r.config.Dial)
+	p.Use(&http.Transport{Proxy: r.config.Proxy, TLSClientConfig: r.tls.Clone(), DisableCompression: r.config.DisableCompression})
+	return p
+}
+
+// RoundTrip sends a request by the route of the time.
+func (l *link) RoundTrip(request *http.Request) (*http.Response, error) {
+	r := l.route.Load()
+	if r == nil {
+		return nil, pool.Refuse(request, errClosed)
+	}
+	return r.entry.RoundTrip(readdressed(request, l.base, r.server))
 }
 
 // RoundTrip sends a request over the connections of the time.
-func (l *link) RoundTrip(request *http.Request) (*http.Response, error) {
-	p := l.pool.Load()
+func (r *route) RoundTrip(request *http.Request) (*http.Response, error) {
+	p := r.pool.Load()
 	if p == nil {
-		if request.Body != nil {
-			_ = request.Body.Close() // which a RoundTripper owes, whatever it returns
-		}
-		return nil, errClosed
+		return nil, pool.Refuse(request, errClosed)
 	}
 	return p.RoundTrip(request)
 }
 
 var errClosed = errors.New("the agent has ended this access to the hub")
 
+// readdressed is the request that is meant for one address of a hub, as it goes to another. What is meant for neither is left as it is.
+func readdressed(request *http.Request, from, to *url.URL) *http.Request {
+	if *from == *to || request.URL.Host != from.Host {
+		return request
+	}
+	request = request.Clone(request.Context()) // a RoundTripper must not change the one that it is given
+	request.URL.Scheme, request.URL.Host = to.Scheme, to.Host
+	if request.Host == from.Host {
+		request.Host = to.Host
+	}
+	moved := func(path, from, to string) string {
+		rest, ok := strings.CutPrefix(path, strings.TrimSuffix(from, "/"))
+		if !ok {
+			return path
+		}
+		return strings.TrimSuffix(to, "/") + rest
+	}
+	if request.URL.RawPath != "" {
+		request.URL.RawPath = moved(request.URL.RawPath, from.EscapedPath(), to.EscapedPath())
+	}
+	request.URL.Path = moved(request.URL.Path, from.Path, to.Path)
+	return request
+}
+
 // CloseIdleConnections lets client-go close what nobody uses.
 func (l *link) CloseIdleConnections() {
-	if p := l.pool.Load(); p != nil {
-		p.CloseIdleConnections()
+	if r := l.route.Load(); r != nil {
+		if p := r.pool.Load(); p != nil {
+			p.CloseIdleConnections()
+		}
 	}
 }
 
 // reset closes all connections. The next ones are made with the credential that is kept by then, and in another pool: one
 // whose connections were closed takes a moment to see that, and would hand them out until then.
-func (l *link) reset() { l.pool.Swap(l.newPool()).close() }
+func (l *link) reset() {
+	r := l.route.Load()
+	r.pool.Swap(r.newPool()).Close()
+}
+
+// take closes all connections, and makes the next ones by another route.
+func (l *link) take(next *route) { l.route.Swap(next).close() }
 
 // close closes all connections, and lets nobody make more.
-func (l *link) close() { l.pool.Swap(nil).close() }
+func (l *link) close() { l.take(nil) }
 
-func (p *pool) close() {
-	p.CloseIdleConnections()
-	p.dialer.CloseAll()
-}
+func (r *route) close() { r.pool.Swap(nil).Close() }
 
 // clientConfig is how others make clients that use this link. It has nothing of what the link does itself: client-go
 // refuses a transport with TLS beside it.
-func (l *link) clientConfig() (*rest.Config, error) {
-	server, _, err := rest.DefaultServerUrlFor(l.config) // the scheme may follow from TLS
-	if err != nil {
-		return nil, fmt.Errorf("prepare a connection to the hub at %s: %w", l.config.Host, err)
-	}
+func (l *link) clientConfig() *rest.Config {
 	return &rest.Config{
-		Host: server.String(), Transport: l.client.Transport, UserAgent: l.config.UserAgent, Timeout: l.config.Timeout,
+		Host: l.base.String(), Transport: l.client.Transport, UserAgent: l.config.UserAgent, Timeout: l.config.Timeout,
 		QPS: l.config.QPS, Burst: l.config.Burst, RateLimiter: l.config.RateLimiter,
 		WarningHandler: l.config.WarningHandler, WarningHandlerWithContext: l.config.WarningHandlerWithContext,
-	}, nil
+	}
 }
 
 // bearer adds the token that is kept to each request.

@@ -13,7 +13,10 @@ import (
 // plane is hub and member of all tests.
 var plane = localplane.Shared{Options: localplane.Options{Name: "agent", Nodes: 1}}
 
+// elsewhere is a second hub, which can be killed while the member and the first go on.
+var elsewhere = localplane.Shared{Options: localplane.Options{Name: "agent-elsewhere"}}
+
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(localplane.Run(m, &plane))
+	os.Exit(localplane.Run(m, &plane, &elsewhere))
 }

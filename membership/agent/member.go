@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -24,8 +25,11 @@ const pageSize = 500
 
 // member is the member's API, as far as an agent uses it.
 type member struct {
-	core   corev1client.CoreV1Interface
-	client *http.Client
+	core      corev1client.CoreV1Interface
+	discovery discovery.DiscoveryInterfaceWithContext
+	client    *http.Client
+
+	served []v1alpha1.ServedAPIs // as last found; of the source alone
 }
 
 // newMember returns the member at config.
@@ -44,7 +48,11 @@ func newMember(config *rest.Config) (*member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare to speak to the member at %s: %w", config.Host, err)
 	}
-	return &member{core, client}, nil
+	discovery, err := discovery.NewDiscoveryClientForConfigAndClient(config, client)
+	if err != nil {
+		return nil, fmt.Errorf("prepare to speak to the member at %s: %w", config.Host, err)
+	}
+	return &member{core: core, discovery: discovery, client: client}, nil
 }
 
 // close closes connections that nobody uses; client-go shares them among all clients of one config.
@@ -56,12 +64,13 @@ const (
 	sourceResources  = "resources"
 	sourceKubeSystem = "kube-system"
 	sourceProperties = "cluster-properties"
+	sourceAPIs       = "apis"
 )
 
-var builtIn = []string{sourceVersion, sourceResources, sourceKubeSystem, sourceProperties}
+var builtIn = []string{sourceVersion, sourceResources, sourceKubeSystem, sourceProperties, sourceAPIs}
 
 // sources returns what is collected of the member: the built-in, then the user's.
-func (m *member) sources(collectors []PropertyCollector) []*source {
+func (m *member) sources(o Options) []*source {
 	all := []*source{
 		{name: sourceVersion, timeout: collectTimeout, collect: m.version},
 		{name: sourceResources, timeout: resourceTimeout, collect: m.resources},
@@ -71,7 +80,10 @@ func (m *member) sources(collectors []PropertyCollector) []*source {
 		}},
 		{name: sourceProperties, timeout: collectTimeout, collect: m.clusterProperties},
 	}
-	for _, collector := range collectors {
+	if o.ReportAPIs {
+		all = append(all, &source{name: sourceAPIs, timeout: resourceTimeout, collect: m.apis})
+	}
+	for _, collector := range o.Collectors {
 		all = append(all, &source{name: collector.Name(), timeout: collectTimeout, collect: func(ctx context.Context) (finding, error) {
 			properties, err := collector.Collect(ctx)
 			return finding{properties: properties}, err

@@ -18,7 +18,9 @@ type metrics struct {
 	beats   *prometheus.GaugeVec
 	failed  *prometheus.GaugeVec
 	expires *prometheus.GaugeVec
+	places  *prometheus.GaugeVec
 
+	place *int // of the hub among several; nil: there is one
 	who   identity
 	phase lifecycle.AgentPhase // as shown
 }
@@ -37,6 +39,7 @@ func newMetrics() (*metrics, error) {
 		{&m.beats, "muster_agent_last_heartbeat_timestamp_seconds", "When the hub last took a heartbeat.", []string{"hub", "member"}},
 		{&m.failed, "muster_agent_heartbeat_failures", "Heartbeats that failed since the last that did not.", []string{"hub", "member"}},
 		{&m.expires, "muster_agent_credential_expiration_timestamp_seconds", "When the agent's credential ends, by its own clock; 0: never.", []string{"hub", "member"}},
+		{&m.places, "muster_agent_hub_index", "Which of several hubs the agent is at, in the order of its list; 0: the first.", []string{"hub", "member"}},
 	} {
 		*g.vec = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: g.name, Help: g.help}, g.labels)
 		err := ctrlmetrics.Registry.Register(*g.vec)
@@ -67,6 +70,9 @@ func (m *metrics) set(hub string, phase lifecycle.AgentPhase, r record) {
 		m.phases.WithLabelValues(m.who.hub, m.who.member, string(phase)).Set(1)
 		m.phase = phase
 	}
+	if m.place != nil {
+		m.places.WithLabelValues(m.who.hub, m.who.member).Set(float64(*m.place))
+	}
 	if r.Member != nil {
 		m.expires.WithLabelValues(m.who.hub, m.who.member).Set(seconds(r.Member.Credential.expires()))
 	}
@@ -80,7 +86,7 @@ func (m *metrics) beat(status heartbeat.Status) {
 // forget removes all that was shown.
 func (m *metrics) forget() {
 	m.phases.DeleteLabelValues(m.who.hub, m.who.member, string(m.phase))
-	for _, vec := range []*prometheus.GaugeVec{m.beats, m.failed, m.expires} {
+	for _, vec := range []*prometheus.GaugeVec{m.beats, m.failed, m.expires, m.places} {
 		vec.DeleteLabelValues(m.who.hub, m.who.member)
 	}
 	m.phase = ""

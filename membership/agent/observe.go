@@ -29,6 +29,7 @@ func (a *agent) saw(s sighting) {
 		a.sightSince = a.Clock.Now()
 	}
 	a.sight, a.membership = s.sight, s.membership
+	a.answered(s.sight != lifecycle.HubUnreachable, a.Clock.Now())
 	if s.sight != lifecycle.HubSeen {
 		a.unfollow()
 		return
@@ -47,7 +48,7 @@ func shutOut(sight lifecycle.HubSight) bool {
 
 // told reports whether the outcome of a heartbeat, which has another way to the hub, contradicts what was seen of it.
 func (a *agent) told(outcome error) bool {
-	refused := refusal(outcome) || apierrors.IsNotFound(outcome)
+	refused := unwelcome(outcome)
 	switch {
 	case a.sight == lifecycle.HubSeen, a.sight == lifecycle.HubUnreachable && refused:
 		return refused // RBAC that is taken away ends no watch that is open
@@ -56,6 +57,11 @@ func (a *agent) told(outcome error) bool {
 	default: // a Lease can be there without a Membership
 		return false
 	}
+}
+
+// unwelcome reports whether that is how a hub answers which does not take a heartbeat.
+func unwelcome(outcome error) bool {
+	return refusal(outcome) || apierrors.IsNotFound(outcome)
 }
 
 func older(a, b string) bool {

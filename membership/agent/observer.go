@@ -33,7 +33,7 @@ func newObserver(member *member, log logr.Logger, o Options) *observer {
 	news := make(chan struct{}, 1)
 	return &observer{
 		member:     member,
-		collection: &collection{log: log, sources: member.sources(o.Collectors), news: func() { wake(news) }},
+		collection: &collection{log: log, sources: member.sources(o), news: func() { wake(news) }},
 		clock:      o.Clock, resources: o.ResourceInterval, probes: o.ProbeInterval,
 		news: news, first: make(chan struct{}), wakes: [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)},
 	}

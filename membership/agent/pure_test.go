@@ -1,13 +1,16 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -17,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"pgregory.net/rapid"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -347,7 +351,7 @@ func TestReport(t *testing.T) {
 	before := v1alpha1.MembershipStatus{Agents: []v1alpha1.AgentStatus{{Type: "Work"}}}
 	r := report{claim: "me", joined: joinedCondition, member: &memberReport{
 		agentVersion: "v1", health: health{}.probed(nil),
-		facts: facts{version: "v1.36.0", resources: v1alpha1.ResourceUsage{Capacity: list("cpu", "1000m")}, properties: property("a", "1")},
+		facts: facts{version: "v1.36.0", resources: &v1alpha1.ResourceUsage{Capacity: list("cpu", "1000m")}, properties: property("a", "1")},
 	}}
 	first, changed := r.applied(before, noon)
 	require.True(t, changed)
@@ -357,7 +361,7 @@ func TestReport(t *testing.T) {
 	require.True(t, meta.IsStatusConditionTrue(first.Agents[1].Conditions, v1alpha1.ConditionHealthy))
 	require.Len(t, before.Agents, 1, "what was read is not changed")
 
-	r.member.facts.resources = v1alpha1.ResourceUsage{Capacity: list("cpu", "1")}
+	r.member.facts.resources = &v1alpha1.ResourceUsage{Capacity: list("cpu", "1")}
 	_, changed = r.applied(first, noon.Add(time.Hour))
 	require.False(t, changed, "the same facts in other words, later, are no news")
 
@@ -375,6 +379,43 @@ func TestReport(t *testing.T) {
 	clean, _ := report{claim: "me", joined: cleanedCondition}.applied(cleaning, noon)
 	require.Equal(t, lifecycle.ReportedClean, reported(clean, "me"))
 	require.Empty(t, clean.Remaining)
+}
+
+// An agent that has just been started, and whose member does not answer, does not take back what it said before.
+func TestReportOfAMemberThatDoesNotAnswer(t *testing.T) {
+	said := v1alpha1.MembershipStatus{
+		Claim: "me", Version: v1alpha1.VersionInfo{Kubernetes: "v1.36.0", Agent: "v1"}, Resources: v1alpha1.ResourceUsage{Capacity: list("cpu", "1")},
+		Properties: slices.Concat(property("region", "eu"), property("zone", "a")),
+	}
+	tell := func(claim string, f facts) v1alpha1.MembershipStatus {
+		told, _ := report{claim: claim, joined: joinedCondition, member: &memberReport{agentVersion: "v2", facts: f}}.applied(said, noon)
+		return told
+	}
+	nothing := tell("me", facts{partial: true})
+	require.Equal(t, v1alpha1.VersionInfo{Kubernetes: "v1.36.0", Agent: "v2"}, nothing.Version)
+	require.Equal(t, said.Resources, nothing.Resources)
+	require.Equal(t, said.Properties, nothing.Properties)
+
+	some := tell("me", facts{partial: true, properties: property("zone", "b")})
+	require.Equal(t, slices.Concat(property("region", "eu"), property("zone", "b")), some.Properties, "what is new counts, and nobody has answered for the rest")
+
+	all := tell("me", facts{version: "v1.37.0", resources: &v1alpha1.ResourceUsage{}, properties: property("zone", "b")})
+	require.Equal(t, property("zone", "b"), all.Properties, "all have answered: what is not there is gone")
+	require.Equal(t, "v1.37.0", all.Version.Kubernetes)
+	require.Empty(t, all.Resources.Capacity)
+
+	apis := func(names ...string) []v1alpha1.ServedAPIs {
+		return []v1alpha1.ServedAPIs{{GroupVersion: "v1", Kinds: names}}
+	}
+	said.APIs = apis("Pod")
+	require.Empty(t, tell("me", facts{}).APIs, "it was set up to tell that, and is not any more")
+	require.Equal(t, apis("Pod"), tell("me", facts{apis: servedAPIs{told: true}}).APIs)
+	require.Equal(t, apis("Node"), tell("me", facts{apis: servedAPIs{told: true, known: true, all: apis("Node")}}).APIs)
+	require.Empty(t, tell("another", facts{apis: servedAPIs{told: true}}).APIs)
+
+	other := tell("another", facts{partial: true})
+	require.Empty(t, other.Properties, "what another agent has said is not this one's")
+	require.Empty(t, other.Version.Kubernetes)
 }
 
 func TestRenewalState(t *testing.T) {
@@ -447,6 +488,29 @@ func TestDoorSight(t *testing.T) {
 			got, _ := doorSight(tc.record, mine, tc.theirs)
 			require.Equal(t, tc.want, got)
 		})
+	}
+}
+
+func TestWaitReason(t *testing.T) {
+	answer := func(status metav1.ConditionStatus, reason string) *v1alpha1.JoinRequest {
+		return &v1alpha1.JoinRequest{Status: v1alpha1.JoinRequestStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionIssued, Status: status, Reason: reason}}}}
+	}
+	for _, test := range []struct {
+		reason string
+		sight  lifecycle.DoorSight
+		theirs *v1alpha1.JoinRequest
+		want   string
+	}{
+		{"the hub has not looked at it", lifecycle.DoorPending, &v1alpha1.JoinRequest{}, ""},
+		{"it takes a moment", lifecycle.DoorPending, answer(metav1.ConditionFalse, v1alpha1.ReasonIssuing), ""},
+		{"the hub cannot issue", lifecycle.DoorPending, answer(metav1.ConditionFalse, v1alpha1.ReasonIssueFailed), v1alpha1.ReasonIssueFailed},
+		{"somebody has to decide", lifecycle.DoorHeld, answer(metav1.ConditionFalse, v1alpha1.ReasonWaitingForAcceptance), v1alpha1.ReasonWaitingForAcceptance},
+		{"what was issued is an older request's", lifecycle.DoorHeld, answer(metav1.ConditionTrue, "Issued"), ""},
+		{"the hub is away", lifecycle.DoorUnreachable, nil, "HubUnreachable"},
+		{"the credential has ended", lifecycle.DoorRefused, nil, "BootstrapRefused"},
+		{"nobody has given it anything to ask with", lifecycle.DoorNoCredential, nil, ""},
+	} {
+		require.Equal(t, test.want, waitReason(test.sight, test.theirs), test.reason)
 	}
 }
 
@@ -534,6 +598,28 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+func TestNewNeedsWhatAManagerWouldGive(t *testing.T) {
+	whole := Options{
+		Member: &rest.Config{Host: "https://member.example.com"}, Store: SecretStore(nil, "any"),
+		Bootstrap: BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return nil, nil }),
+	}
+	_, err := New(whole)
+	require.NoError(t, err)
+	for field, change := range map[string]func(*Options){
+		"Member":    func(o *Options) { o.Member = nil },
+		"Bootstrap": func(o *Options) { o.Bootstrap = nil },
+		"Store":     func(o *Options) { o.Store = nil },
+		"Name":      func(o *Options) { o.Name = "Not A Name" },
+	} {
+		lacking := whole
+		change(&lacking)
+		_, err := New(lacking)
+		var invalid *membership.InvalidError
+		require.ErrorAs(t, err, &invalid)
+		require.Equal(t, field, invalid.Field)
+	}
+}
+
 // Whatever prints a record by mistake prints no secret of it.
 func TestRecordIsNotPrinted(t *testing.T) {
 	r := record{Name: "east", ClaimKey: []byte("a secret key"), Member: &registered{Name: "east", Credential: credential{Token: "a secret token"}}}
@@ -544,4 +630,21 @@ func TestRecordIsNotPrinted(t *testing.T) {
 	require.Contains(t, out.String(), "record of east")
 	require.NotContains(t, out.String(), "secret")
 	require.NotContains(t, out.String(), "97 32 115 101", "the key as a list of bytes")
+}
+
+func TestFactsArePartialUntilAllHaveAnswered(t *testing.T) {
+	fails := errors.New("not now")
+	c := &collection{log: logr.Discard(), news: func() {}, sources: []*source{
+		{name: "a", timeout: time.Minute, collect: func(context.Context) (finding, error) { return finding{properties: property("a", "1")}, nil }},
+		{name: "b", timeout: time.Minute, collect: func(context.Context) (finding, error) { return finding{}, fails }},
+	}}
+	require.True(t, c.facts().partial, "nobody has been asked")
+	c.round(t.Context())
+	require.True(t, c.facts().partial)
+	fails = nil
+	c.round(t.Context())
+	require.False(t, c.facts().partial)
+	fails = errors.New("not any more")
+	c.round(t.Context())
+	require.False(t, c.facts().partial, "what it found before is kept")
 }

@@ -35,6 +35,11 @@ type record struct {
 	Forgotten bool `json:"forgotten,omitempty"`
 	Kept      bool `json:"kept,omitempty"`
 	Out       bool `json:"out,omitempty"`
+
+	// Turn counts how often the agent went from one of several hubs to another; it is at the one whose record has the highest.
+	Turn int `json:"turn,omitempty"`
+	// Stay is true when it is not to go from there back to the first of them by itself.
+	Stay bool `json:"stay,omitempty"`
 }
 
 // doorRequest is what the agent asks for at the door, and what it needs to open the answer.
@@ -118,11 +123,15 @@ func (r record) member() membership.Member {
 	return m
 }
 
-// isOf reports whether the record is that of this member at this hub, whatever its credential.
+// isOf reports whether the record is that of this member, whatever its credential and wherever its hub is.
 func (r record) isOf(member registered) bool {
 	m := r.Member
-	return m != nil && m.UID == member.UID && m.Name == member.Name && m.Namespace == member.Namespace &&
-		m.Server == member.Server && bytes.Equal(m.CA, member.CA)
+	return m != nil && m.UID == member.UID && m.Name == member.Name && m.Namespace == member.Namespace
+}
+
+// at reports whether that is where the member's hub is.
+func (m *registered) at(server string, ca []byte) bool {
+	return m.Server == server && bytes.Equal(m.CA, ca)
 }
 
 // leavePolicy is the one that the API server would put in.

@@ -39,9 +39,14 @@ func (a *agent) load(ctx context.Context) error {
 		a.log.Info("The agent's record is not that of the member that it speaks for.", "member", a.connection.member.Name)
 		a.clear()
 	}
+	if c := a.connection; c != nil && !r.Member.at(c.member.Server, c.member.CA) {
+		if err := a.goTo(*r.Member); err != nil { // it was saved, and nobody told
+			return err
+		}
+	}
 	a.record, a.claim, a.loaded = r, claim, true
 	if a.connection != nil && !r.Member.Credential.same(a.connection.member.Credential.material()) {
-		return a.connection.swap(r.Member.Credential, a.claim) // it was saved, and nobody told
+		return a.connection.swap(r.Member.Credential, a.claim) // the same
 	}
 	return nil
 }
@@ -79,7 +84,7 @@ func (a *agent) forgetRecord(ctx context.Context) error {
 
 // startOver leaves nothing of the claim that the agent had.
 func (a *agent) startOver(ctx context.Context) error {
-	if err := a.save(ctx, func(r *record) { *r = record{Kept: r.Kept || r.Member != nil} }); err != nil {
+	if err := a.save(ctx, func(r *record) { *r = record{Kept: r.Kept || r.Member != nil, Turn: r.Turn, Stay: r.Stay} }); err != nil {
 		return err
 	}
 	a.clear()

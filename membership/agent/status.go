@@ -69,9 +69,18 @@ func (r report) applied(status v1alpha1.MembershipStatus, now time.Time) (v1alph
 		if m.health.known {
 			set(&agent.Conditions, m.health.condition())
 		}
-		next.Version = v1alpha1.VersionInfo{Kubernetes: m.facts.version, Agent: m.agentVersion}
-		next.Resources = m.facts.resources
-		next.Properties = m.facts.properties
+		if status.Claim != r.claim { // what another agent has said is not this one's to keep
+			next.Version, next.Resources, next.Properties, next.APIs = v1alpha1.VersionInfo{}, v1alpha1.ResourceUsage{}, nil, nil
+		}
+		next.Version.Agent = m.agentVersion
+		if m.facts.version != "" {
+			next.Version.Kubernetes = m.facts.version
+		}
+		if m.facts.resources != nil {
+			next.Resources = *m.facts.resources
+		}
+		next.Properties = m.facts.over(next.Properties)
+		next.APIs = m.facts.apis.over(next.APIs)
 		next.Renewal = m.renewal
 	}
 	return next, !equality.Semantic.DeepEqual(status, next)

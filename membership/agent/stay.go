@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/muster-sdk/muster/membership/internal/cause"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
@@ -14,10 +15,13 @@ import (
 // readMembership looks at the Membership and follows it from there. Its error is for the log.
 func (a *agent) readMembership(ctx context.Context) error {
 	if a.connection == nil {
+		if moved, err := a.relocate(ctx); moved || err != nil { // while the agent was not there
+			return err
+		}
 		c, err := connect(*a.record.Member, a.claim, a.HubConfig, a.Clock)
 		if err != nil {
 			a.saw(sighting{sight: lifecycle.HubUnreachable})
-			a.trouble = cause(err)
+			a.trouble = cause.Of(err)
 			return err
 		}
 		a.connection = c
@@ -26,15 +30,25 @@ func (a *agent) readMembership(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	a.found(ctx, list, err)
+	if a.sight == lifecycle.HubUnreachable {
+		if moved, lost := a.relocate(ctx); moved || lost != nil {
+			return lost
+		}
+	}
+	return err
+}
+
+// found takes in what reading the Membership came to.
+func (a *agent) found(ctx context.Context, list *v1alpha1.MembershipList, err error) {
 	a.saw(sightOf(list, err, a.connection.member))
-	a.trouble = cause(err)
+	a.trouble = cause.Of(err)
 	if a.sight == lifecycle.HubSeen {
 		a.door.disconnect() // it is not needed while the hub talks to the member
 		if a.follower == nil {
 			a.follower = a.follow(ctx, list)
 		}
 	}
-	return err
 }
 
 // unfollow ends the watch of the Membership.

@@ -2,7 +2,6 @@ package crds_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -17,14 +16,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/crdinstall/crdtest"
 	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/crds"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -36,15 +34,7 @@ func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &plane)) }
 
 func installed(t *testing.T) client.Client {
 	t.Helper()
-	config := plane.ForTest(t).Config()
-	scheme := runtime.NewScheme()
-	require.NoError(t, clientgoscheme.AddToScheme(scheme))
-	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	require.NoError(t, apiextensionsv1.AddToScheme(scheme))
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	require.NoError(t, err)
-	require.NoError(t, crds.Install(t.Context(), c))
-	return c
+	return planetest.Client(t, plane.ForTest(t).Config(), planetest.Scheme(v1alpha1.AddToScheme, apiextensionsv1.AddToScheme), crds.Install)
 }
 
 func TestInstallIsServedAtOnceAndIdempotent(t *testing.T) {
@@ -119,6 +109,18 @@ func TestValidation(t *testing.T) {
 			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.HeartbeatPeriodSeconds = -1 }), "heartbeatPeriodSeconds must be from 1 to 600",
 		},
 		{
+			"the hub cannot run the agent of a member that it does not reach",
+			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.JoinMode = v1alpha1.JoinPush }), "kubeConfigSecretRef is required when joinMode is Push or Install",
+		},
+		{
+			"nor install one",
+			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.JoinMode = v1alpha1.JoinInstall }), "kubeConfigSecretRef is required when joinMode is Push or Install",
+		},
+		{
+			"a reference without a name refers to nothing",
+			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.KubeConfigSecretRef = &v1alpha1.KubeConfigSecretRef{} }), "spec.kubeConfigSecretRef.name",
+		},
+		{
 			"a cluster ID is compared, so it must be written in one way",
 			cluster(func(o *v1alpha1.MemberCluster) { o.Spec.ClusterID = "a b" }), "clusterID must be letters, digits",
 		},
@@ -180,6 +182,20 @@ func TestValidation(t *testing.T) {
 			token(func(o *v1alpha1.JoinToken) { o.Name = strings.Repeat("a", 53) }), "metadata.name must be a DNS label of at most 52 characters",
 		},
 		{
+			"a token of a type that there is not",
+			token(func(o *v1alpha1.JoinToken) { o.Spec.Type = "Password" }), `supported values: "ServiceAccount", "BootstrapToken"`,
+		},
+		{
+			"the name of a bootstrap token's Secret, and so its user, is made of its ID",
+			token(func(o *v1alpha1.JoinToken) { o.Spec.Type = v1alpha1.JoinTokenBootstrapToken }), "must be named bootstrap-token-<id>",
+		},
+		{
+			"an ID has six characters",
+			token(func(o *v1alpha1.JoinToken) {
+				o.Name, o.Spec.Type = "bootstrap-token-abcdefg", v1alpha1.JoinTokenBootstrapToken
+			}), "must be named bootstrap-token-<id>",
+		},
+		{
 			"a wanted name is that of a MemberCluster",
 			request(func(o *v1alpha1.JoinRequest) { o.Spec.Name = "East" }), "name must be a DNS label",
 		},
@@ -235,6 +251,9 @@ func TestValidation(t *testing.T) {
 			o.Spec.Identity = &rbacv1.Subject{Kind: "ServiceAccount", Name: "agent", Namespace: "fleet"}
 		}),
 		token(func(o *v1alpha1.JoinToken) { o.Spec.TTLSeconds = ptr.To[int64](-1) }),
+		token(func(o *v1alpha1.JoinToken) {
+			o.Name, o.Spec.Type = "bootstrap-token-abc123", v1alpha1.JoinTokenBootstrapToken
+		}),
 		token(func(o *v1alpha1.JoinToken) { o.Spec.ClusterID, o.Spec.Labels = "a:1", labels(64, long[:63]) }),
 		request(func(o *v1alpha1.JoinRequest) {
 			o.Spec.Labels, o.Spec.MemberUID = labels(64, long[:63]), types.UID(long)
@@ -259,7 +278,7 @@ func TestDefaults(t *testing.T) {
 	cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "defaults"}}
 	require.NoError(t, c.Create(t.Context(), cluster, client.DryRunAll))
 	want := v1alpha1.MemberClusterSpec{
-		State: v1alpha1.StateJoin, HeartbeatPeriodSeconds: 60,
+		State: v1alpha1.StateJoin, HeartbeatPeriodSeconds: 60, JoinMode: v1alpha1.JoinPull,
 		Leave: v1alpha1.LeavePolicy{Resources: v1alpha1.DeleteResources, DeadlineSeconds: 900},
 	}
 	if diff := cmp.Diff(want, cluster.Spec); diff != "" {
@@ -282,6 +301,18 @@ func TestClusterIDCannotChange(t *testing.T) {
 	}
 }
 
+func TestTypeOfATokenCannotChange(t *testing.T) {
+	c := installed(t)
+	token := &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "bootstrap-token-abc123"}}
+	require.NoError(t, c.Create(t.Context(), token))
+	t.Cleanup(func() { _ = c.Delete(context.Background(), token) })
+	require.Equal(t, v1alpha1.JoinTokenServiceAccount, token.Spec.Type, "by default")
+	token.Spec.Type = v1alpha1.JoinTokenBootstrapToken
+	err := c.Update(t.Context(), token)
+	require.True(t, apierrors.IsInvalid(err), err)
+	require.ErrorContains(t, err, "type cannot change: create another JoinToken")
+}
+
 // What kubectl get shows, as the API server has it.
 func TestColumns(t *testing.T) {
 	c := installed(t)
@@ -296,32 +327,14 @@ func TestColumns(t *testing.T) {
 	}
 	require.NoError(t, c.Status().Update(t.Context(), cluster))
 
-	table := getTable(t, plane.ForTest(t).Config(), "/apis/membership.muster.dev/v1alpha1/memberclusters/columns")
-	got := map[string]any{}
-	for i, column := range table.ColumnDefinitions {
-		got[column.Name] = table.Rows[0].Cells[i]
-	}
-	delete(got, "Age")
+	_, got := crdtest.Columns(t, plane.ForTest(t).Config(), "/apis/membership.muster.dev/v1alpha1/memberclusters/columns")
 	want := map[string]any{
 		"Name": "columns", "Accepted": "True", "Joined": "True", "Healthy": "Unknown", "Phase": "Joined", "Version": "v1.36.3",
-		"CPU": nil, "Memory": nil, "Why": "",
+		"CPU": nil, "Memory": nil, "Mode": "Pull", "Why": "",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-}
-
-func getTable(t *testing.T, config *rest.Config, path string) *metav1.Table {
-	t.Helper()
-	config.GroupVersion, config.NegotiatedSerializer = &v1alpha1.GroupVersion, clientgoscheme.Codecs
-	c, err := rest.UnversionedRESTClientFor(config)
-	require.NoError(t, err)
-	data, err := c.Get().AbsPath(path).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
-	require.NoError(t, err)
-	var table metav1.Table
-	require.NoError(t, json.Unmarshal(data, &table))
-	require.Len(t, table.Rows, 1)
-	return &table
 }
 
 // A member writes how much it has, and the hub reads it: a number that takes for ever to decode must not get that far.

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,26 +18,36 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// act carries out the actions of a step in their order, up to the first that fails.
+// act carries out the actions of a step in their order, up to the first that fails. That gates cannot be forced keeps nothing
+// else from being done.
 func (r *members) act(ctx context.Context, o *memberObserved, step lifecycle.HubStep) error {
+	var unforced error
 	for _, action := range step.Actions {
-		if err := r.carryOut(ctx, o, step, action); err != nil {
-			return fmt.Errorf("%s of member %s: %w", action, o.cluster.Name, err)
+		err := r.carryOut(ctx, o, step, action)
+		if err == nil {
+			continue
 		}
+		err = fmt.Errorf("%s of member %s: %w", action, o.cluster.Name, err)
+		if action != lifecycle.ForceGates {
+			return errors.Join(unforced, err)
+		}
+		unforced = err
 	}
 	// What the Membership says changes also without a step: its period, its taints, the answer to a renewal.
-	if o.membership != nil && o.lifecycle.Namespace == lifecycle.Present {
+	if unforced == nil && o.membership != nil && o.lifecycle.Namespace == lifecycle.Present {
 		return r.syncMembership(ctx, o, lifecycle.MembershipSeen{
 			State: o.membership.Spec.State, Rejoin: o.membership.Spec.Rejoin, Clean: o.membership.Spec.Clean,
 		})
 	}
-	return nil
+	return unforced
 }
 
 func (r *members) carryOut(ctx context.Context, o *memberObserved, step lifecycle.HubStep, action lifecycle.HubAction) error {
 	switch action {
 	case lifecycle.AddFinalizer:
 		return r.patch(ctx, o.cluster, func() { controllerutil.AddFinalizer(o.cluster, membership.Finalizer) })
+	case lifecycle.SetAccepted:
+		return r.patch(ctx, o.cluster, func() { o.cluster.Spec.Accepted = new(true) })
 	case lifecycle.RemoveFinalizer:
 		err := r.patch(ctx, o.cluster, func() { controllerutil.RemoveFinalizer(o.cluster, membership.Finalizer) })
 		o.gone = err == nil
@@ -131,17 +142,19 @@ func (r *members) grantAccess(ctx context.Context, o *memberObserved) error {
 	return r.client.Update(ctx, binding)
 }
 
+// forceGates forces all gates, also where some of them cannot be.
 func (r *members) forceGates(ctx context.Context, member membership.Member) error {
+	var errs []error
 	for _, gate := range r.options.Gates {
 		forcer, ok := gate.(membership.Forcer)
 		if !ok {
 			continue
 		}
 		if err := r.forceGate(ctx, forcer, member); err != nil {
-			return fmt.Errorf("force gate %s: %w", gate.Name(), err)
+			errs = append(errs, fmt.Errorf("force gate %s: %w", gate.Name(), err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (r *members) forceGate(ctx context.Context, gate membership.Forcer, member membership.Member) (err error) {

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
@@ -91,7 +92,7 @@ func BenchmarkJoin(b *testing.B) {
 
 		b.StartTimer()
 		began := time.Now()
-		stopFleet := runManager(b, fleet)
+		stopFleet := planetest.Run(b, "the fleet", fleet.Start)
 		h.untilFleet(members, *fleetSize)
 		h.eventually("all requests are collected", h.noRequests)
 		joining += time.Since(began)
@@ -144,7 +145,7 @@ func (h *testHub) newFleet(bootstrap *registration.Bootstrap, ofAgents, ofMember
 	member := ofMembers.wrap(h.config)
 	for i := range *fleetSize {
 		require.NoError(h.t, agent.SetupWithManager(mgr, agent.Options{
-			Name: fleetName(i), ClusterID: "id-" + fleetName(i), Member: member, Store: &memoryStore{},
+			Name: fleetName(i), ClusterID: "id-" + fleetName(i), Member: member, Store: &planetest.MemoryStore{},
 			Bootstrap: agent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return bootstrap, nil }),
 			HubConfig: func(config *rest.Config) { *config = *ofAgents.wrap(config) },
 		}))

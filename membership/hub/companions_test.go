@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
@@ -149,7 +150,7 @@ func TestCompanions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := h.with(t)
-			companion, clock := &answering{t: t}, &movable{}
+			companion, clock := &answering{t: t}, &planetest.Clock{}
 			var panics, cleaned atomic.Int64
 			var rejected atomic.Bool
 			options := agent.Options{Name: name, Method: test.method, Clock: clock}
@@ -185,7 +186,7 @@ func TestCompanions(t *testing.T) {
 				if test.lifetime == 0 {
 					break // there is nothing to renew
 				}
-				clock.move(test.lifetime * 79 / 100)
+				clock.Move(test.lifetime * 79 / 100)
 				before := h.renewal(name)
 				h.eventually("the credential is renewed, and in use", func() error {
 					self := h.membership(name)

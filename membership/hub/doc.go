@@ -9,7 +9,7 @@
 // # What runs
 //
 //   - The controller of MemberClusters prepares a member's namespace, lets it in and out, and reports. What it does
-//     is decided by [lifecycle.NextHub].
+//     is decided by [lifecycle.NextHub]. It asks the Acceptor about members that the hub is to bring an agent to, and that come to no door before that.
 //   - The controller of JoinRequests is the door: it answers who may have a credential, by [lifecycle.NextDoor].
 //   - The controller of JoinTokens, of package jointoken, makes bootstrap credentials and renews them.
 //   - The watcher of heartbeats, of package heartbeat, tells who has fallen silent; the condition Healthy and the taints

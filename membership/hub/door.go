@@ -221,6 +221,9 @@ func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (life
 		if token, err = jointoken.Check(ctx, d.reader, request); err != nil {
 			return o, nil, invalid(err, &o.TokenRefused)
 		}
+		if o.TokenRefused = reserved(token, o); o.TokenRefused != "" {
+			return o, nil, nil
+		}
 	case !d.options.AllowWithoutToken:
 		o.TokenRefused = "spec.token: is not set, and this hub lets nobody in without a JoinToken"
 		return o, nil, nil
@@ -233,6 +236,18 @@ func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (life
 		o.NoVerdict = lifecycle.Sentence(err.Error())
 	}
 	return o, token, nil
+}
+
+// reserved says why a token that is for one member alone does not let a request in.
+func reserved(token *v1alpha1.JoinToken, o lifecycle.DoorObserved) string {
+	uid, member := jointoken.MemberUID(token), o.ByID
+	if member == nil {
+		member = o.ByName
+	}
+	if uid == "" || member != nil && member.UID == uid {
+		return ""
+	}
+	return fmt.Sprintf("spec.token.name: JoinToken %q is for one MemberCluster alone, which is not there or not that of this cluster", token.Name)
 }
 
 // look looks, through the reader, at the members that have the cluster ID or the name of a request.
@@ -273,26 +288,16 @@ func invalid(err error, into *string) error {
 	return nil
 }
 
-// verdict asks the Acceptor, which may be anybody's code.
-func (d *door) verdict(ctx context.Context, request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken) (verdict membership.Verdict, err error) {
-	acceptor := d.options.Acceptor
-	switch {
-	case acceptor == nil && token == nil:
-		return membership.Verdict{Decision: membership.Hold}, nil
-	case acceptor == nil:
+// verdict is what the Acceptor makes of a request or, where there is none, the token that it was made with.
+func (d *door) verdict(ctx context.Context, request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken) (membership.Verdict, error) {
+	switch acceptor := d.options.Acceptor; {
+	case acceptor != nil:
+		return ask(ctx, acceptor, request)
+	case token != nil:
 		return jointoken.Verdict(token), nil
+	default:
+		return membership.Verdict{Decision: membership.Hold}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, gatePatience)
-	defer cancel()
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			err = fmt.Errorf("the Acceptor panicked: %v", panicked)
-		}
-	}()
-	if verdict, err = acceptor.Accept(ctx, request.DeepCopy()); err != nil {
-		return verdict, fmt.Errorf("ask the Acceptor: %w", err)
-	}
-	return verdict, nil
 }
 
 // see looks at a member as the door does.

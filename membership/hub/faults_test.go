@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
@@ -155,7 +156,8 @@ func taints(cluster *v1alpha1.MemberCluster, want ...string) error {
 func testAgentClockIsAnHourOff(t *testing.T, h *testHub) {
 	bootstrap := h.token("clock", v1alpha1.JoinTokenSpec{})
 	for _, off := range []time.Duration{time.Hour, -time.Hour} {
-		clock := &movable{ahead: off}
+		clock := &planetest.Clock{}
+		clock.Move(off)
 		a := h.joined(bootstrap, agent.Options{Name: "clock", Clock: clock})
 		pause(7 * time.Second) // longer than the grace
 		h.untilCondition("clock", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
@@ -176,7 +178,7 @@ func TestHubAPIServerKilled(t *testing.T) {
 			once := sync.OnceFunc(func() { close(asked) })
 			a.options.HubConfig = func(config *rest.Config) {
 				config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-					return roundTripper(func(request *http.Request) (*http.Response, error) {
+					return planetest.RoundTripper(func(request *http.Request) (*http.Response, error) {
 						response, err := next.RoundTrip(request)
 						if request.Method == http.MethodPost {
 							once()
@@ -327,7 +329,7 @@ func (h *testHub) killedAfter(bootstrap *registration.Bootstrap, n int) {
 	deadly := options
 	deadly.HubConfig = func(config *rest.Config) {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return roundTripper(func(request *http.Request) (*http.Response, error) {
+			return planetest.RoundTripper(func(request *http.Request) (*http.Response, error) {
 				select {
 				case <-dead:
 					return nil, killed

@@ -47,6 +47,7 @@ type members struct {
 	phases     phases
 	written    written
 	asked      asked
+	asking     chan struct{} // has room for as many workers as may wait for the Acceptor at a time
 	queue      *lateQueue
 }
 
@@ -87,7 +88,7 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	}
 	observed, step, acted, err := r.round(ctx, &cluster)
 	if err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+		return retry(0, client.IgnoreNotFound(err))
 	}
 	if observed.gone {
 		// Nobody can read its status any more, but its events are still there.
@@ -137,6 +138,9 @@ func (r *members) decide(ctx context.Context, from client.Reader, cluster *v1alp
 	}
 	if observed.lifecycle.Gates = gates; gates == nil {
 		observed.lifecycle.Gates = r.asked.said(observed.cluster, observed.lifecycle.Now)
+	}
+	if err := r.askAcceptor(ctx, &observed); err != nil {
+		return observed, lifecycle.HubStep{}, err
 	}
 	step := lifecycle.NextHub(observed.lifecycle)
 	if slices.Contains(step.Actions, lifecycle.AskGates) {

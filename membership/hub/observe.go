@@ -68,6 +68,7 @@ func (r *members) observe(ctx context.Context, from client.Reader, cluster *v1al
 	o.lifecycle = lifecycle.HubObserved{
 		Now:       r.options.Clock.Now(),
 		Deleting:  cluster.DeletionTimestamp != nil,
+		JoinMode:  cluster.Spec.JoinMode,
 		Desired:   cluster.Spec.State,
 		Accepted:  accepted,
 		Claimed:   cluster.Spec.Claim != "",

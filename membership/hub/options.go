@@ -20,8 +20,8 @@ import (
 
 // Options are what a product can decide. The zero value works; each field says what it then means.
 type Options struct {
-	// Acceptor decides on clusters that no administrator has decided on. Nil: those whose JoinToken says
-	// autoAccept are let in, and all others wait for an administrator.
+	// Acceptor decides on clusters that no administrator has decided on, whether they come to the door or the hub is to bring them an agent
+	// (joinMode Push and Install). Nil: those whose JoinToken says autoAccept are let in, and all others wait for an administrator.
 	Acceptor membership.Acceptor
 
 	// AllowWithoutToken takes JoinRequests without a JoinToken too. It is for those who hand out bootstrap credentials of
@@ -31,6 +31,10 @@ type Options struct {
 	// gives as well, and what guards the door is what they let through: an admission policy or a webhook
 	// on JoinRequests, which alone sees who creates one. False: a request without a token is denied.
 	AllowWithoutToken bool
+
+	// BootstrapTokens keeps JoinTokens of type BootstrapToken too, on hubs whose API server has such tokens. It needs the Role
+	// in rbac/bootstrap-tokens.yaml besides the others, which is much; see package jointoken. False: they are not ready.
+	BootstrapTokens bool
 
 	// Issuers issue credentials, by the type that an agent asks for; a request for a type that is not here is
 	// denied. Nil: certificates, tokens and identities, with their packages' defaults.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -17,22 +16,16 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/yaml"
 
 	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/crds"
@@ -101,13 +94,12 @@ func (p *planes) borrow(t testing.TB) *localplane.Plane {
 }
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
 	flag.Parse()
 	// What runs in parallel here waits for a control plane, and needs no core of its own.
 	if err := flag.Set("test.parallel", "24"); err != nil {
 		panic(err)
 	}
-	os.Exit(localplane.Run(m, plane.all...))
+	planetest.Main(m, plane.all...)
 }
 
 const (
@@ -117,15 +109,7 @@ const (
 	interval = 25 * time.Millisecond
 )
 
-func newScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			panic(err)
-		}
-	}
-	return scheme
-}
+func newScheme() *runtime.Scheme { return planetest.Scheme(v1alpha1.AddToScheme) }
 
 // testHub is a hub on a plane. Several of them can follow each other on one.
 type testHub struct {
@@ -138,22 +122,17 @@ type testHub struct {
 
 // startHub runs a hub until its stop is called, or the test ends.
 // It has no more permissions than those in the folder rbac.
-func startHub(t testing.TB, p *localplane.Plane, options hub.Options, wraps ...func(*rest.Config) *rest.Config) *testHub {
+func startHub(t testing.TB, p *localplane.Plane, hubOptions hub.Options, wraps ...func(*rest.Config) *rest.Config) *testHub {
 	t.Helper()
 	admin := p.Config()
-	c, err := client.New(admin, client.Options{Scheme: newScheme()})
-	require.NoError(t, err)
-	require.NoError(t, crds.Install(t.Context(), c))
+	c := planetest.Client(t, admin, newScheme(), crds.Install)
 	config := hubUser(t, p, c)
 	for _, wrap := range wraps {
 		config = wrap(config)
 	}
-	mgr, err := manager.New(config, manager.Options{
-		Scheme: newScheme(), Logger: testLogger(t, "hub"), Metrics: metricsserver.Options{BindAddress: "0"},
-	})
-	require.NoError(t, err)
-	require.NoError(t, hub.SetupWithManager(mgr, options))
-	return &testHub{t: t, plane: p, config: admin, client: c, stop: runManager(t, mgr)}
+	options := manager.Options{Scheme: newScheme(), Logger: testLogger(t, "hub")}
+	stop := planetest.StartManager(t, config, options, func(mgr manager.Manager) error { return hub.SetupWithManager(mgr, hubOptions) })
+	return &testHub{t: t, plane: p, config: admin, client: c, stop: stop}
 }
 
 // with is the same hub in a subtest.
@@ -168,45 +147,10 @@ func hubUser(t testing.TB, p *localplane.Plane, admin client.Client) *rest.Confi
 	ctx := t.Context()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}}
 	require.NoError(t, client.IgnoreAlreadyExists(admin.Create(ctx, namespace)))
-	file, err := os.ReadFile("rbac/role.yaml")
-	require.NoError(t, err)
-	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
-	for document := range strings.SplitSeq(string(file), "\n---\n") {
-		role := &unstructured.Unstructured{}
-		require.NoError(t, yaml.Unmarshal([]byte(document), &role.Object))
-		require.NoError(t, client.IgnoreAlreadyExists(admin.Create(ctx, role)))
-		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.GetKind(), Name: role.GetName()}
-		meta := metav1.ObjectMeta{Name: role.GetName(), Namespace: role.GetNamespace()}
-		var binding client.Object = &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}
-		if role.GetNamespace() != "" {
-			binding = &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}
-		}
-		require.NoError(t, client.IgnoreAlreadyExists(admin.Create(ctx, binding)))
-	}
+	require.NoError(t, planetest.GrantFiles(ctx, admin, user, "rbac/role.yaml"))
 	config := p.User(user)
 	config.QPS = -1
 	return config
-}
-
-// runManager runs a manager until the returned function is called, or the test ends, and waits for its end.
-func runManager(t testing.TB, mgr manager.Manager) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Errorf("the manager ended with an error: %v", err)
-			}
-		case <-time.After(patience):
-			t.Error("the manager does not end")
-		}
-	})
-	t.Cleanup(stop)
-	return stop
 }
 
 func testLogger(t testing.TB, name string) logr.Logger {
@@ -249,17 +193,7 @@ func (h *testHub) eventually(what string, wrong func() error) {
 
 func eventually(t testing.TB, what string, wrong func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := wrong()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not so after %s: %s: %v", patience, what, err)
-		}
-		pause(interval)
-	}
+	planetest.Eventually(t, planetest.Patience{For: patience, Every: interval}, what, wrong)
 }
 
 // pause is for polls that have a deadline of their own.
@@ -370,45 +304,19 @@ func (h *testHub) request(clusterID string, answer v1alpha1.JoinAnswer, reason s
 	return found
 }
 
-// memoryStore is what survives an agent in these tests.
-type memoryStore struct {
-	mu     sync.Mutex
-	record []byte
-}
-
-func (s *memoryStore) Load(context.Context) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.record, nil
-}
-
-func (s *memoryStore) Save(_ context.Context, record []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.record = record
-	return nil
-}
-
-func (s *memoryStore) Delete(context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.record = nil
-	return nil
-}
-
 // testAgent is an agent whose member is the hub's own plane, under a cluster ID of its own. It can be killed, and
 // comes back with what it had written down.
 type testAgent struct {
 	t       testing.TB
 	home    *rest.Config
 	options agent.Options
-	store   *memoryStore
+	store   *planetest.MemoryStore
 	stop    func()
 }
 
 // newAgent returns an agent that is not running yet. Its ID is its name unless the options say otherwise.
 func (h *testHub) newAgent(bootstrap *registration.Bootstrap, options agent.Options) *testAgent {
-	a := &testAgent{t: h.t, home: rest.CopyConfig(h.config), store: &memoryStore{}, options: options, stop: func() {}}
+	a := &testAgent{t: h.t, home: rest.CopyConfig(h.config), store: &planetest.MemoryStore{}, options: options, stop: func() {}}
 	a.home.WrapTransport = nil
 	a.options.Store = a.store
 	if a.options.ClusterID == "" {
@@ -422,12 +330,10 @@ func (h *testHub) newAgent(bootstrap *registration.Bootstrap, options agent.Opti
 
 func (a *testAgent) start() *testAgent {
 	a.t.Helper()
-	mgr, err := manager.New(rest.CopyConfig(a.home), manager.Options{
-		Scheme: newScheme(), Logger: testLogger(a.t, a.options.Name), Metrics: metricsserver.Options{BindAddress: "0"},
+	options := manager.Options{Scheme: newScheme(), Logger: testLogger(a.t, a.options.Name)}
+	a.stop = planetest.StartManager(a.t, rest.CopyConfig(a.home), options, func(mgr manager.Manager) error {
+		return agent.SetupWithManager(mgr, a.options)
 	})
-	require.NoError(a.t, err)
-	require.NoError(a.t, agent.SetupWithManager(mgr, a.options))
-	a.stop = runManager(a.t, mgr)
 	return a
 }
 
@@ -445,34 +351,11 @@ func (h *testHub) joined(bootstrap *registration.Bootstrap, options agent.Option
 	return a
 }
 
-// movable is a real clock that can be put forward and back.
-type movable struct {
-	clock.RealClock
-	mu    sync.Mutex
-	ahead time.Duration
-}
-
-func (c *movable) move(by time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ahead += by
-}
-
-func (c *movable) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.RealClock.Now().Add(c.ahead)
-}
-
-func (c *movable) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
-
 // requests counts what goes to the API server, by method and resource.
 type requests struct {
 	mu    sync.Mutex
 	count map[string]int
 }
-
-var namesInPaths = regexp.MustCompile(`^/apis?(/[^/]+)?/v[^/]+(/namespaces/[^/]+)?/`)
 
 // wrap makes a config whose requests are counted.
 func (r *requests) wrap(config *rest.Config) *rest.Config {
@@ -497,17 +380,10 @@ func (c counting) RoundTrip(request *http.Request) (*http.Response, error) {
 func (c counting) WrappedRoundTripper() http.RoundTripper { return c.next }
 
 func (r *requests) add(request *http.Request, response *http.Response) {
-	path := namesInPaths.ReplaceAllString(request.URL.Path, "")
-	parts := strings.Split(path, "/")
-	key := request.Method + " " + parts[0]
-	if len(parts) > 2 {
-		key += "/" + parts[2] // a subresource
-	}
-	if strings.HasPrefix(request.URL.Path, "/api/v1/namespaces") && strings.Count(request.URL.Path, "/") <= 4 {
-		key = request.Method + " namespaces"
-	}
-	if request.URL.Query().Get("watch") != "" {
-		key = "WATCH " + parts[0]
+	attributes := planetest.AttributesOf(request)
+	key := request.Method + " " + attributes.Resource
+	if attributes.Verb == "watch" {
+		key = "WATCH " + attributes.Resource
 	}
 	if response != nil && response.StatusCode >= http.StatusBadRequest {
 		key += fmt.Sprintf(" (%d)", response.StatusCode)
@@ -539,7 +415,3 @@ func writes(count map[string]int) map[string]int {
 	}
 	return out
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }

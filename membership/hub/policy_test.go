@@ -24,6 +24,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/heartbeat"
@@ -106,6 +107,56 @@ func TestGates(t *testing.T) {
 	h.remove("gated")
 	require.Positive(t, forced.times.Load(), "what holds back a namespace has to let go at the deadline")
 	a.stop()
+}
+
+// A gate that was not asked before the deadline, since another was shut, is told before the namespace goes, and one that cannot be
+// forced keeps nothing of that.
+func TestForcedGates(t *testing.T) {
+	var h *testHub
+	var asked atomic.Int32
+	told := make(chan corev1.NamespacePhase, 1) // in which phase the namespace was when that happened first
+	unasked := forcing{
+		membership.GateFunc("unasked", func(context.Context, membership.Member) ([]string, error) { asked.Add(1); return nil, nil }),
+		func(ctx context.Context, member membership.Member) error {
+			var namespace corev1.Namespace
+			if err := h.client.Get(ctx, client.ObjectKey{Name: member.Namespace}, &namespace); err != nil {
+				return err
+			}
+			select {
+			case told <- namespace.Status.Phase:
+			default:
+			}
+			return nil
+		},
+	}
+	shut := forcing{
+		membership.GateFunc("shut", func(context.Context, membership.Member) ([]string, error) { return []string{"addon/mesh"}, nil }),
+		func(context.Context, membership.Member) error { return errors.New("no") },
+	}
+	h = startHub(t, plane.ForTest(t), hub.Options{Gates: []membership.LeaveGate{shut, unasked}})
+	h.token("forcing", v1alpha1.JoinTokenSpec{}) // the hub is up
+	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "forcing"},
+		Spec:       v1alpha1.MemberClusterSpec{Accepted: new(true), Leave: v1alpha1.LeavePolicy{DeadlineSeconds: 1}},
+	}))
+	h.untilPrepared("forcing")
+	h.change("forcing", func(c *v1alpha1.MemberCluster) { c.Spec.State = v1alpha1.StateLeave })
+	left := h.untilPhase("forcing", v1alpha1.PhaseLeft)
+	require.True(t, left.Status.Leave.Forced)
+	require.Equal(t, "shut", left.Status.Leave.Waiting)
+	require.Zero(t, asked.Load())
+	require.NotEmpty(t, told)
+	require.Equal(t, corev1.NamespaceActive, <-told)
+	h.remove("forcing")
+}
+
+type forcing struct {
+	membership.LeaveGate
+	force func(context.Context, membership.Member) error
+}
+
+func (f forcing) Force(ctx context.Context, member membership.Member) error {
+	return f.force(ctx, member)
 }
 
 // A gate that says more than the API takes holds a leave back until the deadline, like any other.
@@ -226,10 +277,10 @@ func TestFailedRenewal(t *testing.T) {
 	require.NoError(t, err)
 	issuer := &failsToRenew{Issuer: &token.Issuer{Client: admin, Reader: admin}}
 	h := startHub(t, plane.ForTest(t), hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: issuer}})
-	clock := &movable{}
+	clock := &planetest.Clock{}
 	a := h.joined(h.token("holiday", v1alpha1.JoinTokenSpec{}), agent.Options{Name: "holiday", Method: token.Method{}, Clock: clock})
 	issuer.fails.Store(true)
-	clock.move(token.DefaultLifetime * 79 / 100)
+	clock.Move(token.DefaultLifetime * 79 / 100)
 	cluster := h.untilCondition("holiday", v1alpha1.ConditionCredentialValid, metav1.ConditionFalse, v1alpha1.ReasonRenewalFailed)
 	ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReadyToJoin)
 	require.Equal(t, metav1.ConditionTrue, ready.Status, ready.Message)
@@ -246,12 +297,12 @@ func testRenewal(t *testing.T, h *testHub) {
 	for name, method := range map[string]registration.Method{"renewal-token": token.Method{}, "renewal-csr": csr.Method{}} {
 		t.Run(name, func(t *testing.T) {
 			h := h.with(t)
-			clock := &movable{}
+			clock := &planetest.Clock{}
 			a := h.joined(bootstrap, agent.Options{Name: name, Method: method, Clock: clock})
 			lifetime := map[bool]time.Duration{true: token.DefaultLifetime, false: csr.DefaultLifetime}[method == registration.Method(token.Method{})]
 			for range 2 {
 				before := ptr.Deref(h.membership(name).Spec.Renewal, v1alpha1.RenewalAnswer{}).ID
-				clock.move(lifetime * 79 / 100)
+				clock.Move(lifetime * 79 / 100)
 				h.eventually("the credential is renewed, and in use", func() error {
 					self := h.membership(name)
 					answer := self.Spec.Renewal
@@ -268,14 +319,14 @@ func testRenewal(t *testing.T, h *testHub) {
 
 	t.Run("refused", func(t *testing.T) {
 		h := h.with(t)
-		clock := &movable{}
+		clock := &planetest.Clock{}
 		a := h.joined(bootstrap, agent.Options{Name: "renewal-refused", Clock: clock})
 		// With another type on record the one that the agent asks for is not issued any more; its access stays.
 		h.change("renewal-refused", func(c *v1alpha1.MemberCluster) {
 			c.Spec.Credential = v1alpha1.CredentialIdentity
 			c.Spec.Identity = &rbacv1.Subject{Kind: "ServiceAccount", Name: membership.AgentName, Namespace: "member-renewal-refused"}
 		})
-		clock.move(token.DefaultLifetime * 79 / 100)
+		clock.Move(token.DefaultLifetime * 79 / 100)
 		h.untilCondition("renewal-refused", v1alpha1.ConditionCredentialValid, metav1.ConditionFalse, v1alpha1.ReasonRenewalRefused)
 		h.eventually("the agent repeats it", func() error {
 			valid := meta.FindStatusCondition(h.membership("renewal-refused").Status.Conditions, v1alpha1.ConditionCredentialValid)
@@ -312,7 +363,7 @@ func testIdentity(t *testing.T, h *testHub) {
 
 // What nobody accepts goes away by itself, with the MemberCluster that was made for it; what was accepted stays.
 func TestOldRequestsAreCollected(t *testing.T) {
-	clock := &movable{}
+	clock := &planetest.Clock{}
 	h := startHub(t, plane.ForTest(t), hub.Options{Clock: clock, RequestTTL: time.Hour})
 	bootstrap := h.token("old", v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(-1))})
 	ignored := h.newAgent(bootstrap, agent.Options{Name: "ignored"}).start()
@@ -320,7 +371,7 @@ func TestOldRequestsAreCollected(t *testing.T) {
 	ignored.stop()
 	in := h.joined(bootstrap, agent.Options{Name: "in"})
 
-	clock.move(2 * time.Hour)
+	clock.Move(2 * time.Hour)
 	require.NoError(t, h.touch("id-ignored")) // timers are real: have it looked at
 	h.untilGone("ignored")
 	h.untilClean("ignored")
@@ -349,7 +400,7 @@ func (h *testHub) touch(clusterID string) error {
 func TestFloodIsBounded(t *testing.T) {
 	const quota = 3
 	p := localplane.ForTest(t, localplane.Options{Name: "flood"})
-	clock := &movable{}
+	clock := &planetest.Clock{}
 	h := startHub(t, p, hub.Options{MaxRequests: quota, Clock: clock})
 	bootstrap := h.token("flood", v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(-1))})
 	door, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
@@ -392,7 +443,7 @@ func TestFloodIsBounded(t *testing.T) {
 		err := h.client.Get(t.Context(), client.ObjectKeyFromObject(&list.Items[0]), &v1alpha1.JoinRequest{})
 		return orError(apierrors.IsNotFound(err), "%v", err)
 	})
-	clock.move(48 * time.Hour)
+	clock.Move(48 * time.Hour)
 	for _, request := range list.Items[1:] {
 		require.NoError(t, h.touch(request.Spec.ClusterID)) // timers are real: have it looked at
 	}
@@ -475,7 +526,7 @@ func TestAcceptor(t *testing.T) {
 			return membership.Verdict{Decision: membership.Accept}, nil
 		}
 	})
-	clock := &movable{}
+	clock := &planetest.Clock{}
 	h := startHub(t, plane.ForTest(t), hub.Options{Acceptor: acceptor, RequestTTL: time.Hour, Clock: clock})
 	bootstrap := h.token("policy", v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(-1))})
 	var agents []*testAgent
@@ -502,7 +553,7 @@ func TestAcceptor(t *testing.T) {
 	down.Store(false)
 	h.untilPhase("policy-down", v1alpha1.PhaseJoined)
 	h.remove("policy-down")
-	clock.move(2 * time.Hour)
+	clock.Move(2 * time.Hour)
 	require.NoError(t, h.touch("id-policy-panics"))
 	h.eventually("a request that nobody can decide on goes away by itself", func() error {
 		var list v1alpha1.JoinRequestList

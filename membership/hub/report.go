@@ -80,7 +80,7 @@ func mirror(status *v1alpha1.MemberClusterStatus, o memberObserved) {
 		return
 	}
 	said := o.membership.Status
-	status.Version, status.Resources, status.Properties = said.Version, said.Resources, said.Properties
+	status.Version, status.Resources, status.Properties, status.APIs = said.Version, said.Resources, said.Properties, said.APIs
 	heard := map[string]*metav1.MicroTime{}
 	for _, agent := range status.Agents {
 		heard[agent.Type] = agent.LastHeartbeat

@@ -72,6 +72,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	members := &members{
 		client: hub.GetClient(), reader: hub.GetAPIReader(), options: options,
 		recorder: mgr.GetEventRecorder("muster-hub"), queue: &lateQueue{},
+		asking: make(chan struct{}, max(1, options.Workers/2)),
 	}
 	watcher := heartbeat.NewWatcher(leases.Leases(""), members.names.member, heartbeat.WatcherOptions{
 		Policy: options.Heartbeat, OnChange: members.queue.add, Clock: options.Clock, Log: log(mgr, "heartbeat"),
@@ -97,6 +98,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	}
 	if err := jointoken.SetupWithManager(mgr, jointoken.Options{
 		Server: options.Server, CA: options.CA, Namespace: options.RegistrationNamespace, Clock: options.Clock,
+		BootstrapTokens: options.BootstrapTokens,
 	}); err != nil {
 		return fmt.Errorf("set up the controller of JoinTokens: %w", err)
 	}

@@ -152,3 +152,34 @@ func testStolenCredentialIsNotRenewed(t *testing.T, h *testHub) {
 		})
 	}
 }
+
+// A token that a MemberCluster owns lets in that one and nobody else, so whatever comes too late makes no other one.
+func TestTokensOfOneMember(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{})
+	bootstrap := h.token("owned", v1alpha1.JoinTokenSpec{AutoAccept: true})
+	owner := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}
+	require.NoError(t, h.client.Create(t.Context(), owner))
+	t.Cleanup(func() { _ = h.client.Delete(context.Background(), owner) })
+	h.eventually("the token is owned", func() error {
+		token := &v1alpha1.JoinToken{}
+		if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: "owned"}, token); err != nil {
+			return err
+		}
+		token.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: "MemberCluster", Name: owner.Name, UID: owner.UID,
+		}}
+		return h.client.Update(t.Context(), token)
+	})
+	door := h.door(bootstrap)
+	ask := func(name string) {
+		request := newAsker(t, name, csr.Method{}, bootstrap).request
+		h.eventually("the door is open", func() error { return door.Create(t.Context(), request.DeepCopy()) }) // the quota is counted first
+		t.Cleanup(func() { _ = h.client.Delete(context.Background(), request) })
+	}
+	ask("stranger")
+	denied := h.request("id-stranger", v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused)
+	require.Contains(t, messages(denied.Status.Conditions), "for one MemberCluster alone")
+	require.True(t, h.isGone("stranger"))
+	ask("owner")
+	h.untilCondition("owner", v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted)
+}

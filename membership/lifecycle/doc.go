@@ -7,7 +7,8 @@
 //   - [NextAgent] moves the agent on the member: registration, joining, clean-up.
 //
 // Each returns a step: the phase to show, the conditions to set, the actions to carry out in order, and when
-// to look again although nothing has happened. [Health] and [Taints] decide how a member that is in the fleet fares.
+// to look again although nothing has happened. [Health] and [Taints] decide how a member that is in the fleet fares, [NextAddress]
+// where an agent finds its hub, and [SelectHub] at which of several it is.
 // The functions do no I/O, read no clock and keep no state,
 // and may be called concurrently. They are level-triggered: correct from any observation, however often they are asked,
 // so a controller may die between any two actions and its successor goes on from what it then observes.
@@ -20,6 +21,7 @@
 //   - Nobody is Joined, or given access, who is not accepted; whose acceptance is withdrawn loses access in the next step.
 //   - The agent's access outlives the clean-up of its member, unless the deadline passed or acceptance was withdrawn,
 //     and that a leave is forced is on record before anything is.
+//   - The namespace goes when all gates are open, or have been forced.
 //   - Every leave reaches Left, also when neither the agent nor a gate ever answers; with an agent that lives, in time.
 //   - Left leaves nothing on the hub, and a member that was told, or finds out, that it is out is clean.
 //   - A member that shall be in comes in, whatever happened before, unless its MemberCluster was deleted: then its
@@ -33,8 +35,8 @@
 //
 // The proof is one of what they do, so it is this that they have to do:
 //
-//   - Carry out actions in their order up to the first that fails, and then observe anew. Writes of a MemberCluster and its
-//     status are refused when somebody else wrote it since it was observed.
+//   - Carry out actions in their order up to the first that fails, but for [ForceGates], which holds up nothing, and then observe
+//     anew. Writes of a MemberCluster and its status are refused when somebody else wrote it since it was observed.
 //   - Where a step is final, observe anew past all caches, and carry out what is decided on that. All others may be taken on what
 //     caches show, each kind as of another time; only the MemberCluster must be no older than the controller's own last write.
 //   - A claim key has one JoinRequest at a time. Where there is an older one of the agent's, an answer Issued in it is not for

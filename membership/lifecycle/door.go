@@ -266,10 +266,7 @@ func held(member *MemberSeen, reason, message string) DoorStep {
 
 func waiting(o DoorObserved, member *MemberSeen, name string) DoorStep {
 	message := fmt.Sprintf("Waiting for an administrator to set spec.accepted of MemberCluster %s to true.", name)
-	if o.Verdict.Reason != "" {
-		message += " The hub's policy says: " + o.Verdict.Reason
-	}
-	return held(member, v1alpha1.ReasonWaitingForAcceptance, message)
+	return held(member, v1alpha1.ReasonWaitingForAcceptance, message+said("The hub's policy", o.Verdict))
 }
 
 func leavingMember(member *MemberSeen) DoorStep {

@@ -45,7 +45,7 @@ func ExampleNextHub() {
 	//     Waiting until 2026-01-01T12:15:00Z for works (work/guestbook).
 	// Leaving []
 	//     The deadline passed: the cluster is being removed while waiting for works (work/guestbook).
-	// Leaving [RevokeAccess DeleteNamespace ForceGates]
+	// Leaving [RevokeAccess ForceGates DeleteNamespace]
 	//     The deadline passed: the cluster is being removed while waiting for works (work/guestbook).
 }
 

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -17,6 +18,7 @@ type HubObserved struct {
 	Deleting  bool                  // its deletion has been asked for
 	Desired   v1alpha1.DesiredState // spec.state
 	Accepted  *bool                 // spec.accepted
+	JoinMode  v1alpha1.JoinMode     // spec.joinMode
 	Claimed   bool                  // an agent has claimed it, so it is known whom to give access
 	Finalizer bool                  // ours is on it
 	Deadline  time.Duration         // spec.leave.deadlineSeconds
@@ -26,6 +28,11 @@ type HubObserved struct {
 	Namespace  Presence
 	Access     bool            // the RoleBinding to its subject is there
 	Membership *MembershipSeen // nil: there is none
+
+	// Verdict of the Acceptor, where it is [HubObserved.AsksAcceptor]; zero: there is none to ask.
+	Verdict membership.Verdict
+	// NoVerdict says why there is none, because the Acceptor failed; empty: there is one.
+	NoVerdict string
 
 	// Gates is what the gates said when they were asked last about what the member is to do now; nil: they have not been.
 	Gates *GatesSeen
@@ -61,7 +68,9 @@ type HubAction string
 
 // The actions of the hub.
 const (
-	AddFinalizer    HubAction = "AddFinalizer"
+	AddFinalizer HubAction = "AddFinalizer"
+	// SetAccepted sets spec.accepted to true, unless the MemberCluster is another by now than the Acceptor was asked about.
+	SetAccepted     HubAction = "SetAccepted"
 	CreateNamespace HubAction = "CreateNamespace"
 	// WriteMembership makes the Membership what [HubStep].Membership says, and creates it where there is none.
 	WriteMembership HubAction = "WriteMembership"
@@ -70,7 +79,8 @@ const (
 	// AskGates asks the gates in their order up to the first that is not open; the hub decides anew with
 	// what they said, and remembers it.
 	AskGates HubAction = "AskGates"
-	// ForceGates tells all gates to let go.
+	// ForceGates tells all gates to let go. One that cannot be forced must not hold up the rest: when this fails, the
+	// actions after it are carried out all the same.
 	ForceGates HubAction = "ForceGates"
 	// DeleteNamespace removes the member's namespace with all that is in it.
 	DeleteNamespace HubAction = "DeleteNamespace"
@@ -151,6 +161,9 @@ func leaves(o HubObserved) bool {
 }
 
 func nextJoin(o HubObserved) HubStep {
+	if o.AsksAcceptor() {
+		return byAcceptor(o)
+	}
 	if !accepts(o) {
 		return notAccepted(o)
 	}
@@ -186,7 +199,7 @@ func nextJoin(o HubObserved) HubStep {
 	switch {
 	case !o.Claimed:
 		step.Conditions = []metav1.Condition{accepted, ready,
-			no(v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForAgent, "No agent has asked to join as this cluster yet: start one with a join token.")}
+			no(v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForAgent, "No agent has asked to join as this cluster yet: "+whoStartsIt(o.JoinMode))}
 	case o.Membership == nil || o.Membership.Report != ReportedJoined:
 		step.Phase = v1alpha1.PhaseJoining
 		step.Conditions = []metav1.Condition{accepted, ready,
@@ -197,6 +210,18 @@ func nextJoin(o HubObserved) HubStep {
 			yes(v1alpha1.ConditionJoined, v1alpha1.ReasonAgentJoined, "The agent has confirmed that it has joined.")}
 	}
 	return step
+}
+
+// whoStartsIt says what to do where no agent has come.
+func whoStartsIt(mode v1alpha1.JoinMode) string {
+	switch mode {
+	case v1alpha1.JoinPush:
+		return "the hub runs it once it reaches the member; see the condition Reachable and the member's Events."
+	case v1alpha1.JoinInstall:
+		return "the hub installs it; see the conditions Reachable and Installed."
+	default:
+		return "start one with a join token."
+	}
 }
 
 func notAccepted(o HubObserved) HubStep {
@@ -251,21 +276,18 @@ func nextLeave(o HubObserved) HubStep {
 		if !record.Forced {
 			record.Waiting, record.Remaining = waitingForNamespace, nil
 		}
-		if !o.Now.Before(record.Deadline.Add(NamespacePatience)) {
+		if !o.Now.Before(patientUntil(*record)) {
 			if !record.Forced {
-				record.Forced, step.After = true, time.Nanosecond
+				force(record, o.Now)
+				step.After = time.Nanosecond
 				break
 			}
 			return left(o)
 		}
 		step.Actions = takeBack(o)
-		if record.Forced {
-			step.Actions = append(step.Actions, ForceGates)
-		}
 		step.After = GatePoll
 	case record.Forced:
-		// The gates last, and again while the namespace goes: one that cannot be forced must not hold up the rest.
-		step.Actions = append(takeBack(o), ForceGates)
+		step.Actions = takeBack(o)
 		step.After = GatePoll
 	case o.Gates == nil || o.Gates.Age >= GatePoll:
 		step.Actions = append(step.Actions, AskGates)
@@ -296,7 +318,8 @@ func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 		return step
 	case overdue:
 		// Record that it was forced, and by what, before it is: afterwards nothing would tell.
-		record.Forced, step.After = true, time.Nanosecond
+		force(record, o.Now)
+		step.After = time.Nanosecond
 		return step
 	}
 	step.Membership.Clean = step.Membership.Clean || o.Gates.Waiting == ""
@@ -310,10 +333,28 @@ func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 	return step
 }
 
-// takeBack ends the member's access before the namespace goes, which takes its time.
+// patientUntil is when the hub waits no longer for the namespace to be gone. Gates that are forced have their time also where the
+// deadline had passed long before: it can be shortened to any time, and the hub may have been away.
+func patientUntil(record v1alpha1.LeaveStatus) time.Time {
+	from := record.Deadline.Time
+	if record.ForcedAt != nil && record.ForcedAt.After(from) {
+		from = record.ForcedAt.Time
+	}
+	return from.Add(NamespacePatience)
+}
+
+func force(record *v1alpha1.LeaveStatus, now time.Time) {
+	record.Forced, record.ForcedAt = true, new(metav1.NewTime(now))
+}
+
+// takeBack ends the member's access before the namespace goes, which takes its time. Gates that are forced are told before
+// that, since they may never have been asked and then say only now what becomes of what is in it, and again while it goes.
 func takeBack(o HubObserved) (actions []HubAction) {
 	if o.Access {
 		actions = append(actions, RevokeAccess)
+	}
+	if forced(o) {
+		actions = append(actions, ForceGates)
 	}
 	if o.Namespace == Present {
 		actions = append(actions, DeleteNamespace)
@@ -322,7 +363,10 @@ func takeBack(o HubObserved) (actions []HubAction) {
 }
 
 func left(o HubObserved) HubStep {
-	step := HubStep{Phase: v1alpha1.PhaseLeft, Leave: o.Leave.DeepCopy(), Actions: takeBack(o)}
+	step := HubStep{Phase: v1alpha1.PhaseLeft, Leave: o.Leave.DeepCopy()}
+	if o.Access {
+		step.Actions = append(step.Actions, RevokeAccess)
+	}
 	switch {
 	case o.Deleting && o.Finalizer:
 		step.Actions = append(step.Actions, RemoveFinalizer)

@@ -68,6 +68,22 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
+			name: "new, and the hub's to run", reason: "a join token is of no use there",
+			o: HubObserved{Desired: v1alpha1.StateJoin, Accepted: new(true), JoinMode: v1alpha1.JoinPush},
+			want: want{
+				phase: v1alpha1.PhaseAccepted, actions: []HubAction{AddFinalizer}, reason: v1alpha1.ReasonWaitingForAgent,
+				message: "No agent has asked to join as this cluster yet: the hub runs it once it reaches the member; see the condition Reachable and the member's Events.",
+			},
+		},
+		{
+			name: "new, and the hub's to install", reason: "nor there",
+			o: HubObserved{Desired: v1alpha1.StateJoin, Accepted: new(true), JoinMode: v1alpha1.JoinInstall},
+			want: want{
+				phase: v1alpha1.PhaseAccepted, actions: []HubAction{AddFinalizer}, reason: v1alpha1.ReasonWaitingForAgent,
+				message: "No agent has asked to join as this cluster yet: the hub installs it; see the conditions Reachable and Installed.",
+			},
+		},
+		{
 			name: "claimed", reason: "access comes last: an agent must not look for a Membership that is not there yet",
 			o: HubObserved{Desired: v1alpha1.StateJoin, Accepted: new(true), Finalizer: true, Claimed: true},
 			want: want{
@@ -214,16 +230,47 @@ func TestNextHub(t *testing.T) {
 			want: want{
 				phase: v1alpha1.PhaseLeaving, reason: v1alpha1.ReasonLeaving, after: time.Nanosecond,
 				message: "The deadline passed: the cluster is being removed while waiting for the agent.",
-				leave:   record(func(l *v1alpha1.LeaveStatus) { l.Forced, l.Waiting = true, "agent" }),
+				leave: record(func(l *v1alpha1.LeaveStatus) {
+					l.Forced, l.ForcedAt, l.Waiting = true, new(metav1.NewTime(epoch.Add(deadline))), "agent"
+				}),
 			},
 		},
 		{
-			name: "forced", reason: "gates come last, so that one that cannot be forced holds up nothing",
+			name: "forced late, and the namespace goes", reason: "a deadline that was shortened to long ago leaves gates the time to let go",
+			o: isLeaving(func(o *HubObserved) {
+				o.Now, o.Deadline, o.Namespace, o.Access, o.Membership, o.Gates = epoch.Add(deadline+NamespacePatience-1), time.Minute, Terminating, false, nil, nil
+				o.Leave.Forced, o.Leave.ForcedAt, o.Leave.Waiting = true, new(metav1.NewTime(epoch.Add(deadline))), "works"
+			}),
+			want: want{
+				phase: v1alpha1.PhaseLeaving, actions: []HubAction{ForceGates}, reason: v1alpha1.ReasonLeaving, after: GatePoll,
+				message: "The deadline passed: the cluster is being removed while waiting for works.",
+				leave: record(func(l *v1alpha1.LeaveStatus) {
+					l.Deadline = metav1.NewTime(epoch.Add(time.Minute))
+					l.Forced, l.ForcedAt, l.Waiting = true, new(metav1.NewTime(epoch.Add(deadline))), "works"
+				}),
+			},
+		},
+		{
+			name: "forced, and the namespace does not go", reason: "a finalizer that nobody takes off holds a leave no longer than that",
+			o: isLeaving(func(o *HubObserved) {
+				o.Now, o.Deadline, o.Namespace, o.Access, o.Membership, o.Gates = epoch.Add(deadline+NamespacePatience), time.Minute, Terminating, false, nil, nil
+				o.Leave.Forced, o.Leave.ForcedAt, o.Leave.Waiting = true, new(metav1.NewTime(epoch.Add(deadline))), "works"
+			}),
+			want: want{
+				phase: v1alpha1.PhaseLeft, actions: []HubAction{RemoveFinalizer}, reason: v1alpha1.ReasonLeaveForced,
+				message: "The deadline passed and the cluster was removed while waiting for works. The cluster has left. Set spec.state to Join to let it come back, or delete this object.",
+				leave: record(func(l *v1alpha1.LeaveStatus) {
+					l.Forced, l.ForcedAt, l.Waiting = true, new(metav1.NewTime(epoch.Add(deadline))), "works"
+				}),
+			},
+		},
+		{
+			name: "forced", reason: "a gate may not have been asked yet, and says only now what becomes of what goes with the namespace",
 			o: isLeaving(func(o *HubObserved) {
 				o.Now, o.Gates, o.Leave.Forced, o.Leave.Waiting = epoch.Add(deadline), nil, true, "works"
 			}),
 			want: want{
-				phase: v1alpha1.PhaseLeaving, actions: []HubAction{RevokeAccess, DeleteNamespace, ForceGates}, reason: v1alpha1.ReasonLeaving, after: GatePoll,
+				phase: v1alpha1.PhaseLeaving, actions: []HubAction{RevokeAccess, ForceGates, DeleteNamespace}, reason: v1alpha1.ReasonLeaving, after: GatePoll,
 				message: "The deadline passed: the cluster is being removed while waiting for works.",
 				leave:   record(func(l *v1alpha1.LeaveStatus) { l.Forced, l.Waiting = true, "works" }),
 			},

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
@@ -100,7 +102,9 @@ func (m *machine) hubStep(w *world) (uint16, hubPlan) {
 		}
 		p := hubPlan{phase: step.Phase, after: step.After, accepted: w.accepted, final: step.Final}
 		if step.Leave != nil {
-			p.leave = leaveWorld{true, step.Leave.Waiting == waitingForAgent && !step.Leave.Forced, step.Leave.Forced, step.Leave.Ended}
+			l := step.Leave
+			late := l.ForcedAt != nil && !l.ForcedAt.Before(new(metav1.NewTime(epoch.Add(deadline+NamespacePatience))))
+			p.leave = leaveWorld{true, l.Waiting == waitingForAgent && !l.Forced, l.Forced, l.Ended, late}
 		}
 		p.told = membershipWorld{leave: step.Membership.State == v1alpha1.StateLeave, rejoin: step.Membership.Rejoin, clean: step.Membership.Clean}
 		for _, c := range step.Conditions {

@@ -54,6 +54,9 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 		if w.holds == dirty && !m.vandals && !w.leave.forced {
 			wrong = "the namespace goes while the member is not clean, and nothing was forced"
 		}
+		if w.gatesShut && !m.unforceable {
+			wrong = "the namespace goes while a gate is shut that was not told what becomes of what it keeps"
+		}
 		if w.namespace == uint8(Present) {
 			w.namespace = uint8(Terminating)
 		}
@@ -65,7 +68,7 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 		if !w.leave.forced {
 			wrong = "gates are forced before that is recorded"
 		}
-		if failed = m.unforceable; !failed {
+		if !m.unforceable { // and where they cannot be, the round goes on
 			w.gatesShut = false
 		}
 	case report:
@@ -88,6 +91,9 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 		}
 		if !w.leave.there || !plan.leave.there || w.leave.ended && !plan.leave.ended {
 			w.clock = inTime
+		}
+		if plan.leave.late && !w.leave.late {
+			w.clock = overdue // of that it is not yet out of patience
 		}
 		w.leave, w.joined = plan.leave, plan.joined
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
@@ -77,13 +79,33 @@ var mutants = []struct {
 		hub: func(o HubObserved) HubStep { o.Now = epoch; return NextHub(o) },
 	},
 	{
-		name: "hub forces the gates before all else", machine: machine{moves: 1, unforceable: true},
+		name: "hub deletes the namespace before it forces the gates", machine: machine{moves: 1},
 		hub: func(o HubObserved) HubStep {
 			step := NextHub(o)
-			if slices.Contains(step.Actions, ForceGates) {
-				step.Actions = append([]HubAction{ForceGates}, without(step.Actions, ForceGates)...)
+			if slices.Contains(step.Actions, DeleteNamespace) && slices.Contains(step.Actions, ForceGates) {
+				step.Actions = append(without(step.Actions, ForceGates), ForceGates)
 			}
 			return step
+		},
+	},
+	{
+		name: "hub gives gates no time that it forces long past the deadline", machine: machine{moves: 1},
+		hub: func(o HubObserved) HubStep {
+			if o.Leave != nil {
+				o.Leave = o.Leave.DeepCopy()
+				o.Leave.ForcedAt = nil
+			}
+			return NextHub(o)
+		},
+	},
+	{
+		name: "hub gives gates their time anew each time that it forces them", machine: machine{moves: 1, stuck: true},
+		hub: func(o HubObserved) HubStep {
+			if o.Leave != nil && o.Leave.Forced {
+				o.Leave = o.Leave.DeepCopy()
+				o.Leave.ForcedAt = new(metav1.NewTime(o.Now))
+			}
+			return NextHub(o)
 		},
 	},
 	{

@@ -63,7 +63,10 @@ const (
 	lagAll = lagNamespaces | lagBindings | lagMemberships
 )
 
-type leaveWorld struct{ there, awaitsAgent, forced, ended bool }
+type leaveWorld struct {
+	there, awaitsAgent, forced, ended bool
+	late                              bool // it was forced only when the hub was out of patience with the deadline
+}
 
 type membershipWorld struct {
 	there, leave, rejoin, clean bool
@@ -170,7 +173,11 @@ var (
 )
 
 func (w *world) now() time.Time {
-	return epoch.Add([]time.Duration{time.Minute, deadline, deadline + NamespacePatience}[w.clock])
+	now := epoch.Add([]time.Duration{time.Minute, deadline, deadline + NamespacePatience}[w.clock])
+	if w.leave.late { // the clock began anew when it was forced
+		now = now.Add(NamespacePatience)
+	}
+	return now
 }
 
 func (w *world) desired() v1alpha1.DesiredState {
@@ -202,6 +209,13 @@ func (l leaveWorld) record() *v1alpha1.LeaveStatus {
 	record := &v1alpha1.LeaveStatus{
 		StartedAt: metav1.NewTime(epoch), Deadline: metav1.NewTime(epoch.Add(deadline)),
 		Forced: l.forced, Ended: l.ended,
+	}
+	if l.forced {
+		at := epoch.Add(deadline)
+		if l.late {
+			at = at.Add(NamespacePatience)
+		}
+		record.ForcedAt = new(metav1.NewTime(at))
 	}
 	if l.awaitsAgent {
 		record.Waiting = waitingForAgent

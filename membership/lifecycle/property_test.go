@@ -17,7 +17,7 @@ import (
 // The fixed sets of v1alpha1.
 var (
 	hubConditions = map[string][]string{
-		v1alpha1.ConditionAccepted: {v1alpha1.ReasonAccepted, v1alpha1.ReasonNotDecided, v1alpha1.ReasonDenied},
+		v1alpha1.ConditionAccepted: {v1alpha1.ReasonAccepted, v1alpha1.ReasonNotDecided, v1alpha1.ReasonDenied, v1alpha1.ReasonPolicyFailed},
 		v1alpha1.ConditionReadyToJoin: {
 			v1alpha1.ReasonPrepared, v1alpha1.ReasonPreparing, v1alpha1.ReasonNotAccepted, v1alpha1.ReasonLeaving, v1alpha1.ReasonLeft, v1alpha1.ReasonLeaveForced,
 		},
@@ -53,12 +53,18 @@ func anyHub(t *rapid.T) HubObserved {
 		Accepted: rapid.SampledFrom(acceptances).Draw(t, "accepted"), Claimed: rapid.Bool().Draw(t, "claimed"),
 		Finalizer: rapid.Bool().Draw(t, "finalizer"), Deadline: time.Duration(rapid.IntRange(0, 3600).Draw(t, "deadline")) * time.Second,
 		Namespace: Presence(rapid.IntRange(0, 2).Draw(t, "namespace")), Access: rapid.Bool().Draw(t, "access"),
+		JoinMode:  rapid.SampledFrom([]v1alpha1.JoinMode{v1alpha1.JoinPull, v1alpha1.JoinPush, v1alpha1.JoinInstall}).Draw(t, "mode"),
+		Verdict:   membership.Verdict{Decision: rapid.SampledFrom([]membership.Decision{"", membership.Accept, membership.Hold, membership.Deny}).Draw(t, "verdict")},
+		NoVerdict: rapid.SampledFrom([]string{"", "no route"}).Draw(t, "no verdict"),
 	}
 	if rapid.Bool().Draw(t, "has leave") {
 		o.Leave = &v1alpha1.LeaveStatus{
 			StartedAt: metav1.NewTime(anyTime(t, "started")), Deadline: metav1.NewTime(anyTime(t, "recorded deadline")),
 			Waiting: rapid.SampledFrom([]string{"", "agent", "works", "namespace"}).Draw(t, "waiting"),
 			Forced:  rapid.Bool().Draw(t, "forced"), Ended: rapid.Bool().Draw(t, "ended"),
+		}
+		if o.Leave.Forced && rapid.Bool().Draw(t, "has the time of that") {
+			o.Leave.ForcedAt = new(metav1.NewTime(o.Now.Add(-time.Duration(rapid.IntRange(0, 120).Draw(t, "forced for")) * time.Second)))
 		}
 	}
 	if rapid.Bool().Draw(t, "has Membership") {
@@ -95,6 +101,9 @@ func TestNextHubAlways(t *testing.T) {
 			}
 		}
 		is, was := step.Leave, thisLeave(o)
+		if force, remove := slices.Index(step.Actions, ForceGates), slices.Index(step.Actions, DeleteNamespace); is != nil && is.Forced && remove >= 0 && (force < 0 || force > remove) {
+			t.Fatalf("the namespace goes before the gates are forced: %v", step.Actions)
+		}
 		switch {
 		case is == nil:
 			if was != nil && (o.Deleting || o.Desired == v1alpha1.StateLeave) {
@@ -102,6 +111,10 @@ func TestNextHubAlways(t *testing.T) {
 			}
 		case was != nil && (was.Forced && !is.Forced || was.Ended && !is.Ended && len(step.Actions) == 0 || !is.StartedAt.Equal(&was.StartedAt)):
 			t.Fatalf("a leave goes back, from %+v to %+v", was, is)
+		case was != nil && was.Forced && !is.ForcedAt.Equal(was.ForcedAt) || is.Forced && (was == nil || !was.Forced) && !is.ForcedAt.Equal(new(metav1.NewTime(o.Now))):
+			t.Fatalf("it is not on record when the leave was forced, from %+v to %+v", was, is)
+		case step.Phase == v1alpha1.PhaseLeft && o.Namespace == Terminating && !was.Ended && was.ForcedAt != nil && o.Now.Before(was.ForcedAt.Add(NamespacePatience)):
+			t.Fatalf("gates that were forced at %s get no time", was.ForcedAt)
 		case is.Forced && (was == nil || !was.Forced) && len(without(step.Actions, RevokeAccess)) > 0:
 			t.Fatalf("a leave is forced before that is on record: %v", step.Actions)
 		}

@@ -10,8 +10,9 @@ import (
 const (
 	// GatePoll is the time between two looks at what still holds back a leave, on the hub and on the member.
 	GatePoll = 2 * time.Second
-	// NamespacePatience is how long past the deadline of a leave the hub waits for the member's namespace to be
-	// gone, before it records that as well and lets go.
+	// NamespacePatience is how long past the deadline of a leave the hub waits for the member's namespace to be gone, before it
+	// forces that as well; and for how long it forces gates again and again, from when it put that on record or from
+	// the deadline, whichever is later, before it lets go of a namespace that is still there.
 	NamespacePatience = time.Minute
 	// DoorPoll is the least time between two looks at a request that the hub is at work on. It grows with the time
 	// that the hub takes, up to HeldPoll.

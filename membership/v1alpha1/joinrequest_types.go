@@ -98,7 +98,7 @@ const (
 	ReasonIdentityMissing      = "IdentityMissing"
 	ReasonIssuing              = "Issuing"
 	ReasonIssueFailed          = "IssueFailed"
-	ReasonPolicyFailed         = "PolicyFailed"
+	ReasonPolicyFailed         = "PolicyFailed" // also of the condition Accepted of a MemberCluster
 )
 
 // JoinRequestStatus is the hub's answer.

@@ -4,15 +4,36 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// JoinTokenType is what kind of credential a token hands out.
+// +kubebuilder:validation:Enum=ServiceAccount;BootstrapToken
+type JoinTokenType string
+
+// The types of JoinTokens.
+const (
+	// JoinTokenServiceAccount hands out expiring tokens of a ServiceAccount of its own. It works on every hub.
+	JoinTokenServiceAccount JoinTokenType = "ServiceAccount"
+	// JoinTokenBootstrapToken hands out a bootstrap token as kubeadm has them, "<id>.<secret>", which a person can type.
+	// The hub's API server must run with --enable-bootstrap-token-auth, and muster's hub with the option BootstrapTokens.
+	JoinTokenBootstrapToken JoinTokenType = "BootstrapToken"
+)
+
 // JoinTokenSpec says who may come in with a token, and for how long.
 type JoinTokenSpec struct {
+	// Type is ServiceAccount or BootstrapToken. With BootstrapToken the JoinToken is named bootstrap-token-<id>, where the
+	// id is six lower-case letters and digits.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="type cannot change: create another JoinToken"
+	// +kubebuilder:default=ServiceAccount
+	// +optional
+	Type JoinTokenType `json:"type,omitempty"`
+
 	// TTLSeconds is how long the token may be used, counted from its creation. Unset, zero or negative: for
 	// ever. The credential inside is rotated and expires in any case.
 	// +optional
 	TTLSeconds *int64 `json:"ttlSeconds,omitempty"`
 
 	// CredentialTTLSeconds is the lifetime of each credential that is put into the token's Secret. It is
-	// replaced when half of that is over, so what was copied out of the Secret works for at least half of it.
+	// replaced when half of that is over, so what was copied out of the Secret works for at least half of it. A
+	// bootstrap token is not replaced but prolonged then, so that copies work as long as the hub is there to do that.
 	// +kubebuilder:default=86400
 	// +kubebuilder:validation:XValidation:rule="self >= 600 && self <= 31536000",message="credentialTTLSeconds must be from 600 (the API server's minimum) to 31536000 (a year)"
 	// +optional
@@ -50,6 +71,10 @@ const (
 	ReasonUsedUp       = "UsedUp"
 	ReasonInvalidLabel = "InvalidLabel"
 	ReasonFailed       = "Failed"
+	// ReasonNotEnabled: this hub does not keep tokens of that type.
+	ReasonNotEnabled = "NotEnabled"
+	// ReasonBootstrapTokenUnusable: the Secret in kube-system is somebody else's, and cannot be used as it is.
+	ReasonBootstrapTokenUnusable = "BootstrapTokenUnusable"
 )
 
 // JoinTokenStatus is the state of a token.
@@ -94,6 +119,7 @@ type JoinTokenStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=muster
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Uses",type=integer,JSONPath=`.status.uses`
 // +kubebuilder:printcolumn:name="Max",type=integer,JSONPath=`.spec.maxUses`
@@ -103,6 +129,7 @@ type JoinTokenStatus struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Why",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label of at most 52 characters: lower-case letters, digits and '-', starting and ending with a letter or digit"
+// +kubebuilder:validation:XValidation:rule="self.spec.type != 'BootstrapToken' || self.metadata.name.matches('^bootstrap-token-[a-z0-9]{6}$')",message="a JoinToken of type BootstrapToken must be named bootstrap-token-<id>, with an id of six lower-case letters and digits"
 type JoinToken struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -8,6 +8,7 @@ import (
 // MemberClusterSpec is what an administrator wants of a member.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterID) || (has(self.clusterID) && self.clusterID == oldSelf.clusterID)",message="clusterID cannot change once it is set: delete this MemberCluster, or let it leave, and join the other cluster under a name of its own"
+// +kubebuilder:validation:XValidation:rule="!has(self.joinMode) || self.joinMode == 'Pull' || has(self.kubeConfigSecretRef)",message="kubeConfigSecretRef is required when joinMode is Push or Install: the hub has to reach the member"
 type MemberClusterSpec struct {
 	// Accepted lets the cluster in. Unset: nobody has decided. False: denied. Whatever is not true cuts all
 	// permissions of the member at once, and true gives them back.
@@ -54,6 +55,16 @@ type MemberClusterSpec struct {
 	// +optional
 	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds,omitempty"`
 
+	// JoinMode says who runs the agent of this member.
+	// +kubebuilder:default=Pull
+	// +optional
+	JoinMode JoinMode `json:"joinMode,omitempty"`
+
+	// KubeConfigSecretRef names the Secret by which the hub itself reaches the member. It may be replaced at any time, with a credential, an
+	// address or a certificate authority that is new, but only with one that leads to the same cluster. Unset: the hub does not reach the member.
+	// +optional
+	KubeConfigSecretRef *KubeConfigSecretRef `json:"kubeConfigSecretRef,omitempty"`
+
 	// Leave says how the cluster leaves.
 	// +kubebuilder:default={}
 	// +optional
@@ -68,6 +79,64 @@ type MemberClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.filter(t, !t.key.startsWith('membership.muster.dev/')).size() <= 62",message="at most 62 taints: the hub needs room for its own"
 	// +optional
 	Taints []Taint `json:"taints,omitempty"`
+}
+
+// JoinMode says who runs the agent of a member.
+//
+// +kubebuilder:validation:Enum=Pull;Push;Install
+type JoinMode string
+
+// The join modes. All of them go through the same door and the same life.
+const (
+	// JoinPull: somebody runs the agent on the member, or beside it, and the hub need not reach the member.
+	JoinPull JoinMode = "Pull"
+	// JoinPush: the hub runs the agent, by kubeConfigSecretRef.
+	JoinPush JoinMode = "Push"
+	// JoinInstall: the hub installs the agent on the member, by kubeConfigSecretRef, and need not reach the member after that.
+	JoinInstall JoinMode = "Install"
+)
+
+// KubeConfigSecretRef names a Secret on the hub with what it takes to reach a member: a kubeconfig, as cluster-api writes it, in one key; or,
+// where that key is not there, the keys of package registration/kubeconfig.
+type KubeConfigSecretRef struct {
+	// Name of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Namespace of the Secret. A hub reads no Secrets but in the namespaces that it is told to. Empty: muster-connections, or what the hub is
+	// told instead.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// Key whose value is the kubeconfig.
+	// +kubebuilder:default=value
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Key string `json:"key,omitempty"`
+}
+
+// Endpoint is where the API server of a member is, and by what to know it.
+type Endpoint struct {
+	// Server is its URL.
+	// +kubebuilder:validation:MaxLength=2048
+	Server string `json:"server"`
+
+	// CABundle is the PEM-encoded bundle that its certificate is verified by. Empty: the authorities that the host trusts.
+	// +kubebuilder:validation:MaxLength=65536
+	// +optional
+	CABundle []byte `json:"caBundle,omitempty"`
+
+	// TLSServerName is the name that its certificate is for. Empty: the host of the URL.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	TLSServerName string `json:"tlsServerName,omitempty"`
+
+	// ProxyURL of the proxy on the way, without a password. Empty: none.
+	// +kubebuilder:validation:MaxLength=2048
+	// +optional
+	ProxyURL string `json:"proxyURL,omitempty"`
 }
 
 // Phase sums up where a member stands in its life. Programs should look at the conditions.
@@ -99,6 +168,10 @@ const (
 	ConditionHealthy = "Healthy"
 	// ConditionCredentialValid is False when the hub refused or failed to renew the agent's credential.
 	ConditionCredentialValid = "CredentialValid"
+	// ConditionReachable is True when the hub itself reaches the member by kubeConfigSecretRef. It is there only where that is set.
+	ConditionReachable = "Reachable"
+	// ConditionInstalled is True when the hub has installed the agent as it is to be. It is there only where joinMode is Install.
+	ConditionInstalled = "Installed"
 )
 
 // Reasons of the conditions of a MemberCluster: a fixed set, which programs may match.
@@ -123,7 +196,33 @@ const (
 	ReasonIssued            = "Issued"
 	ReasonRenewalRefused    = "RenewalRefused"
 	ReasonRenewalFailed     = "RenewalFailed"
+	ReasonReachable         = "Reachable"
+	ReasonUnreachable       = "Unreachable"
+	ReasonUnauthorized      = "Unauthorized"
+	ReasonKubeConfigMissing = "KubeConfigMissing"
+	ReasonKubeConfigInvalid = "KubeConfigInvalid"
+	ReasonOtherCluster      = "OtherCluster"
+	ReasonInstalled         = "Installed"
+	ReasonInstalling        = "Installing"
+	ReasonInstallFailed     = "InstallFailed"
 )
+
+// InstallStatus is what the hub installed on a member last.
+type InstallStatus struct {
+	// Hash of what was installed, and of the hub's address and certificate authority that it was given.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Hash string `json:"hash,omitempty"`
+
+	// RequestedAt is the value of the annotation membership.muster.dev/install-requested-at that was answered last.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	RequestedAt string `json:"requestedAt,omitempty"`
+
+	// InstalledAt is when it was installed.
+	// +optional
+	InstalledAt *metav1.Time `json:"installedAt,omitempty"`
+}
 
 // LeaveStatus is the progress of a leave.
 type LeaveStatus struct {
@@ -147,6 +246,11 @@ type LeaveStatus struct {
 	// Forced is true when the deadline passed and the member was removed with something still remaining.
 	// +optional
 	Forced bool `json:"forced,omitempty"`
+
+	// ForcedAt is when that was put on record, before it was done: at the deadline, or later where that was shortened to a
+	// time in the past, or the hub was away. Unset where forced is false.
+	// +optional
+	ForcedAt *metav1.Time `json:"forcedAt,omitempty"`
 
 	// Ended is true when the leave has come to its end.
 	// +optional
@@ -172,7 +276,7 @@ type MemberClusterStatus struct {
 	// +optional
 	CredentialExpirationTime *metav1.Time `json:"credentialExpirationTime,omitempty"`
 
-	// Conditions: Accepted, ReadyToJoin, Joined, Healthy, CredentialValid.
+	// Conditions: Accepted, ReadyToJoin, Joined, Healthy, CredentialValid, Reachable, Installed.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
@@ -194,12 +298,27 @@ type MemberClusterStatus struct {
 	// +optional
 	Properties []Property `json:"properties,omitempty"`
 
+	// APIs are the kinds that the member serves, if its agent is set up to tell them. Empty: nobody knows.
+	// +listType=map
+	// +listMapKey=groupVersion
+	// +kubebuilder:validation:MaxItems=512
+	// +optional
+	APIs []ServedAPIs `json:"apis,omitempty"`
+
 	// Agents of the member.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Agents []AgentStatus `json:"agents,omitempty"`
+
+	// Endpoint is where the hub reaches the member, as the Secret of kubeConfigSecretRef says.
+	// +optional
+	Endpoint *Endpoint `json:"endpoint,omitempty"`
+
+	// Install is what the hub installed on the member last, where joinMode is Install.
+	// +optional
+	Install *InstallStatus `json:"install,omitempty"`
 
 	// Leave is the progress of a leave, and how it ended. It goes when the cluster joins again.
 	// +optional
@@ -220,6 +339,7 @@ type MemberClusterStatus struct {
 // +kubebuilder:printcolumn:name="CPU",type=string,JSONPath=`.status.resources.allocatable.cpu`
 // +kubebuilder:printcolumn:name="Memory",type=string,JSONPath=`.status.resources.allocatable.memory`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Mode",type=string,priority=1,JSONPath=`.spec.joinMode`
 // +kubebuilder:printcolumn:name="Why",type=string,priority=1,JSONPath=`.status.conditions[?(@.status!="True")].message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label of at most 63 characters: lower-case letters, digits and '-', starting and ending with a letter or digit"
 type MemberCluster struct {

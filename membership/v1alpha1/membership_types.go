@@ -107,6 +107,13 @@ type MembershipStatus struct {
 	// +optional
 	Properties []Property `json:"properties,omitempty"`
 
+	// APIs are the kinds that the member serves, if its agent is set up to tell them. Empty: nobody knows.
+	// +listType=map
+	// +listMapKey=groupVersion
+	// +kubebuilder:validation:MaxItems=512
+	// +optional
+	APIs []ServedAPIs `json:"apis,omitempty"`
+
 	// Agents of the member.
 	// +listType=map
 	// +listMapKey=type

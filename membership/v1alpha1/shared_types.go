@@ -64,7 +64,8 @@ type Taint struct {
 	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
 	Effect corev1.TaintEffect `json:"effect"`
 
-	// TimeAdded is when the taint was put on; toleration seconds count from it.
+	// TimeAdded is when the taint was put on; toleration seconds count from it. Unset: from when who reads it saw the taint for
+	// the first time, which is anew when that has been restarted.
 	// +optional
 	TimeAdded *metav1.Time `json:"timeAdded,omitempty"`
 }
@@ -94,6 +95,20 @@ type ResourceUsage struct {
 	// Available is what of that no pod has requested.
 	// +optional
 	Available corev1.ResourceList `json:"available,omitempty"`
+}
+
+// ServedAPIs are the kinds that a member serves of one version of an API group.
+type ServedAPIs struct {
+	// GroupVersion such as "apps/v1", or "v1" for the core group.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	GroupVersion string `json:"groupVersion"`
+
+	// Kinds in the order of the alphabet.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=512
+	// +kubebuilder:validation:items:MaxLength=63
+	Kinds []string `json:"kinds"`
 }
 
 // VersionInfo names the versions that a member runs.

@@ -14,13 +14,15 @@ import (
 
 // User returns the name of the user that a certificate for a claim key authenticates, given the key's
 // fingerprint.
-func User(fingerprint string) string { return "muster:member:" + fingerprint }
+func User(fingerprint string) string { return userPrefix + fingerprint }
+
+const userPrefix = "muster:member:"
 
 var commonName = asn1.ObjectIdentifier{2, 5, 4, 3}
 
 // check refuses every request but the one that [Method] makes for the claim: a plain PKCS#10 request
-// by the claim key whose subject is its user and nothing more. Kubernetes takes each organization for a group.
-func check(request []byte, claim string) error {
+// by the claim key whose subject is the user and nothing more. Kubernetes takes each organization for a group.
+func check(request []byte, claim, user string) error {
 	invalid := func(problem string) error {
 		return &membership.InvalidError{Field: "certificateRequest", Problem: problem}
 	}
@@ -42,8 +44,8 @@ func check(request []byte, claim string) error {
 	if len(parsed.Subject.Organization) > 0 {
 		return invalid("asks for organizations, which would be groups: a member is in none")
 	}
-	if names := parsed.Subject.Names; len(names) != 1 || !names[0].Type.Equal(commonName) || names[0].Value != User(claim) {
-		return invalid(fmt.Sprintf("its subject must be the common name %q and nothing else", User(claim)))
+	if names := parsed.Subject.Names; len(names) != 1 || !names[0].Type.Equal(commonName) || names[0].Value != user {
+		return invalid(fmt.Sprintf("its subject must be the common name %q and nothing else", user))
 	}
 	if len(parsed.Extensions) > 0 {
 		return invalid("asks for subject alternative names or other extensions: a member's certificate has none")
@@ -66,7 +68,7 @@ func hasAttributes(tbs []byte) bool {
 }
 
 // checkCertificate checks that a certificate is for the claim, whoever signed it, and returns it.
-func checkCertificate(certificate []byte, claim string) (*x509.Certificate, error) {
+func checkCertificate(certificate []byte, claim, user string) (*x509.Certificate, error) {
 	block, _ := pem.Decode(certificate) // What follows the first block is the signer's own chain.
 	if block == nil || block.Type != "CERTIFICATE" {
 		return nil, fmt.Errorf("the signer's answer is not a PEM-encoded certificate")
@@ -78,8 +80,8 @@ func checkCertificate(certificate []byte, claim string) (*x509.Certificate, erro
 	if got := fingerprint(parsed.PublicKey); got != claim {
 		return nil, fmt.Errorf("the certificate is for key %q, not for the claim key, %q", got, claim)
 	}
-	if got := parsed.Subject.CommonName; got != User(claim) {
-		return nil, fmt.Errorf("the certificate is for user %q, not for %q", got, User(claim))
+	if got := parsed.Subject.CommonName; got != user {
+		return nil, fmt.Errorf("the certificate is for user %q, not for %q", got, user)
 	}
 	return parsed, nil
 }

@@ -112,7 +112,7 @@ func TestRefusalsSayWhatIsWrong(t *testing.T) {
 		"two requests":            "one PEM block",
 		"PEM that is no request":  "not a PKCS#10 request",
 	} {
-		require.ErrorContains(t, check(requests[reason], claim.Fingerprint()), want, reason)
+		require.ErrorContains(t, check(requests[reason], claim.Fingerprint(), User(claim.Fingerprint())), want, reason)
 	}
 }
 
@@ -125,8 +125,9 @@ func TestSubjectIsTheClaimsUser(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, asked, again, "an agent that restarts asks the same")
 
-	require.NoError(t, check(asked.CertificateRequest, claim.Fingerprint()))
-	require.Error(t, check(asked.CertificateRequest, newClaim(t).Fingerprint()), "the member is another agent's")
+	require.NoError(t, check(asked.CertificateRequest, claim.Fingerprint(), User(claim.Fingerprint())))
+	other := newClaim(t).Fingerprint()
+	require.Error(t, check(asked.CertificateRequest, other, User(other)), "the member is another agent's")
 
 	subject, err := new(Issuer).Subject(membership.Member{Name: "east", Claim: claim.Fingerprint()})
 	require.NoError(t, err)
@@ -178,7 +179,7 @@ func FuzzCheck(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if check(data, claim.Fingerprint()) == nil {
+		if check(data, claim.Fingerprint(), User(claim.Fingerprint())) == nil {
 			t.Error("only the holder of the key can make a request that passes")
 		}
 	})

@@ -1,11 +1,13 @@
 package csr
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -51,6 +53,11 @@ type Issuer struct {
 	// Lifetime that certificates have unless an agent asks for less; at least 10 minutes. The signer may
 	// grant less. Unset: [DefaultLifetime].
 	Lifetime time.Duration
+	// UserPrefix begins the names of the users, whose end is the fingerprint of the claim; that of the [Method] is the same. It is for
+	// those who are not members but have keys of their own, as agents of add-ons do. Unset: as [User] has it.
+	UserPrefix string
+	// Labels are on each CertificateSigningRequest beside membership.MemberLabel. Unset: none.
+	Labels map[string]string
 	// Clock tells how long the signer has been waited for, and how old a certificate is that was left. It must be
 	// right to some minutes. Unset: the system's.
 	Clock clock.PassiveClock
@@ -60,7 +67,7 @@ var _ membership.Issuer = (*Issuer)(nil)
 
 // Subject returns the claim's user.
 func (i *Issuer) Subject(member membership.Member) (rbacv1.Subject, error) {
-	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: User(member.Claim)}, nil
+	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: i.user(member.Claim)}, nil
 }
 
 // Issue takes one step on the way to the certificate: file, approve, collect. Each finds what the one before left
@@ -73,7 +80,7 @@ func (i *Issuer) Issue(ctx context.Context, member membership.Member, request v1
 		return v1alpha1.Credential{}, &membership.InvalidError{Field: "type", Problem: fmt.Sprintf(
 			"is %q, and this issuer's is %q", request.Type, v1alpha1.CredentialCertificate)}
 	}
-	if err := check(request.CertificateRequest, member.Claim); err != nil {
+	if err := check(request.CertificateRequest, member.Claim, i.user(member.Claim)); err != nil {
 		return v1alpha1.Credential{}, err
 	}
 	want := i.signingRequest(member, request)
@@ -102,7 +109,7 @@ func (i *Issuer) issue(ctx context.Context, member membership.Member, want *cert
 		}
 		return pending, membership.ErrPending
 	}
-	certificate, err := checkCertificate(csr.Status.Certificate, member.Claim)
+	certificate, err := checkCertificate(csr.Status.Certificate, member.Claim, i.user(member.Claim))
 	if err != nil {
 		return pending, err
 	}
@@ -133,7 +140,7 @@ func (i *Issuer) signingRequest(member membership.Member, request v1alpha1.Crede
 	return &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:   "muster-" + member.Name + "-" + hex.EncodeToString(sum[:8]),
-			Labels: map[string]string{membership.MemberLabel: member.Name},
+			Labels: i.labels(member),
 		},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			Request:           request.CertificateRequest,
@@ -205,10 +212,10 @@ func (i *Issuer) approve(ctx context.Context, csr *certificatesv1.CertificateSig
 }
 
 // Clean deletes what is left on the hub of requests of a member that were never answered. It is for a member
-// that has left.
+// that has left. Where the issuer has Labels only those count that have them, too.
 func (i *Issuer) Clean(ctx context.Context, member membership.Member) error {
 	var left certificatesv1.CertificateSigningRequestList
-	if err := i.reader().List(ctx, &left, client.MatchingLabels{membership.MemberLabel: member.Name}); err != nil {
+	if err := i.reader().List(ctx, &left, client.MatchingLabels(i.labels(member))); err != nil {
 		return fmt.Errorf("list CertificateSigningRequests of member %s: %w", member.Name, err)
 	}
 	for n := range left.Items {
@@ -217,6 +224,14 @@ func (i *Issuer) Clean(ctx context.Context, member membership.Member) error {
 		}
 	}
 	return nil
+}
+
+func (i *Issuer) user(claim string) string { return cmp.Or(i.UserPrefix, userPrefix) + claim }
+
+func (i *Issuer) labels(member membership.Member) map[string]string {
+	labels := map[string]string{membership.MemberLabel: member.Name}
+	maps.Copy(labels, i.Labels)
+	return labels
 }
 
 func (i *Issuer) reader() client.Reader {

@@ -1,6 +1,7 @@
 package csr
 
 import (
+	"cmp"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -11,7 +12,10 @@ import (
 )
 
 // Method is the agent's side. The same claim key always gives the same request.
-type Method struct{}
+type Method struct {
+	// UserPrefix is that of the hub's [Issuer]. Unset: as [User] has it.
+	UserPrefix string
+}
 
 var _ registration.Method = Method{}
 
@@ -19,8 +23,8 @@ var _ registration.Method = Method{}
 func (Method) Type() v1alpha1.CredentialType { return v1alpha1.CredentialCertificate }
 
 // Request asks for a certificate for the claim key. There is nothing private to keep besides that key.
-func (Method) Request(claim *registration.ClaimKey, expirationSeconds *int32) (v1alpha1.CredentialRequest, []byte, error) {
-	user := User(claim.Fingerprint())
+func (m Method) Request(claim *registration.ClaimKey, expirationSeconds *int32) (v1alpha1.CredentialRequest, []byte, error) {
+	user := m.user(claim)
 	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: user}}
 	// Without randomness the signature is as RFC 6979 has it.
 	der, err := x509.CreateCertificateRequest(nil, template, claim.Signer())
@@ -36,12 +40,16 @@ func (Method) Request(claim *registration.ClaimKey, expirationSeconds *int32) (v
 
 // Open checks that the certificate is for the claim key and its user. Who signed it is for the hub's API server
 // to judge.
-func (Method) Open(claim *registration.ClaimKey, _ []byte, credential v1alpha1.Credential) (registration.Material, error) {
+func (m Method) Open(claim *registration.ClaimKey, _ []byte, credential v1alpha1.Credential) (registration.Material, error) {
 	if credential.Type != v1alpha1.CredentialCertificate {
 		return registration.Material{}, fmt.Errorf("open a certificate: the hub answered with a credential of type %q", credential.Type)
 	}
-	if _, err := checkCertificate(credential.Certificate, claim.Fingerprint()); err != nil {
+	if _, err := checkCertificate(credential.Certificate, claim.Fingerprint(), m.user(claim)); err != nil {
 		return registration.Material{}, fmt.Errorf("open a certificate: %w", err)
 	}
 	return registration.Material{Certificate: credential.Certificate}, nil
+}
+
+func (m Method) user(claim *registration.ClaimKey) string {
+	return cmp.Or(m.UserPrefix, userPrefix) + claim.Fingerprint()
 }

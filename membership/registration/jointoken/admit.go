@@ -74,6 +74,17 @@ func Admit(token *v1alpha1.JoinToken, request *v1alpha1.JoinRequest) error {
 	return nil
 }
 
+// MemberUID returns the UID of the MemberCluster that a token is for; empty: for any. It is the one that owns the token: what was made for a member
+// neither makes another one nor goes to one that was made anew under its name.
+func MemberUID(token *v1alpha1.JoinToken) types.UID {
+	for _, owner := range token.OwnerReferences {
+		if owner.Kind == "MemberCluster" && owner.APIVersion == v1alpha1.GroupVersion.String() {
+			return owner.UID
+		}
+	}
+	return ""
+}
+
 func refused(token, problem string) error {
 	return &membership.InvalidError{Field: "spec.token.name", Problem: fmt.Sprintf(
 		"JoinToken %q %s: ask for a join.yaml of another one", token, problem)}

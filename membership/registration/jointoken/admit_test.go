@@ -63,3 +63,17 @@ func TestCountRemembersTheLast(t *testing.T) {
 	require.Equal(t, "150", status.UsedBy[0])
 	require.Equal(t, "249", status.UsedBy[99])
 }
+
+func TestMemberUID(t *testing.T) {
+	owned := func(apiVersion, kind string) *v1alpha1.JoinToken {
+		token := joinToken(v1alpha1.JoinTokenSpec{}, v1alpha1.JoinTokenStatus{})
+		token.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "of-another"}, {APIVersion: apiVersion, Kind: kind, Name: "b", UID: "uid"},
+		}
+		return token
+	}
+	require.Empty(t, MemberUID(joinToken(v1alpha1.JoinTokenSpec{}, v1alpha1.JoinTokenStatus{})), "a token that nobody owns is for any member")
+	require.Empty(t, MemberUID(owned("example.com/v1", "MemberCluster")), "a kind of another group is none of ours")
+	require.Empty(t, MemberUID(owned(v1alpha1.GroupVersion.String(), "JoinToken")), "only a member is one to let in")
+	require.EqualValues(t, "uid", MemberUID(owned(v1alpha1.GroupVersion.String(), "MemberCluster")), "whoever else owns it")
+}

@@ -8,16 +8,17 @@ import (
 	"reflect"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/jointoken/internal/bootstrapsecret"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -25,31 +26,66 @@ import (
 type assets struct {
 	token      *v1alpha1.JoinToken
 	secret     *corev1.Secret
-	account    *corev1.ServiceAccount
 	binding    *rbacv1.RoleBinding
+	issuer     issuer
 	credential held
 	seenAt     time.Time // by the reconciler's clock
 }
 
+// issuer issues the credentials of one JoinToken, as its type wants it. All methods are about what it has looked at.
+type issuer interface {
+	look(ctx context.Context) error
+	// describe fills in what is known of the credential besides its age.
+	describe(credential *held)
+	// subject is who comes with the credentials.
+	subject() rbacv1.Subject
+	// uid is that of what the credentials die with; empty when it is not there.
+	uid() types.UID
+	// holds reports whether a bootstrap with the right uid has what would be issued now.
+	holds(bootstrap *registration.Bootstrap) bool
+	// issue makes what is missing and fills in token and expiration. Granted is for how long it is.
+	issue(ctx context.Context, bootstrap *registration.Bootstrap, lifetime time.Duration) (granted time.Duration, err error)
+	// withdraw lets copies work until a time. Zero: for as long as they do.
+	withdraw(ctx context.Context, until time.Time) error
+	// remove ends every copy.
+	remove(ctx context.Context) error
+}
+
+func (r *reconciler) issuerOf(token *v1alpha1.JoinToken, now time.Time) issuer {
+	if token.Spec.Type == v1alpha1.JoinTokenBootstrapToken {
+		return &bootstrapTokens{store: r.store(), token: token, now: now}
+	}
+	return &accountTokens{reader: r.reader, client: r.client, token: token}
+}
+
+func (r *reconciler) store() *bootstrapsecret.Store {
+	return &bootstrapsecret.Store{Reader: r.reader, Client: r.client, Random: r.random}
+}
+
 func (r *reconciler) observe(ctx context.Context, token *v1alpha1.JoinToken) (*assets, error) {
-	t := &assets{token: token, secret: secretOf(token), account: accountOf(token), binding: bindingOf(token), seenAt: r.clock.Now()}
+	now := r.clock.Now()
+	t := &assets{token: token, secret: secretOf(token), issuer: r.issuerOf(token, now), seenAt: now}
 	var err error
 	if t.secret, err = get(ctx, r.reader, token, t.secret); err != nil {
 		return nil, err
 	}
-	if t.account, err = get(ctx, r.reader, token, t.account); err != nil {
+	if t.binding, err = get(ctx, r.reader, token, bindingOf(token, t.issuer.subject())); err != nil {
 		return nil, err
 	}
-	if t.binding, err = get(ctx, r.reader, token, t.binding); err != nil {
+	if err = t.issuer.look(ctx); err != nil {
 		return nil, err
+	}
+	t.issuer.describe(&t.credential)
+	if gone := t.credential.Problem == "" && t.issuer.uid() == "" && isAdopted(t.secret); gone {
+		t.credential.Problem = "The bootstrap token that an administrator had made is gone: make it again, or delete this JoinToken"
 	}
 	bootstrap := bootstrapIn(t.secret)
-	if bootstrap == nil || t.account == nil || !bound(t.binding, token) {
+	if bootstrap == nil || t.issuer.uid() == "" || !bound(t.binding, bindingOf(token, t.issuer.subject())) {
 		return t, nil
 	}
 	t.credential.Usable = bootstrap.Server == r.hub.Server && bytes.Equal(bootstrap.CA, r.hub.CA) &&
 		bootstrap.Namespace == token.Namespace && bootstrap.TokenName == token.Name &&
-		t.secret.Annotations[accountUIDAnnotation] == string(t.account.UID)
+		t.secret.Annotations[sourceUIDAnnotation] == string(t.issuer.uid()) && t.issuer.holds(bootstrap)
 	t.credential.IssuedAt, t.credential.Lifetime = lifeOf(t.secret)
 	return t, nil
 }
@@ -75,26 +111,18 @@ func get[T client.Object](ctx context.Context, reader client.Reader, token *v1al
 
 // issue makes what is missing, and says what there is now, in an order in which a restart between any two finds the way on.
 func (r *reconciler) issue(ctx context.Context, t *assets, lifetime time.Duration) error {
-	if t.account == nil {
-		t.account = accountOf(t.token)
-		if err := r.client.Create(ctx, t.account); err != nil {
-			return fmt.Errorf("create ServiceAccount %s: %w", t.account.Name, err)
-		}
-	}
-	if !bound(t.binding, t.token) {
-		if err := r.bind(ctx, t); err != nil {
+	if want := bindingOf(t.token, t.issuer.subject()); !bound(t.binding, want) {
+		if err := r.bind(ctx, t, want); err != nil {
 			return err
 		}
 	}
-	seconds := int64(lifetime / time.Second)
-	issued := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
-	if err := r.client.SubResource("token").Create(ctx, t.account, issued); err != nil {
-		return fmt.Errorf("issue a token of ServiceAccount %s: %w", t.account.Name, err)
-	}
 	bootstrap := r.hub
-	bootstrap.Namespace, bootstrap.TokenName = t.token.Namespace, t.token.Name
-	bootstrap.Token, bootstrap.ExpirationTime = issued.Status.Token, issued.Status.ExpirationTimestamp.Time
-	if bootstrap.Key = macKey(t.secret); bootstrap.Key == nil {
+	bootstrap.Namespace, bootstrap.TokenName, bootstrap.Key = t.token.Namespace, t.token.Name, macKey(t.secret)
+	granted, err := t.issuer.issue(ctx, &bootstrap, lifetime)
+	if err != nil {
+		return err
+	}
+	if bootstrap.Key == nil {
 		bootstrap.Key = make([]byte, keySize)
 		if _, err := io.ReadFull(r.random, bootstrap.Key); err != nil {
 			return fmt.Errorf("make a key for JoinToken %s: %w", t.token.Name, err)
@@ -104,7 +132,6 @@ func (r *reconciler) issue(ctx context.Context, t *assets, lifetime time.Duratio
 	if err != nil {
 		return err
 	}
-	granted := time.Duration(ptr.Deref(issued.Spec.ExpirationSeconds, seconds)) * time.Second
 	write := r.client.Update
 	if t.secret == nil {
 		t.secret = secretOf(t.token)
@@ -112,28 +139,37 @@ func (r *reconciler) issue(ctx context.Context, t *assets, lifetime time.Duratio
 			return r.client.Create(ctx, secret)
 		}
 	}
-	fill(t.secret, joinYAML, t.seenAt, granted, t.account.UID)
+	t.issuer.describe(&t.credential)
+	t.credential.Usable, t.credential.IssuedAt, t.credential.Lifetime = true, t.seenAt, granted
+	fill(t.secret, joinYAML, t.credential, t.issuer.uid())
 	if err := write(ctx, t.secret); err != nil {
 		return fmt.Errorf("write Secret %s: %w", t.secret.Name, err)
 	}
-	t.credential = held{Usable: true, IssuedAt: t.seenAt, Lifetime: granted}
 	return nil
 }
 
-func (r *reconciler) bind(ctx context.Context, t *assets) error {
+func (r *reconciler) bind(ctx context.Context, t *assets, want *rbacv1.RoleBinding) error {
 	if t.binding != nil { // Its role cannot be changed.
 		if err := client.IgnoreNotFound(r.client.Delete(ctx, t.binding)); err != nil {
 			return fmt.Errorf("delete RoleBinding %s, which somebody has changed: %w", t.binding.Name, err)
 		}
 	}
-	t.binding = bindingOf(t.token)
+	t.binding = want
 	if err := r.client.Create(ctx, t.binding); err != nil {
 		return fmt.Errorf("create RoleBinding %s: %w", t.binding.Name, err)
 	}
 	return nil
 }
 
-func (r *reconciler) withdraw(ctx context.Context, t *assets) error {
+// withdraw takes the credential out of the Secret; copies work until a time. Zero: for as long as they do.
+func (r *reconciler) withdraw(ctx context.Context, t *assets, until time.Time) error {
+	if err := r.takeBack(ctx, t); err != nil {
+		return err
+	}
+	return t.issuer.withdraw(ctx, until)
+}
+
+func (r *reconciler) takeBack(ctx context.Context, t *assets) error {
 	if t.secret == nil || !empty(t.secret) {
 		return nil
 	}
@@ -144,13 +180,11 @@ func (r *reconciler) withdraw(ctx context.Context, t *assets) error {
 }
 
 func (r *reconciler) remove(ctx context.Context, t *assets) error {
-	if err := r.withdraw(ctx, t); err != nil {
+	if err := r.takeBack(ctx, t); err != nil {
 		return err
 	}
-	if t.account != nil {
-		if err := client.IgnoreNotFound(r.client.Delete(ctx, t.account)); err != nil {
-			return fmt.Errorf("delete ServiceAccount %s: %w", t.account.Name, err)
-		}
+	if err := t.issuer.remove(ctx); err != nil {
+		return err
 	}
 	if t.binding != nil {
 		if err := client.IgnoreNotFound(r.client.Delete(ctx, t.binding)); err != nil {
@@ -164,21 +198,15 @@ func secretOf(token *v1alpha1.JoinToken) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metaOf(token, token.Name)}
 }
 
-func accountOf(token *v1alpha1.JoinToken) *corev1.ServiceAccount {
-	return &corev1.ServiceAccount{ObjectMeta: metaOf(token, "join-"+token.Name), AutomountServiceAccountToken: new(false)}
-}
-
-func bindingOf(token *v1alpha1.JoinToken) *rbacv1.RoleBinding {
-	account := accountOf(token)
+func bindingOf(token *v1alpha1.JoinToken, subject rbacv1.Subject) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
-		ObjectMeta: metaOf(token, account.Name),
+		ObjectMeta: metaOf(token, "join-"+token.Name),
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: membership.BootstrapClusterRole},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account.Name, Namespace: account.Namespace}},
+		Subjects:   []rbacv1.Subject{subject},
 	}
 }
 
-func bound(binding *rbacv1.RoleBinding, token *v1alpha1.JoinToken) bool {
-	want := bindingOf(token)
+func bound(binding, want *rbacv1.RoleBinding) bool {
 	return binding != nil && binding.RoleRef == want.RoleRef && equality.Semantic.DeepEqual(binding.Subjects, want.Subjects)
 }
 

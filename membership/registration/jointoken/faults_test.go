@@ -65,11 +65,11 @@ func TestRestartBetweenAnyTwoSteps(t *testing.T) {
 	cfg := plane.ForTest(t).Config()
 	inner, err := client.NewWithWatch(cfg, client.Options{Scheme: regtest.Scheme()})
 	require.NoError(t, err)
-	shared, err := hubFor(cfg, Options{Namespace: namespace})
+	shared, err := HubFor(cfg, Options{Namespace: namespace})
 	require.NoError(t, err)
 	recorder := events.NewFakeRecorder(1000)
 	reconcile := func(c client.Client, token *v1alpha1.JoinToken) error {
-		r := &reconciler{reader: inner, client: c, recorder: recorder, clock: h.clock, random: rand.Reader, hub: shared}
+		r := &reconciler{reader: inner, client: c, recorder: recorder, clock: h.clock, random: rand.Reader, hub: shared, bootstrapTokens: true}
 		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(token)})
 		return err
 	}
@@ -113,13 +113,61 @@ func TestRestartBetweenAnyTwoSteps(t *testing.T) {
 	require.Equal(t, bootstrap.Key, macKey(h.secret(token)))
 }
 
+func TestRestartBetweenAnyTwoStepsOfABootstrapToken(t *testing.T) {
+	h := newHubWithoutController(t)
+	cfg := plane.ForTest(t).Config()
+	inner, err := client.NewWithWatch(cfg, client.Options{Scheme: regtest.Scheme()})
+	require.NoError(t, err)
+	shared, err := HubFor(cfg, Options{Namespace: namespace})
+	require.NoError(t, err)
+	reconcile := func(c client.Client, token *v1alpha1.JoinToken) error {
+		r := &reconciler{
+			reader: inner, client: c, recorder: events.NewFakeRecorder(1000), clock: h.clock, random: rand.Reader, hub: shared, bootstrapTokens: true,
+		}
+		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(token)})
+		return err
+	}
+	// killed has the controller die after so many writes, for each number there is, and then live.
+	killed := func(what string, token *v1alpha1.JoinToken, writes int) {
+		t.Helper()
+		err := reconcile(mortal(inner, writes), token)
+		require.ErrorIs(t, err, errKilled, what)
+		require.NoError(t, reconcile(inner, token), what)
+	}
+	for writes := range 4 { // binding, token, Secret, status
+		token := h.bootstrapToken(fmt.Sprintf("kill0%d", writes), endsAfter(time.Hour))
+		killed("issue", token, writes)
+		h.waitFor(token, v1alpha1.ReasonReady)
+		bootstrap := h.bootstrap(token)
+		require.True(t, h.works(bootstrap))
+		require.Len(t, h.owns(token), 2)
+
+		start := h.clock.Now()
+		h.clock.SetTime(token.Status.ExpirationTime.Time)
+		if writes < 3 { // Secret, token, status
+			killed("withdraw", token, writes)
+		}
+		require.NoError(t, reconcile(inner, token))
+		h.waitFor(token, v1alpha1.ReasonExpired)
+		require.True(t, h.works(bootstrap))
+		h.clock.SetTime(token.Status.ExpirationTime.Add(answerGrace))
+		if writes < 2 { // token, binding
+			killed("remove", token, writes)
+		}
+		require.NoError(t, reconcile(inner, token))
+		require.Nil(t, h.system(token))
+		require.Equal(t, []string{"Secret/" + token.Name}, h.owns(token))
+		h.clock.SetTime(start)
+	}
+}
+
 // A failure puts off neither the end of a token's copies nor what is remembered of when it was used up.
 func TestFailureDoesNotProlongATokenThatIsUsedUp(t *testing.T) {
 	h := newHubWithoutController(t)
 	cfg := plane.ForTest(t).Config()
 	inner, err := client.NewWithWatch(cfg, client.Options{Scheme: regtest.Scheme()})
 	require.NoError(t, err)
-	shared, err := hubFor(cfg, Options{Namespace: namespace})
+	shared, err := HubFor(cfg, Options{Namespace: namespace})
 	require.NoError(t, err)
 	var broken bool
 	c := interceptor.NewClient(inner, interceptor.Funcs{
@@ -158,7 +206,7 @@ func TestFailuresAreReported(t *testing.T) {
 	cfg := plane.ForTest(t).Config()
 	inner, err := client.NewWithWatch(cfg, client.Options{Scheme: regtest.Scheme()})
 	require.NoError(t, err)
-	shared, err := hubFor(cfg, Options{Namespace: namespace})
+	shared, err := HubFor(cfg, Options{Namespace: namespace})
 	require.NoError(t, err)
 	broken := true
 	c := interceptor.NewClient(inner, interceptor.Funcs{
@@ -332,7 +380,7 @@ func TestOptions(t *testing.T) {
 		cfg := rest.CopyConfig(good)
 		test.config(cfg)
 		test.options.Namespace = namespace
-		hub, err := hubFor(cfg, test.options)
+		hub, err := HubFor(cfg, test.options)
 		if test.want != "" {
 			require.ErrorContains(t, err, test.want, test.reason)
 			continue

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -45,8 +46,14 @@ func TestTokenFromCreationToDeletion(t *testing.T) {
 	})
 	h.quiet()
 
+	again := token.DeepCopy()
+	again.UID = "another"
+	_, err = Read(t.Context(), h, again)
+	require.ErrorIs(t, err, membership.ErrPending, "the Secret is not that token's")
 	require.NoError(t, h.Delete(t.Context(), token))
 	h.eventually("deletion leaves nothing", func() bool { return len(h.owns(token)) == 0 })
+	_, err = Read(t.Context(), h, token)
+	require.ErrorIs(t, err, membership.ErrPending, "the Secret is gone")
 	h.eventually("nor a copy that works", func() bool { return !h.works(bootstrap) })
 	_, err = Check(t.Context(), h, request)
 	require.ErrorContains(t, err, `JoinToken "life" is not there`)
@@ -55,7 +62,7 @@ func TestTokenFromCreationToDeletion(t *testing.T) {
 // quiet shows that nothing happens while nothing changes.
 func (h *hub) quiet() {
 	h.t.Helper()
-	const still = 3 * time.Second
+	const still = 2 * time.Second
 	last, since := h.requests.Load(), time.Now()
 	h.eventually("no request for a while", func() bool {
 		if now := h.requests.Load(); now != last {
@@ -116,8 +123,8 @@ func TestRepair(t *testing.T) {
 		binding := h.binding(token)
 		require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(binding), binding), test.reason)
 		require.Equal(t, "join-repair", binding.Subjects[0].Name, test.reason)
-		h.quiet()
 	}
+	h.quiet()
 }
 
 func secretIfAny(h *hub, token *v1alpha1.JoinToken) *corev1.Secret {
@@ -136,11 +143,19 @@ func TestExpiry(t *testing.T) {
 	require.WithinDuration(t, token.Status.ExpirationTime.Add(answerGrace), token.Status.CredentialExpirationTime.Time, time.Minute,
 		"the API server ends what the controller, were it dead, would not")
 	bootstrap := h.bootstrap(token)
+	read, err := Read(t.Context(), h, token)
+	require.NoError(t, err)
+	require.Equal(t, bootstrap, read)
 	request, err := h.ask(bootstrap, "east-id")
 	require.NoError(t, err)
 
 	h.later(token, time.Hour+time.Minute) // the clock stands still, and may have stood before the token was made
+	ready := token.DeepCopy()
 	h.waitFor(token, v1alpha1.ReasonExpired)
+	_, err = Read(t.Context(), h, token)
+	require.ErrorIs(t, err, ErrEnded)
+	_, err = Read(t.Context(), h, ready)
+	require.ErrorIs(t, err, membership.ErrPending, "who has read the token too early is not given half a credential")
 	require.Empty(t, token.Status.SecretName)
 	require.Nil(t, token.Status.CredentialExpirationTime)
 	require.Nil(t, bootstrapIn(h.secret(token)), "nobody gets the credential any more")

@@ -22,8 +22,16 @@ import (
 // The door: a bootstrap credential can create and get JoinRequests and nothing else.
 func TestBootstrapCredentialMayDoNothingElse(t *testing.T) {
 	h := newHub(t)
-	token := h.waitFor(h.token("door", v1alpha1.JoinTokenSpec{}), v1alpha1.ReasonReady)
 	other := h.waitFor(h.token("other", v1alpha1.JoinTokenSpec{}), v1alpha1.ReasonReady)
+	for name, kind := range map[string]v1alpha1.JoinTokenType{
+		"door": v1alpha1.JoinTokenServiceAccount, "bootstrap-token-door01": v1alpha1.JoinTokenBootstrapToken,
+	} {
+		token := h.waitFor(h.token(name, v1alpha1.JoinTokenSpec{Type: kind}), v1alpha1.ReasonReady)
+		t.Run(string(kind), func(t *testing.T) { testDoor(t, h, token, other) })
+	}
+}
+
+func testDoor(t *testing.T, h *hub, token, other *v1alpha1.JoinToken) {
 	bootstrap := h.bootstrap(token)
 	request, err := h.ask(bootstrap, "east-id")
 	require.NoError(t, err, "create")
@@ -93,14 +101,18 @@ func TestBootstrapCredentialMayDoNothingElse(t *testing.T) {
 		"bind a role": func() error {
 			return agent.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: here("mine"), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"}})
 		},
-		"list pods":            func() error { return agent.List(ctx, &corev1.PodList{}, in) },
-		"list namespaces":      func() error { return agent.List(ctx, &corev1.NamespaceList{}) },
-		"list nodes":           func() error { return agent.List(ctx, &corev1.NodeList{}) },
-		"read its namespace":   func() error { return agent.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{}) },
-		"list in kube-system":  func() error { return agent.List(ctx, &corev1.ConfigMapList{}, client.InNamespace("kube-system")) },
-		"review another token": func() error { return agent.Create(ctx, &authenticationv1.TokenReview{}) },
-		"run a pod":            func() error { return agent.Create(ctx, &corev1.Pod{ObjectMeta: here("mine")}) },
-		"make an account":      func() error { return agent.Create(ctx, &corev1.ServiceAccount{ObjectMeta: here("mine")}) },
+		"list pods":          func() error { return agent.List(ctx, &corev1.PodList{}, in) },
+		"list namespaces":    func() error { return agent.List(ctx, &corev1.NamespaceList{}) },
+		"list nodes":         func() error { return agent.List(ctx, &corev1.NodeList{}) },
+		"read its namespace": func() error { return agent.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{}) },
+		"read a bootstrap token": func() error {
+			return agent.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: token.Name}, &corev1.Secret{})
+		},
+		"list bootstrap tokens": func() error { return agent.List(ctx, &corev1.SecretList{}, client.InNamespace(metav1.NamespaceSystem)) },
+		"list in kube-system":   func() error { return agent.List(ctx, &corev1.ConfigMapList{}, client.InNamespace("kube-system")) },
+		"review another token":  func() error { return agent.Create(ctx, &authenticationv1.TokenReview{}) },
+		"run a pod":             func() error { return agent.Create(ctx, &corev1.Pod{ObjectMeta: here("mine")}) },
+		"make an account":       func() error { return agent.Create(ctx, &corev1.ServiceAccount{ObjectMeta: here("mine")}) },
 		"delete its namespace": func() error {
 			return agent.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 		},

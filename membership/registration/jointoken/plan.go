@@ -43,6 +43,11 @@ type held struct {
 	IssuedAt time.Time
 	// Lifetime that the API server gave it.
 	Lifetime time.Duration
+	// Adopted is true when it is an administrator's own, which is not renewed and ends at Expires. Zero: never.
+	Adopted bool
+	Expires time.Time
+	// Problem says why there can be none, and what would help. Empty: nothing is in the way.
+	Problem string
 }
 
 // step is what follows for a JoinToken.
@@ -76,15 +81,19 @@ func plan(token *v1alpha1.JoinToken, credential held, now time.Time) step {
 	if err := registration.CheckLabels("spec.labels", token.Spec.Labels); err != nil {
 		return step{Action: withdraw, Reason: v1alpha1.ReasonInvalidLabel, Message: err.Error(), End: end, Again: end}
 	}
+	if credential.Problem != "" {
+		return step{Action: remove, Reason: v1alpha1.ReasonBootstrapTokenUnusable, Message: credential.Problem, End: end, Again: end}
+	}
 	step := step{Action: keep, Reason: v1alpha1.ReasonReady, End: end, Message: fmt.Sprintf(
 		"give an agent the key %s of Secret %s/%s", registration.BootstrapKey, token.Namespace, token.Name)}
 	due := renewal(token, credential, end)
-	if !credential.Usable || !now.Before(due) || credential.IssuedAt.After(now) {
+	old := !credential.Adopted && (!now.Before(due) || credential.IssuedAt.After(now))
+	if !credential.Usable || old {
 		step.Action, step.Lifetime, step.Again = issue, lifetime(token, end, now), now
 		return step
 	}
 	step.Again = due
-	if !end.IsZero() && end.Before(due) {
+	if !end.IsZero() && (due.IsZero() || end.Before(due)) {
 		step.Again = end
 	}
 	return step
@@ -121,8 +130,12 @@ func usedUpSince(token *v1alpha1.JoinToken, now time.Time) time.Time {
 }
 
 // renewal returns when a credential is to be replaced: at half of its life, be it the one that it was issued with or
-// the one that it would be issued with now. One that lasts as long as it may is left.
+// the one that it would be issued with now. One that lasts as long as it may is left, and one that is not the hub's until
+// it ends, which may be never (zero).
 func renewal(token *v1alpha1.JoinToken, credential held, end time.Time) time.Time {
+	if credential.Adopted {
+		return credential.Expires
+	}
 	if last := end.Add(answerGrace); !end.IsZero() && !credential.IssuedAt.Add(credential.Lifetime).Before(last) {
 		return last
 	}

@@ -35,6 +35,13 @@ func TestPlan(t *testing.T) {
 	fresh := func(issued, life time.Duration) held {
 		return held{Usable: true, IssuedAt: at(issued), Lifetime: life}
 	}
+	own := func(expires time.Duration) held {
+		credential := fresh(0, 0)
+		if credential.Adopted = true; expires > 0 {
+			credential.Expires = at(expires)
+		}
+		return credential
+	}
 	since := func(reason string, d time.Duration, uses int32) v1alpha1.JoinTokenStatus {
 		return v1alpha1.JoinTokenStatus{Uses: uses, Conditions: []metav1.Condition{{
 			Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, LastTransitionTime: metav1.NewTime(at(d)),
@@ -107,6 +114,17 @@ func TestPlan(t *testing.T) {
 			step{Action: withdraw, Reason: usedUp, UsedUp: at(0), Again: at(answerGrace)}},
 		{"a bound that was raised does, too", v1alpha1.JoinTokenSpec{MaxUses: ptr.To[int32](3)}, gone(0), held{}, hour,
 			step{Action: issue, Reason: ready, Lifetime: day, Again: at(hour)}},
+
+		{"an administrator's own token is not renewed", v1alpha1.JoinTokenSpec{}, none, own(0), 1000 * hour, step{Action: keep, Reason: ready}},
+		{"and looked at again when it ends", v1alpha1.JoinTokenSpec{}, none, own(5 * hour), hour, step{Action: keep, Reason: ready, Again: at(5 * hour)}},
+		{"or when the JoinToken does", ttl(2 * hour), none, own(5 * hour), hour, step{Action: keep, Reason: ready, End: at(2 * hour), Again: at(2 * hour)}},
+		{"which may be all that ends", ttl(2 * hour), none, own(0), hour, step{Action: keep, Reason: ready, End: at(2 * hour), Again: at(2 * hour)}},
+		{"a clock that was set back is no reason to write it again", v1alpha1.JoinTokenSpec{}, none, own(0), -hour, step{Action: keep, Reason: ready}},
+		{"what is not in the Secret is put there", v1alpha1.JoinTokenSpec{}, none, held{Adopted: true}, hour,
+			step{Action: issue, Reason: ready, Lifetime: day, Again: at(hour)}},
+		{"what cannot be used is given to nobody", ttl(2 * hour), none, held{Problem: "The Secret lacks a usage"}, hour,
+			step{Action: remove, Reason: v1alpha1.ReasonBootstrapTokenUnusable, End: at(2 * hour), Again: at(2 * hour)}},
+		{"a JoinToken that has ended says so first", ttl(hour), none, held{Problem: "The Secret is gone"}, hour + answerGrace, step{Action: remove, Reason: expired, End: at(hour)}},
 
 		{"labels that cannot be given to a member stop the token", bad, none, fresh(0, day), 0,
 			step{Action: withdraw, Reason: invalid, End: at(hour), Again: at(hour)}},

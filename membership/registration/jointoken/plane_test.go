@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -20,6 +21,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
 
 	"github.com/muster-sdk/muster/internal/localplane"
 	"github.com/muster-sdk/muster/membership"
@@ -55,6 +57,7 @@ func newHubWithoutController(t *testing.T) *hub {
 func newHub(t *testing.T) *hub {
 	h := newHubWithoutController(t)
 	regtest.Grant(t, h, "hub")
+	h.grantBootstrapTokens("hub")
 	cfg := plane.ForTest(t).User("hub")
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -62,8 +65,21 @@ func newHub(t *testing.T) *hub {
 			return next.RoundTrip(r)
 		})
 	})
-	h.start(cfg, Options{Clock: h.clock})
+	h.start(cfg, Options{Clock: h.clock, BootstrapTokens: true})
 	return h
+}
+
+// grantBootstrapTokens gives a user the one generated Role that is needed for bootstrap tokens.
+func (h *hub) grantBootstrapTokens(user string) {
+	file, err := os.ReadFile("../../hub/rbac/bootstrap-tokens.yaml")
+	require.NoError(h.t, err)
+	role := &rbacv1.Role{}
+	require.NoError(h.t, yaml.UnmarshalStrict(file, role))
+	regtest.Create(h.t, h, role, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: role.Namespace, Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	})
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -186,6 +202,18 @@ func (h *hub) owns(token *v1alpha1.JoinToken) []string {
 		}
 	}
 	return names
+}
+
+// system returns the Secret of a bootstrap token, or nil.
+func (h *hub) system(token *v1alpha1.JoinToken) *corev1.Secret {
+	h.t.Helper()
+	secret := &corev1.Secret{}
+	err := h.Get(h.t.Context(), client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: token.Name}, secret)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	require.NoError(h.t, err)
+	return secret
 }
 
 func (h *hub) account(token *v1alpha1.JoinToken) *corev1.ServiceAccount {

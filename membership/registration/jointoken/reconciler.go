@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/jointoken/internal/bootstrapsecret"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -40,15 +42,18 @@ type reconciler struct {
 	clock    clock.PassiveClock
 	random   io.Reader
 	hub      registration.Bootstrap // what all of the hub's bootstraps have in common
+	// bootstrapTokens is true on hubs that keep these, and so may read Secrets in kube-system.
+	bootstrapTokens bool
 }
 
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	token := &v1alpha1.JoinToken{}
-	if err := r.reader.Get(ctx, request.NamespacedName, token); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	err := r.reader.Get(ctx, request.NamespacedName, token)
+	if apierrors.IsNotFound(err) || err == nil && token.DeletionTimestamp != nil {
+		return r.forget(ctx, request.NamespacedName)
 	}
-	if token.DeletionTimestamp != nil {
-		return ctrl.Result{}, nil // The garbage collector sees to the rest.
+	if err != nil {
+		return ctrl.Result{}, err
 	}
 	was := token.DeepCopy()
 
@@ -69,8 +74,24 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: r.until(step.Again)}, nil
 }
 
+// forget removes what the garbage collector does not.
+func (r *reconciler) forget(ctx context.Context, token types.NamespacedName) (ctrl.Result, error) {
+	if !r.bootstrapTokens || !bootstrapsecret.IsName(token.Name) {
+		return ctrl.Result{}, nil
+	}
+	err := r.store().Forget(ctx, token)
+	if outdated(err) {
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	}
+	return ctrl.Result{}, err
+}
+
 // keep does what the plan says, and fills in the fields of the status that come of it.
 func (r *reconciler) keep(ctx context.Context, token *v1alpha1.JoinToken) (step, error) {
+	if token.Spec.Type == v1alpha1.JoinTokenBootstrapToken && !r.bootstrapTokens {
+		return step{Reason: v1alpha1.ReasonNotEnabled, Message: "This hub keeps no JoinTokens of type BootstrapToken: " +
+			"create one of type ServiceAccount, or run the hub with the option BootstrapTokens"}, nil
+	}
 	assets, err := r.observe(ctx, token)
 	if err != nil {
 		return step{}, err
@@ -83,7 +104,7 @@ func (r *reconciler) keep(ctx context.Context, token *v1alpha1.JoinToken) (step,
 			step = plan(token, assets.credential, assets.seenAt)
 		}
 	case withdraw:
-		err = r.withdraw(ctx, assets)
+		err = r.withdraw(ctx, assets, step.Again)
 	case remove:
 		err = r.remove(ctx, assets)
 	case keep:
@@ -95,7 +116,7 @@ func (r *reconciler) keep(ctx context.Context, token *v1alpha1.JoinToken) (step,
 	token.Status.ExpirationTime = timeOf(step.End)
 	if bootstrap := bootstrapIn(assets.secret); bootstrap != nil {
 		token.Status.SecretName = assets.secret.Name
-		token.Status.CredentialExpirationTime = &metav1.Time{Time: bootstrap.ExpirationTime}
+		token.Status.CredentialExpirationTime = timeOf(bootstrap.ExpirationTime)
 	}
 	return step, nil
 }
@@ -122,8 +143,11 @@ func (r *reconciler) report(ctx context.Context, was, token *v1alpha1.JoinToken,
 	}
 	switch {
 	case ready.Status == metav1.ConditionTrue && (changed || renewed):
-		r.recorder.Eventf(token, nil, corev1.EventTypeNormal, "CredentialIssued", "Issue", "The Secret holds a credential that ends at %s",
-			token.Status.CredentialExpirationTime.UTC().Format(time.RFC3339))
+		ends := "never ends by itself"
+		if end := token.Status.CredentialExpirationTime; end != nil {
+			ends = "ends at " + end.UTC().Format(time.RFC3339)
+		}
+		r.recorder.Eventf(token, nil, corev1.EventTypeNormal, "CredentialIssued", "Issue", "The Secret holds a credential that %s", ends)
 	case changed && (ready.Reason == v1alpha1.ReasonExpired || ready.Reason == v1alpha1.ReasonUsedUp):
 		r.recorder.Eventf(token, nil, corev1.EventTypeNormal, ready.Reason, "Withdraw", "%s", ready.Message)
 	case changed:

@@ -14,9 +14,11 @@ import (
 const (
 	annotationPrefix = "membership.muster.dev/credential-"
 	// By the hub's clock, which also tells when to renew.
-	issuedAtAnnotation   = annotationPrefix + "issued-at"
-	lifetimeAnnotation   = annotationPrefix + "lifetime-seconds"
-	accountUIDAnnotation = annotationPrefix + "account-uid"
+	issuedAtAnnotation  = annotationPrefix + "issued-at"
+	lifetimeAnnotation  = annotationPrefix + "lifetime-seconds"
+	sourceUIDAnnotation = annotationPrefix + "source-uid"
+	// It outlasts the credential: what an administrator has taken away is not made anew.
+	adoptedAnnotation = annotationPrefix + "adopted"
 )
 
 const (
@@ -52,14 +54,22 @@ func bootstrapIn(secret *corev1.Secret) *registration.Bootstrap {
 }
 
 // fill puts a credential into a Secret, and nothing else.
-func fill(secret *corev1.Secret, joinYAML []byte, issuedAt time.Time, lifetime time.Duration, account types.UID) {
+func fill(secret *corev1.Secret, joinYAML []byte, credential held, source types.UID) {
 	secret.Data = map[string][]byte{registration.BootstrapKey: joinYAML}
 	if secret.Annotations == nil {
 		secret.Annotations = map[string]string{}
 	}
-	secret.Annotations[issuedAtAnnotation] = issuedAt.UTC().Format(time.RFC3339Nano)
-	secret.Annotations[lifetimeAnnotation] = strconv.FormatInt(int64(lifetime/time.Second), 10)
-	secret.Annotations[accountUIDAnnotation] = string(account)
+	secret.Annotations[issuedAtAnnotation] = credential.IssuedAt.UTC().Format(time.RFC3339Nano)
+	secret.Annotations[lifetimeAnnotation] = strconv.FormatInt(int64(credential.Lifetime/time.Second), 10)
+	secret.Annotations[sourceUIDAnnotation] = string(source)
+	delete(secret.Annotations, adoptedAnnotation)
+	if credential.Adopted {
+		secret.Annotations[adoptedAnnotation] = "true"
+	}
+}
+
+func isAdopted(secret *corev1.Secret) bool {
+	return secret != nil && secret.Annotations[adoptedAnnotation] != ""
 }
 
 // empty leaves the MAC key alone, and reports whether there was more.
@@ -72,7 +82,7 @@ func empty(secret *corev1.Secret) bool {
 	if key != nil {
 		secret.Data[spentKey] = key
 	}
-	for _, annotation := range []string{issuedAtAnnotation, lifetimeAnnotation, accountUIDAnnotation} {
+	for _, annotation := range []string{issuedAtAnnotation, lifetimeAnnotation, sourceUIDAnnotation} {
 		delete(secret.Annotations, annotation)
 	}
 	return true

@@ -11,11 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -27,6 +29,7 @@ import (
 
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/jointoken/internal/bootstrapsecret"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -40,6 +43,10 @@ type Options struct {
 	Server string
 	// CA is the PEM-encoded bundle that members verify the server's certificate by. Default: the manager's.
 	CA []byte
+	// BootstrapTokens has the controller keep JoinTokens of type BootstrapToken, too. Their Secrets are in kube-system, so
+	// it needs the Role muster-hub-bootstrap-tokens there (membership/hub/rbac/bootstrap-tokens.yaml); see the package's
+	// documentation for how much that is. False: such a JoinToken is not ready, for the reason NotEnabled.
+	BootstrapTokens bool
 	// Clock tells when to renew and when to end. Default: the system's.
 	Clock clock.PassiveClock
 }
@@ -63,11 +70,14 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 	if !mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("JoinToken")) {
 		return errors.New("set up the controller of JoinTokens: the manager's scheme lacks membership/v1alpha1: call its AddToScheme")
 	}
-	hub, err := hubFor(mgr.GetConfig(), options)
+	hub, err := HubFor(mgr.GetConfig(), options)
 	if err != nil {
 		return fmt.Errorf("set up the controller of JoinTokens: %w", err)
 	}
-	objects, err := newCache(mgr, options.Namespace)
+	if options.BootstrapTokens && options.Namespace == bootstrapsecret.Namespace {
+		return fmt.Errorf("set up the controller of JoinTokens: Options.Namespace cannot be %s, where bootstrap tokens have Secrets of the same names", options.Namespace)
+	}
+	objects, err := newCache(mgr, options)
 	if err != nil {
 		return fmt.Errorf("set up the controller of JoinTokens: make its cache: %w", err)
 	}
@@ -81,11 +91,13 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 		clock:    options.Clock,
 		random:   rand.Reader,
 		hub:      hub,
+
+		bootstrapTokens: options.BootstrapTokens,
 	}
 	builder := ctrl.NewControllerManagedBy(mgr).Named(controllerName).
 		WithOptions(controller.Options{SkipNameValidation: new(true)}) // one program may be the hub of several fleets
 	for _, kind := range append(owned(), metadataOf(v1alpha1.GroupVersion.WithKind("JoinToken"))) {
-		builder.WatchesRawSource(source.Kind(objects, kind, handler.TypedEnqueueRequestsFromMapFunc(tokenOf)))
+		builder.WatchesRawSource(source.Kind(objects, kind, handler.TypedEnqueueRequestsFromMapFunc(tokenIn(options.Namespace))))
 	}
 	if err := builder.Complete(r); err != nil {
 		return fmt.Errorf("set up the controller of JoinTokens: %w", err)
@@ -93,8 +105,9 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 	return nil
 }
 
-// hubFor returns what all bootstraps of a hub have in common.
-func hubFor(config *rest.Config, options Options) (registration.Bootstrap, error) {
+// HubFor returns what the bootstraps of a hub have in common, that is all but TokenName, Token, Key and ExpirationTime, where
+// config is that of the manager. The error says which option is missing or cannot be.
+func HubFor(config *rest.Config, options Options) (registration.Bootstrap, error) {
 	hub := registration.Bootstrap{Server: options.Server, CA: options.CA, Namespace: options.Namespace}
 	if hub.Server == "" {
 		server, _, err := rest.DefaultServerUrlFor(config)
@@ -122,20 +135,28 @@ func hubFor(config *rest.Config, options Options) (registration.Bootstrap, error
 	return hub, nil
 }
 
-func newCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
+func newCache(mgr ctrl.Manager, options Options) (cache.Cache, error) {
 	exists, err := labels.NewRequirement(membership.JoinTokenLabel, selection.Exists, nil)
 	if err != nil {
 		return nil, err
 	}
 	byObject := map[client.Object]cache.ByObject{}
 	for _, kind := range owned() {
-		byObject[kind] = cache.ByObject{Label: labels.NewSelector().Add(*exists)}
+		of := cache.ByObject{Label: labels.NewSelector().Add(*exists)}
+		if kind.Kind == "Secret" && options.BootstrapTokens {
+			of = cache.ByObject{Namespaces: map[string]cache.Config{
+				options.Namespace: {LabelSelector: of.Label},
+				// Those of administrators too, which have no label.
+				bootstrapsecret.Namespace: {FieldSelector: fields.OneTermEqualSelector("type", string(bootstrapapi.SecretTypeBootstrapToken))},
+			}}
+		}
+		byObject[kind] = of
 	}
 	return cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient:        mgr.GetHTTPClient(),
 		Scheme:            mgr.GetScheme(),
 		Mapper:            mgr.GetRESTMapper(),
-		DefaultNamespaces: map[string]cache.Config{namespace: {}},
+		DefaultNamespaces: map[string]cache.Config{options.Namespace: {}},
 		DefaultTransform:  cache.TransformStripManagedFields(),
 		ByObject:          byObject,
 	})
@@ -156,11 +177,13 @@ func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	return metadata
 }
 
-// tokenOf returns the JoinToken that an object is or belongs to.
-func tokenOf(_ context.Context, object *metav1.PartialObjectMetadata) []reconcile.Request {
-	name := object.Name
-	if object.Kind != "JoinToken" {
-		name = object.Labels[membership.JoinTokenLabel]
+// tokenIn finds the JoinToken in a namespace that an object is or belongs to. A bootstrap token has the name of its JoinToken.
+func tokenIn(namespace string) handler.TypedMapFunc[*metav1.PartialObjectMetadata, reconcile.Request] {
+	return func(_ context.Context, object *metav1.PartialObjectMetadata) []reconcile.Request {
+		name := object.Name
+		if object.Kind != "JoinToken" && object.Namespace == namespace {
+			name = object.Labels[membership.JoinTokenLabel]
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.Namespace, Name: name}}}
 }

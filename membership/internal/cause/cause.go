@@ -1,4 +1,5 @@
-package agent
+// Package cause has words for what goes wrong on the way to a server, that stay the same for as long as the trouble does.
+package cause
 
 import (
 	"context"
@@ -9,9 +10,9 @@ import (
 	"regexp"
 )
 
-// cause says in a few words why a server could not be reached: what went wrong, without what was tried. The same trouble
-// is the same words each time, so that it is news, and in the log, once.
-func cause(err error) string {
+// Of says in a few words why a server could not be reached: what went wrong, without what was tried. The same trouble
+// is the same words each time, so that it is news once, in a log or a condition. Nil is the empty string.
+func Of(err error) string {
 	if err == nil {
 		return ""
 	}

@@ -1,0 +1,285 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+)
+
+const (
+	// accessName is the name of all that Join makes on a member, but for the Secret of the token.
+	accessName  = "muster-push"
+	tokenSecret = accessName + "-token"
+
+	// hubAnnotation has the UID of the hub's namespace kube-system: which hub the access is for.
+	hubAnnotation = "membership.muster.dev/hub-id"
+	// madeLabel is on a namespace that these functions made, so that they may remove it again.
+	madeLabel = "membership.muster.dev/made-by"
+	madeHere  = "muster-admin"
+
+	defaultClusterRole = "cluster-admin"
+	// tokenPatience is for the member to fill in the Secret of a token, which takes its controllers no time.
+	tokenPatience = 30 * time.Second
+)
+
+// access is what a hub is given on a member: a ServiceAccount with a token and what it may do. All of it belongs to the
+// ClusterRoleBinding, so that its deletion takes all of it away, also by the hand of that ServiceAccount.
+type access struct {
+	member    *cluster
+	hubID     string
+	name      string // of the member, on the hub
+	namespace string
+	// clusterRole that there is already, or rules for one that is made.
+	clusterRole string
+	rules       []rbacv1.PolicyRule
+	// lifetime of the token; zero: until it is taken away.
+	lifetime time.Duration
+	tell     teller
+}
+
+func (a access) role() string {
+	if a.rules != nil {
+		return accessName
+	}
+	return a.clusterRole
+}
+
+func (a access) rights() []right {
+	rights := []right{
+		{resource: "namespaces", verbs: "get create"},
+		{resource: "serviceaccounts", namespace: a.namespace, verbs: "get create"},
+		{resource: "secrets", namespace: a.namespace, verbs: "get create"},
+		{group: rbacv1.GroupName, resource: "clusterrolebindings", verbs: "get create"},
+	}
+	if a.rules != nil {
+		rights = append(rights, right{group: rbacv1.GroupName, resource: "clusterroles", verbs: "get create patch"})
+	}
+	if a.lifetime > 0 {
+		rights = append(rights, right{resource: "serviceaccounts", subresource: "token", namespace: a.namespace, verbs: "create"})
+	}
+	return rights
+}
+
+// object has the marks of what Join makes.
+func (a access) object(name, namespace string, owner *rbacv1.ClusterRoleBinding) metav1.ObjectMeta {
+	meta := metav1.ObjectMeta{
+		Name: name, Namespace: namespace,
+		Labels:      map[string]string{membership.MemberLabel: a.name},
+		Annotations: map[string]string{hubAnnotation: a.hubID},
+	}
+	if owner != nil {
+		meta.OwnerReferences = []metav1.OwnerReference{ownedBy(owner)}
+	}
+	return meta
+}
+
+func ownedBy(owner *rbacv1.ClusterRoleBinding) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding", Name: owner.Name, UID: owner.UID}
+}
+
+// grant makes what is missing and returns the token.
+func (a access) grant(ctx context.Context) (token string, err error) {
+	err = a.tell.do("give the hub access to the member", func() (string, error) {
+		if err := a.tell.makeNamespace(ctx, a.member, a.namespace); err != nil {
+			return "", err
+		}
+		binding, err := a.bind(ctx)
+		if err != nil {
+			return "", err
+		}
+		account := &corev1.ServiceAccount{ObjectMeta: a.object(accessName, a.namespace, binding), AutomountServiceAccountToken: new(false)}
+		if err := a.member.create(ctx, account); err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("ServiceAccount %s/%s has ClusterRole %s", a.namespace, accessName, a.role()), nil
+	})
+	if err != nil {
+		return "", err
+	}
+	if a.lifetime > 0 {
+		return a.expiringToken(ctx)
+	}
+	return a.lastingToken(ctx)
+}
+
+// bind makes the ClusterRoleBinding, after the ClusterRole if that is to be made, since nobody may bind what is not there.
+func (a access) bind(ctx context.Context) (*rbacv1.ClusterRoleBinding, error) {
+	var role *rbacv1.ClusterRole
+	if a.rules != nil {
+		var err error
+		if role, err = a.makeRole(ctx); err != nil {
+			return nil, err
+		}
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: a.object(accessName, "", nil),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: a.role()},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: a.namespace, Name: accessName}},
+	}
+	wanted := binding.DeepCopy()
+	if err := a.member.create(ctx, binding); err != nil {
+		return nil, err
+	}
+	if err := a.member.Get(ctx, client.ObjectKeyFromObject(wanted), binding); err != nil {
+		return nil, a.member.explain("read ClusterRoleBinding "+accessName, err)
+	}
+	if binding.RoleRef != wanted.RoleRef || !equality.Semantic.DeepEqual(binding.Subjects, wanted.Subjects) {
+		return nil, fmt.Errorf("ClusterRoleBinding %s on the member gives %s %s already, which cannot be changed: unjoin the member first, then join it with the new access",
+			accessName, binding.RoleRef.Kind, binding.RoleRef.Name)
+	}
+	if role != nil && !slices.ContainsFunc(role.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == binding.UID }) {
+		before := role.DeepCopy()
+		role.OwnerReferences = []metav1.OwnerReference{ownedBy(binding)}
+		if err := a.member.Patch(ctx, role, client.MergeFrom(before)); err != nil {
+			return nil, a.member.explain("give ClusterRole "+accessName+" its owner", err)
+		}
+	}
+	return binding, nil
+}
+
+func (a access) makeRole(ctx context.Context) (*rbacv1.ClusterRole, error) {
+	role, err := found(ctx, a.member, client.ObjectKey{Name: accessName}, &rbacv1.ClusterRole{})
+	if err != nil {
+		return nil, err
+	}
+	if role == nil {
+		role = &rbacv1.ClusterRole{ObjectMeta: a.object(accessName, "", nil), Rules: a.rules}
+		return role, a.member.explain("create ClusterRole "+accessName, a.member.Create(ctx, role))
+	}
+	if equality.Semantic.DeepEqual(role.Rules, a.rules) {
+		return role, nil
+	}
+	before := role.DeepCopy()
+	role.Rules = a.rules
+	return role, a.member.explain("change ClusterRole "+accessName, a.member.Patch(ctx, role, client.MergeFrom(before)))
+}
+
+// lastingToken is one in a Secret, which the member's controllers fill in: nobody would renew one that ends.
+func (a access) lastingToken(ctx context.Context) (token string, err error) {
+	secret := &corev1.Secret{ObjectMeta: a.object(tokenSecret, a.namespace, nil), Type: corev1.SecretTypeServiceAccountToken}
+	secret.Annotations[corev1.ServiceAccountNameKey] = accessName
+	err = a.tell.await(ctx, "get a token for the hub", tokenPatience, func(ctx context.Context) (seen, error) {
+		// Again each time: a Secret that came before its ServiceAccount was seen is deleted.
+		now, err := found(ctx, a.member, client.ObjectKeyFromObject(secret), &corev1.Secret{})
+		if err != nil {
+			return seen{}, err
+		}
+		if now == nil {
+			if err := a.member.create(ctx, secret.DeepCopy()); err != nil {
+				return seen{}, err
+			}
+			now = &corev1.Secret{}
+		}
+		if token = string(now.Data[corev1.ServiceAccountTokenKey]); token == "" {
+			return seen{detail: fmt.Sprintf("nobody has filled in Secret %s/%s yet: is the member's kube-controller-manager running?", a.namespace, tokenSecret)}, nil
+		}
+		return seen{done: true, detail: "it works until it is taken away"}, nil
+	})
+	return token, err
+}
+
+func (a access) expiringToken(ctx context.Context) (token string, err error) {
+	err = a.tell.do("get a token for the hub", func() (string, error) {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: accessName}}
+		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(a.lifetime / time.Second))}}
+		if err := a.member.SubResource("token").Create(ctx, account, request); err != nil {
+			return "", a.member.explain("create a token of ServiceAccount "+accessName, err)
+		}
+		token = request.Status.Token
+		return "it ends at " + request.Status.ExpirationTimestamp.UTC().Format(time.RFC3339), nil
+	})
+	return token, err
+}
+
+// namespacePatience is for a namespace to be gone that is being deleted, such as after a leave a moment ago.
+const namespacePatience = time.Minute
+
+// makeNamespace marks a namespace that was not there, so that it goes when the member has left.
+func (t teller) makeNamespace(ctx context.Context, c *cluster, name string) error {
+	there, err := found(ctx, c, client.ObjectKey{Name: name}, &corev1.Namespace{})
+	if err == nil && there != nil && there.DeletionTimestamp != nil {
+		err = t.await(ctx, fmt.Sprintf("wait until namespace %s of last time is gone from the %s", name, c.side), namespacePatience, func(ctx context.Context) (seen, error) {
+			there, err = found(ctx, c, client.ObjectKey{Name: name}, &corev1.Namespace{})
+			return seen{done: there == nil || there.DeletionTimestamp == nil, detail: "it is being deleted"}, err
+		})
+	}
+	if err != nil || there != nil {
+		return err
+	}
+	return c.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{madeLabel: madeHere}}})
+}
+
+// origin tells whose access to a member it is. Empty fields: anybody's.
+type origin struct{ hubID, name string }
+
+func (o origin) of(binding *rbacv1.ClusterRoleBinding) bool {
+	hubID, made := binding.Annotations[hubAnnotation]
+	return made && (o.hubID == "" || o.hubID == hubID) && (o.name == "" || o.name == binding.Labels[membership.MemberLabel])
+}
+
+// withdraw takes away what Join made on a member, and the namespace if these functions made that and nobody else uses it. What belongs to
+// the ClusterRoleBinding goes with it, so that a user who has no rights but by it can do all of this.
+func withdraw(ctx context.Context, member *cluster, namespace string, from origin) (detail string, err error) {
+	binding, err := found(ctx, member, client.ObjectKey{Name: accessName}, &rbacv1.ClusterRoleBinding{})
+	if err != nil {
+		return "", err
+	}
+	if binding != nil && !from.of(binding) {
+		return "what is there is not of this member, and stays", nil
+	}
+	space, err := spare(ctx, member, namespace)
+	switch {
+	case err != nil:
+		return "", err
+	case binding == nil && space == nil:
+		return "there was nothing", nil
+	case binding == nil:
+		return "namespace " + namespace, member.remove(ctx, space)
+	case space == nil:
+		return "ClusterRoleBinding and ServiceAccount " + accessName, member.remove(ctx, binding)
+	}
+	before := space.DeepCopy()
+	space.OwnerReferences = append(space.OwnerReferences, ownedBy(binding))
+	if err := member.Patch(ctx, space, client.MergeFrom(before)); err != nil {
+		return "", member.explain("give namespace "+namespace+" its owner", err)
+	}
+	return "ClusterRoleBinding and ServiceAccount " + accessName + ", namespace " + namespace, member.remove(ctx, binding)
+}
+
+// spare returns the namespace if these functions made it and nothing of anybody else is in it.
+func spare(ctx context.Context, member *cluster, namespace string) (*corev1.Namespace, error) {
+	space, err := found(ctx, member, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
+	if err != nil || space == nil || space.Labels[madeLabel] != madeHere || space.DeletionTimestamp != nil {
+		return nil, err
+	}
+	ours := []string{accessName, tokenSecret, "default", "kube-root-ca.crt"}
+	for _, list := range []client.ObjectList{&corev1.SecretList{}, &corev1.ServiceAccountList{}, &corev1.ConfigMapList{}, &corev1.PodList{}} {
+		used := false
+		if err := member.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			if apierrors.IsForbidden(err) {
+				return nil, nil // who may not see what is in it may not remove it
+			}
+			return nil, member.explain("look what is in namespace "+namespace, err)
+		}
+		err := eachItem(list, func(name string) { used = used || !slices.Contains(ours, name) })
+		if err != nil || used {
+			return nil, err
+		}
+	}
+	return space, nil
+}
+
+// agentSecrets are what an agent of its own has on a member.
+var agentSecrets = []string{agent.DefaultStoreSecret, agent.DefaultBootstrapSecret}

@@ -1,0 +1,347 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// TestJoin goes from nothing to a member that has joined, and out again with nothing left. Who runs the hub's agents is another
+// package; an agent with the kubeconfig that Join has stored does the same here.
+func TestJoin(t *testing.T) {
+	f := newFleet(t)
+	f.run()
+	ctx, told := t.Context(), &steps{}
+	options := JoinOptions{Name: "east", Labels: map[string]string{"region": "eu"}, Timeout: 2 * time.Second, Progress: told.tell}
+
+	_, err := Join(ctx, f.config, f.config, options)
+	var timeout *TimeoutError
+	require.ErrorAs(t, err, &timeout)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Contains(t, timeout.Reason, v1alpha1.ReasonWaitingForAgent, "the hub's word for what is missing")
+
+	mc := f.member("east")
+	want := v1alpha1.MemberClusterSpec{
+		Accepted: new(true), State: v1alpha1.StateJoin, ClusterID: f.id(), HeartbeatPeriodSeconds: 60, JoinMode: v1alpha1.JoinPush,
+		KubeConfigSecretRef: &v1alpha1.KubeConfigSecretRef{Namespace: membership.ConnectionNamespace, Name: "east-kubeconfig", Key: "value"},
+		Leave:               v1alpha1.LeavePolicy{Resources: v1alpha1.DeleteResources, DeadlineSeconds: 900},
+	}
+	require.Empty(t, cmp.Diff(want, mc.Spec))
+	require.Equal(t, "eu", mc.Labels["region"])
+	var secret corev1.Secret
+	require.True(t, f.get(&secret, membership.ConnectionNamespace, "east-kubeconfig"))
+	require.Equal(t, mc.UID, secret.OwnerReferences[0].UID, "it goes with the member")
+	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["value"])
+	require.NoError(t, err)
+	there, err := connect(Member, config)
+	require.NoError(t, err)
+	id, err := there.id(ctx)
+	require.NoError(t, err)
+	require.Equal(t, f.id(), id, "the kubeconfig works, and leads to the member")
+
+	// Once more: nothing is written.
+	versions := func() (all []string) {
+		for _, object := range []client.Object{
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: membership.ConnectionNamespace, Name: "east-kubeconfig"}},
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: agent.DefaultNamespace, Name: accessName}},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accessName}},
+			&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east"}},
+		} {
+			require.True(t, f.get(object, object.GetNamespace(), object.GetName()))
+			all = append(all, object.GetResourceVersion())
+		}
+		return all
+	}
+	before := versions()
+	options.Timeout = -1
+	_, err = Join(ctx, f.config, f.config, options)
+	require.NoError(t, err)
+	require.Equal(t, before, versions())
+	require.Equal(t, "it was registered already", (*told)[len(*told)-1].Detail)
+
+	// A second name for the same cluster is refused.
+	other := options
+	other.Name = "west"
+	_, err = Join(ctx, f.config, f.config, other)
+	require.ErrorIs(t, err, ErrClusterTaken)
+
+	bootstrap := f.token(v1alpha1.JoinTokenSpec{AutoAccept: true})
+	member := *f
+	member.config = config
+	stop := member.attend("east", bootstrap)
+	options.Timeout = patience
+	mc, err = Join(ctx, f.config, f.config, options)
+	require.NoError(t, err)
+	require.Equal(t, v1alpha1.PhaseJoined, mc.Status.Phase)
+
+	leave, err := Unjoin(ctx, f.config, "east", UnjoinOptions{Progress: told.tell})
+	require.NoError(t, err)
+	require.NotNil(t, leave)
+	require.False(t, leave.Forced)
+	stop()
+	require.False(t, f.get(&v1alpha1.MemberCluster{}, "", "east"))
+	require.False(t, f.get(&corev1.Secret{}, membership.ConnectionNamespace, "east-kubeconfig"))
+	require.False(t, f.get(&rbacv1.ClusterRoleBinding{}, "", accessName))
+	f.eventually("the ServiceAccount goes with its binding", func() bool {
+		return !f.get(&corev1.ServiceAccount{}, agent.DefaultNamespace, accessName) && !f.get(&corev1.Secret{}, agent.DefaultNamespace, tokenSecret)
+	})
+	f.eventually("the namespace goes when nobody uses it", func() bool { return !f.get(&corev1.Namespace{}, "", agent.DefaultNamespace) })
+
+	leave, err = Unjoin(ctx, f.config, "east", UnjoinOptions{Member: f.config})
+	require.NoError(t, err, "a member that is not there has left")
+	require.Nil(t, leave)
+}
+
+// TestJoinTogether is about two who register one cluster at the same time, by different names: both have found the way clear.
+func TestJoinTogether(t *testing.T) {
+	f := newFleet(t)
+	var joins []*join
+	for _, name := range []string{"first", "second"} { // by name, where they are of the same second
+		mc := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MemberClusterSpec{ClusterID: "both"}}
+		f.create(mc)
+		joins = append(joins, &join{JoinOptions: JoinOptions{Name: name, ClusterID: "both"}, hub: f.c, cluster: mc})
+	}
+	require.ErrorIs(t, joins[1].alone(t.Context()), ErrClusterTaken)
+	require.False(t, f.get(&v1alpha1.MemberCluster{}, "", "second"), "the second takes its own back")
+	require.NoError(t, joins[0].alone(t.Context()))
+	require.True(t, f.get(&v1alpha1.MemberCluster{}, "", "first"))
+
+	f.create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "third"}, Spec: v1alpha1.MemberClusterSpec{ClusterID: "both"}})
+	kept, err := connect(Hub, failing(f.config, http.MethodDelete, "memberclusters"))
+	require.NoError(t, err)
+	err = (&join{JoinOptions: JoinOptions{Name: "third", ClusterID: "both"}, hub: kept, cluster: f.member("third")}).alone(t.Context())
+	require.ErrorIs(t, err, ErrClusterTaken, "whether or not it can be taken back")
+	require.ErrorContains(t, err, "delete MemberCluster third", "and that it could not is told")
+}
+
+// TestJoinByRules gives the hub less than everything, for a time.
+func TestJoinByRules(t *testing.T) {
+	f := newFleet(t)
+	ctx := t.Context()
+	options := JoinOptions{
+		Name: "east", Timeout: -1, TokenLifetime: time.Hour,
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}}},
+	}
+	_, err := Join(ctx, f.config, f.config, options)
+	require.NoError(t, err)
+	require.False(t, f.get(&corev1.Secret{}, agent.DefaultNamespace, tokenSecret), "a token that ends needs no Secret")
+	secret, err := connection(ctx, f.c, membership.ConnectionNamespace, "east")
+	require.NoError(t, err)
+	there, end, err := follow(secret)
+	require.NoError(t, err)
+	defer end()
+	_, err = there.id(ctx)
+	require.NoError(t, err)
+	require.Error(t, there.List(ctx, &corev1.SecretList{}), "no more than the rules")
+
+	options.Rules[0].Verbs = []string{"get", "list"}
+	_, err = Join(ctx, f.config, f.config, options)
+	require.NoError(t, err)
+	f.eventually("the rules are changed", func() bool { return there.List(ctx, &corev1.NamespaceList{}) == nil })
+
+	options.Rules = nil
+	_, err = Join(ctx, f.config, f.config, options)
+	require.ErrorContains(t, err, "unjoin the member first")
+
+	_, err = Unjoin(ctx, f.config, "east", UnjoinOptions{Member: f.config, Timeout: patience})
+	require.NoError(t, err)
+	f.eventually("the role goes with its binding", func() bool { return !f.get(&rbacv1.ClusterRole{}, "", accessName) })
+}
+
+func TestJoinOptions(t *testing.T) {
+	for _, test := range []struct {
+		reason  string
+		options JoinOptions
+		field   string
+	}{
+		{"a member has a name", JoinOptions{}, "Name"},
+		{"which is one that a MemberCluster can have", JoinOptions{Name: "East!"}, "Name"},
+		{"there is one way to say what the hub may do", JoinOptions{Name: "east", ClusterRole: "edit", Rules: []rbacv1.PolicyRule{}}, "Rules"},
+		{"API servers issue no token that is shorter", JoinOptions{Name: "east", TokenLifetime: time.Minute}, "TokenLifetime"},
+	} {
+		_, err := Join(t.Context(), &rest.Config{}, &rest.Config{}, test.options)
+		var invalid *membership.InvalidError
+		require.ErrorAs(t, err, &invalid, test.reason)
+		require.Equal(t, test.field, invalid.Field, test.reason)
+	}
+}
+
+func TestJoinPreflight(t *testing.T) {
+	f := newFleet(t)
+	nobody := f.plane.User("nobody")
+	gone := rest.CopyConfig(f.config)
+	gone.Host = "https://127.0.0.1:1"
+	noHub := rest.CopyConfig(f.config)
+	noHub.Wrap(without("membership.muster.dev"))
+	insecure := rest.CopyConfig(f.config)
+	insecure.TLSClientConfig = rest.TLSClientConfig{Insecure: true, CertData: f.config.CertData, KeyData: f.config.KeyData}
+	stranger := rest.CopyConfig(f.config)
+	stranger.TLSClientConfig, stranger.BearerToken = rest.TLSClientConfig{CAData: f.config.CAData}, "no such token"
+
+	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "preflight"}}
+	connections := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.ConnectionNamespace}}
+	named := func(spec v1alpha1.MemberClusterSpec, finalizers ...string) *v1alpha1.MemberCluster {
+		return &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east", Finalizers: finalizers}, Spec: spec}
+	}
+	claim := strings.Repeat("0a", 32)
+	for _, test := range []struct {
+		reason      string
+		hub, member *rest.Config
+		there       []client.Object
+		deleted     bool
+		is          error
+		as          any
+		checks      []string
+		says        string
+	}{
+		{reason: "neither side answers, and both are told of", hub: gone, member: gone, as: new(*UnreachableError), checks: []string{"reach the hub", "reach the member"}, says: "https://127.0.0.1:1"},
+		{reason: "a credential that is refused is not a network that is broken", hub: stranger, checks: []string{"reach the hub"}, says: "does not accept the credential"},
+		{reason: "the wrong cluster was named as the hub", hub: noHub, checks: []string{"CRDs on the hub"}, says: "it is no hub"},
+		{reason: "all missing rights are told at once", hub: nobody, checks: []string{"reach the hub"}, says: "namespaces"},
+		{reason: "a hub verifies its members", member: insecure, checks: []string{"the member's address"}, says: "does not verify"},
+		{reason: "the name is that of another cluster", there: []client.Object{named(v1alpha1.MemberClusterSpec{ClusterID: "other"})}, is: ErrNameTaken, checks: []string{"name"}, says: "other"},
+		{reason: "the name is on its way out", there: []client.Object{named(v1alpha1.MemberClusterSpec{ClusterID: f.id()}, "example.com/keep")}, deleted: true, is: ErrNameTaken, checks: []string{"name"}},
+		{reason: "the cluster has an agent of its own", there: []client.Object{named(v1alpha1.MemberClusterSpec{ClusterID: f.id(), Claim: claim})}, is: ErrClusterTaken, checks: []string{"cluster ID"}},
+		{reason: "the cluster is a member under another name", is: ErrClusterTaken, checks: []string{"cluster ID"}, says: "west", there: []client.Object{
+			&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "west"}, Spec: v1alpha1.MemberClusterSpec{ClusterID: f.id()}}}},
+		{reason: "an agent of another hub is there", is: ErrClusterTaken, checks: []string{"the member"}, there: []client.Object{space.DeepCopy(),
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: space.Name, Name: agent.DefaultStoreSecret}}}},
+		{reason: "another hub runs its agent", is: ErrClusterTaken, checks: []string{"the member"}, there: []client.Object{
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accessName}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}}}},
+		{reason: "somebody else's Secret is not overwritten", is: ErrNameTaken, checks: []string{"name"}, there: []client.Object{connections.DeepCopy(),
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: connections.Name, Name: "east-kubeconfig"}}}},
+		{reason: "the way back to another cluster is not overwritten", is: ErrNameTaken, checks: []string{"name"}, says: "still has access to cluster other", there: []client.Object{connections.DeepCopy(),
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: connections.Name, Name: "east-kubeconfig",
+				Labels: map[string]string{membership.MemberLabel: "east"}, Annotations: map[string]string{clusterAnnotation: "other"}}}}},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			f := *f
+			f.t = t
+			f.create(test.there...)
+			t.Cleanup(func() {
+				for _, object := range test.there {
+					if _, stays := object.(*corev1.Namespace); !stays {
+						f.discard(object)
+					}
+				}
+			})
+			if test.deleted {
+				require.NoError(t, f.c.Delete(t.Context(), test.there[0].DeepCopyObject().(client.Object)))
+			}
+			hub, member := f.config, f.config
+			if test.hub != nil {
+				hub = test.hub
+			}
+			if test.member != nil {
+				member = test.member
+			}
+			_, err := Join(t.Context(), hub, member, JoinOptions{Name: "east", MemberNamespace: space.Name, Timeout: -1})
+			var failed *PreflightError
+			require.ErrorAs(t, err, &failed)
+			var checks []string
+			for _, finding := range failed.Findings {
+				checks = append(checks, finding.Check)
+				require.NotEmpty(t, finding.Fix)
+			}
+			require.Equal(t, test.checks, checks, err)
+			require.ErrorContains(t, err, test.says)
+			if test.is != nil {
+				require.ErrorIs(t, err, test.is)
+			}
+			if test.as != nil {
+				require.ErrorAs(t, err, test.as)
+			}
+			if len(test.there) == 0 {
+				require.False(t, f.get(&v1alpha1.MemberCluster{}, "", "east"), "nothing has been made")
+				require.False(t, f.get(&rbacv1.ClusterRoleBinding{}, "", accessName), "nothing has been made")
+			}
+		})
+	}
+}
+
+// TestJoinRights joins as users who have the rights that the documentation names, and with one less each.
+func TestJoinRights(t *testing.T) {
+	f := newFleet(t)
+	hubRules := []rbacv1.PolicyRule{
+		rule("membership.muster.dev", "memberclusters", "get", "list", "create", "patch", "delete"),
+		rule("", "namespaces", "get", "create"), rule("", "secrets", "get", "create", "update"),
+	}
+	memberRules := []rbacv1.PolicyRule{
+		rule("", "namespaces", "get", "create"), rule("", "serviceaccounts", "get", "create"), rule("", "secrets", "get", "create"),
+		rule("rbac.authorization.k8s.io", "clusterrolebindings", "get", "create"), rule("rbac.authorization.k8s.io", "clusterroles", "bind"),
+	}
+	hub, member := f.user("hub-admin", hubRules), f.user("member-admin", memberRules)
+	f.eventually("the rules count", func() bool {
+		_, err := Join(t.Context(), hub, member, JoinOptions{Name: "east", Timeout: -1})
+		if err != nil {
+			t.Log(err)
+		}
+		return err == nil
+	})
+	var failed *PreflightError
+	for name, test := range map[string]struct {
+		rules   []rbacv1.PolicyRule
+		missing string
+	}{
+		"hub-less-secrets": {hubRules[:2], "the user may not get,create,update secrets in namespace muster-connections"},
+		"hub-less-delete": {append(hubRules[1:], rule("membership.muster.dev", "memberclusters", "get", "list", "create", "patch")),
+			"the user may not delete memberclusters.membership.muster.dev"},
+	} {
+		less := f.user(name, test.rules)
+		f.eventually("what is missing is named: "+test.missing, func() bool {
+			_, err := Join(t.Context(), less, member, JoinOptions{Name: "east", Timeout: -1})
+			return errors.As(err, &failed) && failed.Findings[0].Problem == test.missing
+		})
+	}
+}
+
+func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+}
+
+// user has the rules and nothing else.
+func (f *fleet) user(name string, rules []rbacv1.PolicyRule) *rest.Config {
+	f.t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "test-" + name}, Rules: rules}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
+	}
+	for _, object := range []client.Object{role, binding} {
+		f.create(object)
+		f.t.Cleanup(func() { _ = f.c.Delete(context.Background(), object) })
+	}
+	return f.plane.User(name)
+}
+
+// without is a cluster that does not know an API group.
+func without(group string) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			if strings.HasPrefix(r.URL.Path, "/apis/"+group) {
+				return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody, Header: http.Header{}, Request: r}, nil
+			}
+			return next.RoundTrip(r)
+		})
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -1,0 +1,132 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// preflight finds all that stands in the way of a Join, and what it has to know of both sides.
+func (j *join) preflight(ctx context.Context) error {
+	var p preflight
+	hubID := p.reach(ctx, j.hub)
+	memberID := p.reach(ctx, j.member)
+	if j.ClusterID == "" {
+		j.ClusterID = memberID
+	}
+	j.access = access{
+		member: j.member, hubID: hubID, name: j.Name, namespace: j.MemberNamespace,
+		clusterRole: j.ClusterRole, rules: j.Rules, lifetime: j.TokenLifetime, tell: j.tell,
+	}
+	if memberID != "" {
+		p.may(ctx, j.member, j.access.rights())
+		j.checkEndpoint(&p)
+	}
+	if hubID == "" || !p.served(ctx, j.hub) {
+		return p.err()
+	}
+	p.may(ctx, j.hub, []right{
+		{group: v1alpha1.GroupVersion.Group, resource: "memberclusters", verbs: "get list create patch delete"},
+		{resource: "namespaces", verbs: "get create"},
+		{resource: "secrets", namespace: j.ConnectionNamespace, verbs: "get create update"},
+	})
+	if memberID == "" || p.err() != nil {
+		return p.err()
+	}
+	if err := j.checkNames(ctx, &p); err != nil {
+		return err
+	}
+	if err := j.checkMember(ctx, &p); err != nil {
+		return err
+	}
+	return p.err()
+}
+
+// checkEndpoint finds out how the hub is to reach the member.
+func (j *join) checkEndpoint(p *preflight) {
+	var err error
+	if j.endpoint, err = endpointOf(j.member.config, j.JoinOptions); err == nil {
+		err = j.endpoint.valid()
+	}
+	if err != nil {
+		p.add(Finding{Check: "the member's address", Problem: err.Error(), Err: err,
+			Fix: "say how the hub reaches the member: its URL (https), the certificate authority that it is verified by, and the proxy if there is one"})
+	}
+}
+
+// checkNames looks whether the name is free, or the cluster's own, and the cluster no member by another name.
+func (j *join) checkNames(ctx context.Context, p *preflight) (err error) {
+	if j.cluster, err = found(ctx, j.hub, client.ObjectKey{Name: j.Name}, &v1alpha1.MemberCluster{}); err != nil {
+		return err
+	}
+	if mc := j.cluster; mc != nil {
+		j.checkCluster(p, mc)
+	}
+	others, err := j.others(ctx)
+	if err != nil {
+		return err
+	}
+	for _, other := range others {
+		p.add(Finding{Check: "cluster ID", Problem: fmt.Sprintf("cluster %s is member %s already", j.ClusterID, other.Name), Err: ErrClusterTaken,
+			Fix: fmt.Sprintf("use that name, or unjoin %s first", other.Name)})
+	}
+	secret, err := found(ctx, j.hub, client.ObjectKey{Namespace: j.ConnectionNamespace, Name: connectionSecret(j.Name)}, &corev1.Secret{})
+	if err != nil || secret == nil {
+		return err
+	}
+	before := secret.Annotations[clusterAnnotation]
+	switch {
+	case isConnection(secret, j.Name) && len(secret.OwnerReferences) == 0 && before != "" && before != j.ClusterID:
+		p.add(Finding{Check: "name", Problem: fmt.Sprintf("the hub still has access to cluster %s, which was %s before", before, j.Name), Err: ErrNameTaken,
+			Fix: fmt.Sprintf("unjoin %s, which takes that away, or choose another name", j.Name)})
+	case !isConnection(secret, j.Name):
+		p.add(Finding{Check: "name", Problem: fmt.Sprintf("the hub has a Secret %s/%s that was not made by a join", secret.Namespace, secret.Name), Err: ErrNameTaken,
+			Fix: "delete that Secret if nobody uses it, or choose another name"})
+	}
+	return nil
+}
+
+func (j *join) checkCluster(p *preflight, mc *v1alpha1.MemberCluster) {
+	switch {
+	case mc.DeletionTimestamp != nil:
+		p.add(Finding{Check: "name", Problem: fmt.Sprintf("a member %s is on its way out", j.Name), Err: ErrNameTaken, Fix: "wait until it is gone, or choose another name"})
+	case mc.Spec.ClusterID != "" && mc.Spec.ClusterID != j.ClusterID:
+		p.add(Finding{Check: "name", Problem: fmt.Sprintf("%s is the name of another cluster, with ID %s; this one has %s", j.Name, mc.Spec.ClusterID, j.ClusterID), Err: ErrNameTaken,
+			Fix: "choose another name, or unjoin that cluster first"})
+	case mc.Spec.JoinMode != v1alpha1.JoinPush && mc.Spec.Claim != "":
+		p.add(Finding{Check: "cluster ID", Problem: fmt.Sprintf("%s is a member already, by an agent of its own (joinMode %s)", j.Name, mc.Spec.JoinMode), Err: ErrClusterTaken,
+			Fix: "unjoin it first, if the hub shall run its agent instead"})
+	}
+}
+
+// checkMember looks whether the member is of another hub, or has an agent of its own.
+func (j *join) checkMember(ctx context.Context, p *preflight) error {
+	binding, err := found(ctx, j.member, client.ObjectKey{Name: accessName}, &rbacv1.ClusterRoleBinding{})
+	if err != nil {
+		return err
+	}
+	if binding != nil && binding.Annotations[hubAnnotation] != j.access.hubID {
+		p.add(Finding{Check: "the member", Problem: "another hub has access to it, and runs its agent", Err: ErrClusterTaken,
+			Fix: "unjoin it from that hub; if that is gone, clean the member first"})
+	}
+	if j.cluster != nil && j.cluster.Spec.JoinMode == v1alpha1.JoinPush {
+		return nil
+	}
+	for _, name := range agentSecrets {
+		secret, err := found(ctx, j.member, client.ObjectKey{Namespace: j.MemberNamespace, Name: name}, &corev1.Secret{})
+		if err != nil {
+			return err
+		}
+		if secret != nil {
+			p.add(Finding{Check: "the member", Problem: fmt.Sprintf("it has Secret %s/%s: an agent of its own has joined a hub, or is about to", secret.Namespace, name), Err: ErrClusterTaken,
+				Fix: "unjoin it from that hub; if that is gone, clean the member first"})
+			break
+		}
+	}
+	return nil
+}

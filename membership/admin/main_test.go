@@ -1,0 +1,202 @@
+package admin
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/crds"
+	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// plane is hub and member of all tests, which run one after the other.
+var plane = localplane.Shared{Options: localplane.Options{Name: "admin", Prepare: func(ctx context.Context, config *rest.Config) error {
+	c, err := connect(Hub, config)
+	if err != nil {
+		return err
+	}
+	return crds.Install(ctx, c)
+}}}
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(localplane.Run(m, &plane))
+}
+
+const patience = time.Minute
+
+// fleet is a hub that a test administers, and the one cluster that can be its member.
+type fleet struct {
+	t      *testing.T
+	plane  *localplane.Plane
+	config *rest.Config
+	c      *cluster
+}
+
+// newFleet has no hub running yet.
+func newFleet(t *testing.T) *fleet {
+	t.Helper()
+	p := plane.ForTest(t)
+	c, err := connect(Hub, p.Config())
+	require.NoError(t, err)
+	f := &fleet{t: t, plane: p, config: p.Config(), c: c}
+	t.Cleanup(f.empty)
+	return f
+}
+
+// run runs a hub until the test ends or stop is called.
+func (f *fleet) run() (stop func()) {
+	f.t.Helper()
+	return f.manage(func(mgr manager.Manager) error { return hub.SetupWithManager(mgr, hub.Options{}) })
+}
+
+// attend runs an agent on the member, which knows what Register gave to the cluster, or has a bootstrap credential.
+func (f *fleet) attend(name string, bootstrap *registration.Bootstrap) (stop func()) {
+	f.t.Helper()
+	options := agent.Options{Name: name}
+	if bootstrap != nil {
+		options.Bootstrap = agent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return bootstrap, nil })
+	}
+	return f.manage(func(mgr manager.Manager) error { return agent.SetupWithManager(mgr, options) })
+}
+
+func (f *fleet) manage(setup func(manager.Manager) error) (stop func()) {
+	f.t.Helper()
+	mgr, err := manager.New(f.config, manager.Options{Scheme: f.c.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
+	require.NoError(f.t, err)
+	require.NoError(f.t, setup(mgr))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			f.t.Errorf("a manager ended with an error: %v", err)
+		}
+	})
+	f.t.Cleanup(stop)
+	return stop
+}
+
+func (f *fleet) create(objects ...client.Object) {
+	f.t.Helper()
+	for _, object := range objects {
+		require.NoError(f.t, client.IgnoreAlreadyExists(f.c.Create(f.t.Context(), object)))
+	}
+}
+
+func (f *fleet) get(object client.Object, namespace, name string) bool {
+	f.t.Helper()
+	err := f.c.Get(f.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, object)
+	if !apierrors.IsNotFound(err) {
+		require.NoError(f.t, err)
+	}
+	return err == nil
+}
+
+func (f *fleet) member(name string) *v1alpha1.MemberCluster {
+	f.t.Helper()
+	var mc v1alpha1.MemberCluster
+	require.True(f.t, f.get(&mc, "", name), "there is no MemberCluster %s", name)
+	return &mc
+}
+
+func (f *fleet) eventually(what string, done func() bool) {
+	f.t.Helper()
+	require.Eventually(f.t, done, patience, 50*time.Millisecond, what)
+}
+
+// token makes one, which the hub has to be running for.
+func (f *fleet) token(spec v1alpha1.JoinTokenSpec) *registration.Bootstrap {
+	f.t.Helper()
+	_, bootstrap, err := CreateToken(f.t.Context(), f.config, TokenOptions{Spec: spec, Timeout: patience})
+	require.NoError(f.t, err)
+	return bootstrap
+}
+
+// id is the cluster's.
+func (f *fleet) id() string {
+	f.t.Helper()
+	id, err := f.c.id(f.t.Context())
+	require.NoError(f.t, err)
+	return id
+}
+
+// empty removes all that a test may have left, when its managers have ended.
+func (f *fleet) empty() {
+	ctx := context.Background()
+	var members v1alpha1.MemberClusterList
+	if err := f.c.List(ctx, &members); err != nil {
+		f.t.Error(err)
+	}
+	for i := range members.Items {
+		f.discard(&members.Items[i])
+	}
+	for _, all := range []client.Object{&v1alpha1.JoinRequest{}, &v1alpha1.JoinToken{}} {
+		if err := f.c.DeleteAllOf(ctx, all, client.InNamespace(membership.RegistrationNamespace)); err != nil {
+			f.t.Error(err)
+		}
+	}
+	for _, namespace := range []string{agent.DefaultNamespace, membership.ConnectionNamespace} {
+		for _, all := range []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}} {
+			if err := f.c.DeleteAllOf(ctx, all, client.InNamespace(namespace)); err != nil {
+				f.t.Error(err)
+			}
+		}
+	}
+	for _, object := range []client.Object{&rbacv1.ClusterRoleBinding{}, &rbacv1.ClusterRole{}} {
+		object.SetName(accessName)
+		f.discard(object)
+	}
+	// The namespaces of members keep the next of that name waiting, and take a while.
+	var namespaces corev1.NamespaceList
+	if err := f.c.List(ctx, &namespaces, client.HasLabels{membership.MemberLabel}); err != nil {
+		f.t.Error(err)
+	}
+	for i := range namespaces.Items {
+		f.discard(&namespaces.Items[i])
+	}
+}
+
+// discard deletes an object whoever holds on to it.
+func (f *fleet) discard(object client.Object) {
+	ctx := context.Background()
+	_ = f.c.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+	_ = f.c.Delete(ctx, object)
+}
+
+// steps remembers what a function told.
+type steps []Step
+
+func (s *steps) tell(step Step) {
+	*s = append(*s, step)
+}
+
+// details are those of one thing that was done.
+func (s *steps) details(doing string) (details []string) {
+	for _, step := range *s {
+		if step.Doing == doing {
+			details = append(details, step.Detail)
+		}
+	}
+	return details
+}

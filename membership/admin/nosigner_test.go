@@ -1,0 +1,54 @@
+package admin
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/registration/csr"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// hasty is a clock that goes on by ten seconds whenever somebody looks at it.
+type hasty struct {
+	clock.RealClock
+	looks atomic.Int64
+}
+
+func (h *hasty) Now() time.Time {
+	return h.RealClock.Now().Add(time.Duration(h.looks.Add(1)) * 10 * time.Second)
+}
+
+func (h *hasty) Since(t time.Time) time.Duration { return h.Now().Sub(t) }
+
+// TestNoSigner: whoever registers a cluster at a hub that cannot sign what the agent asks for is told so, and what to do, from the member's side.
+func TestNoSigner(t *testing.T) {
+	p := localplane.ForTest(t, localplane.Options{Name: "unsigned", NoSigner: true, Prepare: plane.Options.Prepare})
+	c, err := connect(Hub, p.Config())
+	require.NoError(t, err)
+	f := &fleet{t: t, plane: p, config: p.Config(), c: c}
+	f.manage(func(mgr manager.Manager) error {
+		return hub.SetupWithManager(mgr, hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{
+			v1alpha1.CredentialCertificate: &csr.Issuer{Client: c.Client, Clock: &hasty{}},
+		}})
+	})
+	bootstrap := f.token(v1alpha1.JoinTokenSpec{AutoAccept: true})
+	require.NoError(t, Register(t.Context(), f.config, bootstrap, RegisterOptions{}))
+	f.manage(func(mgr manager.Manager) error {
+		return agent.SetupWithManager(mgr, agent.Options{Name: "unsigned", Method: csr.Method{}})
+	})
+	f.eventually("the member's side is not told", func() bool {
+		var timeout *TimeoutError
+		require.ErrorAs(t, Register(t.Context(), f.config, bootstrap, RegisterOptions{Wait: time.Second}), &timeout)
+		return strings.Contains(timeout.Reason, csr.ErrNoSigner.Error())
+	})
+}

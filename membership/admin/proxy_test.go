@@ -1,0 +1,117 @@
+package admin
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/muster-sdk/muster/membership"
+)
+
+// proxy is one by which a server is reached under any name.
+type proxy struct {
+	url   *url.URL
+	asked atomic.Pointer[http.Request] // last
+}
+
+func newProxy(t *testing.T, server string) *proxy {
+	t.Helper()
+	at, err := url.Parse(server)
+	require.NoError(t, err)
+	p := &proxy{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.asked.Store(r)
+		onward, err := net.Dial("tcp", at.Host) //nolint:noctx // a test
+		if err != nil {
+			return
+		}
+		defer onward.Close()
+		near, buffered, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			return
+		}
+		defer near.Close()
+		_, _ = io.WriteString(near, "HTTP/1.1 200 OK\r\n\r\n")
+		go func() { _, _ = io.Copy(onward, buffered) }()
+		_, _ = io.Copy(near, onward)
+	}))
+	t.Cleanup(s.Close)
+	p.url, err = url.Parse(s.URL)
+	require.NoError(t, err)
+	return p
+}
+
+// TestJoinProxy is about a member that nobody reaches but by a proxy.
+func TestJoinProxy(t *testing.T) {
+	f := newFleet(t)
+	ctx := t.Context()
+	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "behind"}})
+	p := newProxy(t, f.config.Host)
+	behind := rest.CopyConfig(f.config)
+	behind.Host, behind.ServerName, behind.Proxy = "https://east.invalid:6443", "127.0.0.1", http.ProxyURL(p.url)
+
+	_, err := Join(ctx, f.config, behind, JoinOptions{
+		Name: "east", MemberNamespace: "behind", Timeout: -1, ProxyHeaders: map[string]string{"X-Target": "east"},
+	})
+	require.NoError(t, err)
+	require.Empty(t, p.asked.Load().Header.Get("X-Target"), "what the config says is reached as it says")
+	_, err = Unjoin(ctx, f.config, "east", UnjoinOptions{MemberNamespace: "behind"})
+	require.NoError(t, err, "what the hub has leads through the proxy as well")
+	require.Equal(t, "east.invalid:6443", p.asked.Load().Host)
+	require.Equal(t, "east", p.asked.Load().Header.Get("X-Target"))
+	require.False(t, f.get(&rbacv1.ClusterRoleBinding{}, "", accessName))
+}
+
+func TestEndpointProxy(t *testing.T) {
+	named := func(proxy string) func(*http.Request) (*url.URL, error) {
+		return func(r *http.Request) (*url.URL, error) {
+			if r.URL.Host != "east" {
+				return nil, nil
+			}
+			return url.Parse(proxy)
+		}
+	}
+	header := map[string]string{"X-Target": "east"}
+	for _, test := range []struct {
+		reason  string
+		config  rest.Config
+		options JoinOptions
+		want    string
+		field   string // of an error
+	}{
+		{reason: "there is none", config: rest.Config{Host: "east"}},
+		{reason: "the config's is that of the hub too", config: rest.Config{Host: "east", Proxy: named("http://x:y@proxy:3128")}, want: "http://x:y@proxy:3128"},
+		{reason: "it may have none for this server", config: rest.Config{Host: "https://west", Proxy: named("http://proxy")}},
+		{reason: "an option counts more", config: rest.Config{Host: "east", Proxy: named("http://proxy")}, options: JoinOptions{ProxyURL: "socks5://other"}, want: "socks5://other"},
+		{reason: "another address need not be behind it", config: rest.Config{Host: "east", Proxy: named("http://proxy")}, options: JoinOptions{Server: "https://east:6443"}},
+		{reason: "but may be behind another", config: rest.Config{Host: "east"}, options: JoinOptions{Server: "https://east:6443", ProxyURL: "http://other"}, want: "http://other"},
+		{reason: "a hub knows no such proxies", config: rest.Config{Host: "east"}, options: JoinOptions{ProxyURL: "ftp://secret-words@other"}, field: "ProxyURL"},
+		{reason: "nobody would send the headers", config: rest.Config{Host: "east"}, options: JoinOptions{ProxyHeaders: header}, field: "ProxyHeaders"},
+		{reason: "what is no header", config: rest.Config{Host: "east"}, options: JoinOptions{ProxyURL: "http://proxy", ProxyHeaders: map[string]string{"a b": "secret-words"}}, field: "ProxyHeaders"},
+		{reason: "a hub speaks to no server by http", config: rest.Config{Host: "http://secret-words"}, field: "Server"},
+		{reason: "a bundle is one of certificates", config: rest.Config{Host: "east"}, options: JoinOptions{CA: []byte("secret-words")}, field: "CA"},
+	} {
+		e, err := endpointOf(&test.config, test.options)
+		require.NoError(t, err, test.reason)
+		err = e.valid()
+		if test.field == "" {
+			require.NoError(t, err, test.reason)
+			require.Equal(t, test.want, e.proxy, test.reason)
+			continue
+		}
+		var invalid *membership.InvalidError
+		require.ErrorAs(t, err, &invalid, test.reason)
+		require.Equal(t, test.field, invalid.Field, test.reason)
+		require.NotContains(t, err.Error(), "secret-words", test.reason)
+	}
+}

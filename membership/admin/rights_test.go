@@ -1,0 +1,106 @@
+package admin
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// needs calls a function as users who lack one right each, in the order in which the function uses them, and as one who has all of them. The
+// function goes on as far as it gets each time.
+func (f *fleet) needs(name string, all []right, call func(user *rest.Config) error) {
+	f.t.Helper()
+	for i, missing := range all {
+		user := f.user(fmt.Sprintf("%s-less-%d", name, i), rulesOf(slices.Delete(slices.Clone(all), i, i+1)))
+		said := fmt.Sprintf("cannot %s resource %q", missing.verbs, missing.resource)
+		var last error
+		f.eventually("without the right to "+missing.String(), func() bool {
+			last = call(user)
+			return last == nil || strings.Contains(last.Error(), said)
+		})
+		require.Error(f.t, last, "the right to %s is not needed", missing)
+	}
+	user := f.user(name, rulesOf(all))
+	var last error
+	require.Eventually(f.t, func() bool { last = call(user); return last == nil }, patience, poll, "%s: %v", name, last)
+}
+
+func rulesOf(rights []right) (rules []rbacv1.PolicyRule) {
+	for _, r := range rights {
+		rules = append(rules, rule(r.group, r.resource, r.verbs))
+	}
+	return rules
+}
+
+func TestDecideRights(t *testing.T) {
+	f := newFleet(t)
+	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}},
+		&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east"}})
+	request := &v1alpha1.JoinRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: "request"},
+		Spec: v1alpha1.JoinRequestSpec{ClusterID: "x", Name: "east", ClaimKey: []byte("x"), Signature: []byte("x"),
+			Credential: v1alpha1.CredentialRequest{Type: v1alpha1.CredentialToken}},
+	}
+	f.create(request)
+	request.Status = v1alpha1.JoinRequestStatus{Answer: v1alpha1.AnswerHeld, MemberName: "east"}
+	require.NoError(t, f.c.Status().Update(t.Context(), request))
+	group := v1alpha1.GroupVersion.Group
+	f.needs("decide", []right{
+		{group: group, resource: "memberclusters", verbs: "get"}, {group: group, resource: "joinrequests", verbs: "list"}, {group: group, resource: "memberclusters", verbs: "patch"},
+	}, func(user *rest.Config) error {
+		if _, err := Deny(t.Context(), user, "request", DecideOptions{}); err != nil {
+			return err
+		}
+		_, err := Accept(t.Context(), user, "request", DecideOptions{})
+		return err
+	})
+	require.True(t, *f.member("east").Spec.Accepted)
+}
+
+func TestUnjoinRights(t *testing.T) {
+	f := newFleet(t)
+	ctx := t.Context()
+	const namespace = "unjoin-rights"
+	join := func() {
+		_, err := Join(ctx, f.config, f.config, JoinOptions{Name: "east", MemberNamespace: namespace, Timeout: -1})
+		require.NoError(t, err)
+	}
+	join()
+	minimal := []right{ // on one cluster, which is hub and member
+		{resource: "namespaces", verbs: "get"},
+		{group: v1alpha1.GroupVersion.Group, resource: "memberclusters", verbs: "get"},
+		{resource: "secrets", verbs: "get"},
+		{resource: "secrets", verbs: "patch"},
+		{group: v1alpha1.GroupVersion.Group, resource: "memberclusters", verbs: "delete"},
+		{group: rbacv1.GroupName, resource: "clusterrolebindings", verbs: "get"},
+		{group: rbacv1.GroupName, resource: "clusterrolebindings", verbs: "delete"},
+		{resource: "secrets", verbs: "delete"},
+	}
+	unjoin := func(user *rest.Config) error {
+		_, err := Unjoin(ctx, user, "east", UnjoinOptions{Member: user, MemberNamespace: namespace})
+		return err
+	}
+	f.needs("unjoin", minimal, unjoin)
+	require.False(t, f.get(&rbacv1.ClusterRoleBinding{}, "", accessName))
+	require.True(t, f.get(&corev1.Namespace{}, "", namespace), "who may not look into it may not remove it")
+
+	join()
+	whole := rulesOf(minimal)
+	whole = append(whole, rule("", "namespaces", "patch", "delete"))
+	for _, list := range []string{"secrets", "serviceaccounts", "configmaps", "pods"} {
+		whole = append(whole, rule("", list, "list"))
+	}
+	user := f.user("unjoin-whole", whole)
+	f.eventually("nothing else is needed", func() bool { return unjoin(user) == nil })
+	f.eventually("the namespace goes", func() bool { return !f.get(&corev1.Namespace{}, "", namespace) })
+}

@@ -1,0 +1,250 @@
+package admin
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// TestUnjoinKeep has a member leave that can come back.
+func TestUnjoinKeep(t *testing.T) {
+	f := newFleet(t)
+	f.run()
+	ctx := t.Context()
+	f.create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)}})
+	f.eventually("it is not prepared", func() bool { // before there is anything of it, a leave is over at once, and nothing is on record
+		kept := f.member("kept")
+		return slices.Contains(kept.Finalizers, membership.Finalizer) && meta.IsStatusConditionTrue(kept.Status.Conditions, v1alpha1.ConditionReadyToJoin)
+	})
+	for _, reason := range []string{"it leaves", "twice is harmless"} {
+		leave, err := Unjoin(ctx, f.config, "kept", UnjoinOptions{Keep: true})
+		require.NoError(t, err, reason)
+		require.True(t, leave.Ended, reason)
+		require.False(t, leave.Forced, reason)
+		require.Equal(t, v1alpha1.PhaseLeft, f.member("kept").Status.Phase, reason)
+	}
+}
+
+// TestUnjoin has a member leave by force whose own agent is gone, and cleans it afterwards.
+func TestUnjoin(t *testing.T) {
+	f := newFleet(t)
+	stopHub := f.run()
+	ctx := t.Context()
+	bootstrap := f.token(v1alpha1.JoinTokenSpec{AutoAccept: true})
+	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{}))
+	stopAgent := f.attend("south", nil)
+	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{Wait: patience}), "the member tells that its agent has joined")
+	f.eventually("the hub does not know", func() bool { return f.member("south").Status.Phase == v1alpha1.PhaseJoined })
+	stopAgent()
+
+	_, err := Unjoin(ctx, f.config, "south", UnjoinOptions{Timeout: 2 * time.Second})
+	var timeout *TimeoutError
+	require.ErrorAs(t, err, &timeout)
+	require.Contains(t, timeout.Reason, "waits for the member's agent", "what it waits for is told")
+	require.Contains(t, timeout.Reason, "at the latest")
+
+	leave, err := Unjoin(ctx, f.config, "south", UnjoinOptions{Force: true, Timeout: patience})
+	require.NoError(t, err)
+	require.True(t, leave.Forced, "the hub put on record that it was forced")
+	require.False(t, f.get(&v1alpha1.MemberCluster{}, "", "south"))
+
+	// A hub that does not run forces nothing, and nobody does in its place.
+	f.create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "west", Finalizers: []string{membership.Finalizer}}})
+	stopHub()
+	_, err = Unjoin(ctx, f.config, "west", UnjoinOptions{Force: true, Timeout: time.Second})
+	require.ErrorAs(t, err, &timeout)
+	require.NotEmpty(t, timeout.Reason)
+	require.Equal(t, []string{membership.Finalizer}, f.member("west").Finalizers)
+
+	// The member still has what its agent had. It was made by Register, so it goes.
+	require.True(t, f.get(&corev1.Secret{}, agent.DefaultNamespace, agent.DefaultStoreSecret))
+	gate := membership.GateFunc("works", remaining([]string{"work/shop"}, nil))
+	require.NoError(t, Clean(ctx, f.config, CleanOptions{Cleaners: []membership.LeaveGate{gate}}))
+	require.False(t, f.get(&corev1.Secret{}, agent.DefaultNamespace, agent.DefaultStoreSecret))
+	f.eventually("the namespace goes", func() bool { return !f.get(&corev1.Namespace{}, "", agent.DefaultNamespace) })
+	require.NoError(t, Clean(ctx, f.config, CleanOptions{}), "twice is harmless")
+}
+
+// TestUnjoinDeadMember has a member leave that the hub had access to and that is gone.
+func TestUnjoinDeadMember(t *testing.T) {
+	f := newFleet(t)
+	f.run()
+	ctx := t.Context()
+	for _, test := range []struct {
+		reason  string
+		options UnjoinOptions
+		fails   bool
+	}{
+		{"what the hub had there may be there still, which somebody has to know", UnjoinOptions{}, true},
+		{"by force that is known, and only told", UnjoinOptions{Force: true}, false},
+	} {
+		_, err := Join(ctx, f.config, f.config, JoinOptions{Name: "east", Timeout: -1})
+		require.NoError(t, err)
+		gone := rest.CopyConfig(f.config)
+		gone.Host = "https://127.0.0.1:1"
+		told := &steps{}
+		test.options.Member, test.options.Progress = gone, told.tell
+		_, err = Unjoin(ctx, f.config, "east", test.options)
+		if test.fails {
+			var unreachable *UnreachableError
+			require.ErrorAs(t, err, &unreachable, test.reason)
+			require.Equal(t, Member, unreachable.Which)
+			require.ErrorContains(t, err, "is out of the fleet")
+		} else {
+			require.NoError(t, err, test.reason)
+			require.Contains(t, strings.Join(told.details("remove the hub's access from the member"), "\n"), "it stays there")
+		}
+		require.False(t, f.get(&v1alpha1.MemberCluster{}, "", "east"))
+		require.Equal(t, test.fails, f.get(&corev1.Secret{}, membership.ConnectionNamespace, "east-kubeconfig"), "the way back stays for as long as there is something to do there")
+	}
+}
+
+// TestUnjoinOthers leaves alone what another hub, or a person, has on a member.
+func TestUnjoinOthers(t *testing.T) {
+	f := newFleet(t)
+	ctx := t.Context()
+	theirs := func(annotations map[string]string) *rbacv1.ClusterRoleBinding {
+		return &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: accessName, Annotations: annotations, Labels: map[string]string{membership.MemberLabel: "east"}},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		}
+	}
+	for reason, annotations := range map[string]map[string]string{
+		"a member of that name is in the fleet of another hub": {hubAnnotation: "another"},
+		"nobody's that we know":                                nil,
+	} {
+		binding := theirs(annotations)
+		f.create(binding)
+		_, err := Unjoin(ctx, f.config, "east", UnjoinOptions{Member: f.config})
+		require.NoError(t, err, reason)
+		require.True(t, f.get(&rbacv1.ClusterRoleBinding{}, "", accessName), reason)
+		f.discard(binding)
+	}
+	require.NoError(t, teller(nil).makeNamespace(ctx, f.c, agent.DefaultNamespace))
+	f.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: agent.DefaultNamespace, Name: "somebodys"}})
+	require.NoError(t, Clean(ctx, f.config, CleanOptions{}))
+	require.True(t, f.get(&corev1.ConfigMap{}, agent.DefaultNamespace, "somebodys"), "a namespace that somebody uses stays")
+	var space corev1.Namespace
+	require.True(t, f.get(&space, "", agent.DefaultNamespace))
+	require.Nil(t, space.DeletionTimestamp)
+}
+
+// TestUnprepare has what was installed on a member removed, unless somebody else needs it, or the user may not.
+func TestUnprepare(t *testing.T) {
+	f := newFleet(t)
+	ctx := t.Context()
+	const installed = "installed"
+	prepare := func(ctx context.Context, c client.Client) error {
+		return client.IgnoreAlreadyExists(c.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: installed}}))
+	}
+	unprepare := func(ctx context.Context, c client.Client) (string, error) {
+		var there corev1.ConfigMap
+		if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: installed}, &there); err != nil {
+			return "", client.IgnoreNotFound(err)
+		}
+		if there.Data != nil {
+			return "there is something in it", nil
+		}
+		return "", c.Delete(ctx, &there)
+	}
+	bootstrap := func() client.Object {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agent.DefaultNamespace, Name: agent.DefaultBootstrapSecret}}
+	}
+	theirs := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: accessName, Annotations: map[string]string{hubAnnotation: "another"}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+	}
+	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}})
+	for _, test := range []struct {
+		reason string
+		before client.Object // that is there
+		rules  []rbacv1.PolicyRule
+		stays  string // what is told of it; empty: it goes
+	}{
+		{"an agent is, or shall be, in the fleet of another hub", bootstrap(), nil, "it stays there: Secret muster-system/muster-bootstrap is of an agent"},
+		{"another hub has access, and runs an agent for it", theirs, nil, "it stays there: ClusterRoleBinding muster-push is of another"},
+		{
+			"it is in use", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: installed}, Data: map[string]string{"a": "b"}}, nil,
+			"it stays there: there is something in it",
+		},
+		{
+			"the hub was given no more than this", nil, []rbacv1.PolicyRule{
+				rule("", "secrets", "get"), rule("", "namespaces", "get"), rule(rbacv1.GroupName, "clusterrolebindings", "get", "delete"), rule("", "configmaps", "get"),
+			},
+			`cannot delete resource "configmaps"`,
+		},
+		{"nobody else needs it", nil, nil, ""},
+		{"twice is harmless", nil, nil, ""},
+	} {
+		member := f.config
+		if test.rules != nil {
+			member = f.user("unprepare", test.rules)
+			f.eventually("the rules count", func() bool {
+				less, err := connect(Member, member)
+				require.NoError(t, err)
+				return apierrors.IsNotFound(less.Get(ctx, client.ObjectKey{Name: accessName}, &rbacv1.ClusterRoleBinding{}))
+			})
+		}
+		if test.before != nil {
+			f.create(test.before)
+		}
+		if test.reason != "twice is harmless" {
+			require.NoError(t, prepare(ctx, f.c), test.reason)
+		}
+		told := &steps{}
+		_, err := Unjoin(ctx, f.config, "east", UnjoinOptions{Member: member, Unprepare: unprepare, Progress: told.tell})
+		require.NoError(t, err, test.reason)
+		details := told.details(undoing)
+		require.NotEmpty(t, details, test.reason)
+		if test.stays == "" {
+			require.Empty(t, details[len(details)-1], test.reason)
+		} else {
+			require.Contains(t, details[len(details)-1], test.stays, test.reason)
+		}
+		require.Equal(t, test.stays != "", f.get(&corev1.ConfigMap{}, "default", installed), test.reason)
+		if test.before != nil {
+			f.discard(test.before)
+		}
+		f.discard(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: installed}})
+	}
+
+	// Who cleans a member is told the same, and does not ask whether an agent is there: its Secrets have just been removed.
+	for reason, data := range map[string]map[string]string{"it goes": nil, "it is in use": {"a": "b"}} {
+		f.eventually("the namespace that an agent was in has gone", func() bool {
+			var namespace corev1.Namespace
+			return !f.get(&namespace, "", agent.DefaultNamespace) || namespace.DeletionTimestamp == nil
+		})
+		f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}}, bootstrap(),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: installed}, Data: data})
+		told := &steps{}
+		require.NoError(t, Clean(ctx, f.config, CleanOptions{Unprepare: unprepare, Progress: told.tell}), reason)
+		require.Equal(t, data != nil, f.get(&corev1.ConfigMap{}, "default", installed), reason)
+		f.discard(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: installed}})
+	}
+}
+
+// remaining is a gate that says these in turn.
+func remaining(said ...[]string) func(context.Context, membership.Member) ([]string, error) {
+	return func(context.Context, membership.Member) ([]string, error) {
+		now := said[0]
+		if len(said) > 1 {
+			said = said[1:]
+		}
+		return now, nil
+	}
+}

@@ -1,0 +1,181 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// TestUnjoinAgain ends an Unjoin early, wherever that may be, lets the MemberCluster go with all that belongs to it, and unjoins again. No
+// hub runs, so that the MemberCluster goes at once.
+func TestUnjoinAgain(t *testing.T) {
+	f := newFleet(t)
+	ctx := t.Context()
+	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "again"}}
+	f.create(space)
+	gone := rest.CopyConfig(f.config)
+	gone.Host = "https://127.0.0.1:1"
+	const doing = "remove the hub's access from the member"
+	for _, test := range []struct {
+		reason string
+		hub    *rest.Config
+		first  UnjoinOptions
+		broken bool // the credential that the hub has
+		fails  func(error) bool
+		second UnjoinOptions
+		told   string // by the second
+	}{
+		{reason: "it did not wait", first: UnjoinOptions{Timeout: -1}},
+		{reason: "it gave up", first: UnjoinOptions{Timeout: 1}, fails: isA[*TimeoutError]},
+		{reason: "the member did not answer", first: UnjoinOptions{Member: gone}, fails: isA[*UnreachableError]},
+		{reason: "the member is gone for ever", first: UnjoinOptions{Member: gone}, fails: isA[*UnreachableError],
+			second: UnjoinOptions{Member: gone, Force: true}, told: "it stays there: "},
+		{reason: "the hub failed when the access had been removed", hub: failing(f.config, http.MethodDelete, "secrets"), fails: isA[*UnreachableError], told: "it was removed already"},
+		{reason: "the hub's credential has ended", broken: true, fails: apierrors.IsUnauthorized, second: UnjoinOptions{Member: f.config}},
+		{reason: "the hub's credential has ended, and nobody has another", broken: true, fails: apierrors.IsUnauthorized, second: UnjoinOptions{Force: true}, told: "it stays there: "},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			f := *f
+			f.t = t
+			mc, err := Join(ctx, f.config, f.config, JoinOptions{Name: "east", MemberNamespace: space.Name, Timeout: -1})
+			require.NoError(t, err)
+			belongs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: membership.ConnectionNamespace, Name: "belongs",
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "MemberCluster", Name: mc.Name, UID: mc.UID}}}}
+			f.create(belongs)
+			var secret corev1.Secret
+			require.True(t, f.get(&secret, membership.ConnectionNamespace, "east-kubeconfig"))
+			if test.broken {
+				secret.Data[kubeConfigKey] = bytes.Replace(secret.Data[kubeConfigKey], []byte("token: "), []byte("token: x"), 1)
+				require.NoError(t, f.c.Update(ctx, &secret))
+			}
+			hub := test.hub
+			if hub == nil {
+				hub = f.config
+			}
+			test.first.MemberNamespace, test.second.MemberNamespace = space.Name, space.Name
+			_, err = Unjoin(ctx, hub, "east", test.first)
+			if test.fails == nil {
+				require.NoError(t, err)
+			} else {
+				require.True(t, test.fails(err), err)
+			}
+			f.eventually("what belongs to the MemberCluster goes with it", func() bool { return !f.get(belongs, belongs.Namespace, belongs.Name) })
+			require.True(t, f.get(&secret, membership.ConnectionNamespace, "east-kubeconfig"), "the way back to the member stays")
+
+			told := &steps{}
+			test.second.Progress = told.tell
+			_, err = Unjoin(ctx, f.config, "east", test.second)
+			require.NoError(t, err)
+			details := strings.Join(told.details(doing), "\n")
+			require.Contains(t, details, test.told)
+			stays := test.second.Force
+			require.Equal(t, stays, f.get(&rbacv1.ClusterRoleBinding{}, "", accessName), details)
+			require.False(t, f.get(&secret, membership.ConnectionNamespace, "east-kubeconfig"))
+			if stays {
+				require.NoError(t, Clean(ctx, f.config, CleanOptions{Namespace: space.Name}))
+			}
+		})
+	}
+
+	told := &steps{}
+	_, err := Unjoin(ctx, f.config, "east", UnjoinOptions{Progress: told.tell})
+	require.NoError(t, err, "a member that is not there has left")
+	require.Contains(t, told.details(doing), "the hub has no Secret of Join's that leads there; what Join may have made is removed by the member's own kubeconfig",
+		"but whoever deleted the MemberCluster by other means is told what that leaves")
+}
+
+// TestUnjoinTogether has two administrators do the same at the same time.
+func TestUnjoinTogether(t *testing.T) {
+	f := newFleet(t)
+	ctx := t.Context()
+	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "together"}}
+	f.create(space)
+	for range 3 {
+		_, err := Join(ctx, f.config, f.config, JoinOptions{Name: "east", MemberNamespace: space.Name, Timeout: -1})
+		require.NoError(t, err)
+		ended := make(chan error)
+		for range 2 {
+			go func() {
+				_, err := Unjoin(ctx, f.config, "east", UnjoinOptions{MemberNamespace: space.Name})
+				ended <- err
+			}()
+		}
+		require.NoError(t, errors.Join(<-ended, <-ended))
+		require.False(t, f.get(&rbacv1.ClusterRoleBinding{}, "", accessName))
+		require.False(t, f.get(&corev1.Secret{}, membership.ConnectionNamespace, "east-kubeconfig"))
+	}
+}
+
+// TestUnjoinJoinedAgain leaves the access that a Join has given again while an Unjoin waited.
+func TestUnjoinJoinedAgain(t *testing.T) {
+	f := newFleet(t)
+	ctx := t.Context()
+	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "rejoined"}})
+	options := JoinOptions{Name: "east", MemberNamespace: "rejoined", Timeout: -1}
+	_, err := Join(ctx, f.config, f.config, options)
+	require.NoError(t, err)
+	u := &unjoin{UnjoinOptions: UnjoinOptions{MemberNamespace: "rejoined", ConnectionNamespace: membership.ConnectionNamespace}, name: "east", hub: f.c}
+	_, err = u.begin(ctx)
+	require.NoError(t, err)
+	require.NoError(t, u.mark(ctx))
+	_, err = Join(ctx, f.config, f.config, options)
+	require.NoError(t, err)
+	require.NoError(t, u.cleanUp(ctx))
+	require.True(t, f.get(&rbacv1.ClusterRoleBinding{}, "", accessName))
+	var secret corev1.Secret
+	require.True(t, f.get(&secret, membership.ConnectionNamespace, "east-kubeconfig"))
+	require.NotContains(t, secret.Annotations, endingAnnotation)
+}
+
+// TestUnjoinForce shortens the deadline of no leave but the one that is forced.
+func TestUnjoinForce(t *testing.T) {
+	f := newFleet(t)
+	ctx := t.Context()
+	f.create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "stays", Finalizers: []string{"example.com/keep"}}})
+	_, err := Unjoin(ctx, f.config, "stays", UnjoinOptions{Keep: true, Force: true, Timeout: 1})
+	var invalid *membership.InvalidError
+	require.ErrorAs(t, err, &invalid)
+	require.Equal(t, "Force", invalid.Field)
+	require.Equal(t, v1alpha1.StateJoin, f.member("stays").Spec.State, "nothing has been changed")
+
+	_, err = Unjoin(ctx, failing(f.config, http.MethodDelete, "memberclusters"), "stays", UnjoinOptions{Force: true})
+	require.Error(t, err)
+	require.Equal(t, int32(900), f.member("stays").Spec.Leave.DeadlineSeconds, "it has not begun to leave")
+	for _, reason := range []string{"it leaves by force", "twice is harmless"} {
+		_, err = Unjoin(ctx, f.config, "stays", UnjoinOptions{Force: true, Timeout: -1})
+		require.NoError(t, err, reason)
+		require.Equal(t, int32(1), f.member("stays").Spec.Leave.DeadlineSeconds, reason)
+	}
+}
+
+func isA[E error](err error) bool {
+	_, is := errors.AsType[E](err)
+	return is
+}
+
+// failing is a cluster that loses some requests.
+func failing(config *rest.Config, method, resource string) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			if r.Method == method && strings.Contains(r.URL.Path, "/"+resource+"/") {
+				return nil, context.DeadlineExceeded
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	return config
+}

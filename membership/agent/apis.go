@@ -1,0 +1,92 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// What a Membership holds of APIs: see the limits of its type.
+const (
+	maxGroupVersions = 512
+	maxKinds         = 512
+	maxKind          = 63 // characters, which is also what a CustomResourceDefinition may have
+)
+
+// servedAPIs is what the agent knows of the kinds that the member serves.
+type servedAPIs struct {
+	told  bool // or the agent is not to say
+	known bool
+	all   []v1alpha1.ServedAPIs
+}
+
+// over returns what is to be told, given what was told before.
+func (s servedAPIs) over(before []v1alpha1.ServedAPIs) []v1alpha1.ServedAPIs {
+	switch {
+	case !s.told:
+		return nil
+	case !s.known:
+		return before
+	default:
+		return s.all
+	}
+}
+
+// apis asks the member what it serves.
+func (m *member) apis(ctx context.Context) (finding, error) {
+	_, lists, err := m.discovery.ServerGroupsAndResourcesWithContext(ctx)
+	failed, partly := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if err != nil && !partly {
+		return finding{}, fmt.Errorf("find out what the member serves: %w", err)
+	}
+	found, err := kindsOf(lists, m.served, failed)
+	if err != nil {
+		return finding{}, err
+	}
+	m.served = found
+	return finding{apis: found}, nil
+}
+
+// kindsOf sums up what a member serves. What an API server behind it serves that does not answer is what it was before: an extension that is away
+// for a moment is no reason to move what needs it.
+func kindsOf(lists []*metav1.APIResourceList, before []v1alpha1.ServedAPIs, failed map[schema.GroupVersion]error) ([]v1alpha1.ServedAPIs, error) {
+	kinds := map[string][]string{}
+	for _, list := range lists {
+		for i := range list.APIResources {
+			resource := &list.APIResources[i]
+			if !strings.Contains(resource.Name, "/") && resource.Kind != "" && len(resource.Kind) <= maxKind {
+				kinds[list.GroupVersion] = append(kinds[list.GroupVersion], resource.Kind)
+			}
+		}
+	}
+	for _, api := range before {
+		groupVersion, err := schema.ParseGroupVersion(api.GroupVersion)
+		if _, away := failed[groupVersion]; err == nil && away {
+			kinds[api.GroupVersion] = api.Kinds
+		}
+	}
+	if len(kinds) > maxGroupVersions {
+		return nil, fmt.Errorf("the member serves %d versions of API groups, and a Membership holds %d", len(kinds), maxGroupVersions)
+	}
+	all := make([]v1alpha1.ServedAPIs, 0, len(kinds))
+	for groupVersion, names := range kinds {
+		names = slices.Compact(slices.Sorted(slices.Values(names)))
+		if len(names) > maxKinds {
+			return nil, fmt.Errorf("the member serves %d kinds of %s, and a Membership holds %d", len(names), groupVersion, maxKinds)
+		}
+		all = append(all, v1alpha1.ServedAPIs{GroupVersion: groupVersion, Kinds: names})
+	}
+	if len(all) == 0 {
+		return nil, errors.New("the member says that it serves nothing")
+	}
+	slices.SortFunc(all, func(a, b v1alpha1.ServedAPIs) int { return strings.Compare(a.GroupVersion, b.GroupVersion) })
+	return all, nil
+}

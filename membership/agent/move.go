@@ -1,0 +1,156 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/muster-sdk/muster/membership/heartbeat"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// whereabouts is what the agent knows of where its hub is, beside the address in its record.
+type whereabouts struct {
+	silent time.Time // since when the hub has not answered; zero: it does
+	looked time.Time // when the bootstrap source was last looked into; zero: not since the start
+	astray string    // why the agent does not take the other address that there is
+}
+
+// answered takes down whether the hub is there.
+func (w *whereabouts) answered(is bool, now time.Time) {
+	switch {
+	case is && !w.silent.IsZero():
+		w.silent, w.astray = time.Time{}, ""
+	case is:
+	case w.silent.IsZero():
+		w.silent = now
+	}
+}
+
+// relocate looks whether the hub has moved, where that is due, and goes after it. It reports whether it has.
+func (a *agent) relocate(ctx context.Context) (moved bool, err error) {
+	observed := lifecycle.AddressObserved{Now: a.Clock.Now(), Silent: a.silent, Looked: a.looked}
+	var bootstrap *registration.Bootstrap
+	var there *connection
+	var list *v1alpha1.MembershipList
+	defer func() {
+		if there != nil && there != a.connection {
+			there.close()
+		}
+	}()
+	for {
+		action, why := lifecycle.NextAddress(observed)
+		switch action {
+		case lifecycle.LookForAddress:
+			bootstrap = a.lookForAddress(ctx)
+			a.looked = observed.Now
+			observed.Looked, observed.Other = observed.Now, bootstrap != nil
+			if bootstrap == nil {
+				a.astray = ""
+			}
+		case lifecycle.TryAddress:
+			there, list, observed.There = a.tryAddress(ctx, bootstrap)
+		case lifecycle.TakeAddress:
+			return true, a.takeAddress(ctx, there, list)
+		default:
+			if why != "" {
+				a.stray(bootstrap.Server, why)
+			}
+			return false, nil
+		}
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+	}
+}
+
+// lookForAddress returns the bootstrap credential if that has another address than the record. That there is none, or that it
+// cannot be had, is nothing to stop at.
+func (a *agent) lookForAddress(ctx context.Context) *registration.Bootstrap {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	bootstrap, err := a.Bootstrap.Load(ctx)
+	if err != nil {
+		a.log.V(1).Info("The bootstrap credential could not be read.", "error", err.Error())
+		return nil
+	}
+	if bootstrap == nil || a.record.Member.at(bootstrap.Server, bootstrap.CA) {
+		return nil
+	}
+	return bootstrap
+}
+
+// tryAddress reads the Membership at another address, over connections of its own.
+func (a *agent) tryAddress(ctx context.Context, bootstrap *registration.Bootstrap) (*connection, *v1alpha1.MembershipList, lifecycle.HubSight) {
+	member := *a.record.Member
+	member.Server, member.CA = bootstrap.Server, bytes.Clone(bootstrap.CA)
+	there, err := connect(member, a.claim, a.HubConfig, a.Clock)
+	if err != nil {
+		a.log.V(1).Info("The hub's other address cannot be used.", "server", member.Server, "error", err.Error())
+		return nil, nil, lifecycle.HubUnreachable
+	}
+	list, err := there.hub.listMembership(ctx)
+	sight := sightOf(list, err, member).sight
+	if sight == lifecycle.HubSeen && list.Items[0].Spec.MemberName != member.Name {
+		sight = lifecycle.HubOther
+	}
+	if err != nil {
+		a.log.V(1).Info("The Membership could not be read at the hub's other address.", "server", member.Server, "error", err.Error())
+	}
+	return there, list, sight
+}
+
+// takeAddress writes the address down before it is used, and has all that goes on go on there.
+func (a *agent) takeAddress(ctx context.Context, there *connection, list *v1alpha1.MembershipList) error {
+	before, next := a.record.Member.Server, *a.record.Member
+	next.Server, next.CA = there.member.Server, there.member.CA
+	if err := a.save(ctx, func(r *record) { r.Member = &next }); err != nil {
+		return err
+	}
+	if a.connection == nil {
+		a.connection = there
+	} else if err := a.goTo(next); err != nil {
+		return err
+	}
+	a.door.disconnect()
+	a.astray, a.unheard = "", ""
+	note := fmt.Sprintf("The hub has moved from %s to %s.", before, next.Server)
+	a.log.Info(note)
+	a.events.normal("HubMoved", note)
+	a.found(ctx, list, nil)
+	return nil
+}
+
+// goTo has the connection lead to the address of the member. A heartbeat that waits to be tried again would do so for up to a
+// period: the next step starts it anew, and so at once.
+func (a *agent) goTo(member registered) error {
+	if err := a.connection.move(member.Server, member.CA); err != nil {
+		return err
+	}
+	if a.connection.beating() {
+		a.connection.stopBeat()
+	}
+	return nil
+}
+
+// stray takes down why another address is not taken. That there is another reason than before is news.
+func (a *agent) stray(server, why string) {
+	why = fmt.Sprintf("the bootstrap credential has the hub at %s, but %s", server, why)
+	if why == a.astray {
+		return
+	}
+	a.astray = why
+	a.log.Info("The hub is not taken to have moved.", "why", why)
+	a.events.warn("HubNotMoved", "The agent keeps the address of its hub: "+why+".")
+}
+
+// missed takes down how a heartbeat went, and looks whether the hub has moved. It reports whether there is news of that.
+func (a *agent) missed(ctx context.Context, status heartbeat.Status) bool {
+	a.answered(status.LastError == nil || unwelcome(status.LastError), a.Clock.Now())
+	astray := a.astray
+	moved, err := a.relocate(ctx)
+	return moved || err != nil || a.astray != astray
+}

@@ -1,0 +1,275 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/pem"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/csr"
+	"github.com/muster-sdk/muster/membership/registration/token"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// changeable is a bootstrap credential that an administrator changes, and that counts who looks at it.
+type changeable struct {
+	mu    sync.Mutex
+	now   *registration.Bootstrap
+	looks atomic.Int64
+}
+
+func (c *changeable) Load(context.Context) (*registration.Bootstrap, error) {
+	c.looks.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now, nil
+}
+
+func (c *changeable) Forget(context.Context) error { return nil }
+
+// at has the hub of the bootstrap credential somewhere else.
+func (c *changeable) at(server string, ca []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := *c.now
+	next.Server, next.CA = server, ca
+	c.now = &next
+}
+
+func (c *changeable) remove() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = nil
+}
+
+// proxied puts a network that can fail before the hub.
+func (h *byHand) proxied() *localplane.Proxy {
+	h.t.Helper()
+	proxy, err := localplane.NewProxy(h.config.Host)
+	require.NoError(h.t, err)
+	h.t.Cleanup(func() { _ = proxy.Close() })
+	return proxy
+}
+
+// reencrypted is the hub at another address, below a path, with the certificate of another authority.
+func (h *byHand) reencrypted() (server string, ca []byte) {
+	h.t.Helper()
+	config, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: h.config.CAData}})
+	require.NoError(h.t, err)
+	target, err := url.Parse(h.config.Host)
+	require.NoError(h.t, err)
+	transport := &http.Transport{TLSClientConfig: config}
+	h.t.Cleanup(transport.CloseIdleConnections)
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+	}
+	return tlsServer(h.t, http.StripPrefix("/hubs/one", proxy)).at("/hubs/one")
+}
+
+type served struct{ *httptest.Server }
+
+func tlsServer(t *testing.T, handler http.Handler) served {
+	s := httptest.NewUnstartedServer(handler)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.TLS = &tls.Config{NextProtos: []string{"h2"}}
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(func() {
+		s.CloseClientConnections() // a watch would hold it up
+		s.Close()
+	})
+	return served{s}
+}
+
+func (s served) at(path string) (server string, ca []byte) {
+	return s.URL + path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+}
+
+// TestHubMoves has the hub move away while the agent is in, and again while it is not running.
+func TestHubMoves(t *testing.T) {
+	for name, tc := range map[string]struct {
+		method registration.Method
+		move   func(*byHand) (string, []byte)
+	}{
+		"token": {token.Method{}, (*byHand).reencrypted},
+		"csr":   {csr.Method{}, func(h *byHand) (string, []byte) { return h.proxied().Config(h.config).Host, h.config.CAData }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newByHand(t, "moves-"+name).attend()
+			old, source, store, w := h.proxied(), &changeable{now: h.bootstrap}, &memory{}, &wire{}
+			source.at(old.Config(h.config).Host, h.config.CAData)
+			var begun atomic.Int64
+			lent := make(chan Hub, 10)
+			o := Options{Method: tc.method, Bootstrap: source, Store: store, HubConfig: w.config, Companions: []Companion{
+				CompanionFunc("works", func(ctx context.Context, hub Hub) error {
+					begun.Add(1)
+					lent <- hub
+					<-ctx.Done()
+					return nil
+				}),
+			}}
+			r := h.run(o)
+			is(t, r, lifecycle.Joined)
+			before := store.parsed(t)
+			companion, err := rest.HTTPClientFor((<-lent).Config)
+			require.NoError(t, err)
+			sees := func() bool {
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+					before.Member.Server+"/apis/membership.muster.dev/v1alpha1/namespaces/"+h.space()+"/memberships", nil)
+				require.NoError(t, err)
+				response, err := companion.Do(request)
+				if err != nil {
+					return false
+				}
+				defer response.Body.Close()
+				body, err := io.ReadAll(response.Body)
+				return err == nil && response.StatusCode == http.StatusOK && strings.Contains(string(body), "uid-"+h.name)
+			}
+			require.True(t, sees())
+			h.beats()
+			looks := source.looks.Load()
+			h.beats()
+			require.Equal(t, looks, source.looks.Load(), "it looks for another address though all is well")
+
+			old.Cut()
+			server, ca := tc.move(h)
+			source.at(server, ca)
+			eventually(t, "it does not find its hub", func() bool { return store.parsed(t).Member.Server == server })
+			h.beats()
+			eventually(t, "the companion does not get to the hub by the config that it has", sees)
+			h.touch()
+			eventually(t, "it does not see what the hub wants any more", func() bool {
+				return store.parsed(t).Leave.DeadlineSeconds == h.membership().Spec.Leave.DeadlineSeconds
+			})
+			require.EqualValues(t, 1, begun.Load(), "the companion was restarted")
+			require.Equal(t, lifecycle.Joined, r.last().Phase)
+
+			// And a restart, after which the hub is back where it was.
+			r.stop()
+			old.Heal()
+			source.at(before.Member.Server, before.Member.CA)
+			r = h.run(o)
+			is(t, r, lifecycle.Joined)
+			require.Equal(t, before.Member.Server, store.parsed(t).Member.Server)
+			r.stop()
+			source.remove()
+			r = h.run(o)
+			is(t, r, lifecycle.Joined)
+			h.beats()
+
+			after := store.parsed(t)
+			require.Equal(t, before.ClaimKey, after.ClaimKey)
+			require.Equal(t, before.Member.UID, after.Member.UID)
+			require.True(t, before.Member.Credential.same(after.Member.Credential.material()))
+			require.Equal(t, 1, w.take()["POST joinrequests"], "it has asked to join again")
+		})
+	}
+}
+
+// TestHubDoesNotMove has a bootstrap credential that leads somewhere else than to the agent's hub.
+func TestHubDoesNotMove(t *testing.T) {
+	h := newByHand(t, "stays").attend()
+	var asked atomic.Int64
+	var answer atomic.Value
+	wrong := tlsServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		body := answer.Load().(string)
+		if body == "401" {
+			w.WriteHeader(http.StatusUnauthorized)
+			body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","code":401}`
+		}
+		_, _ = io.WriteString(w, body)
+	}))
+	list := func(items string) string {
+		return `{"kind":"MembershipList","apiVersion":"membership.muster.dev/v1alpha1","metadata":{"resourceVersion":"1"},"items":[` + items + `]}`
+	}
+	of := func(name, uid string) string {
+		return list(`{"metadata":{"name":"self","namespace":"` + h.space() + `"},"spec":{"memberName":"` + name + `","memberUID":"` + uid + `"}}`)
+	}
+	old, source, store := h.proxied(), &changeable{now: h.bootstrap}, &memory{}
+	source.at(old.Config(h.config).Host, h.config.CAData)
+	o := Options{Bootstrap: source, Store: store}
+	r := h.run(o)
+	is(t, r, lifecycle.Joined)
+	h.beats()
+	before := store.parsed(t)
+	source.at(wrong.at(""))
+	for _, tc := range []struct{ answer, why string }{
+		{"401", "the agent's credential is refused there"},
+		{list(""), "there is no Membership for the agent there"},
+		{of(h.name, "uid-of-another"), "the Membership there is that of another member"},
+		{of("another", "uid-"+h.name), "the Membership there is that of another member"},
+		{"no hub at all", "it does not answer there either"},
+	} {
+		answer.Store(tc.answer)
+		old.Cut()
+		eventually(t, "it does not say why", func() bool { return strings.Contains(r.last().Message, tc.why) })
+		require.Contains(t, r.last().Message, wrong.URL)
+		require.Equal(t, lifecycle.Joined, r.last().Phase, "that the hub is away changes nothing")
+		require.Equal(t, before.Member.Server, store.parsed(t).Member.Server)
+		old.Heal()
+		h.beats()
+		eventually(t, "it complains on", func() bool { h.touch(); return r.last().Message == "In the fleet." })
+	}
+	asked.Store(0)
+	began := time.Now()
+	old.Cut()
+	eventually(t, "it does not ask again", func() bool { return asked.Load() >= 3 })
+	require.GreaterOrEqual(t, time.Since(began), 2*lifecycle.RetryPoll, "it asks the wrong hub more often than once in two seconds")
+	old.Heal()
+	r.stop()
+
+	// Nor at the start.
+	answer.Store("401")
+	r = h.run(o)
+	is(t, r, lifecycle.Joined)
+	h.beats()
+	require.Contains(t, r.last().Message, "the agent's credential is refused there")
+	require.Equal(t, before.Member.Server, store.parsed(t).Member.Server)
+	requests := &v1alpha1.JoinRequestList{}
+	require.NoError(t, h.c.List(t.Context(), requests, client.InNamespace(h.name)))
+	require.Len(t, requests.Items, 1)
+}
+
+func TestReaddressed(t *testing.T) {
+	for _, tc := range []struct{ reason, request, from, to, want string }{
+		{"nobody has moved", "https://a/api?x=1", "https://a", "https://a", "https://a/api?x=1"},
+		{"another host", "https://a/api?x=1", "https://a", "https://b:6443", "https://b:6443/api?x=1"},
+		{"to below a path", "https://a/api", "https://a", "https://b/hub", "https://b/hub/api"},
+		{"from below a path", "https://a/hub/api", "https://a/hub/", "https://b/", "https://b/api"},
+		{"what was escaped stays so", "https://a/hub/api/x%2Fy", "https://a/hub", "https://b/other", "https://b/other/api/x%2Fy"},
+		{"what is meant for somebody else", "https://c/hub/api", "https://a/hub", "https://b", "https://c/hub/api"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			parsed := func(s string) *url.URL {
+				u, err := url.Parse(s)
+				require.NoError(t, err)
+				return u
+			}
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, tc.request, nil)
+			require.NoError(t, err)
+			got := readdressed(request, parsed(tc.from), parsed(tc.to))
+			require.Equal(t, tc.want, got.URL.String())
+			require.Equal(t, got.URL.Host, got.Host)
+			require.Equal(t, tc.request, request.URL.String(), "the caller's request was changed")
+		})
+	}
+}

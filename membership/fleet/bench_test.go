@@ -1,0 +1,100 @@
+package fleet
+
+import (
+	"context"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-sdk/muster/membership/registration/kubeconfig"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// BenchmarkConnect connects to 100 members of which 20 take connections and never answer, and to the other 80 alone. It reports how long it took until
+// the last of the 80 was connected, in both cases, and the ratio of the two: 1 is that the black holes cost nothing. The floor is 80 members
+// connected to by the same code without anybody beside them.
+func BenchmarkConnect(b *testing.B) {
+	const good, holes = 80, 20
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": "x"}}`)
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	hole, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test
+	require.NoError(b, err)
+	defer hole.Close() // nobody accepts: the system does, and nobody answers
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	access := func(url string) *kubeconfig.Access {
+		parsed, err := kubeconfig.Parse(map[string][]byte{"server": []byte(url), "token": []byte("x"), "ca.crt": ca}, "", kubeconfig.Options{})
+		require.NoError(b, err)
+		return parsed
+	}
+	toGood, toHole := access(server.URL), access("https://"+hole.Addr().String())
+
+	var alone, beside time.Duration
+	for b.Loop() {
+		alone += connectAll(b, good, 0, toGood, toHole)
+		beside += connectAll(b, good, holes, toGood, toHole)
+	}
+	perRound := float64(b.N) * float64(time.Millisecond)
+	b.ReportMetric(float64(alone)/perRound, "alone-ms")
+	b.ReportMetric(float64(beside)/perRound, "beside-20-black-holes-ms")
+	b.ReportMetric(float64(beside)/float64(alone), "ratio")
+}
+
+// connectAll returns how long it takes to connect to all that answer. The black holes are there first.
+func connectAll(b *testing.B, good, holes int, toGood, toHole *kubeconfig.Access) time.Duration {
+	b.Helper()
+	options, err := Options{ProbeTimeout: 10 * time.Second}.withDefaults()
+	require.NoError(b, err)
+	connected := make(arrivals, good+holes)
+	f := &Fleet{
+		options: options, log: logr.Discard(), clusters: connected, metrics: newMetrics(nil),
+		members: map[string]*member{}, running: map[string]chan struct{}{},
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	ended := make(chan error, 1)
+	observe := func(kind string, access *kubeconfig.Access, n int) {
+		for i := range n {
+			name := fmt.Sprintf("%s-%d", kind, i)
+			cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
+			cluster.Spec.KubeConfigSecretRef = ref
+			cluster.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionJoined, Status: metav1.ConditionTrue}}
+			f.tell(name, &observed{cluster: cluster, secret: secretSeen{access: access}})
+		}
+	}
+	observe("hole", toHole, holes)
+	observe("good", toGood, good)
+	began := time.Now()
+	go func() { ended <- f.Start(ctx) }()
+	for range good {
+		<-connected
+	}
+	took := time.Since(began)
+	cancel()
+	require.NoError(b, <-ended)
+	return took
+}
+
+// arrivals is told of each member that was connected to.
+type arrivals chan string
+
+func (arrivals) Name() string { return "arrivals" }
+
+func (a arrivals) Run(ctx context.Context, member Connected) error {
+	a <- member.Cluster.Name
+	<-ctx.Done()
+	return nil
+}

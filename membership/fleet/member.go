@@ -1,0 +1,293 @@
+package fleet
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// member is the goroutine of one member: what hangs for it delays nobody else.
+type member struct {
+	fleet *Fleet
+	name  string
+	news  chan struct{} // of capacity 1
+
+	mu        sync.Mutex
+	observed  *observed // the latest; nil: it is gone
+	interrupt func()    // ends what is being tried by what was observed before
+
+	// What follows belongs to the goroutine.
+	uid      types.UID
+	mode     v1alpha1.JoinMode
+	clusters Runner // that engaged its live cluster
+	way      *way   // nil: there is none
+	runs     map[string]context.CancelFunc
+	found    finding // to be told
+	last     finding // of the last look
+	counted  string  // the reason that it is counted by
+	tried    *secretSeen
+	failures int
+	next     time.Time               // when to look again
+	cluster  *v1alpha1.MemberCluster // as written last, until it is observed
+}
+
+func newMember(f *Fleet, name string) *member {
+	return &member{fleet: f, name: name, news: make(chan struct{}, 1), runs: map[string]context.CancelFunc{}}
+}
+
+// concerns reports whether there is anything to be done for a member.
+func concerns(o *observed) bool {
+	return o.cluster.Spec.KubeConfigSecretRef != nil || o.cluster.Status.Endpoint != nil ||
+		meta.FindStatusCondition(o.cluster.Status.Conditions, v1alpha1.ConditionReachable) != nil
+}
+
+func (m *member) wake() {
+	select {
+	case m.news <- struct{}{}:
+	default:
+	}
+}
+
+func (m *member) latest() *observed {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.observed
+}
+
+func (m *member) tell(o *observed) {
+	m.mu.Lock()
+	if !m.observed.sameWay(o) && m.interrupt != nil {
+		m.interrupt()
+	}
+	m.observed = o
+	m.mu.Unlock()
+	m.wake()
+}
+
+// begin returns the latest observation, and a context for what is tried by it.
+func (m *member) begin(ctx context.Context) (*observed, context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.interrupt = cancel
+	return m.observed, ctx, cancel
+}
+
+func (m *member) run(ctx context.Context) {
+	defer func() {
+		m.disconnect()
+		m.count("")
+	}()
+	for ctx.Err() == nil {
+		o, attempt, done := m.begin(ctx)
+		again := m.step(ctx, attempt, o)
+		done()
+		if o == nil || !concerns(o) {
+			if m.fleet.leave(m) {
+				return
+			}
+			continue
+		}
+		var timer <-chan time.Time
+		if again > 0 {
+			timer = m.fleet.options.Clock.After(again)
+		}
+		select {
+		case <-ctx.Done():
+		case <-m.news:
+		case <-timer:
+		}
+	}
+}
+
+// step observes the member, has all run that is to run, and reports. It returns when to look again; 0 is when there is news.
+func (m *member) step(ctx, attempt context.Context, o *observed) time.Duration {
+	duties := m.fleet.duties()
+	if o == nil {
+		m.disconnect()
+		return 0
+	}
+	if o.cluster.UID != m.uid {
+		m.disconnect()
+		m.uid, m.cluster, m.found, m.last = o.cluster.UID, nil, finding{}, finding{}
+	}
+	m.doubt(o.cluster)
+	switch {
+	case duties.none():
+		m.disconnect()
+		m.found = finding{} // it is found out anew by then
+		m.count("")
+		return 0
+	case o.secret.garbled: // what it said before counts for as long as it works
+		m.found, m.tried = o.secret.trouble, nil
+		if m.way != nil {
+			m.found.message += " Until then the hub goes by what it said before."
+		}
+	case o.secret.access == nil:
+		m.disconnect()
+		m.found = o.secret.trouble
+	case m.way == nil:
+		var err error
+		if m.way, err = newWay(o.secret.access); err != nil {
+			m.found = finding{v1alpha1.ReasonKubeConfigInvalid, sentence("The Secret cannot be used", err)}
+		}
+	}
+	m.count(m.found.counted(o.cluster))
+	m.arrange(ctx, o.cluster, duties)
+	if m.way != nil && o.secret.access != nil && m.due(o) {
+		m.look(attempt, o)
+		if attempt.Err() != nil {
+			m.tried = nil
+			return time.Nanosecond // there is something newer
+		}
+		m.count(m.found.counted(o.cluster))
+		m.arrange(ctx, o.cluster, duties)
+	}
+	if duties.leading && !m.report(ctx, o.cluster) {
+		return wait.Jitter(time.Second, 1)
+	}
+	if m.way == nil || o.secret.access == nil {
+		return 0
+	}
+	return max(m.next.Sub(m.fleet.options.Clock.Now()), time.Nanosecond)
+}
+
+// count has the member counted by a reason; empty: by none.
+func (m *member) count(reason string) {
+	m.fleet.metrics.counted(m.counted, reason)
+	m.counted = reason
+}
+
+// doubt ends all that goes to what was taken for the member, when the member's agent says that it is another cluster.
+func (m *member) doubt(cluster *v1alpha1.MemberCluster) {
+	if m.way == nil || m.way.identity == "" || recognized(identityOf(cluster), m.way.identity).reason == v1alpha1.ReasonReachable {
+		return
+	}
+	m.way.known.Store(false) // for who takes the time to return
+	m.disconnect()
+}
+
+// due reports whether it is time to look, or there is a Secret that nobody has tried.
+func (m *member) due(o *observed) bool {
+	return m.tried == nil || m.tried.access.Revision() != o.secret.access.Revision() || !m.fleet.options.Clock.Now().Before(m.next)
+}
+
+// look finds out how the member is reached, and follows its Secret where that leads to the same member.
+func (m *member) look(ctx context.Context, o *observed) {
+	options := m.fleet.options
+	limited, cancel := context.WithTimeout(ctx, options.ProbeTimeout)
+	defer cancel()
+	began := options.Clock.Now()
+	m.tried = &o.secret
+	var found finding
+	if m.way.current(o.secret.access) {
+		found = m.way.ready(limited)
+	} else {
+		found = m.connect(limited, o)
+	}
+	if ctx.Err() != nil {
+		return // there is something newer, which is why this failed
+	}
+	m.fleet.metrics.probes.WithLabelValues(found.reason).Observe(options.Clock.Since(began).Seconds())
+	pause := options.ProbeInterval
+	if found.reason == v1alpha1.ReasonReachable {
+		m.failures = 0
+	} else {
+		m.failures++
+		pause /= patience
+	}
+	m.next = options.Clock.Now().Add(wait.Jitter(pause, 0.2))
+	found = found.after(m.current(o.cluster), m.failures)
+	m.found, m.last = found.settled(m.found, m.last), found
+}
+
+// connect tries the way that a Secret leads, and goes it if it leads to the member.
+func (m *member) connect(ctx context.Context, o *observed) finding {
+	candidate, err := newWay(o.secret.access)
+	if err != nil {
+		return finding{v1alpha1.ReasonKubeConfigInvalid, sentence("The Secret cannot be used", err)}
+	}
+	defer candidate.end()
+	got, found := candidate.ask(ctx)
+	if found.reason != v1alpha1.ReasonReachable {
+		return found
+	}
+	want := m.way.identity
+	if want == "" {
+		want = identityOf(o.cluster)
+	}
+	if found = recognized(want, got); found.reason != v1alpha1.ReasonReachable {
+		return found
+	}
+	if err := m.way.follow(o.secret.access, got); err != nil {
+		return finding{v1alpha1.ReasonKubeConfigInvalid, sentence("The Secret cannot be used", err)}
+	}
+	return found
+}
+
+// current is the member as it was observed, or written after that.
+func (m *member) current(cluster *v1alpha1.MemberCluster) *v1alpha1.MemberCluster {
+	if m.cluster != nil && m.cluster.ResourceVersion != cluster.ResourceVersion {
+		return m.cluster
+	}
+	return cluster
+}
+
+// report writes the condition if it has turned, and the endpoint if it is another. It returns whether that need not be tried again.
+func (m *member) report(ctx context.Context, cluster *v1alpha1.MemberCluster) bool {
+	conditions, news := turned(cluster, m.found, metav1.NewTime(m.fleet.options.Clock.Now()))
+	endpoint, moved := placed(cluster, m.way)
+	if !news && !moved {
+		m.cluster = nil
+		return true
+	}
+	if m.cluster != nil {
+		_, news := turned(m.cluster, m.found, metav1.Time{})
+		if _, moved := placed(m.cluster, m.way); !news && !moved {
+			return true // it is written, and the cache lags
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	written := cluster.DeepCopy()
+	written.Status.Conditions, written.Status.Endpoint = conditions, endpoint
+	lock := client.MergeFromWithOptions(cluster, client.MergeFromWithOptimisticLock{})
+	switch err := m.fleet.client.Status().Patch(ctx, written, lock); {
+	case apierrors.IsNotFound(err) || ctx.Err() != nil:
+		return true
+	case apierrors.IsConflict(err):
+		return false
+	case err != nil:
+		m.fleet.log.Error(err, "Cannot write the condition of a member; trying again", "member", m.name)
+		return false
+	}
+	m.cluster = written
+	if !news || m.found.reason == "" {
+		return true
+	}
+	kind := corev1.EventTypeWarning
+	if m.found.reason == v1alpha1.ReasonReachable {
+		kind = corev1.EventTypeNormal
+	}
+	m.fleet.recorder.Eventf(written, nil, kind, m.found.reason, "Connect", "%s", short(m.found.message))
+	return true
+}
+
+// disconnect ends all that goes by the member's connections.
+func (m *member) disconnect() {
+	m.stop()
+	if m.way != nil {
+		m.way.end() // runners have theirs for as long as they may take to return
+	}
+	m.way, m.tried, m.failures = nil, nil, 0
+}

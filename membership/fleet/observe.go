@@ -1,0 +1,155 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/muster-sdk/muster/membership/registration/kubeconfig"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// observed is what a member's objects say.
+type observed struct {
+	cluster *v1alpha1.MemberCluster
+	secret  secretSeen
+}
+
+// secretSeen is what a Secret says.
+type secretSeen struct {
+	from    string             // what it was read from, and when: reference, UID and version
+	access  *kubeconfig.Access // nil: see trouble
+	trouble finding
+	garbled bool // it is there and makes no sense
+}
+
+// sameWay reports whether nothing changed that matters to connections. The nil observation is that the member is gone.
+func (o *observed) sameWay(other *observed) bool {
+	switch {
+	case o == nil || other == nil:
+		return o == other
+	case o.cluster.UID != other.cluster.UID || identityOf(o.cluster) != identityOf(other.cluster):
+		return false
+	case o.secret.access == nil || other.secret.access == nil:
+		return o.secret == other.secret
+	}
+	return o.secret.access.Revision() == other.secret.access.Revision()
+}
+
+// Reconcile tells the goroutine of a member what its objects say. It asks the API server for a Secret only when that is another than it
+// has read.
+func (f *Fleet) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	o := &observed{cluster: &v1alpha1.MemberCluster{}}
+	if err := f.cache.Get(ctx, request.NamespacedName, o.cluster); apierrors.IsNotFound(err) {
+		f.refer(request.Name, nil)
+		f.tell(request.Name, nil)
+		return reconcile.Result{}, nil
+	} else if err != nil {
+		return reconcile.Result{}, err
+	}
+	f.refer(request.Name, o.cluster) // before the Secret is looked for, which may come right after
+	var err error
+	if o.secret, err = f.readSecret(ctx, o.cluster); err != nil {
+		return reconcile.Result{}, err
+	}
+	f.tell(request.Name, o)
+	return reconcile.Result{}, nil
+}
+
+func (f *Fleet) readSecret(ctx context.Context, cluster *v1alpha1.MemberCluster) (secretSeen, error) {
+	ref := cluster.Spec.KubeConfigSecretRef
+	if ref == nil {
+		return secretSeen{}, nil
+	}
+	key := f.secretOf(cluster)
+	if !slices.Contains(f.options.Namespaces, key.Namespace) {
+		return troubled(v1alpha1.ReasonKubeConfigInvalid, "spec.kubeConfigSecretRef.namespace: the hub reads no Secrets but in %s.", strings.Join(f.options.Namespaces, ", ")), nil
+	}
+	missing := troubled(v1alpha1.ReasonKubeConfigMissing, "spec.kubeConfigSecretRef: there is no Secret %s.", key)
+	metadata := secretMetadata()
+	if err := f.cache.Get(ctx, key, metadata); apierrors.IsNotFound(err) {
+		return missing, nil
+	} else if err != nil {
+		return secretSeen{}, err
+	}
+	from := func(object client.Object) string {
+		return fmt.Sprintf("%s %s %s %s", key, ref.Key, object.GetUID(), object.GetResourceVersion())
+	}
+	if seen, there := f.seenSecret(cluster.Name); there && seen.from == from(metadata) {
+		return seen, nil
+	}
+	var secret corev1.Secret
+	if err := f.reader.Get(ctx, key, &secret); apierrors.IsNotFound(err) {
+		return missing, nil
+	} else if err != nil {
+		return secretSeen{}, fmt.Errorf("read Secret %s of member %s: %w", key, cluster.Name, err)
+	}
+	access, err := kubeconfig.Parse(secret.Data, ref.Key, f.options.Kubeconfig)
+	seen := secretSeen{access: access}
+	if err != nil {
+		seen = troubled(v1alpha1.ReasonKubeConfigInvalid, "Secret %s: %v.", key, err)
+		seen.garbled = true
+	}
+	seen.from = from(&secret)
+	return seen, nil
+}
+
+func troubled(reason, message string, args ...any) secretSeen {
+	return secretSeen{trouble: finding{reason, fmt.Sprintf(message, args...)}}
+}
+
+// secretOf names the Secret of a member that has one.
+func (f *Fleet) secretOf(cluster *v1alpha1.MemberCluster) types.NamespacedName {
+	ref := cluster.Spec.KubeConfigSecretRef
+	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+	if key.Namespace == "" {
+		key.Namespace = f.options.Namespaces[0]
+	}
+	return key
+}
+
+func secretMetadata() *metav1.PartialObjectMetadata {
+	metadata := &metav1.PartialObjectMetadata{}
+	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	return metadata
+}
+
+// membersOf returns the members that have a Secret.
+func (f *Fleet) membersOf(_ context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var requests []reconcile.Request
+	for member := range f.bySecret[client.ObjectKeyFromObject(secret)] {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: member}})
+	}
+	return requests
+}
+
+// refer notes which Secret a member has now, if any.
+func (f *Fleet) refer(member string, cluster *v1alpha1.MemberCluster) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if before, has := f.secretsOf[member]; has {
+		delete(f.secretsOf, member)
+		if delete(f.bySecret[before], member); len(f.bySecret[before]) == 0 {
+			delete(f.bySecret, before)
+		}
+	}
+	if cluster == nil || cluster.Spec.KubeConfigSecretRef == nil {
+		return
+	}
+	key := f.secretOf(cluster)
+	f.secretsOf[member] = key
+	if f.bySecret[key] == nil {
+		f.bySecret[key] = map[string]struct{}{}
+	}
+	f.bySecret[key][member] = struct{}{}
+}

@@ -1,0 +1,360 @@
+package fleet_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/testr"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/crds"
+	"github.com/muster-sdk/muster/membership/fleet"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// plane is the hub of all tests, and a member of some.
+var plane = localplane.Shared{Options: localplane.Options{Name: "fleet", Prepare: planetest.Prepare(scheme(), crds.Install, prepare)}}
+
+func TestMain(m *testing.M) { planetest.Main(m, &plane) }
+
+const (
+	patience = 90 * time.Second
+	interval = 10 * time.Millisecond
+)
+
+var scheme = sync.OnceValue(func() *runtime.Scheme { return planetest.Scheme(v1alpha1.AddToScheme) })
+
+const hubUser = "muster-hub-fleet"
+
+// prepare gives the hub's user the generated roles and nothing else.
+func prepare(ctx context.Context, admin client.Client) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.ConnectionNamespace}}
+	if err := client.IgnoreAlreadyExists(admin.Create(ctx, namespace)); err != nil {
+		return err
+	}
+	return planetest.GrantFiles(ctx, admin, hubUser, "rbac/role.yaml")
+}
+
+// hub is a fleet that runs on the plane, and what administrators see of it.
+type hub struct {
+	t      testing.TB
+	fleet  *fleet.Fleet
+	admin  client.Client
+	config *rest.Config
+	stop   func()
+	// leads is closed when it does.
+	leads <-chan struct{}
+	// requests are those of the fleet to the hub, but for watches that go on.
+	requests *requests
+}
+
+func startHub(t testing.TB, options fleet.Options) *hub {
+	t.Helper()
+	return startReplica(t, options, manager.Options{})
+}
+
+func startReplica(t testing.TB, options fleet.Options, o manager.Options) *hub {
+	t.Helper()
+	p := plane.ForTest(t)
+	admin := planetest.Client(t, p.Config(), scheme())
+	h := &hub{t: t, admin: admin, config: p.Config(), requests: &requests{}}
+	config := p.User(hubUser)
+	config.Wrap(h.requests.count)
+	logger := logr.Discard()
+	if os.Getenv("MUSTER_TEST_LOGS") != "" {
+		if tt, ok := t.(*testing.T); ok {
+			logger = testr.New(tt)
+		}
+	}
+	o.Scheme, o.Logger = scheme(), logger
+	options.ProbeInterval = cmp.Or(options.ProbeInterval, 150*time.Millisecond)
+	options.ProbeTimeout = cmp.Or(options.ProbeTimeout, 2*time.Second)
+	h.stop = planetest.StartManager(t, config, o, func(mgr manager.Manager) (err error) {
+		h.fleet, err = fleet.SetupWithManager(mgr, options)
+		h.leads = mgr.Elected()
+		return err
+	})
+	return h
+}
+
+// requests counts requests.
+type requests struct {
+	mu sync.Mutex
+	by []string
+}
+
+func (r *requests) count(next http.RoundTripper) http.RoundTripper {
+	return planetest.RoundTripper(func(request *http.Request) (*http.Response, error) {
+		r.add(request.Method + " " + request.URL.Path)
+		return next.RoundTrip(request)
+	})
+}
+
+func (r *requests) add(what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.by = append(r.by, what)
+}
+
+// take returns those since it was called last.
+func (r *requests) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	taken := r.by
+	r.by = nil
+	return taken
+}
+
+func eventually(t testing.TB, what string, wrong func() error) {
+	t.Helper()
+	planetest.Eventually(t, planetest.Patience{For: patience, Every: interval}, what, wrong)
+}
+
+func orError(ok bool, format string, args ...any) error {
+	if ok {
+		return nil
+	}
+	return fmt.Errorf(format, args...)
+}
+
+// member makes a MemberCluster that has a Secret of its name with this data; nil is none.
+func (h *hub) member(name string, data map[string]string, changes ...func(*v1alpha1.MemberCluster)) *v1alpha1.MemberCluster {
+	h.t.Helper()
+	if data != nil {
+		h.secret(name, data)
+	}
+	cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	cluster.Spec.KubeConfigSecretRef = &v1alpha1.KubeConfigSecretRef{Name: name}
+	for _, change := range changes {
+		change(cluster)
+	}
+	require.NoError(h.t, h.admin.Create(h.t.Context(), cluster))
+	h.t.Cleanup(func() {
+		_ = h.admin.Delete(context.Background(), cluster)
+		_ = h.admin.Delete(context.Background(), secretOf(name))
+	})
+	return cluster
+}
+
+func secretOf(name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: membership.ConnectionNamespace, Name: name}}
+}
+
+// secret has a Secret say this from now on.
+func (h *hub) secret(name string, data map[string]string) {
+	h.t.Helper()
+	secret := secretOf(name)
+	secret.StringData = data
+	err := h.admin.Create(h.t.Context(), secret)
+	if err != nil {
+		require.NoError(h.t, h.admin.Get(h.t.Context(), client.ObjectKeyFromObject(secret), secret))
+		secret.Data, secret.StringData = nil, data
+		err = h.admin.Update(h.t.Context(), secret)
+	}
+	require.NoError(h.t, err)
+}
+
+func (h *hub) get(name string) *v1alpha1.MemberCluster {
+	h.t.Helper()
+	cluster := &v1alpha1.MemberCluster{}
+	require.NoError(h.t, h.admin.Get(h.t.Context(), client.ObjectKey{Name: name}, cluster))
+	return cluster
+}
+
+// reachable waits until the condition has the reason, and returns it.
+func (h *hub) reachable(name, reason string) metav1.Condition {
+	h.t.Helper()
+	var got metav1.Condition
+	eventually(h.t, name+" is "+reason, func() error {
+		condition := meta.FindStatusCondition(h.get(name).Status.Conditions, v1alpha1.ConditionReachable)
+		if condition == nil {
+			return fmt.Errorf("there is no condition")
+		}
+		got = *condition
+		return orError(got.Reason == reason, "%s: %s", got.Reason, got.Message)
+	})
+	want := metav1.ConditionFalse
+	if reason == v1alpha1.ReasonReachable {
+		want = metav1.ConditionTrue
+	}
+	require.Equal(h.t, want, got.Status)
+	return got
+}
+
+// change changes a member's spec, and status its status.
+func (h *hub) change(name string, how func(*v1alpha1.MemberCluster)) {
+	h.t.Helper()
+	eventually(h.t, name+" is changed", func() error {
+		cluster := h.get(name)
+		how(cluster)
+		return h.admin.Update(h.t.Context(), cluster)
+	})
+}
+
+func (h *hub) status(name string, how func(*v1alpha1.MemberCluster)) {
+	h.t.Helper()
+	eventually(h.t, "the status of "+name+" is changed", func() error {
+		cluster := h.get(name)
+		how(cluster)
+		return h.admin.Status().Update(h.t.Context(), cluster)
+	})
+}
+
+func (h *hub) joined(name string, status metav1.ConditionStatus) {
+	h.t.Helper()
+	h.status(name, func(cluster *v1alpha1.MemberCluster) {
+		meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionJoined, Status: status, Reason: "Test"})
+	})
+}
+
+// fake is a member that is only as much of one as the hub looks at.
+type fake struct {
+	*httptest.Server
+	requests requests
+	uid      atomic.Value // of its kube-system
+	token    atomic.Value // that it takes
+	fails    atomic.Bool
+	holds    atomic.Bool  // it answers nothing but what the hub looks at
+	open     atomic.Int32 // connections
+}
+
+func newFake(t testing.TB, uid string) *fake {
+	t.Helper()
+	f := &fake{}
+	f.uid.Store(uid)
+	f.token.Store("good")
+	f.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.requests.add(r.Method + " " + r.URL.Path)
+		switch {
+		case f.fails.Load():
+			w.WriteHeader(http.StatusInternalServerError)
+		case r.Header.Get("Authorization") != "Bearer "+f.token.Load().(string):
+			w.WriteHeader(http.StatusUnauthorized)
+		case r.URL.Path == "/api/v1/namespaces/kube-system":
+			_, _ = fmt.Fprintf(w, `{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": %q}}`, f.uid.Load())
+		case f.holds.Load() && r.URL.Path != "/readyz":
+			<-r.Context().Done()
+		default:
+			_, _ = io.WriteString(w, "ok")
+		}
+	}))
+	f.Config.ErrorLog = log.New(io.Discard, "", 0)
+	f.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			f.open.Add(1)
+		case http.StateClosed:
+			f.open.Add(-1)
+		default: // on the way from one to the other
+		}
+	}
+	f.StartTLS()
+	t.Cleanup(f.Close)
+	return f
+}
+
+// data is what a Secret says of it.
+func (f *fake) data() map[string]string {
+	return map[string]string{
+		"server": f.URL, "token": f.token.Load().(string),
+		"ca.crt": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.Certificate().Raw})),
+	}
+}
+
+// recorder is a Runner that tells how it is called.
+type recorder struct {
+	calls chan *call
+	run   func(ctx context.Context, member fleet.Connected) error // nil: until the context ends
+}
+
+type call struct {
+	fleet.Connected
+	ctx    context.Context
+	ended  chan struct{}
+	client *http.Client
+}
+
+func newRecorder() *recorder { return &recorder{calls: make(chan *call, 100)} }
+
+func (*recorder) Name() string { return "recorder" }
+
+func (r *recorder) Run(ctx context.Context, member fleet.Connected) error {
+	httpClient, err := rest.HTTPClientFor(member.Config)
+	if err != nil {
+		return err
+	}
+	c := &call{Connected: member, ctx: ctx, ended: make(chan struct{}), client: httpClient}
+	defer close(c.ended)
+	r.calls <- c
+	if r.run != nil {
+		return r.run(ctx, member)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// called waits for the next call of the runner.
+func (r *recorder) called(t testing.TB) *call {
+	t.Helper()
+	select {
+	case c := <-r.calls:
+		return c
+	case <-time.After(patience):
+		t.Fatal("the runner is not called")
+		return nil
+	}
+}
+
+func (r *recorder) quiet(t testing.TB) {
+	t.Helper()
+	require.Empty(t, r.calls, "the runner was called again")
+}
+
+// get asks the member for something by what the runner was given.
+func (c *call) get(path string) (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Config.Host+path, http.NoBody)
+	if err != nil {
+		return 0, err
+	}
+	response, err := c.client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	return response.StatusCode, err
+}
+
+func (c *call) wait(t testing.TB) {
+	t.Helper()
+	select {
+	case <-c.ended:
+	case <-time.After(patience):
+		t.Fatal("the runner does not end")
+	}
+}

@@ -1,0 +1,242 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership/fleet"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// The interfaces of multicluster-runtime, with the names that clusters have there now, and had before.
+type (
+	clusterName string
+	aware       interface {
+		Engage(ctx context.Context, name clusterName, live cluster.Cluster) error
+	}
+	provider interface {
+		Get(ctx context.Context, name clusterName) (cluster.Cluster, error)
+		IndexField(ctx context.Context, object client.Object, field string, extract client.IndexerFunc) error
+	}
+	providerRunnable interface {
+		Start(ctx context.Context, aware aware) error
+	}
+	awareBefore interface {
+		Engage(ctx context.Context, name string, live cluster.Cluster) error
+	}
+	providerBefore interface {
+		Get(ctx context.Context, name string) (cluster.Cluster, error)
+		IndexField(ctx context.Context, object client.Object, field string, extract client.IndexerFunc) error
+		Start(ctx context.Context, aware awareBefore) error
+	}
+)
+
+var (
+	_ provider         = (*fleet.Provider[clusterName, aware])(nil)
+	_ providerRunnable = (*fleet.Provider[clusterName, aware])(nil)
+	_ providerBefore   = (*fleet.Provider[string, awareBefore])(nil)
+)
+
+var errTheirs = errors.New("cluster not found")
+
+// managerOfMany is who wants clusters.
+type managerOfMany struct {
+	engaged chan engagement
+	mu      sync.Mutex
+	refuses int
+}
+
+type engagement struct {
+	ctx  context.Context
+	name clusterName
+	live cluster.Cluster
+}
+
+func (m *managerOfMany) Engage(ctx context.Context, name clusterName, live cluster.Cluster) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.refuses > 0 {
+		m.refuses--
+		return errors.New("not now")
+	}
+	m.engaged <- engagement{ctx, name, live}
+	return nil
+}
+
+// tokenOf is a token of a new ServiceAccount of the plane that may do all in it.
+func (h *hub) tokenOf(name string) string {
+	h.t.Helper()
+	ctx := h.t.Context()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	require.NoError(h.t, h.admin.Create(ctx, account))
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: name}},
+	}
+	require.NoError(h.t, h.admin.Create(ctx, binding))
+	h.t.Cleanup(func() {
+		_ = h.admin.Delete(context.Background(), account)
+		_ = h.admin.Delete(context.Background(), binding)
+	})
+	var request authenticationv1.TokenRequest
+	require.NoError(h.t, h.admin.SubResource("token").Create(ctx, account, &request))
+	return request.Status.Token
+}
+
+// planeData is what a Secret says of the plane.
+func (h *hub) planeData(server, token string) map[string]string {
+	kubeconfig, err := localplane.Kubeconfig(&rest.Config{
+		Host: server, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: h.config.CAData},
+	})
+	require.NoError(h.t, err)
+	return map[string]string{"value": string(kubeconfig)}
+}
+
+// TestRotation replaces a credential under clients and caches of a real member, and ends the one before.
+func TestRotation(t *testing.T) {
+	runner := newRecorder()
+	h := startHub(t, fleet.Options{Runners: []fleet.Runner{runner}})
+	p := fleet.NewProvider[clusterName, aware](h.fleet, fleet.ProviderOptions{NotFound: errTheirs, QPS: -1})
+	ctx, cancel := context.WithCancel(t.Context())
+	many := &managerOfMany{engaged: make(chan engagement, 10), refuses: 1}
+	ended := make(chan error, 1)
+	go func() { ended <- p.Start(ctx, many) }()
+
+	first := h.tokenOf("rotation-1")
+	h.member("rotation", h.planeData(h.config.Host, first))
+	h.reachable("rotation", v1alpha1.ReasonReachable)
+	c := runner.called(t)
+	_, err := p.Get(ctx, "rotation")
+	require.ErrorIs(t, err, fleet.ErrClusterNotFound, "it has not joined")
+	require.ErrorIs(t, err, errTheirs)
+	require.Empty(t, many.engaged)
+	byNode := func(object client.Object) []string { return []string{object.GetLabels()["wave"]} }
+	require.NoError(t, p.IndexField(ctx, &corev1.ConfigMap{}, "wave", byNode))
+
+	h.joined("rotation", metav1.ConditionTrue)
+	e := <-many.engaged // after it was refused once
+	require.Equal(t, clusterName("rotation"), e.name)
+	live, err := p.Get(ctx, "rotation")
+	require.NoError(t, err)
+	require.Same(t, e.live, live)
+	require.InDelta(t, -1, live.GetConfig().QPS, 0)
+	sees := func(wave string) error {
+		var maps corev1.ConfigMapList
+		if err := live.GetClient().List(ctx, &maps, client.MatchingFields{"wave": wave}); err != nil {
+			return err
+		}
+		return orError(len(maps.Items) == 1, "%d", len(maps.Items))
+	}
+	created := func(wave string) {
+		t.Helper()
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "rotation-" + wave, Labels: map[string]string{"wave": wave}}}
+		require.NoError(t, h.admin.Create(ctx, object))
+		t.Cleanup(func() { _ = h.admin.Delete(context.Background(), object) })
+		eventually(t, "the cache sees wave "+wave, func() error { return sees(wave) })
+	}
+	created("one")
+
+	// The next credential, and the end of the first.
+	second := h.tokenOf("rotation-2")
+	h.secret("rotation", h.planeData(h.config.Host, second))
+	require.NoError(t, h.admin.Delete(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "rotation-1"}}))
+	old, err := client.New(&rest.Config{Host: h.config.Host, BearerToken: first, TLSClientConfig: rest.TLSClientConfig{CAData: h.config.CAData}}, client.Options{Mapper: h.admin.RESTMapper()})
+	require.NoError(t, err)
+	eventually(t, "the first credential is refused", func() error {
+		err := old.List(ctx, &corev1.ConfigMapList{})
+		return orError(apierrors.IsUnauthorized(err), "%v", err)
+	})
+	created("two")
+	require.NoError(t, live.GetAPIReader().List(ctx, &corev1.ConfigMapList{}))
+	_, err = c.get("/readyz")
+	require.NoError(t, err)
+	h.reachable("rotation", v1alpha1.ReasonReachable)
+	runner.quiet(t)
+	require.NoError(t, e.ctx.Err(), "the cluster is the same as before")
+	again, err := p.Get(ctx, "rotation")
+	require.NoError(t, err)
+	require.Same(t, live, again)
+
+	// It leaves, and joins again.
+	h.joined("rotation", metav1.ConditionFalse)
+	<-e.ctx.Done()
+	eventually(t, "it is not found", func() error {
+		_, err := p.Get(ctx, "rotation")
+		return orError(errors.Is(err, fleet.ErrClusterNotFound), "%v", err)
+	})
+	require.NoError(t, c.ctx.Err(), "runners are for members that leave, too")
+	h.joined("rotation", metav1.ConditionTrue)
+	e = <-many.engaged
+	require.NotSame(t, live, e.live)
+	live = e.live
+	require.NoError(t, sees("two"), "indexes are for clusters to come, too")
+
+	// The end of the provider is the end of its clusters, and another may start.
+	require.Error(t, p.Start(ctx, many), "one is started")
+	cancel()
+	<-e.ctx.Done()
+	require.NoError(t, <-ended)
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	go func() { ended <- p.Start(ctx, many) }()
+	e = <-many.engaged
+	require.NoError(t, h.admin.Delete(ctx, secretOf("rotation")))
+	<-e.ctx.Done()
+	cancel()
+	require.NoError(t, <-ended)
+}
+
+// The hub may do what it does, and nothing else.
+func TestPermissions(t *testing.T) {
+	h := startHub(t, fleet.Options{}) // its user does all that the other tests need
+	c, err := client.New(plane.ForTest(t).User(hubUser), client.Options{Scheme: scheme(), Mapper: h.admin.RESTMapper()})
+	require.NoError(t, err)
+	ctx := t.Context()
+	f := newFake(t, uidA)
+	h.member("permissions", f.data())
+	h.reachable("permissions", v1alpha1.ReasonReachable)
+	cluster := h.get("permissions")
+	elsewhere := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "x"}}
+	for what, do := range map[string]func() error{
+		"get a Secret elsewhere":   func() error { return c.Get(ctx, client.ObjectKeyFromObject(elsewhere), elsewhere) },
+		"list Secrets everywhere":  func() error { return c.List(ctx, &corev1.SecretList{}) },
+		"create a Secret":          func() error { return c.Create(ctx, secretOf("permissions-x")) },
+		"update a Secret":          func() error { return c.Update(ctx, secretOf("permissions")) },
+		"delete a Secret":          func() error { return c.Delete(ctx, secretOf("permissions")) },
+		"change a member's spec":   func() error { return c.Update(ctx, cluster) },
+		"delete a member":          func() error { return c.Delete(ctx, cluster) },
+		"create a member":          func() error { return c.Create(ctx, &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "x"}}) },
+		"read its own namespaces":  func() error { return c.List(ctx, &corev1.NamespaceList{}) },
+		"read what works are sent": func() error { return c.List(ctx, &v1alpha1.MembershipList{}) },
+	} {
+		require.True(t, apierrors.IsForbidden(do()), what)
+	}
+	require.NoError(t, c.Get(ctx, client.ObjectKeyFromObject(secretOf("permissions")), secretOf("permissions")))
+}
+
+// What may not read who it is says so, and how to permit it.
+func TestMemberRefuses(t *testing.T) {
+	h := startHub(t, fleet.Options{})
+	token := h.tokenOf("refuses")
+	require.NoError(t, h.admin.Delete(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "refuses"}}))
+	h.member("refuses", h.planeData(h.config.Host, token))
+	require.Contains(t, h.reachable("refuses", v1alpha1.ReasonUnauthorized).Message, "/api/v1/namespaces/kube-system")
+	require.NoError(t, h.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "refuses"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "refuses"}},
+	}))
+	h.reachable("refuses", v1alpha1.ReasonReachable)
+}

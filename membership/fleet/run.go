@@ -1,0 +1,200 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// clustersName is the key of the runner of live clusters, which no Runner has.
+const clustersName = ""
+
+// arrange has run for a member what is to run.
+func (m *member) arrange(ctx context.Context, cluster *v1alpha1.MemberCluster, duties duties) {
+	if mode := cluster.Spec.JoinMode; mode != m.mode {
+		for name := range m.runs {
+			if name != clustersName { // which are there for people, whoever runs the agent
+				m.cancel(name)
+			}
+		}
+		m.mode = mode
+	}
+	if duties.leading && m.way != nil {
+		for _, runner := range m.fleet.options.Runners {
+			m.start(ctx, runner.Name(), runner, cluster)
+		}
+	}
+	if duties.clusters != m.clusters { // another provider was started
+		m.cancel(clustersName)
+		m.clusters = duties.clusters
+	}
+	if duties.clusters != nil && m.way != nil && m.way.known.Load() && joined(cluster) {
+		m.start(ctx, clustersName, duties.clusters, cluster)
+	} else {
+		m.cancel(clustersName)
+	}
+}
+
+// stop ends all that runs for the member, and does not wait for it.
+func (m *member) stop() {
+	for name := range m.runs {
+		m.cancel(name)
+	}
+}
+
+func (m *member) cancel(name string) {
+	if cancel, runs := m.runs[name]; runs {
+		cancel()
+		delete(m.runs, name)
+	}
+}
+
+// start has a runner run until its context is canceled, unless it does already.
+func (m *member) start(ctx context.Context, name string, runner Runner, cluster *v1alpha1.MemberCluster) {
+	if _, runs := m.runs[name]; runs {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	m.runs[name] = cancel
+	r := &run{fleet: m.fleet, member: m, way: m.way, runner: runner, cluster: cluster, name: name}
+	key, returned := m.name+"/"+name, make(chan struct{})
+	f := m.fleet
+	f.mu.Lock()
+	before := f.running[key]
+	f.running[key] = returned
+	f.mu.Unlock()
+	f.goroutines.Go(func() {
+		defer func() {
+			f.mu.Lock()
+			if f.running[key] == returned {
+				delete(f.running, key)
+			}
+			f.mu.Unlock()
+			close(returned)
+		}()
+		if before != nil {
+			<-before // it is not called again before it has returned
+		}
+		r.keep(ctx)
+	})
+}
+
+// run is a runner of a member.
+type run struct {
+	fleet   *Fleet
+	member  *member
+	way     *way
+	runner  Runner
+	name    string
+	cluster *v1alpha1.MemberCluster
+}
+
+// steady is how long a runner has to run for its troubles of before to be forgotten.
+const steady = time.Minute
+
+// keep calls the runner until it ends by itself, or the context ends.
+func (r *run) keep(ctx context.Context) {
+	clock := r.fleet.options.Clock
+	fresh := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: 30 * time.Second}
+	backoff := fresh
+	for ctx.Err() == nil {
+		began := clock.Now()
+		err := r.once(ctx)
+		if ctx.Err() != nil || err == nil {
+			return
+		}
+		if clock.Since(began) > steady {
+			backoff = fresh
+		}
+		pause := backoff.Step()
+		r.fleet.metrics.failures.WithLabelValues(r.runner.Name()).Inc()
+		leave := r.fleet.metrics.enter(r.runner.Name(), failing)
+		details := []any{"runner", r.runner.Name(), "member", r.member.name, "after", pause}
+		if panicked, ok := errors.AsType[*panicError](err); ok {
+			details = append(details, "stack", string(panicked.stack))
+		}
+		r.fleet.log.Error(err, "A runner failed; it is called again", details...)
+		r.fleet.recorder.Eventf(r.latest(), nil, corev1.EventTypeWarning, "RunnerFailed", "Run", "%s", short(fmt.Sprintf("%s: %v", r.runner.Name(), err)))
+		select {
+		case <-ctx.Done():
+		case <-clock.After(pause):
+		}
+		leave()
+	}
+}
+
+// once calls the runner and waits until it has returned. Its config works for no longer than it has to return.
+func (r *run) once(ctx context.Context) error {
+	config, takeBack, err := r.way.lend()
+	if err != nil {
+		return err
+	}
+	defer takeBack()
+	leave := r.fleet.metrics.enter(r.runner.Name(), running)
+	defer func() { leave() }()
+	returned := make(chan error, 1)
+	go func() {
+		returned <- recovered(func() error { return r.runner.Run(ctx, Connected{Cluster: r.latest().DeepCopy(), Config: config}) })
+	}()
+	select {
+	case err := <-returned:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-returned:
+		return err
+	case <-r.fleet.options.Clock.After(grace):
+		r.fleet.log.Info("A runner has not returned in time; its connections are closed", "runner", r.runner.Name(), "member", r.member.name)
+		takeBack()
+		leave()
+		leave = r.fleet.metrics.enter(r.runner.Name(), overdue)
+		return <-returned
+	}
+}
+
+// latest is the member as it was observed last.
+func (r *run) latest() *v1alpha1.MemberCluster {
+	if o := r.member.latest(); o != nil && o.cluster.UID == r.cluster.UID {
+		return o.cluster
+	}
+	return r.cluster
+}
+
+// recovered makes an error of a panic.
+func recovered(call func() error) (err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = &panicError{panicked, debug.Stack()}
+		}
+	}()
+	return call()
+}
+
+// panicError is what somebody else's code panicked with.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
+
+func sentence(what string, err error) string { return what + ": " + err.Error() + "." }
+
+// short cuts a note to the bytes that the API takes, between two characters.
+func short(note string) string {
+	const limit = 1024
+	end := min(limit, len(note))
+	for end < len(note) && end > 0 && !utf8.RuneStart(note[end]) {
+		end--
+	}
+	return note[:end]
+}

@@ -1,0 +1,264 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership/fleet"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// A runner that fails or panics is called again, one that ends is not, and all end with what they are for.
+func TestRunner(t *testing.T) {
+	var calls atomic.Int32
+	failing, steady := newRecorder(), &named{newRecorder(), "steady"}
+	failing.run = func(ctx context.Context, _ fleet.Connected) error {
+		switch calls.Add(1) {
+		case 1:
+			return errors.New("first")
+		case 2:
+			panic("second")
+		case 3:
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	h := startHub(t, fleet.Options{Runners: []fleet.Runner{failing, steady}})
+	f := newFake(t, uidA)
+	h.member("runner", f.data())
+	first := failing.called(t)
+	second := failing.called(t)
+	require.NotSame(t, first.Config, second.Config)
+	third := failing.called(t)
+	third.wait(t)
+	_, err := first.get("/x")
+	require.Error(t, err, "what the first call was lent is taken back")
+	require.Contains(t, h.event("runner", "RunnerFailed"), "recorder: ")
+	stays := steady.called(t)
+	require.NoError(t, stays.ctx.Err(), "another runner is not disturbed")
+
+	// What changes nothing restarts nothing; another mode does.
+	h.change("runner", func(m *v1alpha1.MemberCluster) { m.Spec.HeartbeatPeriodSeconds = 30 })
+	h.change("runner", func(m *v1alpha1.MemberCluster) { m.Spec.JoinMode = v1alpha1.JoinPush })
+	stays.wait(t)
+	failing.called(t) // the one that had ended, too
+	stays = steady.called(t)
+	require.Equal(t, v1alpha1.JoinPush, stays.Cluster.Spec.JoinMode)
+	require.EqualValues(t, 30, stays.Cluster.Spec.HeartbeatPeriodSeconds, "it is as it was at the call")
+
+	// A member that was made anew is another one.
+	require.NoError(t, h.admin.Delete(t.Context(), h.get("runner")))
+	stays.wait(t)
+	h.member("runner", nil)
+	again := steady.called(t)
+	require.NotEqual(t, stays.Cluster.UID, again.Cluster.UID)
+
+	h.stop()
+	again.wait(t)
+	steady.quiet(t)
+}
+
+type named struct {
+	*recorder
+	name string
+}
+
+func (n *named) Name() string { return n.name }
+
+// A runner that does not return has its connections closed, and is not called beside itself.
+func TestRunnerThatStays(t *testing.T) {
+	release := make(chan struct{})
+	runner := newRecorder()
+	runner.run = func(context.Context, fleet.Connected) error { <-release; return nil }
+	fake := &steppedClock{Clock: clock.RealClock{}, fake: clocktesting.NewFakeClock(clock.RealClock{}.Now())}
+	h := startHub(t, fleet.Options{Runners: []fleet.Runner{runner}, Clock: fake})
+	f := newFake(t, uidA)
+	h.member("stays", f.data())
+	c := runner.called(t)
+	eventually(t, "the member is known", func() error { _, err := c.get("/x"); return err })
+	h.change("stays", func(m *v1alpha1.MemberCluster) { m.Spec.JoinMode = v1alpha1.JoinPush })
+	<-c.ctx.Done()
+	_, err := c.get("/x")
+	require.NoError(t, err, "it has time to end in good order")
+	eventually(t, "somebody waits for it to return", func() error { return orError(fake.fake.HasWaiters(), "nobody does") })
+	fake.fake.Step(grace)
+	eventually(t, "its connections are closed", func() error {
+		_, err := c.get("/x")
+		return orError(err != nil, "they are not")
+	})
+	require.Equal(t, map[string]int{"recorder Running": 0, "recorder Failing": 0, "recorder Overdue": 1}, runners(t, "recorder"))
+	runner.quiet(t)
+	close(release)
+	c = runner.called(t)
+	require.Equal(t, v1alpha1.JoinPush, c.Cluster.Spec.JoinMode)
+	require.Zero(t, runners(t, "recorder")["recorder Overdue"])
+}
+
+const grace = 10 * time.Second // as the contract of Runner says
+
+// A member that does not answer is told so, then found again, and nothing is restarted for it; others are not delayed.
+func TestUnreachable(t *testing.T) {
+	runner := newRecorder()
+	h := startHub(t, fleet.Options{Runners: []fleet.Runner{runner}, ProbeTimeout: 400 * time.Millisecond})
+	f, steady := newFake(t, uidA), newFake(t, uidA)
+	proxy, err := localplane.NewProxy(f.URL)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
+	data := f.data()
+	data["server"] = "https://" + proxy.Addr()
+
+	// From the beginning: runners run whether or not the member answers.
+	proxy.Stall()
+	h.member("unreachable", data)
+	c := runner.called(t)
+	h.reachable("unreachable", v1alpha1.ReasonUnreachable)
+	_, err = c.get("/x")
+	require.ErrorContains(t, err, "does not know whether it is the right cluster")
+
+	// Somebody else joins and is probed as if nothing were, for as many looks as the other has to fail.
+	h.member("unreachable-not", steady.data())
+	require.Equal(t, "unreachable-not", runner.called(t).Cluster.Name)
+	h.reachable("unreachable-not", v1alpha1.ReasonReachable)
+	seen := 0
+	eventually(t, "the other is probed", func() error {
+		seen += len(steady.requests.take())
+		return orError(seen >= 10, "%d times", seen)
+	})
+	proxy.Heal()
+	h.reachable("unreachable", v1alpha1.ReasonReachable)
+	_, err = c.get("/x")
+	require.NoError(t, err)
+
+	for _, fault := range []func(){proxy.Stall, proxy.Cut, func() { f.fails.Store(true) }} {
+		fault()
+		h.reachable("unreachable", v1alpha1.ReasonUnreachable)
+		proxy.Heal()
+		f.fails.Store(false)
+		h.reachable("unreachable", v1alpha1.ReasonReachable)
+	}
+	eventually(t, "requests go on", func() error { _, err := c.get("/x"); return err })
+	require.NoError(t, c.ctx.Err())
+	runner.quiet(t)
+	require.Equal(t, v1alpha1.ReasonReachable, meta.FindStatusCondition(h.get("unreachable-not").Status.Conditions, v1alpha1.ConditionReachable).Reason)
+}
+
+// A Secret that is corrected is tried at once, though the wrong one is still being tried.
+func TestCorrected(t *testing.T) {
+	h := startHub(t, fleet.Options{ProbeTimeout: patience * 10})
+	hole := blackHole(t)
+	f := newFake(t, uidA)
+	data := f.data()
+	data["server"] = "https://" + hole.Addr().String()
+	h.member("corrected", data)
+	<-hole.taken
+	h.secret("corrected", f.data())
+	h.reachable("corrected", v1alpha1.ReasonReachable)
+}
+
+// hole is an address that takes connections and answers nothing.
+type hole struct {
+	net.Listener
+	taken chan struct{}
+}
+
+func blackHole(t testing.TB) *hole {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test
+	require.NoError(t, err)
+	h := &hole{listener, make(chan struct{}, 1000)}
+	var mu sync.Mutex
+	var held []net.Conn
+	t.Cleanup(func() {
+		_ = listener.Close()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, connection := range held {
+			_ = connection.Close()
+		}
+	})
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			held = append(held, connection)
+			mu.Unlock()
+			select {
+			case h.taken <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return h
+}
+
+// At rest a member costs its probes, and the hub nothing.
+func TestAtRest(t *testing.T) {
+	h := startHub(t, fleet.Options{Runners: []fleet.Runner{newRecorder()}})
+	f := newFake(t, uidA)
+	h.member("rest", f.data())
+	h.reachable("rest", v1alpha1.ReasonReachable)
+	h.event("rest", v1alpha1.ReasonReachable)
+	asked := func(n int) map[string]int {
+		got := map[string]int{}
+		eventually(t, fmt.Sprintf("the member is probed %d times", n), func() error {
+			for _, request := range f.requests.take() {
+				got[request]++
+			}
+			return orError(got["GET /readyz"] >= n, "%v", got)
+		})
+		return got
+	}
+	require.Equal(t, 1, asked(1)["GET /api/v1/namespaces/kube-system"], "its identity is asked for once")
+	h.requests.take()
+	before := h.get("rest").ResourceVersion
+	got := asked(10)
+	delete(got, "GET "+"/readyz")
+	require.Empty(t, got)
+	require.Empty(t, h.requests.take())
+	require.Equal(t, before, h.get("rest").ResourceVersion)
+
+	// What does not concern the Secret does not have it read again.
+	h.change("rest", func(m *v1alpha1.MemberCluster) { m.Spec.HeartbeatPeriodSeconds = 30 })
+	asked(3)
+	require.Empty(t, h.requests.take())
+	before = h.get("rest").ResourceVersion
+
+	// Nor does a hub that starts write what is written.
+	h.stop()
+	h = startHub(t, fleet.Options{})
+	asked(5)
+	require.Equal(t, before, h.get("rest").ResourceVersion)
+	for _, request := range h.requests.take() {
+		require.Contains(t, request, http.MethodGet)
+	}
+}
+
+// steppedClock is a clock whose long waits end when a test says so.
+type steppedClock struct {
+	clock.Clock
+	fake *clocktesting.FakeClock
+}
+
+func (c *steppedClock) After(d time.Duration) <-chan time.Time {
+	if d >= grace {
+		return c.fake.After(d)
+	}
+	return c.Clock.After(d)
+}

@@ -1,0 +1,236 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership/fleet"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+const (
+	uidA = "aaaaaaaa-0000-4000-8000-000000000000"
+	uidB = "bbbbbbbb-0000-4000-8000-000000000000"
+)
+
+// TestSecret goes through what can happen to a Secret.
+func TestSecret(t *testing.T) {
+	runner := newRecorder()
+	h := startHub(t, fleet.Options{Runners: []fleet.Runner{runner}})
+	a, b := newFake(t, uidA), newFake(t, uidB)
+
+	h.member("life", nil)
+	missing := h.reachable("life", v1alpha1.ReasonKubeConfigMissing)
+	require.Contains(t, missing.Message, "muster-connections/life")
+	runner.quiet(t)
+
+	h.secret("life", map[string]string{"server": a.URL})
+	require.Contains(t, h.reachable("life", v1alpha1.ReasonKubeConfigInvalid).Message, "token: must be set")
+	runner.quiet(t)
+
+	h.secret("life", a.data())
+	h.reachable("life", v1alpha1.ReasonReachable)
+	c := runner.called(t)
+	require.Equal(t, "life", c.Cluster.Name)
+	works := func(f *fake) {
+		t.Helper()
+		f.requests.take()
+		status, err := c.get("/mine")
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, status)
+		require.Contains(t, f.requests.take(), "GET /mine")
+	}
+	works(a)
+	at := func(server string) {
+		t.Helper()
+		eventually(t, "it is shown to be at "+server, func() error {
+			endpoint := h.get("life").Status.Endpoint
+			if endpoint == nil {
+				return orError(server == "", "it is shown nowhere")
+			}
+			return orError(endpoint.Server == server && len(endpoint.CABundle) > 0, "it is shown at %s", endpoint.Server)
+		})
+	}
+	at(a.URL)
+
+	// Garbage: what it said before is kept.
+	h.secret("life", map[string]string{"value": "s3cr3t: ["})
+	garbled := h.reachable("life", v1alpha1.ReasonKubeConfigInvalid)
+	require.Contains(t, garbled.Message, "value: is not a kubeconfig. Until then the hub goes by what it said before.")
+	require.NotContains(t, garbled.Message, "s3cr3t")
+	works(a)
+
+	// Another cluster: as well.
+	h.secret("life", b.data())
+	require.Contains(t, h.reachable("life", v1alpha1.ReasonOtherCluster).Message, uidB)
+	works(a)
+	require.NotContains(t, b.requests.take(), "GET /mine", "another cluster is asked nothing but who it is")
+	at(a.URL)
+
+	// A credential that is not taken: as well.
+	wrong := a.data()
+	wrong["token"] = "bad"
+	h.secret("life", wrong)
+	h.reachable("life", v1alpha1.ReasonUnauthorized)
+	works(a)
+	tries := 0
+	eventually(t, "it is tried again", func() error {
+		tries += len(a.requests.take())
+		return orError(tries >= 8, "%d times", tries)
+	})
+	require.LessOrEqual(t, a.open.Load(), int32(5), "what was tried leaves no connections")
+
+	// Another address of the same cluster, with another authority and credential.
+	b.uid.Store(uidA)
+	b.token.Store("better")
+	h.secret("life", b.data())
+	h.reachable("life", v1alpha1.ReasonReachable)
+	eventually(t, "requests go to the new address", func() error {
+		b.requests.take()
+		_, err := c.get("/mine")
+		if err != nil {
+			return err
+		}
+		return orError(len(b.requests.take()) > 0, "they do not")
+	})
+	works(b)
+	at(b.URL)
+	runner.quiet(t)
+
+	// The credential ends where it is used.
+	b.token.Store("best")
+	h.reachable("life", v1alpha1.ReasonUnauthorized)
+	h.secret("life", b.data())
+	h.reachable("life", v1alpha1.ReasonReachable)
+	works(b)
+	runner.quiet(t)
+
+	// The Secret goes, and comes.
+	require.NoError(t, h.admin.Delete(t.Context(), secretOf("life")))
+	h.reachable("life", v1alpha1.ReasonKubeConfigMissing)
+	at("")
+	c.wait(t)
+	_, err := c.get("/mine")
+	require.Error(t, err, "the config of a runner that has returned works no more")
+	h.secret("life", b.data())
+	h.reachable("life", v1alpha1.ReasonReachable)
+	c = runner.called(t)
+	works(b)
+
+	// A reference to where the hub reads no Secrets.
+	h.change("life", func(m *v1alpha1.MemberCluster) { m.Spec.KubeConfigSecretRef.Namespace = "kube-system" })
+	require.Contains(t, h.reachable("life", v1alpha1.ReasonKubeConfigInvalid).Message, "spec.kubeConfigSecretRef.namespace")
+	c.wait(t)
+	h.change("life", func(m *v1alpha1.MemberCluster) { m.Spec.KubeConfigSecretRef.Namespace = "" })
+	h.reachable("life", v1alpha1.ReasonReachable)
+	c = runner.called(t)
+
+	// No reference: the condition goes.
+	h.change("life", func(m *v1alpha1.MemberCluster) { m.Spec.KubeConfigSecretRef = nil })
+	c.wait(t)
+	eventually(t, "the condition is gone", func() error {
+		return orError(meta.FindStatusCondition(h.get("life").Status.Conditions, v1alpha1.ConditionReachable) == nil, "it is there")
+	})
+	at("")
+	runner.quiet(t)
+	for _, reason := range []string{v1alpha1.ReasonKubeConfigMissing, v1alpha1.ReasonOtherCluster, v1alpha1.ReasonReachable} {
+		h.event("life", reason)
+	}
+}
+
+// event waits until an event of a member tells of a reason, and returns what it says.
+func (h *hub) event(member, reason string) (note string) {
+	h.t.Helper()
+	eventually(h.t, "an event of "+member+" says "+reason, func() error {
+		var events eventsv1.EventList
+		if err := h.admin.List(h.t.Context(), &events, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+			return err
+		}
+		for i := range events.Items {
+			if e := &events.Items[i]; e.Regarding.Name == member && e.Reason == reason {
+				note = e.Note
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %d", len(events.Items))
+	})
+	return note
+}
+
+// The first connection of a hub that has just started is to lead to the right cluster as well.
+func TestOtherClusterAtFirst(t *testing.T) {
+	runner := newRecorder()
+	h := startHub(t, fleet.Options{Runners: []fleet.Runner{runner}})
+	for _, tc := range []struct {
+		name, reason string
+		spec         string // spec.clusterID
+		property     string // what the agent says
+		want         string
+	}{
+		{"right", "what has the UID is it", uidA, "", v1alpha1.ReasonReachable},
+		{"wrong", "what has another is not", uidB, "", v1alpha1.ReasonOtherCluster},
+		{"free", "what is not a UID says nothing of kube-system", "edge-17", "", v1alpha1.ReasonReachable},
+		{"agent", "an agent knows better than an ID that only looks like one", uidB, uidA, v1alpha1.ReasonReachable},
+		{"liar", "and may know that it is another", "edge-18", uidB, v1alpha1.ReasonOtherCluster},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			f := newFake(t, uidA)
+			h := &hub{t: t, admin: h.admin}
+			name := "first-" + tc.name
+			h.member(name, nil, func(m *v1alpha1.MemberCluster) { m.Spec.ClusterID = tc.spec })
+			if tc.property != "" {
+				h.status(name, func(m *v1alpha1.MemberCluster) {
+					m.Status.Properties = []v1alpha1.Property{{Name: "membership.muster.dev/kube-system-uid", Value: tc.property}}
+				})
+			}
+			h.secret(name, f.data())
+			h.reachable(name, tc.want)
+			c := runner.called(t)
+			require.Equal(t, name, c.Cluster.Name)
+			_, err := c.get("/mine")
+			if tc.want == v1alpha1.ReasonReachable {
+				require.NoError(t, err)
+				// An agent joins, and is another cluster.
+				h.status(name, func(m *v1alpha1.MemberCluster) {
+					m.Status.Properties = []v1alpha1.Property{{Name: "membership.muster.dev/kube-system-uid", Value: uidB}}
+				})
+				h.reachable(name, v1alpha1.ReasonOtherCluster)
+				c.wait(t)
+				_, err = c.get("/mine")
+				require.Error(t, err, "what goes to the wrong cluster ends")
+				c = runner.called(t)
+				_, err = c.get("/mine")
+			}
+			require.ErrorContains(t, err, "does not know whether it is the right cluster")
+		})
+	}
+}
+
+// A Secret of several members is theirs, and one that nobody names is not looked at.
+func TestSharedSecret(t *testing.T) {
+	h := startHub(t, fleet.Options{})
+	f := newFake(t, uidA)
+	h.secret("shared", f.data())
+	t.Cleanup(func() { _ = h.admin.Delete(context.Background(), secretOf("shared")) })
+	name := func(m *v1alpha1.MemberCluster) { m.Spec.KubeConfigSecretRef.Name = "shared" }
+	h.member("shared-1", nil, name)
+	h.member("shared-2", nil, name)
+	h.reachable("shared-1", v1alpha1.ReasonReachable)
+	h.reachable("shared-2", v1alpha1.ReasonReachable)
+	h.requests.take()
+	other := secretOf("nobodys")
+	require.NoError(t, h.admin.Create(t.Context(), other))
+	t.Cleanup(func() { _ = h.admin.Delete(context.Background(), other) })
+	h.secret("shared", map[string]string{"server": "x"})
+	h.reachable("shared-1", v1alpha1.ReasonKubeConfigInvalid)
+	h.reachable("shared-2", v1alpha1.ReasonKubeConfigInvalid)
+	require.NotContains(t, h.requests.take(), "GET /api/v1/namespaces/muster-connections/secrets/nobodys")
+}

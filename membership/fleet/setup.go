@@ -1,0 +1,102 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+const controllerName = "muster-fleet"
+
+// SetupWithManager adds the connections of a hub to its members to a manager, whose config leads to the hub. The
+// CustomResourceDefinitions must be installed by the time that the manager starts; see package crds. An error names the option that
+// cannot be, or says what could not be set up.
+//
+// Runners and conditions are the leader's. Where a program runs several times for the sake of its [Provider], those that do not
+// lead are connected to members only if their Provider was started.
+//
+// It has a cache of its own, of MemberClusters and of the metadata of Secrets in Options.Namespaces.
+func SetupWithManager(mgr manager.Manager, o Options) (*Fleet, error) {
+	options, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	f, err := newFleet(mgr, options)
+	if err != nil {
+		return nil, fmt.Errorf("set up the fleet: %w", err)
+	}
+	if err := f.setup(mgr); err != nil {
+		return nil, fmt.Errorf("set up the fleet: %w", err)
+	}
+	return f, nil
+}
+
+func newFleet(mgr manager.Manager, options Options) (*Fleet, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	namespaces := map[string]cache.Config{}
+	for _, namespace := range options.Namespaces {
+		namespaces[namespace] = cache.Config{}
+	}
+	// What is read at a time is bounded by Workers; a limit by time would make a hub of many members slow to start.
+	config := rest.CopyConfig(mgr.GetConfig())
+	config.QPS, config.RateLimiter = -1, nil
+	objects, err := cache.New(config, cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: scheme, Mapper: mgr.GetRESTMapper(),
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         map[client.Object]cache.ByObject{secretMetadata(): {Namespaces: namespaces}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make its cache: %w", err)
+	}
+	direct, err := client.New(config, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: scheme, Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("make its client: %w", err)
+	}
+	return &Fleet{
+		options: options, cache: objects, reader: direct, client: direct,
+		log: mgr.GetLogger().WithName(controllerName), recorder: mgr.GetEventRecorder(controllerName), elected: mgr.Elected(),
+		metrics: newMetrics(options.Runners),
+		members: map[string]*member{}, running: map[string]chan struct{}{},
+		secretsOf: map[string]types.NamespacedName{}, bySecret: map[types.NamespacedName]map[string]struct{}{},
+	}, nil
+}
+
+// everywhere has a manager start a cache whether or not it leads, before all that uses it: a cache that has options by kind would be the leader's.
+type everywhere struct{ cache.Cache }
+
+// GetCache tells the manager that it is one.
+func (e everywhere) GetCache() cache.Cache { return e.Cache }
+
+func (f *Fleet) setup(mgr manager.Manager) error {
+	if err := errors.Join(mgr.Add(everywhere{f.cache}), mgr.Add(f)); err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named(controllerName).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: f.options.Workers,
+			ReconciliationTimeout:   requestTimeout,
+			NeedLeaderElection:      new(false), // it only observes
+			SkipNameValidation:      new(true),  // one program may be the hub of several fleets
+		}).
+		WatchesRawSource(source.Kind(f.cache, &v1alpha1.MemberCluster{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.MemberCluster]{})).
+		WatchesRawSource(source.Kind(f.cache, secretMetadata(), handler.TypedEnqueueRequestsFromMapFunc(f.membersOf))).
+		Complete(f)
+}

@@ -1,0 +1,131 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/muster-sdk/muster/membership/registration/kubeconfig"
+)
+
+const (
+	readyPath    = "/readyz"
+	identityPath = "/api/v1/namespaces/" + metav1.NamespaceSystem
+	// maxAnswer bounds what is read of an answer; a namespace is smaller.
+	maxAnswer = 1 << 20
+)
+
+// way is how a member is reached, for as long as it is the same member and has a Secret.
+type way struct {
+	live     *kubeconfig.Live
+	probe    *http.Client
+	host     string // what the probe's requests are addressed to
+	end      func() // of the probe
+	identity string // UID of kube-system, once it is known
+	known    atomic.Bool
+}
+
+func newWay(access *kubeconfig.Access) (*way, error) {
+	live, err := kubeconfig.NewLive(access)
+	if err != nil {
+		return nil, err
+	}
+	w := &way{live: live}
+	config, takeBack, err := live.Lend()
+	if err != nil {
+		return nil, err
+	}
+	if w.probe, err = rest.HTTPClientFor(config); err != nil {
+		takeBack()
+		return nil, fmt.Errorf("prepare a connection to %s: %w", access.Server(), err)
+	}
+	w.host, w.end = config.Host, takeBack
+	return w, nil
+}
+
+// current reports whether the way is what the Secret says now, and known to lead to the right cluster.
+func (w *way) current(access *kubeconfig.Access) bool {
+	return w.known.Load() && w.live.Access().Revision() == access.Revision()
+}
+
+var errUnknown = errors.New("the member has not answered the hub yet, which therefore does not know whether it is the right cluster")
+
+// lend returns a config that sends nothing before the member is known: what is there may be another cluster.
+func (w *way) lend() (*rest.Config, func(), error) {
+	config, takeBack, err := w.live.Lend()
+	if err != nil {
+		return nil, nil, err
+	}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return guard{w, next} })
+	return config, takeBack, nil
+}
+
+type guard struct {
+	way  *way
+	next http.RoundTripper
+}
+
+func (g guard) RoundTrip(request *http.Request) (*http.Response, error) {
+	if !g.way.known.Load() {
+		if request.Body != nil {
+			_ = request.Body.Close()
+		}
+		return nil, errUnknown
+	}
+	return g.next.RoundTrip(request)
+}
+
+// WrappedRoundTripper lets client-go find what closes connections.
+func (g guard) WrappedRoundTripper() http.RoundTripper { return g.next }
+
+// ready asks the member whether it is.
+func (w *way) ready(ctx context.Context) finding {
+	_, status, err := w.get(ctx, readyPath)
+	return heard(readyPath, status, err)
+}
+
+// ask asks which cluster it is. The identity is empty unless the finding is that it is reachable.
+func (w *way) ask(ctx context.Context) (identity string, _ finding) {
+	body, status, err := w.get(ctx, identityPath)
+	var namespace metav1.PartialObjectMetadata
+	if status == http.StatusOK && err == nil {
+		if err = json.Unmarshal(body, &namespace); err != nil || namespace.UID == "" {
+			err = errors.New("it is not a namespace")
+		}
+	} else if status == http.StatusNotFound {
+		err = errors.New("there is no such namespace")
+	}
+	return string(namespace.UID), heard(identityPath, status, err)
+}
+
+func (w *way) get(ctx context.Context, path string) (body []byte, status int, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.host+path, http.NoBody)
+	if err != nil {
+		return nil, 0, err
+	}
+	request.Header.Set("Accept", "application/json")
+	response, err := w.probe.Do(request)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer response.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	return body, response.StatusCode, err
+}
+
+// follow has a known way lead where another does, which is to lead to the same member.
+func (w *way) follow(access *kubeconfig.Access, identity string) error {
+	if err := w.live.Replace(access); err != nil {
+		return err
+	}
+	w.identity = identity
+	w.known.Store(true)
+	return nil
+}

@@ -1,0 +1,195 @@
+package hub_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/internal/crdinstall/crdtest"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// site is what the policy of this test goes by.
+const site = "example.com/site"
+
+// siteAcceptor knows sites, and whom it was asked about.
+type siteAcceptor struct {
+	mu    sync.Mutex
+	asked map[string]*v1alpha1.JoinRequest
+
+	slow chan struct{} // it knows the site "slow" when this is closed
+	busy atomic.Int64  // how many are asked about that
+	most atomic.Int64  // at a time
+}
+
+func (a *siteAcceptor) Accept(ctx context.Context, request *v1alpha1.JoinRequest) (membership.Verdict, error) {
+	a.mu.Lock()
+	a.asked[request.Spec.Name] = request
+	a.mu.Unlock()
+	switch request.Spec.Labels[site] {
+	case "ours":
+		return membership.Verdict{Decision: membership.Accept, Reason: "One of ours."}, nil
+	case "theirs":
+		return membership.Verdict{Decision: membership.Deny, Reason: "None of ours."}, nil
+	case "slow":
+		if busy := a.busy.Add(1); busy > a.most.Load() {
+			a.most.Store(busy)
+		}
+		defer a.busy.Add(-1)
+		select {
+		case <-a.slow:
+			return membership.Verdict{Decision: membership.Accept}, nil
+		case <-ctx.Done():
+			return membership.Verdict{}, ctx.Err()
+		}
+	case "unknown":
+		return membership.Verdict{}, errors.New("no route to the inventory")
+	default:
+		return membership.Verdict{Decision: membership.Hold, Reason: "Say where it is."}, nil
+	}
+}
+
+func (a *siteAcceptor) about(name string) *v1alpha1.JoinRequest {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.asked[name]
+}
+
+// The policy that decides at the door decides on members that come by no door before somebody has decided.
+func TestAcceptorDecidesWithoutAnAgent(t *testing.T) {
+	acceptor := &siteAcceptor{asked: map[string]*v1alpha1.JoinRequest{}, slow: make(chan struct{})}
+	var counted requests
+	h := startHub(t, plane.ForTest(t), hub.Options{Acceptor: acceptor, Workers: 2}, counted.wrap)
+	for _, test := range []struct {
+		name, reason string
+		mode         v1alpha1.JoinMode
+		site         string
+		accepted     *bool // by an administrator
+		asked        bool
+		want         *bool // in the end
+		phase        v1alpha1.Phase
+		why, says    string // of the condition Accepted
+	}{
+		{
+			name: "sites-ours", reason: "a policy is written once for all members", mode: v1alpha1.JoinPush, site: "ours", asked: true,
+			want: new(true), phase: v1alpha1.PhaseAccepted, why: v1alpha1.ReasonAccepted, says: "The cluster is accepted.",
+		},
+		{
+			name: "sites-installed", reason: "there is nobody on the member yet who could ask", mode: v1alpha1.JoinInstall, site: "ours", asked: true,
+			want: new(true), phase: v1alpha1.PhaseAccepted, why: v1alpha1.ReasonAccepted, says: "The cluster is accepted.",
+		},
+		{
+			name: "sites-theirs", reason: "an administrator may know better", mode: v1alpha1.JoinPush, site: "theirs", asked: true,
+			phase: v1alpha1.PhaseDenied, why: v1alpha1.ReasonDenied,
+			says: "The hub's policy denies the cluster: set spec.accepted to true to let it in all the same. It says: None of ours.",
+		},
+		{
+			name: "sites-nowhere", reason: "an administrator is told what to do", mode: v1alpha1.JoinPush, asked: true,
+			phase: v1alpha1.PhasePending, why: v1alpha1.ReasonNotDecided,
+			says: "Nobody has decided: set spec.accepted to true to let the cluster in, or to false to deny it. The hub's policy says: Say where it is.",
+		},
+		{
+			name: "sites-unknown", reason: "an administrator need not wait for it", mode: v1alpha1.JoinPush, site: "unknown", asked: true,
+			phase: v1alpha1.PhasePending, why: v1alpha1.ReasonPolicyFailed,
+			says: "The hub's policy could not decide, and is asked again; set spec.accepted to decide yourself. It failed: ask the Acceptor: no route to the inventory",
+		},
+		{
+			name: "sites-refused", reason: "an administrator has decided", mode: v1alpha1.JoinPush, site: "ours", accepted: new(false),
+			want: new(false), phase: v1alpha1.PhaseDenied, why: v1alpha1.ReasonDenied,
+			says: "The cluster is denied, or its acceptance was withdrawn: set spec.accepted to true to let it in.",
+		},
+		{
+			name: "sites-pulled", reason: "whoever comes as that may be anybody", mode: v1alpha1.JoinPull, site: "ours",
+			phase: v1alpha1.PhasePending, why: v1alpha1.ReasonNotDecided,
+			says: "Nobody has decided: set spec.accepted to true to let the cluster in, or to false to deny it.",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := h.with(t)
+			cluster := atSite(test.name, test.site, test.mode)
+			cluster.Spec.Accepted = test.accepted
+			require.NoError(t, h.client.Create(t.Context(), cluster))
+			h.untilPhase(test.name, test.phase)
+			cluster = h.untilCondition(test.name, v1alpha1.ConditionAccepted, conditionStatus(test.want), test.why)
+			require.Equal(t, test.says, meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionAccepted).Message, test.reason)
+			require.Equal(t, test.want, cluster.Spec.Accepted, test.reason)
+
+			request := acceptor.about(test.name)
+			require.Equal(t, test.asked, request != nil, test.reason)
+			if test.asked {
+				require.Empty(t, request.UID, "it can be told from a request that somebody has made")
+				require.Equal(t, v1alpha1.JoinRequestSpec{
+					Name: test.name, MemberUID: cluster.UID, ClusterID: "id-" + test.name, Labels: cluster.Labels,
+				}, request.Spec)
+			}
+		})
+	}
+
+	// It has been told, and nothing has changed since.
+	pause(time.Second)
+	counted.take()
+	pause(2 * time.Second)
+	require.Empty(t, writes(counted.take()))
+	_, columns := crdtest.Columns(t, h.config, "/apis/membership.muster.dev/v1alpha1/memberclusters/sites-nowhere")
+	require.Equal(t, "Pending", columns["Phase"])
+	require.Contains(t, columns["Why"], "set spec.accepted to true")
+
+	// An Acceptor that takes its time takes it from nobody else.
+	slow := []string{"sites-slow-1", "sites-slow-2"}
+	for _, name := range slow {
+		require.NoError(t, h.client.Create(t.Context(), atSite(name, "slow", v1alpha1.JoinPush)))
+	}
+	h.eventually("it is at it", func() error { return orError(acceptor.busy.Load() > 0, "nobody asks") })
+	h.change("sites-refused", func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
+	h.untilPhase("sites-refused", v1alpha1.PhaseAccepted)
+	close(acceptor.slow)
+	for _, name := range slow {
+		h.untilPhase(name, v1alpha1.PhaseAccepted)
+	}
+	require.EqualValues(t, 1, acceptor.most.Load(), "one of two workers is left for others")
+
+	// What changes is looked at again, and an administrator has the last word.
+	for _, name := range []string{"sites-nowhere", "sites-unknown"} {
+		h.change(name, func(c *v1alpha1.MemberCluster) { c.Labels[site] = "ours" })
+	}
+	h.change("sites-theirs", func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
+	for _, name := range []string{"sites-nowhere", "sites-unknown", "sites-theirs"} {
+		h.untilPhase(name, v1alpha1.PhaseAccepted)
+	}
+	h.change("sites-ours", func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(false) })
+	h.untilPhase("sites-ours", v1alpha1.PhaseDenied)
+
+	var all v1alpha1.MemberClusterList
+	require.NoError(t, h.client.List(t.Context(), &all))
+	for i := range all.Items {
+		require.NoError(t, h.client.Delete(t.Context(), &all.Items[i]))
+	}
+	for i := range all.Items {
+		h.untilGone(all.Items[i].Name)
+	}
+}
+
+func atSite(name, at string, mode v1alpha1.JoinMode) *v1alpha1.MemberCluster {
+	return &v1alpha1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{site: at}},
+		Spec: v1alpha1.MemberClusterSpec{
+			JoinMode: mode, ClusterID: "id-" + name, KubeConfigSecretRef: &v1alpha1.KubeConfigSecretRef{Name: name},
+		},
+	}
+}
+
+func conditionStatus(accepted *bool) metav1.ConditionStatus {
+	if accepted != nil && *accepted {
+		return metav1.ConditionTrue
+	}
+	return metav1.ConditionFalse
+}

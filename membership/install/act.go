@@ -1,0 +1,185 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership/internal/clusterid"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// install has the agent installed, and shows how that went.
+func (r *Runner) install(ctx context.Context, m *member, target Target) error {
+	cluster := target.Cluster
+	status := &v1alpha1.InstallStatus{Hash: r.hash, RequestedAt: requestedAt(cluster)}
+	limited, cancel := context.WithTimeout(ctx, r.Timeout)
+	defer cancel()
+	if err := r.bring(limited, m, target); err != nil {
+		if ctx.Err() != nil || apierrors.IsConflict(err) {
+			return err
+		}
+		err = fmt.Errorf("install the agent of member %s: %w", cluster.Name, err)
+		return errors.Join(err, r.report(ctx, cluster, condition(v1alpha1.ReasonInstallFailed, advice(err, cluster)), cluster.Status.Install))
+	}
+	status.InstalledAt = new(metav1.NewTime(r.Clock.Now()))
+	return r.report(ctx, cluster, condition(v1alpha1.ReasonInstalled, "The agent is installed. The hub need not reach the member until it is to be installed anew."), status)
+}
+
+// bring gives the agent a credential that is good for this member alone, and hands over to the installer.
+func (r *Runner) bring(ctx context.Context, m *member, target Target) error {
+	if err := r.identify(ctx, target); err != nil {
+		return err
+	}
+	var err error
+	r.mu.Lock()
+	m.since, m.gaveUp = time.Time{}, false // of an earlier leave
+	r.mu.Unlock()
+	m.noToken = false
+	if target.Bootstrap, err = r.bootstrap(ctx, target.Cluster); err != nil {
+		return err
+	}
+	target.Cluster = target.Cluster.DeepCopy()
+	return r.Installer.Install(ctx, target)
+}
+
+// identify finds out which cluster the member is, where nobody has said, and writes it down: so the name is taken, and the agent that comes from there is
+// this member's whatever it calls itself.
+func (r *Runner) identify(ctx context.Context, target Target) error {
+	id := target.Cluster.Spec.ClusterID
+	if id == "" {
+		var err error
+		if id, err = clusterid.Of(ctx, target.Config); err != nil {
+			return fmt.Errorf("find out which cluster the member is: %w", err)
+		}
+	}
+	return r.ids.Reserve(ctx, target.Cluster, id)
+}
+
+// uninstall has what was installed removed. Where the member does not let the hub in any more, it stays.
+func (r *Runner) uninstall(ctx context.Context, m *member, target Target) error {
+	cluster := target.Cluster
+	if err := r.discard(ctx, m, cluster); err != nil {
+		return err
+	}
+	if uninstaller, can := r.Installer.(Uninstaller); can {
+		limited, cancel := context.WithTimeout(ctx, r.Timeout)
+		defer cancel()
+		err := uninstaller.Uninstall(limited, Target{Cluster: cluster.DeepCopy(), Config: target.Config})
+		if refuses(err) {
+			r.giveUp(cluster, m, "The member refuses the hub's credential: "+err.Error())
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("remove the agent of member %s: %w", cluster.Name, err)
+		}
+	}
+	return r.report(ctx, cluster, condition(v1alpha1.ReasonLeft, "The cluster has left, and what was installed is removed."), nil)
+}
+
+// retire forgets a member whose agent is somebody else's to install from now on. What is there stays.
+func (r *Runner) retire(ctx context.Context, cluster *v1alpha1.MemberCluster) error {
+	if cluster.Status.Install == nil && meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionInstalled) == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if err := r.discard(ctx, &member{}, cluster); err != nil {
+		return err
+	}
+	cluster = cluster.DeepCopy()
+	uid := cluster.UID
+	return client.IgnoreNotFound(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		before := cluster.DeepCopy()
+		cluster.Status.Install = nil
+		meta.RemoveStatusCondition(&cluster.Status.Conditions, v1alpha1.ConditionInstalled)
+		err := r.client.Status().Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		if again := r.live.Get(ctx, client.ObjectKeyFromObject(cluster), cluster); again != nil || cluster.UID != uid || cluster.Spec.JoinMode == v1alpha1.JoinInstall {
+			return again
+		}
+		return err
+	}))
+}
+
+// giveUp leaves on a member what was installed there.
+func (r *Runner) giveUp(cluster *v1alpha1.MemberCluster, m *member, why string) {
+	r.mu.Lock()
+	first := !m.gaveUp
+	m.gaveUp = true
+	r.mu.Unlock()
+	if first {
+		r.recorder.Eventf(cluster, nil, corev1.EventTypeWarning, "AgentNotRemoved", "Uninstall", "%s", lifecycle.Sentence(
+			"What was installed on the member stays there, and is to be removed by hand. "+why))
+	}
+}
+
+// report writes what is new into the status, with an Event where the reason is another one. What the hub writes there meanwhile is kept.
+func (r *Runner) report(ctx context.Context, cluster *v1alpha1.MemberCluster, installed *metav1.Condition, status *v1alpha1.InstallStatus) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	installed.Message = lifecycle.Sentence(installed.Message)
+	installed.ObservedGeneration, installed.LastTransitionTime = cluster.Generation, metav1.NewTime(r.Clock.Now())
+	was, written := "", false
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		before := cluster.DeepCopy()
+		was = reasonOf(before)
+		meta.SetStatusCondition(&cluster.Status.Conditions, *installed)
+		cluster.Status.Install = status
+		if equality.Semantic.DeepEqual(before.Status, cluster.Status) {
+			return nil
+		}
+		err := r.client.Status().Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		written = err == nil
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		uid := cluster.UID
+		if again := r.live.Get(ctx, client.ObjectKeyFromObject(cluster), cluster); again != nil || cluster.UID != uid {
+			return again
+		}
+		return err
+	})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("update the status of MemberCluster %s: %w", cluster.Name, err)
+	}
+	if written && was != installed.Reason && installed.Reason != v1alpha1.ReasonNotAccepted {
+		kind := corev1.EventTypeNormal
+		if installed.Reason == v1alpha1.ReasonInstallFailed {
+			kind = corev1.EventTypeWarning
+		}
+		r.recorder.Eventf(cluster, nil, kind, installed.Reason, "Install", "%s", installed.Message)
+	}
+	return nil
+}
+
+// refuses reports whether a member has refused the hub's credential.
+func refuses(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
+
+// advice is what an administrator reads of a failure.
+func advice(err error, cluster *v1alpha1.MemberCluster) string {
+	what := err.Error() + "."
+	ref := cluster.Spec.KubeConfigSecretRef
+	switch {
+	case apierrors.IsUnauthorized(err) && ref != nil:
+		what += fmt.Sprintf(" Put a credential that works into the Secret %s.", ref.Name)
+	case apierrors.IsForbidden(err) && ref != nil:
+		what += fmt.Sprintf(" Give the subject of the kubeconfig in the Secret %s that permission on the member.", ref.Name)
+	}
+	if cluster.Status.Install != nil {
+		what += " The agent that was installed before goes on."
+	}
+	return what + " It is tried again."
+}

@@ -1,0 +1,40 @@
+// Package install has the hub install the agents of members: those whose MemberCluster has the joinMode Install and a kubeconfig.
+//
+//	agent, err := deploy.Agent(deploy.AgentOptions{Image: "registry.example.com/agent:v1"})
+//	...
+//	runner, err := install.New(mgr, install.Options{Installer: agent})
+//	...
+//	fleet.Options{Runners: []fleet.Runner{runner}}
+//	hub.Options{Gates: []membership.LeaveGate{..., runner}} // the last of them
+//
+// What is installed is the product's: an [Installer], such as [Manifests], or that of package deploy, which has manifests of a whole agent.
+//
+// # Once, and then no more
+//
+// A member is installed when it is accepted: by an administrator, or by the Acceptor of package hub, which is asked as nobody is there yet to ask at the
+// door. Until then the member is left alone. From then on it is like one that somebody else has installed the agent of: the agent comes to the door by a
+// credential of its own, and the hub need not reach the member any more. The kubeconfig may be taken back. A hub that starts again asks no member.
+//
+// The agent is installed again when the annotation membership.muster.dev/install-requested-at has a new value, which status.install.requestedAt
+// answers; when the hub's address or certificate authority, or what the Installer would install ([Reviser]) is another one; and when the agent has
+// not joined within the hour for which its credential is good. The member keeps its identity, since that is in a Secret that nobody touches
+// but the agent.
+//
+// The condition Installed says how it stands. While an attempt fails the condition says why and what to do, and the fleet has it
+// tried again; the agent that was installed before goes on. One that may have been half done is done again from its beginning.
+//
+// # The credential
+//
+// It is that of a JoinToken "install-<UID of the MemberCluster>" which is good for one use by one cluster ID: the one in spec.clusterID, which is set to
+// the UID of the member's namespace kube-system before anything else is done, where it is empty. So an agent that comes with it can be no other member than
+// this one, and it comes in because that is accepted, not by the token. The JoinToken is deleted when the agent has joined,
+// when it has ended, and with the MemberCluster.
+//
+// # Leaving
+//
+// An agent cleans up after itself. When it has confirmed that, or was never there, what was installed is removed ([Uninstaller]), which holds up the
+// leave for a minute at most; where the hub does not reach the member any more it stays, and an Event says so. It also stays when the leave is
+// forced: the agent cleans up when it comes back. A CustomResourceDefinition stays where there is an object of what it defines, such as an AppliedWork of
+// another hub, and where somebody else had installed it. Where the [Runner] is not among the hub's Gates all this is done in the time that the member's
+// namespace takes to go, if it suffices.
+package install

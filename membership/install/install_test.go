@@ -1,0 +1,313 @@
+package install_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/install"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// From nothing to a member, and back to nothing.
+func TestLife(t *testing.T) {
+	bySite := membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Verdict, error) {
+		if request.Spec.Labels["site"] == "ours" {
+			return membership.Verdict{Decision: membership.Accept}, nil
+		}
+		return membership.Verdict{Decision: membership.Deny, Reason: "None of ours."}, nil
+	})
+	h := startHub(t, install.Options{Installer: manifests(t, "1")}, func(o *hub.Options) { o.Acceptor = bySite })
+	ctx := t.Context()
+	cluster := h.member(func(m *v1alpha1.MemberCluster) { m.Spec.Accepted, m.Spec.ClusterID = nil, "" })
+	toMember := &counter{}
+	h.connect(cluster, toMember.wrap(h.plane.Config()))
+
+	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonNotAccepted)
+	h.until(v1alpha1.ConditionAccepted, v1alpha1.ReasonDenied)
+	require.Zero(t, toMember.all(), "the hub's policy denies it: the member is left alone")
+
+	h.change(func(m *v1alpha1.MemberCluster) { m.Labels = map[string]string{"site": "ours"} })
+	cluster = h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)
+	kubeSystem := &corev1.Namespace{}
+	require.NoError(t, h.client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, kubeSystem))
+	require.Equal(t, string(kubeSystem.UID), cluster.Spec.ClusterID, "the agent can be no other member than this")
+	require.NotNil(t, cluster.Status.Install.InstalledAt)
+	see(h, &corev1.ServiceAccount{}, "agent")
+	token := h.token(cluster)
+	require.Equal(t, cluster.Spec.ClusterID, token.Spec.ClusterID)
+	require.Equal(t, int32(1), *token.Spec.MaxUses)
+	require.False(t, token.Spec.AutoAccept, "it is for the administrator to say")
+	require.Equal(t, cluster.UID, token.OwnerReferences[0].UID, "it goes with the MemberCluster, whatever becomes of the hub")
+
+	h.agent(cluster.Spec.ClusterID)
+	h.until(v1alpha1.ConditionJoined, v1alpha1.ReasonAgentJoined)
+	h.gone(&v1alpha1.JoinToken{}, token.Namespace, token.Name)
+
+	// A hub that starts anew asks no member, and writes nothing.
+	seen := toMember.all()
+	next := startHubAgain(h, install.Options{Installer: manifests(t, "1")})
+	stop := next.connect(cluster, toMember.wrap(h.plane.Config()))
+	next.change(func(m *v1alpha1.MemberCluster) { m.Labels = map[string]string{"look": "again"} })
+	next.quiet()
+	require.Equal(t, seen, toMember.all())
+	require.Equal(t, cluster.Status.Install, see(next, &v1alpha1.MemberCluster{}, next.namespace).Status.Install)
+
+	// The connection is lost while it leaves, and comes back.
+	stop()
+	require.NoError(t, next.client.Delete(ctx, cluster))
+	next.eventually("the leave waits", func() error {
+		if leave := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.Leave; leave == nil || leave.Waiting != install.Name {
+			return fmt.Errorf("for %+v", leave)
+		}
+		return nil
+	})
+	next.connect(cluster, h.plane.Config())
+	next.gone(&v1alpha1.MemberCluster{}, "", cluster.Name)
+	err := next.client.Get(ctx, client.ObjectKey{Name: next.namespace}, &rbacv1.ClusterRole{})
+	require.True(t, apierrors.IsNotFound(err), "the leave has waited for it: %v", err)
+	next.gone(&corev1.Namespace{}, "", next.namespace)
+}
+
+// startHubAgain ends a hub and starts another one.
+func startHubAgain(h *testHub, options install.Options, change ...func(*hub.Options)) *testHub {
+	h.t.Helper()
+	h.stop()
+	return startHub(h.t, options, change...)
+}
+
+func (h *testHub) token(cluster *v1alpha1.MemberCluster) *v1alpha1.JoinToken {
+	h.t.Helper()
+	token := &v1alpha1.JoinToken{}
+	key := client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: "install-" + string(cluster.UID)}
+	require.NoError(h.t, h.client.Get(h.t.Context(), key, token))
+	return token
+}
+
+// quiet waits until the hub has seen all there is: a member of another mode, that is made now, is seen to.
+func (h *testHub) quiet() {
+	h.t.Helper()
+	other := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{GenerateName: h.namespace + "-"}}
+	require.NoError(h.t, h.client.Create(h.t.Context(), other))
+	h.eventually("the hub has got there", func() error {
+		if err := h.client.Get(h.t.Context(), client.ObjectKeyFromObject(other), other); err != nil {
+			return err
+		}
+		if other.Status.Phase != v1alpha1.PhasePending {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	require.NoError(h.t, h.client.Delete(h.t.Context(), other))
+	h.gone(other, "", other.Name)
+}
+
+// What has the agent installed again, and that it stays who it is.
+func TestAgain(t *testing.T) {
+	extra := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "testagain", Name: "extra"}}
+	h := startHub(t, install.Options{Installer: manifests(t, "1", extra)})
+	cluster := h.member(unchanged)
+	stop := h.connect(cluster, h.plane.Config())
+	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)
+	see(h, &corev1.ConfigMap{}, "extra")
+	h.agent(cluster.Spec.ClusterID)
+	before := h.until(v1alpha1.ConditionJoined, v1alpha1.ReasonAgentJoined)
+	record := see(h, &corev1.Secret{}, agent.DefaultStoreSecret)
+	given := see(h, &corev1.Secret{}, agent.DefaultBootstrapSecret)
+
+	h.change(func(m *v1alpha1.MemberCluster) {
+		m.Annotations = map[string]string{membership.InstallRequestAnnotation: "first"}
+	})
+	h.eventually("it is answered", func() error {
+		if at := see(h, &v1alpha1.MemberCluster{}, cluster.Name).Status.Install.RequestedAt; at != "first" {
+			return fmt.Errorf("%q", at)
+		}
+		return nil
+	})
+	require.NotEqual(t, given.Data, see(h, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data, "a credential that works")
+
+	// A hub with another bundle, whose manifests have one object less.
+	stop()
+	authority := h.plane.Config().CAData
+	next := startHubAgain(h, install.Options{Installer: manifests(t, "2"), CA: bytes.Join([][]byte{authority, authority}, []byte("\n"))})
+	next.connect(cluster, next.plane.Config())
+	next.eventually("the agent is installed anew", func() error {
+		if now := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.Install.Hash; now == before.Status.Install.Hash {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	bootstrap, err := registration.ParseBootstrap(see(next, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data[registration.BootstrapKey])
+	require.NoError(t, err)
+	require.Equal(t, 2, bytes.Count(bootstrap.CA, []byte("BEGIN CERTIFICATE")), "the agent is told")
+	next.gone(&corev1.ConfigMap{}, next.namespace, "extra")
+
+	after := next.until(v1alpha1.ConditionJoined, v1alpha1.ReasonAgentJoined)
+	require.Equal(t, before.Spec.Claim, after.Spec.Claim, "it is the same agent")
+	require.Equal(t, record.UID, see(next, &corev1.Secret{}, agent.DefaultStoreSecret).UID)
+	next.leave()
+	next.gone(&corev1.Namespace{}, "", next.namespace)
+}
+
+// An installation that fails is shown and tried again, by another hub as well.
+func TestAnotherMode(t *testing.T) {
+	h := startHub(t, install.Options{Installer: manifests(t, "1")})
+	cluster := h.member(unchanged)
+	stop := h.connect(cluster, h.plane.Config())
+	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)
+	token := h.token(cluster)
+
+	h.change(func(m *v1alpha1.MemberCluster) { m.Spec.JoinMode = v1alpha1.JoinPull })
+	stop() // as the fleet does
+	h.connect(see(h, &v1alpha1.MemberCluster{}, cluster.Name), h.plane.Config())
+	h.gone(&v1alpha1.JoinToken{}, token.Namespace, token.Name)
+	h.eventually("it is nothing that the hub has installed", func() error {
+		status := see(h, &v1alpha1.MemberCluster{}, cluster.Name).Status
+		if status.Install != nil || meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionInstalled) != nil {
+			return errors.New("it is shown as such")
+		}
+		return nil
+	})
+	see(h, &corev1.ServiceAccount{}, "agent") // the agent may be in the fleet
+	h.quiet()
+	h.leave()
+	see(h, &corev1.ServiceAccount{}, "agent")
+}
+
+func TestFailure(t *testing.T) {
+	var broken atomic.Bool
+	broken.Store(true)
+	var bootstraps atomic.Int64
+	inner := manifests(t, "1")
+	failing := install.Func(func(ctx context.Context, target install.Target) error {
+		bootstraps.Add(1)
+		if broken.Load() {
+			return fmt.Errorf("the registry is closed to %v", target)
+		}
+		return inner.Install(ctx, target)
+	})
+	h := startHub(t, install.Options{Installer: failing})
+	cluster := h.member(unchanged)
+	stop := h.connect(cluster, h.plane.Config())
+	cluster = h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstallFailed)
+	require.Contains(t, message(cluster), "the registry is closed")
+	secret := &corev1.Secret{}
+	token := h.token(cluster)
+	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(token), secret))
+	bootstrap, err := registration.ParseBootstrap(secret.Data[registration.BootstrapKey])
+	require.NoError(t, err)
+	require.NotContains(t, message(cluster), bootstrap.Token, "an installer that prints all it knows quotes no secret")
+	stop()
+	broken.Store(false)
+	h.connect(cluster, h.plane.Config())
+	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)
+	require.Equal(t, token.UID, h.token(cluster).UID, "one is enough")
+	require.GreaterOrEqual(t, bootstraps.Load(), int64(2))
+	h.leave()
+	h.gone(&v1alpha1.JoinToken{}, token.Namespace, token.Name)
+	see(h, &corev1.ServiceAccount{}, "agent") // this installer removes nothing
+	require.NoError(t, inner.Uninstall(t.Context(), install.Target{Cluster: cluster, Config: h.plane.Config()}))
+	h.gone(&corev1.Namespace{}, "", h.namespace)
+}
+
+// Nobody's cluster is taken over.
+func TestTaken(t *testing.T) {
+	h := startHub(t, install.Options{Installer: manifests(t, "1")})
+	ctx := t.Context()
+	first := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "first"}, Spec: v1alpha1.MemberClusterSpec{ClusterID: "id-testtaken"}}
+	require.NoError(t, h.client.Create(ctx, first))
+	cluster := h.member(unchanged)
+	h.connect(cluster, h.plane.Config())
+	require.Contains(t, message(h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstallFailed)), "which MemberCluster first is already")
+	require.NoError(t, h.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
+	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: agent.DefaultBootstrapSecret}, Data: map[string][]byte{"a": []byte("b")}}
+	require.NoError(t, h.client.Create(ctx, theirs))
+
+	require.NoError(t, h.client.Delete(ctx, first))
+	h.eventually("the other reason is shown", func() error {
+		if got := message(see(h, &v1alpha1.MemberCluster{}, cluster.Name)); !bytes.Contains([]byte(got), []byte("was not put there for it")) {
+			return errors.New(got)
+		}
+		return nil
+	})
+	h.gone(&corev1.ServiceAccount{}, h.namespace, "agent")
+
+	require.NoError(t, h.client.Delete(ctx, theirs))
+	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)
+	h.leave() // the agent never came
+	h.gone(&corev1.ServiceAccount{}, h.namespace, "agent")
+	h.gone(&corev1.Secret{}, h.namespace, agent.DefaultBootstrapSecret)
+	require.Empty(t, see(h, &corev1.Namespace{}, h.namespace).DeletionTimestamp, "it was there before")
+	require.NoError(t, h.client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
+}
+
+// The hub's access is taken back once the agent is there: nothing breaks, and the leave does not wait for what it cannot do.
+func TestAccessRevoked(t *testing.T) {
+	h := startHub(t, install.Options{Installer: manifests(t, "1")})
+	ctx := t.Context()
+	access := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: h.namespace + "-access"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "installer"}},
+	}
+	cluster := h.member(unchanged)
+	h.connect(cluster, h.plane.User("installer"))
+	got := message(h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstallFailed))
+	require.Contains(t, got, "kubeconfig in the Secret kubeconfig that permission", "what to do")
+
+	require.NoError(t, h.client.Create(ctx, access))
+	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)
+	h.agent(cluster.Spec.ClusterID)
+	h.until(v1alpha1.ConditionJoined, v1alpha1.ReasonAgentJoined)
+	require.NoError(t, h.client.Delete(ctx, access))
+
+	h.until(v1alpha1.ConditionHealthy, v1alpha1.ReasonHeartbeating)
+	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)
+	h.leave()
+	see(h, &corev1.ServiceAccount{}, "agent")
+	h.eventually("an Event says what is left", func() error {
+		var events eventsv1.EventList
+		if err := h.client.List(ctx, &events); err != nil {
+			return err
+		}
+		for _, event := range events.Items {
+			if event.Reason == "AgentNotRemoved" && event.Regarding.Name == cluster.Name {
+				return nil
+			}
+		}
+		return errors.New("none")
+	})
+	require.NoError(t, h.client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
+	require.NoError(t, h.client.Delete(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
+}
+
+// An agent that is dead keeps what it needs to clean up when it comes back.
+func TestForced(t *testing.T) {
+	h := startHub(t, install.Options{Installer: manifests(t, "1")})
+	cluster := h.member(func(m *v1alpha1.MemberCluster) { m.Spec.Leave.DeadlineSeconds = 2 })
+	h.connect(cluster, h.plane.Config())
+	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)
+	dies := h.agent(cluster.Spec.ClusterID)
+	h.until(v1alpha1.ConditionJoined, v1alpha1.ReasonAgentJoined)
+	dies()
+	h.leave()
+	see(h, &corev1.ServiceAccount{}, "agent")
+	see(h, &corev1.Secret{}, agent.DefaultStoreSecret)
+	require.NoError(t, h.client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
+	require.NoError(t, h.client.Delete(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
+}

@@ -1,0 +1,256 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/muster-sdk/muster/internal/crdinstall"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/registration"
+)
+
+// InstalledByLabel is on all that [Manifests] has put on a member; its value is the UID of the MemberCluster.
+const InstalledByLabel = crdinstall.InstalledByLabel
+
+// Manifests is an [Installer] of objects: it applies them by server-side apply, and then puts the bootstrap credential where the agent looks for it.
+//
+// Namespaces are applied first, then CustomResourceDefinitions, which are waited for until they are served, then all else as it is ordered; then what
+// it had applied earlier and is no longer among the objects is deleted. What it applies has the [InstalledByLabel], and the ConfigMap [InventoryName] in
+// Namespace names it. A Namespace or CustomResourceDefinition that was there before is used and not taken over: it is never deleted.
+//
+// It refuses a member with a Secret muster-bootstrap that it did not put there, since that is a member already, or about to be.
+//
+// On the member it needs the permissions get, create, patch and delete on what it applies, on Secrets and ConfigMaps in Namespace, and on the
+// namespaces; get and, to delete a definition, list on what that defines; and whatever the roles among the objects give to others.
+type Manifests struct {
+	// Objects returns what is to be on a member. It must return the same for the same target, but for what it makes of target.Bootstrap. The caller changes
+	// what it is given.
+	Objects func(target Target) ([]client.Object, error)
+	// Version of the objects, such as a hash of the files that they come from. Where it is another one, agents are installed anew.
+	Version string
+	// Namespace of the bootstrap Secret, which must be among the objects or be there. Empty: muster-system.
+	Namespace string
+}
+
+var (
+	_ Installer   = &Manifests{}
+	_ Uninstaller = &Manifests{}
+	_ Reviser     = &Manifests{}
+)
+
+// fieldOwner owns the fields of what is installed.
+const fieldOwner = client.FieldOwner("muster-install")
+
+// Revision is Version.
+func (m *Manifests) Revision() string { return m.Version }
+
+// Install applies the objects and the bootstrap credential. What is there as it is to be is not changed.
+func (m *Manifests) Install(ctx context.Context, target Target) error {
+	site, err := m.site(target)
+	if err != nil {
+		return err
+	}
+	if err := site.free(ctx); err != nil {
+		return err
+	}
+	objects, err := m.render(target)
+	if err != nil {
+		return err
+	}
+	return site.install(ctx, objects, target.Bootstrap)
+}
+
+// Uninstall deletes what Install has applied, the bootstrap credential and what the agent remembers, and waits until that is gone. The Namespace of the
+// bootstrap Secret is deleted last and not waited for. A CustomResourceDefinition of which there is still an object stays.
+func (m *Manifests) Uninstall(ctx context.Context, target Target) error {
+	site, err := m.site(target)
+	if err != nil {
+		return err
+	}
+	return site.uninstall(ctx)
+}
+
+// render returns the objects in the form in which they are applied.
+func (m *Manifests) render(target Target) (out []*unstructured.Unstructured, err error) {
+	objects, err := m.Objects(target)
+	if err != nil {
+		return nil, fmt.Errorf("make the manifests of the agent: %w", err)
+	}
+	for _, object := range objects {
+		u, typed := object.(*unstructured.Unstructured)
+		if !typed {
+			u = &unstructured.Unstructured{}
+			if u.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(object); err != nil {
+				return nil, fmt.Errorf("convert %T %s: %w", object, object.GetName(), err)
+			}
+			kind, err := apiutil.GVKForObject(object, clientgoscheme.Scheme)
+			if err != nil {
+				return nil, fmt.Errorf("find out the kind of %T %s: %w", object, object.GetName(), err)
+			}
+			u.SetGroupVersionKind(kind)
+		}
+		unstructured.RemoveNestedField(u.Object, "status")
+		unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+		out = append(out, u)
+	}
+	return out, nil
+}
+
+// site is one member, and what is installed there.
+type site struct {
+	client    client.Client
+	owner     string // the value of the label
+	namespace string
+}
+
+func (m *Manifests) site(target Target) (*site, error) {
+	c, err := client.New(target.Config, client.Options{Scheme: clientgoscheme.Scheme})
+	if err != nil {
+		return nil, fmt.Errorf("prepare to speak to member %s: %w", target.Cluster.Name, err)
+	}
+	s := &site{client: c, owner: string(target.Cluster.UID), namespace: m.Namespace}
+	if s.namespace == "" {
+		s.namespace = agent.DefaultNamespace
+	}
+	return s, nil
+}
+
+// free returns an error where the bootstrap Secret is somebody else's.
+func (s *site) free(ctx context.Context) error {
+	secret := metadataOf(object{APIVersion: "v1", Kind: "Secret", Namespace: s.namespace, Name: agent.DefaultBootstrapSecret})
+	err := s.client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look for Secret %s/%s on the member: %w", secret.Namespace, secret.Name, err)
+	}
+	if s.owns(secret) {
+		return nil
+	}
+	return fmt.Errorf("the member has a Secret %s/%s that was not put there for it: it is a member of a hub, or was to be; let it leave that, or delete the Secret",
+		secret.Namespace, secret.Name)
+}
+
+func (s *site) owns(o metav1.Object) bool { return o.GetLabels()[InstalledByLabel] == s.owner }
+
+func (s *site) install(ctx context.Context, objects []*unstructured.Unstructured, bootstrap *registration.Bootstrap) error {
+	namespaces, definitions, others := waves(objects)
+	for _, namespace := range namespaces {
+		if err := s.applyShared(ctx, namespace); err != nil {
+			return err
+		}
+	}
+	before, err := s.inventory(ctx)
+	if err != nil {
+		return err
+	}
+	// Before anything else is there, so that nothing is ever forgotten.
+	wanted := inventoryOf(objects)
+	if err := s.record(ctx, before, before.with(wanted)); err != nil {
+		return err
+	}
+	for _, definition := range definitions {
+		if err := s.mark(ctx, definition); err != nil {
+			return err
+		}
+	}
+	if err := crdinstall.Apply(ctx, s.client, definitions); err != nil {
+		return err
+	}
+	for _, each := range others {
+		each.SetLabels(with(each.GetLabels(), s.owner))
+		if err := s.apply(ctx, each); err != nil {
+			return err
+		}
+	}
+	for _, stale := range before.without(wanted).backwards() {
+		if err := s.remove(ctx, stale); err != nil {
+			return err
+		}
+	}
+	if err := s.give(ctx, bootstrap); err != nil {
+		return err
+	}
+	return s.record(ctx, before.with(wanted), wanted)
+}
+
+// mark labels what is not there yet, or was installed: what is shared with others is not taken over.
+func (s *site) mark(ctx context.Context, shared *unstructured.Unstructured) error {
+	there := metadataOf(objectOf(shared))
+	err := s.client.Get(ctx, client.ObjectKeyFromObject(there), there)
+	_, installed := there.GetLabels()[InstalledByLabel] // perhaps for a member that was forced out
+	switch {
+	case apierrors.IsNotFound(err), err == nil && installed:
+		shared.SetLabels(with(shared.GetLabels(), s.owner))
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for %s on the member: %w", objectOf(shared), err)
+	default:
+		return nil
+	}
+}
+
+func (s *site) applyShared(ctx context.Context, shared *unstructured.Unstructured) error {
+	if err := s.mark(ctx, shared); err != nil {
+		return err
+	}
+	return s.apply(ctx, shared)
+}
+
+func (s *site) apply(ctx context.Context, each *unstructured.Unstructured) error {
+	err := s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(each), fieldOwner, client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("apply %s on the member: %w", objectOf(each), err)
+	}
+	return nil
+}
+
+// give puts the bootstrap credential where the agent looks for it.
+func (s *site) give(ctx context.Context, bootstrap *registration.Bootstrap) error {
+	if bootstrap == nil {
+		return &membership.InvalidError{Field: "Bootstrap", Problem: "must be set"}
+	}
+	joinYAML, err := bootstrap.Marshal()
+	if err != nil {
+		return err
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: agent.DefaultBootstrapSecret, Labels: with(nil, s.owner)},
+		Data:       map[string][]byte{registration.BootstrapKey: joinYAML},
+	}
+	err = s.client.Create(ctx, secret, fieldOwner)
+	if apierrors.IsAlreadyExists(err) { // ours, as far as we have looked
+		there := secret.DeepCopy()
+		if err = s.client.Get(ctx, client.ObjectKeyFromObject(there), there); err == nil && !s.owns(there) {
+			err = errors.New("somebody has just put another one there")
+		}
+		if err == nil && string(there.Data[registration.BootstrapKey]) != string(joinYAML) {
+			there.Data = secret.Data
+			err = s.client.Update(ctx, there, fieldOwner)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write Secret %s/%s on the member: %w", secret.Namespace, secret.Name, err)
+	}
+	return nil
+}
+
+func with(labels map[string]string, owner string) map[string]string {
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[InstalledByLabel] = owner
+	return labels
+}

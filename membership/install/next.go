@@ -1,0 +1,158 @@
+package install
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// observed is what is known of a member whose agent the hub installs.
+type observed struct {
+	Now time.Time
+
+	Accepted bool
+	Joined   bool
+	// Leaving: on its way out, or out.
+	Leaving bool
+	// Forced: it is removed without its agent's word.
+	Forced bool
+	// AgentIn: its agent has joined, and has not confirmed yet that the member is clean.
+	AgentIn bool
+
+	// Touched: something may have been put on the member.
+	Touched bool
+	// Failed: the last attempt to install has failed, which is shown until one succeeds.
+	Failed bool
+	// GaveUp: what is there cannot be removed.
+	GaveUp bool
+	// Installed is what was installed last; nil: nothing was.
+	Installed *v1alpha1.InstallStatus
+	// Hash and RequestedAt are what is to be installed.
+	Hash        string
+	RequestedAt string
+	// Token that an agent was given; nil: there is none.
+	Token *tokenSeen
+}
+
+// tokenSeen is the JoinToken of a member.
+type tokenSeen struct {
+	Ends time.Time
+	Used bool // the agent came in with it
+}
+
+// action is what the hub does about a member. Each may be repeated.
+type action string
+
+// The actions.
+const (
+	// idle does nothing.
+	idle action = "Idle"
+	// install makes a JoinToken and has the agent installed.
+	install action = "Install"
+	// uninstall has removed what was installed, and discards the token.
+	uninstall action = "Uninstall"
+	// discard deletes the JoinToken.
+	discard action = "Discard"
+)
+
+// step is what follows.
+type step struct {
+	Action action
+	// Condition that is to be shown before the action; nil: as it is.
+	Condition *metav1.Condition
+	// After is when to look again although nothing has happened. Zero: never.
+	After time.Duration
+}
+
+// next decides what to do about a member. It is pure.
+func next(o observed) step {
+	switch {
+	case o.Leaving:
+		return nextLeaving(o)
+	case !o.Accepted:
+		return nextNotAccepted(o)
+	}
+	switch why := due(o); {
+	case why != "":
+		s := step{Action: install}
+		if !o.Failed {
+			s.Condition = condition(v1alpha1.ReasonInstalling, why)
+		}
+		return s
+	case o.Token == nil:
+		return step{Action: idle}
+	case o.Joined && o.Token.Used, !o.Now.Before(o.Token.Ends):
+		return step{Action: discard}
+	default:
+		return step{Action: idle, After: o.Token.Ends.Sub(o.Now)}
+	}
+}
+
+// due says why an agent is to be installed now; empty: it is not.
+func due(o observed) string {
+	switch {
+	case o.Installed == nil:
+		return "The agent is being installed."
+	case o.Installed.Hash != o.Hash:
+		return "The agent is being installed anew: the hub's address, its certificate authority or the revision of what is installed has changed."
+	case o.RequestedAt != "" && o.RequestedAt != o.Installed.RequestedAt:
+		return fmt.Sprintf("The agent is being installed anew, as was requested at %s.", o.RequestedAt)
+	case !o.Joined && (o.Token == nil || !o.Now.Before(o.Token.Ends)):
+		return "The agent is being installed anew: it has not joined, and the credential that it was given has ended."
+	default:
+		return ""
+	}
+}
+
+// nextNotAccepted is about a member that nobody lets in: nothing is put there, and nothing that is there is taken away.
+func nextNotAccepted(o observed) step {
+	s := step{Action: idle}
+	if !o.Touched {
+		s.Condition = condition(v1alpha1.ReasonNotAccepted, "The agent is installed when the cluster is accepted: set spec.accepted to true.")
+	}
+	if o.Token != nil {
+		s.Action = discard
+	}
+	return s
+}
+
+// nextLeaving is about a member that leaves. While its agent has still something to clean up it must not be removed, and where it was never
+// heard it may have it when it comes back.
+func nextLeaving(o observed) step {
+	switch {
+	case o.Touched && !o.AgentIn && !o.Forced && !o.GaveUp:
+		return step{Action: uninstall}
+	case o.Token != nil:
+		return step{Action: discard}
+	default:
+		return step{Action: idle}
+	}
+}
+
+// condition is Installed, for a reason.
+func condition(reason, message string) *metav1.Condition {
+	status := metav1.ConditionFalse
+	if reason == v1alpha1.ReasonInstalled {
+		status = metav1.ConditionTrue
+	}
+	return &metav1.Condition{Type: v1alpha1.ConditionInstalled, Status: status, Reason: reason, Message: message}
+}
+
+// hashOf tells what is installed, and what agents reach the hub by, from all else.
+func hashOf(hub registration.Bootstrap, installer Installer) string {
+	revision := ""
+	if reviser, ok := installer.(Reviser); ok {
+		revision = reviser.Revision()
+	}
+	sum := sha256.New()
+	for _, part := range []string{hub.Server, string(hub.CA), revision} {
+		_, _ = fmt.Fprintf(sum, "%d:%s", len(part), part) // it never fails
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}

@@ -1,0 +1,143 @@
+package install
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func TestNext(t *testing.T) {
+	installed := func(change func(*observed)) observed {
+		o := observed{Now: epoch, Accepted: true, Joined: true, Touched: true, Hash: "h", Installed: &v1alpha1.InstallStatus{Hash: "h"}}
+		change(&o)
+		return o
+	}
+	live, used, ended := &tokenSeen{Ends: epoch.Add(time.Minute)}, &tokenSeen{Ends: epoch.Add(time.Minute), Used: true}, &tokenSeen{Ends: epoch}
+	for _, test := range []struct {
+		reason string
+		o      observed
+		action action
+		why    string // the reason of the condition
+		after  time.Duration
+	}{
+		{"nobody has decided: nothing is put on somebody's cluster", observed{Now: epoch}, idle, v1alpha1.ReasonNotAccepted, 0},
+		{"it was accepted: install", observed{Now: epoch, Accepted: true}, install, v1alpha1.ReasonInstalling, 0},
+		{"the last attempt failed: its reason is shown until one succeeds", observed{Now: epoch, Accepted: true, Touched: true, Failed: true}, install, "", 0},
+		{"it is in and nothing has changed: no request", installed(func(*observed) {}), idle, "", 0},
+		{"the hub has moved", installed(func(o *observed) { o.Hash = "other" }), install, v1alpha1.ReasonInstalling, 0},
+		{"somebody asks for it", installed(func(o *observed) { o.RequestedAt = "now" }), install, v1alpha1.ReasonInstalling, 0},
+		{"that was answered", installed(func(o *observed) { o.RequestedAt, o.Installed.RequestedAt = "now", "now" }), idle, "", 0},
+		{"the annotation was taken off, which asks for nothing", installed(func(o *observed) { o.Installed.RequestedAt = "now" }), idle, "", 0},
+		{"the agent has come in with the token: that is thrown away", installed(func(o *observed) { o.Token = used }), discard, "", 0},
+		{"an agent that was there before may still need it", installed(func(o *observed) { o.Token = live }), idle, "", time.Minute},
+		{"nobody can use it any more", installed(func(o *observed) { o.Token = ended }), discard, "", 0},
+		{"the agent has time to come", installed(func(o *observed) { o.Joined, o.Token = false, live }), idle, "", time.Minute},
+		{"the agent has a credential and has not confirmed: it may still fetch the answer", installed(func(o *observed) { o.Joined, o.Token = false, used }), idle, "", time.Minute},
+		{"the agent did not come in time", installed(func(o *observed) { o.Joined, o.Token = false, ended }), install, v1alpha1.ReasonInstalling, 0},
+		{"the claim was cleared: the next agent needs a credential", installed(func(o *observed) { o.Joined = false }), install, v1alpha1.ReasonInstalling, 0},
+		{"acceptance was withdrawn: what is there stays, and is not renewed", installed(func(o *observed) { o.Accepted, o.Hash = false, "other" }), idle, "", 0},
+		{"and nobody comes in by what was given", installed(func(o *observed) { o.Accepted, o.Token = false, live }), discard, "", 0},
+		{"its agent has to clean up first", installed(func(o *observed) { o.Leaving, o.AgentIn = true, true }), idle, "", 0},
+		{"and needs no bootstrap credential for that", installed(func(o *observed) { o.Leaving, o.AgentIn, o.Token = true, true, live }), discard, "", 0},
+		{"the agent has confirmed", installed(func(o *observed) { o.Leaving = true }), uninstall, "", 0},
+		{"an attempt to install it has failed half way", observed{Now: epoch, Leaving: true, Touched: true}, uninstall, "", 0},
+		{"nothing was ever installed", observed{Now: epoch, Leaving: true}, idle, "", 0},
+		{"it cannot be removed", installed(func(o *observed) { o.Leaving, o.GaveUp = true, true }), idle, "", 0},
+		{"the agent cleans up when it comes back", installed(func(o *observed) { o.Leaving, o.Forced = true, true }), idle, "", 0},
+		{"a request does not count when it leaves", installed(func(o *observed) { o.Leaving, o.GaveUp, o.RequestedAt = true, true, "now" }), idle, "", 0},
+	} {
+		got := next(test.o)
+		require.Equal(t, test.action, got.Action, test.reason)
+		require.Equal(t, test.after, got.After, test.reason)
+		if test.why == "" {
+			require.Nil(t, got.Condition, test.reason)
+		} else {
+			require.NotNil(t, got.Condition, test.reason)
+			require.Equal(t, test.why, got.Condition.Reason, test.reason)
+		}
+	}
+}
+
+// Whatever is seen, what was done is done: one round later there is nothing more to do, and no agent loses what it needs.
+func TestNextSettles(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
+		o := observed{
+			Now: epoch, Accepted: flag("accepted"), Joined: flag("joined"), Leaving: flag("leaving"), Forced: flag("forced"),
+			AgentIn: flag("agentIn"), GaveUp: flag("gaveUp"), Hash: "h", RequestedAt: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "requested"),
+		}
+		if flag("installed") {
+			o.Touched = true
+			o.Installed = &v1alpha1.InstallStatus{
+				Hash: rapid.SampledFrom([]string{"h", "g"}).Draw(t, "hash"), RequestedAt: rapid.SampledFrom([]string{"", "a"}).Draw(t, "answered"),
+			}
+		}
+		if flag("token") {
+			o.Token = &tokenSeen{Ends: epoch.Add(time.Duration(rapid.IntRange(-1, 1).Draw(t, "ends")) * time.Minute), Used: flag("used")}
+		}
+		for range 3 {
+			s := next(o)
+			switch s.Action {
+			case idle:
+				if s.After > 0 && o.Token == nil {
+					t.Fatal("waits for nothing")
+				}
+				return
+			case install:
+				if !o.Accepted || o.Leaving {
+					t.Fatal("installs where nobody wants it")
+				}
+				o.Touched, o.Installed = true, &v1alpha1.InstallStatus{Hash: o.Hash, RequestedAt: o.RequestedAt}
+				o.Token = &tokenSeen{Ends: o.Now.Add(time.Hour)}
+			case uninstall:
+				if !o.Leaving || o.AgentIn || o.Forced {
+					t.Fatal("removes an agent that has something to do")
+				}
+				o.Touched, o.Installed, o.Token = false, nil, nil
+			case discard:
+				o.Token = nil
+			}
+		}
+		t.Fatal("never comes to rest")
+	})
+}
+
+func TestHash(t *testing.T) {
+	hub := registration.Bootstrap{Server: "https://a", CA: []byte("b")}
+	base := hashOf(hub, &Manifests{Version: "1"})
+	require.Len(t, base, 64, "it has to fit into the status")
+	for reason, other := range map[string]string{
+		"another address":   hashOf(registration.Bootstrap{Server: "https://b", CA: []byte("b")}, &Manifests{Version: "1"}),
+		"another authority": hashOf(registration.Bootstrap{Server: "https://a", CA: []byte("c")}, &Manifests{Version: "1"}),
+		"another revision":  hashOf(hub, &Manifests{Version: "2"}),
+		"parts of the same": hashOf(registration.Bootstrap{Server: "https://ab", CA: nil}, &Manifests{Version: "1"}),
+		"no revision":       hashOf(hub, Func(nil)),
+	} {
+		require.NotEqual(t, base, other, reason)
+	}
+	require.Equal(t, base, hashOf(hub, &Manifests{Version: "1"}))
+}
+
+func TestInventory(t *testing.T) {
+	deployment := object{"apps/v1", "Deployment", "muster-system", "agent"}
+	role := object{"rbac.authorization.k8s.io/v1", "ClusterRole", "", "agent"}
+	all := inventory{deployment, role}
+	if diff := cmp.Diff(all, parseInventory(all.String())); diff != "" {
+		t.Errorf("what was written is not what is read: %s", diff)
+	}
+	require.Empty(t, parseInventory("what somebody\nhas written there"), "nothing is deleted that we cannot have written")
+	older := deployment
+	older.APIVersion = "apps/v1beta1"
+	require.Empty(t, inventory{older}.without(all), "an object of another version is the same one, and is not pruned")
+	require.Equal(t, inventory{role}, all.without(inventory{older}))
+	require.Equal(t, inventory{role, deployment}, all.backwards())
+	require.Len(t, all.with(inventory{older, role}), 2, "each once")
+}

@@ -1,0 +1,240 @@
+package install_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/crds"
+	"github.com/muster-sdk/muster/membership/fleet"
+	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/install"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// plane is hub and member at once: what is installed is in a namespace of its own for each test.
+var plane = localplane.Shared{Options: localplane.Options{Name: "install"}}
+
+func TestMain(m *testing.M) { planetest.Main(m, &plane) }
+
+const (
+	patience = time.Minute
+	interval = 25 * time.Millisecond
+)
+
+func newScheme() *runtime.Scheme { return planetest.Scheme(v1alpha1.AddToScheme) }
+
+// testHub is a hub whose user has the generated roles, of the hub and of this package, and nothing else.
+type testHub struct {
+	t         *testing.T
+	plane     *localplane.Plane
+	client    client.Client // an administrator's
+	namespace string        // on the member
+	runner    *install.Runner
+	requests  *counter // of the Runner and of the hub together
+	stop      func()
+}
+
+// startHub starts a hub on the plane. Several can follow each other.
+func startHub(t *testing.T, options install.Options, change ...func(*hub.Options)) *testHub {
+	t.Helper()
+	p := plane.ForTest(t)
+	c := planetest.Client(t, p.Config(), newScheme(), crds.Install)
+	h := &testHub{t: t, plane: p, client: c, requests: &counter{}}
+	h.namespace = strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
+	config := h.requests.wrap(h.user("muster-hub", "../hub/rbac/role.yaml", "rbac/role.yaml"))
+	h.stop = planetest.StartManager(t, config, manager.Options{Scheme: newScheme()}, func(mgr manager.Manager) (err error) {
+		h.runner, err = install.New(mgr, options)
+		return err
+	}, func(mgr manager.Manager) error {
+		hubOptions := hub.Options{Gates: []membership.LeaveGate{h.runner}, Server: options.Server, CA: options.CA}
+		for _, each := range change {
+			each(&hubOptions)
+		}
+		return hub.SetupWithManager(mgr, hubOptions)
+	})
+	return h
+}
+
+// user is one who has the roles in some files and nothing else.
+func (h *testHub) user(name string, files ...string) *rest.Config {
+	h.t.Helper()
+	ctx := h.t.Context()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}}
+	require.NoError(h.t, client.IgnoreAlreadyExists(h.client.Create(ctx, namespace)))
+	require.NoError(h.t, planetest.GrantFiles(ctx, h.client, name, files...))
+	config := h.plane.User(name)
+	config.QPS = -1
+	return config
+}
+
+// member makes a MemberCluster of this test, which goes with it.
+func (h *testHub) member(change func(*v1alpha1.MemberCluster)) *v1alpha1.MemberCluster {
+	h.t.Helper()
+	cluster := &v1alpha1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: h.namespace},
+		Spec: v1alpha1.MemberClusterSpec{
+			Accepted: new(true), ClusterID: "id-" + h.namespace, JoinMode: v1alpha1.JoinInstall, HeartbeatPeriodSeconds: 1,
+			KubeConfigSecretRef: &v1alpha1.KubeConfigSecretRef{Name: "kubeconfig"},
+		},
+	}
+	change(cluster)
+	h.eventually("the MemberCluster can be made", func() error { return h.client.Create(h.t.Context(), cluster) })
+	return cluster
+}
+
+func unchanged(*v1alpha1.MemberCluster) {}
+
+// connect runs the Runner for a member as a fleet does: again when it fails.
+func (h *testHub) connect(cluster *v1alpha1.MemberCluster, config *rest.Config) (stop func()) {
+	h.t.Helper()
+	cluster = cluster.DeepCopy() // the test goes on to read into its own
+	return planetest.Run(h.t, "the runner", func(ctx context.Context) error {
+		for ctx.Err() == nil {
+			if err := h.runner.Run(ctx, fleet.Connected{Cluster: cluster.DeepCopy(), Config: rest.CopyConfig(config)}); err == nil {
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(10 * interval):
+			}
+		}
+		return nil
+	})
+}
+
+// agent runs an agent on the member, as what was installed would.
+func (h *testHub) agent(clusterID string) (stop func()) {
+	h.t.Helper()
+	return planetest.StartManager(h.t, h.plane.Config(), manager.Options{Scheme: newScheme()}, func(mgr manager.Manager) error {
+		return agent.SetupWithManager(mgr, agent.Options{Namespace: h.namespace, ClusterID: clusterID})
+	})
+}
+
+// manifests are a namespace, an account and a ConfigMap of settings.
+func manifests(t *testing.T, version string, more ...client.Object) *install.Manifests {
+	namespace := strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
+	return &install.Manifests{
+		Version: version, Namespace: namespace,
+		Objects: func(install.Target) ([]client.Object, error) {
+			objects := []client.Object{
+				&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "agent"}},
+				&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, // not the first, and yet it is
+			}
+			for _, object := range more {
+				objects = append(objects, object.DeepCopyObject().(client.Object))
+			}
+			return objects, nil
+		},
+	}
+}
+
+func (h *testHub) eventually(what string, wrong func() error) {
+	h.t.Helper()
+	planetest.Eventually(h.t, planetest.Patience{For: patience, Every: interval}, what, wrong)
+}
+
+// until waits for a condition of the member to be for a reason.
+func (h *testHub) until(condition, reason string) *v1alpha1.MemberCluster {
+	h.t.Helper()
+	cluster := &v1alpha1.MemberCluster{}
+	h.eventually(fmt.Sprintf("%s is %s", condition, reason), func() error {
+		if err := h.client.Get(h.t.Context(), client.ObjectKey{Name: h.namespace}, cluster); err != nil {
+			return err
+		}
+		is := meta.FindStatusCondition(cluster.Status.Conditions, condition)
+		switch {
+		case is == nil:
+			return fmt.Errorf("it is not there")
+		case is.Reason != reason:
+			return fmt.Errorf("it is %s: %s", is.Reason, is.Message)
+		}
+		return nil
+	})
+	return cluster
+}
+
+func message(cluster *v1alpha1.MemberCluster) string {
+	return meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionInstalled).Message
+}
+
+// change changes the MemberCluster as an administrator would.
+func (h *testHub) change(change func(*v1alpha1.MemberCluster)) {
+	h.t.Helper()
+	h.eventually("the MemberCluster can be changed", func() error {
+		cluster := &v1alpha1.MemberCluster{}
+		if err := h.client.Get(h.t.Context(), client.ObjectKey{Name: h.namespace}, cluster); err != nil {
+			return err
+		}
+		change(cluster)
+		return h.client.Update(h.t.Context(), cluster)
+	})
+}
+
+// leave deletes the MemberCluster and waits until it is gone.
+func (h *testHub) leave() {
+	h.t.Helper()
+	require.NoError(h.t, h.client.Delete(h.t.Context(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
+	h.gone(&v1alpha1.MemberCluster{}, "", h.namespace)
+}
+
+func (h *testHub) gone(object client.Object, namespace, name string) {
+	h.t.Helper()
+	h.eventually(fmt.Sprintf("%T %s/%s is gone", object, namespace, name), func() error {
+		err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, object)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if cluster, ok := object.(*v1alpha1.MemberCluster); ok {
+			return fmt.Errorf("it is there: %s, leave %+v", cluster.Status.Phase, cluster.Status.Leave)
+		}
+		return fmt.Errorf("it is there (%w)", err)
+	})
+}
+
+// see gets an object of the member's namespace.
+func see[T client.Object](h *testHub, object T, name string) T {
+	h.t.Helper()
+	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, object))
+	return object
+}
+
+// counter counts requests.
+type counter struct{ reads, writes atomic.Int64 }
+
+func (c *counter) wrap(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodGet {
+				c.reads.Add(1)
+			} else {
+				c.writes.Add(1)
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	return config
+}
+
+func (c *counter) all() int64 { return c.reads.Load() + c.writes.Load() }

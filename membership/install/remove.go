@@ -1,0 +1,142 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/crdinstall"
+	"github.com/muster-sdk/muster/membership/agent"
+)
+
+const removalInterval = 200 * time.Millisecond
+
+// uninstall takes back, the other way round. The inventory goes when all that it names is gone, but for the namespace that it is in.
+func (s *site) uninstall(ctx context.Context) error {
+	record := object{APIVersion: "v1", Kind: "ConfigMap", Namespace: s.namespace, Name: InventoryName}
+	there := metadataOf(record)
+	err := s.client.Get(ctx, client.ObjectKeyFromObject(there), there)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("look for %s on the member: %w", record, err)
+	}
+	if err == nil && s.owns(there) {
+		if err := s.uninstallRecorded(ctx, record); err != nil {
+			return err
+		}
+	}
+	// Where that was cut short there is the namespace alone. It is empty but for what Kubernetes puts there, and takes its time: nobody has to wait for it.
+	return s.remove(ctx, object{APIVersion: "v1", Kind: "Namespace", Name: s.namespace})
+}
+
+func (s *site) uninstallRecorded(ctx context.Context, record object) error {
+	all, err := s.inventory(ctx)
+	if err != nil {
+		return err
+	}
+	var namespaces, others inventory
+	for _, each := range all.backwards() {
+		if each.groupKind() == namespaceKind {
+			namespaces = append(namespaces, each)
+		} else {
+			others = append(others, each)
+		}
+	}
+	if err := s.removeAll(ctx, others); err != nil {
+		return err
+	}
+	// The agent removes these two itself, but it may have had no time to, or never have come so far.
+	for _, name := range []string{agent.DefaultBootstrapSecret, agent.DefaultStoreSecret} {
+		secret := metadataOf(object{APIVersion: "v1", Kind: "Secret", Namespace: s.namespace, Name: name})
+		if err := client.IgnoreNotFound(s.client.Delete(ctx, secret)); err != nil {
+			return fmt.Errorf("delete Secret %s/%s on the member: %w", s.namespace, name, err)
+		}
+	}
+	var elsewhere inventory
+	for _, each := range namespaces {
+		if each.Name != s.namespace {
+			elsewhere = append(elsewhere, each)
+		}
+	}
+	return s.removeAll(ctx, append(elsewhere, record))
+}
+
+// removeAll removes objects in their order, and waits until they are gone.
+func (s *site) removeAll(ctx context.Context, all inventory) error {
+	for _, each := range all {
+		if err := s.remove(ctx, each); err != nil {
+			return err
+		}
+	}
+	for _, each := range all {
+		err := wait.PollUntilContextCancel(ctx, removalInterval, true, func(ctx context.Context) (bool, error) {
+			there, err := s.find(ctx, each)
+			return there == nil || there.GetDeletionTimestamp() == nil, err
+		})
+		if err != nil {
+			return fmt.Errorf("wait for %s to be gone from the member: %w", each, err)
+		}
+	}
+	return nil
+}
+
+// remove begins to delete an object that is ours.
+func (s *site) remove(ctx context.Context, one object) error {
+	there, err := s.find(ctx, one)
+	if err != nil || there == nil || there.DeletionTimestamp != nil {
+		return err
+	}
+	if one.groupKind() == definitionKind {
+		if _, err := crdinstall.Remove(ctx, s.client, one.Name, s.claim); err != nil {
+			return fmt.Errorf("on the member: %w", err)
+		}
+		return nil // it stays where something is made of it: all of that would go, too
+	}
+	// Not as metadata: the API server answers with the object where it does not go at once, and a client of metadata fails at those of others' kinds.
+	it := &unstructured.Unstructured{}
+	it.SetGroupVersionKind(there.GroupVersionKind())
+	it.SetNamespace(one.Namespace)
+	it.SetName(one.Name)
+	// What runs is gone when its object is. A role that others are aggregated to must go at once, before these do: Kubernetes writes down without it what is left
+	// of it, by an apply that would make it anew.
+	how := metav1.DeletePropagationForeground
+	if one.groupKind().Group == rbacv1.GroupName {
+		how = metav1.DeletePropagationBackground
+	}
+	same := client.Preconditions{UID: &there.UID}
+	if err := client.IgnoreNotFound(s.client.Delete(ctx, it, same, client.PropagationPolicy(how))); err != nil {
+		return fmt.Errorf("delete %s on the member: %w", one, err)
+	}
+	return nil
+}
+
+// find returns the metadata of an object that is ours; nil: it is gone, or is not.
+func (s *site) find(ctx context.Context, one object) (*metav1.PartialObjectMetadata, error) {
+	there := metadataOf(one)
+	err := s.client.Get(ctx, client.ObjectKeyFromObject(there), there)
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("look for %s on the member: %w", one, err)
+	case !s.owns(there):
+		return nil, nil
+	default:
+		return there, nil
+	}
+}
+
+// claim says why a definition is not ours to remove.
+func (s *site) claim(there metav1.Object) string {
+	if s.owns(there) {
+		return ""
+	}
+	return "it is not of this member"
+}

@@ -1,0 +1,260 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/fleet"
+	"github.com/muster-sdk/muster/membership/internal/clusterid"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/jointoken"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// Name of the [Runner], as a fleet's runner and as a gate.
+const Name = "install"
+
+// Defaults of [Options].
+const (
+	// DefaultTimeout is how long one installation may take.
+	DefaultTimeout = 5 * time.Minute
+	// DefaultTokenTTL is how long an agent that was installed has to come and join.
+	DefaultTokenTTL = time.Hour
+)
+
+const (
+	// uninstallPatience is for how long a leave waits for what was installed to be removed. The agent has just spoken to the hub from there; a
+	// hub that does not get there by then is not to get there any more.
+	uninstallPatience = time.Minute
+	// conflictPause is how long to wait for the cache to show what somebody else has written.
+	conflictPause = time.Second
+	// requestTimeout bounds what is asked of the hub at a time.
+	requestTimeout = 30 * time.Second
+)
+
+// Options of a [Runner].
+type Options struct {
+	// Installer brings the agent to a member. It must be set.
+	Installer Installer
+
+	// Server and CA are what agents reach this hub by, as in the Options of package hub. Empty: those of the manager's config.
+	Server string
+	CA     []byte
+	// RegistrationNamespace is where JoinTokens are. Empty: membership.RegistrationNamespace.
+	RegistrationNamespace string
+
+	// Timeout bounds one installation, and one removal. Zero: [DefaultTimeout].
+	Timeout time.Duration
+	// TokenTTL is how long the credential works that an agent is installed with. Where the agent has not joined by then it is installed again, with
+	// another one. In whole seconds. Zero: [DefaultTokenTTL].
+	TokenTTL time.Duration
+	// Clock tells the time. Nil: the system's.
+	Clock clock.Clock
+}
+
+// A Runner installs the agents of members whose joinMode is Install. Give it to a fleet as one of its Runners, and to the hub as the last of its
+// Gates, so that a leave waits until what was installed is removed.
+type Runner struct {
+	Options
+
+	hub      registration.Bootstrap // what all bootstraps have in common
+	hash     string
+	cached   client.Reader
+	live     client.Reader
+	client   client.Client
+	ids      *clusterid.Reserver
+	recorder events.EventRecorder
+
+	mu      sync.Mutex
+	members map[types.UID]*member
+}
+
+var (
+	_ fleet.Runner         = &Runner{}
+	_ membership.LeaveGate = &Runner{}
+)
+
+// member is what a Runner knows of one and would not have to.
+type member struct {
+	// wake has an entry when there is something to look at.
+	wake chan struct{}
+	// noToken: there is no JoinToken of it.
+	noToken bool
+	// since is when its leave began to wait for the removal; zero: it does not. Of the Runner's mu.
+	since time.Time
+	// gaveUp: what was installed stays. Of the Runner's mu.
+	gaveUp bool
+}
+
+// New returns a Runner that works by a manager of the hub's: it looks at MemberClusters by the manager's cache, which must hold them all, and whose scheme must
+// know membership/v1alpha1. The permissions that it needs on the hub are in the folder rbac. The error names the option that cannot be.
+func New(mgr manager.Manager, o Options) (*Runner, error) {
+	if o.Installer == nil {
+		return nil, &membership.InvalidError{Field: "Installer", Problem: "must be set"}
+	}
+	if o.TokenTTL < 0 || o.TokenTTL%time.Second != 0 {
+		return nil, &membership.InvalidError{Field: "TokenTTL", Problem: "must be in whole seconds"}
+	}
+	if o.RegistrationNamespace == "" {
+		o.RegistrationNamespace = membership.RegistrationNamespace
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.TokenTTL == 0 {
+		o.TokenTTL = DefaultTokenTTL
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	hub, err := jointoken.HubFor(mgr.GetConfig(), jointoken.Options{Server: o.Server, CA: o.CA, Namespace: o.RegistrationNamespace})
+	if err != nil {
+		return nil, fmt.Errorf("set up the installation of agents: %w", err)
+	}
+	r := &Runner{
+		Options: o, hub: hub, hash: hashOf(hub, o.Installer),
+		cached: mgr.GetCache(), live: mgr.GetAPIReader(), client: mgr.GetClient(),
+		ids:      clusterid.NewReserver(mgr.GetAPIReader(), mgr.GetClient()),
+		recorder: mgr.GetEventRecorder("muster-install"), members: map[types.UID]*member{},
+	}
+	informer, err := mgr.GetCache().GetInformer(context.Background(), &v1alpha1.MemberCluster{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("set up the installation of agents: watch MemberClusters: %w", err)
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    r.changed,
+		UpdateFunc: func(_, object any) { r.changed(object) },
+		DeleteFunc: r.deleted,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the installation of agents: watch MemberClusters: %w", err)
+	}
+	return r, nil
+}
+
+// Name is [Name].
+func (r *Runner) Name() string { return Name }
+
+// Run installs the agent of a member whenever it is due, until its context ends. A failure is shown by the condition Installed, and returned.
+func (r *Runner) Run(ctx context.Context, connected fleet.Connected) error {
+	if connected.Cluster.Spec.JoinMode != v1alpha1.JoinInstall {
+		return r.retire(ctx, connected.Cluster)
+	}
+	m := r.know(connected.Cluster.UID)
+	m.noToken = false // somebody else may have been at it
+	for {
+		after, err := r.step(ctx, m, connected)
+		if apierrors.IsConflict(err) {
+			after, err = conflictPause, nil
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if !r.wait(ctx, m, after) {
+			return nil
+		}
+	}
+}
+
+// wait waits for something to happen to a member, and is false when the context has ended.
+func (r *Runner) wait(ctx context.Context, m *member, after time.Duration) bool {
+	var due <-chan time.Time
+	if after > 0 {
+		timer := r.Clock.NewTimer(after)
+		defer timer.Stop()
+		due = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-m.wake:
+	case <-due:
+	}
+	return true
+}
+
+// step observes, decides, acts and reports once. What caches show costs no request, and is enough to do nothing on.
+func (r *Runner) step(ctx context.Context, m *member, connected fleet.Connected) (time.Duration, error) {
+	var s step
+	var cluster *v1alpha1.MemberCluster
+	for _, from := range []client.Reader{r.cached, r.live} {
+		o, seen, err := r.observe(ctx, from, m, connected.Cluster)
+		if err != nil || seen == nil {
+			return 0, err
+		}
+		cluster, s = seen, next(o)
+		if s.Action == idle && shown(cluster, s.Condition) {
+			return s.After, nil
+		}
+	}
+	if s.Condition != nil {
+		if err := r.report(ctx, cluster, s.Condition, cluster.Status.Install); err != nil {
+			return 0, err
+		}
+	}
+	switch target := (Target{Cluster: cluster, Config: connected.Config}); s.Action {
+	case install:
+		return 0, r.install(ctx, m, target)
+	case uninstall:
+		return 0, r.uninstall(ctx, m, target)
+	case discard:
+		return 0, r.discard(ctx, m, cluster)
+	default:
+		return s.After, nil
+	}
+}
+
+func (r *Runner) know(uid types.UID) *member {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.members[uid]
+	if m == nil {
+		m = &member{wake: make(chan struct{}, 1)}
+		r.members[uid] = m
+	}
+	return m
+}
+
+func (m *member) kick() {
+	select {
+	case m.wake <- struct{}{}:
+	default: // it is about to look in any case
+	}
+}
+
+// changed wakes up the one who looks after a member, if there is one.
+func (r *Runner) changed(object any) {
+	cluster, ok := object.(*v1alpha1.MemberCluster)
+	if !ok {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m := r.members[cluster.UID]; m != nil {
+		m.kick()
+	}
+}
+
+// deleted forgets a member that is gone.
+func (r *Runner) deleted(object any) {
+	if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+		object = unknown.Obj
+	}
+	if cluster, ok := object.(*v1alpha1.MemberCluster); ok {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.members, cluster.UID)
+	}
+}

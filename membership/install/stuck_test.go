@@ -1,0 +1,74 @@
+package install
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership/fleet"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// stuck is a hub that takes requests and answers none.
+type stuck struct{ client.Client }
+
+func (stuck) Get(ctx context.Context, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (stuck) Delete(ctx context.Context, _ client.Object, _ ...client.DeleteOption) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (stuck) Status() client.SubResourceWriter { return stuckStatus{} }
+
+type stuckStatus struct{ client.SubResourceWriter }
+
+func (stuckStatus) Patch(ctx context.Context, _ client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A hub that does not answer is an error of whoever asks it, after a time, and so is tried again and told of.
+func TestHubThatDoesNotAnswer(t *testing.T) {
+	cluster := func(mode v1alpha1.JoinMode) *v1alpha1.MemberCluster {
+		c := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east", UID: "uid"}}
+		c.Spec.JoinMode, c.Status.Install = mode, &v1alpha1.InstallStatus{}
+		return c
+	}
+	for _, tc := range []struct {
+		reason string
+		do     func(ctx context.Context, r *Runner) error
+	}{
+		{"a look", func(ctx context.Context, r *Runner) error {
+			return r.Run(ctx, fleet.Connected{Cluster: cluster(v1alpha1.JoinInstall)})
+		}},
+		{"the member is somebody else's from now on", func(ctx context.Context, r *Runner) error {
+			return r.Run(ctx, fleet.Connected{Cluster: cluster(v1alpha1.JoinPull)})
+		}},
+		{"a report", func(ctx context.Context, r *Runner) error {
+			return r.report(ctx, cluster(v1alpha1.JoinInstall), condition(v1alpha1.ReasonInstalled, "x"), nil)
+		}},
+		{"a JoinToken", func(ctx context.Context, r *Runner) error {
+			return r.discard(ctx, &member{}, cluster(v1alpha1.JoinInstall))
+		}},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &Runner{Options: Options{Clock: clock.RealClock{}}, cached: stuck{}, live: stuck{}, client: stuck{}, members: map[types.UID]*member{}}
+				began := time.Now()
+				require.ErrorIs(t, tc.do(t.Context(), r), context.DeadlineExceeded)
+				require.Equal(t, requestTimeout, time.Since(began))
+			})
+		})
+	}
+}

@@ -1,0 +1,133 @@
+package install
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/jointoken"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+const (
+	// tokenPatience is how long the controller of JoinTokens may take.
+	tokenPatience = 30 * time.Second
+	tokenInterval = 200 * time.Millisecond
+)
+
+// tokenOf is the JoinToken by which the agent of a member joins: once, as this cluster, and only where an administrator lets it. It goes with
+// the MemberCluster, whatever becomes of the hub.
+func (r *Runner) tokenOf(cluster *v1alpha1.MemberCluster) *v1alpha1.JoinToken {
+	return &v1alpha1.JoinToken{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: r.RegistrationNamespace,
+			Name:      Name + "-" + string(cluster.UID), // another member of this name gets another one
+			Labels:    map[string]string{membership.MemberLabel: cluster.Name},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion.String(), Kind: "MemberCluster", Name: cluster.Name, UID: cluster.UID,
+			}},
+		},
+		Spec: v1alpha1.JoinTokenSpec{
+			TTLSeconds: new(int64(r.TokenTTL / time.Second)),
+			MaxUses:    new(int32(1)),
+			ClusterID:  cluster.Spec.ClusterID,
+		},
+	}
+}
+
+// seeToken looks at the JoinToken of a member; nil: there is none.
+func (r *Runner) seeToken(ctx context.Context, cluster *v1alpha1.MemberCluster) (*tokenSeen, error) {
+	token := r.tokenOf(cluster)
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(token), token)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get JoinToken %s: %w", token.Name, err)
+	}
+	return seen(token), nil
+}
+
+func seen(token *v1alpha1.JoinToken) *tokenSeen {
+	s := &tokenSeen{Used: token.Status.Uses > 0}
+	if ttl := token.Spec.TTLSeconds; ttl != nil {
+		s.Ends = token.CreationTimestamp.Add(time.Duration(*ttl) * time.Second)
+	}
+	return s
+}
+
+// bootstrap returns the credential of the member's JoinToken, and makes that where there is none which the agent could still use.
+func (r *Runner) bootstrap(ctx context.Context, cluster *v1alpha1.MemberCluster) (*registration.Bootstrap, error) {
+	ctx, cancel := context.WithTimeout(ctx, tokenPatience)
+	defer cancel()
+	var found *registration.Bootstrap
+	var waiting string
+	err := wait.PollUntilContextCancel(ctx, tokenInterval, true, func(ctx context.Context) (done bool, err error) {
+		found, waiting, err = r.provide(ctx, cluster)
+		return found != nil, err
+	})
+	if errors.Is(err, context.DeadlineExceeded) && waiting != "" {
+		return nil, fmt.Errorf("wait for a credential for the agent: %s", waiting)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get a credential for the agent: %w", err)
+	}
+	return found, nil
+}
+
+// provide goes one step further to a credential, and says what is missing while there is none.
+func (r *Runner) provide(ctx context.Context, cluster *v1alpha1.MemberCluster) (found *registration.Bootstrap, waiting string, err error) {
+	token := r.tokenOf(cluster)
+	key := client.ObjectKeyFromObject(token)
+	err = r.live.Get(ctx, key, token)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Sprintf("JoinToken %s has just been made", key), client.IgnoreAlreadyExists(r.client.Create(ctx, r.tokenOf(cluster)))
+	case err != nil:
+		return nil, "", err
+	case token.DeletionTimestamp != nil:
+		return nil, fmt.Sprintf("JoinToken %s is still being deleted", key), nil
+	}
+	s := seen(token)
+	if s.Used || token.Spec.ClusterID != cluster.Spec.ClusterID || r.Clock.Now().Add(r.TokenTTL/2).After(s.Ends) {
+		return nil, fmt.Sprintf("JoinToken %s is being replaced", key), r.remove(ctx, token)
+	}
+	found, err = jointoken.Read(ctx, r.live, token)
+	switch {
+	case errors.Is(err, membership.ErrPending):
+		return nil, err.Error(), nil
+	case err != nil:
+		return nil, "", err
+	}
+	if found.Server != r.hub.Server || !bytes.Equal(found.CA, r.hub.CA) {
+		return nil, fmt.Sprintf("JoinToken %s names another address or certificate authority of the hub (%s) than agents are to be given (%s): "+
+			"have Server and CA of the hub's Options be the same as here", key, found.Server, r.hub.Server), nil
+	}
+	return found, "", nil
+}
+
+// remove deletes a JoinToken, which is gone when all that it owns is.
+func (r *Runner) remove(ctx context.Context, token *v1alpha1.JoinToken) error {
+	return client.IgnoreNotFound(r.client.Delete(ctx, token, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+}
+
+// discard deletes the JoinToken of a member.
+func (r *Runner) discard(ctx context.Context, m *member, cluster *v1alpha1.MemberCluster) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	token := r.tokenOf(cluster)
+	if err := client.IgnoreNotFound(r.client.Delete(ctx, token)); err != nil {
+		return fmt.Errorf("delete JoinToken %s: %w", token.Name, err)
+	}
+	m.noToken = true
+	return nil
+}

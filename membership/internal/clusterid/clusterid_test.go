@@ -1,0 +1,171 @@
+package clusterid
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership/crds"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// plane is hub and member at once.
+var plane = localplane.Shared{Options: localplane.Options{Name: "clusterid"}}
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(localplane.Run(m, &plane))
+}
+
+func TestOf(t *testing.T) {
+	config := plane.ForTest(t).Config()
+	c, err := client.New(config, client.Options{})
+	require.NoError(t, err)
+	var namespace corev1.Namespace
+	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, &namespace))
+	id, err := Of(t.Context(), config)
+	require.NoError(t, err)
+	require.Equal(t, string(namespace.UID), id)
+
+	_, err = Of(t.Context(), plane.ForTest(t).User("nobody"))
+	require.True(t, apierrors.IsForbidden(err), "who looks at the error can tell that: %v", err)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = Of(ended, config)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// hub is a plane with definitions, and counts what is sent to it.
+func hub(t *testing.T) (client.Client, *atomic.Int64) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	admin, err := client.New(plane.ForTest(t).Config(), client.Options{})
+	require.NoError(t, err)
+	require.NoError(t, crds.Install(t.Context(), admin))
+	writes, config := &atomic.Int64{}, plane.ForTest(t).Config()
+	config.QPS = -1
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			if request.Method != http.MethodGet {
+				writes.Add(1)
+			}
+			return next.RoundTrip(request)
+		})
+	})
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	require.NoError(t, err)
+	return c, writes
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+// newMember makes a MemberCluster, which goes with the test.
+func newMember(t *testing.T, c client.Client, name, id string) *v1alpha1.MemberCluster {
+	t.Helper()
+	cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MemberClusterSpec{ClusterID: id}}
+	require.NoError(t, c.Create(t.Context(), cluster))
+	t.Cleanup(func() { require.NoError(t, client.IgnoreNotFound(c.Delete(context.Background(), cluster))) })
+	return cluster
+}
+
+func TestReserve(t *testing.T) {
+	c, writes := hub(t)
+	for _, test := range []struct {
+		name, reason string
+		id           string                        // that is in spec already
+		meanwhile    func(*v1alpha1.MemberCluster) // happens after it was seen
+		want, stored string                        // the error, and spec.clusterID after all
+		writes       int64
+	}{
+		{name: "new", reason: "nobody has said which cluster it is", stored: "east", writes: 1},
+		{name: "known", reason: "nothing is to be written", id: "east", stored: "east"},
+		{
+			name: "touched", reason: "that is no reason to fail", stored: "east", writes: 1,
+			meanwhile: func(cluster *v1alpha1.MemberCluster) {
+				cluster = cluster.DeepCopy()
+				cluster.Labels = map[string]string{"touched": "yes"}
+				require.NoError(t, c.Update(t.Context(), cluster))
+			},
+		},
+		{
+			name: "named", reason: "somebody was quicker to say which cluster it is", stored: "west", writes: 1,
+			meanwhile: func(cluster *v1alpha1.MemberCluster) {
+				cluster = cluster.DeepCopy()
+				cluster.Spec.ClusterID = "west"
+				require.NoError(t, c.Update(t.Context(), cluster))
+			},
+			want: "clusterID cannot change once it is set",
+		},
+		{
+			name: "another", reason: "the one of that name may be meant to be another cluster", writes: 1,
+			meanwhile: func(cluster *v1alpha1.MemberCluster) {
+				require.NoError(t, c.Delete(t.Context(), cluster.DeepCopy()))
+				newMember(t, c, cluster.Name, "")
+			},
+			want: "metadata.uid",
+		},
+		{
+			name: "taken", reason: "a cluster is one member",
+			meanwhile: func(*v1alpha1.MemberCluster) { newMember(t, c, "first", "east") },
+			want:      "member taken is to be cluster east, which MemberCluster first is already",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			cluster := newMember(t, c, test.name, test.id)
+			if test.meanwhile != nil {
+				test.meanwhile(cluster)
+			}
+			writes.Store(0)
+			err := NewReserver(c, c).Reserve(t.Context(), cluster, "east")
+			require.Equal(t, test.writes, writes.Load(), test.reason)
+			stored := &v1alpha1.MemberCluster{}
+			require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(cluster), stored))
+			require.Equal(t, test.stored, stored.Spec.ClusterID, test.reason)
+			if test.want != "" {
+				require.ErrorContains(t, err, test.want, test.reason)
+				return
+			}
+			require.NoError(t, err, test.reason)
+			require.Equal(t, stored.ResourceVersion, cluster.ResourceVersion, "it can be written with what there is")
+			require.Equal(t, "east", cluster.Spec.ClusterID)
+		})
+	}
+}
+
+// Of members that are one cluster, and come at the same time, one gets its ID.
+func TestReserveAtOnce(t *testing.T) {
+	c, _ := hub(t)
+	reserver := NewReserver(c, c)
+	var clusters []*v1alpha1.MemberCluster
+	for i := range 8 {
+		clusters = append(clusters, newMember(t, c, fmt.Sprintf("at-once-%d", i), ""))
+	}
+	var reserved atomic.Int64
+	var reserving sync.WaitGroup
+	for _, cluster := range clusters {
+		reserving.Go(func() {
+			if reserver.Reserve(t.Context(), cluster, "at-once") == nil {
+				reserved.Add(1)
+			}
+		})
+	}
+	reserving.Wait()
+	require.EqualValues(t, 1, reserved.Load())
+}

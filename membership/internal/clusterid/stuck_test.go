@@ -1,0 +1,49 @@
+package clusterid
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// stuck is a hub that takes requests and answers none.
+type stuck struct{ client.Reader }
+
+func (stuck) List(ctx context.Context, _ client.ObjectList, _ ...client.ListOption) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// To make sure that a cluster is nobody else's delays no other cluster, and a second member of the same one is told.
+func TestNobodyWaitsForAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewReserver(stuck{}, nil)
+		reserve := func(name, id string) error {
+			cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
+			return r.Reserve(t.Context(), cluster, id)
+		}
+		began := time.Now()
+		var asking sync.WaitGroup
+		for _, id := range []string{"a", "b", "c"} {
+			asking.Go(func() {
+				if err := reserve("of-"+id, id); err == nil {
+					t.Errorf("cluster %s was reserved by nobody", id)
+				}
+			})
+		}
+		synctest.Wait()
+		require.ErrorContains(t, reserve("other", "a"), "member other is to be cluster a, which member of-a is to be as well")
+		asking.Wait()
+		require.Equal(t, requestTimeout, time.Since(began), "one waits for the other")
+		require.ErrorIs(t, reserve("other", "a"), context.DeadlineExceeded, "the first has given up")
+	})
+}

@@ -1,0 +1,123 @@
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// What the Acceptor says of a member that the hub itself brings an agent to.
+func TestNextHubByAcceptor(t *testing.T) {
+	const nobody = "Nobody has decided: set spec.accepted to true to let the cluster in, or to false to deny it."
+	accept := membership.Verdict{Decision: membership.Accept, Reason: "One of ours."}
+	for _, test := range []struct {
+		name, reason string
+		change       func(*HubObserved)
+		phase        v1alpha1.Phase
+		actions      []HubAction
+		accepted     metav1.Condition
+		after        time.Duration
+	}{
+		{
+			name: "no Acceptor", reason: "an administrator is told what to do", change: func(*HubObserved) {},
+			phase: v1alpha1.PhasePending, accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: nobody},
+		},
+		{
+			name: "accepted", reason: "it needs no administrator", change: func(o *HubObserved) { o.Verdict = accept },
+			phase: v1alpha1.PhasePending, actions: []HubAction{SetAccepted},
+			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: "The hub's policy lets the cluster in. It says: One of ours."},
+		},
+		{
+			name: "accepted, and installed", reason: "there is no agent on the member that could ask",
+			change: func(o *HubObserved) { o.Verdict.Decision, o.JoinMode = membership.Accept, v1alpha1.JoinInstall },
+			phase:  v1alpha1.PhasePending, actions: []HubAction{SetAccepted},
+			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: "The hub's policy lets the cluster in."},
+		},
+		{
+			name: "accepted, and new", reason: "nothing is done about a member that could go without the hub's knowing",
+			change: func(o *HubObserved) { o.Verdict.Decision, o.Finalizer = membership.Accept, false },
+			phase:  v1alpha1.PhasePending, actions: []HubAction{AddFinalizer},
+			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: "The hub's policy lets the cluster in."},
+		},
+		{
+			name: "denied", reason: "spec.accepted stays an administrator's to set, who may know better",
+			change: func(o *HubObserved) {
+				o.Verdict = membership.Verdict{Decision: membership.Deny, Reason: "None of ours."}
+			},
+			phase: v1alpha1.PhaseDenied,
+			accepted: metav1.Condition{
+				Reason:  v1alpha1.ReasonDenied,
+				Message: "The hub's policy denies the cluster: set spec.accepted to true to let it in all the same. It says: None of ours.",
+			},
+		},
+		{
+			name: "held", reason: "an administrator is told what to do, and why",
+			change: func(o *HubObserved) {
+				o.Verdict = membership.Verdict{Decision: membership.Hold, Reason: "Ask the network team."}
+			},
+			phase:    v1alpha1.PhasePending,
+			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: nobody + " The hub's policy says: Ask the network team."},
+		},
+		{
+			name: "no verdict", reason: "the Acceptor is asked again, and nobody has to wait for it",
+			change: func(o *HubObserved) { o.NoVerdict = "no route" }, after: HeldPoll,
+			phase: v1alpha1.PhasePending,
+			accepted: metav1.Condition{
+				Reason:  v1alpha1.ReasonPolicyFailed,
+				Message: "The hub's policy could not decide, and is asked again; set spec.accepted to decide yourself. It failed: no route",
+			},
+		},
+		{
+			name: "pulled", reason: "the Acceptor is asked at the door, about who is there",
+			change: func(o *HubObserved) { o.Verdict, o.JoinMode = accept, v1alpha1.JoinPull },
+			phase:  v1alpha1.PhasePending, accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: nobody},
+		},
+		{
+			name: "claimed", reason: "an agent that somebody else runs speaks for it, and is asked about at the door",
+			change: func(o *HubObserved) { o.Verdict, o.Claimed = accept, true },
+			phase:  v1alpha1.PhasePending, accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: nobody},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			o := HubObserved{Desired: v1alpha1.StateJoin, Finalizer: true, JoinMode: v1alpha1.JoinPush}
+			test.change(&o)
+			step := NextHub(o)
+			test.accepted.Type, test.accepted.Status = v1alpha1.ConditionAccepted, metav1.ConditionFalse
+			if diff := cmp.Diff(test.accepted, step.Conditions[0]); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+			}
+			if diff := cmp.Diff(test.actions, step.Actions); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+			}
+			if step.Phase != test.phase || step.After != test.after {
+				t.Errorf("%s: it is %s, to be looked at after %s", test.reason, step.Phase, step.After)
+			}
+		})
+	}
+}
+
+// Whatever the Acceptor says, an administrator's word counts, and a member that leaves is not let in.
+func TestAcceptorDecidesOnNothingElse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := anyHub(t)
+		without := o
+		without.Verdict, without.NoVerdict = membership.Verdict{}, ""
+		step := NextHub(without)
+		leaving := step.Phase != v1alpha1.PhasePending
+		if o.AsksAcceptor() != (o.Accepted == nil && !leaving && !o.Claimed && o.JoinMode != v1alpha1.JoinPull) {
+			t.Fatalf("it is asked: %t", o.AsksAcceptor())
+		}
+		if o.AsksAcceptor() {
+			return
+		}
+		if diff := cmp.Diff(step, NextHub(o)); diff != "" {
+			t.Fatalf("the verdict is heard (-without +with):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,144 @@
+package push_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/membership/fleet"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+var benchMembers = flag.Int("members", 20, "how many push members BenchmarkBlackHoles has; every fifth becomes a black hole")
+
+// BenchmarkBlackHoles has one hub run the agents of many members, and measures how long a Work takes from its creation until the hub knows that it is applied: while
+// all members answer, which is the floor, and while every fifth takes what is sent to it and never answers.
+func BenchmarkBlackHoles(b *testing.B) {
+	w := newWorld(b)
+	hole, err := localplane.NewProxy(eastPlane.ForTest(b).Config().Host)
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, hole.Close()) })
+	var good, holes []string
+	var running sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	b.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	for i := range *benchMembers {
+		name, config := fmt.Sprintf("bench-%03d", i), rest.CopyConfig(w.config)
+		if i%5 == 0 {
+			config = hole.Config(eastPlane.ForTest(b).Config())
+			holes = append(holes, name)
+		} else {
+			good = append(good, name)
+		}
+		config.Wrap(named(name))
+		cluster := w.newMember(name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted, s.HeartbeatPeriodSeconds = new(true), 10 })
+		running.Go(func() {
+			for ctx.Err() == nil {
+				_ = w.runner.Run(ctx, fleet.Connected{Cluster: cluster, Config: config}) // it is called again, as the fleet does
+			}
+		})
+	}
+	for _, name := range slices.Concat(good, holes) {
+		w.until(name, v1alpha1.PhaseJoined)
+	}
+
+	var before, beside time.Duration
+	rounds := 0
+	round := func() (took time.Duration) {
+		rounds++
+		for _, name := range good {
+			took += w.roundTrip(name, fmt.Sprintf("%s-%d", name, rounds))
+		}
+		return took
+	}
+	round() // what is done for the first time only
+	for b.Loop() {
+		before += round()
+		hole.Stall()
+		for _, name := range holes {
+			w.healthy(name, metav1.ConditionFalse)
+		}
+		beside += round()
+		hole.Heal()
+		for _, name := range holes {
+			w.healthy(name, metav1.ConditionTrue)
+		}
+	}
+	perWork := float64(b.N*len(good)) * float64(time.Millisecond)
+	b.ReportMetric(float64(before)/perWork, "ms/work")
+	b.ReportMetric(float64(beside)/perWork, "beside-holes-ms/work")
+	b.ReportMetric(float64(beside)/float64(before), "x-floor")
+	b.ReportMetric(0, "ns/op")
+
+	for _, name := range slices.Concat(good, holes) {
+		require.NoError(b, w.hub.Delete(context.Background(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+	w.untilNothingLeft()
+}
+
+// roundTrip is how long it takes until the hub knows that a new Work of a member is applied.
+func (w *world) roundTrip(member, name string) time.Duration {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c, err := client.NewWithWatch(hubPlane.ForTest(w.t).Config(), client.Options{Scheme: scheme})
+	require.NoError(w.t, err)
+	watching, err := c.Watch(ctx, &workv1alpha1.WorkList{}, client.InNamespace("member-"+member), client.MatchingFields{"metadata.name": name})
+	require.NoError(w.t, err)
+	defer watching.Stop()
+	began := time.Now()
+	w.send(member, name)
+	for event := range watching.ResultChan() {
+		if work, is := event.Object.(*workv1alpha1.Work); is && meta.IsStatusConditionTrue(work.Status.Conditions, workv1alpha1.ConditionApplied) {
+			return time.Since(began)
+		}
+	}
+	w.t.Fatalf("Work %s of %s was not applied within %s", name, member, patience)
+	return 0
+}
+
+// named has a member say that it is a cluster of its own, though many are the same.
+func named(name string) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return planetest.RoundTripper(func(request *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(request)
+			if err != nil || request.Method != http.MethodGet || request.URL.Path != "/api/v1/namespaces/"+metav1.NamespaceSystem {
+				return response, err
+			}
+			_ = response.Body.Close()
+			body, err := json.Marshal(&corev1.Namespace{
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID("cluster-of-" + name)},
+			})
+			if err != nil {
+				return nil, err
+			}
+			response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+			response.Header.Set("Content-Type", runtime.ContentTypeJSON)
+			response.Header.Del("Content-Length")
+			return response, nil
+		})
+	}
+}

@@ -1,0 +1,110 @@
+package push
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/jointoken"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+const (
+	// tokenLife is for how long an agent can ask to join with one JoinToken. It takes seconds, and gets another one if need be.
+	tokenLife = time.Hour
+	// freshFor is for how long what was read of a JoinToken is taken to be so: an agent asks twice a second while the hub is at work.
+	freshFor = time.Minute
+	// tokenPoll is the time between two looks at a JoinToken that the hub is making the credential of.
+	tokenPoll = 100 * time.Millisecond
+)
+
+// bootstrap is the [agent.BootstrapSource] of one agent, which alone uses it, from one goroutine: it makes a JoinToken when there is something to ask for.
+type bootstrap struct {
+	*member
+	clusterID string
+	clock     clock.PassiveClock
+	phase     lifecycle.AgentPhase // of the agent
+
+	held *registration.Bootstrap // nil: none yet
+	at   time.Time               // when it was read
+}
+
+// Load waits for the hub to make the credential, for as long as the context lets it.
+func (b *bootstrap) Load(ctx context.Context) (*registration.Bootstrap, error) {
+	if b.phase == lifecycle.Leaving || b.held != nil && b.clock.Since(b.at) < freshFor {
+		return b.held, nil // an agent that cleans up asks nobody
+	}
+	var held *registration.Bootstrap
+	var last error
+	err := wait.PollUntilContextCancel(ctx, tokenPoll, true, func(ctx context.Context) (bool, error) {
+		var err error
+		held, err = b.read(ctx)
+		if errors.Is(err, membership.ErrPending) {
+			last = err
+			return false, nil
+		}
+		return err == nil, err
+	})
+	switch {
+	case err != nil && last != nil && ctx.Err() != nil:
+		return nil, last // which says more than that the time is over
+	case err != nil:
+		return nil, err
+	}
+	b.held, b.at = held, b.clock.Now()
+	return held, nil
+}
+
+// Forget does nothing: the runner removes the JoinToken itself.
+func (b *bootstrap) Forget(context.Context) error { return nil }
+
+// read returns the credential of the member's JoinToken, which it makes where there is none and removes where that has ended. The error is an
+// ErrPending when the hub is about to make the credential.
+func (b *bootstrap) read(ctx context.Context) (*registration.Bootstrap, error) {
+	token := b.newToken(b.clusterID)
+	key := client.ObjectKeyFromObject(token)
+	err := b.client.Get(ctx, key, token)
+	if apierrors.IsNotFound(err) {
+		token = b.newToken(b.clusterID)
+		if err := b.client.Create(ctx, token); err != nil {
+			return nil, fmt.Errorf("create JoinToken %s: %w", key, err)
+		}
+		return nil, fmt.Errorf("JoinToken %s was made a moment ago: %w", key, membership.ErrPending)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read JoinToken %s: %w", key, err)
+	}
+	held, err := jointoken.Read(ctx, b.client, token)
+	if errors.Is(err, jointoken.ErrEnded) {
+		if err := client.IgnoreNotFound(b.client.Delete(ctx, token, client.Preconditions{UID: &token.UID})); err != nil {
+			return nil, fmt.Errorf("delete JoinToken %s, which has ended: %w", key, err)
+		}
+		return nil, fmt.Errorf("JoinToken %s has ended and is made anew: %w", key, membership.ErrPending)
+	}
+	if err != nil {
+		return nil, err
+	}
+	held.Server, held.CA = b.hub.Host, b.hub.CAData // the agent runs beside the hub, and need not take the way of others
+	return held, nil
+}
+
+// newToken is the member's JoinToken, which lets in nobody but this very member: it is the MemberCluster's own, and one cluster's. Whether it is let in is
+// for spec.accepted to say.
+func (m *member) newToken(clusterID string) *v1alpha1.JoinToken {
+	return &v1alpha1.JoinToken{
+		ObjectMeta: ownedBy(m.connected.Cluster, metav1.ObjectMeta{
+			Namespace: m.options.RegistrationNamespace, Name: "push-" + string(m.connected.Cluster.UID),
+		}),
+		Spec: v1alpha1.JoinTokenSpec{ClusterID: clusterID, MaxUses: new(int32(1)), TTLSeconds: new(int64(tokenLife / time.Second))},
+	}
+}

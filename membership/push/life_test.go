@@ -1,0 +1,298 @@
+package push_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/fleet"
+	"github.com/muster-sdk/muster/membership/push"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+var _ fleet.Runner = (*push.Runner)(nil)
+
+// One member from nothing to joined, through everything that can happen to it, and out again, twice.
+func TestLife(t *testing.T) {
+	w := newWorld(t)
+	const name = "east"
+	ctx := t.Context()
+
+	// Nobody has decided, and the hub's policy holds it: nothing is asked, and nothing made.
+	sent := w.wire.log()
+	cluster := w.newMember(name, nil)
+	f := w.run(cluster)
+	require.Contains(t, messages(w.until(name, v1alpha1.PhasePending).Status.Conditions), "set spec.accepted to true to let the cluster in, or to false to deny it. The hub's policy says: Say where it is.")
+	asked := w.rests(sent)
+	w.site(name, "theirs")
+	require.Contains(t, messages(w.until(name, v1alpha1.PhaseDenied).Status.Conditions), "None of ours.")
+	asked = append(asked, w.rests(sent)...)
+	for _, request := range asked {
+		require.NotRegexp(t, "^(POST|PUT|PATCH)", request)
+	}
+	require.Empty(t, w.left())
+	nothingNew := w.sweep()
+
+	// It is let in by the policy.
+	w.site(name, "ours")
+	cluster = w.until(name, v1alpha1.PhaseJoined)
+	require.True(t, *cluster.Spec.Accepted)
+	require.Equal(t, w.eastID(), cluster.Spec.ClusterID)
+	w.healthy(name, metav1.ConditionTrue)
+	eventually(t, "nothing is left of the way in", func() error {
+		for _, left := range w.left() {
+			if strings.Contains(left, membership.RegistrationNamespace) {
+				return errors.New(left)
+			}
+		}
+		return nil
+	})
+	store := &corev1.Secret{}
+	require.NoError(t, w.hub.Get(ctx, client.ObjectKey{Namespace: membership.ConnectionNamespace, Name: "agent-" + string(cluster.UID)}, store))
+	require.Equal(t, cluster.UID, store.OwnerReferences[0].UID)
+	require.Equal(t, name, store.Labels[membership.MemberLabel])
+
+	// The companion applies what the hub sends.
+	w.send(name, "greeting")
+	w.untilApplied("greeting")
+
+	// What it does on the hub it does as the member.
+	c, err := client.New(w.lent.Load(), client.Options{})
+	require.NoError(t, err)
+	review := &authenticationv1.SelfSubjectReview{}
+	require.NoError(t, c.Create(ctx, review))
+	require.Equal(t, "system:serviceaccount:member-east:"+membership.AgentName, review.Status.UserInfo.Username)
+
+	// In steady state there is the heartbeat and nothing else.
+	before := w.beats(name)
+	eventually(t, "three beats go by in quiet", func() error {
+		if requests := sent(); slices.ContainsFunc(requests, func(r string) bool { return !strings.HasSuffix(r, "/leases/"+membership.LeaseName) }) {
+			before = w.beats(name)
+			return fmt.Errorf("there was %v", requests)
+		}
+		return orError(w.beats(name) >= before+3, "%d beats", w.beats(name)-before)
+	})
+
+	// The member does not answer any more, and the hub is started anew besides.
+	w.proxy.Stall()
+	f.stop()
+	f = w.run(cluster)
+	require.Contains(t, w.healthy(name, metav1.ConditionFalse).Message, "does not answer")
+	before = w.beats(name)
+	eventually(t, "the heart beats on", func() error { return orError(w.beats(name) >= before+2, "it does not") })
+	w.proxy.Heal()
+	w.healthy(name, metav1.ConditionTrue)
+	claim := cluster.Spec.Claim
+
+	// Its acceptance is withdrawn, and given back: the agent is the same.
+	sent()
+	w.change(name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(false) })
+	w.until(name, v1alpha1.PhaseDenied)
+	w.rests(sent)
+	before = w.beats(name)
+	w.change(name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(true) })
+	cluster = w.until(name, v1alpha1.PhaseJoined)
+	require.Equal(t, claim, cluster.Spec.Claim)
+	eventually(t, "the heart beats again", func() error { return orError(w.beats(name) > before, "it does not") })
+
+	// It leaves and is kept: nothing is left on either side, and the agent has not asked whether it may come back.
+	sent()
+	w.change(name, func(s *v1alpha1.MemberClusterSpec) { s.State = v1alpha1.StateLeave })
+	w.until(name, v1alpha1.PhaseLeft)
+	w.untilNothingLeft()
+	w.nothingOnMember()
+	for _, request := range sent() {
+		require.NotContains(t, request, "joinrequests")
+		require.NotRegexp(t, "^POST .*jointokens", request)
+	}
+	select {
+	case <-f.ended:
+		t.Fatal("the runner has ended, and nobody would let the member come back")
+	default:
+	}
+
+	// It comes back, as another stay, and goes for good.
+	w.change(name, func(s *v1alpha1.MemberClusterSpec) { s.State = v1alpha1.StateJoin })
+	cluster = w.until(name, v1alpha1.PhaseJoined)
+	require.NotEqual(t, claim, cluster.Spec.Claim)
+	w.send(name, "greeting-again")
+	w.untilApplied("greeting-again")
+	w.remove(name)
+	<-f.ended // by itself
+	w.untilNothingLeft()
+	w.nothingOnMember()
+	nothingNew()
+	require.NoError(t, f.err())
+}
+
+// A member that is dead leaves at its deadline, and what the runner had goes as well.
+func TestDeadMember(t *testing.T) {
+	w := newWorld(t)
+	const name = "dead"
+	cluster := w.newMember(name, func(s *v1alpha1.MemberClusterSpec) {
+		s.Accepted, s.Leave.DeadlineSeconds = new(true), 2
+	})
+	f := w.run(cluster)
+	w.until(name, v1alpha1.PhaseJoined)
+	w.send(name, "abandoned")
+	w.untilApplied("abandoned")
+	w.proxy.Cut()
+	w.remove(name)
+	<-f.ended
+	w.untilNothingLeft()
+
+	w.proxy.Heal()
+	w.clearMember("abandoned")
+}
+
+// The hub is killed right after each of its requests in turn, and goes on from there: it joins, and leaves, by one claim and one request.
+func TestKilledAnywhere(t *testing.T) {
+	w := newWorld(t)
+	const name = "killed"
+	cluster := w.newMember(name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(true) })
+
+	requests := map[string]bool{}
+	kills := w.killAfterEach(cluster, func() bool {
+		var list v1alpha1.JoinRequestList
+		require.NoError(t, w.hub.List(t.Context(), &list))
+		for i := range list.Items {
+			requests[list.Items[i].Name] = true
+		}
+		return w.phase(name) == v1alpha1.PhaseJoined
+	})
+	require.Greater(t, kills, 5)
+	require.Len(t, requests, 1)
+	require.Equal(t, cluster.UID, w.until(name, v1alpha1.PhaseJoined).UID)
+
+	w.send(name, "survivor")
+	f := w.run(cluster)
+	w.untilApplied("survivor")
+	f.stop()
+	require.NoError(t, w.hub.Delete(t.Context(), cluster.DeepCopy()))
+	require.Positive(t, w.killAfterEach(cluster, func() bool { return w.phase(name) == "" }))
+	w.run(cluster).stop()
+	w.untilNothingLeft()
+	w.nothingOnMember()
+	var clusters v1alpha1.MemberClusterList
+	require.NoError(t, w.hub.List(t.Context(), &clusters))
+	require.Empty(t, clusters.Items, "the way in has made another one")
+}
+
+func orError(ok bool, format string, args ...any) error {
+	if ok {
+		return nil
+	}
+	return fmt.Errorf(format, args...)
+}
+
+// rests waits until the runner has come to rest, the last that it does before being to throw the JoinToken away, and returns what it sent on the way.
+func (w *world) rests(sent func() []string) (all []string) {
+	w.t.Helper()
+	eventually(w.t, "the runner rests", func() error {
+		all = append(all, sent()...)
+		return orError(len(all) > 0 && strings.HasPrefix(all[len(all)-1], "DELETE"), "it sent %v", all)
+	})
+	return all
+}
+
+func (w *world) eastID() string {
+	w.t.Helper()
+	namespace := &corev1.Namespace{}
+	require.NoError(w.t, w.east.Get(w.t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, namespace))
+	return string(namespace.UID)
+}
+
+func (w *world) phase(name string) v1alpha1.Phase {
+	cluster := &v1alpha1.MemberCluster{}
+	require.NoError(w.t, client.IgnoreNotFound(w.hub.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster)))
+	return cluster.Status.Phase
+}
+
+// beats is how often the member's Lease has been renewed.
+func (w *world) beats(name string) int64 {
+	w.t.Helper()
+	lease := &coordinationv1.Lease{}
+	require.NoError(w.t, w.hub.Get(w.t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.LeaseName}, lease))
+	if seen := w.lease.Swap(new(lease.ResourceVersion)); seen == nil || *seen != lease.ResourceVersion {
+		w.renewals.Add(1)
+	}
+	return w.renewals.Load()
+}
+
+// send makes a Work with one ConfigMap for the member.
+func (w *world) send(member, name string) {
+	w.t.Helper()
+	manifest := runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"` + name + `"}}`)}
+	require.NoError(w.t, w.hub.Create(w.t.Context(), &workv1alpha1.Work{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + member, Name: name},
+		Spec:       workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{{RawExtension: manifest}}},
+	}))
+}
+
+func (w *world) untilApplied(name string) {
+	w.t.Helper()
+	eventually(w.t, name+" is on the member", func() error {
+		return w.east.Get(w.t.Context(), client.ObjectKey{Namespace: "default", Name: name}, &corev1.ConfigMap{})
+	})
+}
+
+// nothingOnMember looks for what Works and agents could have left on the member.
+func (w *world) nothingOnMember() {
+	w.t.Helper()
+	var maps corev1.ConfigMapList
+	require.NoError(w.t, w.east.List(w.t.Context(), &maps, client.InNamespace("default")))
+	for _, each := range maps.Items {
+		require.Equal(w.t, "kube-root-ca.crt", each.Name)
+	}
+	var applied workv1alpha1.AppliedWorkList
+	require.NoError(w.t, w.east.List(w.t.Context(), &applied))
+	require.Empty(w.t, applied.Items)
+	err := w.east.Get(w.t.Context(), client.ObjectKey{Name: "muster-system"}, &corev1.Namespace{})
+	require.True(w.t, apierrors.IsNotFound(err), "there is muster-system: %v", err)
+}
+
+// sweep looks at all that there is on both sides, and returns what waits until there is no more again.
+func (w *world) sweep() (nothingNew func()) {
+	w.t.Helper()
+	planes := map[string]*rest.Config{"hub": hubPlane.ForTest(w.t).Config(), "member": eastPlane.ForTest(w.t).Config()}
+	before := map[string]sets.Set[string]{}
+	for name, config := range planes {
+		var err error
+		before[name], err = localplane.Sweep(w.t.Context(), config)
+		require.NoError(w.t, err)
+	}
+	return func() {
+		w.t.Helper()
+		for name, config := range planes {
+			eventually(w.t, "nothing is on the "+name+" that was not there before", func() error {
+				after, err := localplane.Sweep(w.t.Context(), config)
+				added := after.Difference(before[name])
+				return errors.Join(err, orError(added.Len() == 0, "there are %q", sets.List(added)))
+			})
+		}
+	}
+}
+
+// clearMember takes away what a member that was dead is left with.
+func (w *world) clearMember(name string) {
+	w.t.Helper()
+	require.NoError(w.t, w.east.Delete(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}))
+	require.NoError(w.t, w.east.DeleteAllOf(context.Background(), &workv1alpha1.AppliedWork{}))
+}

@@ -1,0 +1,169 @@
+package push
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/fleet"
+	"github.com/muster-sdk/muster/membership/internal/clusterid"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+)
+
+const (
+	// requestTimeout bounds each request.
+	requestTimeout = 10 * time.Second
+	// recallTimeout bounds the look at a member whose agent has run before: a member that does not answer must not cost it heartbeats.
+	recallTimeout = 2 * time.Second
+)
+
+// member is what the runner does about one member.
+type member struct {
+	*Runner
+	connected fleet.Connected
+	name      string
+	store     agent.Store
+	log       logr.Logger
+}
+
+func (r *Runner) member(connected fleet.Connected) *member {
+	name := connected.Cluster.Name
+	return &member{
+		Runner: r, connected: connected, name: name, log: logf.Log.WithName("muster-push").WithValues("member", name),
+		store: agent.SecretStore(ownedSecrets{r.secrets, connected.Cluster}, storeName(connected.Cluster)),
+	}
+}
+
+// observe looks at a member whose agent does not run.
+func (m *member) observe(ctx context.Context) (observed, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	cluster, err := m.cluster(ctx, m.name, m.connected.Cluster.UID)
+	if err != nil || cluster == nil {
+		return observed{}, err
+	}
+	record, err := m.store.Load(ctx)
+	return observed{cluster: cluster, recorded: record != nil}, err
+}
+
+// serve runs the agent until it is to run no more or the member has left, in which case it leaves nothing on the hub.
+func (m *member) serve(ctx context.Context, seen observed, changed <-chan struct{}) error {
+	clusterID, err := m.identify(ctx, seen)
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	left := false
+	runnable, err := agent.New(m.agentOptions(clusterID, func() { left = true; stop() }))
+	if err != nil {
+		return fmt.Errorf("make the agent of member %s: %w", m.name, err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- runnable.Start(running) }()
+	for {
+		select {
+		case err := <-ended:
+			if left && err == nil {
+				return m.forget(ctx)
+			}
+			return err
+		case <-changed:
+			cluster, err := m.cluster(ctx, m.name, m.connected.Cluster.UID)
+			if err != nil || next(observed{cluster: cluster, recorded: true}) != serving {
+				stop()
+			}
+		}
+	}
+}
+
+// agentOptions are those of the member's agent, which calls left once, when the member is out and the hub knows that it is clean.
+func (m *member) agentOptions(clusterID string, left func()) agent.Options {
+	connected := m.connected
+	connected.Config = rest.CopyConfig(connected.Config)
+	o := m.options.Agent(connected)
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	bootstrap := &bootstrap{member: m, clusterID: clusterID, clock: o.Clock}
+	o.Name, o.ClusterID, o.Labels = m.name, clusterID, nil
+	o.Member, o.Store, o.Bootstrap = m.connected.Config, m.store, bootstrap
+	if o.Log.IsZero() {
+		o.Log = m.log
+	}
+	configure := o.HubConfig
+	o.HubConfig = func(config *rest.Config) {
+		// What the agent was told when it joined may be an address that the hub has no more.
+		config.Host, config.TLSClientConfig = m.hub.Host, m.hub.TLSClientConfig
+		config.Proxy, config.Dial, config.UserAgent = m.hub.Proxy, m.hub.Dial, m.hub.UserAgent
+		if configure != nil {
+			configure(config)
+		}
+	}
+	onPhase := o.OnPhase
+	o.OnPhase = func(step lifecycle.AgentStep) {
+		bootstrap.phase = step.Phase
+		if onPhase != nil {
+			onPhase(step)
+		}
+		if step.Phase == lifecycle.Left {
+			left() // before the agent asks at the door whether it may come back: the runner knows when
+		}
+	}
+	o.Companions = append([]agent.Companion{agent.CompanionFunc("muster-join-token", func(ctx context.Context, _ agent.Hub) error {
+		return m.withdraw(ctx) // it has done its work
+	})}, o.Companions...)
+	return o
+}
+
+// identify returns the ID of the cluster that the hub reaches, and makes sure that it is, or becomes, that of the MemberCluster and of no other one.
+func (m *member) identify(ctx context.Context, seen observed) (string, error) {
+	wanted := seen.cluster.Spec.ClusterID
+	recalled, timeout := seen.recorded && wanted != "", requestTimeout
+	if recalled {
+		timeout = recallTimeout
+	}
+	asking, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	id, err := clusterid.Of(asking, m.connected.Config)
+	switch {
+	case err != nil && recalled:
+		m.log.Info("The member does not tell which cluster it is; its agent goes on as before.", "why", err.Error())
+		return wanted, nil
+	case err != nil:
+		return "", fmt.Errorf("find out which cluster member %s is: %w", m.name, err)
+	case wanted != "" && id != wanted:
+		return "", fmt.Errorf("member %s is cluster %s, and its kubeconfig leads to cluster %s: give it one that leads to its own, or make another MemberCluster", m.name, wanted, id)
+	case wanted == id && seen.recorded:
+		return id, nil
+	}
+	return id, m.ids.Reserve(ctx, seen.cluster, id)
+}
+
+// withdraw throws away what the agent joins with.
+func (m *member) withdraw(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	token := m.newToken("")
+	if err := client.IgnoreNotFound(m.client.Delete(ctx, token)); err != nil {
+		return fmt.Errorf("delete JoinToken %s: %w", token.Name, err)
+	}
+	return nil
+}
+
+// forget leaves nothing of the member's agent on the hub.
+func (m *member) forget(ctx context.Context) error {
+	if err := m.withdraw(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return m.store.Delete(ctx)
+}

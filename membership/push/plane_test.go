@@ -1,0 +1,418 @@
+package push_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/crds"
+	"github.com/muster-sdk/muster/membership/fleet"
+	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/push"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+	workagent "github.com/muster-sdk/muster/work/agent"
+	workcrds "github.com/muster-sdk/muster/work/crds"
+	"github.com/muster-sdk/muster/work/leave"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+var (
+	scheme    = planetest.Scheme(v1alpha1.AddToScheme, workv1alpha1.AddToScheme)
+	hubPlane  = localplane.Shared{Options: localplane.Options{Name: "hub", Prepare: planetest.Prepare(scheme, crds.Install, workcrds.InstallOnHub)}}
+	eastPlane = localplane.Shared{Options: localplane.Options{Name: "east", Prepare: planetest.Prepare(scheme, workcrds.InstallOnMember)}}
+)
+
+func TestMain(m *testing.M) { planetest.Main(m, &hubPlane, &eastPlane) }
+
+const (
+	patience = time.Minute
+	interval = 25 * time.Millisecond
+)
+
+// world is a hub with everything that a product would put into it, but for package fleet, whose part the test plays.
+type world struct {
+	t      testing.TB
+	hub    client.Client // as an administrator
+	east   client.Client
+	config *rest.Config // of the member, through the proxy
+	proxy  *localplane.Proxy
+	runner *push.Runner
+	wire   *wire
+
+	lent     atomic.Pointer[rest.Config] // the companion's access to the hub
+	lease    atomic.Pointer[string]      // its version as last seen
+	renewals atomic.Int64
+}
+
+// newWorld starts a hub for one test. The runner's user has the roles in the folder rbac and nothing else.
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	w := &world{t: t, wire: &wire{}}
+	hubConfig, eastConfig := hubPlane.ForTest(t).Config(), eastPlane.ForTest(t).Config()
+	w.hub, w.east = planetest.Client(t, hubConfig, scheme), planetest.Client(t, eastConfig, scheme)
+	for _, name := range []string{membership.RegistrationNamespace, membership.ConnectionNamespace} {
+		require.NoError(t, client.IgnoreAlreadyExists(w.hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})))
+	}
+	var err error
+	w.proxy, err = localplane.NewProxy(eastConfig.Host)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, w.proxy.Close()) })
+	w.config = w.proxy.Config(eastConfig)
+
+	start(t, newManager(t, hubConfig, func(mgr manager.Manager) error {
+		return hub.SetupWithManager(mgr, hub.Options{
+			Acceptor: bySite, AgentRules: workagent.HubRules(), Gates: []membership.LeaveGate{leave.Gate(w.hub)},
+		})
+	}))
+
+	config := w.user(hubPlane.ForTest(t))
+	config.WrapTransport = w.wire.wrap
+	mgr := newManager(t, config)
+	w.runner, err = push.New(mgr, push.Options{Agent: w.agent})
+	require.NoError(t, err)
+	start(t, mgr)
+	return w
+}
+
+// bySite is a product's policy: it goes by the label "site".
+var bySite = membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Verdict, error) {
+	switch request.Spec.Labels["site"] {
+	case "ours":
+		return membership.Verdict{Decision: membership.Accept}, nil
+	case "theirs":
+		return membership.Verdict{Decision: membership.Deny, Reason: "None of ours."}, nil
+	default:
+		return membership.Verdict{Decision: membership.Hold, Reason: "Say where it is."}, nil
+	}
+})
+
+// agent is the agent of a product that sends Works.
+func (w *world) agent(member fleet.Connected) agent.Options {
+	return agent.Options{
+		ProbeInterval: 200 * time.Millisecond, HubConfig: func(config *rest.Config) { config.WrapTransport = w.wire.wrap },
+		Companions: []agent.Companion{agent.CompanionFunc("works", func(ctx context.Context, hub agent.Hub) error {
+			w.lent.Store(rest.CopyConfig(hub.Config))
+			a, err := workagent.New(workagent.Options{Hub: hub.Config, Namespace: hub.Member.Namespace, Member: member.Config})
+			if err != nil {
+				return err
+			}
+			return a.Start(ctx)
+		})},
+	}
+}
+
+func newManager(t testing.TB, config *rest.Config, setups ...func(manager.Manager) error) manager.Manager {
+	t.Helper()
+	config.QPS = -1
+	return planetest.Manager(t, config, manager.Options{Scheme: scheme, Logger: logr.Discard()}, setups...)
+}
+
+// start runs a manager until the test ends.
+func start(t testing.TB, mgr manager.Manager) {
+	t.Helper()
+	planetest.Run(t, "a manager", mgr.Start)
+}
+
+// user is one who has the generated roles and nothing else.
+func (w *world) user(p *localplane.Plane) *rest.Config {
+	w.t.Helper()
+	const user = "muster-push"
+	require.NoError(w.t, planetest.GrantFiles(w.t.Context(), w.hub, user, "rbac/role.yaml"))
+	return p.User(user)
+}
+
+// newMember makes a MemberCluster as an administrator would.
+func (w *world) newMember(name string, change func(*v1alpha1.MemberClusterSpec)) *v1alpha1.MemberCluster {
+	w.t.Helper()
+	cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MemberClusterSpec{
+		JoinMode: v1alpha1.JoinPush, KubeConfigSecretRef: &v1alpha1.KubeConfigSecretRef{Name: name}, HeartbeatPeriodSeconds: 1,
+	}}
+	if change != nil {
+		change(&cluster.Spec)
+	}
+	require.NoError(w.t, w.hub.Create(w.t.Context(), cluster))
+	return cluster
+}
+
+// fleetOf plays the fleet for one member until stop is called: it calls the runner, and calls it again after an error.
+type fleetOf struct {
+	stop  func()
+	ended chan struct{} // closed when the runner has ended for good
+
+	mu   sync.Mutex
+	last error
+}
+
+func (w *world) run(cluster *v1alpha1.MemberCluster) *fleetOf {
+	ctx, cancel := context.WithCancel(context.Background())
+	f := &fleetOf{ended: make(chan struct{})}
+	go func() {
+		defer close(f.ended)
+		for {
+			err := w.runner.Run(ctx, fleet.Connected{Cluster: cluster, Config: rest.CopyConfig(w.config)})
+			if err == nil {
+				return
+			}
+			f.mu.Lock()
+			f.last = err
+			f.mu.Unlock()
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(interval):
+			}
+		}
+	}()
+	f.stop = func() {
+		cancel()
+		<-f.ended
+	}
+	w.t.Cleanup(f.stop)
+	return f
+}
+
+// killAfterEach kills the runner at its first request, the next one at its second, and so on until done.
+func (w *world) killAfterEach(cluster *v1alpha1.MemberCluster, done func() bool) (kills int) {
+	w.t.Helper()
+	for !done() {
+		kills++
+		w.killAfter(cluster, kills, done)
+	}
+	return kills
+}
+
+// killAfter calls the runner, and ends it when its n-th request has been answered, or done says so.
+func (w *world) killAfter(cluster *v1alpha1.MemberCluster, n int, done func() bool) {
+	w.t.Helper()
+	ctx, kill := context.WithCancel(context.Background())
+	defer kill()
+	var mu sync.Mutex
+	answered := func(request *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if request.URL.Query().Get("watch") == "" {
+			if n--; n <= 0 {
+				kill()
+			}
+		}
+	}
+	w.wire.after.Store(&answered)
+	defer w.wire.after.Store(nil)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			if w.runner.Run(ctx, fleet.Connected{Cluster: cluster, Config: rest.CopyConfig(w.config)}) == nil {
+				return
+			}
+		}
+	}()
+	deadline := time.After(patience)
+	for {
+		select {
+		case <-ended:
+			return
+		case <-deadline:
+			w.t.Fatalf("it made not so many requests within %s", patience)
+		case <-time.After(interval):
+			if done() {
+				kill()
+			}
+		}
+	}
+}
+
+func (f *fleetOf) err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.last
+}
+
+// wire sees all requests of the runner and of its agents to the hub.
+type wire struct {
+	seen  atomic.Pointer[func(*http.Request)] // called with each before it is sent
+	after atomic.Pointer[func(*http.Request)] // and after it was answered
+}
+
+func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
+	return planetest.RoundTripper(func(request *http.Request) (*http.Response, error) {
+		if seen := w.seen.Load(); seen != nil {
+			(*seen)(request)
+		}
+		response, err := next.RoundTrip(request)
+		if after := w.after.Load(); after != nil {
+			(*after)(request)
+		}
+		return response, err
+	})
+}
+
+// log returns what was sent between its calls, but for watches.
+func (w *wire) log() (sent func() []string) {
+	var mu sync.Mutex
+	var all []string
+	seen := func(request *http.Request) {
+		if request.URL.Query().Get("watch") == "" {
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, request.Method+" "+request.URL.Path)
+		}
+	}
+	w.seen.Store(&seen)
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		out := all
+		all = nil
+		return out
+	}
+}
+
+func eventually(t testing.TB, what string, wrong func() error) {
+	t.Helper()
+	planetest.Eventually(t, planetest.Patience{For: patience, Every: interval}, what, wrong)
+}
+
+// change changes a MemberCluster as an administrator would.
+func (w *world) change(name string, change func(*v1alpha1.MemberClusterSpec)) {
+	w.t.Helper()
+	w.update(name, func(cluster *v1alpha1.MemberCluster) { change(&cluster.Spec) })
+}
+
+// site labels a MemberCluster as an administrator would.
+func (w *world) site(name, site string) {
+	w.t.Helper()
+	w.update(name, func(cluster *v1alpha1.MemberCluster) { cluster.Labels = map[string]string{"site": site} })
+}
+
+func (w *world) update(name string, change func(*v1alpha1.MemberCluster)) {
+	w.t.Helper()
+	eventually(w.t, "MemberCluster "+name+" can be changed", func() error {
+		cluster := &v1alpha1.MemberCluster{}
+		if err := w.hub.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
+			return err
+		}
+		change(cluster)
+		return w.hub.Update(w.t.Context(), cluster)
+	})
+}
+
+// until waits for a phase and returns the MemberCluster in it.
+func (w *world) until(name string, phase v1alpha1.Phase) *v1alpha1.MemberCluster {
+	w.t.Helper()
+	cluster := &v1alpha1.MemberCluster{}
+	eventually(w.t, fmt.Sprintf("member %s is %s", name, phase), func() error {
+		if err := w.hub.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
+			return err
+		}
+		if cluster.Status.Phase != phase {
+			return fmt.Errorf("it is %s: %s", cluster.Status.Phase, messages(cluster.Status.Conditions))
+		}
+		return nil
+	})
+	return cluster
+}
+
+// healthy waits for a status of the condition Healthy and returns that.
+func (w *world) healthy(name string, status metav1.ConditionStatus) metav1.Condition {
+	w.t.Helper()
+	var healthy *metav1.Condition
+	eventually(w.t, fmt.Sprintf("member %s has Healthy=%s", name, status), func() error {
+		cluster := &v1alpha1.MemberCluster{}
+		if err := w.hub.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
+			return err
+		}
+		if healthy = meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy); healthy == nil || healthy.Status != status {
+			return errors.New(messages(cluster.Status.Conditions))
+		}
+		return nil
+	})
+	return *healthy
+}
+
+func messages(conditions []metav1.Condition) string {
+	var out []string
+	for _, c := range conditions {
+		out = append(out, fmt.Sprintf("%s=%s, %s: %s", c.Type, c.Status, c.Reason, c.Message))
+	}
+	return strings.Join(out, "; ")
+}
+
+// remove deletes a MemberCluster and waits until it is gone.
+func (w *world) remove(name string) {
+	w.t.Helper()
+	require.NoError(w.t, client.IgnoreNotFound(w.hub.Delete(w.t.Context(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})))
+	eventually(w.t, "MemberCluster "+name+" is gone", func() error {
+		cluster := &v1alpha1.MemberCluster{}
+		err := w.hub.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("%s: %s (%w)", cluster.Status.Phase, messages(cluster.Status.Conditions), err)
+	})
+}
+
+// left lists what the hub has of members, but for their MemberClusters.
+func (w *world) left() []string {
+	w.t.Helper()
+	ours := client.HasLabels{membership.MemberLabel}
+	var out []string
+	for _, look := range []struct {
+		list  client.ObjectList
+		where []client.ListOption
+	}{
+		{&corev1.SecretList{}, []client.ListOption{client.InNamespace(membership.ConnectionNamespace)}},
+		{&corev1.SecretList{}, []client.ListOption{client.InNamespace(membership.RegistrationNamespace)}},
+		{&corev1.ServiceAccountList{}, []client.ListOption{client.InNamespace(membership.RegistrationNamespace)}},
+		{&rbacv1.RoleBindingList{}, []client.ListOption{client.InNamespace(membership.RegistrationNamespace)}},
+		{&v1alpha1.JoinTokenList{}, nil},
+		{&v1alpha1.JoinRequestList{}, nil},
+		{&v1alpha1.MembershipList{}, nil},
+		{&workv1alpha1.WorkList{}, nil},
+		{&corev1.NamespaceList{}, []client.ListOption{ours}},
+		{&rbacv1.ClusterRoleBindingList{}, []client.ListOption{ours}},
+	} {
+		require.NoError(w.t, w.hub.List(w.t.Context(), look.list, look.where...))
+		require.NoError(w.t, meta.EachListItem(look.list, func(object runtime.Object) error {
+			o := object.(client.Object)
+			if o.GetName() != "default" && o.GetName() != "muster-push-muster-push" { // every namespace's ServiceAccount, and the test's own binding
+				out = append(out, fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName()))
+			}
+			return nil
+		}))
+	}
+	return out
+}
+
+// untilNothingLeft waits for the garbage collector as well.
+func (w *world) untilNothingLeft() {
+	w.t.Helper()
+	eventually(w.t, "nothing of members is left on the hub", func() error {
+		if left := w.left(); len(left) > 0 {
+			return fmt.Errorf("there are %s", strings.Join(left, ", "))
+		}
+		return nil
+	})
+}

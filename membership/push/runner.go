@@ -1,0 +1,217 @@
+package push
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/fleet"
+	"github.com/muster-sdk/muster/membership/internal/clusterid"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// Options say how a Runner is to be. The zero value of each is its documented default.
+type Options struct {
+	// Agent returns how the agent of a member is to be: its Companions, Cleaners, Collectors, intervals, Version and so on. It is called each
+	// time that an agent is started, and may be called concurrently. The runner sets Name, ClusterID, Labels, Member, Bootstrap and Store itself,
+	// and Log where it is not set; HubConfig is called after the runner has set how it reaches the hub. Nil: an agent that joins, beats and leaves.
+	Agent func(member fleet.Connected) agent.Options
+
+	// RegistrationNamespace is where the hub keeps JoinTokens; it is the option of that name of package hub. Empty:
+	// [membership.RegistrationNamespace].
+	RegistrationNamespace string
+
+	// StoreNamespace is where agents keep what they remember, in one Secret each. Who reads those can act as the members. It has to be there. Empty:
+	// [membership.ConnectionNamespace].
+	StoreNamespace string
+}
+
+// A Runner runs the agents of the members whose spec.joinMode is Push. It is a [fleet.Runner], and its methods may be called concurrently.
+type Runner struct {
+	options  Options
+	hub      *rest.Config // how to reach the hub, without a credential
+	client   client.Client
+	secrets  corev1client.SecretInterface // in StoreNamespace
+	clusters cache.Cache
+	ids      *clusterid.Reserver
+	bells    bells
+}
+
+var _ fleet.Runner = (*Runner)(nil)
+
+// New returns a runner for the hub of the manager, to which it adds a cache of MemberClusters; the manager is never started. The manager's scheme must
+// know membership/v1alpha1. The error says what could not be set up.
+func New(mgr manager.Manager, o Options) (*Runner, error) {
+	if !mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("MemberCluster")) {
+		return nil, errors.New("the manager's scheme does not know membership.muster.dev: call AddToScheme of membership/v1alpha1 before")
+	}
+	if o.RegistrationNamespace == "" {
+		o.RegistrationNamespace = membership.RegistrationNamespace
+	}
+	if o.StoreNamespace == "" {
+		o.StoreNamespace = membership.ConnectionNamespace
+	}
+	if o.Agent == nil {
+		o.Agent = func(fleet.Connected) agent.Options { return agent.Options{} }
+	}
+	// Its own wrappers may authenticate, and agents authenticate as members.
+	r := &Runner{options: o, hub: rest.AnonymousClientConfig(mgr.GetConfig())}
+	server, _, err := rest.DefaultServerUrlFor(mgr.GetConfig())
+	if err != nil {
+		return nil, fmt.Errorf("find out where the hub is: %w", err)
+	}
+	r.hub.Host = server.String()
+	if r.client, err = client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}); err != nil {
+		return nil, fmt.Errorf("make a client of the hub: %w", err)
+	}
+	r.ids = clusterid.NewReserver(r.client, r.client)
+	core, err := corev1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("make a client of Secrets: %w", err)
+	}
+	r.secrets = core.Secrets(o.StoreNamespace)
+	r.clusters, err = cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make a cache of MemberClusters: %w", err)
+	}
+	return r, r.listen(mgr)
+}
+
+// listen has the bells ring for every change of a MemberCluster.
+func (r *Runner) listen(mgr manager.Manager) error {
+	informer, err := r.clusters.GetInformer(context.Background(), &v1alpha1.MemberCluster{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch MemberClusters: %w", err)
+	}
+	ring := func(object any) {
+		if name, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
+			r.bells.ring(name)
+		}
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: ring, UpdateFunc: func(_, object any) { ring(object) }, DeleteFunc: ring,
+	})
+	if err != nil {
+		return fmt.Errorf("watch MemberClusters: %w", err)
+	}
+	if err := mgr.Add(r.clusters); err != nil {
+		return fmt.Errorf("add the cache of MemberClusters to the manager: %w", err)
+	}
+	return nil
+}
+
+// Name is push.
+func (r *Runner) Name() string { return "push" }
+
+// Run runs the agent of a member for as long as the member is in or about to be, and waits while it is not. It returns nil when the context has ended,
+// the MemberCluster is gone, or its join mode is not Push.
+func (r *Runner) Run(ctx context.Context, connected fleet.Connected) error {
+	if connected.Cluster.Spec.JoinMode != v1alpha1.JoinPush {
+		return nil
+	}
+	m := r.member(connected)
+	changed, done := r.bells.listen(m.name)
+	defer done()
+	if !r.clusters.WaitForCacheSync(ctx) {
+		return nil // the context has ended
+	}
+	for ctx.Err() == nil {
+		seen, err := m.observe(ctx)
+		if err != nil {
+			return unlessEnded(ctx, err)
+		}
+		switch next(seen) {
+		case serving:
+			if err := m.serve(ctx, seen, changed); err != nil {
+				return unlessEnded(ctx, err)
+			}
+			continue
+		case forgetting:
+			if err := m.forget(ctx); err != nil {
+				return unlessEnded(ctx, err)
+			}
+			if seen.cluster == nil {
+				return nil
+			}
+		default:
+			if err := m.withdraw(ctx); err != nil {
+				return unlessEnded(ctx, err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		}
+	}
+	return nil
+}
+
+// unlessEnded is err, unless the context has ended, which is no failure.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// cluster returns a MemberCluster as it was seen last; nil: it is gone, or another one has its name. That is read from the API server, since the cache may
+// not have seen yet what the fleet has.
+func (r *Runner) cluster(ctx context.Context, name string, uid types.UID) (*v1alpha1.MemberCluster, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	for _, reader := range []client.Reader{r.clusters, r.client} {
+		cluster := &v1alpha1.MemberCluster{}
+		if err := reader.Get(ctx, client.ObjectKey{Name: name}, cluster); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("read MemberCluster %s: %w", name, err)
+		} else if err == nil && cluster.UID == uid {
+			return cluster, nil
+		}
+	}
+	return nil, nil
+}
+
+// bells tell those who listen that a MemberCluster has changed. The zero value is ready for use.
+type bells struct {
+	mu     sync.Mutex
+	byName map[string]chan struct{} // each has room for one
+}
+
+// listen returns what is rung when the MemberCluster changes, until done is called. One at a time listens to a name.
+func (b *bells) listen(name string) (rung <-chan struct{}, done func()) {
+	bell := make(chan struct{}, 1)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.byName == nil {
+		b.byName = map[string]chan struct{}{}
+	}
+	b.byName[name] = bell
+	return bell, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.byName[name] == bell {
+			delete(b.byName, name)
+		}
+	}
+}
+
+func (b *bells) ring(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case b.byName[name] <- struct{}{}:
+	default: // nobody listens, or it rings already
+	}
+}

@@ -1,0 +1,72 @@
+package push
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+func TestStance(t *testing.T) {
+	for _, test := range []struct {
+		name, reason string
+		change       func(*observed)
+		want         stance
+	}{
+		{"accepted", "an administrator wants it in", func(*observed) {}, serving},
+		{"accepted, with a record", "the hub was started anew", func(o *observed) { o.recorded = true }, serving},
+		{"another agent's claim", "the door says how this one can take over", func(o *observed) { o.cluster.Spec.Claim = "c" }, serving},
+		{"nobody has decided", "to ask at the door would make a claim for nothing", func(o *observed) { o.cluster.Spec.Accepted = nil }, resting},
+		{"denied", "there is nothing to ask", func(o *observed) { o.cluster.Spec.Accepted = new(false) }, resting},
+		{"acceptance is withdrawn", "it may be given back, and the agent is still the one", func(o *observed) {
+			o.cluster.Spec.Accepted, o.cluster.Spec.Claim, o.recorded = new(false), "c", true
+		}, resting},
+		{"pulled by now", "whoever runs the agent now has to be let in first", func(o *observed) { o.cluster.Spec.JoinMode, o.recorded = v1alpha1.JoinPull, true }, resting},
+		{"leaving", "the agent cleans the member", func(o *observed) {
+			o.cluster.Spec.State, o.cluster.Spec.Claim, o.recorded = v1alpha1.StateLeave, "c", true
+		}, serving},
+		{"deleted", "the agent cleans the member", func(o *observed) {
+			o.cluster.DeletionTimestamp, o.cluster.Spec.Claim, o.recorded = new(metav1.Now()), "c", true
+		}, serving},
+		{"leaving, withdrawn", "the agent may be let in again to clean the member", func(o *observed) {
+			o.cluster.Spec.State, o.cluster.Spec.Claim, o.recorded, o.cluster.Spec.Accepted = v1alpha1.StateLeave, "c", true, new(false)
+		}, serving},
+		{"has left, and the hub is about to say so", "another agent would ask for nothing but to be held", func(o *observed) {
+			o.cluster.Spec.State, o.cluster.Spec.Claim = v1alpha1.StateLeave, "c"
+		}, resting},
+		{"left", "nothing is to be left", func(o *observed) { o.cluster.Spec.State, o.recorded = v1alpha1.StateLeave, true }, forgetting},
+		{"left, and pulled by now", "nothing is to be left", func(o *observed) {
+			o.cluster.Spec.State, o.recorded, o.cluster.Spec.JoinMode = v1alpha1.StateLeave, true, v1alpha1.JoinPull
+		}, forgetting},
+		{"deleted before it came", "nothing is to be left", func(o *observed) { o.cluster.DeletionTimestamp = new(metav1.Now()) }, forgetting},
+		{"gone", "nothing is to be left", func(o *observed) { o.cluster = nil }, forgetting},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			o := observed{cluster: &v1alpha1.MemberCluster{Spec: v1alpha1.MemberClusterSpec{
+				JoinMode: v1alpha1.JoinPush, Accepted: new(true), State: v1alpha1.StateJoin,
+			}}}
+			test.change(&o)
+			require.Equal(t, test.want, next(o), test.reason)
+		})
+	}
+}
+
+// One who listens hears of what has happened since, however often, and the next one for the same name is not disturbed by the one before.
+func TestBells(t *testing.T) {
+	var b bells
+	b.ring("east") // nobody listens
+	rung, done := b.listen("east")
+	b.ring("west")
+	require.Empty(t, rung)
+	b.ring("east")
+	b.ring("east")
+	require.Len(t, rung, 1)
+	again, doneAgain := b.listen("east")
+	done()
+	b.ring("east")
+	require.Len(t, again, 1)
+	doneAgain()
+	require.Empty(t, b.byName)
+}

@@ -1,0 +1,327 @@
+package discovery
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/cluster-bootstrap/token/jws"
+
+	"github.com/muster-sdk/muster/membership"
+)
+
+const (
+	tokenID     = "abc123"
+	tokenSecret = "0123456789abcdef"
+	token       = tokenID + "." + tokenSecret
+)
+
+// authority is a CA that signs for 127.0.0.1.
+type authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+}
+
+func newAuthority(t testing.TB, name string) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	certificate, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	return &authority{certificate, key}
+}
+
+func (a *authority) pin() string { return CACertHash(a.certificate) }
+
+func (a *authority) serving(t testing.TB) tls.Certificate {
+	t.Helper()
+	template := &x509.Certificate{SerialNumber: big.NewInt(2), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, a.key.Public(), a.key)
+	require.NoError(t, err)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: a.key}
+}
+
+// serve runs a TLS server that shows a certificate of an authority.
+func (a *authority) serve(t testing.TB, handler http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	server := httptest.NewUnstartedServer(handler)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{a.serving(t)}}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server
+}
+
+// kubeconfigOf is that of a hub whose CA is all of these.
+func kubeconfigOf(t testing.TB, authorities ...*authority) string {
+	t.Helper()
+	var certificates []*x509.Certificate
+	for _, a := range authorities {
+		certificates = append(certificates, a.certificate)
+	}
+	data, err := clientcmd.Write(clientcmdapi.Config{Clusters: map[string]*clientcmdapi.Cluster{
+		"": {Server: "https://10.0.0.1:6443", CertificateAuthorityData: encode(certificates)},
+	}})
+	require.NoError(t, err)
+	return string(data)
+}
+
+// clusterInfoOf is signed with a token.
+func clusterInfoOf(t testing.TB, kubeconfig, id, secret string) []byte {
+	t.Helper()
+	signature, err := jws.ComputeDetachedSignature(kubeconfig, id, secret)
+	require.NoError(t, err)
+	body, err := json.Marshal(map[string]any{"kind": "ConfigMap", "apiVersion": "v1", "data": map[string]string{
+		"kubeconfig": kubeconfig, "jws-kubeconfig-" + id: signature,
+	}})
+	require.NoError(t, err)
+	return body
+}
+
+func answer(bodies ...[]byte) http.HandlerFunc {
+	var asked atomic.Int64
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write(bodies[min(int(asked.Add(1)), len(bodies))-1])
+	}
+}
+
+func status(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", "https://127.0.0.1:1/elsewhere")
+		w.WriteHeader(code)
+	}
+}
+
+func TestDiscover(t *testing.T) {
+	hub := newAuthority(t, "hub")
+	info := clusterInfoOf(t, kubeconfigOf(t, hub), tokenID, tokenSecret)
+	var requests atomic.Int64
+	server := hub.serve(t, func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		assert.Equal(t, "/base/api/v1/namespaces/kube-public/configmaps/cluster-info", r.URL.Path)
+		assert.Empty(t, r.Header.Get("Authorization"), "nobody is told the token")
+		assert.True(t, r.Close, "no connection stays behind")
+		_, _ = w.Write(info)
+	})
+	got, err := Discover(t.Context(), Options{Server: server.URL + "/base", Token: token, CACertHashes: []string{strings.ToUpper(hub.pin())}})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, requests.Load())
+	require.Equal(t, server.URL+"/base", got.Server, "the address that was reached")
+	require.Equal(t, string(encode([]*x509.Certificate{hub.certificate})), string(got.CA))
+	require.Equal(t, "bootstrap-token-abc123", got.TokenName)
+	require.Equal(t, "muster-registration", got.Namespace)
+	require.Equal(t, token, got.Token)
+	require.Len(t, got.Key, 32)
+	require.True(t, got.ExpirationTime.IsZero())
+	_, err = got.Marshal()
+	require.NoError(t, err, "an agent takes it as is")
+	got, err = Discover(t.Context(), Options{Server: server.URL + "/base", Token: token, UnsafeSkipCAVerification: true, RegistrationNamespace: "fleet"})
+	require.NoError(t, err)
+	require.Equal(t, "fleet", got.Namespace)
+}
+
+func TestDiscoverTrustsNobodyElse(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	hub, thief := newAuthority(t, "hub"), newAuthority(t, "thief")
+	signed := func(authorities ...*authority) []byte {
+		return clusterInfoOf(t, kubeconfigOf(t, authorities...), tokenID, tokenSecret)
+	}
+	changed := func(old, replacement string) []byte {
+		return []byte(strings.Replace(string(signed(hub)), old, replacement, 1))
+	}
+	huge := func(w http.ResponseWriter, r *http.Request) {
+		chunk := make([]byte, 1<<20)
+		for {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	}
+	for _, test := range []struct {
+		reason string
+		shows  *authority // whose certificate
+		handle http.HandlerFunc
+		want   error
+		says   string
+	}{
+		{"the hub itself", hub, answer(signed(hub)), nil, ""},
+		{"a thief who does not know the token cannot sign", thief, answer(clusterInfoOf(t, kubeconfigOf(t, thief), tokenID, "aaaaaaaaaaaaaaaa")), ErrWrongSignature, `token "abc123"`},
+		{"nor change what is signed", thief, answer(changed("10.0.0.1", "10.0.0.2")), ErrWrongSignature, ""},
+		{"one who does cannot have the hub's key", thief, answer(signed(thief)), ErrWrongPin, thief.pin()},
+		{"one who relays cannot show its certificate", thief, answer(signed(hub)), ErrUntrusted, "unknown authority"},
+		{"nor by having the hub's CA together with his own", thief, answer(signed(hub, thief)), ErrUntrusted, "unknown authority"},
+		{"other CAs of the hub do no harm", hub, answer(signed(thief, hub)), nil, ""},
+		{"what is said over the verified connection counts", hub, answer(signed(hub), signed(hub, thief)), ErrUntrusted, "something else than before"},
+		{"a token that is not there signs nothing", hub, answer(clusterInfoOf(t, kubeconfigOf(t, hub), "zzzzzz", tokenSecret)), ErrUnknownToken, `token "abc123"`},
+		{"a hub without cluster-info", hub, status(http.StatusNotFound), ErrNotAHub, "publish"},
+		{"a hub that shows it to nobody", hub, status(http.StatusForbidden), ErrNotAHub, "publish"},
+		{"a hub that wants to know everybody", hub, status(http.StatusUnauthorized), ErrNotAHub, "publish"},
+		{"a hub that is not up yet", hub, status(http.StatusServiceUnavailable), ErrUnreachable, "503"},
+		{"a hub that has too much to do", hub, status(http.StatusTooManyRequests), ErrUnreachable, "429"},
+		{"nobody is followed elsewhere", hub, status(http.StatusFound), ErrNotAHub, "302"},
+		{"a web site", hub, answer([]byte("<html>hush</html>")), ErrNotAHub, "no Kubernetes API server"},
+		{"another kind", hub, answer([]byte(`{"kind":"Secret","data":{"kubeconfig":"hush"}}`)), ErrNotAHub, "no Kubernetes API server"},
+		{"no kubeconfig", hub, answer([]byte(`{"kind":"ConfigMap"}`)), ErrNotAHub, "no kubeconfig"},
+		{"what is no kubeconfig", hub, answer(clusterInfoOf(t, "hush", tokenID, tokenSecret)), ErrNotAHub, "not one of one cluster"},
+		{"a kubeconfig without a CA", hub, answer(signed()), ErrNotAHub, "has no CA"},
+		{"somebody who never stops", hub, huge, ErrNotAHub, "more than a ConfigMap"},
+		{"somebody who hangs up", hub, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, ErrUnreachable, "EOF"},
+	} {
+		server := test.shows.serve(t, test.handle)
+		got, err := Discover(t.Context(), Options{Server: server.URL, Token: token, CACertHashes: []string{hub.pin()}})
+		server.Close()
+		if test.want == nil {
+			require.NoError(t, err, test.reason)
+			require.Equal(t, string(encode([]*x509.Certificate{hub.certificate})), string(got.CA), test.reason)
+			continue
+		}
+		require.ErrorIs(t, err, test.want, test.reason)
+		require.ErrorContains(t, err, test.says, test.reason)
+		require.ErrorContains(t, err, server.URL, test.reason)
+		require.NotContains(t, err.Error(), tokenSecret, test.reason)
+		require.NotContains(t, err.Error(), "hush", test.reason)
+	}
+}
+
+func TestDiscoverEnds(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	hub := newAuthority(t, "hub")
+	server := hub.serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	defer server.Close()
+	options := Options{Server: server.URL, Token: token, CACertHashes: []string{hub.pin()}, Timeout: 100 * time.Millisecond}
+	_, err := Discover(t.Context(), options)
+	require.ErrorIs(t, err, ErrUnreachable)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "no answer within 100ms")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	options.Timeout = 0
+	_, err = Discover(ctx, options)
+	require.ErrorIs(t, err, context.Canceled)
+
+	server.Close()
+	_, err = Discover(t.Context(), options)
+	require.ErrorIs(t, err, ErrUnreachable, "nobody listens")
+	require.ErrorContains(t, err, "connection refused")
+}
+
+func TestDiscoverGoesTheWayThatItIsTold(t *testing.T) {
+	hub := newAuthority(t, "hub")
+	server := hub.serve(t, answer(clusterInfoOf(t, kubeconfigOf(t, hub), tokenID, tokenSecret)))
+	var dialed, proxied atomic.Int64
+	_, err := Discover(t.Context(), Options{
+		Server: "https://127.0.0.1:1", Token: token, CACertHashes: []string{hub.pin()},
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			require.Equal(t, "127.0.0.1:1", address)
+			dialed.Add(1)
+			return new(net.Dialer).DialContext(ctx, network, server.Listener.Addr().String())
+		},
+		Proxy: func(*http.Request) (*url.URL, error) {
+			proxied.Add(1)
+			return nil, nil
+		},
+	})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, dialed.Load())
+	require.EqualValues(t, 2, proxied.Load())
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	pin := "sha256:" + strings.Repeat("0a", 32)
+	good := func(change func(*Options)) Options {
+		o := Options{Server: "https://127.0.0.1:1", Token: token, CACertHashes: []string{pin}}
+		change(&o)
+		return o
+	}
+	for _, test := range []struct {
+		reason  string
+		options Options
+		field   string
+	}{
+		{"a server is a URL", good(func(o *Options) { o.Server = "hub:6443" }), "Options.Server"},
+		{"http shows everything", good(func(o *Options) { o.Server = "http://hub" }), "Options.Server"},
+		{"a server has no password", good(func(o *Options) { o.Server = "https://me:hush@hub" }), "Options.Server"},
+		{"a token is set", good(func(o *Options) { o.Token = "" }), "Options.Token"},
+		{"a token has an ID and a secret", good(func(o *Options) { o.Token = "abc123.hush" }), "Options.Token"},
+		{"a pin says what it is", good(func(o *Options) { o.CACertHashes = []string{pin, strings.Repeat("0a", 32)} }), "Options.CACertHashes[1]"},
+		{"there are other hashes", good(func(o *Options) { o.CACertHashes = []string{"md5:" + strings.Repeat("0a", 16)} }), "Options.CACertHashes[0]"},
+		{"a pin is whole", good(func(o *Options) { o.CACertHashes = []string{pin[:60]} }), "Options.CACertHashes[0]"},
+		{"an empty pin is none", good(func(o *Options) { o.CACertHashes = []string{""} }), "Options.CACertHashes[0]"},
+		{"one cannot pin and skip", good(func(o *Options) { o.UnsafeSkipCAVerification = true }), "Options.UnsafeSkipCAVerification"},
+		{"time does not run backwards", good(func(o *Options) { o.Timeout = -1 }), "Options.Timeout"},
+		{"a namespace is part of a URL", good(func(o *Options) { o.RegistrationNamespace = "../x" }), "Options.RegistrationNamespace"},
+	} {
+		_, err := Discover(t.Context(), test.options)
+		invalid := new(membership.InvalidError)
+		require.ErrorAs(t, err, &invalid, test.reason)
+		require.Equal(t, test.field, invalid.Field, test.reason)
+		require.NotContains(t, err.Error(), "hush", test.reason)
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d"} {
+		require.NotContains(t, fmt.Sprintf(verb, good(func(*Options) {})), tokenSecret)
+	}
+	_, err := Discover(t.Context(), good(func(o *Options) { o.CACertHashes = nil }))
+	require.ErrorIs(t, err, ErrNoPins, "to trust everybody is to be said")
+}
+
+func TestCACertHashes(t *testing.T) {
+	one, two := newAuthority(t, "one"), newAuthority(t, "two")
+	hashes, err := CACertHashes(encode([]*x509.Certificate{one.certificate, two.certificate, one.certificate}))
+	require.NoError(t, err)
+	require.Equal(t, []string{one.pin(), two.pin()}, hashes)
+	_, err = CACertHashes([]byte("hello"))
+	require.ErrorContains(t, err, "read the CA's certificates")
+}
+
+// What comes from anybody at all must do no harm.
+func FuzzClusterInfo(f *testing.F) {
+	hub := newAuthority(f, "hub")
+	const another = "fedcba9876543210"
+	f.Add(clusterInfoOf(f, kubeconfigOf(f, hub), tokenID, another))
+	f.Add(clusterInfoOf(f, "clusters: [{name: a, cluster: null}]", tokenID, another))
+	f.Add([]byte(`{"kind":"ConfigMap","data":{"kubeconfig":"clusters: [","jws-kubeconfig-abc123":".."}}`))
+	f.Add([]byte(`[]`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		info, err := parse(body)
+		if err != nil {
+			require.ErrorIs(t, err, ErrNotAHub)
+			return
+		}
+		require.Error(t, info.verify(tokenID, tokenSecret), "nobody here knows that token")
+		certificates, err := info.certificates()
+		if err != nil {
+			require.ErrorIs(t, err, ErrNotAHub)
+			return
+		}
+		require.NotEmpty(t, certificates)
+	})
+}

@@ -1,0 +1,279 @@
+package discovery_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/cluster-bootstrap/token/jws"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/discovery"
+	"github.com/muster-sdk/muster/membership/registration/internal/regtest"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+var plane = localplane.Shared{Options: localplane.Options{Name: "discovery"}}
+
+func TestMain(m *testing.M) { planetest.Main(m, &plane) }
+
+// run runs a manager with what setup adds to it until the test ends.
+func run(t *testing.T, config *rest.Config, setup func(manager.Manager) error) {
+	t.Helper()
+	planetest.StartManager(t, config, manager.Options{Scheme: regtest.Scheme(), Logger: logr.Discard()}, setup)
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	require.Eventually(t, is, time.Minute, 50*time.Millisecond, what)
+}
+
+// publisher is a user who may do what Publish says that it needs.
+func publisher(t *testing.T, p *localplane.Plane, admin client.Client) client.Client {
+	t.Helper()
+	const name = "publisher"
+	at := metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: name}
+	verbs := []string{"get", "create"}
+	regtest.Create(t, admin, &rbacv1.Role{ObjectMeta: at, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs},
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles", "rolebindings"}, Verbs: verbs},
+	}}, &rbacv1.RoleBinding{
+		ObjectMeta: at, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
+	})
+	return regtest.Client(t, p.User(name))
+}
+
+// unpublish takes cluster-info back after a test.
+func unpublish(t *testing.T, admin client.Client) {
+	t.Cleanup(func() {
+		at := metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: "kubeadm:bootstrap-signer-clusterinfo"}
+		for _, object := range []client.Object{
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: "cluster-info"}},
+			&rbacv1.Role{ObjectMeta: at}, &rbacv1.RoleBinding{ObjectMeta: at},
+		} {
+			require.NoError(t, client.IgnoreNotFound(admin.Delete(context.Background(), object)))
+		}
+	})
+}
+
+// TestFromATokenToAMember is the whole way, with all that can be wrong on it, on a hub that starts with nothing.
+func TestFromATokenToAMember(t *testing.T) {
+	p := plane.ForTest(t)
+	config := p.Config()
+	admin := regtest.Hub(t, config)
+	pins, err := discovery.CACertHashes(config.CAData)
+	require.NoError(t, err)
+	discover := func(change func(*discovery.Options)) (*registration.Bootstrap, error) {
+		options := discovery.Options{Server: config.Host, Token: "abc123.0123456789abcdef", CACertHashes: pins}
+		change(&options)
+		return discovery.Discover(t.Context(), options)
+	}
+
+	_, err = discover(func(*discovery.Options) {})
+	require.ErrorIs(t, err, discovery.ErrNotAHub, "nobody has published it")
+	unpublish(t, admin)
+	user := publisher(t, p, admin)
+	require.NoError(t, discovery.Publish(t.Context(), user, config.Host, config.CAData))
+	info := &corev1.ConfigMap{}
+	require.NoError(t, admin.Get(t.Context(), client.ObjectKey{Namespace: "kube-public", Name: "cluster-info"}, info))
+	require.NoError(t, discovery.Publish(t.Context(), user, config.Host, config.CAData), "again")
+	err = discovery.Publish(t.Context(), user, "https://elsewhere", config.CAData)
+	require.ErrorIs(t, err, discovery.ErrPublished)
+	require.ErrorContains(t, err, "ConfigMap kube-public/cluster-info")
+	kept := info.DeepCopy()
+	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(info), kept))
+	require.Equal(t, info.Data["kubeconfig"], kept.Data["kubeconfig"])
+	_, err = discover(func(*discovery.Options) {})
+	require.ErrorIs(t, err, discovery.ErrUnknownToken, "nobody has made it")
+
+	run(t, config, func(mgr manager.Manager) error { return hub.SetupWithManager(mgr, hub.Options{BootstrapTokens: true}) })
+	name := "bootstrap-token-abc123"
+	token := &v1alpha1.JoinToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: name},
+		Spec:       v1alpha1.JoinTokenSpec{Type: v1alpha1.JoinTokenBootstrapToken, AutoAccept: true, MaxUses: new(int32(1))},
+	}
+	eventually(t, "the hub is there", func() bool { return admin.Create(t.Context(), token) == nil })
+	eventually(t, "the token is ready", func() bool {
+		require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(token), token))
+		return meta.IsStatusConditionTrue(token.Status.Conditions, v1alpha1.ConditionReady)
+	})
+	secret := &corev1.Secret{}
+	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(token), secret))
+	file, err := registration.ParseBootstrap(secret.Data[registration.BootstrapKey])
+	require.NoError(t, err)
+	typed := func(o *discovery.Options) { o.Token = file.Token }
+
+	var found *registration.Bootstrap
+	eventually(t, "the hub signs with the token", func() bool {
+		var err error
+		found, err = discover(typed)
+		if err != nil {
+			require.ErrorIs(t, err, discovery.ErrUnknownToken)
+		}
+		return err == nil
+	})
+	file.ExpirationTime = found.ExpirationTime
+	fromFile, err := file.Marshal()
+	require.NoError(t, err)
+	fromToken, err := found.Marshal()
+	require.NoError(t, err)
+	require.Equal(t, string(fromFile), string(fromToken), "who has the token comes to what is in join.yaml")
+
+	t.Run("who is not to be trusted", func(t *testing.T) { testImpostors(t, config, file.Token, pins) })
+
+	run(t, config, func(mgr manager.Manager) error {
+		return agent.SetupWithManager(mgr, agent.Options{
+			Name: "east", ClusterID: "east-id", Store: &planetest.MemoryStore{},
+			Bootstrap: agent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return found, nil }),
+		})
+	})
+	member := &v1alpha1.MemberCluster{}
+	eventually(t, "the member has joined", func() bool {
+		err := admin.Get(t.Context(), client.ObjectKey{Name: "east"}, member)
+		return err == nil && meta.IsStatusConditionTrue(member.Status.Conditions, v1alpha1.ConditionJoined)
+	})
+
+	eventually(t, "the token is used up: nobody finds the hub by it", func() bool {
+		_, err := discover(typed)
+		if err != nil {
+			require.ErrorIs(t, err, discovery.ErrUnknownToken)
+		}
+		return err != nil
+	})
+	claim, err := registration.NewClaimKey()
+	require.NoError(t, err)
+	late := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{
+		ClusterID: "west-id", Name: "west", Credential: v1alpha1.CredentialRequest{Type: v1alpha1.CredentialIdentity},
+	}}
+	require.NoError(t, registration.Sign(late, claim, found))
+	require.NoError(t, regtest.Client(t, found.RESTConfig()).Create(t.Context(), late), "for ten minutes")
+	eventually(t, "but nobody else comes in", func() bool {
+		require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(late), late))
+		return late.Status.Answer == v1alpha1.AnswerDenied
+	})
+	require.Contains(t, late.Status.Conditions[0].Message, "is used up")
+
+	require.NoError(t, admin.Delete(t.Context(), token))
+	eventually(t, "without its JoinToken it is nobody's", func() bool {
+		return apierrors.IsUnauthorized(regtest.Client(t, found.RESTConfig()).Get(t.Context(), client.ObjectKeyFromObject(late), late))
+	})
+}
+
+// testImpostors has others than the hub, and tokens that are not right, at a hub that is discovered otherwise.
+func testImpostors(t *testing.T, config *rest.Config, token string, pins []string) {
+	tls, err := rest.TransportFor(rest.AnonymousClientConfig(config))
+	require.NoError(t, err)
+	show := func(change func(*corev1.ConfigMap)) *httptest.Server {
+		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			relayed, err := http.NewRequestWithContext(r.Context(), http.MethodGet, config.Host+r.URL.Path, nil)
+			if err != nil {
+				return
+			}
+			response, err := tls.RoundTrip(relayed)
+			if err != nil {
+				return
+			}
+			defer func() { _ = response.Body.Close() }()
+			body, err := io.ReadAll(response.Body)
+			info := &corev1.ConfigMap{}
+			if err != nil || json.Unmarshal(body, info) != nil {
+				return
+			}
+			change(info)
+			_ = json.NewEncoder(w).Encode(info)
+		}))
+		server.Config.ErrorLog = log.New(io.Discard, "", 0)
+		t.Cleanup(server.Close)
+		return server
+	}
+	id, secret := token[:6], token[7:]
+	relay := show(func(*corev1.ConfigMap) {})
+	pinOfRelay := discovery.CACertHash(relay.Certificate())
+	forger := show(func(info *corev1.ConfigMap) { info.Data["kubeconfig"] += "\n# mine" })
+	thief := show(func(info *corev1.ConfigMap) {
+		kubeconfig := fmt.Sprintf(`{"clusters": [{"cluster": {"certificate-authority-data": %q}}]}`, base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: relay.Certificate().Raw})))
+		signature, err := jws.ComputeDetachedSignature(kubeconfig, id, secret)
+		if err == nil {
+			info.Data = map[string]string{"kubeconfig": kubeconfig, "jws-kubeconfig-" + id: signature}
+		}
+	})
+	for _, test := range []struct {
+		reason string
+		change func(*discovery.Options)
+		want   error
+	}{
+		{"a pin of another CA", func(o *discovery.Options) { o.CACertHashes = []string{pinOfRelay} }, discovery.ErrWrongPin},
+		{"a token of another ID", func(o *discovery.Options) { o.Token = "zzzzzz." + secret }, discovery.ErrUnknownToken},
+		{"a token with another secret", func(o *discovery.Options) { o.Token = id + ".aaaaaaaaaaaaaaaa" }, discovery.ErrWrongSignature},
+		{"somebody in the middle, who relays", func(o *discovery.Options) { o.Server = relay.URL }, discovery.ErrUntrusted},
+		{"who changes what is signed", func(o *discovery.Options) { o.Server = forger.URL }, discovery.ErrWrongSignature},
+		{"who knows the token and signs his own CA", func(o *discovery.Options) { o.Server = thief.URL }, discovery.ErrWrongPin},
+		{"nobody at all", func(o *discovery.Options) { o.Server = "https://127.0.0.1:1" }, discovery.ErrUnreachable},
+	} {
+		options := discovery.Options{Server: config.Host, Token: token, CACertHashes: pins}
+		test.change(&options)
+		_, err := discovery.Discover(t.Context(), options)
+		require.ErrorIs(t, err, test.want, test.reason)
+		require.NotContains(t, err.Error(), secret, test.reason)
+	}
+	options := discovery.Options{Server: thief.URL, Token: token, UnsafeSkipCAVerification: true}
+	_, err = discovery.Discover(t.Context(), options)
+	require.NoError(t, err, "that is what pins are for")
+}
+
+// A token that kubeadm has made ends by itself: the hub's own controllers see to that.
+func TestExpiredToken(t *testing.T) {
+	config := plane.ForTest(t).Config()
+	admin := regtest.Hub(t, config)
+	unpublish(t, admin)
+	require.NoError(t, discovery.Publish(t.Context(), admin, config.Host, config.CAData))
+	pins, err := discovery.CACertHashes(config.CAData)
+	require.NoError(t, err)
+	options := discovery.Options{Server: config.Host, Token: "expire.0123456789abcdef", CACertHashes: pins}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-expire"},
+		Type:       "bootstrap.kubernetes.io/token",
+		StringData: map[string]string{
+			"token-id": "expire", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true",
+			"expiration": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
+		},
+	}
+	regtest.Create(t, admin, secret)
+	eventually(t, "it is good for an hour", func() bool {
+		_, err := discovery.Discover(t.Context(), options)
+		return err == nil
+	})
+	secret.StringData = map[string]string{"expiration": time.Now().Add(-time.Second).UTC().Format(time.RFC3339)}
+	require.NoError(t, admin.Update(t.Context(), secret))
+	eventually(t, "and nobody finds the hub by it afterwards", func() bool {
+		_, err := discovery.Discover(t.Context(), options)
+		if err != nil {
+			require.ErrorIs(t, err, discovery.ErrUnknownToken)
+		}
+		return err != nil
+	})
+}

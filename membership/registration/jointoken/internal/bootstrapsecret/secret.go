@@ -1,0 +1,161 @@
+package bootstrapsecret
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
+	bootstraptokens "k8s.io/cluster-bootstrap/token/util"
+	bootstrapsecrets "k8s.io/cluster-bootstrap/util/secrets"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+const (
+	// Namespace of all bootstrap tokens.
+	Namespace = metav1.NamespaceSystem
+
+	namespaceAnnotation = "membership.muster.dev/join-token-namespace"
+	uidAnnotation       = "membership.muster.dev/join-token-uid"
+
+	// group lets policies and audit logs tell muster's bootstrap tokens from those of nodes. It is bound to nothing.
+	group = bootstrapapi.BootstrapDefaultGroup + ":muster"
+
+	yes = "true"
+)
+
+// IsName reports whether a Secret or a JoinToken of that name can be a bootstrap token.
+func IsName(name string) bool {
+	_, is := bootstrapsecrets.ParseName(name)
+	return is
+}
+
+// User returns the name by which the API server knows who comes with a bootstrap token. Other than the groups of
+// the token it is that token's alone.
+func User(name string) string {
+	id, _ := bootstrapsecrets.ParseName(name)
+	return bootstrapapi.BootstrapUserPrefix + id
+}
+
+// Token returns "<id>.<secret>", as a person types it.
+func Token(secret *corev1.Secret) string {
+	return bootstrapsecrets.GetData(secret, bootstrapapi.BootstrapTokenIDKey) + "." +
+		bootstrapsecrets.GetData(secret, bootstrapapi.BootstrapTokenSecretKey)
+}
+
+// Expiration returns when a token ends, to the second, and zero for never.
+func Expiration(secret *corev1.Secret) time.Time {
+	end, err := time.Parse(time.RFC3339, bootstrapsecrets.GetData(secret, bootstrapapi.BootstrapTokenExpirationKey))
+	if err != nil {
+		return time.Time{}
+	}
+	return end
+}
+
+// Owner is whose a Secret is.
+type Owner string
+
+// The owners, as seen by a JoinToken of the Secret's name.
+const (
+	// Nobody: there is no such Secret.
+	Nobody Owner = "Nobody"
+	// Ours: it was made for this JoinToken.
+	Ours Owner = "Ours"
+	// Predecessor: it was made for another JoinToken of this name, which is gone.
+	Predecessor Owner = "Predecessor"
+	// Other: it was made for a JoinToken of another namespace.
+	Other Owner = "Other"
+	// Administrator: somebody else made it, such as kubeadm.
+	Administrator Owner = "Administrator"
+)
+
+// OwnerOf tells whose a Secret is; nil is nobody's. It is pure.
+func OwnerOf(secret *corev1.Secret, token *v1alpha1.JoinToken) Owner {
+	switch {
+	case secret == nil:
+		return Nobody
+	case secret.Labels[membership.JoinTokenLabel] == "":
+		return Administrator
+	case secret.Annotations[namespaceAnnotation] != token.Namespace:
+		return Other
+	case secret.Annotations[uidAnnotation] != string(token.UID):
+		return Predecessor
+	default:
+		return Ours
+	}
+}
+
+// Problem says why a Secret of somebody else's cannot be used at a time, and what would be right; empty when it can. It is pure.
+func Problem(secret *corev1.Secret, owner Owner, now time.Time) string {
+	name := fmt.Sprintf("Secret %s/%s", secret.Namespace, secret.Name)
+	if owner == Other {
+		return fmt.Sprintf("%s is that of a JoinToken in namespace %q: take another ID", name, secret.Annotations[namespaceAnnotation])
+	}
+	name += ", which is not muster's, "
+	id, _ := bootstrapsecrets.ParseName(secret.Name)
+	if bootstrapsecrets.GetData(secret, bootstrapapi.BootstrapTokenIDKey) != id {
+		return fmt.Sprintf("%shas a token-id other than %q: correct it", name, id)
+	}
+	if !bootstraptokens.IsValidBootstrapToken(Token(secret)) {
+		return name + "has a token-secret that is not sixteen lower-case letters and digits: correct it"
+	}
+	for _, usage := range []string{bootstrapapi.BootstrapTokenUsageAuthentication, bootstrapapi.BootstrapTokenUsageSigningKey} {
+		if bootstrapsecrets.GetData(secret, usage) != yes {
+			return fmt.Sprintf("%slacks the usage %s: set that to \"true\"", name, usage)
+		}
+	}
+	if end := bootstrapsecrets.GetData(secret, bootstrapapi.BootstrapTokenExpirationKey); end != "" {
+		at, err := time.Parse(time.RFC3339, end)
+		if err != nil {
+			return name + "has an expiration that is not a time such as 2006-01-02T15:04:05Z: correct it"
+		}
+		if !now.Before(at) {
+			return fmt.Sprintf("%sended at %s: make another bootstrap token, and a JoinToken of its name", name, at.UTC().Format(time.RFC3339))
+		}
+	}
+	return ""
+}
+
+// Whole reports whether a Secret that was made for a JoinToken is as it was written, with whatever expiration it has.
+func Whole(secret *corev1.Secret, token *v1alpha1.JoinToken) bool {
+	if !bootstraptokens.IsValidBootstrapToken(Token(secret)) {
+		return false
+	}
+	want := fill(token, bootstrapsecrets.GetData(secret, bootstrapapi.BootstrapTokenSecretKey), Expiration(secret))
+	return equality.Semantic.DeepEqual(secret.Data, want)
+}
+
+func fill(token *v1alpha1.JoinToken, secret string, expiration time.Time) map[string][]byte {
+	id, _ := bootstrapsecrets.ParseName(token.Name)
+	data := map[string][]byte{}
+	for key, value := range map[string]string{
+		bootstrapapi.BootstrapTokenIDKey:               id,
+		bootstrapapi.BootstrapTokenSecretKey:           secret,
+		bootstrapapi.BootstrapTokenExpirationKey:       expiration.UTC().Format(time.RFC3339),
+		bootstrapapi.BootstrapTokenUsageAuthentication: yes,
+		bootstrapapi.BootstrapTokenUsageSigningKey:     yes,
+		bootstrapapi.BootstrapTokenExtraGroupsKey:      group,
+		bootstrapapi.BootstrapTokenDescriptionKey: fmt.Sprintf(
+			"JoinToken %s/%s of muster: lets clusters ask to join", token.Namespace, token.Name),
+	} {
+		data[key] = []byte(value)
+	}
+	return data
+}
+
+func metaOf(token *v1alpha1.JoinToken) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: token.Name, Namespace: Namespace,
+		Labels:      map[string]string{membership.JoinTokenLabel: token.Name},
+		Annotations: map[string]string{namespaceAnnotation: token.Namespace, uidAnnotation: string(token.UID)},
+	}
+}
+
+func keyOf(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: Namespace, Name: name}
+}

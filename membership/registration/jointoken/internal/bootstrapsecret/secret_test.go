@@ -1,0 +1,98 @@
+package bootstrapsecret
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstraptokens "k8s.io/cluster-bootstrap/token/util"
+	"pgregory.net/rapid"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func joinToken() *v1alpha1.JoinToken {
+	return &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "bootstrap-token-abc123", UID: "me"}}
+}
+
+// made is the Secret that is made for joinToken.
+func made(change func(*corev1.Secret)) *corev1.Secret {
+	secret := &corev1.Secret{ObjectMeta: metaOf(joinToken()), Data: fill(joinToken(), "0123456789abcdef", now.Add(time.Hour))}
+	change(secret)
+	return secret
+}
+
+func TestOwnerOf(t *testing.T) {
+	for _, test := range []struct {
+		reason string
+		secret *corev1.Secret
+		want   Owner
+	}{
+		{"none is there", nil, Nobody},
+		{"it was made for this JoinToken", made(func(*corev1.Secret) {}), Ours},
+		{"for one of that name, which is gone", made(func(s *corev1.Secret) { s.Annotations[uidAnnotation] = "another" }), Predecessor},
+		{"for one of another fleet on this hub", made(func(s *corev1.Secret) { s.Annotations[namespaceAnnotation] = "another" }), Other},
+		{"by somebody who writes no labels", made(func(s *corev1.Secret) { s.Labels, s.Annotations = nil, nil }), Administrator},
+		{"a label alone does not make it ours, to be deleted", made(func(s *corev1.Secret) { s.Annotations = nil }), Other},
+	} {
+		require.Equal(t, test.want, OwnerOf(test.secret, joinToken()), test.reason)
+	}
+}
+
+func TestProblem(t *testing.T) {
+	set := func(key, value string) *corev1.Secret {
+		return made(func(s *corev1.Secret) { s.Data[key] = []byte(value) })
+	}
+	for _, test := range []struct {
+		reason string
+		secret *corev1.Secret
+		want   string
+	}{
+		{"it can be used", made(func(*corev1.Secret) {}), ""},
+		{"it may last for ever", made(func(s *corev1.Secret) { delete(s.Data, "expiration") }), ""},
+		{"it has ended", set("expiration", "2026-01-01T00:00:00Z"), "ended at 2026-01-01T00:00:00Z"},
+		{"an end that nobody understands is one for the API server", set("expiration", "hush"), "an expiration that is not a time"},
+		{"a time is a time in every zone", set("expiration", "2025-12-31T19:00:01-05:00"), ""},
+		{"it is not for coming in", set("usage-bootstrap-authentication", "false"), "lacks the usage usage-bootstrap-authentication"},
+		{"it is not for finding the hub", set("usage-bootstrap-signing", "TRUE"), "lacks the usage usage-bootstrap-signing"},
+		{"its ID is not that of its name", set("token-id", "zzzzzz"), `a token-id other than "abc123"`},
+		{"its secret is none", set("token-secret", "hush"), "a token-secret that is not sixteen"},
+		{"it has nothing", made(func(s *corev1.Secret) { s.Data = nil }), `a token-id other than "abc123"`},
+	} {
+		got := Problem(test.secret, Administrator, now)
+		if test.want == "" {
+			require.Empty(t, got, test.reason)
+			continue
+		}
+		require.Contains(t, got, test.want, test.reason)
+		require.True(t, strings.HasPrefix(got, "Secret kube-system/bootstrap-token-abc123, which is not muster's, "), got)
+		require.NotContains(t, got, "hush", test.reason)
+	}
+	require.Contains(t, Problem(made(func(*corev1.Secret) {}), Other, now), `a JoinToken in namespace "fleet": take another ID`)
+}
+
+func TestWhole(t *testing.T) {
+	require.True(t, Whole(made(func(*corev1.Secret) {}), joinToken()))
+	for key := range made(func(*corev1.Secret) {}).Data {
+		require.False(t, Whole(made(func(s *corev1.Secret) { delete(s.Data, key) }), joinToken()), "without %s it is another", key)
+	}
+	require.False(t, Whole(made(func(s *corev1.Secret) { s.Data["more"] = []byte("x") }), joinToken()))
+}
+
+// Whatever is random, what comes of it is a token as the API server wants it.
+func TestRandomTokens(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		random := rapid.SliceOfN(rapid.Byte(), 10, 10).Draw(t, "random")
+		text, err := (&Store{Random: bytes.NewReader(random)}).random()
+		require.NoError(t, err)
+		require.True(t, bootstraptokens.IsValidBootstrapToken("abc123."+text), text)
+	})
+	_, err := (&Store{Random: bytes.NewReader(nil)}).random()
+	require.Error(t, err, "a token that is not random is none")
+}

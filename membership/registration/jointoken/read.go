@@ -1,0 +1,61 @@
+package jointoken
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// ErrEnded says that a token has expired, or is used up.
+var ErrEnded = errors.New("the join token has ended")
+
+// Read returns what the hub has put into the Secret of a JoinToken, given that as it was read just now, for programs that hand it on to an agent.
+//
+// While there is nothing that works, the error is a [membership.ErrPending] that says why. It is [ErrEnded] when there will be nothing any more, and
+// a [*membership.InvalidError] when that takes a change of the JoinToken or of the hub. Reader needs get on secrets in the token's namespace, and
+// must not be a cache.
+func Read(ctx context.Context, reader client.Reader, token *v1alpha1.JoinToken) (*registration.Bootstrap, error) {
+	pending := func(why string) error {
+		return fmt.Errorf("JoinToken %s: %s: %w", token.Name, why, membership.ErrPending)
+	}
+	ready := meta.FindStatusCondition(token.Status.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case token.DeletionTimestamp != nil:
+		return nil, pending("it is being deleted")
+	case ready == nil:
+		return nil, pending("the hub has not looked at it yet: is its controller running?")
+	case ready.Reason == v1alpha1.ReasonExpired || ready.Reason == v1alpha1.ReasonUsedUp:
+		return nil, fmt.Errorf("JoinToken %s: %s: %w", token.Name, ready.Message, ErrEnded)
+	case ready.Reason == v1alpha1.ReasonInvalidLabel:
+		return nil, &membership.InvalidError{Field: "spec.labels", Problem: ready.Message}
+	case ready.Reason == v1alpha1.ReasonNotEnabled || ready.Reason == v1alpha1.ReasonBootstrapTokenUnusable:
+		return nil, &membership.InvalidError{Field: "spec.type", Problem: ready.Message}
+	case ready.Status != metav1.ConditionTrue || token.Status.SecretName == "":
+		return nil, pending(ready.Message)
+	}
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: token.Namespace, Name: token.Status.SecretName}
+	if err := reader.Get(ctx, key, secret); apierrors.IsNotFound(err) {
+		return nil, pending(fmt.Sprintf("Secret %s is gone, and is about to be made again", key))
+	} else if err != nil {
+		return nil, fmt.Errorf("read the Secret of JoinToken %s: %w", token.Name, err)
+	}
+	if !metav1.IsControlledBy(secret, token) {
+		return nil, pending(fmt.Sprintf("Secret %s is that of an earlier token of this name", key))
+	}
+	bootstrap, err := registration.ParseBootstrap(secret.Data[registration.BootstrapKey])
+	if err != nil {
+		return nil, pending(fmt.Sprintf("Secret %s cannot be used yet: %v", key, err))
+	}
+	return bootstrap, nil
+}

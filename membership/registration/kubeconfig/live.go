@@ -1,0 +1,189 @@
+package kubeconfig
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+
+	"github.com/muster-sdk/muster/membership/internal/pool"
+)
+
+// ErrEnded is what requests get when the config that they are made by was taken back.
+var ErrEnded = errors.New("the hub has ended this access to the member")
+
+// Live is a way to a member that can be replaced while clients and caches use it. Its methods may be called concurrently, and do no I/O
+// unless files were allowed.
+type Live struct {
+	mu     sync.Mutex
+	access *Access // nil: closed
+	lent   map[*loan]struct{}
+}
+
+// NewLive returns a way by what a Secret says. It has no connections, and opens one when somebody asks for something. The error
+// is about what only shows when a connection is prepared, such as a file that was allowed and is not there.
+func NewLive(access *Access) (*Live, error) {
+	if _, err := connect(access); err != nil {
+		return nil, err
+	}
+	return &Live{access: access, lent: map[*loan]struct{}{}}, nil
+}
+
+// Access is what counts at the moment. It is nil when Close was called.
+func (l *Live) Access() *Access {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.access
+}
+
+// Replace has all requests from now on go by what another Secret says, and closes the connections that were made by what counted
+// before: what is on its way fails, and watches end. It does nothing for the revision that counts already. After an error what counted
+// before still counts.
+func (l *Live) Replace(access *Access) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.access == nil:
+		return ErrEnded
+	case l.access.revision == access.revision:
+		return nil
+	}
+	next := make(map[*loan]*connections, len(l.lent))
+	for lent := range l.lent {
+		var err error
+		if next[lent], err = connect(access); err != nil {
+			return err
+		}
+	}
+	l.access = access
+	for lent, connections := range next {
+		lent.connections.Swap(connections).close()
+	}
+	return nil
+}
+
+// Lend returns a config for clients and caches that shares its connections with nobody, and a function that takes it back: requests
+// by it then fail with [ErrEnded]. The config is the caller's to change but for its Transport. Its Host is the address of the moment, for
+// people to read: where requests go is looked up for each. What does not use the Transport, such as exec and port-forward, cannot use such a
+// config.
+func (l *Live) Lend() (*rest.Config, func(), error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.access == nil {
+		return nil, nil, ErrEnded
+	}
+	made, err := connect(l.access)
+	if err != nil {
+		return nil, nil, err
+	}
+	lent := &loan{}
+	lent.connections.Store(made)
+	l.lent[lent] = struct{}{}
+	takeBack := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.lent, lent)
+		lent.connections.Swap(nil).close()
+	}
+	// The path of the server is added to each request.
+	host := url.URL{Scheme: l.access.server.Scheme, Host: l.access.server.Host}
+	return &rest.Config{Host: host.String(), Transport: lent}, takeBack, nil
+}
+
+// Close takes back all that was lent, and lends no more. It may be called more than once.
+func (l *Live) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.access = nil
+	for lent := range l.lent {
+		lent.connections.Swap(nil).close()
+	}
+	clear(l.lent)
+}
+
+// loan is the transport of a config that was lent.
+type loan struct {
+	connections atomic.Pointer[connections] // of nil: it was taken back
+}
+
+// RoundTrip sends a request the way of the moment.
+func (l *loan) RoundTrip(request *http.Request) (*http.Response, error) {
+	c := l.connections.Load()
+	if c == nil {
+		return nil, pool.Refuse(request, ErrEnded)
+	}
+	return c.send(request)
+}
+
+// CloseIdleConnections lets client-go close what nobody uses.
+func (l *loan) CloseIdleConnections() {
+	if c := l.connections.Load(); c != nil {
+		c.pool.CloseIdleConnections()
+	}
+}
+
+// connections are those that one loan makes by what one Secret says.
+type connections struct {
+	server  *url.URL
+	wrapped http.RoundTripper // the pool, with the credential
+	pool    *pool.Pool
+}
+
+// connect returns connections by what a Secret says, of which none is open yet.
+func connect(access *Access) (*connections, error) {
+	failed := func(err error) (*connections, error) {
+		return nil, fmt.Errorf("prepare a connection to %s: %w", access.Server(), err)
+	}
+	c := &connections{server: access.server, pool: pool.New(nil)}
+	base := rest.CopyConfig(access.config)
+	base.Dial = c.pool.DialContext
+	config, err := base.TransportConfig()
+	if err != nil {
+		return failed(err)
+	}
+	tlsConfig, err := transport.TLSConfigFor(config)
+	if err != nil {
+		return failed(err)
+	}
+	c.pool.Use(&http.Transport{
+		Proxy:              config.Proxy,
+		ProxyConnectHeader: access.proxyHeaders,
+		TLSClientConfig:    tlsConfig,
+		DialContext:        config.DialHolder.Dial, // which a program that gives certificates may have wrapped
+		DisableCompression: config.DisableCompression,
+	})
+	if c.wrapped, err = transport.HTTPWrappersForConfig(config, c.pool); err != nil {
+		return failed(err)
+	}
+	return c, nil
+}
+
+// send sends a request, which may be addressed to where the member was before.
+func (c *connections) send(request *http.Request) (*http.Response, error) {
+	request = utilnet.CloneRequest(request)
+	to := *request.URL
+	to.Scheme, to.Host = c.server.Scheme, c.server.Host
+	if prefix := strings.TrimSuffix(c.server.EscapedPath(), "/"); prefix != "" {
+		// Escaped as a whole: the path of a proxied service may have escapes of its own.
+		whole, err := url.Parse(prefix + to.EscapedPath())
+		if err != nil {
+			return nil, fmt.Errorf("prepare a request to %s: %w", c.server, err)
+		}
+		to.Path, to.RawPath = whole.Path, whole.RawPath
+	}
+	request.URL, request.Host = &to, ""
+	return c.wrapped.RoundTrip(request)
+}
+
+func (c *connections) close() {
+	if c != nil {
+		c.pool.Close()
+	}
+}
