@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,9 +30,13 @@ import (
 // Of 200 placements over 100 clusters, a change of one cluster has exactly those decided again that are on it, or that it could help.
 func TestOnlyTheConcerned(t *testing.T) {
 	h, s := newHub(t), newSource()
+	avoided := func(c *scheduler.Cluster) {
+		c.Taints = []corev1.Taint{{Key: "old", Effect: corev1.TaintEffectPreferNoSchedule}}
+	}
 	for i := range 100 {
 		s.set(cluster(fmt.Sprintf("c-%02d", i), fmt.Sprintf("r-%d", i%10)))
 	}
+	s.set(cluster("c-95", "r-5", avoided))
 	var waiting, others []string
 	for i := range 200 {
 		name, policy := fmt.Sprintf("p-%03d", i), inRegion(pick(3), fmt.Sprintf("r-%d", i%10))
@@ -76,7 +81,8 @@ func TestOnlyTheConcerned(t *testing.T) {
 			t.Errorf("%s: decided again (-want +got):\n%s", reason, diff)
 		}
 	}
-	require.Len(t, on("c-05"), 18, "c-05 is among the first of its region")
+	require.Len(t, on("c-05"), 6, "the 18 placements of the region are on three each of its nine clusters that nobody avoids")
+	require.Empty(t, on("c-95"))
 	again("what it has available changes all the time", nil, func() {
 		s.set(cluster("c-05", "r-5", func(c *scheduler.Cluster) {
 			c.Available = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}
@@ -92,7 +98,7 @@ func TestOnlyTheConcerned(t *testing.T) {
 	})
 	require.Equal(t, writes, r.wire.writes.Load(), "nothing was to be written so far")
 	again("one that nobody is on matters to nobody that has enough", nil, func() {
-		s.set(cluster("c-95", "r-5", func(c *scheduler.Cluster) { c.Labels["tier"] = "gold" }))
+		s.set(cluster("c-95", "r-5", avoided, func(c *scheduler.Cluster) { c.Labels["tier"] = "gold" }))
 	})
 	again("a new one helps those that wait for it", []string{"p-001", "p-003", "p-005", "p-007", "p-009", "p-011", "p-013", "p-015", "p-017", "p-019"}, func() {
 		s.set(cluster("c-new", "new-1"))
@@ -154,13 +160,17 @@ func TestDecidersThatFail(t *testing.T) {
 	}
 	h.start(placement.Options{Clusters: s, Decider: decider, Workers: 1, Timeout: 300 * time.Millisecond})
 	h.scheduled(v1alpha1.ReasonScheduled, names...)
+	before := map[string][]string{}
+	for _, name := range names {
+		before[name] = h.chosen(name)
+	}
 	decider.set(true)
 	for _, name := range names {
 		h.change(name, func(p *v1alpha1.Placement) { p.Spec.Policy = pick(2) })
 	}
 	h.scheduled(v1alpha1.ReasonDecideFailed, names...)
 	for _, name := range names {
-		require.Equal(t, []string{"eu-000"}, h.chosen(name))
+		require.Equal(t, before[name], h.chosen(name))
 		require.EqualValues(t, 1, h.get(name).Status.SelectedClusters)
 	}
 	require.Contains(t, h.condition("error").Message, "no idea")
@@ -253,4 +263,28 @@ func TestMembers(t *testing.T) {
 	require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
 	h.eventually("who wants all has it back", func() bool { return len(h.chosen("all")) == 2 })
 	require.Equal(t, []string{b.Name}, h.chosen("web"), "who has found another stays there")
+
+	// What members serve counts as far as they tell it.
+	widget := metav1.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	h.create("widgets", inRegion(v1alpha1.PlacementPolicy{RequiredAPIs: []metav1.GroupVersionKind{widget}}, region))
+	h.scheduled(v1alpha1.ReasonScheduled, "widgets")
+	said := func(words string) {
+		t.Helper()
+		h.eventually(words, func() bool {
+			c := meta.FindStatusCondition(h.get("widgets").Status.Conditions, v1alpha1.ConditionScheduled)
+			return c != nil && strings.HasSuffix(c.Message, words)
+		})
+	}
+	said("; 2 of them do not tell what they serve")
+	serves := func(m *membershipv1alpha1.MemberCluster, kinds ...string) {
+		before := m.DeepCopy()
+		m.Status.APIs = []membershipv1alpha1.ServedAPIs{{GroupVersion: "example.com/v1", Kinds: kinds}}
+		require.NoError(t, h.client.Status().Patch(t.Context(), m, client.MergeFrom(before)))
+	}
+	serves(a, "Gadget")
+	h.eventually("who serves something else is left", func() bool { return slices.Equal(h.chosen("widgets"), []string{b.Name}) })
+	said("; 1 of them does not tell what it serves")
+	serves(b, "Gadget", "Widget")
+	said("1 does not serve example.com/v1 Widget")
+	require.Equal(t, []string{b.Name}, h.chosen("widgets"))
 }

@@ -1,10 +1,13 @@
 package placement
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/muster-sdk/muster/placement/decision"
+	"github.com/muster-sdk/muster/placement/internal/version"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
 	"github.com/muster-sdk/muster/scheduler/queue"
@@ -41,7 +45,8 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	d := &deciding{
 		Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache(),
 		log: mgr.GetLogger().WithName("muster-placement"), recorder: mgr.GetEventRecorder("muster-placement"),
-		ledger: newLedger(), synced: make(chan struct{}), stopped: make(chan struct{}), known: map[key]*placed{}, on: map[string]map[key]bool{},
+		ledger: newLedger(), census: newCensus(o.Clusters), dates: newDates(o.Clock), orders: newOrders(), metrics: newMetrics(),
+		synced: make(chan struct{}), stopped: make(chan struct{}), known: map[key]*placed{}, on: map[string]map[key]bool{},
 	}
 	d.queue = queue.New(queue.Options[key, scheduler.Event]{
 		Hint: d.hint, Clock: o.Clock,
@@ -64,13 +69,18 @@ type deciding struct {
 	log      logr.Logger
 	recorder events.EventRecorder
 
-	fleet   scheduler.Cache
+	census  *census
+	dates   *dates
+	without without
 	ledger  *ledger
+	orders  *orders
+	metrics *metrics
 	queue   *queue.Queue[key, scheduler.Event]
 	synced  chan struct{} // closed once all clusters are known
 	once    sync.Once
 	timers  sync.WaitGroup
 	stopped chan struct{}
+	polls   bool // Ready does not tell of changes
 
 	mu    sync.Mutex
 	known map[key]*placed
@@ -103,6 +113,17 @@ func (d *deciding) Start(ctx context.Context) error {
 		return err
 	}
 	defer unwatch()
+	d.ledger.each(func(k key, laid []decision.Slice) { d.census.place(k, slices.Collect(maps.Keys(namesOf(laid)))) })
+	unnotify, err := d.notify(ctx)
+	if err != nil {
+		return err
+	}
+	defer unnotify()
+	hide, err := expose(d)
+	if err != nil {
+		return err
+	}
+	defer hide()
 	select {
 	case <-d.synced:
 		for range d.Workers {
@@ -157,47 +178,100 @@ func (d *deciding) decide(ctx context.Context, k key) (queue.Outcome, error) {
 	}
 	if placement == nil {
 		d.forget(k) // its PlacementDecisions go with their owner
-		return queue.Scheduled(), nil
+		return queue.Scheduled(), d.undecided(ctx, k, v1alpha1.ReasonPlacementNotFound, "there is no such placement in the namespace")
 	}
+	result := resultWriteFailed
+	defer func() { d.metrics.decisions.WithLabelValues(result).Inc() }()
 	p := d.placed(k, placement)
 	if p.invalid != nil {
 		// What was chosen stays: a mistake in a policy must not take down what runs.
-		return queue.Scheduled(), d.report(ctx, placement, p, failed(v1alpha1.ReasonInvalidPolicy, p.invalid))
+		result = v1alpha1.ReasonInvalidPolicy
+		return queue.Scheduled(), errors.Join(
+			d.report(ctx, placement, p, failed(v1alpha1.ReasonInvalidPolicy, p.invalid)),
+			d.undecided(ctx, k, v1alpha1.ReasonNotDecided, "the policy of the placement is not valid: see its condition Scheduled"))
 	}
-	before := d.ledger.slices(k, placement.UID)
-	if p.decided == 0 { // from now on p.laid is what was decided, whatever others do to the objects
-		p.laid = slicesOf(placement.Name, before)
+	a, s, err := d.settled(ctx, k, placement, p)
+	if a == nil {
+		return queue.Failed(), err
 	}
-	snapshot := d.fleet.Snapshot()
-	request := &scheduler.Request{Name: k, Policy: p.policy, Bound: p.bound(placement, snapshot), Previous: p.previous, Now: d.Clock.Now()}
-	if reschedule(placement) {
-		request.Bound, request.Previous = nil, nil
-	}
-	result, err := d.ask(ctx, p, snapshot, request)
 	if err != nil {
-		return queue.Failed(), errors.Join(err, d.report(ctx, placement, p, failed(v1alpha1.ReasonDecideFailed, err)))
+		result = v1alpha1.ReasonDecideFailed
+		return queue.Failed(), errors.Join(err,
+			d.report(ctx, placement, p, failed(v1alpha1.ReasonDecideFailed, err)),
+			d.undecided(ctx, k, v1alpha1.ReasonNotDecided, "the decision failed: see the condition Scheduled of the placement"))
 	}
-	all, again := d.publish(placement, p, snapshot, &result)
-	d.remember(k, p, request, follows(placement, all))
-	p.previous = &result
+	d.remember(a, &s)
+	p.previous = &s.result
 	p.again()
-	p.again = d.lookAgain(k, earliest(result.Until, again))
-	if d.overtaken(snapshot, &result) {
+	p.again = d.lookAgain(k, earliest(s.result.Until, s.again))
+	if d.overtaken(a.snapshot, &s.result) {
 		d.queue.Add(k, 0)
 	}
-	p.laid, p.decided = decision.Lay(p.laid, p.groups.decisions(all)), placement.Generation
-	if err := d.write(ctx, placement, before, p.laid); err != nil {
+	v := judge(&s, "")
+	v.message = d.sentence(ctx, a, &s, standing(placement, v))
+	if err := d.act(ctx, a, &s, v); err != nil {
+		return queue.Failed(), err
+	}
+	if s.soon {
+		d.queue.Add(k, 0)
+	}
+	result = v.reason
+	return outcome(&s.result), nil
+}
+
+// settled is a decision that the census has taken in. One of several that were made at a time on the same counts is; the others are made once
+// more, each time because another got on. Who has no luck for long is taken in as it is.
+func (d *deciding) settled(ctx context.Context, k key, placement *v1alpha1.Placement, p *placed) (*attempt, step, error) {
+	for tries := 8 * d.Workers; ; tries-- {
+		a, err := d.attempt(ctx, k, placement, p)
+		if err != nil {
+			return nil, step{}, err
+		}
+		s, err := d.next(ctx, a)
+		if err != nil {
+			return a, s, err
+		}
+		decided := a.snapshot
+		if tries == 0 || p.policy.Spec().Type != v1alpha1.PickN { // who takes all does not ask for counts
+			decided = nil
+		}
+		if d.census.claim(k, s.names(), decided) {
+			return a, s, nil
+		}
+		s.result.Unreserve(ctx)
+	}
+}
+
+// act writes what was decided, and what is said of it.
+func (d *deciding) act(ctx context.Context, a *attempt, s *step, v verdict) error {
+	placement, p := a.placement, a.p
+	if s.counts {
+		// It is written down before it is done: a process that dies in between must not let another one evict as many again.
+		if err := d.report(ctx, placement, p, v); err != nil {
+			return err
+		}
+		placement = cmp.Or(p.latest, placement)
+	}
+	if len(a.evictions) > 0 {
+		on := namesOf(p.laid)
+		maps.Copy(on, p.unsettled)
+		p.unsettled = on
+	}
+	laid := decision.Lay(p.laid, p.groups.decisions(s.all))
+	d.metrics.moved(p.laid, laid)
+	d.metrics.failedOver(a, s)
+	p.laid, p.decided = laid, placement.Generation
+	if err := d.write(ctx, placement, a.before, p.laid); err != nil {
 		if lasts(err) {
 			err = errors.Join(err, d.report(ctx, placement, p, failed(v1alpha1.ReasonDecideFailed, err)))
 		}
-		return queue.Failed(), err
+		return err
 	}
-	v := judge(&result, all, "")
-	v.message = d.sentence(ctx, p, &result, standing(placement, v))
-	if err := d.report(ctx, placement, p, v); err != nil {
-		return queue.Failed(), err
+	if err := errors.Join(d.report(ctx, placement, p, v), d.settle(ctx, a, s)); err != nil {
+		return err
 	}
-	return outcome(&result), nil
+	p.unsettled = nil
+	return nil
 }
 
 // read returns a placement, or nil if there is none to decide.
@@ -215,7 +289,7 @@ func (d *deciding) read(ctx context.Context, k key) (*v1alpha1.Placement, error)
 	p := d.known[k]
 	d.mu.Unlock()
 	if p != nil && p.latest != nil {
-		if p.latest.UID == placement.UID && newer(p.latest, placement) {
+		if p.latest.UID == placement.UID && version.Behind(placement, p.latest) {
 			placement = p.latest
 		} else {
 			p.latest = nil // the cache has it too
@@ -226,46 +300,3 @@ func (d *deciding) read(ctx context.Context, k key) (*v1alpha1.Placement, error)
 	}
 	return placement, nil
 }
-
-// ask has the Decider decide. One that panics has failed, and so has one that takes too long: it is left behind, and not asked about
-// the placement again before it has come back.
-func (d *deciding) ask(ctx context.Context, p *placed, snapshot *scheduler.Snapshot, request *scheduler.Request) (scheduler.Result, error) {
-	if p.asking != nil {
-		select {
-		case <-p.asking:
-			p.asking = nil
-		default:
-			return scheduler.Result{}, errors.New("the decider has not come back since it was asked before")
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
-	defer cancel()
-	var result scheduler.Result
-	err := errors.New("the decider has ended its goroutine")
-	back := make(chan struct{})
-	go func() {
-		defer close(back)
-		defer func() {
-			if reason := recover(); reason != nil {
-				err = fmt.Errorf("the decider panicked: %v", reason)
-				d.log.Error(err, "A decider panicked.", "placement", request.Name, "stack", string(debug.Stack()))
-			}
-		}()
-		result, err = d.Decider.Schedule(ctx, snapshot, request)
-	}()
-	select {
-	case <-back:
-		return result, err
-	case <-ctx.Done():
-	}
-	select {
-	case <-back:
-		return result, err
-	case <-time.After(grace): // most come back as soon as their context has ended
-		p.asking = back
-		return scheduler.Result{}, fmt.Errorf("the decider has not come back: %w", ctx.Err())
-	}
-}
-
-// grace is how long a Decider may take to notice that its context has ended.
-const grace = 100 * time.Millisecond

@@ -114,7 +114,7 @@ func TestReschedule(t *testing.T) {
 
 // NoExecute taints move a placement when its toleration ends, without anything else happening.
 func TestTolerationSeconds(t *testing.T) {
-	h, s := newHub(t), newSource(cluster("a", "eu"), cluster("b", "eu"))
+	h, s := newHub(t), newSource(cluster("a", "eu"))
 	policy := pick(1)
 	policy.Tolerations = []v1alpha1.Toleration{{Key: "lost", Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(2))}}
 	h.create("patient", policy)
@@ -122,6 +122,7 @@ func TestTolerationSeconds(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	h.start(placement.Options{Clusters: s, Clock: clock})
 	h.scheduled(v1alpha1.ReasonScheduled, "patient", "hasty")
+	s.set(cluster("b", "eu"))
 	added := clock.Now()
 	s.set(cluster("a", "eu", func(c *scheduler.Cluster) {
 		c.Healthy = false
@@ -133,6 +134,34 @@ func TestTolerationSeconds(t *testing.T) {
 	h.eventually("who tolerates it goes in the end", func() bool { return slices.Equal(h.chosen("patient"), []string{"b"}) })
 }
 
+// Nor does it take a date on the taint: who taints by hand gives none.
+func TestTolerationSecondsOfTaintsWithoutDate(t *testing.T) {
+	h, s := newHub(t), newSource(cluster("a", "eu"))
+	policy := pick(1)
+	policy.Tolerations = []v1alpha1.Toleration{{Key: "repair", Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(60))}}
+	h.create("patient", policy)
+	h.create("hasty", pick(1))
+	clock := clocktesting.NewFakeClock(time.Now())
+	h.start(placement.Options{Clusters: s, Clock: clock})
+	h.scheduled(v1alpha1.ReasonScheduled, "patient", "hasty")
+	s.set(cluster("b", "eu"))
+	tainted := func(labels ...string) {
+		s.set(cluster("a", "eu", func(c *scheduler.Cluster) {
+			c.Taints = []corev1.Taint{{Key: "repair", Effect: corev1.TaintEffectNoExecute}}
+			for _, label := range labels {
+				c.Labels[label] = ""
+			}
+		}))
+	}
+	tainted()
+	h.eventually("who does not tolerate it goes", func() bool { return slices.Equal(h.chosen("hasty"), []string{"b"}) })
+	clock.Step(40 * time.Second)
+	tainted("changed")
+	require.Equal(t, []string{"a"}, h.chosen("patient"))
+	clock.Step(21 * time.Second)
+	h.eventually("another change of the cluster has not begun it anew", func() bool { return slices.Equal(h.chosen("patient"), []string{"b"}) })
+}
+
 // With a policy of failover a healthy cluster stays until another is ready in its place, and a placement returns when it may.
 func TestFailover(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu"), cluster("b", "us"))
@@ -141,9 +170,9 @@ func TestFailover(t *testing.T) {
 		Policy: pick(1), Failover: &v1alpha1.FailoverPolicy{Recovery: v1alpha1.Return},
 	}}
 	require.NoError(t, h.client.Create(t.Context(), web))
-	h.start(placement.Options{Clusters: s, Ready: func(p types.NamespacedName, cluster string) bool {
+	h.start(placement.Options{Clusters: s, Ready: placement.ReadyFunc(func(p types.NamespacedName, cluster string) bool {
 		return p.Name == "web" && (cluster == "a" || ready.Load())
-	}})
+	})})
 	h.scheduled(v1alpha1.ReasonScheduled, "web")
 	require.Equal(t, []string{"a"}, h.chosen("web"))
 	s.set(cluster("a", "eu", func(c *scheduler.Cluster) {
@@ -157,4 +186,24 @@ func TestFailover(t *testing.T) {
 	h.eventually("it goes when the other is ready", func() bool { return slices.Equal(h.chosen("web"), []string{"b"}) })
 	s.set(cluster("a", "eu"))
 	h.eventually("it is back", func() bool { return slices.Equal(h.chosen("web"), []string{"a"}) })
+}
+
+// A change of the policy takes effect at once, also if it could not be decided at first and somebody else decides it then: it is no failover.
+func TestPolicyThatCouldNotBeDecided(t *testing.T) {
+	h, s := newHub(t), newSource(cluster("a", "eu"), cluster("b", "us"))
+	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.Placement{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "error"}, Spec: v1alpha1.PlacementSpec{Policy: inRegion(pick(1), "eu"), Failover: &v1alpha1.FailoverPolicy{}},
+	}))
+	decider := &failing{Decider: newCounting(t)}
+	options := placement.Options{Clusters: s, Decider: decider, Ready: placement.ReadyFunc(func(_ types.NamespacedName, cluster string) bool { return cluster == "a" })}
+	first := h.start(options)
+	h.scheduled(v1alpha1.ReasonScheduled, "error")
+	decider.set(true)
+	h.change("error", func(p *v1alpha1.Placement) { p.Spec.Policy = inRegion(pick(1), "us") })
+	h.scheduled(v1alpha1.ReasonDecideFailed, "error")
+	first.stop()
+	decider.set(false)
+	h.start(options)
+	h.scheduled(v1alpha1.ReasonScheduled, "error")
+	require.Equal(t, []string{"b"}, h.chosen("error"), "a does not wait for b to be ready")
 }

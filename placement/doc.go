@@ -22,7 +22,14 @@
 //     and partly because of the placement itself;
 //   - it lacks clusters, or wants all there are, and another cluster changes in a way that one of the plugins that said no waits for;
 //   - the time comes that a toleration ends;
+//   - an eviction of it comes or goes, or it waits for clusters to become ready, and one does;
 //   - it lacks clusters, or wants all there are, and has not been looked at for five minutes, in case that a plugin waits for the wrong thing.
+//
+// How many placements are on each cluster is counted, and kept in the scheduler's view of the clusters, so that what is decided next can go
+// where there are fewer (the plugin Balance). It is complete before the first decision, after a restart as well. Decisions that are made at
+// a time on the same counts, and come to the same cluster, are made once more. Nobody moves, and nobody is looked at again, because
+// a count has changed; a plugin that refuses clusters for it has to wait for the five minutes. A source that counts itself is
+// believed ([CountingSource]).
 //
 // A policy that cannot be (InvalidPolicy) and a decision that fails (DecideFailed) leave everything where it is, and say why.
 //
@@ -33,13 +40,32 @@
 // of membership against outages of the hub itself withholds the taints, and so the failover, if most clusters seem lost at a time.
 //
 // With [v1alpha1.FailoverPolicy] healthy clusters are left only when others are ready in their place ([Options].Ready says when), only
-// so many in each period, and returned to when they recover, if wanted. Package failover has the rules. What was evicted lately is
-// forgotten in a restart.
+// so many in each period, and returned to when they recover, if wanted. Package failover has the rules. What was
+// evicted in a period with a rate is in the status of the placement, and is there before the clusters are left: whoever goes on
+// after a crash evicts no more than was allowed.
+//
+// # Evictions
+//
+// A [v1alpha1.PlacementEviction] has a placement leave a cluster by hand, and keeps it off for as long as the object is there:
+//
+//	kubectl get plev
+//	NAME       PLACEMENT   CLUSTER   EXECUTED   REASON            AGE
+//	web-east   web         east      True       Evicted           5m
+//	web-west   web         west      False      BudgetExhausted   5m
+//
+// It waits until the disruption budget of the placement allows it, the oldest first (package eviction); with a policy of failover that
+// replaces before it evicts, until another cluster is ready; and its rate counts too. Executed is True once the
+// PlacementDecisions say so. A placement that is not on the cluster has nothing to leave: that is executed at once. Before there is a
+// placement of the name, it waits. With PickFixed a person has named the clusters, and the eviction says that they are to be changed there.
+//
+// What a person changes in the spec of a placement takes effect first, and evictions after that. The Decider is not told of clusters
+// that a placement is kept off, so none can choose them; placements that are kept off the same clusters share one view of the fleet.
 //
 // # Parts to replace
 //
 // A [Decider] decides; *scheduler.Scheduler is one, with plugins of a product's own if need be. One that panics, fails or hangs harms
-// none but its own placement. A [ClusterSource] tells of clusters, where they are not MemberClusters. [Explain] answers
+// none but its own placement. A [ClusterSource] tells of clusters, where they are not MemberClusters. A [Readiness] knows when what was
+// placed does its work; if it is a [ReadinessNotifier], too, nobody polls it. [Explain] answers
 // why a placement is where it is, or where one that does not exist yet would be, and writes nothing.
 //
 // # What it costs
@@ -51,11 +77,25 @@
 //
 //	go test -run '^$' -bench . ./placement
 //
+// To count placements costs a decision among 1,000 clusters that moves one of them about 20 µs, most of it for the snapshot that the next
+// one is made on and because decisions are no longer brought up to date from the one before.
+//
 // Memory is that of the objects in the cache, and of one decision a placement with the snapshot that it was made on, which
 // is shared by those that were made at the same time.
+//
+// # Metrics
+//
+// They are in the registry of controller-runtime while the controller runs:
+//
+//	muster_placement_decisions_total{result}            Scheduled, Unschedulable, InvalidPolicy, DecideFailed or WriteFailed
+//	muster_placement_decision_duration_seconds          how long the Decider takes, without what is written then
+//	muster_placement_queue{state}                       active, backoff, unschedulable or in_flight
+//	muster_placement_cluster_changes_total{change}      clusters that were added to placements, and removed
+//	muster_placement_evictions_total{by}                clusters left by hand, and by failover
+//	muster_placement_evictions_waiting{reason}          PlacementEvictions that are not executed, by what they wait for
 //
 // # Permissions
 //
 // The folder rbac has the ClusterRole muster-placement: to read Placements and MemberClusters, to patch the status of the former, to write
-// PlacementDecisions, and to create events. One replica decides, by leader election.
+// PlacementDecisions, to read PlacementEvictions, to patch their status and to delete those whose time to live is over, and to create events. One replica decides, by leader election.
 package placement

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/placement/decision"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
 )
@@ -16,8 +19,11 @@ import (
 // this is a dry run. What is chosen for it counts as it does in a decision, so a cluster that it is on stays unless others are better.
 //
 // Clusters come from o.Clusters, or else from the MemberClusters that c reads; the Decider must be that of the controller, to say the
-// same. It needs list on placementdecisions.placement.muster.dev, and on memberclusters.membership.muster.dev. The error is that of a
-// decision, or that the policy is invalid. A Decider of a product's own explains itself only so far as it says who is chosen.
+// same. Placements are counted as they are there, unless the source does. What evictions have executed counts for a placement that is
+// in the cluster; those that wait do not. Without a client there must be a source, the placement is not in the cluster, and nobody counts.
+//
+// It needs list on placementdecisions and placementevictions.placement.muster.dev, and on memberclusters.membership.muster.dev. The error is
+// that of a decision, or that the policy is invalid. A Decider of a product's own explains itself only so far as it says who is chosen.
 func Explain(ctx context.Context, c client.Reader, o Options, placement *v1alpha1.Placement) (*scheduler.Diagnosis, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -32,9 +38,16 @@ func Explain(ctx context.Context, c client.Reader, o Options, placement *v1alpha
 		return nil, err
 	}
 	request := &scheduler.Request{Name: client.ObjectKeyFromObject(placement).String(), Policy: policy, Now: o.Clock.Now()}
-	if placement.UID != "" && !reschedule(placement) {
+	if c != nil {
+		if err := count(ctx, c, o.Clusters, fleet); err != nil {
+			return nil, err
+		}
+	}
+	whole, snapshot := fleet.Snapshot(), fleet.Snapshot()
+	var keptOff []string
+	if placement.UID != "" {
 		var list v1alpha1.PlacementDecisionList
-		if err := c.List(ctx, &list, client.InNamespace(placement.Namespace), client.MatchingLabels{v1alpha1.PlacementLabel: labelFor(placement.Name)}); err != nil {
+		if err := c.List(ctx, &list, client.InNamespace(placement.Namespace), client.MatchingLabels{v1alpha1.PlacementLabel: v1alpha1.LabelValue(placement.Name)}); err != nil {
 			return nil, fmt.Errorf("list the PlacementDecisions of %s: %w", request.Name, err)
 		}
 		var before []*v1alpha1.PlacementDecision
@@ -44,22 +57,79 @@ func Explain(ctx context.Context, c client.Reader, o Options, placement *v1alpha
 			}
 		}
 		p := &placed{laid: slicesOf(placement.Name, before)}
-		request.Bound = p.bound(placement, fleet.Snapshot())
+		if keptOff, err = keptOffBy(ctx, c, placement, policy, namesOf(p.laid)); err != nil {
+			return nil, err
+		}
+		snapshot = (&lesser{lacks: keptOff}).of(whole)
+		if !reschedule(placement) {
+			request.Bound = p.bound(placement, whole, setOf(keptOff))
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	result, err := o.Decider.Schedule(ctx, fleet.Snapshot(), request)
+	result, err := o.Decider.Schedule(ctx, snapshot, request)
 	if err != nil {
 		return nil, err
 	}
-	if diagnosis, err := result.Diagnose(ctx); err == nil || ctx.Err() != nil {
+	diagnosis, err := result.Diagnose(ctx)
+	if err == nil {
+		evicted(diagnosis, whole, keptOff)
+	}
+	if err == nil || ctx.Err() != nil {
 		return diagnosis, err
 	}
-	diagnosis := &scheduler.Diagnosis{Request: request.Name, Wanted: result.Wanted, Total: result.Total, Hints: result.Hints}
+	diagnosis = &scheduler.Diagnosis{Request: request.Name, Wanted: result.Wanted, Total: result.Total, Hints: result.Hints}
 	for _, choice := range result.Chosen {
 		diagnosis.Clusters = append(diagnosis.Clusters, scheduler.ClusterDiagnosis{Name: choice.Cluster.Name, Verdict: scheduler.Chosen, Score: choice.Score})
 	}
 	return diagnosis, nil
+}
+
+// count counts the placements on the clusters of a fleet, unless its source does.
+func count(ctx context.Context, c client.Reader, source ClusterSource, fleet *scheduler.Cache) error {
+	census := newCensus(source)
+	if census.off {
+		return nil
+	}
+	var list v1alpha1.PlacementDecisionList
+	if err := c.List(ctx, &list); err != nil {
+		return fmt.Errorf("list PlacementDecisions: %w", err)
+	}
+	on := map[key][]decision.Slice{}
+	for i := range list.Items {
+		if k := ownerOf(&list.Items[i]); k != "" {
+			on[k] = append(on[k], decision.Slice{Decisions: list.Items[i].Decisions})
+		}
+	}
+	for k, laid := range on {
+		census.place(k, slices.Collect(maps.Keys(namesOf(laid))))
+	}
+	snapshot := fleet.Snapshot()
+	for slot := range snapshot.All().All() {
+		counted := *snapshot.Cluster(slot)
+		counted.Placements = census.counts[counted.Name]
+		fleet.Update(&counted)
+	}
+	return nil
+}
+
+// keptOffBy are the clusters that evictions keep a placement off, given those that it is on.
+func keptOffBy(ctx context.Context, c client.Reader, placement *v1alpha1.Placement, policy *scheduler.Policy, on map[string]bool) ([]string, error) {
+	if policy.Spec().Type == v1alpha1.PickFixed {
+		return nil, nil
+	}
+	var list v1alpha1.PlacementEvictionList
+	if err := c.List(ctx, &list, client.InNamespace(placement.Namespace)); err != nil {
+		return nil, fmt.Errorf("list the PlacementEvictions in %s: %w", placement.Namespace, err)
+	}
+	var keptOff []string
+	for i := range list.Items {
+		e := &list.Items[i]
+		if e.Spec.Placement == placement.Name && e.DeletionTimestamp == nil && !on[e.Spec.Cluster] {
+			keptOff = append(keptOff, e.Spec.Cluster)
+		}
+	}
+	return keptOff, nil
 }
 
 // collect takes in all clusters that there are now.

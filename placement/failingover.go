@@ -5,7 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/placement/decision"
 	"github.com/muster-sdk/muster/placement/failover"
@@ -13,15 +12,15 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// bound are the clusters that the next decision is to hold on to.
-func (p *placed) bound(placement *v1alpha1.Placement, snapshot *scheduler.Snapshot) []string {
+// bound are the clusters that the next decision is to hold on to. To those that it is kept off there is no way back.
+func (p *placed) bound(placement *v1alpha1.Placement, snapshot *scheduler.Snapshot, keptOff map[string]bool) []string {
 	recovery := v1alpha1.Stay
 	if f := placement.Spec.Failover; f != nil {
 		recovery = f.Recovery
 	}
 	return failover.Bound(publishedOf(p.laid), recovery, func(name string) bool {
 		slot, there := snapshot.Slot(name)
-		return there && recovered(snapshot.Cluster(slot))
+		return there && !keptOff[name] && recovered(snapshot.Cluster(slot))
 	})
 }
 
@@ -43,53 +42,48 @@ func recovered(c *scheduler.Cluster) bool {
 		!slices.ContainsFunc(c.Taints, func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
 }
 
-// lookAgainWhileWaiting is how often [Options.Ready] is asked of a replacement.
-const lookAgainWhileWaiting = 2 * time.Second
-
 // publish says which clusters the placement is to be on now, and when to look again because of that: what was chosen, and, if it has a
 // policy of failover, those that have to wait until they are left. What a person has asked for takes effect at once.
-func (d *deciding) publish(placement *v1alpha1.Placement, p *placed, snapshot *scheduler.Snapshot, result *scheduler.Result) (_ []published, again time.Time) {
-	before := p.decided
-	if before == 0 {
-		before = placement.Status.ObservedGeneration
+func (d *deciding) publish(a *attempt, result scheduler.Result) step {
+	s := step{result: result, all: asChosen(result.Chosen)}
+	policy := a.placement.Spec.Failover
+	if policy != nil && policy.MaxEvictions != nil {
+		s.recent = a.placement.Status.RecentEvictions
 	}
-	if placement.Spec.Failover == nil || len(p.laid) == 0 || before != placement.Generation || reschedule(placement) {
-		p.evictions = nil
-		return asChosen(result.Chosen), time.Time{}
+	if !a.fails {
+		return s
 	}
 	clusters := map[string]*scheduler.Cluster{}
-	o := failover.Observed{
-		Wanted: result.Wanted, Gone: map[string]bool{}, Evictions: p.evictions, Policy: *placement.Spec.Failover, Now: d.Clock.Now(),
-	}
+	o := failover.Observed{Wanted: result.Wanted, Gone: map[string]bool{}, Evictions: s.recent, Policy: *policy, Now: a.request.Now}
 	for _, choice := range result.Chosen {
 		clusters[choice.Cluster.Name] = choice.Cluster
 		o.Chosen = append(o.Chosen, choice.Cluster.Name)
 	}
-	for _, c := range publishedOf(p.laid) {
-		if slot, there := snapshot.Slot(c.Name); there && snapshot.Cluster(slot).Joined {
-			cluster := snapshot.Cluster(slot)
+	for _, c := range publishedOf(a.p.laid) {
+		if cluster := a.joined(c.Name); cluster != nil {
 			clusters[c.Name] = cluster
 			// Who leaves the fleet must not wait for a replacement that there is not.
 			c.Healthy = cluster.Healthy && (!cluster.Leaving || result.Missing() == 0)
-			c.Ready = c.Healthy && d.Ready(client.ObjectKeyFromObject(placement), c.Name)
+			c.Ready = c.Healthy && d.available(a, c.Name)
 		} else {
 			o.Gone[c.Name] = true
 		}
 		o.Published = append(o.Published, c)
 	}
-	step := failover.Plan(o)
-	p.evictions = slices.DeleteFunc(p.evictions, func(at time.Time) bool { return o.Now.Sub(at) > 24*time.Hour }) // the longest period
-	for range step.Evict {
-		p.evictions = append(p.evictions, o.Now)
+	planned := failover.Plan(o)
+	if s.all, s.left = nil, planned.Evict; len(s.left) > 0 {
+		s.recent = failover.Remember(s.recent, len(s.left), *policy, o.Now)
+		s.counts = len(s.recent) > 0
 	}
-	var all []published
-	for _, s := range step.Publish {
-		all = append(all, published{clusters[s.Cluster], s.Reason, s.Replaces})
-		if s.Reason == failover.WaitsForReplacement && result.Missing() == 0 {
-			again = o.Now.Add(lookAgainWhileWaiting)
-		}
+	waits := false
+	for _, decided := range planned.Publish {
+		s.all = append(s.all, published{clusters[decided.Cluster], decided.Reason, decided.Replaces})
+		waits = waits || decided.Reason == failover.WaitsForReplacement
 	}
-	return all, earliest(step.Again, again)
+	if s.again = planned.Again; waits {
+		d.await(a, &s)
+	}
+	return s
 }
 
 // publishedOf are the clusters of slices.
@@ -101,6 +95,25 @@ func publishedOf(laid []decision.Slice) []failover.Cluster {
 		}
 	}
 	return clusters
+}
+
+// namesOf are the clusters of slices, to look up.
+func namesOf(laid []decision.Slice) map[string]bool {
+	names := map[string]bool{}
+	for _, slice := range laid {
+		for _, d := range slice.Decisions {
+			names[d.ClusterName] = true
+		}
+	}
+	return names
+}
+
+func setOf(names []string) map[string]bool {
+	in := make(map[string]bool, len(names))
+	for _, name := range names {
+		in[name] = true
+	}
+	return in
 }
 
 // earliest is the earlier of two times, of which zero is never.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/scheduler"
 	"github.com/muster-sdk/muster/scheduler/plugins"
@@ -129,12 +130,8 @@ type wire struct {
 	fail        func(write int64, send func() (*http.Response, error)) (*http.Response, error)
 }
 
-type tripper func(*http.Request) (*http.Response, error)
-
-func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 func (w *wire) over(inner http.RoundTripper) http.RoundTripper {
-	return tripper(func(r *http.Request) (*http.Response, error) { return w.trip(inner, r) })
+	return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) { return w.trip(inner, r) })
 }
 
 func (w *wire) trip(inner http.RoundTripper, r *http.Request) (*http.Response, error) {

@@ -31,7 +31,7 @@ func TestCrash(t *testing.T) {
 			seen[c] = true
 		}
 		require.Len(t, seen, 230)
-		require.Equal(t, []string{"eu-000", "eu-001", "eu-002"}, sorted(h.chosen("few")))
+		require.Len(t, h.chosen("few"), 3)
 		require.Len(t, h.slices(), 4)
 	}
 	for _, through := range []bool{false, true} {

@@ -7,8 +7,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/muster-sdk/muster/placement/decision"
+	"github.com/muster-sdk/muster/placement/internal/version"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
@@ -47,7 +48,7 @@ func (l *ledger) saw(object *v1alpha1.PlacementDecision) []key {
 		}
 		r = l.open(name)
 	}
-	if r.gone == object.UID || r.object != nil && !newer(object, r.object) {
+	if r.gone == object.UID || r.object != nil && !version.Newer(object, r.object) {
 		return nil
 	}
 	news := (r.object == nil || !same(r.object, object)) && (r.writing == nil || !same(r.writing, object))
@@ -109,7 +110,7 @@ func (l *ledger) wrote(name types.NamespacedName, object *v1alpha1.PlacementDeci
 		return
 	}
 	r.writing = nil
-	if object != nil && r.gone != object.UID && (r.object == nil || newer(object, r.object)) {
+	if object != nil && r.gone != object.UID && (r.object == nil || version.Newer(object, r.object)) {
 		r.object = object
 		l.give(name, r, ownerOf(object))
 	}
@@ -146,6 +147,21 @@ func (l *ledger) slices(k key, placement types.UID) []*v1alpha1.PlacementDecisio
 	}
 	slices.SortFunc(found, func(a, b *v1alpha1.PlacementDecision) int { return cmp.Compare(a.Name, b.Name) })
 	return found
+}
+
+// each has a function called with the slices of each placement that has any, whichever of one name they are of.
+func (l *ledger) each(do func(k key, laid []decision.Slice)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for k, records := range l.owned {
+		var laid []decision.Slice
+		for _, r := range records {
+			if r.object != nil {
+				laid = append(laid, decision.Slice{Decisions: r.object.Decisions})
+			}
+		}
+		do(k, laid)
+	}
 }
 
 func (l *ledger) open(name types.NamespacedName) *record {
@@ -208,11 +224,4 @@ func controller(object metav1.Object) types.UID {
 		return owner.UID
 	}
 	return ""
-}
-
-// newer reports whether one version of an object is newer than another. That versions can be compared is a promise of Kubernetes since
-// 1.35, and what all servers did before; of a server that breaks it, the version that came last is taken.
-func newer(a, b metav1.Object) bool {
-	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
-	return err != nil || order > 0
 }

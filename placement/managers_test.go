@@ -1,38 +1,34 @@
 package placement_test
 
 import (
-	"os"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
+	"github.com/muster-sdk/muster/internal/planetest"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
 )
 
 // restricted is the configuration of a user who may do what is in the folder rbac, and nothing else.
 func (h *hub) restricted() *rest.Config {
 	h.t.Helper()
-	file, err := os.ReadFile("rbac/role.yaml")
-	require.NoError(h.t, err)
-	role := &rbacv1.ClusterRole{}
-	require.NoError(h.t, yaml.UnmarshalStrict(file, role))
+	role := planetest.ClusterRole(h.t, "rbac/role.yaml")
 	role.Name = h.namespace
-	require.NoError(h.t, h.client.Create(h.t.Context(), role))
-	require.NoError(h.t, h.client.Create(h.t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: h.namespace}},
-	}))
+	require.NoError(h.t, planetest.Grant(h.t.Context(), h.client, h.namespace, role))
 	return plane.ForTest(h.t).User(h.namespace)
 }
 
@@ -53,6 +49,8 @@ func TestPermissions(t *testing.T) {
 			return e.Regarding.Name == "web" && e.Reason == v1alpha1.ReasonScheduled && e.Note == "101 of 101 clusters chosen"
 		})
 	})
+	h.evict("gone-soon", "web", "nowhere", func(e *v1alpha1.PlacementEviction) { e.Spec.TTLSecondsAfterExecution = new(int32(0)) })
+	h.eventually("it executes evictions, and deletes them", func() bool { return !h.evictionIsThere("gone-soon") })
 	s.remove("eu-000")
 	h.eventually("it updates", func() bool { return !slices.Contains(h.chosen("web"), "eu-000") })
 	s.remove("eu-100")
@@ -63,14 +61,15 @@ func TestPermissions(t *testing.T) {
 	h.start(placement.Options{}, restricted) // which watches MemberClusters, too
 	h.scheduled(v1alpha1.ReasonUnschedulable, "web")
 
-	c, err := client.New(config, client.Options{Scheme: scheme(t)})
-	require.NoError(t, err)
+	c := planetest.Client(t, config, scheme)
 	in := metav1.ObjectMeta{Namespace: h.namespace, Name: "web"}
 	for what, err := range map[string]error{
 		"create placements":         c.Create(t.Context(), &v1alpha1.Placement{ObjectMeta: in}),
 		"change placements":         c.Patch(t.Context(), &v1alpha1.Placement{ObjectMeta: in}, client.RawPatch("application/merge-patch+json", []byte("{}"))),
 		"delete placements":         c.Delete(t.Context(), &v1alpha1.Placement{ObjectMeta: in}),
 		"delete all decisions":      c.DeleteAllOf(t.Context(), &v1alpha1.PlacementDecision{}, client.InNamespace(h.namespace)),
+		"create evictions":          c.Create(t.Context(), &v1alpha1.PlacementEviction{ObjectMeta: in, Spec: v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "a"}}),
+		"change evictions":          c.Patch(t.Context(), &v1alpha1.PlacementEviction{ObjectMeta: in}, client.RawPatch("application/merge-patch+json", []byte("{}"))),
 		"create members":            c.Create(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}),
 		"write the status of those": c.Status().Patch(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: in}, client.RawPatch("application/merge-patch+json", []byte("{}"))),
 		"read roles":                c.List(t.Context(), &rbacv1.ClusterRoleList{}),
@@ -105,4 +104,41 @@ func TestTwoManagers(t *testing.T) {
 	require.Zero(t, managers[other].wire.writes.Load())
 	s.remove(h.chosen("web")[0])
 	h.eventually("it follows", func() bool { return slices.Equal(sorted(h.chosen("web")), []string{"eu-001", "eu-002"}) })
+}
+
+// Whichever write is the last before the process dies, the next one evicts no more than are allowed in the period.
+func TestEvictionRateSurvivesRestarts(t *testing.T) {
+	for _, through := range []bool{false, true} {
+		for k := range int64(3) {
+			t.Run(fmt.Sprintf("write %d, through: %v", k, through), func(t *testing.T) {
+				h, s, clock := newHub(t), newSource(many(6, "eu")...), clocktesting.NewFakeClock(time.Now())
+				first := h.start(placement.Options{Clusters: s, Clock: clock})
+				h.evictable("web", v1alpha1.PlacementSpec{Policy: pick(3), Failover: &v1alpha1.FailoverPolicy{MaxEvictions: new(int32(1)), PeriodSeconds: new(int32(3600))}})
+				first.stop()
+				lost := h.chosen("web")[:2]
+				for _, name := range lost {
+					s.set(cluster(name, "eu", func(c *scheduler.Cluster) {
+						c.Healthy, c.Taints = false, []corev1.Taint{{Key: "lost", Effect: corev1.TaintEffectNoExecute}}
+					}))
+				}
+				left := func() int {
+					return 2 - len(slices.DeleteFunc(h.chosen("web"), func(name string) bool { return !slices.Contains(lost, name) }))
+				}
+				second := h.start(placement.Options{Clusters: s, Clock: clock}, dying(k, through))
+				h.eventually("death", func() bool { return second.wire.writes.Load() > k || left() == 1 })
+				second.stop()
+				decider := newCounting(t)
+				h.start(placement.Options{Clusters: s, Clock: clock, Decider: decider})
+				h.eventually("it is decided again", func() bool { return decider.total() > 0 })
+				h.eventually("it is written down", func() bool { return len(h.get("web").Status.RecentEvictions) == 1 })
+				quiet(t, func() int64 { return int64(decider.total()) })
+				require.LessOrEqual(t, left(), 1)
+				require.EqualValues(t, 1, h.get("web").Status.RecentEvictions[0].Count)
+				clock.Step(3602 * time.Second)
+				h.eventually("one", func() bool { return left() >= 1 })
+				clock.Step(3602 * time.Second)
+				h.eventually("and the other", func() bool { return left() == 2 })
+			})
+		}
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/muster-sdk/muster/scheduler"
@@ -34,9 +33,9 @@ type Options struct {
 	Decider Decider
 	// Clusters are what is chosen from. Nil: the MemberClusters that the manager's cache has.
 	Clusters ClusterSource
-	// Ready tells whether what a placement has put on a cluster does its work, for policies of failover that wait for a replacement. It is
-	// asked often, so it should not ask others. Nil: it does as soon as the cluster is published, if that is healthy.
-	Ready func(placement types.NamespacedName, cluster string) bool
+	// Ready tells whether what a placement has put on a cluster does its work, for policies of failover that wait for a replacement, and
+	// for disruption budgets. Nil: it does as soon as the cluster is published, if that is healthy.
+	Ready Readiness
 	// Workers is how many placements are decided at a time. Zero: 4.
 	Workers int
 	// Timeout is how long one decision may take, without what is written then. Zero: 30 s.
@@ -71,7 +70,7 @@ func (o Options) withDefaults() (Options, error) {
 		return o, errors.New("placement.Options.Timeout: must not be negative")
 	}
 	if o.Ready == nil {
-		o.Ready = func(types.NamespacedName, string) bool { return true }
+		o.Ready = always{}
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/muster-sdk/muster/placement/internal/bounded"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
 )
@@ -71,20 +72,27 @@ func (g groups) decisions(all []published) []v1alpha1.ClusterDecision {
 	return decisions
 }
 
+// maxMessage is how long the message of a condition and the note of an event may be, in bytes.
+const maxMessage = 1024
+
 // verdict is what is said of a placement.
 type verdict struct {
 	decided                  bool // or all stays as it was
 	desired, selected, ready int
 	scheduled                bool
 	reason, message          string
+	recent                   []v1alpha1.EvictionCount
 }
 
 // failed is the verdict when there is no decision.
 func failed(reason string, err error) verdict { return verdict{reason: reason, message: err.Error()} }
 
 // judge says what a decision means for the placement. The sentence is the scheduler's.
-func judge(result *scheduler.Result, all []published, sentence string) verdict {
-	v := verdict{decided: true, desired: result.Wanted, selected: len(all), scheduled: true, reason: v1alpha1.ReasonScheduled, message: sentence}
+func judge(s *step, sentence string) verdict {
+	result, all := &s.result, s.all
+	v := verdict{
+		decided: true, desired: result.Wanted, selected: len(all), scheduled: true, reason: v1alpha1.ReasonScheduled, message: sentence, recent: s.recent,
+	}
 	if v.desired < 0 { // all that can
 		v.desired = len(result.Chosen)
 	}
@@ -104,11 +112,13 @@ func (v verdict) status(placement *v1alpha1.Placement, now metav1.Time) v1alpha1
 	status := *placement.Status.DeepCopy()
 	status.ObservedGeneration = placement.Generation
 	if v.decided {
+		status.DecidedGeneration = placement.Generation
 		status.DesiredClusters, status.SelectedClusters, status.ReadyClusters = int32(v.desired), int32(v.selected), int32(v.ready)
 		status.Rescheduled = placement.Annotations[v1alpha1.RescheduleAnnotation]
+		status.RecentEvictions = v.recent
 	}
 	condition := metav1.Condition{
-		Type: v1alpha1.ConditionScheduled, Status: metav1.ConditionFalse, Reason: v.reason, Message: cut(v.message),
+		Type: v1alpha1.ConditionScheduled, Status: metav1.ConditionFalse, Reason: v.reason, Message: bounded.Text(v.message, maxMessage),
 		ObservedGeneration: placement.Generation, LastTransitionTime: now,
 	}
 	if v.scheduled {
@@ -146,12 +156,37 @@ type said struct {
 }
 
 type numbers struct {
-	chosen, wanted, feasible, total int
-	rejectedBy                      string
+	chosen, wanted, feasible, total, evicted int
+	rejectedBy                               string
+	silent                                   int // of the chosen do not tell what they serve, where that matters
 }
 
-func numbersOf(result *scheduler.Result) numbers {
-	return numbers{len(result.Chosen), result.Wanted, result.Feasible, result.Total, strings.Join(append(slices.Clone(result.RejectedBy), result.Hints...), ",")}
+func numbersOf(policy *v1alpha1.PlacementPolicy, s *step) numbers {
+	r := &s.result
+	n := numbers{
+		chosen: len(r.Chosen), wanted: r.Wanted, feasible: r.Feasible, total: r.Total, evicted: len(s.keptOff),
+		rejectedBy: strings.Join(append(slices.Clone(r.RejectedBy), r.Hints...), ","),
+	}
+	if len(policy.RequiredAPIs) > 0 {
+		for _, p := range s.all {
+			if p.cluster.APIs == nil {
+				n.silent++
+			}
+		}
+	}
+	return n
+}
+
+// silence says that clusters were chosen although nobody knows whether they serve what is required.
+func silence(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "; 1 of them does not tell what it serves"
+	default:
+		return fmt.Sprintf("; %d of them do not tell what they serve", n)
+	}
 }
 
 // standing is the sentence in the status of a placement, if that is of this generation and as a decision has it again; "": it is not.
@@ -162,13 +197,4 @@ func standing(placement *v1alpha1.Placement, v verdict) string {
 		return ""
 	}
 	return condition.Message
-}
-
-// cut bounds a message to what a condition takes.
-func cut(message string) string {
-	const limit = 1024
-	if runes := []rune(message); len(runes) > limit {
-		return string(runes[:limit-1]) + "…"
-	}
-	return message
 }

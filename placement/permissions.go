@@ -5,5 +5,7 @@ package placement
 // +kubebuilder:rbac:groups=placement.muster.dev,resources=placements,verbs=get;list;watch
 // +kubebuilder:rbac:groups=placement.muster.dev,resources=placements/status,verbs=patch
 // +kubebuilder:rbac:groups=placement.muster.dev,resources=placementdecisions,verbs=get;list;watch;create;update;delete
+// +kubebuilder:rbac:groups=placement.muster.dev,resources=placementevictions,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=placement.muster.dev,resources=placementevictions/status,verbs=patch
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=memberclusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch

@@ -12,7 +12,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// placed is what is remembered of a placement. But for the last two fields, which events ask for, it belongs to who has it in flight.
+// placed is what is remembered of a placement. But for the last four fields, which events ask for, it belongs to who has it in flight.
 type placed struct {
 	uid        types.UID
 	generation int64
@@ -22,13 +22,15 @@ type placed struct {
 	previous   *scheduler.Result
 	decided    int64               // the generation that was decided last; 0: none yet
 	laid       []decision.Slice    // what was decided then, whether it could be written or not
-	evictions  []time.Time         // of the last period
 	latest     *v1alpha1.Placement // as it was when its status was written, until the cache has that too
+	unsettled  map[string]bool     // the clusters that it was on when its evictions were told of it last
 	said       said
 	asking     <-chan struct{} // closed when the Decider has come back
 	again      func()          // stops the timer of a decision that ends by itself
 
 	request *scheduler.Request // what to ask about events
+	keptOff []string           // the clusters that evictions keep it off
+	awaits  bool               // it waits for clusters to become ready
 	on      []string           // the clusters that it is on, or would return to
 }
 
@@ -55,17 +57,21 @@ func (d *deciding) placed(k key, placement *v1alpha1.Placement) *placed {
 		if f := placement.Spec.Failover; p.invalid == nil && f != nil {
 			p.invalid = f.Validate(field.NewPath("spec", "failover")).ToAggregate()
 		}
+		if b := placement.Spec.DisruptionBudget; p.invalid == nil && b != nil {
+			p.invalid = b.Validate(field.NewPath("spec", "disruptionBudget")).ToAggregate()
+		}
 	}
 	return p
 }
 
 // remember takes down a decision, for events that come after it.
-func (d *deciding) remember(k key, p *placed, request *scheduler.Request, on []string) {
+func (d *deciding) remember(a *attempt, s *step) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.come(k, p, on)
+	d.come(a.k, a.p, follows(a.placement, s.all))
 	// Not the request itself: that one would keep the result before the last in memory.
-	p.request = &scheduler.Request{Name: request.Name, Policy: request.Policy, Bound: request.Bound, Now: request.Now}
+	a.p.request = &scheduler.Request{Name: a.request.Name, Policy: a.request.Policy, Bound: a.request.Bound, Now: a.request.Now}
+	a.p.keptOff, a.p.awaits = s.keptOff, s.awaits
 }
 
 // soonest is how soon a decision that ends by itself is made again, in case that a Decider gives a time that is over.
@@ -115,6 +121,8 @@ func (d *deciding) leave(k key, p *placed) {
 }
 
 func (d *deciding) forget(k key) {
+	d.without.keep(k, nil)
+	d.census.place(k, nil)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if p := d.known[k]; p != nil {

@@ -1,28 +1,20 @@
 package placement_test
 
 import (
-	"context"
-	"os"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
 	membershipcrds "github.com/muster-sdk/muster/membership/crds"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/placement"
@@ -32,10 +24,7 @@ import (
 
 var plane = localplane.Shared{Options: localplane.Options{Name: "placement"}}
 
-func TestMain(m *testing.M) {
-	ctrllog.SetLogger(logr.Discard())
-	os.Exit(localplane.Run(m, &plane))
-}
+func TestMain(m *testing.M) { planetest.Main(m, &plane) }
 
 // hub is a namespace of the shared plane.
 type hub struct {
@@ -45,24 +34,13 @@ type hub struct {
 	namespace string
 }
 
-func scheme(t testing.TB) *runtime.Scheme {
-	s := runtime.NewScheme()
-	require.NoError(t, clientgoscheme.AddToScheme(s))
-	require.NoError(t, v1alpha1.AddToScheme(s))
-	require.NoError(t, membershipv1alpha1.AddToScheme(s))
-	return s
-}
+var scheme = planetest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme)
 
 func newHub(t testing.TB) *hub {
 	config := plane.ForTest(t).Config()
 	config.QPS, config.Burst = 1000, 1000
-	c, err := client.New(config, client.Options{Scheme: scheme(t)})
-	require.NoError(t, err)
-	require.NoError(t, crds.Install(t.Context(), c))
-	require.NoError(t, membershipcrds.Install(t.Context(), c))
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
-	require.NoError(t, c.Create(t.Context(), namespace))
-	return &hub{t: t, client: c, config: config, namespace: namespace.Name}
+	c := planetest.Client(t, config, scheme, crds.Install, membershipcrds.Install)
+	return &hub{t: t, client: c, config: config, namespace: planetest.Namespace(t, c)}
 }
 
 // running is a manager with the controller.
@@ -84,24 +62,13 @@ func (h *hub) start(o placement.Options, change ...func(*setup)) *running {
 	config := rest.CopyConfig(h.config)
 	r := &running{wire: &wire{}}
 	options := manager.Options{
-		Scheme: scheme(h.t), Metrics: metricsserver.Options{BindAddress: "0"}, GracefulShutdownTimeout: new(30 * time.Second),
-		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{h.namespace: {}}},
+		Scheme: scheme, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{h.namespace: {}}},
 	}
 	for _, f := range change {
 		f(&setup{config, &options, r.wire})
 	}
 	config.Wrap(r.wire.over)
-	mgr, err := manager.New(config, options)
-	require.NoError(h.t, err)
-	require.NoError(h.t, placement.SetupWithManager(mgr, o))
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	r.stop = sync.OnceFunc(func() {
-		cancel()
-		require.NoError(h.t, <-done)
-	})
-	h.t.Cleanup(r.stop)
+	r.stop = planetest.StartManager(h.t, config, options, func(mgr manager.Manager) error { return placement.SetupWithManager(mgr, o) })
 	return r
 }
 
@@ -156,10 +123,7 @@ func (h *hub) get(name string) *v1alpha1.Placement {
 
 func (h *hub) change(name string, change func(*v1alpha1.Placement)) {
 	h.t.Helper()
-	p := h.get(name)
-	before := p.DeepCopy()
-	change(p)
-	require.NoError(h.t, h.client.Patch(h.t.Context(), p, client.MergeFrom(before)))
+	planetest.Change(h.t, h.client, &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}, change)
 }
 
 // condition is the condition Scheduled of a placement, once it is about its generation; empty: not yet.
@@ -188,13 +152,7 @@ func (h *hub) scheduled(reason string, placements ...string) {
 // quiet waits until a number has not changed for a while.
 func quiet(t testing.TB, number func() int64) {
 	t.Helper()
-	last, since := number(), time.Now()
-	require.Eventually(t, func() bool {
-		if now := number(); now != last {
-			last, since = now, time.Now()
-		}
-		return time.Since(since) > 700*time.Millisecond
-	}, time.Minute, 20*time.Millisecond, "there is no end to it")
+	planetest.Quiet(t, 700*time.Millisecond, number)
 }
 
 func versions(items []v1alpha1.PlacementDecision) map[string]string {

@@ -3,6 +3,7 @@ package placement
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
@@ -50,7 +52,7 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			test.want.decided, test.want.message = true, "why"
-			if got := judge(&test.result, asChosen(test.result.Chosen), "why"); got != test.want {
+			if got := judge(&step{result: test.result, all: asChosen(test.result.Chosen)}, "why"); !reflect.DeepEqual(got, test.want) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
@@ -65,7 +67,7 @@ func TestStatus(t *testing.T) {
 		}}
 	}
 	old := v1alpha1.PlacementStatus{
-		ObservedGeneration: 1, DesiredClusters: 3, SelectedClusters: 3, ReadyClusters: 2, Rescheduled: "1",
+		ObservedGeneration: 1, DecidedGeneration: 1, DesiredClusters: 3, SelectedClusters: 3, ReadyClusters: 2, Rescheduled: "1",
 		Conditions: condition(metav1.ConditionTrue, v1alpha1.ReasonScheduled, "before", 1, then),
 	}
 	for _, test := range []struct {
@@ -78,7 +80,7 @@ func TestStatus(t *testing.T) {
 			"other words are no transition",
 			verdict{decided: true, desired: 3, selected: 3, ready: 3, scheduled: true, reason: v1alpha1.ReasonScheduled, message: "after"},
 			v1alpha1.PlacementStatus{
-				ObservedGeneration: 2, DesiredClusters: 3, SelectedClusters: 3, ReadyClusters: 3, Rescheduled: "2",
+				ObservedGeneration: 2, DecidedGeneration: 2, DesiredClusters: 3, SelectedClusters: 3, ReadyClusters: 3, Rescheduled: "2",
 				Conditions: condition(metav1.ConditionTrue, v1alpha1.ReasonScheduled, "after", 2, then),
 			}, false,
 		},
@@ -86,7 +88,7 @@ func TestStatus(t *testing.T) {
 			"what is not decided leaves the numbers, and the wish to reschedule",
 			failed(v1alpha1.ReasonInvalidPolicy, errors.New("no such type")),
 			v1alpha1.PlacementStatus{
-				ObservedGeneration: 2, DesiredClusters: 3, SelectedClusters: 3, ReadyClusters: 2, Rescheduled: "1",
+				ObservedGeneration: 2, DecidedGeneration: 1, DesiredClusters: 3, SelectedClusters: 3, ReadyClusters: 2, Rescheduled: "1",
 				Conditions: condition(metav1.ConditionFalse, v1alpha1.ReasonInvalidPolicy, "no such type", 2, now),
 			}, true,
 		},
@@ -94,7 +96,7 @@ func TestStatus(t *testing.T) {
 			"another number is worth an event",
 			verdict{decided: true, desired: 2, selected: 2, ready: 2, scheduled: true, reason: v1alpha1.ReasonScheduled, message: "after"},
 			v1alpha1.PlacementStatus{
-				ObservedGeneration: 2, DesiredClusters: 2, SelectedClusters: 2, ReadyClusters: 2, Rescheduled: "2",
+				ObservedGeneration: 2, DecidedGeneration: 2, DesiredClusters: 2, SelectedClusters: 2, ReadyClusters: 2, Rescheduled: "2",
 				Conditions: condition(metav1.ConditionTrue, v1alpha1.ReasonScheduled, "after", 2, then),
 			}, true,
 		},
@@ -112,7 +114,7 @@ func TestStatus(t *testing.T) {
 			require.Equal(t, got, test.v.status(placement, metav1.NewTime(time.Unix(3000, 0))), "the same again is no change")
 		})
 	}
-	require.Len(t, []rune(cut(strings.Repeat("é", 5000))), 1024)
+	require.LessOrEqual(t, len(failed(v1alpha1.ReasonDecideFailed, errors.New(strings.Repeat("é", 5000))).status(&v1alpha1.Placement{}, metav1.Now()).Conditions[0].Message), 1024, "an event takes no more bytes")
 }
 
 func TestGroups(t *testing.T) {
@@ -196,9 +198,29 @@ func TestClusterOf(t *testing.T) {
 	}
 }
 
+type deaf struct{ always }
+
+func (deaf) Notify(context.Context, func(types.NamespacedName)) (func(), error) {
+	return nil, errors.New("nobody to listen to")
+}
+
+// A controller that cannot learn of readiness does not start: it would wait for ever.
+func TestNotify(t *testing.T) {
+	d := &deciding{Options: Options{Ready: deaf{}}}
+	_, err := d.notify(t.Context())
+	require.EqualError(t, err, "be told of readiness: nobody to listen to")
+	require.False(t, d.polls)
+	d.Ready = ReadyFunc(func(types.NamespacedName, string) bool { return true })
+	stop, err := d.notify(t.Context())
+	require.NoError(t, err)
+	require.True(t, d.polls, "what does not tell is asked")
+	stop()
+}
+
 type sourceFunc func(context.Context, Fleet) error
 
 func (f sourceFunc) Run(ctx context.Context, fleet Fleet) error { return f(ctx, fleet) }
+func (sourceFunc) CountsPlacements() bool                       { return true }
 
 func TestExplain(t *testing.T) {
 	clusters := sourceFunc(func(ctx context.Context, fleet Fleet) error {

@@ -1,8 +1,6 @@
 package placement
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,20 +12,11 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// labelFor is the value of the label that names a placement: its name, or a hash of it where that is too long for a label.
-func labelFor(placement string) string {
-	if len(placement) <= validation.LabelValueMaxLength {
-		return placement
-	}
-	sum := sha256.Sum256([]byte(placement))
-	return hex.EncodeToString(sum[:16])
-}
-
 // sliceName is the name of a PlacementDecision.
 func sliceName(placement string, index int) string {
 	const limit = validation.DNS1123SubdomainMaxLength - len("-decision-12345")
 	if len(placement) > limit {
-		placement = labelFor(placement)
+		placement = v1alpha1.LabelValue(placement)
 	}
 	return placement + "-decision-" + strconv.Itoa(index)
 }
@@ -47,6 +36,25 @@ func slicesOf(placement string, objects []*v1alpha1.PlacementDecision) []decisio
 		}
 	}
 	return laid
+}
+
+// movedBetween are the clusters that are in slices after a decision and were not before, and those that were and are not any more.
+func movedBetween(before, after []decision.Slice) (came, left []string) {
+	if slices.EqualFunc(before, after, func(a, b decision.Slice) bool { return slices.Equal(a.Decisions, b.Decisions) }) {
+		return nil, nil
+	}
+	was, is := namesOf(before), namesOf(after)
+	for name := range is {
+		if !was[name] {
+			came = append(came, name)
+		}
+	}
+	for name := range was {
+		if !is[name] {
+			left = append(left, name)
+		}
+	}
+	return came, left
 }
 
 // change is what is to be done to one PlacementDecision.
@@ -100,7 +108,7 @@ func shape(object *v1alpha1.PlacementDecision, placement *v1alpha1.Placement, sl
 	if object.Labels == nil {
 		object.Labels = map[string]string{}
 	}
-	object.Labels[v1alpha1.PlacementLabel] = labelFor(placement.Name)
+	object.Labels[v1alpha1.PlacementLabel] = v1alpha1.LabelValue(placement.Name)
 	object.Labels[v1alpha1.DecisionIndexLabel] = strconv.Itoa(slice.Index)
 	if metav1.GetControllerOf(object) == nil {
 		owner := *metav1.NewControllerRef(placement, v1alpha1.GroupVersion.WithKind("Placement"))

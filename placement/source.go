@@ -22,6 +22,14 @@ type ClusterSource interface {
 	Run(ctx context.Context, fleet Fleet) error
 }
 
+// CountingSource is a [ClusterSource] that sets scheduler.Cluster.Placements itself if it says so, such as one of a product that knows of more
+// placements than those here. For all others the controller counts, and what they set does not matter.
+type CountingSource interface {
+	ClusterSource
+	// CountsPlacements is asked once.
+	CountsPlacements() bool
+}
+
 // Fleet is who a [ClusterSource] tells. Its methods may be called concurrently, but for those about one cluster.
 type Fleet interface {
 	// Set tells of a cluster that is new or has changed.
@@ -39,9 +47,12 @@ func Members(c cache.Cache) ClusterSource { return members{c} }
 type members struct{ cache cache.Cache }
 
 func (m members) Run(ctx context.Context, fleet Fleet) error {
-	set := func(object any) {
+	var apis catalog
+	set := func(object any) { // by one goroutine
 		if member, ok := object.(*membershipv1alpha1.MemberCluster); ok {
-			fleet.Set(ClusterOf(member))
+			cluster := clusterOf(member)
+			cluster.APIs = apis.of(member.Status.APIs)
+			fleet.Set(cluster)
 		}
 	}
 	end, err := follow(ctx, m.cache, &membershipv1alpha1.MemberCluster{}, toolscache.ResourceEventHandlerFuncs{
@@ -67,6 +78,13 @@ func (m members) Run(ctx context.Context, fleet Fleet) error {
 
 // ClusterOf is what the scheduler knows of a MemberCluster. It shares nothing with it that the caller may change.
 func ClusterOf(member *membershipv1alpha1.MemberCluster) *scheduler.Cluster {
+	cluster := clusterOf(member)
+	cluster.APIs = apisOf(member.Status.APIs)
+	return cluster
+}
+
+// clusterOf is ClusterOf without what the member serves.
+func clusterOf(member *membershipv1alpha1.MemberCluster) *scheduler.Cluster {
 	status := &member.Status
 	cluster := &scheduler.Cluster{
 		Name:   member.Name,

@@ -3,6 +3,7 @@ package placement
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -15,10 +16,13 @@ import (
 )
 
 // Set takes in a cluster.
-func (d *deciding) Set(cluster *scheduler.Cluster) { d.changed(d.fleet.Update(cluster)) }
+func (d *deciding) Set(cluster *scheduler.Cluster) { d.changed(d.census.set(d.dates.put(cluster))) }
 
 // Remove takes out a cluster.
-func (d *deciding) Remove(name string) { d.changed(d.fleet.Remove(name)) }
+func (d *deciding) Remove(name string) {
+	d.dates.forget(name)
+	d.changed(d.census.remove(name))
+}
 
 // Synced lets the decisions begin.
 func (d *deciding) Synced() { d.once.Do(func() { close(d.synced) }) }
@@ -102,7 +106,7 @@ func (d *deciding) concerned(k key, cluster string) *scheduler.Request {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := d.known[k]
-	if p == nil || p.request == nil || d.on[cluster][k] || !names(p.request.Policy.Spec(), cluster) {
+	if p == nil || p.request == nil || d.on[cluster][k] || slices.Contains(p.keptOff, cluster) || !names(p.request.Policy.Spec(), cluster) {
 		return nil
 	}
 	return p.request
@@ -111,7 +115,7 @@ func (d *deciding) concerned(k key, cluster string) *scheduler.Request {
 // overtaken reports whether a cluster that was chosen has changed since the snapshot that the decision was made on. Whoever changed it
 // may have found the placement not on it yet.
 func (d *deciding) overtaken(decided *scheduler.Snapshot, result *scheduler.Result) bool {
-	current := d.fleet.Snapshot()
+	current := d.census.fleet.Snapshot()
 	if current == decided {
 		return false
 	}
@@ -124,7 +128,7 @@ func (d *deciding) overtaken(decided *scheduler.Snapshot, result *scheduler.Resu
 	return false
 }
 
-// watch has the queue learn of placements, and of PlacementDecisions that somebody else has changed. It returns when all have been told of
+// watch has the queue learn of placements, of their evictions, and of PlacementDecisions that somebody else has changed. It returns when all have been told of
 // that there are, and what ends it.
 func (d *deciding) watch(ctx context.Context) (end func(), _ error) {
 	add := func(object any) {
@@ -137,21 +141,20 @@ func (d *deciding) watch(ctx context.Context) (end func(), _ error) {
 			d.queue.Add(k, 0)
 		}
 	}
-	saw := func(object any) { addAll(d.ledger.saw(object.(*v1alpha1.PlacementDecision))) }
-	endSlices, err := follow(ctx, d.cache, &v1alpha1.PlacementDecision{}, toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    saw,
-		UpdateFunc: func(_, after any) { saw(after) },
-		DeleteFunc: func(object any) {
-			if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-				object = unknown.Obj
-			}
-			if gone, ok := object.(*v1alpha1.PlacementDecision); ok {
-				addAll(d.ledger.lost(gone))
-			}
-		},
-	})
+	endSlices, err := follow(ctx, d.cache, &v1alpha1.PlacementDecision{}, told(
+		func(object *v1alpha1.PlacementDecision) { addAll(d.ledger.saw(object)) },
+		func(object *v1alpha1.PlacementDecision) { addAll(d.ledger.lost(object)) },
+	))
 	if err != nil {
 		return nil, fmt.Errorf("watch PlacementDecisions: %w", err)
+	}
+	endEvictions, err := follow(ctx, d.cache, &v1alpha1.PlacementEviction{}, told(
+		func(object *v1alpha1.PlacementEviction) { addAll(d.orders.saw(object)) },
+		func(object *v1alpha1.PlacementEviction) { addAll(d.orders.lost(object)) },
+	))
+	if err != nil {
+		endSlices()
+		return nil, fmt.Errorf("watch PlacementEvictions: %w", err)
 	}
 	endPlacements, err := follow(ctx, d.cache, &v1alpha1.Placement{}, toolscache.ResourceEventHandlerFuncs{
 		AddFunc: add, DeleteFunc: add,
@@ -162,10 +165,27 @@ func (d *deciding) watch(ctx context.Context) (end func(), _ error) {
 		},
 	})
 	if err != nil {
+		endEvictions()
 		endSlices()
 		return nil, fmt.Errorf("watch Placements: %w", err)
 	}
-	return func() { endPlacements(); endSlices() }, nil
+	return func() { endPlacements(); endEvictions(); endSlices() }, nil
+}
+
+// told is a handler that is told of objects of one type, new or changed alike.
+func told[T client.Object](saw, lost func(T)) toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { saw(object.(T)) },
+		UpdateFunc: func(_, after any) { saw(after.(T)) },
+		DeleteFunc: func(object any) {
+			if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+				object = unknown.Obj
+			}
+			if gone, ok := object.(T); ok {
+				lost(gone)
+			}
+		},
+	}
 }
 
 // matters reports whether a change of a placement asks for another decision. Its status is written here, and does not.

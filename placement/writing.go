@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/placement/decision"
+	"github.com/muster-sdk/muster/placement/internal/bounded"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
 )
@@ -136,30 +137,42 @@ func (d *deciding) report(ctx context.Context, placement *v1alpha1.Placement, p 
 		if !v.scheduled {
 			kind = corev1.EventTypeWarning
 		}
-		d.recorder.Eventf(placement, nil, kind, v.reason, "Decide", "%s", cut(v.message))
+		d.recorder.Eventf(placement, nil, kind, v.reason, "Decide", "%s", bounded.Text(v.message, maxMessage))
 	}
 	return nil
 }
 
 // sentence is what the scheduler has to say. To find it out costs a decision without any shortcut, so what was said before is said again
 // while the numbers are the same; after a restart, while the status says them.
-func (d *deciding) sentence(ctx context.Context, p *placed, result *scheduler.Result, standing string) string {
-	about := numbersOf(result)
+func (d *deciding) sentence(ctx context.Context, a *attempt, s *step, standing string) string {
+	p, result, about := a.p, &s.result, numbersOf(&a.placement.Spec.Policy, s)
 	if p.said.sentence != "" && p.said.numbers == about {
 		return p.said.sentence
 	}
 	sentence := ""
-	if p.said.sentence == "" {
+	if p.said.sentence == "" && len(a.placement.Spec.Policy.RequiredAPIs) == 0 { // which is about who was silent then
 		sentence = standing
 	}
 	if sentence == "" {
 		diagnosis, err := result.Diagnose(ctx)
 		if err == nil {
+			evicted(diagnosis, a.snapshot, s.keptOff)
 			sentence = diagnosis.String()
 		} else {
 			sentence = fmt.Sprintf("%d of %d clusters chosen", len(result.Chosen), result.Total)
 		}
 	}
-	p.said = said{sentence, about}
-	return sentence
+	p.said = said{sentence + silence(about.silent), about}
+	return p.said.sentence
+}
+
+// evicted adds the clusters to a diagnosis that the decision was made without.
+func evicted(diagnosis *scheduler.Diagnosis, snapshot *scheduler.Snapshot, keptOff []string) {
+	_, keptOff = identify(keptOff)
+	for _, name := range keptOff {
+		if _, there := snapshot.Slot(name); there {
+			diagnosis.Total++
+			diagnosis.Clusters = append(diagnosis.Clusters, scheduler.ClusterDiagnosis{Name: name, Verdict: scheduler.Rejected, Reason: "is evicted"})
+		}
+	}
 }

@@ -2,7 +2,7 @@
 //
 // [Clean] takes from an object of the hub what is of the hub alone, or refuses one that no member should get. [Parse] reads a
 // manifest that somebody wrote. Either is an [Object]: what it is told by, its text, and the hash of that. [Pack] divides
-// objects among Works.
+// objects among Works, and [Arrange] says how those that a member has become those.
 //
 // # Works
 //
@@ -16,9 +16,29 @@
 //   - A Work that has become empty goes. Works are never merged.
 //
 // So to add, remove or change an object changes one Work, or two if it has outgrown its own, and Works that did not change
-// have the hash that they had. An object that moves is in two Works until both are written: write first the one that
-// gains it, and let the member have applied it before the other one is written, or the object is deleted and made
-// again in between.
+// have the hash that they had.
+//
+// # Steps
+//
+// An object that moves is in two Works for a while. If the one that it moves from gave it up first, or the member came to that first, the object
+// would be deleted and made again. So [Arrange] has what moves written, and applied by the member, before it is given up:
+//
+//   - A Work that lets an object go, or is deleted, waits until each Work that gains one of its objects is there, has it, and is settled.
+//   - An object that was on its way already, when something else is wanted, is in three Works for a while. The first of those that it leaves keeps it
+//     until it has arrived, and the others let it go as soon as that one has it.
+//   - So no Works wait for each other in a circle: what leaves a Work is longer than what is free there, so it goes to one that has
+//     less in it.
+//   - A Work whose name is taken by one that is being deleted waits until that is gone.
+//   - All others are written at once. One that is as it is to be is not written.
+//
+// A [Held] says what there is. Two things tell whether a Work is as it is to be, beside its objects: the hash of its options, which
+// are the same for all Works of a member, and whether it has its marks, the labels and annotations that say whose it is. What changes more often than
+// that, such as a revision and its time, is a note on the first Work alone, so that a revision that leaves the objects as they were costs one small
+// write. It goes with the content, and does not wait: where the first Work has to, the note is written without it. A note therefore says what the
+// member was told, and an empty list of steps that it has been written.
+//
+// Arrange remembers nothing. Arranged anew from what there is after each change, by whoever comes, Works get to the end from wherever they are. What it
+// is given must be no older than the caller's last write: a cache that is late would have that repeated.
 //
 // # Order
 //

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/muster-sdk/muster/placement/bundle"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
 // An object of the hub becomes one that a member can have. Some have no business there.
@@ -67,4 +69,54 @@ func ExamplePack() {
 	// web-1 [a d]
 	// web-0 [b]
 	// web-1 [a d]
+}
+
+// An object that has outgrown its Work moves to another one, which the member applies before the first gives it up.
+func ExampleArrange() {
+	parse := func(name string, size int) bundle.Object {
+		object, err := bundle.Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"large":"%0*d"}}`, name, size, 0))
+		if err != nil {
+			panic(err)
+		}
+		return object
+	}
+	spec := workv1alpha1.WorkSpec{Apply: workv1alpha1.ApplyPolicy{Drift: workv1alpha1.DriftReport}}
+	wanted := bundle.Wanted{Objects: []bundle.Object{parse("a", 100_000), parse("b", 700_000)}, Options: bundle.HashOptions(&spec)}
+
+	// What the hub has: one Work, with a smaller b in it.
+	spec.Manifests = (&bundle.Work{Objects: []bundle.Object{parse("a", 100_000), parse("b", 200_000)}}).Manifests()
+	has := map[string]*workv1alpha1.Work{"web-0": {Spec: spec}}
+
+	for round := range 3 {
+		var held []bundle.Held
+		for name, work := range has {
+			held = append(held, bundle.Held{
+				Work: bundle.Read(name, work.Spec.Manifests), Options: bundle.HashOptions(&work.Spec),
+				Marked: true, Noted: true, Settled: bundle.Settled(work), Deleting: work.DeletionTimestamp != nil,
+			})
+		}
+		steps, err := bundle.Arrange("web", held, wanted)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Printf("round %d: %d steps\n", round, len(steps))
+		for _, step := range steps {
+			if step.Waits != "" {
+				fmt.Printf("  %s %s has to wait: %s\n", step.Act, step.Work.Name, step.Waits)
+				continue
+			}
+			fmt.Printf("  %s %s\n", step.Act, step.Work.Name)
+			spec.Manifests = step.Work.Manifests()
+			has[step.Work.Name] = &workv1alpha1.Work{Spec: spec, Status: workv1alpha1.WorkStatus{ // the member is fast
+				Conditions: []metav1.Condition{{Type: workv1alpha1.ConditionApplied, Status: metav1.ConditionTrue}},
+			}}
+		}
+	}
+	// Output:
+	// round 0: 2 steps
+	//   update web-0 has to wait: ConfigMap b moves to Work web-1, which is not applied yet
+	//   create web-1
+	// round 1: 1 steps
+	//   update web-0
+	// round 2: 0 steps
 }

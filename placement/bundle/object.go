@@ -37,6 +37,9 @@ type Key struct{ Group, Kind, Namespace, Name string }
 // Key returns the object's key.
 func (o *Object) Key() Key { return Key{o.Group, o.Kind, o.Namespace, o.Name} }
 
+// stored is how many of the bytes that a Work may have the object takes.
+func (o *Object) stored() int { return workv1alpha1.StoredBytes(o.JSON) }
+
 // Manifest is the object as a Work has it. It shares the object's text.
 func (o *Object) Manifest() workv1alpha1.Manifest {
 	return workv1alpha1.Manifest{RawExtension: runtime.RawExtension{Raw: o.JSON}}
@@ -71,6 +74,12 @@ func Of(content map[string]any) (Object, error) {
 		return Object{}, fmt.Errorf("%s: %w", id, ErrInvalid)
 	}
 	text, err := encode(content)
+	if err == nil && minusZero(text) {
+		var again map[string]any
+		if err = utiljson.Unmarshal(text, &again); err == nil {
+			text, err = encode(again)
+		}
+	}
 	if err != nil {
 		return Object{}, fmt.Errorf("%s: %w", id, ErrInvalid)
 	}
@@ -89,6 +98,12 @@ func encode(content map[string]any) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+// minusZero says whether a text may have a float that is minus zero. That is written as -0, which is read as the integer 0 and then written
+// so: a text would not be the same once it was read.
+func minusZero(text []byte) bool {
+	return bytes.Contains(text, []byte(":-0")) || bytes.Contains(text, []byte(",-0")) || bytes.Contains(text, []byte("[-0"))
 }
 
 // identify reads what an object is told by, and whether that is all there.

@@ -16,6 +16,7 @@ func TestParse(t *testing.T) {
 		{"the order of fields and the spaces say nothing", `{"kind": "A", "apiVersion": "g/v1", "metadata": {"namespace": "n", "name": "a"}}`, `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"}}`},
 		{"nor does how characters are written", `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":"\u003c\u0024{"}`, `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":"<${"}`},
 		{"nor how a number is", `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":1.50}`, `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":1.5}`},
+		{"minus zero is zero, as it is once it was read again", `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":[-0.0,{"y":-0.5,"z":-0e3},-0.0]}`, `{"apiVersion":"g/v1","kind":"A","metadata":{"name":"a","namespace":"n"},"x":[0,{"y":-0.5,"z":0},0]}`},
 	} {
 		one, err := Parse([]byte(test.one))
 		require.NoError(t, err, test.reason)
@@ -67,6 +68,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(`{"apiVersion":"v1","kind":"A","metadata":{"name":"a"},"x":[1,2.5,"<",null,{"b":1e3}]}`)
 	f.Add(`{"apiVersion":"apps/v1","kind":"A","metadata":{"name":"a"},"x":"\ud800"}`)
 	f.Add(`{"apiVersion":"v1","kind":"A","metadata":{"name":"a"},"x":9223372036854775808}`)
+	f.Add(`{"apiVersion":"v1","kind":"A","metadata":{"name":"a"},"x":-0.0}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		o, err := Parse([]byte(text))
 		if err != nil {

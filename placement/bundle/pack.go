@@ -108,7 +108,7 @@ func index(limits limits, objects []Object) (map[Key]*Object, error) {
 	for i := range objects {
 		o := &objects[i]
 		switch key := o.Key(); {
-		case len(o.JSON) > limits.bytes:
+		case o.stored() > limits.bytes:
 			errs = append(errs, fmt.Errorf("%s: %w", o.ResourceIdentifier, ErrTooLarge))
 		case wanted[key] != nil:
 			errs = append(errs, fmt.Errorf("%s: %w", o.ResourceIdentifier, ErrDuplicate))
@@ -132,9 +132,8 @@ type bin struct {
 func restore(base string, previous []Work, wanted map[Key]*Object) ([]*bin, error) {
 	bins := make([]*bin, len(previous))
 	for i := range previous {
-		digits, found := strings.CutPrefix(previous[i].Name, base+"-")
-		number, err := strconv.Atoi(digits)
-		if !found || err != nil || number < 0 || strconv.Itoa(number) != digits {
+		number := numberOf(base, previous[i].Name)
+		if number < 0 {
 			return nil, fmt.Errorf("pack the objects of %s: a Work of that name has a number behind it, unlike %q", base, previous[i].Name)
 		}
 		bins[i] = &bin{number: number}
@@ -175,7 +174,7 @@ func (b *bin) evict(limits limits) []Object {
 		return nil
 	}
 	candidates := slices.SortedFunc(slices.Values(b.changed), func(a, b Object) int {
-		return cmp.Or(cmp.Compare(len(b.JSON), len(a.JSON)), compare(a, b))
+		return cmp.Or(cmp.Compare(b.stored(), a.stored()), compare(a, b))
 	})
 	candidates = append(candidates, slices.SortedFunc(slices.Values(b.objects), func(a, b Object) int { return compare(b, a) })...)
 	gone := map[Key]bool{}
@@ -184,7 +183,7 @@ func (b *bin) evict(limits limits) []Object {
 		if o := &candidates[i]; !gone[o.Key()] && !fits() {
 			gone[o.Key()] = true
 			out = append(out, *o)
-			b.bytes -= len(o.JSON)
+			b.bytes -= o.stored()
 			b.objects = slices.DeleteFunc(b.objects, func(other Object) bool { return other.Key() == o.Key() })
 		}
 	}
@@ -214,12 +213,12 @@ func (b *bin) takes(limits limits, o *Object, first bool) bool {
 		limits.objects -= limits.objects / limits.free
 		limits.bytes -= limits.bytes / limits.free
 	}
-	return len(b.objects) < limits.objects && b.bytes+len(o.JSON) <= limits.bytes
+	return len(b.objects) < limits.objects && b.bytes+o.stored() <= limits.bytes
 }
 
 func (b *bin) add(o *Object) {
 	b.objects = append(b.objects, *o)
-	b.bytes += len(o.JSON)
+	b.bytes += o.stored()
 }
 
 func (b *bin) work(name string) Work {

@@ -266,3 +266,15 @@ func check(t *rapid.T, before, works []Work, objects map[Key]Object, touched map
 	}
 	require.Len(t, seen, len(objects))
 }
+
+// What etcd takes is what is stored, where < takes six bytes.
+func TestPackCountsWhatIsStored(t *testing.T) {
+	page := func(name string) Object {
+		o, err := Parse(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"html":%q}}`, name, strings.Repeat("<", workv1alpha1.MaxManifestBytes/10)))
+		require.NoError(t, err)
+		return o
+	}
+	works, err := Pack("web", nil, []Object{page("a"), page("b")})
+	require.NoError(t, err)
+	require.Len(t, works, 2)
+}

@@ -2,10 +2,10 @@ package crds_test
 
 import (
 	"context"
-	"encoding/json"
+	"maps"
 	"os"
 	"slices"
-	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,13 +15,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/crdinstall/crdtest"
 	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/placement/crds"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
@@ -30,16 +29,17 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "placement-crds"
 
 func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &plane)) }
 
+// install once: to apply definitions again takes the API server a second, for all their rules.
+var install struct {
+	sync.Once
+	err error
+}
+
 func installed(t *testing.T) client.Client {
 	t.Helper()
-	config := plane.ForTest(t).Config()
-	scheme := runtime.NewScheme()
-	require.NoError(t, clientgoscheme.AddToScheme(scheme))
-	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	require.NoError(t, apiextensionsv1.AddToScheme(scheme))
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	require.NoError(t, err)
-	require.NoError(t, crds.Install(t.Context(), c))
+	c := planetest.Client(t, plane.ForTest(t).Config(), planetest.Scheme(v1alpha1.AddToScheme, apiextensionsv1.AddToScheme))
+	install.Do(func() { install.err = crds.Install(t.Context(), c) })
+	require.NoError(t, install.err)
 	return c
 }
 
@@ -54,15 +54,17 @@ func TestInstallIsServedAtOnceAndIdempotent(t *testing.T) {
 	c := installed(t)
 	// Served: the very next call must not be refused for an unknown kind.
 	require.NoError(t, c.List(t.Context(), &v1alpha1.PlacementList{}))
+	require.NoError(t, c.List(t.Context(), &v1alpha1.PlacementDecisionList{}))
+	require.NoError(t, c.List(t.Context(), &v1alpha1.WorkSetList{}))
+	require.NoError(t, c.List(t.Context(), &v1alpha1.WorkSetRevisionList{}))
 
-	var before, after apiextensionsv1.CustomResourceDefinitionList
-	require.NoError(t, c.List(t.Context(), &before))
-	require.Len(t, before.Items, 2)
+	before := crdtest.Versions(t, c)
+	require.Equal(t, []string{
+		"placementdecisions.placement.muster.dev", "placementevictions.placement.muster.dev", "placements.placement.muster.dev",
+		"worksetrevisions.placement.muster.dev", "worksets.placement.muster.dev",
+	}, slices.Sorted(maps.Keys(before)))
 	require.NoError(t, crds.Install(t.Context(), c))
-	require.NoError(t, c.List(t.Context(), &after))
-	if diff := cmp.Diff(before.Items, after.Items); diff != "" {
-		t.Errorf("installing again wrote something (-before +after):\n%s", diff)
-	}
+	require.Equal(t, before, crdtest.Versions(t, c), "installing again wrote something")
 }
 
 func TestInstallEndsWhenItMay(t *testing.T) {
@@ -71,9 +73,6 @@ func TestInstallEndsWhenItMay(t *testing.T) {
 	defer cancel()
 	require.ErrorIs(t, crds.Install(ctx, c), context.DeadlineExceeded)
 }
-
-// complaint is what the API server and Validate have in common.
-type complaint struct{ kind, field, message string }
 
 // Each policy is refused by the API server, once, at the field that is wrong, and in words that say what to do.
 func TestAPIServerRefuses(t *testing.T) {
@@ -84,12 +83,12 @@ func TestAPIServerRefuses(t *testing.T) {
 			t.Errorf("%s: want the API server to refuse it, got %v", test.reason, err)
 			continue
 		}
-		check(t, test, complaintsOf(t, err))
+		check(t, test, crdtest.Complaints(t, err))
 		// Both say the same, each in its own words where those are its own.
 		ours := test.policy.Validate(field.NewPath("spec", "policy"))
-		for i, theirs := range complaintsOf(t, err) {
-			if i < len(ours) && theirs.kind != string(ours[i].Type) {
-				t.Errorf("%s: the API server says %s, Validate %s", test.reason, theirs.kind, ours[i].Type)
+		for i, theirs := range crdtest.Complaints(t, err) {
+			if i < len(ours) && theirs.Kind != string(ours[i].Type) {
+				t.Errorf("%s: the API server says %s, Validate %s", test.reason, theirs.Kind, ours[i].Type)
 			}
 		}
 	}
@@ -97,34 +96,13 @@ func TestAPIServerRefuses(t *testing.T) {
 
 func TestValidateRefuses(t *testing.T) {
 	for _, test := range slices.Concat(refusedPolicies, preferredToo(refusedPolicies)) {
-		var got []complaint
-		for _, e := range test.policy.Validate(field.NewPath("spec", "policy")) {
-			got = append(got, complaint{string(e.Type), e.Field, e.ErrorBody()})
-		}
-		check(t, test, got)
+		check(t, test, crdtest.Validated(test.policy.Validate(field.NewPath("spec", "policy"))))
 	}
 }
 
-func check(t *testing.T, test refused, got []complaint) {
+func check(t *testing.T, test refused, got []crdtest.Complaint) {
 	t.Helper()
-	want := "spec.policy." + test.field
-	if len(got) != 1 || !strings.HasPrefix(got[0].field, want) || !strings.Contains(got[0].message, test.want) {
-		t.Errorf("%s: want one complaint about %s that says %q, got %+v", test.reason, want, test.want, got)
-	}
-}
-
-func complaintsOf(t *testing.T, err error) []complaint {
-	t.Helper()
-	var status *apierrors.StatusError
-	require.ErrorAs(t, err, &status)
-	var found []complaint
-	for _, cause := range status.ErrStatus.Details.Causes {
-		// Not about a field: that rules were skipped because of the other complaints.
-		if cause.Field != "<nil>" {
-			found = append(found, complaint{string(cause.Type), cause.Field, cause.Message})
-		}
-	}
-	return found
+	crdtest.One(t, test.reason, crdtest.Complaint{Field: "spec.policy." + test.field, Message: test.want}, got)
 }
 
 func TestBothAccept(t *testing.T) {
@@ -215,42 +193,61 @@ func TestColumns(t *testing.T) {
 	}
 	require.NoError(t, c.Status().Update(t.Context(), object))
 
-	table := getTable(t, plane.ForTest(t).Config(), "/apis/placement.muster.dev/v1alpha1/namespaces/default/placements/columns")
-	got := map[string]any{}
-	var order []string
-	for i, column := range table.ColumnDefinitions {
-		got[column.Name] = table.Rows[0].Cells[i]
-		order = append(order, column.Name)
+	set := decoded(t, workSet(t, ""))
+	set.Name = "columns"
+	require.NoError(t, c.Create(t.Context(), set))
+	t.Cleanup(func() { _ = c.Delete(context.Background(), set) })
+	none := decoded(t, workSet(t, ""))
+	none.Name = "nowhere"
+	require.NoError(t, c.Create(t.Context(), none))
+	t.Cleanup(func() { _ = c.Delete(context.Background(), none) })
+	set.Status = v1alpha1.WorkSetStatus{
+		Message: "east cannot apply it", Revision: "web-5f6d",
+		Counts:  v1alpha1.ClusterCounts{Total: 3, Updated: 2, Applied: 1, Available: 1, Failed: 1},
+		Rollout: v1alpha1.RolloutStatus{Phase: v1alpha1.PhaseProgressing},
 	}
-	delete(got, "Age")
-	want := map[string]any{"Name": "columns", "Type": "PickN", "Desired": 3.0, "Selected": 0.0, "Ready": 0.0, "Scheduled": "False"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"Name", "Type", "Desired", "Selected", "Ready", "Scheduled", "Age"}, order); diff != "" {
-		t.Errorf("in which order (-want +got)\n%s", diff)
+	require.NoError(t, c.Status().Update(t.Context(), set))
+	none.Status = v1alpha1.WorkSetStatus{ObservedGeneration: 1, Message: "The placements have chosen no clusters."}
+	require.NoError(t, c.Status().Update(t.Context(), none))
+
+	ofWorkSets := []string{"Name", "Clusters", "Updated", "Available", "Rollout", "Message", "Revision", "Age"}
+	for _, test := range []struct {
+		path  string
+		order []string
+		cells map[string]any
+	}{
+		{
+			"placements/columns",
+			[]string{"Name", "Type", "Desired", "Selected", "Ready", "Scheduled", "Age"},
+			map[string]any{"Name": "columns", "Type": "PickN", "Desired": 3.0, "Selected": 0.0, "Ready": 0.0, "Scheduled": "False"},
+		},
+		{
+			"worksets/columns", ofWorkSets,
+			map[string]any{"Name": "columns", "Clusters": 3.0, "Updated": 2.0, "Available": 1.0, "Rollout": "Progressing", "Message": "east cannot apply it", "Revision": "web-5f6d"},
+		},
+		{
+			"worksets/nowhere", ofWorkSets, // no clusters are 0 of them
+			map[string]any{"Name": "nowhere", "Clusters": 0.0, "Updated": 0.0, "Available": 0.0, "Rollout": nil, "Message": "The placements have chosen no clusters.", "Revision": nil},
+		},
+	} {
+		order, cells := crdtest.Columns(t, plane.ForTest(t).Config(), "/apis/placement.muster.dev/v1alpha1/namespaces/default/"+test.path)
+		if diff := cmp.Diff(test.cells, cells); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", test.path, diff)
+		}
+		if diff := cmp.Diff(test.order, order); diff != "" {
+			t.Errorf("%s: in which order (-want +got)\n%s", test.path, diff)
+		}
 	}
 }
 
-// kubectl get pl, and kubectl get muster.
+// kubectl get pl, kubectl get ws, kubectl get wsr, and kubectl get muster.
 func TestShortNames(t *testing.T) {
 	c := installed(t)
-	var definition apiextensionsv1.CustomResourceDefinition
-	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: "placements.placement.muster.dev"}, &definition))
-	require.Equal(t, apiextensionsv1.NamespaceScoped, definition.Spec.Scope)
-	require.True(t, slices.Equal(definition.Status.AcceptedNames.ShortNames, []string{"pl"}), definition.Status.AcceptedNames)
-	require.True(t, slices.Equal(definition.Status.AcceptedNames.Categories, []string{"muster"}), definition.Status.AcceptedNames)
-}
-
-func getTable(t *testing.T, config *rest.Config, path string) *metav1.Table {
-	t.Helper()
-	config.GroupVersion, config.NegotiatedSerializer = &v1alpha1.GroupVersion, clientgoscheme.Codecs
-	c, err := rest.UnversionedRESTClientFor(config)
-	require.NoError(t, err)
-	data, err := c.Get().AbsPath(path).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
-	require.NoError(t, err)
-	var table metav1.Table
-	require.NoError(t, json.Unmarshal(data, &table))
-	require.Len(t, table.Rows, 1)
-	return &table
+	for name, short := range map[string]string{"placements.placement.muster.dev": "pl", "worksets.placement.muster.dev": "ws", "worksetrevisions.placement.muster.dev": "wsr"} {
+		var definition apiextensionsv1.CustomResourceDefinition
+		require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: name}, &definition))
+		require.Equal(t, apiextensionsv1.NamespaceScoped, definition.Spec.Scope, name)
+		require.Equal(t, []string{short}, definition.Status.AcceptedNames.ShortNames, name)
+		require.Equal(t, []string{"muster"}, definition.Status.AcceptedNames.Categories, name)
+	}
 }

@@ -18,5 +18,8 @@ func Example() {
 	}
 	// Output:
 	// placement.muster.dev_placementdecisions.yaml
+	// placement.muster.dev_placementevictions.yaml
 	// placement.muster.dev_placements.yaml
+	// placement.muster.dev_worksetrevisions.yaml
+	// placement.muster.dev_worksets.yaml
 }

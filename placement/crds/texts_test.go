@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/muster-sdk/muster/internal/crdinstall/crdtest"
 )
 
 // Policies as they are in files: what cannot be written in Go, or is left out there.
@@ -94,7 +96,7 @@ func TestAPIServerRefusesText(t *testing.T) {
 			t.Errorf("%s: want the API server to refuse it, got %v", test.reason, err)
 			continue
 		}
-		check(t, refused{reason: test.reason, field: test.field, want: test.want}, complaintsOf(t, err))
+		check(t, refused{reason: test.reason, field: test.field, want: test.want}, crdtest.Complaints(t, err))
 	}
 }
 

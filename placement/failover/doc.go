@@ -16,6 +16,10 @@
 // first. A cluster that is not in the fleet any more is no longer published, and counts as no eviction: there is nothing to be evicted from.
 // So a cluster that is healthy and published is taken away only if as many as are wanted are ready without it, or with EvictFirst.
 //
+// Clusters that are left by an eviction by hand are among those that leave, and these rules hold for them. A disruption budget bounds evictions
+// by hand alone (package eviction): BeforeEvict takes nobody available away who is not replaced, so it needs none, EvictFirst was asked
+// not to wait, and clusters that are not ready may always go.
+//
 // The guard against outages of the hub itself is not here: membership holds back its taints then, so nobody has to leave.
 //
 // It is pure: no client, no clock.

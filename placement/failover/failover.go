@@ -29,8 +29,8 @@ type Observed struct {
 	Wanted int
 	// Gone tells the published clusters that are not in the fleet any more. Nil: none.
 	Gone map[string]bool
-	// Evictions are when clusters were evicted, in any order; those before the period do not matter.
-	Evictions []time.Time
+	// Evictions are when clusters were evicted, in any order, as [Remember] has them; those before the period do not matter.
+	Evictions []v1alpha1.EvictionCount
 	// Policy is valid.
 	Policy v1alpha1.FailoverPolicy
 	Now    time.Time
@@ -46,7 +46,7 @@ const (
 type Step struct {
 	// Publish are the clusters: the chosen ones in their order, then those that wait to be evicted.
 	Publish []Decision
-	// Evict are those that go now, of which their time is to be remembered.
+	// Evict are those that go now, which [Remember] is to be told before they do.
 	Evict []string
 	// Again is when to plan anew though nothing has changed; zero: never.
 	Again time.Time
@@ -105,9 +105,9 @@ func Plan(o Observed) Step {
 		default:
 			step.Evict = append(step.Evict, c.Name)
 			if turns--; turns == 0 {
-				next = o.Now.Add(o.period())
-				if all := o.recent(); len(all) > 0 {
-					next = all[0].Add(o.period())
+				next = o.Now.Add(period(o.Policy))
+				if all := recent(o.Evictions, o.Policy, o.Now); len(all) > 0 {
+					next = all[0].Time.Add(period(o.Policy))
 				}
 			}
 		}
@@ -189,35 +189,26 @@ func gone(o Observed) []Cluster {
 	return left
 }
 
-func (o *Observed) period() time.Duration {
-	if s := o.Policy.PeriodSeconds; s != nil {
-		return time.Duration(*s) * time.Second
-	}
-	return defaultPeriod
-}
-
-// recent are the evictions of the period that ends now, the first first.
-func (o *Observed) recent() []time.Time {
-	var recent []time.Time
-	for _, at := range o.Evictions {
-		if o.Now.Sub(at) < o.period() {
-			recent = append(recent, at)
-		}
-	}
-	slices.SortFunc(recent, time.Time.Compare)
-	return recent
-}
-
 // turns are how many may be evicted now; negative: any number. If none, the next may be at the time.
 func (o *Observed) turns() (turns int, next time.Time) {
 	if o.Policy.MaxEvictions == nil {
 		return -1, time.Time{}
 	}
-	recent, limit := o.recent(), int(*o.Policy.MaxEvictions)
-	if len(recent) < limit {
-		return limit - len(recent), time.Time{}
+	all, total, limit := recent(o.Evictions, o.Policy, o.Now), 0, int(*o.Policy.MaxEvictions)
+	for _, e := range all {
+		total += int(e.Count)
 	}
-	return 0, recent[len(recent)-limit].Add(o.period())
+	for _, e := range all {
+		if total < limit {
+			break
+		}
+		total -= int(e.Count)
+		next = e.Time.Add(period(o.Policy))
+	}
+	if !next.IsZero() {
+		return 0, next
+	}
+	return limit - total, time.Time{}
 }
 
 // Bound are the clusters that a decision is to hold on to, given those that are published: these themselves, or, to return, the clusters

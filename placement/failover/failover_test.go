@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/muster-sdk/muster/placement/v1alpha1"
@@ -45,10 +46,10 @@ func TestPlan(t *testing.T) {
 	first := v1alpha1.FailoverPolicy{Replace: v1alpha1.EvictFirst}
 	one := v1alpha1.FailoverPolicy{MaxEvictions: new(int32(1)), PeriodSeconds: new(int32(30))}
 	two := v1alpha1.FailoverPolicy{MaxEvictions: new(int32(2)), Replace: v1alpha1.EvictFirst}
-	ago := func(seconds ...int) []time.Time {
-		var times []time.Time
+	ago := func(seconds ...int) []v1alpha1.EvictionCount {
+		var times []v1alpha1.EvictionCount
 		for _, s := range seconds {
-			times = append(times, now.Add(-time.Duration(s)*time.Second))
+			times = append(times, v1alpha1.EvictionCount{Time: metav1.NewTime(now.Add(-time.Duration(s) * time.Second)), Count: 1})
 		}
 		return times
 	}
@@ -114,6 +115,14 @@ func TestPlan(t *testing.T) {
 			[]string{"a WaitsForTurn", "again in 40s"},
 		},
 		{
+			"those that were counted together come free together",
+			Observed{
+				Published: []Cluster{lost("a")}, Wanted: 1, Policy: two,
+				Evictions: []v1alpha1.EvictionCount{{Time: metav1.NewTime(now.Add(-50 * time.Second)), Count: 3}, {Time: metav1.NewTime(now.Add(-20 * time.Second)), Count: 1}},
+			},
+			[]string{"a WaitsForTurn", "again in 10s"},
+		},
+		{
 			"a chain of replacements leads home",
 			Observed{Published: []Cluster{{Name: "b", Replaces: "a"}}, Chosen: []string{"c"}, Wanted: 1},
 			[]string{"c for a", "evict b"},
@@ -170,6 +179,7 @@ func TestPlanKeepsItsPromises(t *testing.T) {
 			o.Chosen = from[:n]
 		}
 		healthy := map[string]bool{}
+		var evictions []time.Time // as they were, whatever is remembered
 		step := func(ready func(string) bool) Step {
 			for i := range o.Published {
 				c := &o.Published[i]
@@ -178,8 +188,10 @@ func TestPlanKeepsItsPromises(t *testing.T) {
 			s := Plan(o)
 			check(t, o, s, healthy)
 			for range s.Evict {
-				o.Evictions = append(o.Evictions, o.Now)
+				evictions = append(evictions, o.Now)
 			}
+			rate(t, o, s, evictions)
+			o.Evictions = Remember(o.Evictions, len(s.Evict), o.Policy, o.Now)
 			o.Published = nil
 			for _, d := range s.Publish {
 				o.Published = append(o.Published, Cluster{Name: d.Cluster, Replaces: d.Replaces})
@@ -195,7 +207,7 @@ func TestPlanKeepsItsPromises(t *testing.T) {
 			o.Gone = map[string]bool{gone: !slices.Contains(o.Chosen, gone)}
 			isReady := rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID).Draw(t, "ready")
 			step(func(name string) bool { return slices.Contains(isReady, name) })
-			o.Now = o.Now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "seconds")) * time.Second)
+			o.Now = o.Now.Add(time.Duration(rapid.IntRange(0, 40000).Draw(t, "milliseconds")) * time.Millisecond)
 		}
 		// All is well from now on, and there are enough.
 		for _, name := range names {
@@ -249,15 +261,16 @@ func check(t *rapid.T, o Observed, s Step, healthy map[string]bool) {
 	if o.Policy.Replace == v1alpha1.EvictFirst && o.Wanted >= 0 && len(s.Publish) > max(o.Wanted, len(o.Published)) {
 		t.Fatalf("more than are wanted: %+v", s)
 	}
-	if o.Policy.MaxEvictions != nil {
-		count := len(s.Evict)
-		for _, at := range o.Evictions {
-			if o.Now.Sub(at) < o.period() {
-				count++
-			}
+}
+
+func rate(t *rapid.T, o Observed, s Step, evictions []time.Time) {
+	count := 0
+	for _, at := range evictions {
+		if o.Now.Sub(at) < period(o.Policy) {
+			count++
 		}
-		if len(s.Evict) > 0 && count > int(*o.Policy.MaxEvictions) {
-			t.Fatalf("%d evictions in a period of %v: %+v", count, o.period(), s)
-		}
+	}
+	if limit := o.Policy.MaxEvictions; limit != nil && len(s.Evict) > 0 && count > int(*limit) {
+		t.Fatalf("%d evictions in a period of %v: %+v", count, period(o.Policy), s)
 	}
 }

@@ -38,7 +38,7 @@ func (e *edit) apply() (bundle.Object, string, error) {
 	if err == nil {
 		object, err = bundle.Of(content)
 	}
-	if err == nil && len(object.JSON) > workv1alpha1.MaxManifestBytes {
+	if err == nil && workv1alpha1.StoredBytes(object.JSON) > workv1alpha1.MaxManifestBytes {
 		err = ErrTooLarge
 	}
 	if inner, isLocated := errors.AsType[*located](err); isLocated {

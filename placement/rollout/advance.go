@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,10 +29,18 @@ func (r *rollout) advance() {
 
 // forward goes through the stages up to the first that is not done, or not to be left.
 func (r *rollout) forward() {
+	if r.plan.Problem = r.undeclared(); r.plan.Problem != "" {
+		r.blocked = "The strategy cannot be carried out: " + r.plan.Problem + "."
+		return
+	}
 	for r.current = range r.stages {
 		s := &r.stages[r.current]
 		if r.tooManyFailed(s) {
 			r.halted = true
+			return
+		}
+		if s.lost {
+			r.blocked = fmt.Sprintf("All clusters of mandatory group %s have left before it was done. It goes on when one is back, or without the group after a state of Stop.", s.Name)
 			return
 		}
 		if s.reachedAt == nil {
@@ -60,11 +69,17 @@ func (r *rollout) tooManyFailed(s *stage) bool {
 	if r.over() {
 		return false
 	}
-	mandatory := r.blamedMandatory()
-	return mandatory > 0 || !s.mandatory && r.blamed-mandatory > r.tolerated()
+	mandatory := r.failedMandatory()
+	others := r.blamed + len(r.left) - mandatory
+	return mandatory > 0 || !s.mandatory && (others > r.tolerated() || len(r.left) >= maxUnwell)
 }
 
-func (r *rollout) blamedMandatory() (n int) {
+func (r *rollout) failedMandatory() (n int) {
+	for _, c := range r.left {
+		if r.isMandatory(c.Group) {
+			n++
+		}
+	}
 	for i := range r.stages {
 		if !r.stages[i].mandatory {
 			return n // they come first

@@ -9,7 +9,7 @@ func (r *rollout) choose() {
 		return
 	}
 	r.plan.Hold = make([]Hold, 0, r.count[pending])
-	c := &chooser{plan: &r.plan, all: slots{r.limit(), r.taken, r.going}}
+	c := &chooser{plan: &r.plan, all: slots{r.limit(), r.taken, r.going}, stable: r.hasForNewcomers()}
 	if r.memory.Rollback == nil {
 		for i := range r.stages {
 			c.choose(&r.stages[i], r.reason(i), anybody)
@@ -26,8 +26,9 @@ func (r *rollout) choose() {
 
 // chooser fills a plan while there are slots.
 type chooser struct {
-	plan *Plan
-	all  slots
+	plan   *Plan
+	all    slots
+	stable bool // there is something for those that are held and have nothing
 }
 
 // slots for targets that are on their way.
@@ -62,14 +63,21 @@ func (c *chooser) choose(s *stage, reason HoldReason, whom func(*member) bool) {
 		}
 		switch {
 		case reason != "":
-			c.plan.Hold = append(c.plan.Hold, Hold{m.Name, reason})
+			c.hold(m, reason)
 		case c.all.free(m) && s.slots.free(m):
 			c.all.take(m)
 			s.slots.take(m)
 			c.plan.Update = append(c.plan.Update, m.Name)
 		default:
-			c.plan.Hold = append(c.plan.Hold, Hold{m.Name, HoldConcurrency})
+			c.hold(m, HoldConcurrency)
 		}
+	}
+}
+
+func (c *chooser) hold(m *member, reason HoldReason) {
+	c.plan.Hold = append(c.plan.Hold, Hold{m.Name, reason})
+	if c.stable && m.Revision == "" {
+		c.plan.Stable = append(c.plan.Stable, m.Name)
 	}
 }
 
@@ -103,6 +111,17 @@ func (r *rollout) heldAll() HoldReason {
 		return HoldPaused
 	case r.memory.Rollback == nil && r.halted:
 		return HoldFailures
+	case r.blocked != "":
+		return HoldOrder
 	}
 	return ""
+}
+
+// hasForNewcomers reports whether there is a revision for targets that are held and have nothing. One that is on its way itself is not,
+// but when all are there and nothing but a person holds it.
+func (r *rollout) hasForNewcomers() bool {
+	if r.memory.StableRevision == r.goal() {
+		return r.settled() && !r.running()
+	}
+	return r.memory.StableRevision != ""
 }

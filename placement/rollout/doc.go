@@ -59,17 +59,30 @@
 //	                                        fails or times out
 //	a cluster joins                         it is pending in its stage, to which the rollout returns before it goes on.
 //	                                        Gates that were passed stay passed, and waits that are over stay over
-//	a cluster leaves                        it counts no more
+//	a cluster leaves that has failed, or    it goes on to count as failed (4), also in the mandatory group that it was in
+//	cannot be reached on its way
+//	another cluster leaves                  it counts no more
+//	a mandatory group loses its last        halt, without a way back, until one is back (4)
+//	cluster when it is its turn
+//	a cluster has nothing, and is held      it gets the stable revision, if there is one, whatever holds it and without a slot:
+//	                                        to take the place of another cluster is no part of the rollout (5)
 //	all clusters are away                   Succeeded, but not finished: it goes on as before when they are back
 //	a newer revision                        a new rollout, from the first stage. Who is on the way keeps the slot (1)
 //	a stage has no clusters                 its gates hold all the same: a selector that is wrong must not skip an
 //	                                        approval
-//	a group has no clusters                 there is no such group
+//	a group has no clusters                 there is no such stage
+//	a mandatory group is not declared       halt, without a way back: a name that is wrong must not skip it
 //	an approval is taken away               the gate is shut again, until the rollout has succeeded
 //	Pause, Stop                             nothing more is updated, nor taken back. What is on the way comes to its
 //	                                        end, waits go on, and so does all with Run
 //	success                                 final. Clusters that join later are updated in order and within the slots,
 //	                                        without gates; failures are no affair of the rollout anymore
+//
+//	(4) Until it is back at the revision, there is another one, or the state is Stop: a person who says Stop and then Run goes
+//	    on without it. No more than 20 are remembered; when so many have left, the rollout is halted whatever maxFailures says.
+//	    One that could not be reached does not count while there is no stable revision: those in its place would have nothing.
+//	(5) It is on the way then, like one that was told an earlier revision (1). Where the stable revision is the goal, after a success
+//	    or on the way back, it gets that in its turn, or at once if the state is Pause or Stop.
 //
 // A cluster that is well and unwell by turns, faster than it soaks, holds its stage for as long as it is.
 //
@@ -79,6 +92,7 @@
 //     given away twice.
 //   - Record with a cluster the revision that it is told and when, in one write, and read that back before looking again.
 //     Where a write fails the cluster is named again.
+//   - Tell clusters in [Plan].Stable that revision, and record it likewise; who no longer has it tells them nothing.
 //   - Health is that at the recorded revision. An answer about one before is Unknown.
 //   - Look again when a target, the strategy, the revision or an approval changes, and after [Plan].After.
 //

@@ -67,6 +67,20 @@ func anyStrategy(t *rapid.T) v1alpha1.RolloutStrategy {
 	return s
 }
 
+// anyGroups are those that there are in the world or, seldom, all but one.
+func anyGroups(t *rapid.T) []Group {
+	all := []Group{{"", 0}, {"g1", 1}, {"", 2}, {"", 3}}
+	switch rapid.IntRange(0, 5).Draw(t, "declared") {
+	case 0:
+		return all[:2]
+	case 1:
+		return all[2:]
+	case 2:
+		return nil
+	}
+	return all
+}
+
 // join adds a cluster that has nothing yet, or something from before there was a rollout.
 func (w *world) join(t *rapid.T) {
 	w.names++
@@ -107,7 +121,16 @@ func (w *world) event(t *rapid.T) {
 		w.join(t)
 	case event == 1 && len(w.clusters) > 0:
 		gone := some()
+		if dead := slices.IndexFunc(w.clusters, w.blamed); dead >= 0 && rapid.Bool().Draw(t, "a dead one") {
+			gone = w.clusters[dead]
+		}
 		w.clusters = slices.DeleteFunc(w.clusters, func(c *cluster) bool { return c == gone })
+		w.gone = append(w.gone, gone)
+	case event == 10 && len(w.gone) > 0: // it comes back, with nothing
+		back := *w.gone[0]
+		w.gone = w.gone[1:]
+		back.Revision, back.told, back.moved, back.due = "", false, false, time.Time{}
+		w.clusters = append(w.clusters, &back)
 	case event == 2 && len(w.clusters) > 0: // it falls ill, or gets well, by itself
 		c := some()
 		c.told = false
@@ -121,12 +144,12 @@ func (w *world) event(t *rapid.T) {
 	case event == 6 && len(w.approvals) > 0:
 		w.approvals = w.approvals[1:]
 	case event == 7 && rapid.Bool().Draw(t, "at all"): // whatever has a revision may now be on its way to it
-		w.status = v1alpha1.RolloutStatus{}
+		w.status, w.unwell = v1alpha1.RolloutStatus{}, nil
 		for _, c := range w.clusters {
 			c.moved = c.Revision != ""
 		}
 	case event == 8:
-		w.strategy = anyStrategy(t)
+		w.strategy, w.groups = anyStrategy(t), anyGroups(t)
 	case event == 9 && len(w.clusters) > 0:
 		some().Labels = map[string]string{"env": "s0"}
 	default:
@@ -161,10 +184,18 @@ func (w *world) fair(t *rapid.T) Plan {
 func (w *world) checkEnd(t *rapid.T, plan Plan) {
 	switch phase := plan.Status.Phase; phase {
 	case v1alpha1.PhaseFailed:
-		may := w.countIn(-1, func(c *cluster) bool { return w.blamed(c) && !w.mandatory(c) })
-		must := w.countIn(-1, func(c *cluster) bool { return w.blamed(c) && w.mandatory(c) })
+		must, may := w.failures()
 		if must == 0 && may <= portion(w.strategy.MaxFailures, len(w.clusters), 0) {
-			t.Fatalf("it failed although %d failed:\n%s", may, w)
+			if !w.lost(10000) && !w.undeclared() {
+				t.Fatalf("it failed although %d failed:\n%s", may, w)
+			}
+			return
+		}
+		if (plan.Problem != "") != w.undeclared() {
+			t.Fatalf("a group is none: %v, and the problem is %q", w.undeclared(), plan.Problem)
+		}
+		if w.undeclared() {
+			return
 		}
 		if stable := w.status.StableRevision; w.strategy.OnFailure == v1alpha1.FailureRollBack && stable != "" && stable != w.revision {
 			t.Fatalf("it did not go back to %s", stable)
@@ -191,7 +222,7 @@ func (w *world) checkEnd(t *rapid.T, plan Plan) {
 // Whatever happens, no plan is wrong; and when nothing more happens, the rollout comes to its end.
 func TestNextInAnyWorld(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{now: epoch.Add(700 * time.Millisecond), strategy: anyStrategy(t)}
+		w := &world{now: epoch.Add(700 * time.Millisecond), strategy: anyStrategy(t), groups: anyGroups(t)}
 		for range rapid.IntRange(0, 12).Draw(t, "clusters") {
 			w.join(t)
 		}

@@ -9,6 +9,7 @@ const maxRows = 256
 // report puts the status into words and numbers.
 func (r *rollout) report() Plan {
 	status := r.memory
+	status.Unwell = r.unwell()
 	status.RolloutCounts = r.counts()
 	status.Phase = r.phase()
 	status.Message = r.message(status.Phase)
@@ -61,7 +62,7 @@ func (r *rollout) phase() v1alpha1.RolloutPhase {
 		return v1alpha1.PhasePaused
 	case rollback != nil:
 		return v1alpha1.PhaseRollingBack
-	case r.halted:
+	case r.halted, r.blocked != "":
 		return v1alpha1.PhaseFailed
 	case r.stages[r.current].waiting != "":
 		return r.stages[r.current].waiting
@@ -77,7 +78,7 @@ func (r *rollout) stagePhase(s *stage) v1alpha1.RolloutPhase {
 		return v1alpha1.PhaseRollingBack
 	case r.memory.Rollback != nil:
 		return v1alpha1.PhaseRolledBack
-	case r.halted && s.blamed > 0:
+	case s.lost, r.halted && s.blamed > 0:
 		return v1alpha1.PhaseFailed
 	case s.waiting != "":
 		return s.waiting

@@ -16,7 +16,10 @@ type Observed struct {
 	// not tried again under its name.
 	Revision string
 	// Targets are the clusters, in any order, each once.
-	Targets   []Target
+	Targets []Target
+	// Groups are all decision groups that are declared, with clusters or without, for ProgressivePerGroup: a mandatory group that is
+	// none of them holds the rollout. Nil: nobody knows, and each is taken for one that is.
+	Groups    []Group
 	Approvals []v1alpha1.RolloutApproval
 	// Status is that of the last [Plan]. Zero: there is none yet.
 	Status v1alpha1.RolloutStatus
@@ -61,6 +64,11 @@ type Plan struct {
 	Revision string
 	// Hold has every other cluster that is not at Revision, in the order in which they will get their turn.
 	Hold []Hold
+	// Stable names those on Hold that have nothing, and can have Status.StableRevision until it is their turn: at once, whatever holds
+	// them, in their order. To have a cluster take the place of another one is no part of the rollout.
+	Stable []string
+	// Problem is what is wrong with the strategy and holds everybody, as the path of a field in it and what to do. Empty: nothing.
+	Problem string
 	// Status to store. It must be stored before anything is updated.
 	Status v1alpha1.RolloutStatus
 	// After is when time alone will have changed something, and not before. Zero: never.
@@ -103,6 +111,7 @@ func Next(o Observed) (Plan, error) {
 	if err := r.arrange(); err != nil {
 		return Plan{}, fmt.Errorf("roll out %q: %w", o.Revision, err)
 	}
+	r.recall()
 	r.assess()
 	r.advance()
 	r.choose()
@@ -118,8 +127,10 @@ type rollout struct {
 	stages  []stage  // each with its part of them
 	tally
 
-	current int // the stage whose turn it is; len(stages): all are done
-	halted  bool
+	left    []v1alpha1.UnwellCluster // that have failed, and left
+	current int                      // the stage whose turn it is; len(stages): all are done
+	halted  bool                     // by failures
+	blocked string                   // by what else; empty: by nothing
 	plan    Plan
 	next    time.Time // when time alone changes something; zero: never
 }
@@ -128,6 +139,9 @@ type rollout struct {
 func remember(o Observed) v1alpha1.RolloutStatus {
 	was := o.Status
 	if was.Revision == o.Revision {
+		if o.Strategy.State == v1alpha1.RolloutStop {
+			was.Unwell = nil
+		}
 		return was
 	}
 	return v1alpha1.RolloutStatus{

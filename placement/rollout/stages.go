@@ -21,6 +21,7 @@ import (
 type stage struct {
 	v1alpha1.RolloutStage
 	mandatory bool
+	lost      bool // its clusters have left before it was done
 	slots     slots
 	members   []member
 	tally
@@ -90,7 +91,7 @@ func (r *rollout) arrange() error {
 	return nil
 }
 
-// arrangeGroups has a stage for each group that has a cluster: those first that are mandatory, in the order in which they are
+// arrangeGroups has a stage for each group that has a cluster, or has lost them: those first that are mandatory, in the order in which they are
 // named, the others by index.
 func (r *rollout) arrangeGroups() {
 	type ranked struct {
@@ -100,6 +101,10 @@ func (r *rollout) arrangeGroups() {
 	place := map[Group]int{}
 	for i := range r.Targets {
 		place[r.Targets[i].Group] = 0
+	}
+	lost := r.lostGroups(place)
+	for _, group := range lost {
+		place[group] = 0
 	}
 	groups := make([]ranked, 0, len(place))
 	for group := range place {
@@ -117,6 +122,7 @@ func (r *rollout) arrangeGroups() {
 		r.stages = append(r.stages, stage{
 			RolloutStage: v1alpha1.RolloutStage{Name: group.String()},
 			mandatory:    group.rank < len(r.Strategy.MandatoryGroups),
+			lost:         slices.Contains(lost, group.Group),
 		})
 	}
 	for i := range r.members {
@@ -188,6 +194,16 @@ func (o order) compare(other order) int {
 
 func (g Group) compare(other Group) int {
 	return cmp.Or(cmp.Compare(g.Index, other.Index), strings.Compare(g.Name, other.Name))
+}
+
+// groupOf is the group that has a text, such as the name of its stage.
+func groupOf(text string) (group Group, is bool) {
+	name, index, named := strings.Cut(text, "/")
+	if !named {
+		name, index = "", text
+	}
+	n, err := strconv.ParseInt(index, 10, 32)
+	return Group{Name: name, Index: int32(n)}, err == nil
 }
 
 func (g Group) named(ref v1alpha1.DecisionGroupReference) bool {

@@ -54,6 +54,11 @@ func TestTable(t *testing.T) {
 			[]string{"a r2 Failed 1s 0", "b r2 Progressing 1s 0", "c r1 Succeeded 3h 1"},
 			"canary RollingBack 2 pending; prod RolledBack 1 succeeded",
 		},
+		{
+			"a mandatory group that has lost its clusters", mandatoryFirst, finishedNot("0"),
+			[]string{"c r1 Succeeded 3h 1"},
+			"0 Failed ; 1 Pending 1 pending",
+		},
 	} {
 		o := Observed{Now: epoch, Strategy: test.strategy, Revision: "r2", Status: test.status}
 		for _, text := range test.targets {

@@ -19,7 +19,13 @@ func (r *rollout) message(phase v1alpha1.RolloutPhase) string {
 	case v1alpha1.PhaseStopped, v1alpha1.PhasePaused:
 		return fmt.Sprintf("%s: %s.", phase, updated)
 	case v1alpha1.PhaseFailed:
+		if r.blocked != "" {
+			return r.blocked
+		}
 		sentence := r.failure()
+		if len(r.left) > 0 {
+			sentence += " Who has left counts until there is another revision, or the state has been Stop."
+		}
 		if r.Strategy.OnFailure == v1alpha1.FailureRollBack && !r.hasStable() {
 			sentence += " There is no revision to go back to."
 		}
@@ -49,11 +55,16 @@ func (r *rollout) where() string {
 
 // failure says which clusters have failed, and that these are too many.
 func (r *rollout) failure() string {
-	mandatory := r.blamedMandatory() > 0
+	mandatory := r.failedMandatory() > 0
 	var names []string
 	for i := range r.members {
 		if m := &r.members[i]; m.blame && r.stages[m.stage].mandatory == mandatory {
 			names = append(names, m.Name)
+		}
+	}
+	for _, c := range r.left {
+		if r.isMandatory(c.Group) == mandatory {
+			names = append(names, c.Name+" (left)")
 		}
 	}
 	if mandatory {

@@ -24,8 +24,11 @@ type world struct {
 	strategy  v1alpha1.RolloutStrategy
 	revision  string
 	clusters  []*cluster
+	groups    []Group // that are declared; nil: nobody knows
 	approvals []v1alpha1.RolloutApproval
 	status    v1alpha1.RolloutStatus
+	unwell    map[string]*cluster // as the status was stored last
+	gone      []*cluster
 	names     int
 	revisions int
 }
@@ -39,7 +42,7 @@ type cluster struct {
 }
 
 func (w *world) observed() Observed {
-	o := Observed{Now: w.now, Strategy: w.strategy, Revision: w.revision, Approvals: w.approvals, Status: w.status}
+	o := Observed{Now: w.now, Strategy: w.strategy, Revision: w.revision, Groups: w.groups, Approvals: w.approvals, Status: w.status}
 	for _, c := range w.clusters {
 		o.Targets = append(o.Targets, c.Target)
 	}
@@ -218,6 +221,7 @@ func (w *world) look(t *rapid.T) Plan {
 	w.checkComplete(t, plan)
 	w.checkMarks(t, plan)
 	w.checkUpdates(t, plan)
+	w.checkNewcomers(t, plan)
 	return plan
 }
 
@@ -340,13 +344,98 @@ func (w *world) checkUpdates(t *rapid.T, plan Plan) {
 	if plan.Status.FinishedAt != nil {
 		return
 	}
-	must := w.countIn(-1, func(c *cluster) bool { return w.blamed(c) && w.mandatory(c) })
-	may := w.countIn(-1, func(c *cluster) bool { return w.blamed(c) && !w.mandatory(c) })
+	if w.lost(w.stageOf(first)) || w.undeclared() {
+		t.Fatalf("%s is updated, and a mandatory group is not done that has lost its clusters, or is none:\n%s", first.Name, w)
+	}
+	must, may := w.failures()
 	if tolerated := portion(w.strategy.MaxFailures, len(w.clusters), 0); must > 0 || may > tolerated && !w.mandatory(first) {
-		t.Fatalf("%s is updated although %d and %d failed where %d may", first.Name, must, may, tolerated)
+		t.Fatalf("%s is updated although %d and %d failed where %d may:\n%s", first.Name, must, may, tolerated, w)
 	}
 	if w.strategy.Type == v1alpha1.RolloutStages {
 		w.checkGates(t, plan, w.stageOf(first))
+	}
+}
+
+// failures are those in mandatory groups, and elsewhere, of clusters that are there, or were not well when they left.
+func (w *world) failures() (must, may int) {
+	count := func(c *cluster) {
+		if w.mandatory(c) {
+			must++
+		} else {
+			may++
+		}
+	}
+	for _, c := range w.clusters {
+		if w.blamed(c) {
+			count(c)
+		}
+	}
+	for _, c := range w.left() {
+		count(c)
+	}
+	return must, may
+}
+
+// left are those that were not well at the revision when they left.
+func (w *world) left() (left []*cluster) {
+	if w.status.Revision != w.revision || w.strategy.State == v1alpha1.RolloutStop || settled(w.status) {
+		return nil
+	}
+	for name, c := range w.unwell {
+		if now := w.cluster(name); now == nil || now.Revision != w.revision {
+			left = append(left, c)
+		}
+	}
+	return left
+}
+
+func settled(s v1alpha1.RolloutStatus) bool { return s.FinishedAt != nil || s.Rollback != nil }
+
+// note who is not well, as a status is stored.
+func (w *world) note(plan Plan) {
+	unwell := map[string]*cluster{}
+	for _, c := range w.left() {
+		unwell[c.Name] = c
+	}
+	stable := plan.Status.StableRevision
+	for _, c := range w.clusters {
+		unseen := c.moved && c.Revision == w.revision && !w.letGo(c) && c.Health == Unknown && stable != "" && stable != w.revision
+		if w.blamed(c) || unseen {
+			unwell[c.Name] = c
+		}
+	}
+	if settled(plan.Status) {
+		unwell = nil
+	}
+	w.unwell = unwell
+}
+
+// lost reports whether a mandatory group before a stage has no clusters any more, and had some when its turn came.
+func (w *world) lost(before int) bool {
+	return w.status.Revision == w.revision && w.strategy.State != v1alpha1.RolloutStop && slices.ContainsFunc(w.status.Stages, func(s v1alpha1.RolloutStageStatus) bool {
+		group, is := map[string]Group{"0": {"", 0}, "g1/1": {"g1", 1}, "2": {"", 2}, "3": {"", 3}}[s.Name]
+		one := &cluster{Target: Target{Group: group}}
+		return is && w.mandatory(one) && w.stageOf(one) < before && s.ReachedAt != nil && s.FinishedAt == nil &&
+			!slices.ContainsFunc(w.clusters, func(c *cluster) bool { return c.Group == group })
+	})
+}
+
+// undeclared reports whether a group is mandatory that there is not.
+func (w *world) undeclared() bool {
+	return w.groups != nil && slices.ContainsFunc(w.strategy.MandatoryGroups, func(ref v1alpha1.DecisionGroupReference) bool {
+		return ref.Name != "" && !slices.Contains(w.groups, Group{"g1", 1}) || ref.Index != nil && !slices.Contains(w.groups, Group{"", 2})
+	})
+}
+
+// checkNewcomers sees that nobody has nothing for as long as there is something.
+func (w *world) checkNewcomers(t *rapid.T, plan Plan) {
+	held := w.strategy.State == v1alpha1.RolloutPause || w.strategy.State == v1alpha1.RolloutStop
+	stable := plan.Status.StableRevision
+	for _, c := range w.clusters {
+		want := c.Revision == "" && !slices.Contains(plan.Update, c.Name) && stable != "" && (stable != plan.Revision || held && settled(plan.Status))
+		if slices.Contains(plan.Stable, c.Name) != want {
+			t.Fatalf("%s is to have %s: want %v\n%s", c.Name, stable, want, w)
+		}
 	}
 }
 
@@ -377,6 +466,7 @@ func (w *world) checkGates(t *rapid.T, plan Plan, stage int) {
 
 // carryOut stores the status and updates some or all of the clusters: a controller may die in between.
 func (w *world) carryOut(t *rapid.T, plan Plan, n int) {
+	w.note(plan)
 	w.status = throughAPI(t, plan.Status)
 	if mark := plan.Status.StableSince; mark != nil {
 		for _, c := range w.clusters {
@@ -385,11 +475,20 @@ func (w *world) carryOut(t *rapid.T, plan Plan, n int) {
 		}
 	}
 	for _, name := range plan.Update[:n] {
-		c := w.cluster(name)
-		c.Revision, c.Since, c.told, c.moved = plan.Revision, w.now, true, true
-		c.Health, c.HealthSince = Progressing, w.now
-		w.decide(t, c)
+		w.tell(t, w.cluster(name), plan.Revision)
 	}
+	if n < len(plan.Update) {
+		return
+	}
+	for _, name := range plan.Stable {
+		w.tell(t, w.cluster(name), plan.Status.StableRevision)
+	}
+}
+
+func (w *world) tell(t *rapid.T, c *cluster, revision string) {
+	c.Revision, c.Since, c.told, c.moved = revision, w.now, true, true
+	c.Health, c.HealthSince = Progressing, w.now
+	w.decide(t, c)
 }
 
 // decide how a cluster will fare at what it was told.

@@ -3,6 +3,7 @@ package v1alpha1_test
 import (
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
@@ -61,4 +62,99 @@ func ExamplePlacementPolicy_Validate() {
 	// Output:
 	// spec.policy.numberOfClusters: Required value: numberOfClusters is required with type PickN; use type PickAll for as many as there are
 	// spec.policy.sorters[0].weight: Invalid value: 200: weight must be from 1 to 100; leave it out for 1, and set order to turn the order around
+}
+
+// What is labeled as the shop's goes to the clusters of the Placement fleet: to those in the stage canary first, and to the others once
+// somebody has approved of it.
+func ExampleWorkSet() {
+	const text = `
+apiVersion: placement.muster.dev/v1alpha1
+kind: WorkSet
+metadata:
+  name: shop
+  namespace: shop
+spec:
+  placements:
+  - name: fleet
+  resources:
+  - group: apps
+    kind: Deployment
+    labelSelector:
+      matchLabels:
+        app: shop
+  - kind: Service
+    name: shop
+  overrides:
+    rules:
+    - clusters:
+      - labelSelector:
+          matchLabels:
+            size: small
+      objects:
+      - kind: Deployment
+      mergePatch:
+        spec:
+          replicas: 1
+  rollout:
+    type: Stages
+    onFailure: RollBack
+    stages:
+    - name: canary
+      selector:
+        matchLabels:
+          stage: canary
+      after:
+        approval: true
+    - name: rest
+      maxConcurrency: 25%
+`
+	var set v1alpha1.WorkSet
+	if err := yaml.UnmarshalStrict([]byte(text), &set); err != nil {
+		panic(err)
+	}
+	fmt.Println(set.Name, "has", len(set.Spec.Rollout.Stages), "stages, and", len(set.Spec.Validate()), "mistakes")
+	// Output:
+	// shop has 2 stages, and 0 mistakes
+}
+
+// In Go as little as can be: all ConfigMaps of the namespace, everywhere at once.
+func ExampleWorkSetSpec() {
+	set := v1alpha1.WorkSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "settings", Namespace: "shop"},
+		Spec: v1alpha1.WorkSetSpec{
+			Placements: []v1alpha1.PlacementReference{{Name: "fleet"}},
+			Resources:  []v1alpha1.ResourceSelector{{Kind: "ConfigMap"}},
+		},
+	}
+	out, err := yaml.Marshal(set)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Print(string(out))
+	// Output:
+	// metadata:
+	//   name: settings
+	//   namespace: shop
+	// spec:
+	//   placements:
+	//   - name: fleet
+	//   resources:
+	//   - kind: ConfigMap
+}
+
+// A WorkSet is checked before it is written, by more rules than the API server has.
+func ExampleWorkSetSpec_Validate() {
+	spec := v1alpha1.WorkSetSpec{
+		Placements: []v1alpha1.PlacementReference{{Name: "fleet"}},
+		Resources:  []v1alpha1.ResourceSelector{{Group: "apps/v1", Kind: "Deployment"}},
+		Replicas:   &v1alpha1.ReplicaDivision{Strategy: v1alpha1.DivisionStaticWeight, Weights: []v1alpha1.ClusterWeight{{Weight: 2}}},
+		Rollout:    v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutStages},
+	}
+	for _, err := range spec.Validate() {
+		fmt.Println(err)
+	}
+	// Output:
+	// spec.resources[0].group: Invalid value: "apps/v1": group must be that of an API, such as apps, and is empty for the core group
+	// spec.replicas.weights[0].clusters: Invalid value: an empty selector matches every cluster: give it names, a labelSelector or cel, or remove it
+	// spec.rollout.stages: Required value: stages is required with type Stages; use type Progressive for a rollout without them
 }

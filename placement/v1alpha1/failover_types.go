@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"cmp"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -54,6 +55,17 @@ type FailoverPolicy struct {
 	// +optional
 	Recovery RecoveryPolicy `json:"recovery,omitempty"`
 }
+
+// EvictionCount is how many clusters were left at about one time.
+type EvictionCount struct {
+	// Time is when: the end of the second, or a little later where evictions were counted together.
+	Time metav1.Time `json:"time"`
+	// Count is how many.
+	Count int32 `json:"count"`
+}
+
+// MaxEvictionCounts is how many times of evictions are remembered. Of more, those that are closest to each other are counted together.
+const MaxEvictionCounts = 64
 
 // Validate returns all that is wrong with the policy, in the order of its fields, as the CustomResourceDefinition has it. The path may be nil.
 func (p *FailoverPolicy) Validate(path *field.Path) field.ErrorList {

@@ -22,6 +22,10 @@ type PlacementSpec struct {
 	// Failover bounds how clusters are left that can no longer be chosen. Unset: at once.
 	// +optional
 	Failover *FailoverPolicy `json:"failover,omitempty"`
+
+	// DisruptionBudget bounds what evictions by hand may cost. Unset: they are executed at once.
+	// +optional
+	DisruptionBudget *DisruptionBudget `json:"disruptionBudget,omitempty"`
 }
 
 // DecisionGroup is some of the clusters that are chosen.
@@ -56,6 +60,10 @@ type PlacementStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
+	// DecidedGeneration is the generation that was decided last: an earlier one while this one cannot be.
+	// +optional
+	DecidedGeneration int64 `json:"decidedGeneration,omitempty"`
+
 	// SelectedClusters is how many clusters are chosen.
 	// +optional
 	SelectedClusters int32 `json:"selectedClusters"`
@@ -72,6 +80,12 @@ type PlacementStatus struct {
 	// Rescheduled is the value of the annotation placement.muster.dev/reschedule that was heeded last.
 	// +optional
 	Rescheduled string `json:"rescheduled,omitempty"`
+
+	// RecentEvictions are those of the last period that spec.failover.maxEvictions counts, the first first. Older ones may be there.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	RecentEvictions []EvictionCount `json:"recentEvictions,omitempty"`
 
 	// Conditions: Scheduled.
 	// +listType=map

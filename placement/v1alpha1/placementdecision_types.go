@@ -6,7 +6,7 @@ import (
 
 // Labels of a PlacementDecision.
 const (
-	// PlacementLabel has the name of the Placement that a PlacementDecision is of, or a hash of it where that is too long.
+	// PlacementLabel has the name of the Placement that a PlacementDecision is of, by [LabelValue].
 	PlacementLabel = GroupName + "/placement"
 	// DecisionIndexLabel has the index of a PlacementDecision among those of its Placement.
 	DecisionIndexLabel = GroupName + "/decision-index"

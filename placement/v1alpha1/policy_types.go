@@ -104,7 +104,8 @@ type PlacementPolicy struct {
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 
-	// RequiredAPIs lists the kinds that a cluster must serve. The core group is written as "".
+	// RequiredAPIs lists the kinds that a cluster must serve. The core group is written as "". A cluster that does not tell what it
+	// serves is taken to serve all, and the condition Scheduled says so: a MemberCluster tells it in status.apis, if its agent is set up for that.
 	// +listType=map
 	// +listMapKey=group
 	// +listMapKey=version
@@ -189,7 +190,7 @@ type Toleration struct {
 	Effect corev1.TaintEffect `json:"effect,omitempty"`
 
 	// TolerationSeconds is how long a cluster that is chosen is kept in spite of a taint with the effect NoExecute,
-	// counted from when the taint was put on. 0: not at all. Unset: for ever.
+	// counted from the timeAdded of the taint or, where it has none, from when the hub first saw it. 0: not at all. Unset: for ever.
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 31536000",message="tolerationSeconds must be from 0 to 31536000 (a year); leave it out to tolerate for ever"
 	// +optional
 	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty"`

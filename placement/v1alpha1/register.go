@@ -21,7 +21,9 @@ var (
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
-		&Placement{}, &PlacementList{}, &PlacementDecision{}, &PlacementDecisionList{},
+		&Placement{}, &PlacementList{}, &PlacementDecision{}, &PlacementDecisionList{}, &WorkSet{}, &WorkSetList{},
+		&PlacementEviction{}, &PlacementEvictionList{},
+		&WorkSetRevision{}, &WorkSetRevisionList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

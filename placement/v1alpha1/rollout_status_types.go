@@ -24,7 +24,8 @@ const (
 	PhasePaused RolloutPhase = "Paused"
 	// PhaseStopped rollouts were given up by a person.
 	PhaseStopped RolloutPhase = "Stopped"
-	// PhaseFailed rollouts are halted: more clusters have failed than may. They go on once fewer do.
+	// PhaseFailed rollouts are halted: more clusters have failed than may, or a mandatory group cannot be done. The message says which,
+	// and what to do. They go on once that is otherwise.
 	PhaseFailed RolloutPhase = "Failed"
 	// PhaseRollingBack rollouts take clusters back to the revision before.
 	PhaseRollingBack RolloutPhase = "RollingBack"
@@ -75,6 +76,16 @@ type RolloutStageStatus struct {
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
 }
 
+// UnwellCluster is a cluster that was not well at a revision when it was last seen there.
+type UnwellCluster struct {
+	// Name of the cluster.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Group is the decision group that it was in: name/index, or its index if it has no name.
+	// +kubebuilder:validation:MaxLength=128
+	Group string `json:"group"`
+}
+
 // RollbackStatus is the record of a rollback.
 type RollbackStatus struct {
 	// StartedAt is when it began.
@@ -106,7 +117,16 @@ type RolloutStatus struct {
 	// +kubebuilder:validation:MaxItems=256
 	// +optional
 	Stages []RolloutStageStatus `json:"stages,omitempty"`
-	// StableRevision is the revision whose rollout succeeded last; to it clusters are taken back.
+	// Unwell are clusters that have failed at the revision, or cannot be reached on their way to it. Those that leave go on to count as
+	// failed, until they are back at the revision, there is another one, or the state is Stop. When the list is full of those that have
+	// left, more have failed than may, whatever maxFailures says.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=20
+	// +optional
+	Unwell []UnwellCluster `json:"unwell,omitempty"`
+	// StableRevision is the revision whose rollout succeeded last; to it clusters are taken back, and clusters that have nothing get it
+	// until it is their turn.
 	// +optional
 	StableRevision string `json:"stableRevision,omitempty"`
 	// StableSince is when clusters were last left in peace: whatever was updated since then, was by a rollout

@@ -43,7 +43,8 @@ const (
 	RolloutRun RolloutState = "Run"
 	// RolloutPause holds it for a while. What is under way comes to its end, and time goes on counting.
 	RolloutPause RolloutState = "Pause"
-	// RolloutStop holds it as RolloutPause does, and says that it is given up, so that nobody waits for it.
+	// RolloutStop holds it as RolloutPause does, and says that it is given up, so that nobody waits for it. Clusters that failed and have left
+	// are forgotten, and so are mandatory groups that have lost all of theirs: if it is to Run after that, it goes on without them.
 	RolloutStop RolloutState = "Stop"
 )
 
@@ -84,7 +85,7 @@ type RolloutStrategy struct {
 	ProgressDeadlineSeconds int32 `json:"progressDeadlineSeconds,omitempty"`
 
 	// MaxFailures is how many clusters may fail before the rollout does: a number, or a percentage of all clusters, rounded
-	// down. In a mandatory group none may. Default: 0.
+	// down. In a mandatory group none may. One that failed, or could not be reached, and has left is among them. Default: 0.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9]?[0-9]|100)%$`
 	// +kubebuilder:validation:XValidation:rule="self >= 0 || self.endsWith('%')",message="maxFailures must be a number from 0, or a percentage from 0% to 100%"
@@ -96,13 +97,14 @@ type RolloutStrategy struct {
 	// +optional
 	OnFailure FailureAction `json:"onFailure,omitempty"`
 
-	// State lets the rollout Run, Pause for a while, or Stop.
+	// State lets the rollout Run, Pause for a while, or Stop. Clusters that have nothing yet get the revision that succeeded last meanwhile.
 	// +kubebuilder:default=Run
 	// +optional
 	State RolloutState `json:"state,omitempty"`
 
 	// MandatoryGroups are updated first, in this order, and every cluster in them must succeed before another group begins. The
-	// groups that are not named follow by their index. With type ProgressivePerGroup only.
+	// groups that are not named follow by their index. With type ProgressivePerGroup only. One that no placement declares holds the
+	// rollout; one that is declared and has no clusters is passed, unless it lost them while it was its turn.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +optional

@@ -77,7 +77,7 @@ func (s *ClusterSelector) validate(path *field.Path) field.ErrorList {
 
 func (s *ObjectSelector) validate(path *field.Path) field.ErrorList {
 	if *s == (ObjectSelector{}) {
-		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "should have at least 1 properties: name a group, kind, namespace or name; without any selector a rule is for all objects")}
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "should have at least 1 properties: name a group, kind, namespace or name, or remove the selector")}
 	}
 	errs := slices.Concat(
 		longest(s.Kind, 63, path.Child("kind")),

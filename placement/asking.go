@@ -1,0 +1,56 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// ask has the Decider decide. One that panics has failed, and so has one that takes too long: it is left behind, and not asked about
+// the placement again before it has come back.
+func (d *deciding) ask(ctx context.Context, p *placed, snapshot *scheduler.Snapshot, request *scheduler.Request) (scheduler.Result, error) {
+	if p.asking != nil {
+		select {
+		case <-p.asking:
+			p.asking = nil
+		default:
+			return scheduler.Result{}, errors.New("the decider has not come back since it was asked before")
+		}
+	}
+	started := d.Clock.Now()
+	defer func() { d.metrics.seconds.Observe(d.Clock.Since(started).Seconds()) }()
+	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
+	defer cancel()
+	var result scheduler.Result
+	err := errors.New("the decider has ended its goroutine")
+	back := make(chan struct{})
+	go func() {
+		defer close(back)
+		defer func() {
+			if reason := recover(); reason != nil {
+				err = fmt.Errorf("the decider panicked: %v", reason)
+				d.log.Error(err, "A decider panicked.", "placement", request.Name, "stack", string(debug.Stack()))
+			}
+		}()
+		result, err = d.Decider.Schedule(ctx, snapshot, request)
+	}()
+	select {
+	case <-back:
+		return result, err
+	case <-ctx.Done():
+	}
+	select {
+	case <-back:
+		return result, err
+	case <-time.After(grace): // most come back as soon as their context has ended
+		p.asking = back
+		return scheduler.Result{}, fmt.Errorf("the decider has not come back: %w", ctx.Err())
+	}
+}
+
+// grace is how long a Decider may take to notice that its context has ended.
+const grace = 100 * time.Millisecond

@@ -1,0 +1,97 @@
+package placement_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/muster-sdk/muster/placement"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// Placements spread evenly over clusters that are as good as each other, though many are decided at a time, and after a restart as well. Nobody
+// moves because others come.
+func TestBalance(t *testing.T) {
+	h, s := newHub(t), newSource(many(10, "eu")...)
+	create := func(batch string) {
+		for i := range 100 {
+			h.create(fmt.Sprintf("%s-%02d", batch, i), pick(1))
+		}
+	}
+	on := func() map[string]int {
+		counts := map[string]int{}
+		for _, slice := range h.slices() {
+			for _, d := range slice.Decisions {
+				counts[d.ClusterName]++
+			}
+		}
+		return counts
+	}
+	even := func(n int) map[string]int {
+		counts := map[string]int{}
+		for i := range 10 {
+			counts[fmt.Sprintf("eu-%03d", i)] = n
+		}
+		return counts
+	}
+	create("first")
+	first := h.start(placement.Options{Clusters: s, Decider: slow{newCounting(t)}})
+	h.eventually("all are decided", func() bool { return len(h.slices()) == 100 })
+	if diff := cmp.Diff(even(10), on()); diff != "" {
+		t.Fatalf("decided at a time (-want +got):\n%s", diff)
+	}
+	first.stop()
+	before := versions(h.slices())
+	create("second")
+	decider := newCounting(t)
+	h.start(placement.Options{Clusters: s, Decider: decider})
+	h.eventually("all are decided", func() bool { return len(h.slices()) == 200 })
+	if diff := cmp.Diff(even(20), on()); diff != "" {
+		t.Fatalf("after a restart (-want +got):\n%s", diff)
+	}
+	quiet(t, func() int64 { return int64(decider.total()) })
+	after := versions(h.slices())
+	for name, version := range before {
+		require.Equal(t, version, after[name], "nobody moves")
+	}
+	for name, n := range decider.taken() {
+		if name < "second" {
+			require.Equal(t, 1, n, "%s is decided once", name)
+		}
+	}
+
+	diagnosis, err := placement.Explain(t.Context(), h.client, placement.Options{Clusters: s}, &v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: pick(1)}})
+	require.NoError(t, err)
+	require.NotZero(t, diagnosis.Clusters[0].Score, "a dry run counts, too")
+}
+
+// slow has all who decide at a time decide on the same counts.
+type slow struct{ placement.Decider }
+
+func (s slow) Schedule(ctx context.Context, snapshot *scheduler.Snapshot, request *scheduler.Request) (scheduler.Result, error) {
+	result, err := s.Decider.Schedule(ctx, snapshot, request)
+	<-time.After(5 * time.Millisecond)
+	return result, err
+}
+
+// A source that counts placements itself is believed.
+func TestSourceThatCounts(t *testing.T) {
+	h, s := newHub(t), newSource(cluster("a", "eu", func(c *scheduler.Cluster) { c.Placements = 50 }), cluster("b", "eu"))
+	h.start(placement.Options{Clusters: counts{s}})
+	for i := range 5 {
+		h.create(fmt.Sprintf("p-%d", i), pick(1))
+	}
+	h.eventually("all are decided", func() bool { return len(h.slices()) == 5 })
+	for _, slice := range h.slices() {
+		require.Equal(t, "b", slice.Decisions[0].ClusterName)
+	}
+}
+
+type counts struct{ *source }
+
+func (counts) CountsPlacements() bool { return true }

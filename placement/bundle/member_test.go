@@ -1,0 +1,150 @@
+package bundle
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/stretchr/testify/require"
+)
+
+// wish is what a member is to have, with the note that says so.
+type wish struct {
+	Wanted
+	note int
+}
+
+func wants(note int, objects ...Object) wish { return wish{Wanted{Objects: objects}, note} }
+
+// member is what a hub has for one member, and its agent.
+type member struct {
+	works   map[string]Held // Noted is not kept: it depends on what is wanted
+	notes   map[string]int
+	applied map[string][]Object // by Work
+	writes  []string
+}
+
+func newMember() *member {
+	return &member{works: map[string]Held{}, notes: map[string]int{}, applied: map[string][]Object{}}
+}
+
+// reached is a member where a wish has come true.
+func reached(t require.TestingT, w wish) *member {
+	m := newMember()
+	m.settle(t, w)
+	m.writes = nil
+	return m
+}
+
+func (m *member) names() []string { return slices.Sorted(maps.Keys(m.works)) }
+
+// arrange reads what there is, as a controller does that knows nothing else.
+func (m *member) arrange(t require.TestingT, w wish) []Step {
+	var has []Held
+	for _, name := range m.names() {
+		h := m.works[name]
+		h.Noted = m.notes[name] == w.note
+		h.Objects = slices.Clone(h.Objects)
+		for i := range h.Objects {
+			h.Objects[i].JSON = nil
+		}
+		has = append(has, h)
+	}
+	steps, err := arrange(few, "w", has, w.Wanted)
+	require.NoError(t, err)
+	return steps
+}
+
+// take does what a step says.
+func (m *member) take(t require.TestingT, w wish, s *Step) {
+	name := s.Work.Name
+	h, there := m.works[name]
+	require.Equal(t, s.Act != Create, there, "%s %s", s.Act, name)
+	require.False(t, h.Deleting, "%s %s", s.Act, name)
+	switch s.Act {
+	case Create, Update:
+		h = Held{Work: s.Work, Options: w.Options, Marked: true}
+	case Delete:
+		h.Deleting = true
+	}
+	m.works[name] = h
+	if s.First {
+		m.notes[name] = w.note
+	}
+	m.writes = append(m.writes, fmt.Sprint(s.Act, " ", name))
+}
+
+// obey has the agent do what one Work says.
+func (m *member) obey(name string) {
+	h := m.works[name]
+	if h.Deleting {
+		delete(m.works, name)
+		delete(m.notes, name)
+		delete(m.applied, name)
+		return
+	}
+	m.applied[name] = h.Objects
+	h.Settled = true
+	m.works[name] = h
+}
+
+// change changes a Work as others may.
+func (m *member) change(name string, change func(*Held)) {
+	h := m.works[name]
+	h.Objects = slices.Clone(h.Objects)
+	change(&h)
+	m.works[name] = h
+}
+
+// settle goes on until nothing is to be done.
+func (m *member) settle(t require.TestingT, w wish) {
+	for range 40 {
+		steps := m.arrange(t, w)
+		if len(steps) == 0 && !slices.ContainsFunc(m.names(), func(name string) bool { return m.works[name].Deleting || !m.works[name].Settled }) {
+			return
+		}
+		for i := range steps {
+			if steps[i].Waits == "" {
+				m.take(t, w, &steps[i])
+			}
+		}
+		for _, name := range m.names() {
+			m.obey(name)
+		}
+	}
+	require.Fail(t, "there is no end to it")
+}
+
+// has reports whether the member has an object: what a Work gives up stays while another one has it.
+func (m *member) has(key Key) bool {
+	for _, objects := range m.applied {
+		if slices.ContainsFunc(objects, func(o Object) bool { return o.Key() == key }) {
+			return true
+		}
+	}
+	return false
+}
+
+// exact sees that the member has what is wanted, once and no more, and that the hub says so.
+func (m *member) exact(t require.TestingT, w wish) {
+	want := map[Key]Hash{}
+	for i := range w.Objects {
+		want[w.Objects[i].Key()] = w.Objects[i].Hash
+	}
+	got := map[Key]Hash{}
+	for i, name := range m.names() { // of fewer than ten, so they are in the order of their numbers
+		h := m.works[name]
+		require.True(t, h.Marked && h.Options == w.Options, name)
+		require.NotEmpty(t, m.applied[name], name)
+		require.Equal(t, h.Objects, m.applied[name], name)
+		for j := range h.Objects {
+			require.NotContains(t, got, h.Objects[j].Key(), "it is there twice")
+			got[h.Objects[j].Key()] = h.Objects[j].Hash
+		}
+		if i == 0 {
+			require.Equal(t, w.note, m.notes[name], name)
+		}
+	}
+	require.Equal(t, want, got)
+	require.Len(t, m.applied, len(m.works))
+}

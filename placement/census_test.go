@@ -1,0 +1,137 @@
+package placement
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+	"github.com/muster-sdk/muster/scheduler/plugins"
+)
+
+// Whatever comes and goes, in whichever order, every cluster of the fleet has the number of placements that are on it.
+func TestCensus(t *testing.T) {
+	clusters, placements := []string{"a", "b", "c", "d"}, []string{"p", "q", "r"}
+	rapid.Check(t, func(t *rapid.T) {
+		c := newCensus(nil)
+		on := map[string][]string{}
+		there := map[string]bool{}
+		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+			cluster, k := rapid.SampledFrom(clusters).Draw(t, "cluster"), rapid.SampledFrom(placements).Draw(t, "placement")
+			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			case 0:
+				c.set(&scheduler.Cluster{Name: cluster, Placements: 77})
+				there[cluster] = true
+			case 1:
+				c.remove(cluster)
+				delete(there, cluster)
+			case 2:
+				c.place(k, nil)
+				delete(on, k)
+			default:
+				to := rapid.SliceOfDistinct(rapid.SampledFrom(clusters), rapid.ID).Draw(t, "to")
+				decided := c.fleet.Snapshot()
+				c.claim(k, to, decided)
+				on[k] = to
+			}
+			counts := map[string]int{}
+			for _, names := range on {
+				for _, name := range names {
+					counts[name]++
+				}
+			}
+			if !maps.Equal(counts, c.counts) {
+				t.Fatalf("got %v, want %v", c.counts, counts)
+			}
+			snapshot := c.fleet.Snapshot()
+			if snapshot.Len() != len(there) {
+				t.Fatalf("%d clusters in the fleet, want %d", snapshot.Len(), len(there))
+			}
+			for slot := range snapshot.All().All() {
+				if cluster := snapshot.Cluster(slot); cluster.Placements != counts[cluster.Name] {
+					t.Fatalf("%s has %d, want %d", cluster.Name, cluster.Placements, counts[cluster.Name])
+				}
+			}
+		}
+	})
+}
+
+func TestClaim(t *testing.T) {
+	c := newCensus(nil)
+	for _, name := range []string{"a", "b"} {
+		c.set(&scheduler.Cluster{Name: name})
+	}
+	decided := c.fleet.Snapshot()
+	require.True(t, c.claim("p", []string{"a"}, decided))
+	require.False(t, c.claim("q", []string{"a"}, decided), "another was faster")
+	require.Equal(t, map[string]int{"a": 1}, c.counts, "then nothing is noted")
+	require.True(t, c.claim("q", []string{"b"}, decided), "nobody has come there")
+	require.True(t, c.claim("p", []string{"a"}, decided), "it is there already")
+	require.True(t, c.claim("r", []string{"b"}, nil), "nobody looks")
+	require.Equal(t, map[string]int{"a": 1, "b": 2}, c.counts)
+
+	given := &scheduler.Cluster{Name: "a", Placements: 7}
+	event := c.set(given)
+	require.Equal(t, 7, given.Placements, "it belongs to others as well")
+	require.Equal(t, event.Old.Placements, event.New.Placements)
+
+	counting := newCensus(sourceFunc(nil))
+	counting.set(given)
+	require.True(t, counting.claim("p", []string{"a"}, nil))
+	require.Equal(t, 7, counting.fleet.Snapshot().Cluster(0).Placements, "who counts is right")
+}
+
+// BenchmarkCensus is what it costs to count 1,000 placements over 1,000 clusters: a cluster has changed, a placement of 10 is decided, and for
+// moves it has come to one cluster and left another. The floor is the same without counting, where a decision is brought up to date
+// from the one before.
+//
+//	go test -run '^$' -bench Census ./placement
+func BenchmarkCensus(b *testing.B) {
+	decider, err := scheduler.New(scheduler.Options{Registry: plugins.Registry(), Profiles: []scheduler.Profile{plugins.DefaultProfile()}})
+	require.NoError(b, err)
+	policy, err := scheduler.NewPolicy(&v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(10))})
+	require.NoError(b, err)
+	for _, moves := range []int{0, 1} {
+		for _, test := range []struct {
+			name   string
+			source ClusterSource
+		}{{"floor", sourceFunc(nil)}, {"counting", nil}} {
+			b.Run(fmt.Sprintf("moves=%d/%s", moves, test.name), func(b *testing.B) {
+				c := newCensus(test.source)
+				var names []string
+				for i := range 1000 {
+					names = append(names, fmt.Sprintf("c-%04d", i))
+					c.set(&scheduler.Cluster{Name: names[i], Joined: true, Healthy: true})
+				}
+				requests, previous := make([]scheduler.Request, 1000), make([]scheduler.Result, 1000)
+				for i := range requests {
+					requests[i] = scheduler.Request{Name: fmt.Sprintf("ns/p-%04d", i), Policy: policy, Bound: names[i%990 : i%990+10]}
+					c.place(requests[i].Name, requests[i].Bound)
+				}
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					n := i % 10 // few placements, so that a decision is not far behind
+					c.set(&scheduler.Cluster{Name: names[500+i%10], Joined: true, Healthy: true})
+					requests[n].Previous = &previous[n]
+					if i < 10 {
+						requests[n].Previous = nil
+					}
+					previous[n], err = decider.Schedule(b.Context(), c.fleet.Snapshot(), &requests[n])
+					if err != nil {
+						b.Fatal(err)
+					}
+					to := requests[n].Bound
+					if moves > 0 {
+						to = append(slices.Clone(to[1:]), names[600+i%100])
+					}
+					c.claim(requests[n].Name, to, nil)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package crds_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/crdinstall/crdtest"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// The API server and DisruptionBudget.Validate refuse the same, and accept the same.
+func TestDisruptionBudget(t *testing.T) {
+	c := installed(t)
+	share := func(what string) *intstr.IntOrString { return new(intstr.Parse(what)) }
+	for _, test := range []struct {
+		reason string
+		budget v1alpha1.DisruptionBudget
+		field  string // empty: it is valid
+	}{
+		{"a number", v1alpha1.DisruptionBudget{MinAvailable: share("2")}, ""},
+		{"a percentage", v1alpha1.DisruptionBudget{MaxUnavailable: share("25%")}, ""},
+		{"none must be available", v1alpha1.DisruptionBudget{MinAvailable: share("0")}, ""},
+		{"none may be unavailable", v1alpha1.DisruptionBudget{MaxUnavailable: share("0%")}, ""},
+		{"all", v1alpha1.DisruptionBudget{MinAvailable: share("100%")}, ""},
+		{"neither is no budget", v1alpha1.DisruptionBudget{}, "spec.disruptionBudget"},
+		{"both could contradict each other", v1alpha1.DisruptionBudget{MinAvailable: share("1"), MaxUnavailable: share("1")}, "spec.disruptionBudget"},
+		{"fewer than none", v1alpha1.DisruptionBudget{MinAvailable: share("-1")}, "spec.disruptionBudget.minAvailable"},
+		{"more than all", v1alpha1.DisruptionBudget{MaxUnavailable: share("101%")}, "spec.disruptionBudget.maxUnavailable"},
+		{"a text", v1alpha1.DisruptionBudget{MaxUnavailable: share("some")}, "spec.disruptionBudget.maxUnavailable"},
+		{"half a percent", v1alpha1.DisruptionBudget{MinAvailable: share("0.5%")}, "spec.disruptionBudget.minAvailable"},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			object := placement("budget", v1alpha1.PlacementPolicy{})
+			object.Spec.DisruptionBudget = &test.budget
+			errs := test.budget.Validate(field.NewPath("spec", "disruptionBudget"))
+			err := c.Create(t.Context(), object, client.DryRunAll)
+			if test.field == "" {
+				require.Empty(t, errs)
+				require.NoError(t, err)
+				return
+			}
+			require.Len(t, errs, 1)
+			require.Equal(t, test.field, errs[0].Field)
+			require.ErrorContains(t, err, test.field+":")
+		})
+	}
+}
+
+func eviction(name string, spec v1alpha1.PlacementEvictionSpec) *v1alpha1.PlacementEviction {
+	return &v1alpha1.PlacementEviction{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: spec}
+}
+
+func TestPlacementEviction(t *testing.T) {
+	c := installed(t)
+	for _, test := range []struct {
+		reason string
+		spec   v1alpha1.PlacementEvictionSpec
+		want   string // empty: it is valid
+	}{
+		{"all that there must be", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east"}, ""},
+		{"gone as soon as it is executed", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east", TTLSecondsAfterExecution: new(int32(0))}, ""},
+		{"after a year", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east", TTLSecondsAfterExecution: new(int32(31536000))}, ""},
+		{"from where", v1alpha1.PlacementEvictionSpec{Placement: "web"}, "spec.cluster"},
+		{"what", v1alpha1.PlacementEvictionSpec{Cluster: "east"}, "spec.placement"},
+		{"no cluster has such a name", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: strings.Repeat("a", 64)}, "spec.cluster"},
+		{"before it is executed", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east", TTLSecondsAfterExecution: new(int32(-1))}, "ttlSecondsAfterExecution must be from 0"},
+		{"for ever", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east", TTLSecondsAfterExecution: new(int32(31536001))}, "leave it out to keep the eviction"},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			err := c.Create(t.Context(), eviction("web-east", test.spec), client.DryRunAll)
+			if test.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.True(t, apierrors.IsInvalid(err), err)
+			require.ErrorContains(t, err, test.want)
+		})
+	}
+}
+
+// An eviction is not turned into another one, and shows where it stands.
+func TestPlacementEvictionIsWhatItIs(t *testing.T) {
+	c := installed(t)
+	object := eviction("columns", v1alpha1.PlacementEvictionSpec{Placement: "web", Cluster: "east"})
+	require.NoError(t, c.Create(t.Context(), object))
+	t.Cleanup(func() { _ = c.Delete(context.Background(), object) })
+	for what, change := range map[string]func(*v1alpha1.PlacementEvictionSpec){
+		"the placement":    func(s *v1alpha1.PlacementEvictionSpec) { s.Placement = "other" },
+		"the cluster":      func(s *v1alpha1.PlacementEvictionSpec) { s.Cluster = "west" },
+		"the time to live": func(s *v1alpha1.PlacementEvictionSpec) { s.TTLSecondsAfterExecution = new(int32(1)) },
+	} {
+		changed := object.DeepCopy()
+		change(&changed.Spec)
+		err := c.Update(t.Context(), changed)
+		require.True(t, apierrors.IsInvalid(err), "%s: %v", what, err)
+		require.ErrorContains(t, err, "an eviction cannot be changed: delete it, and create another", what)
+	}
+	object.Labels = map[string]string{"mine": "yes"}
+	require.NoError(t, c.Update(t.Context(), object), "what is not its spec may change")
+	object.Status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.ConditionExecuted, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonBudgetExhausted, LastTransitionTime: metav1.Now(),
+	}}
+	require.NoError(t, c.Status().Update(t.Context(), object))
+	order, cells := crdtest.Columns(t, plane.ForTest(t).Config(), "/apis/placement.muster.dev/v1alpha1/namespaces/default/placementevictions/columns")
+	require.Equal(t, []string{"Name", "Placement", "Cluster", "Executed", "Reason", "Age"}, order)
+	delete(cells, "Age")
+	want := map[string]any{"Name": "columns", "Placement": "web", "Cluster": "east", "Executed": "False", "Reason": "BudgetExhausted"}
+	if diff := cmp.Diff(want, cells); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

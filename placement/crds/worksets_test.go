@@ -1,0 +1,223 @@
+package crds_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-sdk/muster/internal/crdinstall/crdtest"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// What the API server and WorkSetSpec.Validate must both refuse, or both accept.
+
+// rule is one mistake and what is said of it, and the nearest that is none. Either is what takes the place of fields of a minimal spec.
+type rule struct {
+	reason       string
+	wrong, right string
+	field        string // below spec; Validate may name one within it
+	want         string // of both; empty where the API server has but a pattern to show
+}
+
+const configMap = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`
+
+// workSet is a minimal one with some fields of its spec replaced.
+func workSet(t *testing.T, fields string) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	require.NoError(t, yaml.Unmarshal([]byte(`{apiVersion: placement.muster.dev/v1alpha1, kind: WorkSet, metadata: {name: web, namespace: default},
+		spec: {placements: [{name: fleet}], manifests: [`+configMap+`]}}`), &object.Object))
+	var other map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte("{"+fields+"}"), &other), fields)
+	spec := object.Object["spec"].(map[string]any)
+	maps.Copy(spec, other)
+	maps.DeleteFunc(spec, func(_ string, value any) bool { return value == nil })
+	return object
+}
+
+// decoded is a WorkSet as a Go program has it, which must not know less than YAML says.
+func decoded(t *testing.T, object *unstructured.Unstructured) *v1alpha1.WorkSet {
+	t.Helper()
+	set := &v1alpha1.WorkSet{}
+	text, err := object.MarshalJSON()
+	require.NoError(t, err)
+	require.NoError(t, yaml.UnmarshalStrict(text, set))
+	return set
+}
+
+func validated(spec *v1alpha1.WorkSetSpec) []crdtest.Complaint {
+	return crdtest.Validated(spec.Validate())
+}
+
+// list is one in YAML, of entries with a number in them.
+func list(n int, entry string) string {
+	return "[" + strings.Join(times(n, func(i int) string { return strings.ReplaceAll(entry, "#", fmt.Sprint(i)) }), ", ") + "]"
+}
+
+func as(n int) string { return strings.Repeat("a", n) }
+
+func workSetRules() []rule {
+	return slices.Concat(specRules, overrideRules(), replicaRules(), workRules, rolloutRules)
+}
+
+// Each rule refuses what is wrong, once and at the field that is wrong; and accepts what is just right.
+func TestValidateWorkSet(t *testing.T) {
+	for _, test := range workSetRules() {
+		got := validated(&decoded(t, workSet(t, test.wrong)).Spec)
+		want := crdtest.Complaint{Field: strings.TrimSuffix("spec."+test.field, "."), Message: test.want}
+		crdtest.One(t, test.reason, want, got)
+		if got := validated(&decoded(t, workSet(t, test.right)).Spec); len(got) > 0 {
+			t.Errorf("%s, mended: %+v", test.reason, got)
+		}
+	}
+}
+
+// So does the API server; and no rule of the definition is left that no test breaks.
+func TestAPIServerAgreesOnWorkSets(t *testing.T) {
+	c := installed(t)
+	var refused []crdtest.Complaint
+	for _, test := range workSetRules() {
+		object := workSet(t, test.wrong)
+		ours := validated(&decoded(t, object).Spec)
+		err := c.Create(t.Context(), object, client.DryRunAll)
+		if !apierrors.IsInvalid(err) {
+			t.Errorf("%s: want the API server to refuse it, got %v", test.reason, err)
+			continue
+		}
+		// What may be a number or a text can break the rules for both.
+		got := slices.CompactFunc(crdtest.Complaints(t, err), func(a, b crdtest.Complaint) bool { return a.Field == b.Field })
+		want := strings.TrimSuffix("spec."+test.field, ".")
+		if len(got) != 1 || got[0].Field != want || !strings.Contains(got[0].Message, test.want) {
+			t.Errorf("%s: want one complaint about %s that says %q, got %+v", test.reason, want, test.want, got)
+		} else if len(ours) > 0 && got[0].Kind != ours[0].Kind {
+			t.Errorf("%s: the API server says %s, Validate %s", test.reason, got[0].Kind, ours[0].Kind)
+		}
+		refused = append(refused, got...)
+		bothAccept(t, c, test.reason+", mended", test.right)
+	}
+	for _, rule := range crdtest.Rules(t, c, "worksets.placement.muster.dev") {
+		_, elsewhere := missing[strings.ReplaceAll(strings.TrimPrefix(rule.Field, "spec."), "[]", "[0]")]
+		if !elsewhere && !rule.BrokenBy(refused) {
+			t.Errorf("no test here breaks this rule: %+v", rule)
+		}
+	}
+}
+
+// bothAccept says that the API server takes it, and Validate what the API server makes of it.
+func bothAccept(t *testing.T, c client.Client, reason, fields string) {
+	t.Helper()
+	object := workSet(t, fields)
+	if err := c.Create(t.Context(), object, client.DryRunAll); err != nil {
+		t.Errorf("%s: the API server says %v", reason, err)
+	} else if ours := validated(&decoded(t, object).Spec); len(ours) > 0 {
+		t.Errorf("%s: with its defaults, Validate says %+v", reason, ours)
+	}
+}
+
+// missing is what must be there, and empty texts that a Go program leaves out: of these the API server alone can say.
+var missing = map[string]string{
+	"placements":                               `placements: null`,
+	"placements[0].name":                       `placements: [{}]`,
+	"resources[0].kind":                        `resources: [{name: a}]`,
+	"overrides.rules[0].jsonPatch[0].op":       `overrides: {rules: [{jsonPatch: [{path: /a}]}]}`,
+	"overrides.rules[0].jsonPatch[0].path":     `overrides: {rules: [{jsonPatch: [{op: remove}]}]}`,
+	"replicas.strategy":                        `replicas: {}`,
+	"replicas.weights[0].clusters":             `replicas: {strategy: StaticWeight, weights: [{weight: 1}]}`,
+	"replicas.weights[0].weight":               `replicas: {strategy: StaticWeight, weights: [{clusters: {names: [a]}}]}`,
+	"work.executor.name":                       `work: {executor: {namespace: a}}`,
+	"work.executor.namespace":                  `work: {executor: {name: a}}`,
+	"work.manifestOptions[0].select":           `work: {manifestOptions: [{mode: Observe}]}`,
+	"work.manifestOptions[0].select.kind":      `work: {manifestOptions: [{select: {kind: ""}}]}`,
+	"work.manifestOptions[0].select.name":      `work: {manifestOptions: [{select: {name: ""}}]}`,
+	"work.manifestOptions[0].select.namespace": `work: {manifestOptions: [{select: {namespace: ""}}]}`,
+	"work.manifestOptions[0].readiness.cel":    `work: {manifestOptions: [{select: {kind: A}, readiness: {}}]}`,
+	"work.manifestOptions[0].feedback[0].name": `work: {manifestOptions: [{select: {kind: A}, feedback: [{jsonPath: .a}]}]}`,
+	"work.waves.timeoutSeconds":                `work: {waves: {timeoutSeconds: 0}}`,
+	"rollout.stages[0].name":                   `rollout: {type: Stages, stages: [{}]}`,
+	"rollout.progressDeadlineSeconds":          `rollout: {progressDeadlineSeconds: 0}`,
+	"approvals[0].revision":                    `approvals: [{stage: a, gate: Before}]`,
+	"approvals[0].stage":                       `approvals: [{revision: a, gate: Before}]`,
+	"approvals[0].gate":                        `approvals: [{revision: a, stage: a}]`,
+}
+
+func TestWorkSetWithoutWhatItMustHave(t *testing.T) {
+	c := installed(t)
+	for field, wrong := range missing {
+		err := c.Create(t.Context(), workSet(t, wrong), client.DryRunAll)
+		if !apierrors.IsInvalid(err) {
+			t.Errorf("%s: want the API server to refuse it, got %v", wrong, err)
+		} else if theirs := crdtest.Complaints(t, err); len(theirs) != 1 || theirs[0].Field != "spec."+field {
+			t.Errorf("%s: want one complaint about %s, got %+v", wrong, field, theirs)
+		}
+	}
+	object := workSet(t, "")
+	delete(object.Object, "spec")
+	require.ErrorContains(t, c.Create(t.Context(), object, client.DryRunAll), "spec: Required value")
+}
+
+// What the API server cannot tell. Whoever reads a WorkSet has to.
+func TestOnlyValidateRefusesWorkSet(t *testing.T) {
+	c := installed(t)
+	big := func(n int) string { return `data: {a: ` + as(n) + `}` }
+	labels := `{matchLabels: {two words: a}}`
+	for _, test := range []struct{ reason, fields, field, want string }{
+		{"one object twice", `manifests: [` + configMap + `, ` + configMap + `]`, "manifests[0]", "Duplicate value"},
+		{"an owner of the hub", `manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: a, ownerReferences: [{apiVersion: v1, kind: Node, name: a, uid: b}]}}]`, "manifests[0].metadata.ownerReferences", "remove it"},
+		{"deeper than an agent reads", `manifests: [{apiVersion: v1, kind: A, metadata: {name: a}, spec: ` + strings.Repeat("{a: ", 100) + "1" + strings.Repeat("}", 100) + `}]`, "manifests[0]", "more than 100 deep"},
+		{"manifests that are too long together", `manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, ` + big(260<<10) + `}, {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, ` + big(260<<10) + `}]`, "manifests", "may have 524288: split the WorkSet into several"},
+		{"each < is six bytes where it is stored", `manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: "` + strings.Repeat("<", 100<<10) + `"}}]`, "manifests", "it is 6144"},
+		{"options that are too long together", `work: {manifestOptions: ` + list(70, `{select: {name: "#"}, readiness: {cel: "`+as(2000)+`"}}`) + `}`, "work.manifestOptions", "may have 131072: split the WorkSet into several"},
+		{"overrides that are too long together", `overrides: {rules: ` + list(30, `{mergePatch: {a: `+as(9000)+`}}`) + `}`, "overrides.rules", "may have 262144 together"},
+		{"all together", `replicas: {strategy: StaticWeight, weights: ` + list(20, `{weight: 1, clusters: {names: `+list(999, as(50)+"#")+`}}`) + `}`, "", "may have 950272: split the WorkSet into several"},
+		{"a field that cannot be ignored", `work: {manifestOptions: [{select: {name: a}, ignoredFields: [.metadata.name]}]}`, "work.manifestOptions[0].ignoredFields[0]", "make the object"},
+		{"a value of a patch", `overrides: {rules: [{jsonPatch: [{op: add, path: /a}]}]}`, "overrides.rules[0].jsonPatch[0].value", "value is required"},
+		{"a patch of the name", `overrides: {rules: [{mergePatch: {metadata: {name: b}}}]}`, "overrides.rules[0].mergePatch.metadata.name", "no patch may change it"},
+		{"labels of clusters", `overrides: {rules: [{clusters: [{labelSelector: ` + labels + `}], mergePatch: {}}]}`, "overrides.rules[0].clusters[0].labelSelector.matchLabels", "name part"},
+		{"labels of weighed clusters", `replicas: {strategy: StaticWeight, weights: [{weight: 1, clusters: {labelSelector: ` + labels + `}}]}`, "replicas.weights[0].clusters.labelSelector.matchLabels", "name part"},
+		{"labels of objects", `resources: [{kind: A, labelSelector: ` + labels + `}]`, "resources[0].labelSelector.matchLabels", "name part"},
+		{"labels of stages", `rollout: {type: Stages, stages: [{name: a, selector: ` + labels + `}]}`, "rollout.stages[0].selector.matchLabels", "name part"},
+		{"an order by no label", `rollout: {type: Stages, stages: [{name: a, orderBy: two words}]}`, "rollout.stages[0].orderBy", "key of a label"},
+	} {
+		object := workSet(t, test.fields)
+		ours := validated(&decoded(t, object).Spec)
+		want := strings.TrimSuffix("spec."+test.field, ".")
+		if len(ours) == 0 || ours[0].Field != want || !strings.Contains(ours[0].Message, test.want) {
+			t.Errorf("%s: want a complaint about %s that says %q, got %+v", test.reason, want, test.want, ours)
+		}
+		if err := c.Create(t.Context(), object, client.DryRunAll); err != nil {
+			t.Errorf("%s: the API server can tell now, so this belongs to its rules: %v", test.reason, err)
+		}
+	}
+}
+
+// One that says no more than it must gets the documented defaults.
+func TestWorkSetDefaults(t *testing.T) {
+	c := installed(t)
+	set := decoded(t, workSet(t, ""))
+	manifests := set.Spec.Manifests
+	require.NoError(t, c.Create(t.Context(), set, client.DryRunAll))
+	var want v1alpha1.WorkSetSpec
+	require.NoError(t, yaml.UnmarshalStrict([]byte(`
+placements: [{name: fleet}]
+work:
+  apply: {mode: ServerSideApply, takeover: Never, drift: Correct}
+  waves: {timeoutSeconds: 600}
+  delete: {action: Delete, propagation: Foreground}
+rollout: {type: All, progressDeadlineSeconds: 600, onFailure: Halt, state: Run}
+revisionHistoryLimit: 10
+`), &want))
+	want.Manifests = manifests
+	if diff := cmp.Diff(want, set.Spec, cmp.Comparer(func(a, b runtime.RawExtension) bool { return string(a.Raw) == string(b.Raw) })); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

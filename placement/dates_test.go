@@ -1,0 +1,70 @@
+package placement
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+func TestDates(t *testing.T) {
+	began := time.Unix(1000, 0)
+	own := metav1.NewTime(time.Unix(7, 0))
+	taint := func(key, value string) corev1.Taint {
+		return corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffectNoExecute}
+	}
+	at := func(t corev1.Taint, minutes int) corev1.Taint {
+		t.TimeAdded = new(metav1.NewTime(began.Add(time.Duration(minutes) * time.Minute)))
+		return t
+	}
+	withOwn := taint("hub", "")
+	withOwn.TimeAdded = &own
+	noSchedule := corev1.Taint{Key: "full", Effect: corev1.TaintEffectNoSchedule}
+	for _, tc := range []struct {
+		reason string
+		looks  [][]corev1.Taint // a minute between each and the next; nil: the cluster is gone
+		want   []corev1.Taint
+	}{
+		{"it counts from when it was first seen", [][]corev1.Taint{{taint("a", "")}, {taint("a", "")}, {taint("a", "")}}, []corev1.Taint{at(taint("a", ""), 0)}},
+		{"another that comes later has a time of its own", [][]corev1.Taint{{taint("a", "")}, {taint("a", ""), taint("b", "")}}, []corev1.Taint{at(taint("a", ""), 0), at(taint("b", ""), 1)}},
+		{"another value is another taint", [][]corev1.Taint{{taint("a", "x")}, {taint("a", "y")}}, []corev1.Taint{at(taint("a", "y"), 1)}},
+		{"one that was taken off and put on again counts anew", [][]corev1.Taint{{taint("a", "")}, {}, {taint("a", "")}}, []corev1.Taint{at(taint("a", ""), 2)}},
+		{"so does one of a cluster that was gone", [][]corev1.Taint{{taint("a", "")}, nil, {taint("a", "")}}, []corev1.Taint{at(taint("a", ""), 2)}},
+		{"what says when keeps that", [][]corev1.Taint{{withOwn}, {withOwn}}, []corev1.Taint{withOwn}},
+		{"what moves nothing away needs no date", [][]corev1.Taint{{noSchedule}}, []corev1.Taint{noSchedule}},
+		{"order stays", [][]corev1.Taint{{noSchedule, taint("a", ""), withOwn}}, []corev1.Taint{noSchedule, at(taint("a", ""), 0), withOwn}},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			clock := clocktesting.NewFakePassiveClock(began)
+			d := newDates(clock)
+			var got *scheduler.Cluster
+			for i, taints := range tc.looks {
+				clock.SetTime(began.Add(time.Duration(i) * time.Minute))
+				if taints == nil {
+					d.forget("x")
+					continue
+				}
+				given := &scheduler.Cluster{Name: "x", Taints: taints}
+				before := slices.Clone(taints)
+				got = d.put(given)
+				require.Equal(t, before, given.Taints, "they are an input")
+			}
+			require.Equal(t, tc.want, got.Taints)
+		})
+	}
+}
+
+func TestDatesAreForgotten(t *testing.T) {
+	d := newDates(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)))
+	d.put(&scheduler.Cluster{Name: "a", Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoExecute}}})
+	d.put(&scheduler.Cluster{Name: "b", Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoExecute}}})
+	d.put(&scheduler.Cluster{Name: "a"})
+	d.forget("b")
+	require.Empty(t, d.taken)
+}

@@ -1,0 +1,256 @@
+package placement
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/placement/eviction"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// attempt is one decision under way.
+type attempt struct {
+	k         key
+	placement *v1alpha1.Placement
+	p         *placed
+	snapshot  *scheduler.Snapshot
+	request   *scheduler.Request
+	before    []*v1alpha1.PlacementDecision
+	evictions []*v1alpha1.PlacementEviction
+	fails     bool            // clusters are left as the policy of failover says
+	ready     map[string]bool // what is known so far of the clusters that it is on
+}
+
+// step is where a placement is to be now.
+type step struct {
+	result  scheduler.Result
+	all     []published
+	left    []string                 // the clusters that the failover evicts, whoever wants that
+	recent  []v1alpha1.EvictionCount // what the failover has evicted
+	counts  bool                     // some of that goes only now
+	awaits  bool                     // it waits for clusters to become ready
+	soon    bool                     // to be looked at again right after
+	again   time.Time
+	keptOff []string // the clusters that it could not choose
+	// waiting is what evictions wait for that the budget does not allow, by cluster.
+	waiting map[string]string
+}
+
+func (s *step) names() []string {
+	names := make([]string, len(s.all))
+	for i, p := range s.all {
+		names[i] = p.cluster.Name
+	}
+	return names
+}
+
+func (s *step) has(cluster string) bool {
+	return slices.ContainsFunc(s.all, func(p published) bool { return p.cluster.Name == cluster })
+}
+
+// attempt makes ready for a decision.
+func (d *deciding) attempt(ctx context.Context, k key, placement *v1alpha1.Placement, p *placed) (*attempt, error) {
+	evictions, err := d.current(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	a := &attempt{
+		k: k, placement: placement, p: p, snapshot: d.census.fleet.Snapshot(), before: d.ledger.slices(k, placement.UID), evictions: evictions, ready: map[string]bool{},
+	}
+	if p.decided == 0 { // from now on p.laid is what was decided, whatever others do to the objects
+		p.laid = slicesOf(placement.Name, a.before)
+	}
+	var keptOff []string
+	for _, object := range evictions {
+		keptOff = append(keptOff, object.Spec.Cluster)
+	}
+	a.request = &scheduler.Request{Name: k, Policy: p.policy, Bound: p.bound(placement, a.snapshot, setOf(keptOff)), Previous: p.previous, Now: d.Clock.Now()}
+	if reschedule(placement) {
+		a.request.Bound, a.request.Previous = nil, nil
+	}
+	decided := p.decided
+	if decided == 0 {
+		decided = placement.Status.DecidedGeneration
+	}
+	a.fails = placement.Spec.Failover != nil && len(p.laid) > 0 && decided == placement.Generation && !reschedule(placement)
+	return a, nil
+}
+
+// joined is a cluster of the fleet; nil: it is not in it.
+func (a *attempt) joined(name string) *scheduler.Cluster {
+	if slot, there := a.snapshot.Slot(name); there && a.snapshot.Cluster(slot).Joined {
+		return a.snapshot.Cluster(slot)
+	}
+	return nil
+}
+
+// choose has the Decider choose, kept off some clusters, and says which the placement is to be on because of that.
+func (d *deciding) choose(ctx context.Context, a *attempt, keptOff []string) (step, error) {
+	snapshot := d.without.use(a.k, keptOff).of(a.snapshot)
+	result, err := d.ask(ctx, a.p, snapshot, a.request)
+	if err != nil {
+		return step{}, err
+	}
+	s := d.publish(a, result)
+	s.keptOff = keptOff
+	return s, nil
+}
+
+// next is the next step of a placement: with as many of its evictions as may be executed.
+func (d *deciding) next(ctx context.Context, a *attempt) (step, error) {
+	if len(a.evictions) == 0 {
+		s, err := d.choose(ctx, a, nil)
+		d.without.keep(a.k, nil)
+		return s, err
+	}
+	on := namesOf(a.p.laid)
+	var away, pending []string
+	held := false
+	for _, object := range a.evictions {
+		switch cluster := object.Spec.Cluster; {
+		case a.p.policy.Spec().Type == v1alpha1.PickFixed: // a person has said which
+		case !on[cluster]:
+			away = append(away, cluster)
+		case a.atOnce(): // what the person wants of the policy comes first
+			held = true
+		case !slices.Contains(pending, cluster):
+			pending = append(pending, cluster)
+		}
+	}
+	var s step
+	var err error
+	if len(pending) == 0 || a.placement.Spec.DisruptionBudget == nil {
+		s, err = d.choose(ctx, a, slices.Concat(away, pending))
+	} else {
+		s, err = d.within(ctx, a, away, pending)
+	}
+	d.without.keep(a.k, s.keptOff)
+	s.soon = s.soon || held
+	return s, err
+}
+
+// atOnce reports whether this decision takes effect at once although there is a policy of failover.
+func (a *attempt) atOnce() bool { return a.placement.Spec.Failover != nil && !a.fails }
+
+// within is the next step of a placement with a disruption budget. What an eviction takes along is known only after the decision: the policy
+// may give up more, such as all of it if there are too few groups left. So the outcome is what is checked.
+func (d *deciding) within(ctx context.Context, a *attempt, away, pending []string) (step, error) {
+	before, err := d.choose(ctx, a, away)
+	if err != nil {
+		return step{}, err
+	}
+	expected := before.result.Wanted
+	if expected < 0 {
+		whole, err := d.choose(ctx, a, nil)
+		if err != nil {
+			return step{}, err
+		}
+		whole.result.Unreserve(ctx)
+		expected = len(whole.result.Chosen)
+	}
+	budget := a.placement.Spec.DisruptionBudget
+	o := eviction.Observed{Expected: expected, Evictions: pending, Budget: budget, ReplacesFirst: a.fails && before.result.Wanted >= 0 && replacesFirst(a.placement)}
+	staying := d.staying(a, &before)
+	for _, c := range publishedOf(a.p.laid) {
+		o.Published = append(o.Published, eviction.Cluster{Name: c.Name, Available: slices.Contains(staying, c.Name)})
+	}
+	waiting := map[string]string{}
+	var allowed []string
+	for _, v := range eviction.Plan(o) {
+		if v.Waits() {
+			waiting[v.Cluster] = v.Message
+		} else {
+			allowed = append(allowed, v.Cluster)
+		}
+	}
+	floor := min(eviction.Floor(budget, expected), len(staying))
+	chosen := before
+	for ; len(allowed) > 0; allowed = allowed[:len(allowed)-1] {
+		after, err := d.choose(ctx, a, slices.Concat(away, allowed))
+		if err != nil {
+			before.result.Unreserve(ctx)
+			return step{}, err
+		}
+		if len(d.staying(a, &after)) >= floor {
+			before.result.Unreserve(ctx)
+			chosen = after
+			break
+		}
+		after.result.Unreserve(ctx)
+		waiting[allowed[len(allowed)-1]] = "without it the policy would give up more: " + eviction.Exhausted(budget, len(staying), expected)
+	}
+	if chosen.waiting = waiting; len(waiting) > 0 {
+		d.await(a, &chosen)
+	}
+	return chosen, nil
+}
+
+func replacesFirst(placement *v1alpha1.Placement) bool {
+	return placement.Spec.Failover.Replace != v1alpha1.EvictFirst
+}
+
+// staying are the available clusters that a placement is on, and stays on after a step.
+func (d *deciding) staying(a *attempt, s *step) []string {
+	var staying []string
+	for _, c := range publishedOf(a.p.laid) {
+		if s.has(c.Name) && d.available(a, c.Name) {
+			staying = append(staying, c.Name)
+		}
+	}
+	return staying
+}
+
+// settle tells the evictions of a placement what has become of them, once its PlacementDecisions say so.
+func (d *deciding) settle(ctx context.Context, a *attempt, s *step) error {
+	for _, object := range a.evictions {
+		reason, message := a.outcome(object, s)
+		if reason == "" {
+			continue
+		}
+		if err := d.tell(ctx, object, reason, message); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outcome says what has become of an eviction in a step. No reason: nothing was decided about it.
+func (a *attempt) outcome(object *v1alpha1.PlacementEviction, s *step) (reason, message string) {
+	cluster, before := object.Spec.Cluster, executed(object)
+	spec := a.p.policy.Spec()
+	if spec.Type == v1alpha1.PickFixed && slices.Contains(spec.ClusterNames, cluster) {
+		return v1alpha1.ReasonPickFixed, "the placement names its clusters: remove this one from spec.policy.clusterNames"
+	}
+	at := slices.IndexFunc(s.all, func(p published) bool { return p.cluster.Name == cluster })
+	if at < 0 {
+		waited := before.Reason != "" && before.Reason != v1alpha1.ReasonPlacementNotFound && before.Reason != v1alpha1.ReasonNotDecided
+		_, there := a.snapshot.Slot(cluster)
+		switch {
+		case before.Status == metav1.ConditionTrue:
+			return before.Reason, before.Message
+		case a.p.unsettled[cluster] || waited:
+			return v1alpha1.ReasonEvicted, "the placement has left the cluster, and does not come back while this eviction is there"
+		case !there:
+			return v1alpha1.ReasonNotPlaced, "there is no such cluster in the fleet"
+		default:
+			return v1alpha1.ReasonNotPlaced, "the placement is not on the cluster, and does not come to it while this eviction is there"
+		}
+	}
+	if message, waits := s.waiting[cluster]; waits {
+		return v1alpha1.ReasonBudgetExhausted, message
+	}
+	switch s.all[at].reason {
+	case v1alpha1.ReasonWaitsForReplacement:
+		if missing := s.result.Missing(); missing > 0 {
+			return v1alpha1.ReasonWaitsForReplacement, "no other cluster can be chosen in its place: see the condition Scheduled of the placement"
+		}
+		return v1alpha1.ReasonWaitsForReplacement, "another cluster was chosen, and is not ready yet"
+	case v1alpha1.ReasonWaitsForTurn:
+		return v1alpha1.ReasonWaitsForTurn, "as many clusters as spec.failover of the placement allows were left in this period"
+	}
+	return "", ""
+}

@@ -1,0 +1,263 @@
+package placement_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/placement"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+func (h *hub) evict(name, placement, cluster string, with ...func(*v1alpha1.PlacementEviction)) *v1alpha1.PlacementEviction {
+	h.t.Helper()
+	e := &v1alpha1.PlacementEviction{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}, Spec: v1alpha1.PlacementEvictionSpec{Placement: placement, Cluster: cluster},
+	}
+	for _, f := range with {
+		f(e)
+	}
+	require.NoError(h.t, h.client.Create(h.t.Context(), e))
+	return e
+}
+
+func (h *hub) eviction(name string) *v1alpha1.PlacementEviction {
+	h.t.Helper()
+	e := &v1alpha1.PlacementEviction{}
+	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, e))
+	return e
+}
+
+func (h *hub) evictionIsThere(name string) bool {
+	h.t.Helper()
+	err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, &v1alpha1.PlacementEviction{})
+	if apierrors.IsNotFound(err) {
+		return false
+	}
+	require.NoError(h.t, err)
+	return true
+}
+
+// executed waits until an eviction says this, and returns its condition.
+func (h *hub) executed(name string, status metav1.ConditionStatus, reason string) metav1.Condition {
+	h.t.Helper()
+	var c metav1.Condition
+	h.eventually(fmt.Sprintf("%s is to be %s, %s", name, status, reason), func() bool {
+		found := meta.FindStatusCondition(h.eviction(name).Status.Conditions, v1alpha1.ConditionExecuted)
+		if found == nil {
+			return false
+		}
+		c = *found
+		return c.Status == status && c.Reason == reason
+	})
+	return c
+}
+
+// evictable is a placement with more of its spec than a policy.
+func (h *hub) evictable(name string, spec v1alpha1.PlacementSpec) {
+	h.t.Helper()
+	require.NoError(h.t, h.client.Create(h.t.Context(), &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}, Spec: spec}))
+	h.scheduled(v1alpha1.ReasonScheduled, name)
+}
+
+// An eviction moves one placement, keeps it off the cluster for as long as it is there, and says so.
+func TestEviction(t *testing.T) {
+	h, s, decider := newHub(t), newSource(many(3, "eu")...), newCounting(t)
+	r := h.start(placement.Options{Clusters: s, Decider: decider})
+	for name, policy := range map[string]v1alpha1.PlacementPolicy{"few": pick(2), "all": {}, "other": {}} {
+		h.create(name, policy)
+	}
+	h.scheduled(v1alpha1.ReasonScheduled, "few", "all", "other")
+	quiet(t, func() int64 { return int64(decider.total()) })
+	decider.taken()
+	left := h.chosen("few")[0]
+	h.evict("few-1", "few", left)
+	h.evict("all-1", "all", left)
+	h.executed("few-1", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
+	h.executed("all-1", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
+	require.Len(t, h.chosen("few"), 2)
+	require.NotContains(t, h.chosen("few"), left, "executed is said when it is")
+	require.NotContains(t, h.chosen("all"), left)
+	require.Equal(t, "2 of 3 clusters chosen; 1 is evicted", h.condition("all").Message)
+	quiet(t, func() int64 { return int64(decider.total()) })
+	require.Equal(t, map[string]int{"few": 1, "all": 1}, decider.taken(), "nobody else is decided again")
+	h.eventually("an event", func() bool {
+		var list eventsv1.EventList
+		require.NoError(t, h.client.List(t.Context(), &list, client.InNamespace(h.namespace)))
+		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool { return e.Regarding.Name == "few-1" && e.Reason == v1alpha1.ReasonEvicted })
+	})
+
+	writes := r.wire.writes.Load()
+	s.set(cluster(left, "eu", func(c *scheduler.Cluster) { c.Labels["tier"] = "gold" }))
+	quiet(t, func() int64 { return int64(decider.total()) })
+	require.Equal(t, map[string]int{"other": 1}, decider.taken(), "what happens to the cluster matters to nobody that is kept off it")
+	require.Equal(t, writes, r.wire.writes.Load())
+	diagnosis, err := placement.Explain(t.Context(), h.client, placement.Options{Clusters: s}, h.get("all"))
+	require.NoError(t, err)
+	require.Equal(t, "2 of 3 clusters chosen; 1 is evicted", diagnosis.String())
+
+	r.stop()
+	again := h.start(placement.Options{Clusters: s, Decider: decider})
+	h.eventually("all are decided", func() bool { return decider.total() >= 3 })
+	quiet(t, func() int64 { return int64(decider.total()) })
+	require.Zero(t, again.wire.writes.Load(), "a restart writes nothing")
+
+	require.NoError(t, h.client.Delete(t.Context(), h.eviction("all-1")))
+	h.eventually("it may be there again", func() bool { return slices.Contains(h.chosen("all"), left) })
+	require.NotContains(t, h.chosen("few"), left)
+}
+
+// A budget bounds how many available clusters go at a time; those that wait go when it allows that.
+func TestEvictionWithinABudget(t *testing.T) {
+	h, s := newHub(t), newSource(many(5, "eu")...)
+	ready := &readiness{ready: map[string]bool{}}
+	h.start(placement.Options{Clusters: s, Ready: placement.ReadyFunc(ready.Ready)})
+	h.evictable("web", v1alpha1.PlacementSpec{Policy: pick(3), DisruptionBudget: &v1alpha1.DisruptionBudget{MaxUnavailable: new(intstr.FromInt32(1))}})
+	on := sorted(h.chosen("web"))
+	ready.set(on[0], on[1], on[2])
+	h.evict("first", "web", on[0])
+	h.executed("first", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
+	h.evict("second", "web", on[1])
+	c := h.executed("second", metav1.ConditionFalse, v1alpha1.ReasonBudgetExhausted)
+	require.Equal(t, "2 of 3 clusters are available, and 2 must remain so (maxUnavailable: 1)", c.Message)
+	came := slices.DeleteFunc(h.chosen("web"), func(name string) bool { return slices.Contains(on, name) })
+	require.Len(t, came, 1)
+	h.evict("third", "web", came[0])
+	h.executed("third", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
+	require.Contains(t, h.chosen("web"), on[1], "who is not ready goes, who is stays")
+	ready.set("eu-000", "eu-001", "eu-002", "eu-003", "eu-004")
+	h.executed("second", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
+	require.NotContains(t, h.chosen("web"), on[1])
+
+	// Of all that there are a third may be missing, and those that were evicted are.
+	h.evictable("all", v1alpha1.PlacementSpec{DisruptionBudget: &v1alpha1.DisruptionBudget{MaxUnavailable: new(intstr.FromString("40%"))}})
+	for i := range 3 {
+		h.evict(fmt.Sprintf("all-%d", i), "all", fmt.Sprintf("eu-00%d", i))
+		if i < 2 {
+			h.executed(fmt.Sprintf("all-%d", i), metav1.ConditionTrue, v1alpha1.ReasonEvicted)
+		}
+	}
+	h.executed("all-2", metav1.ConditionFalse, v1alpha1.ReasonBudgetExhausted)
+	require.NoError(t, h.client.Delete(t.Context(), h.eviction("all-0")))
+	h.executed("all-2", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
+	require.Equal(t, []string{"eu-000", "eu-003", "eu-004"}, sorted(h.chosen("all")))
+}
+
+type readiness struct {
+	mu    sync.Mutex
+	ready map[string]bool
+}
+
+func (r *readiness) set(clusters ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range clusters {
+		r.ready[name] = true
+	}
+}
+
+func (r *readiness) Ready(_ types.NamespacedName, cluster string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ready[cluster]
+}
+
+// With a budget no eviction takes along what the policy would then give up besides.
+func TestEvictionThatWouldTakeMoreAlong(t *testing.T) {
+	h, s := newHub(t), newSource(append(many(2, "eu"), cluster("us-0", "us"))...)
+	h.start(placement.Options{Clusters: s})
+	policy := v1alpha1.PlacementPolicy{GroupSpread: []v1alpha1.GroupSpreadConstraint{{Label: "region", MinGroups: 2}}}
+	h.evictable("web", v1alpha1.PlacementSpec{Policy: policy, DisruptionBudget: &v1alpha1.DisruptionBudget{MinAvailable: new(intstr.FromInt32(1))}})
+	h.evict("us", "web", "us-0")
+	c := h.executed("us", metav1.ConditionFalse, v1alpha1.ReasonBudgetExhausted)
+	require.Contains(t, c.Message, "the policy would give up more")
+	require.Len(t, h.chosen("web"), 3)
+	h.evict("eu", "web", "eu-000")
+	h.executed("eu", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
+	require.Equal(t, []string{"eu-001", "us-0"}, sorted(h.chosen("web")), "one that waits for good holds up nobody")
+}
+
+// Where the failover replaces before it evicts, so do evictions by hand, whatever else is changed meanwhile.
+func TestEvictionWithFailover(t *testing.T) {
+	h, s := newHub(t), newSource(cluster("a", "eu"))
+	ready := &readiness{ready: map[string]bool{"a": true}}
+	h.start(placement.Options{Clusters: s, Ready: placement.ReadyFunc(ready.Ready)})
+	h.evictable("web", v1alpha1.PlacementSpec{
+		Policy: pick(1), Failover: &v1alpha1.FailoverPolicy{Recovery: v1alpha1.Return}, DisruptionBudget: &v1alpha1.DisruptionBudget{MinAvailable: new(intstr.FromInt32(1))},
+	})
+	h.evict("a", "web", "a")
+	c := h.executed("a", metav1.ConditionFalse, v1alpha1.ReasonWaitsForReplacement)
+	require.Contains(t, c.Message, "no other cluster can be chosen")
+	s.set(cluster("b", "eu"))
+	h.eventually("another is chosen", func() bool { return len(h.chosen("web")) == 2 })
+	h.change("web", func(p *v1alpha1.Placement) { p.Spec.DecisionGroups = []v1alpha1.DecisionGroup{{Name: "all"}} })
+	h.eventually("decided again", func() bool { return h.get("web").Status.ObservedGeneration == 2 })
+	h.eventually("another is chosen", func() bool { return len(h.chosen("web")) == 2 })
+	h.executed("a", metav1.ConditionFalse, v1alpha1.ReasonWaitsForReplacement)
+	ready.set("b")
+	h.executed("a", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
+	require.Equal(t, []string{"b"}, h.chosen("web"))
+	s.set(cluster("a", "eu", func(c *scheduler.Cluster) { c.Labels["tier"] = "gold" }))
+	require.NoError(t, h.client.Delete(t.Context(), h.eviction("a")))
+	h.eventually("it returns, now that it may", func() bool { return slices.Equal(h.chosen("web"), []string{"a"}) })
+}
+
+// What an eviction says where there is nothing to evict, and that it is deleted by itself if that was asked for.
+func TestEvictionOfNothing(t *testing.T) {
+	h, s, clock := newHub(t), newSource(many(2, "eu")...), clocktesting.NewFakeClock(time.Now())
+	h.start(placement.Options{Clusters: s, Clock: clock})
+	h.evict("early", "late", "eu-000")
+	h.executed("early", metav1.ConditionFalse, v1alpha1.ReasonPlacementNotFound)
+	h.evictable("late", v1alpha1.PlacementSpec{Policy: pick(1)})
+	h.executed("early", metav1.ConditionTrue, v1alpha1.ReasonNotPlaced)
+	require.Equal(t, []string{"eu-001"}, h.chosen("late"), "it is kept off a cluster that it was never on")
+	h.evict("typo", "late", "eu-0000")
+	c := h.executed("typo", metav1.ConditionTrue, v1alpha1.ReasonNotPlaced)
+	require.Equal(t, "there is no such cluster in the fleet", c.Message)
+
+	h.evictable("fixed", v1alpha1.PlacementSpec{Policy: v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed, ClusterNames: []string{"eu-000"}}})
+	h.evict("named", "fixed", "eu-000")
+	c = h.executed("named", metav1.ConditionFalse, v1alpha1.ReasonPickFixed)
+	require.Contains(t, c.Message, "spec.policy.clusterNames")
+	h.evict("unnamed", "fixed", "eu-001")
+	h.executed("unnamed", metav1.ConditionTrue, v1alpha1.ReasonNotPlaced)
+	h.change("fixed", func(p *v1alpha1.Placement) { p.Spec.Policy = pick(1) })
+	h.executed("named", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
+
+	h.evictable("broken", v1alpha1.PlacementSpec{Policy: pick(1)})
+	h.change("broken", func(p *v1alpha1.Placement) { p.Spec.Policy = inRegion(pick(1), "x y") })
+	h.scheduled(v1alpha1.ReasonInvalidPolicy, "broken")
+	h.evict("undecided", "broken", "eu-000")
+	h.executed("undecided", metav1.ConditionFalse, v1alpha1.ReasonNotDecided)
+
+	h.evictable("brief", v1alpha1.PlacementSpec{})
+	h.evict("brief", "brief", "eu-000", func(e *v1alpha1.PlacementEviction) { e.Spec.TTLSecondsAfterExecution = new(int32(60)) })
+	h.executed("brief", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
+	require.Equal(t, []string{"eu-001"}, h.chosen("brief"))
+	require.Eventually(t, clock.HasWaiters, 30*time.Second, 10*time.Millisecond)
+	clock.Step(59 * time.Second)
+	require.True(t, h.evictionIsThere("brief"))
+	clock.Step(2 * time.Second)
+	h.eventually("it is gone", func() bool { return !h.evictionIsThere("brief") })
+	h.eventually("the cluster is back", func() bool { return len(h.chosen("brief")) == 2 })
+	require.NoError(t, h.client.Delete(t.Context(), h.get("late")))
+	h.evict("after", "late", "eu-001")
+	h.executed("after", metav1.ConditionFalse, v1alpha1.ReasonPlacementNotFound)
+	if diff := cmp.Diff(v1alpha1.ReasonNotPlaced, h.eviction("early").Status.Conditions[0].Reason); diff != "" {
+		t.Errorf("what was executed remains so when its placement is gone (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,238 @@
+package placement
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/placement/internal/bounded"
+	"github.com/muster-sdk/muster/placement/internal/version"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// orders knows the PlacementEvictions that there are, by their placements. Of two versions of one it keeps the newer, whether that came by
+// the watch or was written here. What it holds is shared with the cache, and not to be changed.
+type orders struct {
+	mu      sync.Mutex
+	records map[types.NamespacedName]*order
+	of      map[key]map[types.NamespacedName]*order
+}
+
+// order is one eviction.
+type order struct {
+	object *v1alpha1.PlacementEviction
+	until  time.Time // when its time to live ends, if somebody waits for that
+	stop   func()    // ends the wait
+}
+
+func newOrders() *orders {
+	return &orders{records: map[types.NamespacedName]*order{}, of: map[key]map[types.NamespacedName]*order{}}
+}
+
+// placementOf is the placement that an eviction is about.
+func placementOf(object *v1alpha1.PlacementEviction) key {
+	return object.Namespace + "/" + object.Spec.Placement
+}
+
+// saw takes in an eviction that the API server has told of, and returns the placements that must be decided anew because of it.
+func (o *orders) saw(object *v1alpha1.PlacementEviction) []key {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	name := client.ObjectKeyFromObject(object)
+	r := o.records[name]
+	if r == nil {
+		r = &order{stop: func() {}}
+		o.records[name] = r
+	}
+	before := r.object
+	if before != nil && before.UID == object.UID {
+		if version.Newer(object, before) {
+			r.object = object
+		}
+		if (before.DeletionTimestamp == nil) == (object.DeletionTimestamp == nil) { // the spec does not change
+			return nil
+		}
+		return []key{placementOf(object)}
+	}
+	affected := []key{placementOf(object)}
+	if before != nil {
+		affected = append(affected, placementOf(before))
+		o.take(name)
+		r = &order{stop: func() {}}
+		o.records[name] = r
+	}
+	r.object = object
+	k := placementOf(object)
+	if o.of[k] == nil {
+		o.of[k] = map[types.NamespacedName]*order{}
+	}
+	o.of[k][name] = r
+	return affected
+}
+
+// lost takes in that an eviction is gone.
+func (o *orders) lost(object *v1alpha1.PlacementEviction) []key {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	name := client.ObjectKeyFromObject(object)
+	if r := o.records[name]; r == nil || r.object.UID != object.UID {
+		return nil
+	}
+	o.take(name)
+	return []key{placementOf(object)}
+}
+
+func (o *orders) take(name types.NamespacedName) {
+	r := o.records[name]
+	r.stop()
+	delete(o.records, name)
+	k := placementOf(r.object)
+	if delete(o.of[k], name); len(o.of[k]) == 0 {
+		delete(o.of, k)
+	}
+}
+
+// wrote takes in what an eviction is after its status was written.
+func (o *orders) wrote(object *v1alpha1.PlacementEviction) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if r := o.records[client.ObjectKeyFromObject(object)]; r != nil && r.object.UID == object.UID && version.Newer(object, r.object) {
+		r.object = object
+	}
+}
+
+// wait has a function called to begin to wait for a time, unless somebody waits for that already.
+func (o *orders) wait(object *v1alpha1.PlacementEviction, until time.Time, begin func() (stop func())) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if r := o.records[client.ObjectKeyFromObject(object)]; r != nil && r.object.UID == object.UID && !r.until.Equal(until) {
+		r.stop()
+		r.until, r.stop = until, begin()
+	}
+}
+
+// about are the evictions of a placement, the oldest first. Those that are being deleted are none any more.
+func (o *orders) about(k key) []*v1alpha1.PlacementEviction {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var found []*v1alpha1.PlacementEviction
+	for _, r := range o.of[k] {
+		if r.object.DeletionTimestamp == nil {
+			found = append(found, r.object)
+		}
+	}
+	slices.SortFunc(found, func(a, b *v1alpha1.PlacementEviction) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return found
+}
+
+// waiting counts the evictions that wait, by what for.
+func (o *orders) waiting() map[string]int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	counts := map[string]int{}
+	for _, r := range o.records {
+		if c := executed(r.object); c.Status == metav1.ConditionFalse {
+			counts[c.Reason]++
+		}
+	}
+	return counts
+}
+
+// executed is the condition Executed of an eviction; empty: nobody has said anything yet.
+func executed(object *v1alpha1.PlacementEviction) metav1.Condition {
+	if c := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionExecuted); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+// current are the evictions of a placement, without those whose time to live is over, which are deleted.
+func (d *deciding) current(ctx context.Context, k key) ([]*v1alpha1.PlacementEviction, error) {
+	var current []*v1alpha1.PlacementEviction
+	for _, object := range d.orders.about(k) {
+		if until := d.expires(k, object); until.IsZero() || d.Clock.Now().Before(until) {
+			current = append(current, object)
+			continue
+		}
+		if err := d.client.Delete(ctx, object.DeepCopy(), client.Preconditions{UID: &object.UID}); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("delete PlacementEviction %s/%s: %w", object.Namespace, object.Name, err)
+		}
+	}
+	return current, nil
+}
+
+// expires is when the time to live of an eviction ends, and has its placement decided again then; zero: never, as far as anybody knows.
+func (d *deciding) expires(k key, object *v1alpha1.PlacementEviction) time.Time {
+	ttl, c := object.Spec.TTLSecondsAfterExecution, executed(object)
+	if ttl == nil || c.Status != metav1.ConditionTrue {
+		return time.Time{}
+	}
+	until := c.LastTransitionTime.Add(time.Duration(*ttl) * time.Second)
+	d.orders.wait(object, until, func() func() { return d.lookAgain(k, until) })
+	return until
+}
+
+// tell writes the condition Executed of an eviction if it says something else than before, and tells when it has turned.
+func (d *deciding) tell(ctx context.Context, object *v1alpha1.PlacementEviction, reason, message string) error {
+	before := executed(object)
+	status := metav1.ConditionFalse
+	if reason == v1alpha1.ReasonEvicted || reason == v1alpha1.ReasonNotPlaced {
+		status = metav1.ConditionTrue
+	}
+	next := object.DeepCopy()
+	if !meta.SetStatusCondition(&next.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionExecuted, Status: status, Reason: reason, Message: bounded.Text(message, maxMessage),
+		ObservedGeneration: object.Generation, LastTransitionTime: metav1.NewTime(d.Clock.Now()),
+	}) {
+		return nil
+	}
+	err := d.client.Status().Patch(ctx, next, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("write the status of PlacementEviction %s/%s: %w", object.Namespace, object.Name, err)
+	}
+	d.orders.wrote(next)
+	d.expires(placementOf(next), next)
+	if reason == v1alpha1.ReasonEvicted && before.Status != status {
+		d.metrics.evictions.WithLabelValues(byHand).Inc()
+	}
+	if before.Status != status || before.Reason != reason {
+		kind := corev1.EventTypeNormal
+		if reason == v1alpha1.ReasonPickFixed {
+			kind = corev1.EventTypeWarning
+		}
+		d.recorder.Eventf(next, nil, kind, reason, "Evict", "%s", bounded.Text(message, maxMessage))
+	}
+	return nil
+}
+
+// undecided tells the evictions of a placement that cannot be decided what they wait for. What was executed is.
+func (d *deciding) undecided(ctx context.Context, k key, reason, message string) error {
+	current, err := d.current(ctx, k)
+	if err != nil {
+		return err
+	}
+	for _, object := range current {
+		if executed(object).Status == metav1.ConditionTrue {
+			continue
+		}
+		if err := d.tell(ctx, object, reason, message); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package placement
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// Whatever of an eviction comes first, its newest version is known, and only what matters has a placement decided again.
+func TestOrders(t *testing.T) {
+	o := newOrders()
+	stopped := 0
+	version := func(uid types.UID, version, placement string) *v1alpha1.PlacementEviction {
+		return &v1alpha1.PlacementEviction{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "e", UID: uid, ResourceVersion: version, CreationTimestamp: metav1.Unix(1000, 0)},
+			Spec:       v1alpha1.PlacementEvictionSpec{Placement: placement, Cluster: "a"},
+		}
+	}
+	versions := func(k key) []string {
+		var found []string
+		for _, e := range o.about(k) {
+			found = append(found, e.Name+"@"+e.ResourceVersion)
+		}
+		return found
+	}
+	require.Equal(t, []key{"ns/web"}, o.saw(version("1", "1", "web")), "it is new")
+	o.wrote(version("1", "3", "web"))
+	require.Empty(t, o.saw(version("1", "2", "web")), "the watch is behind")
+	require.Empty(t, o.saw(version("1", "3", "web")), "its own write")
+	require.Equal(t, []string{"e@3"}, versions("ns/web"))
+	begin := func() func() { return func() { stopped++ } }
+	o.wait(version("1", "3", "web"), time.Unix(5, 0), begin)
+	o.wait(version("1", "3", "web"), time.Unix(5, 0), begin)
+	require.Zero(t, stopped, "the wait goes on")
+
+	going := version("1", "4", "web")
+	going.DeletionTimestamp = new(metav1.Unix(2000, 0))
+	require.Equal(t, []key{"ns/web"}, o.saw(going), "it is being deleted")
+	require.Empty(t, versions("ns/web"))
+	require.Equal(t, []key{"ns/shop", "ns/web"}, o.saw(version("2", "5", "shop")), "made anew for another placement")
+	require.Equal(t, 1, stopped)
+	require.Empty(t, o.lost(version("1", "4", "web")), "the end of the one before")
+	o.wrote(version("1", "9", "web"))
+	require.Equal(t, []string{"e@5"}, versions("ns/shop"))
+
+	first := version("3", "6", "shop")
+	first.Name, first.CreationTimestamp = "z", metav1.Unix(999, 0)
+	second := version("4", "7", "shop")
+	second.Name = "d"
+	o.saw(second)
+	o.saw(first)
+	require.Equal(t, []string{"z@6", "d@7", "e@5"}, versions("ns/shop"), "the oldest first, then by name")
+	for _, e := range []*v1alpha1.PlacementEviction{first, second, version("2", "5", "shop")} {
+		require.Equal(t, []key{"ns/shop"}, o.lost(e))
+	}
+	require.Empty(t, o.records)
+	require.Empty(t, o.of)
+}
+
+// A fleet that lacks clusters is the fleet without them, whatever changes, and whoever asks about an older snapshot.
+func TestWithout(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e"}
+	rapid.Check(t, func(t *rapid.T) {
+		var fleet scheduler.Cache
+		var w without
+		lacks := rapid.SliceOfN(rapid.SampledFrom(names), 0, 3).Draw(t, "lacks")
+		var snapshots []*scheduler.Snapshot
+		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			for range rapid.IntRange(0, 3).Draw(t, "changes") {
+				name := rapid.SampledFrom(names).Draw(t, "name")
+				if rapid.Bool().Draw(t, "goes") {
+					fleet.Remove(name)
+				} else {
+					fleet.Update(&scheduler.Cluster{Name: name})
+				}
+			}
+			snapshots = append(snapshots, fleet.Snapshot())
+			whole := rapid.SampledFrom(snapshots).Draw(t, "snapshot")
+			var want, got []*scheduler.Cluster
+			for slot := range whole.All().All() {
+				if !slices.Contains(lacks, whole.Cluster(slot).Name) {
+					want = append(want, whole.Cluster(slot))
+				}
+			}
+			lesser := w.use("p", lacks).of(whole)
+			for slot := range lesser.All().All() {
+				got = append(got, lesser.Cluster(slot))
+			}
+			byName := cmpopts.SortSlices(func(a, b *scheduler.Cluster) bool { return a.Name < b.Name })
+			if diff := cmp.Diff(want, got, byName, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b *scheduler.Cluster) bool { return a == b })); diff != "" {
+				t.Fatalf("without %v (-want +got):\n%s", lacks, diff)
+			}
+			if again := w.use("q", lacks).of(whole); again != lesser {
+				t.Fatal("who lacks the same shares a fleet")
+			}
+		}
+		w.use("p", names)
+		w.keep("p", nil)
+		if want := min(1, len(lacks)); len(w.fleets) != want {
+			t.Fatalf("%d fleets are kept, and %d are used", len(w.fleets), want)
+		}
+		w.keep("q", nil)
+		if len(w.fleets) > 0 {
+			t.Fatal("nobody uses them")
+		}
+	})
+}

@@ -1,0 +1,50 @@
+package interop
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	group   = "multicluster.x-k8s.io"
+	version = "v1alpha1"
+)
+
+func newObject(kind, namespace, name string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	object.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: version, Kind: kind})
+	object.SetNamespace(namespace)
+	object.SetName(name)
+	return object
+}
+
+// ownedBy refers to what an object is made from. It does not block the deletion of that, which would take a permission on its finalizers.
+func ownedBy(source metav1.Object, kind schema.GroupVersionKind) metav1.OwnerReference {
+	owner := *metav1.NewControllerRef(source, kind)
+	owner.BlockOwnerDeletion = nil
+	return owner
+}
+
+// ownerOf is what an object says that it was made from: an object of muster that has its name. Nil: it was not, so it is somebody else's.
+func ownerOf(object metav1.Object, kind schema.GroupKind) *metav1.OwnerReference {
+	owner := metav1.GetControllerOfNoCopy(object)
+	if owner == nil || owner.Name != object.GetName() || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != kind {
+		return nil
+	}
+	return owner
+}
+
+// missing are the labels that are not as wanted, as part of a merge patch; nil: all are.
+func missing(have, want map[string]string) map[string]any {
+	var labels map[string]any
+	for key, value := range want {
+		if is, there := have[key]; !there || is != value {
+			if labels == nil {
+				labels = map[string]any{}
+			}
+			labels[key] = value
+		}
+	}
+	return labels
+}

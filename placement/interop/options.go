@@ -1,0 +1,98 @@
+package interop
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// What the options are unless they say otherwise.
+const (
+	DefaultProfileNamespace = "muster-clusters"
+	DefaultClusterManager   = "muster"
+)
+
+// Options are what a product can decide. The zero value works; each field says what it then means.
+type Options struct {
+	// ProfileNamespace is the namespace of all ClusterProfiles. It is created when the first of them is, if it is not there. Empty:
+	// DefaultProfileNamespace.
+	ProfileNamespace string
+	// ClusterManager is who manages the ClusterProfiles: their spec.clusterManager.name and their label, and the schedulerName of
+	// decisions. A product should have a name of its own, and keep it: profiles that have another are left alone, those of an earlier name too.
+	// It is a label's value. Empty: DefaultClusterManager.
+	ClusterManager string
+	// AccessProviders are what profiles say about the way to their clusters, such as [KubeconfigSecretReader]. Providers of other names are left alone.
+	// Nil: nothing.
+	AccessProviders []AccessProvider
+	// Clock tells the time. Nil: the system's.
+	Clock clock.WithTicker
+}
+
+func (o Options) withDefaults() Options {
+	o.ProfileNamespace = cmp.Or(o.ProfileNamespace, DefaultProfileNamespace)
+	o.ClusterManager = cmp.Or(o.ClusterManager, DefaultClusterManager)
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return o
+}
+
+func (o Options) validate() error {
+	var problems []error
+	if errs := validation.IsDNS1123Label(o.ProfileNamespace); len(errs) > 0 {
+		problems = append(problems, fmt.Errorf("interop.Options.ProfileNamespace: %q cannot be a namespace: %s", o.ProfileNamespace, strings.Join(errs, "; ")))
+	}
+	if errs := validation.IsValidLabelValue(o.ClusterManager); len(errs) > 0 {
+		problems = append(problems, fmt.Errorf("interop.Options.ClusterManager: %q cannot be the value of a label: %s", o.ClusterManager, strings.Join(errs, "; ")))
+	}
+	names := map[string]bool{}
+	for i, provider := range o.AccessProviders {
+		field := fmt.Sprintf("interop.Options.AccessProviders[%d]", i)
+		switch {
+		case provider.Name == "":
+			problems = append(problems, fmt.Errorf("%s.Name: consumers know a provider by its name", field))
+		case names[provider.Name]:
+			problems = append(problems, fmt.Errorf("%s.Name: there is another provider %q", field, provider.Name))
+		case provider.Cluster == nil:
+			problems = append(problems, fmt.Errorf("%s.Cluster: provider %q has nothing to say", field, provider.Name))
+		}
+		names[provider.Name] = true
+	}
+	return errors.Join(problems...)
+}
+
+// SetupWithManager adds the export to a manager. It runs on the leader alone, and does nothing while the API server has neither of the kinds. The
+// manager's scheme knows membership/v1alpha1 and placement/v1alpha1, whose CustomResourceDefinitions are installed by the time that the
+// manager starts; it needs to know nothing of the kinds that are exported.
+//
+// The permissions that it needs are in the folder rbac.
+func SetupWithManager(mgr manager.Manager, o Options) error {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return err
+	}
+	if !mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("PlacementDecision")) {
+		return errors.New("the manager's scheme does not know placement.muster.dev: call AddToScheme of placement/v1alpha1 before")
+	}
+	if !mgr.GetScheme().Recognizes(membershipv1alpha1.GroupVersion.WithKind("MemberCluster")) {
+		return errors.New("the manager's scheme does not know membership.muster.dev: call AddToScheme of membership/v1alpha1 before")
+	}
+	// Neither the manager's client nor its cache: both may be limited to namespaces, and would have to know the kinds.
+	d, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("make a client for multicluster.x-k8s.io: %w", err)
+	}
+	return mgr.Add(&exporter{
+		Options: o, cache: mgr.GetCache(), live: mgr.GetAPIReader(), dynamic: d, changed: make(chan struct{}, 1),
+		log: mgr.GetLogger().WithName("muster-interop"), recorder: mgr.GetEventRecorder("muster-interop"),
+	})
+}

@@ -1,0 +1,139 @@
+package progress
+
+import (
+	"cmp"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/placement/rollout"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// Cluster is what is known of one cluster.
+type Cluster struct {
+	Name string
+	// Chosen by a placement. False: it is to be left, and is told of for as long as it has Works.
+	Chosen bool
+	// Reachable: it is a healthy member.
+	Reachable bool
+	// Revision that it was told last. Empty: none yet.
+	Revision string
+	// Current: all its Works are on the hub as they are to be: content written, none missing, none too many.
+	Current bool
+	// Works that it has, in the order of their names: an object that is in two of them is fed back by the first.
+	Works []Work
+	// Hold is why it has no newer revision. Empty: it needs none, or is about to get it.
+	Hold rollout.HoldReason
+	// Waits is what its Works wait for to be written: a sentence. Empty: nothing to tell of.
+	Waits string
+	// Problem is why it cannot be told, such as an override that failed. Empty: nothing. What may end by itself is for Waits: a cluster
+	// with a Problem has failed.
+	Problem string
+	// Reason of the Problem: one of those of the conditions. Empty: [v1alpha1.ReasonOverrideFailed].
+	Reason string
+	// Replicas that it was given, over all workloads. Nil: they are not divided.
+	Replicas *int32
+}
+
+// Health is how the cluster fares at the revision that it was told; see the package's table.
+func (c *Cluster) Health() rollout.Health {
+	switch {
+	case c.Problem != "":
+		return rollout.Failed
+	case !c.Reachable:
+		return rollout.Unknown
+	case !c.settled():
+		return rollout.Progressing
+	case !c.all(func(w *Work) bool { return !c.hopeless(w) }):
+		return rollout.Failed
+	case c.all((*Work).fine):
+		return rollout.Succeeded
+	}
+	return rollout.Progressing
+}
+
+// State is how far the cluster is, if the given revision is the one that it is to have in the end.
+func (c *Cluster) State(revision string) v1alpha1.ClusterState {
+	if !c.Chosen {
+		return v1alpha1.ClusterLeaving
+	}
+	return c.state(revision, c.Health())
+}
+
+func (c *Cluster) state(revision string, health rollout.Health) v1alpha1.ClusterState {
+	there := c.Revision == revision
+	switch {
+	case health == rollout.Failed:
+		return v1alpha1.ClusterFailed
+	case health == rollout.Unknown:
+		return v1alpha1.ClusterUnknown
+	case there && health == rollout.Succeeded:
+		return v1alpha1.ClusterAvailable
+	case !there && c.Hold != "":
+		return v1alpha1.ClusterPending
+	}
+	return v1alpha1.ClusterProgressing
+}
+
+// settled reports whether all Works are as they are to be, and the member has looked at them as they are.
+func (c *Cluster) settled() bool {
+	return c.Revision != "" && c.Current && c.all((*Work).settled)
+}
+
+// applied reports whether the member had all that it was told when it was last heard of.
+func (c *Cluster) applied() bool {
+	return c.Problem == "" && c.settled() && c.all(func(w *Work) bool { return w.Applied == metav1.ConditionTrue })
+}
+
+// lacks reports whether the cluster has not all that it is to have by now, given the revision that it is to have in the end. One that was told
+// nothing yet has nothing, whatever it waits for.
+func (c *Cluster) lacks(revision string) bool {
+	return c.Revision == "" || c.Revision != revision && c.Hold == "" || !c.applied()
+}
+
+// hopeless reports whether a Work will not come right by itself, nor by another Work of the cluster: that may define the
+// kind, or give up the object, which the agent finds out when it tries again.
+func (c *Cluster) hopeless(w *Work) bool {
+	if len(c.Works) > 1 && (w.Reason == workv1alpha1.ReasonUnknownKind || w.Reason == workv1alpha1.ReasonConflict) {
+		return false
+	}
+	return w.Degraded == metav1.ConditionTrue
+}
+
+func (c *Cluster) all(is func(*Work) bool) bool {
+	for i := range c.Works {
+		if !is(&c.Works[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// worst is the Work that most wants to be looked at. Nil: there are none.
+func (c *Cluster) worst() *Work {
+	var worst *Work
+	for i := range c.Works {
+		w := &c.Works[i]
+		if worst == nil || cmp.Or(cmp.Compare(c.rank(worst), c.rank(w)), strings.Compare(w.Message, worst.Message)) < 0 {
+			worst = w
+		}
+	}
+	return worst
+}
+
+// rank says how wrong a Work is: more is worse.
+func (c *Cluster) rank(w *Work) int {
+	switch {
+	case c.hopeless(w):
+		return 4
+	case w.Degraded == metav1.ConditionTrue:
+		return 3
+	case w.Applied != metav1.ConditionTrue:
+		return 2
+	case w.Available != metav1.ConditionTrue:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,120 @@
+package progress
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/placement/internal/bounded"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// conditions of the WorkSet: those of before, with what is to be said now.
+func (s *summary) conditions() []metav1.Condition {
+	conditions := slices.Clone(s.Before.Conditions)
+	for _, condition := range []metav1.Condition{s.applied(), s.available(), s.progressing(), s.degraded()} {
+		condition.Message = bounded.Text(condition.Message, maxSentence)
+		condition.ObservedGeneration = s.Generation
+		condition.LastTransitionTime = metav1.NewTime(s.Now)
+		meta.SetStatusCondition(&conditions, condition)
+	}
+	return conditions
+}
+
+func is(kind, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message}
+}
+
+func not(kind, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+}
+
+// applied is not True while there is a problem: what the spec says is then not what clusters have been told, or not all of them.
+func (s *summary) applied() metav1.Condition {
+	const kind = v1alpha1.ConditionApplied
+	switch {
+	case s.Deleting:
+		return not(kind, v1alpha1.ReasonDeleting, s.deletion())
+	case len(s.Problems) > 0:
+		return not(kind, s.problemReason(), s.problem())
+	case s.counts.Total == 0:
+		return not(kind, v1alpha1.ReasonNoClusters, nobody)
+	case s.lacking.n > 0:
+		return not(kind, v1alpha1.ReasonNotApplied, s.tell(s.lacking, fmt.Sprintf("Not all is there on %s", s.of(s.lacking.n))))
+	}
+	return is(kind, v1alpha1.ReasonApplied, "")
+}
+
+// available is not True where there are no clusters: nobody who waits for it wants to be told so.
+func (s *summary) available() metav1.Condition {
+	const kind = v1alpha1.ConditionAvailable
+	switch {
+	case s.Deleting:
+		return not(kind, v1alpha1.ReasonDeleting, s.deletion())
+	case s.counts.Total == 0:
+		return not(kind, v1alpha1.ReasonNoClusters, nobody)
+	case s.unready.n > 0:
+		return not(kind, v1alpha1.ReasonNotAvailable, s.tell(s.unready, fmt.Sprintf("Not all is ready on %s", s.of(s.unready.n))))
+	}
+	return is(kind, v1alpha1.ReasonAvailable, "")
+}
+
+func (s *summary) progressing() metav1.Condition {
+	const kind = v1alpha1.ConditionProgressing
+	phase := cmp.Or(s.Rollout.Phase, v1alpha1.PhasePending)
+	switch {
+	case s.Deleting:
+		return is(kind, v1alpha1.ReasonDeleting, s.deletion())
+	case s.Rollout.Phase == "":
+		return not(kind, string(phase), "")
+	}
+	switch phase {
+	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseRolledBack, v1alpha1.PhasePaused, v1alpha1.PhaseStopped:
+		return not(kind, string(phase), s.Rollout.Message)
+	}
+	return is(kind, string(phase), s.Rollout.Message)
+}
+
+func (s *summary) degraded() metav1.Condition {
+	const kind = v1alpha1.ConditionDegraded
+	switch {
+	case len(s.Problems) > 0:
+		return is(kind, s.problemReason(), s.problem())
+	case s.Deleting:
+	case s.halted():
+		return is(kind, v1alpha1.ReasonRolloutHalted, s.wrong())
+	case s.untold.n > 0:
+		return is(kind, cmp.Or(s.untold.first.Reason, v1alpha1.ReasonOverrideFailed), s.wrong())
+	case s.failed.n > 0:
+		return is(kind, v1alpha1.ReasonClustersFailed, s.wrong())
+	}
+	return not(kind, v1alpha1.ReasonAsDesired, "")
+}
+
+// halted reports whether the rollout of the revision was halted, or taken back.
+func (s *summary) halted() bool {
+	switch s.Rollout.Phase {
+	case v1alpha1.PhaseFailed, v1alpha1.PhaseRollingBack, v1alpha1.PhaseRolledBack:
+		return true
+	}
+	return false
+}
+
+// problemReason is one that a condition takes, since a status that is refused says nothing.
+func (s *summary) problemReason() string { return cmp.Or(s.Problems[0].Reason, v1alpha1.ReasonInvalid) }
+
+func (s *summary) problem() string {
+	first := bounded.Text(cmp.Or(s.Problems[0].Message, s.problemReason()), maxMessage)
+	switch more := len(s.Problems) - 1; more {
+	case 0:
+		return sentence(first)
+	case 1:
+		return strings.TrimSuffix(first, ".") + " (1 more problem)."
+	default:
+		return fmt.Sprintf("%s (%d more problems).", strings.TrimSuffix(first, "."), more)
+	}
+}

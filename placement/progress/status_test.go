@@ -1,0 +1,354 @@
+package progress
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/placement/rollout"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// short writes conditions as "Applied=True/Applied".
+func short(conditions []metav1.Condition) string {
+	var parts []string
+	for _, c := range conditions {
+		parts = append(parts, fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason))
+	}
+	return strings.Join(parts, " ")
+}
+
+func named(name string, c Cluster) Cluster {
+	c.Name = name
+	return c
+}
+
+func phase(phase v1alpha1.RolloutPhase, message string) v1alpha1.RolloutStatus {
+	return v1alpha1.RolloutStatus{Revision: "r2", Phase: phase, Message: message}
+}
+
+// saying is a Work that says this in words, too.
+func saying(conditions, message string) Work {
+	return says(conditions).but(func(w *Work) { w.Message = message })
+}
+
+func TestStatus(t *testing.T) {
+	old := func(c *Cluster) { c.Revision = "r1" }
+	none := func(c *Cluster) { c.Revision, c.Works = "", nil }
+	waits := func(c *Cluster) { c.Hold = rollout.HoldApproval }
+	unchosen := func(c *Cluster) { c.Chosen = false }
+	well, ill := told(says(allWell)), told(saying(rejected, "apps/Deployment shop/web: Invalid."))
+	leaves := told(saying("Applied=False/CleaningUp Progressing=True/CleaningUp", "2 objects to go.").but(deleting)).but(unchosen)
+	done := phase(v1alpha1.PhaseSucceeded, "Done: 2 of 2 clusters at r2.")
+	back := phase(v1alpha1.PhaseRolledBack, "Rolled back: 2 of 2 clusters at r1. 1 cluster failed, where 0 may: a.")
+	back.StableRevision, back.Rollback = "r1", &v1alpha1.RollbackStatus{}
+	invalid := Problem{v1alpha1.ReasonInvalid, "spec.rollout.stages: is required"}
+
+	for _, test := range []struct {
+		reason     string
+		observed   Observed
+		conditions string
+		message    string
+		counts     v1alpha1.ClusterCounts
+	}{
+		{
+			"all is well",
+			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{named("a", well), named("b", well)}},
+			"Applied=True/Applied Available=True/Available Progressing=False/Succeeded Degraded=False/AsDesired",
+			"All 2 clusters have revision r2, and all of it is ready.",
+			v1alpha1.ClusterCounts{Total: 2, Updated: 2, Applied: 2, Available: 2},
+		},
+		{
+			"one is a matter of grammar",
+			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{well}},
+			"Applied=True/Applied Available=True/Available Progressing=False/Succeeded Degraded=False/AsDesired",
+			"1 cluster has revision r2, and all of it is ready.",
+			v1alpha1.ClusterCounts{Total: 1, Updated: 1, Applied: 1, Available: 1},
+		},
+		{
+			"where nobody is chosen nothing is available, and who waits for that goes on waiting",
+			Observed{Revision: "r2", Rollout: phase(v1alpha1.PhaseSucceeded, "There are no clusters.")},
+			"Applied=False/NoClusters Available=False/NoClusters Progressing=False/Succeeded Degraded=False/AsDesired",
+			nobody,
+			v1alpha1.ClusterCounts{},
+		},
+		{
+			"who waits with what they were told lacks nothing by now; a gate for a person is part of the way",
+			Observed{
+				Revision: "r2", Rollout: phase(v1alpha1.PhaseWaitingForApproval, "Waiting for the approval after stage canary."),
+				Clusters: []Cluster{named("a", well), named("b", well).but(old).but(waits)},
+			},
+			"Applied=True/Applied Available=True/Available Progressing=True/WaitingForApproval Degraded=False/AsDesired",
+			"Revision r2 is on 1 of 2 clusters: 1 ready, 1 waiting. Waiting for the approval after stage canary.",
+			v1alpha1.ClusterCounts{Total: 2, Updated: 1, Applied: 2, Available: 2},
+		},
+		{
+			"who waits with nothing lacks all of it: nobody who waits for Applied wants to be told that nothing is applied there",
+			Observed{
+				Revision: "r2", Rollout: phase(v1alpha1.PhasePaused, "Paused: 1 of 2 clusters at r2."),
+				Clusters: []Cluster{named("a", well), named("b", well).but(none).but(waits)},
+			},
+			"Applied=False/NotApplied Available=False/NotAvailable Progressing=False/Paused Degraded=False/AsDesired",
+			"Revision r2 is on 1 of 2 clusters: 1 ready, 1 waiting. The rollout is paused.",
+			v1alpha1.ClusterCounts{Total: 2, Updated: 1, Applied: 1, Available: 1},
+		},
+		{
+			"a rollout that is paused from the beginning has applied nothing",
+			Observed{
+				Revision: "r2", Rollout: phase(v1alpha1.PhasePaused, "Paused: 0 of 1 cluster at r2."),
+				Clusters: []Cluster{named("a", well).but(none).but(waits)},
+			},
+			"Applied=False/NotApplied Available=False/NotAvailable Progressing=False/Paused Degraded=False/AsDesired",
+			"Revision r2 is on 0 of 1 cluster: 1 waiting. The rollout is paused.",
+			v1alpha1.ClusterCounts{Total: 1},
+		},
+		{
+			"who is being told lacks it",
+			Observed{
+				Revision: "r2", Rollout: phase(v1alpha1.PhaseProgressing, "Updating: 0 of 1 cluster at r2, and 1 on the way."),
+				Clusters: []Cluster{well.but(old)},
+			},
+			"Applied=False/NotApplied Available=True/Available Progressing=True/Progressing Degraded=False/AsDesired",
+			"Revision r2 is on 0 of 1 cluster: 1 on the way.",
+			v1alpha1.ClusterCounts{Total: 1, Applied: 1, Available: 1},
+		},
+		{
+			"what is applied is not yet ready",
+			Observed{Revision: "r2", Rollout: phase(v1alpha1.PhaseProgressing, ""), Clusters: []Cluster{told(says(onItsWay))}},
+			"Applied=True/Applied Available=False/NotAvailable Progressing=True/Progressing Degraded=False/AsDesired",
+			"Revision r2 is on 1 of 1 cluster: 1 on the way.",
+			v1alpha1.ClusterCounts{Total: 1, Updated: 1, Applied: 1},
+		},
+		{
+			"who cannot be reached has it by the last word, but is not available, and nobody can do anything about it here",
+			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{named("a", well), named("b", well).but(outOfReach)}},
+			"Applied=True/Applied Available=False/NotAvailable Progressing=False/Succeeded Degraded=False/AsDesired",
+			"Revision r2 is on 2 of 2 clusters: 1 ready, 1 out of reach.",
+			v1alpha1.ClusterCounts{Total: 2, Updated: 2, Applied: 2, Available: 1, Unknown: 1},
+		},
+		{
+			"a failure that is tolerated is told of first, by the first name, and then how far it is",
+			Observed{
+				Revision: "r2", Rollout: phase(v1alpha1.PhaseProgressing, ""),
+				Clusters: []Cluster{named("c", ill), named("b", ill), named("a", well)},
+			},
+			"Applied=False/NotApplied Available=False/NotAvailable Progressing=True/Progressing Degraded=True/ClustersFailed",
+			"2 of 3 clusters failed, first b: apps/Deployment shop/web: Invalid. Revision r2 is on 3 of 3 clusters: 1 ready, 2 failed.",
+			v1alpha1.ClusterCounts{Total: 3, Updated: 3, Applied: 1, Available: 1, Failed: 2},
+		},
+		{
+			"who cannot be told is a matter of the spec, and goes before who fails",
+			Observed{
+				Revision: "r2", Rollout: phase(v1alpha1.PhaseProgressing, ""),
+				Clusters: []Cluster{named("a", ill), named("b", well).but(problem), named("c", well)},
+			},
+			"Applied=False/NotApplied Available=False/NotAvailable Progressing=True/Progressing Degraded=True/OverrideFailed",
+			"1 of 3 clusters cannot be told what to have, b: override 1: the label is not there. Revision r2 is on 3 of 3 clusters: 1 ready, 2 failed.",
+			v1alpha1.ClusterCounts{Total: 3, Updated: 3, Applied: 1, Available: 1, Failed: 2},
+		},
+		{
+			"who cannot be told lacks something, also while it would have to wait",
+			Observed{Revision: "r2", Rollout: phase(v1alpha1.PhasePaused, "Paused."), Clusters: []Cluster{well.but(none).but(waits).but(problem)}},
+			"Applied=False/NotApplied Available=False/NotAvailable Progressing=False/Paused Degraded=True/OverrideFailed",
+			"1 of 1 cluster cannot be told what to have, east: override 1: the label is not there. Revision r2 is on 0 of 1 cluster: 1 failed. The rollout is paused.",
+			v1alpha1.ClusterCounts{Total: 1, Failed: 1},
+		},
+		{
+			"who takes too long is not only on the way",
+			Observed{
+				Revision: "r2", Clusters: []Cluster{named("a", well), named("b", told(says(onItsWay)))},
+				Rollout: v1alpha1.RolloutStatus{Revision: "r2", Phase: v1alpha1.PhaseSoaking, Message: "Waiting.", RolloutCounts: v1alpha1.RolloutCounts{TimedOut: 1}},
+			},
+			"Applied=True/Applied Available=False/NotAvailable Progressing=True/Soaking Degraded=False/AsDesired",
+			"Revision r2 is on 2 of 2 clusters: 1 ready, 1 on the way. Not ready in time: 1 cluster. Waiting.",
+			v1alpha1.ClusterCounts{Total: 2, Updated: 2, Applied: 2, Available: 1},
+		},
+		{
+			"a halt needs somebody",
+			Observed{
+				Revision: "r2", Rollout: phase(v1alpha1.PhaseFailed, "1 cluster failed, where 0 may: a."),
+				Clusters: []Cluster{named("a", ill), named("b", well).but(old).but(waits)},
+			},
+			"Applied=False/NotApplied Available=False/NotAvailable Progressing=False/Failed Degraded=True/RolloutHalted",
+			"The rollout is halted. 1 cluster failed, where 0 may: a. a: apps/Deployment shop/web: Invalid. It goes on when fewer fail, or with another revision. " +
+				"Revision r2 is on 1 of 2 clusters: 1 waiting, 1 failed.",
+			v1alpha1.ClusterCounts{Total: 2, Updated: 1, Applied: 1, Available: 1, Failed: 1},
+		},
+		{
+			"a halt of the revision before is none of this one",
+			Observed{
+				Revision: "r3", Rollout: phase(v1alpha1.PhaseFailed, "1 cluster failed, where 0 may: a."), Clusters: []Cluster{well.but(waits)},
+			},
+			"Applied=True/Applied Available=True/Available Progressing=False/Pending Degraded=False/AsDesired",
+			"Revision r3 is on 0 of 1 cluster: 1 waiting.",
+			v1alpha1.ClusterCounts{Total: 1, Applied: 1, Available: 1},
+		},
+		{
+			"who was taken back is where it is to be, and does not wait; that it was is still a matter for somebody",
+			Observed{Revision: "r2", Rollout: back, Clusters: []Cluster{named("a", well).but(old), named("b", well).but(old)}},
+			"Applied=True/Applied Available=True/Available Progressing=False/RolledBack Degraded=True/RolloutHalted",
+			"Rolled back: 2 of 2 clusters at r1. 1 cluster failed, where 0 may: a. Revision r2 is not tried again, but another one would be.",
+			v1alpha1.ClusterCounts{Total: 2, Applied: 2, Available: 2},
+		},
+		{
+			"with a problem what clusters have is not what the spec says, however well it is",
+			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{well}, Problems: []Problem{{v1alpha1.ReasonWriteFailed, "no"}, invalid}},
+			"Applied=False/Invalid Available=True/Available Progressing=False/Succeeded Degraded=True/Invalid",
+			"spec.rollout.stages: is required (1 more problem). 1 cluster has revision r2, and all of it is ready.",
+			v1alpha1.ClusterCounts{Total: 1, Updated: 1, Applied: 1, Available: 1},
+		},
+		{
+			"a placement that is not there has not chosen none; and there is no rollout yet",
+			Observed{Problems: []Problem{{v1alpha1.ReasonPlacementNotFound, "Placement eu is not there: create it, or remove the reference."}}},
+			"Applied=False/PlacementNotFound Available=False/NoClusters Progressing=False/Pending Degraded=True/PlacementNotFound",
+			"Placement eu is not there: create it, or remove the reference.",
+			v1alpha1.ClusterCounts{},
+		},
+		{
+			"a problem without a reason must not make a status that the API refuses",
+			Observed{Problems: []Problem{{"", "Something is wrong."}}},
+			"Applied=False/Invalid Available=False/NoClusters Progressing=False/Pending Degraded=True/Invalid",
+			"Something is wrong.",
+			v1alpha1.ClusterCounts{},
+		},
+		{
+			"who leaves does not count in total, nor does it keep anything from being there",
+			Observed{Revision: "r2", Rollout: done, Clusters: []Cluster{named("a", well), named("b", leaves), named("c", leaves).but(func(c *Cluster) { c.Works = nil })}},
+			"Applied=True/Applied Available=True/Available Progressing=False/Succeeded Degraded=False/AsDesired",
+			"1 cluster has revision r2, and all of it is ready. Objects are still to be taken back from 1 cluster, b: 2 objects to go.",
+			v1alpha1.ClusterCounts{Total: 1, Updated: 1, Applied: 1, Available: 1, Leaving: 1},
+		},
+		{
+			"a WorkSet that is being deleted leaves all of them, and no failure of before matters",
+			Observed{
+				Revision: "r2", Rollout: phase(v1alpha1.PhaseFailed, "1 cluster failed, where 0 may: a."), Deleting: true,
+				Clusters: []Cluster{named("a", ill).but(outOfReach), named("b", leaves)},
+			},
+			"Applied=False/Deleting Available=False/Deleting Progressing=True/Deleting Degraded=False/AsDesired",
+			"It is being deleted. Objects are still to be taken back from 2 clusters, first a: It cannot be reached.",
+			v1alpha1.ClusterCounts{Leaving: 2},
+		},
+		{
+			"what keeps it from being deleted is a problem",
+			Observed{Deleting: true, Problems: []Problem{{v1alpha1.ReasonWriteFailed, "Work web-0 of a cannot be deleted."}}},
+			"Applied=False/Deleting Available=False/Deleting Progressing=True/Deleting Degraded=True/WriteFailed",
+			"Work web-0 of a cannot be deleted. It is being deleted.",
+			v1alpha1.ClusterCounts{},
+		},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			test.observed.Now, test.observed.Generation = noon, 7
+			got := Status(test.observed)
+			require.Equal(t, test.conditions, short(got.Conditions))
+			require.Equal(t, test.message, got.Message)
+			require.Equal(t, test.counts, got.Counts)
+			require.Equal(t, int64(7), got.ObservedGeneration)
+			for _, c := range got.Conditions {
+				require.Equal(t, int64(7), c.ObservedGeneration)
+			}
+		})
+	}
+}
+
+// Who most wants to be looked at comes first, and in each state the names count.
+func TestStatusTellsOfClusters(t *testing.T) {
+	waits := func(c *Cluster) { c.Hold, c.Revision = rollout.HoldConcurrency, "r1" }
+	got := Status(Observed{Now: noon, Revision: "r2", Clusters: []Cluster{
+		named("i", told(says(allWell))).but(func(c *Cluster) { c.Replicas = new(int32(3)) }),
+		named("h", told(says(allWell))).but(waits),
+		named("g", told(says(allWell).but(unseen))),
+		named("f", told(says(allWell))).but(unwritten),
+		named("fa", told(says(allWell))).but(func(c *Cluster) { c.Revision = "r1" }),
+		named("e", told(saying(onItsWay, "1 of 3 replicas are ready"))),
+		named("d", told(says(allWell))).but(func(c *Cluster) { c.Chosen = false }),
+		named("c", told(says(allWell))).but(outOfReach),
+		named("b", told(saying(allWell, "well"), saying(unknown, "kind"), saying(rejected, "worst"), saying(rejected, "worse"))),
+		named("a", told(says(rejected).but(func(w *Work) { w.Message = "" }))),
+	}})
+	require.Zero(t, got.OmittedClusters)
+	want := []v1alpha1.ClusterSummary{
+		{Name: "a", State: v1alpha1.ClusterFailed, Revision: "r2", Message: "Rejected."},
+		{Name: "b", State: v1alpha1.ClusterFailed, Revision: "r2", Message: "worse"},
+		{Name: "c", State: v1alpha1.ClusterUnknown, Revision: "r2", Message: "It cannot be reached."},
+		{Name: "d", State: v1alpha1.ClusterLeaving, Revision: "r2", Message: "Its Works are being deleted."},
+		{Name: "e", State: v1alpha1.ClusterProgressing, Revision: "r2", Message: "1 of 3 replicas are ready"},
+		{Name: "f", State: v1alpha1.ClusterProgressing, Revision: "r2", Message: "Its Works are being written."},
+		{Name: "fa", State: v1alpha1.ClusterProgressing, Revision: "r1", Message: "Its Works are being written."},
+		{Name: "g", State: v1alpha1.ClusterProgressing, Revision: "r2", Message: "Its agent has not reported on it yet."},
+		{Name: "h", State: v1alpha1.ClusterPending, Revision: "r1", Message: "Waits until fewer clusters are on their way."},
+		{Name: "i", State: v1alpha1.ClusterAvailable, Revision: "r2", Replicas: new(int32(3))},
+	}
+	if diff := cmp.Diff(want, got.Clusters); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// A condition tells of the cluster that most wants to be looked at, not of the first by name.
+func TestConditionsTellOfTheWorst(t *testing.T) {
+	got := Status(Observed{Now: noon, Revision: "r2", Clusters: []Cluster{
+		named("d", told(saying(rejected, "no"))), named("a", told(says(allWell).but(unseen))), named("b", told(saying(rejected, "never"))), named("c", told(says(onItsWay))),
+	}})
+	said := func(kind string) string { return meta.FindStatusCondition(got.Conditions, kind).Message }
+	require.Equal(t, "Not all is there on 3 of 4 clusters, first b: never.", said(v1alpha1.ConditionApplied))
+	require.Equal(t, "Not all is ready on 4 of 4 clusters, first b: never.", said(v1alpha1.ConditionAvailable))
+	require.Equal(t, "2 of 4 clusters failed, first b: never.", said(v1alpha1.ConditionDegraded))
+}
+
+func TestHoldReasonsHaveWords(t *testing.T) {
+	seen := map[string]bool{}
+	for _, reason := range []rollout.HoldReason{
+		rollout.HoldConcurrency, rollout.HoldOrder, rollout.HoldApproval, rollout.HoldTime, rollout.HoldPaused, rollout.HoldStopped, rollout.HoldFailures, "Moon",
+	} {
+		words := held(reason)
+		require.False(t, seen[words], words)
+		seen[words] = true
+	}
+	require.True(t, seen["Waits: Moon."], "what is not known is told as it is")
+}
+
+func TestStatusHasTheHistory(t *testing.T) {
+	at := func(name, revision string) Cluster {
+		return named(name, told(says(allWell))).but(func(c *Cluster) { c.Revision = revision })
+	}
+	o := Observed{Now: noon, Revision: "r66", Clusters: []Cluster{
+		at("a", "r66"), at("b", "r60"), at("c", "r60").but(func(c *Cluster) { c.Chosen = false }), at("d", ""),
+	}}
+	for i := range 67 {
+		o.Revisions = append(o.Revisions, v1alpha1.RevisionSummary{Name: fmt.Sprintf("r%d", i), Number: int64(i), Clusters: 99})
+	}
+	got := Status(o)
+	require.Len(t, got.Revisions, maxRevisions)
+	require.Equal(t, "r66", got.Revisions[0].Name, "the newest first")
+	require.Equal(t, int32(99), o.Revisions[0].Clusters, "what was given is not changed")
+	counted := map[string]int32{}
+	for _, revision := range got.Revisions {
+		if revision.Clusters > 0 {
+			counted[revision.Name] = revision.Clusters
+		}
+	}
+	require.Equal(t, map[string]int32{"r60": 1, "r66": 1}, counted, "who leaves does not count")
+}
+
+// A condition keeps its time for as long as its status is what it was, and others' conditions stay.
+func TestConditionsKeepTheirTimes(t *testing.T) {
+	o := Observed{Now: noon, Generation: 1, Revision: "r2", Clusters: []Cluster{told(says(onItsWay))}}
+	o.Before.Conditions = []metav1.Condition{condition("Custom", metav1.ConditionTrue, "Mine", 0)}
+	o.Before = Status(o)
+	require.Equal(t, "Custom", o.Before.Conditions[0].Type)
+
+	o.Now, o.Generation, o.Clusters = noon.Add(time.Hour), 2, []Cluster{told(says(allWell))}
+	o.Before.Conditions[0].Status = metav1.ConditionFalse
+	got := Status(o)
+	at := func(kind string) time.Time {
+		return meta.FindStatusCondition(got.Conditions, kind).LastTransitionTime.Time
+	}
+	require.Equal(t, noon, at(v1alpha1.ConditionApplied))
+	require.Equal(t, noon.Add(time.Hour), at(v1alpha1.ConditionAvailable))
+	require.Equal(t, metav1.ConditionFalse, got.Conditions[0].Status)
+}

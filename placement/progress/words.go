@@ -1,0 +1,221 @@
+package progress
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/muster-sdk/muster/placement/internal/bounded"
+	"github.com/muster-sdk/muster/placement/rollout"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+const nobody = "The placements have chosen no clusters."
+
+// message is what people read about the WorkSet: what is wrong, and then how far it is. Nothing in it goes on with time.
+func (s *summary) message() string {
+	parts := []string{s.wrong(), s.standing(), s.waiting(), s.goodbye()}
+	if s.Deleting {
+		parts = []string{s.wrong(), s.deletion()}
+	}
+	return bounded.Text(join(parts...), maxSentence)
+}
+
+// wrong says what will not come right by itself, and what to do. Empty: nothing is wrong.
+func (s *summary) wrong() string {
+	switch {
+	case len(s.Problems) > 0:
+		return s.problem()
+	case s.Deleting:
+		return ""
+	case s.Rollout.Phase == v1alpha1.PhaseFailed:
+		return join("The rollout is halted.", sentence(s.Rollout.Message), s.example(), "It goes on when fewer fail, or with another revision.")
+	case s.halted():
+		return join(sentence(s.Rollout.Message), s.example(), fmt.Sprintf("Revision %s is not tried again, but another one would be.", s.Revision))
+	case s.untold.n > 0:
+		return s.tell(s.untold, fmt.Sprintf("%s cannot be told what to have", s.of(s.untold.n)))
+	case s.failed.n > 0:
+		return s.tell(s.failed, fmt.Sprintf("%s failed", s.of(s.failed.n)))
+	}
+	return ""
+}
+
+// example is what one of the clusters says that have failed.
+func (s *summary) example() string {
+	if s.failed.n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s", s.failed.first.Name, sentence(s.words(s.failed.first, v1alpha1.ClusterFailed)))
+}
+
+// standing says how far the clusters are.
+func (s *summary) standing() string {
+	switch total := int(s.counts.Total); {
+	case len(s.Problems) > 0 && (total == 0 || s.goal == "") || s.Rollout.Rollback != nil && s.halted():
+		return "" // that was said
+	case total == 0:
+		return nobody
+	case s.goal == "":
+		return "There is no revision yet."
+	case len(s.states[v1alpha1.ClusterAvailable]) < total:
+	case total == 1:
+		return fmt.Sprintf("1 cluster has revision %s, and all of it is ready.", s.goal)
+	default:
+		return fmt.Sprintf("All %d clusters have revision %s, and all of it is ready.", total, s.goal)
+	}
+	var parts []string
+	for _, part := range []struct {
+		state v1alpha1.ClusterState
+		words string
+	}{
+		{v1alpha1.ClusterAvailable, "ready"},
+		{v1alpha1.ClusterProgressing, "on the way"},
+		{v1alpha1.ClusterPending, "waiting"},
+		{v1alpha1.ClusterFailed, "failed"},
+		{v1alpha1.ClusterUnknown, "out of reach"},
+	} {
+		if n := len(s.states[part.state]); n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, part.words))
+		}
+	}
+	standing := fmt.Sprintf("Revision %s is on %s: %s.", s.goal, s.of(int(s.at[s.goal])), strings.Join(parts, ", "))
+	if late := int(s.Rollout.TimedOut); late > 0 {
+		standing = join(standing, fmt.Sprintf("Not ready in time: %s.", clusters(late)))
+	}
+	return standing
+}
+
+// waiting says what the rollout waits for, where that is not the clusters.
+func (s *summary) waiting() string {
+	switch s.Rollout.Phase {
+	case v1alpha1.PhaseWaitingForApproval, v1alpha1.PhaseWaitingForTime, v1alpha1.PhaseSoaking:
+		return sentence(s.Rollout.Message)
+	case v1alpha1.PhasePaused:
+		return "The rollout is paused."
+	case v1alpha1.PhaseStopped:
+		return "The rollout is stopped."
+	}
+	return ""
+}
+
+// goodbye tells of clusters that are being left.
+func (s *summary) goodbye() string {
+	if s.leaving.n == 0 {
+		return ""
+	}
+	return s.tell(s.leaving, fmt.Sprintf("Objects are still to be taken back from %s", clusters(s.leaving.n)))
+}
+
+func (s *summary) deletion() string {
+	return join("It is being deleted.", s.goodbye())
+}
+
+// tell tells of the first cluster of a group.
+func (s *summary) tell(g group, what string) string {
+	which := g.first.Name
+	if g.n > 1 {
+		which = "first " + which
+	}
+	if words := s.words(g.first, g.state); words != "" {
+		which += ": " + words
+	}
+	return sentence(what + ", " + which)
+}
+
+// words say what is wrong with a cluster, or what it waits for. Empty: nothing.
+func (s *summary) words(c *Cluster, state v1alpha1.ClusterState) string {
+	return bounded.Text(s.reason(c, state), maxMessage)
+}
+
+func (s *summary) reason(c *Cluster, state v1alpha1.ClusterState) string {
+	switch state {
+	case v1alpha1.ClusterFailed:
+		if c.Problem != "" {
+			return c.Problem
+		}
+		return said(c.worst())
+	case v1alpha1.ClusterUnknown:
+		return cmp.Or(c.Waits, "It cannot be reached.")
+	case v1alpha1.ClusterLeaving:
+		return leaving(c)
+	case v1alpha1.ClusterPending:
+		return held(c.Hold)
+	case v1alpha1.ClusterAvailable:
+		return ""
+	}
+	switch {
+	case c.Revision != s.goal || !c.Current:
+		return cmp.Or(c.Waits, "Its Works are being written.")
+	case !c.settled():
+		return "Its agent has not reported on it yet."
+	}
+	return said(c.worst())
+}
+
+func leaving(c *Cluster) string {
+	if !c.Reachable {
+		return "It cannot be reached."
+	}
+	for i := range c.Works {
+		if w := &c.Works[i]; w.Deleting && w.Observed == w.Generation && w.Message != "" {
+			return w.Message
+		}
+	}
+	return "Its Works are being deleted."
+}
+
+// said is what a Work says of itself. One without a word can come from an agent of somebody else's.
+func said(w *Work) string {
+	switch {
+	case w == nil:
+		return ""
+	case w.Message != "":
+		return w.Message
+	case w.Reason != "":
+		return w.Reason + "."
+	}
+	return "Its agent does not say why."
+}
+
+func held(reason rollout.HoldReason) string {
+	switch reason {
+	case rollout.HoldConcurrency:
+		return "Waits until fewer clusters are on their way."
+	case rollout.HoldOrder:
+		return "Waits for those before it."
+	case rollout.HoldApproval:
+		return "Waits for an approval."
+	case rollout.HoldTime:
+		return "Waits for a time to pass."
+	case rollout.HoldPaused:
+		return "Waits, for the rollout is paused."
+	case rollout.HoldStopped:
+		return "Waits, for the rollout is stopped."
+	case rollout.HoldFailures:
+		return "Waits, for too many clusters have failed."
+	}
+	return fmt.Sprintf("Waits: %s.", reason)
+}
+
+func (s *summary) of(n int) string { return fmt.Sprintf("%d of %s", n, clusters(int(s.counts.Total))) }
+
+func clusters(n int) string {
+	if n == 1 {
+		return "1 cluster"
+	}
+	return fmt.Sprintf("%d clusters", n)
+}
+
+// join makes one text of those sentences that are not empty.
+func join(sentences ...string) string {
+	return strings.Join(slices.DeleteFunc(sentences, func(one string) bool { return one == "" }), " ")
+}
+
+// sentence ends a text, that another may follow.
+func sentence(text string) string {
+	if text == "" || strings.HasSuffix(text, ".") || strings.HasSuffix(text, "…") {
+		return text
+	}
+	return text + "."
+}

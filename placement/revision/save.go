@@ -1,0 +1,203 @@
+package revision
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// What is on the WorkSetRevisions, beside the labels of package v1alpha1. What List needs is there again: it reads metadata alone, and
+// not the megabytes beside it.
+const (
+	revisionLabel     = v1alpha1.GroupName + "/revision"
+	hashAnnotation    = v1alpha1.GroupName + "/revision-hash"
+	partAnnotation    = v1alpha1.GroupName + "/revision-part"
+	numberAnnotation  = v1alpha1.GroupName + "/revision-number"
+	objectsAnnotation = v1alpha1.GroupName + "/revision-objects"
+)
+
+var workSetKind = schema.GroupKind{Group: v1alpha1.GroupName, Kind: "WorkSet"}
+
+var (
+	// ErrForeign is the error of [Store.Save] when a WorkSetRevision has the name of the revision, or of a part of it, that is somebody
+	// else's or has another spec. It is left alone: somebody has to delete it.
+	ErrForeign = errors.New("a WorkSetRevision of that name is there that is not the WorkSet's, or has another spec: delete it")
+
+	errLeftover = errors.New("a WorkSetRevision of that name is being deleted, or goes with a WorkSet that was: it is to be tried again")
+)
+
+// Save keeps the content as a revision of the WorkSet, with this number or, if that is not larger than those of all others, the next. What is
+// there already is not written again; but a complete one that is not the newest gets the number. What was saved in part is completed. It costs a request
+// for the metadata of all revisions; who has [Store.List] called already knows by [Content.Hash] whether there is anything to save.
+//
+// The error is [ErrForeign], or one to try again after: a conflict with somebody else, or WorkSetRevisions that were
+// of another WorkSet of this name, which the garbage collector takes away.
+func (s *Store) Save(ctx context.Context, workSet *v1alpha1.WorkSet, c *Content, number int64) (Info, error) {
+	info, err := s.save(ctx, workSet, c, number)
+	if err != nil {
+		return Info{}, fmt.Errorf("save a revision of WorkSet %s: %w", client.ObjectKeyFromObject(workSet), err)
+	}
+	return info, nil
+}
+
+func (s *Store) save(ctx context.Context, workSet *v1alpha1.WorkSet, c *Content, number int64) (Info, error) {
+	all, err := s.List(ctx, workSet)
+	if err != nil {
+		return Info{}, err
+	}
+	want := Info{Hash: c.Hash(), Objects: len(c.Objects), Number: max(number, 1)}
+	want.Name = Name(workSet.Name, want.Hash)
+	if len(all) > 0 {
+		want.Number = max(want.Number, all[0].Number+1)
+	}
+	at := slices.IndexFunc(all, func(i Info) bool { return i.Name == want.Name })
+	if at < 0 {
+		return s.write(ctx, workSet, c, want)
+	}
+	have := all[at]
+	if have.Hash != want.Hash {
+		return Info{}, fmt.Errorf("revision %s has other content, with the hash %s", have.Name, have.Hash)
+	}
+	if at == 0 {
+		want.Number = have.Number
+	}
+	if want.parts = have.parts; !have.Complete {
+		return s.write(ctx, workSet, c, want)
+	}
+	if have.Number != want.Number {
+		err = s.patch(ctx, workSet, have.parts[0], patch{Number: want.Number, Metadata: patchedMeta{
+			Annotations: map[string]string{numberAnnotation: strconv.FormatInt(want.Number, 10)},
+		}})
+		have.Number = want.Number
+	}
+	return have, err
+}
+
+// write makes the parts of a revision that are not there.
+func (s *Store) write(ctx context.Context, workSet *v1alpha1.WorkSet, c *Content, info Info) (Info, error) {
+	specs, err := encode(c, s.limit)
+	if err != nil {
+		return Info{}, err
+	}
+	there := map[string]bool{}
+	for _, p := range info.parts {
+		if there[p.name] = p.place.parts == len(specs); there[p.name] {
+			continue
+		}
+		if err := s.remove(ctx, workSet, p); err != nil { // another release has divided it in another way
+			return Info{}, err
+		}
+	}
+	for i := range specs {
+		if want := shape(workSet, &info, specs[i]); !there[want.Name] {
+			if err := s.create(ctx, workSet, want); err != nil {
+				return Info{}, fmt.Errorf("%s: %w", want.Name, err)
+			}
+		}
+	}
+	all, err := s.List(ctx, workSet)
+	if err != nil {
+		return Info{}, err
+	}
+	at := slices.IndexFunc(all, func(i Info) bool { return i.Hash == info.Hash && i.Complete })
+	if at < 0 {
+		return Info{}, fmt.Errorf("%s: %w", info.Name, ErrIncomplete) // somebody deletes it
+	}
+	return all[at], nil
+}
+
+// shape is the WorkSetRevision that has a part of a revision.
+func shape(workSet *v1alpha1.WorkSet, info *Info, spec v1alpha1.WorkSetRevisionSpec) *v1alpha1.WorkSetRevision {
+	spec.WorkSet, spec.Revision = workSet.Name, info.Name
+	owner := *metav1.NewControllerRef(workSet, v1alpha1.GroupVersion.WithKind("WorkSet"))
+	owner.BlockOwnerDeletion = nil // it would take a permission on the finalizers of WorkSets, where that is enforced
+	return &v1alpha1.WorkSetRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: workSet.Namespace, Name: placeOf(spec.Part).objectName(info.Name), OwnerReferences: []metav1.OwnerReference{owner},
+			Labels: map[string]string{v1alpha1.WorkSetLabel: v1alpha1.LabelValue(workSet.Name), revisionLabel: v1alpha1.LabelValue(info.Name)},
+			Annotations: map[string]string{
+				hashAnnotation: spec.Hash, partAnnotation: spec.Part,
+				numberAnnotation: strconv.FormatInt(info.Number, 10), objectsAnnotation: strconv.FormatInt(int64(spec.Objects), 10),
+			},
+		},
+		Number: info.Number, Spec: spec,
+	}
+}
+
+func (s *Store) create(ctx context.Context, workSet *v1alpha1.WorkSet, want *v1alpha1.WorkSetRevision) error {
+	err := s.client.Create(ctx, want.DeepCopy())
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	found := &v1alpha1.WorkSetRevision{}
+	switch err := s.live.Get(ctx, client.ObjectKeyFromObject(want), found); {
+	case apierrors.IsNotFound(err):
+		return errLeftover // which has gone meanwhile
+	case err != nil:
+		return err
+	}
+	return s.mend(ctx, workSet, found, want)
+}
+
+// mend makes a WorkSetRevision one that List finds: another has made it meanwhile, or somebody has changed its labels, or taken its owner when that
+// was deleted without what it owns. It must be the WorkSet's, or nobody's and labeled as the WorkSet's, and have the spec that it would get.
+func (s *Store) mend(ctx context.Context, workSet *v1alpha1.WorkSet, found, want *v1alpha1.WorkSetRevision) error {
+	owners := found.OwnerReferences
+	switch owner := metav1.GetControllerOfNoCopy(found); {
+	case owner == nil && found.Labels[v1alpha1.WorkSetLabel] == want.Labels[v1alpha1.WorkSetLabel]:
+		owners = append(slices.Clone(owners), want.OwnerReferences...)
+	case owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != workSetKind || owner.Name != workSet.Name:
+		return ErrForeign
+	case owner.UID != workSet.UID:
+		return errLeftover
+	}
+	if found.DeletionTimestamp != nil {
+		return errLeftover
+	}
+	if !reflect.DeepEqual(found.Spec, want.Spec) {
+		return ErrForeign
+	}
+	if len(owners) == len(found.OwnerReferences) && found.Labels[v1alpha1.WorkSetLabel] == want.Labels[v1alpha1.WorkSetLabel] &&
+		len(summarize(workSet, []*metav1.ObjectMeta{&found.ObjectMeta})) == 1 {
+		return nil
+	}
+	p := part{name: found.Name, resourceVersion: found.ResourceVersion}
+	return s.patch(ctx, workSet, p, patch{Number: want.Number, Metadata: patchedMeta{Labels: want.Labels, Annotations: want.Annotations, OwnerReferences: owners}})
+}
+
+// patch is what changes of a WorkSetRevision.
+type patch struct {
+	Metadata patchedMeta `json:"metadata"`
+	Number   int64       `json:"number"`
+}
+
+type patchedMeta struct {
+	ResourceVersion string                  `json:"resourceVersion"`
+	Labels          map[string]string       `json:"labels,omitempty"`
+	Annotations     map[string]string       `json:"annotations,omitempty"`
+	OwnerReferences []metav1.OwnerReference `json:"ownerReferences,omitempty"`
+}
+
+// patch changes a part that is as it was read. What comes back is its metadata alone.
+func (s *Store) patch(ctx context.Context, workSet *v1alpha1.WorkSet, p part, change patch) error {
+	change.Metadata.ResourceVersion = p.resourceVersion
+	text, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: workSet.Namespace, Name: p.name}}
+	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("WorkSetRevision"))
+	return s.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, text))
+}

@@ -1,0 +1,126 @@
+package selection
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// Target is what a selector is after, and what is watched for it.
+type Target struct {
+	// The resource, in the version that was asked for or that the hub prefers.
+	schema.GroupVersionResource
+	// Kind of the objects.
+	Kind string
+	// Namespace of the objects; empty: the kind is not namespaced. It is never all namespaces.
+	Namespace string
+	// Name of the object; empty: any.
+	Name string
+	// LabelSelector that they match, as [labels.Selector.String] has it; empty: any.
+	LabelSelector string
+}
+
+// String is the target as one would write a rule about it: secrets "web" in namespace shop.
+func (t Target) String() string {
+	var b strings.Builder
+	b.WriteString(t.GroupResource().String())
+	if t.Name != "" {
+		fmt.Fprintf(&b, " %q", t.Name)
+	}
+	if t.Namespace != "" {
+		b.WriteString(" in namespace " + t.Namespace)
+	}
+	return b.String()
+}
+
+// GroupKind is that of the objects.
+func (t Target) GroupKind() schema.GroupKind { return schema.GroupKind{Group: t.Group, Kind: t.Kind} }
+
+// OwnNamespace is what a WorkSet may select if nobody says otherwise: namespaced objects in its own namespace, and that Namespace by its
+// name. To allow more call it first, and return nil for what else is fine.
+func OwnNamespace(owner types.NamespacedName, target Target) error {
+	switch {
+	case owner.Namespace == "":
+		return fmt.Errorf("it selects %s, and is in no namespace itself", target)
+	case target.Namespace == owner.Namespace:
+		return nil
+	case target.Namespace != "":
+		return fmt.Errorf("it selects %s, which is not the WorkSet's own namespace: have a WorkSet there, or ask the hub's operator to allow it", target)
+	case target.GroupResource() == schema.GroupResource{Resource: "namespaces"} && target.Name == owner.Namespace:
+		return nil
+	default:
+		return fmt.Errorf("it selects %s, and of what is not namespaced a WorkSet has only its own Namespace, by name: ask the hub's operator to allow it", target)
+	}
+}
+
+// ask is what one selector asks for.
+type ask struct {
+	kind            schema.GroupVersionKind // without a version: the one that the hub prefers
+	namespace, name string
+	explicit        bool // the namespace was given
+	labels          labels.Selector
+
+	target  Target
+	trouble trouble
+}
+
+// read reads a selector. It does not know yet whether the kind is namespaced.
+func read(owner types.NamespacedName, s *v1alpha1.ResourceSelector) ask {
+	a := ask{
+		kind: schema.GroupVersionKind{Group: s.Group, Version: s.Version, Kind: s.Kind}, namespace: s.Namespace, name: s.Name,
+		explicit: s.Namespace != "", labels: labels.Everything(),
+	}
+	if !a.explicit {
+		a.namespace = owner.Namespace
+	}
+	invalid := func(format string, args ...any) ask {
+		a.trouble = trouble{ReasonInvalid, fmt.Sprintf(format, args...)}
+		return a
+	}
+	switch {
+	case s.Kind == "":
+		return invalid("it has no kind: name one")
+	case s.Name != "" && s.LabelSelector != nil:
+		return invalid("an object has one name: remove the labelSelector, or the name")
+	}
+	for _, value := range []string{s.Namespace, s.Name} {
+		if faults := content.IsPathSegmentName(value); len(faults) > 0 {
+			return invalid("no object is in or has the name %q: it %s", value, faults[0])
+		}
+	}
+	if s.LabelSelector != nil {
+		selector, err := metav1.LabelSelectorAsSelector(s.LabelSelector)
+		if err != nil {
+			return invalid("its labelSelector cannot be right: %v", err)
+		}
+		a.labels = selector
+	}
+	return a
+}
+
+// aim says what the ask is after, by the mapping of its kind, or what is the trouble with it.
+func (a *ask) aim(mapping *meta.RESTMapping, unmapped trouble) {
+	if mapping == nil {
+		a.trouble = unmapped
+		return
+	}
+	a.target = Target{
+		GroupVersionResource: mapping.Resource, Kind: mapping.GroupVersionKind.Kind, Namespace: a.namespace, Name: a.name, LabelSelector: a.labels.String(),
+	}
+	switch namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace; {
+	case !namespaced && a.explicit:
+		a.trouble = trouble{ReasonInvalid, fmt.Sprintf("%s is not namespaced: remove the namespace", a.target.GroupResource())}
+	case !namespaced:
+		a.target.Namespace = ""
+	case a.namespace == "": // it would be all namespaces
+		a.trouble = trouble{ReasonInvalid, fmt.Sprintf("%s is namespaced: say in which namespace", a.target.GroupResource())}
+	}
+}

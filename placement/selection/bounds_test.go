@@ -1,0 +1,147 @@
+package selection_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-sdk/muster/placement/selection"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+func TestOwnNamespace(t *testing.T) {
+	core := func(resource, kind, namespace, name string) selection.Target {
+		return selection.Target{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: resource}, Kind: kind, Namespace: namespace, Name: name}
+	}
+	lookalike := core("namespaces", "Namespace", "", "shop")
+	lookalike.Group = "example.com"
+	all := core("namespaces", "Namespace", "", "")
+	all.LabelSelector = "kubernetes.io/metadata.name=shop"
+	for _, tc := range []struct {
+		reason string
+		owner  string
+		target selection.Target
+		want   string
+	}{
+		{"what is in the namespace is its own", "shop", core("secrets", "Secret", "shop", ""), ""},
+		{"by name as well", "shop", core("secrets", "Secret", "shop", "key"), ""},
+		{"the secrets of others are theirs", "shop", core("secrets", "Secret", "bank", "key"), "not the WorkSet's own namespace"},
+		{"a beginning that is the same is another name", "shop", core("secrets", "Secret", "shop-2", ""), "not the WorkSet's own namespace"},
+		{"names are in lower case", "shop", core("secrets", "Secret", "Shop", ""), "not the WorkSet's own namespace"},
+		{"its own Namespace", "shop", core("namespaces", "Namespace", "", "shop"), ""},
+		{"another Namespace", "shop", core("namespaces", "Namespace", "", "bank"), "only its own Namespace"},
+		{"all Namespaces, though labels may leave but one", "shop", all, "only its own Namespace"},
+		{"a kind that calls itself so", "shop", lookalike, "only its own Namespace"},
+		{"a cluster-scoped object of the namespace's name", "shop", core("persistentvolumes", "PersistentVolume", "", "shop"), "only its own Namespace"},
+		{"no namespace is no key to all of them", "", core("secrets", "Secret", "", ""), "no namespace itself"},
+		{"nor to what is cluster-scoped", "", core("namespaces", "Namespace", "", ""), "no namespace itself"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			err := selection.OwnNamespace(types.NamespacedName{Namespace: tc.owner, Name: "web"}, tc.target)
+			if tc.want == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, tc.want)
+			}
+		})
+	}
+}
+
+// The hub's controller may read everything here. What keeps tenants apart is the bound alone.
+func TestTenantsDoNotReadEachOthers(t *testing.T) {
+	h := newHub(t)
+	bank := h.newNamespace()
+	h.create(
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: bank, Name: "vault", Labels: map[string]string{"app": "web"}}, StringData: map[string]string{"pin": "4711"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "own", Labels: map[string]string{"app": "web"}}},
+	)
+	r := h.start()
+	in := func(s v1alpha1.ResourceSelector, namespace string) v1alpha1.ResourceSelector {
+		s.Namespace = namespace
+		return s
+	}
+	web := map[string]string{"app": "web"}
+	for _, tc := range []struct {
+		reason   string
+		selector v1alpha1.ResourceSelector
+		want     string
+	}{
+		{"by its name", in(named("Secret", "vault"), bank), selection.ReasonOutOfBounds},
+		{"by labels", in(labeled("Secret", web), bank), selection.ReasonOutOfBounds},
+		{"all of the kind", in(all("Secret"), bank), selection.ReasonOutOfBounds},
+		{"another Namespace", named("Namespace", bank), selection.ReasonOutOfBounds},
+		{"all Namespaces", all("Namespace"), selection.ReasonOutOfBounds},
+		{"what is cluster-scoped", v1alpha1.ResourceSelector{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, selection.ReasonOutOfBounds},
+		{"its own Namespace, in itself", in(named("Namespace", h.namespace), h.namespace), selection.ReasonInvalid},
+		{"a way out of the path", in(all("Secret"), h.namespace+"/../"+bank), selection.ReasonInvalid},
+		{"up", in(all("Secret"), ".."), selection.ReasonInvalid},
+		{"a name that is a path", named("Secret", "../"+bank+"/secrets/vault"), selection.ReasonInvalid},
+		{"all namespaces, in the words of kubectl", in(all("Secret"), "*"), selection.ReasonOutOfBounds},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			got := r.selects("web", tc.selector)
+			require.Empty(t, names(got))
+			require.Equal(t, []string{tc.want}, reasons(got))
+			require.NotContains(t, got.Problems[0].Message, "4711")
+		})
+	}
+	require.Zero(t, r.wire.requests("LIST"), "it has not even been read")
+	require.Zero(t, r.wire.requests("WATCH"))
+
+	got := r.selects("web", in(labeled("Secret", web), bank), labeled("Secret", web))
+	require.Equal(t, []string{"Secret own"}, names(got), "one selector that is out of bounds does not stop the others")
+	require.Equal(t, 0, got.Problems[0].Selector)
+
+	r.h.namespace = ""
+	got = r.selects("web", all("Secret"), all("Namespace"))
+	require.Empty(t, names(got), "an owner without a namespace has not all of them")
+	require.Equal(t, []string{selection.ReasonInvalid, selection.ReasonOutOfBounds}, reasons(got))
+}
+
+// Another bound takes effect by the next Select.
+func TestAllow(t *testing.T) {
+	h := newHub(t)
+	h.create(h.configMap("a", nil))
+	other := h.newNamespace()
+	var asked []selection.Target
+	open := true
+	r := h.start(func(o *selection.Options) {
+		o.Allow = func(owner types.NamespacedName, target selection.Target) error {
+			asked = append(asked, target)
+			if owner.Namespace == other && open {
+				return nil
+			}
+			return errors.New("ask the platform team")
+		}
+	})
+	selector := labeled("ConfigMap", map[string]string{"b": "2", "a": "1"})
+	selector.Namespace = h.namespace
+	h.create(h.configMap("b", map[string]string{"b": "2", "a": "1"}))
+	owner := types.NamespacedName{Namespace: other, Name: "web"}
+	got := r.Select(t.Context(), owner, of(selector))
+	require.Equal(t, []string{"ConfigMap b"}, names(got))
+	require.Equal(t, []selection.Target{{
+		GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespace: h.namespace, LabelSelector: "a=1,b=2",
+	}}, asked)
+
+	open = false
+	got = r.Select(t.Context(), owner, of(selector))
+	require.Empty(t, names(got), "what was allowed is not any more")
+	require.Equal(t, []selection.Problem{{Reason: selection.ReasonOutOfBounds, Message: "ask the platform team"}}, got.Problems)
+	eventually(t, "the watch is to end", func() bool { return r.wire.watches() == 0 })
+
+	// All of what is cluster-scoped, if somebody wants that.
+	r = h.start(func(o *selection.Options) {
+		o.Allow = func(types.NamespacedName, selection.Target) error { return nil }
+	})
+	got = r.selects("web", all("Namespace"))
+	require.Empty(t, got.Problems)
+	require.Contains(t, strings.Join(names(got), ","), "Namespace "+other)
+	require.NotContains(t, names(got), "Namespace kube-system")
+}

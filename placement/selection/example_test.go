@@ -1,0 +1,40 @@
+package selection_test
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-sdk/muster/placement/selection"
+)
+
+// A platform team has namespaces whose WorkSets may select more than what is their own, here the definitions of kinds.
+func ExampleOwnNamespace() {
+	allow := func(owner types.NamespacedName, target selection.Target) error {
+		definitions := schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+		if owner.Namespace == "platform" && target.GroupKind() == definitions {
+			return nil
+		}
+		return selection.OwnNamespace(owner, target)
+	}
+	_ = selection.Options{Allow: allow}
+
+	definitions := selection.Target{
+		GroupVersionResource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+		Kind:                 "CustomResourceDefinition",
+	}
+	secrets := selection.Target{
+		GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret", Namespace: "shop",
+	}
+	for _, owner := range []types.NamespacedName{{Namespace: "platform", Name: "kinds"}, {Namespace: "shop", Name: "web"}} {
+		for _, target := range []selection.Target{definitions, secrets} {
+			fmt.Printf("%s, %s: %v\n", owner, target, allow(owner, target))
+		}
+	}
+	// Output:
+	// platform/kinds, customresourcedefinitions.apiextensions.k8s.io: <nil>
+	// platform/kinds, secrets in namespace shop: it selects secrets in namespace shop, which is not the WorkSet's own namespace: have a WorkSet there, or ask the hub's operator to allow it
+	// shop/web, customresourcedefinitions.apiextensions.k8s.io: it selects customresourcedefinitions.apiextensions.k8s.io, and of what is not namespaced a WorkSet has only its own Namespace, by name: ask the hub's operator to allow it
+	// shop/web, secrets in namespace shop: <nil>
+}

@@ -1,0 +1,206 @@
+package selection_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/placement/selection"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// widgets is the definition of a kind of a group that no other test has, in these versions, of which the last is stored.
+func (h *hub) widgets(scope apiextensionsv1.ResourceScope, versions ...string) *apiextensionsv1.CustomResourceDefinition {
+	group := h.namespace + ".example.com"
+	crd := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "widgets." + group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: scope, Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Kind: "Widget", ListKind: "WidgetList"},
+		},
+	}
+	for i, version := range versions {
+		crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
+			Name: version, Served: true, Storage: i == len(versions)-1, Schema: &apiextensionsv1.CustomResourceValidation{
+				OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)},
+			},
+		})
+	}
+	return crd
+}
+
+// install creates a definition and waits until the kind is served.
+func (h *hub) install(crd *apiextensionsv1.CustomResourceDefinition) {
+	h.t.Helper()
+	h.create(crd)
+	h.t.Cleanup(func() { _ = h.client.Delete(context.Background(), crd) })
+	eventually(h.t, "the kind is to be served", func() bool {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Kind: "WidgetList"})
+		return h.client.List(h.t.Context(), list) == nil
+	})
+}
+
+// uninstall deletes a definition with its objects and waits until it is gone.
+func (h *hub) uninstall(crd *apiextensionsv1.CustomResourceDefinition) {
+	h.t.Helper()
+	require.NoError(h.t, h.client.Delete(h.t.Context(), crd))
+	eventually(h.t, "the definition is to be gone", func() bool {
+		return h.client.Get(h.t.Context(), client.ObjectKeyFromObject(crd), crd) != nil
+	})
+	crd.ResourceVersion = ""
+}
+
+func (h *hub) widget(version, name string) *unstructured.Unstructured {
+	w := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(1)}}}
+	w.SetGroupVersionKind(schema.GroupVersionKind{Group: h.namespace + ".example.com", Version: version, Kind: "Widget"})
+	w.SetNamespace(h.namespace)
+	w.SetName(name)
+	return w
+}
+
+// A kind may be installed when a WorkSet waits for it, removed, and installed again as something else.
+func TestKindsComeAndGo(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	clock := testclock.NewFakeClock(time.Now())
+	r := h.start(on(clock))
+	widgets := v1alpha1.ResourceSelector{Group: h.namespace + ".example.com", Kind: "Widget"}
+	missing := []selection.Problem{{Reason: selection.ReasonUnknownKind, Message: "the hub has no kind Widget of " + widgets.Group + ": install it, or correct the selector"}}
+	require.Equal(t, missing, r.selects("web", widgets).Problems)
+	gizmos := widgets
+	gizmos.Kind = "Gizmo"
+	require.Equal(t, []string{"UnknownKind"}, reasons(r.selects("other", gizmos)))
+	asked := r.wire.requests("DISCOVER")
+	eventually(t, "it is to be waiting", clock.HasWaiters)
+	clock.Step(time.Minute)
+	eventually(t, "it is to have looked, and wait again", func() bool { return r.wire.requests("DISCOVER") == asked+2 && clock.HasWaiters() })
+	require.Equal(t, asked+2, r.wire.requests("DISCOVER"), "two requests are for all kinds")
+	require.Zero(t, r.called("web"), "that it is still missing is no news")
+	require.Equal(t, missing, r.selects("web", widgets).Problems)
+	require.Equal(t, asked+2, r.wire.requests("DISCOVER"), "nor does another Select ask again")
+
+	v1 := h.widgets(apiextensionsv1.NamespaceScoped, "v1")
+	h.install(v1)
+	h.create(h.widget("v1", "a"))
+	eventually(t, "it is to be found", func() bool { clock.Step(time.Minute); return r.called("web") > 0 })
+	got := r.selects("web", widgets)
+	require.Equal(t, []string{"Widget a"}, names(got))
+	require.Empty(t, got.Problems)
+	require.Equal(t, "v1", got.Objects[0].Version)
+
+	// When nothing is missing any more nothing is polled.
+	eventually(t, "it is to wait again", clock.HasWaiters)
+	r.Forget(h.owner("other"))
+	asked = r.wire.requests("DISCOVER")
+	clock.Step(time.Minute)
+
+	// Gone, with its objects, of which one hears first.
+	calls := r.called("web")
+	h.uninstall(v1)
+	r.hears("web", calls)
+	eventually(t, "that it is gone is to be said", func() bool {
+		got = r.selects("web", widgets)
+		return len(got.Problems) == 1 && got.Problems[0].Reason == selection.ReasonUnknownKind
+	})
+	require.Equal(t, "the hub has no widgets."+widgets.Group+" of version v1 now: install the kind again, or correct the selector", got.Problems[0].Message)
+
+	require.Equal(t, asked, r.wire.requests("DISCOVER"))
+	eventually(t, "it is to look for the kind again", clock.HasWaiters)
+
+	// Back, in another version and not namespaced.
+	h.install(h.widgets(apiextensionsv1.ClusterScoped, "v2"))
+	eventually(t, "it is to be found as it is now", func() bool {
+		clock.Step(time.Minute)
+		got = r.selects("web", widgets)
+		return len(got.Problems) == 1 && got.Problems[0].Reason == selection.ReasonOutOfBounds
+	})
+	require.Contains(t, got.Problems[0].Message, "not namespaced")
+
+	r.selects("web", all("ConfigMap"))
+	eventually(t, "who looks for kinds is to end", func() bool { clock.Step(time.Minute); return !clock.HasWaiters() })
+	asked = r.wire.requests("DISCOVER")
+	for i := range 3 { // something else goes on meanwhile
+		calls = r.called("web")
+		h.create(h.configMap(string(rune('a'+i)), nil))
+		r.hears("web", calls)
+	}
+	require.False(t, clock.HasWaiters())
+	require.Equal(t, asked, r.wire.requests("DISCOVER"))
+}
+
+// A kind that is back as it was is watched again without anybody's help.
+func TestKindComesBack(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	v1 := h.widgets(apiextensionsv1.NamespaceScoped, "v1", "v2")
+	h.install(v1)
+	h.create(h.widget("v1", "a"))
+	r := h.start()
+	widgets := v1alpha1.ResourceSelector{Group: h.namespace + ".example.com", Version: "v1", Kind: "Widget", Name: "a"}
+	got := r.selects("web", widgets)
+	require.Equal(t, []string{"Widget a"}, names(got))
+	require.Equal(t, "v1", got.Objects[0].Version, "it is the version that was asked for")
+	widgets.Version = ""
+	require.Equal(t, "v2", r.selects("other", widgets).Objects[0].Version, "it is the version that is preferred")
+	widgets.Version = "v1"
+
+	h.uninstall(v1)
+	eventually(t, "that it is gone is to be said", func() bool {
+		got = r.selects("web", widgets)
+		return len(got.Problems) == 1 && got.Problems[0].Reason == selection.ReasonUnknownKind
+	})
+	calls := r.called("web")
+	h.install(v1)
+	r.hears("web", calls)
+	eventually(t, "it is to be watched", func() bool { return strings.Join(reasons(r.selects("web", widgets)), "") == "NotFound" })
+	h.create(h.widget("v1", "a"))
+	eventually(t, "it is to be there", func() bool { return len(r.selects("web", widgets).Objects) == 1 })
+}
+
+// hanging is a mapper that does not answer.
+type hanging struct {
+	meta.RESTMapper
+	answers chan struct{}
+}
+
+func (h hanging) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	<-h.answers
+	return h.RESTMapper.RESTMapping(kind, versions...)
+}
+
+// A hub that does not say what kinds it has is not waited for longer than a few seconds.
+func TestMapperHangs(t *testing.T) {
+	h := newHub(t)
+	h.create(h.configMap("a", nil))
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}})
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+	answers := make(chan struct{})
+	clock := testclock.NewFakeClock(time.Now())
+	r := h.start(on(clock), func(o *selection.Options) { o.Mapper = hanging{mapper, answers} })
+	selecting := make(chan selection.Selected)
+	go func() { selecting <- r.selects("web", all("ConfigMap")) }()
+	var got selection.Selected
+	eventually(t, "its patience is to end", func() bool {
+		clock.Step(time.Second)
+		select {
+		case got = <-selecting:
+			return true
+		default:
+			return false
+		}
+	})
+	require.Equal(t, []selection.Problem{{Reason: selection.ReasonNotSynced, Message: "the hub has not said yet what kinds it has: wait, or see why it is slow"}}, got.Problems)
+	close(answers)
+	r.hears("web", 0)
+	require.Equal(t, []string{"ConfigMap a"}, names(r.selects("web", all("ConfigMap"))))
+}

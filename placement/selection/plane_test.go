@@ -1,0 +1,261 @@
+package selection_test
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/placement/selection"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+var plane = localplane.Shared{Options: localplane.Options{Name: "selection"}}
+
+func TestMain(m *testing.M) { planetest.Main(m, &plane) }
+
+// hub is a namespace of a plane.
+type hub struct {
+	t         testing.TB
+	plane     *localplane.Plane
+	client    client.Client
+	namespace string
+}
+
+func newHub(t testing.TB) *hub { return hubOn(t, plane.ForTest(t)) }
+
+func hubOn(t testing.TB, p *localplane.Plane) *hub {
+	h := &hub{t: t, plane: p, client: planetest.Client(t, p.Config(), planetest.Scheme(apiextensionsv1.AddToScheme))}
+	h.namespace = h.newNamespace()
+	return h
+}
+
+func (h *hub) newNamespace() string {
+	h.t.Helper()
+	return planetest.Namespace(h.t, h.client)
+}
+
+func (h *hub) owner(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: h.namespace, Name: name}
+}
+
+func (h *hub) create(objects ...client.Object) {
+	h.t.Helper()
+	for _, object := range objects {
+		require.NoError(h.t, h.client.Create(h.t.Context(), object))
+	}
+}
+
+// change changes an object that is there.
+func change[T client.Object](h *hub, object T, f func(T)) {
+	h.t.Helper()
+	planetest.Change(h.t, h.client, object, f)
+}
+
+func (h *hub) configMap(name string, labels map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name, Labels: labels}, Data: map[string]string{"name": name}}
+}
+
+// user is somebody who may do what the rules say in the namespace.
+func (h *hub) user(rules ...rbacv1.PolicyRule) (name string, config *rest.Config, grant func(...rbacv1.PolicyRule)) {
+	h.t.Helper()
+	name = "controller-of-" + h.namespace
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "controller"}, Rules: rules}
+	require.NoError(h.t, planetest.Grant(h.t.Context(), h.client, name, role))
+	return name, h.plane.User(name), func(rules ...rbacv1.PolicyRule) {
+		change(h, role, func(r *rbacv1.Role) { r.Rules = rules })
+	}
+}
+
+// running is a Watcher that runs, what it asks of the API server, and whom it calls.
+type running struct {
+	*selection.Watcher
+	h    *hub
+	wire *wire
+	stop func()
+
+	mu    sync.Mutex
+	calls map[string]int
+}
+
+func (h *hub) start(with ...func(*selection.Options)) *running {
+	h.t.Helper()
+	r := &running{h: h, wire: &wire{}, calls: map[string]int{}}
+	o := selection.Options{Config: h.plane.Config(), Log: logr.Discard(), Changed: func(owner types.NamespacedName) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.calls[owner.Name]++
+	}}
+	for _, f := range with {
+		f(&o)
+	}
+	o.Config.Wrap(r.wire.over)
+	var err error
+	r.Watcher, err = selection.New(o)
+	require.NoError(h.t, err)
+	r.stop = planetest.Run(h.t, "the Watcher", r.Start)
+	return r
+}
+
+// selects has an owner select.
+func (r *running) selects(owner string, selectors ...v1alpha1.ResourceSelector) selection.Selected {
+	r.h.t.Helper()
+	return r.Select(r.h.t.Context(), r.h.owner(owner), selectors)
+}
+
+func (r *running) called(owner string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.calls[owner]
+}
+
+// hears waits until an owner has been called more often than that, and says how often it has been.
+func (r *running) hears(owner string, than int) int {
+	r.h.t.Helper()
+	eventually(r.h.t, owner+" is to be called", func() bool { return r.called(owner) > than })
+	return r.called(owner)
+}
+
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	require.Eventually(t, holds, time.Minute, 10*time.Millisecond, what)
+}
+
+func names(selected selection.Selected) []string {
+	out := []string{}
+	for _, o := range selected.Objects {
+		out = append(out, o.Kind+" "+o.Name)
+	}
+	return out
+}
+
+func reasons(selected selection.Selected) []string {
+	out := []string{}
+	for _, p := range selected.Problems {
+		out = append(out, p.Reason)
+	}
+	return out
+}
+
+func all(kind string) v1alpha1.ResourceSelector { return v1alpha1.ResourceSelector{Kind: kind} }
+
+func named(kind, name string) v1alpha1.ResourceSelector {
+	return v1alpha1.ResourceSelector{Kind: kind, Name: name}
+}
+
+func labeled(kind string, labels map[string]string) v1alpha1.ResourceSelector {
+	return v1alpha1.ResourceSelector{Kind: kind, LabelSelector: &metav1.LabelSelector{MatchLabels: labels}}
+}
+
+// wire is what the requests to an API server go over: it takes them down, knows which watches are open, and lets a test meddle.
+type wire struct {
+	mu     sync.Mutex
+	seen   []string
+	open   map[*stream]bool
+	meddle func(*http.Request) *http.Response // nil, or its answer is: the request goes on
+}
+
+func (w *wire) over(next http.RoundTripper) http.RoundTripper {
+	return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		what, watches := describe(r)
+		w.mu.Lock()
+		w.seen = append(w.seen, what)
+		meddle := w.meddle
+		w.mu.Unlock()
+		if meddle != nil {
+			if answer := meddle(r); answer != nil {
+				return answer, nil
+			}
+		}
+		answer, err := next.RoundTrip(r)
+		if err == nil && watches && answer.StatusCode == http.StatusOK {
+			s := &stream{answer.Body, w}
+			answer.Body = s
+			w.mu.Lock()
+			if w.open == nil {
+				w.open = map[*stream]bool{}
+			}
+			w.open[s] = true
+			w.mu.Unlock()
+		}
+		return answer, err
+	})
+}
+
+// describe is a request such as "WATCH configmaps shop", without the namespace where there is none; DISCOVER, if it is about kinds.
+func describe(r *http.Request) (what string, watches bool) {
+	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	skip := 2
+	if path[0] == "apis" {
+		skip = 3
+	}
+	if len(path) <= skip {
+		return "DISCOVER", false
+	}
+	verb, namespace := "LIST", ""
+	if path = path[skip:]; path[0] == "namespaces" && len(path) > 2 {
+		namespace, path = " "+path[1], path[2:]
+	}
+	if r.URL.Query().Get("watch") == "true" {
+		verb = "WATCH"
+	}
+	return verb + " " + path[0] + namespace, verb == "WATCH"
+}
+
+// stream is a watch that is open.
+type stream struct {
+	io.ReadCloser
+	wire *wire
+}
+
+func (s *stream) Close() error {
+	s.wire.mu.Lock()
+	delete(s.wire.open, s)
+	s.wire.mu.Unlock()
+	return s.ReadCloser.Close()
+}
+
+func (w *wire) watches() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.open)
+}
+
+// requests are those so far that begin so.
+func (w *wire) requests(prefix string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(slices.DeleteFunc(slices.Clone(w.seen), func(s string) bool { return !strings.HasPrefix(s, prefix) }))
+}
+
+// cut ends the watches that are open.
+func (w *wire) cut() {
+	w.mu.Lock()
+	streams := w.open
+	w.open = nil
+	w.mu.Unlock()
+	for s := range streams {
+		_ = s.ReadCloser.Close()
+	}
+}
+
+func (w *wire) disturb(meddle func(*http.Request) *http.Response) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.meddle = meddle
+}

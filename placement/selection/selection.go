@@ -1,0 +1,215 @@
+package selection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/muster-sdk/muster/placement/bundle"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// Reasons of a [Problem].
+const (
+	ReasonInvalid     = "Invalid"     // the selector cannot be right
+	ReasonOutOfBounds = "OutOfBounds" // Options.Allow says no
+	ReasonUnknownKind = "UnknownKind" // the hub has no such kind, or no longer
+	ReasonForbidden   = "Forbidden"   // the hub's controller may not list or watch it
+	ReasonNotSynced   = "NotSynced"   // there is no list yet
+	ReasonStale       = "Stale"       // there was one, and for more than a minute changes of it could not be seen
+	ReasonNotFound    = "NotFound"    // the object that is named is not there
+	ReasonRefused     = "Refused"     // an object cannot travel
+)
+
+// Options of a Watcher.
+type Options struct {
+	// Config of the hub. Its limits of requests are kept; a new watch is one request, or three.
+	Config *rest.Config
+	// HTTPClient sends the requests. Nil: made of Config.
+	HTTPClient *http.Client
+	// Mapper knows the hub's kinds. It may be behind: a kind that it does not know, or that turns out to be gone, is looked for
+	// without it later. Nil: made of Config.
+	Mapper meta.RESTMapper
+	// Log says when a watch gets into trouble and out of it.
+	Log logr.Logger
+	// Changed is called when what an owner selects may have changed since a Select returned it. It must return at once. It may be
+	// called concurrently, and once more after Forget.
+	Changed func(owner types.NamespacedName)
+	// Allow says whether an owner may select that; the text of the error is the message of a Problem. Each Select asks it anew, before
+	// anything is read. It may be called concurrently. Nil: [OwnNamespace].
+	Allow func(owner types.NamespacedName, target Target) error
+	// Clock tells the time. Nil: the system's.
+	Clock clock.Clock
+}
+
+// Watcher keeps what owners select. Make it by [New]. Its methods may be called concurrently, but Select and Forget for
+// one owner only after one another.
+type Watcher struct {
+	options   Options
+	client    dynamic.Interface
+	discovery discovery.DiscoveryInterface
+
+	life context.Context // of all that runs
+	end  context.CancelFunc
+
+	mu       sync.Mutex
+	kinds    registry[schema.GroupVersionKind, *kind]
+	watches  registry[Target, *watch]
+	retrying bool // somebody looks for kinds that are missing
+	closed   bool
+	ended    sync.WaitGroup
+}
+
+// Selected is what an owner selects.
+type Selected struct {
+	// Objects by group, kind, namespace and name. Their text is shared, and must not be changed.
+	Objects []bundle.Object
+	// Problems in the order of the selectors. While there are any, Objects is not all there is: nothing must be taken away because of it.
+	Problems []Problem
+}
+
+// Problem is why a selector does not select what it says.
+type Problem struct {
+	// Selector is the index of the selector.
+	Selector int
+	// Reason is one of the Reason constants.
+	Reason string
+	// Message is a clause that says what is the matter and what to do.
+	Message string
+}
+
+// New makes a Watcher. A watch begins with the first Select that needs it, whether [Watcher.Start] has been called or not; all end when
+// that ends.
+func New(o Options) (*Watcher, error) {
+	if o.Config == nil || o.Changed == nil {
+		return nil, errors.New("selection.Options: Config and Changed must be set")
+	}
+	if o.HTTPClient == nil {
+		var err error
+		if o.HTTPClient, err = rest.HTTPClientFor(o.Config); err != nil {
+			return nil, fmt.Errorf("make a client of the hub: %w", err)
+		}
+	}
+	client, err := dynamic.NewForConfigAndClient(o.Config, o.HTTPClient)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the hub: %w", err)
+	}
+	discovering := *o.HTTPClient
+	discovering.Timeout = discoveryTimeout // who maps heeds no context
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(o.Config, &discovering)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the hub: %w", err)
+	}
+	if o.Mapper == nil {
+		if o.Mapper, err = apiutil.NewDynamicRESTMapper(o.Config, &discovering); err != nil {
+			return nil, fmt.Errorf("make a mapper of the hub's kinds: %w", err)
+		}
+	}
+	if o.Allow == nil {
+		o.Allow = OwnNamespace
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	w := &Watcher{options: o, client: client, discovery: kinds}
+	w.life, w.end = context.WithCancel(context.Background())
+	return w, nil
+}
+
+// Start waits until ctx ends, then ends all watches and waits for them. After that nothing is watched and Changed is not called. It is a manager.Runnable.
+func (w *Watcher) Start(ctx context.Context) error {
+	<-ctx.Done()
+	w.mu.Lock()
+	w.closed = true
+	w.kinds, w.watches = registry[schema.GroupVersionKind, *kind]{}, registry[Target, *watch]{}
+	w.mu.Unlock()
+	w.end()
+	w.ended.Wait()
+	return nil
+}
+
+// Select says what an owner selects from now on, in place of what it selected before, and returns what that is at present. It waits
+// for the first list of what is new until ctx ends, at most five seconds for the kinds and five for the lists. What is
+// missing, forbidden or slow is a Problem and not waited for again: Changed says when it is over.
+func (w *Watcher) Select(ctx context.Context, owner types.NamespacedName, selectors []v1alpha1.ResourceSelector) Selected {
+	asks := make([]ask, len(selectors))
+	for i := range selectors {
+		asks[i] = read(owner, &selectors[i])
+	}
+	for _, k := range w.wantKinds(owner, asks) {
+		w.await(ctx, k.settled, k.began)
+	}
+	w.aim(owner, asks)
+	for _, t := range w.wantWatches(owner, asks) {
+		w.await(ctx, t.settled, t.began)
+	}
+	return w.snapshot(owner, asks)
+}
+
+// Forget ends what an owner selects. Watches that nobody needs any more end.
+func (w *Watcher) Forget(owner types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.watches.want(owner, nil, nil)
+	w.kinds.want(owner, nil, nil)
+}
+
+// patience is how long a kind or a first list is waited for, since it was first asked for.
+const patience = 5 * time.Second
+
+func (w *Watcher) await(ctx context.Context, settled <-chan struct{}, began time.Time) {
+	left := patience - w.options.Clock.Since(began)
+	if left <= 0 {
+		return
+	}
+	timer := w.options.Clock.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-settled:
+	case <-timer.C():
+	case <-ctx.Done():
+	case <-w.life.Done():
+	}
+}
+
+// aim finds out what each ask is after, and whether the owner may have that.
+func (w *Watcher) aim(owner types.NamespacedName, asks []ask) {
+	for i := range asks {
+		a := &asks[i]
+		if a.trouble.none() {
+			a.aim(w.mapping(a.kind))
+		}
+		if !a.trouble.none() {
+			continue
+		}
+		if err := w.options.Allow(owner, a.target); err != nil {
+			a.trouble = trouble{ReasonOutOfBounds, err.Error()}
+		}
+	}
+}
+
+// change has f change, under the lock, what an audience was told. If f says that it did, who was told the former hears of it.
+func (w *Watcher) change(a audience, f func() bool) {
+	w.mu.Lock()
+	var owners []types.NamespacedName
+	if f() {
+		owners = a.told()
+	}
+	w.mu.Unlock()
+	for _, owner := range owners {
+		w.options.Changed(owner)
+	}
+}

@@ -1,0 +1,69 @@
+package selection
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-sdk/muster/placement/bundle"
+)
+
+// snapshot is what is known of what an owner asks for. From now on it is told of changes.
+func (w *Watcher) snapshot(owner types.NamespacedName, asks []ask) Selected {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, k := range w.kinds.wanted(owner) {
+		k.tell(owner)
+	}
+	var selected Selected
+	var found []*entry
+	for i := range asks {
+		report := func(t trouble) {
+			if !t.none() {
+				selected.Problems = append(selected.Problems, Problem{i, t.reason, t.message})
+			}
+		}
+		a := &asks[i]
+		report(a.trouble)
+		if !a.trouble.none() {
+			continue
+		}
+		t := w.watches.all[a.target]
+		if t == nil {
+			report(stopping)
+			continue
+		}
+		t.tell(owner)
+		report(t.trouble)
+		var faults []error
+		for _, e := range t.list() {
+			if e.err == nil {
+				found = append(found, e)
+			} else {
+				faults = append(faults, e.err)
+			}
+		}
+		if len(faults) > 0 {
+			report(refused(faults[0], len(faults)-1))
+		}
+		if t.trouble.none() && a.name != "" && len(t.entries) == 0 {
+			report(notFound(t.target))
+		}
+	}
+	selected.Objects = objects(found)
+	return selected
+}
+
+// objects are those of the entries in order, each once: the first there is of it.
+func objects(entries []*entry) []bundle.Object {
+	slices.SortStableFunc(entries, func(a, b *entry) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	entries = slices.CompactFunc(entries, func(a, b *entry) bool { return a.Key() == b.Key() })
+	out := make([]bundle.Object, len(entries))
+	for i, e := range entries {
+		out[i] = e.Object
+	}
+	return out
+}

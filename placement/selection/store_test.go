@@ -1,0 +1,297 @@
+package selection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	testclock "k8s.io/utils/clock/testing"
+	"pgregory.net/rapid"
+
+	"github.com/muster-sdk/muster/placement/bundle"
+)
+
+var owner = types.NamespacedName{Namespace: "shop", Name: "web"}
+
+// still is a watch that asks nobody. Calls counts how often the owner was called.
+func still(target Target, selector labels.Selector) (t *watch, calls *int, clock *testclock.FakeClock) {
+	calls, clock = new(int), testclock.NewFakeClock(time.Unix(0, 0))
+	w := &Watcher{options: Options{Log: logr.Discard(), Clock: clock, Changed: func(types.NamespacedName) { *calls++ }}, closed: true}
+	target.LabelSelector = selector.String()
+	t = &watch{Watcher: w, audience: audience{}, target: target, labels: selector, settled: make(chan struct{}), stop: func() {}, trouble: unlisted(target)}
+	w.watches.want(owner, []Target{target}, func(Target) *watch { return t })
+	return t, calls, clock
+}
+
+func secrets(name string) Target {
+	return Target{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret", Namespace: "shop", Name: name}
+}
+
+// drawObject is an object that an API server may send for secrets of the namespace shop, whether it was asked for it or not.
+func drawObject(r *rapid.T) *unstructured.Unstructured {
+	metadata := map[string]any{
+		"name": rapid.SampledFrom([]string{"a", "b", "c"}).Draw(r, "name"), "namespace": "shop", "uid": "u",
+		"resourceVersion": fmt.Sprint(rapid.IntRange(1, 1000).Draw(r, "version")),
+		"labels":          map[string]any{"app": rapid.SampledFrom([]string{"web", "web", "other"}).Draw(r, "app")},
+	}
+	object := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": fmt.Sprint(rapid.IntRange(0, 2).Draw(r, "data"))}
+	switch rapid.IntRange(0, 9).Draw(r, "oddity") {
+	case 0:
+		object["type"] = "bootstrap.kubernetes.io/token" // it never travels
+	case 1:
+		object["stringData"] = deep(200) // it cannot
+	case 2:
+		metadata["namespace"] = "bank"
+	case 3:
+		object["kind"] = "ConfigMap"
+	}
+	return &unstructured.Unstructured{Object: object}
+}
+
+func deep(levels int) any {
+	var value any = "x"
+	for range levels {
+		value = []any{value}
+	}
+	return value
+}
+
+// Whatever comes, what an owner selects is what follows from the objects that are there, and it is called when that is
+// something else than before, and only then.
+func TestChangedWhenSomethingElseIsSelected(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		a := ask{labels: labels.Everything()}
+		switch rapid.IntRange(0, 2).Draw(r, "selector") {
+		case 0:
+			a.name = "a"
+		case 1:
+			a.labels = labels.SelectorFromSet(labels.Set{"app": "web"})
+		}
+		watch, calls, clock := still(secrets(a.name), a.labels)
+		a.target = watch.target
+		there := map[string]*unstructured.Unstructured{} // of the namespace, by name
+		listed, well := false, false
+		put := func(o *unstructured.Unstructured) {
+			if o.GetNamespace() == "shop" {
+				there[o.GetName()] = o
+			}
+		}
+		before := watch.snapshot(owner, []ask{a})
+		check := func(r *rapid.T) {
+			now := watch.snapshot(owner, []ask{a})
+			if changed := !cmp.Equal(before, now); changed != (*calls > 0) {
+				r.Fatalf("selected something else: %v, but called %d times", changed, *calls)
+			}
+			before, *calls = now, 0
+			if diff := cmp.Diff(naive(a, there, listed), names(now.Objects)); diff != "" {
+				r.Fatalf("objects (-want +got):\n%s", diff)
+			}
+			if !listed && len(now.Problems) == 0 {
+				r.Fatal("without a list there must be a Problem")
+			}
+			for _, p := range now.Problems {
+				if well && p.Reason != ReasonNotFound && p.Reason != ReasonRefused {
+					r.Fatalf("it is watched, but: %s", p.Message)
+				}
+			}
+		}
+		r.Repeat(map[string]func(*rapid.T){
+			"": check,
+			"list": func(r *rapid.T) {
+				var objects []any
+				clear(there)
+				for _, o := range rapid.SliceOfN(rapid.Custom(drawObject), 0, 4).Draw(r, "objects") {
+					if there[o.GetName()] == nil { // no name twice in a list, but for other namespaces
+						objects = append(objects, o)
+						put(o)
+					}
+				}
+				if rapid.Bool().Draw(r, "streamed") {
+					well = true
+					watch.streams(true)
+					for i := range objects {
+						objects[i], _ = watch.Transformer()(objects[i])
+					}
+				} else {
+					watch.streams(false)
+				}
+				require.NoError(r, watch.Replace(objects, "1"))
+				listed = true
+			},
+			"change": func(r *rapid.T) {
+				if !listed {
+					return
+				}
+				o := drawObject(r)
+				put(o)
+				if rapid.Bool().Draw(r, "new") {
+					require.NoError(r, watch.Add(o))
+				} else {
+					require.NoError(r, watch.Update(o))
+				}
+			},
+			"delete": func(r *rapid.T) {
+				if !listed {
+					return
+				}
+				o := drawObject(r)
+				if o.GetNamespace() == "shop" {
+					delete(there, o.GetName())
+				}
+				require.NoError(r, watch.Delete(o))
+			},
+			"fail": func(r *rapid.T) {
+				clock.Step(time.Duration(rapid.IntRange(0, 100).Draw(r, "seconds")) * time.Second)
+				err := rapid.SampledFrom([]error{
+					errors.New("reset"), apierrors.NewInternalError(errors.New("webhook")), apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")),
+					apierrors.NewGenericServerResponse(404, "list", schema.GroupResource{}, "", "", 0, true), apierrors.NewResourceExpired("old"),
+				}).Draw(r, "error")
+				well = well && apierrors.IsResourceExpired(err)
+				watch.failed(r.Context(), rapid.SampledFrom([]request{listing, watching}).Draw(r, "request"), err)
+			},
+			"watched": func(*rapid.T) {
+				if listed {
+					well = true
+					watch.change(watch.audience, func() bool { return watch.recovered(watching) })
+				}
+			},
+		})
+	})
+}
+
+// naive is what the ask selects of the objects of the namespace.
+func naive(a ask, there map[string]*unstructured.Unstructured, listed bool) []string {
+	out := []string{}
+	for _, name := range slices.Sorted(maps.Keys(there)) {
+		o := there[name]
+		if _, err := bundle.Clean(o); listed && err == nil && o.GetKind() == "Secret" && (a.name == "" || a.name == name) && a.labels.Matches(labels.Set(o.GetLabels())) {
+			out = append(out, name+" "+o.Object["stringData"].(string))
+		}
+	}
+	return out
+}
+
+func names(objects []bundle.Object) []string {
+	out := []string{}
+	for i := range objects {
+		_, data, _ := strings.Cut(string(objects[i].JSON), `"stringData":"`)
+		out = append(out, objects[i].Name+" "+data[:1])
+	}
+	return out
+}
+
+// Who has not been told by a Select what there is waits in one, and is not called.
+func TestNobodyIsCalledBeforeSelect(t *testing.T) {
+	watch, calls, _ := still(secrets(""), labels.Everything())
+	require.NoError(t, watch.Replace(nil, "1"))
+	require.Zero(t, *calls)
+	watch.snapshot(owner, []ask{{target: watch.target}})
+	watch.failed(context.Background(), watching, apierrors.NewForbidden(schema.GroupResource{}, "", nil))
+	require.Equal(t, 1, *calls)
+}
+
+// API servers forget old versions, and reflectors list again. That is no failure, however often it comes.
+func TestExpiredVersionsAreNoTrouble(t *testing.T) {
+	watch, calls, clock := still(secrets(""), labels.Everything())
+	watch.streams(true)
+	require.NoError(t, watch.Replace(nil, "1"))
+	watch.snapshot(owner, []ask{{target: watch.target}})
+	for range 3 {
+		watch.failed(t.Context(), watching, apierrors.NewResourceExpired("too old"))
+		clock.Step(time.Hour)
+	}
+	require.Zero(t, *calls)
+	require.Empty(t, watch.snapshot(owner, []ask{{target: watch.target}}).Problems)
+}
+
+// A kind that is found again as it was is no news; one that is found as something else is.
+func TestKindIsFoundAgain(t *testing.T) {
+	watch, calls, _ := still(secrets(""), labels.Everything())
+	k := &kind{audience: audience{owner: true}, settled: make(chan struct{}), trouble: unasked}
+	found := func(scope meta.RESTScope) int {
+		*calls = 0
+		watch.found(k, &meta.RESTMapping{Resource: watch.target.GroupVersionResource, Scope: scope}, nil)
+		return *calls
+	}
+	require.Equal(t, 1, found(meta.RESTScopeNamespace))
+	require.Equal(t, 0, found(meta.RESTScopeNamespace))
+	watch.found(k, nil, &meta.NoKindMatchError{})
+	require.Equal(t, 0, *calls, "that it has gone its watches say")
+	require.Equal(t, 1, found(meta.RESTScopeRoot))
+}
+
+// A reflector that waits for a hub that refuses connections ends at once.
+func TestWaitingEndsWithTheWatch(t *testing.T) {
+	life, end := context.WithCancel(t.Context())
+	over := mortalClock{clock.RealClock{}, life}.After(time.Hour)
+	end()
+	<-over
+	<-mortalClock{clock.RealClock{}, t.Context()}.After(time.Millisecond)
+}
+
+// One that is nested too deep would be missed, so it is said; once, however many there are.
+func TestTooDeep(t *testing.T) {
+	watch, _, _ := still(secrets(""), labels.Everything())
+	var objects []any
+	for _, name := range []string{"b", "a", "c"} {
+		objects = append(objects, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": name, "namespace": "shop"}, "spec": deep(200),
+		}})
+	}
+	require.NoError(t, watch.Replace(objects, "1"))
+	watch.recovered(watching)
+	got := watch.snapshot(owner, []ask{{target: watch.target}})
+	require.Equal(t, []Problem{{
+		Reason:  ReasonRefused,
+		Message: "Secret shop/a: its maps and lists are nested more than 100 deep: change the object, or the selector so that it does not match; there are 2 more like it",
+	}}, got.Problems)
+}
+
+// What is shared begins with the first who wants it and ends with the last.
+func TestRegistry(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		var all registry[int, *thing]
+		wants, live := map[types.NamespacedName][]int{}, map[int]int{}
+		for range rapid.IntRange(1, 30).Draw(r, "steps") {
+			owner := types.NamespacedName{Name: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(r, "owner")}
+			wants[owner] = rapid.SliceOfNDistinct(rapid.IntRange(0, 4), 0, 3, rapid.ID[int]).Draw(r, "keys")
+			all.want(owner, wants[owner], func(key int) *thing {
+				live[key]++
+				return &thing{audience: audience{}, end: func() { live[key]-- }}
+			})
+			wanted := map[int]int{}
+			for _, keys := range wants {
+				for _, key := range keys {
+					wanted[key] = 1
+				}
+			}
+			maps.DeleteFunc(live, func(_, n int) bool { return n == 0 })
+			require.Equal(r, wanted, live)
+			require.Len(r, all.all, len(wanted))
+			require.Len(r, all.wanted(owner), len(wants[owner]))
+		}
+	})
+}
+
+type thing struct {
+	audience
+	end func()
+}
+
+func (t *thing) heard() audience { return t.audience }
+func (t *thing) close()          { t.end() }

@@ -1,0 +1,110 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// DisruptionBudget bounds what evictions by hand ([PlacementEviction]) may cost a placement. Exactly one of its fields is set.
+//
+// A cluster is available while it is healthy and what was placed there does its work. One that is not available may always be evicted. The
+// clusters that there should be are numberOfClusters with PickN, and with PickAll all that would be chosen if none was evicted.
+// As in policy/v1 PodDisruptionBudget, percentages are rounded up: 30% of 4 clusters are 2 that must be available, or 2 that need
+// not be.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.minAvailable) != has(self.maxUnavailable)",message="exactly one of minAvailable and maxUnavailable must be set"
+type DisruptionBudget struct {
+	// MinAvailable is how many clusters must be available after an eviction: a number, or a percentage of those that there should be,
+	// rounded up. More than there should be is as many as there should be.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^([1-9]?[0-9]|100)%$`
+	// +kubebuilder:validation:XValidation:rule="self >= 0 || self.endsWith('%')",message="minAvailable must be a number from 0, or a percentage from 0% to 100%"
+	// +optional
+	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
+
+	// MaxUnavailable is how many clusters, of those that there should be, need not be available after an eviction: a number, or a
+	// percentage of them, rounded up. 0 lets no available cluster go before another is ready in its place.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^([1-9]?[0-9]|100)%$`
+	// +kubebuilder:validation:XValidation:rule="self >= 0 || self.endsWith('%')",message="maxUnavailable must be a number from 0, or a percentage from 0% to 100%"
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+}
+
+// PlacementEvictionSpec says which placement is to leave which cluster.
+type PlacementEvictionSpec struct {
+	// Placement is the name of the Placement, in the namespace of the eviction.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Placement string `json:"placement"`
+
+	// Cluster is the name of the cluster.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Cluster string `json:"cluster"`
+
+	// TTLSecondsAfterExecution is how long after its execution the eviction is deleted by itself, from 0 to 31536000. The cluster
+	// may be chosen again from then on. Unset: never.
+	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 31536000",message="ttlSecondsAfterExecution must be from 0 to 31536000 (a year); leave it out to keep the eviction until somebody deletes it"
+	// +optional
+	TTLSecondsAfterExecution *int32 `json:"ttlSecondsAfterExecution,omitempty"`
+}
+
+// ConditionExecuted of a PlacementEviction is True while the placement is not on the cluster because of it. It says so from when the
+// PlacementDecisions do.
+const ConditionExecuted = "Executed"
+
+// Reasons of the condition Executed. There is also [ReasonPlacementNotFound]: it waits for a placement of that name.
+const (
+	ReasonEvicted   = "Evicted"   // True: the placement has left the cluster
+	ReasonNotPlaced = "NotPlaced" // True: the placement is not on the cluster, and was not when this was looked at first
+
+	ReasonBudgetExhausted     = "BudgetExhausted"     // the placement's disruption budget does not allow it now
+	ReasonWaitsForReplacement = "WaitsForReplacement" // another cluster has to be ready before, as spec.failover of the placement says
+	ReasonWaitsForTurn        = "WaitsForTurn"        // enough clusters were left in this period, as spec.failover of the placement says
+	ReasonNotDecided          = "NotDecided"          // the placement cannot be decided, as its condition Scheduled says
+	ReasonPickFixed           = "PickFixed"           // refused: the placement names its clusters, and one of them is this; remove it there
+)
+
+// PlacementEvictionStatus is what has become of an eviction.
+type PlacementEvictionStatus struct {
+	// Conditions: Executed.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// PlacementEviction has a placement leave a cluster as soon as its disruption budget allows that, and keeps it off the cluster for as long
+// as the eviction is there: delete it to allow the cluster again. One that cannot be executed waits. Of several, the oldest goes first.
+//
+// A placement that is not on the cluster has nothing to leave: the eviction is executed at once, and keeps it off all the same.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=plev,categories=muster
+// +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placement`
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.cluster`
+// +kubebuilder:printcolumn:name="Executed",type=string,JSONPath=`.status.conditions[?(@.type=="Executed")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Executed")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type PlacementEviction struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec does not change: for another cluster there is another eviction.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an eviction cannot be changed: delete it, and create another"
+	Spec PlacementEvictionSpec `json:"spec"`
+	// +optional
+	Status PlacementEvictionStatus `json:"status,omitempty"`
+}
+
+// PlacementEvictionList is a list of PlacementEvictions.
+//
+// +kubebuilder:object:root=true
+type PlacementEvictionList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []PlacementEviction `json:"items"`
+}

@@ -1,0 +1,216 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// What is on the Works of a WorkSet.
+const (
+	// WorkSetFinalizer keeps a WorkSet until the deletion of all its Works has begun.
+	WorkSetFinalizer = GroupName + "/works"
+	// WorkSetLabel is on each Work of a WorkSet, and on each WorkSetRevision, and has its name, by [LabelValue].
+	WorkSetLabel = GroupName + "/workset"
+	// WorkSetNamespaceLabel is on each Work of a WorkSet and has its namespace.
+	WorkSetNamespaceLabel = GroupName + "/workset-namespace"
+	// WorkSetAnnotation is on each Work of a WorkSet and has its namespace and name, as in shop/web.
+	WorkSetAnnotation = GroupName + "/workset"
+	// RevisionAnnotation is on the first Work that a cluster has of a WorkSet and names the revision that the cluster was told.
+	RevisionAnnotation = GroupName + "/revision"
+	// RevisionSinceAnnotation is beside it and says since when, by RFC 3339.
+	RevisionSinceAnnotation = GroupName + "/revision-since"
+)
+
+// Conditions of a WorkSet. They mean what those of a Work mean, for all its clusters together.
+const (
+	// ConditionApplied is True when each cluster has all that it is to have by now.
+	ConditionApplied = "Applied"
+	// ConditionAvailable is True when all objects are ready on all clusters.
+	ConditionAvailable = "Available"
+	// ConditionProgressing is True while the rollout of a revision is under way.
+	ConditionProgressing = "Progressing"
+	// ConditionDegraded is True when something will not come right by itself.
+	ConditionDegraded = "Degraded"
+)
+
+// Reasons of the conditions of a WorkSet. Progressing has the phase of the rollout for its reason.
+const (
+	ReasonApplied           = "Applied"           // each cluster has what it is to have
+	ReasonNotApplied        = "NotApplied"        // some clusters have not, or not yet
+	ReasonAvailable         = "Available"         // all is ready
+	ReasonNotAvailable      = "NotAvailable"      // on some clusters not all is ready
+	ReasonNoClusters        = "NoClusters"        // the placements have chosen none
+	ReasonAsDesired         = "AsDesired"         // nothing is degraded
+	ReasonInvalid           = "Invalid"           // the spec cannot be right: it says what
+	ReasonSelectionFailed   = "SelectionFailed"   // resources cannot be selected, or some of them cannot travel
+	ReasonPlacementNotFound = "PlacementNotFound" // a Placement is not there, or not decided yet
+	ReasonRevisionNotFound  = "RevisionNotFound"  // the revision that was asked for is not there
+	ReasonOverrideFailed    = "OverrideFailed"    // an override cannot be carried out for some clusters
+	ReasonDivisionFailed    = "DivisionFailed"    // replicas cannot be divided
+	ReasonReplicasUnplaced  = "ReplicasUnplaced"  // replicas fit nowhere
+	ReasonClustersFailed    = "ClustersFailed"    // some clusters cannot apply it
+	ReasonRolloutHalted     = "RolloutHalted"     // more clusters have failed than may, or the rollout was taken back
+	ReasonWriteFailed       = "WriteFailed"       // Works cannot be written
+	ReasonDeleting          = "Deleting"          // the WorkSet is being deleted
+)
+
+// ClusterState says how far one cluster is.
+//
+// +kubebuilder:validation:Enum=Pending;Progressing;Available;Failed;Unknown;Leaving
+type ClusterState string
+
+const (
+	// ClusterPending clusters wait for their turn in the rollout.
+	ClusterPending ClusterState = "Pending"
+	// ClusterProgressing clusters are on their way to what they were told last.
+	ClusterProgressing ClusterState = "Progressing"
+	// ClusterAvailable clusters have it, and all of it is ready.
+	ClusterAvailable ClusterState = "Available"
+	// ClusterFailed clusters say that it will not come right by itself, or could not be told.
+	ClusterFailed ClusterState = "Failed"
+	// ClusterUnknown clusters cannot be reached.
+	ClusterUnknown ClusterState = "Unknown"
+	// ClusterLeaving clusters are no longer chosen, and still have objects to take back.
+	ClusterLeaving ClusterState = "Leaving"
+)
+
+// WorkSetStatus is what has become of a WorkSet. It is bounded in size, however many clusters there are; see
+// [MaxWorkSetStatusBytes].
+type WorkSetStatus struct {
+	// ObservedGeneration is the generation of the WorkSet that this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Message is the one sentence that says how the WorkSet is doing and, if something is wrong, what and what to do.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// Revision is the one that all clusters are to have.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+
+	// Revisions that there are, the newest first, up to 64.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Revisions []RevisionSummary `json:"revisions,omitempty"`
+
+	// Objects is how many objects the revision has.
+	// +optional
+	Objects int32 `json:"objects,omitempty"`
+
+	// Counts of the clusters.
+	// +optional
+	Counts ClusterCounts `json:"counts"`
+
+	// Rollout of the revision.
+	// +optional
+	Rollout RolloutStatus `json:"rollout,omitzero"`
+
+	// Clusters are some of the clusters, those first that most want to be looked at: who has failed, is unknown, leaves, is on
+	// the way, waits, and then who is available. In each state they are by name. There are up to 100.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	Clusters []ClusterSummary `json:"clusters,omitempty"`
+
+	// OmittedClusters is how many more there are.
+	// +optional
+	OmittedClusters int32 `json:"omittedClusters,omitempty"`
+
+	// Feedback sums up the values that the members report, which manifestOptions ask for.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Feedback []FeedbackSummary `json:"feedback,omitempty"`
+
+	// Conditions: Applied, Available, Progressing, Degraded.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// RevisionSummary is a line of the history.
+type RevisionSummary struct {
+	// Name of the revision, which follows from what is in it.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Number counts up with each change. A revision that comes again gets a new one.
+	Number int64 `json:"number"`
+	// CreatedAt is when it was first there.
+	CreatedAt metav1.Time `json:"createdAt"`
+	// Clusters is how many clusters have it.
+	// +optional
+	Clusters int32 `json:"clusters,omitempty"`
+}
+
+// ClusterCounts says how many clusters are how far. One cluster can be in several of them.
+type ClusterCounts struct {
+	// Total is how many the placements have chosen.
+	Total int32 `json:"total"`
+	// Updated were told the current revision.
+	Updated int32 `json:"updated"`
+	// Applied have all that they were told last.
+	Applied int32 `json:"applied"`
+	// Available have it, and all of it is ready.
+	Available int32 `json:"available"`
+	// Failed say that it will not come right by itself, or could not be told.
+	// +optional
+	Failed int32 `json:"failed,omitempty"`
+	// Unknown cannot be reached.
+	// +optional
+	Unknown int32 `json:"unknown,omitempty"`
+	// Leaving are no longer chosen, and do not count in total.
+	// +optional
+	Leaving int32 `json:"leaving,omitempty"`
+}
+
+// ClusterSummary is how one cluster is doing.
+type ClusterSummary struct {
+	// Name of the cluster.
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// State of the cluster.
+	State ClusterState `json:"state"`
+	// Revision that it was told last.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Revision string `json:"revision,omitempty"`
+	// Replicas that it was given, over all workloads, if they are divided.
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+	// Message says what is wrong, or waited for. Empty: nothing is.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// FeedbackSummary is one value over all clusters.
+type FeedbackSummary struct {
+	// ResourceIdentifier is the object.
+	workv1alpha1.ResourceIdentifier `json:",inline"`
+	// Value is the name that it is reported under.
+	Value string `json:"value"`
+	// Clusters is how many clusters report it.
+	Clusters int32 `json:"clusters"`
+	// Sum of the values, where all are numbers.
+	// +optional
+	Sum string `json:"sum,omitempty"`
+	// Values are those that are most frequent, where not all are numbers, up to eight.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +optional
+	Values []ValueCount `json:"values,omitempty"`
+}
+
+// ValueCount is a value, and how often there is it.
+type ValueCount struct {
+	// Value as text, cut to 128 bytes.
+	// +kubebuilder:validation:MaxLength=128
+	Value string `json:"value"`
+	// Clusters is how many clusters report it.
+	Clusters int32 `json:"clusters"`
+}

@@ -1,0 +1,107 @@
+package placement
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// without has fleets that lack the clusters which evictions keep placements off, one for each set of such clusters: whoever evicts all
+// placements from one cluster makes one. A Decider cannot choose what it is not told of.
+type without struct {
+	mu     sync.Mutex
+	fleets map[string]*lesser
+}
+
+// lesser is a fleet that follows another one, but for some clusters.
+type lesser struct {
+	lacks []string
+	users map[key]bool
+
+	mu     sync.Mutex
+	cache  scheduler.Cache
+	latest *scheduler.Snapshot // of the other fleet, as far as it was followed
+}
+
+// use is the fleet that lacks some clusters, for a placement that is kept off them; nil: it is kept off none. Each use is followed by [without.keep].
+func (w *without) use(k key, clusters []string) *lesser {
+	id, clusters := identify(clusters)
+	if id == "" {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fleet := w.fleets[id]
+	if fleet == nil {
+		if w.fleets == nil {
+			w.fleets = map[string]*lesser{}
+		}
+		fleet = &lesser{lacks: clusters, users: map[key]bool{}}
+		w.fleets[id] = fleet
+	}
+	fleet.users[k] = true
+	return fleet
+}
+
+// keep ends the use of all fleets by a placement but of the one that lacks these clusters. Those that nobody uses are dropped.
+func (w *without) keep(k key, clusters []string) {
+	id, _ := identify(clusters)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for other, fleet := range w.fleets {
+		if other == id {
+			continue
+		}
+		if delete(fleet.users, k); len(fleet.users) == 0 {
+			delete(w.fleets, other)
+		}
+	}
+}
+
+func identify(clusters []string) (string, []string) {
+	clusters = slices.Compact(slices.Sorted(slices.Values(clusters)))
+	return strings.Join(clusters, ","), clusters
+}
+
+// of is a snapshot without the clusters that the fleet lacks. What did not change since the last one is compared by its address alone.
+func (l *lesser) of(whole *scheduler.Snapshot) *scheduler.Snapshot {
+	if l == nil {
+		return whole
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.latest
+	if before == whole {
+		return l.cache.Snapshot()
+	}
+	at := func(s *scheduler.Snapshot, slot int) *scheduler.Cluster {
+		if s == nil || slot >= s.Slots() {
+			return nil
+		}
+		return s.Cluster(slot)
+	}
+	slots := whole.Slots()
+	if before != nil {
+		slots = max(slots, before.Slots())
+	}
+	var came []*scheduler.Cluster
+	for slot := range slots {
+		was, is := at(before, slot), at(whole, slot)
+		if was == is {
+			continue
+		}
+		if was != nil && (is == nil || is.Name != was.Name) {
+			l.cache.Remove(was.Name) // it may come again in another slot
+		}
+		if is != nil && !slices.Contains(l.lacks, is.Name) {
+			came = append(came, is)
+		}
+	}
+	for _, cluster := range came {
+		l.cache.Update(cluster)
+	}
+	l.latest = whole
+	return l.cache.Snapshot()
+}

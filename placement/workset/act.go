@@ -1,0 +1,89 @@
+package workset
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/muster-sdk/muster/placement/revision"
+)
+
+// act has Works written. What was told is remembered, since the watch shows it only later.
+func (l *look) act(ctx context.Context) {
+	s := l.state
+	orders := make(map[delivery]int)
+	update := make(map[string]string, len(l.rollout.Update)+len(l.rollout.Stable)) // to which revision
+	for _, name := range l.rollout.Update {
+		update[name] = l.rollout.Revision
+	}
+	for _, name := range l.rollout.Stable {
+		update[name] = l.rollout.Status.StableRevision
+	}
+	for _, t := range l.clusters {
+		revision, is := update[t.name]
+		if !is {
+			if t.reading != nil && t.tellable() && !t.current && l.idle(t) {
+				orders[delivery{s.key, t.name}] = priorityRepair
+			}
+			continue
+		}
+		orders[delivery{s.key, t.name}] = priorityUpdate
+		if t.told.revision == "" {
+			orders[delivery{s.key, t.name}] = priorityNew
+		}
+		t.told = told{revision, stamp(l.now)}
+		t.reading = s.readings[revision]
+		s.told[t.name] = t.told
+	}
+	if len(update) > 0 {
+		l.divide(ctx)
+		l.lookAt(s.key)
+	}
+	wants := make(map[string]*want, len(l.clusters)+len(l.leaving))
+	follows := make(map[string]bool, len(l.clusters)+len(l.leaving))
+	for _, t := range l.clusters {
+		follows[t.name] = true
+		if t.reading != nil && t.tellable() {
+			wants[t.name] = l.want(t)
+		}
+	}
+	for _, t := range l.leaving {
+		follows[t.name] = true
+		if t.outgoing() {
+			continue
+		}
+		wants[t.name] = &want{namespace: t.namespace, told: t.told, parting: partingOf(l.set.Spec.Work.Delete)}
+		if len(t.held.live()) > 0 && l.idle(t) {
+			orders[delivery{s.key, t.name}] = priorityUpdate
+		}
+	}
+	s.mu.Lock()
+	s.wants, s.follows = wants, follows
+	maps.DeleteFunc(s.troubles, func(name string, _ trouble) bool { return wants[name] == nil })
+	s.mu.Unlock()
+	for d, priority := range orders {
+		l.orders.Add(d, priority, 0)
+	}
+}
+
+// idle reports whether nobody writes a cluster's Works again by themselves, since that did not work.
+func (l *look) idle(t *target) bool {
+	l.state.mu.Lock()
+	defer l.state.mu.Unlock()
+	return l.state.troubles[t.name] == trouble{}
+}
+
+// prune deletes the revisions that are no longer kept.
+func (l *look) prune(ctx context.Context) error {
+	prunable := l.prunable()
+	for _, r := range prunable {
+		if err := l.store.Delete(ctx, l.set, r); err != nil {
+			return err
+		}
+		l.state.history = slices.DeleteFunc(l.state.history, func(o revision.Info) bool { return o.Name == r.Name })
+	}
+	if len(prunable) > 0 {
+		l.lookAt(l.state.key) // the status has them still
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package workset
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/muster-sdk/muster/placement/bundle"
+)
+
+const kib = 1 << 10
+
+var (
+	one = told{"web-1", time.Unix(1, 0).UTC()}
+	two = told{"web-2", time.Unix(2, 0).UTC()}
+)
+
+func wish(told told, objects ...bundle.Object) *wanted {
+	return &wanted{bundle.Wanted{Objects: objects}, told}
+}
+
+// reached is a world where a wish has come true.
+func reached(t require.TestingT, want *wanted) *world {
+	w := newWorld()
+	require.NotZero(t, w.settle(want), "there is no end to it")
+	w.writes = nil
+	return w
+}
+
+// said are the steps in words.
+func said(steps []bundle.Step) []string {
+	var all []string
+	for i := range steps {
+		text := fmt.Sprint(steps[i].Act, " ", steps[i].Work.Name)
+		if steps[i].Waits != "" {
+			text += ", when it can"
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// What records say is what package bundle is told. What follows from that is its own to test.
+func TestArrange(t *testing.T) {
+	a, b, c := sized("a", 200*kib), sized("b", 200*kib), sized("c", 400*kib)
+	moved := wish(one, sized("a", 600*kib), b, c)
+	for _, test := range []struct {
+		reason string
+		change func(*world)
+		want   *wanted
+		steps  []string
+	}{
+		{"what is as it is to be is left alone", nil, wish(one, a, b, c), nil},
+		{"another content", nil, wish(one, a, sized("b", 201*kib), c), []string{"update shop.web-0"}},
+		{"other options", nil, &wanted{bundle.Wanted{Objects: []bundle.Object{a, b, c}, Options: bundle.Hash{1}}, one}, []string{"update shop.web-0", "update shop.web-1"}},
+		{"another revision", nil, wish(two, a, b, c), []string{"note shop.web-0"}},
+		{"nothing", nil, &wanted{}, []string{"delete shop.web-0", "delete shop.web-1"}},
+		{"what is being deleted is not deleted again", func(w *world) { w.ledger.deleted(w.works["shop.web-1"]) }, &wanted{}, []string{"delete shop.web-0"}},
+		{"others' edits are undone", func(w *world) { w.change("shop.web-0", func(r *record) { r.content.Hash = bundle.Hash{1} }) }, wish(one, a, b, c), []string{"update shop.web-0"}},
+		{"also those of options", func(w *world) { w.change("shop.web-1", func(r *record) { r.options = bundle.Hash{1} }) }, wish(one, a, b, c), []string{"update shop.web-1"}},
+		{"labels are put back", func(w *world) { w.change("shop.web-1", func(r *record) { r.marked = false }) }, wish(one, a, b, c), []string{"update shop.web-1"}},
+		{"another note is put right", func(w *world) { w.change("shop.web-0", func(r *record) { r.told = two }) }, wish(one, a, b, c), []string{"note shop.web-0"}},
+		{"a copy under another name goes", func(w *world) {
+			stray := *w.works["shop.web-0"]
+			stray.Name, stray.content.Name, stray.UID = "copy", "copy", "copy"
+			w.put(&stray)
+		}, wish(one, a, b, c), []string{"delete copy"}},
+		{"what the API server has made of a Work is as good as what it was written to be", func(w *world) {
+			r := *w.works["shop.web-0"]
+			r.written, r.content.Hash = &bundle.Fingerprint{Objects: r.content.Hash, Options: r.options}, bundle.Hash{1}
+			w.put(&r)
+		}, wish(one, a, b, c), nil},
+		{"an object that moves is applied elsewhere first", func(w *world) { require.NoError(t, w.deliver(moved, nothing)) }, moved, []string{"update shop.web-0, when it can"}},
+		{"and it is", func(w *world) {
+			require.NoError(t, w.deliver(moved, nothing))
+			w.obey("shop.web-2")
+		}, moved, []string{"update shop.web-0"}},
+	} {
+		w := reached(t, wish(one, a, b, c))
+		if test.change != nil {
+			test.change(w)
+			w.tell(len(w.watch))
+		}
+		steps, err := arrange(baseName(w.set), w.ledger.at(w.set, east).records, test.want)
+		require.NoError(t, err, test.reason)
+		if diff := cmp.Diff(test.steps, said(steps)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+		}
+	}
+}
+
+// A note that is written before the content does not pass for the content.
+func TestMovesToTheEnd(t *testing.T) {
+	b := sized("b", 200*kib)
+	w := reached(t, wish(one, sized("a", 200*kib), b))
+	want := wish(two, sized("a", 600*kib), b)
+	require.NotZero(t, w.settle(want), "there is no end to it")
+	require.Equal(t, map[bundle.Key][]string{b.Key(): {"shop.web-0"}, want.Objects[0].Key(): {"shop.web-1"}}, w.homes())
+	require.Equal(t, []string{"note shop.web-0", "create shop.web-1", "update shop.web-0"}, w.writes)
+}
+
+// Whatever happens to Works, requests and the watch: in the end there is exactly what is wanted, and what is wanted all the while is never
+// taken away on the way.
+func TestArrangeProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, want := newWorld(), wish(one)
+		meddling := rapid.Bool().Draw(t, "others meddle")
+		lost := func() string { return rapid.SampledFrom([]string{"", "", "", "request", "answer"}).Draw(t, "lost") }
+		const always = 4 // so many are wanted all the while
+		names := []string{"a", "b", "c", "d", "e", "f"}
+		t.Repeat(map[string]func(*rapid.T){
+			"another revision": func(t *rapid.T) {
+				next := wish(told{fmt.Sprint("web-", rapid.IntRange(1, 9).Draw(t, "revision")), want.told.since.Add(time.Second)})
+				for i, name := range names {
+					least := -200
+					if i < always {
+						least = 1
+					}
+					if size := rapid.IntRange(least, 700).Draw(t, name); size > 0 {
+						next.Objects = append(next.Objects, sized(name, size*kib))
+					}
+				}
+				want = next
+			},
+			"one object": func(t *rapid.T) {
+				next := *want
+				next.Objects = slices.Clone(want.Objects)
+				if len(next.Objects) > 0 {
+					i := rapid.IntRange(0, len(next.Objects)-1).Draw(t, "which")
+					next.Objects[i] = sized(next.Objects[i].Name, rapid.IntRange(1, 700).Draw(t, "size")*kib)
+				}
+				want = &next
+			},
+			"deliver": func(t *rapid.T) {
+				before := w.homes()
+				require.NoError(t, w.deliver(want, lost))
+				after := w.homes()
+				for i := range want.Objects {
+					if key := want.Objects[i].Key(); len(before[key]) > 0 {
+						require.NotEmpty(t, after[key], "%s was taken away", key.Name)
+					}
+				}
+			},
+			"watch": func(t *rapid.T) { w.tell(rapid.IntRange(1, 5).Draw(t, "events")) },
+			"member": func(t *rapid.T) {
+				works := w.names()
+				if len(works) == 0 {
+					return
+				}
+				var had []bundle.Key
+				for _, name := range names[:always] {
+					if o := sized(name, 1); !meddling && w.has(o.Key()) {
+						had = append(had, o.Key())
+					}
+				}
+				w.obey(rapid.SampledFrom(works).Draw(t, "work"))
+				for _, key := range had {
+					require.True(t, w.has(key), "the member has lost %s", key.Name)
+				}
+			},
+			"others": func(t *rapid.T) {
+				names := w.names()
+				if len(names) == 0 || !meddling {
+					return
+				}
+				name := rapid.SampledFrom(names).Draw(t, "work")
+				switch rapid.IntRange(0, 3).Draw(t, "what") {
+				case 0:
+					w.change(name, func(r *record) { r.content.Objects, r.content.Hash = nil, bundle.Hash{} })
+				case 1:
+					w.change(name, func(r *record) { r.marked = false })
+				case 2:
+					w.change(name, func(r *record) { r.told = told{"evil", time.Unix(99, 0)} })
+				case 3:
+					w.change(name, func(r *record) { r.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} })
+				}
+				w.tell(len(w.watch)) // nobody can know better than the watch
+			},
+		})
+		require.NotZero(t, w.settle(want), "there is no end to it")
+		exact(t, w, want)
+		restarted := *w
+		restarted.ledger = newWorks(func(types.NamespacedName) {})
+		for _, r := range w.works {
+			restarted.ledger.saw(r)
+		}
+		steps, err := arrange(baseName(w.set), restarted.ledger.at(w.set, east).records, want)
+		require.NoError(t, err)
+		require.Empty(t, said(steps), "a restart has nothing to do")
+	})
+}
+
+// exact sees that there is what is wanted, once and no more.
+func exact(t require.TestingT, w *world, want *wanted) {
+	homes := w.homes()
+	require.Len(t, homes, len(want.Objects))
+	for i := range want.Objects {
+		o := &want.Objects[i]
+		require.Len(t, homes[o.Key()], 1, o.Name)
+		objects := w.works[homes[o.Key()][0]].content.Objects
+		at := slices.IndexFunc(objects, func(there bundle.Object) bool { return there.Key() == o.Key() })
+		require.Equal(t, o.Hash, objects[at].Hash, o.Name)
+	}
+	first := true
+	for _, name := range w.names() { // of fewer than ten, so they are in the order of their numbers
+		r := w.works[name]
+		require.True(t, r.marked, name)
+		if first {
+			require.Equal(t, want.told, r.told, name)
+		}
+		first = false
+	}
+}

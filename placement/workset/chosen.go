@@ -1,0 +1,82 @@
+package workset
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/placement/rollout"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// choice is a cluster that a placement has chosen.
+type choice struct {
+	name  string
+	group rollout.Group
+}
+
+// chosen are the clusters of all placements, each once. It is certain that there are no others if all placements are there and
+// decided, and all their decisions are known; only then something may be taken away from who is not among them.
+func (l *look) chosen(ctx context.Context) (all []choice, certain bool, _ error) {
+	certain = true
+	seen := map[string]bool{}
+	for _, reference := range l.set.Spec.Placements {
+		placement := &v1alpha1.Placement{}
+		err := l.cache.Get(ctx, client.ObjectKey{Namespace: l.set.Namespace, Name: reference.Name}, placement)
+		if apierrors.IsNotFound(err) {
+			certain = false
+			l.problem(v1alpha1.ReasonPlacementNotFound,
+				"there is no Placement %s: its clusters keep what they have until it is there, or the reference is removed", reference.Name)
+			continue
+		}
+		if err != nil {
+			return nil, false, fmt.Errorf("read Placement %s: %w", reference.Name, err)
+		}
+		var slices v1alpha1.PlacementDecisionList
+		err = l.cache.List(ctx, &slices, client.InNamespace(l.set.Namespace),
+			client.MatchingLabels{v1alpha1.PlacementLabel: v1alpha1.LabelValue(reference.Name)})
+		if err != nil {
+			return nil, false, fmt.Errorf("list PlacementDecisions of %s: %w", reference.Name, err)
+		}
+		known, groups := 0, groupsOf(placement, int32(len(l.groups)))
+		for i := range slices.Items {
+			if !metav1.IsControlledBy(&slices.Items[i], placement) {
+				continue
+			}
+			for _, d := range slices.Items[i].Decisions {
+				known++
+				if !seen[d.ClusterName] {
+					seen[d.ClusterName] = true
+					all = append(all, choice{d.ClusterName, groups(d.Group)})
+				}
+			}
+		}
+		certain = certain && settled(placement, known)
+		for i := range placement.Spec.DecisionGroups {
+			l.groups = append(l.groups, groups(placement.Spec.DecisionGroups[i].Name))
+		}
+		l.groups = append(l.groups, groups(""))
+	}
+	return all, certain, nil
+}
+
+// settled reports whether so many decisions are all that a placement has made by its spec as it is.
+func settled(placement *v1alpha1.Placement, known int) bool {
+	return placement.DeletionTimestamp == nil && placement.Status.ObservedGeneration == placement.Generation &&
+		placement.Status.SelectedClusters == int32(known)
+}
+
+// groupsOf tells the decision groups of a placement by their names. Those of one placement come before those of the next.
+func groupsOf(placement *v1alpha1.Placement, offset int32) func(name string) rollout.Group {
+	return func(name string) rollout.Group {
+		for i := range placement.Spec.DecisionGroups {
+			if placement.Spec.DecisionGroups[i].Name == name {
+				return rollout.Group{Name: name, Index: offset + int32(i)}
+			}
+		}
+		return rollout.Group{Name: name, Index: offset + int32(len(placement.Spec.DecisionGroups))}
+	}
+}

@@ -1,0 +1,195 @@
+package workset_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// TestCrash ends the controllers at each of the writes of a WorkSet's life, before it is sent or before its answer is there, and has others
+// go on.
+func TestCrash(t *testing.T) {
+	f := newHollows(t, 4)
+	whole := planetest.NewCrash(0, planetest.WriteLost)
+	f.live(t, "whole", whole)
+	writes := whole.Writes()
+	t.Logf("a life has %d writes", writes)
+	require.Greater(t, writes, 20)
+	t.Run("answers are lost while nothing can be watched", f.losesAnswers)
+	t.Run("at", func(t *testing.T) { // which ends when all of them have
+		for at := 1; at <= writes; at++ {
+			for _, how := range []planetest.Loss{planetest.AnswerLost, planetest.WriteLost} {
+				if raceDetector && (how == planetest.AnswerLost) == (at%2 == 0) {
+					continue // it is several times slower
+				}
+				t.Run(fmt.Sprintf("%d-%s", at, how), func(t *testing.T) {
+					t.Parallel()
+					f.live(t, fmt.Sprintf("at-%d-%s", at, how), planetest.NewCrash(at, how))
+				})
+			}
+		}
+	})
+}
+
+// lifeTest is a WorkSet that lives in a namespace of its own, with others beside it.
+type lifeTest struct {
+	*hub
+
+	fleet *hollows
+	uids  map[string]string // of the Works, and of the objects on the members
+	look  func()            // called whenever something is waited for; may be nil
+}
+
+// live has a WorkSet live from its creation to its end, and looks at what there is at each turn.
+func (f *hollows) live(t *testing.T, name string, c *planetest.Crash) {
+	l := &lifeTest{fleet: f, hub: &hub{t: t, client: f.client, config: f.config, namespace: name}}
+	require.NoError(t, l.client.Create(t.Context(), namespace(name)))
+	var w traffic
+	w.forget()
+	stop := f.control(t, name, &w, c.Over)
+	defer func() { stop() }()
+	l.look = func() { // has others go on
+		select {
+		case <-c.Now():
+			t.Logf("died at %s", c.Happened())
+			stop()
+			stop, l.look = f.control(t, name, &w, nil), nil
+		default:
+		}
+	}
+
+	l.choose("m000", "m001")
+	l.distribute("web", "some", func(s *v1alpha1.WorkSetSpec) {
+		s.Rollout = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(1))}
+	}, l.object("blue"))
+	l.exactly(1, 1, counts{"m000 blue": 1, "m001 blue": 1})
+	l.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = l.object("green") })
+	l.exactly(2, 2, counts{"m000 green": 2, "m001 green": 2})
+	l.choose("m000", "m002", "m003")
+	l.exactly(2, 2, counts{"m000 green": 2, "m002 green": 1, "m003 green": 1})
+	l.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Revision = s.Status.Revisions[1].Name })
+	l.exactly(2, 1, counts{"m000 blue": 3, "m002 blue": 2, "m003 blue": 2})
+
+	require.NoError(t, l.client.Delete(t.Context(), l.get("web")))
+	l.until("all is gone", func() error {
+		set := &v1alpha1.WorkSet{}
+		if err := l.client.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "web"}, set); !apierrors.IsNotFound(err) {
+			return errors.Join(errors.New("the WorkSet is there"), err)
+		}
+		var list workv1alpha1.AppliedWorkList
+		require.NoError(t, f.members.List(t.Context(), &list))
+		kept := slices.ContainsFunc(list.Items, func(a workv1alpha1.AppliedWork) bool { return strings.HasPrefix(a.Spec.Work.Name, name+".") })
+		if works, objects := f.seen.of(name), f.objects(t, name); kept || len(works) > 0 || len(objects) > 0 {
+			return fmt.Errorf("%d Works, %d objects, AppliedWorks: %t", len(works), len(objects), kept)
+		}
+		return nil
+	})
+}
+
+// object is what the WorkSet brings.
+func (l *lifeTest) object(color string) workv1alpha1.Manifest {
+	return configMap(l.namespace, map[string]string{"color": color})
+}
+
+// choose makes the Placement, or changes whom it chooses.
+func (l *lifeTest) choose(members ...string) {
+	l.t.Helper()
+	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "some"}}
+	err := l.client.Get(l.t.Context(), client.ObjectKeyFromObject(p), p)
+	require.NoError(l.t, client.IgnoreNotFound(err))
+	before := p.DeepCopy()
+	p.Spec.Policy = v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed, ClusterNames: members}
+	if err != nil {
+		require.NoError(l.t, l.client.Create(l.t.Context(), p))
+		return
+	}
+	require.NoError(l.t, l.client.Patch(l.t.Context(), p, client.MergeFrom(before)))
+}
+
+// exactly waits until there are so many revisions, of which one is the one to have, and on the members these objects, each by a Work that was
+// written so often since it was made; and until the WorkSet says that all is well. Nothing may have been made anew.
+func (l *lifeTest) exactly(revisions, number int, want counts) {
+	l.t.Helper()
+	l.until(fmt.Sprint("there is exactly ", want), func() error {
+		found, uids := counts{}, map[string]string{}
+		for member, o := range l.fleet.objects(l.t, l.namespace) {
+			found[member+" "+o.Data["color"]] = 0
+			uids["object on "+member] = string(o.UID)
+		}
+		for _, w := range l.fleet.seen.of(l.namespace) {
+			member := strings.TrimPrefix(w.Namespace, "member-")
+			for object := range found {
+				if strings.HasPrefix(object, member+" ") && well(w) && w.Name == l.namespace+".web-0" {
+					found[object] = int(w.Generation)
+				}
+			}
+			uids["Work of "+member] += string(w.UID) // of two it is another one
+		}
+		if !maps.Equal(want, found) {
+			return fmt.Errorf("there is %v", found)
+		}
+		for what, uid := range uids {
+			if was := l.uids[what]; was != "" && was != uid {
+				return fmt.Errorf("the %s was made anew", what)
+			}
+		}
+		if len(uids) != 2*len(want) {
+			return fmt.Errorf("there is more than that: %v", slices.Sorted(maps.Keys(uids)))
+		}
+		l.uids = uids
+		return l.saysSo(revisions, number, int32(len(want)))
+	})
+}
+
+// saysSo reports whether the WorkSet says what there is.
+func (l *lifeTest) saysSo(revisions, number int, clusters int32) error {
+	set := &v1alpha1.WorkSet{}
+	if err := l.client.Get(l.t.Context(), client.ObjectKey{Namespace: l.namespace, Name: "web"}, set); err != nil {
+		return err
+	}
+	s := &set.Status
+	wanted := v1alpha1.ClusterCounts{Total: clusters, Updated: clusters, Applied: clusters, Available: clusters}
+	if s.ObservedGeneration != set.Generation || s.Counts != wanted || s.Rollout.Phase != v1alpha1.PhaseSucceeded || s.Rollout.Revision != s.Revision {
+		return fmt.Errorf("it says: %s", s.Message)
+	}
+	var kept v1alpha1.WorkSetRevisionList
+	if err := l.client.List(l.t.Context(), &kept, client.InNamespace(l.namespace)); err != nil {
+		return err
+	}
+	var numbers []int
+	for _, r := range s.Revisions {
+		if numbers = append(numbers, int(r.Number)); int(r.Number) == number && r.Name != s.Revision {
+			return fmt.Errorf("revision %d is not the one to have", number)
+		}
+	}
+	want := []int{2, 1}[2-revisions:]
+	if !slices.Equal(want, numbers) || len(kept.Items) != revisions {
+		return fmt.Errorf("it has revisions %v, of which %d are kept", numbers, len(kept.Items))
+	}
+	return nil
+}
+
+// until waits until nothing is wrong any more.
+func (l *lifeTest) until(what string, wrong func() error) {
+	l.t.Helper()
+	planetest.Eventually(l.t, planetest.Patience{For: patience, Every: 200 * time.Millisecond}, what, func() error {
+		if l.look != nil {
+			l.look()
+		}
+		return wrong()
+	})
+}

@@ -1,0 +1,151 @@
+package workset
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/placement/progress"
+	"github.com/muster-sdk/muster/placement/revision"
+	"github.com/muster-sdk/muster/placement/rollout"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// decide asks the rollout who may be told the revision now.
+func (l *look) decide(ctx context.Context) error {
+	l.rollout.Status = l.set.Status.Rollout
+	if l.revision == "" || !l.valid || l.ungrouped() {
+		return nil
+	}
+	var targets []rollout.Target
+	for _, t := range l.clusters {
+		if !t.tellable() { // it joins when it is
+			continue
+		}
+		health := since(l.state.health[t.name], healthSince{t.told.revision, t.health, l.now}, t.held.changed(), t.told)
+		l.state.health[t.name] = health
+		targets = append(targets, rollout.Target{
+			Name: t.name, Group: t.group, Labels: t.cluster.Labels, Revision: t.told.revision, Since: t.told.since,
+			Health: health.health, HealthSince: health.since,
+		})
+	}
+	plan, err := rollout.Next(rollout.Observed{
+		Now: l.now, Strategy: l.set.Spec.Rollout, Revision: l.revision, Targets: targets, Groups: l.groups,
+		Approvals: l.set.Spec.Approvals, Status: l.set.Status.Rollout,
+	})
+	if err != nil {
+		return fmt.Errorf("decide the rollout: %w", err)
+	}
+	l.rollout = plan
+	if plan.Problem != "" {
+		l.problem(v1alpha1.ReasonInvalid, "spec.rollout.%s", plan.Problem)
+	}
+	holds := make(map[string]rollout.HoldReason, len(plan.Hold))
+	for _, h := range plan.Hold {
+		holds[h.Target] = h.Reason
+	}
+	for _, t := range l.clusters {
+		t.hold = holds[t.name]
+	}
+	return l.check(ctx)
+}
+
+// ungrouped reports whether the rollout goes by decision groups, and these are not known: a placement is missing, by which those after it
+// would have another index, or is not decided by its present groups; or a cluster is kept without a decision since before a restart. To
+// guess could skip a group that is mandatory.
+func (l *look) ungrouped() bool {
+	return l.set.Spec.Rollout.Type == v1alpha1.RolloutProgressivePerGroup &&
+		(!l.certain || slices.ContainsFunc(l.clusters, func(t *target) bool { return t.tellable() && !t.grouped }))
+}
+
+// check has nobody told a revision that cannot be read any more, such as one to go back to that somebody has deleted.
+func (l *look) check(ctx context.Context) error {
+	for _, some := range []struct {
+		clusters *[]string
+		revision string
+	}{{&l.rollout.Update, l.rollout.Revision}, {&l.rollout.Stable, l.rollout.Status.StableRevision}} {
+		if len(*some.clusters) == 0 {
+			continue
+		}
+		r, err := l.reading(ctx, some.revision)
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			l.problem(v1alpha1.ReasonRevisionNotFound, "revision %s, which clusters are to have, cannot be used, for %s: choose another one by spec.revision, or change what is distributed",
+				some.revision, l.state.unreadable[some.revision])
+			*some.clusters = nil
+		}
+	}
+	return nil
+}
+
+// seen is the cluster as its progress is judged.
+func (t *target) seen() *progress.Cluster {
+	c := &progress.Cluster{
+		Name: t.name, Chosen: true, Reachable: t.cluster != nil && t.cluster.Joined && t.cluster.Healthy,
+		Revision: t.told.revision, Current: t.current, Hold: t.hold, Waits: t.waits, Problem: t.problem.message, Reason: t.problem.reason,
+	}
+	if t.divided != nil {
+		c.Replicas = new(t.divided.replicas)
+	}
+	for _, r := range t.held.records {
+		c.Works = append(c.Works, r.status)
+	}
+	return c
+}
+
+// changed is when the last of the Works has changed, by the member's clock.
+func (h held) changed() time.Time {
+	var last time.Time
+	for _, r := range h.records {
+		if r.status.Changed.After(last) {
+			last = r.status.Changed
+		}
+	}
+	return last
+}
+
+// status is what is to be said of the WorkSet.
+func (l *look) status() v1alpha1.WorkSetStatus {
+	o := progress.Observed{
+		Generation: l.set.Generation, Revision: l.revision, Rollout: l.rollout.Status, Problems: l.problems,
+		Deleting: l.set.DeletionTimestamp != nil, Before: l.set.Status, Now: l.now,
+	}
+	for _, r := range l.state.history {
+		if r.Name == l.revision {
+			o.Objects = r.Objects
+		}
+		o.Revisions = append(o.Revisions, v1alpha1.RevisionSummary{Name: r.Name, Number: r.Number, CreatedAt: metav1.NewTime(r.CreatedAt)})
+	}
+	for _, t := range l.clusters {
+		o.Clusters = append(o.Clusters, *t.seen())
+	}
+	for _, t := range l.leaving {
+		c := t.seen()
+		c.Chosen = false
+		o.Clusters = append(o.Clusters, *c)
+	}
+	status := progress.Status(o)
+	status.Trim()
+	return status
+}
+
+// prunable are the revisions that nobody needs any more.
+func (l *look) prunable() []revision.Info {
+	used := map[string]bool{l.revision: true, l.set.Spec.Revision: true, l.rollout.Status.Revision: true, l.rollout.Status.StableRevision: true}
+	for _, t := range l.clusters {
+		used[t.told.revision] = true
+	}
+	limit := 10
+	if asked := l.set.Spec.RevisionHistoryLimit; asked != nil {
+		limit = int(*asked)
+	}
+	maps.DeleteFunc(l.state.readings, func(name string, _ *reading) bool { return !used[name] })
+	maps.DeleteFunc(l.state.unreadable, func(name string, _ string) bool { return !used[name] })
+	return revision.Prune(l.state.history, func(name string) bool { return used[name] }, limit)
+}

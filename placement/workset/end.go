@@ -1,0 +1,144 @@
+package workset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// end deletes the Works of a WorkSet that is being deleted, and lets it go. The members take back what they have, in their own time: a
+// Work goes when its member is done, and nobody waits for members that cannot be reached.
+func (l *look) end(ctx context.Context) (reconcile.Result, error) {
+	if !controllerutil.ContainsFinalizer(l.set, v1alpha1.WorkSetFinalizer) {
+		return reconcile.Result{}, nil
+	}
+	if err := l.withdraw(ctx, new(partingOf(l.set.Spec.Work.Delete))); err != nil {
+		return reconcile.Result{}, errors.Join(err, l.stuck(ctx, err))
+	}
+	next := l.set.DeepCopy()
+	controllerutil.RemoveFinalizer(next, v1alpha1.WorkSetFinalizer)
+	err := l.client.Patch(ctx, next, client.MergeFromWithOptions(l.set, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("take the finalizer from WorkSet %s: %w", l.state.key, err)
+	}
+	l.forget(l.state.key)
+	return reconcile.Result{}, nil
+}
+
+// stuck says why a WorkSet cannot be deleted, if that does not end by itself.
+func (l *look) stuck(ctx context.Context, why error) error {
+	if !lasts(why) {
+		return nil
+	}
+	l.problem(v1alpha1.ReasonWriteFailed, "%s", why)
+	l.revision, l.rollout.Status = l.set.Status.Revision, l.set.Status.Rollout
+	for namespace, h := range l.works.of(l.state.key) {
+		name, _ := l.fleet.in(namespace)
+		l.leaving = append(l.leaving, &target{name: name, namespace: namespace, cluster: l.fleet.member(name).lasting, held: h})
+	}
+	_, err := l.report(ctx, l.status())
+	return err
+}
+
+// missed is how often there were Works of a WorkSet that the manager's cache does not have, though there is one.
+type missed struct {
+	times int
+	until time.Time // nobody asks again before
+}
+
+// orphaned takes back the Works of a WorkSet that is gone without having been waited for. What becomes of their objects they say themselves.
+func (c *controller) orphaned(ctx context.Context, s *state) (reconcile.Result, error) {
+	if len(c.works.of(s.key)) == 0 {
+		c.forget(s.key)
+		return reconcile.Result{}, nil
+	}
+	if wait := s.missed.until.Sub(c.Clock.Now()); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	set := &v1alpha1.WorkSet{}
+	err := c.live.Get(ctx, s.key, set)
+	switch {
+	case err == nil: // the cache is late, or does not have all namespaces: then it is somebody else's
+		s.missed.times++
+		wait := min(time.Second<<min(s.missed.times, 20), time.Hour)
+		s.missed.until = c.Clock.Now().Add(wait)
+		return reconcile.Result{RequeueAfter: wait}, nil
+	case !apierrors.IsNotFound(err):
+		return reconcile.Result{}, fmt.Errorf("read WorkSet %s: %w", s.key, err)
+	}
+	set.Namespace, set.Name = s.key.Namespace, s.key.Name
+	if err := (&look{controller: c, set: set, state: s}).withdraw(ctx, nil); err != nil {
+		return reconcile.Result{}, err
+	}
+	c.forget(s.key)
+	return reconcile.Result{}, nil
+}
+
+// withdraw deletes all Works of the WorkSet, and returns when the API server says that there is none left whose deletion has not begun. With
+// a parting, each is told it before, if it says something else.
+func (l *look) withdraw(ctx context.Context, how *parting) error {
+	s := l.state
+	s.writing.Lock() // no Work is created from here on
+	defer s.writing.Unlock()
+	s.mu.Lock()
+	s.wants = map[string]*want{}
+	s.mu.Unlock()
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(workv1alpha1.GroupVersion.WithKind("WorkList"))
+	err := l.live.List(ctx, list, client.MatchingLabels{
+		v1alpha1.WorkSetLabel: v1alpha1.LabelValue(s.key.Name), v1alpha1.WorkSetNamespaceLabel: s.key.Namespace,
+	})
+	if err != nil {
+		return fmt.Errorf("list the Works of WorkSet %s: %w", s.key, err)
+	}
+	doomed := slices.DeleteFunc(list.Items, func(w metav1.PartialObjectMetadata) bool {
+		return w.DeletionTimestamp != nil || setOf(w.Labels, w.Annotations) != s.key
+	})
+	return each(ctx, l.Writers, doomed, func(ctx context.Context, w metav1.PartialObjectMetadata) error {
+		gone := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}
+		if how != nil && !l.parts(&w.ObjectMeta, *how) {
+			if _, err := l.part(ctx, &w.ObjectMeta, *how); client.IgnoreNotFound(err) != nil {
+				return wrap(err, "update", client.ObjectKeyFromObject(gone))
+			}
+		}
+		err := l.client.Delete(ctx, gone, client.Preconditions{UID: &w.UID})
+		if client.IgnoreNotFound(err) != nil {
+			return wrap(err, "delete", client.ObjectKeyFromObject(gone))
+		}
+		l.metrics.written.WithLabelValues("delete").Inc()
+		return nil
+	})
+}
+
+// each calls a function with all items, with so many at a time, and joins the errors.
+func each[T any](ctx context.Context, atOnce int, items []T, do func(context.Context, T) error) error {
+	var running sync.WaitGroup
+	var mu sync.Mutex
+	var errs []error
+	turn := make(chan struct{}, atOnce)
+	for _, item := range items {
+		turn <- struct{}{}
+		running.Go(func() {
+			defer func() { <-turn }()
+			if err := do(ctx, item); err != nil {
+				mu.Lock()
+				errs = append(errs, err)
+				mu.Unlock()
+			}
+		})
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}

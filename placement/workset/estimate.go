@@ -1,0 +1,96 @@
+package workset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/muster-sdk/muster/placement/bundle"
+	"github.com/muster-sdk/muster/placement/division"
+	"github.com/muster-sdk/muster/scheduler/replicas"
+)
+
+// spot is where a workload may have room.
+type spot struct {
+	workload bundle.Key
+	cluster  string
+}
+
+// estimating asks an Estimator, which is somebody else's: it may fail, panic, or never come back.
+type estimating struct {
+	back chan struct{} // closed when one has come back that was left behind; nil: none was
+}
+
+const (
+	// estimateTimeout is how long all estimates of one look may take together.
+	estimateTimeout = 5 * time.Second
+	// grace is how long an Estimator may take to notice that its context has ended.
+	grace = 100 * time.Millisecond
+)
+
+// ask returns the room that is known, which is not all beside an error. One that has not come back is left behind, and nobody is asked
+// before it has.
+func (e *estimating) ask(ctx context.Context, estimator replicas.Estimator, workloads []division.Workload) (map[spot]int32, error) {
+	if e.back != nil {
+		select {
+		case <-e.back:
+			e.back = nil
+		default:
+			return nil, errors.New("the estimator has not come back since it was asked before")
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, estimateTimeout)
+	defer cancel()
+	type answer struct {
+		room map[spot]int32
+		err  error
+	}
+	answers, back := make(chan answer, 1), make(chan struct{})
+	go func() {
+		defer close(back)
+		room, err := estimate(ctx, estimator, workloads)
+		answers <- answer{room, err}
+	}()
+	select {
+	case a := <-answers:
+		return a.room, a.err
+	case <-ctx.Done():
+	}
+	select {
+	case a := <-answers:
+		return a.room, a.err
+	case <-time.After(grace): // most come back as soon as their context has ended
+		e.back = back
+		return nil, fmt.Errorf("the estimator has not come back: %w", ctx.Err())
+	}
+}
+
+func estimate(ctx context.Context, estimator replicas.Estimator, workloads []division.Workload) (map[spot]int32, error) {
+	room := map[spot]int32{}
+	var errs []error
+	for _, w := range workloads {
+		more, err := guarded(func() ([]int32, error) { return estimator.Estimate(ctx, w.Requirements, w.Clusters) })
+		if err == nil && len(more) != len(w.Clusters) {
+			err = fmt.Errorf("%d estimates for %d clusters", len(more), len(w.Clusters))
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("estimate the room for %s %s: %w", w.Key.Kind, w.Key.Name, err))
+			continue
+		}
+		for i, cluster := range w.Clusters {
+			room[spot{w.Key, cluster}] = more[i]
+		}
+	}
+	return room, errors.Join(errs...)
+}
+
+// guarded calls what is somebody else's, whose panic is an error: one WorkSet must not stop the others.
+func guarded[T any](call func() (T, error)) (result T, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("panicked: %v", reason)
+		}
+	}()
+	return call()
+}

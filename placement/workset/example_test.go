@@ -1,0 +1,48 @@
+package workset_test
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/placement"
+	"github.com/muster-sdk/muster/placement/selection"
+	"github.com/muster-sdk/muster/placement/workset"
+)
+
+// A hub decides Placements and distributes WorkSets.
+func Example() {
+	setup := func(mgr manager.Manager) error {
+		if err := placement.SetupWithManager(mgr, placement.Options{}); err != nil {
+			return err
+		}
+		return workset.SetupWithManager(mgr, workset.Options{})
+	}
+	_ = setup
+}
+
+// A hub whose platform team keeps in one namespace what all teams may have on their clusters, but for Secrets.
+func ExampleOptions() {
+	options := workset.Options{
+		Allow: func(owner types.NamespacedName, target selection.Target) error {
+			if target.Namespace == "platform" && target.GroupResource() != (schema.GroupResource{Resource: "secrets"}) {
+				return nil
+			}
+			return selection.OwnNamespace(owner, target)
+		},
+	}
+	web := types.NamespacedName{Namespace: "shop", Name: "web"}
+	for _, target := range []selection.Target{
+		{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespace: "platform", Name: "proxy"},
+		{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Namespace: "shop", Name: "db"},
+		{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Namespace: "platform", Name: "ca"},
+	} {
+		fmt.Printf("%s: %v\n", target, options.Allow(web, target))
+	}
+	// Output:
+	// configmaps "proxy" in namespace platform: <nil>
+	// secrets "db" in namespace shop: <nil>
+	// secrets "ca" in namespace platform: it selects secrets "ca" in namespace platform, which is not the WorkSet's own namespace: have a WorkSet there, or ask the hub's operator to allow it
+}

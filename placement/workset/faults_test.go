@@ -1,0 +1,225 @@
+package workset_test
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/placement/workset"
+)
+
+// backAtOnce takes everything back when a single cluster fails.
+func backAtOnce(s *v1alpha1.WorkSetSpec) {
+	s.Rollout = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(1)), OnFailure: v1alpha1.FailureRollBack}
+}
+
+// An object that outgrows its Work moves to another one. That takes two rounds with the member, and is no failure.
+func TestMoveIsNoFailure(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b")
+	h.place("all")
+	h.obey()
+	h.start(workset.Options{})
+	object := func(name string, size int) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name, Labels: map[string]string{"app": "web"}}, Data: map[string]string{"x": strings.Repeat("x", size)}}
+	}
+	growing := object("growing", 200<<10)
+	require.NoError(t, h.client.Create(t.Context(), growing))
+	require.NoError(t, h.client.Create(t.Context(), object("steady", 200<<10)))
+	h.distribute("web", "all", func(s *v1alpha1.WorkSetSpec) {
+		backAtOnce(s)
+		s.Resources = []v1alpha1.ResourceSelector{{Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
+	})
+	h.succeeded("web", 2)
+	require.Equal(t, "[a/web-0 b/web-0]", keys(h.works("web")))
+	growing.Data["x"] = strings.Repeat("x", 600<<10)
+	require.NoError(t, h.client.Update(t.Context(), growing))
+	h.eventually("there is another Work", func() bool { return keys(h.works("web")) == "[a/web-0 a/web-1 b/web-0 b/web-1]" })
+	h.succeeded("web", 2)
+	for name, work := range h.works("web") {
+		require.Len(t, work.Spec.Manifests, 1, name)
+		require.Equal(t, strings.HasSuffix(name, "-1"), strings.Contains(string(work.Spec.Manifests[0].Raw), "growing"), name)
+	}
+}
+
+// failing answers some requests itself.
+func failing(fail func(*http.Request) bool, status int, body string) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			if !fail(r) {
+				return next.RoundTrip(r)
+			}
+			answer := &http.Response{StatusCode: status, Header: http.Header{"Content-Type": []string{"application/json"}}, Request: r}
+			answer.Body = http.NoBody
+			if body != "" {
+				answer.Body = readCloser{strings.NewReader(body)}
+			}
+			return answer, nil
+		})
+	}
+}
+
+type readCloser struct{ *strings.Reader }
+
+func (readCloser) Close() error { return nil }
+
+func writesWorks(r *http.Request) bool {
+	return (r.Method == http.MethodPatch || r.Method == http.MethodPost) && planetest.AttributesOf(r).Resource == "works"
+}
+
+// A hub that refuses writes for a while is not the fault of a revision.
+func TestHubFailsForAWhile(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b")
+	h.place("all")
+	h.obey()
+	var failed atomic.Int32
+	var broken atomic.Bool
+	h.wrap = failing(func(r *http.Request) bool {
+		if fails := broken.Load() && writesWorks(r); fails {
+			failed.Add(1)
+			return true
+		}
+		return false
+	}, http.StatusInternalServerError, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"etcdserver: leader changed","reason":"InternalError","code":500}`)
+	h.start(workset.Options{})
+	h.distribute("web", "all", backAtOnce, configMap("web", map[string]string{"color": "blue"}))
+	h.succeeded("web", 2)
+	broken.Store(true)
+	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"}) })
+	h.eventually("it is tried again", func() bool { return failed.Load() > 3 })
+	h.eventually("it says why", func() bool {
+		c := h.cluster("web", "a")
+		return c.State == v1alpha1.ClusterProgressing && strings.Contains(c.Message, "leader changed")
+	})
+	broken.Store(false)
+	h.succeeded("web", 2)
+	for name, work := range h.works("web") {
+		require.Contains(t, string(work.Spec.Manifests[0].Raw), "green", name)
+	}
+}
+
+// A revision that leaves a cluster's content as it was is noted, and the rollout goes on however long that takes.
+func TestNotesAreSeen(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b")
+	h.place("all")
+	h.obey()
+	slow := make(chan struct{})
+	h.wrap = func(next http.RoundTripper) http.RoundTripper {
+		return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPatch && planetest.AttributesOf(r).Resource == "works" {
+				<-slow
+			}
+			return next.RoundTrip(r)
+		})
+	}
+	r := h.start(workset.Options{})
+	h.distribute("web", "all", nil, configMap("web", nil))
+	h.succeeded("web", 2)
+	h.change("web", func(s *v1alpha1.WorkSet) {
+		s.Spec.Overrides = &v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{{
+			Clusters: []v1alpha1.ClusterSelector{{Names: []string{"nobody"}}}, MergePatch: &runtime.RawExtension{Raw: []byte(`{"data":{"a":"b"}}`)},
+		}}}
+	})
+	h.eventually("the revision is there", func() bool { return len(h.get("web").Status.Revisions) == 2 })
+	r.quiet(t)
+	close(slow)
+	h.succeeded("web", 2)
+}
+
+// A cluster that an override fails for keeps what it has, with its replicas. The others go on.
+func TestOverrideFailsForOne(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b")
+	h.place("all")
+	h.obey()
+	r := h.start(workset.Options{})
+	h.distribute("web", "all", func(s *v1alpha1.WorkSetSpec) {
+		s.Replicas = &v1alpha1.ReplicaDivision{Strategy: v1alpha1.DivisionStaticWeight}
+	}, deployment("web", 4))
+	h.succeeded("web", 2)
+	h.change("web", func(s *v1alpha1.WorkSet) {
+		s.Spec.Manifests[0] = deployment("web", 6)
+		s.Spec.Overrides = &v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{{
+			Clusters:  []v1alpha1.ClusterSelector{{Names: []string{h.member("a")}}},
+			JSONPatch: []v1alpha1.JSONPatchOperation{{Op: "remove", Path: "/spec/nothing"}},
+		}}}
+	})
+	h.eventually("it says so", func() bool {
+		c := h.cluster("web", "a")
+		return c.State == v1alpha1.ClusterFailed && strings.Contains(c.Message, "there is nothing at that path")
+	})
+	h.eventually("the other one has the revision", func() bool {
+		s := h.get("web").Status
+		return h.works("web")["b/web-0"].Annotations[v1alpha1.RevisionAnnotation] == s.Revision
+	})
+	r.quiet(t)
+	require.Equal(t, map[string]int64{"a/web-0": 2, "b/web-0": 4}, h.replicas("web"), "what one keeps is not given to the other as well")
+	require.Zero(t, r.wire.Of("DELETE works"))
+	require.Equal(t, "[a/web-0 b/web-0]", keys(h.works("web")))
+}
+
+// A revision that somebody has deleted cannot be rolled out, and nobody says that it was.
+func TestPinnedRevisionIsGone(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b")
+	h.place("some", "a")
+	h.obey()
+	r := h.start(workset.Options{})
+	h.distribute("web", "some", nil, configMap("web", map[string]string{"color": "blue"}))
+	h.succeeded("web", 1)
+	blue := h.get("web").Status.Revision
+	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"}) })
+	h.succeeded("web", 1)
+	green := h.get("web").Status.Revision
+	r.stop()
+	require.NoError(t, h.client.Delete(t.Context(), &v1alpha1.WorkSetRevision{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: blue}}))
+	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Revision = blue })
+	h.choose("some", "a", "b")
+	h.start(workset.Options{})
+	h.eventually("it says so", func() bool {
+		return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonRevisionNotFound
+	})
+	h.eventually("the new cluster has what the others have", func() bool {
+		b := h.works("web")["b/web-0"]
+		return b != nil && strings.Contains(string(b.Spec.Manifests[0].Raw), "green") && b.Annotations[v1alpha1.RevisionAnnotation] == green
+	})
+	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Revision = "" })
+	h.succeeded("web", 2)
+}
+
+// A rollout cannot go back to a revision that somebody has deleted: clusters stay as they are, and the WorkSet says why.
+func TestNoWayBack(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b")
+	h.place("all")
+	obey := h.obey()
+	r := h.start(workset.Options{})
+	h.distribute("web", "all", backAtOnce, configMap("web", map[string]string{"color": "blue"}))
+	h.succeeded("web", 2)
+	blue := h.get("web").Status.Revision
+	obey()
+	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "red"}) })
+	h.eventually("the first is told", func() bool { return h.get("web").Status.Counts.Updated == 1 })
+	r.stop()
+	require.NoError(t, h.client.Delete(t.Context(), &v1alpha1.WorkSetRevision{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: blue}}))
+	h.say(t.Context(), h.works("web")["a/web-0"], metav1.ConditionFalse)
+	r = h.start(workset.Options{})
+	h.eventually("it says so", func() bool {
+		return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonRevisionNotFound
+	})
+	r.quiet(t)
+	require.NotEqual(t, v1alpha1.PhaseRolledBack, h.get("web").Status.Rollout.Phase)
+	require.Contains(t, string(h.works("web")["a/web-0"].Spec.Manifests[0].Raw), "red")
+	require.Contains(t, string(h.works("web")["b/web-0"].Spec.Manifests[0].Raw), "blue")
+}

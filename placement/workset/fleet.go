@@ -1,0 +1,121 @@
+package workset
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// fleet knows the clusters that there are.
+type fleet struct {
+	namespaceOf func(cluster string) string
+	changed     func(cluster string)
+
+	mu      sync.Mutex
+	members map[string]member
+	names   map[string]string // of the clusters, by their namespaces
+	synced  chan struct{}
+	once    sync.Once
+}
+
+func newFleet(namespaceOf func(cluster string) string, changed func(cluster string)) *fleet {
+	return &fleet{
+		namespaceOf: namespaceOf, changed: changed,
+		members: map[string]member{}, names: map[string]string{}, synced: make(chan struct{}),
+	}
+}
+
+// member is a cluster, as it was when it last changed in a way that matters to what it is to have, and as it is now.
+type member struct{ lasting, latest *scheduler.Cluster }
+
+// Set takes in a cluster.
+func (f *fleet) Set(cluster *scheduler.Cluster) {
+	namespace := f.namespaceOf(cluster.Name)
+	f.mu.Lock()
+	before, moved := f.members[cluster.Name], f.names[namespace] != cluster.Name
+	if moved {
+		f.unlocate(cluster.Name)
+	}
+	if namespace != "" {
+		f.names[namespace] = cluster.Name
+	}
+	now := member{cluster, cluster}
+	if before.lasting != nil {
+		// These change all the time, and partly because of what the cluster has.
+		still := *before.lasting
+		still.Available, still.Scores, still.Placements = cluster.Available, cluster.Scores, cluster.Placements
+		if equality.Semantic.DeepEqual(&still, cluster) {
+			now.lasting = before.lasting
+		}
+	}
+	f.members[cluster.Name] = now
+	f.mu.Unlock()
+	if moved || now.lasting != before.lasting {
+		f.changed(cluster.Name)
+	}
+}
+
+// locate takes in where a cluster is, which may have become known since it was set.
+func (f *fleet) locate(name, namespace string) {
+	f.mu.Lock()
+	_, is := f.members[name]
+	news := is && namespace != "" && f.names[namespace] != name
+	if news {
+		f.unlocate(name)
+		f.names[namespace] = name
+	}
+	f.mu.Unlock()
+	if news {
+		f.changed(name)
+	}
+}
+
+// Remove takes out a cluster.
+func (f *fleet) Remove(name string) {
+	f.mu.Lock()
+	delete(f.members, name)
+	f.unlocate(name)
+	f.mu.Unlock()
+	f.changed(name)
+}
+
+func (f *fleet) unlocate(name string) {
+	maps.DeleteFunc(f.names, func(_, cluster string) bool { return cluster == name })
+}
+
+// Synced says that all clusters are known.
+func (f *fleet) Synced() { f.once.Do(func() { close(f.synced) }) }
+
+// member returns a cluster, or nothing if there is none of that name.
+func (f *fleet) member(name string) member {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.members[name]
+}
+
+// in is the cluster that a namespace is of, or the namespace itself if that is not known.
+func (f *fleet) in(namespace string) (name string, known bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if name := f.names[namespace]; name != "" {
+		return name, true
+	}
+	return namespace, false
+}
+
+// memberNamespaces tells the namespaces of MemberClusters.
+func memberNamespaces(c client.Reader) func(cluster string) string {
+	return func(cluster string) string {
+		member := &membershipv1alpha1.MemberCluster{}
+		if err := c.Get(context.Background(), client.ObjectKey{Name: cluster}, member); err != nil {
+			return "" // of a cache: there is none
+		}
+		return member.Status.Namespace
+	}
+}

@@ -1,0 +1,273 @@
+package workset_test
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// fleetTest is a life of a fleet, step by step.
+type fleetTest struct {
+	*hollows
+
+	writes traffic
+	stop   func() // ends the controllers
+	first  string // the revision of the first step
+	began  time.Time
+}
+
+// TestFleet has one WorkSet on all members of a fleet go through what happens to it in a life, and looks at what the clusters have,
+// and at what it takes in requests.
+func TestFleet(t *testing.T) {
+	f := &fleetTest{hollows: newHollows(t, fleetSize)}
+	f.writes.forget()
+	f.stop = f.control(f.root, f.namespace, &f.writes, nil)
+	for _, step := range []struct {
+		name string
+		do   func()
+	}{
+		{"all get it", f.spreads},
+		{"one field changes", f.changes},
+		{"an override for some changes", f.overrides},
+		{"a cluster is chosen no longer, and again", f.labels},
+		{"a rollout fails, goes on, and is mended", f.rollsOut},
+		{"a rollout is taken back", f.rollsBack},
+		{"a person goes back", f.goesBack},
+		{"the controllers are restarted", f.restarts},
+		{"the controllers are killed over and over", f.isKilled},
+		{"the hub is killed during a rollout", f.losesHub},
+		{"fewer are chosen", f.picks},
+		{"members are to be left", f.evicts},
+		{"a member is lost", f.losesMember},
+		{"it is deleted while a member is lost", f.ends},
+	} {
+		ok := t.Run(step.name, func(t *testing.T) {
+			f.t = t
+			defer func() { f.t = f.root }()
+			f.begin()
+			step.do()
+		})
+		if !ok {
+			t.FailNow()
+		}
+	}
+}
+
+// begin has the requests counted from here on.
+func (f *fleetTest) begin() {
+	f.writes.forget()
+	f.agents.forget()
+	f.began = time.Now()
+}
+
+// counts are of requests, as in "PATCH works".
+type counts = map[string]int
+
+func (f *fleetTest) spreads() {
+	f.policy(func(p *v1alpha1.PlacementSpec) {
+		p.Policy.Affinity = &v1alpha1.ClusterAffinity{Required: []v1alpha1.ClusterSelectorTerm{
+			{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"hub": f.namespace}}},
+		}}
+	})
+	f.distribute("web", "all", nil, configMap("web", map[string]string{"color": "blue"}), configMap("motd", map[string]string{"text": "hello"}))
+	f.wait("each has a Work", func() bool { return len(f.seen.of(f.namespace)) == len(f.names) })
+	f.t.Logf("the last Work was there after %.1fs", time.Since(f.began).Seconds())
+	require.Equal(f.t, counts{"POST works": len(f.names), "PATCH worksets": 1, "POST worksetrevisions": 1}, f.settles(len(f.names)))
+	require.Empty(f.t, f.writes.twice())
+	require.Equal(f.t, counts{"blue": len(f.names)}, f.colors())
+	require.Len(f.t, f.has("motd"), len(f.names))
+	require.Zero(f.t, f.agents.counts()["PATCH works"], "Works have the finalizer from the beginning")
+	require.Empty(f.t, f.agents.failures(), "agents may do what they have to")
+	f.first = f.get("web").Status.Revision
+}
+
+func (f *fleetTest) changes() {
+	f.paint("green", nil)
+	require.Equal(f.t, counts{"PATCH works": len(f.names), "POST worksetrevisions": 1}, f.settles(len(f.names)))
+	require.Empty(f.t, f.writes.twice())
+	require.Equal(f.t, counts{"green": len(f.names)}, f.colors())
+}
+
+func (f *fleetTest) overrides() {
+	before, some := f.seen.all(), f.names[:len(f.names)/10]
+	f.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Overrides = override(some, `{"data":{"color":"yellow"}}`) })
+	// The others are told of the revision alone.
+	require.Equal(f.t, counts{"PATCH works": len(f.names), "POST worksetrevisions": 1}, f.settles(len(f.names)))
+	require.Empty(f.t, f.writes.twice())
+	require.Equal(f.t, counts{"green": len(f.names) - len(some), "yellow": len(some)}, f.colors())
+	require.Len(f.t, f.changed(before), len(some), "the content of the others is as it was")
+}
+
+func (f *fleetTest) labels() {
+	one := f.names[len(f.names)/2]
+	before := f.seen.all()
+	f.label(one, "elsewhere")
+	require.Equal(f.t, counts{"DELETE works": 1}, f.settles(len(f.names)-1))
+	f.wait("the cluster gives it back", func() bool { return len(f.has("web")) == len(f.names)-1 && len(f.has("motd")) == len(f.names)-1 })
+	require.NotContains(f.t, f.has("web"), one)
+	f.untouched(before, 1)
+
+	before = f.seen.all()
+	f.begin()
+	f.label(one, f.namespace)
+	require.Equal(f.t, counts{"POST works": 1}, f.settles(len(f.names)))
+	require.Contains(f.t, f.has("web"), one)
+	f.untouched(before, 0)
+}
+
+// picks ends with a quarter of the members.
+func (f *fleetTest) picks() {
+	n := len(f.names) / 4
+	before := f.seen.all()
+	f.policy(func(p *v1alpha1.PlacementSpec) {
+		p.Policy.Type, p.Policy.NumberOfClusters = v1alpha1.PickN, new(int32(n))
+		p.Failover = &v1alpha1.FailoverPolicy{MaxEvictions: new(int32(1)), PeriodSeconds: new(int32(86400))}
+	})
+	require.Equal(f.t, counts{"DELETE works": len(f.names) - n}, f.settles(n), "what a person asks for is not bounded by evictions")
+	require.Empty(f.t, f.writes.twice())
+	f.wait("the others give it back", func() bool { return len(f.has("web")) == n && len(f.has("motd")) == n })
+	f.untouched(before, len(f.names)-n)
+}
+
+// policy changes the Placement, which is made if there is none.
+func (f *fleetTest) policy(change func(*v1alpha1.PlacementSpec)) {
+	f.t.Helper()
+	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "all"}}
+	err := f.client.Get(f.t.Context(), client.ObjectKeyFromObject(p), p)
+	before := p.DeepCopy()
+	change(&p.Spec)
+	if err != nil {
+		require.NoError(f.t, client.IgnoreNotFound(err))
+		require.NoError(f.t, f.client.Create(f.t.Context(), p))
+		return
+	}
+	require.NoError(f.t, f.client.Patch(f.t.Context(), p, client.MergeFrom(before)))
+}
+
+// label puts a member into the hub that the Placement chooses from, or elsewhere.
+func (f *fleetTest) label(member, hub string) {
+	f.t.Helper()
+	f.member(member, func(m *membershipv1alpha1.MemberCluster) { m.Labels["hub"] = hub })
+}
+
+func (f *fleetTest) member(name string, change func(*membershipv1alpha1.MemberCluster)) {
+	f.t.Helper()
+	m := &membershipv1alpha1.MemberCluster{}
+	require.NoError(f.t, f.client.Get(f.t.Context(), client.ObjectKey{Name: name}, m))
+	before := m.DeepCopy()
+	change(m)
+	require.NoError(f.t, f.client.Patch(f.t.Context(), m, client.MergeFrom(before)))
+}
+
+// paint gives the object another color, and does what else is to change at once.
+func (f *fleetTest) paint(color string, also func(*v1alpha1.WorkSetSpec)) {
+	f.t.Helper()
+	f.change("web", func(s *v1alpha1.WorkSet) {
+		s.Spec.Manifests[0] = configMap("web", map[string]string{"color": color})
+		if also != nil {
+			also(&s.Spec)
+		}
+	})
+}
+
+// override changes the object for some members.
+func override(members []string, patch string) *v1alpha1.Overrides {
+	return &v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{{
+		Clusters: []v1alpha1.ClusterSelector{{Names: members}}, Objects: []v1alpha1.ObjectSelector{{Kind: "ConfigMap", Name: "web"}},
+		MergePatch: &runtime.RawExtension{Raw: []byte(patch)},
+	}}}
+}
+
+// colors are how many members have the object in which color.
+func (f *fleetTest) colors() counts {
+	f.t.Helper()
+	n := counts{}
+	for _, data := range f.has("web") {
+		n[data["color"]]++
+	}
+	return n
+}
+
+// changed are the Works whose content is another one now.
+func (f *fleetTest) changed(before map[string]*workv1alpha1.Work) (names []string) {
+	for name, work := range f.seen.all() {
+		if was := before[name]; was == nil || was.UID != work.UID || was.Generation != work.Generation {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// untouched makes sure that all Works are there as they were, but for so many that are gone, and those that were not there.
+func (f *fleetTest) untouched(before map[string]*workv1alpha1.Work, gone int) {
+	f.t.Helper()
+	now := f.seen.all()
+	for name, was := range before {
+		if work := now[name]; work == nil {
+			gone--
+		} else {
+			require.Equal(f.t, was.ResourceVersion, work.ResourceVersion, name)
+		}
+	}
+	require.Zero(f.t, gone)
+}
+
+// settles waits until the WorkSet is available on so many clusters and nothing is written any more. It returns what was written since the
+// step began, but for the status, of which it makes sure that there is no more than its bound, and what the Placement takes.
+func (f *fleetTest) settles(clusters int) counts {
+	f.t.Helper()
+	f.status(fmt.Sprintf("it is to be available on %d clusters", clusters), func(s *v1alpha1.WorkSetStatus) bool {
+		return s.Rollout.Phase == v1alpha1.PhaseSucceeded && s.Rollout.Revision == s.Revision && s.Counts == v1alpha1.ClusterCounts{
+			Total: int32(clusters), Updated: int32(clusters), Applied: int32(clusters), Available: int32(clusters),
+		}
+	})
+	return f.quiet()
+}
+
+// status waits until the status of the WorkSet as it is says something.
+func (f *fleetTest) status(what string, holds func(*v1alpha1.WorkSetStatus) bool) {
+	f.t.Helper()
+	f.wait(what, func() bool {
+		s := &v1alpha1.WorkSet{}
+		err := f.client.Get(f.t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "web"}, s)
+		return err == nil && s.Status.ObservedGeneration == s.Generation && holds(&s.Status)
+	})
+}
+
+// turns is how many writes of a status may come at once, because they say what somebody waits for.
+const turns = 10
+
+// quiet waits until nothing is written any more, and returns what settles does.
+func (f *fleetTest) quiet() counts {
+	f.t.Helper()
+	last, since := fmt.Sprint(f.writes.counts()), time.Now()
+	took := since.Sub(f.began)
+	f.wait("there is no end to it", func() bool {
+		if now := fmt.Sprint(f.writes.counts()); now != last {
+			last, since = now, time.Now()
+			took = since.Sub(f.began)
+		}
+		return time.Since(since) > 1500*time.Millisecond
+	})
+	n := f.writes.counts()
+	f.t.Logf("%d members, %.1fs: %v; not carried out: %v; agents: %v", len(f.names), took.Seconds(), n, f.writes.failures(), f.agents.counts())
+	require.LessOrEqual(f.t, n["PATCH worksets/status"], turns+int(took.Seconds()))
+	maps.DeleteFunc(n, func(what string, _ int) bool {
+		switch what {
+		case "PATCH worksets/status", "PATCH placements/status", "POST placementdecisions", "PATCH placementdecisions", "PUT placementdecisions", "DELETE placementdecisions":
+			return true
+		}
+		return false
+	})
+	return n
+}

@@ -1,0 +1,185 @@
+package workset_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
+	membershipcrds "github.com/muster-sdk/muster/membership/crds"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/placement/crds"
+	"github.com/muster-sdk/muster/work/agent"
+	workcrds "github.com/muster-sdk/muster/work/crds"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// hollows are members on a hub of their own, each with a real agent that has no more permissions on the hub than an agent has, and
+// that finds in a part of one plane the cluster that it is of (see ownCluster). What they say of Works is what has become of real objects.
+type hollows struct {
+	*hub // of the step that is under way
+
+	root    *testing.T        // the test as a whole
+	plane   *localplane.Plane // of the hub
+	shared  *rest.Config      // of the members' plane
+	members client.Client     // of all of them
+	names   []string
+	seen    *worksSeen
+
+	agents traffic // of all agents to the hub
+
+	mu      sync.Mutex
+	running map[string]func()
+}
+
+// agentRole is what an agent may do in its namespace on the hub.
+const agentRole = "agents-of-works"
+
+// newHollows makes members and runs their agents. The hub is one that the test may do anything to.
+func newHollows(t *testing.T, size int) *hollows {
+	t.Helper()
+	f := newHubAndPlane(t, size)
+	require.NoError(t, f.client.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: agentRole}, Rules: agent.HubRules()}))
+	require.NoError(t, planetest.InParallel(f.names, f.make))
+	for _, name := range f.names {
+		f.startAgent(name)
+	}
+	return f
+}
+
+// newHubAndPlane makes a hub that has no members yet, and for those that it will have a cluster each.
+func newHubAndPlane(t *testing.T, size int) *hollows {
+	t.Helper()
+	shared := plane.ForTest(t).Config()
+	shared.QPS = -1
+	own := localplane.ForTest(t, localplane.Options{Name: "fleethub"})
+	f := &hollows{root: t, plane: own, shared: shared, running: map[string]func(){}, hub: &hub{t: t, config: own.Config(), namespace: "fleet"}}
+	f.config.QPS = -1
+	f.client = planetest.Client(t, f.config, scheme, crds.Install, membershipcrds.Install, workcrds.InstallOnHub)
+	f.members = planetest.Client(t, shared, scheme, workcrds.InstallOnMember)
+	require.NoError(t, f.client.Create(t.Context(), namespace(f.namespace)))
+	for i := range size {
+		f.names = append(f.names, fmt.Sprintf("m%03d", i))
+	}
+	require.NoError(t, planetest.InParallel(f.names, func(name string) error {
+		// Another test may have had members of these names.
+		return client.IgnoreAlreadyExists(f.members.Create(t.Context(), namespace(ownCluster{member: name}.namespace())))
+	}))
+	f.agents.forget()
+	f.seen = f.watchWorks()
+	return f
+}
+
+// make makes what a hub has of a member that has joined.
+func (f *hollows) make(name string) error {
+	ctx := f.t.Context()
+	m := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"hub": f.namespace, "name": name}}}
+	in := onHub(name)
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: agentRole}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: agentRole},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: in}},
+	}
+	for _, err := range []error{
+		f.client.Create(ctx, namespace(in)),
+		f.client.Create(ctx, binding),
+		f.client.Create(ctx, m),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	m.Status.Namespace = in
+	for _, kind := range []string{membershipv1alpha1.ConditionJoined, membershipv1alpha1.ConditionHealthy} {
+		meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Test"})
+	}
+	return f.client.Status().Update(ctx, m)
+}
+
+func namespace(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// onHub is the namespace of a member on the hub, and the name of its agent's user.
+func onHub(name string) string { return "member-" + name }
+
+// startAgent runs the agent of a member until the test is over, or stopAgent is called.
+func (f *hollows) startAgent(name string) {
+	f.t.Helper()
+	toHub := rest.CopyConfig(f.config)
+	toHub.Impersonate.UserName = onHub(name)
+	toHub.Wrap(f.agents.over)
+	a, err := agent.New(agent.Options{Hub: toHub, Namespace: onHub(name), Member: f.clusterOf(name), HubName: name})
+	require.NoError(f.t, err)
+	f.runs(name, a.Start)
+}
+
+// runs has the agent of a member run until the test is over, or stopAgent is called.
+func (f *hollows) runs(name string, start func(context.Context) error) {
+	stop := planetest.Run(f.root, "the agent of "+name, start)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.running[name] = stop
+}
+
+// clusterOf is how to reach the cluster of a member.
+func (f *hollows) clusterOf(name string) *rest.Config {
+	config := rest.CopyConfig(f.shared)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return ownCluster{next, name} })
+	return config
+}
+
+// stopAgent ends the agent of a member, which says nothing more.
+func (f *hollows) stopAgent(name string) {
+	f.mu.Lock()
+	stop := f.running[name]
+	f.mu.Unlock()
+	stop()
+}
+
+// objects are the ConfigMaps of that name that the members have of Works, by member.
+func (f *hollows) objects(t testing.TB, name string) map[string]*corev1.ConfigMap {
+	t.Helper()
+	var list corev1.ConfigMapList
+	require.NoError(t, f.members.List(context.Background(), &list, client.MatchingLabels{workv1alpha1.AppliedLabel: "true"}))
+	found := map[string]*corev1.ConfigMap{}
+	for i := range list.Items {
+		if member, is := strings.CutPrefix(list.Items[i].Namespace, shopNamespace+"-"); is && list.Items[i].Name == name {
+			found[member] = &list.Items[i]
+		}
+	}
+	return found
+}
+
+// has is what is in them.
+func (f *hollows) has(object string) map[string]map[string]string {
+	f.t.Helper()
+	found := map[string]map[string]string{}
+	for member, o := range f.objects(f.t, object) {
+		found[member] = o.Data
+	}
+	return found
+}
+
+// patience is for something that takes all members to do, on a machine that has more to do.
+const patience = 2 * time.Minute
+
+// wait waits for something that takes all members to do.
+func (f *hollows) wait(what string, holds func() bool) {
+	f.t.Helper()
+	err := wait.PollUntilContextTimeout(f.t.Context(), 100*time.Millisecond, patience, true, func(context.Context) (bool, error) { return holds(), nil })
+	require.NoError(f.t, err, what)
+}

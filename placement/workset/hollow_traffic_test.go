@@ -1,0 +1,126 @@
+package workset_test
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/placement"
+	"github.com/muster-sdk/muster/placement/workset"
+)
+
+// traffic takes down what controllers write, over the lives of all that run one after the other.
+type traffic struct {
+	mu      sync.Mutex
+	done    map[string]int // what was carried out, as in "PATCH works"
+	refused map[string]int // what was not, with its code
+	each    map[string]int // what was carried out, with its path
+	reads   map[string]int
+	order   []string // what was carried out, in the order of the answers
+}
+
+func (w *traffic) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.done, w.refused, w.each, w.reads, w.order = map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}, nil
+}
+
+func (w *traffic) over(next http.RoundTripper) http.RoundTripper {
+	return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		if r.Method != http.MethodGet {
+			r = r.WithContext(context.WithoutCancel(r.Context())) // what is sent arrives, whoever dies meanwhile
+		}
+		response, err := next.RoundTrip(r)
+		resource := planetest.AttributesOf(r).Resource
+		what := r.Method + " " + resource
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		switch {
+		case r.Method == http.MethodGet && !strings.HasSuffix(r.URL.Path, "/"+resource):
+			w.reads["one of "+resource]++
+		case r.Method == http.MethodGet:
+			w.reads[resource]++
+		case resource == "events": // what is told to people is no part of what a controller has to write
+		case err != nil:
+			w.refused[what+": "+err.Error()]++
+		case response.StatusCode >= http.StatusBadRequest:
+			w.refused[what+": "+response.Status]++
+		default:
+			w.done[what]++
+			w.order = append(w.order, what)
+			w.each[r.Method+" "+r.URL.Path]++
+		}
+		return response, err
+	})
+}
+
+// counts are the writes that were carried out.
+func (w *traffic) counts() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.done)
+}
+
+// twice are the Works that were written more than once, and how often.
+func (w *traffic) twice() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	often := maps.Clone(w.each)
+	maps.DeleteFunc(often, func(what string, n int) bool { return n < 2 || !strings.Contains(what, "/works/") })
+	return often
+}
+
+// last is what was carried out last.
+func (w *traffic) last() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.order[len(w.order)-1]
+}
+
+func (w *traffic) failures() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.refused)
+}
+
+// read is how often a resource, or one of a resource, was read.
+func (w *traffic) read(what string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.reads[what]
+}
+
+// control runs a manager with the controllers of Placements and of WorkSets, until the test is over or stop is called. What comes between them
+// and the API server may be nil.
+func (f *hollows) control(t testing.TB, namespace string, w *traffic, between transport.WrapperFunc, also ...func(manager.Manager) error) (stop func()) {
+	t.Helper()
+	config := rest.CopyConfig(f.config)
+	config.Wrap(w.over)
+	if between != nil {
+		config.Wrap(between)
+	}
+	options := manager.Options{
+		Scheme: scheme, GracefulShutdownTimeout: new(time.Minute), Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
+	}
+	ready := workset.NewReadiness()
+	return planetest.StartManager(t, config, options, append([]func(manager.Manager) error{
+		func(mgr manager.Manager) error {
+			return placement.SetupWithManager(mgr, placement.Options{Ready: ready})
+		},
+		func(mgr manager.Manager) error {
+			return workset.SetupWithManager(mgr, workset.Options{Readiness: ready})
+		},
+	}, also...)...)
+}

@@ -1,0 +1,141 @@
+package workset_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// worksSeen is what a watch tells of the Works on the hub, in the order in which it has happened. What must hold at each moment is
+// looked at after each event.
+type worksSeen struct {
+	mu     sync.Mutex
+	now    map[string]*workv1alpha1.Work // by <namespace>/<name>; they are not changed
+	always func(map[string]*workv1alpha1.Work) error
+	broken error // the first that always has said
+}
+
+// watchWorks watches the Works of the hub until the test is over.
+func (f *hollows) watchWorks() *worksSeen {
+	f.t.Helper()
+	s := &worksSeen{}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			s.follow(ctx, f.client) // a hub that is not there is asked again: the client waits for the connection
+		}
+	}()
+	f.root.Cleanup(func() { cancel(); <-done })
+	return s
+}
+
+// follow lists and watches, until the watch ends.
+func (s *worksSeen) follow(ctx context.Context, c client.WithWatch) {
+	var list workv1alpha1.WorkList
+	if c.List(ctx, &list) != nil {
+		return
+	}
+	s.mu.Lock()
+	s.now = map[string]*workv1alpha1.Work{}
+	for i := range list.Items {
+		s.now[nameOf(&list.Items[i])] = &list.Items[i]
+	}
+	s.judge()
+	s.mu.Unlock()
+	events, err := c.Watch(ctx, &workv1alpha1.WorkList{}, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+	if err != nil {
+		return
+	}
+	defer events.Stop()
+	for event := range events.ResultChan() {
+		work, is := event.Object.(*workv1alpha1.Work)
+		if !is {
+			return
+		}
+		s.mu.Lock()
+		if event.Type == watch.Deleted {
+			delete(s.now, nameOf(work))
+		} else {
+			s.now[nameOf(work)] = work
+		}
+		s.judge()
+		s.mu.Unlock()
+	}
+}
+
+func nameOf(o client.Object) string { return o.GetNamespace() + "/" + o.GetName() }
+
+func (s *worksSeen) judge() {
+	if s.always != nil && s.broken == nil {
+		s.broken = s.always(s.now)
+	}
+}
+
+// whether has something hold from now on, until what it returns is called, which says what went wrong.
+func (s *worksSeen) whether(always func(map[string]*workv1alpha1.Work) error) (end func() error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.always, s.broken = always, nil
+	s.judge()
+	return func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.always = nil
+		return s.broken
+	}
+}
+
+// all are the Works of now.
+func (s *worksSeen) all() map[string]*workv1alpha1.Work {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.now)
+}
+
+// of are the Works of the WorkSets of a namespace.
+func (s *worksSeen) of(namespace string) map[string]*workv1alpha1.Work {
+	all := s.all()
+	maps.DeleteFunc(all, func(_ string, w *workv1alpha1.Work) bool {
+		return w.Labels[v1alpha1.WorkSetNamespaceLabel] != namespace
+	})
+	return all
+}
+
+// well reports whether the member says that it has all of a Work as it is, and that it is ready.
+func well(w *workv1alpha1.Work) bool {
+	return w.DeletionTimestamp == nil && says(w, workv1alpha1.ConditionApplied) && says(w, workv1alpha1.ConditionAvailable) && !says(w, workv1alpha1.ConditionDegraded)
+}
+
+// says reports whether the member says so of a Work as it is.
+func says(w *workv1alpha1.Work, kind string) bool {
+	c := meta.FindStatusCondition(w.Status.Conditions, kind)
+	return w.Status.ObservedGeneration == w.Generation && c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == w.Generation
+}
+
+// onTheWay has no more than so many Works of a revision be on their way at a time: written, and neither well nor failed.
+func onTheWay(namespace, revision string, most int) func(map[string]*workv1alpha1.Work) error {
+	return func(works map[string]*workv1alpha1.Work) error {
+		n := 0
+		for _, w := range works {
+			if w.Labels[v1alpha1.WorkSetNamespaceLabel] == namespace && w.Annotations[v1alpha1.RevisionAnnotation] != revision &&
+				!well(w) && !says(w, workv1alpha1.ConditionDegraded) {
+				n++
+			}
+		}
+		if n > most {
+			return fmt.Errorf("%d clusters are on their way to another revision than %s, and %d may be", n, revision, most)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,197 @@
+package workset_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/membership"
+	memberagent "github.com/muster-sdk/muster/membership/agent"
+	membershiphub "github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/registration"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/work/agent"
+	"github.com/muster-sdk/muster/work/leave"
+)
+
+// TestJoined has members that have joined, with all that a product has: the hub's controllers of members in the same manager as those of
+// Placements and WorkSets, and agents whose Works are applied by a companion, with the credential that the hub has given them. One of them
+// falls silent, and one leaves.
+func TestJoined(t *testing.T) {
+	const size, chosen = joinedSize, joinedSize / 2
+	j := &joined{hollows: newHubAndPlane(t, size), stores: map[string]*planetest.MemoryStore{}}
+	var w traffic
+	w.forget()
+	stop := j.control(t, j.namespace, &w, nil, func(mgr manager.Manager) error {
+		return membershiphub.SetupWithManager(mgr, membershiphub.Options{Gates: []membership.LeaveGate{leave.Gate(j.client)}, AgentRules: agent.HubRules()})
+	})
+	j.join()
+
+	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: j.namespace, Name: "some"}}
+	p.Spec.Policy = v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: new(int32(chosen))}
+	p.Spec.Failover = &v1alpha1.FailoverPolicy{}
+	require.NoError(t, j.client.Create(t.Context(), p))
+	j.distribute("web", "some", nil, configMap("web", map[string]string{"color": "blue"}))
+	j.are("all who are chosen have it", chosen)
+	first := j.withWork()
+
+	silent := first[0]
+	j.stopAgent(silent)
+	j.wait("the hub takes notice", func() bool {
+		return slices.ContainsFunc(j.cluster(silent).Spec.Taints, func(t membershipv1alpha1.Taint) bool { return t.Key == membership.TaintUnreachable })
+	})
+	j.wait("another one has its place", func() bool { now := j.withWork(); return len(now) == chosen && !slices.Contains(now, silent) })
+	require.Contains(t, j.has("web"), silent, "nobody can take it away")
+	j.startAgent(silent)
+	j.are("it gives back what it has when it is there again", chosen)
+	require.NotContains(t, j.has("web"), silent)
+
+	j.leave(first[1], membershipv1alpha1.DeleteResources)
+	require.NotContains(t, j.has("web"), first[1], "it leaves when it has given back everything, and not before")
+	j.are("another one has its place", chosen)
+
+	// What it has is its own, whatever the WorkSet says of those who are chosen no longer.
+	orphaned := first[2:5]
+	t.Cleanup(func() {
+		for _, name := range orphaned {
+			o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ownCluster{member: name}.namespace(), Name: "web"}}
+			_ = j.members.Delete(context.Background(), o)
+		}
+	})
+	for _, name := range orphaned {
+		j.leave(name, membershipv1alpha1.OrphanResources)
+	}
+	j.wait("others have their places", func() bool { return len(j.withWork()) == chosen })
+	for _, name := range orphaned {
+		require.NoError(t, j.members.Get(t.Context(), client.ObjectKey{Namespace: ownCluster{member: name}.namespace(), Name: "web"}, &corev1.ConfigMap{}))
+	}
+
+	// What the others were told was never told again, and the Works of those who leave were left to the gate.
+	n := w.counts()
+	require.Equal(t, []int{chosen + 5, 0, 1}, []int{n["POST works"], n["PATCH works"], n["DELETE works"]})
+
+	require.NoError(t, j.client.Delete(t.Context(), j.get("web")))
+	j.wait("all is given back", func() bool { return len(j.has("web")) == 0 && len(j.seen.all()) == 0 })
+	stop()
+}
+
+// joined are members that have joined.
+type joined struct {
+	*hollows
+
+	bootstrap *registration.Bootstrap
+	stores    map[string]*planetest.MemoryStore
+}
+
+// join has all of them join by one token.
+func (j *joined) join() {
+	j.t.Helper()
+	token := &membershipv1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: "fleet"}}
+	token.Spec.AutoAccept = true
+	j.wait("there is a place for tokens", func() bool { return client.IgnoreAlreadyExists(j.client.Create(j.t.Context(), token)) == nil })
+	j.wait("the token has a credential", func() bool {
+		var secret corev1.Secret
+		if err := j.client.Get(j.t.Context(), client.ObjectKeyFromObject(token), &secret); err != nil {
+			return false
+		}
+		var err error
+		j.bootstrap, err = registration.ParseBootstrap(secret.Data[registration.BootstrapKey])
+		return err == nil
+	})
+	for _, name := range j.names {
+		m := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		m.Spec = membershipv1alpha1.MemberClusterSpec{Accepted: new(true), ClusterID: "id-" + name, HeartbeatPeriodSeconds: 5}
+		require.NoError(j.t, j.client.Create(j.t.Context(), m))
+		j.stores[name] = &planetest.MemoryStore{}
+		j.startAgent(name)
+	}
+	for _, name := range j.names {
+		j.wait(name+" has joined", func() bool {
+			return meta.IsStatusConditionTrue(j.cluster(name).Status.Conditions, membershipv1alpha1.ConditionHealthy)
+		})
+	}
+}
+
+func (j *joined) cluster(name string) *membershipv1alpha1.MemberCluster {
+	j.t.Helper()
+	m := &membershipv1alpha1.MemberCluster{}
+	require.NoError(j.t, j.client.Get(j.t.Context(), client.ObjectKey{Name: name}, m))
+	return m
+}
+
+// leave has a member leave, and waits until it has.
+func (j *joined) leave(name string, resources membershipv1alpha1.ResourcePolicy) {
+	j.t.Helper()
+	m := j.cluster(name)
+	before := m.DeepCopy()
+	m.Spec.Leave.Resources = resources
+	require.NoError(j.t, j.client.Patch(j.t.Context(), m, client.MergeFrom(before)))
+	require.NoError(j.t, j.client.Delete(j.t.Context(), m))
+	j.wait(name+" leaves", func() bool {
+		return apierrors.IsNotFound(j.client.Get(j.t.Context(), client.ObjectKey{Name: name}, m))
+	})
+}
+
+// startAgent runs the agent of a member, which remembers what it knew when it was stopped.
+func (j *joined) startAgent(name string) {
+	j.t.Helper()
+	works := memberagent.CompanionFunc("works", func(ctx context.Context, hub memberagent.Hub) error {
+		a, err := agent.New(agent.Options{Hub: hub.Config, Namespace: hub.Member.Namespace, Member: j.clusterOf(name), HubName: name})
+		if err != nil {
+			return err
+		}
+		return a.Start(ctx)
+	})
+	cleaner, err := agent.NewCleaner(agent.Options{Member: j.clusterOf(name), HubName: name})
+	require.NoError(j.t, err)
+	options := memberagent.Options{
+		Name: name, ClusterID: "id-" + name, Member: j.shared, Store: j.stores[name],
+		Bootstrap:  memberagent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return j.bootstrap, nil }),
+		Companions: []memberagent.Companion{works}, Cleaners: []membership.LeaveGate{leave.Cleaner(cleaner.Clean)},
+	}
+	mgr := planetest.Manager(j.t, rest.CopyConfig(j.shared), manager.Options{Scheme: scheme}, func(mgr manager.Manager) error {
+		return memberagent.SetupWithManager(mgr, options)
+	})
+	j.runs(name, func(ctx context.Context) error {
+		if err := mgr.Start(ctx); !errors.Is(err, context.Canceled) {
+			return err
+		}
+		return nil
+	})
+}
+
+// withWork are the members that have a Work, but for those that give it back.
+func (j *joined) withWork() (names []string) {
+	works := j.seen.of(j.namespace)
+	for _, name := range j.names {
+		for _, w := range works {
+			if w.Namespace == onHub(name) && w.DeletionTimestamp == nil {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// are waits until so many members have the object, all of them by a Work, and the WorkSet says that they are well.
+func (j *joined) are(what string, n int) {
+	j.t.Helper()
+	j.wait(what, func() bool {
+		s, has, works := j.get("web").Status, j.has("web"), j.withWork()
+		lacks := slices.ContainsFunc(works, func(name string) bool { return has[name] == nil })
+		return fmt.Sprint(len(has), len(works), s.Counts.Available, s.Counts.Total, lacks) == fmt.Sprint(n, n, n, n, false)
+	})
+}

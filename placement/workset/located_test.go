@@ -1,0 +1,90 @@
+package workset
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// fakeCache reads what a client has.
+type fakeCache struct {
+	cache.Cache
+	client.Reader
+}
+
+func (c fakeCache) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	return c.Reader.Get(ctx, key, into, options...)
+}
+
+func (c fakeCache) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	return c.Reader.List(ctx, into, options...)
+}
+
+// Of a source of one's own nobody tells when a namespace has become known, so who waits for one looks again.
+func TestNamespaceIsAwaited(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	placed := &v1alpha1.Placement{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all", UID: "1"}, Status: v1alpha1.PlacementStatus{SelectedClusters: 2},
+	}
+	decided := &v1alpha1.PlacementDecision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "all-0", Labels: map[string]string{v1alpha1.PlacementLabel: "all"},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(placed, v1alpha1.GroupVersion.WithKind("Placement"))},
+		},
+		Decisions: []v1alpha1.ClusterDecision{{ClusterName: "solo"}, {ClusterName: "absent"}},
+	}
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(placed, decided).Build()
+	set := &v1alpha1.WorkSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+		Spec:       v1alpha1.WorkSetSpec{Placements: []v1alpha1.PlacementReference{{Name: "all"}}},
+	}
+	namespace, changed := "", 0
+	namespaceOf := func(cluster string) string {
+		if cluster == "solo" {
+			return namespace
+		}
+		return ""
+	}
+	c := &controller{
+		Options: Options{Namespace: namespaceOf}, cache: fakeCache{Reader: reader},
+		works: newWorks(func(types.NamespacedName) {}), fleet: newFleet(namespaceOf, func(string) { changed++ }),
+	}
+	c.fleet.Set(&scheduler.Cluster{Name: "solo"})
+	for _, step := range []struct {
+		reason, namespace string
+		untold            bool
+		after             time.Duration
+		news              int
+	}{
+		{"a watch tells of MemberClusters", "", false, 0, 0},
+		{"nobody tells of others", "", true, patience, 0},
+		{"what has become known is told to all WorkSets, and one that is not in the fleet is set when it comes", "member-solo", true, 0, 1},
+		{"once", "member-solo", true, 0, 0},
+		{"it may move", "member-duo", true, 0, 1},
+		{"it may be unknown once more", "", true, patience, 0},
+	} {
+		changed, namespace, c.untold = 0, step.namespace, step.untold
+		l := &look{controller: c, set: set, state: newState(client.ObjectKeyFromObject(set))}
+		require.NoError(t, l.gather(t.Context()))
+		require.Len(t, l.clusters, 2, step.reason)
+		require.Equal(t, step.after, l.after, step.reason)
+		require.Equal(t, step.news, changed, step.reason)
+		if namespace != "" {
+			name, known := c.fleet.in(namespace)
+			require.Equal(t, "solo", name, step.reason)
+			require.True(t, known, step.reason)
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package workset_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/placement"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/placement/workset"
+	"github.com/muster-sdk/muster/scheduler"
+	"github.com/muster-sdk/muster/scheduler/replicas"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// fixed are all clusters that there are.
+type fixed []*scheduler.Cluster
+
+func (f fixed) Run(ctx context.Context, fleet placement.Fleet) error {
+	for _, c := range f {
+		fleet.Set(c)
+	}
+	fleet.Synced()
+	<-ctx.Done()
+	return nil
+}
+
+func cluster(name string) *scheduler.Cluster {
+	hub, _, _ := strings.Cut(strings.TrimPrefix(name, "test-"), "-")
+	return &scheduler.Cluster{Name: name, Labels: map[string]string{"hub": "test-" + hub}, Joined: true, Healthy: true}
+}
+
+// A chosen cluster whose namespace is not known for a moment keeps what it has.
+func TestNamespaceIsNotKnown(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b")
+	h.place("all")
+	h.obey()
+	var unknown, panics atomic.Bool
+	options := workset.Options{Clusters: fixed{cluster(h.member("a")), cluster(h.member("b"))}, Namespace: func(cluster string) string {
+		if cluster == h.member("a") && unknown.Load() {
+			if panics.Load() {
+				panic("no idea")
+			}
+			return ""
+		}
+		return "member-" + cluster
+	}}
+	r := h.start(options)
+	h.distribute("web", "all", backAtOnce, configMap("web", map[string]string{"color": "blue"}))
+	h.succeeded("web", 2)
+	for _, panicking := range []bool{false, true} {
+		unknown.Store(true)
+		panics.Store(panicking)
+		h.change("web", func(s *v1alpha1.WorkSet) {
+			s.Spec.Manifests = append(s.Spec.Manifests, configMap("more"+map[bool]string{true: "2"}[panicking], nil))
+		})
+		h.eventually("the other one has it", func() bool {
+			s := h.get("web").Status
+			return len(s.Revisions) > 1 && h.works("web")["b/web-0"].Annotations[v1alpha1.RevisionAnnotation] == s.Revision
+		})
+		r.quiet(t)
+		require.Zero(t, r.wire.Of("DELETE works"))
+		unknown.Store(false)
+		h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.RevisionHistoryLimit = new(*s.Spec.RevisionHistoryLimit - 1) })
+		h.succeeded("web", 2)
+	}
+}
+
+// An estimator that fails, panics or never comes back stops nobody.
+func TestEstimatorFails(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b")
+	h.place("all")
+	h.obey()
+	var mode atomic.Value
+	mode.Store("well")
+	release := make(chan struct{})
+	estimator := replicas.EstimatorFunc(func(ctx context.Context, _ replicas.Requirements, clusters []string) ([]int32, error) {
+		room := make([]int32, len(clusters))
+		for i := range room {
+			room[i] = 100
+		}
+		switch mode.Load() {
+		case "error":
+			return nil, errors.New("no idea")
+		case "panic":
+			panic("no idea")
+		case "short":
+			return room[1:], nil
+		case "hang":
+			<-release
+		}
+		return room, nil
+	})
+	t.Cleanup(func() { close(release) })
+	r := h.start(workset.Options{Estimator: estimator, Workers: 1})
+	h.distribute("web", "all", func(s *v1alpha1.WorkSetSpec) {
+		s.Replicas = &v1alpha1.ReplicaDivision{Strategy: v1alpha1.DivisionDynamicWeight}
+	}, deployment("web", 4))
+	h.succeeded("web", 2)
+	for i, now := range []string{"error", "panic", "short", "hang"} {
+		mode.Store(now)
+		h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = deployment("web", 10+i) })
+		h.eventually(now+": it says so", func() bool {
+			return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonDivisionFailed
+		})
+		h.distribute("other-"+now, "all", nil, configMap("other-"+now, nil))
+		h.succeeded("other-"+now, 2)
+		require.Zero(t, r.wire.Of("DELETE works"), now)
+	}
+}
+
+// A member whose namespace is gone has its WorkSet say so, without a storm of requests.
+func TestNamespaceIsGone(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b")
+	require.NoError(t, h.client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-" + h.member("a")}}))
+	h.place("all")
+	h.obey()
+	r := h.start(workset.Options{})
+	h.distribute("web", "all", nil, configMap("web", nil))
+	h.eventually("it says so", func() bool {
+		c := h.cluster("web", "a")
+		return c.State == v1alpha1.ClusterProgressing && strings.Contains(c.Message, "member-"+h.member("a"))
+	})
+	h.eventually("the other one is well", func() bool { return h.get("web").Status.Counts.Available == 1 })
+	for range 5 { // what happens to others does not have it tried more often
+		before := r.wire.Of("POST works")
+		work := h.works("web")["b/web-0"].DeepCopy()
+		work.Labels["touched"] = "yes" + work.ResourceVersion
+		require.NoError(t, h.client.Patch(t.Context(), work, client.MergeFrom(h.works("web")["b/web-0"])))
+		h.eventually("it is seen", func() bool { return r.wire.Of("POST works") <= before+1 })
+	}
+	require.Less(t, r.wire.Of("POST works"), 15)
+}
+
+// What was given to a Work by hand is taken off it, and a name that somebody else has is left to them.
+func TestMarksAndNames(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b")
+	taken := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + h.member("b"), Name: h.namespace + ".web-0"}, Spec: workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{configMap("mine", nil)}}}
+	require.NoError(t, h.client.Create(t.Context(), taken))
+	h.place("all")
+	h.obey()
+	h.start(workset.Options{})
+	h.distribute("web", "all", nil, configMap("web", nil))
+	h.eventually("it says so", func() bool {
+		c := h.cluster("web", "b")
+		return c.State == v1alpha1.ClusterFailed && strings.Contains(c.Message, "not of this WorkSet")
+	})
+	h.eventually("the other one is well", func() bool { return h.get("web").Status.Counts.Available == 1 })
+	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(taken), taken))
+	require.Empty(t, taken.Labels)
+	require.NoError(t, h.client.Delete(t.Context(), taken))
+	h.succeeded("web", 2)
+
+	bare := h.works("web")["a/web-0"].DeepCopy()
+	bare.Annotations = nil
+	require.NoError(t, h.client.Patch(t.Context(), bare, client.MergeFrom(h.works("web")["a/web-0"])))
+	h.eventually("the annotations are back", func() bool {
+		return h.works("web")["a/web-0"].Annotations[v1alpha1.RevisionAnnotation] == h.get("web").Status.Revision
+	})
+	edited := h.works("web")["a/web-0"].DeepCopy()
+	edited.Annotations[v1alpha1.RevisionAnnotation], edited.Annotations[v1alpha1.RevisionSinceAnnotation] = "evil", "2099-01-01T00:00:00Z"
+	require.NoError(t, h.client.Patch(t.Context(), edited, client.MergeFrom(h.works("web")["a/web-0"])))
+	h.eventually("they are put right", func() bool {
+		return h.works("web")["a/web-0"].Annotations[v1alpha1.RevisionAnnotation] == h.get("web").Status.Revision
+	})
+	h.succeeded("web", 2)
+}
+
+// A WorkSet that is made anew under its name at once gets its clusters back, and one whose finalizer was taken leaves nothing.
+func TestAnewAndOrphaned(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b")
+	h.place("all")
+	h.obey()
+	h.start(workset.Options{})
+	for _, color := range []string{"blue", "green", "red"} {
+		h.distribute("web", "all", nil, configMap("web", map[string]string{"color": color}))
+		if color != "green" { // that one is deleted before anybody has come to it
+			h.succeeded("web", 2)
+		}
+		set := h.get("web")
+		require.NoError(t, h.client.Delete(t.Context(), set))
+		h.eventually("it is gone", func() bool {
+			return apierrors.IsNotFound(h.client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
+		})
+	}
+	h.distribute("web", "all", nil, configMap("web", nil))
+	h.succeeded("web", 2)
+	h.change("web", func(s *v1alpha1.WorkSet) { s.Finalizers = append(s.Finalizers, "test.muster.dev/mine") })
+	require.NoError(t, h.client.Delete(t.Context(), h.get("web")))
+	h.eventually("its Works are gone", func() bool { return len(h.works("web")) == 0 })
+	h.change("web", func(s *v1alpha1.WorkSet) { s.Finalizers = nil })
+
+	h.distribute("web", "all", nil, configMap("web", nil))
+	h.succeeded("web", 2)
+	require.NoError(t, h.client.Delete(t.Context(), h.get("web")))
+	for h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "web"}, &v1alpha1.WorkSet{}) == nil {
+		set := &v1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "web"}}
+		_ = h.client.Patch(t.Context(), set, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+	}
+	h.eventually("nothing is left", func() bool { return len(h.works("web")) == 0 })
+}
+
+// Where a rollout goes by decision groups nobody guesses them: while they are not known it does not go on.
+func TestGroupsAreNotKnown(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b")
+	groups := []v1alpha1.DecisionGroup{{Name: "canary", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"name": "a"}}}}
+	h.place("all")
+	grouped := &v1alpha1.Placement{}
+	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "all"}, grouped))
+	grouped.Spec.DecisionGroups = groups
+	require.NoError(t, h.client.Update(t.Context(), grouped))
+	h.obey()
+	r := h.start(workset.Options{})
+	h.distribute("web", "all", func(s *v1alpha1.WorkSetSpec) {
+		s.Rollout = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressivePerGroup}
+	}, configMap("web", map[string]string{"color": "blue"}))
+	h.succeeded("web", 2)
+	r.stop()
+	h.unplace("all")
+	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"}) })
+	r = h.start(workset.Options{})
+	h.eventually("it says why", func() bool {
+		return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonPlacementNotFound
+	})
+	r.quiet(t)
+	require.Zero(t, r.wire.Of("PATCH works")+r.wire.Of("DELETE works"))
+	h.place("all")
+	h.succeeded("web", 2)
+}

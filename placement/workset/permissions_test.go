@@ -1,0 +1,129 @@
+package workset_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/planetest"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/placement/workset"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// restricted is the configuration of a user who may do what is in the folders rbac of the two controllers, read ConfigMaps here, and nothing
+// else.
+func (h *hub) restricted() *rest.Config {
+	h.t.Helper()
+	ours, theirs := planetest.ClusterRole(h.t, "rbac/role.yaml"), planetest.ClusterRole(h.t, "../rbac/role.yaml")
+	ours.Name, theirs.Name = ours.Name+"-"+h.namespace, theirs.Name+"-"+h.namespace
+	selected := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "selected"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}}},
+	}
+	require.NoError(h.t, planetest.Grant(h.t.Context(), h.client, h.namespace, ours, theirs, selected))
+	return plane.ForTest(h.t).User(h.namespace)
+}
+
+// The role in the folder rbac is enough for all that the controller does, but for reading what is selected, and for nothing else.
+func TestPermissions(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b")
+	h.place("some", "a", "b")
+	h.obey()
+	config := h.restricted()
+	as := *h
+	as.config = rest.CopyConfig(config)
+	as.config.QPS, as.config.Burst = 1000, 1000
+	r := as.start(workset.Options{})
+	colors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "colors"}, Data: map[string]string{"sky": "blue"}}
+	require.NoError(t, h.client.Create(t.Context(), colors))
+	h.distribute("web", "some", func(s *v1alpha1.WorkSetSpec) {
+		s.Resources = []v1alpha1.ResourceSelector{{Kind: "ConfigMap", Name: "colors"}}
+		s.RevisionHistoryLimit = new(int32(0))
+	})
+	h.succeeded("web", 2)
+	colors.Data["sky"] = "red"
+	require.NoError(t, h.client.Update(t.Context(), colors))
+	h.eventually("it updates, and deletes revisions", func() bool {
+		revisions := h.get("web").Status.Revisions
+		return len(revisions) == 1 && revisions[0].Number == 2 && strings.Contains(string(h.works("web")["a/web-0"].Spec.Manifests[0].Raw), "red")
+	})
+	h.choose("some", "a")
+	h.eventually("it deletes Works", func() bool { return keys(h.works("web")) == "[a/web-0]" })
+	h.eventually("it tells", func() bool {
+		var list eventsv1.EventList
+		require.NoError(t, h.client.List(t.Context(), &list, client.InNamespace(h.namespace)))
+		for i := range list.Items {
+			if list.Items[i].Regarding.Name == "web" && list.Items[i].Reason == "RevisionCreated" {
+				return true
+			}
+		}
+		return false
+	})
+	h.distribute("secrets", "some", func(s *v1alpha1.WorkSetSpec) { s.Resources = []v1alpha1.ResourceSelector{{Kind: "Secret", Name: "s"}} })
+	h.eventually("what it may not read it says", func() bool {
+		c := h.condition("secrets", v1alpha1.ConditionDegraded)
+		return c.Reason == v1alpha1.ReasonSelectionFailed && strings.Contains(c.Message, "grant list and watch on secrets")
+	})
+	for _, name := range []string{"web", "secrets"} {
+		require.NoError(t, h.client.Delete(t.Context(), h.get(name)))
+	}
+	h.eventually("nothing is left", func() bool { return len(h.works("web")) == 0 })
+	r.stop()
+
+	c := planetest.Client(t, config, scheme)
+	in, nothing := metav1.ObjectMeta{Namespace: h.namespace, Name: "web"}, client.RawPatch("application/merge-patch+json", []byte("{}"))
+	for what, err := range map[string]error{
+		"create WorkSets":           c.Create(t.Context(), &v1alpha1.WorkSet{ObjectMeta: in}),
+		"delete WorkSets":           c.Delete(t.Context(), &v1alpha1.WorkSet{ObjectMeta: in}),
+		"write the status of Works": c.Status().Patch(t.Context(), &workv1alpha1.Work{ObjectMeta: in}, nothing),
+		"delete all Works":          c.DeleteAllOf(t.Context(), &workv1alpha1.Work{}, client.InNamespace(h.namespace)),
+		"update Works":              c.Update(t.Context(), &workv1alpha1.Work{ObjectMeta: in}),
+		"delete all revisions":      c.DeleteAllOf(t.Context(), &v1alpha1.WorkSetRevision{}, client.InNamespace(h.namespace)),
+		"create members":            c.Create(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}),
+		"read ConfigMaps elsewhere": c.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace("kube-system")),
+		"read Secrets":              c.List(t.Context(), &corev1.SecretList{}, client.InNamespace(h.namespace)),
+		"write what is selected":    c.Patch(t.Context(), &corev1.ConfigMap{ObjectMeta: in}, nothing),
+		"read roles":                c.List(t.Context(), &rbacv1.ClusterRoleList{}),
+	} {
+		require.True(t, apierrors.IsForbidden(err), "%s: %v", what, err)
+	}
+}
+
+// A manager that sees some namespaces leaves the WorkSets of others alone, and is not kept busy by their Works.
+func TestForeignNamespaces(t *testing.T) {
+	theirs, ours := newHub(t), newHub(t)
+	for _, h := range []*hub{theirs, ours} {
+		h.members("a")
+		h.place("all")
+		h.obey()
+	}
+	first := theirs.start(workset.Options{})
+	theirs.distribute("web", "all", nil, configMap("web", nil))
+	theirs.succeeded("web", 1)
+	first.stop()
+	r := ours.start(workset.Options{})
+	ours.distribute("web", "all", nil, configMap("web", nil))
+	ours.succeeded("web", 1)
+	r.quiet(t)
+	before, reads := r.wire.Writes(), r.wire.Of("GET worksets")
+	work := theirs.works("web")["a/web-0"].DeepCopy()
+	theirs.say(t.Context(), work, metav1.ConditionFalse)
+	ours.change("web", func(s *v1alpha1.WorkSet) { s.Spec.RevisionHistoryLimit = new(int32(3)) })
+	ours.succeeded("web", 1)
+	r.quiet(t)
+	require.Contains(t, theirs.works("web"), "a/web-0")
+	require.Equal(t, before["DELETE works"], r.wire.Of("DELETE works"))
+	require.Equal(t, before["PATCH works"], r.wire.Of("PATCH works"))
+	require.Equal(t, reads, r.wire.Of("GET worksets"), "nobody asks for theirs")
+}

@@ -1,0 +1,282 @@
+package workset_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
+	membershipcrds "github.com/muster-sdk/muster/membership/crds"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/placement"
+	"github.com/muster-sdk/muster/placement/crds"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/placement/workset"
+	workcrds "github.com/muster-sdk/muster/work/crds"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+var plane = localplane.Shared{Options: localplane.Options{Name: "workset"}}
+
+func TestMain(m *testing.M) { planetest.Main(m, &plane) }
+
+// hub is a namespace of the shared plane, and members whose names begin with its name.
+type hub struct {
+	t         testing.TB
+	client    client.WithWatch
+	config    *rest.Config
+	namespace string
+	wrap      func(http.RoundTripper) http.RoundTripper // what the managers' requests go through before they are counted
+}
+
+var scheme = planetest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme, workv1alpha1.AddToScheme)
+
+func newHub(t testing.TB) *hub {
+	config := plane.ForTest(t).Config()
+	config.QPS, config.Burst = 1000, 1000
+	c := planetest.Client(t, config, scheme, crds.Install, membershipcrds.Install, workcrds.InstallOnHub)
+	return &hub{t: t, client: c, config: config, namespace: planetest.Namespace(t, c)}
+}
+
+// members makes MemberClusters that are well, each with its namespace.
+func (h *hub) members(names ...string) {
+	h.t.Helper()
+	for _, name := range names {
+		m := planetest.Member(h.t, h.client, h.member(name), map[string]string{"hub": h.namespace, "name": name})
+		h.t.Cleanup(func() {
+			_ = h.client.Delete(context.Background(), m)
+		})
+	}
+}
+
+func (h *hub) member(name string) string { return h.namespace + "-" + name }
+
+func (h *hub) health(name string, status metav1.ConditionStatus) {
+	h.t.Helper()
+	planetest.Health(h.t, h.client, name, status)
+}
+
+// running is a manager with the controllers.
+type running struct {
+	wire *planetest.Wire
+	stop func()
+}
+
+// start runs a manager with the controllers of Placements and of WorkSets. It stops with the test at the latest.
+func (h *hub) start(o workset.Options) *running {
+	h.t.Helper()
+	o.Readiness = workset.NewReadiness()
+	config := rest.CopyConfig(h.config)
+	r := &running{wire: &planetest.Wire{}}
+	config.Wrap(r.wire.Over)
+	if h.wrap != nil {
+		config.Wrap(h.wrap)
+	}
+	options := manager.Options{
+		Scheme: scheme, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{h.namespace: {}}},
+	}
+	r.stop = planetest.StartManager(h.t, config, options, func(mgr manager.Manager) error {
+		return placement.SetupWithManager(mgr, placement.Options{Clusters: o.Clusters, Ready: o.Readiness})
+	}, func(mgr manager.Manager) error { return workset.SetupWithManager(mgr, o) })
+	return r
+}
+
+func (h *hub) eventually(what string, holds func() bool) {
+	h.t.Helper()
+	require.Eventually(h.t, holds, 30*time.Second, 20*time.Millisecond, what)
+}
+
+// place makes a Placement of the members of this hub, those that are named or all.
+func (h *hub) place(name string, members ...string) {
+	h.t.Helper()
+	policy := v1alpha1.PlacementPolicy{Affinity: &v1alpha1.ClusterAffinity{Required: []v1alpha1.ClusterSelectorTerm{
+		{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"hub": h.namespace}}},
+	}}}
+	if len(members) > 0 {
+		policy.Affinity.Required[0].LabelSelector.MatchExpressions = []metav1.LabelSelectorRequirement{
+			{Key: "name", Operator: metav1.LabelSelectorOpIn, Values: members},
+		}
+	}
+	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}, Spec: v1alpha1.PlacementSpec{Policy: policy}}
+	require.NoError(h.t, h.client.Create(h.t.Context(), p))
+}
+
+func configMap(name string, data map[string]string) workv1alpha1.Manifest {
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "shop", "name": name}, "data": data,
+	})
+	if err != nil {
+		panic(err)
+	}
+	return workv1alpha1.Manifest{RawExtension: runtime.RawExtension{Raw: text}}
+}
+
+// distribute makes a WorkSet for the clusters of a Placement.
+func (h *hub) distribute(name, placement string, change func(*v1alpha1.WorkSetSpec), manifests ...workv1alpha1.Manifest) {
+	h.t.Helper()
+	set := &v1alpha1.WorkSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
+		Spec:       v1alpha1.WorkSetSpec{Placements: []v1alpha1.PlacementReference{{Name: placement}}, Manifests: manifests},
+	}
+	if change != nil {
+		change(&set.Spec)
+	}
+	require.NoError(h.t, h.client.Create(h.t.Context(), set))
+}
+
+func (h *hub) get(name string) *v1alpha1.WorkSet {
+	h.t.Helper()
+	set := &v1alpha1.WorkSet{}
+	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, set))
+	return set
+}
+
+func (h *hub) change(name string, change func(*v1alpha1.WorkSet)) {
+	h.t.Helper()
+	planetest.Change(h.t, h.client, &v1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}, change)
+}
+
+// works are the Works of a WorkSet, by <member>/<name>.
+func (h *hub) works(set string) map[string]*workv1alpha1.Work {
+	h.t.Helper()
+	var list workv1alpha1.WorkList
+	require.NoError(h.t, h.client.List(h.t.Context(), &list, client.MatchingLabels{v1alpha1.WorkSetNamespaceLabel: h.namespace, v1alpha1.WorkSetLabel: set}))
+	found := map[string]*workv1alpha1.Work{}
+	for i := range list.Items {
+		member := strings.TrimPrefix(list.Items[i].Namespace, "member-"+h.namespace+"-")
+		found[member+"/"+strings.TrimPrefix(list.Items[i].Name, h.namespace+".")] = &list.Items[i]
+	}
+	return found
+}
+
+// obey has the members say of all Works that they are applied and available, as long as the test runs.
+func (h *hub) obey(except ...string) (stop func()) {
+	return planetest.FollowWorks(h.t, h.client, func(ctx context.Context, work *workv1alpha1.Work) {
+		h.answer(ctx, work, except)
+	}, client.MatchingLabels{v1alpha1.WorkSetNamespaceLabel: h.namespace})
+}
+
+func (h *hub) answer(ctx context.Context, work *workv1alpha1.Work, except []string) {
+	for _, name := range except {
+		if work.Namespace == "member-"+h.member(name) {
+			return
+		}
+	}
+	before := work.DeepCopy()
+	if work.DeletionTimestamp != nil {
+		work.Finalizers = nil
+		_ = h.client.Patch(ctx, work, client.MergeFrom(before))
+		return
+	}
+	if work.Status.ObservedGeneration == work.Generation {
+		return
+	}
+	h.say(ctx, work, metav1.ConditionTrue)
+}
+
+// say has a member say of a Work that it is well, or that it has failed.
+func (h *hub) say(ctx context.Context, work *workv1alpha1.Work, well metav1.ConditionStatus) {
+	before := work.DeepCopy()
+	work.Status.ObservedGeneration = work.Generation
+	degraded, message := metav1.ConditionFalse, "1 of 1 applied"
+	if well != metav1.ConditionTrue {
+		degraded, message = metav1.ConditionTrue, "the ConfigMap shop/web is refused"
+	}
+	for kind, status := range map[string]metav1.ConditionStatus{
+		workv1alpha1.ConditionApplied: well, workv1alpha1.ConditionAvailable: well,
+		workv1alpha1.ConditionProgressing: metav1.ConditionFalse, workv1alpha1.ConditionDegraded: degraded,
+	} {
+		meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: "Test", ObservedGeneration: work.Generation})
+	}
+	work.Status.Message = message
+	_ = h.client.Status().Patch(ctx, work, client.MergeFrom(before)) // a newer one comes by the watch
+}
+
+func (h *hub) condition(name, kind string) metav1.Condition {
+	h.t.Helper()
+	set := h.get(name)
+	if c := meta.FindStatusCondition(set.Status.Conditions, kind); c != nil && c.ObservedGeneration == set.Generation {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+// cluster is what a WorkSet says of a member.
+func (h *hub) cluster(name, member string) v1alpha1.ClusterSummary {
+	h.t.Helper()
+	for _, c := range h.get(name).Status.Clusters {
+		if c.Name == h.member(member) {
+			return c
+		}
+	}
+	return v1alpha1.ClusterSummary{}
+}
+
+func keys[V any](m map[string]V) string {
+	var names []string
+	for name := range m {
+		names = append(names, name)
+	}
+	return fmt.Sprint(sorted(names))
+}
+
+// succeeded waits until a WorkSet is available on so many clusters by its spec as it is.
+func (h *hub) succeeded(name string, clusters int32) {
+	h.t.Helper()
+	var s *v1alpha1.WorkSet
+	require.Eventually(h.t, func() bool {
+		s = h.get(name)
+		return s.Status.ObservedGeneration == s.Generation && s.Status.Rollout.Phase == v1alpha1.PhaseSucceeded && s.Status.Rollout.Revision == s.Status.Revision &&
+			s.Status.Counts.Total == clusters && s.Status.Counts.Available == clusters && s.Status.Counts.Updated == clusters && s.Status.Counts.Leaving == 0
+	}, 30*time.Second, 20*time.Millisecond, "%s is to be available on %d clusters", name, clusters)
+}
+
+// succeededAt is succeeded for one that something else is wrong with.
+func (h *hub) succeededAt(name string, clusters int32) { h.t.Helper(); h.succeeded(name, clusters) }
+
+// quiet waits until nothing is written any more.
+func (r *running) quiet(t testing.TB) {
+	t.Helper()
+	planetest.Quiet(t, 1500*time.Millisecond, func() string { return fmt.Sprint(r.wire.Writes()) })
+}
+
+// looked waits until the controllers of a new manager have come to what they are asked now, after all that was there before.
+func (r *running) looked(t testing.TB, h *hub) {
+	t.Helper()
+	h.eventually("it watches", func() bool { return r.wire.Of("GET works") > 0 })
+}
+
+func (h *hub) choose(name string, members ...string) {
+	h.t.Helper()
+	p := &v1alpha1.Placement{}
+	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, p))
+	before := p.DeepCopy()
+	p.Spec.Policy.Affinity.Required[0].LabelSelector.MatchExpressions[0].Values = members
+	require.NoError(h.t, h.client.Patch(h.t.Context(), p, client.MergeFrom(before)))
+}
+
+func (h *hub) unplace(name string) {
+	h.t.Helper()
+	require.NoError(h.t, h.client.Delete(h.t.Context(), &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}))
+}
+
+func deployment(name string, replicas int) workv1alpha1.Manifest {
+	return workv1alpha1.Manifest{RawExtension: runtime.RawExtension{Raw: fmt.Appendf(nil, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"shop","name":%q},
+		"spec":{"replicas":%d,"selector":{"matchLabels":{"app":%[1]q}},"template":{"metadata":{"labels":{"app":%[1]q}},"spec":{"containers":[{"name":"c","image":"web"}]}}}}`, name, replicas)}}
+}

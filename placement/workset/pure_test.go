@@ -1,0 +1,202 @@
+package workset
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"pgregory.net/rapid"
+
+	"github.com/muster-sdk/muster/placement/bundle"
+	"github.com/muster-sdk/muster/placement/revision"
+	"github.com/muster-sdk/muster/placement/rollout"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+func TestBaseName(t *testing.T) {
+	seen := map[string]types.NamespacedName{}
+	label := rapid.StringMatching(`[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?`)
+	rapid.Check(t, func(t *rapid.T) {
+		set := types.NamespacedName{Namespace: label.Draw(t, "namespace")}
+		parts := rapid.SliceOfN(label, 1, 4).Draw(t, "name")
+		set.Name = strings.Join(parts, ".")
+		set.Name = strings.Trim(set.Name[:min(len(set.Name), 253)], "-.")
+		name := baseName(set) + "-12345"
+		require.Empty(t, validation.IsDNS1123Subdomain(name), name)
+		if other, known := seen[name]; known {
+			require.Equal(t, other, set, "two have one name")
+		}
+		seen[name] = set
+	})
+	long := strings.Repeat("a", 200) + "." + strings.Repeat("b", 52)
+	require.NotEqual(t, baseName(types.NamespacedName{Namespace: "shop", Name: long}), baseName(types.NamespacedName{Namespace: "shop", Name: long[:252] + "c"}))
+}
+
+func TestSince(t *testing.T) {
+	at := func(second int64) time.Time { return time.Unix(second, 0) }
+	told := told{"web-1", at(10)}
+	now := func(health rollout.Health) healthSince { return healthSince{"web-1", health, at(100)} }
+	for _, test := range []struct {
+		reason  string
+		before  healthSince
+		is      healthSince
+		changed time.Time
+		want    time.Time
+	}{
+		{"it goes on", healthSince{"web-1", rollout.Succeeded, at(20)}, now(rollout.Succeeded), at(90), at(20)},
+		{"it has turned", healthSince{"web-1", rollout.Progressing, at(20)}, now(rollout.Succeeded), at(90), at(100)},
+		{"not to be heard of is no new beginning", healthSince{"web-1", rollout.Progressing, at(20)}, now(rollout.Unknown), at(90), at(20)},
+		{"it is that of another revision", healthSince{"web-0", rollout.Succeeded, at(20)}, now(rollout.Succeeded), at(90), at(100)},
+		{"after a restart the member knows", healthSince{}, now(rollout.Succeeded), at(90), at(90)},
+		{"unless its clock is ahead", healthSince{}, now(rollout.Succeeded), at(110), at(100)},
+		{"or behind", healthSince{}, now(rollout.Succeeded), at(5), at(10)},
+		{"or it has not said", healthSince{}, now(rollout.Progressing), time.Time{}, at(100)},
+	} {
+		require.Equal(t, test.want, since(test.before, test.is, test.changed, told).since, test.reason)
+	}
+}
+
+func TestTell(t *testing.T) {
+	s := newState(web)
+	require.Equal(t, told{}, s.tell("a", told{}), "nobody knows anything")
+	require.Equal(t, one, s.tell("a", one), "the Works say it, as after a restart")
+	require.Equal(t, one, s.tell("a", two), "somebody has edited them")
+	require.Equal(t, one, s.tell("a", told{}), "somebody has deleted them")
+	s.told["a"] = two
+	require.Equal(t, two, s.tell("a", one), "what was told now is not written yet")
+	s.forget(func(string) bool { return false })
+	require.Equal(t, told{}, s.tell("a", told{}), "it has been away")
+}
+
+func TestStamp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := stamp(time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "seconds"), rapid.Int64Range(0, 999999999).Draw(t, "nanoseconds")))
+		read, err := time.Parse(time.RFC3339Nano, now.Format(time.RFC3339Nano))
+		require.NoError(t, err)
+		require.Equal(t, now, stamp(read), "what was written is what is read")
+	})
+}
+
+func TestGist(t *testing.T) {
+	full := func() *v1alpha1.WorkSetStatus {
+		return &v1alpha1.WorkSetStatus{
+			ObservedGeneration: 1, Message: "m", Revision: "r", Revisions: []v1alpha1.RevisionSummary{{Name: "r", Clusters: 1}}, Objects: 1,
+			Counts: v1alpha1.ClusterCounts{Total: 1}, Clusters: []v1alpha1.ClusterSummary{{Name: "a"}}, OmittedClusters: 1,
+			Rollout:    v1alpha1.RolloutStatus{Phase: v1alpha1.PhaseProgressing, Message: "m", Stages: []v1alpha1.RolloutStageStatus{{Name: "s"}}},
+			Feedback:   []v1alpha1.FeedbackSummary{{Value: "v"}},
+			Conditions: []metav1.Condition{{Type: "Applied", Status: metav1.ConditionFalse, Message: "m"}},
+		}
+	}
+	for _, test := range []struct {
+		reason string
+		change func(*v1alpha1.WorkSetStatus)
+		waits  bool
+	}{
+		{"how many are how far", func(s *v1alpha1.WorkSetStatus) { s.Counts.Available++; s.Revisions[0].Clusters++ }, true},
+		{"which they are", func(s *v1alpha1.WorkSetStatus) { s.Clusters, s.OmittedClusters = nil, 3 }, true},
+		{"what they feed back", func(s *v1alpha1.WorkSetStatus) { s.Feedback = nil }, true},
+		{"other words", func(s *v1alpha1.WorkSetStatus) {
+			s.Message, s.Rollout.Message, s.Conditions[0].Message = "n", "n", "n"
+		}, true},
+		{"how far stages are", func(s *v1alpha1.WorkSetStatus) { s.Rollout.Succeeded++; s.Rollout.Stages[0].Succeeded++ }, true},
+		{"a condition that turns", func(s *v1alpha1.WorkSetStatus) { s.Conditions[0].Status = metav1.ConditionTrue }, false},
+		{"a spec that was seen", func(s *v1alpha1.WorkSetStatus) { s.ObservedGeneration++ }, false},
+		{"a phase", func(s *v1alpha1.WorkSetStatus) { s.Rollout.Phase = v1alpha1.PhaseFailed }, false},
+		{"what the rollout remembers of a stage", func(s *v1alpha1.WorkSetStatus) { s.Rollout.Stages[0].ReachedAt = &metav1.Time{Time: time.Unix(1, 0)} }, false},
+		{"a revision", func(s *v1alpha1.WorkSetStatus) { s.Revision = "q" }, false},
+	} {
+		changed := full()
+		test.change(changed)
+		require.Equal(t, test.waits, cmp.Equal(gist(full()), gist(changed)), test.reason)
+	}
+}
+
+func TestSettled(t *testing.T) {
+	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: v1alpha1.PlacementStatus{ObservedGeneration: 2, SelectedClusters: 3}}
+	for _, test := range []struct {
+		reason string
+		change func(*v1alpha1.Placement)
+		known  int
+		want   bool
+	}{
+		{"all decisions are known", func(*v1alpha1.Placement) {}, 3, true},
+		{"one is not there yet", func(*v1alpha1.Placement) {}, 2, false},
+		{"one is still there", func(*v1alpha1.Placement) {}, 4, false},
+		{"its spec is not decided", func(p *v1alpha1.Placement) { p.Generation = 3 }, 3, false},
+		{"it goes", func(p *v1alpha1.Placement) { p.DeletionTimestamp = &metav1.Time{} }, 3, false},
+		{"it has chosen nobody", func(p *v1alpha1.Placement) { p.Status.SelectedClusters = 0 }, 0, true},
+	} {
+		changed := p.DeepCopy()
+		test.change(changed)
+		require.Equal(t, test.want, settled(changed, test.known), test.reason)
+	}
+}
+
+// A patch makes of what is there what is to be, and leaves what others have put on it.
+func TestPatchOf(t *testing.T) {
+	c := &controller{}
+	asks := &wanted{told: two}
+	reading := &reading{content: &revision.Content{}}
+	for _, test := range []struct {
+		reason      string
+		labels      map[string]string
+		annotations map[string]string
+		step        bundle.Step
+		changes     []string
+	}{
+		{"all of it", nil, nil, bundle.Step{Act: bundle.Update, First: true}, []string{"/metadata/resourceVersion", "/metadata/labels", "/metadata/annotations", "/spec"}},
+		{"a note", map[string]string{v1alpha1.WorkSetLabel: "web", v1alpha1.WorkSetNamespaceLabel: "shop", "mine": "x"},
+			map[string]string{v1alpha1.WorkSetAnnotation: "shop/web", v1alpha1.RevisionAnnotation: "web-1", "a/b~c": "x"}, bundle.Step{Act: bundle.Note, First: true},
+			[]string{"/metadata/resourceVersion", "/metadata/annotations/placement.muster.dev~1revision", "/metadata/annotations/placement.muster.dev~1revision-since"}},
+	} {
+		step := &step{test.step, &record{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Labels: test.labels, Annotations: test.annotations}}}
+		work := c.object(delivery{web, "a"}, types.NamespacedName{Namespace: east, Name: "shop.web-0"}, &want{reading: reading}, asks, step)
+		ops := patchOf(work, step)
+		var paths []string
+		for _, op := range ops {
+			paths = append(paths, op.Path)
+		}
+		require.ElementsMatch(t, test.changes, paths, test.reason)
+		text, err := json.Marshal(ops)
+		require.NoError(t, err)
+		patch, err := jsonpatch.DecodePatch(text)
+		require.NoError(t, err)
+		there, err := json.Marshal(&workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Labels: test.labels, Annotations: test.annotations}})
+		require.NoError(t, err)
+		changed, err := patch.Apply(there)
+		require.NoError(t, err)
+		got := &workv1alpha1.Work{}
+		require.NoError(t, json.Unmarshal(changed, got))
+		for key, value := range work.Annotations {
+			require.Equal(t, value, got.Annotations[key], test.reason)
+		}
+		for key, value := range test.annotations {
+			if _, ours := work.Annotations[key]; !ours {
+				require.Equal(t, value, got.Annotations[key], test.reason)
+			}
+		}
+	}
+}
+
+func TestPartingOf(t *testing.T) {
+	for _, test := range []struct {
+		reason string
+		policy workv1alpha1.DeletePolicy
+		want   parting
+	}{
+		{"what is not said is what the API server puts there", workv1alpha1.DeletePolicy{}, parting{workv1alpha1.DeleteObject, metav1.DeletePropagationForeground}},
+		{"what is there is the same", workv1alpha1.DeletePolicy{Action: workv1alpha1.DeleteObject, Propagation: metav1.DeletePropagationForeground}, parting{workv1alpha1.DeleteObject, metav1.DeletePropagationForeground}},
+		{"all that there is", workv1alpha1.DeletePolicy{Action: workv1alpha1.OrphanObject, Propagation: metav1.DeletePropagationBackground}, parting{workv1alpha1.OrphanObject, metav1.DeletePropagationBackground}},
+		{"what a later release knows is kept", workv1alpha1.DeletePolicy{Action: "Hide", Propagation: "Later"}, parting{"Hide", "Later"}},
+	} {
+		require.Equal(t, test.want, partingOf(test.policy), test.reason)
+	}
+}

@@ -1,0 +1,90 @@
+package workset
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+func name(text string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "shop", Name: text}
+}
+
+func TestReadiness(t *testing.T) {
+	r := NewReadiness()
+	r.await(nil)
+	var told []string
+	stop, err := r.Notify(t.Context(), func(placement types.NamespacedName) { told = append(told, placement.Name) })
+	require.NoError(t, err)
+	at := func(placement string, clusters ...string) standing {
+		s := standing{placements: []types.NamespacedName{name(placement)}, ready: map[string]bool{}}
+		for _, c := range clusters {
+			s.ready[c] = true
+		}
+		return s
+	}
+	require.True(t, r.Ready(name("eu"), "east"), "nothing is placed by it")
+	r.set(name("web"), at("eu", "east"))
+	require.Equal(t, []string{"eu"}, told)
+	require.True(t, r.Ready(name("eu"), "east"))
+	require.False(t, r.Ready(name("eu"), "west"), "the WorkSet has not reached it")
+	require.True(t, r.Ready(name("us"), "west"), "another placement")
+	r.set(name("db"), at("eu"))
+	require.False(t, r.Ready(name("eu"), "east"), "all WorkSets count")
+	r.set(name("db"), at("us"))
+	require.True(t, r.Ready(name("eu"), "east"))
+	require.False(t, r.Ready(name("us"), "east"))
+	require.ElementsMatch(t, []string{"eu", "eu", "eu", "us"}, told, "who is left hears of it as well")
+	r.set(name("db"), at("us"))
+	require.Len(t, told, 4, "nothing has changed")
+	r.set(name("db"), standing{})
+	require.True(t, r.Ready(name("us"), "east"), "it is gone")
+	require.Len(t, told, 5)
+	stop()
+	r.set(name("web"), standing{})
+	require.Len(t, told, 5)
+}
+
+// Nobody decides by what is not known yet, nor waits for it for ever.
+func TestReadinessIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewReadiness()
+		known := make(chan error, 1)
+		go func() {
+			_, err := r.Notify(t.Context(), func(types.NamespacedName) {})
+			known <- err
+		}()
+		for _, step := range []func(){
+			func() { r.looked(name("early")) },
+			func() { r.await([]types.NamespacedName{name("a"), name("b")}) },
+			func() { r.looked(name("a")) },
+			func() { r.looked(name("a")) },
+		} {
+			step()
+			synctest.Wait()
+			require.Empty(t, known)
+		}
+		r.looked(name("b"))
+		require.NoError(t, <-known)
+
+		_, err := NewReadiness().Notify(t.Context(), func(types.NamespacedName) {})
+		require.ErrorContains(t, err, "workset.Options.Readiness")
+		ended, end := context.WithCancel(t.Context())
+		end()
+		_, err = NewReadiness().Notify(ended, func(types.NamespacedName) {})
+		require.ErrorIs(t, err, context.Canceled)
+	})
+}
+
+// The leave of a member takes its Works; who has not heard that it is chosen no longer must not bring them back.
+func TestLeavingClusterIsNotTold(t *testing.T) {
+	l := &look{state: newState(name("web"))}
+	leaving := &target{name: "east", namespace: "member-east", told: told{revision: "web-1"}, cluster: &scheduler.Cluster{Name: "east", Joined: true, Leaving: true}}
+	require.False(t, leaving.tellable())
+	require.Equal(t, verdict{waits: "It leaves the fleet."}, l.arranged(leaving))
+}

@@ -1,0 +1,181 @@
+package workset
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/muster-sdk/muster/placement/bundle"
+	"github.com/muster-sdk/muster/placement/division"
+	"github.com/muster-sdk/muster/placement/override"
+	"github.com/muster-sdk/muster/placement/revision"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// resolve finds the revision that all clusters are to have. What cannot be found out leaves the one that they have.
+func (l *look) resolve(ctx context.Context) error {
+	l.revision = l.set.Status.Revision
+	if !l.state.read {
+		history, err := l.store.List(ctx, l.set)
+		if err != nil {
+			return err
+		}
+		l.state.history, l.state.read = history, true
+	}
+	if err := l.state.spec.read(l.set); err != nil {
+		l.problem(v1alpha1.ReasonInvalid, "%s", err)
+		return nil
+	}
+	l.valid = true
+	if l.set.Spec.Revision != "" {
+		return l.pin(ctx, l.set.Spec.Revision)
+	}
+	content, ok := l.content(ctx)
+	if !ok {
+		return nil
+	}
+	return l.advance(ctx, content)
+}
+
+// pin takes the revision that is asked for. What the resources are meanwhile does not matter.
+func (l *look) pin(ctx context.Context, asked string) error {
+	l.watcher.Forget(l.state.key)
+	if !slices.ContainsFunc(l.state.history, func(r revision.Info) bool { return r.Name == asked }) {
+		l.problem(v1alpha1.ReasonRevisionNotFound, "spec.revision: there is no revision %s: take one of status.revisions, or none for what is there now", asked)
+		return nil
+	}
+	r, err := l.reading(ctx, asked)
+	if err != nil {
+		return err
+	}
+	if r == nil {
+		l.problem(v1alpha1.ReasonRevisionNotFound, "spec.revision: revision %s cannot be used, for %s: take another one of status.revisions", asked, l.state.unreadable[asked])
+		return nil
+	}
+	l.revision = asked
+	return nil
+}
+
+// content is what makes the revision that the spec asks for.
+func (l *look) content(ctx context.Context) (*revision.Content, bool) {
+	spec := &l.set.Spec
+	selected := l.watcher.Select(ctx, l.state.key, spec.Resources)
+	for _, p := range selected.Problems {
+		l.problem(v1alpha1.ReasonSelectionFailed, "spec.resources[%d]: %s", p.Selector, p.Message)
+	}
+	if len(selected.Problems) > 0 {
+		return nil, false
+	}
+	byKey := make(map[bundle.Key]bundle.Object, len(selected.Objects)+len(spec.Manifests))
+	for _, objects := range [][]bundle.Object{selected.Objects, l.state.spec.manifests} {
+		for i := range objects {
+			byKey[objects[i].Key()] = objects[i]
+		}
+	}
+	objects := slices.SortedFunc(maps.Values(byKey), func(a, b bundle.Object) int { return compareKeys(a.Key(), b.Key()) })
+	return &revision.Content{Objects: objects, Overrides: spec.Overrides, Replicas: spec.Replicas, Work: spec.Work}, true
+}
+
+func compareKeys(a, b bundle.Key) int {
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// advance makes content the revision that all clusters are to have. It is kept before anybody is told of it.
+func (l *look) advance(ctx context.Context, content *revision.Content) error {
+	name := revision.Name(l.set.Name, content.Hash())
+	if l.state.readings[name] == nil {
+		r, err := read(content)
+		if err != nil {
+			l.problem(v1alpha1.ReasonInvalid, "spec.%s", err)
+			return nil
+		}
+		l.state.readings[name] = r
+		delete(l.state.unreadable, name)
+	}
+	if history := l.state.history; len(history) > 0 && history[0].Name == name && history[0].Complete {
+		l.revision = name
+		return nil
+	}
+	number := int64(1)
+	if len(l.state.history) > 0 {
+		number = l.state.history[0].Number + 1
+	}
+	info, err := l.store.Save(ctx, l.set, content, number)
+	if lasts(err) || errors.Is(err, revision.ErrForeign) {
+		l.problem(v1alpha1.ReasonWriteFailed, "%s", err)
+		l.lookAgain(patience)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	l.state.history = slices.DeleteFunc(l.state.history, func(r revision.Info) bool { return r.Name == info.Name })
+	l.state.history = slices.Insert(l.state.history, 0, info)
+	l.revision = name
+	l.tell(l.set, normal, "RevisionCreated", "Revision %s has %d objects.", name, len(content.Objects))
+	return nil
+}
+
+// read makes of a revision what is asked of it for each cluster.
+func read(content *revision.Content) (*reading, error) {
+	overrides := content.Overrides
+	if overrides == nil {
+		overrides = &v1alpha1.Overrides{}
+	}
+	plan, err := override.New(content.Objects, overrides)
+	if err != nil {
+		return nil, fmt.Errorf("overrides: %w", err)
+	}
+	r := &reading{content: content, plan: plan, options: bundle.HashOptions(workSpec(&content.Work, nil))}
+	if content.Replicas != nil {
+		if r.division, err = division.New(content.Replicas); err != nil {
+			return nil, fmt.Errorf("replicas: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// workSpec is the spec of a Work.
+func workSpec(template *v1alpha1.WorkTemplate, manifests []workv1alpha1.Manifest) *workv1alpha1.WorkSpec {
+	return &workv1alpha1.WorkSpec{
+		Manifests: manifests, Apply: template.Apply, ManifestOptions: template.ManifestOptions, Waves: template.Waves,
+		Delete: template.Delete, Executor: template.Executor,
+	}
+}
+
+// reading returns a revision; nil: it cannot be read any more, and state.unreadable says why.
+func (l *look) reading(ctx context.Context, name string) (*reading, error) {
+	s := l.state
+	if r := s.readings[name]; r != nil || name == "" || s.unreadable[name] != "" {
+		return r, nil
+	}
+	content, err := l.store.Load(ctx, l.set, name)
+	for _, final := range []error{revision.ErrNotFound, revision.ErrIncomplete, revision.ErrCorrupt, revision.ErrLater} {
+		if errors.Is(err, final) {
+			l.giveUp(name, final)
+			return nil, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := read(content)
+	if err != nil {
+		l.giveUp(name, err)
+		return nil, nil
+	}
+	s.readings[name] = r
+	return r, nil
+}
+
+// giveUp does not try to read a revision again.
+func (l *look) giveUp(name string, why error) {
+	l.state.unreadable[name] = why.Error()
+	if errors.Is(why, revision.ErrNotFound) {
+		l.state.history = slices.DeleteFunc(l.state.history, func(r revision.Info) bool { return r.Name == name })
+	}
+}

@@ -1,0 +1,165 @@
+package workset_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/placement/workset"
+)
+
+// group makes a Placement of some members, or of all, with a decision group for a member.
+func (h *hub) group(placement, group, member string, members ...string) {
+	h.t.Helper()
+	h.place(placement, members...)
+	h.regroup(placement, v1alpha1.DecisionGroup{Name: group, Selector: metav1.LabelSelector{MatchLabels: map[string]string{"name": member}}})
+}
+
+func (h *hub) regroup(placement string, groups ...v1alpha1.DecisionGroup) {
+	h.t.Helper()
+	p := &v1alpha1.Placement{}
+	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: placement}, p))
+	before := p.DeepCopy()
+	p.Spec.DecisionGroups = groups
+	require.NoError(h.t, h.client.Patch(h.t.Context(), p, client.MergeFrom(before)))
+}
+
+// evict has a member lost: its taint takes all away from it.
+func (h *hub) evict(member string) {
+	h.t.Helper()
+	m := &membershipv1alpha1.MemberCluster{}
+	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: h.member(member)}, m))
+	before := m.DeepCopy()
+	m.Spec.Taints = append(m.Spec.Taints, membershipv1alpha1.Taint{Key: "test.muster.dev/lost", Effect: corev1.TaintEffectNoExecute})
+	require.NoError(h.t, h.client.Patch(h.t.Context(), m, client.MergeFrom(before)))
+}
+
+// paint has a WorkSet distribute something else.
+func (h *hub) paint(name, color string, change func(*v1alpha1.WorkSetSpec)) {
+	h.t.Helper()
+	h.change(name, func(s *v1alpha1.WorkSet) {
+		s.Spec.Manifests[0] = configMap(name, map[string]string{"color": color})
+		if change != nil {
+			change(&s.Spec)
+		}
+	})
+}
+
+// colors are what the members are to have by their Works, as a=blue b=green.
+func (h *hub) colors(name string) string {
+	h.t.Helper()
+	var all []string
+	for work, w := range h.works(name) {
+		if _, color, ok := strings.Cut(string(w.Spec.Manifests[0].Raw), `"color":"`); ok && w.DeletionTimestamp == nil {
+			all = append(all, fmt.Sprint(work[:strings.Index(work, "/")], "=", color[:strings.Index(color, `"`)]))
+		}
+	}
+	return strings.Join(sorted(all), " ")
+}
+
+func canaryFirst(s *v1alpha1.WorkSetSpec) {
+	s.Rollout = v1alpha1.RolloutStrategy{
+		Type: v1alpha1.RolloutProgressivePerGroup, MandatoryGroups: []v1alpha1.DecisionGroupReference{{Name: "canary"}},
+	}
+}
+
+// What has killed the canary, and so had it leave, comes to nobody else; but a person can say so.
+func TestCanaryThatIsLost(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b", "c")
+	h.group("all", "canary", "a")
+	stop := h.obey()
+	h.start(workset.Options{})
+	h.distribute("web", "all", canaryFirst, configMap("web", map[string]string{"color": "blue"}))
+	h.succeeded("web", 3)
+	stop()
+	h.paint("web", "bad", nil)
+	h.eventually("the canary has it", func() bool { return h.colors("web") == "a=bad b=blue c=blue" })
+	h.say(t.Context(), h.works("web")["a/web-0"], metav1.ConditionFalse)
+	h.eventually("it is halted", func() bool { return h.get("web").Status.Rollout.Phase == v1alpha1.PhaseFailed })
+
+	h.evict("a")
+	h.eventually("it is halted all the same", func() bool {
+		s := h.get("web").Status
+		return s.Counts.Total == 2 && s.Rollout.Phase == v1alpha1.PhaseFailed && strings.Contains(s.Message, "a (left)")
+	})
+	h.eventually("nobody else has it", func() bool { return h.colors("web") == "b=blue c=blue" })
+
+	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Rollout.State = v1alpha1.RolloutStop })
+	h.eventually("it is stopped", func() bool { return h.get("web").Status.Rollout.Phase == v1alpha1.PhaseStopped })
+	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Rollout.State = v1alpha1.RolloutRun })
+	h.eventually("it goes on without the canary", func() bool { return h.colors("web") == "b=bad c=bad" })
+}
+
+// A cluster that takes the place of another one runs what that did, however long a new revision waits.
+func TestFailoverWhileARolloutIsHeld(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b", "c")
+	h.place("one", "a")
+	h.obey()
+	r := h.start(workset.Options{})
+	h.distribute("web", "one", nil, configMap("web", map[string]string{"color": "blue"}))
+	h.succeeded("web", 1)
+	stable := h.get("web").Status.Revision
+	h.paint("web", "green", func(s *v1alpha1.WorkSetSpec) { s.Rollout.State = v1alpha1.RolloutPause })
+	h.eventually("it is paused", func() bool { return h.get("web").Status.Rollout.Phase == v1alpha1.PhasePaused })
+
+	h.evict("a")
+	h.choose("one", "b")
+	h.eventually("another one has what it had", func() bool { return h.colors("web") == "b=blue" && h.get("web").Status.Counts.Available == 1 })
+	require.Equal(t, stable, h.works("web")["b/web-0"].Annotations[v1alpha1.RevisionAnnotation])
+	r.quiet(t)
+	n := fmt.Sprint(r.wire.Writes())
+	r.quiet(t)
+	require.Equal(t, n, fmt.Sprint(r.wire.Writes()))
+
+	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Rollout.State = v1alpha1.RolloutRun })
+	h.succeeded("web", 1)
+	require.Equal(t, "b=green", h.colors("web"))
+
+	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Rollout.State = v1alpha1.RolloutPause })
+	h.choose("one", "c")
+	h.eventually("to pause what is done holds nobody who comes", func() bool { return h.colors("web") == "c=green" })
+}
+
+// Which group is mandatory is not guessed: not by a wrong name, and not while a Placement is missing by which the others are counted.
+func TestMandatoryGroupThatIsNotThere(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b", "c")
+	h.group("canaries", "canry", "a", "a")
+	h.place("prod", "b", "c")
+	h.obey()
+	r := h.start(workset.Options{})
+	h.distribute("web", "canaries", func(s *v1alpha1.WorkSetSpec) {
+		canaryFirst(s)
+		s.Placements = append(s.Placements, v1alpha1.PlacementReference{Name: "prod"})
+	}, configMap("web", map[string]string{"color": "blue"}))
+	h.eventually("it says what is wrong", func() bool {
+		c := h.condition("web", v1alpha1.ConditionDegraded)
+		return c.Reason == v1alpha1.ReasonInvalid && strings.HasPrefix(c.Message, "spec.rollout.mandatoryGroups[0]: no placement has a decision group canary:")
+	})
+	require.Empty(t, h.colors("web"))
+	h.regroup("canaries", v1alpha1.DecisionGroup{Name: "canary"})
+	h.succeeded("web", 3)
+
+	h.change("web", func(s *v1alpha1.WorkSet) {
+		s.Spec.Rollout.MandatoryGroups = []v1alpha1.DecisionGroupReference{{Index: new(int32(0))}}
+	})
+	h.unplace("canaries")
+	h.eventually("it says what is missing", func() bool {
+		return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonPlacementNotFound
+	})
+	h.paint("web", "green", nil)
+	h.eventually("there is a new revision", func() bool { return len(h.get("web").Status.Revisions) == 2 })
+	r.quiet(t)
+	require.Equal(t, "a=blue b=blue c=blue", h.colors("web"), "production is no canary")
+	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Placements = s.Spec.Placements[1:] })
+	h.eventually("production is all that there is", func() bool { return h.colors("web") == "b=green c=green" })
+}

@@ -1,0 +1,267 @@
+package workset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/muster-sdk/muster/internal/openqueue"
+	"github.com/muster-sdk/muster/placement"
+	"github.com/muster-sdk/muster/placement/revision"
+	"github.com/muster-sdk/muster/placement/selection"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler/replicas"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// SetupWithManager adds the controller of WorkSets to a manager: it distributes what they say to the clusters that their Placements have
+// chosen, and says how far that is. It runs on the leader alone. The manager's scheme knows placement/v1alpha1, work/v1alpha1, the types of Kubernetes, and
+// membership/v1alpha1 unless there is another [placement.ClusterSource]; the CustomResourceDefinitions are installed by the time that
+// the manager starts.
+//
+// The permissions that it needs are in the folder rbac, but for those to read what WorkSets select.
+func SetupWithManager(mgr manager.Manager, o Options) error {
+	o, err := o.withDefaults()
+	if err != nil {
+		return err
+	}
+	for _, kind := range []struct {
+		known bool
+		what  string
+	}{
+		{mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("WorkSet")), "placement.muster.dev: call AddToScheme of placement/v1alpha1"},
+		{mgr.GetScheme().Recognizes(workv1alpha1.GroupVersion.WithKind("Work")), "work.muster.dev: call AddToScheme of work/v1alpha1"},
+	} {
+		if !kind.known {
+			return errors.New("the manager's scheme does not know " + kind.what + " before")
+		}
+	}
+	c := &controller{
+		Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache(),
+		log: mgr.GetLogger().WithName("muster-workset"), recorder: mgr.GetEventRecorder("muster-workset"),
+		store: revision.NewStore(mgr.GetClient(), mgr.GetAPIReader()),
+		looks: &openqueue.Queue[reconcile.Request]{}, orders: &openqueue.Queue[delivery]{}, states: map[types.NamespacedName]*state{},
+	}
+	if c.metrics, err = newMetrics(); err != nil {
+		return fmt.Errorf("register the metrics of WorkSets: %w", err)
+	}
+	if c.untold = c.Clusters != nil; !c.untold {
+		c.Clusters, c.Namespace = placement.Members(mgr.GetCache()), memberNamespaces(mgr.GetCache())
+	}
+	c.fleet = newFleet(c.Namespace, c.clusterChanged)
+	c.works = newWorks(c.lookAt)
+	if c.Estimator == nil {
+		c.Estimator = replicas.FromAvailable(func(name string) (corev1.ResourceList, bool) {
+			m := c.fleet.member(name)
+			if m.latest == nil || m.latest.Available == nil {
+				return nil, false
+			}
+			return m.latest.Available, true
+		})
+	}
+	c.watcher, err = selection.New(selection.Options{
+		Config: mgr.GetConfig(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(), Log: c.log, Allow: o.Allow, Changed: c.lookAt,
+	})
+	if err != nil {
+		return fmt.Errorf("make the watches of what WorkSets select: %w", err)
+	}
+	watching, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
+	if err != nil {
+		return fmt.Errorf("make the client that watches Works: %w", err)
+	}
+	informer, known, err := c.works.informer(watching)
+	if err != nil {
+		return fmt.Errorf("make the watch of Works: %w", err)
+	}
+	feed := &feed{controller: c, informer: informer, known: known}
+	if err := mgr.Add(feed); err != nil {
+		return err
+	}
+	if err := c.watch(mgr, feed); err != nil {
+		return err
+	}
+	return c.writers(mgr)
+}
+
+// watch has WorkSets looked at when something happens to them, to their Placements or to these' decisions.
+func (c *controller) watch(mgr manager.Manager, feed *feed) error {
+	looks, err := ctrl.New("muster-workset", mgr, ctrl.Options{
+		Reconciler: c, MaxConcurrentReconciles: c.Workers, UsePriorityQueue: new(true), ReconciliationTimeout: lookTimeout,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](moment, 30*time.Second),
+	})
+	if err != nil {
+		return err
+	}
+	for _, s := range []source.Source{
+		fed{feed}, c.looks.Source(),
+		source.Kind(mgr.GetCache(), &v1alpha1.WorkSet{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.WorkSet]{}, askedAnew),
+		source.Kind(mgr.GetCache(), &v1alpha1.Placement{}, handler.TypedEnqueueRequestsFromMapFunc(c.setsOf), decided),
+		source.Kind(mgr.GetCache(), &v1alpha1.PlacementDecision{}, handler.TypedEnqueueRequestsFromMapFunc(
+			func(ctx context.Context, d *v1alpha1.PlacementDecision) []reconcile.Request {
+				owner := metav1.GetControllerOf(d)
+				if owner == nil {
+					return nil
+				}
+				return c.setsOf(ctx, &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: owner.Name}})
+			})),
+	} {
+		if err := looks.Watch(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writers write Works.
+func (c *controller) writers(mgr manager.Manager) error {
+	writers, err := ctrl.NewTyped("muster-workset-delivery", mgr, ctrl.TypedOptions[delivery]{
+		Reconciler: reconcile.TypedFunc[delivery](c.deliver), MaxConcurrentReconciles: c.Writers, UsePriorityQueue: new(true),
+		ReconciliationTimeout: writeTimeout,
+		RateLimiter:           workqueue.NewTypedItemExponentialFailureRateLimiter[delivery](moment, 30*time.Second),
+	})
+	if err != nil {
+		return err
+	}
+	return writers.Watch(c.orders.Source())
+}
+
+// How long a look, and what is written of one cluster, may take.
+const (
+	lookTimeout  = 2 * time.Minute
+	writeTimeout = time.Minute
+)
+
+// askedAnew passes what somebody asks of a WorkSet. Its status is written here.
+var askedAnew = predicate.TypedFuncs[*v1alpha1.WorkSet]{UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.WorkSet]) bool {
+	return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectOld.UID != e.ObjectNew.UID ||
+		(e.ObjectOld.DeletionTimestamp == nil) != (e.ObjectNew.DeletionTimestamp == nil) ||
+		!reflect.DeepEqual(e.ObjectOld.Finalizers, e.ObjectNew.Finalizers)
+}}
+
+// decided passes what changes the meaning of decisions.
+var decided = predicate.TypedFuncs[*v1alpha1.Placement]{UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.Placement]) bool {
+	return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectOld.UID != e.ObjectNew.UID ||
+		e.ObjectOld.Status.ObservedGeneration != e.ObjectNew.Status.ObservedGeneration ||
+		e.ObjectOld.Status.SelectedClusters != e.ObjectNew.Status.SelectedClusters
+}}
+
+// setsOf are the WorkSets that distribute to the clusters of a Placement.
+func (c *controller) setsOf(ctx context.Context, placement *v1alpha1.Placement) []reconcile.Request {
+	var sets v1alpha1.WorkSetList
+	if err := c.cache.List(ctx, &sets, client.InNamespace(placement.Namespace)); err != nil {
+		c.log.Error(err, "WorkSets could not be listed.", "namespace", placement.Namespace)
+		return nil
+	}
+	var found []reconcile.Request
+	for i := range sets.Items {
+		for _, reference := range sets.Items[i].Spec.Placements {
+			if reference.Name == placement.Name {
+				found = append(found, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
+			}
+		}
+	}
+	return found
+}
+
+// clusterChanged has those WorkSets looked at that have something on a cluster, or are to have.
+func (c *controller) clusterChanged(name string) {
+	c.mu.Lock()
+	var found []types.NamespacedName
+	for set, s := range c.states {
+		s.mu.Lock()
+		if s.follows[name] {
+			found = append(found, set)
+		}
+		s.mu.Unlock()
+	}
+	c.mu.Unlock()
+	for _, set := range found {
+		c.lookAt(set)
+	}
+}
+
+// feed tells the controller of Works, of clusters and of what is selected.
+type feed struct {
+	*controller
+
+	informer toolscache.SharedIndexInformer // of Works
+	known    toolscache.InformerSynced      // those that there were at the start are
+}
+
+// NeedLeaderElection is true: two who distribute would overtake each other.
+func (f *feed) NeedLeaderElection() bool { return true }
+
+// Start feeds until the context ends.
+func (f *feed) Start(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(klog.NewContext(ctx, f.log)) // or what fails to be watched would be told to klog
+	defer cancel(nil)
+	var running sync.WaitGroup
+	for what, run := range map[string]func(context.Context) error{
+		"the watch of Works":                func(ctx context.Context) error { f.informer.RunWithContext(ctx); return nil },
+		"the source of clusters":            func(ctx context.Context) error { return f.Clusters.Run(ctx, f.fleet) },
+		"the watch of what WorkSets select": f.watcher.Start,
+	} {
+		running.Go(func() {
+			err := run(ctx)
+			if err == nil && ctx.Err() == nil {
+				err = errors.New("it has ended")
+			}
+			if err != nil && ctx.Err() == nil {
+				cancel(fmt.Errorf("%s: %w", what, err))
+			}
+		})
+	}
+	running.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// fed is a source that has nothing looked at before all is known that there is: what is not known yet would be taken for missing.
+type fed struct{ *feed }
+
+// Start begins nothing: the feed runs by itself.
+func (fed) Start(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	return nil
+}
+
+// WaitForSync waits until all Works and clusters are known.
+func (f fed) WaitForSync(ctx context.Context) error {
+	if !toolscache.WaitForCacheSync(ctx.Done(), f.known) {
+		return fmt.Errorf("list Works: %w", context.Cause(ctx))
+	}
+	select {
+	case <-f.fleet.synced:
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the source of clusters: %w", context.Cause(ctx))
+	}
+	var sets v1alpha1.WorkSetList
+	if err := f.cache.List(ctx, &sets); err != nil {
+		return fmt.Errorf("list WorkSets: %w", err)
+	}
+	names := make([]types.NamespacedName, len(sets.Items))
+	for i := range sets.Items {
+		names[i] = client.ObjectKeyFromObject(&sets.Items[i])
+	}
+	f.Readiness.await(names)
+	return nil
+}

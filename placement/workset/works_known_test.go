@@ -1,0 +1,62 @@
+package workset
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// stored is an API server that has so many Works of one WorkSet.
+type stored struct {
+	client.WithWatch
+	works int
+}
+
+func (s stored) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	found := list.(*workv1alpha1.WorkList)
+	found.ResourceVersion = "1"
+	for i := range s.works {
+		found.Items = append(found.Items, workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+			Namespace: fmt.Sprint("member-", i), Name: "shop.web-0", UID: "1", ResourceVersion: "1",
+			Annotations: map[string]string{v1alpha1.WorkSetAnnotation: web.String()},
+		}})
+	}
+	return nil
+}
+
+// Watch knows nothing of lists by events.
+func (s stored) Watch(_ context.Context, _ client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+	all := client.ListOptions{}
+	all.ApplyOptions(options)
+	if all.Raw != nil && all.Raw.SendInitialEvents != nil {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
+	}
+	return watch.NewFake(), nil
+}
+
+// TestAllWorksAreKnown: nothing is decided before the records of all Works are there. A cluster whose Work was not would be told anew.
+func TestAllWorksAreKnown(t *testing.T) {
+	const many = 20000
+	w := newWorks(func(types.NamespacedName) {})
+	informer, known, err := w.informer(stored{works: many})
+	require.NoError(t, err)
+	go informer.RunWithContext(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.True(t, toolscache.WaitForCacheSync(ctx.Done(), known))
+	missing := many - len(w.of(web))
+	require.Zero(t, missing)
+}

@@ -1,0 +1,253 @@
+package workset_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/placement/workset"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+func sorted(s []string) []string {
+	s = slices.Clone(s)
+	slices.Sort(s)
+	return s
+}
+
+// A WorkSet reaches the clusters of its Placement, and is taken back with it.
+func TestDistributes(t *testing.T) {
+	h := newHub(t)
+	h.members("east", "west")
+	h.place("all")
+	h.obey()
+	r := h.start(workset.Options{})
+	h.distribute("web", "all", nil, configMap("web", map[string]string{"color": "blue"}))
+	h.eventually("each cluster has a Work", func() bool { return keys(h.works("web")) == "[east/web-0 west/web-0]" })
+	h.eventually("all is available", func() bool { return h.condition("web", v1alpha1.ConditionAvailable).Status == metav1.ConditionTrue })
+	set := h.get("web")
+	require.EqualValues(t, 2, set.Status.Counts.Updated)
+	require.Equal(t, v1alpha1.PhaseSucceeded, set.Status.Rollout.Phase, set.Status.Message)
+	require.Equal(t, 2, r.wire.Of("POST works"))
+
+	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"}) })
+	h.eventually("the new revision is available everywhere", func() bool {
+		s := h.get("web").Status
+		return s.Revision != set.Status.Revision && s.Counts.Available == 2 && s.Rollout.Phase == v1alpha1.PhaseSucceeded
+	})
+	require.Equal(t, 2, r.wire.Of("PATCH works"), r.wire.Writes())
+
+	require.NoError(t, h.client.Delete(t.Context(), h.get("web")))
+	h.eventually("nothing is left", func() bool { return len(h.works("web")) == 0 })
+}
+
+// A restart with everything in place writes nothing.
+func TestRestartIsQuiet(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b", "c")
+	h.place("all")
+	h.obey()
+	r := h.start(workset.Options{})
+	h.distribute("web", "all", nil, configMap("web", map[string]string{"color": "blue"}))
+	h.succeeded("web", 3)
+	r.quiet(t)
+	r.stop()
+	before := h.get("web")
+
+	r = h.start(workset.Options{})
+	r.looked(t, h)
+	r.quiet(t)
+	require.Empty(t, r.wire.Writes())
+	require.Equal(t, before.ResourceVersion, h.get("web").ResourceVersion)
+}
+
+// A cluster that is chosen no longer gives back what it has, and one that is chosen gets it.
+func TestFollowsDecisions(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b", "c")
+	h.place("some", "a", "b")
+	h.obey()
+	h.start(workset.Options{})
+	h.distribute("web", "some", nil, configMap("web", nil))
+	h.succeeded("web", 2)
+	require.Equal(t, "[a/web-0 b/web-0]", keys(h.works("web")))
+	h.choose("some", "b", "c")
+	h.eventually("the Works have followed", func() bool { return keys(h.works("web")) == "[b/web-0 c/web-0]" })
+	h.succeeded("web", 2)
+}
+
+// While a Placement is not there nobody loses what they have.
+func TestMissingPlacement(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b")
+	h.place("some", "a", "b")
+	h.obey()
+	r := h.start(workset.Options{})
+	h.distribute("web", "some", nil, configMap("web", nil))
+	h.succeeded("web", 2)
+	h.unplace("some")
+	h.eventually("it says so", func() bool {
+		c := h.condition("web", v1alpha1.ConditionDegraded)
+		return c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonPlacementNotFound
+	})
+	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"}) })
+	h.succeededAt("web", 2)
+	require.Zero(t, r.wire.Of("DELETE works"))
+	h.place("some", "b")
+	h.eventually("who is chosen no longer has nothing", func() bool { return keys(h.works("web")) == "[b/web-0]" })
+	h.succeeded("web", 1)
+}
+
+// No more clusters are on their way than may, and when too many fail all go back.
+func TestRollsOutAndBack(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b", "c", "d")
+	h.place("all")
+	obey := h.obey()
+	h.start(workset.Options{})
+	h.distribute("web", "all", func(s *v1alpha1.WorkSetSpec) {
+		s.Rollout = v1alpha1.RolloutStrategy{Type: v1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(1)), OnFailure: v1alpha1.FailureRollBack}
+	}, configMap("web", map[string]string{"color": "blue"}))
+	h.succeeded("web", 4)
+	stable := h.get("web").Status.Revision
+	obey()
+
+	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "red"}) })
+	h.eventually("the first is told", func() bool { return h.get("web").Status.Counts.Updated == 1 })
+	h.say(t.Context(), h.works("web")["a/web-0"], metav1.ConditionTrue)
+	h.eventually("the second is told", func() bool { return h.get("web").Status.Counts.Updated == 2 })
+	require.EqualValues(t, 1, h.works("web")["c/web-0"].Generation)
+	h.say(t.Context(), h.works("web")["b/web-0"], metav1.ConditionFalse)
+	h.obey()
+	h.eventually("all are back", func() bool {
+		s := h.get("web").Status
+		return s.Rollout.Phase == v1alpha1.PhaseRolledBack && s.Counts.Available == 4 || s.Rollout.Phase == v1alpha1.PhaseRolledBack
+	})
+	for name, work := range h.works("web") {
+		require.Contains(t, string(work.Spec.Manifests[0].Raw), "blue", name)
+		require.Equal(t, stable, work.Annotations[v1alpha1.RevisionAnnotation], name)
+	}
+}
+
+// What is selected on the hub travels, and so does what becomes of it.
+func TestSelects(t *testing.T) {
+	h := newHub(t)
+	h.members("a")
+	h.place("all")
+	h.obey()
+	h.start(workset.Options{})
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "colors"}, Data: map[string]string{"sky": "blue"}}
+	require.NoError(t, h.client.Create(t.Context(), object))
+	h.distribute("web", "all", func(s *v1alpha1.WorkSetSpec) {
+		s.Resources = []v1alpha1.ResourceSelector{{Kind: "ConfigMap", Name: "colors"}}
+	})
+	h.succeeded("web", 1)
+	object.Data["sky"] = "red"
+	require.NoError(t, h.client.Update(t.Context(), object))
+	h.eventually("the change arrives", func() bool {
+		return strings.Contains(string(h.works("web")["a/web-0"].Spec.Manifests[0].Raw), "red")
+	})
+	h.succeeded("web", 1)
+	require.Len(t, h.get("web").Status.Revisions, 2)
+	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Revision = s.Status.Revisions[1].Name })
+	h.eventually("it is back", func() bool {
+		return strings.Contains(string(h.works("web")["a/web-0"].Spec.Manifests[0].Raw), "blue")
+	})
+}
+
+// Replicas are divided, and follow the clusters.
+func TestDivides(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b", "c")
+	h.place("some", "a", "b")
+	h.obey()
+	h.start(workset.Options{})
+	h.distribute("web", "some", func(s *v1alpha1.WorkSetSpec) {
+		s.Replicas = &v1alpha1.ReplicaDivision{Strategy: v1alpha1.DivisionStaticWeight}
+	}, deployment("web", 6))
+	h.eventually("half each", func() bool {
+		return reflect.DeepEqual(h.replicas("web"), map[string]int64{"a/web-0": 3, "b/web-0": 3})
+	})
+	h.choose("some", "a", "b", "c")
+	h.eventually("a third each", func() bool {
+		return reflect.DeepEqual(h.replicas("web"), map[string]int64{"a/web-0": 2, "b/web-0": 2, "c/web-0": 2})
+	})
+	h.succeeded("web", 3)
+}
+
+// replicas are those that the Works of a WorkSet say.
+func (h *hub) replicas(set string) map[string]int64 {
+	h.t.Helper()
+	found := map[string]int64{}
+	for name, work := range h.works(set) {
+		var o unstructured.Unstructured
+		require.NoError(h.t, json.Unmarshal(work.Spec.Manifests[0].Raw, &o))
+		found[name], _, _ = unstructured.NestedInt64(o.Object, "spec", "replicas")
+	}
+	return found
+}
+
+// Clusters that are chosen while a rollout is held take nothing from those that run, until their turn comes.
+func TestHeldClustersTakeNoReplicas(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b", "c", "d")
+	h.place("some", "a", "b")
+	r := h.start(workset.Options{})
+	h.distribute("web", "some", func(s *v1alpha1.WorkSetSpec) {
+		s.Replicas = &v1alpha1.ReplicaDivision{Strategy: v1alpha1.DivisionStaticWeight}
+	}, deployment("web", 12))
+	half := map[string]int64{"a/web-0": 6, "b/web-0": 6}
+	h.eventually("half each", func() bool { return reflect.DeepEqual(h.replicas("web"), half) })
+	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Rollout.State = v1alpha1.RolloutPause })
+	h.choose("some", "a", "b", "c", "d")
+	h.eventually("the others are seen", func() bool { return h.get("web").Status.Counts.Total == 4 })
+	r.quiet(t)
+	require.Equal(t, half, h.replicas("web"))
+	require.Equal(t, metav1.ConditionFalse, h.condition("web", v1alpha1.ConditionApplied).Status)
+	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Rollout.State = v1alpha1.RolloutRun })
+	h.eventually("a quarter each", func() bool {
+		return reflect.DeepEqual(h.replicas("web"), map[string]int64{"a/web-0": 3, "b/web-0": 3, "c/web-0": 3, "d/web-0": 3})
+	})
+}
+
+// What somebody does to a Work on the hub is undone.
+func TestRepairsWorks(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b", "c")
+	h.place("all")
+	h.obey()
+	h.start(workset.Options{})
+	h.distribute("web", "all", nil, configMap("web", map[string]string{"color": "blue"}))
+	h.succeeded("web", 3)
+	works := h.works("web")
+	edited := works["a/web-0"].DeepCopy()
+	edited.Spec.Manifests = []workv1alpha1.Manifest{configMap("evil", nil)}
+	require.NoError(t, h.client.Patch(t.Context(), edited, client.MergeFrom(works["a/web-0"])))
+	unlabeled := works["b/web-0"].DeepCopy()
+	unlabeled.Labels = nil
+	require.NoError(t, h.client.Patch(t.Context(), unlabeled, client.MergeFrom(works["b/web-0"])))
+	require.NoError(t, h.client.Delete(t.Context(), works["c/web-0"]))
+	h.eventually("all is as it was", func() bool {
+		now := h.works("web")
+		if keys(now) != "[a/web-0 b/web-0 c/web-0]" || now["c/web-0"].UID == works["c/web-0"].UID {
+			return false
+		}
+		for _, work := range now {
+			if !strings.Contains(string(work.Spec.Manifests[0].Raw), "blue") {
+				return false
+			}
+		}
+		return true
+	})
+	h.succeeded("web", 3)
+}

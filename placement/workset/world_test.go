@@ -1,0 +1,254 @@
+package workset
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-sdk/muster/placement/bundle"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// world is a hub with the Works that one cluster has of one WorkSet, the member's agent, and a watch that may be late. Works are there as
+// records alone.
+type world struct {
+	set      types.NamespacedName
+	works    map[string]*record
+	versions int
+	watch    []func(*works) // what it has not told of yet
+	ledger   *works
+	writes   []string
+	applied  map[string][]bundle.Object // what the member has, by Work
+}
+
+const east = "member-east"
+
+func newWorld() *world {
+	return &world{set: types.NamespacedName{Namespace: "shop", Name: "web"}, works: map[string]*record{}, applied: map[string][]bundle.Object{}, ledger: newWorks(func(types.NamespacedName) {})}
+}
+
+// filling is a text of any length.
+var filling = make([]byte, workv1alpha1.MaxManifestBytes)
+
+// sized is an object with a text so long.
+func sized(name string, size int) bundle.Object {
+	o := bundle.Object{ResourceIdentifier: workv1alpha1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Name: name}, JSON: filling[:size]}
+	copy(o.Hash[:], fmt.Sprintf("%s/%d", name, size))
+	return o
+}
+
+func (w *world) put(r *record) *record {
+	w.versions++
+	r.ResourceVersion = strconv.Itoa(w.versions)
+	if w.works[r.Name] = r; r.DeletionTimestamp != nil && len(r.Finalizers) == 0 {
+		delete(w.works, r.Name)
+		w.watch = append(w.watch, func(l *works) { l.lost(r) })
+	} else {
+		w.watch = append(w.watch, func(l *works) { l.saw(r) })
+	}
+	return r
+}
+
+// change changes a Work as the API server does, and tells the watch.
+func (w *world) change(name string, change func(*record)) *record {
+	next := *w.works[name]
+	change(&next)
+	if w.works[name].content.Hash != next.content.Hash || w.works[name].options != next.options {
+		next.Generation++
+		next.settled = false
+	}
+	return w.put(&next)
+}
+
+var (
+	errLost  = errors.New("nobody knows what has become of it")
+	errStale = errors.New("conflict")
+)
+
+// write carries out a step as the controller does.
+func (w *world) write(s *step, want *wanted) (*record, error) {
+	write := func(r *record) {
+		if r.content, r.options = s.Work, want.Options; s.First {
+			r.told = want.told
+		}
+		r.content.Objects = slices.Clone(r.content.Objects)
+		r.set, r.marked = w.set, true
+	}
+	if s.Act == bundle.Create {
+		if w.works[s.Work.Name] != nil {
+			return nil, errStale
+		}
+		w.versions++
+		r := &record{ObjectMeta: metav1.ObjectMeta{
+			Namespace: east, Name: s.Work.Name, UID: types.UID(strconv.Itoa(w.versions)), Generation: 1, Finalizers: []string{workv1alpha1.Finalizer},
+		}}
+		write(r)
+		return w.put(r), nil
+	}
+	there := w.works[s.Work.Name]
+	switch {
+	case there == nil || there.UID != s.has.UID || s.Act != bundle.Delete && there.ResourceVersion != s.has.ResourceVersion:
+		return nil, errStale
+	case s.Act == bundle.Delete:
+		return w.change(s.Work.Name, func(r *record) { r.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }), nil
+	case s.Act == bundle.Note:
+		return w.change(s.Work.Name, func(r *record) { r.told, r.marked = want.told, true }), nil
+	}
+	return w.change(s.Work.Name, write), nil
+}
+
+// take takes a step, and tells the ledger. Lost is whether the request, or the answer, gets lost.
+func (w *world) take(s *step, want *wanted, lost string) error {
+	if lost != "" && s.has != nil {
+		defer w.ledger.doubt(s.has)
+	}
+	if lost == "request" {
+		return errLost
+	}
+	name := types.NamespacedName{Namespace: east, Name: s.Work.Name}
+	end := w.ledger.begin(name)
+	r, err := w.write(s, want)
+	w.writes = append(w.writes, fmt.Sprint(s.Act, " ", name.Name))
+	switch {
+	case err != nil:
+		end(nil)
+		w.catchUp(s)
+		return err
+	case lost == "answer":
+		end(nil)
+		return errLost
+	case s.Act == bundle.Delete:
+		end(nil)
+		w.ledger.deleted(s.has)
+		return nil
+	}
+	got := *r
+	if s.Act != bundle.Note {
+		got.written = &bundle.Fingerprint{Objects: s.Work.Hash, Options: want.Options}
+	}
+	end(&got)
+	return nil
+}
+
+func (w *world) catchUp(s *step) {
+	switch {
+	case s.has != nil && w.works[s.has.Name] == nil:
+		w.ledger.lost(s.has)
+	case s.has != nil:
+		w.ledger.saw(w.works[s.has.Name])
+	case w.works[s.Work.Name] != nil:
+		w.ledger.saw(w.works[s.Work.Name])
+	}
+}
+
+// tell has the watch tell of so much.
+func (w *world) tell(n int) {
+	for range min(n, len(w.watch)) {
+		next := w.watch[0]
+		w.watch = w.watch[1:]
+		next(w.ledger)
+	}
+}
+
+// obey has the agent do what one Work says.
+func (w *world) obey(name string) {
+	r := w.works[name]
+	switch {
+	case r == nil:
+	case r.DeletionTimestamp != nil:
+		delete(w.applied, name)
+		w.change(name, func(r *record) { r.Finalizers = nil })
+	case !r.settled:
+		w.applied[name] = r.content.Objects
+		w.change(name, func(r *record) { r.settled = true })
+	}
+}
+
+// has reports whether the member has an object: what a Work gives up stays while another one has it.
+func (w *world) has(key bundle.Key) bool {
+	for _, objects := range w.applied {
+		if slices.ContainsFunc(objects, func(o bundle.Object) bool { return o.Key() == key }) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *world) names() []string {
+	var names []string
+	for name := range w.works {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// homes are the Works that an object is in, but for those that are being deleted.
+func (w *world) homes() map[bundle.Key][]string {
+	homes := map[bundle.Key][]string{}
+	for _, name := range w.names() {
+		if w.works[name].DeletionTimestamp != nil {
+			continue
+		}
+		for i := range w.works[name].content.Objects {
+			key := w.works[name].content.Objects[i].Key()
+			homes[key] = append(homes[key], name)
+		}
+	}
+	return homes
+}
+
+// deliver is a delivery: what may be done is done, up to the first failure.
+func (w *world) deliver(want *wanted, lost func() string) error {
+	for _, r := range w.ledger.at(w.set, east).records {
+		if w.ledger.doubts(r) {
+			w.catchUp(&step{has: r})
+			w.ledger.sure(r.key())
+		}
+	}
+	has := w.ledger.at(w.set, east)
+	steps, err := arrange(baseName(w.set), has.records, want)
+	if err != nil {
+		return err
+	}
+	for i, failed := 0, false; i < len(steps) && !failed; i++ { // what failed is tried again
+		if steps[i].Waits == "" {
+			failed = w.take(&step{steps[i], has.named(steps[i].Work.Name)}, want, lost()) != nil
+		}
+	}
+	return nil
+}
+
+func nothing() string { return "" }
+
+// settle goes on until nothing is to be done, and returns how many rounds that took; 0: there is no end to it.
+func (w *world) settle(want *wanted) (rounds int) {
+	for rounds = 1; rounds < 40; rounds++ {
+		w.tell(len(w.watch))
+		steps, err := arrange(baseName(w.set), w.ledger.at(w.set, east).records, want)
+		if err == nil && len(steps) == 0 && len(w.watch) == 0 && w.quiet() {
+			return rounds
+		}
+		if err := w.deliver(want, nothing); err != nil {
+			return 0
+		}
+		for _, name := range w.names() {
+			w.obey(name)
+		}
+	}
+	return 0
+}
+
+func (w *world) quiet() bool {
+	for _, r := range w.works {
+		if r.DeletionTimestamp != nil || !r.settled {
+			return false
+		}
+	}
+	return true
+}
