@@ -1,0 +1,235 @@
+package addon_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon"
+	"github.com/muster-sdk/muster/addon/template"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/membership"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// newRegisteringHub has the namespace of credentials as well.
+func newRegisteringHub(t *testing.T) *hub {
+	h := newHostingHub(t)
+	err := h.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
+	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
+	return h
+}
+
+// secretOf is what Works bring to the agent of an add-on; nil: nothing.
+func (h *hub) secretOf(works []workv1alpha1.Work) *corev1.Secret {
+	h.t.Helper()
+	for _, w := range works {
+		for _, m := range w.Spec.Manifests {
+			if strings.Contains(string(m.Raw), `"kind":"Secret"`) {
+				secret := &corev1.Secret{}
+				require.NoError(h.t, json.Unmarshal(m.Raw, secret))
+				return secret
+			}
+		}
+	}
+	return nil
+}
+
+// backdate has a credential be one that was issued long ago.
+func (h *hub) backdate(name, member string) {
+	h.t.Helper()
+	secret := &corev1.Secret{}
+	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: h.namespaceOf(member) + "." + h.name(name)}, secret))
+	const record = v1alpha1.GroupName + "/credential"
+	before := secret.DeepCopy()
+	secret.Annotations[record] = regexp.MustCompile(`"issued":"[^"]*"`).ReplaceAllString(secret.Annotations[record], `"issued":"2000-01-01T00:00:00Z"`)
+	require.NotEqual(h.t, before.Annotations, secret.Annotations)
+	require.NoError(h.t, h.client.Patch(h.t.Context(), secret, client.MergeFrom(before)))
+}
+
+// lookAgain has a MemberAddon looked at.
+func (h *hub) lookAgain(name, member string) {
+	h.t.Helper()
+	m := h.memberAddon(name, member)
+	before := m.DeepCopy()
+	metav1.SetMetaDataAnnotation(&m.ObjectMeta, "look", "again")
+	require.NoError(h.t, h.client.Patch(h.t.Context(), m, client.MergeFrom(before)))
+}
+
+// TestAccessOutlivesTrouble: what a member was told before goes on running there while it is held, or anything is wrong: so its agent's credential is renewed, and nothing else
+// of it changes.
+func TestAccessOutlivesTrouble(t *testing.T) {
+	h := newRegisteringHub(t)
+	members := h.obey()
+	o := addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: &addon.Registration{}, Allow: anything}
+	r := h.start(o)
+	h.members("c", "d")
+	h.choose("all", "a", "b", "c", "d")
+	h.color("colors", "blue")
+	h.color("own", "blue")
+	h.own("x", "c", func(s *v1alpha1.MemberAddonSpec) { s.HostingMember = h.name("h") })
+	h.own("x", "d", func(s *v1alpha1.MemberAddonSpec) { s.Configs = []v1alpha1.ConfigReference{h.reference("own")} })
+	h.addon("x", func(s *v1alpha1.AddonSpec) {
+		h.hosted("")(s)
+		s.Configs = []v1alpha1.ConfigKind{addonConfigs}
+		p := &s.Install.Placements[0]
+		p.Configs = []v1alpha1.ConfigReference{h.reference("colors")}
+		p.Rollout = placementv1alpha1.RolloutStrategy{
+			Type: placementv1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(1)), MaxFailures: new(intstr.FromInt32(0)),
+		}
+	})
+	all := []string{"a", "b", "c", "d"}
+	secret := func(m string) *corev1.Secret {
+		if m == "c" {
+			return h.secretOf(h.worksFor("x", m, "h"))
+		}
+		return h.secretOf(h.works("x", m))
+	}
+	for _, m := range all {
+		h.eventually(m+" has it", func() bool { return is(h.memberAddon("x", m), v1alpha1.ConditionAvailable) && secret(m) != nil })
+	}
+	require.Equal(t, template.HostingNamespace(h.name("x"), h.name("c")), secret("c").Namespace, "where its agent is, and no other member's")
+
+	members.judge(func(w *workv1alpha1.Work) bool { return !says(w, "red") })
+	h.color("colors", "red")
+	h.eventually("it halts", func() bool { return h.get("x").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseFailed })
+	require.NoError(t, h.client.Delete(t.Context(), &v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "own"}}))
+	h.says(h.memberAddon("x", "d"), v1alpha1.ConditionConfigured, metav1.ConditionFalse, v1alpha1.ReasonConfigNotFound)
+	r.quiet(t)
+	held := 0
+	for _, m := range all {
+		was, color := secret(m), h.colorOf("x", m)
+		if color == "blue" {
+			held++
+		}
+		h.backdate("x", m)
+		h.eventually("that of "+m+" is renewed", func() bool { return string(secret(m).Data["token"]) != string(was.Data["token"]) })
+		is := secret(m)
+		is.Data["token"] = was.Data["token"]
+		require.Equal(t, was, is, "and nothing else of what brings it")
+		require.Equal(t, color, h.colorOf("x", m))
+		h.says(h.memberAddon("x", m), v1alpha1.ConditionRegistrationReady, metav1.ConditionTrue, v1alpha1.ReasonRegistered)
+	}
+	require.Equal(t, 3, held, "one was told")
+	h.says(h.memberAddon("x", "d"), v1alpha1.ConditionManifestsApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied)
+	r.quiet(t)
+	r.stop()
+	r = h.start(o)
+	h.eventually("it runs", func() bool { return r.wire.Of("GET works") > 0 })
+	r.quiet(t)
+	require.Empty(t, r.wire.Writes(), "a restart renews nothing anew")
+
+	agent, was := h.agentOf("x", "d"), secret("d")
+	may := func(agent client.Client) bool {
+		return agent.List(context.Background(), &corev1.ConfigMapList{}, client.InNamespace(h.namespaceOf("d"))) == nil
+	}
+	h.eventually("it may what it asks for", func() bool { return may(agent) })
+	h.member("d", func(m *membershipv1alpha1.MemberCluster) {
+		m.Spec.Claim = strings.Repeat("ab", 32)
+		metav1.SetMetaDataLabel(&m.ObjectMeta, "taken", "over")
+	})
+	h.eventually("another cluster's agent has its own", func() bool { return string(secret("d").Data["token"]) != string(was.Data["token"]) })
+	h.eventually("and the former one has none any more", func() bool { return !may(agent) })
+	h.eventually("that is good", func() bool { return may(h.agentOf("x", "d")) })
+}
+
+// TestWhatKeepsFromAccess: people read why an agent has no access, or cannot keep the one that it has.
+func TestWhatKeepsFromAccess(t *testing.T) {
+	h := newRegisteringHub(t)
+	h.obey()
+	nowhere := h.name("nowhere")
+	r := h.start(addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: &addon.Registration{Namespace: nowhere}})
+	h.addon("x", h.placed("all"))
+	condition := func() metav1.Condition {
+		m := h.memberAddon("x", "a")
+		if m == nil {
+			return metav1.Condition{}
+		}
+		c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionRegistrationReady)
+		if c == nil {
+			return metav1.Condition{}
+		}
+		return *c
+	}
+	h.eventually("a namespace that is missing is told of", func() bool {
+		return condition().Status == metav1.ConditionFalse && strings.Contains(condition().Message, `namespaces "`+nowhere+`" not found`)
+	})
+	require.Contains(t, h.memberAddon("x", "a").Status.Message, nowhere)
+	h.says(h.memberAddon("x", "a"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsDesired)
+	r.stop()
+
+	var refuses atomic.Bool
+	h.wrap = func(next http.RoundTripper) http.RoundTripper {
+		return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			if refuses.Load() && r.Method == http.MethodPost && planetest.AttributesOf(r).Resource == "serviceaccounts/token" {
+				const body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"the policy says no","code":403}`
+				return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+			}
+			return next.RoundTrip(r)
+		})
+	}
+	h.start(addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: &addon.Registration{}})
+	h.eventually("it comes right", func() bool {
+		return is(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) && condition().Status == metav1.ConditionTrue
+	})
+	was := h.secretOf(h.works("x", "a"))
+	refuses.Store(true)
+	h.backdate("x", "a")
+	h.eventually("what is not renewed is told of", func() bool { return strings.Contains(condition().Message, "the policy says no") })
+	require.Equal(t, metav1.ConditionTrue, condition().Status, "it is good until its end")
+	require.NotNil(t, h.memberAddon("x", "a").Status.Registration)
+	require.Equal(t, was, h.secretOf(h.works("x", "a")))
+	refuses.Store(false)
+	h.lookAgain("x", "a") // pauses between tries grow
+	h.eventually("it is renewed", func() bool {
+		return string(h.secretOf(h.works("x", "a")).Data["token"]) != string(was.Data["token"]) && condition().Message == ""
+	})
+}
+
+// TestAccessThatNobodyAsksFor: what an agent has on the hub goes when it does not ask for it any more, though its status says that it has none.
+func TestAccessThatNobodyAsksFor(t *testing.T) {
+	h := newRegisteringHub(t)
+	h.obey()
+	r := h.start(addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: &addon.Registration{}})
+	h.addon("x", h.placed("all"))
+	h.eventually("a has it", func() bool {
+		return is(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) && h.memberAddon("x", "a").Status.Registration != nil
+	})
+	r.quiet(t)
+	r.stop()
+	m := h.memberAddon("x", "a")
+	before := m.DeepCopy()
+	m.Status.Registration = nil
+	require.NoError(t, h.client.Status().Patch(t.Context(), m, client.MergeFrom(before)))
+	r = h.start(addon.Options{Agents: []addon.Agent{echo{h.name("x")}}, Registration: &addon.Registration{}})
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespaceOf("a"), Name: "addon-" + h.name("x")}}
+	h.eventually("it is gone", func() bool { return h.gone(account) && h.secretOf(h.works("x", "a")) == nil })
+	r.quiet(t)
+	asked := func() (n int) {
+		for _, resource := range []string{"roles", "rolebindings", "serviceaccounts", "secrets"} {
+			n += r.wire.Of("GET " + resource)
+		}
+		return n
+	}
+	last, writes := asked(), r.wire.Writes()
+	h.lookAgain("x", "a")
+	r.quiet(t)
+	require.Equal(t, last, asked(), "who asks for nothing costs no request")
+	require.Equal(t, writes, r.wire.Writes())
+}

@@ -1,0 +1,37 @@
+package addon_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/addon"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+)
+
+// TestOwnNamespace: who may write a MemberAddon cannot have by it what is in namespaces that are not the member's.
+func TestOwnNamespace(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b")
+	h.obey()
+	h.start(addon.Options{Agents: []addon.Agent{reader{h.name("read")}}})
+	h.addon("read", func(s *v1alpha1.AddonSpec) { s.Configs = []v1alpha1.ConfigKind{{Resource: "configmaps"}} })
+	for _, namespace := range []string{h.namespace, h.namespaceOf("b")} {
+		require.NoError(t, h.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "limits"}, Data: map[string]string{"value": "II"}}))
+	}
+	named := func(namespace string) func(*v1alpha1.MemberAddonSpec) {
+		return func(s *v1alpha1.MemberAddonSpec) {
+			s.Configs = []v1alpha1.ConfigReference{{Resource: "configmaps", ObjectName: v1alpha1.ObjectName{Namespace: namespace, Name: "limits"}}}
+		}
+	}
+	h.own("read", "a", named(h.namespace))
+	h.own("read", "b", named(h.namespaceOf("b")))
+	h.eventually("b has its own", func() bool { return is(h.memberAddon("read", "b"), v1alpha1.ConditionAvailable) })
+	h.eventually("a is told why it has not", func() bool {
+		return reason(h.memberAddon("read", "a"), v1alpha1.ConditionDegraded) == v1alpha1.ReasonUnsupported
+	})
+	require.Contains(t, h.memberAddon("read", "a").Status.Message, "its own namespace")
+	require.Empty(t, h.works("read", "a"))
+}

@@ -1,0 +1,84 @@
+package addon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon/config"
+	"github.com/muster-sdk/muster/addon/health"
+	"github.com/muster-sdk/muster/addon/internal/calls"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+)
+
+// callOf is the call of a function of an agent in Go for a MemberAddon or, by its name alone, an Addon. An add-on in Go has a part of the workers, so that one
+// that does not answer leaves the others to the other add-ons. At an Addon nobody looks twice at the same time.
+func callOf(owner types.NamespacedName, addon, function string) calls.Key {
+	k := calls.Key{Owner: owner, Function: function + " of add-on " + addon}
+	if owner.Namespace != "" {
+		k.Group = addon
+	}
+	return k
+}
+
+// version is that of the add-on's manifests; empty where they have none.
+func (c *shared) version(ctx context.Context, user types.NamespacedName, addon string) (string, error) {
+	versioned, is := c.agents[addon].(Versioned)
+	if !is {
+		return "", nil
+	}
+	return calls.Do(ctx, c.calls, callOf(user, addon, "Version"), func(context.Context) (string, error) { return versioned.Version(), nil })
+}
+
+// validate asks the add-on what is wrong with a configuration.
+func (c *shared) validate(ctx context.Context, user types.NamespacedName, addon string, object *unstructured.Unstructured) error {
+	validator, is := c.agents[addon].(ConfigValidator)
+	if !is {
+		return nil
+	}
+	call := callOf(user, addon, "ValidateConfig")
+	call.Subject = object.GroupVersionKind().String() + " " + client.ObjectKeyFromObject(object).String()
+	object = object.DeepCopy()
+	_, err := calls.Do(ctx, c.calls, call, func(context.Context) (any, error) { return nil, validator.ValidateConfig(object) })
+	return err
+}
+
+// own are the configurations of a member that it may name. The content takes down why it may not name others.
+func (c *shared) own(ctx context.Context, m *v1alpha1.MemberAddon, made *content) (allowed []v1alpha1.ConfigReference) {
+	if m == nil {
+		return nil
+	}
+	for _, r := range m.Spec.Configs {
+		if made.late || made.busy { // one that does not answer is enough to wait for
+			break
+		}
+		const function = "addon.Options.Allow"
+		reference := config.Reference{ConfigReference: r, From: v1alpha1.FromMember}
+		call := calls.Key{Owner: client.ObjectKeyFromObject(m), Function: function, Subject: reference.String(), Group: function}
+		if _, err := calls.Do(ctx, c.calls, call, func(context.Context) (any, error) { return nil, c.Allow(m, r) }); err != nil {
+			made.refused(v1alpha1.ReasonUnsupported, fmt.Sprintf("%s: %s", reference, err), err)
+			continue
+		}
+		allowed = append(allowed, r)
+	}
+	return allowed
+}
+
+// await has the member looked at again that a function of the add-on has given no answer about.
+func (l *memberLook) await(c *content) {
+	if l.busy = l.busy || c.busy; c.late {
+		l.lookAgain(patience)
+	}
+}
+
+// refused takes down what a function has said against the content, and reports whether that is only that it has not answered yet.
+func (c *content) refused(reason, message string, err error) (passing bool) {
+	late, busy := errors.Is(err, calls.ErrOverdue), errors.Is(err, calls.ErrBusy)
+	c.late, c.busy = c.late || late, c.busy || busy
+	c.problems = append(c.problems, health.Problem{Reason: reason, Message: message, Retried: late || busy})
+	return late || busy
+}

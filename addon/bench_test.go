@@ -1,0 +1,165 @@
+package addon_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/addon"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/planetest"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// The benchmarks of a fleet:
+//
+//	go test -run '^$' -bench . -benchtime 1x -timeout 30m ./addon -args -members 500
+var benchMembers = flag.Int("members", 100, "how many members the benchmarks of add-ons have")
+
+// fleet makes members that are well, all chosen by the Placement "all".
+func (h *hub) fleet(n int) (names []string) {
+	h.t.Helper()
+	for i := range n {
+		names = append(names, fmt.Sprintf("m%04d", i))
+	}
+	require.NoError(h.t, planetest.InParallel(names, func(name string) error { h.members(name); return nil }))
+	h.choose("all", names...)
+	return names
+}
+
+// BenchmarkInstall takes a new Addon to all members, until the last Work is written. The floor is to create a MemberAddon and a Work like these for each
+// member with as many writers.
+func BenchmarkInstall(b *testing.B) {
+	h := newHub(b)
+	names := h.fleet(*benchMembers)
+	creates := &planetest.Created{Resource: "works"}
+	h.wrap = creates.Over
+	h.manage = func(o *manager.Options) { // the controllers have nothing to do with those of the floor
+		ours, err := labels.Parse(v1alpha1.AddonLabel)
+		require.NoError(b, err)
+		o.Cache.ByObject = map[client.Object]cache.ByObject{&v1alpha1.MemberAddon{}: {Label: ours}}
+	}
+	agents := []addon.Agent{echo{h.name("first")}}
+	for i := range b.N {
+		agents = append(agents, echo{h.name(fmt.Sprintf("echo-%d", i))})
+	}
+	r := h.start(addon.Options{Agents: agents})
+	spread := func(name string) {
+		done := creates.Expect(len(names))
+		h.addon(name, h.placed("all"))
+		<-done
+	}
+	// The first object of a kind takes longer, and so does the first in a namespace.
+	h.bare("first-bare", names)
+	spread("first")
+	r.quiet(b)
+	var cost planetest.Cost
+	for i := range b.N {
+		name := fmt.Sprintf("echo-%d", i)
+		started := time.Now()
+		h.bare(name+"-bare", names)
+		cost.Floor += time.Since(started)
+		r.quiet(b)
+
+		started = time.Now()
+		spread(name)
+		cost.Spent += time.Since(started)
+		r.quiet(b)
+	}
+	cost.Report(b, b.N*len(names), "member")
+	b.ReportMetric(float64(r.wire.Writes()["PATCH memberaddons/status"])/float64((b.N+1)*len(names)), "status-writes/member")
+}
+
+// bare creates MemberAddons and Works as the controllers would, for nobody.
+func (h *hub) bare(name string, members []string) {
+	h.t.Helper()
+	create := func(what func(member string) client.Object) {
+		require.NoError(h.t, planetest.InParallel(members, func(member string) error { return h.client.Create(h.t.Context(), what(member)) }))
+	}
+	marks := map[string]string{"example.com/addon": h.name(name)}
+	create(func(m string) client.Object {
+		return &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{
+			Namespace: h.namespaceOf(m), Name: h.name(name), Labels: marks, Annotations: map[string]string{"example.com/by": h.namespace + "/all"},
+			Finalizers: []string{"example.com/bare"},
+		}}
+	})
+	create(func(m string) client.Object {
+		return &workv1alpha1.Work{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: h.namespaceOf(m), Name: "bare-" + h.name(name) + "-0", Labels: marks, Finalizers: []string{"example.com/bare"},
+				Annotations: map[string]string{"example.com/revision": name, "example.com/since": time.Now().Format(time.RFC3339Nano)},
+			},
+			Spec: workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(fmt.Sprintf(
+				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"muster-addons","name":%q},"data":{"member":%q,"color":""}}`, h.name(name), h.name(m)))}}}},
+		}
+	})
+}
+
+// BenchmarkRestart starts the controllers where everything is in place, until they are done with all that they have read. Nothing is written.
+func BenchmarkRestart(b *testing.B) {
+	h := newHub(b)
+	names := h.fleet(*benchMembers)
+	h.obey()
+	options := addon.Options{Agents: []addon.Agent{counting{echo{h.name("echo")}, nil}}}
+	first := h.start(options)
+	h.addon("echo", h.placed("all"))
+	require.Eventually(b, func() bool {
+		s := h.get("echo").Status
+		return s.Counts.Available == int32(len(names)) && s.Counts.Updated == s.Counts.Available
+	}, 5*time.Minute, 50*time.Millisecond)
+	first.quiet(b)
+	first.stop()
+
+	var spent time.Duration
+	for range b.N {
+		asked := &asked{left: len(names), of: map[string]bool{}, done: make(chan struct{})}
+		options.Agents = []addon.Agent{counting{echo{h.name("echo")}, asked}}
+		started := time.Now()
+		r := h.start(options)
+		<-asked.done
+		spent += time.Since(started)
+		r.quiet(b)
+		require.Empty(b, r.wire.Writes())
+		r.stop()
+	}
+	b.ReportMetric(spent.Seconds()*1e3/float64(b.N), "ms/restart")
+	b.ReportMetric(0, "ns/op")
+}
+
+// counting is an add-on that notes for which members it was asked.
+type counting struct {
+	echo
+	*asked
+}
+
+type asked struct {
+	mu   sync.Mutex
+	left int
+	of   map[string]bool
+	done chan struct{} // closed when that were all
+}
+
+func (c counting) Manifests(ctx context.Context, in addon.Input) ([]client.Object, error) {
+	if c.asked != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.of[in.Member.Name] {
+			c.of[in.Member.Name] = true
+			if len(c.of) == c.left {
+				close(c.done)
+			}
+		}
+	}
+	return c.echo.Manifests(ctx, in)
+}

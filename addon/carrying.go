@@ -1,0 +1,72 @@
+package addon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon/registration"
+	"github.com/muster-sdk/muster/placement/bundle"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// isCredential reports whether an object of a Work is what brings the credential of an add-on's agent to a cluster.
+func isCredential(o *bundle.Object, addon string) bool {
+	if o.Group != corev1.GroupName || o.Kind != "Secret" {
+		return false
+	}
+	secret := &corev1.Secret{}
+	return json.Unmarshal(o.JSON, secret) == nil && registration.IsManifest(secret, addon)
+}
+
+// bring has Works bring the credential that there is now instead of the one before, where the member was not told anything in this look. All else in them
+// stays as it is, which nobody knows any more.
+func (l *memberLook) bring(ctx context.Context) error {
+	for _, r := range l.has {
+		if r.credential == nil || r.held.Deleting || slices.Contains(l.delivered, r.Namespace) {
+			continue
+		}
+		named := l.credential.DeepCopy() // as it was when the member was told
+		named.SetNamespace(r.credential.Namespace)
+		named.SetName(r.credential.Name)
+		made, err := bundled([]*unstructured.Unstructured{named})
+		if err != nil {
+			return err
+		}
+		if made[0].Hash == r.credential.Hash {
+			continue
+		}
+		if err := l.exchange(ctx, r, &made[0]); err != nil {
+			return fmt.Errorf("bring the credential of its agent by Work %s/%s: %w", r.Namespace, r.Name, err)
+		}
+	}
+	return nil
+}
+
+// exchange has a Work bring another credential.
+func (l *memberLook) exchange(ctx context.Context, r *record, credential *bundle.Object) error {
+	work := &workv1alpha1.Work{}
+	if err := l.live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}, work); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	for i := range work.Spec.Manifests {
+		o, err := bundle.Parse(work.Spec.Manifests[i].Raw)
+		if err != nil || o.Key() != credential.Key() || o.Hash == credential.Hash {
+			continue
+		}
+		patch, err := json.Marshal([]operation{
+			{"replace", "/metadata/resourceVersion", work.ResourceVersion}, {"replace", fmt.Sprintf("/spec/manifests/%d", i), credential.Manifest()},
+		})
+		if err != nil {
+			return err
+		}
+		return client.IgnoreNotFound(l.client.Patch(ctx, work, client.RawPatch(types.JSONPatchType, patch)))
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package addon_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/addon"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/planetest"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// TestCrash ends the controllers at each of the writes of an add-on's life, before it is sent or before its answer is there, and has others
+// go on.
+func TestCrash(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b")
+	h.choose("all", "a", "b")
+	h.obey()
+	whole := planetest.NewCrash(0, planetest.WriteLost)
+	h.live(t, "whole", whole, 0)
+	writes := whole.Writes()
+	t.Logf("a life has %d writes", writes)
+	require.Greater(t, writes, least)
+	t.Run("at", func(t *testing.T) { // which ends when all of them have
+		for at := 1; at <= writes; at++ {
+			for _, how := range []planetest.Loss{planetest.AnswerLost, planetest.WriteLost} {
+				t.Run(fmt.Sprintf("%d-%s", at, how), func(t *testing.T) {
+					t.Parallel()
+					h.live(t, fmt.Sprintf("at-%d-%s", at, how), planetest.NewCrash(at, how), 2*writes)
+				})
+			}
+		}
+	})
+}
+
+// least is how many writes a life has at the least.
+const least = 20
+
+// lifeTest is an add-on with controllers of its own, which lives beside others.
+type lifeTest struct {
+	*hub
+
+	name string
+	seen *observer
+	look func() // called whenever something is waited for; may be nil
+}
+
+// live has an add-on live from its creation to its end, and looks at what there is at each turn. It may take so many writes; 0: any number.
+func (h *hub) live(t *testing.T, name string, c *planetest.Crash, most int) {
+	l := &lifeTest{hub: h.in(t), name: name}
+	l.manage = func(o *manager.Options) {
+		only := func(label, value string) cache.ByObject {
+			return cache.ByObject{Label: labels.SelectorFromSet(labels.Set{label: value})}
+		}
+		o.Cache.ByObject = map[client.Object]cache.ByObject{
+			&v1alpha1.Addon{}: only("life", name), &v1alpha1.MemberAddon{}: only(v1alpha1.AddonLabel, h.name(name)),
+		}
+	}
+	l.wrap = c.Over
+	options := addon.Options{Agents: []addon.Agent{cleaner{echo{h.name(name)}}}}
+	first := l.start(options)
+	var second *running
+	l.look = func() { // has others go on
+		select {
+		case <-c.Now():
+			t.Logf("died at %s", c.Happened())
+			first.stop()
+			l.wrap = nil
+			second, l.look = l.start(options), nil
+		default:
+		}
+	}
+	l.seen = l.watchAddon(name, nil)
+
+	l.color(name, "blue")
+	a := &v1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: l.hub.name(name), Labels: map[string]string{"life": name}}}
+	l.placed("all")(&a.Spec)
+	a.Spec.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addonconfigs"}}
+	a.Spec.Install.Placements[0].Configs = []v1alpha1.ConfigReference{l.reference(name)}
+	a.Spec.Install.Placements[0].Rollout = placementv1alpha1.RolloutStrategy{Type: placementv1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(1))}
+	require.NoError(t, l.client.Create(t.Context(), a))
+	l.until("all are blue", func() error { return l.all("blue", 1) })
+	l.color(name, "red")
+	l.until("all are red", func() error { return l.all("red", 2) })
+	require.NoError(t, l.client.Delete(t.Context(), a))
+	l.until("all is gone", func() error {
+		for _, m := range []string{"a", "b"} {
+			if works := l.works(name, m); l.memberAddon(name, m) != nil || len(works) > 0 {
+				return fmt.Errorf("%s has %d Works", m, len(works))
+			}
+		}
+		if !l.gone(a) {
+			return errors.New("the Addon is there")
+		}
+		return nil
+	})
+	l.once()
+	if most > 0 {
+		if c.Happened() == "" { // how often a status is written depends on how fast the members answer, so not all lives are as long
+			require.Greater(t, c.At(), least, "nobody has died")
+			return
+		}
+		sent := c.Writes()
+		for _, n := range second.wire.Writes() {
+			sent += n
+		}
+		require.LessOrEqual(t, sent, most)
+	}
+}
+
+// all reports whether all members have the add-on with a color, by one Work that was written so often, and all say that it is well.
+func (l *lifeTest) all(color string, generation int64) error {
+	for _, m := range []string{"a", "b"} {
+		works, on := l.works(l.name, m), l.memberAddon(l.name, m)
+		switch {
+		case len(works) != 1 || works[0].Generation != generation || l.colorOf(l.name, m) != color:
+			return fmt.Errorf("%s has %d Works, and %s", m, len(works), l.colorOf(l.name, m))
+		case !is(on, v1alpha1.ConditionAvailable) || is(on, v1alpha1.ConditionProgressing) || on.Status.AppliedRevision != on.Status.DesiredRevision:
+			return fmt.Errorf("%s says: %s", m, on.Status.Message)
+		}
+	}
+	status := &l.get(l.name).Status
+	if status.Counts.Available != 2 || status.Counts.Updated != 2 || len(status.Placements) != 1 || status.Placements[0].Rollout.Phase != placementv1alpha1.PhaseSucceeded {
+		return fmt.Errorf("the Addon says: %s", status.Message)
+	}
+	return nil
+}
+
+// once requires that nothing was made anew, that the hooks ran on each member, and that nothing was forced.
+func (l *lifeTest) once() {
+	l.t.Helper()
+	hooks, works, addon := l.steps(l.name)
+	for _, m := range []string{"a", "b"} {
+		l.until("all of it was seen", func() error {
+			if l.seen.first(func(s sight) bool { return s.object.GetNamespace() == l.namespaceOf(m) && addon("gone").is(s) }) == 0 {
+				return errors.New("its end was not")
+			}
+			return nil
+		})
+		l.seen.inOrder(m, addon("made"), works("made"), addon("deleted"), hooks("made"), works("deleted"), hooks("deleted"), addon("gone"))
+	}
+	uids := map[string]map[types.UID]bool{}
+	l.seen.first(func(s sight) bool {
+		what := "MemberAddon of " + s.object.GetNamespace()
+		if w, is := s.object.(*workv1alpha1.Work); is {
+			what = w.Namespace + "/" + w.Name
+		}
+		if uids[what] == nil {
+			uids[what] = map[types.UID]bool{}
+		}
+		uids[what][s.object.GetUID()] = true
+		return false
+	})
+	require.Len(l.t, uids, 6)
+	for what, of := range uids {
+		require.Len(l.t, of, 1, "%s was made anew", what)
+	}
+	require.Zero(l.t, l.seen.first(records(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded).is))
+}
+
+// until waits until nothing is wrong any more.
+func (l *lifeTest) until(what string, wrong func() error) {
+	l.t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(l.t.Context(), 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		if l.look != nil {
+			l.look()
+		}
+		last = wrong()
+		return last == nil, nil
+	})
+	require.NoError(l.t, err, "%s: %v", what, last)
+}

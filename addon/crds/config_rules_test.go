@@ -1,0 +1,79 @@
+package crds_test
+
+import "slices"
+
+func inNodes(fields string) string     { return `nodePlacement: {` + fields + `}` }
+func tolerated(fields string) string   { return inNodes(`tolerations: [{` + fields + `}]`) }
+func inContainer(fields string) string { return `resources: [{resources: {}, ` + fields + `}]` }
+func requested(amounts string) string  { return `resources: [{resources: {requests: ` + amounts + `}}]` }
+func limited(amounts string) string    { return `resources: [{resources: {limits: ` + amounts + `}}]` }
+func mirrored(source, to string) string {
+	return `registries: [{source: ` + source + `, mirror: ` + to + `}]`
+}
+
+// keys are a map in YAML, with a number in each key.
+func keys(n int, value string) string {
+	entries := list(n, `k#: `+value)
+	return `{` + entries[1:len(entries)-1] + `}`
+}
+
+var configRules = slices.Concat([]rule{
+	{"more variables than anybody can follow", `variables: ` + list(129, `{name: A#}`), `variables: ` + list(128, `{name: A#}`), "variables", "must have at most 128 items"},
+	{"one variable twice", `variables: [{name: A}, {name: A, value: a}]`, `variables: [{name: A}, {name: a, value: a}]`, "variables[1]", "Duplicate value"},
+	{"the name of the cluster is what it is", `variables: [{name: CLUSTER_NAME, value: a}]`, `variables: [{name: CLUSTER_NAMES, value: a}]`, "variables[0].name", "are set by the hub"},
+	{"so is that of the add-on", `variables: [{name: ADDON_NAME}]`, `variables: [{name: addon_name}]`, "variables[0].name", "are set by the hub"},
+	{"and where it is has a field of its own", `variables: [{name: INSTALL_NAMESPACE}]`, `installNamespace: a`, "variables[0].name", "are set by the hub"},
+	{"a value without an end", `variables: [{name: A, value: ` + as(4097) + `}]`, `variables: [{name: A, value: ` + as(4096) + `}]`, "variables[0].value", "4096"},
+
+	{"more labels than nodes have", inNodes(`nodeSelector: ` + keys(33, "a")), inNodes(`nodeSelector: ` + keys(32, "a")), "nodePlacement.nodeSelector", "must have at most 32"},
+	{"a label that no node can have", inNodes(`nodeSelector: {two words: a}`), inNodes(`nodeSelector: {node-role.kubernetes.io/infra: ""}`), "nodePlacement.nodeSelector", "nodeSelector must have keys of labels"},
+	{"a value that no label can have", inNodes(`nodeSelector: {a: ` + as(64) + `}`), inNodes(`nodeSelector: {a: ` + as(63) + `}`), "nodePlacement.nodeSelector", "nodeSelector must have values of labels"},
+	{"more tolerations than anybody can follow", inNodes(`tolerations: ` + list(33, `{operator: Exists}`)), inNodes(`tolerations: ` + list(32, `{operator: Exists}`)), "nodePlacement.tolerations", "must have at most 32 items"},
+	{"an operator that no scheduler knows", tolerated(`key: a, operator: Like`), tolerated(`key: a, operator: Gt, value: "1"`), "nodePlacement.tolerations[0].operator", "operator must be Equal, Exists, Lt or Gt"},
+	{"an effect that no scheduler knows", tolerated(`key: a, effect: NoWay`), tolerated(`key: a, effect: ""`), "nodePlacement.tolerations[0].effect", "effect must be NoSchedule, PreferNoSchedule or NoExecute"},
+	{"no key, and no operator for that", tolerated(`effect: NoExecute`), tolerated(`operator: Exists, effect: NoExecute`), "nodePlacement.tolerations[0].key", "key is required unless the operator is Exists"},
+	{"a key that no taint can have", tolerated(`key: ` + as(318)), tolerated(`key: example.com/maintenance`), "nodePlacement.tolerations[0].key", "key must be a qualified name"},
+	{"a value that no taint can have", tolerated(`key: a, value: ` + as(64)), tolerated(`key: a, value: ` + as(63)), "nodePlacement.tolerations[0].value", "value must be up to 63 letters"},
+	{"every value, and this one", tolerated(`key: a, operator: Exists, value: b`), tolerated(`key: a, operator: Exists, value: ""`), "nodePlacement.tolerations[0].value", "operator Exists tolerates every value"},
+	{"a time for what moves nothing away", tolerated(`key: a, tolerationSeconds: 5`), tolerated(`key: a, effect: NoExecute, tolerationSeconds: -5`), "nodePlacement.tolerations[0].tolerationSeconds", "tolerationSeconds goes with effect NoExecute only"},
+
+	{"more registries than anybody can follow", `registries: ` + list(65, `{mirror: "a#"}`), `registries: ` + list(64, `{mirror: "a#"}`), "registries", "must have at most 64 items"},
+	{"a proxy in two words", `proxy: {http: "http://a b"}`, `proxy: {http: "http://user:pass@[::1]:3128"}`, "proxy.http", "http must be the URL of a proxy"},
+	{"a proxy in two lines", `proxy: {https: "http://a\n"}`, `proxy: {https: "socks5://a"}`, "proxy.https", "https must be the URL of a proxy"},
+	{"hosts in two lines", `proxy: {noProxy: "a\nb"}`, `proxy: {noProxy: ".svc, 10.0.0.0/8"}`, "proxy.noProxy", "noProxy must be names of hosts and networks"},
+	{"a proxy without an end", `proxy: {http: ` + as(1025) + `}`, `proxy: {http: ` + as(1024) + `}`, "proxy.http", "1024"},
+	{"another proxy without an end", `proxy: {https: ` + as(1025) + `}`, `proxy: {https: ` + as(1024) + `}`, "proxy.https", "1024"},
+	{"hosts without an end", `proxy: {noProxy: ` + as(4097) + `}`, `proxy: {noProxy: ` + as(4096) + `}`, "proxy.noProxy", "4096"},
+
+	{"more containers than anybody can follow", `resources: ` + list(65, `{container: "a#", resources: {}}`), `resources: ` + list(64, `{container: "a#", resources: {}}`), "resources", "must have at most 64 items"},
+	{"a workload without an end", inContainer(`workload: Deployment/` + as(310)), inContainer(`workload: Deployment/` + as(309)), "resources[0].workload", "320"},
+	{"a workload without its kind", inContainer(`workload: web`), inContainer(`workload: "*/web"`), "resources[0].workload", "workload must be the kind and the name of a workload"},
+	{"a workload in a namespace", inContainer(`workload: Deployment/shop/web`), inContainer(`workload: deployment/web.eu`), "resources[0].workload", "workload must be the kind and the name of a workload"},
+	{"a workload whose name is a pattern", inContainer(`workload: Deployment/web-*`), inContainer(`workload: Deployment/*`), "resources[0].workload", "workload must be the kind and the name of a workload"},
+	{"more requests than may be", requested(keys(17, `"1"`)), requested(keys(16, `"1"`)), "resources[0].resources.requests", "must have at most 16"},
+	{"more limits than may be", limited(keys(17, `"1"`)), limited(keys(16, `"1"`)), "resources[0].resources.limits", "must have at most 16"},
+	{"less than nothing", requested(`{cpu: "-1"}`), requested(`{cpu: "0"}`), "resources[0].resources.requests", "requests must not be negative"},
+	{"less than nothing, as a number", requested(`{cpu: -1}`), `resources: [{resources: {requests: {cpu: 1}, limits: {cpu: 1000m}}}]`, "resources[0].resources.requests", "requests must not be negative"},
+	{"a limit of less than nothing", limited(`{cpu: "-1"}`), limited(`{cpu: 100m}`), "resources[0].resources.limits", "limits must not be negative"},
+	{"a request of what cannot be", requested(`{two words: "1"}`), requested(`{nvidia.com/gpu: "1"}`), "resources[0].resources.requests", "requests must have qualified names"},
+	{"a limit of what cannot be", limited(`{two words: "1"}`), limited(`{nvidia.com/gpu: "1"}`), "resources[0].resources.limits", "limits must have qualified names"},
+},
+	textRules("installNamespace", "installNamespace must be the name of a namespace", 63, func(text string) string { return `installNamespace: ` + text }, "Addons", "a.b"),
+	textRules("variables[0].name", "the name of a variable must be letters", 128, func(text string) string { return `variables: [{name: ` + text + `}]` }, `""`, "1a", "a-b", "muster.cluster"),
+	textRules("registries[0].source", "source must be a registry", 512, func(text string) string { return mirrored(text, "a") }, "https://quay.io", "quay.io/", "quay.io/a//b", "quay.io/A", "web@sha256", "a b"),
+	textRules("registries[0].mirror", "mirror must be a registry", 512, func(text string) string { return mirrored(`""`, text) }, `""`, "https://quay.io", "quay.io/", "web:latest"),
+	textRules("resources[0].container", "container must be the name of one", 63, func(text string) string { return inContainer(`container: ` + text) }, "Web", `"*"`),
+	[]rule{
+		{"a registry with a port that is none", mirrored("quay.io", "localhost:port/a"), mirrored("quay.io:443", "localhost:5000/a_b/c.d/e--f"), "registries[0].mirror", "mirror must be a registry"},
+		{"a registry by an address that is none", mirrored("quay.io", `"::1"`), mirrored("example/web", `"[::1]:5000/a"`), "registries[0].mirror", "mirror must be a registry"},
+	},
+)
+
+var missingOfConfigs = map[string]string{
+	"variables[0].name":      `variables: [{value: a}]`,
+	"registries[0].mirror":   `registries: [{source: a}]`,
+	"resources[0].resources": `resources: [{container: a}]`,
+	// A Go program cannot decode it.
+	"resources[0].resources.requests.cpu": `resources: [{resources: {requests: {cpu: 1e1000}}}]`,
+	"resources[0].resources.limits.cpu":   `resources: [{resources: {limits: {cpu: "1e-2147483647"}}}]`,
+}

@@ -1,0 +1,27 @@
+// Package crds installs the CustomResourceDefinitions of add-ons on a hub.
+//
+// They are embedded in the program, so that its API and its controllers are always of one version.
+package crds
+
+import (
+	"context"
+	"embed"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/crdinstall"
+)
+
+// Files are the definitions, one YAML file each.
+//
+//go:embed *.yaml
+var Files embed.FS
+
+// Install applies the definitions by server-side apply and waits until the API server serves them all, for
+// 30 seconds where ctx ends no earlier. Installing what is there already changes nothing.
+//
+// It needs the permissions get and patch on customresourcedefinitions.apiextensions.k8s.io, and create where
+// they are missing.
+func Install(ctx context.Context, c client.Client) error {
+	return crdinstall.Install(ctx, c, Files)
+}

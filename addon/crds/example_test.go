@@ -1,0 +1,24 @@
+package crds_test
+
+import (
+	"fmt"
+	"io/fs"
+
+	"github.com/muster-sdk/muster/addon/crds"
+)
+
+// The definitions are there as files, too, for who installs them by other means.
+func Example() {
+	names, err := fs.Glob(crds.Files, "*.yaml")
+	if err != nil {
+		panic(err)
+	}
+	for _, name := range names {
+		fmt.Println(name)
+	}
+	// Output:
+	// addon.muster.dev_addonconfigs.yaml
+	// addon.muster.dev_addons.yaml
+	// addon.muster.dev_addontemplates.yaml
+	// addon.muster.dev_memberaddons.yaml
+}

@@ -1,0 +1,75 @@
+package crds_test
+
+import "slices"
+
+// The rules of a rollout and of what opens its gates. They are those of a WorkSet, but that an add-on cannot be rolled back.
+
+// rolloutRules are those of a RolloutStrategy, which in makes a part of a spec.
+func rolloutRules(at string, in func(rollout string) string) []rule {
+	stage := func(fields string) string { return `{type: Stages, stages: [{` + fields + `}]}` }
+	rules := slices.Concat([]rule{
+		{"a type that does not exist", `{type: Some}`, `{type: Progressive}`, ".type", `supported values: "All", "Progressive", "ProgressivePerGroup", "Stages"`},
+		{"all at once is not some at a time", `{maxConcurrency: 1}`, `{type: Progressive, maxConcurrency: 1}`, ".maxConcurrency", "remove maxConcurrency, or set the type to Progressive"},
+		{"no failure is fewer than none", `{maxFailures: -1}`, `{maxFailures: 0}`, ".maxFailures", "maxFailures must be a number from 0, or a percentage from 0% to 100%"},
+		{"more failures than all", `{maxFailures: "101%"}`, `{maxFailures: "100%"}`, ".maxFailures", ""},
+		{"a number as a text", `{maxFailures: "5"}`, `{maxFailures: "0%"}`, ".maxFailures", ""},
+		{"a soak that began before", `{minSuccessSeconds: -1}`, `{minSuccessSeconds: 0}`, ".minSuccessSeconds", "minSuccessSeconds must be from 0 to 31536000"},
+		{"a soak of more than a year", `{minSuccessSeconds: 31536001}`, `{minSuccessSeconds: 31536000}`, ".minSuccessSeconds", "minSuccessSeconds must be from 0 to 31536000"},
+		{"no time to fail in", `{progressDeadlineSeconds: -1}`, `{progressDeadlineSeconds: 1}`, ".progressDeadlineSeconds", "progressDeadlineSeconds must be from 1 to 31536000"},
+		{"too much time to fail in", `{progressDeadlineSeconds: 31536001}`, `{progressDeadlineSeconds: 31536000}`, ".progressDeadlineSeconds", "progressDeadlineSeconds must be from 1 to 31536000"},
+		{"another action", `{onFailure: Shrug}`, `{onFailure: Halt}`, ".onFailure", `supported values: "Halt", "RollBack"`},
+		{"back to what nobody has kept", `{onFailure: RollBack}`, `{onFailure: Halt}`, ".onFailure", "the rollout of an add-on cannot be rolled back"},
+		{"another state", `{state: Walk}`, `{state: Stop}`, ".state", `supported values: "Run", "Pause", "Stop"`},
+		{"groups of another type", `{mandatoryGroups: [{name: a}]}`, `{type: ProgressivePerGroup, mandatoryGroups: [{name: a}, {index: 0}]}`, ".mandatoryGroups", "mandatoryGroups goes with type ProgressivePerGroup only"},
+		{"too many groups", `{type: ProgressivePerGroup, mandatoryGroups: ` + list(33, `{index: #}`) + `}`, `{type: ProgressivePerGroup, mandatoryGroups: ` + list(32, `{index: #}`) + `}`, ".mandatoryGroups", "must have at most 32 items"},
+		{"a group by nothing", `{type: ProgressivePerGroup, mandatoryGroups: [{name: ""}]}`, `{type: ProgressivePerGroup, mandatoryGroups: [{name: "", index: 1}]}`, ".mandatoryGroups[0]", "a group must be named by either name or index"},
+		{"a group by both", `{type: ProgressivePerGroup, mandatoryGroups: [{name: a, index: 1}]}`, `{type: ProgressivePerGroup, mandatoryGroups: []}`, ".mandatoryGroups[0]", "a group must be named by either name or index"},
+		{"a group that none can be", `{type: ProgressivePerGroup, mandatoryGroups: [{name: ` + as(64) + `}]}`, `{type: ProgressivePerGroup, mandatoryGroups: [{name: ` + as(63) + `}]}`, ".mandatoryGroups[0].name", "63"},
+		{"a group before the first", `{type: ProgressivePerGroup, mandatoryGroups: [{index: -1}]}`, `{type: ProgressivePerGroup, mandatoryGroups: [{index: 0}]}`, ".mandatoryGroups[0].index", "index must not be negative"},
+		{"stages of another type", `{stages: [{name: a}]}`, `{stages: []}`, ".stages", "stages goes with type Stages only"},
+		{"stages without one", `{type: Stages, stages: []}`, `{type: Stages, stages: [{name: a}]}`, ".stages", "stages is required with type Stages"},
+		{"too many stages", `{type: Stages, stages: ` + list(33, `{name: "s#"}`) + `}`, `{type: Stages, stages: ` + list(32, `{name: "s#"}`) + `}`, ".stages", "must have at most 32 items"},
+		{"two stages of one name", `{type: Stages, stages: [{name: a}, {name: a}]}`, `{type: Stages, stages: [{name: a}, {name: b}]}`, ".stages[1]", "Duplicate value"},
+	},
+		shareRules(".maxConcurrency", "maxConcurrency", func(share string) string { return `{type: Progressive, maxConcurrency: ` + share + `}` }),
+		shareRules(".stages[0].maxConcurrency", "maxConcurrency", func(share string) string { return stage(`name: a, maxConcurrency: ` + share) }),
+		[]rule{
+			{"a name that the status has for others", stage(`name: Remaining`), stage(`name: remaining`), ".stages[0].name", "the name of a stage must be a DNS label"},
+			{"a name that is too long", stage(`name: ` + as(64)), stage(`name: ` + as(63)), ".stages[0].name", "63"},
+			{"an order by what no label can be", stage(`name: a, orderBy: ` + as(318)), stage(`name: a, orderBy: example.com/wave`), ".stages[0].orderBy", "317"},
+			{"a wait that is over", stage(`name: a, before: {waitSeconds: -1}`), stage(`name: a, before: {waitSeconds: 0, approval: true}`), ".stages[0].before.waitSeconds", "waitSeconds must be from 0 to 31536000"},
+			{"a wait that never is", stage(`name: a, after: {waitSeconds: 31536001}`), stage(`name: a, after: {waitSeconds: 31536000}`), ".stages[0].after.waitSeconds", "waitSeconds must be from 0 to 31536000"},
+		},
+	)
+	for i := range rules {
+		rules[i].wrong, rules[i].right, rules[i].field = in(rules[i].wrong), in(rules[i].right), at+rules[i].field
+	}
+	return rules
+}
+
+// shareRules are those of a number or a percentage of clusters that is at least one.
+func shareRules(field, name string, in func(share string) string) []rule {
+	said := name + " must be a number from 1, or a percentage from 1% to 100%"
+	return []rule{
+		{"none at a time would never end", in(`0`), in(`1`), field, said},
+		{"nor would fewer", in(`-1`), in(`2147483647`), field, said},
+		{"nothing of all would never end", in(`"0%"`), in(`"1%"`), field, ""},
+		{"more than all", in(`"101%"`), in(`"100%"`), field, ""},
+		{"a number as a text is neither", in(`"5"`), in(`"5%"`), field, ""},
+		{"no sign", in(`"+5%"`), in(`"99%"`), field, ""},
+		{"no fraction", in(`"0.5%"`), in(`"10%"`), field, ""},
+		{"a percentage with a leading zero", in(`"05%"`), in(`"50%"`), field, ""},
+	}
+}
+
+func approvalRules(at string, in func(approvals string) string) []rule {
+	return []rule{
+		{"more approvals than may be", in(list(65, `{revision: "r#", stage: a, gate: After}`)), in(list(64, `{revision: "r#", stage: a, gate: After}`)), at, "must have at most 64 items"},
+		{"an approval twice", in(`[{revision: r, stage: a, gate: After}, {revision: r, stage: a, gate: After}]`), in(`[{revision: r, stage: a, gate: After}, {revision: r, stage: a, gate: Before}, {revision: r, stage: b, gate: After}, {revision: s, stage: a, gate: After}]`), at + "[1]", "Duplicate value"},
+		{"an approval of whatever comes", in(`[{revision: "", stage: a, gate: After}]`), in(`[{revision: r, stage: a, gate: After}]`), at + "[0].revision", "an approval is of one revision"},
+		{"a revision that none can be", in(`[{revision: ` + as(254) + `, stage: a, gate: After}]`), in(`[{revision: ` + as(253) + `, stage: a, gate: After}]`), at + "[0].revision", "253"},
+		{"a stage that has no gates", in(`[{revision: r, stage: Remaining, gate: After}]`), in(`[{revision: r, stage: remaining, gate: After}]`), at + "[0].stage", "stage must be the name of a stage"},
+		{"a stage that none can be", in(`[{revision: r, stage: ` + as(64) + `, gate: After}]`), in(`[{revision: r, stage: ` + as(63) + `, gate: After}]`), at + "[0].stage", "63"},
+		{"a gate that no stage has", in(`[{revision: r, stage: a, gate: Between}]`), in(`[{revision: r, stage: a, gate: Before}]`), at + "[0].gate", `supported values: "Before", "After"`},
+	}
+}

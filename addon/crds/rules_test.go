@@ -1,0 +1,201 @@
+package crds_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/crdinstall/crdtest"
+)
+
+// What the API server and Validate must both refuse, or both accept.
+
+// rule is one mistake and what is said of it, and the nearest that is none. Either is what takes the place of fields of a minimal spec.
+type rule struct {
+	reason       string
+	wrong, right string
+	field        string // below spec; Validate may name one within it
+	want         string // of both; empty where the API server has but a pattern to show
+}
+
+// kind is one that the definitions have.
+type kind struct {
+	name, resource, namespace string
+	minimal                   string            // spec
+	rules                     []rule            // of both
+	missing                   map[string]string // what the API server alone can say, by the field: what must be there, and what a Go program leaves out
+	decode                    func(t *testing.T, object *unstructured.Unstructured) (client.Object, func() field.ErrorList)
+}
+
+func kinds() []kind {
+	return []kind{
+		{"Addon", "addons", "", `{}`, addonRules(), missingOfAddons, func(t *testing.T, o *unstructured.Unstructured) (client.Object, func() field.ErrorList) {
+			typed := decoded(t, o, &v1alpha1.Addon{})
+			return typed, typed.Spec.Validate
+		}},
+		{"MemberAddon", "memberaddons", "default", `{}`, memberAddonRules(), missingOfMemberAddons, func(t *testing.T, o *unstructured.Unstructured) (client.Object, func() field.ErrorList) {
+			typed := decoded(t, o, &v1alpha1.MemberAddon{})
+			return typed, typed.Spec.Validate
+		}},
+		{"AddonConfig", "addonconfigs", "default", `{}`, configRules, missingOfConfigs, func(t *testing.T, o *unstructured.Unstructured) (client.Object, func() field.ErrorList) {
+			typed := decoded(t, o, &v1alpha1.AddonConfig{})
+			return typed, typed.Spec.Validate
+		}},
+		{"AddonTemplate", "addontemplates", "", `{manifests: [` + configMap + `]}`, templateRules, missingOfTemplates, func(t *testing.T, o *unstructured.Unstructured) (client.Object, func() field.ErrorList) {
+			typed := decoded(t, o, &v1alpha1.AddonTemplate{})
+			return typed, typed.Spec.Validate
+		}},
+	}
+}
+
+// object is a minimal one with some fields of its spec replaced.
+func (k *kind) object(t *testing.T, fields string) *unstructured.Unstructured {
+	t.Helper()
+	spec, other := map[string]any{}, map[string]any{}
+	require.NoError(t, yaml.Unmarshal([]byte(k.minimal), &spec))
+	require.NoError(t, yaml.Unmarshal([]byte("{"+fields+"}"), &other), fields)
+	maps.Copy(spec, other)
+	maps.DeleteFunc(spec, func(_ string, value any) bool { return value == nil })
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(k.name))
+	object.SetNamespace(k.namespace)
+	object.SetName("metrics")
+	return object
+}
+
+// decoded is an object as a Go program has it, which must not know less than YAML says.
+func decoded[T client.Object](t *testing.T, object *unstructured.Unstructured, into T) T {
+	t.Helper()
+	text, err := object.MarshalJSON()
+	require.NoError(t, err)
+	require.NoError(t, yaml.UnmarshalStrict(text, into), string(text))
+	return into
+}
+
+func (k *kind) validated(t *testing.T, object *unstructured.Unstructured) []crdtest.Complaint {
+	t.Helper()
+	_, validate := k.decode(t, object)
+	return first(crdtest.Validated(validate()))
+}
+
+func complaintsOf(t *testing.T, err error) []crdtest.Complaint {
+	t.Helper()
+	// What may be a number or a text can break the rules for both.
+	return first(slices.CompactFunc(crdtest.Complaints(t, err), func(a, b crdtest.Complaint) bool { return a.Field == b.Field }))
+}
+
+// first leaves out that a kind is not among those of the Addon where it is none at all.
+func first(found []crdtest.Complaint) []crdtest.Complaint {
+	if len(found) < 2 {
+		return found
+	}
+	return slices.DeleteFunc(found, func(c crdtest.Complaint) bool {
+		return strings.Contains(c.Message, "the kinds of all configs must be among")
+	})
+}
+
+// list is one in YAML, of entries with a number in them.
+func list(n int, entry string) string {
+	return "[" + strings.Join(times(n, func(i int) string { return strings.ReplaceAll(entry, "#", fmt.Sprint(i)) }), ", ") + "]"
+}
+
+func times[T any](n int, entry func(i int) T) []T {
+	made := make([]T, n)
+	for i := range made {
+		made[i] = entry(i)
+	}
+	return made
+}
+
+func as(n int) string { return strings.Repeat("a", n) }
+
+func below(name string) string { return strings.TrimSuffix("spec."+name, ".") }
+
+// Each rule refuses what is wrong, once and at the field that is wrong; and accepts what is just right.
+func TestValidate(t *testing.T) {
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			for _, test := range k.rules {
+				got := k.validated(t, k.object(t, test.wrong))
+				crdtest.One(t, test.reason, crdtest.Complaint{Field: below(test.field), Message: test.want}, got)
+				if got := k.validated(t, k.object(t, test.right)); len(got) > 0 {
+					t.Errorf("%s, mended: %+v", test.reason, got)
+				}
+			}
+		})
+	}
+}
+
+// So does the API server; and no rule of the definitions is left that no test breaks.
+func TestAPIServerAgrees(t *testing.T) {
+	c := installed(t)
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			var refused []crdtest.Complaint
+			for _, test := range k.rules {
+				refused = append(refused, k.refused(t, c, test)...)
+				k.bothAccept(t, c, test.reason+", mended", test.right)
+			}
+			for _, rule := range crdtest.Rules(t, c, k.resource+".addon.muster.dev") {
+				_, elsewhere := k.missing[strings.ReplaceAll(strings.TrimPrefix(rule.Field, "spec."), "[]", "[0]")]
+				if !elsewhere && !rule.BrokenBy(refused) {
+					t.Errorf("no test here breaks this rule: %+v", rule)
+				}
+			}
+		})
+	}
+}
+
+// refused has the API server refuse what is wrong as Validate does, and returns what it says.
+func (k *kind) refused(t *testing.T, c client.Client, test rule) []crdtest.Complaint {
+	t.Helper()
+	object := k.object(t, test.wrong)
+	ours := k.validated(t, object)
+	err := c.Create(t.Context(), object, client.DryRunAll)
+	if !apierrors.IsInvalid(err) {
+		t.Errorf("%s: want the API server to refuse it, got %v", test.reason, err)
+		return nil
+	}
+	got := complaintsOf(t, err)
+	if len(got) != 1 || got[0].Field != below(test.field) || !strings.Contains(got[0].Message, test.want) {
+		t.Errorf("%s: want one complaint about %s that says %q, got %+v", test.reason, below(test.field), test.want, got)
+	} else if len(ours) > 0 && got[0].Kind != ours[0].Kind {
+		t.Errorf("%s: the API server says %s, Validate %s", test.reason, got[0].Kind, ours[0].Kind)
+	}
+	return got
+}
+
+// bothAccept says that the API server takes it, and Validate what the API server makes of it.
+func (k *kind) bothAccept(t *testing.T, c client.Client, reason, fields string) {
+	t.Helper()
+	object := k.object(t, fields)
+	if err := c.Create(t.Context(), object, client.DryRunAll); err != nil {
+		t.Errorf("%s: the API server says %v", reason, err)
+	} else if ours := k.validated(t, object); len(ours) > 0 {
+		t.Errorf("%s: with its defaults, Validate says %+v", reason, ours)
+	}
+}
+
+func TestWithoutWhatMustBeThere(t *testing.T) {
+	c := installed(t)
+	for _, k := range kinds() {
+		for name, wrong := range k.missing {
+			err := c.Create(t.Context(), k.object(t, wrong), client.DryRunAll)
+			if !apierrors.IsInvalid(err) {
+				t.Errorf("%s, %s: want the API server to refuse it, got %v", k.name, wrong, err)
+			} else if theirs := complaintsOf(t, err); len(theirs) != 1 || theirs[0].Field != "spec."+name {
+				t.Errorf("%s, %s: want one complaint about %s, got %+v", k.name, wrong, name, theirs)
+			}
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package crds_test
+
+import "slices"
+
+const configMap = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`
+
+var templateRules = slices.Concat([]rule{
+	{"a version that is a book", `version: ` + as(129), `version: ` + as(128), "version", "128"},
+	{"more manifests than may be", `manifests: ` + list(201, `{apiVersion: v1, kind: Namespace, metadata: {name: "a#"}}`), `manifests: ` + list(200, `{apiVersion: v1, kind: Namespace, metadata: {name: "a#"}}`), "manifests", "must have at most 200 items"},
+
+	{"a mode that does not exist", `apply: {mode: Update}`, `apply: {mode: CreateOnly}`, "apply.mode", `supported values: "ServerSideApply", "CreateOnly", "Observe", "ReportDiff"`},
+	{"a takeover that does not exist", `apply: {takeover: Sometimes}`, `apply: {takeover: Always}`, "apply.takeover", `supported values: "Never", "IfNoDiff", "Always"`},
+	{"a way with drift that does not exist", `apply: {drift: Ignore}`, `apply: {drift: Report}`, "apply.drift", `supported values: "Correct", "Report"`},
+	{"a field manager, which could never change", `apply: {fieldOwner: me}`, `apply: {fieldOwner: ""}`, "apply.fieldOwner", "fieldOwner cannot be set here"},
+	{"a field manager that none can be", `apply: {fieldOwner: ` + as(129) + `}`, `apply: {}`, "apply.fieldOwner", "128"},
+	{"a field manager that looks like another one", `apply: {fieldOwner: "me "}`, `apply: {keepConflicts: true}`, "apply.fieldOwner", ""},
+	{"no time to become ready", `waves: {timeoutSeconds: -1}`, `waves: {timeoutSeconds: 1}`, "waves.timeoutSeconds", "should be greater than or equal to 1"},
+	{"longer than a day", `waves: {timeoutSeconds: 86401}`, `waves: {timeoutSeconds: 86400}`, "waves.timeoutSeconds", "should be less than or equal to 86400"},
+	{"no such namespace can be", `executor: {namespace: shop.eu, name: a}`, `executor: {namespace: shop, name: a.b}`, "executor.namespace", ""},
+	{"nor one of such a length", `executor: {namespace: ` + as(64) + `, name: a}`, `executor: {namespace: ` + as(63) + `, name: a}`, "executor.namespace", "63"},
+	{"no such ServiceAccount can be", `executor: {namespace: shop, name: "system:masters"}`, `executor: {namespace: shop, name: masters}`, "executor.name", ""},
+	{"nor one with such a name", `executor: {namespace: shop, name: ` + as(254) + `}`, `executor: {namespace: shop, name: ` + as(253) + `}`, "executor.name", "253"},
+	{"more options than a Work may have", `manifestOptions: ` + list(201, `{select: {name: "#"}}`), `manifestOptions: ` + list(200, `{select: {name: "#"}}`), "manifestOptions", "must have at most 200 items"},
+
+	{"a credential that nobody issues", `registration: {credential: Password}`, `registration: {credential: Certificate}`, "registration.credential", `supported values: "Token", "Certificate"`},
+	{"a credential for a moment", `registration: {expirationSeconds: 599}`, `registration: {expirationSeconds: 600}`, "registration.expirationSeconds", "should be greater than or equal to 600"},
+	{"a credential for ever", `registration: {expirationSeconds: 31536001}`, `registration: {expirationSeconds: 31536000}`, "registration.expirationSeconds", "should be less than or equal to 31536000"},
+	{"more rules than anybody can follow", `registration: {rules: ` + list(33, policyRule) + `}`, `registration: {rules: ` + list(32, policyRule) + `}`, "registration.rules", "must have at most 32 items"},
+	{"a rule that grants nothing", `registration: {rules: [{verbs: [], apiGroups: [""], resources: [configmaps]}]}`, `registration: {rules: [` + policyRule + `]}`, "registration.rules[0].verbs", "verbs is required"},
+	{"a rule about no API", `registration: {rules: [{verbs: [get], apiGroups: [], resources: [configmaps]}]}`, `registration: {rules: []}`, "registration.rules[0].apiGroups", "apiGroups is required"},
+	{"a rule about no objects", `registration: {rules: [{verbs: [get], apiGroups: [""]}]}`, `registration: {}`, "registration.rules[0].resources", "resources is required"},
+	{"a rule about the whole hub", `registration: {rules: [{verbs: [get], apiGroups: [""], resources: [configmaps], nonResourceURLs: [/metrics]}]}`, `registration: {rules: [{verbs: [get], apiGroups: [""], resources: [configmaps], resourceNames: [a], nonResourceURLs: []}]}`, "registration.rules[0].nonResourceURLs", "rules in a namespace cannot be about nonResourceURLs"},
+},
+	textRules("registration.secretName", "secretName must be a DNS name", 253, func(text string) string { return `registration: {secretName: ` + text + `}` }, "Hub", "a..b", "a/b"),
+	optionRules(
+		rule{"an option for all", `{select: {}}`, `{select: {group: ""}}`, "select", "should have at least 1 properties"},
+		rule{"another mode", `{select: {kind: A}, mode: Update}`, `{select: {kind: A}, mode: Observe}`, "mode", `supported values: "ServerSideApply"`},
+		rule{"another takeover", `{select: {kind: A}, takeover: Maybe}`, `{select: {kind: A}, takeover: Always}`, "takeover", `supported values: "Never"`},
+		rule{"another way with drift", `{select: {kind: A}, drift: Maybe}`, `{select: {kind: A}, drift: Correct}`, "drift", `supported values: "Correct"`},
+		rule{"another end", `{select: {kind: A}, delete: Maybe}`, `{select: {kind: A}, delete: Orphan}`, "delete", `supported values: "Delete"`},
+		rule{"more fields than may be ignored", `{select: {kind: A}, ignoredFields: ` + list(33, `.data.f#`) + `}`, `{select: {kind: A}, ignoredFields: ` + list(32, `.data.f#`) + `}`, "ignoredFields", "must have at most 32 items"},
+		rule{"a path that leads nowhere", `{select: {kind: A}, ignoredFields: [.]}`, `{select: {kind: A}, ignoredFields: [.a]}`, "ignoredFields[0]", "should be at least 2 chars long"},
+		rule{"a path without an end", `{select: {kind: A}, ignoredFields: [.` + as(512) + `]}`, `{select: {kind: A}, ignoredFields: [.` + as(511) + `]}`, "ignoredFields[0]", "512"},
+		rule{"an empty rule", `{select: {kind: A}, readiness: {cel: ""}}`, `{select: {kind: A}, readiness: {cel: "true"}}`, "readiness.cel", "should be at least 1 chars long"},
+		rule{"a program instead of a rule", `{select: {kind: A}, readiness: {cel: ` + as(2049) + `}}`, `{select: {kind: A}, readiness: {cel: ` + as(2048) + `}}`, "readiness.cel", "2048"},
+		rule{"more values than a status has room for", `{select: {kind: A}, feedback: ` + list(17, `{name: "a#", jsonPath: .a}`) + `}`, `{select: {kind: A}, feedback: ` + list(16, `{name: "a#", jsonPath: .a}`) + `}`, "feedback", "must have at most 16 items"},
+		rule{"two values of one name", `{select: {kind: A}, feedback: [{name: a, jsonPath: .a}, {name: a, jsonPath: .b}]}`, `{select: {kind: A}, feedback: [{name: a, jsonPath: .a}, {name: b, jsonPath: .a}]}`, "feedback[1]", "Duplicate value"},
+		rule{"a name that would not fit into a column", `{select: {kind: A}, feedback: [{name: two words, jsonPath: .a}]}`, `{select: {kind: A}, feedback: [{name: two_words, jsonPath: .a}]}`, "feedback[0].name", ""},
+		rule{"a name that is too long", `{select: {kind: A}, feedback: [{name: ` + as(64) + `, jsonPath: .a}]}`, `{select: {kind: A}, feedback: [{name: ` + as(63) + `, jsonPath: .a}]}`, "feedback[0].name", "63"},
+		rule{"a value of nothing", `{select: {kind: A}, feedback: [{name: a, jsonPath: ""}]}`, `{select: {kind: A}, feedback: [{name: a, jsonPath: .}]}`, "feedback[0].jsonPath", "should be at least 1 chars long"},
+		rule{"a value without an end", `{select: {kind: A}, feedback: [{name: a, jsonPath: ` + as(513) + `}]}`, `{select: {kind: A}, feedback: [{name: a, jsonPath: ` + as(512) + `}]}`, "feedback[0].jsonPath", "512"},
+		rule{"a wave before all", `{select: {kind: A}, wave: -101}`, `{select: {kind: A}, wave: -100}`, "wave", "should be greater than or equal to -100"},
+		rule{"a wave after all", `{select: {kind: A}, wave: 101}`, `{select: {kind: A}, wave: 100}`, "wave", "should be less than or equal to 100"},
+	))
+
+const policyRule = `{verbs: [get], apiGroups: [""], resources: [configmaps]}`
+
+// optionRules are rules of the one option of a template.
+func optionRules(rules ...rule) []rule {
+	for i := range rules {
+		rules[i].wrong = `manifestOptions: [` + rules[i].wrong + `]`
+		rules[i].right = `manifestOptions: [` + rules[i].right + `]`
+		rules[i].field = "manifestOptions[0]." + rules[i].field
+	}
+	return rules
+}
+
+var missingOfTemplates = map[string]string{
+	"manifests":                           `manifests: null`,
+	"executor.name":                       `executor: {namespace: a}`,
+	"executor.namespace":                  `executor: {name: a}`,
+	"manifestOptions[0].select":           `manifestOptions: [{mode: Observe}]`,
+	"manifestOptions[0].select.kind":      `manifestOptions: [{select: {kind: ""}}]`,
+	"manifestOptions[0].select.name":      `manifestOptions: [{select: {name: ""}}]`,
+	"manifestOptions[0].select.namespace": `manifestOptions: [{select: {namespace: ""}}]`,
+	"manifestOptions[0].readiness.cel":    `manifestOptions: [{select: {kind: A}, readiness: {}}]`,
+	"manifestOptions[0].feedback[0].name": `manifestOptions: [{select: {kind: A}, feedback: [{jsonPath: .a}]}]`,
+	"waves.timeoutSeconds":                `waves: {timeoutSeconds: 0}`,
+	"registration.rules[0].verbs":         `registration: {rules: [{apiGroups: [""], resources: [configmaps]}]}`,
+}

@@ -1,0 +1,249 @@
+package addon_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// versioned is an add-on in Go that has a version.
+type versioned struct{ name, version string }
+
+func (v versioned) Name() string    { return v.name }
+func (v versioned) Version() string { return v.version }
+
+func (v versioned) Manifests(_ context.Context, in addon.Input) ([]client.Object, error) {
+	return []client.Object{&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: in.InstallNamespace, Name: v.name},
+		Data:       map[string]string{"version": v.version, "color": in.Settings.Variables["COLOR"]},
+	}}, nil
+}
+
+// fleet is an add-on on many members.
+type fleet struct {
+	*hub
+	*running
+	*lookout
+	root    testing.TB
+	members *hollow
+	names   []string
+	version string
+	began   time.Time
+}
+
+// maxFailures is how many members may fail.
+const maxFailures = 2
+
+func newFleet(t *testing.T, size int, rollout placementv1alpha1.RolloutStrategy) *fleet {
+	h := newHub(t)
+	f := &fleet{hub: h, root: t, version: "v1", lookout: h.observe("fleet", size/10)}
+	for i := range size {
+		f.names = append(f.names, fmt.Sprintf("m%03d", i))
+	}
+	h.members(f.names...)
+	h.choose("all", f.names...)
+	f.members = h.obey()
+	h.color("colors", "blue")
+	f.begin()
+	h.addon("fleet", func(s *v1alpha1.AddonSpec) {
+		h.placed("all")(s)
+		s.Configs = []v1alpha1.ConfigKind{addonConfigs}
+		p := &s.Install.Placements[0]
+		p.Configs = []v1alpha1.ConfigReference{h.reference("colors")}
+		rollout.MaxConcurrency, rollout.MaxFailures = new(intstr.FromString("10%")), new(intstr.FromInt32(maxFailures))
+		p.Rollout = rollout
+	})
+	return f
+}
+
+// begin starts the controllers, which outlive a part of the test.
+func (f *fleet) begin() {
+	defer f.within(f.root)()
+	f.running, f.began = f.start(addon.Options{Agents: []addon.Agent{versioned{f.name("fleet"), f.version}}}), time.Now()
+}
+
+func (f *fleet) restart() {
+	f.stop()
+	f.begin()
+}
+
+// count begins to count writes.
+func (f *fleet) count() {
+	f.wire.Forget()
+	f.began = time.Now()
+}
+
+// all waits until all members have a text among their manifests and are well, and nothing is written any more.
+func (f *fleet) all(text string) map[string]int {
+	f.t.Helper()
+	f.eventuallySlow("all have "+text, func() bool {
+		s := f.get("fleet").Status
+		return len(f.have(text)) == len(f.names) && int(s.Counts.Available) == len(f.names) && int(s.Counts.Updated) == len(f.names) &&
+			s.Placements[0].Rollout.Phase == placementv1alpha1.PhaseSucceeded
+	})
+	return f.rests()
+}
+
+// rests waits until nothing is written any more, and makes sure of what is bounded. It returns what was written.
+func (f *fleet) rests() map[string]int {
+	f.t.Helper()
+	f.quiet(f.t)
+	took := time.Since(f.began)
+	n := f.wire.Writes()
+	f.t.Logf("%d members, %.1fs: %v", len(f.names), took.Seconds(), n)
+	require.LessOrEqual(f.t, n["PATCH addons/status"], 2*len(f.names)/5+int(took.Seconds()), "what a rollout remembers, and once a second how far it is")
+	return n
+}
+
+// halts waits until the rollout has halted and nothing is written any more, and returns the members that have a text.
+func (f *fleet) halts(text string) []string {
+	f.t.Helper()
+	f.eventuallySlow("it halts", func() bool { return f.get("fleet").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseFailed })
+	f.rests()
+	told, bad := f.have(text), 0
+	for _, w := range f.now() {
+		if failed(w) {
+			bad++
+		}
+	}
+	require.Greater(f.t, bad, maxFailures)
+	require.LessOrEqual(f.t, bad, f.slots+maxFailures)
+	require.Less(f.t, len(told), len(f.names)/2)
+	return told
+}
+
+func (f *fleet) eventuallySlow(what string, holds func() bool) {
+	f.t.Helper()
+	require.Eventually(f.t, holds, 3*time.Minute, 50*time.Millisecond, what)
+}
+
+// refuse has every fourth member refuse a text.
+func (f *fleet) refuse(text string) {
+	var some []string
+	for i := 3; i < len(f.names); i += 4 {
+		some = append(some, f.namespaceOf(f.names[i]))
+	}
+	f.members.judge(func(w *workv1alpha1.Work) bool {
+		return !slices.Contains(some, w.Namespace) || !says(w, text)
+	})
+}
+
+// TestFleet has an add-on on many members go through changes of its configuration and its version, of which some fail.
+func TestFleet(t *testing.T) {
+	f := newFleet(t, fleetSize, placementv1alpha1.RolloutStrategy{Type: placementv1alpha1.RolloutProgressive})
+	for _, step := range []struct {
+		name string
+		do   func()
+	}{
+		{"all get it", f.installs},
+		{"it fails, and goes on when it is mended", f.isMended},
+		{"it fails, and the configuration is corrected", f.isCorrected},
+		{"nobody answers", f.waits},
+		{"the controllers are restarted in the middle of it", f.restarts},
+		{"the agent has another version", f.upgrades},
+	} {
+		ok := t.Run(step.name, func(t *testing.T) {
+			defer f.within(t)()
+			f.count()
+			step.do()
+			f.check(t)
+		})
+		if !ok {
+			t.FailNow()
+		}
+	}
+}
+
+func (f *fleet) installs() {
+	n := f.all("blue")
+	require.Equal(f.t, len(f.names), n["POST memberaddons"])
+	require.Equal(f.t, len(f.names), n["POST works"])
+	require.Zero(f.t, n["PATCH works"])
+	require.Zero(f.t, n["PATCH memberaddons"])
+	require.LessOrEqual(f.t, n["PATCH memberaddons/status"], 3*len(f.names)+len(f.names)/10, "that it waits, that it is told, that it is well")
+}
+
+func (f *fleet) isMended() {
+	f.refuse("red")
+	f.color("colors", "red")
+	told := f.halts("red")
+	f.restart()
+	f.rests()
+	require.Empty(f.t, f.wire.Writes(), "a restart changes nothing")
+	require.ElementsMatch(f.t, told, f.have("red"))
+	f.members.judge(nil)
+	n := f.all("red")
+	require.Equal(f.t, len(f.names)-len(told), n["PATCH works"])
+}
+
+func (f *fleet) isCorrected() {
+	f.refuse("pink")
+	f.color("colors", "pink")
+	f.halts("pink")
+	f.count()
+	f.color("colors", "white")
+	n := f.all("white")
+	require.Equal(f.t, len(f.names), n["PATCH works"])
+	require.LessOrEqual(f.t, n["PATCH memberaddons/status"], 4*len(f.names), "what it waits for now, that it is told, that it is well")
+}
+
+// waits has all slots taken by members that do not answer. No other gets one, and nobody forgets.
+func (f *fleet) waits() {
+	f.members.fallSilent()
+	f.color("colors", "gray")
+	f.eventuallySlow("the slots are taken", func() bool { return len(f.have("gray")) >= f.slots })
+	f.rests()
+	told := f.have("gray")
+	require.Len(f.t, told, f.slots)
+	f.restart()
+	f.rests()
+	require.Empty(f.t, f.wire.Writes())
+	require.ElementsMatch(f.t, told, f.have("gray"))
+	f.members.judge(nil)
+	f.all("gray")
+}
+
+func (f *fleet) restarts() {
+	before, writes := f.now(), 0
+	f.color("colors", "black")
+	for i := 1; i < 4; i++ {
+		f.eventuallySlow("it is under way", func() bool { return len(f.have("black")) >= i*len(f.names)/5 })
+		f.stop()
+		require.Less(f.t, len(f.have("black")), len(f.names), "in the middle of it")
+		writes += f.wire.Writes()["PATCH works"]
+		f.begin()
+	}
+	writes += f.all("black")["PATCH works"]
+	require.LessOrEqual(f.t, writes, len(f.names)+3*f.slots, "no more than the last ones before a restart, whose answers nobody saw")
+	for namespace, w := range f.now() {
+		require.Equal(f.t, before[namespace].Generation+1, w.Generation, "each is told once")
+	}
+}
+
+func (f *fleet) upgrades() {
+	f.stop()
+	f.version = "v2"
+	f.refuse(`"v2"`)
+	f.begin()
+	told := f.halts(`"v2"`)
+	f.members.judge(nil)
+	n := f.all(`"v2"`)
+	require.Equal(f.t, len(f.names), n["PATCH works"])
+	require.NotEmpty(f.t, told)
+	f.restart()
+	f.rests()
+	require.Empty(f.t, f.wire.Writes())
+}

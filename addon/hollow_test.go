@@ -1,0 +1,115 @@
+package addon_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/planetest"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// hollow is all members: each answers for its Works as an agent does, and has no cluster behind it.
+type hollow struct {
+	h *hub
+
+	mu      sync.Mutex
+	dead    []string                                   // namespaces whose members do nothing
+	hushed  bool                                       // nobody answers
+	verdict func(work *workv1alpha1.Work) (ready bool) // nil: all is well
+	silent  func(work *workv1alpha1.Work) bool         // about which they say nothing; nil: none
+}
+
+// obey has all members do as they are told until the test ends.
+func (h *hub) obey() *hollow {
+	members := &hollow{h: h}
+	planetest.FollowWorks(h.t, h.client, func(ctx context.Context, work *workv1alpha1.Work) {
+		_ = members.answer(ctx, work) // a newer one comes by the watch
+	}, client.HasLabels{v1alpha1.AddonLabel})
+	return members
+}
+
+// die has a member do nothing any more.
+func (m *hollow) die(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dead = append(m.dead, m.h.namespaceOf(name))
+}
+
+// fallSilent has no member do anything until the next judge.
+func (m *hollow) fallSilent() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.hushed = true
+}
+
+// judge says which Works come out well, from now on.
+func (m *hollow) judge(ready func(*workv1alpha1.Work) bool) {
+	m.mu.Lock()
+	m.verdict, m.hushed = ready, false
+	m.mu.Unlock()
+	var works workv1alpha1.WorkList
+	require.NoError(m.h.t, m.h.client.List(m.h.t.Context(), &works, client.HasLabels{v1alpha1.AddonLabel}))
+	for i := range works.Items {
+		work := &works.Items[i]
+		require.NoError(m.h.t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			if err := m.h.client.Get(m.h.t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+				return client.IgnoreNotFound(err)
+			}
+			work.Status.ObservedGeneration = 0
+			return m.answer(m.h.t.Context(), work)
+		}))
+	}
+}
+
+// hush has members say nothing about some Works, from now on. Those are still taken back.
+func (m *hollow) hush(silent func(*workv1alpha1.Work) bool) {
+	m.mu.Lock()
+	m.silent = silent
+	verdict := m.verdict
+	m.mu.Unlock()
+	m.judge(verdict)
+}
+
+// answer does what a Work says, and says so. It fails with a conflict if the Work is another one by now.
+func (m *hollow) answer(ctx context.Context, work *workv1alpha1.Work) error {
+	m.mu.Lock()
+	dead, verdict, silent := m.hushed || slices.Contains(m.dead, work.Namespace), m.verdict, m.silent
+	m.mu.Unlock()
+	before := work.DeepCopy()
+	switch {
+	case dead:
+	case work.DeletionTimestamp != nil:
+		work.Finalizers = nil
+		return client.IgnoreNotFound(m.h.client.Patch(ctx, work, client.MergeFrom(before)))
+	case silent != nil && silent(work):
+	case work.Status.ObservedGeneration != work.Generation:
+		ready := verdict == nil || verdict(work)
+		work.Status.ObservedGeneration = work.Generation
+		degraded := map[bool]metav1.ConditionStatus{true: metav1.ConditionFalse, false: metav1.ConditionTrue}[ready]
+		work.Status.Message = map[bool]string{true: "all is well", false: "the Deployment is refused"}[ready]
+		for kind, status := range map[string]metav1.ConditionStatus{
+			workv1alpha1.ConditionApplied: not(degraded), workv1alpha1.ConditionAvailable: not(degraded),
+			workv1alpha1.ConditionProgressing: metav1.ConditionFalse, workv1alpha1.ConditionDegraded: degraded,
+		} {
+			meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: "Test", ObservedGeneration: work.Generation})
+		}
+		err := m.h.client.Status().Patch(ctx, work, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		return client.IgnoreNotFound(err)
+	}
+	return nil
+}
+
+func not(s metav1.ConditionStatus) metav1.ConditionStatus {
+	if s == metav1.ConditionTrue {
+		return metav1.ConditionFalse
+	}
+	return metav1.ConditionTrue
+}

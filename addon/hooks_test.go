@@ -1,0 +1,275 @@
+package addon_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// cleaner is an add-on with a Job that runs before it is removed.
+type cleaner struct{ echo }
+
+func (c cleaner) Manifests(ctx context.Context, in addon.Input) ([]client.Object, error) {
+	all, err := c.echo.Manifests(ctx, in)
+	return append(all, cleanup(c.name, in.InstallNamespace)), err
+}
+
+func cleanup(name, namespace string) *batchv1.Job {
+	return &batchv1.Job{
+		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name + "-cleanup", Annotations: map[string]string{v1alpha1.PreDeleteAnnotation: "true"},
+		},
+		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "cleanup", Image: "example.com/cleanup"}},
+		}}},
+	}
+}
+
+// polite is an add-on that says goodbye itself.
+type polite struct {
+	echo
+	mu      *sync.Mutex
+	asked   int
+	members []string // nil: it is none any more
+	answer  func(asked int) (bool, error)
+}
+
+func (p *polite) PreDelete(_ context.Context, in addon.Input) (bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked++
+	p.members = append(p.members, map[bool]string{true: "gone", false: "there"}[in.Member == nil])
+	return p.answer(p.asked)
+}
+
+func (p *polite) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked
+}
+
+// template makes an AddonTemplate with a ConfigMap and a hook, and returns the reference to it.
+func (h *hub) template(name string) v1alpha1.ConfigReference {
+	h.t.Helper()
+	t := &v1alpha1.AddonTemplate{ObjectMeta: metav1.ObjectMeta{Name: h.name(name)}}
+	for _, object := range []client.Object{
+		&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: h.name(name)}},
+		cleanup(h.name(name), ""),
+	} {
+		raw, err := json.Marshal(object)
+		require.NoError(h.t, err)
+		t.Spec.Manifests = append(t.Spec.Manifests, v1alpha1.TemplateManifest{RawExtension: runtime.RawExtension{Raw: raw}})
+	}
+	require.NoError(h.t, h.client.Create(h.t.Context(), t))
+	h.t.Cleanup(func() { _ = h.client.Delete(context.Background(), t) })
+	return v1alpha1.ConfigReference{Group: v1alpha1.GroupName, Resource: "addontemplates", ObjectName: v1alpha1.ObjectName{Name: t.Name}}
+}
+
+// templated is an add-on of a template, for the members of a Placement.
+func (h *hub) templated(placement string, template v1alpha1.ConfigReference) func(*v1alpha1.AddonSpec) {
+	return func(s *v1alpha1.AddonSpec) {
+		h.placed(placement)(s)
+		s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addontemplates", Defaults: []v1alpha1.ObjectName{template.ObjectName}}}
+	}
+}
+
+// hooksOn is the Work of an add-on's hooks; nil: there is none.
+func (h *hub) hooksOn(name, member string) *workv1alpha1.Work {
+	h.t.Helper()
+	works := h.works(name, member)
+	for i := range works {
+		if works[i].Name == "addon-"+h.name(name)+"-hooks" {
+			return &works[i]
+		}
+	}
+	return nil
+}
+
+// intact reports whether the add-on's own Works are as they were.
+func (h *hub) intact(name, member string) bool {
+	h.t.Helper()
+	works := slices.DeleteFunc(h.works(name, member), func(w workv1alpha1.Work) bool { return strings.HasSuffix(w.Name, "-hooks") })
+	return len(works) > 0 && !slices.ContainsFunc(works, func(w workv1alpha1.Work) bool { return w.DeletionTimestamp != nil })
+}
+
+// reason is that of a condition that is True.
+func reason(m *v1alpha1.MemberAddon, kind string) string {
+	if m == nil {
+		return ""
+	}
+	if c := meta.FindStatusCondition(m.Status.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
+		return c.Reason
+	}
+	return ""
+}
+
+// told is how often an Event with a reason was about a MemberAddon.
+func (h *hub) told(name, member, reason string) (n int) {
+	h.t.Helper()
+	var list eventsv1.EventList
+	require.NoError(h.t, h.client.List(h.t.Context(), &list, client.InNamespace(h.namespaceOf(member))))
+	for i := range list.Items {
+		if e := &list.Items[i]; e.Regarding.Name == h.name(name) && e.Regarding.Kind == "MemberAddon" && e.Reason == reason {
+			n++
+			if e.Series != nil {
+				n += int(e.Series.Count) - 1
+			}
+		}
+	}
+	return n
+}
+
+// installed makes an Addon and waits until members have it.
+func (h *hub) installed(name string, spec func(*v1alpha1.AddonSpec), members ...string) *v1alpha1.Addon {
+	h.t.Helper()
+	a := h.addon(name, spec)
+	for _, m := range members {
+		h.eventually(m+" has "+name, func() bool { return is(h.memberAddon(name, m), v1alpha1.ConditionAvailable) })
+	}
+	return a
+}
+
+func (h *hub) gone(o client.Object) bool {
+	h.t.Helper()
+	err := h.client.Get(h.t.Context(), client.ObjectKeyFromObject(o), o)
+	require.NoError(h.t, client.IgnoreNotFound(err))
+	return apierrors.IsNotFound(err)
+}
+
+// in is the hub for a subtest.
+func (h *hub) in(t *testing.T) *hub {
+	sub := *h
+	sub.t = t
+	return &sub
+}
+
+// TestHooks: what runs before an add-on is removed, on the member and on the hub.
+func TestHooks(t *testing.T) {
+	h := newHub(t)
+	h.members("a")
+	h.choose("all", "a")
+	members := h.obey()
+	var mu sync.Mutex
+	hushed, refused := map[string]bool{}, map[string]bool{} // by name of the Work
+	script := func(of map[string]bool, name string, value bool) {
+		mu.Lock()
+		of["addon-"+h.name(name)+"-hooks"] = value
+		mu.Unlock()
+		members.hush(members.silent)
+	}
+	for _, name := range []string{"code", "plain"} {
+		script(hushed, name, true)
+	}
+	script(refused, "fails", true)
+	members.hush(func(w *workv1alpha1.Work) bool { mu.Lock(); defer mu.Unlock(); return hushed[w.Name] })
+	members.judge(func(w *workv1alpha1.Work) bool { mu.Lock(); defer mu.Unlock(); return !refused[w.Name] })
+	patient := &polite{echo: echo{h.name("patient")}, mu: &mu, answer: func(asked int) (bool, error) { return asked > 2, nil }}
+	sorry := &polite{echo: echo{h.name("sorry")}, mu: &mu, answer: func(asked int) (bool, error) {
+		switch asked {
+		case 1:
+			return false, errors.New("the database is locked")
+		case 2:
+			panic("a nil map")
+		}
+		return true, nil
+	}}
+	h.start(addon.Options{Agents: []addon.Agent{
+		cleaner{echo{h.name("code")}}, cleaner{echo{h.name("fails")}}, patient, sorry,
+	}})
+
+	t.Run("all", func(t *testing.T) { // which ends when all of them have
+		for _, name := range []string{"code", "plain"} {
+			t.Run("a Job of "+name, func(t *testing.T) {
+				t.Parallel()
+				h := h.in(t)
+				spec := h.placed("all")
+				if name == "plain" {
+					spec = h.templated("all", h.template("plain"))
+				}
+				seen := h.watchAddon(name, nil)
+				a := h.installed(name, spec, "a")
+				for _, w := range h.works(name, "a") {
+					require.NotContains(t, string(w.Spec.Manifests[len(w.Spec.Manifests)-1].Raw), `"Job"`, "it does not run before")
+				}
+				require.Nil(t, h.hooksOn(name, "a"))
+				require.NoError(t, h.client.Delete(t.Context(), a))
+				h.eventually("the hook runs", func() bool {
+					return h.hooksOn(name, "a") != nil && reason(h.memberAddon(name, "a"), v1alpha1.ConditionProgressing) == v1alpha1.ReasonPreDelete
+				})
+				require.Len(t, h.hooksOn(name, "a").Spec.Manifests, 1)
+				require.Contains(t, string(h.hooksOn(name, "a").Spec.Manifests[0].Raw), `"Job"`)
+				require.True(t, h.intact(name, "a"))
+				script(hushed, name, false)
+				h.eventually("all is gone", func() bool { return h.gone(a) && len(h.works(name, "a")) == 0 })
+				hooks, works, addon := h.steps(name)
+				h.eventually("all of it was seen", func() bool { return seen.first(addon("gone").is) > 0 })
+				seen.inOrder("a", addon("deleted"), hooks("made"), works("deleted"), works("gone"), hooks("deleted"), hooks("gone"), addon("gone"))
+				require.Zero(t, h.told(name, "a", v1alpha1.ReasonDeadlineExceeded))
+			})
+		}
+		t.Run("a Job that fails is run again", func(t *testing.T) {
+			t.Parallel()
+			h := h.in(t)
+			a := h.installed("fails", h.placed("all"), "a")
+			require.NoError(t, h.client.Delete(t.Context(), a))
+			h.eventually("it has failed", func() bool {
+				return reason(h.memberAddon("fails", "a"), v1alpha1.ConditionDegraded) == v1alpha1.ReasonHookFailed
+			})
+			first := h.hooksOn("fails", "a")
+			require.NotNil(t, first)
+			require.Contains(t, h.memberAddon("fails", "a").Status.Message, "the Deployment is refused", "it says why")
+			h.eventually("an Event tells", func() bool { return h.told("fails", "a", v1alpha1.ReasonHookFailed) == 1 })
+			h.eventually("it is run again", func() bool { w := h.hooksOn("fails", "a"); return w != nil && w.UID != first.UID })
+			require.True(t, h.intact("fails", "a"))
+			script(refused, "fails", false)
+			h.eventually("all is gone", func() bool { return h.gone(a) && len(h.works("fails", "a")) == 0 })
+		})
+		t.Run("a function is asked until it is done", func(t *testing.T) {
+			t.Parallel()
+			h := h.in(t)
+			seen := h.watchAddon("patient", nil)
+			a := h.installed("patient", h.placed("all"), "a")
+			require.NoError(t, h.client.Delete(t.Context(), a))
+			h.eventually("it is asked", func() bool { return patient.count() > 0 })
+			require.True(t, h.intact("patient", "a"))
+			h.eventually("all is gone", func() bool { return h.gone(a) })
+			require.Equal(t, 3, patient.count(), "once it is done nobody asks any more")
+			_, works, addon := h.steps("patient")
+			seen.inOrder("a", addon("deleted"), records(v1alpha1.ConditionProgressing, v1alpha1.ReasonPreDelete), works("deleted"))
+		})
+		t.Run("a function that fails is asked again", func(t *testing.T) {
+			t.Parallel()
+			h := h.in(t)
+			a := h.installed("sorry", h.placed("all"), "a")
+			require.NoError(t, h.client.Delete(t.Context(), a))
+			for _, why := range []string{"the database is locked", "panicked: a nil map"} {
+				h.eventually("it says "+why, func() bool {
+					m := h.memberAddon("sorry", "a")
+					return reason(m, v1alpha1.ConditionDegraded) == v1alpha1.ReasonHookFailed && strings.Contains(m.Status.Message, why)
+				})
+				require.True(t, h.intact("sorry", "a"))
+			}
+			h.eventually("all is gone", func() bool { return h.gone(a) })
+			require.Equal(t, 3, sorry.count())
+		})
+	})
+}

@@ -1,0 +1,180 @@
+package addon_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// diary is what has happened to Works, in the order in which it has.
+type diary struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (h *hub) seen() *diary {
+	d := &diary{}
+	ctx, cancel := context.WithCancel(h.t.Context())
+	events, err := h.client.Watch(ctx, &workv1alpha1.WorkList{}, client.HasLabels{v1alpha1.AddonLabel})
+	require.NoError(h.t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for event := range events.ResultChan() {
+			if w, is := event.Object.(*workv1alpha1.Work); is {
+				d.note(event.Type, w)
+			}
+		}
+	}()
+	h.t.Cleanup(func() { cancel(); <-done })
+	return d
+}
+
+func (d *diary) note(what watch.EventType, w *workv1alpha1.Work) {
+	side := "member"
+	if w.Labels[v1alpha1.HostedForLabel] != "" {
+		side = "hosting"
+	}
+	entry := strings.ToLower(string(what)) + " " + side + " " + names([]workv1alpha1.Work{*w})
+	if what == watch.Modified {
+		if w.DeletionTimestamp == nil {
+			return
+		}
+		entry = "going " + side + " " + names([]workv1alpha1.Work{*w})
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.all) == 0 || d.all[len(d.all)-1] != entry {
+		d.all = append(d.all, entry)
+	}
+}
+
+func (d *diary) at(entry string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, e := range d.all {
+		if e == entry {
+			return i
+		}
+	}
+	return -1
+}
+
+// TestHostedRemoval: hooks run where they belong, then the member is cleaned, and its agent goes after that.
+func TestHostedRemoval(t *testing.T) {
+	h := newHostingHub(t)
+	h.choose("all", "a")
+	h.obey()
+	h.start(addon.Options{Agents: []addon.Agent{lodger{h.name("x"), true}}})
+	h.addon("x", h.hosted("h"))
+	h.eventually("it runs", func() bool { return h.runs("x", "a", "h") })
+	d := h.seen()
+	require.NoError(t, h.client.Delete(t.Context(), h.get("x")))
+	h.eventually("it is gone", func() bool { return h.memberAddon("x", "a") == nil })
+	h.eventually("all is told", func() bool { return d.at("deleted hosting stop") >= 0 && d.at("deleted member sweep") >= 0 })
+	before := -1
+	for _, entries := range [][]string{
+		{"added member sweep", "added hosting stop"}, {"going member rules"}, {"deleted member rules"}, {"going hosting agent"}, {"deleted hosting agent"},
+		{"going member sweep", "going hosting stop"},
+	} {
+		last := before
+		for _, entry := range entries {
+			at := d.at(entry)
+			require.Greater(t, at, before, "%s in %q", entry, d.all)
+			last = max(last, at)
+		}
+		before = last
+	}
+}
+
+// TestHostedRemovalFromTheDead: neither a member nor a hosting member that does nothing holds the removal longer than the deadline, and what
+// the other one has is taken back.
+func TestHostedRemovalFromTheDead(t *testing.T) {
+	for _, dead := range []string{"a", "h"} {
+		t.Run(dead, func(t *testing.T) {
+			h := newHostingHub(t)
+			h.choose("all", "a")
+			members := h.obey()
+			h.start(addon.Options{Agents: []addon.Agent{lodger{h.name("x"), false}}})
+			h.addon("x", h.hosted("h"))
+			h.eventually("it runs", func() bool { return h.runs("x", "a", "h") })
+			members.die(dead)
+			h.health(dead, metav1.ConditionUnknown)
+			require.NoError(t, h.client.Delete(t.Context(), h.get("x")))
+			h.eventually("it says who is waited for", func() bool {
+				m := h.memberAddon("x", "a")
+				who := map[string]string{"a": "The member cannot", "h": "Member " + h.name("h") + ", which hosts its agent, cannot"}[dead]
+				return m == nil || strings.Contains(m.Status.Message, who)
+			})
+			require.NotNil(t, h.memberAddon("x", "a"))
+			h.eventually("it is gone", func() bool { return h.memberAddon("x", "a") == nil && len(h.worksOn("x", "a")) == 0 })
+			left := h.worksFor("x", "a", "h")
+			for _, w := range left {
+				require.NotNil(t, w.DeletionTimestamp)
+			}
+			if dead == "h" {
+				require.Len(t, left, 1, "it is for that member to take back when it can")
+				members.revive("h")
+			}
+			h.eventually("nothing is left", func() bool { return len(h.worksFor("x", "a", "h")) == 0 })
+		})
+	}
+}
+
+// TestHostedRemovalAfterGone: when the member is gone its agent goes, and when the hosting member is gone nobody waits for it.
+func TestHostedRemovalAfterGone(t *testing.T) {
+	for _, gone := range []string{"a", "h"} {
+		t.Run(gone, func(t *testing.T) {
+			h := newHostingHub(t)
+			h.choose("all", "a")
+			members := h.obey()
+			h.start(addon.Options{Agents: []addon.Agent{lodger{h.name("x"), true}}})
+			h.addon("x", func(s *v1alpha1.AddonSpec) {
+				h.hosted("h")(s)
+				s.Removal.DeadlineSeconds = 3600
+			})
+			h.eventually("it runs", func() bool { return h.runs("x", "a", "h") })
+			members.die(gone)
+			require.NoError(t, h.client.Delete(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.name(gone)}}))
+			if gone == "h" {
+				h.eventually("it says so", func() bool { return strings.Contains(h.memberAddon("x", "a").Status.Message, "is no member") })
+			}
+			require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), h.memberAddon("x", "a"))))
+			h.choose("all")
+			h.eventually("nothing is left", func() bool {
+				return h.memberAddon("x", "a") == nil && len(h.worksOn("x", "a")) == 0 && len(h.worksFor("x", "a", "h")) == 0
+			})
+		})
+	}
+}
+
+// TestHostedOrphans: an agent on a hosting member does not outlive its MemberAddon, also if that was let go by force while no controller ran.
+func TestHostedOrphans(t *testing.T) {
+	h := newHostingHub(t)
+	h.choose("all", "a")
+	h.obey()
+	options := addon.Options{Agents: []addon.Agent{lodger{h.name("x"), false}}}
+	r := h.start(options)
+	h.addon("x", h.hosted("h"))
+	h.eventually("it runs", func() bool { return h.runs("x", "a", "h") })
+	r.quiet(t)
+	r.stop()
+	h.choose("all")
+	m := h.memberAddon("x", "a")
+	m.Finalizers = nil
+	require.NoError(t, h.client.Update(t.Context(), m))
+	require.NoError(t, h.client.Delete(t.Context(), m))
+	h.start(options)
+	h.eventually("it is taken back", func() bool { return len(h.worksFor("x", "a", "h")) == 0 })
+}

@@ -1,0 +1,326 @@
+package addon_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon"
+	"github.com/muster-sdk/muster/addon/template"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// lodger is an add-on in Go with something for the member and something for where its agent runs, and hooks for both if it has a farewell.
+type lodger struct {
+	name     string
+	farewell bool
+}
+
+func (l lodger) Name() string { return l.name }
+
+func (l lodger) Manifests(_ context.Context, in addon.Input) ([]client.Object, error) {
+	at := in.InstallNamespace
+	if in.Hosting != nil {
+		at = in.Hosting.Namespace
+	}
+	thing := func(name, namespace, location string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: name, Namespace: namespace, Annotations: map[string]string{v1alpha1.LocationAnnotation: location}}
+	}
+	data := map[string]string{"member": in.Member.Name, "color": in.Settings.Variables["COLOR"]}
+	objects := []client.Object{
+		&corev1.ConfigMap{ObjectMeta: thing("rules", in.InstallNamespace, v1alpha1.LocationMember), Data: data},
+		&corev1.ConfigMap{ObjectMeta: thing("agent", at, v1alpha1.LocationHosting), Data: data},
+	}
+	if l.farewell {
+		for _, job := range []*batchv1.Job{
+			{ObjectMeta: thing("sweep", in.InstallNamespace, v1alpha1.LocationMember)}, {ObjectMeta: thing("stop", at, v1alpha1.LocationHosting)},
+		} {
+			job.Annotations[v1alpha1.PreDeleteAnnotation] = "true"
+			objects = append(objects, job)
+		}
+	}
+	return objects, nil
+}
+
+// newHostingHub has members a and b, which a Placement chooses, and h and i, which may host.
+func newHostingHub(t *testing.T) *hub {
+	h := newHub(t)
+	t.Cleanup(func() { // else the controllers of other tests would find them, and nobody whose they are
+		var left workv1alpha1.WorkList
+		require.NoError(t, h.client.List(context.Background(), &left, client.HasLabels{v1alpha1.HostedForLabel}))
+		for i := range left.Items {
+			before := left.Items[i].DeepCopy()
+			left.Items[i].Finalizers = nil
+			_ = h.client.Patch(context.Background(), &left.Items[i], client.MergeFrom(before))
+			_ = h.client.Delete(context.Background(), &left.Items[i])
+		}
+	})
+	h.members("a", "b", "h", "i")
+	h.choose("all", "a", "b")
+	return h
+}
+
+// hosted gives an add-on to the members of a Placement, with its agents on that member.
+func (h *hub) hosted(on string) func(*v1alpha1.AddonSpec) {
+	return func(s *v1alpha1.AddonSpec) {
+		h.placed("all")(s)
+		s.Removal.DeadlineSeconds = 10
+		s.HostingMembers = []string{h.name("h"), h.name("i")}
+		if on != "" {
+			s.Install.Placements[0].HostingMember = h.name(on)
+		}
+	}
+}
+
+// move has the agents of an add-on run elsewhere; empty: on the members themselves.
+func (h *hub) move(name, to string) {
+	h.t.Helper()
+	a := h.get(name)
+	before := a.DeepCopy()
+	a.Spec.Install.Placements[0].HostingMember = ""
+	if to != "" {
+		a.Spec.Install.Placements[0].HostingMember = h.name(to)
+	}
+	require.NoError(h.t, h.client.Patch(h.t.Context(), a, client.MergeFrom(before)))
+}
+
+// worksFor are the Works of a member's add-on on another one.
+func (h *hub) worksFor(name, member, on string) []workv1alpha1.Work {
+	h.t.Helper()
+	var list workv1alpha1.WorkList
+	require.NoError(h.t, h.client.List(h.t.Context(), &list, client.InNamespace(h.namespaceOf(on)),
+		client.MatchingLabels{v1alpha1.AddonLabel: h.name(name), v1alpha1.HostedForLabel: h.namespaceOf(member)}))
+	return list.Items
+}
+
+// worksOn are the Works of a member's add-on on the member itself.
+func (h *hub) worksOn(name, member string) (own []workv1alpha1.Work) {
+	h.t.Helper()
+	for _, w := range h.works(name, member) {
+		if w.Labels[v1alpha1.HostedForLabel] == "" {
+			own = append(own, w)
+		}
+	}
+	return own
+}
+
+// names are those of what is in Works.
+func names(works []workv1alpha1.Work) string {
+	var all []string
+	for _, w := range works {
+		for _, m := range w.Spec.Manifests {
+			if strings.Contains(string(m.Raw), `"kind":"Namespace"`) {
+				continue // where it is installed
+			}
+			_, after, _ := strings.Cut(string(m.Raw), `"name":"`)
+			name, _, _ := strings.Cut(after, `"`)
+			all = append(all, name)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// runs reports whether the add-on is well on a member, with its agent on that one; empty: on the member itself.
+func (h *hub) runs(name, member, on string) bool {
+	h.t.Helper()
+	m := h.memberAddon(name, member)
+	if !is(m, v1alpha1.ConditionAvailable) || !is(m, v1alpha1.ConditionManifestsApplied) {
+		return false
+	}
+	for _, other := range []string{"h", "i"} {
+		want := ""
+		if other == on {
+			want = "agent"
+		}
+		if names(h.worksFor(name, member, other)) != want {
+			return false
+		}
+	}
+	if on == "" {
+		return m.Status.Hosting == nil && names(h.worksOn(name, member)) == "agent rules"
+	}
+	want := v1alpha1.HostingStatus{Member: h.name(on), Namespace: template.HostingNamespace(h.name(name), h.name(member))}
+	return m.Status.Hosting != nil && *m.Status.Hosting == want && names(h.worksOn(name, member)) == "rules"
+}
+
+// revive has a member that did nothing do what it has been told meanwhile.
+func (m *hollow) revive(name string) {
+	m.mu.Lock()
+	for i, dead := range m.dead {
+		if dead == m.h.namespaceOf(name) {
+			m.dead[i] = ""
+		}
+	}
+	verdict := m.verdict
+	m.mu.Unlock()
+	m.judge(verdict)
+}
+
+// TestHosted: the agents of several members run on another one, are told apart there, and go when the add-on does.
+func TestHosted(t *testing.T) {
+	h := newHostingHub(t)
+	h.choose("all", "a", "b", "h")
+	h.obey()
+	options := addon.Options{Agents: []addon.Agent{lodger{name: h.name("x")}}}
+	r := h.start(options)
+	h.color("colors", "blue")
+	h.addon("x", func(s *v1alpha1.AddonSpec) {
+		h.hosted("h")(s)
+		s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addonconfigs"}}
+		s.Install.Placements[0].Configs = []v1alpha1.ConfigReference{h.reference("colors")}
+	})
+	for _, m := range []string{"a", "b"} {
+		h.eventually("it runs for "+m, func() bool { return h.runs("x", m, "h") })
+		works := h.worksFor("x", m, "h")
+		require.True(t, says(&works[0], `"`+h.name(m)+`"`))
+		require.True(t, says(&works[0], h.memberAddon("x", m).Status.Hosting.Namespace))
+	}
+	h.eventually("who hosts has its own", func() bool { return h.runs("x", "h", "") })
+	require.NotEqual(t, h.memberAddon("x", "a").Status.Hosting.Namespace, h.memberAddon("x", "b").Status.Hosting.Namespace)
+
+	h.color("colors", "red")
+	h.eventually("both parts are red", func() bool {
+		return h.colorOf("x", "a") == "red" && says(&h.worksFor("x", "a", "h")[0], "red") && h.runs("x", "a", "h")
+	})
+	r.quiet(t)
+	r.stop()
+	again := h.start(options)
+	h.eventually("it runs", func() bool {
+		return again.wire.Of("GET works") > 0
+	})
+	again.quiet(t)
+	require.Empty(t, again.wire.Writes(), "a restart changes nothing")
+
+	h.choose("all", "a", "h")
+	h.eventually("nothing of b is left", func() bool {
+		return h.memberAddon("x", "b") == nil && len(h.worksFor("x", "b", "h")) == 0 && len(h.works("x", "b")) == 0
+	})
+	require.True(t, h.runs("x", "a", "h"), "others keep theirs")
+	require.NoError(t, h.client.Delete(t.Context(), h.get("x")))
+	h.eventually("nothing is left", func() bool { return h.memberAddon("x", "a") == nil && h.memberAddon("x", "h") == nil })
+	require.Empty(t, h.works("x", "h"))
+}
+
+// TestHostedTemplate: what a template says of locations counts as well.
+func TestHostedTemplate(t *testing.T) {
+	h := newHostingHub(t)
+	h.obey()
+	h.start(addon.Options{})
+	made := &v1alpha1.AddonTemplate{ObjectMeta: metav1.ObjectMeta{Name: h.name("t")}}
+	for _, text := range []string{
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"rules"}}`,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"agent","annotations":{"addon.muster.dev/location":"Hosting"}},"data":{"for":"${CLUSTER_NAME}"}}`,
+	} {
+		m := v1alpha1.TemplateManifest{}
+		m.Raw = []byte(text)
+		made.Spec.Manifests = append(made.Spec.Manifests, m)
+	}
+	require.NoError(t, h.client.Create(t.Context(), made))
+	h.addon("x", func(s *v1alpha1.AddonSpec) {
+		h.hosted("h")(s)
+		s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addontemplates", Defaults: []v1alpha1.ObjectName{{Name: made.Name}}}}
+	})
+	h.eventually("it runs", func() bool { return is(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) })
+	where := h.memberAddon("x", "a").Status.Hosting
+	require.Equal(t, "agent", names(h.worksFor("x", "a", "h")))
+	require.Equal(t, "rules", names(h.worksOn("x", "a")))
+	require.Contains(t, string(h.worksFor("x", "a", "h")[0].Spec.Manifests[0].Raw), where.Namespace)
+	require.Contains(t, string(h.worksOn("x", "a")[0].Spec.Manifests[0].Raw), "muster-addons")
+}
+
+// TestHostedUnsupported: a member that cannot host says so, and nothing is taken away from where it is.
+func TestHostedUnsupported(t *testing.T) {
+	h := newHostingHub(t)
+	members := h.obey()
+	r := h.start(addon.Options{Agents: []addon.Agent{lodger{name: h.name("x")}}})
+	h.addon("x", h.hosted("h"))
+	h.eventually("it runs", func() bool { return h.runs("x", "a", "h") })
+	says := func(kind, text string) func() bool {
+		return func() bool {
+			m := h.memberAddon("x", "a")
+			c := meta.FindStatusCondition(m.Status.Conditions, kind)
+			return c != nil && c.Status != metav1.ConditionTrue && strings.Contains(c.Message, text)
+		}
+	}
+	change := func(to string) {
+		m := h.memberAddon("x", "a")
+		before := m.DeepCopy()
+		m.Spec.HostingMember = to
+		require.NoError(t, h.client.Patch(t.Context(), m, client.MergeFrom(before)))
+	}
+	require.NoError(t, h.client.Create(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{
+		Name: h.name("new"), Labels: map[string]string{"hub": h.namespace},
+	}}))
+	a := h.get("x")
+	before := a.DeepCopy()
+	a.Spec.HostingMembers = append(a.Spec.HostingMembers, h.name("new"))
+	require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
+	for _, c := range []struct{ reason, to, says string }{
+		{"whoever may write the MemberAddon of one member must not run what he likes on any other", h.name("b"), "is not among the Addon's spec.hostingMembers"},
+		{"one that is still to come has no namespace yet", h.name("new"), "is no member"},
+	} {
+		change(c.to)
+		h.eventually(c.reason, says(v1alpha1.ConditionConfigured, c.says))
+		require.Equal(t, v1alpha1.ReasonUnsupported, meta.FindStatusCondition(h.memberAddon("x", "a").Status.Conditions, v1alpha1.ConditionConfigured).Reason)
+		r.quiet(t)
+		require.Equal(t, "agent", names(h.worksFor("x", "a", "h")), "it stays where it is")
+		require.Equal(t, "rules", names(h.worksOn("x", "a")))
+		require.Equal(t, h.name("h"), h.memberAddon("x", "a").Status.Hosting.Member)
+	}
+	change("")
+	h.eventually("all is well again", func() bool { return h.runs("x", "a", "h") && is(h.memberAddon("x", "a"), v1alpha1.ConditionConfigured) })
+
+	h.health("h", metav1.ConditionUnknown)
+	h.eventually("nobody knows how it is", says(v1alpha1.ConditionAvailable, "Member "+h.name("h")+", which hosts its agent, cannot be reached"))
+	h.health("h", metav1.ConditionTrue)
+	h.eventually("all is well again", func() bool { return h.runs("x", "a", "h") })
+
+	members.judge(func(w *workv1alpha1.Work) bool { return w.Labels[v1alpha1.HostedForLabel] == "" })
+	h.eventually("it goes by the Works of both", func() bool { return is(h.memberAddon("x", "a"), v1alpha1.ConditionDegraded) })
+	members.judge(nil)
+
+	h.leave("h")
+	h.eventually("it leaves", says(v1alpha1.ConditionConfigured, "leaves, and takes back the agent: name another one"))
+	for _, w := range append(h.worksFor("x", "a", "h"), h.worksFor("x", "b", "h")...) { // as its leave does
+		require.NoError(t, h.client.Delete(t.Context(), &w))
+	}
+	r.quiet(t)
+	require.Empty(t, h.works("x", "h"), "nothing new comes to a member that leaves")
+	require.Equal(t, "rules", names(h.worksOn("x", "a")))
+	h.move("x", "i")
+	for _, m := range []string{"a", "b"} {
+		h.eventually("it runs elsewhere for "+m, func() bool { return h.runs("x", m, "i") })
+	}
+}
+
+// TestForgedLabels: an agent that gives labels of others to a Work of its own does nothing to them.
+func TestForgedLabels(t *testing.T) {
+	h := newHostingHub(t)
+	h.obey()
+	r := h.start(addon.Options{Agents: []addon.Agent{lodger{h.name("x"), false}}})
+	h.addon("x", h.hosted("h"))
+	h.eventually("it runs", func() bool { return h.runs("x", "a", "h") && h.runs("x", "b", "h") })
+	r.quiet(t)
+	label := func(w *workv1alpha1.Work, of string) {
+		before := w.DeepCopy()
+		w.Labels[v1alpha1.HostedForLabel] = h.namespaceOf(of)
+		require.NoError(t, h.client.Patch(t.Context(), w, client.MergeFrom(before)))
+	}
+	own := h.worksOn("x", "b")[0]
+	label(&own, "a")
+	r.quiet(t)
+	now := &workv1alpha1.Work{}
+	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(&own), now))
+	require.Equal(t, own.UID, now.UID, "it is not taken for one of a's that is too many")
+	require.Nil(t, now.DeletionTimestamp)
+	require.True(t, h.runs("x", "a", "h"))
+}

@@ -1,0 +1,151 @@
+package addon_test
+
+import (
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// painters are add-ons in Go, each of which has a ConfigMap in the color of its configuration.
+func (h *hub) painters(names ...string) addon.Options {
+	o := addon.Options{}
+	for _, name := range names {
+		o.Agents = append(o.Agents, echo{h.name(name)})
+	}
+	return o
+}
+
+// by has an add-on installed by Placements, in the color of the Placement's name, and otherwise in none.
+func (h *hub) by(placements ...string) func(*v1alpha1.AddonSpec) {
+	for _, name := range placements {
+		h.color(name, name)
+	}
+	return func(s *v1alpha1.AddonSpec) {
+		s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addonconfigs"}}
+		s.Install = v1alpha1.InstallStrategy{Type: v1alpha1.InstallPlacements}
+		for _, name := range placements {
+			s.Install.Placements = append(s.Install.Placements, v1alpha1.PlacementInstall{
+				Namespace: h.namespace, Name: name, Configs: []v1alpha1.ConfigReference{h.reference(name)},
+			})
+		}
+	}
+}
+
+// own makes a MemberAddon as a person does.
+func (h *hub) own(name, member string, change func(*v1alpha1.MemberAddonSpec)) *v1alpha1.MemberAddon {
+	h.t.Helper()
+	m := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespaceOf(member), Name: h.name(name)}}
+	if change != nil {
+		change(&m.Spec)
+	}
+	require.NoError(h.t, h.client.Create(h.t.Context(), m))
+	return m
+}
+
+// change changes an Addon.
+func (h *hub) change(name string, change func(*v1alpha1.AddonSpec)) {
+	h.t.Helper()
+	a := h.get(name)
+	before := a.DeepCopy()
+	change(&a.Spec)
+	require.NoError(h.t, h.client.Patch(h.t.Context(), a, client.MergeFrom(before)))
+}
+
+// has waits until a member has an add-on in a color, and is well with it.
+func (h *hub) has(name, member, color string) {
+	h.t.Helper()
+	h.eventually(member+" has "+name+" in "+color, func() bool {
+		return is(h.memberAddon(name, member), v1alpha1.ConditionAvailable) && len(h.works(name, member)) == 1 && h.colorOf(name, member) == color
+	})
+}
+
+func (h *hub) hasNot(name, member string) {
+	h.t.Helper()
+	h.eventually(member+" does not have "+name, func() bool { return h.memberAddon(name, member) == nil && len(h.works(name, member)) == 0 })
+}
+
+// goesBy waits until the status of a MemberAddon names a Placement; empty: none.
+func (h *hub) goesBy(name, member, placement string) {
+	h.t.Helper()
+	if placement != "" {
+		placement = h.namespace + "/" + placement
+	}
+	h.eventually(member+" goes by "+placement, func() bool { return h.memberAddon(name, member).Status.Placement == placement })
+}
+
+func (h *hub) installedBy(name, member string) string {
+	h.t.Helper()
+	m := h.memberAddon(name, member)
+	require.NotNil(h.t, m, member)
+	return m.Annotations[v1alpha1.InstalledByAnnotation]
+}
+
+// says waits until a MemberAddon has a condition with a status and reason, and returns it.
+func (h *hub) says(m *v1alpha1.MemberAddon, kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+	h.t.Helper()
+	var is metav1.Condition
+	h.eventually(kind+" is "+string(status)+", "+reason, func() bool {
+		now := &v1alpha1.MemberAddon{}
+		require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKeyFromObject(m), now))
+		found := meta.FindStatusCondition(now.Status.Conditions, kind)
+		if found != nil {
+			is = *found
+		}
+		return found != nil && found.Status == status && found.Reason == reason
+	})
+	return is
+}
+
+// unplace takes a Placement away, as it is when somebody deletes it and makes it again.
+func (h *hub) unplace(name string) {
+	h.t.Helper()
+	require.NoError(h.t, h.client.DeleteAllOf(h.t.Context(), &placementv1alpha1.PlacementDecision{}, client.InNamespace(h.namespace),
+		client.MatchingLabels{placementv1alpha1.PlacementLabel: name}))
+	require.NoError(h.t, h.client.Delete(h.t.Context(), &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}))
+}
+
+// undecide changes a Placement, which has chosen nobody yet as it is now.
+func (h *hub) undecide(name string) {
+	h.t.Helper()
+	p := &placementv1alpha1.Placement{}
+	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, p))
+	before := p.DeepCopy()
+	p.Spec.Policy.Tolerations = []placementv1alpha1.Toleration{{Key: "example.com/maintenance", Operator: corev1.TolerationOpExists}}
+	require.NoError(h.t, h.client.Patch(h.t.Context(), p, client.MergeFrom(before)))
+	require.NotEqual(h.t, before.Generation, p.Generation)
+	require.NoError(h.t, h.client.DeleteAllOf(h.t.Context(), &placementv1alpha1.PlacementDecision{}, client.InNamespace(h.namespace),
+		client.MatchingLabels{placementv1alpha1.PlacementLabel: name}))
+}
+
+// member changes a MemberCluster.
+func (h *hub) member(name string, change func(*membershipv1alpha1.MemberCluster)) {
+	h.t.Helper()
+	m := &membershipv1alpha1.MemberCluster{}
+	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: h.name(name)}, m))
+	before := m.DeepCopy()
+	change(m)
+	require.NoError(h.t, h.client.Patch(h.t.Context(), m.DeepCopy(), client.MergeFrom(before)))
+	require.NoError(h.t, h.client.Status().Patch(h.t.Context(), m, client.MergeFrom(before)))
+}
+
+func (h *hub) joined(name string, status metav1.ConditionStatus) {
+	h.t.Helper()
+	h.member(name, func(m *membershipv1alpha1.MemberCluster) {
+		meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: membershipv1alpha1.ConditionJoined, Status: status, Reason: "Test"})
+	})
+}
+
+func (h *hub) leaves(name string) {
+	h.t.Helper()
+	h.member(name, func(m *membershipv1alpha1.MemberCluster) { m.Spec.State = membershipv1alpha1.StateLeave })
+}
+
+// anything lets a MemberAddon name what is in the namespace of the test.
+func anything(*v1alpha1.MemberAddon, v1alpha1.ConfigReference) error { return nil }

@@ -1,0 +1,48 @@
+package install
+
+import (
+	"fmt"
+	"testing"
+)
+
+// 5,000 members of which two placements have chosen overlapping halves, with everything in place. The floor is to look each member up once.
+func BenchmarkDecide(b *testing.B) {
+	const n = 5000
+	o := Observed{Strategy: by("edge", "rest"), Placements: placed("decided edge:", "decided rest:")}
+	for i := range n {
+		name := fmt.Sprintf("cluster-%04d", i)
+		o.Members = append(o.Members, Member{Name: name, Joined: true, Reachable: true})
+		o.Placements[1].Clusters = append(o.Placements[1].Clusters, Cluster{Name: name})
+		installed := "fleet/rest"
+		if i%2 == 0 {
+			o.Placements[0].Clusters = append(o.Placements[0].Clusters, Cluster{Name: name})
+			installed = "fleet/edge"
+		}
+		o.MemberAddons = append(o.MemberAddons, MemberAddon{Member: name, InstalledBy: installed})
+	}
+	report := func(b *testing.B) { b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/member") }
+	b.Run("5000 members", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if plan := Decide(o); len(plan.Decisions) != n || plan.Decisions[0].Action != Keep {
+				b.Fatal(len(plan.Decisions))
+			}
+		}
+		report(b)
+	})
+	b.Run("floor", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			there := make(map[string]*MemberAddon, n)
+			for i := range o.MemberAddons {
+				there[o.MemberAddons[i].Member] = &o.MemberAddons[i]
+			}
+			for i := range o.Members {
+				if there[o.Members[i].Name] == nil {
+					b.Fatal(i)
+				}
+			}
+		}
+		report(b)
+	})
+}

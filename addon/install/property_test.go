@@ -1,0 +1,238 @@
+package install
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+)
+
+var clusterNames = []string{"a", "b", "c", "d", "e", "f"}
+
+func anyObserved(t *rapid.T) Observed {
+	names := []string{"edge", "rest", "more"}
+	var keys []string
+	for _, name := range names {
+		keys = append(keys, Key("fleet", name))
+	}
+	o := Observed{MaxRemoving: rapid.IntRange(0, 3).Draw(t, "max"), Deleting: rapid.IntRange(0, 4).Draw(t, "deleting") == 0}
+	if rapid.IntRange(0, 5).Draw(t, "manual") > 0 {
+		o.Strategy = by(rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 3, rapid.ID).Draw(t, "strategy")...)
+	}
+	for _, name := range names {
+		if rapid.IntRange(0, 4).Draw(t, "missing") == 0 {
+			continue
+		}
+		p := Placement{Namespace: "fleet", Name: name, State: rapid.SampledFrom([]State{Decided, Decided, Decided, Undecided, Missing}).Draw(t, "state")}
+		if p.State != Missing {
+			for _, c := range rapid.SliceOfDistinct(rapid.SampledFrom(clusterNames), rapid.ID).Draw(t, "clusters") {
+				p.Clusters = append(p.Clusters, Cluster{Name: c})
+			}
+		}
+		o.Placements = append(o.Placements, p)
+	}
+	for _, name := range clusterNames {
+		if rapid.IntRange(0, 5).Draw(t, "a member") > 0 {
+			leaving := rapid.IntRange(0, 5).Draw(t, "leaving") == 0
+			o.Members = append(o.Members, Member{Name: name, Joined: rapid.IntRange(0, 4).Draw(t, "joined") > 0, Leaving: leaving, Reachable: rapid.Bool().Draw(t, "reachable")})
+		}
+		if rapid.Bool().Draw(t, "has it") {
+			o.MemberAddons = append(o.MemberAddons, MemberAddon{
+				Member: name, InstalledBy: rapid.SampledFrom(append(keys, "", "fleet/other")).Draw(t, "installed by"),
+				GoesBy: rapid.SampledFrom(append(keys, "")).Draw(t, "goes by"), Deleting: rapid.IntRange(0, 4).Draw(t, "is deleted") == 0,
+			})
+		}
+	}
+	return o
+}
+
+// carriedOut is what is observed when a plan was carried out.
+func carriedOut(o Observed, plan Plan) Observed {
+	o.MemberAddons = slices.Clone(o.MemberAddons)
+	for _, d := range plan.Decisions {
+		i := slices.IndexFunc(o.MemberAddons, func(a MemberAddon) bool { return a.Member == d.Member })
+		switch {
+		case d.Action == Create:
+			o.MemberAddons = append(o.MemberAddons, MemberAddon{Member: d.Member, InstalledBy: d.Placement})
+		case d.Action == Annotate:
+			o.MemberAddons[i].InstalledBy = d.Placement
+		case d.Action == Delete:
+			o.MemberAddons[i].Deleting = true
+		case d.Reason == ByHand:
+			o.MemberAddons[i].GoesBy = d.Placement
+		}
+	}
+	return o
+}
+
+func (o *Observed) state(key string) State {
+	for _, p := range o.Placements {
+		if Key(p.Namespace, p.Name) == key {
+			return p.State
+		}
+	}
+	return Missing
+}
+
+func (o *Observed) certain() bool {
+	return o.Strategy.Type != v1alpha1.InstallPlacements || !slices.ContainsFunc(o.Strategy.Placements, func(p v1alpha1.PlacementInstall) bool {
+		return o.state(Key(p.Namespace, p.Name)) != Decided
+	})
+}
+
+func TestWhatIsKept(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := anyObserved(t)
+		for _, d := range Decide(o).Decisions {
+			i := slices.IndexFunc(o.MemberAddons, func(a MemberAddon) bool { return a.Member == d.Member })
+			if o.Deleting || d.Action == Keep || d.Action == Skip {
+				continue
+			}
+			if i >= 0 && o.MemberAddons[i].InstalledBy == "" {
+				t.Fatalf("%v: a person has made it", d)
+			}
+			if d.Action == Delete && !o.certain() {
+				t.Fatalf("%v: a placement may have chosen it", d)
+			}
+			if j := slices.IndexFunc(o.Members, func(m Member) bool { return m.Name == d.Member }); j >= 0 && o.Members[j].Leaving {
+				t.Fatalf("%v: it leaves", d)
+			}
+		}
+	})
+}
+
+// When a plan was carried out there is nothing more to do but for those that wait for their turn, and in the end for nobody.
+func TestDecideComesToRest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := anyObserved(t)
+		for round := 0; ; round++ {
+			plan := Decide(o)
+			o = carriedOut(o, plan)
+			again := Decide(o)
+			waits := false
+			for _, d := range again.Decisions {
+				if d.Action == Create || d.Action == Annotate || d.Action == Delete {
+					t.Fatalf("%v: that was done", d)
+				}
+				waits = waits || d.Reason == WaitsForTurn
+			}
+			if diff := cmp.Diff(plan.Shares, again.Shares); diff != "" && !slices.ContainsFunc(plan.Decisions, func(d Decision) bool { return d.Action == Delete }) {
+				t.Fatalf("shares: %s", diff)
+			}
+			if !waits {
+				return
+			}
+			require.Less(t, round, len(clusterNames))
+			o.MemberAddons = slices.DeleteFunc(o.MemberAddons, func(a MemberAddon) bool { return a.Deleting })
+			// What is gone and still chosen would be made anew: that is for another test.
+			o.Placements, o.Strategy = nil, v1alpha1.InstallStrategy{}
+		}
+	})
+}
+
+// A placement that goes and comes back as it was leaves everything as it was, what goes by hand included.
+func TestMissingForAMoment(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := anyObserved(t)
+		o.Deleting, o.MaxRemoving = false, 100
+		for i := range o.Placements {
+			o.Placements[i].State = Decided
+		}
+		before := carriedOut(o, Decide(o))
+		// Only what is settled: what had to go is gone.
+		before.MemberAddons = slices.DeleteFunc(before.MemberAddons, func(a MemberAddon) bool { return a.Deleting })
+		before = carriedOut(before, Decide(before))
+		settled := Decide(before)
+
+		during := before
+		during.Placements = nil
+		for _, p := range before.Placements {
+			switch rapid.IntRange(0, 2).Draw(t, "what befalls it") {
+			case 0:
+				during.Placements = append(during.Placements, p)
+			case 1:
+				p.State = Undecided
+				p.Clusters = slices.DeleteFunc(slices.Clone(p.Clusters), func(Cluster) bool { return rapid.Bool().Draw(t, "not seen") })
+				during.Placements = append(during.Placements, p)
+			}
+		}
+		moment := Decide(during)
+		for i, d := range moment.Decisions {
+			if d.Action == Create || d.Action == Annotate || d.Action == Delete {
+				t.Fatalf("%v, while it is missing", d)
+			}
+			if has := slices.ContainsFunc(during.MemberAddons, func(a MemberAddon) bool { return a.Member == d.Member }); has {
+				j := slices.IndexFunc(settled.Decisions, func(s Decision) bool { return s.Member == d.Member })
+				if settled.Decisions[j].Reason == Uncertain {
+					continue // another one was missing before, and what would go is whose it was, for all that anybody knows
+				}
+				require.Equal(t, settled.Decisions[j].Placement, moment.Decisions[i].Placement, d.Member)
+			}
+		}
+		after := during
+		after.Placements = before.Placements
+		require.Empty(t, cmp.Diff(settled, Decide(after)))
+	})
+}
+
+func TestDecideDoesNotDependOnOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := anyObserved(t)
+		given := fmt.Sprint(o)
+		want := Decide(o)
+		require.Equal(t, given, fmt.Sprint(o), "nothing that was given is changed")
+		o.Placements = rapid.Permutation(o.Placements).Draw(t, "placements")
+		o.Members = rapid.Permutation(o.Members).Draw(t, "members")
+		o.MemberAddons = rapid.Permutation(o.MemberAddons).Draw(t, "member add-ons")
+		for i := range o.Placements {
+			o.Placements[i].Clusters = rapid.Permutation(o.Placements[i].Clusters).Draw(t, "clusters")
+		}
+		require.Empty(t, cmp.Diff(want, Decide(o)))
+	})
+}
+
+// Decisions and shares say the same, and there are no more on their way out than may be.
+func TestPlanIsConsistent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := anyObserved(t)
+		plan := Decide(o)
+		goes := map[string]string{}
+		for _, share := range plan.Shares {
+			require.Equal(t, o.state(share.Placement) == Decided, share.Decided)
+			for _, c := range share.Clusters {
+				require.Empty(t, goes[c.Name], "in two shares")
+				goes[c.Name] = share.Placement
+			}
+			require.True(t, slices.IsSortedFunc(share.Clusters, func(a, b Cluster) int { return strings.Compare(a.Name, b.Name) }))
+		}
+		reachable := map[string]bool{}
+		for _, m := range o.Members {
+			reachable[m.Name] = m.Reachable
+		}
+		going, begun := 0, 0
+		for _, a := range o.MemberAddons {
+			if a.Deleting && reachable[a.Member] {
+				going++
+			}
+		}
+		for _, d := range plan.Decisions {
+			require.Equal(t, goes[d.Member], d.Placement)
+			delete(goes, d.Member)
+			if d.Action == Delete && reachable[d.Member] {
+				begun++
+			}
+		}
+		require.Empty(t, goes)
+		limit := o.MaxRemoving
+		if limit == 0 {
+			limit = DefaultMaxRemoving
+		}
+		require.LessOrEqual(t, begun, max(0, limit-going))
+	})
+}

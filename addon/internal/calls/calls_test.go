@@ -1,0 +1,224 @@
+package calls_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-sdk/muster/addon/internal/calls"
+)
+
+const timeout = 30 * time.Second
+
+var (
+	east = types.NamespacedName{Namespace: "member-east", Name: "logs"}
+	west = types.NamespacedName{Namespace: "member-west", Name: "logs"}
+)
+
+func manifestsFor(owner types.NamespacedName) calls.Key {
+	return calls.Key{Owner: owner, Function: "Manifests of add-on logs", Group: "logs"}
+}
+
+// newCaller returns a Caller, and what has the owners that it tells that there is room.
+func newCaller(limit int) (*calls.Caller, <-chan types.NamespacedName) {
+	told := make(chan types.NamespacedName, 100)
+	return calls.New(calls.Options{Timeout: timeout, Limit: limit, Free: func(owner types.NamespacedName) { told <- owner }}), told
+}
+
+// does has a function return a text.
+func does(text string) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) { return text, nil }
+}
+
+// obeys waits for its context.
+func obeys(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }
+
+// pass lets time pass in a bubble.
+func pass(d time.Duration) { <-time.After(d) }
+
+func TestOutcomes(t *testing.T) {
+	sorry := errors.New("the database is locked")
+	for _, row := range []struct {
+		name, reason string
+		function     func(context.Context) (string, error)
+		want, err    string
+		is           error
+	}{
+		{"at once", "the common case", does("all"), "all", "", nil},
+		{
+			"just in time", "a deadline is the end of the time, and not before",
+			func(context.Context) (string, error) { pass(timeout - 1); return "all", nil }, "all", "", nil,
+		},
+		{"fails", "the error is the function's own, so that it can be matched", func(context.Context) (string, error) { return "some", sorry }, "some", "the database is locked", sorry},
+		{"panics", "no function ends the hub", func(context.Context) (string, error) { panic("a nil map") }, "", "panicked: a nil map", nil},
+		{"ends its goroutine", "as a test's FailNow does: nobody is to wait for that", func(context.Context) (string, error) { runtime.Goexit(); return "", nil }, "", "ended its goroutine", nil},
+		{"obeys its context", "what it says of that is less than which function took how long", obeys, "", "Manifests of add-on logs took longer than 30s", calls.ErrOverdue},
+		{
+			"ignores its context", "a worker is not held for ever",
+			func(context.Context) (string, error) { pass(time.Hour); return "all", nil }, "", "Manifests of add-on logs took longer than 30s", calls.ErrOverdue,
+		},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				defer pass(time.Hour) // by then all have returned
+				c, _ := newCaller(1)
+				began := time.Now()
+				result, err := calls.Do(t.Context(), c, manifestsFor(east), row.function)
+				require.LessOrEqual(t, time.Since(began), timeout, row.reason)
+				require.Equal(t, row.want, result, row.reason)
+				if row.err == "" {
+					require.NoError(t, err, row.reason)
+					return
+				}
+				require.EqualError(t, err, row.err, row.reason)
+				if row.is != nil {
+					require.ErrorIs(t, err, row.is, row.reason)
+				}
+			})
+		})
+	}
+}
+
+// TestOneAtATime: what has not returned is not called again about the same, and about everything else it is.
+func TestOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newCaller(4)
+		var running atomic.Int32
+		hangs := make(chan struct{})
+		stuck := func(context.Context) (string, error) { running.Add(1); <-hangs; return "", nil }
+		called := time.Now().UTC().Format(time.RFC3339)
+		_, err := calls.Do(t.Context(), c, manifestsFor(east), stuck)
+		require.EqualError(t, err, "Manifests of add-on logs took longer than 30s")
+		for range 3 {
+			pass(time.Hour)
+			began := time.Now()
+			_, err = calls.Do(t.Context(), c, manifestsFor(east), stuck)
+			require.ErrorIs(t, err, calls.ErrOverdue)
+			require.EqualError(t, err, "Manifests of add-on logs took longer than 30s and has not returned since "+called+": it is not called again before it does",
+				"the words do not go on with time, or a status would be written again and again")
+			require.Zero(t, time.Since(began), "nobody waits for it")
+			require.EqualValues(t, 1, running.Load())
+		}
+		c.Forget(east)
+		_, err = calls.Do(t.Context(), c, manifestsFor(east), stuck)
+		require.ErrorIs(t, err, calls.ErrOverdue, "it is still out where an owner has come anew")
+
+		other := manifestsFor(east)
+		other.Subject = "configmaps fleet/limits"
+		for _, k := range []calls.Key{manifestsFor(west), other, {Owner: east, Function: "Health of add-on logs", Group: "logs"}} {
+			result, err := calls.Do(t.Context(), c, k, does("all"))
+			require.NoError(t, err)
+			require.Equal(t, "all", result)
+		}
+		close(hangs)
+		synctest.Wait()
+		result, err := calls.Do(t.Context(), c, manifestsFor(east), does("all"))
+		require.NoError(t, err, "it has returned, and the pause is over")
+		require.Equal(t, "all", result)
+	})
+}
+
+// TestPauses: what is always overdue is called again after pauses that grow, up to a bound, and start afresh once it has returned in time.
+func TestPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newCaller(1)
+		var n atomic.Int32
+		overdue := func(ctx context.Context) (string, error) { n.Add(1); return obeys(ctx) }
+		attempt := func(function func(context.Context) (string, error)) error {
+			_, err := calls.Do(t.Context(), c, manifestsFor(east), function)
+			synctest.Wait() // what obeys returns a moment after that is known
+			return err
+		}
+		for i, factor := range []time.Duration{1, 2, 4, 4, 4} {
+			require.ErrorIs(t, attempt(overdue), calls.ErrOverdue)
+			require.EqualValues(t, i+1, n.Load())
+			pass(factor*timeout - 1)
+			require.EqualError(t, attempt(overdue), "Manifests of add-on logs took longer than 30s", "as before")
+			require.EqualValues(t, i+1, n.Load(), "it is not called yet")
+			pass(1)
+		}
+		require.NoError(t, attempt(does("all")))
+		require.ErrorIs(t, attempt(overdue), calls.ErrOverdue)
+		pass(timeout)
+		require.NoError(t, attempt(does("all")), "the shortest pause again")
+
+		require.ErrorIs(t, attempt(overdue), calls.ErrOverdue)
+		c.Forget(east)
+		require.NoError(t, attempt(does("all")), "another owner of the name has not been overdue")
+	})
+}
+
+// TestGroups: of a group no more are waited for than may be, which holds up no other. Who was refused is told when there is room.
+func TestGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, told := newCaller(2)
+		key := func(name string) calls.Key {
+			return calls.Key{Owner: types.NamespacedName{Name: name}, Function: "Health", Group: "logs"}
+		}
+		hangs := make(chan struct{})
+		for _, name := range []string{"a", "b"} {
+			go func() {
+				_, err := calls.Do(t.Context(), c, key(name), func(context.Context) (string, error) { <-hangs; return "", nil })
+				assert.ErrorIs(t, err, calls.ErrOverdue)
+			}()
+		}
+		synctest.Wait()
+		for _, name := range []string{"c", "d", "c", "gone", "e"} {
+			_, err := calls.Do(t.Context(), c, key(name), does("all"))
+			require.ErrorIs(t, err, calls.ErrBusy)
+		}
+		for range 3 { // more than may be
+			for _, k := range []calls.Key{{Owner: east, Function: "Health", Group: "metrics"}, {Owner: east, Function: "Health"}} {
+				_, err := calls.Do(t.Context(), c, k, does("all"))
+				require.NoError(t, err, "of another group, and of none")
+			}
+		}
+		require.Empty(t, told)
+		c.Forget(key("gone").Owner)
+		pass(timeout)
+		synctest.Wait()
+		require.Len(t, told, 3, "each once, and not who is gone")
+		require.Equal(t, "c", (<-told).Name, "in their order")
+		_, err := calls.Do(t.Context(), c, key("c"), does("all"))
+		require.NoError(t, err, "what is overdue is waited for no more, although it has not returned")
+		close(hangs)
+	})
+}
+
+// TestEnd: who calls is not held when its own context ends, and that is not the function's fault.
+func TestEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newCaller(1)
+		over := errors.New("the hub ends")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(over) })
+		began := time.Now()
+		_, err := calls.Do(ctx, c, manifestsFor(east), obeys)
+		require.Equal(t, time.Second, time.Since(began))
+		require.ErrorIs(t, err, over)
+		require.NotErrorIs(t, err, calls.ErrOverdue)
+		synctest.Wait()
+		_, err = calls.Do(t.Context(), c, manifestsFor(east), does("all"))
+		require.NoError(t, err, "there is no pause")
+	})
+}
+
+// BenchmarkDo calls a function that returns at once.
+func BenchmarkDo(b *testing.B) {
+	c, _ := newCaller(1)
+	k, function := manifestsFor(east), does("all")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := calls.Do(b.Context(), c, k, function); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

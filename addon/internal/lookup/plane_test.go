@@ -1,0 +1,278 @@
+package lookup_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/muster-sdk/muster/addon/config"
+	"github.com/muster-sdk/muster/addon/crds"
+	"github.com/muster-sdk/muster/addon/internal/lookup"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
+)
+
+var plane = localplane.Shared{Options: localplane.Options{Name: "lookup"}}
+
+func TestMain(m *testing.M) { planetest.Main(m, &plane) }
+
+// hub is a namespace of the shared plane.
+type hub struct {
+	t         testing.TB
+	client    client.Client
+	namespace string
+	config    *rest.Config
+	cache     cache.Options
+	clock     *testclock.FakeClock
+}
+
+func newHub(t testing.TB) *hub {
+	scheme := planetest.Scheme(apiextensionsv1.AddToScheme, v1alpha1.AddToScheme)
+	h := &hub{t: t, config: plane.ForTest(t).Config(), cache: cache.Options{Scheme: scheme}, clock: testclock.NewFakeClock(time.Now())}
+	h.config.QPS, h.config.Burst = 1000, 1000
+	h.client = planetest.Client(t, h.config, scheme, crds.Install)
+	h.namespace = planetest.Namespace(t, h.client)
+	return h
+}
+
+func (h *hub) create(objects ...client.Object) {
+	h.t.Helper()
+	for _, object := range objects {
+		require.NoError(h.t, h.client.Create(h.t.Context(), object))
+	}
+}
+
+// change changes an object that is there.
+func change[T client.Object](h *hub, object T, f func(T)) {
+	h.t.Helper()
+	planetest.Change(h.t, h.client, object, f)
+}
+
+func (h *hub) configMap(name, value string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}, Data: map[string]string{"value": value}}
+}
+
+// ref names an object of a resource in the hub's namespace, as in configmaps or widgets.example.com.
+func (h *hub) ref(resource, name string) v1alpha1.ConfigReference {
+	r := schema.ParseGroupResource(resource)
+	return v1alpha1.ConfigReference{Group: r.Group, Resource: r.Resource, ObjectName: v1alpha1.ObjectName{Namespace: h.namespace, Name: name}}
+}
+
+// kind defines a kind Widget of a group of the hub's own.
+func (h *hub) kind() (resource string, widget func(name string) *unstructured.Unstructured) {
+	h.t.Helper()
+	group := h.namespace + ".example.com"
+	anything := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
+	definition := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "widgets." + group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true, Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: anything},
+			}},
+		},
+	}
+	h.create(definition)
+	h.t.Cleanup(func() { _ = h.client.Delete(context.Background(), definition) })
+	h.eventually("the kind is established", func() bool {
+		require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKeyFromObject(definition), definition))
+		for _, c := range definition.Status.Conditions {
+			if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
+				return true
+			}
+		}
+		return false
+	})
+	h.eventually("discovery has it, which is later", func() bool {
+		_, err := h.client.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: "Widget"}, "v1")
+		return err == nil
+	})
+	return "widgets." + group, func(name string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(1)}}}
+		u.SetAPIVersion(group + "/v1")
+		u.SetKind("Widget")
+		u.SetNamespace(h.namespace)
+		u.SetName(name)
+		return u
+	}
+}
+
+func (h *hub) eventually(what string, holds func() bool) {
+	h.t.Helper()
+	require.Eventually(h.t, holds, 40*time.Second, 10*time.Millisecond, what)
+}
+
+// user is somebody who may do what the rules say in the hub's namespace, and what everybody may.
+func (h *hub) user() (name string, grant func(everywhere bool, verbs ...string)) {
+	name = "controller-of-" + h.namespace
+	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}}
+	h.config = plane.ForTest(h.t).User(name)
+	h.config.QPS, h.config.Burst = 1000, 1000
+	return name, func(everywhere bool, verbs ...string) {
+		h.t.Helper()
+		at, rules := metav1.ObjectMeta{Name: name}, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: verbs}}
+		if everywhere {
+			h.create(&rbacv1.ClusterRole{ObjectMeta: at, Rules: rules},
+				&rbacv1.ClusterRoleBinding{ObjectMeta: at, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}})
+			return
+		}
+		at.Namespace = h.namespace
+		h.create(&rbacv1.Role{ObjectMeta: at, Rules: rules},
+			&rbacv1.RoleBinding{ObjectMeta: at, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}})
+	}
+}
+
+// running is a Finder that runs, what it asks of the API server, and whom it calls.
+type running struct {
+	*lookup.Finder
+	h    *hub
+	stop func()
+
+	mu       sync.Mutex
+	requests map[string]int
+	calls    map[string]int
+	fail     func(*http.Request) error
+}
+
+// over counts requests: "GET <name>" is that of one object, "LIST <resource>" and "WATCH <resource>" are of many.
+func (r *running) over(next http.RoundTripper) http.RoundTripper {
+	return planetest.RoundTripper(func(request *http.Request) (*http.Response, error) {
+		parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
+		what := "GET "
+		switch {
+		case request.URL.Query().Get("watch") == "true":
+			what = "WATCH "
+		case request.URL.Query().Has("limit") || request.URL.Query().Has("resourceVersion"):
+			what = "LIST "
+		}
+		r.mu.Lock()
+		r.requests[what+parts[len(parts)-1]]++
+		fail := r.fail
+		r.mu.Unlock()
+		if fail != nil {
+			if err := fail(request); err != nil {
+				return nil, err
+			}
+		}
+		return next.RoundTrip(request)
+	})
+}
+
+func (r *running) asked(what string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.requests[what]
+}
+
+func (r *running) failing(f func(*http.Request) error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fail = f
+}
+
+func (r *running) called(user string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.calls[user]
+}
+
+// hears waits until a user has been called more often than that, and says how often it has been.
+func (r *running) hears(user string, than int) int {
+	r.h.t.Helper()
+	r.h.eventually(user+" is to be called", func() bool { return r.called(user) > than })
+	return r.called(user)
+}
+
+func (h *hub) start() *running {
+	h.t.Helper()
+	r := &running{h: h, requests: map[string]int{}, calls: map[string]int{}}
+	config := rest.CopyConfig(h.config)
+	config.Wrap(r.over)
+	transport, err := rest.HTTPClientFor(config)
+	require.NoError(h.t, err)
+	var mapper meta.RESTMapper
+	mapper, err = apiutil.NewDynamicRESTMapper(config, transport)
+	require.NoError(h.t, err)
+	options := h.cache
+	options.HTTPClient, options.Mapper = transport, mapper
+	objects, err := cache.New(config, options)
+	require.NoError(h.t, err)
+	live, err := client.New(config, client.Options{HTTPClient: transport, Mapper: mapper, Scheme: options.Scheme})
+	require.NoError(h.t, err)
+	r.Finder, err = lookup.New(lookup.Options{
+		Cache: objects, Live: live, Mapper: mapper, Log: logr.Discard(), Clock: h.clock,
+		Changed: func(user types.NamespacedName) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.calls[user.Name]++
+		},
+	})
+	require.NoError(h.t, err)
+	r.stop = planetest.Run(h.t, "the Finder", objects.Start, r.Start)
+	require.True(h.t, objects.WaitForCacheSync(h.t.Context()))
+	return r
+}
+
+// found is what a Find says of one configuration, in words.
+type found struct {
+	is      string // the value of a ConfigMap, the size of a Widget, "missing", or "unknown"
+	problem lookup.Problem
+}
+
+func (r *running) find(user string, references ...v1alpha1.ConfigReference) []found {
+	r.h.t.Helper()
+	objects, problems, err := r.Find(r.h.t.Context(), types.NamespacedName{Namespace: r.h.namespace, Name: user}, references)
+	require.NoError(r.h.t, err)
+	out := make([]found, len(references))
+	for i, reference := range references {
+		out[i].is = "missing"
+		if object := objects[reference]; object != nil {
+			out[i].is = says(object.Unstructured)
+			require.Equal(r.h.t, config.Hash(object.Unstructured), object.Hash)
+		}
+		for _, p := range problems {
+			if p.ConfigReference == reference {
+				require.Nil(r.h.t, objects[reference])
+				out[i] = found{"unknown", p}
+			}
+		}
+	}
+	return out
+}
+
+func (r *running) is(user string, reference v1alpha1.ConfigReference) string {
+	r.h.t.Helper()
+	return r.find(user, reference)[0].is
+}
+
+func says(object *unstructured.Unstructured) string {
+	for _, path := range [][]string{{"data", "value"}, {"spec", "size"}, {"spec", "version"}, {"spec", "installNamespace"}} {
+		if value, there, _ := unstructured.NestedFieldNoCopy(object.Object, path...); there {
+			return object.GetKind() + " " + strings.Trim(strings.ReplaceAll(fmt.Sprint(value), "\n", " "), " ")
+		}
+	}
+	return object.GetKind()
+}

@@ -1,0 +1,159 @@
+package lookup
+
+import (
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+)
+
+// begin tries to watch the kind.
+func (k *kind) begin(ctx context.Context) trouble {
+	if k.handler != nil && k.handler.HasSynced() {
+		return trouble{}
+	}
+	if t := k.find(); !t.none() {
+		return t
+	}
+	// An informer that may not list stays in the manager's cache, unsynced. So ask before whether it may.
+	t, forbidden := k.probe(ctx)
+	if !t.none() {
+		return t
+	}
+	if k.handler == nil {
+		informer, err := k.finder.options.Cache.GetInformer(ctx, k.prototype(), cache.BlockUntilSynced(false))
+		if err != nil {
+			return unlisted(k.resource, err)
+		}
+		if k.handler, err = informer.AddEventHandler(k.events()); err != nil {
+			return unlisted(k.resource, err)
+		}
+		k.informer = informer
+	}
+	timer := k.finder.options.Clock.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-k.synced():
+		return trouble{}
+	case <-timer.C():
+	case <-ctx.Done():
+	}
+	if forbidden != nil {
+		return unreadable(k.resource, forbidden)
+	}
+	return unsynced(k.resource)
+}
+
+// synced is closed when the kind is watched. Nil: it is not about to be.
+func (k *kind) synced() <-chan struct{} {
+	if k.handler == nil {
+		return nil
+	}
+	return k.handler.HasSyncedChecker().Done()
+}
+
+// find asks what kind the resource has.
+func (k *kind) find() trouble {
+	mapper := k.finder.options.Mapper
+	kinds, err := mapper.KindsFor(k.resource.WithVersion(""))
+	if err != nil {
+		return unmapped(k.resource, err)
+	}
+	for _, candidate := range kinds { // to the mapper no group is any group, and a singular name is as good
+		if candidate.Group != k.resource.Group {
+			continue
+		}
+		mapping, err := mapper.RESTMapping(candidate.GroupKind())
+		if err != nil {
+			return unmapped(k.resource, err)
+		}
+		if mapping.Resource.Resource == k.resource.Resource {
+			k.gvk, k.namespaced = mapping.GroupVersionKind, mapping.Scope.Name() == meta.RESTScopeNameNamespace
+			return trouble{}
+		}
+	}
+	return unknown(k.resource)
+}
+
+// manyNamespaces is how many namespaces are tried where all together cannot be listed.
+const manyNamespaces = 8
+
+// probe asks whether the kind can be listed: everywhere, or at least in a namespace that is asked for, as where the manager sees some alone. Then
+// the error says why it cannot be everywhere.
+func (k *kind) probe(ctx context.Context) (trouble, error) {
+	list := func(options ...client.ListOption) error {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		objects := &metav1.PartialObjectMetadataList{}
+		objects.SetGroupVersionKind(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List"))
+		return k.finder.options.Live.List(ctx, objects, append(options, client.Limit(1))...)
+	}
+	everywhere := list()
+	switch {
+	case everywhere == nil:
+		return trouble{}, nil
+	case !apierrors.IsForbidden(everywhere) || !k.namespaced:
+		return unlisted(k.resource, everywhere), nil
+	}
+	for _, namespace := range k.namespaces() {
+		if list(client.InNamespace(namespace)) == nil {
+			return trouble{}, everywhere
+		}
+	}
+	return unreadable(k.resource, everywhere), nil
+}
+
+// namespaces are those of objects that are asked for, the first ones.
+func (k *kind) namespaces() []string {
+	k.finder.mu.Lock()
+	defer k.finder.mu.Unlock()
+	var names []string
+	for name := range k.objects {
+		if name.Namespace != "" {
+			names = append(names, name.Namespace)
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	return names[:min(len(names), manyNamespaces)]
+}
+
+// events are told to who looks at objects. Where there is a generation, and a change leaves it as it was, it is one of metadata or status alone.
+func (k *kind) events() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: k.changed, DeleteFunc: k.changed,
+		UpdateFunc: func(before, after any) {
+			b, a := before.(metav1.Object), after.(metav1.Object)
+			if b.GetResourceVersion() == a.GetResourceVersion() || b.GetUID() == a.GetUID() && b.GetGeneration() == a.GetGeneration() && a.GetGeneration() != 0 {
+				return
+			}
+			k.changed(after)
+		},
+	}
+}
+
+func (k *kind) changed(event any) {
+	if gone, unseen := event.(toolscache.DeletedFinalStateUnknown); unseen {
+		event = gone.Obj
+	}
+	at, is := event.(metav1.Object)
+	if !is {
+		return
+	}
+	k.finder.mu.Lock()
+	o := k.objects[v1alpha1.ObjectName{Namespace: at.GetNamespace(), Name: at.GetName()}]
+	if o != nil {
+		o.stale = true // also if it is being read right now
+	}
+	k.finder.mu.Unlock()
+	if o != nil {
+		k.nudge()
+	}
+}

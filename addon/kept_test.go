@@ -1,0 +1,68 @@
+package addon_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+)
+
+// TestKept: a MemberAddon that a finalizer of somebody else keeps says so, and holds up no rollout of its Addon, nor its status, also after a restart.
+func TestKept(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b", "dead")
+	members := h.obey()
+	h.choose("all", "a", "b", "dead")
+	r := h.start(h.painters("x"))
+	h.addon("x", h.by("all"))
+	finalizers := func(member string, change func([]string) []string) {
+		m := h.memberAddon("x", member)
+		before := m.DeepCopy()
+		m.Finalizers = change(m.Finalizers)
+		require.NoError(t, h.client.Patch(t.Context(), m, client.MergeFrom(before)))
+	}
+	for _, m := range []string{"a", "b", "dead"} {
+		h.has("x", m, "all")
+		finalizers(m, func(all []string) []string { return append(all, "example.com/backup") })
+	}
+	members.die("dead")
+	h.health("dead", metav1.ConditionUnknown)
+	m := h.memberAddon("x", "dead")
+	before := m.DeepCopy()
+	m.Spec.RemovalDeadlineSeconds = new(int32(0))
+	require.NoError(t, h.client.Patch(t.Context(), m, client.MergeFrom(before)))
+	h.choose("all", "b")
+	const who = "It is removed, and finalizers of others keep the MemberAddon: example.com/backup."
+	a := h.says(h.memberAddon("x", "a"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsDesired)
+	require.NotContains(t, a.Message, "removalDeadlineSeconds")
+	h.eventually("a says who keeps it", func() bool { return h.memberAddon("x", "a").Status.Message == who })
+	h.eventually("so does what was forced, which says why all the same", func() bool {
+		m := h.memberAddon("x", "dead")
+		said := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDegraded)
+		return said.Reason == v1alpha1.ReasonDeadlineExceeded && strings.Count(said.Message, who) == 1 && strings.Contains(said.Message, "removalDeadlineSeconds")
+	})
+	r.quiet(t)
+	r.stop()
+	r = h.start(h.painters("x"))
+	h.eventually("it runs", func() bool { return r.wire.Of("GET works") > 0 })
+	r.quiet(t)
+	require.Empty(t, r.wire.Writes(), "a restart changes nothing")
+	h.color("all", "green")
+	h.has("x", "b", "green")
+	h.eventually("the Addon says so", func() bool {
+		is := h.get("x").Status
+		return is.Counts.Removing == 2 && is.Counts.Updated == 1 && is.Counts.Available == 1 && len(is.ForcedRemovals) == 1
+	})
+	for _, m := range []string{"a", "dead"} {
+		finalizers(m, func([]string) []string { return nil })
+		h.hasNot("x", m)
+	}
+	h.eventually("nobody is on the way out any more", func() bool {
+		return h.get("x").Status.Counts.Removing == 0 && len(h.get("x").Status.ForcedRemovals) == 1
+	})
+}

@@ -1,0 +1,64 @@
+package addon_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/addon"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/membership"
+)
+
+// TestLease: an add-on is well as long as its agent renews its Lease, which it may, and may not those of others.
+func TestLease(t *testing.T) {
+	h := newHub(t)
+	err := h.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
+	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
+	h.members("a")
+	h.choose("all", "a")
+	h.obey()
+	names := []string{h.name("x"), h.name("x-y")}
+	r := h.start(addon.Options{Agents: []addon.Agent{reporter{echo{names[0]}}, reporter{echo{names[1]}}}, Registration: &addon.Registration{}})
+	for _, name := range []string{"x", "x-y"} {
+		h.addon(name, func(s *v1alpha1.AddonSpec) {
+			h.placed("all")(s)
+			s.Health = v1alpha1.HealthCheck{Type: v1alpha1.HealthLease, LeaseDurationSeconds: new(int32(5))}
+		})
+	}
+	for _, name := range []string{"x", "x-y"} {
+		h.eventually(name+" is there and has said nothing", func() bool {
+			it := h.memberAddon(name, "a")
+			return is(it, v1alpha1.ConditionManifestsApplied) && meta.IsStatusConditionFalse(it.Status.Conditions, v1alpha1.ConditionAvailable)
+		})
+	}
+	agent := h.agentOf("x", "a")
+	renew := func(name string) error { return renewLease(t.Context(), agent, h.namespaceOf("a"), h.name(name)) }
+	h.eventually("it renews its Lease", func() bool { return renew("x") == nil })
+	require.True(t, apierrors.IsForbidden(renew("x-y")), "that of another add-on")
+	h.eventually("it is well", func() bool { return is(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) })
+	require.False(t, is(h.memberAddon("x-y", "a"), v1alpha1.ConditionAvailable))
+
+	require.NoError(t, renew("x"))
+	r.quiet(t)
+	before := r.wire.Writes()
+	for until := time.Now().Add(8 * time.Second); time.Now().Before(until); {
+		require.NoError(t, renew("x"))
+		<-time.After(500 * time.Millisecond)
+	}
+	require.Equal(t, before, r.wire.Writes(), "a Lease that goes on being renewed is not told of")
+	require.True(t, is(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable))
+
+	h.eventually("it falls silent", func() bool {
+		it := h.memberAddon("x", "a")
+		said := meta.FindStatusCondition(it.Status.Conditions, v1alpha1.ConditionAvailable)
+		return said.Status == metav1.ConditionFalse && said.Reason == v1alpha1.ReasonLeaseExpired
+	})
+	require.NoError(t, renew("x"))
+	h.eventually("it is well again", func() bool { return is(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) })
+}

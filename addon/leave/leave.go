@@ -1,0 +1,189 @@
+package leave
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/muster-sdk/muster/addon/internal/words"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/membership"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// Name of the gate.
+const Name = "addons"
+
+// patience is how long the controller of MemberAddons has to act on what it is told, a change of leaders included. The hub forces its
+// gates again and again for twice as long (lifecycle.NamespacePatience).
+const patience = 30 * time.Second
+
+// +kubebuilder:rbac:groups=addon.muster.dev,resources=memberaddons,verbs=list;watch;patch;delete
+// +kubebuilder:rbac:groups=work.muster.dev,resources=works,verbs=list;watch;patch
+
+// Gate deletes the MemberAddons of a member that leaves, and is open when there are none: see the tables of the package. The client's scheme
+// knows addon/v1alpha1 and work/v1alpha1; it may read from caches. The permissions are in the folder rbac. It may be called concurrently.
+func Gate(c client.Client) interface {
+	membership.LeaveGate
+	membership.Forcer
+} {
+	return gate{c, clock.RealClock{}}
+}
+
+type gate struct {
+	client client.Client
+	clock  clock.PassiveClock
+}
+
+func (gate) Name() string { return Name }
+
+// Remaining deletes the MemberAddons, and names those that are still there, each with why.
+func (g gate) Remaining(ctx context.Context, member membership.Member) ([]string, error) {
+	addons, err := g.list(ctx, member)
+	if err != nil {
+		return nil, err
+	}
+	var remaining []string
+	var errs []error
+	for i := range addons {
+		remaining = append(remaining, describe(&addons[i]))
+		if err := g.release(ctx, member, &addons[i]); !apierrors.IsConflict(err) { // somebody was quicker: the next look sees what they did
+			errs = append(errs, err)
+		}
+	}
+	return remaining, errors.Join(errs...)
+}
+
+// release begins to delete a MemberAddon.
+func (g gate) release(ctx context.Context, member membership.Member, addon *v1alpha1.MemberAddon) error {
+	if err := g.orphan(ctx, member, addon); err != nil {
+		return err
+	}
+	if addon.DeletionTimestamp != nil {
+		return nil
+	}
+	err := g.client.Delete(ctx, addon, client.Preconditions{UID: &addon.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete MemberAddon %s/%s: %w", addon.Namespace, addon.Name, err)
+	}
+	return nil
+}
+
+func (g gate) list(ctx context.Context, member membership.Member) ([]v1alpha1.MemberAddon, error) {
+	var addons v1alpha1.MemberAddonList
+	err := g.client.List(ctx, &addons, client.InNamespace(member.Namespace))
+	if undefined(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the MemberAddons of %s: %w", member.Name, err)
+	}
+	return addons.Items, nil
+}
+
+// undefined reports whether the hub does not have the kind at all.
+func undefined(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
+
+func describe(addon *v1alpha1.MemberAddon) string {
+	text := "memberaddon/" + addon.Name
+	switch {
+	case addon.DeletionTimestamp == nil:
+		return text // its status is of another time
+	case !noticed(addon):
+		return text + ": no controller has taken notice of its deletion yet"
+	case addon.Status.Message == "":
+		return text
+	}
+	return text + ": " + words.Cut(addon.Status.Message, words.MaxPart)
+}
+
+// noticed reports whether a controller has seen a MemberAddon as it is: its deletion makes a new generation of it.
+func noticed(addon *v1alpha1.MemberAddon) bool {
+	return addon.Status.ObservedGeneration == addon.Generation
+}
+
+// orphan has the Works of an add-on leave their objects as they are, where the member's leave policy says so.
+func (g gate) orphan(ctx context.Context, member membership.Member, addon *v1alpha1.MemberAddon) error {
+	if member.Leave.Resources != membershipv1alpha1.OrphanResources {
+		return nil
+	}
+	var works workv1alpha1.WorkList
+	err := g.client.List(ctx, &works, client.InNamespace(addon.Namespace), client.MatchingLabels{v1alpha1.AddonLabel: addon.Name})
+	if err != nil && !undefined(err) {
+		return fmt.Errorf("list the Works of MemberAddon %s/%s: %w", addon.Namespace, addon.Name, err)
+	}
+	for i := range works.Items {
+		work := &works.Items[i]
+		before := work.DeepCopy()
+		if ofHooks(work) || !work.Spec.Orphan() {
+			continue
+		}
+		err := g.client.Patch(ctx, work, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("have Work %s/%s orphan its objects: %w", work.Namespace, work.Name, err)
+		}
+	}
+	return nil
+}
+
+// ofHooks reports whether a Work has the pre-delete hooks of an add-on. Jobs that have run are nothing that a member would keep, and those that
+// have failed would be in the way of the next try.
+func ofHooks(work *workv1alpha1.Work) bool { return strings.HasSuffix(work.Name, "-hooks") }
+
+// Force has the removal deadlines of all MemberAddons end now, and takes our finalizer off those that nobody removes.
+func (g gate) Force(ctx context.Context, member membership.Member) error {
+	addons, err := g.list(ctx, member)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i := range addons {
+		errs = append(errs, g.orphan(ctx, member, &addons[i]), g.force(ctx, &addons[i]))
+	}
+	return errors.Join(errs...)
+}
+
+func (g gate) force(ctx context.Context, addon *v1alpha1.MemberAddon) error {
+	before := addon.DeepCopy()
+	if !hurry(addon, g.clock.Now()) {
+		return nil
+	}
+	err := g.client.Patch(ctx, addon, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("force the removal of MemberAddon %s/%s: %w", addon.Namespace, addon.Name, err)
+	}
+	return nil
+}
+
+// hurry brings a MemberAddon one step closer to its end, if it is time for one. A deadline that ends now hurries its controller, and tells later
+// calls, which remember nothing, since when that is overdue.
+func hurry(addon *v1alpha1.MemberAddon, now time.Time) (changed bool) {
+	var passed time.Duration
+	if addon.DeletionTimestamp != nil {
+		passed = max(0, now.Sub(addon.DeletionTimestamp.Time))
+	}
+	overdue := time.Duration(-1)
+	if seconds := addon.Spec.RemovalDeadlineSeconds; seconds != nil {
+		overdue = passed - time.Duration(*seconds)*time.Second
+	}
+	switch {
+	case overdue >= 0 && overdue < patience:
+		return false
+	case overdue >= 0, passed >= patience && !noticed(addon):
+		return controllerutil.RemoveFinalizer(addon, v1alpha1.MemberAddonFinalizer)
+	}
+	addon.Spec.RemovalDeadlineSeconds = new(int32(min(passed/time.Second, maxDeadlineSeconds)))
+	return true
+}
+
+// maxDeadlineSeconds is the most that the API takes.
+const maxDeadlineSeconds = 86400

@@ -1,0 +1,271 @@
+package leave_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon/leave"
+	"github.com/muster-sdk/muster/addon/removal"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// wayOut is what a controller does about an add-on with a hook and access to the hub.
+var wayOut = []removal.Action{removal.RunHooks, removal.DeleteWorks, removal.DeleteHooks, removal.RevokeCredentials, removal.RemoveFinalizer}
+
+func TestGate(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reason, options string
+		before          membershipv1alpha1.ResourcePolicy // when the gate is asked first
+		after           membershipv1alpha1.ResourcePolicy
+		kept            []string
+	}{
+		"deletes":  {"a member that leaves gives its add-ons back", "", membershipv1alpha1.DeleteResources, membershipv1alpha1.DeleteResources, nil},
+		"orphans":  {"a member may keep them, but not what their hooks have left", "", membershipv1alpha1.OrphanResources, membershipv1alpha1.OrphanResources, []string{"addon-mesh-0"}},
+		"changes":  {"it may say so after it has begun to leave", "", membershipv1alpha1.DeleteResources, membershipv1alpha1.OrphanResources, []string{"addon-mesh-0"}},
+		"overrule": {"whatever the Works say", ", manifestOptions: [{select: {name: addon-mesh-0}, delete: Delete}]", membershipv1alpha1.OrphanResources, membershipv1alpha1.OrphanResources, []string{"addon-mesh-0"}},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, name).namespace()
+			w.run()
+			mesh := w.addon("mesh")
+			w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: "addon-mesh"}})
+			w.work("addon-mesh-0", "mesh", test.options)
+			shop := w.work("shop", "", "")
+			w.applied("addon-mesh-0", "shop")
+
+			w.member.Leave.Resources = test.before
+			remaining, err := leave.Gate(w.hub).Remaining(t.Context(), w.member)
+			require.NoError(t, err)
+			require.Equal(t, []string{"memberaddon/mesh"}, remaining)
+			require.True(t, w.there(mesh) && mesh.DeletionTimestamp != nil)
+			remaining, err = leave.Gate(w.hub).Remaining(t.Context(), w.member)
+			require.NoError(t, err)
+			require.Equal(t, []string{"memberaddon/mesh: no controller has taken notice of its deletion yet"}, remaining)
+
+			w.member.Leave.Resources = test.after
+			_, err = leave.Gate(w.hub).Remaining(t.Context(), w.member)
+			require.NoError(t, err)
+			w.played.look()
+			remaining, err = leave.Gate(w.hub).Remaining(t.Context(), w.member)
+			require.NoError(t, err)
+			require.Len(t, remaining, 1)
+			require.Contains(t, remaining[0], "memberaddon/mesh: A hook runs before it is removed.")
+			w.opens()
+			w.opens() // it stays so
+			require.Equal(t, wayOut, w.played.did)
+			require.Equal(t, slices.Concat(test.kept, []string{"shop"}), w.has())
+			require.True(t, w.there(shop) && shop.DeletionTimestamp == nil, "the Works of others are not touched")
+			require.Equal(t, workv1alpha1.DeleteObject, shop.Spec.Delete.Action)
+		})
+	}
+}
+
+// A person who makes a MemberAddon while the member leaves does not keep it.
+func TestGateDeletesWhatIsMadeMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "meanwhile").namespace()
+	w.opens()
+	late := w.addon("late")
+	w.opens()
+	require.False(t, w.there(late))
+}
+
+// What one add-on meets does not keep the others from going, and who was quicker is no error.
+func TestGateGoesOn(t *testing.T) {
+	t.Parallel()
+	gr := schema.GroupResource{Group: v1alpha1.GroupName, Resource: "memberaddons"}
+	for name, test := range map[string]struct {
+		reason string
+		err    error
+		want   string
+	}{
+		"refused":  {"an admission webhook may say no", errors.New("no"), "delete MemberAddon member-refused/a: no"},
+		"conflict": {"somebody has made another one", apierrors.NewConflict(gr, "a", errors.New("the UID differs")), ""},
+		"gone":     {"somebody has deleted it", apierrors.NewNotFound(gr, "a"), ""},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, name).namespace()
+			w.addon("a")
+			b := w.addon("b")
+			remaining, err := leave.Gate(refusing{Client: w.hub, deletion: test.err}).Remaining(t.Context(), w.member)
+			if test.want == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, test.want)
+			}
+			require.Equal(t, []string{"memberaddon/a", "memberaddon/b"}, remaining)
+			require.True(t, w.there(b) && b.DeletionTimestamp != nil)
+		})
+	}
+}
+
+// An add-on whose Works cannot be told to orphan is not deleted: they would take back what the member is to keep.
+func TestGateTellsWorksFirst(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reason string
+		err    error
+		want   string
+	}{
+		"untold":  {"an admission webhook may say no", errors.New("no"), "have Work member-untold/addon-a-0 orphan its objects: no"},
+		"written": {"somebody has written it meanwhile", apierrors.NewConflict(schema.GroupResource{}, "a", errors.New("changed")), ""},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, name).namespace()
+			w.member.Leave.Resources = membershipv1alpha1.OrphanResources
+			a, b := w.addon("a"), w.addon("b")
+			w.work("addon-a-0", "a", "")
+			remaining, err := leave.Gate(refusing{Client: w.hub, patch: test.err}).Remaining(t.Context(), w.member)
+			if test.want == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, test.want)
+			}
+			require.Equal(t, []string{"memberaddon/a", "memberaddon/b"}, remaining)
+			require.True(t, w.there(a) && a.DeletionTimestamp == nil)
+			require.True(t, w.there(b) && b.DeletionTimestamp != nil)
+		})
+	}
+}
+
+// What a cache shows may be of another stay, or long changed.
+func TestStale(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "stale").namespace()
+	gate := leave.Gate(stale{w.hub})
+	mesh, work := w.addon("mesh"), w.work("addon-mesh-0", "mesh", "")
+	for _, w.member.Leave.Resources = range []membershipv1alpha1.ResourcePolicy{membershipv1alpha1.DeleteResources, membershipv1alpha1.OrphanResources} {
+		remaining, err := gate.Remaining(t.Context(), w.member)
+		require.NoError(t, err)
+		require.Equal(t, []string{"memberaddon/mesh"}, remaining)
+	}
+	err := gate.Force(t.Context(), w.member)
+	require.True(t, apierrors.IsConflict(err), "%v", err)
+	for _, o := range []client.Object{mesh, work} {
+		before := o.GetResourceVersion()
+		require.True(t, w.there(o))
+		require.Equal(t, before, o.GetResourceVersion(), "it is left alone")
+	}
+}
+
+// stale is a client whose cache is behind.
+type stale struct{ client.Client }
+
+func (s stale) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	err := s.Client.List(ctx, list, options...)
+	return errors.Join(err, meta.EachListItem(list, func(item runtime.Object) error {
+		o := item.(client.Object)
+		o.SetUID("of-the-last-stay")
+		o.SetResourceVersion("1")
+		return nil
+	}))
+}
+
+// A hub without the definitions has no add-ons.
+func TestGateWithoutDefinitions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "undefined").namespace()
+	gate := leave.Gate(refusing{Client: w.hub, list: &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: v1alpha1.GroupName, Kind: "MemberAddon"}}})
+	remaining, err := gate.Remaining(t.Context(), w.member)
+	require.NoError(t, err)
+	require.Empty(t, remaining)
+	require.NoError(t, gate.Force(t.Context(), w.member))
+	_, err = leave.Gate(refusing{Client: w.hub, list: errors.New("no")}).Remaining(t.Context(), w.member)
+	require.ErrorContains(t, err, "list the MemberAddons of undefined: no")
+}
+
+// refusing is a hub that does not do everything. What it refuses to delete is MemberAddon a.
+type refusing struct {
+	client.Client
+
+	list, deletion, patch error
+}
+
+func (r refusing) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if r.list != nil {
+		return r.list
+	}
+	return r.Client.List(ctx, list, options...)
+}
+
+func (r refusing) Delete(ctx context.Context, o client.Object, options ...client.DeleteOption) error {
+	if r.deletion != nil && o.GetName() == "a" {
+		return r.deletion
+	}
+	return r.Client.Delete(ctx, o, options...)
+}
+
+func (r refusing) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+	if r.patch != nil {
+		return r.patch
+	}
+	return r.Client.Patch(ctx, o, patch, options...)
+}
+
+// Force tells a controller that is there to hurry, lets go of what nobody removes, and does neither twice.
+func TestForce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "forced").namespace()
+	noticed, unnoticed := w.addon("noticed"), w.addon("unnoticed")
+	work := w.work("addon-noticed-0", "noticed", "")
+	unnoticed.Finalizers = append(unnoticed.Finalizers, "example.com/other")
+	require.NoError(t, w.admin.Update(t.Context(), unnoticed))
+	_, err := leave.Gate(w.hub).Remaining(t.Context(), w.member)
+	require.NoError(t, err)
+	require.True(t, w.there(noticed) && w.there(unnoticed))
+	require.NotEqual(t, noticed.Generation, noticed.Status.ObservedGeneration, "its deletion is a new generation")
+	noticed.Status.ObservedGeneration = noticed.Generation
+	require.NoError(t, w.admin.Status().Update(t.Context(), noticed))
+
+	w.member.Leave.Resources = membershipv1alpha1.OrphanResources
+	clock := testclock.NewFakePassiveClock(noticed.DeletionTimestamp.Add(10 * time.Minute))
+	force := func() {
+		t.Helper()
+		require.NoError(t, leave.GateAt(w.hub, clock).Force(t.Context(), w.member))
+	}
+	force()
+	require.True(t, w.there(noticed) && w.there(unnoticed))
+	versions := func() []string { return []string{noticed.ResourceVersion, unnoticed.ResourceVersion} }
+	before := versions()
+	force()
+	require.True(t, w.there(noticed) && w.there(unnoticed))
+	require.Equal(t, before, versions(), "they are written once")
+	require.Equal(t, new(int32(600)), noticed.Spec.RemovalDeadlineSeconds)
+	require.Equal(t, []string{v1alpha1.MemberAddonFinalizer}, noticed.Finalizers)
+	require.Equal(t, []string{"example.com/other"}, unnoticed.Finalizers, "those of others are theirs to take off")
+	require.Nil(t, unnoticed.Spec.RemovalDeadlineSeconds)
+	require.True(t, w.there(work))
+	require.Equal(t, workv1alpha1.OrphanObject, work.Spec.Delete.Action, "an agent may still see its deletion")
+	require.Equal(t, []string{workv1alpha1.Finalizer}, work.Finalizers, "they are not the gate's to let go")
+
+	clock.SetTime(clock.Now().Add(time.Minute))
+	force()
+	require.False(t, w.there(noticed))
+	require.True(t, w.there(unnoticed))
+}
+
+func errorIf(wrong bool, text string) error {
+	if wrong {
+		return errors.New(text)
+	}
+	return nil
+}

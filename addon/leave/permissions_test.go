@@ -1,0 +1,73 @@
+package leave_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/muster-sdk/muster/addon/leave"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/planetest"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// The permissions of the folder rbac are enough, also for a client that reads from caches, and none of them is too much.
+func TestPermissions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "allowed").namespace()
+	w.member.Leave.Resources = membershipv1alpha1.OrphanResources
+	round := func(w *world, gate client.Client) error {
+		addon := w.addon("a")
+		w.work("addon-a-0", "a", "")
+		remaining, err := leave.Gate(gate).Remaining(t.Context(), w.member)
+		return errors.Join(err, leave.Gate(gate).Force(t.Context(), w.member), w.letGo(addon), errorIf(err == nil && len(remaining) == 0, "nothing remains"))
+	}
+	cached, err := cluster.New(w.config, func(o *cluster.Options) { o.Scheme = scheme })
+	require.NoError(t, err)
+	defer planetest.Run(t, "the cache", cached.Start)()
+	require.True(t, cached.GetCache().WaitForCacheSync(t.Context()))
+	w.eventually(func() error { return round(w, cached.GetClient()) })
+
+	for i, rule := range role(t).Rules {
+		for _, verb := range rule.Verbs {
+			name := rule.Resources[0] + "-" + verb
+			t.Run("without "+name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, name).namespace()
+				w.member.Leave.Resources = membershipv1alpha1.OrphanResources
+				less := role(t).Rules
+				less[i].Verbs = slices.DeleteFunc(less[i].Verbs, func(v string) bool { return v == verb })
+				c := planetest.Client(t, w.user("less-"+name, less), scheme)
+				if verb == "watch" { // that a cache does
+					var list client.ObjectList = &v1alpha1.MemberAddonList{}
+					if rule.Resources[0] == "works" {
+						list = &workv1alpha1.WorkList{}
+					}
+					_, err = c.Watch(t.Context(), list)
+				} else {
+					err = round(w, c)
+				}
+				require.True(t, apierrors.IsForbidden(err), "%v", err)
+			})
+		}
+	}
+}
+
+// letGo removes what a round has left.
+func (w *world) letGo(addon *v1alpha1.MemberAddon) error {
+	nothing := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: "addon-a-0"}}
+	var errs []error
+	for _, o := range []client.Object{addon, work} {
+		errs = append(errs, client.IgnoreNotFound(w.admin.Delete(w.t.Context(), o)), client.IgnoreNotFound(w.admin.Patch(w.t.Context(), o, nothing)))
+	}
+	return errors.Join(errs...)
+}

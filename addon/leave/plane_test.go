@@ -1,0 +1,165 @@
+package leave_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	addoncrds "github.com/muster-sdk/muster/addon/crds"
+	"github.com/muster-sdk/muster/addon/leave"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/membership"
+	membershipcrds "github.com/muster-sdk/muster/membership/crds"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/work/agent"
+	workcrds "github.com/muster-sdk/muster/work/crds"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+const deadline = 60 * time.Second
+
+var plane = localplane.Shared{Options: localplane.Options{Name: "addon-leave"}}
+
+func TestMain(m *testing.M) { planetest.Main(m, &plane) }
+
+var scheme = planetest.Scheme(membershipv1alpha1.AddToScheme, workv1alpha1.AddToScheme, v1alpha1.AddToScheme)
+
+// world is a hub with one member, which are one plane. What the member's add-ons and others apply is in a namespace of its name.
+type world struct {
+	t      *testing.T
+	admin  client.Client
+	hub    client.Client // with the permissions that the folder rbac names, and no more
+	config *rest.Config  // of the hub's client
+	member membership.Member
+	played played
+}
+
+// newWorld makes all but the MemberCluster and its namespace.
+func newWorld(t *testing.T, name string) *world {
+	t.Helper()
+	admin := planetest.Client(t, plane.ForTest(t).Config(), scheme, membershipcrds.Install, workcrds.InstallOnHub, workcrds.InstallOnMember, addoncrds.Install)
+	w := &world{t: t, admin: admin, member: membership.Member{Name: name, Namespace: "member-" + name}}
+	w.config = w.user("hub-"+name, role(t).Rules)
+	w.hub = planetest.Client(t, w.config, scheme)
+	w.played = played{world: w, forced: map[string]bool{}}
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	return w
+}
+
+func role(t *testing.T) *rbacv1.ClusterRole {
+	t.Helper()
+	return planetest.ClusterRole(t, "rbac/role.yaml")
+}
+
+func (w *world) user(name string, rules []rbacv1.PolicyRule) *rest.Config {
+	w.t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
+	require.NoError(w.t, planetest.Grant(w.t.Context(), w.admin, name, role))
+	return plane.ForTest(w.t).User(name)
+}
+
+func (w *world) create(o client.Object) {
+	w.t.Helper()
+	require.NoError(w.t, w.admin.Create(w.t.Context(), o))
+}
+
+// namespace makes the member's namespace, where no hub does.
+func (w *world) namespace() *world {
+	w.t.Helper()
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.member.Namespace}})
+	return w
+}
+
+// addon makes a MemberAddon as its controller would have it.
+func (w *world) addon(name string) *v1alpha1.MemberAddon {
+	w.t.Helper()
+	addon := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: name, Finalizers: []string{v1alpha1.MemberAddonFinalizer}}}
+	w.create(addon)
+	addon.Status.ObservedGeneration, addon.Status.Message = addon.Generation, "All is well."
+	require.NoError(w.t, w.admin.Status().Update(w.t.Context(), addon))
+	return addon
+}
+
+// work makes a Work that applies a ConfigMap of its name; with an add-on, one that belongs to it.
+func (w *world) work(name, addon, options string) *workv1alpha1.Work {
+	w.t.Helper()
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: name}}
+	if addon != "" {
+		work.Labels = map[string]string{v1alpha1.AddonLabel: addon}
+	}
+	spec := fmt.Sprintf("{manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s}}]%s}", name, w.member.Name, options)
+	require.NoError(w.t, yaml.UnmarshalStrict([]byte(spec), &work.Spec))
+	work.Finalizers = []string{workv1alpha1.Finalizer} // as soon as an agent has seen it
+	w.create(work)
+	return work
+}
+
+// run has the member's agent run until the test is over.
+func (w *world) run() {
+	w.t.Helper()
+	config := plane.ForTest(w.t).Config()
+	a, err := agent.New(agent.Options{Hub: config, Namespace: w.member.Namespace, Member: config, HubName: w.member.Name})
+	require.NoError(w.t, err)
+	planetest.Run(w.t, "the agent", a.Start)
+}
+
+// has says which ConfigMaps there are on the member.
+func (w *world) has() (names []string) {
+	w.t.Helper()
+	var list corev1.ConfigMapList
+	require.NoError(w.t, w.admin.List(context.Background(), &list, client.InNamespace(w.member.Name)))
+	for _, o := range list.Items {
+		if o.Name != "kube-root-ca.crt" {
+			names = append(names, o.Name)
+		}
+	}
+	return names
+}
+
+func (w *world) applied(names ...string) {
+	w.t.Helper()
+	w.eventually(func() error {
+		if got := w.has(); !slices.Equal(got, names) {
+			return fmt.Errorf("the member has %q", got)
+		}
+		return nil
+	})
+}
+
+func (w *world) there(o client.Object) bool {
+	w.t.Helper()
+	err := w.admin.Get(context.Background(), client.ObjectKeyFromObject(o), o)
+	require.NoError(w.t, client.IgnoreNotFound(err))
+	return err == nil
+}
+
+func (w *world) eventually(try func() error) {
+	w.t.Helper()
+	planetest.Eventually(w.t, planetest.Patience{For: deadline}, "member "+w.member.Name, try)
+}
+
+// opens calls the gate until it is open, as a hub does, while the controller is at work.
+func (w *world) opens() {
+	w.t.Helper()
+	gate := leave.Gate(w.hub)
+	w.eventually(func() error {
+		w.played.look()
+		remaining, err := gate.Remaining(context.Background(), w.member)
+		if err == nil && len(remaining) > 0 {
+			err = fmt.Errorf("left: %q", remaining)
+		}
+		return err
+	})
+}

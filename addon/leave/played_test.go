@@ -1,0 +1,123 @@
+package leave_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon/removal"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// played is a controller of MemberAddons. It does what package removal says whenever the test has it look, with a hook for each add-on and
+// a Secret for its access to the hub, if there is one.
+type played struct {
+	*world
+
+	forced map[string]bool
+	did    []removal.Action
+}
+
+// look looks at all MemberAddons of the member.
+func (p *played) look() {
+	p.t.Helper()
+	var list v1alpha1.MemberAddonList
+	require.NoError(p.t, p.admin.List(context.Background(), &list, client.InNamespace(p.member.Namespace)))
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp != nil {
+			p.remove(&list.Items[i])
+		}
+	}
+}
+
+func (p *played) remove(addon *v1alpha1.MemberAddon) {
+	p.t.Helper()
+	ctx := context.Background()
+	var works workv1alpha1.WorkList
+	require.NoError(p.t, p.admin.List(ctx, &works, client.InNamespace(addon.Namespace), client.MatchingLabels{v1alpha1.AddonLabel: addon.Name}))
+	o := removal.Observed{
+		Now: time.Now(), Started: addon.DeletionTimestamp.Time, Finalizer: slices.Contains(addon.Finalizers, v1alpha1.MemberAddonFinalizer),
+		Forced: p.forced[addon.Name], Member: removal.Reachable, Jobs: removal.JobsOf(nil),
+	}
+	for i := range works.Items {
+		switch work := &works.Items[i]; {
+		case strings.HasSuffix(work.Name, "-hooks"):
+			o.Jobs = removal.JobsOf(work)
+		case work.DeletionTimestamp == nil:
+			o.Works = removal.Present
+		case o.Works == removal.Absent:
+			o.Works = removal.Terminating
+		}
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: addon.Namespace, Name: "addon-" + addon.Name}}
+	if p.there(secret) {
+		o.Credentials = removal.Present
+	}
+	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: p.member.Name}}
+	if p.there(cluster) && cluster.Status.Leave != nil {
+		o.ForceNow = cluster.Status.Leave.Forced
+	}
+	step := removal.Next(o)
+	p.forced[addon.Name] = step.Forced
+	if addon.Status.ObservedGeneration != addon.Generation || addon.Status.Message != step.Message {
+		addon.Status.ObservedGeneration, addon.Status.Message = addon.Generation, step.Message
+		if p.let(p.admin.Status().Update(ctx, addon)) {
+			return
+		}
+	}
+	for _, action := range step.Actions {
+		p.did = append(p.did, action)
+		if p.let(p.act(ctx, action, addon, works.Items)) {
+			return
+		}
+	}
+}
+
+// let reports whether others were quicker.
+func (p *played) let(err error) bool {
+	p.t.Helper()
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return true
+	}
+	require.NoError(p.t, err)
+	return false
+}
+
+func (p *played) act(ctx context.Context, action removal.Action, addon *v1alpha1.MemberAddon, works []workv1alpha1.Work) error {
+	switch action {
+	case removal.RunHooks:
+		p.work("addon-"+addon.Name+"-hooks", addon.Name, "")
+		return nil
+	case removal.RevokeCredentials:
+		return p.admin.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: addon.Namespace, Name: "addon-" + addon.Name}})
+	case removal.RemoveFinalizer:
+		addon.Finalizers = nil
+		return p.admin.Update(ctx, addon)
+	case removal.DeleteWorks, removal.DeleteHooks, removal.StripFinalizers:
+		var errs []error
+		for i := range works {
+			ofHooks := strings.HasSuffix(works[i].Name, "-hooks")
+			if action == removal.DeleteWorks && ofHooks || action == removal.DeleteHooks && !ofHooks {
+				continue
+			}
+			errs = append(errs, client.IgnoreNotFound(p.admin.Delete(ctx, &works[i])))
+			if action == removal.StripFinalizers {
+				errs = append(errs, client.IgnoreNotFound(p.admin.Patch(ctx, &works[i], client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))))
+			}
+		}
+		return errors.Join(errs...)
+	default:
+		return fmt.Errorf("there is no %s here", action)
+	}
+}

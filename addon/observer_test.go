@@ -1,0 +1,139 @@
+package addon_test
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// sight is what a watch has told of an object, at a version of the whole hub.
+type sight struct {
+	version uint64
+	kind    watch.EventType
+	object  client.Object
+}
+
+// observer has seen all that has become of the Works and MemberAddons of an add-on, in the order in which it did.
+type observer struct {
+	h *hub
+
+	mu   sync.Mutex
+	seen []sight
+	look func(s sight) // called with each; nil: nobody asks
+}
+
+// watchAddon sees what becomes of an add-on's Works and MemberAddons until the test ends.
+func (h *hub) watchAddon(name string, look func(sight)) *observer {
+	h.t.Helper()
+	o := &observer{h: h, look: look}
+	ctx, cancel := context.WithCancel(h.t.Context())
+	var running sync.WaitGroup
+	for _, list := range []client.ObjectList{&workv1alpha1.WorkList{}, &v1alpha1.MemberAddonList{}} {
+		ours := client.MatchingLabels{v1alpha1.AddonLabel: h.name(name)}
+		require.NoError(h.t, h.client.List(ctx, list, ours))
+		events, err := h.client.Watch(ctx, list, ours, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
+		require.NoError(h.t, err)
+		running.Go(func() {
+			defer events.Stop()
+			for event := range events.ResultChan() {
+				if object, is := event.Object.(client.Object); is {
+					o.saw(event.Type, object)
+				}
+			}
+		})
+	}
+	h.t.Cleanup(func() { cancel(); running.Wait() })
+	return o
+}
+
+func (o *observer) saw(kind watch.EventType, object client.Object) {
+	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := sight{version, kind, object}
+	o.seen = append(o.seen, s)
+	if o.look != nil {
+		o.look(s)
+	}
+}
+
+// first is the version at which something was seen to hold first; zero: it was not.
+func (o *observer) first(holds func(sight) bool) uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	sorted := slices.SortedFunc(slices.Values(o.seen), func(a, b sight) int { return int(int64(a.version) - int64(b.version)) })
+	for _, s := range sorted {
+		if holds(s) {
+			return s.version
+		}
+	}
+	return 0
+}
+
+// inOrder requires that all of it was seen on a member, each after the one before.
+func (o *observer) inOrder(member string, steps ...step) {
+	o.h.t.Helper()
+	last := uint64(0)
+	for _, s := range steps {
+		at := o.first(func(seen sight) bool { return seen.object.GetNamespace() == o.h.namespaceOf(member) && s.is(seen) })
+		require.NotZero(o.h.t, at, "%s: %s", member, s.what)
+		require.Greater(o.h.t, at, last, "%s: %s before its time", member, s.what)
+		last = at
+	}
+}
+
+// step is something that can be seen.
+type step struct {
+	what string
+	is   func(sight) bool
+}
+
+// What can be seen of Works and MemberAddons.
+func (h *hub) steps(name string) (hooks, works, addon func(does string) step) {
+	of := func(what string, is func(client.Object) bool) func(string) step {
+		return func(does string) step {
+			return step{what + " " + does, func(s sight) bool {
+				switch {
+				case !is(s.object):
+					return false
+				case does == "made":
+					return s.kind == watch.Added
+				case does == "deleted":
+					return s.object.GetDeletionTimestamp() != nil
+				}
+				return s.kind == watch.Deleted // gone
+			}}
+		}
+	}
+	isWork := func(o client.Object) bool { _, is := o.(*workv1alpha1.Work); return is }
+	isHooks := func(o client.Object) bool { return isWork(o) && o.GetName() == "addon-"+h.name(name)+"-hooks" }
+	return of("hooks", isHooks), of("Work", func(o client.Object) bool { return isWork(o) && !isHooks(o) }), of("MemberAddon", func(o client.Object) bool { return !isWork(o) })
+}
+
+// records is a MemberAddon that says something by a condition.
+func records(kind, reason string) step {
+	return step{kind + " " + reason, func(s sight) bool {
+		m, is := s.object.(*v1alpha1.MemberAddon)
+		if !is {
+			return false
+		}
+		for _, c := range m.Status.Conditions {
+			if c.Type == kind && c.Reason == reason && c.Status == "True" {
+				return true
+			}
+		}
+		return false
+	}}
+}

@@ -1,0 +1,100 @@
+package addon_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// group puts the first members into a group that is to be first.
+func (f *fleet) group(canaries int) {
+	p := &placementv1alpha1.Placement{}
+	require.NoError(f.t, f.client.Get(f.t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "all"}, p))
+	p.Spec.DecisionGroups = []placementv1alpha1.DecisionGroup{{Name: "rest"}, {Name: "canary"}}
+	require.NoError(f.t, f.client.Update(f.t.Context(), p))
+	d := &placementv1alpha1.PlacementDecision{}
+	require.NoError(f.t, f.client.Get(f.t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "all-0"}, d))
+	for i := range d.Decisions {
+		if d.Decisions[i].Group = "rest"; i < canaries {
+			d.Decisions[i].Group = "canary"
+		}
+	}
+	require.NoError(f.t, f.client.Update(f.t.Context(), d))
+	before := p.DeepCopy()
+	p.Status.ObservedGeneration = p.Generation
+	require.NoError(f.t, f.client.Status().Patch(f.t.Context(), p, client.MergeFrom(before)))
+}
+
+// TestMandatoryGroup: nobody else is told what one member of a mandatory group has failed with, however many may fail.
+func TestMandatoryGroup(t *testing.T) {
+	f := newFleet(t, 20, placementv1alpha1.RolloutStrategy{
+		Type: placementv1alpha1.RolloutProgressivePerGroup, MandatoryGroups: []placementv1alpha1.DecisionGroupReference{{Name: "canary"}},
+	})
+	f.group(6)
+	f.all("blue")
+	f.rests()
+	f.refuse("red") // the member 3, of the canaries, and some of the others
+	f.color("colors", "red")
+	f.eventuallySlow("it halts", func() bool { return f.get("fleet").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseFailed })
+	f.rests()
+	told := f.have("red")
+	require.Contains(t, told, f.namespaceOf(f.names[3]))
+	for _, name := range f.names[6:] {
+		require.NotContains(t, told, f.namespaceOf(name), "the others wait")
+	}
+	f.restart()
+	f.rests()
+	require.ElementsMatch(t, told, f.have("red"))
+	require.Empty(t, f.wire.Writes())
+	f.members.judge(nil)
+	f.all("red")
+	f.check(t)
+}
+
+// TestSoak: a slot is free when its member has been well for as long as was asked for, and not when it begins to be.
+func TestSoak(t *testing.T) {
+	h := newHub(t)
+	names := []string{"m0", "m1", "m2", "m3", "m4", "m5"}
+	h.members(names...)
+	h.choose("all", names...)
+	h.obey()
+	clock := clocktesting.NewFakeClock(time.Now())
+	r := h.start(addon.Options{Agents: []addon.Agent{echo{h.name("echo")}}, Clock: clock})
+	h.addon("echo", func(s *v1alpha1.AddonSpec) {
+		h.placed("all")(s)
+		s.Install.Placements[0].Rollout = placementv1alpha1.RolloutStrategy{
+			Type: placementv1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(2)), MinSuccessSeconds: 600,
+		}
+	})
+	// Nothing happens on the hub when a time has passed by this clock: somebody has to touch the Addon.
+	pass := func(seconds int) {
+		clock.Step(time.Duration(seconds) * time.Second)
+		a := h.get("echo")
+		before := a.DeepCopy()
+		a.Annotations = map[string]string{"example.com/touched": strconv.FormatInt(clock.Now().Unix(), 10)}
+		require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
+	}
+	for told := 2; told <= len(names); told += 2 {
+		h.eventually("the next are told", func() bool {
+			return count(names, func(name string) bool { return is(h.memberAddon("echo", name), v1alpha1.ConditionAvailable) }) == told
+		})
+		r.quiet(t)
+		pass(590)
+		r.quiet(t)
+		require.Equal(t, told, count(names, func(name string) bool { return len(h.works("echo", name)) > 0 }), "they soak")
+		pass(20)
+	}
+	h.eventually("it is done", func() bool {
+		pass(1)
+		return h.get("echo").Status.Placements[0].Rollout.Phase == placementv1alpha1.PhaseSucceeded
+	})
+}

@@ -1,0 +1,15 @@
+package addon
+
+// The permissions that the controllers need, from which the file in the folder rbac is made. What configurations of other kinds need has
+// to be granted besides: get, list and watch on each kind that an Addon names in spec.configs.
+
+// +kubebuilder:rbac:groups=addon.muster.dev,resources=addons,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=addon.muster.dev,resources=addons/status,verbs=patch
+// +kubebuilder:rbac:groups=addon.muster.dev,resources=memberaddons,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=addon.muster.dev,resources=memberaddons/status,verbs=patch
+// +kubebuilder:rbac:groups=addon.muster.dev,resources=addonconfigs;addontemplates,verbs=list;watch
+// +kubebuilder:rbac:groups=placement.muster.dev,resources=placements;placementdecisions,verbs=list;watch
+// +kubebuilder:rbac:groups=membership.muster.dev,resources=memberclusters,verbs=list;watch
+// +kubebuilder:rbac:groups=work.muster.dev,resources=works,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch

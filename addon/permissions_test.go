@@ -1,0 +1,140 @@
+package addon_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/planetest"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// role is the one in the folder rbac.
+func role(t testing.TB) *rbacv1.ClusterRole {
+	t.Helper()
+	return planetest.ClusterRole(t, "rbac/role.yaml")
+}
+
+// restricted is the configuration of a user who may do what is in the folder rbac, and nothing else.
+func (h *hub) restricted() *rest.Config {
+	h.t.Helper()
+	role := role(h.t)
+	role.Name += "-" + h.namespace
+	require.NoError(h.t, planetest.Grant(h.t.Context(), h.client, h.namespace, role))
+	config := plane.ForTest(h.t).User(h.namespace)
+	config.QPS, config.Burst = 1000, 1000
+	return config
+}
+
+// verbs are what is done to which resources over a client.
+type verbs struct {
+	mu        sync.Mutex
+	done      map[string]bool
+	forbidden []string
+}
+
+func (v *verbs) over(next http.RoundTripper) http.RoundTripper {
+	return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		a := planetest.AttributesOf(r)
+		if a.Verb == "watch" {
+			v.note(a.Resource + " list") // for servers that do not send what there is with the watch
+		}
+		response, err := next.RoundTrip(r)
+		if a.Group != "" {
+			v.note(a.Resource + " " + a.Verb)
+		}
+		if err == nil && response.StatusCode == http.StatusForbidden {
+			v.mu.Lock()
+			v.forbidden = append(v.forbidden, a.Resource+" "+a.Verb)
+			v.mu.Unlock()
+		}
+		return response, err
+	})
+}
+
+func (v *verbs) note(done string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.done[done] = true
+}
+
+// The role in the folder rbac is enough for all that the controllers do, and nothing of it is too much.
+func TestPermissions(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b")
+	h.choose("some", "a")
+	h.choose("all", "a", "b")
+	members := h.obey()
+	config := h.restricted()
+	as, used := *h, &verbs{done: map[string]bool{}}
+	as.config, as.wrap = config, used.over
+	r := as.start(addon.Options{Agents: []addon.Agent{cleaner{echo{h.name("code")}}}})
+	h.color("colors", "blue")
+	h.installed("code", func(s *v1alpha1.AddonSpec) {
+		within(10, h.placed("some"))(s)
+		s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addonconfigs"}}
+		s.Install.Placements[0].Configs = []v1alpha1.ConfigReference{h.reference("colors")}
+	}, "a")
+	plain := h.installed("plain", h.templated("all", h.template("plain")), "a", "b")
+	h.color("colors", "red")
+	h.eventually("it updates", func() bool { return h.colorOf("code", "a") == "red" })
+	code := h.get("code")
+	code.Spec.Install.Placements = append(code.Spec.Install.Placements[:0:0], *code.Spec.Install.Placements[0].DeepCopy())
+	code.Spec.Install.Placements[0].Name = "all"
+	require.NoError(t, h.client.Update(t.Context(), code))
+	h.eventually("it annotates", func() bool {
+		return strings.HasSuffix(h.memberAddon("code", "a").Annotations[v1alpha1.InstalledByAnnotation], "/all") && is(h.memberAddon("code", "b"), v1alpha1.ConditionAvailable)
+	})
+	members.die("b")
+	h.health("b", metav1.ConditionUnknown)
+	for _, a := range []*v1alpha1.Addon{code, plain} {
+		require.NoError(t, h.client.Delete(t.Context(), a))
+	}
+	h.eventually("it forces", func() bool { return h.gone(code) && len(h.works("code", "b")) == 0 })
+	h.eventually("it tells", func() bool { return h.told("code", "b", v1alpha1.ReasonDeadlineExceeded) == 1 })
+	r.stop()
+
+	granted := map[string]bool{}
+	for _, rule := range role(t).Rules {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				granted[resource+" "+verb] = true
+			}
+		}
+	}
+	used.mu.Lock()
+	defer used.mu.Unlock()
+	require.Empty(t, used.forbidden)
+	used.done["events patch"] = true // of an Event that comes again within minutes
+	require.Equal(t, fmt.Sprint(slices.Sorted(maps.Keys(granted))), fmt.Sprint(slices.Sorted(maps.Keys(used.done))))
+
+	c := planetest.Client(t, config, scheme)
+	in, nothing := metav1.ObjectMeta{Namespace: h.namespaceOf("a"), Name: "x"}, client.RawPatch("application/merge-patch+json", []byte("{}"))
+	for what, err := range map[string]error{
+		"create Addons":             c.Create(t.Context(), &v1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: "x"}}),
+		"delete Addons":             c.Delete(t.Context(), &v1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: "x"}}),
+		"delete all MemberAddons":   c.DeleteAllOf(t.Context(), &v1alpha1.MemberAddon{}, client.InNamespace(in.Namespace)),
+		"write the status of Works": c.Status().Patch(t.Context(), &workv1alpha1.Work{ObjectMeta: in}, nothing),
+		"update Works":              c.Update(t.Context(), &workv1alpha1.Work{ObjectMeta: in}),
+		"write configurations":      c.Patch(t.Context(), &v1alpha1.AddonConfig{ObjectMeta: in}, nothing),
+		"read Secrets":              c.List(t.Context(), &corev1.SecretList{}, client.InNamespace(in.Namespace)),
+		"read ConfigMaps":           c.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(in.Namespace)),
+		"read roles":                c.List(t.Context(), &rbacv1.ClusterRoleList{}),
+	} {
+		require.True(t, apierrors.IsForbidden(err), "%s: %v", what, err)
+	}
+}

@@ -1,0 +1,165 @@
+package addon_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/addon"
+	"github.com/muster-sdk/muster/addon/crds"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
+	membershipcrds "github.com/muster-sdk/muster/membership/crds"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	placementcrds "github.com/muster-sdk/muster/placement/crds"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+	workcrds "github.com/muster-sdk/muster/work/crds"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+var plane = localplane.Shared{Options: localplane.Options{Name: "addon"}}
+
+func TestMain(m *testing.M) { planetest.Main(m, &plane) }
+
+// hub is a namespace of the shared plane, add-ons and members whose names begin with its name.
+type hub struct {
+	t         testing.TB
+	client    client.WithWatch
+	config    *rest.Config
+	namespace string
+	wrap      func(http.RoundTripper) http.RoundTripper // what the managers' requests go through before they are counted
+	manage    func(*manager.Options)                    // what the managers have besides
+}
+
+var scheme = planetest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme, placementv1alpha1.AddToScheme, workv1alpha1.AddToScheme)
+
+func newHub(t testing.TB) *hub {
+	config := plane.ForTest(t).Config()
+	config.QPS, config.Burst = 1000, 1000
+	c := planetest.Client(t, config, scheme, crds.Install, membershipcrds.Install, placementcrds.Install, workcrds.InstallOnHub)
+	h := &hub{t: t, client: c, config: config, namespace: planetest.Namespace(t, c)}
+	t.Cleanup(h.clear)
+	return h
+}
+
+// clear takes away the add-ons of the test, so that no other test's controllers have to do with them.
+func (h *hub) clear() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	let := func(o client.Object) {
+		before := o.DeepCopyObject().(client.Object)
+		o.SetFinalizers(nil)
+		_ = h.client.Patch(ctx, o, client.MergeFrom(before))
+		_ = h.client.Delete(ctx, o)
+	}
+	var members v1alpha1.MemberAddonList
+	var addons v1alpha1.AddonList
+	var clusters membershipv1alpha1.MemberClusterList
+	require.NoError(h.t, h.client.List(ctx, &addons))
+	require.NoError(h.t, h.client.List(ctx, &members))
+	require.NoError(h.t, h.client.List(ctx, &clusters, client.MatchingLabels{"hub": h.namespace}))
+	for i := range addons.Items {
+		let(&addons.Items[i])
+	}
+	for i := range members.Items {
+		let(&members.Items[i])
+	}
+	for i := range clusters.Items {
+		let(&clusters.Items[i])
+	}
+}
+
+// name is that of an add-on or a member of this test.
+func (h *hub) name(short string) string { return h.namespace + "-" + short }
+
+func (h *hub) namespaceOf(member string) string { return "member-" + h.name(member) }
+
+// members makes MemberClusters that are well, each with its namespace.
+func (h *hub) members(names ...string) {
+	h.t.Helper()
+	for _, name := range names {
+		planetest.Member(h.t, h.client, h.name(name), map[string]string{"hub": h.namespace})
+	}
+}
+
+func (h *hub) health(name string, status metav1.ConditionStatus) {
+	h.t.Helper()
+	planetest.Health(h.t, h.client, h.name(name), status)
+}
+
+// choose has a Placement choose members, whatever it had chosen before.
+func (h *hub) choose(placement string, names ...string) {
+	h.t.Helper()
+	p := &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: placement}}
+	if err := h.client.Create(h.t.Context(), p); err != nil {
+		require.True(h.t, apierrors.IsAlreadyExists(err), err)
+		require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKeyFromObject(p), p))
+	}
+	for i := 0; i*100 < len(names) || i == 0; i++ {
+		d := &placementv1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
+			Namespace: h.namespace, Name: fmt.Sprintf("%s-%d", placement, i), Labels: map[string]string{placementv1alpha1.PlacementLabel: placement},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: placementv1alpha1.GroupVersion.String(), Kind: "Placement", Name: placement, UID: p.UID, Controller: new(true),
+			}},
+		}}
+		for _, name := range names[i*100 : min(len(names), i*100+100)] {
+			d.Decisions = append(d.Decisions, placementv1alpha1.ClusterDecision{ClusterName: h.name(name), Group: "all"})
+		}
+		err := h.client.Create(h.t.Context(), d)
+		if apierrors.IsAlreadyExists(err) {
+			was := &placementv1alpha1.PlacementDecision{}
+			require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKeyFromObject(d), was))
+			was.Decisions = d.Decisions
+			err = h.client.Update(h.t.Context(), was)
+		}
+		require.NoError(h.t, err)
+	}
+	before := p.DeepCopy()
+	p.Status.ObservedGeneration, p.Status.SelectedClusters = p.Generation, int32(len(names))
+	require.NoError(h.t, h.client.Status().Patch(h.t.Context(), p, client.MergeFrom(before)))
+}
+
+// running is a manager with the controllers.
+type running struct {
+	wire *planetest.Wire
+	stop func()
+}
+
+// start runs a manager with the controllers. It stops with the test at the latest.
+func (h *hub) start(o addon.Options) *running {
+	h.t.Helper()
+	config := rest.CopyConfig(h.config)
+	r := &running{wire: &planetest.Wire{}}
+	config.Wrap(r.wire.Over)
+	if h.wrap != nil {
+		config.Wrap(h.wrap)
+	}
+	options := manager.Options{Scheme: scheme, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}}
+	if h.manage != nil {
+		h.manage(&options)
+	}
+	r.stop = planetest.StartManager(h.t, config, options, func(mgr manager.Manager) error { return addon.SetupWithManager(mgr, o) })
+	return r
+}
+
+// quiet waits until nothing has been written for a while.
+func (r *running) quiet(t testing.TB) {
+	t.Helper()
+	planetest.Quiet(t, 1500*time.Millisecond, func() string { return fmt.Sprint(r.wire.Writes()) })
+}
+
+func (h *hub) eventually(what string, holds func() bool) {
+	h.t.Helper()
+	require.Eventually(h.t, holds, 30*time.Second, 20*time.Millisecond, what)
+}

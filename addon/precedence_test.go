@@ -1,0 +1,229 @@
+package addon_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+)
+
+// reader is an add-on in Go that has on each member what its configurations say, in their order.
+type reader struct{ name string }
+
+func (r reader) Name() string { return r.name }
+
+func (r reader) Manifests(_ context.Context, in addon.Input) ([]client.Object, error) {
+	var said []string
+	for _, c := range in.Configs {
+		text, _, _ := unstructured.NestedString(c.Object, "data", "text")
+		said = append(said, c.GetKind()+" "+c.GetName()+" "+text)
+	}
+	return []client.Object{&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: in.InstallNamespace, Name: r.name},
+		Data:       map[string]string{"said": strings.Join(said, ", "), "color": in.Settings.Variables["COLOR"], "size": in.Settings.Variables["SIZE"]},
+	}}, nil
+}
+
+func (reader) ValidateConfig(config *unstructured.Unstructured) error {
+	if text, _, _ := unstructured.NestedString(config.Object, "data", "text"); text == "nonsense" {
+		return fmt.Errorf("it makes no sense")
+	}
+	return nil
+}
+
+// kinds are those that reader takes.
+var (
+	addonConfigs = v1alpha1.ConfigKind{Group: v1alpha1.GroupName, Resource: "addonconfigs"}
+	configMaps   = v1alpha1.ConfigKind{Resource: "configmaps"}
+)
+
+// references are those of configurations as "addonconfigs <name>".
+func (h *hub) references(named []string) (all []v1alpha1.ConfigReference) {
+	groups := map[string]string{"addonconfigs": v1alpha1.GroupName, "addontemplates": v1alpha1.GroupName}
+	for _, n := range named {
+		kind, name, _ := strings.Cut(n, " ")
+		all = append(all, v1alpha1.ConfigReference{
+			Group: groups[kind], Resource: kind, ObjectName: v1alpha1.ObjectName{Namespace: h.namespace, Name: name},
+		})
+	}
+	return all
+}
+
+// put makes an object, or makes it as it is to be.
+func (h *hub) put(o client.Object) {
+	h.t.Helper()
+	o.SetResourceVersion("")
+	err := h.client.Create(h.t.Context(), o)
+	if apierrors.IsAlreadyExists(err) {
+		was := o.DeepCopyObject().(client.Object)
+		require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKeyFromObject(o), was))
+		o.SetResourceVersion(was.GetResourceVersion())
+		err = h.client.Update(h.t.Context(), o)
+	}
+	require.NoError(h.t, err)
+}
+
+func (h *hub) configMap(name, text string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}, Data: map[string]string{"text": text}}
+}
+
+func (h *hub) addonConfig(name string, change func(*v1alpha1.AddonConfigSpec)) *v1alpha1.AddonConfig {
+	c := &v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}
+	change(&c.Spec)
+	return c
+}
+
+func variables(namesAndValues ...string) func(*v1alpha1.AddonConfigSpec) {
+	return func(s *v1alpha1.AddonConfigSpec) {
+		for i := 0; i < len(namesAndValues); i += 2 {
+			s.Variables = append(s.Variables, v1alpha1.Variable{Name: namesAndValues[i], Value: namesAndValues[i+1]})
+		}
+	}
+}
+
+// manifest is the first manifest of that kind that a member has of an add-on; nil: none.
+func (h *hub) manifest(name, member, kind string) *unstructured.Unstructured {
+	h.t.Helper()
+	for _, w := range h.works(name, member) {
+		for _, m := range w.Spec.Manifests {
+			u := &unstructured.Unstructured{}
+			require.NoError(h.t, json.Unmarshal(m.Raw, &u.Object))
+			if u.GetKind() == kind {
+				return u
+			}
+		}
+	}
+	return nil
+}
+
+func (h *hub) data(name, member string) map[string]string {
+	h.t.Helper()
+	u := h.manifest(name, member, "ConfigMap")
+	if u == nil {
+		return nil
+	}
+	data, _, err := unstructured.NestedStringMap(u.Object, "data")
+	require.NoError(h.t, err)
+	return data
+}
+
+// updated waits until a member has what it is to be, and says so.
+func (h *hub) updated(name, member string) *v1alpha1.MemberAddon {
+	h.t.Helper()
+	var m *v1alpha1.MemberAddon
+	h.eventually(member+" has "+name+" as it is to be", func() bool {
+		m = h.memberAddon(name, member)
+		return is(m, v1alpha1.ConditionAvailable) && m.Status.ObservedGeneration == m.Generation &&
+			m.Status.AppliedRevision != "" && m.Status.AppliedRevision == m.Status.DesiredRevision
+	})
+	return m
+}
+
+// within has a hub belong to a part of its test, until what it returns is called.
+func (h *hub) within(t testing.TB) func() {
+	whole := h.t
+	h.t = t
+	return func() { h.t = whole }
+}
+
+// TestPrecedence: which configurations count for a member, and what the status says of them.
+func TestPrecedence(t *testing.T) {
+	rows := []struct {
+		name, reason                string
+		defaults, placement, member []string
+		want                        []string // configurations that count, and whose they are
+		data                        map[string]string
+	}{
+		{
+			name: "defaults", reason: "where nobody says anything the defaults count",
+			defaults: []string{"addonconfigs blue"}, want: []string{"addonconfigs blue Default"},
+			data: map[string]string{"said": "AddonConfig blue ", "color": "blue", "size": "small"},
+		},
+		{
+			name: "placement", reason: "the Placement's take the place of the defaults, and of all that they say",
+			defaults: []string{"addonconfigs blue"}, placement: []string{"addonconfigs red"}, want: []string{"addonconfigs red Placement"},
+			data: map[string]string{"said": "AddonConfig red ", "color": "red", "size": ""},
+		},
+		{
+			name: "member", reason: "the member's take the place of both",
+			defaults: []string{"addonconfigs blue"}, placement: []string{"addonconfigs red"}, member: []string{"addonconfigs green"},
+			want: []string{"addonconfigs green Member"}, data: map[string]string{"said": "AddonConfig green ", "color": "green", "size": ""},
+		},
+		{
+			name: "kinds", reason: "each kind goes by itself, in the order in which the add-on declares them",
+			defaults: []string{"addonconfigs blue", "configmaps one"}, placement: []string{"addonconfigs red"}, member: []string{"configmaps two"},
+			want: []string{"addonconfigs red Placement", "configmaps two Member"},
+			data: map[string]string{"said": "AddonConfig red , ConfigMap two II", "color": "red", "size": ""},
+		},
+		{
+			name: "several", reason: "of several of a kind all count, and the later goes before the earlier",
+			placement: []string{"addonconfigs blue", "addonconfigs red", "configmaps two", "configmaps one"},
+			want:      []string{"addonconfigs blue Placement", "addonconfigs red Placement", "configmaps two Placement", "configmaps one Placement"},
+			data:      map[string]string{"said": "AddonConfig blue , AddonConfig red , ConfigMap two II, ConfigMap one I", "color": "red", "size": "small"},
+		},
+		{
+			name: "twice", reason: "what is named twice counts where it is named last",
+			member: []string{"addonconfigs red", "addonconfigs blue", "addonconfigs red"},
+			want:   []string{"addonconfigs blue Member", "addonconfigs red Member"},
+			data:   map[string]string{"said": "AddonConfig blue , AddonConfig red ", "color": "red", "size": "small"},
+		},
+		{
+			name: "none", reason: "an add-on needs no configuration",
+			data: map[string]string{"said": "", "color": "", "size": ""},
+		},
+	}
+	h := newHub(t)
+	h.members("a")
+	h.obey()
+	h.put(h.addonConfig("blue", variables("COLOR", "blue", "SIZE", "small")))
+	h.put(h.addonConfig("red", variables("COLOR", "red")))
+	h.put(h.addonConfig("green", variables("COLOR", "green")))
+	h.put(h.configMap("one", "I"))
+	h.put(h.configMap("two", "II"))
+	o := addon.Options{Allow: anything}
+	for _, row := range rows {
+		o.Agents = append(o.Agents, reader{h.name(row.name)})
+	}
+	h.start(o)
+	h.choose("all", "a")
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			t.Log(row.reason)
+			defer h.within(t)()
+			h.own(row.name, "a", func(s *v1alpha1.MemberAddonSpec) { s.Configs = h.references(row.member) })
+			h.addon(row.name, func(s *v1alpha1.AddonSpec) {
+				s.Configs = []v1alpha1.ConfigKind{addonConfigs, configMaps}
+				for _, r := range h.references(row.defaults) {
+					for i := range s.Configs {
+						if s.Configs[i].Resource == r.Resource {
+							s.Configs[i].Defaults = append(s.Configs[i].Defaults, r.ObjectName)
+						}
+					}
+				}
+				h.placed("all")(s)
+				s.Install.Placements[0].Configs = h.references(row.placement)
+			})
+			h.eventually("it goes by the Placement", func() bool { return h.memberAddon(row.name, "a").Status.Placement != "" })
+			m := h.updated(row.name, "a")
+			var got []string
+			for _, c := range m.Status.Configs {
+				require.NotEmpty(t, c.DesiredHash)
+				require.Equal(t, c.DesiredHash, c.AppliedHash)
+				got = append(got, fmt.Sprintf("%s %s %s", c.Resource, c.Name, c.From))
+			}
+			require.Equal(t, row.want, got)
+			require.Equal(t, row.data, h.data(row.name, "a"))
+		})
+	}
+}

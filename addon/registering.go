@@ -1,0 +1,187 @@
+package addon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/muster-sdk/muster/addon/health"
+	"github.com/muster-sdk/muster/addon/registration"
+	"github.com/muster-sdk/muster/addon/removal"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/membership"
+)
+
+// Registration lets add-ons have access to the hub. The controllers then need the permissions of package registration as well, and those that
+// the agents are to have.
+type Registration struct {
+	// Server is the URL at which members reach the hub, of scheme https, and CA the PEM-encoded bundle that its certificate is
+	// verified by. Empty: those of the manager's configuration, which members may not be able to reach if the hub's program runs in its cluster.
+	Server string
+	CA     []byte
+	// Namespace on the hub that holds the credentials, to which no member has access. Empty: muster-registration.
+	Namespace string
+}
+
+// setupRegistration makes the registrar, and what it looks at.
+func (c *shared) setupRegistration(mgr manager.Manager) error {
+	o := c.Registration
+	if o == nil {
+		return nil
+	}
+	var err error
+	if c.registered, err = registration.NewCache(mgr, o.Namespace); err != nil {
+		return fmt.Errorf("make the cache of registrations: %w", err)
+	}
+	c.registrar, err = registration.New(registration.Options{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Cache: c.registered, Server: o.Server, CA: o.CA, Config: mgr.GetConfig(), Namespace: o.Namespace, Clock: c.Clock,
+	})
+	if err != nil {
+		return fmt.Errorf("addon.Options.Registration: %w", err)
+	}
+	return nil
+}
+
+// registrations are the sources that have MemberAddons looked at when something happens to what their agents have on the hub.
+func registrations(registered cache.Cache) (sources []source.Source) {
+	if registered == nil {
+		return nil
+	}
+	for _, kind := range registration.Kinds() {
+		sources = append(sources, source.Kind(registered, kind, handler.EnqueueRequestsFromMapFunc(
+			func(_ context.Context, o client.Object) []reconcile.Request {
+				return []reconcile.Request{{NamespacedName: registration.MemberAddonOf(o)}}
+			})))
+	}
+	return sources
+}
+
+// register sees to it that the add-on's agent has the access to the hub that it asks for, and reports whether it may be told: its manifests wait for its credential.
+func (l *memberLook) register(ctx context.Context, want *v1alpha1.TemplateRegistration) (ready bool) {
+	l.asked = true
+	switch {
+	case want == nil:
+		l.hindered(l.withdraw(ctx))
+		return true
+	case l.registrar == nil:
+		l.observed.Registration.State = health.Registering
+		l.problem(v1alpha1.ReasonRegistering, "Its agent asks for access to the hub, which this hub gives to none: set addon.Options.Registration")
+		return false
+	}
+	request := l.registration()
+	request.Want, request.Lease = *want, l.addon.Spec.Health.Type == v1alpha1.HealthLease
+	if l.hosting != nil { // where the agent is
+		request.InstallNamespace = l.hosting.Namespace
+	}
+	result, err := l.registrar.Ensure(ctx, request)
+	l.takeIn(&result, err)
+	return l.credential != nil
+}
+
+// withdraw takes back what the agent has, which does not ask for it any more.
+func (l *memberLook) withdraw(ctx context.Context) error {
+	if l.registrar == nil {
+		return nil
+	}
+	if known, err := l.registrar.Known(ctx, l.key.Name, l.key.Namespace); err != nil {
+		return err
+	} else if !known { // whatever the status says
+		l.status.Registration = nil
+		return nil
+	}
+	left, err := l.registrar.Revoke(ctx, l.key.Name, l.key.Namespace)
+	if left == removal.Absent {
+		l.status.Registration = nil
+	}
+	return err
+}
+
+// keepAccess has the agent that a member was told of keep the access that it has, where act has not come to it: what goes on running needs it.
+func (l *memberLook) keepAccess(ctx context.Context) {
+	if !l.asked && l.registrar != nil && l.member != nil && l.told.revision != "" {
+		l.asked = true
+		result, err := l.registrar.Renew(ctx, l.registration())
+		l.takeIn(&result, err)
+	}
+	if l.credential != nil {
+		l.hindered(l.bring(ctx))
+	}
+	if !l.asked {
+		l.observed.Registration = believed(&l.object.Status, l.now)
+		if r := l.object.Status.Registration; r != nil && r.ExpirationTime != nil {
+			l.lookAgain(r.ExpirationTime.Sub(l.now))
+		}
+	}
+}
+
+// believed is what is to be said of a registration that nobody was asked about: what was said last, for as long as that can be so.
+func believed(status *v1alpha1.MemberAddonStatus, now time.Time) health.Registration {
+	if r := status.Registration; r != nil {
+		if r.ExpirationTime != nil && !now.Before(r.ExpirationTime.Time) {
+			return health.Registration{State: health.Registering, Message: "The credential of its agent has expired."}
+		}
+		return health.Registration{State: health.Registered}
+	}
+	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionRegistrationReady); c != nil && c.Status == metav1.ConditionFalse {
+		return health.Registration{State: health.Registering, Message: c.Message}
+	}
+	return health.Registration{}
+}
+
+// registration asks for what an agent has on the hub; what it is to have is for the caller to add.
+func (l *memberLook) registration() registration.Request {
+	return registration.Request{
+		MemberAddon: l.object, InstallNamespace: l.status.InstallNamespace,
+		Member: membership.Member{
+			Name: l.member.Name, UID: l.member.UID, ClusterID: l.member.Spec.ClusterID, Namespace: l.key.Namespace, Claim: l.member.Spec.Claim,
+		},
+	}
+}
+
+// takeIn takes in what has become of a registration.
+func (l *memberLook) takeIn(result *registration.Result, err error) {
+	l.observed.Registration, l.status.Registration = result.Registration, result.Status
+	if result.Problem != nil {
+		l.observed.Problems = append(l.observed.Problems, *result.Problem)
+	}
+	l.lookAgain(result.After)
+	if result.Secret != nil {
+		var broken error
+		l.credential, broken = l.plain(result.Secret)
+		err = errors.Join(err, broken)
+	}
+	l.hindered(err)
+}
+
+// hindered takes down what keeps the agent from getting its access, or from keeping it.
+func (l *memberLook) hindered(err error) {
+	if err == nil {
+		return
+	}
+	l.failed = errors.Join(l.failed, err)
+	switch {
+	case overtaken(err): // which is no trouble
+	case l.observed.Registration.State == health.Registered: // and is, until it expires
+		l.observed.Registration.Message = err.Error()
+	default:
+		l.observed.Problems = append(l.observed.Problems, health.Problem{Reason: v1alpha1.ReasonRegistering, Message: err.Error(), Retried: true})
+	}
+}
+
+// revoke ends the access of the add-on's agent to the hub, and says what is left of it.
+func (c *shared) revoke(ctx context.Context, addon, namespace string) (removal.Presence, error) {
+	if c.registrar == nil {
+		return removal.Absent, nil
+	}
+	return c.registrar.Revoke(ctx, addon, namespace)
+}

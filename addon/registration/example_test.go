@@ -1,0 +1,25 @@
+package registration_test
+
+import (
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/muster-sdk/muster/addon/registration"
+)
+
+// What an agent can be given, and what not.
+func ExampleValidateRules() {
+	rules := []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
+		{APIGroups: []string{"work.muster.dev"}, Resources: []string{"works"}, Verbs: []string{"get"}},
+	}
+	for _, err := range registration.ValidateRules("backup", rules, field.NewPath("spec", "registration", "rules")) {
+		fmt.Println(err)
+	}
+	// Output:
+	// spec.registration.rules[1].resourceNames: Required value: name the secrets that are to be read: a Secret can hold the credential of another agent, and be made to
+	// spec.registration.rules[2].resources[0]: Forbidden: Works hold the credentials of other add-ons, and whatever is written there runs on the member
+}

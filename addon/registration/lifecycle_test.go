@@ -1,0 +1,223 @@
+package registration_test
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon/health"
+	"github.com/muster-sdk/muster/addon/registration"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/membership"
+)
+
+func whoami(t testing.TB, agent client.Client) (string, error) {
+	t.Helper()
+	review := &authenticationv1.SelfSubjectReview{}
+	err := agent.Create(t.Context(), review)
+	return review.Status.UserInfo.Username, err
+}
+
+// signing are the CertificateSigningRequests that are on the hub for a member.
+
+func (h *hub) signing(member membership.Member) []certificatesv1.CertificateSigningRequest {
+	h.t.Helper()
+	var list certificatesv1.CertificateSigningRequestList
+	require.NoError(h.t, h.admin.List(context.Background(), &list, client.MatchingLabels{membership.MemberLabel: member.Name}))
+	return list.Items
+}
+
+func TestWhatAnAgentGets(t *testing.T) {
+	h := newHub(t)
+	member := h.member("gets")
+	writes := map[v1alpha1.RegistrationCredential]int{v1alpha1.RegistrationToken: 6, v1alpha1.RegistrationCertificate: 8}
+	for _, credential := range credentials {
+		request := h.request(member, strings.ToLower(string(credential)), credential)
+		h.wire.forget()
+		result := h.registered(h.Registrar, request)
+		require.Equal(t, writes[credential], h.wire.writes, credential)
+		name := request.MemberAddon.Name
+
+		require.Equal(t, "on-member", result.Secret.Namespace)
+		require.Equal(t, name+"-hub-kubeconfig", result.Secret.Name)
+		require.Equal(t, map[string]string{v1alpha1.AddonLabel: name}, result.Secret.Labels)
+		require.Equal(t, "Secret", result.Secret.Kind)
+		require.Equal(t, credential, result.Status.Credential)
+		user, err := whoami(t, agentOf(t, result))
+		require.NoError(t, err)
+		want := rbacv1.Subject{Kind: "ServiceAccount", Namespace: member.Namespace, Name: "addon-token"}
+		if credential == v1alpha1.RegistrationToken {
+			require.Equal(t, want, result.Status.Subject)
+			require.Equal(t, "system:serviceaccount:member-gets:addon-token", user)
+			require.WithinDuration(t, time.Now().Add(7*24*time.Hour), result.Status.ExpirationTime.Time, time.Minute)
+			require.Contains(t, h.objects(member, name), "ServiceAccount addon-token")
+		} else {
+			require.Equal(t, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}, result.Status.Subject)
+			require.Regexp(t, "^muster:addon:member-gets:certificate:[0-9a-f]{64}$", user)
+			require.WithinDuration(t, time.Now().Add(30*24*time.Hour), result.Status.ExpirationTime.Time, 10*time.Minute)
+			require.NotContains(t, h.objects(member, name), "ServiceAccount addon-certificate", "who has a certificate needs none")
+			require.Empty(t, h.signing(member))
+		}
+		require.Greater(t, result.After, time.Until(result.Status.ExpirationTime.Time)/2)
+		require.Less(t, result.After, time.Until(result.Status.ExpirationTime.Time)*3/4+time.Minute)
+
+		h.wire.forget()
+		again, err := h.Ensure(t.Context(), request)
+		require.NoError(t, err)
+		require.Equal(t, result.Secret, again.Secret, "the same each time, or the Work would be written")
+		require.True(t, equality.Semantic.DeepEqual(result.Status, again.Status))
+		require.Zero(t, h.wire.writes)
+
+		request.Want.SecretName, request.Want.ExpirationSeconds = "own.name", new(int32(900))
+		shorter := h.registered(h.Registrar, request)
+		require.Equal(t, "own.name", shorter.Secret.Name)
+		require.Eventually(t, func() bool {
+			shorter = h.registered(h.Registrar, request)
+			return time.Until(shorter.Status.ExpirationTime.Time) < time.Hour
+		}, time.Minute, 20*time.Millisecond, "who asks for a shorter life does not wait for the end of the longer one")
+	}
+}
+
+func TestRenewal(t *testing.T) {
+	h := newHub(t)
+	member := h.member("renewal")
+	for _, credential := range credentials {
+		request := h.request(member, strings.ToLower(string(credential)), credential)
+		first := h.registered(h.Registrar, request)
+		start := h.clock.Now()
+
+		h.clock.SetTime(start.Add(first.After - time.Minute))
+		h.wire.forget()
+		before, err := h.Ensure(t.Context(), request)
+		require.NoError(t, err)
+		require.Zero(t, h.wire.writes, "not before it is due")
+		require.Equal(t, first.Secret, before.Secret)
+		require.LessOrEqual(t, before.After, time.Minute)
+
+		if credential == v1alpha1.RegistrationToken { // a signer of certificates has a clock of its own, by which CSRs would be old
+			h.clock.SetTime(start.Add(first.After + time.Second))
+			renewed, err := h.Ensure(t.Context(), request)
+			require.NoError(t, err)
+			require.NotEqual(t, first.Secret.Data["token"], renewed.Secret.Data["token"])
+			require.Equal(t, health.Registered, renewed.Registration.State)
+			require.Equal(t, first.Status.Subject, renewed.Status.Subject)
+			require.Equal(t, 1, h.wire.of("create serviceaccounts/token"))
+			require.Equal(t, 2, h.wire.writes)
+			_, err = whoami(t, agentOf(t, first))
+			require.NoError(t, err, "the one before is good until its end")
+		}
+		h.clock.SetTime(start)
+	}
+}
+
+// The same key, and so the same subject: what administrators have given to it stays.
+
+func TestCertificateIsRenewedForTheSameSubject(t *testing.T) {
+	h := newHub(t)
+	request := h.request(h.member("rekey"), "x", v1alpha1.RegistrationCertificate)
+	first := h.registered(h.Registrar, request)
+	// What is due is what was issued long ago, by the hub's clock.
+	h.change(request, func(record string) string {
+		issued := regexp.MustCompile(`"issued":"[^"]*"`)
+		return issued.ReplaceAllString(record, `"issued":"2000-01-01T00:00:00Z"`)
+	})
+	h.wire.forget()
+	var pending registration.Result
+	h.eventually("renewed", func() bool {
+		result, err := h.Ensure(t.Context(), request)
+		require.NoError(t, err)
+		require.Equal(t, health.Registered, result.Registration.State, "an agent keeps what it has until then")
+		require.Equal(t, first.Status.Subject, result.Status.Subject)
+		if string(result.Secret.Data["tls.crt"]) == string(first.Secret.Data["tls.crt"]) {
+			pending = result
+			return false
+		}
+		return true
+	})
+	require.Equal(t, time.Second, pending.After)
+	require.Equal(t, 4, h.wire.writes, "file, approve, delete, write down")
+}
+
+// change rewrites the record of the hub's Secret.
+
+func (h *hub) change(request registration.Request, how func(string) string) {
+	h.t.Helper()
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: registrationNamespace, Name: request.Member.Namespace + "." + request.MemberAddon.Name}
+	require.NoError(h.t, h.admin.Get(h.t.Context(), key, secret))
+	const record = "addon.muster.dev/credential"
+	changed := how(secret.Annotations[record])
+	require.NotEqual(h.t, secret.Annotations[record], changed)
+	secret.Annotations[record] = changed
+	require.NoError(h.t, h.admin.Update(h.t.Context(), secret))
+}
+
+// What is revoked in the middle of its registration leaves nothing, not even a request that nobody signs.
+
+// The hub dies before each of its writes, and after it, before it has the answer.
+
+// With the cache nothing is asked as long as nothing changes, and what somebody else takes away comes back.
+
+// A cache that has seen nothing yet, or shows what is gone, leads to nothing but a look past it.
+
+// What another cluster had that spoke for the member ends, and so does what an earlier MemberAddon had.
+
+// An agent has its old credential until the new one is there.
+
+func TestAnotherCredential(t *testing.T) {
+	h := newHub(t)
+	request := h.request(h.member("switch"), "x", v1alpha1.RegistrationToken)
+	last := h.registered(h.Registrar, request)
+	for _, credential := range []v1alpha1.RegistrationCredential{v1alpha1.RegistrationCertificate, v1alpha1.RegistrationToken, v1alpha1.RegistrationCertificate} {
+		request.Want.Credential = credential
+		h.eventually(string(credential), func() bool {
+			result, err := h.Ensure(t.Context(), request)
+			require.NoError(t, err)
+			require.Equal(t, health.Registered, result.Registration.State)
+			if result.Status.Credential != credential {
+				require.Equal(t, last.Secret, result.Secret)
+				require.NoError(t, renew(agentOf(t, result), request.Member.Namespace, "x")(t.Context()))
+				return false
+			}
+			last = result
+			return true
+		})
+		h.eventually("the new one is good", func() bool { return renew(agentOf(t, last), request.Member.Namespace, "x")(t.Context()) == nil })
+	}
+	require.Len(t, h.objects(request.Member, "x"), 4, "no ServiceAccount is left")
+}
+
+// A Lease that is not wanted any more goes, with the permission; one that is somebody else's stays.
+
+func TestLease(t *testing.T) {
+	h := newHub(t)
+	request := h.request(h.member("lease"), "x", "")
+	agent := agentOf(t, h.registered(h.Registrar, request))
+	h.eventually("it renews it", func() bool { return renew(agent, request.Member.Namespace, "x")(t.Context()) == nil })
+	h.wire.forget()
+	h.registered(h.Registrar, request)
+	require.Zero(t, h.wire.writes, "a Lease that is renewed is as it is to be")
+	request.Lease = false
+	h.registered(h.Registrar, request)
+	require.NotContains(t, h.objects(request.Member, "x"), "Lease x")
+	foreign := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: request.Member.Namespace, Name: "x"}}
+	require.NoError(t, h.admin.Create(t.Context(), foreign))
+	h.eventually("it may not any more", func() bool { return apierrors.IsForbidden(renew(agent, request.Member.Namespace, "x")(t.Context())) })
+	h.registered(h.Registrar, request)
+	require.NoError(t, h.admin.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign))
+}
+
+// The hub's user has what this package does, and nothing more: what the tests here have asked for is what it was granted.

@@ -1,0 +1,299 @@
+package registration_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-sdk/muster/addon/crds"
+	"github.com/muster-sdk/muster/addon/registration"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership"
+)
+
+var plane = localplane.Shared{Options: localplane.Options{Name: "addon-registration"}}
+
+func TestMain(m *testing.M) {
+	ctrllog.SetLogger(logr.Discard())
+	os.Exit(localplane.Run(m, &plane))
+}
+
+const registrationNamespace = membership.RegistrationNamespace
+
+var credentials = []v1alpha1.RegistrationCredential{v1alpha1.RegistrationToken, v1alpha1.RegistrationCertificate}
+
+// hub is the shared plane, with a Registrar whose user may do what the folder rbac says, and has what it gives to agents.
+type hub struct {
+	*registration.Registrar
+	t     testing.TB
+	admin client.Client
+	wire  *wire
+	clock *clocktesting.FakePassiveClock
+}
+
+func scheme(t testing.TB) *runtime.Scheme {
+	s := runtime.NewScheme()
+	require.NoError(t, clientgoscheme.AddToScheme(s))
+	require.NoError(t, v1alpha1.AddToScheme(s))
+	return s
+}
+
+func connect(t testing.TB, config *rest.Config) client.Client {
+	t.Helper()
+	c, err := client.New(config, client.Options{Scheme: scheme(t)})
+	require.NoError(t, err)
+	return c
+}
+
+// given are the rules that the hub has itself, to give them to agents.
+var given = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "create"}}}
+
+func newHub(t testing.TB) *hub {
+	t.Helper()
+	p := plane.ForTest(t)
+	h := &hub{t: t, admin: connect(t, p.Config()), clock: clocktesting.NewFakePassiveClock(time.Now())}
+	require.NoError(t, crds.Install(t.Context(), h.admin))
+	h.exists(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: registrationNamespace}})
+	user := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "hub"}}
+	all, own := roles(t)
+	h.exists(all, own,
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: all.Name}, Subjects: user, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: all.Name}},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: own.Namespace, Name: own.Name}, Subjects: user, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: own.Name}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "given"}, Rules: given},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "given"}, Subjects: user, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "given"}},
+	)
+	h.wire = &wire{}
+	h.Registrar = h.registrar(h.wire)
+	return h
+}
+
+// registrar is another one, over a wire of its own.
+func (h *hub) registrar(w *wire, change ...func(*registration.Options)) *registration.Registrar {
+	h.t.Helper()
+	config := h.config(w)
+	c := connect(h.t, config)
+	options := registration.Options{Client: c, Live: c, Config: config, Clock: h.clock}
+	for _, f := range change {
+		f(&options)
+	}
+	r, err := registration.New(options)
+	require.NoError(h.t, err)
+	return r
+}
+
+func (h *hub) config(w *wire) *rest.Config {
+	config := plane.ForTest(h.t).User("hub")
+	config.Wrap(w.over)
+	return config
+}
+
+// roles are those of the folder rbac.
+func roles(t testing.TB) (*rbacv1.ClusterRole, *rbacv1.Role) {
+	t.Helper()
+	file, err := os.ReadFile("rbac/role.yaml")
+	require.NoError(t, err)
+	documents := strings.Split(strings.TrimPrefix(string(file), "---\n"), "---\n")
+	require.Len(t, documents, 2)
+	all, own := &rbacv1.ClusterRole{}, &rbacv1.Role{}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(documents[0]), all))
+	require.NoError(t, yaml.UnmarshalStrict([]byte(documents[1]), own))
+	return all, own
+}
+
+func (h *hub) exists(objects ...client.Object) {
+	h.t.Helper()
+	for _, object := range objects {
+		require.NoError(h.t, client.IgnoreAlreadyExists(h.admin.Create(h.t.Context(), object)))
+	}
+}
+
+// member makes the namespace of a member. Its name begins with that of the test, so that tests do not meet.
+func (h *hub) member(name string) membership.Member {
+	h.t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-" + name}}
+	require.NoError(h.t, h.admin.Create(h.t.Context(), namespace))
+	return membership.Member{Name: name, UID: types.UID("uid-" + name), Namespace: namespace.Name, Claim: "claim-" + name}
+}
+
+// request is that of an add-on with a Lease, which may read and make ConfigMaps.
+func (h *hub) request(member membership.Member, addon string, credential v1alpha1.RegistrationCredential) registration.Request {
+	h.t.Helper()
+	memberAddon := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: member.Namespace, Name: addon}}
+	require.NoError(h.t, h.admin.Create(h.t.Context(), memberAddon))
+	return registration.Request{
+		MemberAddon: memberAddon, Member: member, InstallNamespace: "on-member", Lease: true,
+		Want: v1alpha1.TemplateRegistration{Credential: credential, Rules: given},
+	}
+}
+
+// registered has a registration come to its end.
+func (h *hub) registered(r *registration.Registrar, request registration.Request) registration.Result {
+	h.t.Helper()
+	var result registration.Result
+	require.Eventually(h.t, func() bool {
+		var err error
+		result, err = r.Ensure(h.t.Context(), request)
+		require.NoError(h.t, err)
+		require.Nil(h.t, result.Problem)
+		return result.Registration.State == "Registered"
+	}, time.Minute, 20*time.Millisecond)
+	return result
+}
+
+// agentConfig is what a program has that gets the Secret as a folder.
+func agentConfig(t testing.TB, secret *corev1.Secret) *rest.Config {
+	t.Helper()
+	folder := t.TempDir()
+	for name, data := range secret.Data {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), data, 0o600))
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(folder, registration.KubeconfigKey))
+	require.NoError(t, err)
+	return config
+}
+
+func agentOf(t testing.TB, result registration.Result) client.Client {
+	t.Helper()
+	require.NotNil(t, result.Secret)
+	return connect(t, agentConfig(t, result.Secret))
+}
+
+func (h *hub) eventually(what string, holds func() bool) {
+	h.t.Helper()
+	require.Eventually(h.t, holds, 30*time.Second, 20*time.Millisecond, what)
+}
+
+// wire counts the requests that go over it, and can break.
+type wire struct {
+	mu       sync.Mutex
+	requests []string // verb and resource
+	writes   int
+	// fail at a write, counted from one: it is not sent, or it is and the answer is lost.
+	failAt int
+	lose   bool
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func (w *wire) over(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		what := attributes(r)
+		if what == "" { // discovery
+			return next.RoundTrip(r)
+		}
+		fails, lose := w.note(what, r.Method != http.MethodGet)
+		if fails && !lose {
+			return nil, fmt.Errorf("broken before %s", what)
+		}
+		response, err := next.RoundTrip(r)
+		if fails && err == nil {
+			_ = response.Body.Close()
+			return nil, fmt.Errorf("broken after %s", what)
+		}
+		return response, err
+	})
+}
+
+func (w *wire) note(what string, write bool) (fails, lose bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.requests = append(w.requests, what)
+	if write {
+		w.writes++
+	}
+	return write && w.failAt == w.writes, w.lose
+}
+
+func (w *wire) all() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.requests...)
+}
+
+func (w *wire) of(what string) (n int) {
+	for _, one := range w.all() {
+		if one == what {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *wire) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.requests, w.writes = nil, 0
+}
+
+// attributes are the verb and the resource of a request, as RBAC has them.
+func attributes(r *http.Request) string {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	group, rest := "", parts[min(2, len(parts)):]
+	if parts[0] == "apis" {
+		group, rest = parts[min(1, len(parts)-1)], parts[min(3, len(parts)):]
+	}
+	if len(rest) > 2 && rest[0] == "namespaces" {
+		rest = rest[2:]
+	}
+	if len(rest) == 0 {
+		return ""
+	}
+	verb := map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete", http.MethodGet: "get"}[r.Method]
+	if r.Method == http.MethodGet && len(rest) == 1 {
+		verb = "list"
+		if r.URL.Query().Get("watch") != "" {
+			verb = "watch"
+		}
+	}
+	resource := rest[0]
+	if len(rest) > 2 {
+		resource += "/" + rest[2]
+	}
+	return strings.TrimSpace(verb + " " + strings.Trim(group+"/"+resource, "/"))
+}
+
+// of an add-on there is on the hub.
+func (h *hub) objects(member membership.Member, addon string) (names []string) {
+	h.t.Helper()
+	for _, kind := range registration.Kinds() {
+		gvk, err := h.admin.GroupVersionKindFor(kind)
+		require.NoError(h.t, err)
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		where := client.InNamespace(member.Namespace)
+		if gvk.Kind == "Secret" {
+			where = registrationNamespace
+		}
+		require.NoError(h.t, h.admin.List(context.Background(), list, where, client.MatchingLabels{v1alpha1.AddonLabel: addon}))
+		for _, item := range list.Items {
+			if gvk.Kind != "Secret" || strings.HasPrefix(item.Name, member.Namespace+".") {
+				names = append(names, gvk.Kind+" "+item.Name)
+			}
+		}
+	}
+	return names
+}

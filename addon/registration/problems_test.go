@@ -1,0 +1,133 @@
+package registration_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon/health"
+	"github.com/muster-sdk/muster/addon/registration"
+	"github.com/muster-sdk/muster/addon/removal"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/membership"
+)
+
+func TestWhatOnlyPeopleCanSolve(t *testing.T) {
+	h := newHub(t)
+	member := h.member("people")
+	problem := func(request registration.Request) registration.Result {
+		t.Helper()
+		result, err := h.Ensure(t.Context(), request)
+		require.NoError(t, err)
+		require.NotNil(t, result.Problem)
+		require.Equal(t, v1alpha1.ReasonRegistering, result.Problem.Reason)
+		require.Equal(t, time.Minute, result.After)
+		return result
+	}
+	tooMuch := []rbacv1.PolicyRule{given[0], {APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"get", "escalate"}}}
+	notHeld := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"delete"}}}
+	for name, test := range map[string]struct {
+		rules []rbacv1.PolicyRule
+		want  string
+	}{
+		"too-much": {tooMuch, "registration.rules[1].verbs[1]: Forbidden"},
+		"not-held": {notHeld, "give the hub's own user these rules"},
+	} {
+		request := h.request(member, name, "")
+		request.Want.Rules = test.rules
+		first := problem(request)
+		require.Contains(t, first.Problem.Message, test.want)
+		require.False(t, first.Problem.Retried, "nothing comes right by itself")
+		require.Nil(t, first.Secret)
+		require.Empty(t, h.objects(member, name), "no credential without the permissions")
+
+		request.Want.Rules = given
+		running := h.registered(h.Registrar, request)
+		request.Want.Rules = test.rules
+		after := problem(request)
+		require.Equal(t, running.Secret, after.Secret, "an agent that is at work goes on")
+		require.Equal(t, health.Registered, after.Registration.State)
+		h.clock.SetTime(h.clock.Now().Add(running.After + time.Second))
+		require.NotEqual(t, running.Secret.Data["token"], problem(request).Secret.Data["token"], "and its credential is renewed")
+		h.clock.SetTime(time.Now())
+	}
+
+	heartbeat := h.request(member, membership.LeaseName, "")
+	require.Contains(t, problem(heartbeat).Problem.Message, "the member's own has that name")
+	heartbeat.Lease = false
+	h.registered(h.Registrar, heartbeat)
+
+	for _, object := range []client.Object{
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: member.Namespace, Name: "addon-foreign"}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: member.Namespace, Name: "addon-foreign"}},
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: member.Namespace, Name: "foreign"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: registrationNamespace, Name: member.Namespace + ".foreign"}},
+	} {
+		require.NoError(t, h.admin.Create(t.Context(), object))
+		request := h.request(member, "foreign", "")
+		require.Contains(t, problem(request).Problem.Message, client.ObjectKeyFromObject(object).String()+" is there already")
+		left, err := h.Revoke(t.Context(), "foreign", member.Namespace)
+		require.NoError(t, err)
+		require.Equal(t, removal.Absent, left, "what is not ours is not deleted")
+		require.NoError(t, h.admin.Delete(t.Context(), object))
+		h.registered(h.Registrar, request)
+		_, err = h.Revoke(t.Context(), "foreign", member.Namespace)
+		require.NoError(t, err)
+		require.NoError(t, h.admin.Delete(t.Context(), request.MemberAddon))
+	}
+}
+
+// unsigned shows a hub where nobody signs.
+
+type unsigned struct{ client.Reader }
+
+func (u unsigned) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	err := u.Reader.Get(ctx, key, object, options...)
+	if csr, ok := object.(*certificatesv1.CertificateSigningRequest); ok {
+		csr.Status.Certificate = nil
+	}
+	return err
+}
+
+func TestNoSigner(t *testing.T) {
+	h := newHub(t)
+	request := h.request(h.member("unsigned"), "x", v1alpha1.RegistrationCertificate)
+	lonely := h.registrar(h.wire, func(o *registration.Options) { o.Live = unsigned{o.Live} })
+	for range 3 {
+		result, err := lonely.Ensure(t.Context(), request)
+		require.NoError(t, err)
+		require.Nil(t, result.Problem)
+		require.Equal(t, time.Second, result.After)
+	}
+	h.clock.SetTime(h.clock.Now().Add(2 * time.Minute))
+	for range 2 {
+		result, err := lonely.Ensure(t.Context(), request)
+		require.NoError(t, err)
+		require.Equal(t, health.Registering, result.Registration.State)
+		require.Contains(t, result.Problem.Message, "have the registration's credential be Token")
+		require.True(t, result.Problem.Retried)
+		require.Equal(t, time.Minute, result.After)
+	}
+	h.clock.SetTime(time.Now())
+	h.registered(h.Registrar, request) // somebody has seen to it
+}
+
+func TestErrorsAreTheAPIServers(t *testing.T) {
+	h := newHub(t)
+	request := h.request(h.member("errors"), "x", "")
+	broken := errors.New("broken before create serviceaccounts")
+	failing := h.registrar(&wire{failAt: 3})
+	result, err := failing.Ensure(t.Context(), request)
+	require.ErrorContains(t, err, "register add-on x of member errors: create ServiceAccount member-errors/addon-x")
+	require.ErrorContains(t, err, broken.Error())
+	require.Equal(t, registration.Result{Registration: health.Registration{State: health.Registering}}, result)
+}

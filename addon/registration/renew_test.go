@@ -1,0 +1,186 @@
+package registration_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon/health"
+	"github.com/muster-sdk/muster/addon/registration"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+)
+
+// plain is the request of who does not know what an agent is to have.
+func plain(of registration.Request) registration.Request {
+	return registration.Request{MemberAddon: of.MemberAddon, Member: of.Member, InstallNamespace: of.InstallNamespace}
+}
+
+// TestRenew: who does not know what an agent is to have keeps what it has.
+func TestRenew(t *testing.T) {
+	h := newHub(t)
+	member := h.member("kept")
+	for _, credential := range credentials {
+		request := h.request(member, strings.ToLower(string(credential)), credential)
+		name := request.MemberAddon.Name
+		h.wire.forget()
+		none, err := h.Renew(t.Context(), plain(request))
+		require.NoError(t, err)
+		require.Equal(t, registration.Result{}, none, "who was given nothing gets nothing")
+		require.Zero(t, h.wire.writes)
+
+		request.Want.ExpirationSeconds = new(int32(7200))
+		first := h.registered(h.Registrar, request)
+		h.wire.forget()
+		kept, err := h.Renew(t.Context(), plain(request))
+		require.NoError(t, err)
+		require.Zero(t, h.wire.writes)
+		require.Equal(t, first.Secret, kept.Secret)
+		require.Equal(t, first.Registration, kept.Registration)
+		require.True(t, equality.Semantic.DeepEqual(first.Status, kept.Status))
+
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: member.Namespace, Name: name}}
+		require.NoError(t, h.admin.Delete(t.Context(), lease))
+		_, err = h.Renew(t.Context(), plain(request))
+		require.NoError(t, err)
+		require.NoError(t, h.admin.Get(t.Context(), client.ObjectKeyFromObject(lease), lease), "what somebody takes away comes back")
+		agent := agentOf(t, kept)
+		h.eventually("it is good", func() bool { return renew(agent, member.Namespace, name)(t.Context()) == nil })
+		h.wire.forget()
+		h.registered(h.Registrar, request)
+		require.Zero(t, h.wire.writes, "who knows again finds all as it is to be")
+	}
+}
+
+// TestRenewIssuesAnew: in time, for another holder, and where the Secret was lost.
+func TestRenewIssuesAnew(t *testing.T) {
+	h := newHub(t)
+	request := h.request(h.member("anew"), "x", v1alpha1.RegistrationToken)
+	request.Want.ExpirationSeconds = new(int32(7200))
+	first := h.registered(h.Registrar, request)
+	h.clock.SetTime(h.clock.Now().Add(first.After + time.Second))
+	h.wire.forget()
+	second, err := h.Renew(t.Context(), plain(request))
+	require.NoError(t, err)
+	require.Equal(t, 2, h.wire.writes)
+	require.NotEqual(t, first.Secret.Data["token"], second.Secret.Data["token"])
+	require.Less(t, time.Until(second.Status.ExpirationTime.Time), 3*time.Hour, "it lives as long as the one before")
+	h.clock.SetTime(time.Now())
+
+	old := agentOf(t, second)
+	h.eventually("it is good", func() bool { return renew(old, request.Member.Namespace, "x")(t.Context()) == nil })
+	request.Member.Claim = "claim-of-another"
+	third, err := h.Renew(t.Context(), plain(request))
+	require.NoError(t, err)
+	require.NotEqual(t, second.Secret.Data["token"], third.Secret.Data["token"])
+	h.eventually("another holder has no access any more", func() bool { return renew(old, request.Member.Namespace, "x")(t.Context()) != nil })
+	h.eventually("the new one has", func() bool { return renew(agentOf(t, third), request.Member.Namespace, "x")(t.Context()) == nil })
+
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: registrationNamespace, Name: request.Member.Namespace + ".x"}}
+	require.NoError(t, h.admin.Delete(t.Context(), secret))
+	request.MemberAddon.Status.Registration = third.Status
+	fourth, err := h.Renew(t.Context(), plain(request))
+	require.NoError(t, err)
+	require.Equal(t, third.Status.Subject, fourth.Status.Subject)
+	require.NotNil(t, fourth.Secret)
+
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: request.Member.Namespace, Name: "addon-x"}}
+	require.NoError(t, h.admin.Delete(t.Context(), role))
+	h.wire.forget()
+	lost, err := h.Renew(t.Context(), plain(request))
+	require.NoError(t, err)
+	require.Zero(t, h.wire.writes)
+	require.Contains(t, lost.Problem.Message, "The Role member-anew/addon-x of its agent is gone")
+	require.True(t, lost.Problem.Retried)
+	require.Equal(t, health.Registering, lost.Registration.State)
+}
+
+// interrupted is a reader that fails after some reads.
+type interrupted struct {
+	client.Reader
+	left int
+}
+
+func (i *interrupted) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if i.left--; i.left < 0 {
+		return errors.New("the API server does not answer")
+	}
+	return i.Reader.Get(ctx, key, object, options...)
+}
+
+// TestALookThatFails: what an agent has it has, whether or not the API server answers when it is to be renewed.
+func TestALookThatFails(t *testing.T) {
+	h := newHub(t)
+	request := h.request(h.member("silent"), "x", v1alpha1.RegistrationToken)
+	first := h.registered(h.Registrar, request)
+	h.clock.SetTime(h.clock.Now().Add(first.After + time.Second))
+	defer h.clock.SetTime(time.Now())
+	live := &interrupted{}
+	failing := h.registrar(h.wire, func(o *registration.Options) { live.Reader, o.Cache, o.Live = o.Live, o.Live, live })
+	for reads := range 5 {
+		for what, call := range map[string]func() (registration.Result, error){
+			"ensured": func() (registration.Result, error) { return failing.Ensure(t.Context(), request) },
+			"renewed": func() (registration.Result, error) { return failing.Renew(t.Context(), plain(request)) },
+		} {
+			live.left = reads
+			got, err := call()
+			require.ErrorContains(t, err, "the API server does not answer", what)
+			require.Equal(t, first.Secret, got.Secret, what)
+			require.True(t, equality.Semantic.DeepEqual(first.Status, got.Status), what)
+			require.Equal(t, health.Registered, got.Registration.State, what)
+		}
+	}
+}
+
+// TestKnown: what the cache shows is enough to know that there is something to revoke, if only a part.
+func TestKnown(t *testing.T) {
+	h := newHub(t)
+	request := h.request(h.member("known"), "x", v1alpha1.RegistrationToken)
+	known := func() bool {
+		is, err := h.Known(t.Context(), "x", request.Member.Namespace)
+		require.NoError(t, err)
+		return is
+	}
+	require.False(t, known())
+	_, err := h.registrar(&wire{failAt: 2}).Ensure(t.Context(), request)
+	require.Error(t, err)
+	require.True(t, known(), "it was interrupted")
+	_, err = h.Revoke(t.Context(), "x", request.Member.Namespace)
+	require.NoError(t, err)
+	require.False(t, known())
+}
+
+// TestIsManifest: a Secret that a member gets is told from its add-on's own ones.
+func TestIsManifest(t *testing.T) {
+	secret := func(addon string, keys ...string) *corev1.Secret {
+		made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.AddonLabel: addon}}, Data: map[string][]byte{}}
+		for _, key := range keys {
+			made.Data[key] = []byte(key)
+		}
+		return made
+	}
+	for _, test := range []struct {
+		reason string
+		secret *corev1.Secret
+		want   bool
+	}{
+		{"that of a token", secret("x", "kubeconfig", "token"), true},
+		{"that of a certificate", secret("x", "kubeconfig", "tls.crt", "tls.key"), true},
+		{"that of another add-on", secret("x-y", "kubeconfig", "token"), false},
+		{"a kubeconfig of the add-on's own", secret("x", "kubeconfig"), false},
+		{"more than a credential", secret("x", "kubeconfig", "token", "color"), false},
+		{"a certificate for something else", secret("x", "ca.crt", "tls.crt", "tls.key"), false},
+		{"one with nothing", secret("x"), false},
+	} {
+		t.Run(test.reason, func(t *testing.T) { require.Equal(t, test.want, registration.IsManifest(test.secret, "x")) })
+	}
+}

@@ -1,0 +1,164 @@
+package registration_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon/health"
+	"github.com/muster-sdk/muster/addon/registration"
+	"github.com/muster-sdk/muster/addon/removal"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+)
+
+func TestRevoke(t *testing.T) {
+	h := newHub(t)
+	member := h.member("revoke")
+	kept := agentOf(t, h.registered(h.Registrar, h.request(member, "x-y", v1alpha1.RegistrationToken)))
+	for _, credential := range credentials {
+		request := h.request(member, "x", credential)
+		result := h.registered(h.Registrar, request)
+		agent := agentOf(t, result)
+		h.eventually("it renews its Lease", func() bool { return renew(agent, member.Namespace, "x")(t.Context()) == nil })
+		presence, err := h.Present(t.Context(), "x", member.Namespace)
+		require.NoError(t, err)
+		require.Equal(t, removal.Present, presence)
+
+		left, err := h.Revoke(t.Context(), "x", member.Namespace)
+		require.NoError(t, err)
+		require.Equal(t, removal.Absent, left)
+		require.Empty(t, h.objects(member, "x"))
+		list := func() error {
+			return agent.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(member.Namespace))
+		}
+		h.eventually("its permissions end", func() bool { return apierrors.IsForbidden(list()) || apierrors.IsUnauthorized(list()) })
+		if credential == v1alpha1.RegistrationToken {
+			h.eventually("its token ends", func() bool { _, err := whoami(t, agent); return apierrors.IsUnauthorized(err) })
+		}
+
+		h.wire.forget()
+		left, err = h.Revoke(t.Context(), "x", member.Namespace)
+		require.NoError(t, err)
+		require.Equal(t, removal.Absent, left)
+		require.Zero(t, h.wire.writes)
+		presence, err = h.Present(t.Context(), "x", member.Namespace)
+		require.NoError(t, err)
+		require.Equal(t, removal.Absent, presence)
+
+		// The add-on comes back: whoever has kept the old credential is nobody.
+		anew := h.registered(h.Registrar, request)
+		h.eventually("the new one is good", func() bool { return renew(agentOf(t, anew), member.Namespace, "x")(t.Context()) == nil })
+		require.Error(t, list())
+		require.NoError(t, h.admin.Delete(t.Context(), request.MemberAddon))
+		_, err = h.Revoke(t.Context(), "x", member.Namespace)
+		require.NoError(t, err)
+	}
+	require.NoError(t, kept.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(member.Namespace)), "add-on x-y is another one")
+	require.Len(t, h.objects(member, "x-y"), 5)
+}
+
+func TestRevokeOfWhatIsPending(t *testing.T) {
+	h := newHub(t)
+	request := h.request(h.member("pending"), "x", v1alpha1.RegistrationCertificate)
+	result, err := h.Ensure(t.Context(), request)
+	require.NoError(t, err)
+	require.Equal(t, health.Registration{State: health.Registering, Message: "The certificate of its agent is not signed yet."}, result.Registration)
+	require.Equal(t, time.Second, result.After)
+	require.Nil(t, result.Secret)
+	require.Len(t, h.signing(request.Member), 1)
+	require.Equal(t, "x", h.signing(request.Member)[0].Labels[v1alpha1.AddonLabel])
+	_, err = h.Revoke(t.Context(), "x", request.Member.Namespace)
+	require.NoError(t, err)
+	require.Empty(t, h.signing(request.Member))
+	require.Empty(t, h.objects(request.Member, "x"))
+}
+
+func TestInterrupted(t *testing.T) {
+	h := newHub(t)
+	member := h.member("interrupted")
+	for _, credential := range credentials {
+		for _, lose := range []bool{false, true} {
+			for n, broke := 1, true; broke; n++ {
+				name := fmt.Sprintf("%c%c%d", strings.ToLower(string(credential))[0], map[bool]byte{false: 'b', true: 'a'}[lose], n)
+				request := h.request(member, name, credential)
+				broken := &wire{failAt: n, lose: lose}
+				dying := h.registrar(broken)
+				var err error
+				require.Eventually(t, func() bool {
+					var result registration.Result
+					result, err = dying.Ensure(t.Context(), request)
+					return err != nil || result.Registration.State == health.Registered
+				}, time.Minute, 20*time.Millisecond)
+				broke = err != nil
+
+				after := &wire{}
+				agent := agentOf(t, h.registered(h.registrar(after), request))
+				h.eventually("it renews its Lease", func() bool { return renew(agent, member.Namespace, name)(t.Context()) == nil })
+				require.Empty(t, h.signing(member), name)
+				want := map[v1alpha1.RegistrationCredential]int{v1alpha1.RegistrationToken: 5, v1alpha1.RegistrationCertificate: 4}[credential]
+				require.Len(t, h.objects(member, name), want, name)
+				tokens := broken.of("create serviceaccounts/token") + after.of("create serviceaccounts/token")
+				require.LessOrEqual(t, tokens, 2, "a token that was not written down is lost, and no other is issued for nothing")
+				keys := broken.of("create certificates.k8s.io/certificatesigningrequests") + after.of("create certificates.k8s.io/certificatesigningrequests")
+				require.LessOrEqual(t, keys, 2)
+
+				gone := h.registrar(&wire{failAt: n, lose: lose})
+				if _, err := gone.Revoke(t.Context(), name, member.Namespace); err != nil {
+					presence, err := h.Present(t.Context(), name, member.Namespace)
+					require.NoError(t, err)
+					if !lose {
+						require.Equal(t, removal.Present, presence, name)
+					}
+				}
+				left, err := h.Revoke(t.Context(), name, member.Namespace)
+				require.NoError(t, err)
+				require.Equal(t, removal.Absent, left)
+				require.Empty(t, h.objects(member, name))
+			}
+		}
+	}
+}
+
+func TestAnotherHolder(t *testing.T) {
+	h := newHub(t)
+	for _, credential := range credentials {
+		member := h.member("holder-" + strings.ToLower(string(credential)))
+		request := h.request(member, "x", credential)
+		first := h.registered(h.Registrar, request)
+		old := agentOf(t, first)
+		for reason, change := range map[string]func(){
+			"a takeover": func() { request.Member.Claim = "claim-of-another" },
+			"made anew": func() {
+				require.NoError(t, h.admin.Delete(t.Context(), request.MemberAddon))
+				request.MemberAddon = &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: member.Namespace, Name: "x"}}
+				require.NoError(t, h.admin.Create(t.Context(), request.MemberAddon))
+			},
+		} {
+			change()
+			result, _ := h.Ensure(t.Context(), request) // may fail: what the one before owned is collected as garbage just now
+			if result.Secret != nil {
+				require.NotEqual(t, first.Secret.Data, result.Secret.Data, "%s: nobody gets what another had", reason)
+			}
+			h.eventually(reason, func() bool { return renew(old, member.Namespace, "x")(t.Context()) != nil })
+			h.eventually("the new one is good", func() bool {
+				first, _ = h.Ensure(t.Context(), request)
+				if first.Secret == nil {
+					return false
+				}
+				old = agentOf(t, first)
+				return renew(old, member.Namespace, "x")(t.Context()) == nil
+			})
+			var binding rbacv1.RoleBinding
+			require.NoError(t, h.admin.Get(t.Context(), client.ObjectKey{Namespace: member.Namespace, Name: "addon-x"}, &binding))
+			require.Equal(t, request.MemberAddon.UID, binding.OwnerReferences[0].UID)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package registration
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"pgregory.net/rapid"
+)
+
+func rule(groups, resources, verbs string, names ...string) rbacv1.PolicyRule {
+	list := func(s string) []string { return strings.Split(s, " ") }
+	return rbacv1.PolicyRule{APIGroups: list(groups), Resources: list(resources), Verbs: list(verbs), ResourceNames: names}
+}
+
+func TestValidateRules(t *testing.T) {
+	for _, test := range []struct {
+		reason string
+		rule   rbacv1.PolicyRule
+		want   string // the field; empty: allowed
+	}{
+		{"what an add-on is for", rule("", "configmaps events", "get list watch create update patch delete"), ""},
+		{"a verb is a wish", rule("", "configmaps", "*"), ""},
+		{"a group of others is a wish", rule("example.com", "*", "*"), ""},
+		{"its own Lease", rule("coordination.k8s.io", "leases", "get update patch", "x"), ""},
+		{"a Lease to elect a leader by, that the hub's administrator has made", rule("coordination.k8s.io", "leases", "update", "x.leader"), ""},
+		{"to look is no harm", rule("coordination.k8s.io rbac.authorization.k8s.io apps addon.muster.dev", "*", "get list watch"), ""},
+		{"a Secret by its name", rule("", "secrets", "get", "pull-secret"), ""},
+		{"logs are to be read", rule("", "pods pods/log", "get list"), ""},
+
+		{"another add-on's Lease", rule("coordination.k8s.io", "leases", "update", "x-y"), "rules[0].verbs[0]"},
+		{"one of both", rule("coordination.k8s.io", "leases", "get update", "x", "y"), "rules[0].verbs[1]"},
+		{"the member's Lease", rule("coordination.k8s.io", "leases", "update", "heartbeat"), "rules[0].verbs[0]"},
+		{"all Leases", rule("coordination.k8s.io", "leases", "create"), "rules[0].verbs[0]"},
+		{"all that is in the group", rule("coordination.k8s.io", "*", "*"), "rules[0].resources[0]"},
+		{"to give itself more", rule("rbac.authorization.k8s.io", "roles", "escalate"), "rules[0].verbs[0]"},
+		{"to outlive its removal", rule("rbac.authorization.k8s.io", "rolebindings", "get delete"), "rules[0].verbs[1]"},
+		{"to become another", rule("", "serviceaccounts/token", "create"), "rules[0].verbs[0]"},
+		{"to become another in one go", rule("", "configmaps serviceaccounts", "impersonate"), "rules[0].verbs[0]"},
+		{"Secrets of all", rule("", "secrets", "list"), "rules[0].resourceNames"},
+		{"Secrets by way of all", rule("", "*", "get"), "rules[0].resources[0]"},
+		{"a Secret that Kubernetes writes a token into", rule("", "secrets", "create", "mine"), "rules[0].verbs[0]"},
+		{"a pod that is another", rule("", "pods", "create"), "rules[0].verbs[0]"},
+		{"or is told to be", rule("", "pods/ephemeralcontainers", "patch"), "rules[0].verbs[0]"},
+		{"into a pod", rule("", "pods/exec", "get"), "rules[0].resources[0]"},
+		{"what makes pods", rule("apps batch", "deployments", "create"), "rules[0].verbs[0]"},
+		{"the namespace", rule("", "namespaces", "delete"), "rules[0].verbs[0]"},
+		{"Works, with credentials in them", rule("work.muster.dev", "works", "get"), "rules[0].resources[0]"},
+		{"which have the whole in their status, too", rule("work.muster.dev", "works/status", "get", "addon-x-0"), "rules[0].resources[0]"},
+		{"what it is configured by", rule("addon.muster.dev", "memberaddons", "patch", "x"), "rules[0].verbs[0]"},
+		{"what reaches other members", rule("placement.muster.dev", "worksets", "create"), "rules[0].verbs[0]"},
+		{"what the member's agent says", rule("membership.muster.dev", "memberships/status", "patch"), "rules[0].verbs[0]"},
+		{"all groups", rule("*", "configmaps", "get"), "rules[0].apiGroups[0]"},
+		{"all statuses", rule("", "*/status", "update"), "rules[0].resources[0]"},
+		{"cluster-admin", rule("*", "*", "*"), "rules[0].apiGroups[0]"},
+	} {
+		errs := ValidateRules("x", []rbacv1.PolicyRule{test.rule}, field.NewPath("rules"))
+		if test.want == "" {
+			require.Empty(t, errs, test.reason)
+			continue
+		}
+		require.Len(t, errs, 1, test.reason)
+		require.Equal(t, test.want, errs[0].Field, test.reason)
+	}
+	errs := ValidateRules("x", []rbacv1.PolicyRule{rule("", "configmaps", "get"), rule("*", "*", "*"), rule("batch", "jobs", "create")}, field.NewPath("rules"))
+	require.Len(t, errs, 2, "each rule by itself")
+	require.Equal(t, `rules[2].verbs[0]: Forbidden: keep to get, list and watch of jobs: a pod on the hub can run as any ServiceAccount of the namespace, those of other agents too`, errs[1].Error())
+}
+
+// ask is a request, as RBAC sees it.
+type ask struct{ group, resource, sub, verb, name string }
+
+// allows is how Kubernetes reads a rule (k8s.io/component-helpers/auth/rbac/validation).
+func allows(rule *rbacv1.PolicyRule, a ask) bool {
+	has := func(list []string, value string) bool {
+		return slices.Contains(list, "*") || slices.Contains(list, value)
+	}
+	whole := a.resource
+	if a.sub != "" {
+		whole += "/" + a.sub
+	}
+	return has(rule.Verbs, a.verb) && has(rule.APIGroups, a.group) &&
+		(has(rule.Resources, whole) || a.sub != "" && slices.Contains(rule.Resources, "*/"+a.sub)) &&
+		(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, a.name))
+}
+
+// No rule that passes lets through a request that must not be made, however it is written.
+func TestNoRuleGetsAround(t *testing.T) {
+	never := []ask{
+		{"work.muster.dev", "works", "", "get", "addon-x-0"}, {"work.muster.dev", "works", "status", "get", "y"}, {"work.muster.dev", "works", "", "create", ""},
+		{"addon.muster.dev", "memberaddons", "", "update", "x"}, {"addon.muster.dev", "memberaddons", "status", "patch", "x"}, {"placement.muster.dev", "worksets", "", "create", ""},
+		{"membership.muster.dev", "memberships", "status", "update", "self"}, {"rbac.authorization.k8s.io", "rolebindings", "", "create", ""},
+		{"rbac.authorization.k8s.io", "roles", "", "escalate", "addon-x"}, {"rbac.authorization.k8s.io", "rolebindings", "", "delete", "addon-x"},
+		{"", "serviceaccounts", "token", "create", "addon-y"}, {"", "serviceaccounts", "", "impersonate", "addon-y"}, {"", "secrets", "", "create", ""},
+		{"", "secrets", "", "list", ""}, {"", "pods", "", "create", ""}, {"", "pods", "exec", "get", "p"}, {"apps", "deployments", "", "create", ""},
+		{"apps", "deployments", "scale", "update", "d"}, {"batch", "jobs", "", "create", ""}, {"", "namespaces", "", "delete", "member-a"},
+		{"coordination.k8s.io", "leases", "", "update", "heartbeat"}, {"coordination.k8s.io", "leases", "", "patch", "x-y"},
+	}
+	of := func(values ...string) *rapid.Generator[[]string] {
+		return rapid.SliceOfN(rapid.SampledFrom(values), 1, 3)
+	}
+	passed := 0
+	once := func(t *rapid.T) {
+		rule := rbacv1.PolicyRule{
+			APIGroups: of("", "", "", "*", "apps", "batch", "rbac.authorization.k8s.io", "coordination.k8s.io", "work.muster.dev", "addon.muster.dev", "placement.muster.dev", "membership.muster.dev", "example.com").Draw(t, "groups"),
+			Resources: of("*", "*/status", "*/token", "*/scale", "*/exec", "works", "works/status", "memberaddons", "memberaddons/status", "memberships/status", "worksets", "roles", "rolebindings",
+				"serviceaccounts", "serviceaccounts/token", "secrets", "pods", "pods/exec", "deployments", "deployments/scale", "jobs", "namespaces", "leases", "configmaps").Draw(t, "resources"),
+			Verbs:         of("*", "get", "get", "list", "watch", "create", "update", "patch", "delete", "impersonate", "escalate").Draw(t, "verbs"),
+			ResourceNames: rapid.SliceOfN(rapid.SampledFrom([]string{"x", "x.leader", "x-y", "heartbeat", "self", "addon-x", "addon-y", "addon-x-0", "p", "d", "y", "member-a"}), 0, 2).Draw(t, "names"),
+		}
+		if len(ValidateRules("x", []rbacv1.PolicyRule{rule}, field.NewPath("rules"))) > 0 {
+			return
+		}
+		passed++
+		for _, a := range never {
+			if allows(&rule, a) {
+				t.Fatalf("%v lets %v through", rule, a)
+			}
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		for range 20 {
+			once(t)
+		}
+	})
+	require.Greater(t, passed, 100)
+}

@@ -1,0 +1,127 @@
+package addon_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/membership"
+)
+
+// reporter is an add-on whose agent reads ConfigMaps of its member's namespace on the hub.
+type reporter struct{ echo }
+
+func (reporter) Registration(addon.Input) *v1alpha1.TemplateRegistration {
+	return mayReadConfigMaps(v1alpha1.RegistrationToken)
+}
+
+// certified is a reporter by certificate.
+type certified struct{ echo }
+
+func (certified) Registration(addon.Input) *v1alpha1.TemplateRegistration {
+	return mayReadConfigMaps(v1alpha1.RegistrationCertificate)
+}
+
+func mayReadConfigMaps(by v1alpha1.RegistrationCredential) *v1alpha1.TemplateRegistration {
+	return &v1alpha1.TemplateRegistration{Credential: by, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}}}}
+}
+
+// agentOf is a client of the hub as an add-on's agent has it, by what its Works bring to the member; nil: they bring none.
+func (h *hub) agentOf(name, member string) client.Client {
+	h.t.Helper()
+	for _, w := range h.works(name, member) {
+		for _, m := range w.Spec.Manifests {
+			if !strings.Contains(string(m.Raw), `"kind":"Secret"`) {
+				continue
+			}
+			secret := &corev1.Secret{}
+			require.NoError(h.t, json.Unmarshal(m.Raw, secret))
+			config := &rest.Config{Host: h.config.Host, BearerToken: string(secret.Data["token"])}
+			config.TLSClientConfig = rest.TLSClientConfig{
+				CAData: h.config.CAData, CAFile: h.config.CAFile, CertData: secret.Data[corev1.TLSCertKey], KeyData: secret.Data[corev1.TLSPrivateKeyKey],
+			}
+			require.NotEqual(h.t, len(config.BearerToken) > 0, len(config.CertData) > 0, "one of the two")
+			c, err := client.New(config, client.Options{Scheme: scheme})
+			require.NoError(h.t, err)
+			return c
+		}
+	}
+	return nil
+}
+
+// TestRegistration: an agent has on the hub what it asks for, in the namespace of its member, and nothing when it is gone.
+func TestRegistration(t *testing.T) {
+	for credential, reports := range map[v1alpha1.RegistrationCredential]func(echo) addon.Agent{
+		v1alpha1.RegistrationToken:       func(e echo) addon.Agent { return reporter{e} },
+		v1alpha1.RegistrationCertificate: func(e echo) addon.Agent { return certified{e} },
+	} {
+		t.Run(string(credential), func(t *testing.T) { testRegistration(t, reports) })
+	}
+}
+
+func testRegistration(t *testing.T, reports func(echo) addon.Agent) {
+	h := newHub(t)
+	err := h.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
+	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
+	h.members("a", "a-b")
+	h.choose("all", "a", "a-b")
+	h.obey()
+	r := h.start(addon.Options{Agents: []addon.Agent{reports(echo{h.name("x")}), reports(echo{h.name("x-y")})}, Registration: &addon.Registration{}})
+	for _, name := range []string{"x", "x-y"} {
+		h.addon(name, h.placed("all"))
+		for _, m := range []string{"a", "a-b"} {
+			h.eventually(m+" has "+name, func() bool {
+				it := h.memberAddon(name, m)
+				return is(it, v1alpha1.ConditionAvailable) && is(it, v1alpha1.ConditionRegistrationReady) && it.Status.Registration != nil
+			})
+		}
+	}
+	agent := h.agentOf("x", "a")
+	require.NotNil(t, agent)
+	list := func(namespace string) error {
+		return agent.List(context.Background(), &corev1.ConfigMapList{}, client.InNamespace(namespace))
+	}
+	h.eventually("it may what it asks for", func() bool { return list(h.namespaceOf("a")) == nil })
+	require.True(t, apierrors.IsForbidden(list(h.namespaceOf("a-b"))), "what is of another member")
+	require.True(t, apierrors.IsForbidden(agent.List(t.Context(), &v1alpha1.MemberAddonList{}, client.InNamespace(h.namespaceOf("a")))), "what it does not ask for")
+	require.NoError(t, h.agentOf("x-y", "a-b").List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(h.namespaceOf("a-b"))))
+	require.True(t, apierrors.IsForbidden(renewLease(t.Context(), agent, h.namespaceOf("a"), h.name("x-y"))), "what is of another add-on")
+	r.quiet(t)
+	r.stop()
+
+	again := h.start(addon.Options{Agents: []addon.Agent{reports(echo{h.name("x")}), reports(echo{h.name("x-y")})}, Registration: &addon.Registration{}})
+	h.eventually("it runs", func() bool { return again.wire.Of("GET works") > 0 })
+	again.quiet(t)
+	require.Empty(t, again.wire.Writes(), "a restart issues nothing anew")
+
+	h.choose("all", "a-b")
+	h.eventually("a has them no more", func() bool { return h.memberAddon("x", "a") == nil && h.memberAddon("x-y", "a") == nil })
+	h.eventually("nor has its agent", func() bool {
+		err := list(h.namespaceOf("a"))
+		return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)
+	})
+	var left corev1.ServiceAccountList
+	require.NoError(t, h.client.List(t.Context(), &left, client.InNamespace(h.namespaceOf("a")), client.HasLabels{v1alpha1.AddonLabel}))
+	require.Empty(t, left.Items)
+}
+
+func renewLease(ctx context.Context, agent client.Client, namespace, name string) error {
+	lease := &coordinationv1.Lease{}
+	if err := agent.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, lease); err != nil {
+		return err
+	}
+	lease.Spec.RenewTime = new(metav1.NowMicro())
+	return agent.Update(ctx, lease)
+}

@@ -1,0 +1,356 @@
+package removal
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// world is all that can be of an add-on that is to go.
+type world struct {
+	clock    uint8 // inTime, overdue, outOfPatience
+	member   Member
+	forceNow bool
+	on       bool // the finalizer
+	forced   bool // on record
+
+	jobs, fun              HookState
+	jobsPaused, funcPaused bool // the pause since it failed, or was asked, is over
+	works, credentials     Presence
+	stuck                  bool // others hold back what is deleted, for ever
+}
+
+const (
+	inTime uint8 = iota
+	overdue
+	outOfPatience
+)
+
+var (
+	started = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	nows    = [...]time.Time{started.Add(time.Minute), started.Add(10 * time.Minute), started.Add(11 * time.Minute)}
+)
+
+func (w world) String() string {
+	return strings.NewReplacer("main.", "").Replace(fmt.Sprintf("{clock %d, %s, forceNow %t, forced %t, jobs %q/%t, func %q/%t, works %q, credentials %q, stuck %t, on %t}",
+		w.clock, w.member, w.forceNow, w.forced, w.jobs, w.jobsPaused, w.fun, w.funcPaused, w.works, w.credentials, w.stuck, w.on))
+}
+
+// sees is what the controller observes.
+func (w world) sees() Observed {
+	now := nows[w.clock]
+	hook := func(state HookState, paused bool) Hook {
+		since := now
+		if paused {
+			since = now.Add(-RetryPause)
+		}
+		return Hook{State: state, Since: since, Message: "so it says"}
+	}
+	return Observed{
+		Now: now, Started: started, Deadline: 10 * time.Minute, Finalizer: w.on, Forced: w.forced, ForceNow: w.forceNow, Member: w.member,
+		Jobs: hook(w.jobs, w.jobsPaused), Func: hook(w.fun, w.funcPaused), Works: w.works, Credentials: w.credentials,
+	}
+}
+
+func (w world) hooksThere() bool { return w.jobs != NoHook && w.jobs != NotStarted }
+
+// gone is what becomes of something that nobody but others holds back.
+func (w world) gone() Presence {
+	if w.stuck {
+		return Terminating
+	}
+	return Absent
+}
+
+// do carries out an action. All that can come of it is returned.
+func (w world) do(action Action) []world {
+	switch action {
+	case RunHooks:
+		if w.jobs == NotStarted {
+			w.jobs, w.jobsPaused = Running, false
+		}
+	case AskFunc:
+		w.funcPaused = false
+		var all []world
+		for _, w.fun = range []HookState{Running, Failed, Succeeded} {
+			all = append(all, w)
+		}
+		return all
+	case DeleteHooks:
+		if w.hooksThere() {
+			w.jobs = Removing
+		}
+	case DeleteWorks:
+		if w.works == Present {
+			w.works = Terminating
+		}
+	case StripFinalizers:
+		if w.works != Absent {
+			w.works = w.gone()
+		}
+		if w.hooksThere() {
+			w.jobs = NotStarted
+			if w.stuck {
+				w.jobs = Removing
+			}
+		}
+	case RevokeCredentials:
+		if w.credentials == Present {
+			w.credentials = w.gone()
+		}
+	case RemoveFinalizer:
+		w.on = false
+	}
+	return []world{w}
+}
+
+// machine is what the walk runs: Next, or a broken one.
+type machine func(Observed) Step
+
+// acts are the worlds in which the controller may leave this one: it may die before, between and after any of its actions.
+func (m machine) acts(w world) (all []world) {
+	step := m(w.sees())
+	if step.Forced && !w.forced {
+		w.forced = true
+		return append(all, w)
+	}
+	reached := []world{w}
+	for _, action := range step.Actions {
+		var next []world
+		for _, v := range reached {
+			next = append(next, v.do(action)...)
+		}
+		reached = next
+		all = append(all, reached...)
+	}
+	return all
+}
+
+// befalls are the worlds that come about without the controller.
+func (w world) befalls() (all []world) {
+	to := func(change func(*world)) {
+		v := w
+		if change(&v); v != w {
+			all = append(all, v)
+		}
+	}
+	to(func(v *world) { v.clock = min(v.clock+1, outOfPatience) })
+	for _, member := range []Member{Reachable, Unreachable, Gone} {
+		to(func(v *world) { v.member = member })
+	}
+	to(func(v *world) { v.forceNow = true })
+	to(func(v *world) { v.jobsPaused = true })
+	to(func(v *world) { v.funcPaused = true })
+	if w.fun != NoHook {
+		to(func(v *world) { v.fun = NotStarted }) // the controller starts anew
+	}
+	if w.works == Present { // somebody deletes what is there
+		to(func(v *world) { v.works = Terminating })
+	}
+	if w.hooksThere() {
+		to(func(v *world) { v.jobs = Removing })
+	}
+	if w.credentials == Present {
+		to(func(v *world) { v.credentials = v.gone() })
+	}
+	return append(all, w.answers()...)
+}
+
+// answers are what a member that can be reached does about what there is, and the API server about what nobody holds back.
+func (w world) answers() (all []world) {
+	if !w.stuck && w.credentials == Terminating {
+		w.credentials = Absent
+		all = append(all, w)
+	}
+	if w.member != Reachable {
+		return all
+	}
+	to := func(change func(*world)) {
+		v := w
+		change(&v)
+		all = append(all, v)
+	}
+	switch {
+	case w.jobs == Running:
+		to(func(v *world) { v.jobs = Succeeded })
+		to(func(v *world) { v.jobs, v.jobsPaused = Failed, false })
+	case w.jobs == Removing && !w.stuck:
+		to(func(v *world) { v.jobs = NotStarted })
+	}
+	if w.works == Terminating && !w.stuck {
+		to(func(v *world) { v.works = Absent })
+	}
+	return all
+}
+
+// permitted says what is wrong with carrying out an action in a world.
+func (w world) permitted(action Action) string {
+	late := w.clock != inTime || w.forceNow
+	held := w.forced && w.stuck // by others
+	switch {
+	case action == DeleteWorks && w.works == Present && w.jobs != NoHook && w.jobs != Succeeded && !late && !w.forced && w.member != Gone:
+		return "Works are deleted before the hooks have succeeded"
+	case action == DeleteWorks && w.works == Present && w.fun != NoHook && w.fun != Succeeded && !late && !w.forced:
+		return "Works are deleted before the add-on has said goodbye"
+	case action == StripFinalizers && !w.forced:
+		return "what is forced is not on record"
+	case action == RevokeCredentials && (w.works != Absent || w.hooksThere()) && !w.forced:
+		return "credentials go before the Works"
+	case action == RemoveFinalizer && w.credentials == Present:
+		return "credentials are left"
+	case action == RemoveFinalizer && (w.works != Absent || w.hooksThere()) && !held:
+		return "Works are left"
+	case action == RemoveFinalizer && w.credentials != Absent && !held:
+		return "credentials are left that go"
+	case action == RunHooks && w.works != Present:
+		return "hooks are run where the add-on is not"
+	}
+	return ""
+}
+
+// check says what is wrong with the step that is taken in a world.
+func (m machine) check(w world) string {
+	step := m(w.sees())
+	if !w.on {
+		if len(step.Actions) > 0 || step.After != 0 || step.Forced {
+			return "something is done when all is over"
+		}
+		return ""
+	}
+	if step.Forced && !w.forced {
+		waits := w.works != Absent || w.hooksThere() || w.credentials == Terminating || w.fun != NoHook && w.fun != Succeeded
+		switch {
+		case len(step.Actions) > 0:
+			return "it is forced before that is on record"
+		case w.clock == inTime && w.member != Gone && !w.forceNow:
+			return "it is forced in time"
+		case !waits:
+			return "it is forced where nothing is to be waited for"
+		case step.After <= 0:
+			return "nobody looks again when it is on record"
+		}
+	}
+	if w.forced && !step.Forced {
+		return "what is on record is forgotten"
+	}
+	if len(step.Actions) == 0 && step.After <= 0 {
+		return "nobody looks again"
+	}
+	by := overdue
+	if w.forced {
+		by = outOfPatience
+	}
+	if step.After > max(nows[by].Sub(nows[w.clock]), time.Nanosecond) {
+		return "the deadline passes and nobody looks"
+	}
+	reached := []world{w}
+	for _, action := range step.Actions {
+		var next []world
+		for _, v := range reached {
+			if wrong := v.permitted(action); wrong != "" {
+				return wrong
+			}
+			next = append(next, v.do(action)...)
+		}
+		if slices.Equal(next, reached) && action != StripFinalizers {
+			return fmt.Sprintf("%s is done for nothing", action)
+		}
+		reached = next
+	}
+	return ""
+}
+
+// alone goes on with nobody but the controller and the clock, and hooks that never succeed, and says whether it ends.
+func (m machine) alone(w world) bool {
+	for range 100 {
+		if !w.on {
+			return true
+		}
+		before := w
+		if next := m.acts(w); len(next) > 0 {
+			w = next[len(next)-1]
+			if w.fun == Succeeded && before.fun != Succeeded {
+				w.fun = Failed
+			}
+		}
+		w.jobsPaused, w.funcPaused = true, true
+		if w == before || w.fun == Failed && before.fun == Failed {
+			w.clock = min(w.clock+1, outOfPatience)
+		}
+	}
+	return false
+}
+
+// fair goes on in time, with a member and hooks that do what they are asked to, and says whether it ends without force.
+func (m machine) fair(w world) bool {
+	w.member = Reachable
+	for range 100 {
+		if !w.on {
+			return !w.forced
+		}
+		if next := m.acts(w); len(next) > 0 {
+			w = next[len(next)-1] // the function succeeds
+		}
+		if next := w.answers(); len(next) > 0 {
+			w = next[0] // hooks succeed
+		}
+		w.jobsPaused, w.funcPaused = true, true
+	}
+	return false
+}
+
+// walk looks at all worlds that can be reached, and returns how many there are and the first thing that is wrong.
+func (m machine) walk() (worlds int, wrong string) {
+	var queue []world
+	for _, stuck := range []bool{false, true} {
+		for _, jobs := range []HookState{NoHook, NotStarted} {
+			for _, fun := range []HookState{NoHook, NotStarted} {
+				for _, works := range []Presence{Absent, Present} {
+					for _, credentials := range []Presence{Absent, Present} {
+						queue = append(queue, world{member: Reachable, on: true, jobs: jobs, fun: fun, works: works, credentials: credentials, stuck: stuck})
+					}
+				}
+			}
+		}
+	}
+	seen := map[world]bool{}
+	for _, w := range queue {
+		seen[w] = true
+	}
+	for len(queue) > 0 {
+		w := queue[0]
+		queue = queue[1:]
+		if wrong := m.check(w); wrong != "" {
+			return len(seen), fmt.Sprintf("%s: %s", wrong, w)
+		}
+		if !m.alone(w) {
+			return len(seen), fmt.Sprintf("it does not end: %s", w)
+		}
+		if w.clock == inTime && !w.forceNow && !w.forced && !w.stuck && w.on && !m.fair(w) {
+			return len(seen), fmt.Sprintf("it does not end in time: %s", w)
+		}
+		if !w.on {
+			continue
+		}
+		for _, next := range append(m.acts(w), w.befalls()...) {
+			if !seen[next] {
+				seen[next] = true
+				queue = append(queue, next)
+			}
+		}
+	}
+	return len(seen), ""
+}
+
+func TestWalk(t *testing.T) {
+	worlds, wrong := machine(Next).walk()
+	if wrong != "" {
+		t.Fatal(wrong)
+	}
+	t.Logf("%d worlds", worlds)
+	if worlds < 10000 {
+		t.Fatal("the walk has become short")
+	}
+}

@@ -1,0 +1,295 @@
+package addon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/muster-sdk/muster/addon/health"
+	"github.com/muster-sdk/muster/addon/internal/calls"
+	"github.com/muster-sdk/muster/addon/internal/words"
+	"github.com/muster-sdk/muster/addon/removal"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// removing is what is remembered of a removal.
+type removing struct {
+	function    removal.Hook    // what the agent said last
+	failedSince time.Time       // since when the hooks on the member have been seen to have failed
+	attempt     removal.Attempt // the last one, if it failed
+}
+
+// parting is what runs before an add-on is removed.
+type parting struct {
+	sites []site // whose parts have the hooks
+	input *Input
+	err   error // why that cannot be found out
+}
+
+// remove takes the add-on back from the member, a step with each look.
+func (l *memberLook) remove(ctx context.Context) (after time.Duration, err error) {
+	if !controllerutil.ContainsFinalizer(l.object, v1alpha1.MemberAddonFinalizer) {
+		return 0, l.reportKept(ctx)
+	}
+	p, err := l.parting(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if l.waits() {
+		return l.after, nil
+	}
+	if l.registrar != nil {
+		if l.credentials, err = l.registrar.Present(ctx, l.key.Name, l.key.Namespace); err != nil {
+			return 0, fmt.Errorf("look for the access of the agent: %w", err)
+		}
+	}
+	o, err := l.leaving(ctx, p)
+	if err != nil {
+		return 0, err
+	}
+	step := removal.Next(o)
+	if step.Final { // what the caches do not show yet is not to be left behind
+		if err := l.observeLive(ctx); err != nil {
+			return 0, err
+		}
+		if o, err = l.leaving(ctx, p); err != nil {
+			return 0, err
+		}
+		step = removal.Next(o)
+	}
+	if !slices.Equal(step.Actions, []removal.Action{removal.RemoveFinalizer}) { // of what is gone at once nobody reads
+		if err := l.reportRemoval(ctx, &step); err != nil {
+			return 0, err
+		}
+	}
+	for _, action := range step.Actions {
+		if err := l.carryOut(ctx, action, p); err != nil {
+			return 0, l.reportFailed(ctx, &o, action, err)
+		}
+	}
+	if len(step.Actions) > 0 {
+		l.attempt = removal.Attempt{}
+	}
+	if slices.Contains(step.Actions, removal.AskFunc) && !l.busy {
+		return time.Nanosecond, nil // nothing but that tells of the answer
+	}
+	l.lookAgain(step.After)
+	return l.after, nil
+}
+
+// reportFailed says that an action has failed, which the next look tries again. What is overtaken has not.
+func (l *memberLook) reportFailed(ctx context.Context, o *removal.Observed, action removal.Action, err error) error {
+	failed := fmt.Errorf("%s: %w", action, err)
+	if overtaken(failed) || ctx.Err() != nil {
+		return failed
+	}
+	l.attempt = removal.Attempt{Action: action, Error: err.Error()}
+	o.Failed = l.attempt
+	step := removal.Next(*o)
+	return errors.Join(failed, l.reportRemoval(ctx, &step))
+}
+
+// leaving is what is known of the removal.
+func (l *memberLook) leaving(ctx context.Context, p *parting) (removal.Observed, error) {
+	o := removal.Observed{
+		Now: l.now, Started: l.object.DeletionTimestamp.Time, Finalizer: controllerutil.ContainsFinalizer(l.object, v1alpha1.MemberAddonFinalizer),
+		Forced: isForced(l.object.Status.Conditions), Works: presence(l.has), Credentials: l.credentials,
+		Failed: l.attempt,
+	}
+	switch seconds := l.object.Spec.RemovalDeadlineSeconds; {
+	case seconds != nil && *seconds == 0:
+		o.ForceNow = true
+	case seconds != nil:
+		o.Deadline = time.Duration(*seconds) * time.Second
+	case l.addon != nil:
+		o.Deadline = time.Duration(l.addon.Spec.Removal.DeadlineSeconds) * time.Second
+	}
+	awaited, hosting, err := l.waitedFor(ctx)
+	if err != nil {
+		return o, err
+	}
+	o.Member, o.Hosting = reach(awaited), hosting
+	if l.member != nil && l.member.Status.Leave != nil && l.member.Status.Leave.Forced {
+		o.ForceNow = true
+	}
+	if o.Jobs, err = l.jobs(ctx, p); err != nil {
+		return o, err
+	}
+	if _, asks := l.agents[l.key.Name].(PreDeleter); asks && p.input != nil {
+		if o.Func = l.function; o.Func.State == removal.NoHook {
+			o.Func.State = removal.NotStarted
+		}
+	}
+	return o, nil
+}
+
+func reach(m *membershipv1alpha1.MemberCluster) removal.Member {
+	switch {
+	case m == nil:
+		return removal.Gone
+	case healthy(m):
+		return removal.Reachable
+	}
+	return removal.Unreachable
+}
+
+// jobs says how far the hooks are that run on the member, and on the one that hosts its agent.
+func (l *memberLook) jobs(ctx context.Context, p *parting) (removal.Hook, error) {
+	var all []removal.Hook
+	for _, r := range l.hooks {
+		hook := r.jobs
+		if host, err := l.memberIn(ctx, r.Namespace); err != nil {
+			return hook, err
+		} else if host == nil && r.hosted() && hook.State != removal.Removing {
+			hook.State = removal.Succeeded // nobody runs it any more
+		}
+		all = append(all, hook)
+	}
+	if p.err != nil && len(l.hooks) == 0 {
+		all = append(all, removal.Hook{State: removal.Failed, Message: fmt.Sprintf("Nobody can say which hooks there are: %s", p.err)})
+	}
+	for _, s := range p.sites {
+		if l.lacksHooks(s) {
+			all = append(all, removal.Hook{State: removal.NotStarted})
+		}
+	}
+	jobs := removal.All(all...)
+	if jobs.State != removal.Failed {
+		l.failedSince = time.Time{}
+	} else if l.failedSince.IsZero() {
+		l.failedSince = l.now
+	}
+	jobs.Since = l.failedSince
+	return jobs, nil
+}
+
+// lacksHooks reports whether there are hooks for a site, and no Work of them.
+func (l *memberLook) lacksHooks(s site) bool {
+	return len(s.part.hooks) > 0 && !slices.ContainsFunc(l.hooks, func(r *record) bool { return r.Namespace == s.namespace })
+}
+
+// recorded reports whether the Addon has it on record that this removal was forced, if it was: afterwards nothing else would tell. An Addon that does not
+// get to it is not waited for.
+func (l *memberLook) recorded() bool {
+	degraded := meta.FindStatusCondition(l.object.Status.Conditions, v1alpha1.ConditionDegraded)
+	if l.addon == nil || !isForced(l.object.Status.Conditions) || l.now.Sub(degraded.LastTransitionTime.Time) > patience {
+		return true
+	}
+	return slices.ContainsFunc(l.addon.Status.ForcedRemovals, func(f v1alpha1.ForcedRemoval) bool {
+		return f.Member == l.name() && !f.Time.Before(l.object.DeletionTimestamp)
+	})
+}
+
+func isForced(conditions []metav1.Condition) bool {
+	degraded := meta.FindStatusCondition(conditions, v1alpha1.ConditionDegraded)
+	return degraded != nil && degraded.Status == metav1.ConditionTrue && degraded.Reason == v1alpha1.ReasonDeadlineExceeded
+}
+
+func presence(works []*record) removal.Presence {
+	is := removal.Absent
+	for _, r := range works {
+		if r.DeletionTimestamp == nil {
+			return removal.Present
+		}
+		is = removal.Terminating
+	}
+	return is
+}
+
+// parting finds out what runs before the add-on is removed. Where nothing of it is on the member nobody has to know, nor where it is known that
+// nothing runs.
+func (l *memberLook) parting(ctx context.Context) (*parting, error) {
+	p := &parting{}
+	if err := l.located(ctx); err != nil {
+		return nil, err
+	}
+	if l.addon == nil {
+		return p, nil
+	}
+	of := contentOf{member: l.object, installNamespace: l.object.Spec.InstallNamespace}
+	for i := range l.addon.Spec.Install.Placements {
+		if at := &l.addon.Spec.Install.Placements[i]; at.Namespace+"/"+at.Name == l.object.Status.Placement {
+			of.placement = at.Configs
+		}
+	}
+	found, err := l.contents(ctx, l.key, l.addon, of)
+	if err != nil {
+		return nil, err
+	}
+	l.content = &found[0]
+	l.await(l.content)
+	p.input = l.input()
+	if l.member == nil || presence(l.has) != removal.Present {
+		return p, nil
+	}
+	if len(l.content.problems) > 0 {
+		p.err = errors.New(l.content.problems[0].Message)
+	} else if made, err := l.manifests(ctx, p.input, l.content); err != nil {
+		p.err, l.busy = err, l.busy || errors.Is(err, calls.ErrBusy)
+	} else {
+		p.sites = l.sites(made)
+	}
+	if !slices.ContainsFunc(l.has, func(r *record) bool { return r.parts }) {
+		p.err = nil
+	}
+	return p, nil
+}
+
+// observeLive finds out what there is past all caches.
+func (l *memberLook) observeLive(ctx context.Context) error {
+	object := &v1alpha1.MemberAddon{}
+	if err := l.live.Get(ctx, l.key, object); apierrors.IsNotFound(err) {
+		return errAgain // it is gone, and the cache is about to show it
+	} else if err != nil {
+		return wrap(err, "read MemberAddon", l.object)
+	}
+	if object.UID != l.object.UID {
+		return errAgain
+	}
+	l.object = object
+	return l.listLive(ctx)
+}
+
+// kept begins the sentence about who keeps a MemberAddon.
+const kept = "It is removed, and finalizers of others keep the MemberAddon: "
+
+// reportKept says of an add-on that is removed who keeps its MemberAddon. The Addon goes by what all that are there say, also after a restart.
+func (l *memberLook) reportKept(ctx context.Context) error {
+	if len(l.object.Finalizers) == 0 {
+		return nil // it is gone
+	}
+	step := removal.Step{Reason: v1alpha1.ReasonRemoving, Message: kept + strings.Join(l.object.Finalizers, ", ") + "."}
+	if said := l.object.Status.Conditions; isForced(said) { // which goes on being said, with why
+		why, _, _ := strings.Cut(meta.FindStatusCondition(said, v1alpha1.ConditionDegraded).Message, kept)
+		step.Reason, step.Message = v1alpha1.ReasonDeadlineExceeded, words.Join(strings.TrimSpace(why), step.Message)
+	}
+	return l.reportRemoval(ctx, &step)
+}
+
+// reportRemoval says how far the removal is. That it is forced is on record before anything is.
+func (l *memberLook) reportRemoval(ctx context.Context, step *removal.Step) error {
+	status := &l.object.Status
+	l.status = *status.DeepCopy()
+	l.status.ObservedGeneration = l.object.Generation
+	l.observed = health.Observed{
+		Generation: l.object.Generation, Before: status.Conditions, Now: l.now, Reachable: l.member != nil && healthy(l.member),
+		Desired: status.DesiredRevision, Revision: l.told.revision, Since: l.told.since, Current: true,
+		Removal: &health.Removal{Reason: step.Reason, Message: step.Message, Failed: step.Failed()},
+	}
+	if l.addon != nil {
+		l.observed.Check = l.addon.Spec.Health
+	}
+	for _, r := range l.has {
+		l.observed.Works = append(l.observed.Works, r.health)
+	}
+	return l.report(ctx)
+}

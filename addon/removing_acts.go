@@ -1,0 +1,149 @@
+package addon
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/muster-sdk/muster/addon/internal/calls"
+	"github.com/muster-sdk/muster/addon/removal"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// carryOut carries out one action.
+func (l *memberLook) carryOut(ctx context.Context, action removal.Action, p *parting) error {
+	switch action {
+	case removal.RunHooks:
+		return l.runHooks(ctx, p)
+	case removal.AskFunc:
+		l.askFunction(ctx, p)
+	case removal.DeleteHooks:
+		return l.deleteWorks(ctx, l.hooks)
+	case removal.DeleteWorks:
+		own, hosted := split(l.has)
+		if len(own) > 0 { // the agent may be needed to clean up on the member
+			return l.deleteWorks(ctx, own)
+		}
+		return l.deleteWorks(ctx, hosted)
+	case removal.StripFinalizers:
+		for _, r := range slices.Concat(l.has, l.hooks) {
+			if err := l.giveUp(ctx, r); err != nil {
+				return err
+			}
+		}
+	case removal.RevokeCredentials:
+		left, err := l.revoke(ctx, l.key.Name, l.key.Namespace)
+		if err == nil && left != removal.Absent {
+			err = errAgain
+		}
+		return err
+	case removal.RemoveFinalizer:
+		if !l.recorded() {
+			return errAgain
+		}
+		before := l.object
+		next := before.DeepCopy()
+		controllerutil.RemoveFinalizer(next, v1alpha1.MemberAddonFinalizer)
+		err := l.client.Patch(ctx, next, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		return client.IgnoreNotFound(err)
+	}
+	return nil
+}
+
+func (l *memberLook) runHooks(ctx context.Context, p *parting) error {
+	for _, s := range p.sites {
+		if !l.lacksHooks(s) {
+			continue
+		}
+		work := &workv1alpha1.Work{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: s.namespace, Name: hooksName(l.key, s.namespace), Labels: workLabels(l.key, s.namespace), Finalizers: []string{workv1alpha1.Finalizer},
+			},
+			Spec: s.part.spec,
+		}
+		work.Spec.ManifestOptions = nil // those of what is not there are refused
+		for i := range s.part.hooks {
+			work.Spec.Manifests = append(work.Spec.Manifests, s.part.hooks[i].Manifest())
+		}
+		if err := l.client.Create(ctx, work); apierrors.IsAlreadyExists(err) {
+			return wrap(l.taken(ctx, l.key, client.ObjectKeyFromObject(work)), "make Work", work)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askFunction asks the agent whether it is ready to go.
+func (l *memberLook) askFunction(ctx context.Context, p *parting) {
+	done, err := calls.Do(ctx, l.calls, callOf(l.key, l.key.Name, "PreDelete"), func(ctx context.Context) (bool, error) {
+		return l.agents[l.key.Name].(PreDeleter).PreDelete(ctx, *p.input)
+	})
+	if errors.Is(err, calls.ErrBusy) {
+		l.busy = true
+		l.lookAgain(patience)
+		return
+	}
+	l.function = removal.Hook{State: removal.Running, Since: l.Clock.Now()} // it may have taken its time
+	switch {
+	case err != nil:
+		l.function.State, l.function.Message = removal.Failed, err.Error()
+	case done:
+		l.function.State = removal.Succeeded
+	}
+}
+
+func (l *memberLook) deleteWorks(ctx context.Context, works []*record) error {
+	for _, r := range works {
+		if err := l.deleteWork(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *shared) deleteWork(ctx context.Context, r *record) error {
+	if r.DeletionTimestamp != nil {
+		return nil
+	}
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
+	return wrap(client.IgnoreNotFound(c.client.Delete(ctx, work, client.Preconditions{UID: &r.UID})), "delete Work", work)
+}
+
+// giveUp waits for a Work no more. Where it is on a hosting member that is still one it is deleted and nothing else: nobody needs its
+// namespace, so that member takes back what it has applied whenever it can.
+func (l *memberLook) giveUp(ctx context.Context, r *record) error {
+	if r.hosted() {
+		if host, err := l.memberIn(ctx, r.Namespace); err != nil || host != nil {
+			return errors.Join(err, l.deleteWork(ctx, r))
+		}
+	}
+	return l.letGo(ctx, r)
+}
+
+// letGo deletes a Work and takes the agent's finalizer off: what it has applied stays on the member.
+func (l *memberLook) letGo(ctx context.Context, r *record) error {
+	if err := l.deleteWork(ctx, r); err != nil {
+		return err
+	}
+	work := &workv1alpha1.Work{}
+	err := l.live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}, work)
+	if apierrors.IsNotFound(err) || err == nil && work.UID != r.UID {
+		return nil
+	}
+	if err != nil {
+		return wrap(err, "read Work", &workv1alpha1.Work{ObjectMeta: r.ObjectMeta})
+	}
+	before := work.DeepCopy()
+	if !controllerutil.RemoveFinalizer(work, workv1alpha1.Finalizer) {
+		return nil
+	}
+	err = l.client.Patch(ctx, work, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return wrap(client.IgnoreNotFound(err), "let go of Work", work)
+}

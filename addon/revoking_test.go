@@ -1,0 +1,75 @@
+package addon_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/membership"
+)
+
+// refusing answers deletions of a resource as an admission webhook does that allows none, as long as it is to.
+func refusing(resource string, refuses *atomic.Bool) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method != http.MethodDelete || planetest.AttributesOf(r).Resource != resource || !refuses.Load() {
+				return next.RoundTrip(r)
+			}
+			body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"admission webhook policy denied the request","code":403}`
+			return &http.Response{
+				StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r,
+			}, nil
+		})
+	}
+}
+
+// TestRevokingRefused: a removal that may not end the access of its agent says why, fails at its deadline, and ends as soon as it may.
+func TestRevokingRefused(t *testing.T) {
+	h := newHub(t)
+	err := h.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
+	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
+	h.members("a")
+	h.obey()
+	refuses := &atomic.Bool{}
+	refuses.Store(true)
+	h.wrap = refusing("serviceaccounts", refuses)
+	h.start(addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: &addon.Registration{}})
+	a := h.addon("x", within(600, func(*v1alpha1.AddonSpec) {}))
+	m := h.own("x", "a", nil)
+	h.eventually("it runs", func() bool { return is(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) })
+	agent := h.agentOf("x", "a")
+	may := func() bool {
+		return agent.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(h.namespaceOf("a"))) == nil
+	}
+	h.eventually("its agent may what it asks for", may)
+
+	require.NoError(t, h.client.Delete(t.Context(), a))
+	h.eventually("it says why it does not end", func() bool {
+		return strings.Contains(h.memberAddon("x", "a").Status.Message, "admission webhook policy denied the request")
+	})
+	h.says(m, v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsDesired)
+	h.eventually("what gives it rights has gone", func() bool { return !may() })
+	now := h.memberAddon("x", "a")
+	before := now.DeepCopy()
+	now.Spec.RemovalDeadlineSeconds = new(int32(1))
+	require.NoError(t, h.client.Patch(t.Context(), now, client.MergeFrom(before)))
+	said := h.says(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonRevokeFailed)
+	require.Contains(t, said.Message, "It stays until its access has ended.")
+	h.eventually("so does the Addon", func() bool { return strings.Contains(h.get("x").Status.Message, "denied the request") })
+	require.Empty(t, h.get("x").Status.ForcedRemovals, "nothing was")
+
+	refuses.Store(false)
+	h.poke("x", "a")
+	h.eventually("it ends", func() bool { return h.gone(m) && h.gone(a) })
+}

@@ -1,0 +1,111 @@
+package addon_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// color makes an AddonConfig, or changes it.
+func (h *hub) color(config, color string) {
+	h.t.Helper()
+	c := &v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: config}}
+	c.Spec.Variables = []v1alpha1.Variable{{Name: "COLOR", Value: color}}
+	was := &v1alpha1.AddonConfig{}
+	if err := h.client.Get(h.t.Context(), client.ObjectKeyFromObject(c), was); err != nil {
+		require.NoError(h.t, h.client.Create(h.t.Context(), c))
+		return
+	}
+	was.Spec = c.Spec
+	require.NoError(h.t, h.client.Update(h.t.Context(), was))
+}
+
+func (h *hub) reference(config string) v1alpha1.ConfigReference {
+	return v1alpha1.ConfigReference{
+		Group: v1alpha1.GroupName, Resource: "addonconfigs", ObjectName: v1alpha1.ObjectName{Namespace: h.namespace, Name: config},
+	}
+}
+
+// colorOf is what the Works of a member say; empty: there are none.
+func (h *hub) colorOf(name, member string) string {
+	for _, w := range h.works(name, member) {
+		for _, m := range w.Spec.Manifests {
+			if _, after, found := strings.Cut(string(m.Raw), `"color":"`); found {
+				color, _, _ := strings.Cut(after, `"`)
+				return color
+			}
+		}
+	}
+	return ""
+}
+
+func (h *hub) get(name string) *v1alpha1.Addon {
+	h.t.Helper()
+	a := &v1alpha1.Addon{}
+	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: h.name(name)}, a))
+	return a
+}
+
+func count(names []string, holds func(string) bool) (n int) {
+	for _, name := range names {
+		if holds(name) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestRollout: a new configuration goes on slot by slot, halts where more members fail than may, and goes on when they are mended.
+func TestRollout(t *testing.T) {
+	h := newHub(t)
+	var names []string
+	for i := range 12 {
+		names = append(names, fmt.Sprintf("m%02d", i))
+	}
+	h.members(names...)
+	h.choose("all", names...)
+	members := h.obey()
+	h.start(addon.Options{Agents: []addon.Agent{echo{h.name("echo")}}})
+	h.color("colors", "blue")
+	h.addon("echo", func(s *v1alpha1.AddonSpec) {
+		h.placed("all")(s)
+		s.Configs = []v1alpha1.ConfigKind{{Group: v1alpha1.GroupName, Resource: "addonconfigs"}}
+		p := &s.Install.Placements[0]
+		p.Configs = []v1alpha1.ConfigReference{h.reference("colors")}
+		p.Rollout = placementv1alpha1.RolloutStrategy{
+			Type: placementv1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(3)), MaxFailures: new(intstr.FromInt32(1)),
+		}
+	})
+	has := func(color string) int {
+		return count(names, func(name string) bool {
+			return h.colorOf("echo", name) == color && is(h.memberAddon("echo", name), v1alpha1.ConditionAvailable)
+		})
+	}
+	h.eventually("all are blue", func() bool { return has("blue") == len(names) })
+
+	members.judge(func(w *workv1alpha1.Work) bool {
+		refuses := w.Namespace == h.namespaceOf("m01") || w.Namespace == h.namespaceOf("m02")
+		return !refuses || !says(w, "red")
+	})
+	h.color("colors", "red")
+	h.eventually("it halts", func() bool {
+		p := h.get("echo").Status.Placements
+		return len(p) == 1 && p[0].Rollout.Phase == placementv1alpha1.PhaseFailed
+	})
+	told := count(names, func(name string) bool { return h.colorOf("echo", name) == "red" })
+	require.LessOrEqual(t, told, 5, "three at a time and one failure")
+	t.Log(told, h.get("echo").Status.Message)
+
+	members.judge(nil)
+	h.eventually("all are red", func() bool { return has("red") == len(names) })
+}

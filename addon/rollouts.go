@@ -1,0 +1,235 @@
+package addon
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon/health"
+	"github.com/muster-sdk/muster/addon/install"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/placement/rollout"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// rolling is what the members that go by a placement may be told.
+type rolling struct {
+	placement string
+	plan      rollout.Plan
+	hold      map[string]rollout.HoldReason // of all its members, by namespace; empty: none
+}
+
+// placement is what is known of a Placement, or nil if it is not there.
+func (c *shared) placement(ctx context.Context, namespace, name string) (*install.Placement, error) {
+	placement := &placementv1alpha1.Placement{}
+	err := c.cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, placement)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Placement %s/%s: %w", namespace, name, err)
+	}
+	var slices placementv1alpha1.PlacementDecisionList
+	err = c.cache.List(ctx, &slices, client.InNamespace(namespace), client.UnsafeDisableDeepCopy,
+		client.MatchingLabels{placementv1alpha1.PlacementLabel: placementv1alpha1.LabelValue(name)})
+	if err != nil {
+		return nil, fmt.Errorf("list PlacementDecisions of %s/%s: %w", namespace, name, err)
+	}
+	known, seen := &install.Placement{Namespace: namespace, Name: name, State: install.Undecided}, map[string]bool{}
+	groups := map[string]int32{}
+	for i := range placement.Spec.DecisionGroups {
+		group := rollout.Group{Name: placement.Spec.DecisionGroups[i].Name, Index: int32(i)}
+		groups[group.Name] = group.Index
+		known.Groups = append(known.Groups, group)
+	}
+	known.Groups = append(known.Groups, rollout.Group{Index: int32(len(groups))}) // those that are in none
+	for i := range slices.Items {
+		if !metav1.IsControlledBy(&slices.Items[i], placement) {
+			continue
+		}
+		for _, d := range slices.Items[i].Decisions {
+			index, in := groups[d.Group]
+			if !in {
+				index = int32(len(groups))
+			}
+			if !seen[d.ClusterName] {
+				seen[d.ClusterName] = true
+				known.Clusters = append(known.Clusters, install.Cluster{Name: d.ClusterName, Group: rollout.Group{Name: d.Group, Index: index}})
+			}
+		}
+	}
+	if placement.DeletionTimestamp == nil && placement.Status.ObservedGeneration == placement.Generation &&
+		placement.Status.SelectedClusters == int32(len(known.Clusters)) {
+		known.State = install.Decided
+	}
+	return known, nil
+}
+
+// roll decides for each Placement which of its clusters may be told what is new.
+func (l *addonLook) roll(ctx context.Context) error {
+	if len(l.plan.Shares) == 0 {
+		l.configs.Forget(keyOf("", l.addon.Name))
+		return nil
+	}
+	of := make([]contentOf, len(l.plan.Shares))
+	for i := range of {
+		p := &l.addon.Spec.Install.Placements[i]
+		of[i].placement, of[i].hosting = p.Configs, p.HostingMember
+	}
+	contents, err := l.contents(ctx, keyOf("", l.addon.Name), l.addon, of...)
+	if err != nil {
+		return err
+	}
+	for i := range l.plan.Shares {
+		if contents[i].late {
+			l.lookAgain(patience)
+		}
+		share, p := &l.plan.Shares[i], &l.addon.Spec.Install.Placements[i]
+		status := v1alpha1.PlacementStatus{Namespace: p.Namespace, Name: p.Name}
+		for j := range l.addon.Status.Placements {
+			if before := &l.addon.Status.Placements[j]; before.Namespace == p.Namespace && before.Name == p.Name {
+				status.Rollout = before.Rollout
+			}
+		}
+		if r := l.next(share, p, &contents[i], &status); r != nil {
+			status.Rollout = r.plan.Status
+			l.rollouts = append(l.rollouts, *r)
+			l.lookAgain(r.plan.After)
+		}
+		l.statuses = append(l.statuses, status)
+	}
+	return nil
+}
+
+func (l *addonLook) lookAgain(after time.Duration) {
+	if after > 0 && (l.after == 0 || after < l.after) {
+		l.after = after
+	}
+}
+
+// next is the next step of a rollout; nil: not now, and the status says why if somebody should do something about it.
+func (l *addonLook) next(share *install.Share, p *v1alpha1.PlacementInstall, content *content, status *v1alpha1.PlacementStatus) *rolling {
+	if !share.Decided {
+		status.Message = "It is missing or not decided: its clusters keep what they have."
+		return nil
+	}
+	for _, problem := range content.problems {
+		// The members say the same, and each fails for it.
+		status.Message = problem.Message
+		if problem.Retried {
+			return nil // nobody knows what is to be rolled out
+		}
+	}
+	o := rollout.Observed{Now: l.now, Strategy: p.Rollout, Revision: content.revision, Groups: share.Groups, Approvals: p.Approvals, Status: status.Rollout}
+	standings, turns, namespaces := l.book.standings(l.addon.Name), l.book.turns(l.addon.Name), map[string]string{}
+	for _, cluster := range share.Clusters {
+		member, has := l.members[cluster.Name], l.has[cluster.Name]
+		if member == nil || member.Status.Namespace == "" || leaving(member) || has != nil && has.DeletionTimestamp != nil {
+			continue
+		}
+		namespace := member.Status.Namespace
+		s, known := standings[namespace]
+		if !s.TakesPart(joined(member)) {
+			continue
+		}
+		if has != nil && !known {
+			return nil // it is about to be looked at
+		}
+		namespaces[cluster.Name] = namespace
+		target := s.Target(o.Revision, turns[namespace].Turn)
+		target.Name, target.Group, target.Labels = cluster.Name, cluster.Group, member.Labels
+		o.Targets = append(o.Targets, target)
+	}
+	plan, err := rollout.Next(o)
+	if err != nil {
+		status.Message = err.Error()
+		l.problem(v1alpha1.ReasonInvalid, fmt.Sprintf("spec.install: the rollout to Placement %s: %s", share.Placement, err))
+		return nil
+	}
+	if plan.Problem != "" {
+		l.problem(v1alpha1.ReasonInvalid, fmt.Sprintf("spec.install: the rollout to Placement %s: %s", share.Placement, plan.Problem))
+	}
+	r := &rolling{placement: share.Placement, plan: plan, hold: make(map[string]rollout.HoldReason, len(namespaces))}
+	for _, namespace := range namespaces {
+		r.hold[namespace] = ""
+	}
+	for _, h := range plan.Hold {
+		r.hold[namespaces[h.Target]] = h.Reason
+	}
+	return r
+}
+
+// complete reports whether all members were looked at that have the add-on.
+func (l *addonLook) complete(standings map[string]standing) bool {
+	for _, m := range l.has {
+		if _, known := standings[m.Namespace]; !known {
+			return false
+		}
+	}
+	return true
+}
+
+// statusPeriod is the least time between two writes of a status that tell nothing but how far things are.
+const statusPeriod = time.Second
+
+// report writes the status if there is something new to say. What a rollout remembers is written at once, and before it goes on.
+func (l *addonLook) report(ctx context.Context) error {
+	standings := l.book.standings(l.addon.Name)
+	if !l.complete(standings) {
+		l.rollouts = nil
+		return nil // whoever is still to be looked at has this one looked at again
+	}
+	o := health.AddonObserved{
+		Generation: l.addon.Generation, Before: l.addon.Status, Now: l.now, Deleting: l.addon.DeletionTimestamp != nil,
+		Placements: l.statuses, Problems: l.problems, Forced: l.book.forced(l.addon.Name),
+	}
+	for _, m := range l.has {
+		o.Members = append(o.Members, standings[m.Namespace].member)
+	}
+	for _, d := range l.plan.Decisions {
+		if d.Action == install.Create {
+			o.Awaited++
+		}
+	}
+	status := health.Status(o)
+	status.Trim()
+	if equality.Semantic.DeepEqual(status, l.addon.Status) {
+		return nil
+	}
+	if wait := statusPeriod - l.now.Sub(l.lastStatus(l.addon)); wait > 0 && equality.Semantic.DeepEqual(gist(&status), gist(&l.addon.Status)) {
+		l.lookAgain(wait)
+		return nil
+	}
+	before := l.addon
+	next := before.DeepCopy()
+	next.Status = status
+	if err := l.client.Status().Patch(ctx, next, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return wrap(client.IgnoreNotFound(err), "write the status of Addon", before)
+	}
+	l.addon = next
+	l.wroteStatus(next, l.now)
+	l.announce(next, before.Status.Conditions, next.Status.Conditions)
+	return nil
+}
+
+// gist is what of a status must not wait.
+func gist(s *v1alpha1.AddonStatus) *v1alpha1.AddonStatus {
+	g := s.DeepCopy()
+	g.Message, g.Counts = "", v1alpha1.AddonCounts{}
+	for i := range g.Conditions {
+		g.Conditions[i].Message = ""
+	}
+	for i := range g.Placements {
+		p := &g.Placements[i]
+		p.Message, p.Rollout.Message, p.Rollout.RolloutCounts = "", "", placementv1alpha1.RolloutCounts{}
+		for j := range p.Rollout.Stages {
+			p.Rollout.Stages[j].RolloutCounts = placementv1alpha1.RolloutCounts{}
+		}
+	}
+	return g
+}

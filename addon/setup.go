@@ -1,0 +1,262 @@
+package addon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/muster-sdk/muster/addon/internal/calls"
+	"github.com/muster-sdk/muster/addon/internal/lookup"
+	"github.com/muster-sdk/muster/addon/internal/words"
+	"github.com/muster-sdk/muster/addon/registration"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/openqueue"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// shared is what both controllers have.
+type shared struct {
+	Options
+
+	client        client.Client
+	live          client.Reader // not a cache
+	cache         cache.Cache
+	scheme        *runtime.Scheme
+	log           logr.Logger
+	recorder      events.EventRecorder
+	agents        map[string]Agent
+	book          *book
+	configs       *lookup.Finder
+	worksInformer toolscache.SharedIndexInformer
+	leases        *leases
+	registrar     *registration.Registrar // nil: nobody has access
+	registered    cache.Cache             // what agents have on the hub
+	calls         *calls.Caller
+	pauses        workqueue.TypedRateLimiter[reconcile.Request] // before what has changed meanwhile is looked at again
+
+	looksAtAddons  openqueue.Queue[reconcile.Request]
+	looksAtMembers openqueue.Queue[reconcile.Request]
+
+	mu       sync.Mutex
+	memories map[types.NamespacedName]*memory
+	wrote    map[string]time.Time // when the status of an Addon was written last, by its name
+}
+
+// The indexes of the manager's cache that are made here.
+const (
+	nameIndex      = "muster-addon.name"      // of MemberAddons
+	namespaceIndex = "muster-addon.namespace" // of MemberClusters: that of the member
+	placementIndex = "muster-addon.placement" // of Addons: the Placements that they are installed by
+	clusterIndex   = "muster-addon.cluster"   // of PlacementDecisions: the clusters that are chosen
+)
+
+// SetupWithManager adds the controllers of Addons and of MemberAddons to a manager. They run on the leader alone. The manager's scheme knows v1alpha1 of addon, work, placement and
+// membership, and the types of Kubernetes; the CustomResourceDefinitions are installed by the time that the manager starts.
+//
+// The permissions that they need are in the folder rbac, but for those to read configurations of kinds that are not of muster.
+func SetupWithManager(mgr manager.Manager, o Options) error {
+	o, agents, err := o.withDefaults()
+	if err != nil {
+		return err
+	}
+	for kind, version := range map[string]schema.GroupVersion{
+		"Addon": v1alpha1.GroupVersion, "Work": workv1alpha1.GroupVersion, "Placement": placementv1alpha1.GroupVersion, "MemberCluster": membershipv1alpha1.GroupVersion,
+	} {
+		if !mgr.GetScheme().Recognizes(version.WithKind(kind)) {
+			return fmt.Errorf("the manager's scheme does not know %s: call AddToScheme of its v1alpha1 before", version.Group)
+		}
+	}
+	c := &shared{
+		Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache(), scheme: mgr.GetScheme(),
+		log: mgr.GetLogger().WithName("muster-addon"), recorder: mgr.GetEventRecorder("muster-addon"), agents: agents,
+		book: newBook(), memories: map[types.NamespacedName]*memory{}, wrote: map[string]time.Time{},
+		pauses: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](moment/2, 30*time.Second),
+	}
+	c.calls = calls.New(calls.Options{Timeout: o.CallTimeout, Limit: max(1, o.Workers/4), Free: c.lookAtMember})
+	c.book.memberChanged, c.book.addonChanged = c.lookAtMember, c.lookAtAddon
+	c.leases = &leases{clock: o.Clock, changed: c.lookAtMember, seen: map[types.NamespacedName]sight{}}
+	if err := c.index(mgr); err != nil {
+		return err
+	}
+	watching, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
+	if err != nil {
+		return fmt.Errorf("make the client that watches Works: %w", err)
+	}
+	if c.worksInformer, err = worksInformer(watching); err != nil {
+		return fmt.Errorf("make the watch of Works: %w", err)
+	}
+	leases, known, err := c.leases.informer(watching)
+	if err != nil {
+		return fmt.Errorf("make the watch of Leases: %w", err)
+	}
+	c.configs, err = lookup.New(lookup.Options{
+		Cache: c.cache, Live: c.live, Mapper: mgr.GetRESTMapper(), Log: c.log, Changed: c.configsChanged,
+	})
+	if err != nil {
+		return fmt.Errorf("make the watch of configurations: %w", err)
+	}
+	for _, r := range []manager.Runnable{informers{c, c.worksInformer, leases}, c.configs} {
+		if err := mgr.Add(r); err != nil {
+			return err
+		}
+	}
+	if err := c.setupRegistration(mgr); err != nil {
+		return err
+	}
+	return errors.Join(c.setupAddons(mgr), c.setupMembers(mgr, known))
+}
+
+// index makes the indexes.
+func (c *shared) index(mgr manager.Manager) error {
+	for _, i := range []struct {
+		kind  client.Object
+		name  string
+		value client.IndexerFunc
+	}{
+		{&v1alpha1.MemberAddon{}, nameIndex, func(o client.Object) []string { return []string{o.GetName()} }},
+		{&membershipv1alpha1.MemberCluster{}, namespaceIndex, namespaceOf},
+		{&v1alpha1.Addon{}, placementIndex, placementsOf},
+		{&placementv1alpha1.PlacementDecision{}, clusterIndex, clustersOf},
+	} {
+		if err := mgr.GetFieldIndexer().IndexField(context.Background(), i.kind, i.name, i.value); err != nil {
+			return fmt.Errorf("make the index %s of %T: %w", i.name, i.kind, err)
+		}
+	}
+	return nil
+}
+
+// lookTimeout is how long a look may take: two minutes, and what it may wait for functions of an add-on, of which there are eight.
+func (o *Options) lookTimeout() time.Duration { return 2*time.Minute + 8*o.CallTimeout }
+
+func (c *shared) setupAddons(mgr manager.Manager) error {
+	looks, err := ctrl.New("muster-addon", mgr, ctrl.Options{
+		Reconciler: addons{c}, MaxConcurrentReconciles: 4, UsePriorityQueue: new(true), ReconciliationTimeout: c.lookTimeout(),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](moment, 30*time.Second),
+	})
+	if err != nil {
+		return err
+	}
+	ofMember := handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, m *v1alpha1.MemberAddon) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: m.Name}}}
+	})
+	for _, s := range []source.Source{
+		c.looksAtAddons.Source(),
+		source.Kind(c.cache, &v1alpha1.Addon{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.Addon]{}, asked[*v1alpha1.Addon]()),
+		source.Kind(c.cache, &v1alpha1.MemberAddon{}, ofMember, asked[*v1alpha1.MemberAddon]()),
+		source.Kind(c.cache, &membershipv1alpha1.MemberCluster{}, c.memberEvents(), memberChange(chosenAnew)),
+		source.Kind(c.cache, &placementv1alpha1.Placement{}, handler.TypedEnqueueRequestsFromMapFunc(
+			func(ctx context.Context, p *placementv1alpha1.Placement) []reconcile.Request {
+				return c.addonsWith(ctx, p.Namespace, p.Name)
+			}), decided),
+		source.Kind(c.cache, &placementv1alpha1.PlacementDecision{}, handler.TypedEnqueueRequestsFromMapFunc(
+			func(ctx context.Context, d *placementv1alpha1.PlacementDecision) []reconcile.Request {
+				owner := metav1.GetControllerOf(d)
+				if owner == nil {
+					return nil
+				}
+				return c.addonsWith(ctx, d.Namespace, owner.Name)
+			})),
+	} {
+		if err := looks.Watch(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *shared) setupMembers(mgr manager.Manager, leases toolscache.InformerSynced) error {
+	looks, err := ctrl.New("muster-memberaddon", mgr, ctrl.Options{
+		Reconciler: members{c}, MaxConcurrentReconciles: c.Workers, UsePriorityQueue: new(true), ReconciliationTimeout: c.lookTimeout(),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](moment/2, 30*time.Second),
+	})
+	if err != nil {
+		return err
+	}
+	toOwner := toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { c.workChanged(nil, object) },
+		UpdateFunc: c.workChanged,
+		DeleteFunc: func(object any) {
+			if unknown, is := object.(toolscache.DeletedFinalStateUnknown); is {
+				object = unknown.Obj
+			}
+			c.workChanged(nil, object)
+		},
+	}
+	if _, err := c.worksInformer.AddEventHandler(toOwner); err != nil {
+		return err
+	}
+	for _, s := range append(registrations(c.registered),
+		c.looksAtMembers.Source(), synced{[]toolscache.InformerSynced{c.worksInformer.HasSynced, leases}},
+		source.Kind(c.cache, &v1alpha1.MemberAddon{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.MemberAddon]{}, asked[*v1alpha1.MemberAddon]()),
+		source.Kind(c.cache, &v1alpha1.Addon{}, handler.TypedEnqueueRequestsFromMapFunc(c.membersOf), asked[*v1alpha1.Addon]()),
+		source.Kind(c.cache, &membershipv1alpha1.MemberCluster{}, handler.TypedEnqueueRequestsFromMapFunc(c.addonsOn), memberChange(askedAnew)),
+	) {
+		if err := looks.Watch(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lastStatus is when the status of an Addon was written last; zero: not by this process.
+func (c *shared) lastStatus(addon *v1alpha1.Addon) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wrote[addon.Name]
+}
+
+func (c *shared) wroteStatus(addon *v1alpha1.Addon, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wrote[addon.Name] = now
+}
+
+// maxNote is how long the note of an Event may be, in bytes.
+const maxNote = 1024
+
+func (c *shared) tell(about client.Object, kind, reason, format string, args ...any) {
+	c.recorder.Eventf(about, nil, kind, reason, "Addon", "%s", words.Cut(fmt.Sprintf(format, args...), maxNote))
+}
+
+// announce tells of conditions that have turned.
+func (c *shared) announce(about client.Object, before, after []metav1.Condition) {
+	for i := range after {
+		is, was := &after[i], meta.FindStatusCondition(before, after[i].Type)
+		if was != nil && was.Status == is.Status && was.Reason == is.Reason {
+			continue
+		}
+		if was == nil && is.Status == metav1.ConditionTrue && is.Type != v1alpha1.ConditionAvailable && is.Type != v1alpha1.ConditionInstalled && is.Type != v1alpha1.ConditionDegraded {
+			continue // all is as it should be from the beginning
+		}
+		kind, turned := corev1.EventTypeNormal, was != nil && was.Status == metav1.ConditionTrue
+		switch good := is.Type != v1alpha1.ConditionDegraded; {
+		case is.Type == v1alpha1.ConditionProgressing, is.Status == metav1.ConditionUnknown, is.Status == metav1.ConditionFalse && !turned:
+			continue // nobody waits for that
+		case good == (is.Status == metav1.ConditionFalse):
+			kind = corev1.EventTypeWarning
+		}
+		c.tell(about, kind, is.Reason, "%s: %s", is.Type, is.Message)
+	}
+}

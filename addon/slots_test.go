@@ -1,0 +1,115 @@
+package addon_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// lookout sees all Works of an add-on as the API server has them, one change after the other, and has something to say of each.
+type lookout struct {
+	slots int
+
+	mu    sync.Mutex
+	works map[string]*workv1alpha1.Work // by namespace
+	most  int                           // how many were on their way at a time
+	wrong []string
+}
+
+// observe watches the Works of an add-on, of which each member has one, until the test ends.
+func (h *hub) observe(name string, slots int) *lookout {
+	o := &lookout{slots: slots, works: map[string]*workv1alpha1.Work{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	events, err := h.client.Watch(ctx, &workv1alpha1.WorkList{}, client.MatchingLabels{v1alpha1.AddonLabel: h.name(name)})
+	require.NoError(h.t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for event := range events.ResultChan() {
+			if work, is := event.Object.(*workv1alpha1.Work); is {
+				o.saw(event.Type, work)
+			}
+		}
+		if ctx.Err() == nil {
+			o.complain("the watch has ended")
+		}
+	}()
+	h.t.Cleanup(func() { cancel(); events.Stop(); <-done })
+	return o
+}
+
+func (o *lookout) complain(format string, args ...any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.wrong = append(o.wrong, fmt.Sprintf(format, args...))
+}
+
+// saw takes in a change. Never are there more members on their way than there are slots.
+func (o *lookout) saw(what watch.EventType, work *workv1alpha1.Work) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.works[work.Namespace] = work; what == watch.Deleted {
+		delete(o.works, work.Namespace)
+	}
+	n := 0
+	for _, w := range o.works {
+		if onTheWay(w) {
+			n++
+		}
+	}
+	if o.most = max(o.most, n); n > o.slots {
+		o.wrong = append(o.wrong, fmt.Sprintf("%d are on their way with %s", n, work.Namespace))
+	}
+}
+
+// onTheWay reports whether a member has been told what it has not answered yet, by word of success or failure.
+func onTheWay(w *workv1alpha1.Work) bool {
+	answered := w.Status.ObservedGeneration == w.Generation
+	return !answered || !meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.ConditionAvailable) && !failed(w)
+}
+
+func failed(w *workv1alpha1.Work) bool {
+	return w.Status.ObservedGeneration == w.Generation && meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.ConditionDegraded)
+}
+
+// check makes sure that nothing was wrong so far, and that the slots were used.
+func (o *lookout) check(t require.TestingT) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	require.Empty(t, o.wrong)
+	require.LessOrEqual(t, o.most, o.slots)
+	require.Greater(t, o.most, o.slots/2, "as many at a time as may be, or nearly")
+	o.most = 0
+}
+
+// have are the namespaces of the members whose Work has a text among its manifests.
+func (o *lookout) have(text string) (all []string) {
+	for namespace, w := range o.now() {
+		if says(w, text) {
+			all = append(all, namespace)
+		}
+	}
+	return all
+}
+
+// says reports whether a Work has a text among its manifests.
+func says(w *workv1alpha1.Work, text string) bool {
+	return slices.ContainsFunc(w.Spec.Manifests, func(m workv1alpha1.Manifest) bool { return strings.Contains(string(m.Raw), text) })
+}
+
+func (o *lookout) now() map[string]*workv1alpha1.Work {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return maps.Clone(o.works)
+}

@@ -1,0 +1,114 @@
+package addon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/muster-sdk/muster/addon/health"
+	"github.com/muster-sdk/muster/addon/internal/calls"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+)
+
+// act has the member told.
+func (l *memberLook) act(ctx context.Context) {
+	made, err := l.manifests(ctx, l.input(), l.content)
+	switch {
+	case errors.Is(err, calls.ErrBusy):
+		l.busy = true
+		l.observed.Problems = append(l.observed.Problems, health.Problem{Reason: v1alpha1.ReasonManifestsFailed, Message: err.Error(), Retried: true})
+		return
+	case errors.Is(err, errNoAgent):
+		l.problem(v1alpha1.ReasonNoAgent, err.Error())
+		l.lookAgain(patience)
+		return
+	case err != nil:
+		l.problem(v1alpha1.ReasonManifestsFailed, err.Error())
+		l.lookAgain(patience)
+		return
+	}
+	if !l.register(ctx, made.registration) {
+		return
+	}
+	if l.credential != nil {
+		more, err := bundled([]*unstructured.Unstructured{l.credential})
+		if err != nil {
+			l.failed = err
+			return
+		}
+		to := &made.part
+		if l.hosting != nil { // where the agent is
+			to = &made.hosting
+		}
+		to.objects = append(to.objects, more...)
+	}
+	next := l.told
+	if next.revision != l.content.revision {
+		next = told{l.content.revision, l.now.UTC().Truncate(time.Microsecond)} // as a status can say it
+	}
+	current, err := l.distributeAll(ctx, made, next)
+	l.observed.Current = current
+	if errors.Is(err, errForeign) {
+		l.problem(v1alpha1.ReasonManifestsFailed, err.Error())
+		l.lookAgain(patience) // nobody tells when it is gone
+		return
+	}
+	if err != nil {
+		l.failed = err
+		if !overtaken(err) {
+			l.observed.Problems = append(l.observed.Problems, health.Problem{Reason: v1alpha1.ReasonManifestsFailed, Message: err.Error(), Retried: !lasts(err)})
+		}
+		return
+	}
+	if current || !l.moves() {
+		l.status.Hosting = l.hosting
+	}
+	l.told = next
+	for i := range l.status.Configs {
+		l.status.Configs[i].AppliedHash = l.status.Configs[i].DesiredHash
+	}
+	l.status.AppliedRevision, l.status.RevisionSince = next.revision, new(metav1.NewMicroTime(next.since))
+}
+
+// patience is when something is tried again of whose end nobody tells.
+const patience = 15 * time.Second
+
+// lasts reports whether an error of a write does not end by itself.
+func lasts(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
+}
+
+func (l *memberLook) input() *Input {
+	return &Input{
+		Addon: l.addon, MemberAddon: l.object, Member: l.member,
+		InstallNamespace: l.content.installNamespace, Hosting: l.hosting.DeepCopy(), Settings: l.content.settings, Configs: slices.Clone(l.content.objects),
+	}
+}
+
+// ask asks the add-on's own function how it is.
+func (l *memberLook) ask(ctx context.Context) {
+	if l.addon.Spec.Health.Type != v1alpha1.HealthCustom {
+		return
+	}
+	checker, is := l.agents[l.key.Name].(HealthChecker)
+	if !is {
+		l.observed.Answer = health.Answer{Health: "Failed", Message: "The Addon's health is of type Custom, and its agent has no function for it: choose another type."}
+		return
+	}
+	in, works := l.input(), slices.Clone(l.observed.Works)
+	answer, err := calls.Do(ctx, l.calls, callOf(l.key, l.key.Name, "Health"), func(ctx context.Context) (health.Answer, error) {
+		return checker.Health(ctx, *in, works)
+	})
+	l.busy = l.busy || errors.Is(err, calls.ErrBusy)
+	if err != nil {
+		answer = health.Answer{Message: fmt.Sprintf("Its health cannot be told: %s.", err)}
+	}
+	l.observed.Answer = answer
+	l.lookAgain(HealthPeriod)
+}

@@ -1,0 +1,236 @@
+package addon_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+)
+
+// TestConfigTrouble: a member whose configuration is not right keeps what it has, runs on and says so, and all others have what is new.
+func TestConfigTrouble(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b")
+	h.obey()
+	h.choose("all", "a", "b")
+	h.start(addon.Options{Agents: []addon.Agent{reader{h.name("reader")}}, Allow: anything})
+	h.put(h.addonConfig("common", variables("COLOR", "blue")))
+	h.put(h.configMap("own", "fine"))
+	own := func(named ...string) func(*v1alpha1.MemberAddonSpec) {
+		return func(s *v1alpha1.MemberAddonSpec) { s.Configs = h.references(named) }
+	}
+	h.own("reader", "a", own("configmaps own"))
+	h.addon("reader", func(s *v1alpha1.AddonSpec) {
+		s.Configs = []v1alpha1.ConfigKind{addonConfigs, configMaps}
+		h.placed("all")(s)
+		s.Install.Placements[0].Configs = h.references([]string{"addonconfigs common"})
+	})
+	h.updated("reader", "a")
+	h.updated("reader", "b")
+	change := func(change func(*v1alpha1.MemberAddonSpec)) {
+		m := h.memberAddon("reader", "a")
+		before := m.DeepCopy()
+		change(&m.Spec)
+		require.NoError(t, h.client.Patch(t.Context(), m, client.MergeFrom(before)))
+	}
+	large := func(s *v1alpha1.AddonConfigSpec) {
+		for i := range 128 {
+			variables(fmt.Sprintf("LARGE_%d", i), strings.Repeat("x", 4096))(s)
+		}
+	}
+	for i, row := range []struct {
+		name, why, about string
+		wrong, mended    func()
+	}{
+		{
+			"a configuration is missing", v1alpha1.ReasonConfigNotFound, "own",
+			func() { require.NoError(t, h.client.Delete(t.Context(), h.configMap("own", ""))) },
+			func() { h.put(h.configMap("own", "fine")) },
+		},
+		{
+			"the agent does not take it", v1alpha1.ReasonConfigInvalid, "it makes no sense",
+			func() { h.put(h.configMap("own", "nonsense")) },
+			func() { h.put(h.configMap("own", "fine")) },
+		},
+		{
+			"an AddonConfig cannot be right", v1alpha1.ReasonConfigInvalid, "large",
+			func() {
+				h.put(h.addonConfig("large", large))
+				change(own("addonconfigs common", "addonconfigs large", "configmaps own"))
+			},
+			func() { change(own("configmaps own")) },
+		},
+		{
+			"the add-on does not take the kind", v1alpha1.ReasonUnsupported, "secrets",
+			func() { change(own("secrets mine", "configmaps own")) },
+			func() { change(own("configmaps own")) },
+		},
+		{
+			"the hub does not have the kind", v1alpha1.ReasonConfigNotFound, "wonders",
+			func() {
+				h.change("reader", func(s *v1alpha1.AddonSpec) {
+					s.Configs = append(s.Configs, v1alpha1.ConfigKind{Group: "example.com", Resource: "wonders"})
+				})
+				m := h.memberAddon("reader", "a")
+				m.Spec.Configs = append(m.Spec.Configs, v1alpha1.ConfigReference{Group: "example.com", Resource: "wonders", ObjectName: v1alpha1.ObjectName{Name: "one"}})
+				require.NoError(t, h.client.Update(t.Context(), m))
+			},
+			func() { change(own("configmaps own")) },
+		},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			defer h.within(t)()
+			before, was := h.memberAddon("reader", "a"), h.works("reader", "a")
+			row.wrong()
+			said := h.says(before, v1alpha1.ConditionConfigured, metav1.ConditionFalse, row.why)
+			require.Contains(t, said.Message, row.about)
+			color := fmt.Sprintf("color-%d", i)
+			h.put(h.addonConfig("common", variables("COLOR", color)))
+			h.eventually("the other has what is new", func() bool { return h.data("reader", "b")["color"] == color })
+			h.updated("reader", "b")
+			now := h.memberAddon("reader", "a")
+			require.True(t, is(now, v1alpha1.ConditionAvailable), "what it has runs on: %s", now.Status.Message)
+			require.Equal(t, before.Status.AppliedRevision, now.Status.AppliedRevision)
+			require.Equal(t, was[0].Generation, h.works("reader", "a")[0].Generation)
+			h.eventually("the Addon says so", func() bool {
+				return meta.IsStatusConditionTrue(h.get("reader").Status.Conditions, v1alpha1.ConditionDegraded)
+			})
+			row.mended()
+			h.eventually("it goes on", func() bool { return h.data("reader", "a")["color"] == color })
+			h.updated("reader", "a")
+			h.says(now, v1alpha1.ConditionConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
+			h.eventually("the Addon is well", func() bool {
+				return meta.IsStatusConditionTrue(h.get("reader").Status.Conditions, v1alpha1.ConditionInstalled)
+			})
+		})
+	}
+}
+
+// TestInstallNamespace: the Addon's goes below that of a configuration, and both below the member's own.
+func TestInstallNamespace(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b", "c")
+	h.obey()
+	h.start(addon.Options{Agents: []addon.Agent{reader{h.name("reader")}}})
+	h.put(h.addonConfig("elsewhere", func(s *v1alpha1.AddonConfigSpec) { s.InstallNamespace = "by-config" }))
+	h.addon("reader", func(s *v1alpha1.AddonSpec) {
+		s.InstallNamespace = "by-addon"
+		s.Configs = []v1alpha1.ConfigKind{addonConfigs}
+	})
+	configs := h.references([]string{"addonconfigs elsewhere"})
+	h.own("reader", "a", nil)
+	h.own("reader", "b", func(s *v1alpha1.MemberAddonSpec) { s.Configs = configs })
+	h.own("reader", "c", func(s *v1alpha1.MemberAddonSpec) { s.Configs, s.InstallNamespace = configs, "by-member" })
+	for member, want := range map[string]string{"a": "by-addon", "b": "by-config", "c": "by-member"} {
+		m := h.updated("reader", member)
+		require.Equal(t, want, m.Status.InstallNamespace, member)
+		require.Equal(t, want, h.manifest("reader", member, "ConfigMap").GetNamespace(), member)
+	}
+	m := h.memberAddon("reader", "c")
+	m.Spec.InstallNamespace = ""
+	require.NoError(t, h.client.Update(t.Context(), m))
+	h.eventually("c moves", func() bool { return h.manifest("reader", "c", "ConfigMap").GetNamespace() == "by-config" })
+	h.updated("reader", "c")
+}
+
+// TestTemplate: an add-on without code has what its template says on each member, and where that cannot be said one member alone has less.
+func TestTemplate(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b", "c")
+	h.obey()
+	h.start(addon.Options{})
+	template := &v1alpha1.AddonTemplate{ObjectMeta: metav1.ObjectMeta{Name: h.name("template")}}
+	manifests := func(texts ...string) {
+		template.Spec.Manifests = nil
+		for _, text := range texts {
+			template.Spec.Manifests = append(template.Spec.Manifests, v1alpha1.TemplateManifest{RawExtension: runtime.RawExtension{Raw: []byte(text)}})
+		}
+		h.put(template)
+	}
+	const first = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"${ADDON_NAME}"},"data":{"member":"${CLUSTER_NAME}","color":"${COLOR}"}}`
+	manifests(first)
+	t.Cleanup(func() { _ = h.client.Delete(context.Background(), template) })
+	h.put(h.addonConfig("blue", variables("COLOR", "blue")))
+	h.put(h.addonConfig("empty", variables("SIZE", "none")))
+	h.choose("all", "a", "b", "c")
+	h.own("plain", "b", func(s *v1alpha1.MemberAddonSpec) { s.Configs = h.references([]string{"addonconfigs empty"}) })
+	h.addon("plain", func(s *v1alpha1.AddonSpec) {
+		s.Configs = []v1alpha1.ConfigKind{addonConfigs, {
+			Group: v1alpha1.GroupName, Resource: "addontemplates", Defaults: []v1alpha1.ObjectName{{Name: template.Name}},
+		}}
+		s.Configs[0].Defaults = []v1alpha1.ObjectName{{Namespace: h.namespace, Name: "blue"}}
+		h.placed("all")(s)
+	})
+	for _, member := range []string{"a", "c"} {
+		m := h.updated("plain", member)
+		require.Equal(t, map[string]string{"member": h.name(member), "color": "blue"}, h.data("plain", member))
+		require.Equal(t, "muster-addons", h.manifest("plain", member, "ConfigMap").GetNamespace())
+		require.Equal(t, "muster-addons", h.manifest("plain", member, "Namespace").GetName())
+		require.Len(t, m.Status.Configs, 2)
+	}
+	said := h.says(h.memberAddon("plain", "b"), v1alpha1.ConditionManifestsApplied, metav1.ConditionFalse, v1alpha1.ReasonManifestsFailed)
+	require.Contains(t, said.Message, "COLOR")
+	require.Empty(t, h.works("plain", "b"))
+
+	manifests(first, `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"more"}}`)
+	for _, member := range []string{"a", "c"} {
+		h.eventually(member+" has more", func() bool { return len(h.works("plain", member)[0].Spec.Manifests) == 3 })
+	}
+	h.put(h.addonConfig("empty", variables("COLOR", "green")))
+	h.updated("plain", "b")
+	require.Equal(t, "green", h.data("plain", "b")["color"])
+}
+
+// troubled is an add-on in Go that does for each member what somebody thought of.
+type troubled struct {
+	name string
+	do   func(ctx context.Context, in addon.Input) ([]client.Object, error)
+}
+
+func (a troubled) Name() string { return a.name }
+
+func (a troubled) Manifests(ctx context.Context, in addon.Input) ([]client.Object, error) {
+	return a.do(ctx, in)
+}
+
+// TestTroubledAddons: an add-on that panics, fails or does not answer keeps no other from the same members.
+func TestTroubledAddons(t *testing.T) {
+	h := newHub(t)
+	var names []string
+	for i := range 20 { // more than there are workers
+		names = append(names, fmt.Sprintf("m%02d", i))
+	}
+	h.members(names...)
+	h.obey()
+	h.choose("all", names...)
+	hangs := make(chan struct{})
+	h.start(addon.Options{Agents: []addon.Agent{
+		echo{h.name("echo")},
+		troubled{h.name("panics"), func(context.Context, addon.Input) ([]client.Object, error) { panic("at the worst moment") }},
+		troubled{h.name("fails"), func(context.Context, addon.Input) ([]client.Object, error) { return nil, fmt.Errorf("no way") }},
+		troubled{h.name("hangs"), func(context.Context, addon.Input) ([]client.Object, error) { <-hangs; return nil, nil }},
+		troubled{h.name("nil"), func(context.Context, addon.Input) ([]client.Object, error) { return []client.Object{nil}, nil }},
+	}})
+	t.Cleanup(func() { close(hangs) })
+	for _, name := range []string{"hangs", "panics", "fails", "nil"} {
+		h.addon(name, h.placed("all"))
+	}
+	h.eventually("they are tried", func() bool { return h.memberAddon("hangs", "m19") != nil })
+	h.addon("echo", h.placed("all"))
+	for _, member := range names {
+		h.updated("echo", member)
+	}
+	for name, why := range map[string]string{"panics": "at the worst moment", "fails": "no way", "nil": "manifest 0: it is nil"} {
+		said := h.says(h.memberAddon(name, "m00"), v1alpha1.ConditionManifestsApplied, metav1.ConditionFalse, v1alpha1.ReasonManifestsFailed)
+		require.Contains(t, said.Message, why)
+	}
+}

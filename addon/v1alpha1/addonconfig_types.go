@@ -1,0 +1,169 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MaxAddonConfigBytes is how long the spec of an AddonConfig may be, as JSON.
+const MaxAddonConfigBytes = 512 << 10
+
+// AddonConfigSpec is a configuration that many add-ons understand. Where several count for a member, what a later one says goes before: the
+// registries, resources and variables of all count, and the nodePlacement and the proxy of the last that has one.
+type AddonConfigSpec struct {
+	// InstallNamespace is where the add-on's agent is on the member.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="installNamespace must be the name of a namespace: lower-case letters, digits and '-', starting and ending with a letter or digit"
+	// +optional
+	InstallNamespace string `json:"installNamespace,omitempty"`
+
+	// Variables have values that manifests can name. They are for everybody to read who may read the hub's AddonConfigs, or the add-on on the
+	// member: nothing secret goes here.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=128
+	// +optional
+	Variables []Variable `json:"variables,omitempty"`
+
+	// NodePlacement says on which nodes the pods run.
+	// +optional
+	NodePlacement *NodePlacement `json:"nodePlacement,omitempty"`
+
+	// Registries say where images are from. The first whose source an image begins with counts, so that the longer of two sources goes first.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Registries []Registry `json:"registries,omitempty"`
+
+	// Proxy that the containers reach the world by.
+	// +optional
+	Proxy *Proxy `json:"proxy,omitempty"`
+
+	// Resources of containers, of which the last that matches counts.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Resources []ContainerResources `json:"resources,omitempty"`
+}
+
+// Variable is a name and its value.
+type Variable struct {
+	// Name of the variable: letters, digits and '_', not beginning with a digit. CLUSTER_NAME, ADDON_NAME and INSTALL_NAMESPACE are there
+	// already, and cannot be set.
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",message="the name of a variable must be letters, digits and '_', and not begin with a digit"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['CLUSTER_NAME', 'ADDON_NAME', 'INSTALL_NAMESPACE'])",reason=FieldValueForbidden,message="CLUSTER_NAME, ADDON_NAME and INSTALL_NAMESPACE are set by the hub: take another name"
+	Name string `json:"name"`
+	// Value of the variable.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Value string `json:"value,omitempty"`
+}
+
+// NodePlacement says on which nodes pods run.
+type NodePlacement struct {
+	// NodeSelector is added to that of the pods.
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317 && key.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="nodeSelector must have keys of labels such as node-role.kubernetes.io/infra"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, size(self[key]) <= 63)",message="nodeSelector must have values of labels: up to 63 letters, digits, '-', '_' or '.', starting and ending with a letter or digit"
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// Tolerations are added to those of the pods.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:XValidation:rule="!has(self.operator) || self.operator in ['', 'Equal', 'Exists', 'Lt', 'Gt']",fieldPath=".operator",message="operator must be Equal, Exists, Lt or Gt"
+	// +kubebuilder:validation:items:XValidation:rule="!has(self.effect) || self.effect in ['', 'NoSchedule', 'PreferNoSchedule', 'NoExecute']",fieldPath=".effect",message="effect must be NoSchedule, PreferNoSchedule or NoExecute, and is empty for all of them"
+	// +kubebuilder:validation:items:XValidation:rule="has(self.key) && size(self.key) > 0 || has(self.operator) && self.operator == 'Exists'",fieldPath=".key",reason=FieldValueRequired,message="key is required unless the operator is Exists, which tolerates every taint"
+	// +kubebuilder:validation:items:XValidation:rule="!has(self.key) || size(self.key) <= 317",fieldPath=".key",message="key must be a qualified name such as example.com/maintenance"
+	// +kubebuilder:validation:items:XValidation:rule="!has(self.value) || size(self.value) <= 63",fieldPath=".value",message="value must be up to 63 letters, digits, '-', '_' or '.', starting and ending with a letter or digit"
+	// +kubebuilder:validation:items:XValidation:rule="!has(self.operator) || self.operator != 'Exists' || !has(self.value) || size(self.value) == 0",fieldPath=".value",reason=FieldValueForbidden,message="operator Exists tolerates every value: remove value, or use operator Equal"
+	// +kubebuilder:validation:items:XValidation:rule="!has(self.tolerationSeconds) || has(self.effect) && self.effect == 'NoExecute'",fieldPath=".tolerationSeconds",reason=FieldValueForbidden,message="tolerationSeconds goes with effect NoExecute only: remove it, or set the effect to NoExecute"
+	// +optional
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+}
+
+// Registry has images from one place come from another.
+type Registry struct {
+	// Source is what the names of images begin with, up to a '/', '@' or ':', such as quay.io/example. Empty: all images.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^([A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?|[[][0-9A-Fa-f:]+[]])(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$')",message="source must be a registry, or a repository in one, such as quay.io/example: without https://, tag or / at its end"
+	// +optional
+	Source string `json:"source,omitempty"`
+	// Mirror is put in its place.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?|[[][0-9A-Fa-f:]+[]])(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$')",message="mirror must be a registry, or a repository in one, such as mirror.example.com/quay: without https://, tag or / at its end"
+	Mirror string `json:"mirror"`
+}
+
+// Proxy is how containers reach the world, by the variables of their environment that are usual for that.
+type Proxy struct {
+	// HTTP is the value of HTTP_PROXY.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[!-~]*$')",message="http must be the URL of a proxy, such as http://proxy.example.com:3128: it has no spaces"
+	// +optional
+	HTTP string `json:"http,omitempty"`
+	// HTTPS is the value of HTTPS_PROXY.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[!-~]*$')",message="https must be the URL of a proxy, such as http://proxy.example.com:3128: it has no spaces"
+	// +optional
+	HTTPS string `json:"https,omitempty"`
+	// NoProxy is the value of NO_PROXY.
+	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[ -~]*$')",message="noProxy must be names of hosts and networks with commas between them, such as .svc,10.0.0.0/8"
+	// +optional
+	NoProxy string `json:"noProxy,omitempty"`
+}
+
+// ContainerResources are what a container asks for.
+type ContainerResources struct {
+	// Workload that the container is in, as <kind>/<name>, such as Deployment/web; either may be *. Empty: any.
+	// +kubebuilder:validation:MaxLength=320
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^([A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?|[*])/([a-z0-9]([-a-z0-9.]*[a-z0-9])?|[*])$')",message="workload must be the kind and the name of a workload, such as Deployment/web, DaemonSet/* or */web"
+	// +optional
+	Workload string `json:"workload,omitempty"`
+	// Container is its name. Empty: all containers of the workload.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="container must be the name of one: lower-case letters, digits and '-', starting and ending with a letter or digit"
+	// +optional
+	Container string `json:"container,omitempty"`
+	// Resources take the place of those of the container.
+	Resources Resources `json:"resources"`
+}
+
+// Resources are the requests and limits of a container. Claims, which are of a pod and not for everybody, it has none.
+type Resources struct {
+	// Requests are the least that the container needs.
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int ? self[name] >= 0 : !self[name].startsWith('-'))",message="requests must not be negative"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="requests must have qualified names such as cpu or nvidia.com/gpu"
+	// +optional
+	Requests corev1.ResourceList `json:"requests,omitempty"`
+	// Limits are the most that it may take.
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int ? self[name] >= 0 : !self[name].startsWith('-'))",message="limits must not be negative"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="limits must have qualified names such as cpu or nvidia.com/gpu"
+	// +optional
+	Limits corev1.ResourceList `json:"limits,omitempty"`
+}
+
+// AddonConfig is a configuration that many add-ons understand.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:categories=muster
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type AddonConfig struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +kubebuilder:default={}
+	Spec AddonConfigSpec `json:"spec,omitzero"`
+}
+
+// AddonConfigList is a list of AddonConfigs.
+//
+// +kubebuilder:object:root=true
+type AddonConfigList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []AddonConfig `json:"items"`
+}

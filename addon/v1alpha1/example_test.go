@@ -1,0 +1,241 @@
+package v1alpha1_test
+
+import (
+	"fmt"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+)
+
+// read is what an API server would make of a text, but for the defaults.
+func read[T any](text string) *T {
+	object := new(T)
+	if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
+		panic(err)
+	}
+	return object
+}
+
+// The add-on metrics is given to the clusters of two Placements. Those of canary come first in the list, so that a cluster that both have chosen
+// goes by canary, and gets the next version of the template; a change reaches a quarter of the others at a time, and stops when two have failed.
+func ExampleAddon() {
+	addon := read[v1alpha1.Addon](`
+apiVersion: addon.muster.dev/v1alpha1
+kind: Addon
+metadata:
+  name: metrics
+spec:
+  displayName: Metrics
+  description: Collects metrics of all pods.
+  configs:
+  - group: addon.muster.dev
+    resource: addontemplates
+    defaults:
+    - name: metrics-v1
+  - group: addon.muster.dev
+    resource: addonconfigs
+    defaults:
+    - {namespace: fleet, name: everywhere}
+  install:
+    type: Placements
+    placements:
+    - namespace: fleet
+      name: canary
+      configs:
+      - {group: addon.muster.dev, resource: addontemplates, name: metrics-v2}
+    - namespace: fleet
+      name: all
+      rollout:
+        type: Progressive
+        maxConcurrency: 25%
+        minSuccessSeconds: 300
+        maxFailures: 1
+  health:
+    type: Lease
+  removal:
+    deadlineSeconds: 600
+`)
+	fmt.Println(addon.Name, "goes to", len(addon.Spec.Install.Placements), "placements, with", len(addon.Spec.Validate()), "mistakes")
+	// Output:
+	// metrics goes to 2 placements, with 0 mistakes
+}
+
+// An add-on in no more than a name, a template and a MemberAddon for each member that is to have it.
+func ExampleAddonSpec() {
+	spec := v1alpha1.AddonSpec{Configs: []v1alpha1.ConfigKind{{
+		Group: v1alpha1.GroupName, Resource: "addontemplates", Defaults: []v1alpha1.ObjectName{{Name: "metrics-v1"}},
+	}}}
+	out, err := yaml.Marshal(spec)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Print(string(out))
+	// Output:
+	// configs:
+	// - defaults:
+	//   - name: metrics-v1
+	//   group: addon.muster.dev
+	//   resource: addontemplates
+}
+
+// One member has its add-on elsewhere, and with a configuration of its own in place of all others of its kind.
+func ExampleMemberAddon() {
+	member := read[v1alpha1.MemberAddon](`
+apiVersion: addon.muster.dev/v1alpha1
+kind: MemberAddon
+metadata:
+  name: metrics
+  namespace: member-east
+spec:
+  installNamespace: observability
+  configs:
+  - {group: addon.muster.dev, resource: addonconfigs, namespace: fleet, name: everywhere}
+  - {group: addon.muster.dev, resource: addonconfigs, namespace: fleet, name: east}
+`)
+	fmt.Println(member.Spec.InstallNamespace, len(member.Spec.Configs), len(member.Spec.Validate()))
+	// Output:
+	// observability 2 0
+}
+
+// Variables for manifests, and where and how pods run that the manifests know nothing of.
+func ExampleAddonConfig() {
+	config := read[v1alpha1.AddonConfig](`
+apiVersion: addon.muster.dev/v1alpha1
+kind: AddonConfig
+metadata:
+  name: everywhere
+  namespace: fleet
+spec:
+  variables:
+  - {name: INTERVAL, value: 30s}
+  nodePlacement:
+    nodeSelector:
+      node-role.kubernetes.io/infra: ""
+    tolerations:
+    - {key: node-role.kubernetes.io/infra, operator: Exists}
+  registries:
+  - {source: quay.io/example, mirror: mirror.example.com/example}
+  proxy:
+    https: http://proxy.example.com:3128
+    noProxy: .svc,.cluster.local,10.0.0.0/8
+  resources:
+  - workload: Deployment/collector
+    container: collector
+    resources:
+      requests: {cpu: 100m, memory: 128Mi}
+      limits: {memory: 256Mi}
+`)
+	fmt.Println(len(config.Spec.Variables), config.Spec.Proxy.NoProxy, len(config.Spec.Validate()))
+	// Output:
+	// 1 .svc,.cluster.local,10.0.0.0/8 0
+}
+
+// An add-on without code: an agent that reads its settings on the hub with a credential of its own, a rule for when it is ready, and a Job that
+// clears up before it is removed.
+func ExampleAddonTemplate() {
+	template := read[v1alpha1.AddonTemplate](`
+apiVersion: addon.muster.dev/v1alpha1
+kind: AddonTemplate
+metadata:
+  name: metrics-v1
+spec:
+  version: v1.2.3
+  manifests:
+  - apiVersion: v1
+    kind: ServiceAccount
+    metadata:
+      name: collector
+  - apiVersion: apps/v1
+    kind: Deployment
+    metadata:
+      name: collector
+    spec:
+      selector:
+        matchLabels: {app: collector}
+      template:
+        metadata:
+          labels: {app: collector, cluster: "${CLUSTER_NAME}"}
+        spec:
+          serviceAccountName: collector
+          containers:
+          - name: collector
+            image: quay.io/example/collector:v1.2.3
+            args: ["--cluster=${CLUSTER_NAME}", "--interval=${INTERVAL}", "--hub=/hub/kubeconfig"]
+            volumeMounts:
+            - {name: hub, mountPath: /hub}
+          volumes:
+          - name: hub
+            secret: {secretName: metrics-hub-kubeconfig}
+  - apiVersion: batch/v1
+    kind: Job
+    metadata:
+      name: collector-cleanup
+      annotations:
+        addon.muster.dev/pre-delete: "true"
+    spec:
+      template:
+        spec:
+          restartPolicy: Never
+          containers:
+          - {name: cleanup, image: "quay.io/example/collector:v1.2.3", args: [cleanup]}
+  manifestOptions:
+  - select: {kind: Deployment, name: collector}
+    readiness:
+      cel: object.status.availableReplicas > 0
+    feedback:
+    - {name: replicas, jsonPath: .status.availableReplicas}
+  registration:
+    rules:
+    - {apiGroups: [""], resources: [configmaps], resourceNames: [metrics-settings], verbs: [get, watch]}
+`)
+	fmt.Println(len(template.Spec.Manifests), "manifests, and", len(template.Spec.Validate()), "mistakes")
+	// Output:
+	// 3 manifests, and 0 mistakes
+}
+
+// Specs that do not come from an API server are checked here, by more rules than it has.
+func ExampleAddonTemplateSpec_Validate() {
+	spec := read[v1alpha1.AddonTemplateSpec](`
+manifests:
+- apiVersion: v1
+  kind: Pod
+  metadata:
+    name: cleanup
+    annotations:
+      addon.muster.dev/pre-delete: "true"
+  spec:
+    containers:
+    - {name: cleanup, image: busybox, command: [sh, -c, "rm -r ${DATA:-/data}"]}
+`)
+	for _, err := range spec.Validate() {
+		fmt.Println(err)
+	}
+	// Output:
+	// spec.manifests[0].spec.containers[0].command[2]: Invalid value: a variable is ${NAME}, of letters, digits and '_', not beginning with a digit; as text ${ is $${
+	// spec.manifests[0].spec.restartPolicy: Invalid value: "": what runs before the removal must come to an end, and this would always start again: set it to Never or OnFailure
+}
+
+// What a placement gives must be what the add-on takes.
+func ExampleAddonSpec_Validate() {
+	spec := read[v1alpha1.AddonSpec](`
+configs:
+- {group: addon.muster.dev, resource: addonconfigs}
+install:
+  type: Placements
+  placements:
+  - namespace: fleet
+    name: all
+    configs:
+    - {resource: configmaps, namespace: fleet, name: settings}
+    rollout: {onFailure: RollBack}
+health: {leaseDurationSeconds: 60}
+`)
+	for _, err := range spec.Validate() {
+		fmt.Println(err)
+	}
+	// Output:
+	// spec.install.placements[0].rollout.onFailure: Forbidden: the rollout of an add-on cannot be rolled back, since configurations are not kept as they were: use Halt, and change the configuration back
+	// spec.install.placements[0].configs[0]: Invalid value: "configmaps": the kinds of all configs must be among spec.configs: add the kind there, or remove the config
+	// spec.health.leaseDurationSeconds: Forbidden: leaseDurationSeconds goes with type Lease only: remove it, or set the type to Lease
+}

@@ -1,0 +1,50 @@
+package v1alpha1_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+)
+
+// Whatever a manifest is, Validate comes to an end, changes nothing, says the same each time, and says something of what is no object.
+func FuzzValidateTemplate(f *testing.F) {
+	for _, seed := range []string{
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"${A}"},"data":{"a":"$$${B}$${","${":"${C"}}`,
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","annotations":{"addon.muster.dev/pre-delete":"true","addon.muster.dev/scope":"${A}"}}}`,
+		`[["${}"]]`, `{"a":{"b":[{"${A}":"${A}"}]}}`, `"${A}"`, `null`, `{`, ``,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		spec := v1alpha1.AddonTemplateSpec{Manifests: []v1alpha1.TemplateManifest{{RawExtension: runtime.RawExtension{Raw: []byte(raw)}}}}
+		before := spec.DeepCopy()
+		said := spec.Validate()
+		if diff := cmp.Diff(before, &spec); diff != "" {
+			t.Errorf("it changes the spec (-before +after)\n%s", diff)
+		}
+		if diff := cmp.Diff(words(said), words(spec.Validate())); diff != "" {
+			t.Errorf("it says something else each time\n%s", diff)
+		}
+		if object := map[string]any(nil); len(said) == 0 && (json.Unmarshal([]byte(raw), &object) != nil || object == nil) {
+			t.Error("what is no object is valid")
+		}
+		for _, err := range said {
+			if !strings.HasPrefix(err.Field, "spec") {
+				t.Errorf("it names %q, which is no field of the spec", err.Field)
+			}
+		}
+	})
+}
+
+func words(errs field.ErrorList) (said []string) {
+	for _, err := range errs {
+		said = append(said, err.Error())
+	}
+	return said
+}

@@ -1,0 +1,222 @@
+package v1alpha1
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// Validate returns all that is wrong with the spec, in the order of its fields; nothing: it is valid.
+//
+// It has the rules that the CustomResourceDefinition has, and those that the API server cannot check: all that
+// [workv1alpha1.WorkSpec.Validate] says of manifests and options, that variables are written as such, that annotations have values that mean
+// something, that each hook comes to an end, and how long the parts and the whole are. In place of each variable it takes a value that
+// would be right everywhere, and that is another for each name; so what becomes of the manifests with real values is for who fills them in
+// to say, as whether there are such variables.
+func (s *AddonTemplateSpec) Validate() field.ErrorList {
+	spec := field.NewPath("spec")
+	manifests, rest := s.validateWork(spec)
+	errs := slices.Concat(
+		shorter(s, MaxTemplateSpecBytes, spec),
+		longest(s.Version, 128, spec.Child("version")),
+		manifests,
+	)
+	owner := spec.Child("apply", "fieldOwner")
+	if s.Apply.FieldOwner != "" && !slices.ContainsFunc(rest, func(err *field.Error) bool { return err.Field == owner.String() }) {
+		errs = append(errs, field.Forbidden(owner, "fieldOwner cannot be set here, since it could not change from one template to the next: remove it"))
+	}
+	errs = append(errs, rest...)
+	if s.Registration != nil {
+		errs = append(errs, s.Registration.validate(spec.Child("registration"))...)
+	}
+	return errs
+}
+
+// validateWork has a Work say what is wrong with the manifests, and with all else that goes into it.
+func (s *AddonTemplateSpec) validateWork(spec *field.Path) (manifests, rest field.ErrorList) {
+	at, options := spec.Child("manifests"), spec.Child("manifestOptions")
+	work := workv1alpha1.WorkSpec{Apply: s.Apply, ManifestOptions: s.ManifestOptions, Waves: s.Waves, Executor: s.Executor}
+	size := storedBytes(s.Manifests)
+	switch {
+	case len(s.Manifests) > MaxTemplateManifests:
+		work.Manifests = []workv1alpha1.Manifest{} // no more is said of them
+		manifests = field.ErrorList{field.TooMany(at, len(s.Manifests), MaxTemplateManifests)}
+	case size > MaxTemplateBytes:
+		work.Manifests = []workv1alpha1.Manifest{}
+		manifests = field.ErrorList{tooLong(at, size, MaxTemplateBytes)}
+	default:
+		work.Manifests, manifests = withValues(s.Manifests, at)
+	}
+	if text, err := json.Marshal(s.ManifestOptions); err == nil && len(text) > workv1alpha1.MaxOptionBytes {
+		rest = field.ErrorList{tooLong(options, len(text), workv1alpha1.MaxOptionBytes)}
+		work.ManifestOptions = nil
+	}
+	for i := range work.ManifestOptions {
+		names, selector := &work.ManifestOptions[i].Select, options.Index(i).Child("select")
+		_, wrong := filled(names.Namespace, selector.Child("namespace"))
+		_, more := filled(names.Name, selector.Child("name"))
+		rest = slices.Concat(rest, wrong, more)
+	}
+	for _, err := range work.Validate() {
+		switch {
+		case !strings.HasPrefix(err.Field, at.String()):
+			rest = append(rest, err)
+		case err.Field != at.String() || err.Type != field.ErrorTypeTooLong: // else it is our values that are too long
+			manifests = append(manifests, err)
+		}
+	}
+	decoded, _ := work.Decode()
+	for i := range decoded {
+		if object := decoded[i].Object; object != nil {
+			manifests = append(manifests, validateAnnotations(object, at.Index(i))...)
+		}
+	}
+	return manifests, rest
+}
+
+// validateAnnotations checks those that mean something to muster, and what they make of the object.
+func validateAnnotations(object *unstructured.Unstructured, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, annotation := range []struct {
+		name      string
+		supported []string
+	}{
+		{PreDeleteAnnotation, []string{"true", "false"}},
+		{ScopeAnnotation, []string{ScopeCluster, ScopeNamespaced}},
+		{LocationAnnotation, []string{LocationMember, LocationHosting}},
+	} {
+		if value, found := object.GetAnnotations()[annotation.name]; found {
+			errs = append(errs, oneOf(value, path.Child("metadata", "annotations").Key(annotation.name), annotation.supported...)...)
+		}
+	}
+	if object.GetAnnotations()[PreDeleteAnnotation] != "true" {
+		return errs
+	}
+	switch object.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Group: "batch", Kind: "Job"}:
+	case schema.GroupKind{Kind: "Pod"}:
+		if policy, _, _ := unstructured.NestedString(object.Object, "spec", "restartPolicy"); policy != "Never" && policy != "OnFailure" {
+			errs = append(errs, field.Invalid(path.Child("spec", "restartPolicy"), policy, "what runs before the removal must come to an end, and this would always start again: set it to Never or OnFailure"))
+		}
+	default:
+		errs = append(errs, field.Invalid(path.Child("kind"), object.GetKind(), "what runs before the removal must be a Job or a Pod: nothing else runs to an end"))
+	}
+	return errs
+}
+
+func (r *TemplateRegistration) validate(path *field.Path) field.ErrorList {
+	errs := oneOf(cmp.Or(r.Credential, RegistrationToken), path.Child("credential"), RegistrationToken, RegistrationCertificate)
+	if r.ExpirationSeconds != nil {
+		errs = append(errs, between(*r.ExpirationSeconds, 600, 31536000, path.Child("expirationSeconds"))...)
+	}
+	return slices.Concat(errs,
+		each(r.Rules, 32, path.Child("rules"), validatePolicyRule),
+		optional(secretName, r.SecretName, path.Child("secretName")),
+	)
+}
+
+func validatePolicyRule(r *rbacv1.PolicyRule, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, list := range []struct {
+		name, missing string
+		values        []string
+	}{
+		{"verbs", "verbs is required: a rule without them grants nothing", r.Verbs},
+		{"apiGroups", "apiGroups is required; the core group is written as an empty text", r.APIGroups},
+		{"resources", "resources is required: say of what", r.Resources},
+	} {
+		if len(list.values) == 0 {
+			errs = append(errs, field.Required(path.Child(list.name), list.missing))
+		}
+	}
+	if len(r.NonResourceURLs) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("nonResourceURLs"), "rules in a namespace cannot be about nonResourceURLs: remove them"))
+	}
+	return errs
+}
+
+// storedBytes is how long manifests are where they are stored.
+func storedBytes(manifests []TemplateManifest) int {
+	size := 0
+	for i := range manifests {
+		raw, _ := manifests[i].MarshalJSON() // what is no JSON is said elsewhere
+		size += workv1alpha1.StoredBytes(raw)
+	}
+	return size
+}
+
+// withValues puts a value in the place of each variable, one that can be part of any name. What cannot be read is left for others to complain of.
+func withValues(manifests []TemplateManifest, path *field.Path) ([]workv1alpha1.Manifest, field.ErrorList) {
+	if manifests == nil {
+		return nil, nil
+	}
+	var errs field.ErrorList
+	out := make([]workv1alpha1.Manifest, len(manifests))
+	for i := range out {
+		out[i].RawExtension = manifests[i].RawExtension
+		raw, err := out[i].MarshalJSON()
+		if err != nil || !strings.Contains(string(raw), "${") {
+			continue
+		}
+		var content map[string]any
+		if utiljson.Unmarshal(raw, &content) != nil {
+			continue
+		}
+		value, wrong := filled(content, path.Index(i))
+		errs = append(errs, wrong...)
+		if raw, err = json.Marshal(value); err == nil {
+			out[i].RawExtension = runtime.RawExtension{Raw: raw}
+		}
+	}
+	return out, errs
+}
+
+// start matches what begins a variable or, with an even number of $, a text that looks like one.
+var start = regexp.MustCompile(`\$+\{([A-Za-z_][A-Za-z0-9_]*\})?`)
+
+// filled is the value with variables filled in, in its strings, but not in the names of its fields. It may change the value.
+func filled(value any, path *field.Path) (any, field.ErrorList) {
+	var errs, wrong field.ErrorList
+	switch value := value.(type) {
+	case string:
+		text := start.ReplaceAllStringFunc(value, func(found string) string {
+			dollars := strings.IndexByte(found, '{')
+			kept, name := found[:dollars/2], found[dollars:]
+			switch {
+			case dollars%2 == 0:
+				return kept + name
+			case name == "{":
+				errs = field.ErrorList{field.Invalid(path, field.OmitValueType{}, "a variable is ${NAME}, of letters, digits and '_', not beginning with a digit; as text ${ is $${")}
+			}
+			hash := fnv.New32a()
+			_, _ = hash.Write([]byte(name)) // which never fails
+			return fmt.Sprintf("%sv%08x", kept, hash.Sum32())
+		})
+		return text, errs
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			value[name], wrong = filled(value[name], path.Child(name))
+			errs = append(errs, wrong...)
+		}
+	case []any:
+		for i := range value {
+			value[i], wrong = filled(value[i], path.Index(i))
+			errs = append(errs, wrong...)
+		}
+	}
+	return value, errs
+}

@@ -1,0 +1,249 @@
+package addon
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/muster-sdk/muster/addon/install"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// workChanged has the MemberAddon looked at that a Work is of, unless the Work is as it was.
+func (c *shared) workChanged(before, after any) {
+	now, is := after.(*record)
+	if !is {
+		return
+	}
+	if was, is := before.(*record); is {
+		if was.ResourceVersion == now.ResourceVersion {
+			return
+		}
+		if owner := was.owner(); owner.Name != "" && owner != now.owner() {
+			c.lookAtMember(owner)
+		}
+	}
+	if owner := now.owner(); owner.Name != "" {
+		c.lookAtMember(owner)
+	}
+}
+
+// asked passes what somebody asks of an object. Its status is written here.
+func asked[T client.Object]() predicate.TypedPredicate[T] {
+	return predicate.TypedFuncs[T]{UpdateFunc: func(e event.TypedUpdateEvent[T]) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
+			(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
+			!reflect.DeepEqual(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()) ||
+			!reflect.DeepEqual(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations())
+	}}
+}
+
+// decided passes what changes the meaning of decisions.
+var decided = predicate.TypedFuncs[*placementv1alpha1.Placement]{UpdateFunc: func(e event.TypedUpdateEvent[*placementv1alpha1.Placement]) bool {
+	return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectOld.UID != e.ObjectNew.UID ||
+		e.ObjectOld.Status.ObservedGeneration != e.ObjectNew.Status.ObservedGeneration ||
+		e.ObjectOld.Status.SelectedClusters != e.ObjectNew.Status.SelectedClusters
+}}
+
+// memberChange passes changes of members that are of a kind.
+func memberChange(matters func(a, b *membershipv1alpha1.MemberCluster) bool) predicate.TypedPredicate[*membershipv1alpha1.MemberCluster] {
+	return predicate.TypedFuncs[*membershipv1alpha1.MemberCluster]{UpdateFunc: func(e event.TypedUpdateEvent[*membershipv1alpha1.MemberCluster]) bool {
+		return matters(e.ObjectOld, e.ObjectNew)
+	}}
+}
+
+// chosenAnew reports whether a change of a member matters to who has which add-on.
+func chosenAnew(a, b *membershipv1alpha1.MemberCluster) bool {
+	forced := func(m *membershipv1alpha1.MemberCluster) bool { return m.Status.Leave != nil && m.Status.Leave.Forced }
+	return a.UID != b.UID || looked(a) != looked(b) || joined(a) != joined(b) || healthy(a) != healthy(b) || leaving(a) != leaving(b) || forced(a) != forced(b) ||
+		a.Status.Namespace != b.Status.Namespace || !maps.Equal(a.Labels, b.Labels)
+}
+
+// askedAnew reports whether a change of a member matters to what its add-ons are there: see [Input].Member. What comes with heartbeats does not.
+func askedAnew(a, b *membershipv1alpha1.MemberCluster) bool {
+	return chosenAnew(a, b) || a.Spec.Claim != b.Spec.Claim || a.Status.Version != b.Status.Version || !maps.Equal(a.Annotations, b.Annotations) ||
+		!slices.Equal(a.Status.Properties, b.Status.Properties) || !equality.Semantic.DeepEqual(a.Status.APIs, b.Status.APIs)
+}
+
+// addonsWith are the Addons that are installed by a Placement.
+func (c *shared) addonsWith(ctx context.Context, namespace, name string) (found []reconcile.Request) {
+	for _, addon := range c.addonNames(ctx, client.MatchingFields{placementIndex: install.Key(namespace, name)}) {
+		found = append(found, reconcile.Request{NamespacedName: client.ObjectKey{Name: addon}})
+	}
+	return found
+}
+
+func (c *shared) addonNames(ctx context.Context, options ...client.ListOption) (names []string) {
+	var list v1alpha1.AddonList
+	if err := c.cache.List(ctx, &list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		c.log.Error(err, "Addons could not be listed.")
+	}
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names
+}
+
+// memberEvents has the Addons looked at that a member matters to. What happens to many members, such as at the start or when many fall silent, is collected: a
+// look goes through all members.
+func (c *shared) memberEvents() handler.TypedEventHandler[*membershipv1alpha1.MemberCluster, reconcile.Request] {
+	type member = *membershipv1alpha1.MemberCluster
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	look := func(ctx context.Context, before, after member) {
+		for _, name := range c.addonsAbout(ctx, before, after) {
+			c.lookAtAddon(name)
+		}
+	}
+	return handler.TypedFuncs[member, reconcile.Request]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[member], _ queue) { look(ctx, nil, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[member], _ queue) {
+			look(ctx, e.ObjectOld, e.ObjectNew)
+		},
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[member], _ queue) { look(ctx, e.Object, nil) },
+	}
+}
+
+// addonsAbout are the Addons that a change of a member matters to: those that it has, and those that a Placement has chosen it for. A member that comes, goes, is
+// looked at first or gets its namespace matters to all, since what is in namespaces of no member goes once those of all members are known. Nil: there is none.
+func (c *shared) addonsAbout(ctx context.Context, before, after *membershipv1alpha1.MemberCluster) (names []string) {
+	if before == nil || after == nil || before.UID != after.UID || before.Status.Namespace != after.Status.Namespace || looked(before) != looked(after) {
+		return c.addonNames(ctx)
+	}
+	if namespace := after.Status.Namespace; namespace != "" {
+		var list v1alpha1.MemberAddonList
+		if err := c.cache.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+			c.log.Error(err, "MemberAddons could not be listed.", "member", after.Name)
+		}
+		for i := range list.Items {
+			names = append(names, list.Items[i].Name)
+		}
+	}
+	var list placementv1alpha1.PlacementDecisionList
+	if err := c.cache.List(ctx, &list, client.MatchingFields{clusterIndex: after.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		c.log.Error(err, "PlacementDecisions could not be listed.", "member", after.Name)
+	}
+	for i := range list.Items {
+		if owner := metav1.GetControllerOfNoCopy(&list.Items[i]); owner != nil {
+			names = append(names, c.addonNames(ctx, client.MatchingFields{placementIndex: install.Key(list.Items[i].Namespace, owner.Name)})...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func namespaceOf(o client.Object) []string {
+	if member, is := o.(*membershipv1alpha1.MemberCluster); is && member.Status.Namespace != "" {
+		return []string{member.Status.Namespace}
+	}
+	return nil
+}
+
+func placementsOf(o client.Object) (keys []string) {
+	if addon, is := o.(*v1alpha1.Addon); is {
+		for _, p := range addon.Spec.Install.Placements {
+			keys = append(keys, install.Key(p.Namespace, p.Name))
+		}
+	}
+	return keys
+}
+
+func clustersOf(o client.Object) (names []string) {
+	if slice, is := o.(*placementv1alpha1.PlacementDecision); is {
+		for _, d := range slice.Decisions {
+			names = append(names, d.ClusterName)
+		}
+	}
+	return names
+}
+
+// membersOf are the MemberAddons of an Addon.
+func (c *shared) membersOf(ctx context.Context, addon *v1alpha1.Addon) (found []reconcile.Request) {
+	list, err := c.memberAddons(ctx, addon.Name)
+	if err != nil {
+		c.log.Error(err, "MemberAddons could not be listed.", "addon", addon.Name)
+	}
+	for i := range list {
+		found = append(found, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list[i])})
+	}
+	return found
+}
+
+// addonsOn are the MemberAddons of a member, and those whose agents it may host.
+func (c *shared) addonsOn(ctx context.Context, member *membershipv1alpha1.MemberCluster) (found []reconcile.Request) {
+	if member.Status.Namespace == "" {
+		return nil
+	}
+	var list v1alpha1.MemberAddonList
+	if err := c.cache.List(ctx, &list, client.InNamespace(member.Status.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		c.log.Error(err, "MemberAddons could not be listed.", "member", member.Name)
+		return nil
+	}
+	for i := range list.Items {
+		found = append(found, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return append(found, c.addonsHostedBy(ctx, member)...)
+}
+
+func (c *shared) lookAtAddon(name string) {
+	c.looksAtAddons.Add(reconcile.Request{NamespacedName: client.ObjectKey{Name: name}}, 0, moment)
+}
+
+func (c *shared) lookAtMember(key types.NamespacedName) {
+	c.looksAtMembers.Add(reconcile.Request{NamespacedName: key}, 0, 0)
+}
+
+// configsChanged has those looked at whose configurations have changed.
+func (c *shared) configsChanged(user types.NamespacedName) {
+	if user.Namespace == "" {
+		c.lookAtAddon(user.Name)
+		return
+	}
+	c.lookAtMember(user)
+}
+
+// informers run beside the manager's cache.
+type informers struct {
+	*shared
+	works, leases toolscache.SharedIndexInformer
+}
+
+// Start runs them until the context ends.
+func (i informers) Start(ctx context.Context) error {
+	var running sync.WaitGroup
+	running.Go(func() { i.works.RunWithContext(ctx) })
+	running.Go(func() { i.leases.RunWithContext(ctx) })
+	running.Wait()
+	return nil
+}
+
+// synced is a source that has nothing looked at before what it waits for is known: what is not known yet would be taken for missing.
+type synced struct{ informers []toolscache.InformerSynced }
+
+// Start begins nothing: the informers run by themselves.
+func (synced) Start(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	return nil
+}
+
+// WaitForSync waits until all is known.
+func (s synced) WaitForSync(ctx context.Context) error {
+	if !toolscache.WaitForCacheSync(ctx.Done(), s.informers...) {
+		return fmt.Errorf("list Works and Leases: %w", context.Cause(ctx))
+	}
+	return nil
+}

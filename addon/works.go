@@ -1,0 +1,293 @@
+package addon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon/health"
+	"github.com/muster-sdk/muster/addon/removal"
+	"github.com/muster-sdk/muster/addon/template"
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/placement/bundle"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// record is what is kept of a Work of an add-on: not its manifests, but what tells whether they are as they should be, and how it is doing. It is never changed.
+type record struct {
+	metav1.ObjectMeta // its name, versions, labels and annotations
+
+	held     bundle.Held
+	health   health.Work
+	jobs     removal.Hook // what it says if it is that of hooks
+	revision string
+	since    time.Time
+	parts    bool // something is to run before the add-on is removed
+
+	credential *bundle.Object // what brings it to the add-on's agent, without its text; nil: it has none
+}
+
+// workBase is what the names of a MemberAddon's Works in a namespace begin with. No name of a WorkSet's Works does: they have a '.' before. Those on a
+// hosting member are of several MemberAddons, so there the name tells them apart, and says whose they are in a way that no agent can make up.
+func workBase(owner types.NamespacedName, namespace string) string {
+	if namespace == owner.Namespace {
+		return "addon-" + owner.Name
+	}
+	return "addon-" + template.HostingNamespace(owner.Name, owner.Namespace)
+}
+
+// workLabels are those by which the Works of a MemberAddon in a namespace are found.
+func workLabels(owner types.NamespacedName, namespace string) map[string]string {
+	all := map[string]string{v1alpha1.AddonLabel: owner.Name}
+	if namespace != owner.Namespace {
+		all[v1alpha1.HostedForLabel] = owner.Namespace
+	}
+	return all
+}
+
+// hooksName is the name of the Work of a MemberAddon's hooks in a namespace. All others end with a number.
+func hooksName(owner types.NamespacedName, namespace string) string {
+	return workBase(owner, namespace) + "-hooks"
+}
+
+// worksInformer watches the Works of add-ons, and keeps records of them.
+func worksInformer(c client.WithWatch) (toolscache.SharedIndexInformer, error) {
+	informer := toolscache.NewSharedIndexInformer(listWatch(c, func() client.ObjectList { return &workv1alpha1.WorkList{} }), &workv1alpha1.Work{}, 0,
+		toolscache.Indexers{ownerIndex: func(object any) ([]string, error) {
+			if owner := object.(*record).owner(); owner.Name != "" {
+				return []string{owner.String()}, nil
+			}
+			return nil, nil
+		}})
+	return informer, informer.SetTransform(func(object any) (any, error) {
+		if work, is := object.(*workv1alpha1.Work); is {
+			return recordOf(work), nil
+		}
+		return object, nil
+	})
+}
+
+// listWatch lists and watches what belongs to add-ons.
+func listWatch(c client.WithWatch, list func() client.ObjectList) *toolscache.ListWatch {
+	ours := client.HasLabels{v1alpha1.AddonLabel}
+	return &toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			found := list()
+			return found, c.List(ctx, found, ours, &client.ListOptions{Raw: &options})
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return c.Watch(ctx, list(), ours, &client.ListOptions{Raw: &options})
+		},
+	}
+}
+
+// ownerIndex finds what belongs to a MemberAddon.
+const ownerIndex = "muster-addon"
+
+// owner is the MemberAddon that a Work belongs to; zero: none. The labels of a Work are for its agent to change, which must not have it taken for that of
+// another member: its name must be right, too.
+func (r *record) owner() types.NamespacedName {
+	key := keyOf(firstOf(r.Labels[v1alpha1.HostedForLabel], r.Namespace), r.Labels[v1alpha1.AddonLabel])
+	if key.Namespace != r.Namespace && r.Name[:max(strings.LastIndex(r.Name, "-"), 0)] != workBase(key, r.Namespace) {
+		return types.NamespacedName{}
+	}
+	return key
+}
+
+// hosted reports whether it is on another member than its owner's.
+func (r *record) hosted() bool { return r.Namespace != r.owner().Namespace }
+
+// isHooks reports whether it is that of hooks.
+func (r *record) isHooks() bool { return r.Name == hooksName(r.owner(), r.Namespace) }
+
+func recordOf(work *workv1alpha1.Work) *record {
+	r := &record{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: work.Namespace, Name: work.Name, UID: work.UID, ResourceVersion: work.ResourceVersion, Generation: work.Generation,
+			DeletionTimestamp: work.DeletionTimestamp, Labels: work.Labels, Annotations: work.Annotations, Finalizers: work.Finalizers,
+		},
+		held: bundle.Held{
+			Work: bundle.Read(work.Name, work.Spec.Manifests), Options: bundle.HashOptions(&work.Spec), Marked: true,
+			Settled: bundle.Settled(work), Deleting: work.DeletionTimestamp != nil,
+		},
+		health: health.Of(work), revision: work.Annotations[v1alpha1.RevisionAnnotation],
+		parts: work.Annotations[v1alpha1.PreDeleteAnnotation] == "true",
+	}
+	for i := range r.held.Objects {
+		o := &r.held.Objects[i]
+		if isCredential(o, work.Labels[v1alpha1.AddonLabel]) {
+			r.credential = o
+		}
+		o.JSON = nil
+	}
+	if r.isHooks() {
+		r.jobs = removal.JobsOf(work)
+	}
+	if since, err := time.Parse(time.RFC3339Nano, work.Annotations[v1alpha1.RevisionSinceAnnotation]); err == nil {
+		r.since = since
+	}
+	return r
+}
+
+// works are the Works of a MemberAddon, and those of its hooks, wherever they are.
+func (c *shared) works(key types.NamespacedName) (works, hooks []*record, _ error) {
+	found, err := c.worksInformer.GetIndexer().ByIndex(ownerIndex, key.String())
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, object := range found {
+		r := object.(*record)
+		if r.isHooks() {
+			hooks = append(hooks, r)
+			continue
+		}
+		works = append(works, r)
+	}
+	return works, hooks, nil
+}
+
+// told is the revision that a member was told, and when.
+type told struct {
+	revision string
+	since    time.Time
+}
+
+// written is what this process has last written of a Work.
+type written struct {
+	uid         types.UID
+	generation  int64
+	fingerprint bundle.Fingerprint
+}
+
+// distribution is what a cluster is to have of a MemberAddon, by Works.
+type distribution struct {
+	*part
+	key       types.NamespacedName
+	namespace string // of the cluster: the MemberAddon's own, or that of a hosting member
+	told      told
+	written   map[types.NamespacedName]written // to be kept for the next time
+}
+
+// parts reports whether something is to run before the add-on is removed.
+func (d *distribution) parts() bool { return len(d.hooks) > 0 }
+
+// distribute makes the Works of an add-on as they are to be, and reports whether they were already. It is to be repeated as long as it was not.
+func (c *shared) distribute(ctx context.Context, d *distribution, has []*record) (current bool, err error) {
+	options, held, byName := bundle.HashOptions(&d.spec), make([]bundle.Held, len(has)), make(map[string]*record, len(has))
+	for i, r := range has {
+		held[i] = r.held
+		held[i].Noted = r.revision == d.told.revision && r.parts == d.parts()
+		if w, is := d.written[keyOf(r.Namespace, r.Name)]; is && w.uid == r.UID && w.generation == r.Generation {
+			held[i].Written = &w.fingerprint
+		}
+		byName[r.Name] = r
+	}
+	steps, err := bundle.Arrange(workBase(d.key, d.namespace), held, bundle.Wanted{Objects: d.objects, Options: options})
+	if err != nil {
+		return false, err
+	}
+	for i := range steps {
+		if steps[i].Waits != "" {
+			continue // whatever ends that brings another look
+		}
+		if err := c.take(ctx, d, &steps[i], byName[steps[i].Work.Name], options); err != nil {
+			return false, fmt.Errorf("%s Work %s/%s: %w", steps[i].Act, d.namespace, steps[i].Work.Name, err)
+		}
+	}
+	return len(steps) == 0, nil
+}
+
+// take takes a step. The error of one that was decided on what is not so any more is a conflict.
+func (c *shared) take(ctx context.Context, d *distribution, s *bundle.Step, has *record, options bundle.Hash) error {
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: s.Work.Name}}
+	if s.Act == bundle.Delete {
+		return client.IgnoreNotFound(c.client.Delete(ctx, work, client.Preconditions{UID: &has.UID}))
+	}
+	notes := map[string]string{}
+	if s.First {
+		notes[v1alpha1.RevisionAnnotation], notes[v1alpha1.RevisionSinceAnnotation] = d.told.revision, d.told.since.UTC().Format(time.RFC3339Nano)
+		if d.parts() || has != nil && has.parts {
+			notes[v1alpha1.PreDeleteAnnotation] = strconv.FormatBool(d.parts())
+		}
+	}
+	spec := d.spec
+	spec.Manifests = s.Work.Manifests()
+	if s.Act == bundle.Create {
+		work.Labels, work.Annotations, work.Spec = workLabels(d.key, d.namespace), notes, spec
+		// It would be the agent's first write, and its objects would stay behind if it were deleted before.
+		work.Finalizers = []string{workv1alpha1.Finalizer}
+		if err := c.client.Create(ctx, work); apierrors.IsAlreadyExists(err) {
+			return c.taken(ctx, d.key, client.ObjectKeyFromObject(work))
+		} else if err != nil {
+			return err
+		}
+	} else {
+		patch, err := json.Marshal(patchOf(has, s.Act, notes, &spec))
+		if err != nil {
+			return err
+		}
+		if err := c.client.Patch(ctx, work, client.RawPatch(types.JSONPatchType, patch)); apierrors.IsNotFound(err) {
+			return errAgain
+		} else if err != nil {
+			return err
+		}
+	}
+	if s.Act != bundle.Note {
+		d.written[client.ObjectKeyFromObject(work)] = written{work.UID, work.Generation, bundle.Fingerprint{Objects: s.Work.Hash, Options: options}}
+	}
+	return nil
+}
+
+// errForeign is the error of a Work that somebody else has under the name of one of an add-on.
+var errForeign = errors.New("it is not the add-on's")
+
+// taken finds out whose Work it is that is there already: its owner's, which the cache does not show yet, or somebody else's.
+func (c *shared) taken(ctx context.Context, owner, key types.NamespacedName) error {
+	work := &metav1.PartialObjectMetadata{}
+	work.SetGroupVersionKind(workv1alpha1.GroupVersion.WithKind("Work"))
+	switch err := c.live.Get(ctx, key, work); {
+	case client.IgnoreNotFound(err) != nil:
+		return err
+	case err != nil, (&record{ObjectMeta: work.ObjectMeta}).owner() == owner:
+		return errAgain
+	}
+	return fmt.Errorf("%w, and has its name: delete it, or have it made under another name", errForeign)
+}
+
+// operation is one of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// patchOf makes a Work as it is to be, and fails if anybody has changed it meanwhile.
+func patchOf(has *record, act bundle.Act, notes map[string]string, spec *workv1alpha1.WorkSpec) []operation {
+	ops := []operation{{"replace", "/metadata/resourceVersion", has.ResourceVersion}}
+	if len(has.Annotations) == 0 && len(notes) > 0 {
+		ops = append(ops, operation{"add", "/metadata/annotations", notes})
+	} else {
+		for key, value := range notes {
+			ops = append(ops, operation{"add", "/metadata/annotations/" + pointer.Replace(key), value})
+		}
+	}
+	if act == bundle.Update {
+		ops = append(ops, operation{"replace", "/spec", spec})
+	}
+	return ops
+}
+
+// pointer writes a name as RFC 6901 has it.
+var pointer = strings.NewReplacer("~", "~0", "/", "~1")
