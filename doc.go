@@ -11,19 +11,29 @@
 //   - membership/lifecycle has the decisions, as pure functions with a proof.
 //   - membership/heartbeat can be used alone: a Lease on one side, and a judge of a hundred thousand of them on the other.
 //   - membership/registration has the ways from a bootstrap credential to one of the member's own.
+//   - membership/fleet connects a hub to members that it has kubeconfigs for, membership/push runs their agents on the hub, membership/install
+//     brings agents to them, and deploy has manifests for that.
+//   - membership/admin has what an administrator does, as functions.
 //   - scheduler chooses clusters by plugins, and stands alone: it has no client. scheduler/plugins has those that come with
 //     muster, scheduler/schedulertest tests yours.
 //   - scheduler/queue holds what waits for a decision, and scheduler/replicas divides replicas among the chosen clusters.
-//   - placement/v1alpha1 has the policies that the scheduler decides by.
-//   - placement/rollout says who may be updated now, placement/override what one cluster gets of a manifest, and
-//     placement/bundle how manifests become Works: pure functions, for controllers that are to come or for your own.
+//   - placement decides Placements into PlacementDecisions, and placement/workset brings WorkSets to the clusters that were chosen, by
+//     revisions and rollouts. placement/v1alpha1 has their types and policies.
+//   - placement/rollout says who may be updated now, placement/override what one cluster gets of an object, placement/division how many
+//     replicas, placement/bundle how objects become Works, and placement/progress how far clusters are with them: pure functions, of
+//     use to controllers of your own as well. placement/selection watches what is selected, and placement/revision keeps what was.
+//   - placement/interop shows members and decisions to tools that know those kinds of SIG Multicluster.
 //   - work/apply brings objects of a cluster to what is wanted, for any controller; work/agent drives it from Works on a hub.
+//   - addon installs add-ons on members, configures them, rolls out what is new, watches them, and takes them back: agents in Go, or
+//     templates without code. addon/v1alpha1 has their types, addon/registration gives their agents access to the hub, and addon/leave has
+//     a leave wait for them.
 //
-// The rest of placement, and package addon, are reserved for what comes next.
-//
-// The program examples/minimal-hub shows membership and works on real control planes, with nothing installed but Go, and
-// examples/custom-plugin the scheduler with a plugin of one's own:
+// The program examples/minimal-hub shows membership, placement, works and an add-on on real control planes, with nothing installed but
+// Go, examples/addon more of add-ons, examples/custom-plugin the scheduler with a plugin of one's own, examples/agent an agent as an image,
+// and examples/musterctl a command line:
 //
 //	go run ./examples/minimal-hub
+//	go run ./examples/addon
 //	go run ./examples/custom-plugin
+//	go -C examples/musterctl run . --help
 package muster

@@ -9,9 +9,21 @@ package muster
 //go:generate controller-gen object crd paths=./membership/v1alpha1 output:crd:dir=membership/crds
 //go:generate controller-gen object crd paths=./placement/v1alpha1 output:crd:dir=placement/crds
 //go:generate controller-gen object crd paths=./work/v1alpha1 output:crd:dir=work/crds
+//go:generate controller-gen object crd paths=./addon/v1alpha1 output:crd:dir=addon/crds
 //go:generate controller-gen rbac:roleName=muster-placement paths=./placement output:rbac:dir=placement/rbac
+//go:generate controller-gen rbac:roleName=muster-workset paths=./placement/workset paths=./placement/revision output:rbac:dir=placement/workset/rbac
+//go:generate controller-gen rbac:roleName=muster-interop paths=./placement/interop output:rbac:dir=placement/interop/rbac
 //go:generate go run ./internal/crdinstall/boundquantities membership/crds
-//go:generate controller-gen rbac:roleName=muster-hub paths=./membership/hub paths=./membership/registration/... output:rbac:dir=membership/hub/rbac
+//go:generate go run ./internal/crdinstall/boundquantities addon/crds
+//go:generate controller-gen rbac:roleName=muster-addon paths=./addon output:rbac:dir=addon/rbac
+//go:generate controller-gen rbac:roleName=muster-hub paths=./membership/hub paths=./membership/registration paths=./membership/registration/csr paths=./membership/registration/identity paths=./membership/registration/jointoken paths=./membership/registration/token output:rbac:dir=membership/hub/rbac
+//go:generate controller-gen rbac:roleName=muster-hub-bootstrap-tokens,fileName=bootstrap-tokens.yaml paths=./membership/registration/jointoken/internal/bootstrapsecret output:rbac:dir=membership/hub/rbac
+//go:generate controller-gen rbac:roleName=muster-hub-fleet paths=./membership/fleet output:rbac:dir=membership/fleet/rbac
 //go:generate controller-gen rbac:roleName=muster-agent-member paths=./membership/agent output:rbac:dir=membership/agent/rbac
+//go:generate controller-gen rbac:roleName=muster-push paths=./membership/push output:rbac:dir=membership/push/rbac
 //go:generate controller-gen rbac:roleName=muster-work-agent-member paths=./work/agent output:rbac:dir=work/agent/rbac
 //go:generate controller-gen rbac:roleName=muster-hub-work paths=./work/leave output:rbac:dir=work/leave/rbac
+//go:generate controller-gen rbac:roleName=muster-addon-registration paths=./addon/registration paths=./membership/registration/csr output:rbac:dir=addon/registration/rbac
+//go:generate controller-gen rbac:roleName=muster-hub-addons paths=./addon/leave output:rbac:dir=addon/leave/rbac
+//go:generate controller-gen rbac:roleName=muster-install paths=./membership/install output:rbac:dir=membership/install/rbac
+//go:generate go run ./internal/agentmanifests deploy/agent

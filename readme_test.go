@@ -9,6 +9,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	addonv1alpha1 "github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
 // The program in the README is one that compiles, and no longer than it says.
@@ -34,4 +38,29 @@ func TestReadmeCompiles(t *testing.T) {
 	command := exec.CommandContext(t.Context(), "go", "build", "-o", os.DevNull, "-overlay", file, "./internal/readme")
 	output, err := command.CombinedOutput()
 	require.NoError(t, err, string(output))
+}
+
+// What the README has of Placements, WorkSets and Addons is what their types know, and valid.
+func TestReadmeYAML(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(readme), "```yaml\n")
+	require.True(t, found, "README.md has no YAML")
+	text, rest, found := strings.Cut(rest, "```")
+	require.True(t, found, "the YAML in README.md has no end")
+	placement, set := &v1alpha1.Placement{}, &v1alpha1.WorkSet{}
+	where, what, found := strings.Cut(text, "\n---\n")
+	require.True(t, found, "a Placement, and a WorkSet after it")
+	require.NoError(t, yaml.UnmarshalStrict([]byte(where), placement))
+	require.NoError(t, yaml.UnmarshalStrict([]byte(what), set))
+	require.Empty(t, placement.Spec.Policy.Validate(nil))
+	require.Empty(t, placement.Spec.Failover.Validate(nil))
+	require.Empty(t, set.Spec.Validate())
+
+	_, rest, found = strings.Cut(rest, "```yaml\n")
+	require.True(t, found, "README.md has no Addon")
+	addon := &addonv1alpha1.Addon{}
+	text, _, _ = strings.Cut(rest, "```")
+	require.NoError(t, yaml.UnmarshalStrict([]byte(text), addon))
+	require.Empty(t, addon.Spec.Validate())
 }

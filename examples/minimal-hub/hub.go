@@ -15,11 +15,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/muster-sdk/muster/addon"
+	addoncrds "github.com/muster-sdk/muster/addon/crds"
+	addonleave "github.com/muster-sdk/muster/addon/leave"
+	addonv1alpha1 "github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/crds"
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/placement"
+	placementcrds "github.com/muster-sdk/muster/placement/crds"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/placement/workset"
 	workagent "github.com/muster-sdk/muster/work/agent"
 	workcrds "github.com/muster-sdk/muster/work/crds"
 	"github.com/muster-sdk/muster/work/leave"
@@ -29,7 +37,9 @@ import (
 // newScheme knows the objects of Kubernetes and those of muster.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, workv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, workv1alpha1.AddToScheme, placementv1alpha1.AddToScheme, addonv1alpha1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			panic(err) // two types of one name: a fault of the program
 		}
@@ -44,7 +54,8 @@ func runHub(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(crds.Install(ctx, c), workcrds.InstallOnHub(ctx, c)); err != nil {
+	err = errors.Join(crds.Install(ctx, c), workcrds.InstallOnHub(ctx, c), placementcrds.Install(ctx, c), addoncrds.Install(ctx, c))
+	if err != nil {
 		return err
 	}
 	mgr, err := manager.New(config, manager.Options{
@@ -54,8 +65,18 @@ func runHub(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	// A leave waits until the member has taken back its Works, and agents may read and report on them.
-	err = hub.SetupWithManager(mgr, hub.Options{Gates: []membership.LeaveGate{leave.Gate(c)}, AgentRules: workagent.HubRules()})
+	// A leave waits until the member has no add-ons any more, and then until it has taken back its other Works. Agents may read Works and report on them.
+	err = hub.SetupWithManager(mgr, hub.Options{Gates: []membership.LeaveGate{addonleave.Gate(c), leave.Gate(c)}, AgentRules: workagent.HubRules()})
+	if err != nil {
+		return err
+	}
+	// Placements choose members, WorkSets reach them, and say where all is ready. Add-ons go to members of Placements, too.
+	ready := workset.NewReadiness()
+	err = errors.Join(
+		placement.SetupWithManager(mgr, placement.Options{Ready: ready}),
+		workset.SetupWithManager(mgr, workset.Options{Readiness: ready}),
+		addon.SetupWithManager(mgr, addon.Options{Agents: []addon.Agent{greeter{}}}),
+	)
 	if err != nil {
 		return err
 	}

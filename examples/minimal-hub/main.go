@@ -1,14 +1,15 @@
 // Command minimal-hub is a hub and its members in one program: the smallest one that does the whole job.
 //
 //	go run ./examples/minimal-hub          # a live table, until Ctrl-C
-//	go run ./examples/minimal-hub --once   # join, apply a Work, heal it, lose a heartbeat, leave, look for left-overs; then exit
+//	go run ./examples/minimal-hub --once   # join, place, install an add-on, heal, move by a taint, lose a heartbeat, leave, look for left-overs; then exit
 //
 // It needs nothing but Go: it starts three local control planes, one for the hub and one for each of the members east
 // and west. With --hub and --member it does the same with clusters that are there:
 //
 //	go run ./examples/minimal-hub --hub hub.kubeconfig --member east=east.kubeconfig --member west=west.kubeconfig
 //
-// hub.go is how to embed a hub, agent.go how to embed an agent, and work.go how to have it apply Works.
+// hub.go is how to embed a hub, agent.go how to embed an agent, work.go how to have it apply Works, placement.go has the Placement and
+// the WorkSet that bring a shop to one of the members, and addon.go an add-on that follows it there. See examples/addon for more of those.
 package main
 
 import (
@@ -36,7 +37,7 @@ type flags struct {
 func parse(args []string) (flags, error) {
 	var f flags
 	set := flag.NewFlagSet("minimal-hub", flag.ContinueOnError)
-	set.BoolVar(&f.once, "once", false, "go once through join, work, heartbeat loss and leave, and exit: 0 if all went well, 1 if a step failed or was not done")
+	set.BoolVar(&f.once, "once", false, "go once through join, placement, an add-on, failover, heartbeat loss and leave, and exit: 0 if all went well, 1 if a step failed or was not done")
 	set.BoolVar(&f.verbose, "v", false, "show the logs of the controllers")
 	set.StringVar(&f.hub, "hub", "", "kubeconfig of the hub; without it local control planes are started")
 	set.Func("member", "NAME=KUBECONFIG of a member; may be repeated, and goes with --hub", func(value string) error {

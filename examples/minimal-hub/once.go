@@ -12,9 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	addonv1alpha1 "github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	workcrds "github.com/muster-sdk/muster/work/crds"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -32,11 +34,13 @@ func (f *fleet) once(ctx context.Context) error {
 		do   func(context.Context) error
 	}{
 		{"join", f.join},
-		{"apply a Work on each member", f.applyWork},
-		{"heal what is deleted on a member", f.healWork},
+		{"place the shop on a member by its label", f.distribute},
+		{"install an add-on where the shop is, and configure it", f.install},
+		{"heal what is deleted on the member", f.heal},
+		{"taint the member, and see the shop move", f.move},
 		{"lose a heartbeat and find it again", f.loseHeartbeat},
 		{"leave", f.leave},
-		{"look for left-overs", f.leftOvers},
+		{"take back what is left, and look for left-overs", f.leftOvers},
 	}
 	for i, step := range steps {
 		start := time.Now()
@@ -131,6 +135,12 @@ func (f *fleet) leave(ctx context.Context) error {
 
 // leftOvers looks for what a member that has left must not leave behind.
 func (f *fleet) leftOvers(ctx context.Context) error {
+	if err := f.uninstall(ctx); err != nil {
+		return err
+	}
+	if err := f.takeBack(ctx); err != nil {
+		return err
+	}
 	for _, m := range f.members {
 		err := until(ctx, patience, m.name+" to be clean", func(ctx context.Context) (bool, string) { return noShop(ctx, m) })
 		if err != nil {
@@ -145,6 +155,13 @@ func (f *fleet) leftOvers(ctx context.Context) error {
 		}
 		if err := m.stop(); err != nil {
 			return err
+		}
+		kept, err := workcrds.RemoveFromMember(ctx, m.client)
+		if err != nil {
+			return fmt.Errorf("clean %s: %w", m.name, err)
+		}
+		if kept != "" {
+			say("      %s keeps %s", m.name, kept)
 		}
 		token := &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: m.name}}
 		if err := f.client.Delete(ctx, token); err != nil {
@@ -163,6 +180,7 @@ func (f *fleet) leftOvers(ctx context.Context) error {
 		{&v1alpha1.MemberClusterList{}, client.MatchingLabels{}},
 		{&v1alpha1.MembershipList{}, client.MatchingLabels{}},
 		{&workv1alpha1.WorkList{}, client.MatchingLabels{}},
+		{&addonv1alpha1.MemberAddonList{}, client.MatchingLabels{}},
 		{&v1alpha1.JoinRequestList{}, client.InNamespace(membership.RegistrationNamespace)},
 		{&corev1.NamespaceList{}, members},
 		{&rbacv1.RoleBindingList{}, members},

@@ -25,7 +25,10 @@ func (f *fleet) live(ctx context.Context) error {
 	if err := f.join(ctx); err != nil {
 		return err
 	}
-	if err := f.applyWork(ctx); err != nil {
+	if err := f.distribute(ctx); err != nil {
+		return err
+	}
+	if err := f.install(ctx); err != nil {
 		return err
 	}
 	say("\nThe hub's kubeconfig is %s", f.kubeconfig)
@@ -36,8 +39,9 @@ func (f *fleet) live(ctx context.Context) error {
 	say("\nTry in another terminal:")
 	say("  kubectl --kubeconfig %s get memberclusters", f.kubeconfig)
 	say(`  kubectl --kubeconfig %s patch membercluster %s --type merge -p '{"spec":{"accepted":false}}'`, f.kubeconfig, first)
+	say("  kubectl --kubeconfig %s get placements,worksets,addons,memberaddons,works -A", f.kubeconfig)
+	say(`  kubectl --kubeconfig %s patch membercluster %s --type merge -p '{"spec":{"taints":[{"key":"example.com/maintenance","effect":"NoExecute"}]}}'`, f.kubeconfig, first)
 	say("  kubectl --kubeconfig %s -n shop delete deployment web", f.members[0].kubeconfig)
-	say("  kubectl --kubeconfig %s get works -A", f.kubeconfig)
 	say("  kubectl --kubeconfig %s delete membercluster %s", f.kubeconfig, first)
 	say("\nCtrl-C ends it.\n")
 
@@ -81,6 +85,8 @@ func (f *fleet) table(ctx context.Context) (string, error) {
 			share(status.Resources, corev1.ResourceCPU), share(status.Resources, corev1.ResourceMemory), f.worksOf(ctx, status.Namespace))
 	}
 	err := w.Flush()
+	out.WriteString(f.placed(ctx))
+	out.WriteString(f.installed(ctx))
 	return out.String(), err
 }
 

@@ -1,0 +1,223 @@
+// Package deploy has the manifests by which the agent of a member is deployed: as files to be taken by kustomize, and as an installer for hubs that
+// install agents themselves (package membership/install).
+//
+//	kubectl apply -k https://github.com/muster-sdk/muster/deploy/agent/overlays/singleton
+//
+// # Layouts
+//
+// The folder agent/overlays has one for each:
+//
+//   - membership: an agent that makes its cluster a member, and nothing else.
+//   - singleton: one process for all, membership and Works.
+//   - hosted: an agent outside of its member, in the namespace of another cluster. The overlay hosted/member goes to the member, and
+//     hosted/hosting to the cluster where the agent runs, into a namespace for this one member, with a Secret muster-member-kubeconfig.
+//
+// All of them want a Secret muster-bootstrap beside the agent, the content of a JoinToken's Secret, and an image of a program like examples/agent: in a
+// kustomization of one's own, by "images".
+//
+// What Works may contain is not for these files to say. A ClusterRole with the label work.muster.dev/aggregate-to-agent: "true" adds to it, and
+// components/apply-anything lets them contain anything.
+//
+// # Removing
+//
+// Whoever has brought these objects to a member takes them away again, when the member has left: the agent has cleaned up after itself then, and takes away nothing
+// that it has not made. A hub that has installed them (joinMode Install) does so by itself. Somebody who has applied them deletes them:
+//
+//	kubectl delete -k https://github.com/muster-sdk/muster/deploy/agent/overlays/singleton
+//
+// Not before: with the CustomResourceDefinition of AppliedWork, which is among them, go all AppliedWorks, and what those own is deleted. Nor while the cluster
+// is in another fleet that needs it. A hub, and package membership/admin by RemoveFromMember of work/crds, leave it where there is still an AppliedWork, or
+// somebody else has a hand in it; kubectl does not look.
+//
+// They are made by "go generate" of the roles that the packages' code declares.
+package deploy
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/install"
+)
+
+// Files has the folder agent with all manifests.
+//
+//go:embed agent
+var Files embed.FS
+
+// Layout is how agents are deployed. One outside of its member is nothing that a hub installs.
+type Layout string
+
+// The layouts.
+const (
+	// Singleton is one process for membership and Works.
+	Singleton Layout = "singleton"
+	// Membership is an agent that makes its cluster a member, and nothing else.
+	Membership Layout = "membership"
+)
+
+// WorksLabel is on ClusterRoles of a member that say what Works may contain; its value is "true".
+const WorksLabel = "work.muster.dev/aggregate-to-agent"
+
+// AgentOptions say which agent is to be deployed.
+type AgentOptions struct {
+	// Image of the program, which takes the flags of examples/agent. It must be set.
+	Image string
+	// Layout of the agent. Empty: [Singleton].
+	Layout Layout
+	// Works says what Works may contain. Whoever installs the agent must have these permissions on the member. Nil: what ClusterRoles with the
+	// [WorksLabel] on the member say.
+	Works []rbacv1.PolicyRule
+}
+
+// Agent returns the installer of an agent, for members whose joinMode is Install: its manifests with the image, and the flag --cluster-id with the
+// cluster ID of the member. To change more, wrap its Objects and add to its Version. The error is a [*membership.InvalidError] that names the option.
+func Agent(o AgentOptions) (*install.Manifests, error) {
+	if o.Layout == "" {
+		o.Layout = Singleton
+	}
+	switch {
+	case o.Image == "" || strings.ContainsAny(o.Image, " \n\t"):
+		return nil, &membership.InvalidError{Field: "Image", Problem: "must be an image such as registry.example.com/agent:v1"}
+	case o.Layout != Singleton && o.Layout != Membership:
+		return nil, &membership.InvalidError{Field: "Layout", Problem: "must be singleton or membership"}
+	case o.Layout == Membership && len(o.Works) > 0:
+		return nil, &membership.InvalidError{Field: "Works", Problem: "must not be set where the layout has no Works"}
+	}
+	objects, err := Objects(string(o.Layout))
+	if err != nil {
+		return nil, err
+	}
+	if len(o.Works) > 0 {
+		granted, err := grant(o.Works)
+		if err != nil {
+			return nil, err
+		}
+		objects = slices.Insert(objects, 0, granted) // it is removed after what it is aggregated to
+	}
+	version, err := hash(objects, o.Image)
+	if err != nil {
+		return nil, err
+	}
+	return &install.Manifests{
+		Version: version,
+		Objects: func(target install.Target) ([]client.Object, error) {
+			out := make([]client.Object, 0, len(objects))
+			for _, object := range objects {
+				object = object.DeepCopy()
+				if object.GetKind() == "Deployment" {
+					if err := fill(object, o.Image, target.Cluster.Spec.ClusterID); err != nil {
+						return nil, err
+					}
+				}
+				out = append(out, object)
+			}
+			return out, nil
+		},
+	}, nil
+}
+
+// Objects returns the objects of an overlay, such as "singleton" or "hosted/member", in the order in which they can be applied. The image of the program
+// is "muster-agent", for others to replace.
+func Objects(overlay string) ([]*unstructured.Unstructured, error) {
+	objects, err := read(path.Join("agent/overlays", overlay))
+	if err != nil {
+		return nil, fmt.Errorf("read the manifests of overlay %q: %w", overlay, err)
+	}
+	return objects, nil
+}
+
+// read returns the objects of a kustomization, all of whose resources are files and folders.
+func read(folder string) ([]*unstructured.Unstructured, error) {
+	data, err := fs.ReadFile(Files, path.Join(folder, "kustomization.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	var kustomization struct {
+		Resources []string `json:"resources"`
+	}
+	if err := yaml.Unmarshal(data, &kustomization); err != nil {
+		return nil, fmt.Errorf("read %s: %w", folder, err)
+	}
+	var out []*unstructured.Unstructured
+	for _, resource := range kustomization.Resources {
+		name := path.Join(folder, resource)
+		if path.Ext(name) != ".yaml" {
+			inner, err := read(name)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, inner...)
+			continue
+		}
+		data, err := fs.ReadFile(Files, name)
+		if err != nil {
+			return nil, err
+		}
+		_, text, _ := strings.Cut(string(data), "---\n")
+		for document := range strings.SplitSeq(text, "\n---\n") {
+			object := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+				return nil, fmt.Errorf("read %s: %w", name, err)
+			}
+			out = append(out, object)
+		}
+	}
+	return out, nil
+}
+
+// grant is the ClusterRole that says what Works may contain.
+func grant(rules []rbacv1.PolicyRule) (*unstructured.Unstructured, error) {
+	data, err := json.Marshal(rbacv1.ClusterRole{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
+		ObjectMeta: metav1.ObjectMeta{Name: "muster-agent-works-granted", Labels: map[string]string{WorksLabel: "true"}},
+		Rules:      rules,
+	})
+	if err != nil {
+		return nil, err
+	}
+	object := &unstructured.Unstructured{}
+	return object, object.UnmarshalJSON(data)
+}
+
+func hash(objects []*unstructured.Unstructured, image string) (string, error) {
+	data, err := json.Marshal(objects)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(append(data, image...))
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// fill puts into the Deployment what is not the same everywhere.
+func fill(deployment *unstructured.Unstructured, image, clusterID string) error {
+	template := []string{"spec", "template", "spec", "containers"}
+	containers, _, err := unstructured.NestedSlice(deployment.Object, template...)
+	if err != nil || len(containers) != 1 {
+		return errors.Join(err, errors.New("the Deployment does not have one container"))
+	}
+	container, _ := containers[0].(map[string]any)
+	args, _, err := unstructured.NestedStringSlice(container, "args")
+	if err != nil {
+		return err
+	}
+	container["image"] = image
+	if err := unstructured.SetNestedStringSlice(container, append(args, "--cluster-id="+clusterID), "args"); err != nil {
+		return err
+	}
+	return unstructured.SetNestedSlice(deployment.Object, containers, template...)
+}

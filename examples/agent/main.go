@@ -1,0 +1,129 @@
+// Command agent is a whole agent program: it makes the cluster that it runs in a member of a hub, and applies Works there. It is what the manifests
+// of package deploy run:
+//
+//	kubectl apply -k deploy/agent/overlays/singleton     # with an image of this program
+//	kubectl -n muster-system create secret generic muster-bootstrap --from-file=join.yaml
+//
+// Without Works it is an agent of membership alone; with --member-kubeconfig it runs outside of its member. What add-ons consist of comes as Works too. A
+// product has a program like this of its own, with its own collectors, cleaners and companions.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	workagent "github.com/muster-sdk/muster/work/agent"
+	"github.com/muster-sdk/muster/work/leave"
+)
+
+type flags struct {
+	name, clusterID, namespace, member, probes, metrics string
+	works                                               bool
+}
+
+func parse(args []string) (flags, error) {
+	var f flags
+	set := flag.NewFlagSet("agent", flag.ContinueOnError)
+	set.StringVar(&f.name, "name", "", "name that the member would like to have; the hub has the say")
+	set.StringVar(&f.clusterID, "cluster-id", "", "what tells the cluster from all others; without it the UID of the member's namespace kube-system")
+	set.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "namespace of the agent's Secrets; without it POD_NAMESPACE, or "+agent.DefaultNamespace)
+	set.StringVar(&f.member, "member-kubeconfig", "", "kubeconfig of the member; without it that is the cluster that the agent runs in")
+	set.BoolVar(&f.works, "works", false, "apply Works; the definition of AppliedWork has to be on the member")
+	set.StringVar(&f.probes, "health-probe-bind-address", "0", "where to serve /healthz and /readyz; 0: nowhere")
+	set.StringVar(&f.metrics, "metrics-bind-address", "0", "where to serve metrics; 0: nowhere")
+	if err := set.Parse(args); err != nil {
+		return f, err
+	}
+	if set.NArg() > 0 {
+		return f, fmt.Errorf("unexpected argument %q", set.Arg(0))
+	}
+	if f.namespace == "" {
+		f.namespace = agent.DefaultNamespace
+	}
+	return f, nil
+}
+
+func main() {
+	f, err := parse(os.Args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(0)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "agent:", err)
+		os.Exit(2)
+	}
+	ctrl.SetLogger(zap.New(zap.WriteTo(os.Stderr)))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	go func() { <-ctx.Done(); stop() }() // a second signal ends the program at once
+	home, err := ctrl.GetConfig()
+	if err == nil {
+		err = run(ctx, home, f)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "agent:", err)
+		os.Exit(1)
+	}
+}
+
+// run runs the agent until ctx ends, or the member is out for good: whoever started the program then starts it anew, and it waits for another
+// bootstrap credential.
+func run(ctx context.Context, home *rest.Config, f flags) error {
+	member := home
+	if f.member != "" {
+		var err error
+		if member, err = clientcmd.BuildConfigFromFlags("", f.member); err != nil {
+			return fmt.Errorf("read the member's kubeconfig: %w", err)
+		}
+	}
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	options := agent.Options{
+		Name: f.name, ClusterID: f.clusterID, Namespace: f.namespace, Member: member, Version: "example",
+		OnPhase: func(step lifecycle.AgentStep) {
+			if step.Done {
+				done()
+			}
+		},
+	}
+	if f.works {
+		cleaner, err := workagent.NewCleaner(workagent.Options{Member: member})
+		if err != nil {
+			return err
+		}
+		options.Cleaners = []membership.LeaveGate{leave.Cleaner(cleaner.Clean)}
+		options.Companions = []agent.Companion{agent.CompanionFunc("works", func(ctx context.Context, hub agent.Hub) error {
+			works, err := workagent.New(workagent.Options{Hub: hub.Config, HubName: hub.Name, Namespace: hub.Member.Namespace, Member: member})
+			if err != nil {
+				return err
+			}
+			return works.Start(ctx)
+		})}
+	}
+	mgr, err := manager.New(home, manager.Options{
+		LeaderElection: true, LeaderElectionID: "muster-agent", LeaderElectionNamespace: f.namespace, LeaderElectionReleaseOnCancel: true,
+		HealthProbeBindAddress: f.probes, Metrics: metricsserver.Options{BindAddress: f.metrics},
+	})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping), agent.SetupWithManager(mgr, options)); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}

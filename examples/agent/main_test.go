@@ -1,0 +1,316 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/muster-sdk/muster/deploy"
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/crds"
+	"github.com/muster-sdk/muster/membership/fleet"
+	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/install"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+	workagent "github.com/muster-sdk/muster/work/agent"
+	workcrds "github.com/muster-sdk/muster/work/crds"
+	"github.com/muster-sdk/muster/work/leave"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+var (
+	hubPlane    = localplane.Shared{Options: localplane.Options{Name: "hub"}}
+	memberPlane = localplane.Shared{Options: localplane.Options{Name: "member"}}
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(localplane.Run(m, &hubPlane, &memberPlane))
+}
+
+const (
+	patience = time.Minute
+	interval = 25 * time.Millisecond
+)
+
+// The manifests are enough for the program, and the program is what they run: the hub installs them on a member, and the program that is run with the
+// arguments of the Deployment, as its ServiceAccount, makes that a member, applies a Work and leaves. Then nothing is left.
+func TestInstalledAgent(t *testing.T) {
+	ctx := t.Context()
+	hubConfig, memberConfig := hubPlane.ForTest(t).Config(), memberPlane.ForTest(t).Config()
+	onHub, onMember := newClient(t, hubConfig), newClient(t, memberConfig)
+	connect := startHub(t, hubConfig, onHub)
+	nothingNew := sweep(t, hubConfig, memberConfig)
+
+	cluster := &v1alpha1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "east"},
+		Spec: v1alpha1.MemberClusterSpec{
+			Accepted: new(true), JoinMode: v1alpha1.JoinInstall, KubeConfigSecretRef: &v1alpha1.KubeConfigSecretRef{Name: "east"}, HeartbeatPeriodSeconds: 1,
+		},
+	}
+	require.NoError(t, onHub.Create(ctx, cluster))
+	connect(cluster, memberConfig)
+	until(t, onHub, cluster, v1alpha1.ConditionInstalled)
+
+	deployment := &appsv1.Deployment{}
+	require.NoError(t, onMember.Get(ctx, client.ObjectKey{Namespace: "muster-system", Name: "muster-agent"}, deployment))
+	container := deployment.Spec.Template.Spec.Containers[0]
+	require.Equal(t, "registry.example.com/agent:v1", container.Image)
+	f, err := parse(container.Args)
+	require.NoError(t, err)
+	require.True(t, f.works)
+	require.Equal(t, cluster.Spec.ClusterID, f.clusterID)
+	f.probes = "127.0.0.1:0"
+	account := deployment.Spec.Template.Spec.ServiceAccountName
+	stop := start(t, func(ctx context.Context) error { return run(ctx, asAccount(t, memberConfig, onMember, account), f) })
+	until(t, onHub, cluster, v1alpha1.ConditionJoined)
+
+	work := &workv1alpha1.Work{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Status.Namespace, Name: "settings"},
+		Spec: workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{
+			Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"settings"},"data":{"a":"b"}}`),
+		}}}},
+	}
+	require.NoError(t, onHub.Create(ctx, work))
+	settings := &corev1.ConfigMap{}
+	eventually(t, "the Work is applied", func() error {
+		return onMember.Get(ctx, client.ObjectKey{Namespace: "default", Name: "settings"}, settings)
+	})
+
+	require.NoError(t, onHub.Delete(ctx, cluster))
+	eventually(t, "the member is out", func() error { return wantGone(onHub.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)) })
+	stop()
+	require.NoError(t, wantGone(onMember.Get(ctx, client.ObjectKeyFromObject(settings), settings)))
+	require.NoError(t, wantGone(onMember.Get(ctx, client.ObjectKey{Name: "appliedworks.work.muster.dev"}, &apiextensionsv1.CustomResourceDefinition{})))
+	nothingNew()
+}
+
+// An agent outside of its member has on either side what it needs. Who has applied its manifests deletes them when it has left, and then nothing is left.
+func TestHostedAgent(t *testing.T) {
+	ctx := t.Context()
+	hubConfig, memberConfig := hubPlane.ForTest(t).Config(), memberPlane.ForTest(t).Config()
+	onHub, onMember := newClient(t, hubConfig), newClient(t, memberConfig)
+	startHub(t, hubConfig, onHub)
+	nothingNew := sweep(t, hubConfig, memberConfig)
+	undeploy := []func(){put(t, onHub, "hosted/hosting"), put(t, onMember, "hosted/member")} // the hub's cluster hosts the agent
+	require.NoError(t, onHub.Create(ctx, &v1alpha1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "west"}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true), ClusterID: "west", HeartbeatPeriodSeconds: 1},
+	}))
+	token := &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: "west"}}
+	eventually(t, "the JoinToken is taken", func() error { return client.IgnoreAlreadyExists(onHub.Create(ctx, token)) })
+	given := &corev1.Secret{}
+	eventually(t, "the JoinToken has a Secret", func() error { return onHub.Get(ctx, client.ObjectKeyFromObject(token), given) })
+	require.NoError(t, onHub.Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: agent.DefaultNamespace, Name: agent.DefaultBootstrapSecret}, Data: given.Data,
+	}))
+
+	kubeconfig, err := localplane.Kubeconfig(asAccount(t, memberConfig, onMember, "muster-agent"))
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "value")
+	require.NoError(t, os.WriteFile(file, kubeconfig, 0o600))
+	f, err := parse([]string{"--works", "--cluster-id=west", "--name=west", "--member-kubeconfig=" + file})
+	require.NoError(t, err)
+	stop := start(t, func(ctx context.Context) error { return run(ctx, asAccount(t, hubConfig, onHub, "muster-agent"), f) })
+	cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "west"}}
+	until(t, onHub, cluster, v1alpha1.ConditionJoined)
+	until(t, onHub, cluster, v1alpha1.ConditionHealthy)
+
+	require.NoError(t, onHub.Delete(ctx, cluster))
+	eventually(t, "the member is out", func() error { return wantGone(onHub.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)) })
+	eventually(t, "the agent has forgotten it", func() error {
+		return wantGone(onHub.Get(ctx, client.ObjectKey{Namespace: agent.DefaultNamespace, Name: agent.DefaultStoreSecret}, given))
+	})
+	stop()
+	require.NoError(t, onHub.Delete(ctx, token))
+	for _, each := range undeploy {
+		each()
+	}
+	nothingNew()
+}
+
+// put applies the objects of an overlay, as kubectl apply -k does, and returns what deletes them.
+func put(t *testing.T, c client.Client, overlay string) (undeploy func()) {
+	objects, err := deploy.Objects(overlay)
+	require.NoError(t, err)
+	for _, object := range objects {
+		require.NoError(t, c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner("test")))
+	}
+	undeploy = func() {
+		for _, object := range objects {
+			require.NoError(t, client.IgnoreNotFound(c.Delete(context.Background(), object.DeepCopy())))
+		}
+	}
+	t.Cleanup(undeploy)
+	return undeploy
+}
+
+// hubsOwn is what a hub has without any member.
+var hubsOwn = []string{
+	"ClusterRole.rbac.authorization.k8s.io/v1 muster-agent", "ClusterRole.rbac.authorization.k8s.io/v1 muster-bootstrap",
+	"Namespace.v1 muster-registration", "ResourceQuota.v1 muster-registration/muster-registration",
+}
+
+// sweep looks at all that there is on both sides, and returns what waits until there is no more again.
+func sweep(t *testing.T, hub, member *rest.Config) (nothingNew func()) {
+	t.Helper()
+	planes := map[string]*rest.Config{"hub": hub, "member": member}
+	before := map[string]sets.Set[string]{}
+	for name, config := range planes {
+		var err error
+		before[name], err = localplane.Sweep(t.Context(), config)
+		require.NoError(t, err)
+	}
+	before["hub"].Insert(hubsOwn...) // it may still be making them
+	return func() {
+		t.Helper()
+		for name, config := range planes {
+			eventually(t, "nothing is on the "+name+" that was not there before", func() error {
+				after, err := localplane.Sweep(t.Context(), config)
+				if added := after.Difference(before[name]); added.Len() > 0 {
+					return fmt.Errorf("there are %q", sets.List(added))
+				}
+				return err
+			})
+		}
+	}
+}
+
+// startHub starts a hub that installs agents, and returns what has a member be connected as a fleet does.
+func startHub(t *testing.T, config *rest.Config, c client.Client) (connect func(*v1alpha1.MemberCluster, *rest.Config)) {
+	require.NoError(t, errors.Join(crds.Install(t.Context(), c), workcrds.InstallOnHub(t.Context(), c)))
+	installer, err := deploy.Agent(deploy.AgentOptions{
+		Image: "registry.example.com/agent:v1",
+		Works: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}}},
+	})
+	require.NoError(t, err)
+	mgr, err := manager.New(config, manager.Options{Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
+	require.NoError(t, err)
+	runner, err := install.New(mgr, install.Options{Installer: installer})
+	require.NoError(t, err)
+	require.NoError(t, hub.SetupWithManager(mgr, hub.Options{
+		Gates: []membership.LeaveGate{leave.Gate(mgr.GetClient()), runner}, AgentRules: workagent.HubRules(),
+	}))
+	start(t, mgr.Start)
+	return func(cluster *v1alpha1.MemberCluster, member *rest.Config) {
+		cluster = cluster.DeepCopy() // the test goes on to read into its own
+		start(t, func(ctx context.Context) error {
+			for ctx.Err() == nil {
+				if err := runner.Run(ctx, fleet.Connected{Cluster: cluster.DeepCopy(), Config: rest.CopyConfig(member)}); err != nil {
+					t.Log(err) // a fleet calls it again
+				}
+			}
+			return nil
+		})
+	}
+}
+
+func start(t *testing.T, run func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	stopped := false
+	stop = func() {
+		if cancel(); stopped {
+			return
+		}
+		stopped = true
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("it ended with an error: %v", err)
+			}
+		case <-time.After(patience):
+			t.Error("it does not end")
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// asAccount is what a pod of a ServiceAccount in the agent's namespace has.
+func asAccount(t *testing.T, admin *rest.Config, c client.Client, name string) *rest.Config {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "muster-system", Name: name}}
+	token := &authenticationv1.TokenRequest{}
+	require.NoError(t, c.SubResource("token").Create(t.Context(), account, token))
+	config := rest.AnonymousClientConfig(admin)
+	config.BearerToken = token.Status.Token
+	return config
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, workv1alpha1.AddToScheme, apiextensionsv1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			panic(err)
+		}
+	}
+	return scheme
+}
+
+func newClient(t *testing.T, config *rest.Config) client.Client {
+	c, err := client.New(config, client.Options{Scheme: newScheme()})
+	require.NoError(t, err)
+	return c
+}
+
+func wantGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("it is there (%w)", err)
+}
+
+func until(t *testing.T, c client.Client, cluster *v1alpha1.MemberCluster, condition string) {
+	t.Helper()
+	eventually(t, condition, func() error {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil {
+			return err
+		}
+		if is := meta.FindStatusCondition(cluster.Status.Conditions, condition); is == nil || is.Status != metav1.ConditionTrue {
+			return fmt.Errorf("it is %+v", is)
+		}
+		return nil
+	})
+}
+
+func eventually(t *testing.T, what string, wrong func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := wrong()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not so after %s: %s: %v", patience, what, err)
+		}
+		<-time.After(interval)
+	}
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership/admin"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// requestTimeout bounds each request, so that a cluster that does not answer ends a command.
+const requestTimeout = 10 * time.Second
+
+// hub is how to reach the hub.
+func (a *app) hub() (*rest.Config, error) { return load("hub", a.hubFile, a.hubContext) }
+
+// member is how to reach the member: by its own file, or by another context of the hub's.
+func (a *app) member() (*rest.Config, error) {
+	file := a.memberFile
+	if file == "" {
+		file = a.hubFile
+	}
+	return load("member", file, a.memberContext)
+}
+
+// namesMember reports whether the command line says which cluster the member is.
+func (a *app) namesMember() bool { return a.memberFile != "" || a.memberContext != "" }
+
+func load(side, file, kubeContext string) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = file
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: kubeContext}).ClientConfig()
+	if err != nil {
+		return nil, usage("read the kubeconfig of the %s: %w", side, err)
+	}
+	config.Timeout, config.QPS = requestTimeout, -1
+	return config, nil
+}
+
+// hubClient is for what needs no function of package admin.
+func (a *app) hubClient() (*hubClient, error) {
+	config, err := a.hub()
+	if err != nil {
+		return nil, err
+	}
+	c, err := newClient(config)
+	return &hubClient{Client: c, server: config.Host}, err
+}
+
+func newClient(config *rest.Config) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	err := errors.Join(clientgoscheme.AddToScheme(scheme), membershipv1alpha1.AddToScheme(scheme), placementv1alpha1.AddToScheme(scheme), workv1alpha1.AddToScheme(scheme))
+	if err != nil {
+		return nil, err
+	}
+	return client.New(config, client.Options{Scheme: scheme})
+}
+
+// hubClient tells that the hub cannot be reached as package admin does.
+type hubClient struct {
+	client.Client
+	server string
+}
+
+func (h *hubClient) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	return h.explain(h.Client.Get(ctx, key, object, options...))
+}
+
+func (h *hubClient) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	return h.explain(h.Client.List(ctx, list, options...))
+}
+
+func (h *hubClient) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
+	return h.explain(h.Client.Delete(ctx, object, options...))
+}
+
+func (h *hubClient) explain(err error) error {
+	if network, is := errors.AsType[*url.Error](err); is {
+		return &admin.UnreachableError{Which: admin.Hub, Server: h.server, Err: network.Err}
+	}
+	if meta.IsNoMatchError(err) {
+		return fmt.Errorf("the cluster at %s %w", h.server, errNoHub)
+	}
+	return err
+}

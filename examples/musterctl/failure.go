@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/admin"
+	"github.com/muster-sdk/muster/membership/registration/discovery"
+)
+
+// Exit codes, which the help of the root command explains.
+const (
+	exitDone = iota
+	exitFailed
+	exitUsage
+	exitPreflight
+	exitTimeout
+	exitTaken
+	exitUnreachable
+	exitDenied
+)
+
+// errNoHub is about a cluster without muster's CustomResourceDefinitions.
+var errNoHub = errors.New("does not know muster's kinds, so it is no hub, or not yet")
+
+// usageError is about the command line, or a file that it names.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usage(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// report tells of an error in one line and one more for what to do, and returns the exit code. A preflight gets a table.
+func (a *app) report(err error) int {
+	if err == nil {
+		return exitDone
+	}
+	if !a.started {
+		err = &usageError{err}
+	}
+	if failed, is := errors.AsType[*admin.PreflightError](err); is {
+		fmt.Fprintln(a.err, "Error: something stands in the way, and nothing was changed:")
+		rows := table{header: []string{"CHECK", "PROBLEM", "WHAT TO DO"}}
+		for _, f := range failed.Findings {
+			rows.add(f.Check, f.Problem, f.Fix)
+		}
+		_ = rows.write(a.err)
+	} else {
+		fmt.Fprintf(a.err, "Error: %s\n", strings.ReplaceAll(err.Error(), "\n", " "))
+		if hint := a.hint(err); hint != "" {
+			fmt.Fprintf(a.err, "%s\n", hint)
+		}
+	}
+	return codeOf(err)
+}
+
+// codeOf is the exit code of an error: the most telling one, where several are true.
+func codeOf(err error) int {
+	_, preflight := errors.AsType[*admin.PreflightError](err)
+	_, badUsage := errors.AsType[*usageError](err)
+	_, invalid := errors.AsType[*membership.InvalidError](err)
+	_, timeout := errors.AsType[*admin.TimeoutError](err)
+	_, unreachable := errors.AsType[*admin.UnreachableError](err)
+	_, network := errors.AsType[*url.Error](err)
+	switch {
+	case errors.Is(err, admin.ErrNameTaken), errors.Is(err, admin.ErrClusterTaken):
+		return exitTaken
+	case errors.Is(err, admin.ErrDenied), errors.Is(err, admin.ErrExpired), errors.Is(err, discovery.ErrUnknownToken), untrusted(err):
+		return exitDenied
+	case timeout:
+		return exitTimeout
+	case unreachable, network, errors.Is(err, discovery.ErrUnreachable):
+		return exitUnreachable
+	case preflight, meta.IsNoMatchError(err), errors.Is(err, errNoHub), errors.Is(err, discovery.ErrNotAHub):
+		return exitPreflight
+	case badUsage, invalid, errors.Is(err, discovery.ErrNoPins):
+		return exitUsage
+	default:
+		return exitFailed
+	}
+}
+
+// untrusted reports whether who answers could not show that it is the hub.
+func untrusted(err error) bool {
+	return errors.Is(err, discovery.ErrWrongPin) || errors.Is(err, discovery.ErrWrongSignature) || errors.Is(err, discovery.ErrUntrusted)
+}
+
+// hint says what to do about an error whose words do not.
+func (a *app) hint(err error) string {
+	_, badUsage := errors.AsType[*usageError](err)
+	switch codeOf(err) {
+	case exitTimeout:
+		return "What was done stays. Give the same command again to go on waiting."
+	case exitUnreachable:
+		return "Check the address in the kubeconfig, and the network between here and there."
+	case exitPreflight:
+		if errors.Is(err, discovery.ErrNotAHub) {
+			return "Check the address. A hub that kubeadm has not made has to publish itself, by package discovery; or use --join-file."
+		}
+		return fmt.Sprintf("Prepare the hub by %s init, or choose the kubeconfig of another cluster.", a.program)
+	case exitDenied:
+		if untrusted(err) {
+			return "Nothing secret was sent. Compare the address, the token and the pins with those that were printed on the hub; if they are right, somebody is in between."
+		}
+		if errors.Is(err, admin.ErrExpired) || errors.Is(err, discovery.ErrUnknownToken) {
+			return fmt.Sprintf("Create another token on the hub: %s token create", a.program)
+		}
+		return fmt.Sprintf("An administrator of the hub can let the cluster in: %s accept NAME", a.program)
+	case exitUsage:
+		if errors.Is(err, discovery.ErrNoPins) {
+			return "Give the --discovery-token-ca-cert-hash that was printed with the token."
+		}
+		if badUsage {
+			return fmt.Sprintf("See %s --help", a.program)
+		}
+	case exitFailed:
+		switch {
+		case errors.Is(err, admin.ErrNotFound):
+			return fmt.Sprintf("See %s get members", a.program)
+		case errors.Is(err, context.Canceled):
+			return "What was done stays. Give the same command again to go on."
+		}
+	}
+	return ""
+}
+
+// sentence begins with a capital letter.
+func sentence(words string) string {
+	if words == "" {
+		return ""
+	}
+	return strings.ToUpper(words[:1]) + words[1:]
+}

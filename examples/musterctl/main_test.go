@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/admin"
+	"github.com/muster-sdk/muster/membership/registration/discovery"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+var (
+	update = flag.Bool("update", false, "write the golden files")
+	hub    = localplane.Shared{Options: localplane.Options{Name: "hub"}}
+	east   = localplane.Shared{Options: localplane.Options{Name: "east", Nodes: 1}}
+)
+
+func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &hub, &east)) }
+
+// golden compares with a file in testdata, which -update writes.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err, "run the test with -update")
+	require.Empty(t, cmp.Diff(string(want), got), "run the test with -update, and look at the difference")
+}
+
+// call runs a command line.
+func call(t *testing.T, in string, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = run(t.Context(), append([]string{"musterctl"}, args...), streams{in: strings.NewReader(in), out: &o, err: &e})
+	return code, o.String(), e.String()
+}
+
+func TestHelp(t *testing.T) {
+	var text strings.Builder
+	a := &app{program: "musterctl", streams: streams{in: strings.NewReader(""), out: &text, err: &text}}
+	var show func(*cobra.Command)
+	show = func(cmd *cobra.Command) {
+		fmt.Fprintf(&text, "$ %s --help\n", cmd.CommandPath())
+		code, out, errs := call(t, "", append(strings.Fields(cmd.CommandPath())[1:], "--help")...)
+		require.Zero(t, code, errs)
+		fmt.Fprintln(&text, out)
+		for _, sub := range cmd.Commands() {
+			if sub.Name() != "help" && sub.Name() != "completion" {
+				show(sub)
+			}
+		}
+	}
+	show(a.root())
+	golden(t, "help.txt", text.String())
+}
+
+func TestPluginName(t *testing.T) {
+	var out bytes.Buffer
+	require.Zero(t, run(t.Context(), []string{"/usr/bin/kubectl-muster", "token", "create", "--help"}, streams{out: &out, err: &out}))
+	require.Contains(t, out.String(), "kubectl muster token create [NAME]")
+	require.Contains(t, out.String(), "kubectl muster token create --ttl 24h", "examples as well")
+}
+
+func TestTables(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	made := metav1.NewTime(now.Add(-5 * time.Hour))
+	condition := func(kind string, status metav1.ConditionStatus, message string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Message: message}
+	}
+	members := []v1alpha1.MemberCluster{
+		{ObjectMeta: metav1.ObjectMeta{Name: "east", CreationTimestamp: made}, Spec: v1alpha1.MemberClusterSpec{JoinMode: v1alpha1.JoinPush},
+			Status: v1alpha1.MemberClusterStatus{Phase: v1alpha1.PhaseJoined, Version: v1alpha1.VersionInfo{Kubernetes: "v1.36.3"},
+				Resources:  v1alpha1.ResourceUsage{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("64Gi")}},
+				Conditions: []metav1.Condition{condition(v1alpha1.ConditionJoined, metav1.ConditionTrue, ""), condition(v1alpha1.ConditionHealthy, metav1.ConditionTrue, "")}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "west", CreationTimestamp: made}, Status: v1alpha1.MemberClusterStatus{Phase: v1alpha1.PhaseJoined, Conditions: []metav1.Condition{
+			condition(v1alpha1.ConditionJoined, metav1.ConditionTrue, ""), condition(v1alpha1.ConditionHealthy, metav1.ConditionUnknown, "No heartbeat since 03:01:12.")}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "new", CreationTimestamp: metav1.NewTime(now.Add(-time.Second))}},
+	}
+	tokens := []v1alpha1.JoinToken{
+		{ObjectMeta: metav1.ObjectMeta{Name: "edge", CreationTimestamp: made}, Spec: v1alpha1.JoinTokenSpec{MaxUses: new(int32(3)), AutoAccept: true}, Status: v1alpha1.JoinTokenStatus{
+			Uses: 2, ExpirationTime: new(metav1.NewTime(now.Add(19 * time.Hour))), Conditions: []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionTrue, "give it")}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "old", CreationTimestamp: made}, Status: v1alpha1.JoinTokenStatus{
+			ExpirationTime: new(metav1.NewTime(now.Add(-time.Hour))), Conditions: []metav1.Condition{condition(v1alpha1.ConditionReady, metav1.ConditionFalse, "ended at 02:04:05")}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "new"}},
+	}
+	var text bytes.Buffer
+	for _, rows := range []table{membersTable(now, members...), tokensTable(now, tokens...)} {
+		require.NoError(t, rows.write(&text))
+		fmt.Fprintln(&text)
+	}
+	golden(t, "tables.txt", text.String())
+}
+
+func TestReport(t *testing.T) {
+	preflight := &admin.PreflightError{Findings: []admin.Finding{
+		{Check: "reach the hub", Problem: "the hub at https://hub:6443 cannot be reached: connection refused", Fix: "check the address"},
+		{Check: "name", Problem: "east is the name of another cluster", Fix: "choose another name", Err: admin.ErrNameTaken},
+	}}
+	var text strings.Builder
+	for _, test := range []struct {
+		reason string
+		err    error
+		code   int
+	}{
+		{"a name that is taken is that, wherever it was found", preflight, exitTaken},
+		{"all else that stands in the way", &admin.PreflightError{Findings: preflight.Findings[:1]}, exitPreflight},
+		{"a wait that ended", &admin.TimeoutError{Doing: "wait until east has joined", After: 2 * time.Minute, Reason: "the hub has not looked at it yet"}, exitTimeout},
+		{"no way to get there", fmt.Errorf("read it: %w", &admin.UnreachableError{Which: admin.Member, Server: "https://east", Err: errors.New("no route to host")}), exitUnreachable},
+		{"nor for a client of our own", &url.Error{Op: "Get", URL: "https://hub", Err: errors.New("refused")}, exitUnreachable},
+		{"not let in", fmt.Errorf("member east: %w", admin.ErrDenied), exitDenied},
+		{"a token that has ended", fmt.Errorf("JoinToken edge: %w", admin.ErrExpired), exitDenied},
+		{"a short token that the hub does not know", fmt.Errorf("find the hub: %w", discovery.ErrUnknownToken), exitDenied},
+		{"another certificate authority", fmt.Errorf("find the hub: %w", discovery.ErrWrongPin), exitDenied},
+		{"no pins", fmt.Errorf("find the hub: %w", discovery.ErrNoPins), exitUsage},
+		{"a cluster that does not tell who it is", fmt.Errorf("find the hub: %w", discovery.ErrNotAHub), exitPreflight},
+		{"nobody to be discovered", fmt.Errorf("find the hub: %w", discovery.ErrUnreachable), exitUnreachable},
+		{"what an option may not be", &membership.InvalidError{Field: "Name", Problem: "must be a DNS label"}, exitUsage},
+		{"what the command line may not be", usage("say which cluster is to join"), exitUsage},
+		{"a member that is not there", fmt.Errorf("member west: %w", admin.ErrNotFound), exitFailed},
+		{"Ctrl-C", context.Canceled, exitFailed},
+		{"anything else, on one line", errors.New("first\nsecond"), exitFailed},
+	} {
+		var errs bytes.Buffer
+		a := &app{program: "musterctl", started: true, streams: streams{err: &errs}}
+		require.Equal(t, test.code, a.report(test.err), test.reason)
+		fmt.Fprintf(&text, "# %s: %d\n%s\n", test.reason, test.code, errs.String())
+	}
+	golden(t, "errors.txt", text.String())
+}
+
+func TestUsage(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty.yaml")
+	require.NoError(t, os.WriteFile(empty, []byte("server: https://hub\ntoken: secret-words\n"), 0o600))
+	for _, test := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"jion"}, "unknown command"},
+		{[]string{"join"}, "accepts 1 arg"},
+		{[]string{"join", "east"}, "--member-context"},
+		{[]string{"join", "east", "--bogus"}, "unknown flag"},
+		{[]string{"unjoin", "east", "--force", "--keep"}, "--keep"},
+		{[]string{"get", "members", "-o", "xml"}, "table, json, yaml"},
+		{[]string{"get", "members", "--kubeconfig", "/no/such/file"}, "kubeconfig of the hub"},
+		{[]string{"token", "create", "--ttl", "10ms"}, "--ttl"},
+		{[]string{"explain", "placement"}, "--file"},
+		{[]string{"clean"}, "--member-context"},
+	} {
+		code, out, errs := call(t, "", test.args...)
+		require.Equal(t, exitUsage, code, "%v: %s", test.args, errs)
+		require.Empty(t, out)
+		require.Contains(t, errs, test.says)
+	}
+	hub := hub.ForTest(t).Kubeconfig()
+	for _, args := range [][]string{{"--join-file", "/no/such/file"}, {"--join-file", empty}, {}, {"--join-file", empty, "--token", "abcdef.0123456789abcdef"},
+		{"--server", "https://127.0.0.1:1", "--token", "secret-words"}, {"--server", "https://127.0.0.1:1", "--token", "abcdef.0123456789abcdef"},
+		{"--server", "https://127.0.0.1:1", "--token", "abcdef.0123456789abcdef", "--discovery-token-ca-cert-hash", "sha256:12"}} {
+		code, _, errs := call(t, "", append([]string{"register", "--member-kubeconfig", hub}, args...)...)
+		require.Equal(t, exitUsage, code, "%v: %s", args, errs)
+		require.NotContains(t, errs, "secret-words", "a file that is wrong is not quoted")
+	}
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/muster-sdk/muster/membership/admin"
+)
+
+const rootHelp = `musterctl registers clusters with a hub, looks after them, and lets them go.
+
+  musterctl init                                     prepare the hub
+  musterctl join east --member-context east          the hub runs the agent of the member
+  musterctl token create --join-file join.yaml       the member runs its own agent:
+  musterctl register --join-file join.yaml --wait 2m --member-context east
+  musterctl get members
+  musterctl unjoin east
+
+Every command can be given again: it goes on from what it finds.
+
+Results are written to the standard output, progress and errors to the standard error. Exit codes:
+
+  0  done
+  1  failed for another reason than those below
+  2  the command line, or a file that it names, is wrong
+  3  preflight: something stands in the way, and nothing was changed
+  4  gave up waiting; what was done stays, and the same command goes on
+  5  a name or a cluster is taken
+  6  a cluster cannot be reached
+  7  denied, or the join token has ended`
+
+// streams are what a command reads and writes.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// app is one call of the command.
+type app struct {
+	streams
+	program string // as the user calls it: "musterctl" or "kubectl muster"
+	started bool   // the command line makes sense so far
+
+	hubFile, hubContext       string
+	memberFile, memberContext string
+}
+
+// run runs the command line, whose first word is the name of the program, and returns the exit code.
+func run(ctx context.Context, args []string, io streams) int {
+	a := &app{streams: io, program: programOf(args[0])}
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard()) // what libraries log is in the errors as well
+	root := a.root()
+	root.SetArgs(args[1:])
+	return a.report(root.ExecuteContext(ctx))
+}
+
+// programOf is how a user calls the program of that file.
+func programOf(file string) string {
+	name := strings.TrimSuffix(filepath.Base(file), ".exe")
+	if plugin, is := strings.CutPrefix(name, "kubectl-"); is {
+		return "kubectl " + plugin
+	}
+	return name
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:               strings.ReplaceAll(a.program, " ", "-"),
+		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: a.program},
+		Short:             "Administer a fleet of clusters",
+		Long:              strings.ReplaceAll(rootHelp, "musterctl ", a.program+" "),
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRunE: func(*cobra.Command, []string) error { a.started = true; return nil },
+	}
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.hubFile, "kubeconfig", "", "kubeconfig of the hub (default $KUBECONFIG, then ~/.kube/config)")
+	flags.StringVar(&a.hubContext, "context", "", "context of the hub in it (default the current one)")
+	root.AddCommand(
+		a.initCommand(), a.joinCommand(), a.registerCommand(), a.tokenCommand(), a.acceptCommand(), a.denyCommand(),
+		a.unjoinCommand(), a.getCommand(), a.explainCommand(), a.cleanCommand(), a.versionCommand(),
+	)
+	a.rename(root)
+	return root
+}
+
+// rename has the examples call the program as the user does.
+func (a *app) rename(cmd *cobra.Command) {
+	cmd.Example = strings.ReplaceAll(cmd.Example, "musterctl ", a.program+" ")
+	for _, sub := range cmd.Commands() {
+		a.rename(sub)
+	}
+}
+
+// memberFlags are those of commands that reach a member.
+func (a *app) memberFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.memberFile, "member-kubeconfig", "", "kubeconfig of the member (default that of the hub)")
+	cmd.Flags().StringVar(&a.memberContext, "member-context", "", "context of the member in it (default the current one)")
+}
+
+// namespaceFlag is of commands about join tokens and requests.
+func namespaceFlag(cmd *cobra.Command, namespace *string) {
+	cmd.Flags().StringVar(namespace, "registration-namespace", "muster-registration", "namespace of the hub for join tokens and requests")
+}
+
+// progress shows what one of package admin's functions is doing. Call end before writing anything else.
+func (a *app) progress() (tell func(admin.Step), end func()) {
+	p := newProgress(a.err)
+	return p.tell, p.end
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/fleet"
+	membershiphub "github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/push"
+	"github.com/muster-sdk/muster/membership/registration/discovery"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// start runs a manager until the test ends or stop is called.
+func start(t *testing.T, config *rest.Config, setup func(manager.Manager) error) (stop func()) {
+	t.Helper()
+	c, err := newClient(config)
+	require.NoError(t, err)
+	mgr, err := manager.New(config, manager.Options{Scheme: c.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
+	require.NoError(t, err)
+	require.NoError(t, setup(mgr))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	stopped := false
+	stop = func() {
+		if cancel(); !stopped {
+			stopped = true
+			require.NoError(t, <-done)
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// nothingNew waits until a cluster has nothing that it did not have before, but for what is allowed.
+func nothingNew(t *testing.T, reason string, config *rest.Config, before sets.Set[string], allowed ...string) {
+	t.Helper()
+	var added sets.Set[string]
+	ok := eventually(func() bool {
+		after, err := localplane.Sweep(t.Context(), config)
+		require.NoError(t, err)
+		added = after.Difference(before).Delete(allowed...)
+		return added.Len() == 0
+	})
+	require.True(t, ok, "%s: there are %q", reason, sets.List(added))
+}
+
+func eventually(is func() bool) bool {
+	return wait.PollUntilContextTimeout(context.Background(), 200*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return is(), nil }) == nil
+}
+
+// TestStory is what an administrator does, from an empty hub to an empty hub.
+func TestStory(t *testing.T) {
+	hubPlane, eastPlane := hub.ForTest(t), east.ForTest(t)
+	dir := t.TempDir()
+	joinFile := filepath.Join(dir, "join.yaml")
+	onHub := func(args ...string) []string { return append(args, "--kubeconfig", hubPlane.Kubeconfig()) }
+	onBoth := func(args ...string) []string {
+		return onHub(append(args, "--member-kubeconfig", eastPlane.Kubeconfig())...)
+	}
+	want := func(code int, says string, args ...string) (out string) {
+		t.Helper()
+		got, out, errs := call(t, "", args...)
+		t.Logf("$ musterctl %s\n%s%s(%d)", strings.Join(args[:min(3, len(args))], " "), out, errs, got)
+		require.Equal(t, code, got, "%v\n%s", args, errs)
+		require.Contains(t, out+errs, says, "%v", args)
+		return out
+	}
+
+	sweep := func(config *rest.Config) sets.Set[string] {
+		t.Helper()
+		objects, err := localplane.Sweep(t.Context(), config)
+		require.NoError(t, err)
+		return objects
+	}
+	memberBefore := sweep(eastPlane.Config())
+
+	// Nothing is installed.
+	want(exitPreflight, "init", onHub("get", "members")...)
+	want(exitPreflight, "it is no hub", onBoth("join", "east")...)
+	want(exitDone, "membership.muster.dev", onHub("init")...)
+	want(exitDone, "membership.muster.dev", onHub("init", "-o", "json")...)
+	want(exitDone, "There are none", onHub("get", "members")...)
+	want(exitTimeout, "is its controller running", onHub("token", "create", "edge", "--timeout", "1s")...)
+
+	start(t, hubPlane.Config(), func(mgr manager.Manager) error {
+		return membershiphub.SetupWithManager(mgr, membershiphub.Options{BootstrapTokens: true})
+	})
+	require.True(t, eventually(func() bool { code, _, _ := call(t, "", onHub("token", "create", "edge")...); return code == exitDone }), "the hub runs")
+	want(exitDone, "deleted", onHub("token", "delete", "edge")...)
+	require.True(t, eventually(func() bool { return !strings.Contains(strings.Join(sets.List(sweep(hubPlane.Config())), "\n"), "edge") }), "the token is gone")
+	hubBefore := sweep(hubPlane.Config())
+	want(exitDone, "edge", onHub("token", "create", "edge", "--join-file", joinFile)...)
+	info, err := os.Stat(joinFile)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	want(exitDone, "edge", onHub("token", "create", "edge", "--join-file", joinFile)...)
+	want(exitTaken, "another spec", onHub("token", "create", "edge", "--auto-accept")...)
+	want(exitDone, "edge", onHub("token", "list")...)
+	require.Contains(t, want(exitDone, "", "__complete", "--kubeconfig", hubPlane.Kubeconfig(), "token", "delete", ""), "edge\n")
+
+	// Pull: its own agent.
+	want(exitDone, "muster-bootstrap", onBoth("register", "--join-file", joinFile)...)
+	want(exitTimeout, "no agent has begun", onBoth("register", "--join-file", joinFile, "--wait", "1s")...)
+	stopAgent := start(t, eastPlane.Config(), func(mgr manager.Manager) error { return agent.SetupWithManager(mgr, agent.Options{Name: "east"}) })
+	require.Eventually(t, func() bool { code, _, _ := call(t, "", onHub("accept", "east")...); return code == exitDone }, time.Minute, 200*time.Millisecond)
+	want(exitDone, "joined", onBoth("register", "--join-file", joinFile, "--wait", "1m")...)
+	out := want(exitDone, "", onHub("get", "members", "-o", "json")...)
+	list := v1alpha1.MemberClusterList{}
+	require.NoError(t, json.Unmarshal([]byte(out), &list))
+	require.Equal(t, "MemberClusterList", list.Kind)
+	require.Equal(t, "MemberCluster", list.Items[0].Kind)
+	want(exitDone, "Joined", onHub("get", "members", "east")...)
+	want(exitFailed, "not found", onHub("get", "members", "west")...)
+	require.Contains(t, want(exitDone, "", "__complete", "--kubeconfig", hubPlane.Kubeconfig(), "unjoin", ""), "east\n")
+	want(exitTaken, "CHECK", onBoth("join", "west")...)
+	want(exitTaken, "by an agent of its own", onBoth("join", "east")...)
+
+	file := filepath.Join(dir, "placement.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("metadata: {name: web}\nspec: {policy: {type: PickAll}}\n"), 0o600))
+	want(exitDone, "east", onHub("explain", "placement", "--file", file)...)
+
+	want(exitDone, "it stays there", onHub("unjoin", "east")...)
+	want(exitDone, "no such member", onHub("unjoin", "east")...)
+	stopAgent()
+	want(exitDone, "deleted", onHub("token", "delete", "edge")...)
+	want(exitDone, "no token", onHub("token", "delete", "edge")...)
+	require.Eventually(t, func() bool {
+		code, _, _ := call(t, "", onBoth("register", "--join-file", joinFile)...)
+		return code == exitDenied
+	}, time.Minute, 200*time.Millisecond, "a token that was deleted is refused")
+
+	want(exitDone, "", onBoth("clean", "--yes")...)
+	nothingNew(t, "clean takes what register has installed", eastPlane.Config(), memberBefore)
+	want(exitDone, "", onBoth("clean", "--yes")...)
+	nothingNew(t, "the hub knows nothing of a member that has left", hubPlane.Config(), hubBefore)
+
+	// Push: nobody runs the hub's agents here, which is told.
+	want(exitTimeout, "No agent has asked to join", onBoth("join", "east", "--timeout", "2s")...)
+	want(exitDone, "Push", onBoth("join", "east", "--timeout", "-1s")...)
+	want(exitDone, "", onHub("unjoin", "east", "--force")...)
+	nothingNew(t, "unjoin takes what join has installed, also by force", eastPlane.Config(), memberBefore)
+	code, _, errs := call(t, "n\n", onBoth("clean")...)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, eastPlane.Config().Host, "it asks about which cluster")
+	want(exitDone, "", onBoth("clean", "--yes")...)
+	want(exitDone, "there was nothing", onBoth("clean", "--yes")...)
+
+	// By a token that can be typed.
+	hubClient, err := newClient(hubPlane.Config())
+	require.NoError(t, err)
+	require.NoError(t, discovery.Publish(t.Context(), hubClient, hubPlane.Config().Host, hubPlane.Config().CAData))
+	printed := strings.Fields(want(exitDone, "--discovery-token-ca-cert-hash sha256:", onHub("token", "create", "--ttl", "1h", "--print-register-command")...))
+	require.Equal(t, []string{"musterctl", "register"}, printed[:2])
+	typed := func(replaced map[string]string) []string {
+		args := onBoth(printed[1:]...)
+		for i := range args {
+			if other, is := replaced[args[i]]; is {
+				args[i+1] = other
+			}
+		}
+		return args
+	}
+	want(exitDenied, "Compare the address", typed(map[string]string{"--discovery-token-ca-cert-hash": "sha256:" + strings.Repeat("0", 64)})...)
+	want(exitDenied, "token create", typed(map[string]string{"--token": "zzzzzz.0123456789abcdef"})...)
+	want(exitUnreachable, "address", typed(map[string]string{"--server": "https://127.0.0.1:1"})...)
+	want(exitDone, "", typed(nil)...)
+	want(exitDone, "", typed(nil)...)
+	stopAgent = start(t, eastPlane.Config(), func(mgr manager.Manager) error { return agent.SetupWithManager(mgr, agent.Options{Name: "east"}) })
+	require.Eventually(t, func() bool { code, _, _ := call(t, "", onHub("accept", "east")...); return code == exitDone }, time.Minute, 200*time.Millisecond)
+	want(exitDone, "joined", append(typed(nil), "--wait", "1m")...)
+	want(exitDone, "it has left", onBoth("unjoin", "east")...)
+	want(exitDone, "no such member", onBoth("unjoin", "east")...)
+	stopAgent()
+	nothingNew(t, "unjoin takes what register has installed, where it is told how to reach that", eastPlane.Config(), memberBefore)
+
+	// Push, with somebody who runs the hub's agents.
+	start(t, hubPlane.Config(), func(mgr manager.Manager) error {
+		runner, err := push.New(mgr, push.Options{})
+		if err != nil {
+			return err
+		}
+		_, err = fleet.SetupWithManager(mgr, fleet.Options{Runners: []fleet.Runner{runner}})
+		return err
+	})
+	want(exitDone, "Joined", onBoth("join", "east")...)
+	want(exitDone, "Joined", onBoth("join", "east")...)
+	want(exitTaken, "CHECK", onBoth("join", "west")...)
+	want(exitDone, "When it has left, remove what join made: musterctl unjoin east", onHub("unjoin", "east", "--timeout", "-1s")...)
+	require.Eventually(t, func() bool {
+		_, _, errs := call(t, "", onHub("get", "members")...)
+		return strings.Contains(errs, "There are none")
+	}, time.Minute, 200*time.Millisecond)
+	want(exitDone, "ServiceAccount muster-push", onHub("unjoin", "east")...)
+	want(exitDone, "no such member", onHub("unjoin", "east")...)
+	nothingNew(t, "unjoin takes what join has installed", eastPlane.Config(), memberBefore)
+	want(exitDone, "there was nothing", onBoth("clean", "--yes")...)
+	want(exitDone, "there was nothing", onBoth("clean", "--yes")...)
+	nothingNew(t, "there is nothing to clean", eastPlane.Config(), memberBefore)
+	id, _, _ := strings.Cut(printed[slices.Index(printed, "--token")+1], ".")
+	want(exitDone, "deleted", onHub("token", "delete", "bootstrap-token-"+id)...)
+	nothingNew(t, "the namespace of the connections is the hub's", hubPlane.Config(), hubBefore, "Namespace.v1 muster-connections")
+
+	// Nobody answers.
+	proxy, err := localplane.NewProxy(hubPlane.Config().Host)
+	require.NoError(t, err)
+	proxy.Cut()
+	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
+	data, err := localplane.Kubeconfig(proxy.Config(hubPlane.Config()))
+	require.NoError(t, err)
+	gone := filepath.Join(dir, "gone.yaml")
+	require.NoError(t, os.WriteFile(gone, data, 0o600))
+	want(exitUnreachable, "cannot be reached", "get", "members", "--kubeconfig", gone)
+	want(exitUnreachable, "WHAT TO DO", "join", "east", "--kubeconfig", gone, "--member-kubeconfig", eastPlane.Kubeconfig())
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/admin"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/discovery"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+func (a *app) tokenCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "token", Short: "Join tokens, by which clusters ask to join"}
+	cmd.AddCommand(a.tokenCreateCommand(), a.tokenListCommand(), a.tokenDeleteCommand())
+	return cmd
+}
+
+func (a *app) tokenCreateCommand() *cobra.Command {
+	o := admin.TokenOptions{}
+	var ttl time.Duration
+	var maxUses int32
+	var file string
+	var short, printCommand bool
+	cmd := &cobra.Command{
+		Use:   "create [NAME]",
+		Short: "Make a join token",
+		Long: `Make a join token, and write what a cluster needs to a file, which is a secret. Whoever has that may ask to join,
+and needs the word of an administrator unless --auto-accept is given.`,
+		Example: `  musterctl token create --ttl 24h --max-uses 1 --join-file join.yaml
+  musterctl token create --print-register-command
+  musterctl token create edge --auto-accept --label region=eu --join-file - | musterctl register --join-file - --member-context east`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	flags, format := cmd.Flags(), outputFlag(cmd)
+	namespaceFlag(cmd, &o.Namespace)
+	flags.DurationVar(&ttl, "ttl", 24*time.Hour, "how long the token may be used (0: for ever)")
+	flags.Int32Var(&maxUses, "max-uses", 0, "how many clusters may come in with it (0: as many as will)")
+	flags.BoolVar(&o.Spec.AutoAccept, "auto-accept", false, "let the clusters in without an administrator's word")
+	flags.StringVar(&o.Spec.ClusterID, "cluster-id", "", "the one cluster that may come in with it")
+	flags.StringToStringVar(&o.Spec.Labels, "label", nil, "labels of the members that come in with it, key=value")
+	flags.StringVar(&file, "join-file", "", `file to write what a cluster needs to; "-" for the standard output, which has nothing else then`)
+	flags.DurationVar(&o.Timeout, "timeout", time.Minute, "how long to wait for the hub to make the credential")
+	flags.BoolVar(&short, "short", false, "make a token that a person can type, id.secret; the hub has to run with bootstrap tokens, and NAME is bootstrap-token-<id>")
+	flags.BoolVar(&printCommand, "print-register-command", false, "make such a token, and print the command to register a cluster with, which is a secret")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if short || printCommand {
+			o.Spec.Type = v1alpha1.JoinTokenBootstrapToken
+		}
+		if ttl < 0 || ttl > 0 && ttl < time.Second {
+			return usage("--ttl must be a second or more, or 0 for ever")
+		}
+		if maxUses < 0 {
+			return usage("--max-uses must be 1 or more, or 0 for no bound")
+		}
+		if len(args) > 0 {
+			o.Name = args[0]
+		}
+		if ttl > 0 {
+			o.Spec.TTLSeconds = new(int64(ttl / time.Second))
+		}
+		if maxUses > 0 {
+			o.Spec.MaxUses = &maxUses
+		}
+		hub, err := a.hub()
+		if err != nil {
+			return err
+		}
+		var end func()
+		o.Progress, end = a.progress()
+		token, bootstrap, err := admin.CreateToken(cmd.Context(), hub, o)
+		end()
+		if err != nil {
+			return err
+		}
+		if printCommand {
+			return a.printRegisterCommand(bootstrap, o.Namespace)
+		}
+		if file != "" {
+			data, err := bootstrap.Marshal()
+			if err != nil {
+				return err
+			}
+			if file == "-" {
+				_, err := a.out.Write(data)
+				return err
+			}
+			if err := writeSecretFile(file, data); err != nil {
+				return err
+			}
+			a.note("%s is a secret, and works until %s. Register a cluster with it: %s register --join-file %s --member-context ...",
+				file, bootstrap.ExpirationTime.UTC().Format(time.RFC3339), a.program, file)
+		}
+		return format.print(a.out, asObject(token), tokensTable(time.Now(), *token))
+	}
+	return cmd
+}
+
+// printRegisterCommand prints what to call where the member is. Whoever reads it can do so.
+func (a *app) printRegisterCommand(bootstrap *registration.Bootstrap, namespace string) error {
+	pins, err := discovery.CACertHashes(bootstrap.CA)
+	if err != nil {
+		return fmt.Errorf("pin the hub's certificate authority: %w", err)
+	}
+	words := []string{a.program, "register", "--server", bootstrap.Server, "--token", bootstrap.Token}
+	for _, pin := range pins {
+		words = append(words, "--discovery-token-ca-cert-hash", pin)
+	}
+	if namespace != membership.RegistrationNamespace {
+		words = append(words, "--registration-namespace", namespace)
+	}
+	return a.line("%s", strings.Join(words, " "))
+}
+
+// writeSecretFile writes a file that nobody else may read, also where it was there with another mode.
+func writeSecretFile(file string, data []byte) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return usage("write the join file: %w", err)
+	}
+	for _, step := range []func() error{
+		func() error { return f.Chmod(0o600) },
+		func() error { return f.Truncate(0) },
+		func() error { _, err := f.Write(data); return err },
+	} {
+		if err := step(); err != nil {
+			_ = f.Close()
+			return err
+		}
+	}
+	return f.Close()
+}
+
+func (a *app) tokenListCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List join tokens", Args: cobra.NoArgs}
+	var namespace string
+	format := outputFlag(cmd)
+	namespaceFlag(cmd, &namespace)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		hub, err := a.hubClient()
+		if err != nil {
+			return err
+		}
+		list := &v1alpha1.JoinTokenList{}
+		if err := hub.List(cmd.Context(), list, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		return a.printList(format, list, tokensTable(time.Now(), list.Items...))
+	}
+	return cmd
+}
+
+func (a *app) tokenDeleteCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "delete NAME...", Aliases: []string{"rm"}, Short: "Delete join tokens, and with them every copy of their credentials",
+		Args: cobra.MinimumNArgs(1), ValidArgsFunction: a.completeTokens,
+	}
+	var namespace string
+	namespaceFlag(cmd, &namespace)
+	cmd.RunE = func(cmd *cobra.Command, names []string) error {
+		hub, err := a.hubClient()
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			err := hub.Delete(cmd.Context(), &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
+			switch {
+			case apierrors.IsNotFound(err):
+				a.note("There is no token %s.", name)
+			case err != nil:
+				return err
+			default:
+				a.note("Token %s was deleted. Copies of its credential end within seconds; members that came in with it stay.", name)
+			}
+		}
+		return nil
+	}
+	return cmd
+}
+
+func tokensTable(now time.Time, tokens ...v1alpha1.JoinToken) table {
+	rows := table{header: []string{"NAME", "READY", "USES", "AUTO-ACCEPT", "ENDS", "AGE", "WHY"}}
+	for _, token := range tokens {
+		uses := strconv.Itoa(int(token.Status.Uses))
+		if token.Spec.MaxUses != nil {
+			uses += "/" + strconv.Itoa(int(*token.Spec.MaxUses))
+		}
+		state, why := "Unknown", "the hub has not looked at it yet"
+		if ready := meta.FindStatusCondition(token.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+			state, why = string(ready.Status), ready.Message
+			if ready.Status == metav1.ConditionTrue {
+				why = ""
+			}
+		}
+		rows.add(token.Name, state, uses, strconv.FormatBool(token.Spec.AutoAccept), until(token.Status.ExpirationTime, now), age(token.CreationTimestamp, now), why)
+	}
+	return rows
+}
