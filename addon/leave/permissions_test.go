@@ -46,6 +46,7 @@ func TestPermissions(t *testing.T) {
 				less := role(t).Rules
 				less[i].Verbs = slices.DeleteFunc(less[i].Verbs, func(v string) bool { return v == verb })
 				c := planetest.Client(t, w.user("less-"+name, less), scheme)
+				var err error
 				if verb == "watch" { // that a cache does
 					var list client.ObjectList = &v1alpha1.MemberAddonList{}
 					if rule.Resources[0] == "works" {
