@@ -158,32 +158,32 @@ func (d *deciding) within(ctx context.Context, a *attempt, away, pending []strin
 	for _, c := range publishedOf(a.p.laid) {
 		o.Published = append(o.Published, eviction.Cluster{Name: c.Name, Available: slices.Contains(staying, c.Name)})
 	}
-	waiting := map[string]string{}
-	var allowed []string
-	for _, v := range eviction.Plan(o) {
-		if v.Waits() {
-			waiting[v.Cluster] = v.Message
-		} else {
-			allowed = append(allowed, v.Cluster)
-		}
-	}
 	floor := min(eviction.Floor(budget, expected), len(staying))
 	chosen := before
-	for ; len(allowed) > 0; allowed = allowed[:len(allowed)-1] {
-		after, err := d.choose(ctx, a, slices.Concat(away, allowed))
+	verdicts, err := eviction.Fit(o, func(leaving []string) (bool, error) {
+		after, err := d.choose(ctx, a, slices.Concat(away, leaving))
 		if err != nil {
-			before.result.Unreserve(ctx)
-			return step{}, err
+			return false, err
 		}
-		if len(d.staying(a, &after)) >= floor {
-			before.result.Unreserve(ctx)
-			chosen = after
-			break
+		if len(d.staying(a, &after)) < floor {
+			after.result.Unreserve(ctx)
+			return false, nil
 		}
-		after.result.Unreserve(ctx)
-		waiting[allowed[len(allowed)-1]] = "without it the policy would give up more: " + eviction.Exhausted(budget, len(staying), expected)
+		chosen.result.Unreserve(ctx)
+		chosen = after
+		return true, nil
+	})
+	if err != nil {
+		chosen.result.Unreserve(ctx)
+		return step{}, err
 	}
-	if chosen.waiting = waiting; len(waiting) > 0 {
+	chosen.waiting = map[string]string{}
+	for _, v := range verdicts {
+		if v.Waits() {
+			chosen.waiting[v.Cluster] = v.Message
+		}
+	}
+	if len(chosen.waiting) > 0 {
 		d.await(a, &chosen)
 	}
 	return chosen, nil

@@ -176,19 +176,23 @@ func (r *readiness) Ready(_ types.NamespacedName, cluster string) bool {
 	return r.ready[cluster]
 }
 
-// With a budget no eviction takes along what the policy would then give up besides.
+// With a budget no eviction takes along what the policy would then give up besides, and one that waits for good holds up nobody, whichever is the older one.
 func TestEvictionThatWouldTakeMoreAlong(t *testing.T) {
-	h, s := newHub(t), newSource(append(many(2, "eu"), cluster("us-0", "us"))...)
-	h.start(placement.Options{Clusters: s})
-	policy := v1alpha1.PlacementPolicy{GroupSpread: []v1alpha1.GroupSpreadConstraint{{Label: "region", MinGroups: 2}}}
-	h.evictable("web", v1alpha1.PlacementSpec{Policy: policy, DisruptionBudget: &v1alpha1.DisruptionBudget{MinAvailable: new(intstr.FromInt32(1))}})
-	h.evict("us", "web", "us-0")
-	c := h.executed("us", metav1.ConditionFalse, v1alpha1.ReasonBudgetExhausted)
-	require.Contains(t, c.Message, "the policy would give up more")
-	require.Len(t, h.chosen("web"), 3)
-	h.evict("eu", "web", "eu-000")
-	h.executed("eu", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
-	require.Equal(t, []string{"eu-001", "us-0"}, sorted(h.chosen("web")), "one that waits for good holds up nobody")
+	for _, names := range [][2]string{{"a-group", "b-one"}, {"b-group", "a-one"}} {
+		t.Run(names[0]+" and "+names[1], func(t *testing.T) {
+			h, s := newHub(t), newSource(append(many(3, "eu"), cluster("us-0", "us"))...)
+			h.start(placement.Options{Clusters: s})
+			policy := v1alpha1.PlacementPolicy{GroupSpread: []v1alpha1.GroupSpreadConstraint{{Label: "region", MinGroups: 2}}}
+			h.evictable("web", v1alpha1.PlacementSpec{Policy: policy, DisruptionBudget: &v1alpha1.DisruptionBudget{MaxUnavailable: new(intstr.FromInt32(1))}})
+			h.evict(names[0], "web", "us-0")
+			c := h.executed(names[0], metav1.ConditionFalse, v1alpha1.ReasonBudgetExhausted)
+			require.Contains(t, c.Message, "the policy would give up more")
+			require.Len(t, h.chosen("web"), 4)
+			h.evict(names[1], "web", "eu-000")
+			h.executed(names[1], metav1.ConditionTrue, v1alpha1.ReasonEvicted)
+			require.Equal(t, []string{"eu-001", "eu-002", "us-0"}, sorted(h.chosen("web")))
+		})
+	}
 }
 
 // Where the failover replaces before it evicts, so do evictions by hand, whatever else is changed meanwhile.

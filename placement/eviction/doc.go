@@ -6,6 +6,7 @@
 //	is not available                              executed        executed: nothing is lost by it
 //	is available                                  executed        if enough others are, the oldest eviction first
 //	is available, and is to be replaced before    executed        executed: the failover keeps it until another is ready
+//	without it the policy gives up more ([Fit])   executed        if enough stay even so; while it waits, it holds up no other
 //
 // A budget bounds evictions by hand, as a PodDisruptionBudget bounds the eviction API and not taints: failover ([v1alpha1.FailoverPolicy])
 // is not for it to hold up. With BeforeEvict that one takes nobody away who is healthy and not replaced, so it keeps within every

@@ -2,6 +2,7 @@ package eviction
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -43,33 +44,111 @@ func (v Verdict) Waits() bool { return v.Reason == v1alpha1.ReasonBudgetExhauste
 
 // Plan returns a verdict on each eviction, in their order. Those that do not wait are to be executed together.
 func Plan(o Observed) []Verdict {
-	on, available := make(map[string]bool, len(o.Published)), 0
-	for _, c := range o.Published {
-		on[c.Name] = c.Available
-		if c.Available {
-			available++
-		}
-	}
-	floor := Floor(o.Budget, o.Expected)
-	left := map[string]bool{}
-	verdicts := make([]Verdict, 0, len(o.Evictions))
+	verdicts, t := make([]Verdict, 0, len(o.Evictions)), tallyOf(o)
 	for _, name := range o.Evictions {
-		v := Verdict{Cluster: name, Reason: v1alpha1.ReasonEvicted}
-		isAvailable, placed := on[name]
-		switch {
-		case !placed:
-			v.Reason = v1alpha1.ReasonNotPlaced
-		case left[name] || !isAvailable || o.ReplacesFirst || o.Budget == nil:
-			left[name] = true
-		case available > floor:
-			available--
-			left[name] = true
-		default:
-			v.Reason, v.Message = v1alpha1.ReasonBudgetExhausted, Exhausted(o.Budget, available, o.Expected)
+		v := t.verdict(name)
+		if v.Reason == v1alpha1.ReasonEvicted {
+			t.leave(name)
 		}
 		verdicts = append(verdicts, v)
 	}
 	return verdicts
+}
+
+// Fit is Plan for a policy that may give up more than the clusters that are left, such as everything when there are too few groups without them: fits
+// says whether the budget still holds when the placement leaves some clusters together. An eviction that takes too much along waits, and holds up none
+// of those after it.
+//
+// What fits agreed to last is what goes; if it agreed to nothing, nothing goes. It is asked about all that Plan lets go and, if that is too
+// much, about one eviction after the other together with those that go already, the oldest first. Its error ends Fit.
+func Fit(o Observed, fits func(clusters []string) (bool, error)) ([]Verdict, error) {
+	verdicts := Plan(o)
+	var together []string
+	for _, v := range verdicts {
+		if v.Reason == v1alpha1.ReasonEvicted && !slices.Contains(together, v.Cluster) {
+			together = append(together, v.Cluster)
+		}
+	}
+	if len(together) > 1 {
+		if fit, err := fits(together); fit || err != nil {
+			return verdicts, err
+		}
+	}
+	t := tallyOf(o)
+	var going []string
+	for i, name := range o.Evictions {
+		verdicts[i] = t.verdict(name)
+		if verdicts[i].Reason != v1alpha1.ReasonEvicted || t.left[name] {
+			continue
+		}
+		fit, err := fits(append(slices.Clip(going), name))
+		if err != nil {
+			return nil, err
+		}
+		if !fit {
+			verdicts[i].Reason, verdicts[i].Message = v1alpha1.ReasonBudgetExhausted, "without it the policy would give up more: "+t.exhausted()
+			continue
+		}
+		t.leave(name)
+		going = append(going, name)
+	}
+	return verdicts, nil
+}
+
+// tally is what a budget still has to give.
+type tally struct {
+	Observed
+
+	on        map[string]bool // whether it is available
+	left      map[string]bool
+	available int
+}
+
+func tallyOf(o Observed) *tally {
+	t := &tally{Observed: o, on: make(map[string]bool, len(o.Published)), left: map[string]bool{}}
+	for _, c := range o.Published {
+		t.on[c.Name] = c.Available
+		if c.Available {
+			t.available++
+		}
+	}
+	return t
+}
+
+// costs reports whether it takes something of the budget to leave a cluster.
+func (t *tally) costs(name string) bool {
+	return t.on[name] && !t.left[name] && !t.ReplacesFirst && t.Budget != nil
+}
+
+func (t *tally) verdict(name string) Verdict {
+	_, placed := t.on[name]
+	switch {
+	case !placed:
+		return Verdict{Cluster: name, Reason: v1alpha1.ReasonNotPlaced}
+	case t.costs(name) && t.available <= Floor(t.Budget, t.Expected):
+		return Verdict{Cluster: name, Reason: v1alpha1.ReasonBudgetExhausted, Message: t.exhausted()}
+	default:
+		return Verdict{Cluster: name, Reason: v1alpha1.ReasonEvicted}
+	}
+}
+
+func (t *tally) leave(name string) {
+	if t.costs(name) {
+		t.available--
+	}
+	t.left[name] = true
+}
+
+func (t *tally) exhausted() string {
+	says := fmt.Sprintf("%d of %d clusters are available", t.available, t.Expected)
+	if t.Budget == nil {
+		return says
+	}
+	budget := "maxUnavailable: " + t.Budget.MaxUnavailable.String()
+	if t.Budget.MinAvailable != nil {
+		budget = "minAvailable: " + t.Budget.MinAvailable.String()
+	}
+	return fmt.Sprintf("%s, and %d must remain so (%s)", says, Floor(t.Budget, t.Expected), budget)
 }
 
 // Floor is how many of the clusters that there should be must be available after an eviction. Without a budget it is 0.
@@ -82,15 +161,6 @@ func Floor(budget *v1alpha1.DisruptionBudget, expected int) int {
 	default:
 		return max(0, expected-share(budget.MaxUnavailable, expected))
 	}
-}
-
-// Exhausted says in one sentence why a budget lets no available cluster go.
-func Exhausted(budget *v1alpha1.DisruptionBudget, available, expected int) string {
-	says := "maxUnavailable: " + budget.MaxUnavailable.String()
-	if budget.MinAvailable != nil {
-		says = "minAvailable: " + budget.MinAvailable.String()
-	}
-	return fmt.Sprintf("%d of %d clusters are available, and %d must remain so (%s)", available, expected, Floor(budget, expected), says)
 }
 
 // share is a number, or a percentage of a whole rounded up. What is neither is nothing at all: it is not valid.

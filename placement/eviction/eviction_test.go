@@ -1,10 +1,14 @@
 package eviction
 
 import (
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"pgregory.net/rapid"
 
@@ -67,19 +71,82 @@ func TestPlan(t *testing.T) {
 		},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			var got []string
-			for _, v := range Plan(test.o) {
-				line := v.Cluster + " " + v.Reason
-				if v.Waits() {
-					line += ": " + v.Message
-				}
-				got = append(got, line)
-			}
-			if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(test.want, lines(Plan(test.o)), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
+}
+
+// Without all of them together, or without any that is named, the policy would give up more.
+func TestFit(t *testing.T) {
+	o := func(budget string, evictions ...string) Observed {
+		return Observed{Published: on("a", "b", "c"), Expected: 3, Evictions: evictions, Budget: atLeast(budget)}
+	}
+	const more = "BudgetExhausted: without it the policy would give up more: "
+	for _, test := range []struct {
+		reason string
+		o      Observed
+		never  []string // sets that do not fit, and all that have them in them
+		want   []string
+		asked  []string
+	}{
+		{"all that the budget allows", o("1", "a", "b"), nil, []string{"a Evicted", "b Evicted"}, []string{"a b"}},
+		{
+			"the oldest takes more along, the next goes", o("1", "a", "b"), []string{"a"},
+			[]string{"a " + more + "3 of 3 clusters are available, and 1 must remain so (minAvailable: 1)", "b Evicted"}, []string{"a b", "a", "b"},
+		},
+		{
+			"the youngest takes more along", o("1", "a", "b"), []string{"b"},
+			[]string{"a Evicted", "b " + more + "2 of 3 clusters are available, and 1 must remain so (minAvailable: 1)"}, []string{"a b", "a", "a b"},
+		},
+		{
+			"one that does not go takes nothing of the budget", o("2", "a", "b"), []string{"a"},
+			[]string{"a " + more + "3 of 3 clusters are available, and 2 must remain so (minAvailable: 2)", "b Evicted"}, []string{"a", "b"},
+		},
+		{
+			"each would fit, but not both", o("1", "a", "b", "c"), []string{"a b"},
+			[]string{"a Evicted", "b " + more + "2 of 3 clusters are available, and 1 must remain so (minAvailable: 1)", "c Evicted"}, []string{"a b", "a", "a b", "a c"},
+		},
+		{
+			"two evictions of one cluster are one", o("1", "a", "a", "b"), []string{"b"},
+			[]string{"a Evicted", "a Evicted", "b " + more + "2 of 3 clusters are available, and 1 must remain so (minAvailable: 1)"}, []string{"a b", "a", "a b"},
+		},
+		{"none may go: nothing is asked", o("3", "a"), nil, []string{"a BudgetExhausted: 3 of 3 clusters are available, and 3 must remain so (minAvailable: 3)"}, nil},
+		{
+			"what costs nothing of the budget is asked about too", Observed{Published: on("a"), Expected: 1, Evictions: []string{"a"}}, []string{"a"},
+			[]string{"a " + more + "1 of 1 clusters are available"}, []string{"a"},
+		},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			var asked []string
+			verdicts, err := Fit(test.o, func(clusters []string) (bool, error) {
+				asked = append(asked, strings.Join(clusters, " "))
+				return !slices.ContainsFunc(test.never, func(set string) bool {
+					return !slices.ContainsFunc(strings.Fields(set), func(name string) bool { return !slices.Contains(clusters, name) })
+				}), nil
+			})
+			require.NoError(t, err)
+			require.Equal(t, test.want, lines(verdicts))
+			require.Equal(t, test.asked, asked)
+		})
+	}
+	no := errors.New("no")
+	for _, evictions := range [][]string{{"a"}, {"a", "b"}} {
+		_, err := Fit(o("1", evictions...), func([]string) (bool, error) { return false, no })
+		require.ErrorIs(t, err, no)
+	}
+}
+
+func lines(verdicts []Verdict) (lines []string) {
+	for _, v := range verdicts {
+		line := v.Cluster + " " + v.Reason
+		if v.Waits() {
+			line += ": " + v.Message
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 // The examples for rounding are those of the documentation of PodDisruptionBudgets: half of 7 is 4, whichever way it is said.
