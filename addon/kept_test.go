@@ -1,15 +1,20 @@
 package addon_test
 
 import (
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/planetest"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
 // TestKept: a MemberAddon that a finalizer of somebody else keeps says so, and holds up no rollout of its Addon, nor its status, also after a restart.
@@ -65,4 +70,33 @@ func TestKept(t *testing.T) {
 	h.eventually("nobody is on the way out any more", func() bool {
 		return h.get("x").Status.Counts.Removing == 0 && len(h.get("x").Status.ForcedRemovals) == 1
 	})
+}
+
+// TestStatusDenied: a MemberAddon whose status cannot be written holds up no rollout of its Addon.
+func TestStatusDenied(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b", "c")
+	h.obey()
+	h.choose("all", "a", "b", "c")
+	denies := &atomic.Bool{}
+	h.wrap = denying(func(r *http.Request) bool {
+		to := planetest.AttributesOf(r)
+		return denies.Load() && to.Resource == "memberaddons/status" && to.Namespace == h.namespaceOf("a")
+	})
+	h.start(h.painters("x"))
+	h.addon("x", func(s *v1alpha1.AddonSpec) {
+		h.by("all")(s)
+		s.Install.Placements[0].Rollout = placementv1alpha1.RolloutStrategy{Type: placementv1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(1))}
+	})
+	for _, m := range []string{"a", "b", "c"} {
+		h.has("x", m, "all")
+	}
+	denies.Store(true)
+	h.color("all", "green")
+	for _, m := range []string{"a", "b", "c"} {
+		h.eventually(m+" is green", func() bool { return h.colorOf("x", m) == "green" })
+	}
+	denies.Store(false)
+	h.poke("x", "a")
+	h.has("x", "a", "green")
 }

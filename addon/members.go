@@ -308,24 +308,28 @@ func (l *memberLook) report(ctx context.Context) error {
 	l.lookAgain(assessed.After)
 	l.status.Conditions, l.status.Message = assessed.Conditions, assessed.Message
 	before := l.object
+	var failed error
 	if !equality.Semantic.DeepEqual(&l.status, &before.Status) && !l.deferred() {
 		next := before.DeepCopy()
 		next.Status = l.status
-		if err := l.client.Status().Patch(ctx, next, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-			return wrap(client.IgnoreNotFound(err), "write the status of MemberAddon", before)
+		err := l.client.Status().Patch(ctx, next, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		switch failed = wrap(client.IgnoreNotFound(err), "write the status of MemberAddon", before); {
+		case err == nil:
+			l.ahead, l.behind, l.object = next.DeepCopy(), before.ResourceVersion, next
+			l.announce(next, before.Status.Conditions, next.Status.Conditions)
+		case apierrors.IsNotFound(err), apierrors.IsConflict(err): // it is not what was looked at
+			return failed
 		}
-		l.ahead, l.behind, l.object = next.DeepCopy(), before.ResourceVersion, next
-		l.announce(next, before.Status.Conditions, next.Status.Conditions)
 	}
 	said := *l.object
-	said.Status = l.status // written or not yet
+	said.Status = l.status // written or not: a rollout does not wait for a status that cannot be written
 	s := standing{member: health.MemberOf(l.name(), &said), Standing: turn.Standing{
 		Desired: l.observed.Desired, Of: l.of, Told: l.told.revision, Since: l.told.since,
 		Aside: l.aside, Health: assessed.Health, HealthSince: health.Since(l.status.Conditions),
 	}}
 	s.Failed = slices.ContainsFunc(l.observed.Problems, func(p health.Problem) bool { return !p.Retried })
 	l.book.stands(l.key, s)
-	return nil
+	return failed
 }
 
 // deferred reports whether the status is not to be written yet.

@@ -19,11 +19,11 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-// refusing answers deletions of a resource as an admission webhook does that allows none, as long as it is to.
-func refusing(resource string, refuses *atomic.Bool) func(http.RoundTripper) http.RoundTripper {
+// denying answers what it denies as an admission webhook does that does not allow it.
+func denying(denies func(*http.Request) bool) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) {
-			if r.Method != http.MethodDelete || planetest.AttributesOf(r).Resource != resource || !refuses.Load() {
+			if !denies(r) {
 				return next.RoundTrip(r)
 			}
 			body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"admission webhook policy denied the request","code":403}`
@@ -43,7 +43,9 @@ func TestRevokingRefused(t *testing.T) {
 	h.obey()
 	refuses := &atomic.Bool{}
 	refuses.Store(true)
-	h.wrap = refusing("serviceaccounts", refuses)
+	h.wrap = denying(func(r *http.Request) bool {
+		return refuses.Load() && r.Method == http.MethodDelete && planetest.AttributesOf(r).Resource == "serviceaccounts"
+	})
 	h.start(addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: &addon.Registration{}})
 	a := h.addon("x", within(600, func(*v1alpha1.AddonSpec) {}))
 	m := h.own("x", "a", nil)
