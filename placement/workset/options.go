@@ -17,7 +17,7 @@ type Options struct {
 	Clusters placement.ClusterSource
 	// Namespace is the one that a cluster's agent has its Works in; empty while there is none. It is asked often, so it should not
 	// ask others: each time that something happens to the cluster, and within 15 seconds as long as there is none. Nil:
-	// status.namespace of the MemberCluster. Required with Clusters, and asked with Clusters alone.
+	// status.namespace of the MemberCluster. Required with Clusters, and an error without.
 	Namespace func(cluster string) string
 	// Allow says what a WorkSet may select on the hub: an error tells why not. Whoever may create a WorkSet can read by it what it may
 	// select, and the controller's permissions count, not theirs. Nil: what is in the WorkSet's namespace, and that namespace.
@@ -54,6 +54,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Clusters != nil && o.Namespace == nil {
 		return o, errors.New("workset.Options.Namespace: is required with Clusters, of which nobody else knows the namespaces")
+	}
+	if o.Clusters == nil && o.Namespace != nil {
+		return o, errors.New("workset.Options.Namespace: must not be set without Clusters, since MemberClusters have theirs in their status")
 	}
 	if ask := o.Namespace; ask != nil {
 		o.Namespace = func(cluster string) string {

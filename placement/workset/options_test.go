@@ -1,0 +1,30 @@
+package workset
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/muster-sdk/muster/placement"
+)
+
+// What contradicts itself is refused before anything starts, by the name of the field.
+func TestOptions(t *testing.T) {
+	named := func(cluster string) string { return cluster }
+	var clusters struct{ placement.ClusterSource }
+	for _, test := range []struct {
+		options Options
+		want    string
+	}{
+		{Options{Workers: -1}, "workset.Options.Workers: must not be negative"},
+		{Options{Writers: -1}, "workset.Options.Writers: must not be negative"},
+		{Options{Clusters: clusters}, "workset.Options.Namespace: is required with Clusters"},
+		{Options{Namespace: named}, "workset.Options.Namespace: must not be set without Clusters"},
+	} {
+		_, err := test.options.withDefaults()
+		require.ErrorContains(t, err, test.want)
+	}
+	o, err := Options{Clusters: clusters, Namespace: named}.withDefaults()
+	require.NoError(t, err)
+	require.Equal(t, "a", o.Namespace("a"))
+}
