@@ -27,9 +27,9 @@ import (
 
 	"github.com/muster-sdk/muster/addon/internal/calls"
 	"github.com/muster-sdk/muster/addon/internal/lookup"
-	"github.com/muster-sdk/muster/addon/internal/words"
 	"github.com/muster-sdk/muster/addon/registration"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/internal/openqueue"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
@@ -237,7 +237,7 @@ func (c *shared) wroteStatus(addon *v1alpha1.Addon, now time.Time) {
 const maxNote = 1024
 
 func (c *shared) tell(about client.Object, kind, reason, format string, args ...any) {
-	c.recorder.Eventf(about, nil, kind, reason, "Addon", "%s", words.Cut(fmt.Sprintf(format, args...), maxNote))
+	c.recorder.Eventf(about, nil, kind, reason, "Addon", "%s", bounded.Text(fmt.Sprintf(format, args...), maxNote))
 }
 
 // announce tells of conditions that have turned.

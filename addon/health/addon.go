@@ -12,6 +12,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon/internal/words"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/bounded"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
@@ -70,7 +71,7 @@ func MemberOf(name string, a *v1alpha1.MemberAddon) Member {
 	}
 	m := Member{
 		Name: name, Available: status(v1alpha1.ConditionAvailable), Degraded: status(v1alpha1.ConditionDegraded),
-		Removing: a.DeletionTimestamp != nil, Message: words.Cut(a.Status.Message, words.MaxPart),
+		Removing: a.DeletionTimestamp != nil, Message: bounded.Text(a.Status.Message, words.MaxPart),
 	}
 	m.Updated = !m.Removing && a.Status.DesiredRevision != "" && a.Status.AppliedRevision == a.Status.DesiredRevision &&
 		status(v1alpha1.ConditionManifestsApplied) == metav1.ConditionTrue
@@ -91,7 +92,7 @@ func Status(o AddonObserved) v1alpha1.AddonStatus {
 	s.count()
 	return v1alpha1.AddonStatus{
 		ObservedGeneration: o.Generation,
-		Message:            words.Cut(s.message(), words.MaxSentence),
+		Message:            bounded.Text(s.message(), words.MaxSentence),
 		Counts:             s.counts,
 		Placements:         s.Placements,
 		ForcedRemovals:     s.forced(),
@@ -207,7 +208,7 @@ func (s *summary) wrong() string {
 		return words.Join(s.Problems[0].words(), fmt.Sprintf("There %s %s.", isOrAre(len(s.Problems)-1), words.Count(len(s.Problems)-1, "more problem")))
 	case halted != nil:
 		return words.Join(fmt.Sprintf("The rollout by Placement %s/%s is halted.", halted.Namespace, halted.Name),
-			words.Sentence(words.Cut(halted.Rollout.Message, words.MaxPart)), s.example(s.firstDegraded))
+			words.Sentence(bounded.Text(halted.Rollout.Message, words.MaxPart)), s.example(s.firstDegraded))
 	case s.firstDegraded != nil:
 		return words.Join(fmt.Sprintf("It will not come right by itself on %s.", s.of(int(s.counts.Degraded))), s.example(s.firstDegraded))
 	}

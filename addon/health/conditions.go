@@ -8,6 +8,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon/internal/words"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/placement/rollout"
 )
 
@@ -25,7 +26,7 @@ func (m *member) conditions() []metav1.Condition {
 func set(before, said []metav1.Condition, stamp metav1.Condition) []metav1.Condition {
 	conditions := slices.Clone(before)
 	for _, condition := range said {
-		condition.Message = words.Cut(condition.Message, words.MaxSentence)
+		condition.Message = bounded.Text(condition.Message, words.MaxSentence)
 		condition.ObservedGeneration, condition.LastTransitionTime = stamp.ObservedGeneration, stamp.LastTransitionTime
 		meta.SetStatusCondition(&conditions, condition)
 	}

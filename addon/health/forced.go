@@ -10,6 +10,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon/internal/words"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/bounded"
 )
 
 // forced is the record of the removal of a MemberAddon. Nil: it was not forced. Its time follows from the object alone, so that whoever looks makes the
@@ -23,7 +24,7 @@ func forced(member string, a *v1alpha1.MemberAddon) *v1alpha1.ForcedRemoval {
 	if at.Before(a.DeletionTimestamp) {
 		at = *a.DeletionTimestamp
 	}
-	return &v1alpha1.ForcedRemoval{Member: member, Time: at.Rfc3339Copy(), Message: words.Cut(condition.Message, words.MaxPart)}
+	return &v1alpha1.ForcedRemoval{Member: member, Time: at.Rfc3339Copy(), Message: bounded.Text(condition.Message, words.MaxPart)}
 }
 
 // forced are the removals to tell of: those that are known, and those that were told of already.
@@ -35,7 +36,7 @@ func (s *summary) forced() []v1alpha1.ForcedRemoval {
 		}
 	}
 	for i := range all { // as they come back from the API
-		all[i].Time, all[i].Message = all[i].Time.Rfc3339Copy(), words.Cut(all[i].Message, words.MaxPart)
+		all[i].Time, all[i].Message = all[i].Time.Rfc3339Copy(), bounded.Text(all[i].Message, words.MaxPart)
 	}
 	slices.SortFunc(all, func(a, b v1alpha1.ForcedRemoval) int { return strings.Compare(a.Message, b.Message) })
 	// What is known now goes before what was told: the message may have changed.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon/internal/words"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/placement/rollout"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -124,7 +125,7 @@ type Report struct {
 // As long as nothing but Now and Before changes, before After has passed, and Before is what was said last, it says the same again.
 func Assess(o Observed) Report {
 	m := newMember(o)
-	report := Report{Message: words.Cut(m.message(), words.MaxSentence), Health: m.verdict.health, Conditions: m.conditions()}
+	report := Report{Message: bounded.Text(m.message(), words.MaxSentence), Health: m.verdict.health, Conditions: m.conditions()}
 	if m.next.After(o.Now) {
 		report.After = m.next.Sub(o.Now)
 	}
@@ -284,7 +285,7 @@ func (m *member) rank(w *Work) int {
 func (p *Problem) reason() string { return cmp.Or(p.Reason, v1alpha1.ReasonManifestsFailed) }
 
 func (p *Problem) words() string {
-	return words.Sentence(words.Cut(cmp.Or(p.Message, p.reason()), words.MaxPart))
+	return words.Sentence(bounded.Text(cmp.Or(p.Message, p.reason()), words.MaxPart))
 }
 
 // compareProblems puts first what keeps others from mattering.

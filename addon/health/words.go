@@ -7,6 +7,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon/internal/words"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/placement/rollout"
 )
 
@@ -47,7 +48,7 @@ func isOrAre(n int) string {
 func (m *member) unreachable() string {
 	head := "The member cannot be reached."
 	if m.Hosting != "" {
-		head = words.Cut(fmt.Sprintf("Member %s, which hosts its agent, cannot be reached.", m.Hosting), words.MaxPart)
+		head = bounded.Text(fmt.Sprintf("Member %s, which hosts its agent, cannot be reached.", m.Hosting), words.MaxPart)
 	}
 	last := ""
 	switch {
@@ -94,7 +95,7 @@ func (m *member) registering() string {
 	if p := m.problem(v1alpha1.ConditionRegistrationReady); p != nil {
 		return p.words()
 	}
-	return words.Sentence(words.Cut(cmp.Or(m.Registration.Message, "Its agent has no credential for the hub yet."), words.MaxPart))
+	return words.Sentence(bounded.Text(cmp.Or(m.Registration.Message, "Its agent has no credential for the hub yet."), words.MaxPart))
 }
 
 // hindered is what keeps a credential that is good from being renewed. Empty: nothing does.
@@ -102,10 +103,12 @@ func (m *member) hindered() string {
 	if m.Registration.State != Registered {
 		return ""
 	}
-	return words.Sentence(words.Cut(m.Registration.Message, words.MaxPart))
+	return words.Sentence(bounded.Text(m.Registration.Message, words.MaxPart))
 }
 
-func (m *member) answer() string { return words.Sentence(words.Cut(m.Answer.Message, words.MaxPart)) }
+func (m *member) answer() string {
+	return words.Sentence(bounded.Text(m.Answer.Message, words.MaxPart))
+}
 
 // halted reports whether who is held for the reason is not on the way at all.
 func halted(reason rollout.HoldReason) bool {

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-sdk/muster/addon/internal/words"
+	"github.com/muster-sdk/muster/internal/bounded"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -40,7 +41,7 @@ type Workloads struct {
 // Of takes from a Work what matters. It keeps nothing of it but strings.
 func Of(w *workv1alpha1.Work) Work {
 	made := Work{
-		Generation: w.Generation, Observed: w.Status.ObservedGeneration, Message: words.Cut(w.Status.Message, words.MaxPart),
+		Generation: w.Generation, Observed: w.Status.ObservedGeneration, Message: bounded.Text(w.Status.Message, words.MaxPart),
 		Deleting: w.DeletionTimestamp != nil,
 	}
 	var wrong [3]string
@@ -107,13 +108,13 @@ func workloads(w *workv1alpha1.Work, available bool) Workloads {
 			why, failed = cmp.Or(condition.Message, condition.Reason), condition.Reason == workv1alpha1.ReasonNotReady
 		}
 		if sum.Message == "" || failed && !sum.Failed {
-			sum.Message = words.Cut(fmt.Sprintf("%s: %s", m.ResourceIdentifier, why), words.MaxPart)
+			sum.Message = bounded.Text(fmt.Sprintf("%s: %s", m.ResourceIdentifier, why), words.MaxPart)
 		}
 		sum.Failed = sum.Failed || failed
 	}
 	if w.Status.Truncated != "" && len(w.Status.Manifests) < len(w.Spec.Manifests) && !available {
 		sum.Total++
-		sum.Message = cmp.Or(sum.Message, words.Cut(w.Status.Truncated, words.MaxPart))
+		sum.Message = cmp.Or(sum.Message, bounded.Text(w.Status.Truncated, words.MaxPart))
 	}
 	return sum
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon/internal/words"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/membership"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
@@ -103,7 +104,7 @@ func describe(addon *v1alpha1.MemberAddon) string {
 	case addon.Status.Message == "":
 		return text
 	}
-	return text + ": " + words.Cut(addon.Status.Message, words.MaxPart)
+	return text + ": " + bounded.Text(addon.Status.Message, words.MaxPart)
 }
 
 // noticed reports whether a controller has seen a MemberAddon as it is: its deletion makes a new generation of it.

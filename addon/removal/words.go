@@ -6,6 +6,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon/internal/words"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/bounded"
 )
 
 func (r *removal) reason() string {
@@ -47,7 +48,7 @@ func (r *removal) message() string {
 	default:
 		text = words.Join(r.awaited(), fmt.Sprintf("It has until %s.", at(r.deadline)))
 	}
-	return words.Cut(text, words.MaxSentence)
+	return bounded.Text(text, words.MaxSentence)
 }
 
 // why says why it is forced.
@@ -82,7 +83,7 @@ func (r *removal) trouble() string {
 	if !r.fails() {
 		return ""
 	}
-	return words.Sentence(words.Cut("That fails, and is tried again: "+r.Failed.Error, words.MaxPart/2))
+	return words.Sentence(bounded.Text("That fails, and is tried again: "+r.Failed.Error, words.MaxPart/2))
 }
 
 func (r *removal) away() string {
@@ -124,7 +125,7 @@ func (r *removal) function() string {
 }
 
 func said(h Hook) string {
-	return words.Sentence(words.Cut(h.Message, words.MaxPart/2))
+	return words.Sentence(bounded.Text(h.Message, words.MaxPart/2))
 }
 
 func at(when time.Time) string { return when.UTC().Format(time.RFC3339) }

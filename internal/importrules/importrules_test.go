@@ -77,7 +77,7 @@ var rules = []rule{
 	},
 	{
 		packages: "addon/leave", // all that add-ons have to do with membership but its types
-		ours:     []string{"addon/internal/words", "*/v1alpha1", "membership"},
+		ours:     []string{"addon/internal/words", "*/v1alpha1", "membership", "internal/bounded"},
 	},
 	{
 		packages: "addon/...",
@@ -85,7 +85,7 @@ var rules = []rule{
 	},
 	{
 		packages: "deploy", // what is installed on a member is of all that runs there
-		ours:     []string{"membership/...", "internal/crdinstall"},
+		ours:     []string{"membership/...", "internal/bounded", "internal/crdinstall"},
 	},
 	{packages: "examples/...", ours: anything},
 	{packages: "internal/...", ours: anything},

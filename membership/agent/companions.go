@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/internal/panics"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 )
 
@@ -122,7 +123,7 @@ func (c *companions) runOne(ctx context.Context, one *companion, hub Hub) {
 	for ctx.Err() == nil {
 		log.Info("A companion begins.")
 		began := c.clock.Now()
-		err := recovered(func() error {
+		err := panics.Recovered(func() error {
 			hub := hub
 			hub.Config = rest.CopyConfig(hub.Config)
 			return one.Run(ctx, hub)
@@ -141,8 +142,8 @@ func (c *companions) runOne(ctx context.Context, one *companion, hub Hub) {
 		}
 		pause := retry.next()
 		details := []any{"after", pause}
-		if panicked, ok := errors.AsType[*panicError](err); ok {
-			details = append(details, "stack", string(panicked.stack))
+		if panicked, ok := errors.AsType[*panics.Error](err); ok {
+			details = append(details, "stack", string(panicked.Stack))
 		}
 		log.Error(err, "A companion failed; calling it again.", details...)
 		c.events.warn("CompanionFailed", one.Name()+": "+err.Error())

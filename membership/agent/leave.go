@@ -3,10 +3,10 @@ package agent
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/internal/panics"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 )
 
@@ -69,23 +69,5 @@ func clean(ctx context.Context, cleaners []membership.LeaveGate, member membersh
 func guarded(ctx context.Context, timeout time.Duration, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return recovered(func() error { return call(ctx) })
+	return panics.Recovered(func() error { return call(ctx) })
 }
-
-// recovered makes an error of a panic.
-func recovered(call func() error) (err error) {
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			err = &panicError{panicked, debug.Stack()}
-		}
-	}()
-	return call()
-}
-
-// panicError is what somebody else's code panicked with.
-type panicError struct {
-	value any
-	stack []byte // where it did
-}
-
-func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -279,7 +280,7 @@ func (m *member) report(ctx context.Context, cluster *v1alpha1.MemberCluster) bo
 	if m.found.reason == v1alpha1.ReasonReachable {
 		kind = corev1.EventTypeNormal
 	}
-	m.fleet.recorder.Eventf(written, nil, kind, m.found.reason, "Connect", "%s", short(m.found.message))
+	m.fleet.recorder.Eventf(written, nil, kind, m.found.reason, "Connect", "%s", bounded.Text(m.found.message, maxNote))
 	return true
 }
 

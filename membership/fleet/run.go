@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/muster-sdk/muster/internal/bounded"
+	"github.com/muster-sdk/muster/membership/internal/panics"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -118,11 +118,11 @@ func (r *run) keep(ctx context.Context) {
 		r.fleet.metrics.failures.WithLabelValues(r.runner.Name()).Inc()
 		leave := r.fleet.metrics.enter(r.runner.Name(), failing)
 		details := []any{"runner", r.runner.Name(), "member", r.member.name, "after", pause}
-		if panicked, ok := errors.AsType[*panicError](err); ok {
-			details = append(details, "stack", string(panicked.stack))
+		if panicked, ok := errors.AsType[*panics.Error](err); ok {
+			details = append(details, "stack", string(panicked.Stack))
 		}
 		r.fleet.log.Error(err, "A runner failed; it is called again", details...)
-		r.fleet.recorder.Eventf(r.latest(), nil, corev1.EventTypeWarning, "RunnerFailed", "Run", "%s", short(fmt.Sprintf("%s: %v", r.runner.Name(), err)))
+		r.fleet.recorder.Eventf(r.latest(), nil, corev1.EventTypeWarning, "RunnerFailed", "Run", "%s", bounded.Text(fmt.Sprintf("%s: %v", r.runner.Name(), err), maxNote))
 		select {
 		case <-ctx.Done():
 		case <-clock.After(pause):
@@ -142,7 +142,7 @@ func (r *run) once(ctx context.Context) error {
 	defer func() { leave() }()
 	returned := make(chan error, 1)
 	go func() {
-		returned <- recovered(func() error { return r.runner.Run(ctx, Connected{Cluster: r.latest().DeepCopy(), Config: config}) })
+		returned <- panics.Recovered(func() error { return r.runner.Run(ctx, Connected{Cluster: r.latest().DeepCopy(), Config: config}) })
 	}()
 	select {
 	case err := <-returned:
@@ -169,32 +169,7 @@ func (r *run) latest() *v1alpha1.MemberCluster {
 	return r.cluster
 }
 
-// recovered makes an error of a panic.
-func recovered(call func() error) (err error) {
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			err = &panicError{panicked, debug.Stack()}
-		}
-	}()
-	return call()
-}
-
-// panicError is what somebody else's code panicked with.
-type panicError struct {
-	value any
-	stack []byte
-}
-
-func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
-
 func sentence(what string, err error) string { return what + ": " + err.Error() + "." }
 
-// short cuts a note to the bytes that the API takes, between two characters.
-func short(note string) string {
-	const limit = 1024
-	end := min(limit, len(note))
-	for end < len(note) && end > 0 && !utf8.RuneStart(note[end]) {
-		end--
-	}
-	return note[:end]
-}
+// maxNote is how many bytes of an Event's note the API takes.
+const maxNote = 1024

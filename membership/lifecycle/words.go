@@ -3,10 +3,11 @@ package lifecycle
 import (
 	"fmt"
 	"regexp"
-	"strings"
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/internal/bounded"
 )
 
 // How long, in bytes, words may be that are not this package's own: the API refuses longer ones with all that is
@@ -24,21 +25,7 @@ var localAddress = regexp.MustCompile(`\S+:\d+->`)
 // Sentence is somebody else's text, such as an error, as it goes into a condition, an Event or an answer: valid, short enough,
 // and the same for the same failure.
 func Sentence(text string) string {
-	return short(localAddress.ReplaceAllString(text, ""), sentenceLimit)
-}
-
-// short cuts a text to so many bytes, between two characters.
-func short(text string, limit int) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= limit {
-		return text
-	}
-	const more = "…"
-	end := limit - len(more)
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + more
+	return bounded.Text(localAddress.ReplaceAllString(text, ""), sentenceLimit)
 }
 
 // sentences makes the messages of conditions short enough.
@@ -54,9 +41,9 @@ func (g *GatesSeen) short() *GatesSeen {
 		return nil
 	}
 	out := *g
-	out.Waiting, out.Remaining = short(g.Waiting, nameLimit), nil
+	out.Waiting, out.Remaining = bounded.Text(g.Waiting, nameLimit), nil
 	for _, entry := range g.Remaining {
-		out.Remaining = append(out.Remaining, short(localAddress.ReplaceAllString(entry, ""), entryLimit))
+		out.Remaining = append(out.Remaining, bounded.Text(localAddress.ReplaceAllString(entry, ""), entryLimit))
 	}
 	return &out
 }

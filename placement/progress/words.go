@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/muster-sdk/muster/placement/internal/bounded"
+	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/placement/rollout"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )

@@ -14,6 +14,7 @@ import (
 	"github.com/muster-sdk/muster/addon/config"
 	"github.com/muster-sdk/muster/addon/internal/words"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/bounded"
 )
 
 // trouble is why nobody knows what a configuration is. The zero value: somebody does.
@@ -119,5 +120,5 @@ func cause(err error) string {
 	if request, is := errors.AsType[*url.Error](err); is {
 		err = request.Err
 	}
-	return words.Cut(err.Error(), words.MaxPart/2)
+	return bounded.Text(err.Error(), words.MaxPart/2)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // How long texts may be, in bytes.
@@ -15,20 +14,6 @@ const (
 	// MaxPart is for what others say in it, such as members.
 	MaxPart = 512
 )
-
-// Cut bounds a text between two characters. What is not UTF-8 would come back from the API as something else, and be written again.
-func Cut(text string, limit int) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= limit {
-		return text
-	}
-	const more = "…"
-	end := limit - len(more)
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + more
-}
 
 // Join makes one text of those sentences that are not empty.
 func Join(sentences ...string) string {
