@@ -22,7 +22,7 @@
 //
 // Errors tell what was tried, on which of the two clusters, and what to do. Programs match them with errors.Is and
 // errors.As: [ErrNameTaken], [ErrClusterTaken], [ErrExpired], [ErrDenied], [ErrNotFound], [*UnreachableError],
-// [*PreflightError] and [*TimeoutError]. What an option should have been is told by a *membership.InvalidError. A finding of a
+// [*PreflightError] and [*TimeoutError], which may come together with why the hub refuses. What an option should have been is told by a *membership.InvalidError. A finding of a
 // [*PreflightError] may wrap one of the others, which errors.Is and errors.As then find. No error quotes a secret.
 //
 // # Waiting

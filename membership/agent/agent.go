@@ -63,6 +63,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		return fmt.Errorf("set up the agent: %w", err)
 	}
 	a.events = newStory(mgr, a.Namespace)
+	a.fare, _ = a.Store.(fareKeeper)
 	return mgr.Add(a)
 }
 
@@ -102,6 +103,10 @@ type agent struct {
 
 	shown lifecycle.AgentStep
 	waits string // the reason that was told last for what it waits for at the door; empty: none
+
+	fare      fareKeeper // nil: nobody reads it
+	askedWith string     // fingerprint of the bootstrap credential; empty: it has not asked since it was started
+	untold    time.Time  // until when fare is left alone
 }
 
 // refusedRenewal is a renewal that the hub has refused.
@@ -164,6 +169,7 @@ func (a *agent) Start(ctx context.Context) error {
 		case err != nil:
 			step.After = retry.next()
 			a.log.Error(err, "A step of the agent failed; trying again.", "phase", step.Phase, "after", step.After)
+			a.noteFailure(step, err)
 		case step.Done:
 			a.show(step)
 			return nil
@@ -172,6 +178,7 @@ func (a *agent) Start(ctx context.Context) error {
 		}
 		a.stand()
 		if step.After > 0 {
+			a.tell(ctx)
 			a.wait(ctx, step)
 		}
 	}
@@ -225,6 +232,7 @@ func (a *agent) show(step lifecycle.AgentStep) {
 	if why := a.why(step); why != "" {
 		step.Message += " (" + why + ")"
 	}
+	a.note(step)
 	before := a.shown
 	if a.shown = step; step.Phase == before.Phase && step.Message == before.Message && step.Done == before.Done {
 		return
