@@ -33,7 +33,10 @@ var (
 	east   = localplane.Shared{Options: localplane.Options{Name: "east", Nodes: 1}}
 )
 
-func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &hub, &east)) }
+func TestMain(m *testing.M) {
+	quiet()
+	os.Exit(localplane.Run(m, &hub, &east))
+}
 
 // golden compares with a file in testdata, which -update writes.
 func golden(t *testing.T, name, got string) {
