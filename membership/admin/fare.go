@@ -10,7 +10,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/internal/agentstate"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -39,9 +38,12 @@ func (r *register) await(ctx context.Context) error {
 
 // look looks at what the agent has written down for whoever waits.
 func (r *register) look(ctx context.Context) (seen, error) {
-	record, err := found(ctx, r.member, client.ObjectKey{Namespace: r.Namespace, Name: agent.DefaultStoreSecret}, &corev1.Secret{})
+	record, err := found(ctx, r.member, client.ObjectKey{Namespace: r.Namespace, Name: r.names.store}, &corev1.Secret{})
 	if err != nil {
 		return seen{}, err
+	}
+	if record == nil && r.Hub != "" {
+		return seen{detail: fmt.Sprintf("no agent has begun with hub %s: is one running on the member, in namespace %s, that knows this hub and is in no other?", r.Hub, r.Namespace)}, nil
 	}
 	if record == nil {
 		return seen{detail: fmt.Sprintf("no agent has begun: is one running on the member, in namespace %s?", r.Namespace)}, nil

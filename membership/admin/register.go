@@ -24,7 +24,11 @@ import (
 type RegisterOptions struct {
 	// Namespace of the agent. It is made if it is not there. Empty: muster-system.
 	Namespace string
-	// Replace replaces the bootstrap credential of another hub. What has joined that hub stays in it until it is out there.
+	// Hub tells the hub from others of the same member, a DNS label: the name that the agent has for it in agent.Options.Hubs. The Secrets are muster-bootstrap-Hub
+	// and muster-agent-Hub then. An agent of several hubs is in one at a time; to be in several at once takes as many agents, each with a name of its
+	// own for its hub. Empty: the hub has no name, as where it is the only one. Package work/agent calls that one "hub", which no other should be called.
+	Hub string
+	// Replace replaces the bootstrap credential of another hub of the same name. What has joined that hub stays in it until it is out there.
 	Replace bool
 	// Unchecked does not look whether the hub answers and takes the credential. It is for a hub that the member reaches, and this
 	// program does not.
@@ -40,7 +44,7 @@ type RegisterOptions struct {
 	Progress func(Step)
 }
 
-// Register gives a cluster what its agent needs to join a hub: the Secret muster-bootstrap. It does not install the agent, which is
+// Register gives a cluster what its agent needs to join a hub: the Secret muster-bootstrap, or muster-bootstrap-Hub. It does not install the agent, which is
 // part of a program of yours.
 //
 // It looks first whether anything stands in the way, and if so changes nothing and returns a [*PreflightError], which may wrap
@@ -58,12 +62,15 @@ func Register(ctx context.Context, config *rest.Config, bootstrap *registration.
 	if bootstrap == nil {
 		return &membership.InvalidError{Field: "bootstrap", Problem: "is nil: it must be that of a join token"}
 	}
+	if err := checkHub(o.Hub); err != nil {
+		return err
+	}
 	o.Namespace = orDefault(o.Namespace, agent.DefaultNamespace)
 	member, err := connect(Member, config)
 	if err != nil {
 		return err
 	}
-	r := &register{RegisterOptions: o, member: member, bootstrap: bootstrap, tell: o.Progress}
+	r := &register{RegisterOptions: o, member: member, bootstrap: bootstrap, names: secretsFor(o.Hub), tell: o.Progress}
 	if r.data, err = bootstrap.Marshal(); err != nil {
 		return err
 	}
@@ -87,6 +94,7 @@ type register struct {
 	RegisterOptions
 	member    *cluster
 	bootstrap *registration.Bootstrap
+	names     agentSecrets
 	data      []byte         // of bootstrap
 	secret    *corev1.Secret // as it is; nil: there is none
 	tell      teller
@@ -112,7 +120,7 @@ func (r *register) preflight(ctx context.Context) error {
 		return p.err()
 	}
 	var err error
-	if r.secret, err = found(ctx, r.member, client.ObjectKey{Namespace: r.Namespace, Name: agent.DefaultBootstrapSecret}, &corev1.Secret{}); err != nil {
+	if r.secret, err = found(ctx, r.member, client.ObjectKey{Namespace: r.Namespace, Name: r.names.bootstrap}, &corev1.Secret{}); err != nil {
 		return err
 	}
 	binding, err := found(ctx, r.member, client.ObjectKey{Name: accessName}, &rbacv1.ClusterRoleBinding{})
@@ -155,13 +163,13 @@ func (r *register) checkHub(ctx context.Context, p *preflight) {
 }
 
 func (r *register) write(ctx context.Context) (detail string, err error) {
-	name := r.Namespace + "/" + agent.DefaultBootstrapSecret
+	name := r.Namespace + "/" + r.names.bootstrap
 	if r.secret == nil {
 		if err := r.tell.makeNamespace(ctx, r.member, r.Namespace); err != nil {
 			return "", err
 		}
 		r.secret = &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: agent.DefaultBootstrapSecret},
+			ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.names.bootstrap},
 			Data:       map[string][]byte{registration.BootstrapKey: r.data},
 		}
 		return "Secret " + name, r.member.explain("create Secret "+name, r.member.Create(ctx, r.secret))
