@@ -87,6 +87,8 @@
 // leave, has it cleaned up, by its own Cleaners and those of Options; that is done before the agent goes on, unless it takes longer than the
 // deadline of the leave. [Hub] tells companions which hub they are called for.
 //
+// To have a member in several hubs at once, run an agent for each, with a list of that one: all that is kept on the member is told apart by the names of the hubs.
+//
 // # Companions
 //
 // Whatever else on the member needs the hub, to apply works or manage add-ons, can be a [Companion]: it runs beside the
