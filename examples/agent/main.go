@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"k8s.io/client-go/rest"
@@ -34,7 +35,19 @@ import (
 
 type flags struct {
 	name, clusterID, namespace, member, probes, metrics string
+	hubs                                                hubNames
 	works                                               bool
+}
+
+// hubNames is a flag that may be given several times.
+type hubNames []string
+
+func (h *hubNames) String() string { return strings.Join(*h, ",") }
+
+// Set adds a hub.
+func (h *hubNames) Set(name string) error {
+	*h = append(*h, name)
+	return nil
 }
 
 func parse(args []string) (flags, error) {
@@ -44,6 +57,9 @@ func parse(args []string) (flags, error) {
 	set.StringVar(&f.clusterID, "cluster-id", "", "what tells the cluster from all others; without it the UID of the member's namespace kube-system")
 	set.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "namespace of the agent's Secrets; without it POD_NAMESPACE, or "+agent.DefaultNamespace)
 	set.StringVar(&f.member, "member-kubeconfig", "", "kubeconfig of the member; without it that is the cluster that the agent runs in")
+	set.Var(&f.hubs, "hub", "name of a hub, whose Secrets are muster-bootstrap-NAME and muster-agent-NAME, and whose Lease is muster-agent-NAME: the agent's Roles have to\n"+
+		"allow those then. Several are taken in their order, one at a time, with the Lease of the first. To be in several at once, run an agent\n"+
+		"for each. Without it there is one, which has no name")
 	set.BoolVar(&f.works, "works", false, "apply Works; the definition of AppliedWork has to be on the member")
 	set.StringVar(&f.probes, "health-probe-bind-address", "0", "where to serve /healthz and /readyz; 0: nowhere")
 	set.StringVar(&f.metrics, "metrics-bind-address", "0", "where to serve metrics; 0: nowhere")
@@ -81,6 +97,63 @@ func main() {
 	}
 }
 
+// election is what the agents of one hub elect their leader by.
+func (f flags) election() string {
+	if len(f.hubs) == 0 {
+		return agent.DefaultStoreSecret
+	}
+	return agent.DefaultStoreSecret + "-" + f.hubs[0]
+}
+
+// untilOut calls done when the agent is out for good, of each of so many hubs that have names. Otherwise it goes on to the next by itself.
+func untilOut(hubs int, done func()) func(lifecycle.AgentStep) {
+	out := map[string]bool{}
+	return func(step lifecycle.AgentStep) {
+		var hub string // the message begins with it
+		if hubs > 1 {
+			hub, _, _ = strings.Cut(step.Message, ":")
+		}
+		if delete(out, hub); step.Done {
+			out[hub] = true
+		}
+		if len(out) == max(1, hubs) {
+			done()
+		}
+	}
+}
+
+func (f flags) options(member *rest.Config, onPhase func(lifecycle.AgentStep)) agent.Options {
+	options := agent.Options{
+		Name: f.name, ClusterID: f.clusterID, Namespace: f.namespace, Member: member, Version: "example", OnPhase: onPhase,
+	}
+	for _, name := range f.hubs {
+		options.Hubs = append(options.Hubs, agent.HubOptions{Name: name})
+	}
+	return options
+}
+
+// cleanWorks has the agent take back what Works have applied, for each hub what is of that.
+func cleanWorks(options *agent.Options) error {
+	gates := func(hub string) ([]membership.LeaveGate, error) {
+		cleaner, err := workagent.NewCleaner(workagent.Options{Member: options.Member, HubName: hub})
+		if err != nil {
+			return nil, err
+		}
+		return []membership.LeaveGate{leave.Cleaner(cleaner.Clean)}, nil
+	}
+	var err error
+	if len(options.Hubs) == 0 {
+		options.Cleaners, err = gates("")
+		return err
+	}
+	for i := range options.Hubs {
+		if options.Hubs[i].Cleaners, err = gates(options.Hubs[i].Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // run runs the agent until ctx ends, or the member is out for good: whoever started the program then starts it anew, and it waits for another
 // bootstrap credential.
 func run(ctx context.Context, home *rest.Config, f flags) error {
@@ -93,20 +166,11 @@ func run(ctx context.Context, home *rest.Config, f flags) error {
 	}
 	ctx, done := context.WithCancel(ctx)
 	defer done()
-	options := agent.Options{
-		Name: f.name, ClusterID: f.clusterID, Namespace: f.namespace, Member: member, Version: "example",
-		OnPhase: func(step lifecycle.AgentStep) {
-			if step.Done {
-				done()
-			}
-		},
-	}
+	options := f.options(member, untilOut(len(f.hubs), done))
 	if f.works {
-		cleaner, err := workagent.NewCleaner(workagent.Options{Member: member})
-		if err != nil {
+		if err := cleanWorks(&options); err != nil {
 			return err
 		}
-		options.Cleaners = []membership.LeaveGate{leave.Cleaner(cleaner.Clean)}
 		options.Companions = []agent.Companion{agent.CompanionFunc("works", func(ctx context.Context, hub agent.Hub) error {
 			works, err := workagent.New(workagent.Options{Hub: hub.Config, HubName: hub.Name, Namespace: hub.Member.Namespace, Member: member})
 			if err != nil {
@@ -116,7 +180,7 @@ func run(ctx context.Context, home *rest.Config, f flags) error {
 		})}
 	}
 	mgr, err := manager.New(home, manager.Options{
-		LeaderElection: true, LeaderElectionID: "muster-agent", LeaderElectionNamespace: f.namespace, LeaderElectionReleaseOnCancel: true,
+		LeaderElection: true, LeaderElectionID: f.election(), LeaderElectionNamespace: f.namespace, LeaderElectionReleaseOnCancel: true,
 		HealthProbeBindAddress: f.probes, Metrics: metricsserver.Options{BindAddress: f.metrics},
 	})
 	if err != nil {

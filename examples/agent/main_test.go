@@ -36,6 +36,7 @@ import (
 	"github.com/muster-sdk/muster/membership/fleet"
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/install"
+	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	workagent "github.com/muster-sdk/muster/work/agent"
 	workcrds "github.com/muster-sdk/muster/work/crds"
@@ -57,6 +58,57 @@ const (
 	patience = time.Minute
 	interval = 25 * time.Millisecond
 )
+
+// TestHubs: each hub has Secrets and a cleaner of its own, and those who may stand in for each other elect one.
+func TestHubs(t *testing.T) {
+	for _, test := range []struct {
+		args     []string
+		election string
+		cleaners []int // of each hub; of all
+	}{
+		{nil, "muster-agent", []int{1}},
+		{[]string{"--hub", "one"}, "muster-agent-one", []int{1, 0}},
+		{[]string{"--hub", "one", "--hub", "two"}, "muster-agent-one", []int{1, 1, 0}},
+	} {
+		f, err := parse(test.args)
+		require.NoError(t, err)
+		require.Equal(t, test.election, f.election())
+		options := f.options(&rest.Config{Host: "https://member"}, func(lifecycle.AgentStep) {})
+		require.NoError(t, cleanWorks(&options))
+		var cleaners []int
+		for i, hub := range options.Hubs {
+			require.Equal(t, f.hubs[i], hub.Name)
+			cleaners = append(cleaners, len(hub.Cleaners))
+		}
+		require.Equal(t, test.cleaners, append(cleaners, len(options.Cleaners)))
+	}
+}
+
+// TestUntilOut: a program whose agent is out for good ends, to be started anew, and no other.
+func TestUntilOut(t *testing.T) {
+	in := func(message string) lifecycle.AgentStep { return lifecycle.AgentStep{Message: message} }
+	out := func(message string) lifecycle.AgentStep { return lifecycle.AgentStep{Message: message, Done: true} }
+	for _, test := range []struct {
+		reason string
+		hubs   int
+		steps  []lifecycle.AgentStep
+		want   bool
+	}{
+		{"it is in", 0, []lifecycle.AgentStep{in("In the fleet.")}, false},
+		{"it is out", 0, []lifecycle.AgentStep{in("In the fleet."), out("Out for good.")}, true},
+		{"of the one hub", 1, []lifecycle.AgentStep{in("Hub one: In the fleet."), out("Hub one: Out for good.")}, true},
+		{"of one of two", 2, []lifecycle.AgentStep{out("Hub one: Out for good."), in("Hub two: In the fleet.")}, false},
+		{"of both", 2, []lifecycle.AgentStep{out("Hub one: Out for good."), in("Hub two: In the fleet."), out("Hub two: Out for good.")}, true},
+		{"it has come back to the first", 2, []lifecycle.AgentStep{out("Hub one: Out."), in("Hub one: In."), out("Hub two: Out.")}, false},
+	} {
+		ended := false
+		told := untilOut(test.hubs, func() { ended = true })
+		for _, step := range test.steps {
+			told(step)
+		}
+		require.Equal(t, test.want, ended, test.reason)
+	}
+}
 
 // The manifests are enough for the program, and the program is what they run: the hub installs them on a member, and the program that is run with the
 // arguments of the Deployment, as its ServiceAccount, makes that a member, applies a Work and leaves. Then nothing is left.

@@ -24,12 +24,13 @@ func (a *app) cleanCommand() *cobra.Command {
 		Short: "Remove what muster has left on a member whose hub is gone",
 		Long: `Remove what muster has left on a member whose hub is gone, or has forgotten it: what Works had applied, the agent's Secrets, what
 register and join had installed, and what join made. Stop the agent first, and remove it in the way in which it was installed, such as
-by kubectl delete -k. Have a member whose hub is there leave by unjoin instead.`,
+by kubectl delete -k. With --hub that is of one of several hubs, and what is of the others stays. Have a member whose hub is there leave by unjoin instead.`,
 		Args: cobra.NoArgs,
 	}
 	a.memberFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&o.Namespace, "namespace", "muster-system", "namespace of the agent")
+	flags.StringVar(&o.Hub, "hub", "", "name of the hub, as register was given it; what is of other hubs stays (default the one without a name)")
 	flags.BoolVar(&orphan, "orphan", false, "leave what Works had applied as it is, without an owner")
 	flags.BoolVarP(&yes, "yes", "y", false, "do not ask")
 	flags.DurationVar(&o.Timeout, "timeout", 5*time.Minute, "how long to wait for what Works had applied to be gone")
@@ -41,7 +42,7 @@ by kubectl delete -k. Have a member whose hub is there leave by unjoin instead.`
 		if err != nil {
 			return err
 		}
-		cleaner, err := workagent.NewCleaner(workagent.Options{Member: member})
+		cleaner, err := workagent.NewCleaner(workagent.Options{Member: member, HubName: o.Hub})
 		if err != nil {
 			return err
 		}
@@ -50,7 +51,11 @@ by kubectl delete -k. Have a member whose hub is there leave by unjoin instead.`
 		if orphan {
 			what, o.Resources = "what Works had applied stays, without an owner", v1alpha1.OrphanResources
 		}
-		if !yes && !a.agrees(fmt.Sprintf("Clean the cluster at %s? It is no member any more then, and %s.", member.Host, what)) {
+		whose := ""
+		if o.Hub != "" {
+			whose = " of hub " + o.Hub
+		}
+		if !yes && !a.agrees(fmt.Sprintf("Clean the cluster at %s? It is no member%s any more then, and %s.", member.Host, whose, what)) {
 			return fmt.Errorf("nothing was changed: answer with y, or give --yes")
 		}
 		var end func()

@@ -15,5 +15,6 @@ func main() { os.Exit(interruptible()) }
 func interruptible() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	quiet()
 	return run(ctx, os.Args, streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
 }

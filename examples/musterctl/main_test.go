@@ -33,7 +33,10 @@ var (
 	east   = localplane.Shared{Options: localplane.Options{Name: "east", Nodes: 1}}
 )
 
-func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &hub, &east)) }
+func TestMain(m *testing.M) {
+	quiet()
+	os.Exit(localplane.Run(m, &hub, &east))
+}
 
 // golden compares with a file in testdata, which -update writes.
 func golden(t *testing.T, name, got string) {
@@ -131,6 +134,10 @@ func TestReport(t *testing.T) {
 		{"a token that has ended", fmt.Errorf("JoinToken edge: %w", admin.ErrExpired), exitDenied},
 		{"a short token that the hub does not know", fmt.Errorf("find the hub: %w", discovery.ErrUnknownToken), exitDenied},
 		{"another certificate authority", fmt.Errorf("find the hub: %w", discovery.ErrWrongPin), exitDenied},
+		{"an agent that waits in vain: its cluster is a member already", fmt.Errorf("the hub does not let the agent in: cluster ID 1 belongs to member east (ClusterIDTaken): %w", admin.ErrClusterTaken), exitTaken},
+		{"the name is another cluster's", fmt.Errorf("the hub does not let the agent in: the name east belongs to another cluster (NameTaken): %w", admin.ErrNameTaken), exitTaken},
+		{"a refusal that stood when the time was over", fmt.Errorf("%w: %w", &admin.TimeoutError{Doing: "wait until the agent has joined", After: time.Second, Reason: "it was refused before"},
+			fmt.Errorf("the hub does not let the agent in: %w", admin.ErrExpired)), exitDenied},
 		{"no pins", fmt.Errorf("find the hub: %w", discovery.ErrNoPins), exitUsage},
 		{"a cluster that does not tell who it is", fmt.Errorf("find the hub: %w", discovery.ErrNotAHub), exitPreflight},
 		{"nobody to be discovered", fmt.Errorf("find the hub: %w", discovery.ErrUnreachable), exitUnreachable},
@@ -163,6 +170,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"get", "members", "-o", "xml"}, "table, json, yaml"},
 		{[]string{"get", "members", "--kubeconfig", "/no/such/file"}, "kubeconfig of the hub"},
 		{[]string{"token", "create", "--ttl", "10ms"}, "--ttl"},
+		{[]string{"token", "create", "--print-register-command", "--join-file", "-"}, "--join-file -"},
 		{[]string{"explain", "placement"}, "--file"},
 		{[]string{"clean"}, "--member-context"},
 	} {

@@ -52,11 +52,15 @@ type app struct {
 	memberFile, memberContext string
 }
 
+// quiet has libraries log nothing: what there is to say is in the errors as well.
+func quiet() {
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+}
+
 // run runs the command line, whose first word is the name of the program, and returns the exit code.
 func run(ctx context.Context, args []string, io streams) int {
 	a := &app{streams: io, program: programOf(args[0])}
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard()) // what libraries log is in the errors as well
 	root := a.root()
 	root.SetArgs(args[1:])
 	return a.report(root.ExecuteContext(ctx))

@@ -11,9 +11,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -22,7 +25,6 @@ import (
 	"github.com/muster-sdk/muster/membership/fleet"
 	membershiphub "github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/push"
-	"github.com/muster-sdk/muster/membership/registration/discovery"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -118,7 +120,17 @@ func TestStory(t *testing.T) {
 	// Pull: its own agent.
 	want(exitDone, "muster-bootstrap", onBoth("register", "--join-file", joinFile)...)
 	want(exitTimeout, "no agent has begun", onBoth("register", "--join-file", joinFile, "--wait", "1s")...)
+	other := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east"}, Spec: v1alpha1.MemberClusterSpec{ClusterID: "another"}}
+	admin, err := newClient(hubPlane.Config())
+	require.NoError(t, err)
+	require.NoError(t, admin.Create(t.Context(), other))
 	stopAgent := start(t, eastPlane.Config(), func(mgr manager.Manager) error { return agent.SetupWithManager(mgr, agent.Options{Name: "east"}) })
+	want(exitTaken, "belongs to another cluster", onBoth("register", "--join-file", joinFile, "--wait", "1m")...)
+	require.NoError(t, admin.Delete(t.Context(), other))
+	require.True(t, eventually(func() bool {
+		now := v1alpha1.MemberCluster{}
+		return admin.Get(t.Context(), client.ObjectKeyFromObject(other), &now) == nil && now.UID != other.UID
+	}), "the cluster that waited for the name has it")
 	require.Eventually(t, func() bool { code, _, _ := call(t, "", onHub("accept", "east")...); return code == exitDone }, time.Minute, 200*time.Millisecond)
 	want(exitDone, "joined", onBoth("register", "--join-file", joinFile, "--wait", "1m")...)
 	out := want(exitDone, "", onHub("get", "members", "-o", "json")...)
@@ -162,10 +174,33 @@ func TestStory(t *testing.T) {
 	want(exitDone, "", onBoth("clean", "--yes")...)
 	want(exitDone, "there was nothing", onBoth("clean", "--yes")...)
 
+	// By what the hub prints, as long as it cannot be found.
+	script := want(exitDone, "has not published itself", onHub("token", "create", "--ttl", "1h", "--print-register-command")...)
+	command, body, _ := strings.Cut(script, " <<'JOIN'\n")
+	require.True(t, strings.HasSuffix(body, "\nJOIN\n"), script)
+	code, _, errs = call(t, strings.TrimSuffix(body, "JOIN\n"), onBoth(strings.Fields(command)[1:]...)...)
+	require.Equal(t, exitDone, code, errs)
+	written := filepath.Join(dir, "it's.yaml")
+	quotedFile := `'` + strings.ReplaceAll(written, `'`, `'\''`) + `'`
+	want(exitDone, "musterctl register --join-file "+quotedFile, onHub("token", "create", "--short", "--join-file", written, "--print-register-command")...)
+	want(exitDone, "", onBoth("register", "--join-file", written)...)
+	tokens := v1alpha1.JoinTokenList{}
+	require.NoError(t, json.Unmarshal([]byte(want(exitDone, "", onHub("token", "list", "-o", "json")...)), &tokens))
+	require.Len(t, tokens.Items, 2)
+	for _, token := range tokens.Items {
+		want(exitDone, "deleted", onHub("token", "delete", token.Name)...)
+	}
+	want(exitDone, "", onBoth("clean", "--yes")...)
+
 	// By a token that can be typed.
 	hubClient, err := newClient(hubPlane.Config())
 	require.NoError(t, err)
-	require.NoError(t, discovery.Publish(t.Context(), hubClient, hubPlane.Config().Host, hubPlane.Config().CAData))
+	want(exitUsage, "must be a URL", onHub("init", "--publish-cluster-info", "--server", "http://hub")...)
+	want(exitDone, "cluster-info", onHub("init", "--publish-cluster-info")...)
+	require.NoError(t, hubClient.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public", Name: "kubeadm:bootstrap-signer-clusterinfo"}}),
+		"as of one that was interrupted")
+	want(exitDone, "it was there already", onHub("init", "--publish-cluster-info")...)
+	want(exitFailed, "something else is published", onHub("init", "--publish-cluster-info", "--server", "https://elsewhere")...)
 	printed := strings.Fields(want(exitDone, "--discovery-token-ca-cert-hash sha256:", onHub("token", "create", "--ttl", "1h", "--print-register-command")...))
 	require.Equal(t, []string{"musterctl", "register"}, printed[:2])
 	typed := func(replaced map[string]string) []string {

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,10 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/admin"
-	"github.com/muster-sdk/muster/membership/registration"
-	"github.com/muster-sdk/muster/membership/registration/discovery"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -52,9 +47,10 @@ and needs the word of an administrator unless --auto-accept is given.`,
 	flags.StringVar(&file, "join-file", "", `file to write what a cluster needs to; "-" for the standard output, which has nothing else then`)
 	flags.DurationVar(&o.Timeout, "timeout", time.Minute, "how long to wait for the hub to make the credential")
 	flags.BoolVar(&short, "short", false, "make a token that a person can type, id.secret; the hub has to run with bootstrap tokens, and NAME is bootstrap-token-<id>")
-	flags.BoolVar(&printCommand, "print-register-command", false, "make such a token, and print the command to register a cluster with, which is a secret")
+	flags.BoolVar(&printCommand, "print-register-command", false, `print the command to register a cluster with, which is a secret: with a short token where the hub has
+published itself (see init --publish-cluster-info) and keeps such tokens, else with a join file`)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if short || printCommand {
+		if short {
 			o.Spec.Type = v1alpha1.JoinTokenBootstrapToken
 		}
 		if ttl < 0 || ttl > 0 && ttl < time.Second {
@@ -62,6 +58,9 @@ and needs the word of an administrator unless --auto-accept is given.`,
 		}
 		if maxUses < 0 {
 			return usage("--max-uses must be 1 or more, or 0 for no bound")
+		}
+		if printCommand && file == "-" {
+			return usage("--join-file - and --print-register-command both write to the standard output")
 		}
 		if len(args) > 0 {
 			o.Name = args[0]
@@ -76,15 +75,12 @@ and needs the word of an administrator unless --auto-accept is given.`,
 		if err != nil {
 			return err
 		}
-		var end func()
-		o.Progress, end = a.progress()
-		token, bootstrap, err := admin.CreateToken(cmd.Context(), hub, o)
-		end()
+		if printCommand {
+			return a.printRegisterCommand(cmd.Context(), hub, o, file)
+		}
+		token, bootstrap, err := a.createToken(cmd.Context(), hub, o)
 		if err != nil {
 			return err
-		}
-		if printCommand {
-			return a.printRegisterCommand(bootstrap, o.Namespace)
 		}
 		if file != "" {
 			data, err := bootstrap.Marshal()
@@ -104,22 +100,6 @@ and needs the word of an administrator unless --auto-accept is given.`,
 		return format.print(a.out, asObject(token), tokensTable(time.Now(), *token))
 	}
 	return cmd
-}
-
-// printRegisterCommand prints what to call where the member is. Whoever reads it can do so.
-func (a *app) printRegisterCommand(bootstrap *registration.Bootstrap, namespace string) error {
-	pins, err := discovery.CACertHashes(bootstrap.CA)
-	if err != nil {
-		return fmt.Errorf("pin the hub's certificate authority: %w", err)
-	}
-	words := []string{a.program, "register", "--server", bootstrap.Server, "--token", bootstrap.Token}
-	for _, pin := range pins {
-		words = append(words, "--discovery-token-ca-cert-hash", pin)
-	}
-	if namespace != membership.RegistrationNamespace {
-		words = append(words, "--registration-namespace", namespace)
-	}
-	return a.line("%s", strings.Join(words, " "))
 }
 
 // writeSecretFile writes a file that nobody else may read, also where it was there with another mode.

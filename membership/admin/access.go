@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/membership"
-	"github.com/muster-sdk/muster/membership/agent"
 )
 
 const (
@@ -280,6 +279,3 @@ func spare(ctx context.Context, member *cluster, namespace string) (*corev1.Name
 	}
 	return space, nil
 }
-
-// agentSecrets are what an agent of its own has on a member.
-var agentSecrets = []string{agent.DefaultStoreSecret, agent.DefaultBootstrapSecret}

@@ -7,6 +7,12 @@
 //   - [Unjoin] has a member leave, waits until it is out, and removes what [Join] had made and, where it can reach the member, what was installed there.
 //   - [Clean] removes what muster has left on a member whose hub is gone.
 //
+// # Several hubs
+//
+// A member may have several hubs, each by a name: the one that its agent has for it in agent.Options.Hubs. One agent is in one of them at a time; with an agent
+// for each the member is in all at once. [Register] and [Clean] take that name and leave alone what is of the others, also what was installed as long as
+// an agent of any of them is there. A cluster that has an agent of its own, or shall have one, cannot be joined by [Join].
+//
 // # Twice is harmless
 //
 // Each function can be called again, after success and after it was interrupted at any point: it goes on from what it
@@ -22,7 +28,7 @@
 //
 // Errors tell what was tried, on which of the two clusters, and what to do. Programs match them with errors.Is and
 // errors.As: [ErrNameTaken], [ErrClusterTaken], [ErrExpired], [ErrDenied], [ErrNotFound], [*UnreachableError],
-// [*PreflightError] and [*TimeoutError]. What an option should have been is told by a *membership.InvalidError. A finding of a
+// [*PreflightError] and [*TimeoutError], which may come together with why the hub refuses. What an option should have been is told by a *membership.InvalidError. A finding of a
 // [*PreflightError] may wrap one of the others, which errors.Is and errors.As then find. No error quotes a secret.
 //
 // # Waiting

@@ -98,7 +98,8 @@ func (o JoinOptions) withDefaults() (JoinOptions, error) {
 // On the hub it needs get, list, create, patch and delete on memberclusters; get and create on namespaces; get, create and
 // update on secrets in the connection namespace. On the member, get and create on namespaces, serviceaccounts,
 // clusterrolebindings and secrets, those in its namespace there; with Rules also get, create and patch on
-// clusterroles; with TokenLifetime create on serviceaccounts/token; and the rights that the hub is given.
+// clusterroles; with TokenLifetime create on serviceaccounts/token; and the rights that the hub is given. With list on secrets in that namespace it also
+// sees an agent whose hub has a name.
 func Join(ctx context.Context, hub, member *rest.Config, o JoinOptions) (*v1alpha1.MemberCluster, error) {
 	o, err := o.withDefaults()
 	if err != nil {

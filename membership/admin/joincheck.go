@@ -117,16 +117,10 @@ func (j *join) checkMember(ctx context.Context, p *preflight) error {
 	if j.cluster != nil && j.cluster.Spec.JoinMode == v1alpha1.JoinPush {
 		return nil
 	}
-	for _, name := range agentSecrets {
-		secret, err := found(ctx, j.member, client.ObjectKey{Namespace: j.MemberNamespace, Name: name}, &corev1.Secret{})
-		if err != nil {
-			return err
-		}
-		if secret != nil {
-			p.add(Finding{Check: "the member", Problem: fmt.Sprintf("it has Secret %s/%s: an agent of its own has joined a hub, or is about to", secret.Namespace, name), Err: ErrClusterTaken,
-				Fix: "unjoin it from that hub; if that is gone, clean the member first"})
-			break
-		}
+	name, err := agentSecret(ctx, j.member, j.MemberNamespace, agentSecrets{})
+	if err == nil && name != "" {
+		p.add(Finding{Check: "the member", Problem: fmt.Sprintf("it has Secret %s/%s: an agent of its own has joined a hub, or is about to", j.MemberNamespace, name), Err: ErrClusterTaken,
+			Fix: "unjoin it from that hub; if that is gone, clean the member first"})
 	}
-	return nil
+	return err
 }

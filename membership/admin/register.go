@@ -2,14 +2,13 @@ package admin
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
-	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
@@ -26,7 +24,11 @@ import (
 type RegisterOptions struct {
 	// Namespace of the agent. It is made if it is not there. Empty: muster-system.
 	Namespace string
-	// Replace replaces the bootstrap credential of another hub. What has joined that hub stays in it until it is out there.
+	// Hub tells the hub from others of the same member, a DNS label: the name that the agent has for it in agent.Options.Hubs. The Secrets are muster-bootstrap-Hub
+	// and muster-agent-Hub then. An agent of several hubs is in one at a time; to be in several at once takes as many agents, each with a name of its
+	// own for its hub. Empty: the hub has no name, as where it is the only one. Package work/agent calls that one "hub", which no other should be called.
+	Hub string
+	// Replace replaces the bootstrap credential of another hub of the same name. What has joined that hub stays in it until it is out there.
 	Replace bool
 	// Unchecked does not look whether the hub answers and takes the credential. It is for a hub that the member reaches, and this
 	// program does not.
@@ -36,33 +38,39 @@ type RegisterOptions struct {
 	// InstallOnMember of package work/crds. It is called each time. Nil: nothing is done.
 	Prepare func(ctx context.Context, member client.Client) error
 
-	// Wait is how long to wait until the agent has joined, as its Events on the member tell. Zero: not at all.
+	// Wait is how long to wait until the agent has joined, as it says itself on the member. Zero: not at all.
 	Wait time.Duration
 	// Progress is told each step.
 	Progress func(Step)
 }
 
-// Register gives a cluster what its agent needs to join a hub: the Secret muster-bootstrap. It does not install the agent, which is
+// Register gives a cluster what its agent needs to join a hub: the Secret muster-bootstrap, or muster-bootstrap-Hub. It does not install the agent, which is
 // part of a program of yours.
 //
 // It looks first whether anything stands in the way, and if so changes nothing and returns a [*PreflightError], which may wrap
 // [ErrExpired], when the hub does not take the credential, [ErrClusterTaken] for a cluster that has the credential of
-// another hub, or an [*UnreachableError]. A credential of the same hub is replaced, as for an agent that shall ask again.
+// another hub, or whose agent a hub runs, or an [*UnreachableError]. A credential of the same hub is replaced, as for an agent that shall ask again.
 //
-// With Wait, an agent that the hub does not let in is [ErrDenied].
+// With Wait it waits until the agent is in that hub, by what the agent keeps on its Secret. It ends before its time in [ErrClusterTaken], when the cluster's ID belongs to
+// another member, or to one that another agent speaks for; [ErrNameTaken], when the name that the agent asks for belongs to another cluster;
+// [ErrExpired], when the hub does not take the credential any more, or the JoinToken is used up; or [ErrDenied]. Only what the agent was told with this very credential
+// counts. If it was told that before Register began, somebody may have changed the hub's mind since: then Register gives the agent half a minute to ask again. A
+// [*TimeoutError] says what it has waited for. An agent that is in the hub already has joined, whatever it is given.
 //
-// It needs on the member get and create on namespaces; get, create and update on secrets in the agent's namespace; get on clusterrolebindings; and, with Wait, list on
-// events of group events.k8s.io.
+// It needs on the member get and create on namespaces; get, create and update on secrets in the agent's namespace; and get on clusterrolebindings.
 func Register(ctx context.Context, config *rest.Config, bootstrap *registration.Bootstrap, o RegisterOptions) error {
 	if bootstrap == nil {
 		return &membership.InvalidError{Field: "bootstrap", Problem: "is nil: it must be that of a join token"}
+	}
+	if err := checkHub(o.Hub); err != nil {
+		return err
 	}
 	o.Namespace = orDefault(o.Namespace, agent.DefaultNamespace)
 	member, err := connect(Member, config)
 	if err != nil {
 		return err
 	}
-	r := &register{RegisterOptions: o, member: member, bootstrap: bootstrap, tell: o.Progress}
+	r := &register{RegisterOptions: o, member: member, bootstrap: bootstrap, names: secretsFor(o.Hub), tell: o.Progress}
 	if r.data, err = bootstrap.Marshal(); err != nil {
 		return err
 	}
@@ -86,9 +94,11 @@ type register struct {
 	RegisterOptions
 	member    *cluster
 	bootstrap *registration.Bootstrap
+	names     agentSecrets
 	data      []byte         // of bootstrap
 	secret    *corev1.Secret // as it is; nil: there is none
 	tell      teller
+	waited    outlook
 }
 
 func (r *register) preflight(ctx context.Context) error {
@@ -103,17 +113,23 @@ func (r *register) preflight(ctx context.Context) error {
 	rights := []right{
 		{resource: "namespaces", verbs: "get create"},
 		{resource: "secrets", namespace: r.Namespace, verbs: "get create update"},
-	}
-	if r.Wait > 0 {
-		rights = append(rights, right{group: eventsv1.GroupName, resource: "events", namespace: r.Namespace, verbs: "list"})
+		{group: rbacv1.GroupName, resource: "clusterrolebindings", verbs: "get"},
 	}
 	p.may(ctx, r.member, rights)
 	if p.err() != nil {
 		return p.err()
 	}
 	var err error
-	if r.secret, err = found(ctx, r.member, client.ObjectKey{Namespace: r.Namespace, Name: agent.DefaultBootstrapSecret}, &corev1.Secret{}); err != nil {
+	if r.secret, err = found(ctx, r.member, client.ObjectKey{Namespace: r.Namespace, Name: r.names.bootstrap}, &corev1.Secret{}); err != nil {
 		return err
+	}
+	binding, err := found(ctx, r.member, client.ObjectKey{Name: accessName}, &rbacv1.ClusterRoleBinding{})
+	if err != nil {
+		return err
+	}
+	if binding != nil && (origin{}).of(binding) {
+		p.add(Finding{Check: "the member", Problem: fmt.Sprintf("a hub runs its agent (joinMode Push), as member %s", binding.Labels[membership.MemberLabel]), Err: ErrClusterTaken,
+			Fix: "unjoin it there first; if that hub is gone, clean the member"})
 	}
 	if r.secret != nil && !r.Replace {
 		there, err := registration.ParseBootstrap(r.secret.Data[registration.BootstrapKey])
@@ -147,13 +163,13 @@ func (r *register) checkHub(ctx context.Context, p *preflight) {
 }
 
 func (r *register) write(ctx context.Context) (detail string, err error) {
-	name := r.Namespace + "/" + agent.DefaultBootstrapSecret
+	name := r.Namespace + "/" + r.names.bootstrap
 	if r.secret == nil {
 		if err := r.tell.makeNamespace(ctx, r.member, r.Namespace); err != nil {
 			return "", err
 		}
 		r.secret = &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: agent.DefaultBootstrapSecret},
+			ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.names.bootstrap},
 			Data:       map[string][]byte{registration.BootstrapKey: r.data},
 		}
 		return "Secret " + name, r.member.explain("create Secret "+name, r.member.Create(ctx, r.secret))
@@ -163,75 +179,4 @@ func (r *register) write(ctx context.Context) (detail string, err error) {
 	}
 	r.secret.Data = map[string][]byte{registration.BootstrapKey: r.data}
 	return "Secret " + name + " was replaced", r.member.explain("write Secret "+name, r.member.Update(ctx, r.secret))
-}
-
-// await waits until the agent tells that it has joined. It is the member that is asked, since whoever registers a cluster need have
-// no access to the hub.
-func (r *register) await(ctx context.Context) error {
-	return r.tell.await(ctx, "wait until the agent has joined", r.Wait, func(ctx context.Context) (seen, error) {
-		record, err := found(ctx, r.member, client.ObjectKey{Namespace: r.Namespace, Name: agent.DefaultStoreSecret}, &corev1.Secret{})
-		if err != nil {
-			return seen{}, err
-		}
-		if record == nil {
-			return seen{detail: fmt.Sprintf("no agent has begun: is one running on the member, in namespace %s?", r.Namespace)}, nil
-		}
-		var events eventsv1.EventList
-		if err := r.member.List(ctx, &events, client.InNamespace(r.Namespace)); err != nil {
-			return seen{}, r.member.explain("list the agent's Events", err)
-		}
-		return told(events.Items)
-	})
-}
-
-// told is what the last Event about a phase of the agent says, or a later one about what it waits for.
-func told(events []eventsv1.Event) (seen, error) {
-	var phase, waits *eventsv1.Event
-	for i := range events {
-		event := &events[i]
-		switch {
-		case event.Regarding.Name != agent.DefaultStoreSecret:
-		case isPhase(event.Reason):
-			phase = later(phase, event)
-		case event.Action == agent.ActionRegister:
-			waits = later(waits, event)
-		}
-	}
-	switch {
-	case waits != nil && later(phase, waits) == waits:
-		return seen{detail: waits.Note}, nil
-	case phase == nil:
-		return seen{detail: "the agent is about to ask the hub"}, nil
-	case phase.Reason == string(lifecycle.Joined):
-		return seen{done: true, detail: cmp.Or(phase.Note, "it has joined")}, nil
-	case phase.Reason == string(lifecycle.Rejected):
-		return seen{}, fmt.Errorf("the hub does not let the agent in: %s: %w", phase.Note, ErrDenied)
-	default:
-		return seen{detail: fmt.Sprintf("%s: %s", phase.Reason, phase.Note)}, nil
-	}
-}
-
-// later is the one of two Events that was seen last.
-func later(a, b *eventsv1.Event) *eventsv1.Event {
-	if a != nil && eventTime(*b).Before(eventTime(*a)) {
-		return a
-	}
-	return b
-}
-
-func isPhase(reason string) bool {
-	switch lifecycle.AgentPhase(reason) {
-	case lifecycle.Joined, lifecycle.Leaving, lifecycle.Left, lifecycle.Rejected:
-		return true
-	default:
-		return false
-	}
-}
-
-// eventTime is when an event was seen last.
-func eventTime(event eventsv1.Event) time.Time {
-	if event.Series != nil {
-		return event.Series.LastObservedTime.Time
-	}
-	return event.EventTime.Time
 }

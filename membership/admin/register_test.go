@@ -2,12 +2,9 @@ package admin
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/muster-sdk/muster/membership"
@@ -63,46 +60,8 @@ func TestRegister(t *testing.T) {
 	gone.Host = "https://127.0.0.1:1"
 	require.ErrorAs(t, Register(ctx, gone, bootstrap, RegisterOptions{}), &unreachable)
 	require.Equal(t, Member, unreachable.Which)
-}
 
-// TestTold is about what the Events of an agent say.
-func TestTold(t *testing.T) {
-	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	event := func(reason string, after time.Duration) eventsv1.Event {
-		return eventsv1.Event{Reason: reason, Note: "Its words.", EventTime: metav1.NewMicroTime(at.Add(after)), Regarding: corev1.ObjectReference{Name: agent.DefaultStoreSecret}}
-	}
-	series := event("Rejected", 0)
-	series.Series = &eventsv1.EventSeries{LastObservedTime: metav1.NewMicroTime(at.Add(time.Hour))}
-	waits := func(after time.Duration) eventsv1.Event {
-		e := event(v1alpha1.ReasonIssueFailed, after)
-		e.Action, e.Note = agent.ActionRegister, "There is no signer."
-		return e
-	}
-	elsewhere := event("Joined", time.Hour)
-	elsewhere.Regarding.Name = "another"
-	for _, test := range []struct {
-		reason string
-		events []eventsv1.Event
-		done   bool
-		err    error
-	}{
-		{"what it waits for is no end", []eventsv1.Event{waits(0)}, false, nil},
-		{"it has waited for that, and joined", []eventsv1.Event{waits(0), event("Joined", time.Minute)}, true, nil},
-		{"it has been denied before, and waits now", []eventsv1.Event{event("Rejected", 0), waits(time.Minute)}, false, nil},
-		{"nobody has said anything", nil, false, nil},
-		{"it has joined", []eventsv1.Event{event("Joined", 0)}, true, nil},
-		{"the last counts", []eventsv1.Event{event("Joined", time.Minute), event("Rejected", 0)}, true, nil},
-		{"in whatever order", []eventsv1.Event{event("Left", time.Minute), event("Joined", 0)}, false, nil},
-		{"one that is seen again is as new as that", []eventsv1.Event{series, event("Joined", time.Minute)}, false, ErrDenied},
-		{"others are not about the phase", []eventsv1.Event{event("Joined", 0), event("CompanionFailed", time.Minute)}, true, nil},
-		{"nor about the agent", []eventsv1.Event{elsewhere}, false, nil},
-	} {
-		got, err := told(test.events)
-		require.ErrorIs(t, err, test.err, test.reason)
-		require.Equal(t, test.done, got.done, test.reason)
-		require.True(t, err != nil || got.detail != "", "a reason is always told: %s", test.reason)
-	}
-	got, err := told([]eventsv1.Event{waits(0)})
+	_, err = Join(ctx, f.config, f.config, JoinOptions{Name: "by-push", MemberNamespace: "push", Timeout: -1})
 	require.NoError(t, err)
-	require.Equal(t, "There is no signer.", got.detail, "in the words of the hub")
+	require.ErrorIs(t, Register(ctx, f.config, next, RegisterOptions{Replace: true}), ErrClusterTaken, "the hub runs its agent")
 }

@@ -1,10 +1,12 @@
 package admin
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -103,4 +105,36 @@ func TestUnjoinRights(t *testing.T) {
 	user := f.user("unjoin-whole", whole)
 	f.eventually("nothing else is needed", func() bool { return unjoin(user) == nil })
 	f.eventually("the namespace goes", func() bool { return !f.get(&corev1.Namespace{}, "", namespace) })
+}
+
+// TestRegisterRights: what Register says that it needs on a member is enough, also to wait, and without any of it nothing is changed.
+func TestRegisterRights(t *testing.T) {
+	f := newFleet(t)
+	f.run()
+	const namespace = "register-rights"
+	bootstrap := f.token(v1alpha1.JoinTokenSpec{})
+	rights := []right{
+		{resource: "namespaces", verbs: "get"}, {resource: "namespaces", verbs: "create"},
+		{resource: "secrets", verbs: "get"}, {resource: "secrets", verbs: "create"}, {resource: "secrets", verbs: "update"},
+		{group: rbacv1.GroupName, resource: "clusterrolebindings", verbs: "get"},
+	}
+	register := func(user *rest.Config) error {
+		return Register(t.Context(), user, bootstrap, RegisterOptions{Namespace: namespace, Wait: time.Second})
+	}
+	var failed *PreflightError
+	for i, missing := range rights {
+		user := f.user(fmt.Sprintf("register-less-%d", i), rulesOf(slices.Delete(slices.Clone(rights), i, i+1)))
+		var last error
+		f.eventually("without the right to "+missing.String(), func() bool {
+			last = register(user)
+			return errors.As(last, &failed) && len(failed.Findings) == 1 &&
+				(strings.Contains(last.Error(), "may not "+missing.verbs+" "+missing.resource) || strings.Contains(last.Error(), "cannot "+missing.verbs))
+		})
+	}
+	require.False(t, f.get(&corev1.Namespace{}, "", namespace), "nothing has been changed")
+	user := f.user("register", rulesOf(rights))
+	t.Cleanup(func() { f.discard(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}) })
+	var timeout *TimeoutError
+	f.eventually("that is not enough", func() bool { return errors.As(register(user), &timeout) })
+	require.Contains(t, timeout.Reason, "no agent has begun")
 }

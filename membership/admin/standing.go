@@ -82,6 +82,14 @@ func checkName(field, name string) error {
 	return nil
 }
 
+// checkHub looks at the name of a hub, which may have none.
+func checkHub(name string) error {
+	if name == "" {
+		return nil
+	}
+	return checkName("Hub", name)
+}
+
 func orDefault[T comparable](value, otherwise T) T { return cmp.Or(value, otherwise) }
 
 // eachItem calls a function with the names of the objects in a list.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,14 +38,14 @@ func anotherUser(ctx context.Context, member *cluster, namespace string, us orig
 	if binding != nil && !us.of(binding) {
 		return "ClusterRoleBinding " + accessName + " is of another member, or hub", nil
 	}
-	for _, name := range agentSecrets {
-		secret, err := found(ctx, member, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.Secret{})
-		if err != nil {
-			return "", err
-		}
-		if secret != nil {
-			return fmt.Sprintf("Secret %s/%s is of an agent that is, or shall be, in a fleet", namespace, name), nil
-		}
+	return anotherAgent(ctx, member, namespace, agentSecrets{})
+}
+
+// anotherAgent says which agent may need it, but for that of these Secrets.
+func anotherAgent(ctx context.Context, member *cluster, namespace string, but agentSecrets) (string, error) {
+	name, err := agentSecret(ctx, member, namespace, but)
+	if err != nil || name == "" {
+		return "", err
 	}
-	return "", nil
+	return fmt.Sprintf("Secret %s/%s is of an agent that is, or shall be, in a fleet", namespace, name), nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/muster-sdk/muster/membership/internal/agentstate"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 )
@@ -76,6 +77,21 @@ func (h *hubs) tellGoing(message string) {
 	h.showing.Lock()
 	defer h.showing.Unlock()
 	h.OnPhase(lifecycle.AgentStep{Phase: lifecycle.Unregistered, Message: message})
+}
+
+// tellAway has those know who wait for the agent at the hub that it leaves.
+func (h *hubs) tellAway(ctx context.Context, message string) {
+	left := h.Hubs[h.current]
+	keeper, is := left.Store.(fareKeeper)
+	if !is || h.events.recorder == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, fareTimeout)
+	defer cancel()
+	keeper.note(agentstate.State{State: agentstate.Away, Message: message, Time: h.Clock.Now()})
+	if err := keeper.tell(ctx); err != nil {
+		h.log.V(1).Info("How the agent fares could not be written.", "hub", left.Name, "error", err.Error())
+	}
 }
 
 // tellStuck tells them that it cannot, and why, when that is another reason than before; and when it is over.

@@ -37,7 +37,9 @@
 //     row have failed, True again after two that have not.
 //
 // On the member it tells by Events about its Secret: its phases, what it waits for at the door in the hub's words (action [ActionRegister]), which
-// companion fails, and where it goes.
+// companion fails, and where it goes. Events are for people, and end. For programs, such as Register of package admin, an agent that has a manager
+// and keeps its record in a Secret writes the same into an annotation of that, membership.muster.dev/agent-state, when it changes: once for a join that waits for
+// nobody, and never at rest.
 //
 // None of the conditions has an observed generation, since a change of the spec, such as a taint, is to cost the hub
 // no answer.
@@ -84,6 +86,8 @@
 // member for unreachable; what it had sent stays on the member, and its record is used when the agent comes back. Only a hub that forgets the member, or asks it to
 // leave, has it cleaned up, by its own Cleaners and those of Options; that is done before the agent goes on, unless it takes longer than the
 // deadline of the leave. [Hub] tells companions which hub they are called for.
+//
+// To have a member in several hubs at once, run an agent for each, with a list of that one: all that is kept on the member is told apart by the names of the hubs.
 //
 // # Companions
 //

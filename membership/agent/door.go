@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/internal/agentstate"
 	"github.com/muster-sdk/muster/membership/internal/cause"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
@@ -176,23 +177,26 @@ func doorFailure(err error) (lifecycle.DoorSight, string) {
 	}
 }
 
-// waitReason is what the agent waits for, given what it sees at the door and the answer there, nil if there is none. Empty: nothing that anybody has to know.
-func waitReason(sight lifecycle.DoorSight, theirs *v1alpha1.JoinRequest) string {
+// doorReason is what the agent waits for, or was refused for, given what it sees at the door and the answer there, nil if there is none. Empty: nothing
+// that anybody has to know.
+func doorReason(sight lifecycle.DoorSight, theirs *v1alpha1.JoinRequest) string {
 	switch sight {
-	case lifecycle.DoorHeld, lifecycle.DoorPending:
+	case lifecycle.DoorHeld, lifecycle.DoorPending, lifecycle.DoorDenied:
 		issued := meta.FindStatusCondition(theirs.Status.Conditions, v1alpha1.ConditionIssued)
 		if issued == nil || issued.Status == metav1.ConditionTrue || issued.Reason == v1alpha1.ReasonIssuing {
 			return ""
 		}
 		return issued.Reason
 	case lifecycle.DoorUnreachable:
-		return "HubUnreachable"
+		return agentstate.HubUnreachable
+	case lifecycle.DoorNoCredential:
+		return agentstate.BootstrapMissing
 	case lifecycle.DoorRefused:
-		return "BootstrapRefused"
+		return agentstate.BootstrapRefused
 	case lifecycle.DoorFull:
-		return "HubFull"
+		return agentstate.HubFull
 	case lifecycle.DoorUnfit:
-		return "HubUnfit"
+		return agentstate.HubUnfit
 	default:
 		return ""
 	}

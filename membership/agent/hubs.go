@@ -96,6 +96,9 @@ func (h *hubs) agent(i int) (*agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare for hub %s: %w", hub.Name, err)
 	}
+	if h.events.recorder != nil {
+		a.fare, _ = hub.Store.(fareKeeper)
+	}
 	a.name, a.events, a.stands, a.beside, a.metrics.place = hub.Name, h.events, h.news.put, h.beside, new(i)
 	return a, nil
 }
@@ -130,6 +133,7 @@ func (h *hubs) Start(ctx context.Context) error {
 			return nil // it was told to end, or there is nothing more to do
 		}
 		h.tellGoing(step.Message)
+		h.tellAway(ctx, step.Message)
 		now := h.Clock.Now()
 		h.standing[h.current].Left = now
 		h.current, h.since, h.stays = step.Hub, now, step.Stay

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/muster-sdk/muster/membership/internal/agentstate"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -71,7 +72,7 @@ func (a *agent) askDoor(ctx context.Context) error {
 	if err != nil {
 		sight, why := doorFailure(err)
 		d.saw(sight, why, now)
-		d.reason = waitReason(sight, nil)
+		d.reason = doorReason(sight, nil)
 		a.log.V(1).Info("Asking at the door failed.", "error", err.Error())
 		return nil
 	}
@@ -80,7 +81,7 @@ func (a *agent) askDoor(ctx context.Context) error {
 		sight, why = lifecycle.DoorHeld, "The hub has issued nothing newer than the credential that it refuses."
 	}
 	d.saw(sight, why, now)
-	d.reason = waitReason(sight, theirs)
+	d.reason = doorReason(sight, theirs)
 	if d.answer = nil; d.sight == lifecycle.DoorIssued {
 		d.answer = theirs
 	} else {
@@ -108,6 +109,7 @@ func (a *agent) knock(ctx context.Context) (mine, theirs *v1alpha1.JoinRequest, 
 	if bootstrap == nil {
 		return nil, nil, errNoBootstrap
 	}
+	a.askedWith = agentstate.Fingerprint(bootstrap)
 	if a.record.Request == nil {
 		return nil, nil, homeError{errors.New("there is no request to ask for")}
 	}

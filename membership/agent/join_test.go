@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/internal/agentstate"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/csr"
@@ -45,7 +46,9 @@ func TestZeroOptions(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: DefaultNamespace, Name: DefaultBootstrapSecret},
 		Data:       map[string][]byte{registration.BootstrapKey: data},
 	})
-	mgr, err := manager.New(h.permitted("zero-options"), manager.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
+	home, onMember := h.permitted("zero-options"), &wire{}
+	onMember.config(home)
+	mgr, err := manager.New(home, manager.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
 	require.NoError(t, err)
 	w, p := &wire{}, &phases{}
 	require.NoError(t, SetupWithManager(mgr, Options{Version: "v1.2.3", HubConfig: w.config, OnPhase: p.show}))
@@ -83,7 +86,21 @@ func TestZeroOptions(t *testing.T) {
 	}
 
 	var kept corev1.Secret
-	require.NoError(t, h.c.Get(ctx, client.ObjectKey{Namespace: DefaultNamespace, Name: DefaultStoreSecret}, &kept))
+	fares := func() agentstate.State {
+		require.NoError(t, h.c.Get(ctx, client.ObjectKey{Namespace: DefaultNamespace, Name: DefaultStoreSecret}, &kept))
+		state, err := agentstate.Parse(kept.Annotations[agentstate.Annotation])
+		require.NoError(t, err)
+		return state
+	}
+	eventually(t, "nobody on the member is told that it has joined", func() bool { return fares().State == lifecycle.Joined })
+	require.Equal(t, h.bootstrap.Server, fares().Hub)
+	require.Equal(t, agentstate.Fingerprint(h.bootstrap), fares().Bootstrap)
+	got = onMember.take()
+	require.Equal(t, 1, got["POST secrets"], "%v", got)
+	require.Equal(t, 3, got["PUT muster-agent"], "what it must not forget is written twice, and how it fares once: %v", got)
+	h.beats()
+	got = onMember.take()
+	require.Zero(t, got["PUT muster-agent"], "at rest nothing is written: %v", got)
 	h.change(func(s *v1alpha1.MembershipSpec) { s.State, s.Rejoin, s.Clean = v1alpha1.StateLeave, false, true })
 	eventually(t, "the agent is never done", func() bool { return p.last().Done })
 	require.True(t, h.clean())

@@ -491,7 +491,7 @@ func TestDoorSight(t *testing.T) {
 	}
 }
 
-func TestWaitReason(t *testing.T) {
+func TestDoorReason(t *testing.T) {
 	answer := func(status metav1.ConditionStatus, reason string) *v1alpha1.JoinRequest {
 		return &v1alpha1.JoinRequest{Status: v1alpha1.JoinRequestStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionIssued, Status: status, Reason: reason}}}}
 	}
@@ -508,9 +508,11 @@ func TestWaitReason(t *testing.T) {
 		{"what was issued is an older request's", lifecycle.DoorHeld, answer(metav1.ConditionTrue, "Issued"), ""},
 		{"the hub is away", lifecycle.DoorUnreachable, nil, "HubUnreachable"},
 		{"the credential has ended", lifecycle.DoorRefused, nil, "BootstrapRefused"},
-		{"nobody has given it anything to ask with", lifecycle.DoorNoCredential, nil, ""},
+		{"nobody has given it anything to ask with", lifecycle.DoorNoCredential, nil, "BootstrapMissing"},
+		{"it is denied, for a reason", lifecycle.DoorDenied, answer(metav1.ConditionFalse, v1alpha1.ReasonTokenRefused), v1alpha1.ReasonTokenRefused},
+		{"what is wrong is not at the door", lifecycle.DoorNotAskable, nil, ""},
 	} {
-		require.Equal(t, test.want, waitReason(test.sight, test.theirs), test.reason)
+		require.Equal(t, test.want, doorReason(test.sight, test.theirs), test.reason)
 	}
 }
 

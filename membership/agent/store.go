@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/muster-sdk/muster/membership/internal/agentstate"
 )
 
 // A Store keeps one record over restarts. The record is a secret: whoever reads it can act as the member.
@@ -27,7 +29,7 @@ const recordKey = "record"
 
 // SecretStore keeps the record in a Secret, which it makes when there is something to keep and deletes with the
 // record. It needs the permissions create, get, update and delete on Secrets of that name. A Save fails
-// when somebody else has written the Secret since it was loaded.
+// when somebody else has written the Secret since it was loaded. An agent with a manager also keeps there, in an annotation, how it fares.
 func SecretStore(secrets corev1client.SecretInterface, name string) Store {
 	return &secretStore{secrets: secrets, name: name}
 }
@@ -35,7 +37,8 @@ func SecretStore(secrets corev1client.SecretInterface, name string) Store {
 type secretStore struct {
 	secrets corev1client.SecretInterface
 	name    string
-	seen    *corev1.Secret // as it was left; nil: there is none
+	seen    *corev1.Secret   // as it was left; nil: there is none
+	state   agentstate.State // to be kept beside the record; zero: none is
 }
 
 func (s *secretStore) Load(ctx context.Context) ([]byte, error) {
@@ -56,10 +59,12 @@ func (s *secretStore) Save(ctx context.Context, record []byte) error {
 	saved := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: s.name}, Type: corev1.SecretTypeOpaque}
 	if s.seen == nil {
 		saved.Data = map[string][]byte{recordKey: record}
+		s.annotate(saved)
 		saved, err = s.secrets.Create(ctx, saved, metav1.CreateOptions{})
 	} else {
 		saved = s.seen.DeepCopy()
 		saved.Data = map[string][]byte{recordKey: record}
+		s.annotate(saved)
 		saved, err = s.secrets.Update(ctx, saved, metav1.UpdateOptions{})
 	}
 	if err != nil {

@@ -97,7 +97,17 @@ func TestFromATokenToAMember(t *testing.T) {
 	require.ErrorIs(t, err, discovery.ErrNotAHub, "nobody has published it")
 	unpublish(t, admin)
 	user := publisher(t, p, admin)
+	published, err := discovery.Published(t.Context(), user)
+	require.NoError(t, err)
+	require.Nil(t, published)
+	require.False(t, published.Signed("abc123"))
 	require.NoError(t, discovery.Publish(t.Context(), user, config.Host, config.CAData))
+	published, err = discovery.Published(t.Context(), user)
+	require.NoError(t, err)
+	require.Equal(t, &discovery.Publication{Server: config.Host, CA: config.CAData, CACertHashes: pins}, published)
+	require.NoError(t, discovery.Publish(t.Context(), user, published.Server, published.CA), "what is there can be published again")
+	_, err = discovery.Published(t.Context(), regtest.Client(t, p.User("nobody")))
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	info := &corev1.ConfigMap{}
 	require.NoError(t, admin.Get(t.Context(), client.ObjectKey{Namespace: "kube-public", Name: "cluster-info"}, info))
 	require.NoError(t, discovery.Publish(t.Context(), user, config.Host, config.CAData), "again")
@@ -136,6 +146,10 @@ func TestFromATokenToAMember(t *testing.T) {
 		}
 		return err == nil
 	})
+	published, err = discovery.Published(t.Context(), user)
+	require.NoError(t, err)
+	require.True(t, published.Signed("abc123"), "%v", published.SignedWith)
+	require.False(t, published.Signed("zzzzzz"))
 	file.ExpirationTime = found.ExpirationTime
 	fromFile, err := file.Marshal()
 	require.NoError(t, err)
@@ -243,6 +257,20 @@ func testImpostors(t *testing.T, config *rest.Config, token string, pins []strin
 	options := discovery.Options{Server: thief.URL, Token: token, UnsafeSkipCAVerification: true}
 	_, err = discovery.Discover(t.Context(), options)
 	require.NoError(t, err, "that is what pins are for")
+}
+
+// TestPublishedWrongly is about what is there and leads nobody to a hub.
+func TestPublishedWrongly(t *testing.T) {
+	admin := regtest.Hub(t, plane.ForTest(t).Config())
+	unpublish(t, admin)
+	info := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: "cluster-info"}}
+	regtest.Create(t, admin, info)
+	for _, kubeconfig := range []string{"", "x", `{"clusters": []}`, `{"clusters": [{"name": "", "cluster": {"server": "https://hub"}}]}`} {
+		info.Data = map[string]string{"kubeconfig": kubeconfig}
+		require.NoError(t, admin.Update(t.Context(), info))
+		_, err := discovery.Published(t.Context(), admin)
+		require.ErrorIs(t, err, discovery.ErrNotAHub, kubeconfig)
+	}
 }
 
 // A token that kubeadm has made ends by itself: the hub's own controllers see to that.

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/admin"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/discovery"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// createToken makes a token, and shows how far it is.
+func (a *app) createToken(ctx context.Context, hub *rest.Config, o admin.TokenOptions) (*v1alpha1.JoinToken, *registration.Bootstrap, error) {
+	var end func()
+	o.Progress, end = a.progress()
+	defer end()
+	return admin.CreateToken(ctx, hub, o)
+}
+
+// printRegisterCommand makes a token and prints what to call where the member is. Whoever reads it can do so. A short token is made where the hub can
+// be found by it, or where one was asked for; for any other the command has, or names, a join file.
+func (a *app) printRegisterCommand(ctx context.Context, hub *rest.Config, o admin.TokenOptions, file string) error {
+	asked := o.Spec.Type == v1alpha1.JoinTokenBootstrapToken || strings.HasPrefix(o.Name, bootstrapapi.BootstrapTokenSecretPrefix)
+	published, why, err := a.published(ctx)
+	if err != nil {
+		return err
+	}
+	if asked || published != nil && o.Name == "" {
+		o.Spec.Type = v1alpha1.JoinTokenBootstrapToken
+	}
+	_, bootstrap, err := a.createToken(ctx, hub, o)
+	if _, never := errors.AsType[*membership.InvalidError](err); never && !asked && o.Spec.Type != "" {
+		why, o.Spec.Type = "it keeps no short tokens", ""
+		_, bootstrap, err = a.createToken(ctx, hub, o)
+	}
+	if err != nil {
+		return err
+	}
+	data, err := bootstrap.Marshal()
+	if err != nil {
+		return err
+	}
+	if file != "" {
+		if err := writeSecretFile(file, data); err != nil {
+			return err
+		}
+	}
+	if o.Spec.Type == v1alpha1.JoinTokenBootstrapToken && published != nil {
+		var pins []string
+		if pins, why = a.pins(ctx, bootstrap); why == "" {
+			return a.line("%s", strings.Join(a.discovering(bootstrap, pins), " "))
+		}
+	}
+	a.note("The hub cannot be found by a short token alone: %s. So the command has a join file.", cmp.Or(why, "the name is that of another kind of token"))
+	if file != "" {
+		return a.line("%s register --join-file %s", a.program, quoted(file))
+	}
+	return a.line("%s register --join-file - <<'JOIN'\n%sJOIN", a.program, data)
+}
+
+// published is what the hub says of itself, or why that leads nobody to it.
+func (a *app) published(ctx context.Context) (there *discovery.Publication, why string, err error) {
+	hub, err := a.hubClient()
+	if err != nil {
+		return nil, "", err
+	}
+	there, err = discovery.Published(ctx, hub)
+	switch {
+	case errors.Is(err, discovery.ErrNotAHub), apierrors.IsForbidden(err):
+		return nil, err.Error(), nil
+	case err != nil:
+		return nil, "", hub.explain(err)
+	case there == nil:
+		return nil, fmt.Sprintf("it has not published itself, see %s init --publish-cluster-info", a.program), nil
+	default:
+		return there, "", nil
+	}
+}
+
+// pins waits until the hub can be found by a token that was just made, and returns those of its CA, or why it cannot be found.
+func (a *app) pins(ctx context.Context, bootstrap *registration.Bootstrap) (pins []string, why string) {
+	known, err := discovery.CACertHashes(bootstrap.CA)
+	if err != nil {
+		return nil, err.Error()
+	}
+	id, _, _ := strings.Cut(bootstrap.Token, ".")
+	why = "its cluster-info is not signed, see whether the bootstrap signer runs"
+	_ = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*signingTime, true, func(ctx context.Context) (bool, error) {
+		there, unknown, err := a.published(ctx)
+		switch {
+		case err != nil:
+			why = err.Error()
+		case there == nil:
+			why = unknown
+		case there.Signed(id):
+			why, pins = "", slices.DeleteFunc(slices.Clone(known), func(pin string) bool { return !slices.Contains(there.CACertHashes, pin) })
+			return true, nil
+		}
+		return false, nil
+	})
+	if why == "" && len(pins) == 0 {
+		why = "its cluster-info has another certificate authority"
+	}
+	return pins, why
+}
+
+// discovering is the command by which a hub is found.
+func (a *app) discovering(bootstrap *registration.Bootstrap, pins []string) []string {
+	words := []string{a.program, "register", "--server", bootstrap.Server, "--token", bootstrap.Token}
+	for _, pin := range pins {
+		words = append(words, "--discovery-token-ca-cert-hash", pin)
+	}
+	if bootstrap.Namespace != membership.RegistrationNamespace {
+		words = append(words, "--registration-namespace", bootstrap.Namespace)
+	}
+	return words
+}
+
+// quoted is a word for a shell.
+func quoted(word string) string {
+	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789./_-") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

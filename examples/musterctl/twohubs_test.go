@@ -1,0 +1,115 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership/agent"
+	membershiphub "github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// TestTwoHubs has one cluster be a member of two hubs at once, by an agent for each, and takes it out of them one after the other. The cluster is the
+// second hub as well.
+func TestTwoHubs(t *testing.T) {
+	first, second := hub.ForTest(t), east.ForTest(t)
+	onMember := func(args ...string) []string { return append(args, "--member-kubeconfig", second.Kubeconfig()) }
+	want := func(code int, says string, args ...string) {
+		t.Helper()
+		got, out, errs := call(t, "", args...)
+		require.Equal(t, code, got, "%v\n%s", args, errs)
+		require.Contains(t, out+errs, says, "%v", args)
+	}
+	joined := func(p *localplane.Plane) {
+		t.Helper()
+		c, err := newClient(p.Config())
+		require.NoError(t, err)
+		mc := &v1alpha1.MemberCluster{}
+		require.True(t, eventually(func() bool {
+			return c.Get(t.Context(), client.ObjectKey{Name: "both"}, mc) == nil && meta.IsStatusConditionTrue(mc.Status.Conditions, v1alpha1.ConditionHealthy)
+		}), "it is not in the hub, or does not beat: %v", mc.Status.Conditions)
+	}
+	stops := map[string]func(){}
+	files := map[string]string{}
+	for name, p := range map[string]*localplane.Plane{"one": first, "two": second} {
+		want(exitDone, "", "init", "--kubeconfig", p.Kubeconfig())
+		start(t, p.Config(), func(mgr manager.Manager) error { return membershiphub.SetupWithManager(mgr, membershiphub.Options{}) })
+		files[name] = filepath.Join(t.TempDir(), name+".yaml")
+		want(exitDone, "", "token", "create", "both-hubs", "--auto-accept", "--join-file", files[name], "--kubeconfig", p.Kubeconfig())
+		for _, says := range []string{"muster-bootstrap-" + name, "it had that already"} {
+			want(exitDone, says, onMember("register", "--hub", name, "--join-file", files[name])...)
+		}
+	}
+	member, err := newClient(second.Config())
+	require.NoError(t, err)
+	want(exitTimeout, "no agent has begun with hub one", onMember("register", "--hub", "one", "--join-file", files["one"], "--wait", "1s")...)
+	want(exitTaken, "token of another hub", onMember("register", "--hub", "one", "--join-file", files["two"])...)
+	want(exitUsage, "Hub", onMember("register", "--hub", "No Label", "--join-file", files["one"])...)
+	want(exitUsage, "Hub", onMember("clean", "--yes", "--hub", "No Label")...)
+	want(exitTaken, "an agent of its own", onMember("join", "both", "--kubeconfig", first.Kubeconfig())...)
+	for name := range files {
+		stops[name] = start(t, second.Config(), func(mgr manager.Manager) error {
+			return agent.SetupWithManager(mgr, agent.Options{Name: "both", Hubs: []agent.HubOptions{{Name: name}}})
+		})
+		want(exitDone, "joined", onMember("register", "--hub", name, "--join-file", files[name], "--wait", "1m")...)
+	}
+	joined(first)
+	joined(second)
+
+	// What Works of the hubs have applied is told apart by the names as well.
+	applied := func(hub string) *workv1alpha1.AppliedWork {
+		return &workv1alpha1.AppliedWork{
+			ObjectMeta: metav1.ObjectMeta{Name: "of-" + hub, Labels: map[string]string{workv1alpha1.HubLabel: hub}},
+			Spec:       workv1alpha1.AppliedWorkSpec{Work: workv1alpha1.WorkReference{Hub: hub, Namespace: "member-both", Name: "web", UID: "uid"}, FieldOwner: "muster"},
+		}
+	}
+	is := func(object client.Object) bool {
+		err := member.Get(t.Context(), client.ObjectKeyFromObject(object), object)
+		if !apierrors.IsNotFound(err) {
+			require.NoError(t, err)
+		}
+		return err == nil
+	}
+	secret := func(name string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agent.DefaultNamespace, Name: name}}
+	}
+	for name := range files {
+		require.NoError(t, member.Create(t.Context(), applied(name)))
+	}
+	stops["one"]()
+	want(exitDone, "it stays there: Secret muster-system/muster-", onMember("clean", "--yes", "--hub", "one")...)
+	want(exitDone, "there was nothing", onMember("clean", "--yes", "--hub", "one")...)
+	require.False(t, is(secret("muster-agent-one")) || is(secret("muster-bootstrap-one")) || is(applied("one")))
+	require.True(t, is(secret("muster-agent-two")) && is(secret("muster-bootstrap-two")) && is(applied("two")), "that is of the other hub")
+	want(exitDone, "joined", onMember("register", "--hub", "two", "--join-file", files["two"], "--wait", "1m")...)
+	joined(second)
+	want(exitDone, "it stays there", onMember("unjoin", "both", "--force", "--kubeconfig", first.Kubeconfig())...)
+	require.True(t, is(secret("muster-agent-two")) && is(applied("two")), "that is of the other hub")
+	joined(second)
+
+	// The other hub is left in order: the agent itself takes its Secrets away.
+	want(exitDone, "it has left", "unjoin", "both", "--timeout", time.Minute.String(), "--kubeconfig", second.Kubeconfig())
+	require.True(t, eventually(func() bool { return !is(secret("muster-agent-two")) && !is(secret("muster-bootstrap-two")) }))
+	stops["two"]()
+	want(exitDone, "", onMember("clean", "--yes", "--hub", "two")...)
+	require.False(t, is(applied("two")))
+	require.True(t, eventually(func() bool {
+		return !is(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}})
+	}), "the last takes the namespace along")
+	for name, p := range map[string]*localplane.Plane{"one": first, "two": second} {
+		want(exitDone, "deleted", "token", "delete", "both-hubs", "--kubeconfig", p.Kubeconfig())
+		require.NoError(t, os.Remove(files[name]))
+	}
+}

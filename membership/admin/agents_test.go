@@ -1,0 +1,98 @@
+package admin
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+)
+
+func TestIsAgents(t *testing.T) {
+	for name, want := range map[string]bool{
+		"muster-agent": true, "muster-bootstrap": true, "muster-agent-two": true, "muster-bootstrap-two": true,
+		"muster-agents": false, "muster": false, "muster-push-token": false,
+	} {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: corev1.SecretTypeOpaque}
+		require.Equal(t, want, isAgents(secret), name)
+		secret.Type = corev1.SecretTypeServiceAccountToken
+		require.False(t, isAgents(secret), "the token of an account that is called %s", name)
+	}
+	require.Equal(t, []string{"muster-agent-two", "muster-bootstrap-two"}, secretsFor("two").names())
+	require.Equal(t, []string{"muster-agent", "muster-bootstrap"}, secretsFor("").names())
+}
+
+// TestAgentSecret looks for agents of other hubs, as somebody who may list Secrets and as somebody who may not.
+func TestAgentSecret(t *testing.T) {
+	f := newFleet(t)
+	ctx := t.Context()
+	const namespace = "several"
+	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	t.Cleanup(func() { f.discard(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}) })
+	blind, err := connect(Member, f.user("blind", rulesOf([]right{{resource: "secrets", verbs: "get"}})))
+	require.NoError(t, err)
+	sees := func(c *cluster, but agentSecrets) string {
+		t.Helper()
+		var name string
+		f.eventually("the user has no rights yet", func() bool {
+			var err error
+			name, err = agentSecret(ctx, c, namespace, but)
+			return err == nil
+		})
+		return name
+	}
+	add := func(name string) {
+		f.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
+	}
+	add("other")
+	require.Empty(t, sees(f.c, agentSecrets{}))
+	require.Empty(t, sees(blind, agentSecrets{}))
+	add("muster-agent-two")
+	require.Equal(t, "muster-agent-two", sees(f.c, agentSecrets{}))
+	require.Equal(t, "muster-agent-two", sees(f.c, secretsFor("one")))
+	require.Empty(t, sees(f.c, secretsFor("two")))
+	require.Empty(t, sees(blind, agentSecrets{}), "nobody can guess that name")
+	add("muster-bootstrap")
+	require.Equal(t, "muster-bootstrap", sees(blind, secretsFor("two")))
+	require.Empty(t, sees(blind, secretsFor("")))
+	require.Equal(t, "muster-agent-two", sees(f.c, secretsFor("")))
+	_, err = agentSecret(ctx, f.without(), namespace, agentSecrets{})
+	require.True(t, denied(err), "%v", err)
+}
+
+// without is a user who may do nothing.
+func (f *fleet) without() *cluster {
+	f.t.Helper()
+	c, err := connect(Member, f.plane.User("nobody-at-all"))
+	require.NoError(f.t, err)
+	return c
+}
+
+// TestHubNames: what is no name for a Secret is none for a hub.
+func TestHubNames(t *testing.T) {
+	var invalid *membership.InvalidError
+	for _, name := range []string{"A", "a b", "-", "a."} {
+		require.ErrorAs(t, Clean(t.Context(), &rest.Config{}, CleanOptions{Hub: name}), &invalid, name)
+		require.Equal(t, "Hub", invalid.Field)
+	}
+}
+
+// TestCleanOneHub leaves alone what is of a hub that has access itself.
+func TestCleanOneHub(t *testing.T) {
+	f := newFleet(t)
+	ctx := t.Context()
+	_, err := Join(ctx, f.config, f.config, JoinOptions{Name: "cleaned-one", Timeout: -1})
+	require.NoError(t, err)
+	told, asked := &steps{}, false
+	unprepare := func(context.Context, client.Client) (string, error) { asked = true; return "", nil }
+	require.NoError(t, Clean(ctx, f.config, CleanOptions{Hub: "two", Unprepare: unprepare, Progress: told.tell}))
+	require.False(t, asked, "somebody needs it")
+	require.Contains(t, told.details("remove the hub's access from the member")[1], "it stays there: ClusterRoleBinding muster-push")
+	require.NoError(t, Clean(ctx, f.config, CleanOptions{Unprepare: unprepare}))
+	require.True(t, asked)
+}

@@ -1,0 +1,147 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/muster-sdk/muster/membership/internal/agentstate"
+	"github.com/muster-sdk/muster/membership/lifecycle"
+)
+
+// TestFare is about what a store writes beside the record, and when.
+func TestFare(t *testing.T) {
+	h, w := newByHand(t, "fare"), &wire{}
+	w.config(h.config)
+	core, err := newMember(h.config)
+	require.NoError(t, err)
+	defer core.close()
+	ctx, secrets := t.Context(), core.core.Secrets(h.name)
+	store := SecretStore(secrets, "s").(*secretStore)
+	written := func() agentstate.State {
+		secret, err := secrets.Get(ctx, "s", metav1.GetOptions{})
+		require.NoError(t, err)
+		state, err := agentstate.Parse(secret.Annotations[agentstate.Annotation])
+		require.NoError(t, err)
+		return state
+	}
+	writes := func() int {
+		seen := w.take()
+		return seen["PUT s"] + seen["POST secrets"]
+	}
+	held := agentstate.State{State: lifecycle.Registering, Reason: "NameTaken", Message: "East is another."}
+	store.note(held)
+	require.NoError(t, store.tell(ctx), "there is nothing to write it on")
+	require.Zero(t, writes())
+	require.NoError(t, store.Save(ctx, []byte("1")))
+	require.Equal(t, held, written(), "it goes with the record")
+	require.NoError(t, store.tell(ctx))
+	require.NoError(t, store.tell(ctx))
+	require.Equal(t, 1, writes(), "what is written is not written again")
+
+	store.note(agentstate.State{State: lifecycle.Joined, Hub: "https://hub"})
+	require.NoError(t, store.tell(ctx))
+	require.Equal(t, lifecycle.Joined, written().State)
+	require.NoError(t, store.Save(ctx, []byte("2")), "its own write is none of somebody else")
+	require.Equal(t, lifecycle.Joined, written().State, "a record keeps what is written")
+	require.Equal(t, 2, writes())
+
+	// Somebody puts a label on it, and then another record there.
+	secret, err := secrets.Get(ctx, "s", metav1.GetOptions{})
+	require.NoError(t, err)
+	secret.Labels = map[string]string{"a": "b"}
+	_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	store.note(held)
+	require.NoError(t, store.tell(ctx))
+	require.Equal(t, held, written())
+	secret, err = secrets.Get(ctx, "s", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "b", secret.Labels["a"])
+	secret.Data[recordKey] = []byte("3")
+	_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	store.note(agentstate.State{State: lifecycle.Joined})
+	require.True(t, apierrors.IsConflict(store.tell(ctx)), "it speaks for a record that it does not know")
+	_, err = store.Load(ctx)
+	require.NoError(t, err)
+	require.NoError(t, store.tell(ctx))
+	require.Equal(t, lifecycle.Joined, written().State)
+	require.NoError(t, secrets.Delete(ctx, "s", metav1.DeleteOptions{}))
+	store.note(held)
+	require.Error(t, store.tell(ctx), "somebody has thrown the record away")
+}
+
+// faresKeeper is a store that shows what was noted.
+type faresKeeper struct {
+	memory
+	noted, told agentstate.State
+}
+
+func (k *faresKeeper) note(state agentstate.State) { k.noted = state }
+
+func (k *faresKeeper) tell(context.Context) error {
+	k.told = k.noted
+	return nil
+}
+
+// TestAway: whoever waits for an agent of several hubs at one of them is told that it has gone to another, where anybody is told anything.
+func TestAway(t *testing.T) {
+	left := &faresKeeper{}
+	h, err := newHubs(&rest.Config{Host: "https://member.example.com"}, logr.Discard(), Options{Hubs: []HubOptions{
+		{Name: "one", Store: left, Bootstrap: &forgetful{}}, {Name: "two", Store: &memory{}, Bootstrap: &forgetful{}},
+	}})
+	require.NoError(t, err)
+	h.tellAway(t.Context(), "Going to hub two.")
+	require.Empty(t, left.told.State, "it has no manager, and so nobody to tell")
+	a, err := h.agent(0)
+	require.NoError(t, err)
+	require.Nil(t, a.fare)
+
+	h.events.recorder = events.NewFakeRecorder(10)
+	h.tellAway(t.Context(), "Going to hub two.")
+	require.Equal(t, agentstate.Away, left.told.State)
+	require.Equal(t, "Going to hub two.", left.told.Message)
+	a, err = h.agent(0)
+	require.NoError(t, err)
+	require.Equal(t, left, a.fare)
+	a, err = h.agent(1)
+	require.NoError(t, err)
+	require.Nil(t, a.fare, "a store that keeps no more than a record")
+	h.current = 1
+	h.tellAway(t.Context(), "Going to hub one.")
+}
+
+// TestNote is about what an agent says of its steps.
+func TestNote(t *testing.T) {
+	fare := &faresKeeper{}
+	a, err := newAgent(&rest.Config{Host: "https://member.example.com"}, logr.Discard(), Options{Store: fare, Bootstrap: &forgetful{}})
+	require.NoError(t, err)
+	a.note(lifecycle.AgentStep{Phase: lifecycle.Joined})
+	a.noteFailure(lifecycle.AgentStep{Phase: lifecycle.Registering}, errors.New("no"))
+	require.Empty(t, fare.noted.State, "nobody reads it")
+	a.fare, a.askedWith = fare, "this"
+	a.door.reason = "NameTaken"
+	a.note(lifecycle.AgentStep{Phase: lifecycle.Registering, Message: "East is another."})
+	require.Equal(t, "NameTaken", fare.noted.Reason)
+	require.Equal(t, "this", fare.noted.Bootstrap)
+	a.note(lifecycle.AgentStep{Phase: lifecycle.Joining, Message: "Looking."})
+	require.Empty(t, fare.noted.Reason, "that was said at the door")
+	a.noteFailure(lifecycle.AgentStep{Phase: lifecycle.Joined}, errors.New("no"))
+	require.Equal(t, lifecycle.Joining, fare.noted.State, "what fails for a member is its hub's to know")
+	a.noteFailure(lifecycle.AgentStep{Phase: lifecycle.Registering}, errors.New("no route"))
+	require.Equal(t, agentstate.StepFailed, fare.noted.Reason)
+	require.Contains(t, fare.noted.Message, "no route")
+	a.tell(t.Context())
+	require.Empty(t, fare.told.State, "its record is not known")
+	a.loaded = true
+	a.tell(t.Context())
+	require.Equal(t, agentstate.StepFailed, fare.told.Reason)
+}
