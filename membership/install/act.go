@@ -20,9 +20,9 @@ import (
 )
 
 // install has the agent installed, and shows how that went.
-func (r *Runner) install(ctx context.Context, m *member, target Target) error {
+func (r *Runner) install(ctx context.Context, m *member, target Target, recovery *v1alpha1.InstallRecovery) error {
 	cluster := target.Cluster
-	status := &v1alpha1.InstallStatus{Hash: r.hash, RequestedAt: requestedAt(cluster)}
+	status := &v1alpha1.InstallStatus{Hash: r.hash, RequestedAt: requestedAt(cluster), Recovery: recovery}
 	limited, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
 	if err := r.bring(limited, m, target); err != nil {
@@ -33,7 +33,7 @@ func (r *Runner) install(ctx context.Context, m *member, target Target) error {
 		return errors.Join(err, r.report(ctx, cluster, condition(v1alpha1.ReasonInstallFailed, advice(err, cluster)), cluster.Status.Install))
 	}
 	status.InstalledAt = new(metav1.NewTime(r.Clock.Now()))
-	return r.report(ctx, cluster, condition(v1alpha1.ReasonInstalled, "The agent is installed. The hub need not reach the member until it is to be installed anew."), status)
+	return r.report(ctx, cluster, installed(), status)
 }
 
 // bring gives the agent a credential that is good for this member alone, and hands over to the installer.

@@ -20,6 +20,11 @@
 // not joined within the hour for which its credential is good. The member keeps its identity, since that is in a Secret that nobody touches
 // but the agent.
 //
+// It is installed again, too, when its credential has ended (status.credentialExpirationTime) while its heartbeat was lost, such as that of a member that was
+// off for weeks: it could not come back by what it has. That is done when the hub reaches the member, six times at most for one credential, an hour after
+// the first and twice as long after each of the others. Then the condition Installed is False for the reason AgentNotReturned, until the agent is heard, or
+// somebody asks for more by the annotation.
+//
 // The condition Installed says how it stands. While an attempt fails the condition says why and what to do, and the fleet has it
 // tried again; the agent that was installed before goes on. One that may have been half done is done again from its beginning.
 //

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/muster-sdk/muster/membership/registration"
@@ -16,7 +17,7 @@ var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func TestNext(t *testing.T) {
 	installed := func(change func(*observed)) observed {
-		o := observed{Now: epoch, Accepted: true, Joined: true, Touched: true, Hash: "h", Installed: &v1alpha1.InstallStatus{Hash: "h"}}
+		o := observed{Now: epoch, Accepted: true, Joined: true, Touched: true, Shown: v1alpha1.ReasonInstalled, Hash: "h", Installed: &v1alpha1.InstallStatus{Hash: "h"}}
 		change(&o)
 		return o
 	}
@@ -30,7 +31,7 @@ func TestNext(t *testing.T) {
 	}{
 		{"nobody has decided: nothing is put on somebody's cluster", observed{Now: epoch}, idle, v1alpha1.ReasonNotAccepted, 0},
 		{"it was accepted: install", observed{Now: epoch, Accepted: true}, install, v1alpha1.ReasonInstalling, 0},
-		{"the last attempt failed: its reason is shown until one succeeds", observed{Now: epoch, Accepted: true, Touched: true, Failed: true}, install, "", 0},
+		{"the last attempt failed: its reason is shown until one succeeds", observed{Now: epoch, Accepted: true, Touched: true, Shown: v1alpha1.ReasonInstallFailed}, install, "", 0},
 		{"it is in and nothing has changed: no request", installed(func(*observed) {}), idle, "", 0},
 		{"the hub has moved", installed(func(o *observed) { o.Hash = "other" }), install, v1alpha1.ReasonInstalling, 0},
 		{"somebody asks for it", installed(func(o *observed) { o.RequestedAt = "now" }), install, v1alpha1.ReasonInstalling, 0},
@@ -43,6 +44,9 @@ func TestNext(t *testing.T) {
 		{"the agent has a credential and has not confirmed: it may still fetch the answer", installed(func(o *observed) { o.Joined, o.Token = false, used }), idle, "", time.Minute},
 		{"the agent did not come in time", installed(func(o *observed) { o.Joined, o.Token = false, ended }), install, v1alpha1.ReasonInstalling, 0},
 		{"the claim was cleared: the next agent needs a credential", installed(func(o *observed) { o.Joined = false }), install, v1alpha1.ReasonInstalling, 0},
+		{"the last attempt was cut short, and what it was for is no more", installed(func(o *observed) { o.Shown = v1alpha1.ReasonInstalling }), install, v1alpha1.ReasonInstalling, 0},
+		{"it had failed, and is not known to be as it was", installed(func(o *observed) { o.Shown = v1alpha1.ReasonInstallFailed }), install, "", 0},
+		{"an agent that was given up is back", installed(func(o *observed) { o.Shown = v1alpha1.ReasonAgentNotReturned }), idle, v1alpha1.ReasonInstalled, 0},
 		{"acceptance was withdrawn: what is there stays, and is not renewed", installed(func(o *observed) { o.Accepted, o.Hash = false, "other" }), idle, "", 0},
 		{"and nobody comes in by what was given", installed(func(o *observed) { o.Accepted, o.Token = false, live }), discard, "", 0},
 		{"its agent has to clean up first", installed(func(o *observed) { o.Leaving, o.AgentIn = true, true }), idle, "", 0},
@@ -72,7 +76,10 @@ func TestNextSettles(t *testing.T) {
 		flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
 		o := observed{
 			Now: epoch, Accepted: flag("accepted"), Joined: flag("joined"), Leaving: flag("leaving"), Forced: flag("forced"),
-			AgentIn: flag("agentIn"), GaveUp: flag("gaveUp"), Hash: "h", RequestedAt: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "requested"),
+			AgentIn: flag("agentIn"), Silent: flag("silent"), Unreachable: flag("unreachable"), TokenTTL: time.Hour, GaveUp: flag("gaveUp"), Hash: "h", RequestedAt: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "requested"),
+		}
+		if flag("ends") {
+			o.CredentialEnd = epoch.Add(time.Duration(rapid.IntRange(-1, 1).Draw(t, "end")) * time.Minute)
 		}
 		if flag("installed") {
 			o.Touched = true
@@ -87,7 +94,7 @@ func TestNextSettles(t *testing.T) {
 			s := next(o)
 			switch s.Action {
 			case idle:
-				if s.After > 0 && o.Token == nil {
+				if s.After > 0 && o.Token == nil && !(o.Silent && !o.CredentialEnd.IsZero()) {
 					t.Fatal("waits for nothing")
 				}
 				return
@@ -95,7 +102,8 @@ func TestNextSettles(t *testing.T) {
 				if !o.Accepted || o.Leaving {
 					t.Fatal("installs where nobody wants it")
 				}
-				o.Touched, o.Installed = true, &v1alpha1.InstallStatus{Hash: o.Hash, RequestedAt: o.RequestedAt}
+				o.Touched, o.Shown = true, v1alpha1.ReasonInstalled
+				o.Installed = &v1alpha1.InstallStatus{Hash: o.Hash, RequestedAt: o.RequestedAt, InstalledAt: new(metav1.NewTime(o.Now)), Recovery: s.Recovery}
 				o.Token = &tokenSeen{Ends: o.Now.Add(time.Hour)}
 			case uninstall:
 				if !o.Leaving || o.AgentIn || o.Forced {

@@ -34,10 +34,18 @@ func (r *Runner) observe(ctx context.Context, from client.Reader, m *member, of 
 		Leaving:     cluster.DeletionTimestamp != nil || cluster.Spec.State == v1alpha1.StateLeave || leave != nil && !leave.Ended,
 		Forced:      leave != nil && leave.Forced,
 		Touched:     touched(cluster),
-		Failed:      reasonOf(cluster) == v1alpha1.ReasonInstallFailed,
+		Shown:       reasonOf(cluster),
 		Installed:   cluster.Status.Install,
 		Hash:        r.hash,
 		RequestedAt: requestedAt(cluster),
+		TokenTTL:    r.TokenTTL,
+		Unreachable: meta.IsStatusConditionFalse(cluster.Status.Conditions, v1alpha1.ConditionReachable),
+	}
+	if healthy := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy); healthy != nil {
+		o.Silent = healthy.Reason == v1alpha1.ReasonHeartbeatLost
+	}
+	if end := cluster.Status.CredentialExpirationTime; end != nil {
+		o.CredentialEnd = end.Time
 	}
 	r.mu.Lock()
 	o.GaveUp = m.gaveUp

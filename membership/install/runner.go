@@ -206,7 +206,7 @@ func (r *Runner) step(ctx context.Context, m *member, connected fleet.Connected)
 	}
 	switch target := (Target{Cluster: cluster, Config: connected.Config}); s.Action {
 	case install:
-		return 0, r.install(ctx, m, target)
+		return 0, r.install(ctx, m, target, s.Recovery)
 	case uninstall:
 		return 0, r.uninstall(ctx, m, target)
 	case discard:
