@@ -50,8 +50,17 @@ func (r *Runner) bring(ctx context.Context, m *member, target Target) error {
 		return err
 	}
 	target.Cluster = target.Cluster.DeepCopy()
-	return r.Installer.Install(ctx, target)
+	if err := r.Installer.Install(ctx, target); err != nil {
+		return &memberError{err}
+	}
+	return nil
 }
+
+// memberError is an error of what was asked of a member. All others are of what was asked of the hub itself.
+type memberError struct{ error }
+
+// Unwrap returns the error.
+func (e *memberError) Unwrap() error { return e.error }
 
 // identify finds out which cluster the member is, where nobody has said, and writes it down: so the name is taken, and the agent that comes from there is
 // this member's whatever it calls itself.
@@ -60,7 +69,7 @@ func (r *Runner) identify(ctx context.Context, target Target) error {
 	if id == "" {
 		var err error
 		if id, err = clusterid.Of(ctx, target.Config); err != nil {
-			return fmt.Errorf("find out which cluster the member is: %w", err)
+			return &memberError{fmt.Errorf("find out which cluster the member is: %w", err)}
 		}
 	}
 	return r.ids.Reserve(ctx, target.Cluster, id)
@@ -168,11 +177,15 @@ func (r *Runner) report(ctx context.Context, cluster *v1alpha1.MemberCluster, in
 // refuses reports whether a member has refused the hub's credential.
 func refuses(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
 
-// advice is what an administrator reads of a failure.
+// advice is what an administrator reads of a failure: what to do is about the member only where that has failed.
 func advice(err error, cluster *v1alpha1.MemberCluster) string {
 	what := err.Error() + "."
 	ref := cluster.Spec.KubeConfigSecretRef
+	_, ofMember := errors.AsType[*memberError](err)
 	switch {
+	case !ofMember && apierrors.IsForbidden(err):
+		what += " It is the hub itself that may not: apply what is in the folder membership/install/rbac to it."
+	case !ofMember:
 	case apierrors.IsUnauthorized(err) && ref != nil:
 		what += fmt.Sprintf(" Put a credential that works into the Secret %s.", ref.Name)
 	case apierrors.IsForbidden(err) && ref != nil:

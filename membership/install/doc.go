@@ -25,8 +25,8 @@
 // the first and twice as long after each of the others. Then the condition Installed is False for the reason AgentNotReturned, until the agent is heard, or
 // somebody asks for more by the annotation.
 //
-// The condition Installed says how it stands. While an attempt fails the condition says why and what to do, and the fleet has it
-// tried again; the agent that was installed before goes on. One that may have been half done is done again from its beginning.
+// The condition Installed says how it stands. While an attempt fails the condition says why, and what to do about the member or the hub, whichever failed,
+// and the fleet has it tried again; the agent that was installed before goes on. One that may have been half done is done again from its beginning.
 //
 // # The credential
 //
