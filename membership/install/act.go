@@ -20,9 +20,9 @@ import (
 )
 
 // install has the agent installed, and shows how that went.
-func (r *Runner) install(ctx context.Context, m *member, target Target, recovery *v1alpha1.InstallRecovery) error {
+func (r *Runner) install(ctx context.Context, m *member, target Target, s step) error {
 	cluster := target.Cluster
-	status := &v1alpha1.InstallStatus{Hash: r.hash, RequestedAt: requestedAt(cluster), Recovery: recovery}
+	status := &v1alpha1.InstallStatus{Hash: r.hash, RequestedAt: requestedAt(cluster), Recovery: s.Recovery}
 	limited, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
 	if err := r.bring(limited, m, target); err != nil {
@@ -33,7 +33,7 @@ func (r *Runner) install(ctx context.Context, m *member, target Target, recovery
 		return errors.Join(err, r.report(ctx, cluster, condition(v1alpha1.ReasonInstallFailed, advice(err, cluster)), cluster.Status.Install))
 	}
 	status.InstalledAt = new(metav1.NewTime(r.Clock.Now()))
-	return r.report(ctx, cluster, installed(), status)
+	return r.report(ctx, cluster, s.Then, status)
 }
 
 // bring gives the agent a credential that is good for this member alone, and hands over to the installer.
@@ -164,9 +164,10 @@ func (r *Runner) report(ctx context.Context, cluster *v1alpha1.MemberCluster, in
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("update the status of MemberCluster %s: %w", cluster.Name, err)
 	}
-	if written && was != installed.Reason && installed.Reason != v1alpha1.ReasonNotAccepted {
+	if written && was != installed.Reason && installed.Reason != v1alpha1.ReasonNotAccepted && installed.Reason != v1alpha1.ReasonInstallWaiting {
 		kind := corev1.EventTypeNormal
-		if installed.Reason == v1alpha1.ReasonInstallFailed {
+		switch installed.Reason {
+		case v1alpha1.ReasonInstallFailed, v1alpha1.ReasonAgentNotHealthy, v1alpha1.ReasonAgentNotReturned:
 			kind = corev1.EventTypeWarning
 		}
 		r.recorder.Eventf(cluster, nil, kind, installed.Reason, "Install", "%s", installed.Message)

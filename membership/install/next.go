@@ -47,6 +47,17 @@ type observed struct {
 	CredentialEnd time.Time
 	// Unreachable: the hub has found that it does not get there.
 	Unreachable bool
+
+	// Turn: it is to be installed anew now, where what is to be installed is another.
+	Turn bool
+	// Heard: its heartbeat is.
+	Heard bool
+	// Period of its heartbeat.
+	Period time.Duration
+	// HealthyWithin is how long it has after it was installed anew.
+	HealthyWithin time.Duration
+	// Runs is what the installer sees on the member; nil: it has not looked.
+	Runs *running
 }
 
 // begun: an attempt to install has not come to its end, or has failed.
@@ -78,6 +89,8 @@ const (
 	uninstall action = "Uninstall"
 	// discard deletes the JoinToken.
 	discard action = "Discard"
+	// look asks the installer what runs, to decide anew.
+	look action = "Look"
 )
 
 // step is what follows.
@@ -87,7 +100,8 @@ type step struct {
 	Condition *metav1.Condition
 	// After is when to look again although nothing has happened. Zero: never.
 	After time.Duration
-	// Recovery is on record when the agent is installed.
+	// Then is shown when the agent is installed, and Recovery is on record.
+	Then     *metav1.Condition
 	Recovery *v1alpha1.InstallRecovery
 }
 
@@ -100,26 +114,38 @@ func next(o observed) step {
 		return nextNotAccepted(o)
 	}
 	if why := due(o); why != "" {
-		s := step{Action: install, Recovery: recoveryAfter(o)}
+		s := step{Action: install, Then: afterwards(o), Recovery: recoveryAfter(o)}
 		if o.Shown != v1alpha1.ReasonInstallFailed { // which is shown until an attempt succeeds
 			s.Condition = condition(v1alpha1.ReasonInstalling, why)
 		}
 		return s
 	}
-	recovery := recoveryOf(o)
-	s := step{Action: idle, After: recovery.After}
+	s := standby(o)
 	switch {
-	case recovery.GivenUp:
-		s.Condition = notReturned()
-	case o.Shown != v1alpha1.ReasonInstalled:
-		s.Condition = installed()
-	}
-	switch {
-	case o.Token == nil:
+	case s.Action == look, o.Token == nil:
 	case o.Joined && o.Token.Used, !o.Now.Before(o.Token.Ends):
 		s.Action = discard
 	default:
 		s.After = sooner(s.After, o.Token.Ends.Sub(o.Now))
+	}
+	return s
+}
+
+// standby is about a member where nothing is to be installed now.
+func standby(o observed) step {
+	recovery := recoveryOf(o)
+	s := step{Action: idle, After: recovery.After}
+	switch {
+	case o.Installed.Hash != o.Hash && o.begun(): // it goes on when the hub gets there
+	case o.Installed.Hash != o.Hash:
+		s.Condition = waitsForTurn()
+	case recovery.GivenUp:
+		s.Condition = notReturned()
+	case o.settling():
+		s = settle(o)
+		s.After = sooner(s.After, recovery.After)
+	case o.Shown != v1alpha1.ReasonInstalled:
+		s.Condition = installed()
 	}
 	return s
 }
@@ -129,16 +155,16 @@ func due(o observed) string {
 	switch {
 	case o.Installed == nil:
 		return "The agent is being installed."
-	case o.Installed.Hash != o.Hash:
-		return "The agent is being installed anew: the hub's address, its certificate authority or the revision of what is installed has changed."
 	case requested(o):
 		return fmt.Sprintf("The agent is being installed anew, as was requested at %s.", o.RequestedAt)
+	case o.Installed.Hash != o.Hash && o.mayBegin():
+		return "The agent is being installed anew: the hub's address, its certificate authority or the revision of what is installed has changed."
 	case !o.Joined && (o.Token == nil || !o.Now.Before(o.Token.Ends)):
 		return "The agent is being installed anew: it has not joined, and the credential that it was given has ended."
 	case recoveryOf(o).Due:
 		return fmt.Sprintf("The agent is being installed anew: it is silent, and its credential ended at %s, so that it cannot come back without another one.",
 			o.CredentialEnd.UTC().Format(time.RFC3339))
-	case o.begun():
+	case o.begun() && o.Installed.Hash == o.Hash:
 		return "The agent is being installed anew: the last attempt did not come to its end."
 	default:
 		return ""

@@ -33,7 +33,14 @@ func TestNext(t *testing.T) {
 		{"it was accepted: install", observed{Now: epoch, Accepted: true}, install, v1alpha1.ReasonInstalling, 0},
 		{"the last attempt failed: its reason is shown until one succeeds", observed{Now: epoch, Accepted: true, Touched: true, Shown: v1alpha1.ReasonInstallFailed}, install, "", 0},
 		{"it is in and nothing has changed: no request", installed(func(*observed) {}), idle, "", 0},
-		{"the hub has moved", installed(func(o *observed) { o.Hash = "other" }), install, v1alpha1.ReasonInstalling, 0},
+		{"the hub has moved, and it is not its turn", installed(func(o *observed) { o.Hash = "other" }), idle, v1alpha1.ReasonInstallWaiting, 0},
+		{"it is its turn", installed(func(o *observed) { o.Hash, o.Turn = "other", true }), install, v1alpha1.ReasonInstalling, 0},
+		{"it has had its turn, also of a hub that has ended", installed(func(o *observed) { o.Hash, o.Shown = "other", v1alpha1.ReasonInstalling }), install, v1alpha1.ReasonInstalling, 0},
+		{"it is tried again", installed(func(o *observed) { o.Hash, o.Shown = "other", v1alpha1.ReasonInstallFailed }), install, "", 0},
+		{"but not where the hub does not get there", installed(func(o *observed) { o.Hash, o.Shown, o.Unreachable = "other", v1alpha1.ReasonInstallFailed, true }), idle, "", 0},
+		{"its agent has not come, so there is nothing to lose", installed(func(o *observed) { o.Hash, o.Joined = "other", false }), install, v1alpha1.ReasonInstalling, 0},
+		{"somebody asks for it, who need not wait", installed(func(o *observed) { o.Hash, o.RequestedAt = "other", "now" }), install, v1alpha1.ReasonInstalling, 0},
+		{"the hub is as it was again", installed(func(o *observed) { o.Shown = v1alpha1.ReasonInstallWaiting }), idle, v1alpha1.ReasonInstalled, 0},
 		{"somebody asks for it", installed(func(o *observed) { o.RequestedAt = "now" }), install, v1alpha1.ReasonInstalling, 0},
 		{"that was answered", installed(func(o *observed) { o.RequestedAt, o.Installed.RequestedAt = "now", "now" }), idle, "", 0},
 		{"the annotation was taken off, which asks for nothing", installed(func(o *observed) { o.Installed.RequestedAt = "now" }), idle, "", 0},
@@ -90,11 +97,19 @@ func TestNextSettles(t *testing.T) {
 		if flag("token") {
 			o.Token = &tokenSeen{Ends: epoch.Add(time.Duration(rapid.IntRange(-1, 1).Draw(t, "ends")) * time.Minute), Used: flag("used")}
 		}
-		for range 3 {
+		o.Shown = rapid.SampledFrom([]string{
+			"", v1alpha1.ReasonInstalled, v1alpha1.ReasonInstalling, v1alpha1.ReasonInstallFailed, v1alpha1.ReasonInstallWaiting,
+			v1alpha1.ReasonAgentStarting, v1alpha1.ReasonAgentNotHealthy, v1alpha1.ReasonAgentNotReturned,
+		}).Draw(t, "shown")
+		o.Turn, o.Heard = flag("turn"), !o.Silent && flag("heard")
+		if s := next(o); o.Installed == nil && o.Accepted && !o.Leaving && s.Action != install {
+			t.Fatal("a first installation waits")
+		}
+		for range 4 {
 			s := next(o)
 			switch s.Action {
 			case idle:
-				if s.After > 0 && o.Token == nil && !(o.Silent && !o.CredentialEnd.IsZero()) {
+				if s.After > 0 && o.Token == nil && !o.settling() && (!o.Silent || o.CredentialEnd.IsZero()) {
 					t.Fatal("waits for nothing")
 				}
 				return
@@ -102,9 +117,11 @@ func TestNextSettles(t *testing.T) {
 				if !o.Accepted || o.Leaving {
 					t.Fatal("installs where nobody wants it")
 				}
-				o.Touched, o.Shown = true, v1alpha1.ReasonInstalled
+				o.Touched, o.Shown = true, s.Then.Reason
 				o.Installed = &v1alpha1.InstallStatus{Hash: o.Hash, RequestedAt: o.RequestedAt, InstalledAt: new(metav1.NewTime(o.Now)), Recovery: s.Recovery}
 				o.Token = &tokenSeen{Ends: o.Now.Add(time.Hour)}
+			case look:
+				o.Runs = &running{}
 			case uninstall:
 				if !o.Leaving || o.AgentIn || o.Forced {
 					t.Fatal("removes an agent that has something to do")

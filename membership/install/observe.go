@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +42,8 @@ func (r *Runner) observe(ctx context.Context, from client.Reader, m *member, of 
 		TokenTTL:    r.TokenTTL,
 		Unreachable: meta.IsStatusConditionFalse(cluster.Status.Conditions, v1alpha1.ConditionReachable),
 	}
+	o.Turn, o.Heard, o.HealthyWithin = r.rollout.turn(cluster.UID), heard(cluster), r.HealthyWithin
+	o.Period = time.Duration(cluster.Spec.HeartbeatPeriodSeconds) * time.Second
 	if healthy := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy); healthy != nil {
 		o.Silent = healthy.Reason == v1alpha1.ReasonHeartbeatLost
 	}

@@ -206,6 +206,9 @@ const (
 	ReasonInstalling        = "Installing"
 	ReasonInstallFailed     = "InstallFailed"
 	ReasonAgentNotReturned  = "AgentNotReturned"
+	ReasonInstallWaiting    = "InstallWaiting"
+	ReasonAgentStarting     = "AgentStarting"
+	ReasonAgentNotHealthy   = "AgentNotHealthy"
 )
 
 // InstallStatus is what the hub installed on a member last.
