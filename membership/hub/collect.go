@@ -66,7 +66,27 @@ func (d *door) delivered(ctx context.Context, request *v1alpha1.JoinRequest) (bo
 	if err != nil || self == nil {
 		return false, err
 	}
-	return reportOf(self, request.Status.Claim) != lifecycle.ReportedNothing, nil
+	if reportOf(self, request.Status.Claim) == lifecycle.ReportedNothing {
+		return false, nil
+	}
+	return d.recorded(ctx, request)
+}
+
+// recorded reports whether it is on record when the credential ends that was issued, which nothing else tells once the request is gone. A member
+// that is gone, or has another agent by now, has no use for it.
+func (d *door) recorded(ctx context.Context, request *v1alpha1.JoinRequest) (bool, error) {
+	if request.Status.Credential == nil || request.Status.Credential.ExpirationTime == nil {
+		return true, nil
+	}
+	cluster, err := found(ctx, d.client, client.ObjectKey{Name: request.Status.MemberName}, &v1alpha1.MemberCluster{})
+	if err != nil {
+		return false, err
+	}
+	if cluster == nil || cluster.UID != request.Status.MemberUID || cluster.Spec.Claim != request.Status.Claim {
+		return true, nil
+	}
+	end := cluster.Status.CredentialExpirationTime
+	return end != nil && !end.Before(request.Status.Credential.ExpirationTime), nil
 }
 
 func (d *door) collectMember(ctx context.Context, request *v1alpha1.JoinRequest, name string) error {

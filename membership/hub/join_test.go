@@ -74,6 +74,9 @@ func TestWritesOfAJoin(t *testing.T) {
 			if diff := cmp.Diff(test.wantAgent, writes(ofAgent.take())); diff != "" {
 				t.Errorf("the agent's writes (-want +got):\n%s", diff)
 			}
+			recorded := h.member(test.name).Status.CredentialExpirationTime
+			require.NotNil(t, recorded, "the end of what was issued at the door is on record when the request is gone")
+			require.True(t, recorded.After(time.Now().Add(time.Hour)), recorded)
 			h.remove(test.name)
 			a.stop()
 		})

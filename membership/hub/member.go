@@ -65,10 +65,18 @@ func (r *members) setup(mgr manager.Manager, hub cluster.Cluster) error {
 		}
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: member}}}
 	})
+	issuedTo := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		request, ok := object.(*v1alpha1.JoinRequest)
+		if !ok || request.Status.Credential == nil {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: request.Status.MemberName}}}
+	})
 	return errors.Join(
 		c.Watch(r.queue),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.MemberCluster{}, &handler.EnqueueRequestForObject{}, butStatus)),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.Membership{}, byLabel)),
+		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.JoinRequest{}, issuedTo)),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &corev1.Namespace{}, byLabel)),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &rbacv1.RoleBinding{}, byLabel)),
 	)

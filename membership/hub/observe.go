@@ -25,6 +25,7 @@ type memberObserved struct {
 	unbound    error           // why it is not known, where that is worth saying
 	membership *v1alpha1.Membership
 	binding    *rbacv1.RoleBinding
+	issued     []v1alpha1.Credential // to the agent that has joined, at the door of late
 	lifecycle  lifecycle.HubObserved
 	renewing   error // why the renewal that the agent asks for is not answered yet
 	gone       bool  // the MemberCluster is gone by what this round did
@@ -85,8 +86,34 @@ func (r *members) observe(ctx context.Context, from client.Reader, cluster *v1al
 			Clean:  o.membership.Spec.Clean,
 			Report: reportOf(o.membership, cluster.Spec.Claim),
 		}
+		if o.lifecycle.Membership.Report != lifecycle.ReportedNothing {
+			if o.issued, err = r.issued(ctx, cluster); err != nil {
+				return o, err
+			}
+		}
 	}
 	return o, nil
+}
+
+// issued lists what the agent that speaks for a member was given at the door, as long as its requests are there. It looks into the cache, and the
+// controller is woken up by what that gets to know: the door keeps a request until what is in it is on record.
+func (r *members) issued(ctx context.Context, cluster *v1alpha1.MemberCluster) ([]v1alpha1.Credential, error) {
+	if cluster.Spec.ClusterID == "" {
+		return nil, nil
+	}
+	var requests v1alpha1.JoinRequestList
+	err := r.client.List(ctx, &requests, client.InNamespace(r.options.RegistrationNamespace), client.MatchingFields{byClusterID: cluster.Spec.ClusterID})
+	if err != nil {
+		return nil, err
+	}
+	var out []v1alpha1.Credential
+	for i := range requests.Items {
+		status := &requests.Items[i].Status
+		if status.Credential != nil && status.MemberUID == cluster.UID && status.Claim == cluster.Spec.Claim {
+			out = append(out, *status.Credential)
+		}
+	}
+	return out, nil
 }
 
 // found gets an object; nil: it is not there.

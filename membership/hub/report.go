@@ -42,6 +42,7 @@ func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.H
 		r.set(cluster, condition)
 	}
 	mirror(status, o)
+	status.CredentialExpirationTime = credentialEnd(status.CredentialExpirationTime, o)
 	r.credential(cluster, o)
 	again := r.health(o, step)
 
@@ -92,11 +93,29 @@ func mirror(status *v1alpha1.MemberClusterStatus, o memberObserved) {
 	}
 }
 
+// credentialEnd is when the agent that has joined is left without a credential, by what is on record and what was issued to it at the door and by
+// renewal; nil: never, or nobody knows. It is the last of these times, whatever came first: until then one of them may work.
+func credentialEnd(recorded *metav1.Time, o memberObserved) *metav1.Time {
+	if o.lifecycle.Membership == nil || o.lifecycle.Membership.Report == lifecycle.ReportedNothing {
+		return nil
+	}
+	issued := o.issued
+	if renewed := o.membership.Spec.Renewal; renewed != nil && renewed.Credential != nil {
+		issued = append(issued, *renewed.Credential)
+	}
+	end := recorded
+	for _, credential := range issued {
+		if each := credential.ExpirationTime; end == nil || end.Before(each) {
+			end = each
+		}
+	}
+	return end
+}
+
 // credential reports how the renewal of the agent's credential stands.
 func (r *members) credential(cluster *v1alpha1.MemberCluster, o memberObserved) {
 	if o.membership == nil {
 		meta.RemoveStatusCondition(&cluster.Status.Conditions, v1alpha1.ConditionCredentialValid)
-		cluster.Status.CredentialExpirationTime = nil
 		return
 	}
 	asked, answered := o.membership.Status.Renewal, o.membership.Spec.Renewal
@@ -110,7 +129,6 @@ func (r *members) credential(cluster *v1alpha1.MemberCluster, o memberObserved) 
 		}
 		condition.Reason, condition.Message = v1alpha1.ReasonRenewalFailed, lifecycle.Sentence(o.renewing.Error())
 	case answered != nil && answered.Credential != nil:
-		cluster.Status.CredentialExpirationTime = answered.Credential.ExpirationTime
 		condition.Status = metav1.ConditionTrue
 		condition.Reason, condition.Message = v1alpha1.ReasonIssued, "The credential was renewed."
 	default:

@@ -20,9 +20,9 @@ import (
 )
 
 // install has the agent installed, and shows how that went.
-func (r *Runner) install(ctx context.Context, m *member, target Target) error {
+func (r *Runner) install(ctx context.Context, m *member, target Target, s step) error {
 	cluster := target.Cluster
-	status := &v1alpha1.InstallStatus{Hash: r.hash, RequestedAt: requestedAt(cluster)}
+	status := &v1alpha1.InstallStatus{Hash: r.hash, RequestedAt: requestedAt(cluster), Recovery: s.Recovery}
 	limited, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
 	if err := r.bring(limited, m, target); err != nil {
@@ -33,7 +33,7 @@ func (r *Runner) install(ctx context.Context, m *member, target Target) error {
 		return errors.Join(err, r.report(ctx, cluster, condition(v1alpha1.ReasonInstallFailed, advice(err, cluster)), cluster.Status.Install))
 	}
 	status.InstalledAt = new(metav1.NewTime(r.Clock.Now()))
-	return r.report(ctx, cluster, condition(v1alpha1.ReasonInstalled, "The agent is installed. The hub need not reach the member until it is to be installed anew."), status)
+	return r.report(ctx, cluster, s.Then, status)
 }
 
 // bring gives the agent a credential that is good for this member alone, and hands over to the installer.
@@ -50,8 +50,17 @@ func (r *Runner) bring(ctx context.Context, m *member, target Target) error {
 		return err
 	}
 	target.Cluster = target.Cluster.DeepCopy()
-	return r.Installer.Install(ctx, target)
+	if err := r.Installer.Install(ctx, target); err != nil {
+		return &memberError{err}
+	}
+	return nil
 }
+
+// memberError is an error of what was asked of a member. All others are of what was asked of the hub itself.
+type memberError struct{ error }
+
+// Unwrap returns the error.
+func (e *memberError) Unwrap() error { return e.error }
 
 // identify finds out which cluster the member is, where nobody has said, and writes it down: so the name is taken, and the agent that comes from there is
 // this member's whatever it calls itself.
@@ -60,7 +69,7 @@ func (r *Runner) identify(ctx context.Context, target Target) error {
 	if id == "" {
 		var err error
 		if id, err = clusterid.Of(ctx, target.Config); err != nil {
-			return fmt.Errorf("find out which cluster the member is: %w", err)
+			return &memberError{fmt.Errorf("find out which cluster the member is: %w", err)}
 		}
 	}
 	return r.ids.Reserve(ctx, target.Cluster, id)
@@ -155,9 +164,10 @@ func (r *Runner) report(ctx context.Context, cluster *v1alpha1.MemberCluster, in
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("update the status of MemberCluster %s: %w", cluster.Name, err)
 	}
-	if written && was != installed.Reason && installed.Reason != v1alpha1.ReasonNotAccepted {
+	if written && was != installed.Reason && installed.Reason != v1alpha1.ReasonNotAccepted && installed.Reason != v1alpha1.ReasonInstallWaiting {
 		kind := corev1.EventTypeNormal
-		if installed.Reason == v1alpha1.ReasonInstallFailed {
+		switch installed.Reason {
+		case v1alpha1.ReasonInstallFailed, v1alpha1.ReasonAgentNotHealthy, v1alpha1.ReasonAgentNotReturned:
 			kind = corev1.EventTypeWarning
 		}
 		r.recorder.Eventf(cluster, nil, kind, installed.Reason, "Install", "%s", installed.Message)
@@ -168,11 +178,15 @@ func (r *Runner) report(ctx context.Context, cluster *v1alpha1.MemberCluster, in
 // refuses reports whether a member has refused the hub's credential.
 func refuses(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
 
-// advice is what an administrator reads of a failure.
+// advice is what an administrator reads of a failure: what to do is about the member only where that has failed.
 func advice(err error, cluster *v1alpha1.MemberCluster) string {
 	what := err.Error() + "."
 	ref := cluster.Spec.KubeConfigSecretRef
+	_, ofMember := errors.AsType[*memberError](err)
 	switch {
+	case !ofMember && apierrors.IsForbidden(err):
+		what += " It is the hub itself that may not: apply what is in the folder membership/install/rbac to it."
+	case !ofMember:
 	case apierrors.IsUnauthorized(err) && ref != nil:
 		what += fmt.Sprintf(" Put a credential that works into the Secret %s.", ref.Name)
 	case apierrors.IsForbidden(err) && ref != nil:

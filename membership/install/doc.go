@@ -16,12 +16,31 @@
 // credential of its own, and the hub need not reach the member any more. The kubeconfig may be taken back. A hub that starts again asks no member.
 //
 // The agent is installed again when the annotation membership.muster.dev/install-requested-at has a new value, which status.install.requestedAt
-// answers; when the hub's address or certificate authority, or what the Installer would install ([Reviser]) is another one; and when the agent has
+// answers; when the hub's address or certificate authority, or what the Installer would install ([Reviser]) is another one, in its turn; and when the agent has
 // not joined within the hour for which its credential is good. The member keeps its identity, since that is in a Secret that nobody touches
 // but the agent.
 //
-// The condition Installed says how it stands. While an attempt fails the condition says why and what to do, and the fleet has it
-// tried again; the agent that was installed before goes on. One that may have been half done is done again from its beginning.
+// It is installed again, too, when its credential has ended (status.credentialExpirationTime) while its heartbeat was lost, such as that of a member that was
+// off for weeks: it could not come back by what it has. That is done when the hub reaches the member, six times at most for one credential, an hour after
+// the first and twice as long after each of the others. Then the condition Installed is False for the reason AgentNotReturned, until the agent is heard, or
+// somebody asks for more by the annotation.
+//
+// The condition Installed says how it stands. While an attempt fails the condition says why, and what to do about the member or the hub, whichever failed,
+// and the fleet has it tried again; the agent that was installed before goes on. One that may have been half done is done again from its beginning.
+//
+// # Another revision
+//
+// What is to be installed, or the hub's address, is another one for all members at once. It does not come to all at once: one agent that is in the fleet is
+// installed anew first, alone, and when it is healthy others are, [Options].Concurrent at a time. It is healthy when its heartbeat has been heard for four
+// periods, after which it would be known if it did not beat, and what was installed runs ([Checker]); until then the condition Installed is False for
+// the reason AgentStarting, and for the reason AgentNotHealthy when it is not within [Options].HealthyWithin. While one is not, or could not be installed, no
+// other one is begun. Those that wait say so by the reason InstallWaiting. Of those that the hub is connected to, members that an earlier revision
+// has left broken come first, then in the order of their names those that are heard, and the silent ones last; one that the hub does not reach waits
+// until it does, and holds nobody up.
+//
+// Nobody waits who has no agent in the fleet yet, who asks by the annotation, or whose credential has ended. All that this goes by is in the
+// MemberClusters, so a hub that starts again goes on where the last one was. It looks at those that the manager's cache shows, and only one hub may do that
+// at a time, as the leader alone runs a fleet.
 //
 // # The credential
 //

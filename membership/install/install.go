@@ -26,7 +26,7 @@ type Target struct {
 // leave alone what the agent itself remembers (the Secret muster-agent), which is the member's identity. It has until its context ends and need not wait
 // for the agent to run. What its error says is shown to administrators, so it must not quote a secret.
 //
-// It may also be an [Uninstaller] and a [Reviser].
+// It may also be an [Uninstaller], a [Reviser] and a [Checker].
 type Installer interface {
 	Install(ctx context.Context, target Target) error
 }
@@ -41,6 +41,12 @@ type Uninstaller interface {
 // A Reviser is an [Installer] that says what it would install. Where that is another string than it was, agents are installed anew.
 type Reviser interface {
 	Revision() string
+}
+
+// A Checker is an [Installer] that sees whether what it has installed runs on a member. Missing says what does not, for an administrator; empty: all of it
+// runs, as it was installed last. It is asked about agents that were installed anew and are heard, every ten seconds until they are healthy.
+type Checker interface {
+	Missing(ctx context.Context, target Target) (string, error)
 }
 
 // Func makes an [Installer] of a function.

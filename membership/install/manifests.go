@@ -47,6 +47,7 @@ var (
 	_ Installer   = &Manifests{}
 	_ Uninstaller = &Manifests{}
 	_ Reviser     = &Manifests{}
+	_ Checker     = &Manifests{}
 )
 
 // fieldOwner owns the fields of what is installed.
@@ -69,6 +70,15 @@ func (m *Manifests) Install(ctx context.Context, target Target) error {
 		return err
 	}
 	return site.install(ctx, objects, target.Bootstrap)
+}
+
+// Missing names the first of the Deployments, StatefulSets and DaemonSets among what was applied that is not rolled out yet, and says why.
+func (m *Manifests) Missing(ctx context.Context, target Target) (string, error) {
+	site, err := m.site(target)
+	if err != nil {
+		return "", err
+	}
+	return site.missing(ctx)
 }
 
 // Uninstall deletes what Install has applied, the bootstrap credential and what the agent remembers, and waits until that is gone. The Namespace of the

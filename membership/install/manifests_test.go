@@ -1,9 +1,12 @@
 package install_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/install"
 	"github.com/muster-sdk/muster/membership/registration"
@@ -107,4 +111,46 @@ func TestPermissions(t *testing.T) {
 		require.True(t, apierrors.IsForbidden(err), "%s: %v", reason, err)
 	}
 	require.NoError(t, c.List(ctx, &v1alpha1.MemberClusterList{}), "it is bound at all")
+}
+
+// What was installed runs when its workloads are rolled out, as they were applied last.
+func TestMissing(t *testing.T) {
+	ctx, p := t.Context(), plane.ForTest(t)
+	c, err := client.New(p.Config(), client.Options{Scheme: newScheme()})
+	require.NoError(t, err)
+	with := func(replicas string) *install.Manifests {
+		return manifests(t, replicas, parse(t, `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {namespace: testmissing, name: agent}
+spec:
+  replicas: `+replicas+`
+  selector: {matchLabels: {app: agent}}
+  template: {metadata: {labels: {app: agent}}, spec: {containers: [{name: agent, image: agent}]}}
+`))
+	}
+	bootstrap := &registration.Bootstrap{
+		Server: p.Config().Host, CA: p.Config().CAData, Token: "token", TokenName: "token", Key: make([]byte, 32), Namespace: "muster-registration",
+	}
+	target := install.Target{Config: p.Config(), Bootstrap: bootstrap, Cluster: &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "uid-m"}}}
+	until := func(what, says string) {
+		t.Helper()
+		planetest.Eventually(t, planetest.Patience{For: patience, Every: interval}, what, func() error {
+			if got, err := with("0").Missing(ctx, target); err != nil || !strings.Contains(got, says) || says == "" && got != "" {
+				return fmt.Errorf("%q (%w)", got, err)
+			}
+			return nil
+		})
+	}
+
+	until("nothing is to run", "")
+	require.NoError(t, with("0").Install(ctx, target))
+	until("all that is to run does", "")
+	require.NoError(t, with("1").Install(ctx, target))
+	until("there is no node for it", "testmissing/agent on the member is not rolled out: Available: 0/1")
+	require.NoError(t, with("0").Install(ctx, target))
+	until("that runs which was installed last", "")
+	require.NoError(t, c.Delete(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "testmissing", Name: "agent"}}))
+	until("somebody has deleted it", "testmissing/agent is gone from the member")
+	require.NoError(t, with("0").Uninstall(ctx, target))
 }

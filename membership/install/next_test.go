@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/muster-sdk/muster/membership/registration"
@@ -16,7 +17,7 @@ var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func TestNext(t *testing.T) {
 	installed := func(change func(*observed)) observed {
-		o := observed{Now: epoch, Accepted: true, Joined: true, Touched: true, Hash: "h", Installed: &v1alpha1.InstallStatus{Hash: "h"}}
+		o := observed{Now: epoch, Accepted: true, Joined: true, Touched: true, Shown: v1alpha1.ReasonInstalled, Hash: "h", Installed: &v1alpha1.InstallStatus{Hash: "h"}}
 		change(&o)
 		return o
 	}
@@ -30,9 +31,16 @@ func TestNext(t *testing.T) {
 	}{
 		{"nobody has decided: nothing is put on somebody's cluster", observed{Now: epoch}, idle, v1alpha1.ReasonNotAccepted, 0},
 		{"it was accepted: install", observed{Now: epoch, Accepted: true}, install, v1alpha1.ReasonInstalling, 0},
-		{"the last attempt failed: its reason is shown until one succeeds", observed{Now: epoch, Accepted: true, Touched: true, Failed: true}, install, "", 0},
+		{"the last attempt failed: its reason is shown until one succeeds", observed{Now: epoch, Accepted: true, Touched: true, Shown: v1alpha1.ReasonInstallFailed}, install, "", 0},
 		{"it is in and nothing has changed: no request", installed(func(*observed) {}), idle, "", 0},
-		{"the hub has moved", installed(func(o *observed) { o.Hash = "other" }), install, v1alpha1.ReasonInstalling, 0},
+		{"the hub has moved, and it is not its turn", installed(func(o *observed) { o.Hash = "other" }), idle, v1alpha1.ReasonInstallWaiting, 0},
+		{"it is its turn", installed(func(o *observed) { o.Hash, o.Turn = "other", true }), install, v1alpha1.ReasonInstalling, 0},
+		{"it has had its turn, also of a hub that has ended", installed(func(o *observed) { o.Hash, o.Shown = "other", v1alpha1.ReasonInstalling }), install, v1alpha1.ReasonInstalling, 0},
+		{"it is tried again", installed(func(o *observed) { o.Hash, o.Shown = "other", v1alpha1.ReasonInstallFailed }), install, "", 0},
+		{"but not where the hub does not get there", installed(func(o *observed) { o.Hash, o.Shown, o.Unreachable = "other", v1alpha1.ReasonInstallFailed, true }), idle, "", 0},
+		{"its agent has not come, so there is nothing to lose", installed(func(o *observed) { o.Hash, o.Joined = "other", false }), install, v1alpha1.ReasonInstalling, 0},
+		{"somebody asks for it, who need not wait", installed(func(o *observed) { o.Hash, o.RequestedAt = "other", "now" }), install, v1alpha1.ReasonInstalling, 0},
+		{"the hub is as it was again", installed(func(o *observed) { o.Shown = v1alpha1.ReasonInstallWaiting }), idle, v1alpha1.ReasonInstalled, 0},
 		{"somebody asks for it", installed(func(o *observed) { o.RequestedAt = "now" }), install, v1alpha1.ReasonInstalling, 0},
 		{"that was answered", installed(func(o *observed) { o.RequestedAt, o.Installed.RequestedAt = "now", "now" }), idle, "", 0},
 		{"the annotation was taken off, which asks for nothing", installed(func(o *observed) { o.Installed.RequestedAt = "now" }), idle, "", 0},
@@ -43,6 +51,9 @@ func TestNext(t *testing.T) {
 		{"the agent has a credential and has not confirmed: it may still fetch the answer", installed(func(o *observed) { o.Joined, o.Token = false, used }), idle, "", time.Minute},
 		{"the agent did not come in time", installed(func(o *observed) { o.Joined, o.Token = false, ended }), install, v1alpha1.ReasonInstalling, 0},
 		{"the claim was cleared: the next agent needs a credential", installed(func(o *observed) { o.Joined = false }), install, v1alpha1.ReasonInstalling, 0},
+		{"the last attempt was cut short, and what it was for is no more", installed(func(o *observed) { o.Shown = v1alpha1.ReasonInstalling }), install, v1alpha1.ReasonInstalling, 0},
+		{"it had failed, and is not known to be as it was", installed(func(o *observed) { o.Shown = v1alpha1.ReasonInstallFailed }), install, "", 0},
+		{"an agent that was given up is back", installed(func(o *observed) { o.Shown = v1alpha1.ReasonAgentNotReturned }), idle, v1alpha1.ReasonInstalled, 0},
 		{"acceptance was withdrawn: what is there stays, and is not renewed", installed(func(o *observed) { o.Accepted, o.Hash = false, "other" }), idle, "", 0},
 		{"and nobody comes in by what was given", installed(func(o *observed) { o.Accepted, o.Token = false, live }), discard, "", 0},
 		{"its agent has to clean up first", installed(func(o *observed) { o.Leaving, o.AgentIn = true, true }), idle, "", 0},
@@ -72,7 +83,10 @@ func TestNextSettles(t *testing.T) {
 		flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
 		o := observed{
 			Now: epoch, Accepted: flag("accepted"), Joined: flag("joined"), Leaving: flag("leaving"), Forced: flag("forced"),
-			AgentIn: flag("agentIn"), GaveUp: flag("gaveUp"), Hash: "h", RequestedAt: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "requested"),
+			AgentIn: flag("agentIn"), Silent: flag("silent"), Unreachable: flag("unreachable"), TokenTTL: time.Hour, GaveUp: flag("gaveUp"), Hash: "h", RequestedAt: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "requested"),
+		}
+		if flag("ends") {
+			o.CredentialEnd = epoch.Add(time.Duration(rapid.IntRange(-1, 1).Draw(t, "end")) * time.Minute)
 		}
 		if flag("installed") {
 			o.Touched = true
@@ -83,11 +97,19 @@ func TestNextSettles(t *testing.T) {
 		if flag("token") {
 			o.Token = &tokenSeen{Ends: epoch.Add(time.Duration(rapid.IntRange(-1, 1).Draw(t, "ends")) * time.Minute), Used: flag("used")}
 		}
-		for range 3 {
+		o.Shown = rapid.SampledFrom([]string{
+			"", v1alpha1.ReasonInstalled, v1alpha1.ReasonInstalling, v1alpha1.ReasonInstallFailed, v1alpha1.ReasonInstallWaiting,
+			v1alpha1.ReasonAgentStarting, v1alpha1.ReasonAgentNotHealthy, v1alpha1.ReasonAgentNotReturned,
+		}).Draw(t, "shown")
+		o.Turn, o.Heard = flag("turn"), !o.Silent && flag("heard")
+		if s := next(o); o.Installed == nil && o.Accepted && !o.Leaving && s.Action != install {
+			t.Fatal("a first installation waits")
+		}
+		for range 4 {
 			s := next(o)
 			switch s.Action {
 			case idle:
-				if s.After > 0 && o.Token == nil {
+				if s.After > 0 && o.Token == nil && !o.settling() && (!o.Silent || o.CredentialEnd.IsZero()) {
 					t.Fatal("waits for nothing")
 				}
 				return
@@ -95,8 +117,11 @@ func TestNextSettles(t *testing.T) {
 				if !o.Accepted || o.Leaving {
 					t.Fatal("installs where nobody wants it")
 				}
-				o.Touched, o.Installed = true, &v1alpha1.InstallStatus{Hash: o.Hash, RequestedAt: o.RequestedAt}
+				o.Touched, o.Shown = true, s.Then.Reason
+				o.Installed = &v1alpha1.InstallStatus{Hash: o.Hash, RequestedAt: o.RequestedAt, InstalledAt: new(metav1.NewTime(o.Now)), Recovery: s.Recovery}
 				o.Token = &tokenSeen{Ends: o.Now.Add(time.Hour)}
+			case look:
+				o.Runs = &running{}
 			case uninstall:
 				if !o.Leaving || o.AgentIn || o.Forced {
 					t.Fatal("removes an agent that has something to do")

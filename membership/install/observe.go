@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,10 +35,20 @@ func (r *Runner) observe(ctx context.Context, from client.Reader, m *member, of 
 		Leaving:     cluster.DeletionTimestamp != nil || cluster.Spec.State == v1alpha1.StateLeave || leave != nil && !leave.Ended,
 		Forced:      leave != nil && leave.Forced,
 		Touched:     touched(cluster),
-		Failed:      reasonOf(cluster) == v1alpha1.ReasonInstallFailed,
+		Shown:       reasonOf(cluster),
 		Installed:   cluster.Status.Install,
 		Hash:        r.hash,
 		RequestedAt: requestedAt(cluster),
+		TokenTTL:    r.TokenTTL,
+		Unreachable: meta.IsStatusConditionFalse(cluster.Status.Conditions, v1alpha1.ConditionReachable),
+	}
+	o.Turn, o.Heard, o.HealthyWithin = r.rollout.turn(cluster.UID), heard(cluster), r.HealthyWithin
+	o.Period = time.Duration(cluster.Spec.HeartbeatPeriodSeconds) * time.Second
+	if healthy := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy); healthy != nil {
+		o.Silent = healthy.Reason == v1alpha1.ReasonHeartbeatLost
+	}
+	if end := cluster.Status.CredentialExpirationTime; end != nil {
+		o.CredentialEnd = end.Time
 	}
 	r.mu.Lock()
 	o.GaveUp = m.gaveUp

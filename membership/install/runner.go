@@ -32,6 +32,10 @@ const (
 	DefaultTimeout = 5 * time.Minute
 	// DefaultTokenTTL is how long an agent that was installed has to come and join.
 	DefaultTokenTTL = time.Hour
+	// DefaultConcurrent is how many agents are installed anew at a time.
+	DefaultConcurrent = 5
+	// DefaultHealthyWithin is how long an agent has to be healthy after it was installed anew.
+	DefaultHealthyWithin = 10 * time.Minute
 )
 
 const (
@@ -60,6 +64,13 @@ type Options struct {
 	// TokenTTL is how long the credential works that an agent is installed with. Where the agent has not joined by then it is installed again, with
 	// another one. In whole seconds. Zero: [DefaultTokenTTL].
 	TokenTTL time.Duration
+	// Concurrent is how many agents may be under way at a time where what is to be installed has changed: from when an agent is installed anew until it is
+	// healthy, or has failed. The first goes alone, and none goes while one has failed. It bounds no first installation, and none that somebody asks for.
+	// Zero: [DefaultConcurrent].
+	Concurrent int
+	// HealthyWithin is how long an agent has, after it was installed anew, to be healthy; but never less than four of its heartbeat periods. Zero:
+	// [DefaultHealthyWithin].
+	HealthyWithin time.Duration
 	// Clock tells the time. Nil: the system's.
 	Clock clock.Clock
 }
@@ -76,6 +87,8 @@ type Runner struct {
 	client   client.Client
 	ids      *clusterid.Reserver
 	recorder events.EventRecorder
+	rollout  rollout
+	synced   toolscache.InformerSynced // nil: the rollout knows all members
 
 	mu      sync.Mutex
 	members map[types.UID]*member
@@ -107,6 +120,15 @@ func New(mgr manager.Manager, o Options) (*Runner, error) {
 	if o.TokenTTL < 0 || o.TokenTTL%time.Second != 0 {
 		return nil, &membership.InvalidError{Field: "TokenTTL", Problem: "must be in whole seconds"}
 	}
+	if o.Concurrent < 0 {
+		return nil, &membership.InvalidError{Field: "Concurrent", Problem: "must not be negative"}
+	}
+	if o.Concurrent == 0 {
+		o.Concurrent = DefaultConcurrent
+	}
+	if o.HealthyWithin <= 0 {
+		o.HealthyWithin = DefaultHealthyWithin
+	}
 	if o.RegistrationNamespace == "" {
 		o.RegistrationNamespace = membership.RegistrationNamespace
 	}
@@ -133,7 +155,8 @@ func New(mgr manager.Manager, o Options) (*Runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up the installation of agents: watch MemberClusters: %w", err)
 	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+	r.rollout.hash, r.rollout.concurrent, r.rollout.call = r.hash, o.Concurrent, r.wake
+	registered, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    r.changed,
 		UpdateFunc: func(_, object any) { r.changed(object) },
 		DeleteFunc: r.deleted,
@@ -141,6 +164,7 @@ func New(mgr manager.Manager, o Options) (*Runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up the installation of agents: watch MemberClusters: %w", err)
 	}
+	r.synced = registered.HasSynced
 	return r, nil
 }
 
@@ -154,6 +178,11 @@ func (r *Runner) Run(ctx context.Context, connected fleet.Connected) error {
 	}
 	m := r.know(connected.Cluster.UID)
 	m.noToken = false // somebody else may have been at it
+	if r.synced != nil && !toolscache.WaitForCacheSync(ctx.Done(), r.synced) {
+		return nil
+	}
+	r.rollout.run(connected.Cluster, true)
+	defer r.rollout.run(connected.Cluster, false)
 	for {
 		after, err := r.step(ctx, m, connected)
 		if apierrors.IsConflict(err) {
@@ -188,25 +217,31 @@ func (r *Runner) wait(ctx context.Context, m *member, after time.Duration) bool 
 // step observes, decides, acts and reports once. What caches show costs no request, and is enough to do nothing on.
 func (r *Runner) step(ctx context.Context, m *member, connected fleet.Connected) (time.Duration, error) {
 	var s step
+	var seen observed
 	var cluster *v1alpha1.MemberCluster
 	for _, from := range []client.Reader{r.cached, r.live} {
-		o, seen, err := r.observe(ctx, from, m, connected.Cluster)
-		if err != nil || seen == nil {
+		var err error
+		if seen, cluster, err = r.observe(ctx, from, m, connected.Cluster); err != nil || cluster == nil {
 			return 0, err
 		}
-		cluster, s = seen, next(o)
+		s = next(seen)
 		if s.Action == idle && shown(cluster, s.Condition) {
 			return s.After, nil
 		}
+	}
+	target := Target{Cluster: cluster, Config: connected.Config}
+	if s.Action == look {
+		seen.Runs = r.look(ctx, target)
+		s = next(seen)
 	}
 	if s.Condition != nil {
 		if err := r.report(ctx, cluster, s.Condition, cluster.Status.Install); err != nil {
 			return 0, err
 		}
 	}
-	switch target := (Target{Cluster: cluster, Config: connected.Config}); s.Action {
+	switch s.Action {
 	case install:
-		return 0, r.install(ctx, m, target)
+		return 0, r.install(ctx, m, target, s)
 	case uninstall:
 		return 0, r.uninstall(ctx, m, target)
 	case discard:
@@ -236,13 +271,16 @@ func (m *member) kick() {
 
 // changed wakes up the one who looks after a member, if there is one.
 func (r *Runner) changed(object any) {
-	cluster, ok := object.(*v1alpha1.MemberCluster)
-	if !ok {
-		return
+	if cluster, ok := object.(*v1alpha1.MemberCluster); ok {
+		r.rollout.see(cluster)
+		r.wake(cluster.UID)
 	}
+}
+
+func (r *Runner) wake(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if m := r.members[cluster.UID]; m != nil {
+	if m := r.members[uid]; m != nil {
 		m.kick()
 	}
 }
@@ -253,6 +291,7 @@ func (r *Runner) deleted(object any) {
 		object = unknown.Obj
 	}
 	if cluster, ok := object.(*v1alpha1.MemberCluster); ok {
+		r.rollout.forget(cluster.UID)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.members, cluster.UID)

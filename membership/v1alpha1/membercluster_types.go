@@ -205,6 +205,10 @@ const (
 	ReasonInstalled         = "Installed"
 	ReasonInstalling        = "Installing"
 	ReasonInstallFailed     = "InstallFailed"
+	ReasonAgentNotReturned  = "AgentNotReturned"
+	ReasonInstallWaiting    = "InstallWaiting"
+	ReasonAgentStarting     = "AgentStarting"
+	ReasonAgentNotHealthy   = "AgentNotHealthy"
 )
 
 // InstallStatus is what the hub installed on a member last.
@@ -222,6 +226,20 @@ type InstallStatus struct {
 	// InstalledAt is when it was installed.
 	// +optional
 	InstalledAt *metav1.Time `json:"installedAt,omitempty"`
+
+	// Recovery counts how often the agent was installed again because its credential had ended and it was not heard. Unset: never since it was
+	// heard last.
+	// +optional
+	Recovery *InstallRecovery `json:"recovery,omitempty"`
+}
+
+// InstallRecovery is how often an agent was installed again for the sake of one credential that had ended.
+type InstallRecovery struct {
+	// CredentialExpirationTime is when that credential ended. An agent that has another one has come back, and this counts no more.
+	CredentialExpirationTime metav1.Time `json:"credentialExpirationTime"`
+
+	// Attempts is how often.
+	Attempts int32 `json:"attempts"`
 }
 
 // LeaveStatus is the progress of a leave.
@@ -272,7 +290,8 @@ type MemberClusterStatus struct {
 	// +optional
 	Subject *rbacv1.Subject `json:"subject,omitempty"`
 
-	// CredentialExpirationTime is when the credential that was issued last ends.
+	// CredentialExpirationTime is when the agent that has joined is left without a credential, unless it renews that before: the last of the times at
+	// which those end that were issued to it. Unset where none ends.
 	// +optional
 	CredentialExpirationTime *metav1.Time `json:"credentialExpirationTime,omitempty"`
 

@@ -1,0 +1,88 @@
+package install_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/install"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// A member was off for so long that its agent's credential has ended, as has the one that it came in with. It comes back as who it was.
+func TestCredentialEnded(t *testing.T) {
+	const month = 30 * 24 * time.Hour // what is made anew has to be good by the clock that was put forward
+	clock := &planetest.Clock{}
+	options := install.Options{Installer: manifests(t, "1"), TokenTTL: month, Clock: clock}
+	h := startHub(t, options)
+	cluster := h.member(unchanged)
+	stop := h.connect(cluster, h.plane.Config())
+	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)
+	off := h.agent(cluster.Spec.ClusterID)
+	before := h.until(v1alpha1.ConditionHealthy, v1alpha1.ReasonHeartbeating)
+	end := before.Status.CredentialExpirationTime
+	require.NotNil(t, end, "it is on record without a renewal")
+	h.gone(&v1alpha1.JoinToken{}, membership.RegistrationNamespace, "install-"+string(cluster.UID))
+	given := see(h, &corev1.Secret{}, agent.DefaultBootstrapSecret)
+
+	off()
+	h.until(v1alpha1.ConditionHealthy, v1alpha1.ReasonHeartbeatLost)
+	// What it has ends now, and by the hub's clock in a week.
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: before.Status.Namespace, Name: membership.AgentName}}
+	require.NoError(t, h.client.Delete(t.Context(), account))
+	look := func(h *testHub, now string) {
+		h.change(func(m *v1alpha1.MemberCluster) { m.Labels = map[string]string{"look": now} })
+		h.quiet()
+	}
+	look(h, "before")
+	require.Equal(t, given.Data, see(h, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data, "it may come back by itself")
+
+	// The hub is another one by then.
+	stop()
+	clock.Move(time.Until(end.Time) + time.Hour)
+	next := startHubAgain(h, options)
+	next.connect(cluster, next.plane.Config())
+	next.eventually("the agent is installed anew", func() error {
+		if is := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.Install; is.Recovery == nil || is.Recovery.Attempts != 1 {
+			return fmt.Errorf("%+v", is)
+		}
+		return nil
+	})
+	again := see(next, &corev1.Secret{}, agent.DefaultBootstrapSecret)
+	require.NotEqual(t, given.Data, again.Data)
+	look(next, "after")
+	require.Equal(t, again.Data, see(next, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data, "it has time to come")
+
+	next.agent(cluster.Spec.ClusterID)
+	back := next.until(v1alpha1.ConditionHealthy, v1alpha1.ReasonHeartbeating)
+	require.Equal(t, before.Spec.Claim, back.Spec.Claim, "it is the same agent")
+	require.Equal(t, before.Spec.ClusterID, back.Spec.ClusterID)
+	next.eventually("what it has now is on record", func() error {
+		if now := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.CredentialExpirationTime; !end.Before(now) {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	look(next, "again")
+	require.Equal(t, again.Data, see(next, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data, "one that is heard needs nothing")
+
+	// An agent that was shut out may be looking for what it is to do once a minute only.
+	require.NoError(t, next.client.Delete(t.Context(), cluster))
+	planetest.Eventually(t, planetest.Patience{For: 3 * patience, Every: interval}, "it has left", func() error {
+		err := next.client.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster)
+		if err == nil {
+			err = fmt.Errorf("it is there: %+v", cluster.Status.Leave)
+		}
+		return client.IgnoreNotFound(err)
+	})
+	next.gone(&corev1.Namespace{}, "", next.namespace)
+}

@@ -1,0 +1,179 @@
+package install
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+func TestTurns(t *testing.T) {
+	fleet := func(standings ...standing) (out []seat) {
+		for i, each := range standings {
+			out = append(out, seat{UID: types.UID(fmt.Sprint(i)), Name: fmt.Sprint(i), Standing: each, Running: true})
+		}
+		return out
+	}
+	granted := fleet(waitsHeard, waitsHeard, done)
+	granted[0].Granted = true
+	unconnected := fleet(waitsHeard, waitsHeard)
+	unconnected[0].Running = false
+	for _, test := range []struct {
+		reason string
+		seats  []seat
+		want   []types.UID
+	}{
+		{"nobody", nil, nil},
+		{"the first goes alone", fleet(waitsHeard, waitsHeard, waitsHeard), []types.UID{"0"}},
+		{"and has not shown yet that it is healthy", fleet(underWay, waitsHeard, waitsHeard), nil},
+		{"then so many at a time", fleet(done, waitsHeard, waitsHeard, waitsHeard), []types.UID{"1", "2"}},
+		{"of which one is under way", fleet(done, underWay, waitsHeard, waitsHeard), []types.UID{"2"}},
+		{"or was told to be, and does not show it", granted, []types.UID{"1"}},
+		{"more are under way than there should be, since somebody asked for them", fleet(done, underWay, underWay, underWay, waitsHeard), nil},
+		{"one has failed: the rest waits", fleet(done, failed, waitsHeard), nil},
+		{"what is broken comes first, and what is silent last", fleet(waitsSilent, waitsHeard, waitsBroken), []types.UID{"2"}},
+		{"those that have no part in it hold nobody up", fleet(apart, waitsSilent), []types.UID{"1"}},
+		{"the hub has no connection to it yet", unconnected, []types.UID{"1"}},
+	} {
+		require.Equal(t, test.want, turns(test.seats, 2), test.reason)
+	}
+}
+
+func TestStandingOf(t *testing.T) {
+	is := func(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Reason: reason}
+	}
+	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
+	member := func(hash, shown string, more ...metav1.Condition) *v1alpha1.MemberCluster {
+		c := &v1alpha1.MemberCluster{Spec: v1alpha1.MemberClusterSpec{JoinMode: v1alpha1.JoinInstall, Accepted: new(true)}}
+		c.Status.Install = &v1alpha1.InstallStatus{Hash: hash}
+		c.Status.Conditions = append([]metav1.Condition{
+			is(v1alpha1.ConditionJoined, yes, v1alpha1.ReasonAgentJoined), is(v1alpha1.ConditionInstalled, no, shown),
+		}, more...)
+		return c
+	}
+	with := func(c *v1alpha1.MemberCluster, change func(*v1alpha1.MemberCluster)) *v1alpha1.MemberCluster {
+		change(c)
+		return c
+	}
+	healthy, silent := is(v1alpha1.ConditionHealthy, yes, v1alpha1.ReasonHeartbeating), is(v1alpha1.ConditionHealthy, unknown, v1alpha1.ReasonHeartbeatLost)
+	away := is(v1alpha1.ConditionReachable, no, v1alpha1.ReasonUnreachable)
+	const installed, waiting = v1alpha1.ReasonInstalled, v1alpha1.ReasonInstallWaiting
+	for _, test := range []struct {
+		reason  string
+		cluster *v1alpha1.MemberCluster
+		want    standing
+	}{
+		{"it has it", member("new", installed, healthy), done},
+		{"it has it, and its cluster is not ready, which is not the agent's fault", member("new", installed, is(v1alpha1.ConditionHealthy, no, v1alpha1.ReasonClusterNotReady)), done},
+		{"it has it and proves nothing", member("new", installed, silent), apart},
+		{"it has not", member("old", installed, healthy), waitsHeard},
+		{"and shows that it waits", member("old", waiting, healthy), waitsHeard},
+		{"it is silent", member("old", waiting, silent), waitsSilent},
+		{"an earlier revision broke it", member("old", v1alpha1.ReasonAgentNotHealthy, silent), waitsBroken},
+		{"or may have", member("old", v1alpha1.ReasonAgentStarting, healthy), waitsBroken},
+		{"it has begun", member("old", v1alpha1.ReasonInstalling, healthy), underWay},
+		{"it was installed", member("new", v1alpha1.ReasonAgentStarting, healthy), underWay},
+		{"it could not be installed", member("old", v1alpha1.ReasonInstallFailed, healthy), failed},
+		{"it was installed, and is not healthy", member("new", v1alpha1.ReasonAgentNotHealthy, silent), failed},
+		{"nor is it reached", member("new", v1alpha1.ReasonAgentNotHealthy, silent, away), failed},
+		{"it has it already, and somebody wants it once more", member("new", v1alpha1.ReasonInstallFailed, healthy), done},
+		{"it is not reached, and cannot begin", member("old", waiting, silent, away), apart},
+		{"it is not reached, which says nothing about what is installed", member("old", v1alpha1.ReasonInstallFailed, silent, away), apart},
+		{"it is not reached any more: nobody knows for how long", member("old", v1alpha1.ReasonInstalling, silent, away), apart},
+		{"it was never installed", with(member("old", installed, healthy), func(c *v1alpha1.MemberCluster) { c.Status.Install = nil }), apart},
+		{"its agent has not come yet", with(member("old", installed, healthy), func(c *v1alpha1.MemberCluster) { c.Status.Conditions[0].Status = no }), apart},
+		{"it leaves", with(member("old", installed, healthy), func(c *v1alpha1.MemberCluster) { c.Spec.State = v1alpha1.StateLeave }), apart},
+		{"it is not let in", with(member("old", installed, healthy), func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = nil }), apart},
+		{"its agent is somebody else's", with(member("old", installed, healthy), func(c *v1alpha1.MemberCluster) { c.Spec.JoinMode = v1alpha1.JoinPull }), apart},
+	} {
+		require.Equal(t, test.want, standingOf(test.cluster, "new"), test.reason)
+	}
+}
+
+// Whatever happens in between, and however often the hub starts anew, never are more under way than may be, the first is alone, nobody goes while one has
+// failed, and all get there when they turn healthy.
+func TestRolloutOfMany(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		concurrent := rapid.IntRange(1, 4).Draw(t, "concurrent")
+		seats := make([]seat, rapid.IntRange(1, 12).Draw(t, "members"))
+		for i := range seats {
+			standing := rapid.SampledFrom([]standing{waitsBroken, waitsHeard, waitsHeard, waitsSilent, apart}).Draw(t, "standing")
+			seats[i] = seat{UID: types.UID(fmt.Sprint(i)), Name: fmt.Sprint(i), Standing: standing, Running: rapid.Bool().Draw(t, "running")}
+		}
+		count := func(of func(seat) bool) (n int) {
+			for _, each := range seats {
+				if of(each) {
+					n++
+				}
+			}
+			return n
+		}
+		busy := func(s seat) bool { return s.Standing == underWay || s.Granted }
+		tell := func() {
+			told := turns(seats, concurrent)
+			proven, broken := count(func(s seat) bool { return s.Standing == done }) > 0, count(func(s seat) bool { return s.Standing == failed }) > 0
+			if len(told) > 0 && broken {
+				t.Fatal("one has failed, and others go on")
+			}
+			for _, uid := range told {
+				for i := range seats {
+					if seats[i].UID == uid {
+						if !seats[i].Standing.waits() || seats[i].Granted || !seats[i].Running {
+							t.Fatalf("%+v is told to go", seats[i])
+						}
+						seats[i].Granted = true
+					}
+				}
+			}
+			if n := count(busy); n > concurrent || len(told) > 0 && !proven && n > 1 {
+				t.Fatalf("%d are under way", n)
+			}
+		}
+		for range rapid.IntRange(0, 60).Draw(t, "steps") {
+			tell()
+			s := &seats[rapid.IntRange(0, len(seats)-1).Draw(t, "member")]
+			switch event := rapid.IntRange(0, 9).Draw(t, "event"); {
+			case event == 0: // what begun is shown, what did not begin is not known any more
+				for i := range seats {
+					if seats[i].Granted && rapid.Bool().Draw(t, "begun") {
+						seats[i].Standing = underWay
+					}
+					seats[i].Granted = false
+				}
+			case event == 1:
+				s.Running = !s.Running
+			case event == 2 && s.Standing.waits() && !s.Granted:
+				s.Standing = apart
+			case event == 3 && s.Standing == apart:
+				s.Standing = waitsHeard
+			case s.Granted:
+				s.Standing, s.Granted = underWay, false
+			case s.Standing == underWay && event > 7:
+				s.Standing = failed
+			case s.Standing == underWay:
+				s.Standing = done
+			case s.Standing == failed && count(busy) < concurrent && event > 7:
+				s.Standing = underWay // it was tried again
+			}
+		}
+		for range 3 * len(seats) {
+			for i := range seats {
+				seats[i].Running = true
+				switch s := &seats[i]; {
+				case s.Granted, s.Standing == underWay, s.Standing == failed:
+					s.Standing, s.Granted = done, false
+				}
+			}
+			tell()
+		}
+		if left := count(func(s seat) bool { return s.Standing.waits() }); left > 0 {
+			t.Fatalf("%d have never had their turn", left)
+		}
+	})
+}
