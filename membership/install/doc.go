@@ -47,7 +47,8 @@
 // It is that of a JoinToken "install-<UID of the MemberCluster>" which is good for one use by one cluster ID: the one in spec.clusterID, which is set to
 // the UID of the member's namespace kube-system before anything else is done, where it is empty. So an agent that comes with it can be no other member than
 // this one, and it comes in because that is accepted, not by the token. The JoinToken is deleted when the agent has joined,
-// when it has ended, and with the MemberCluster.
+// when it has ended, and with the MemberCluster. An agent that was in the fleet and got another one keeps it while it leaves, since it may need it to come back
+// and clean up.
 //
 // # Leaving
 //

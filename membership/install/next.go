@@ -197,6 +197,8 @@ func nextLeaving(o observed) step {
 	switch {
 	case o.Touched && !o.AgentIn && !o.Forced && !o.GaveUp:
 		return step{Action: uninstall}
+	case o.AgentIn && !o.Forced && o.Token != nil && !o.Token.Used && o.Now.Before(o.Token.Ends):
+		return step{Action: idle, After: o.Token.Ends.Sub(o.Now)} // it may be at the door just now, to come back and clean up
 	case o.Token != nil:
 		return step{Action: discard}
 	default:

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
@@ -75,14 +74,6 @@ func TestCredentialEnded(t *testing.T) {
 	look(next, "again")
 	require.Equal(t, again.Data, see(next, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data, "one that is heard needs nothing")
 
-	// An agent that was shut out may be looking for what it is to do once a minute only.
-	require.NoError(t, next.client.Delete(t.Context(), cluster))
-	planetest.Eventually(t, planetest.Patience{For: 3 * patience, Every: interval}, "it has left", func() error {
-		err := next.client.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster)
-		if err == nil {
-			err = fmt.Errorf("it is there: %+v", cluster.Status.Leave)
-		}
-		return client.IgnoreNotFound(err)
-	})
+	next.leave()
 	next.gone(&corev1.Namespace{}, "", next.namespace)
 }
