@@ -18,6 +18,24 @@
 // What Works may contain is not for these files to say. A ClusterRole with the label work.muster.dev/aggregate-to-agent: "true" adds to it, and
 // components/apply-anything lets them contain anything.
 //
+// # Several hubs
+//
+// The files are for an agent with one hub, which has no name. One with hubs that have names, as examples/agent has by the flag --hub, needs its Secrets and
+// its Lease of those names, for each hub like this in a kustomization of one's own:
+//
+//	resources: [https://github.com/muster-sdk/muster/deploy/agent/overlays/singleton]
+//	patches:
+//	- target: {kind: Role, name: muster-agent-member}
+//	  patch: |
+//	    - {op: add, path: /rules/1/resourceNames/-, value: muster-agent-west}
+//	    - {op: add, path: /rules/2/resourceNames/-, value: muster-bootstrap-west}
+//	- target: {kind: Role, name: muster-agent-leader-election} # for the first hub alone
+//	  patch: |
+//	    - {op: add, path: /rules/1/resourceNames/-, value: muster-agent-west}
+//	- target: {kind: Deployment, name: muster-agent}
+//	  patch: |
+//	    - {op: add, path: /spec/template/spec/containers/0/args/-, value: --hub=west}
+//
 // # Removing
 //
 // Whoever has brought these objects to a member takes them away again, when the member has left: the agent has cleaned up after itself then, and takes away nothing

@@ -134,3 +134,23 @@ func TestRolesAreDeclared(t *testing.T) {
 	_, err = deploy.Objects("nowhere")
 	require.ErrorContains(t, err, `overlay "nowhere"`)
 }
+
+// The patches for several hubs that the package describes go by the places of these rules.
+func TestPlacesOfNames(t *testing.T) {
+	objects, err := deploy.Objects("singleton")
+	require.NoError(t, err)
+	names := map[string][]string{}
+	for _, object := range objects {
+		if object.GetKind() != "Role" {
+			continue
+		}
+		var role rbacv1.Role
+		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role))
+		for i, rule := range role.Rules {
+			names[fmt.Sprintf("%s %d %s", role.Name, i, rule.Resources[0])] = rule.ResourceNames
+		}
+	}
+	require.Equal(t, []string{"muster-agent"}, names["muster-agent-member 1 secrets"])
+	require.Equal(t, []string{"muster-bootstrap"}, names["muster-agent-member 2 secrets"])
+	require.Equal(t, []string{"muster-agent"}, names["muster-agent-leader-election 1 leases"])
+}
