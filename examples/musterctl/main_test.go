@@ -97,6 +97,8 @@ func TestTables(t *testing.T) {
 				Conditions: []metav1.Condition{condition(v1alpha1.ConditionJoined, metav1.ConditionTrue, ""), condition(v1alpha1.ConditionHealthy, metav1.ConditionTrue, "")}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "west", CreationTimestamp: made}, Status: v1alpha1.MemberClusterStatus{Phase: v1alpha1.PhaseJoined, Conditions: []metav1.Condition{
 			condition(v1alpha1.ConditionJoined, metav1.ConditionTrue, ""), condition(v1alpha1.ConditionHealthy, metav1.ConditionUnknown, "No heartbeat since 03:01:12.")}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "accepted", Generation: 2, CreationTimestamp: made}, Status: v1alpha1.MemberClusterStatus{Phase: v1alpha1.PhasePending, Conditions: []metav1.Condition{
+			{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionUnknown, ObservedGeneration: 1, Message: "Nobody has decided."}}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "new", CreationTimestamp: metav1.NewTime(now.Add(-time.Second))}},
 	}
 	tokens := []v1alpha1.JoinToken{

@@ -81,8 +81,11 @@ func membersTable(now time.Time, members ...v1alpha1.MemberCluster) table {
 				why = c.Message
 			}
 		}
-		if len(m.Status.Conditions) == 0 {
+		switch accepted := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionAccepted); {
+		case len(m.Status.Conditions) == 0:
 			why = "the hub has not looked at it yet"
+		case accepted != nil && accepted.ObservedGeneration < m.Generation:
+			why = "the hub has not looked at it since it was changed"
 		}
 		resources := m.Status.Resources.Allocatable
 		var cpu, memory string
