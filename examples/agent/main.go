@@ -26,11 +26,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/assembly"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/lifecycle"
-	workagent "github.com/muster-sdk/muster/work/agent"
-	"github.com/muster-sdk/muster/work/leave"
 )
 
 type flags struct {
@@ -132,28 +130,6 @@ func (f flags) options(member *rest.Config, onPhase func(lifecycle.AgentStep)) a
 	return options
 }
 
-// cleanWorks has the agent take back what Works have applied, for each hub what is of that.
-func cleanWorks(options *agent.Options) error {
-	gates := func(hub string) ([]membership.LeaveGate, error) {
-		cleaner, err := workagent.NewCleaner(workagent.Options{Member: options.Member, HubName: hub})
-		if err != nil {
-			return nil, err
-		}
-		return []membership.LeaveGate{leave.Cleaner(cleaner.Clean)}, nil
-	}
-	var err error
-	if len(options.Hubs) == 0 {
-		options.Cleaners, err = gates("")
-		return err
-	}
-	for i := range options.Hubs {
-		if options.Hubs[i].Cleaners, err = gates(options.Hubs[i].Name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // run runs the agent until ctx ends, or the member is out for good: whoever started the program then starts it anew, and it waits for another
 // bootstrap credential.
 func run(ctx context.Context, home *rest.Config, f flags) error {
@@ -166,19 +142,6 @@ func run(ctx context.Context, home *rest.Config, f flags) error {
 	}
 	ctx, done := context.WithCancel(ctx)
 	defer done()
-	options := f.options(member, untilOut(len(f.hubs), done))
-	if f.works {
-		if err := cleanWorks(&options); err != nil {
-			return err
-		}
-		options.Companions = []agent.Companion{agent.CompanionFunc("works", func(ctx context.Context, hub agent.Hub) error {
-			works, err := workagent.New(workagent.Options{Hub: hub.Config, HubName: hub.Name, Namespace: hub.Member.Namespace, Member: member})
-			if err != nil {
-				return err
-			}
-			return works.Start(ctx)
-		})}
-	}
 	mgr, err := manager.New(home, manager.Options{
 		LeaderElection: true, LeaderElectionID: f.election(), LeaderElectionNamespace: f.namespace, LeaderElectionReleaseOnCancel: true,
 		HealthProbeBindAddress: f.probes, Metrics: metricsserver.Options{BindAddress: f.metrics},
@@ -186,7 +149,8 @@ func run(ctx context.Context, home *rest.Config, f flags) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping), agent.SetupWithManager(mgr, options)); err != nil {
+	options := assembly.AgentOptions{Membership: f.options(member, untilOut(len(f.hubs), done)), WithoutWorks: !f.works}
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping), assembly.SetupAgent(ctx, mgr, options)); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)

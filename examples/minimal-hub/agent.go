@@ -13,20 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/assembly"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/registration"
 	workcrds "github.com/muster-sdk/muster/work/crds"
 )
 
-// runAgent is all that it takes to embed an agent, and one of Works beside it. It returns when ctx ends.
+// runAgent is a complete agent, which applies Works too. It returns when ctx ends.
 func runAgent(ctx context.Context, config *rest.Config, options agent.Options) error {
-	cleaner, err := cleaner(config)
-	if err != nil {
-		return err
-	}
-	options.Companions = []agent.Companion{works(config)}
-	options.Cleaners = []membership.LeaveGate{cleaner}
 	mgr, err := manager.New(config, manager.Options{
 		Scheme:  newScheme(),
 		Metrics: metricsserver.Options{BindAddress: "0"},
@@ -34,7 +28,7 @@ func runAgent(ctx context.Context, config *rest.Config, options agent.Options) e
 	if err != nil {
 		return err
 	}
-	if err := agent.SetupWithManager(mgr, options); err != nil {
+	if err := assembly.SetupAgent(ctx, mgr, assembly.AgentOptions{Membership: options}); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)

@@ -8,8 +8,9 @@
 //
 //	go run ./examples/minimal-hub --hub hub.kubeconfig --member east=east.kubeconfig --member west=west.kubeconfig
 //
-// hub.go is how to embed a hub, agent.go how to embed an agent, work.go how to have it apply Works, placement.go has the Placement and
-// the WorkSet that bring a shop to one of the members, and addon.go an add-on that follows it there. See examples/addon for more of those.
+// hub.go embeds a complete hub, agent.go embeds a complete agent, placement.go has the Placement and the WorkSet that
+// bring a shop to one of the members, and addon.go has an add-on that follows it there. See examples/addon for more
+// add-ons.
 package main
 
 import (

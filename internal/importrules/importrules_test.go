@@ -87,6 +87,10 @@ var rules = []rule{
 		packages: "deploy", // what is installed on a member is of all that runs there
 		ours:     []string{"membership/...", "internal/bounded", "internal/crdinstall"},
 	},
+	{
+		packages: "assembly", // a complete hub and a complete agent consist of all packages
+		ours:     []string{"addon/...", "membership/...", "placement/...", "scheduler/...", "work/...", "*/v1alpha1", "internal/..."},
+	},
 	{packages: "examples/...", ours: anything},
 	{packages: "internal/...", ours: anything},
 	{packages: ".", ours: none}, // doc.go: a tour to read

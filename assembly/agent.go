@@ -1,0 +1,107 @@
+package assembly
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	workagent "github.com/muster-sdk/muster/work/agent"
+	workcrds "github.com/muster-sdk/muster/work/crds"
+	workleave "github.com/muster-sdk/muster/work/leave"
+)
+
+// AgentOptions are the options of a complete agent. The zero value is an agent inside the cluster that joins, which
+// applies Works.
+type AgentOptions struct {
+	// Membership are the options of package membership/agent. SetupAgent puts the agent of Works before Companions,
+	// and its clean-up before Cleaners; with Hubs, before the Cleaners of each hub.
+	Membership agent.Options
+
+	// Works are the options of package work/agent. SetupAgent sets Hub, Namespace, Member and HubName.
+	Works workagent.Options
+
+	// WithoutWorks leaves out the agent of Works. Default false.
+	WithoutWorks bool
+
+	// InstallDefinitions installs the CustomResourceDefinition of AppliedWork on the member, which requires
+	// get, create and patch on customresourcedefinitions there. Default false: the manifests of the agent contain
+	// the definition.
+	InstallDefinitions bool
+}
+
+// SetupAgent adds a complete agent to the manager. The context bounds the installation of definitions and nothing else.
+// An error names the option that is invalid, or the part whose setup failed.
+func SetupAgent(ctx context.Context, mgr manager.Manager, o AgentOptions) error {
+	options := o.Membership
+	member := options.Member
+	if member == nil {
+		member = mgr.GetConfig()
+	}
+	if o.WithoutWorks {
+		return agent.SetupWithManager(mgr, options)
+	}
+	if o.InstallDefinitions {
+		if err := installMemberDefinitions(ctx, member); err != nil {
+			return err
+		}
+	}
+	if err := o.addWorks(&options, member); err != nil {
+		return fmt.Errorf("set up the agent of Works: %w", err)
+	}
+	return agent.SetupWithManager(mgr, options)
+}
+
+func installMemberDefinitions(ctx context.Context, member *rest.Config) error {
+	c, err := client.New(member, client.Options{})
+	if err != nil {
+		return fmt.Errorf("make a client for the member: %w", err)
+	}
+	if err := workcrds.InstallOnMember(ctx, c); err != nil {
+		return fmt.Errorf("install the definition of AppliedWork on the member: %w", err)
+	}
+	return nil
+}
+
+// addWorks adds the agent of Works, and its clean-up for each hub.
+func (o *AgentOptions) addWorks(options *agent.Options, member *rest.Config) error {
+	works := o.Works
+	works.Member = member
+	options.Companions = slices.Insert(slices.Clone(options.Companions), 0,
+		agent.CompanionFunc("works", func(ctx context.Context, hub agent.Hub) error {
+			works := works
+			works.Hub, works.HubName, works.Namespace = hub.Config, hub.Name, hub.Member.Namespace
+			a, err := workagent.New(works)
+			if err != nil {
+				return err
+			}
+			return a.Start(ctx)
+		}))
+	clean := func(hub string, cleaners []membership.LeaveGate) ([]membership.LeaveGate, error) {
+		works := works
+		works.HubName = hub
+		cleaner, err := workagent.NewCleaner(works)
+		if err != nil {
+			return nil, err
+		}
+		return slices.Insert(slices.Clone(cleaners), 0, workleave.Cleaner(cleaner.Clean)), nil
+	}
+	var err error
+	if len(options.Hubs) == 0 {
+		options.Cleaners, err = clean("", options.Cleaners)
+		return err
+	}
+	options.Hubs = slices.Clone(options.Hubs)
+	for i := range options.Hubs {
+		hub := &options.Hubs[i]
+		if hub.Cleaners, err = clean(hub.Name, hub.Cleaners); err != nil {
+			return err
+		}
+	}
+	return nil
+}

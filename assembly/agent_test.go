@@ -1,0 +1,42 @@
+package assembly
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+
+	"github.com/muster-sdk/muster/membership/agent"
+)
+
+// TestAgentOptions_EachHubHasItsOwnCleaner checks that the clean-up for one hub is never that of another: with several
+// hubs each has a cleaner, and the agent itself has none.
+func TestAgentOptions_EachHubHasItsOwnCleaner(t *testing.T) {
+	member := &rest.Config{Host: "https://member"}
+	for _, test := range []struct {
+		reason   string
+		hubs     []agent.HubOptions
+		cleaners []int // of each hub, and of the agent
+	}{
+		{"one hub has no name, and the agent has the cleaner", nil, []int{1}},
+		{"one hub with a name has the cleaner", []agent.HubOptions{{Name: "one"}}, []int{1, 0}},
+		{"two hubs have one cleaner each", []agent.HubOptions{{Name: "one"}, {Name: "two"}}, []int{1, 1, 0}},
+	} {
+		options := agent.Options{Hubs: test.hubs}
+		require.NoError(t, (&AgentOptions{}).addWorks(&options, member), test.reason)
+		var cleaners []int
+		for _, hub := range options.Hubs {
+			cleaners = append(cleaners, len(hub.Cleaners))
+		}
+		require.Equal(t, test.cleaners, append(cleaners, len(options.Cleaners)), test.reason)
+		require.Len(t, options.Companions, 1, test.reason)
+		for _, hub := range test.hubs {
+			require.Empty(t, hub.Cleaners, "the options of the caller are not changed")
+		}
+	}
+}
+
+func TestHubOptions_UnknownPart(t *testing.T) {
+	options := HubOptions{Without: []Part{"Scheduler"}}
+	require.ErrorContains(t, options.validate(), `Without: has "Scheduler"`)
+}

@@ -1,0 +1,226 @@
+package assembly
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/addon"
+	addoncrds "github.com/muster-sdk/muster/addon/crds"
+	addonleave "github.com/muster-sdk/muster/addon/leave"
+	addonv1alpha1 "github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/membership"
+	membershipcrds "github.com/muster-sdk/muster/membership/crds"
+	"github.com/muster-sdk/muster/membership/fleet"
+	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/install"
+	"github.com/muster-sdk/muster/membership/push"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/placement"
+	placementcrds "github.com/muster-sdk/muster/placement/crds"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/placement/workset"
+	workagent "github.com/muster-sdk/muster/work/agent"
+	workcrds "github.com/muster-sdk/muster/work/crds"
+	workleave "github.com/muster-sdk/muster/work/leave"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// HubOptions are the options of a complete hub. The zero value is a hub with membership, placements, WorkSets and
+// add-ons, each with its defaults, and without connections to members.
+type HubOptions struct {
+	// Membership are the options of package membership/hub. SetupHub puts the gates of add-ons and Works before
+	// Gates, and adds the rules for Works to AgentRules.
+	Membership hub.Options
+
+	// Placement are the options of package placement. Default of Ready: where the WorkSets of a Placement are
+	// available.
+	Placement placement.Options
+
+	// WorkSets are the options of package placement/workset. SetupHub sets Readiness if it is nil.
+	WorkSets workset.Options
+
+	// Addons are the options of package addon.
+	Addons addon.Options
+
+	// Connections connects the hub to members with a kubeconfig, which joinMode Push and Install require. Default
+	// nil: the hub connects to no member.
+	Connections *Connections
+
+	// Without lists the parts to leave out. Default: none.
+	Without []Part
+
+	// SkipDefinitions leaves the CustomResourceDefinitions to the caller. They must be served when the manager
+	// starts. Default false: SetupHub installs them.
+	SkipDefinitions bool
+}
+
+// Connections are the options of a hub that connects to members.
+type Connections struct {
+	// Fleet are the options of package membership/fleet. SetupHub adds the runners for Push and Install to Runners.
+	Fleet fleet.Options
+
+	// Push runs the agents of members with joinMode Push in the hub's process. Default nil: Push is off.
+	Push *push.Options
+
+	// Install installs the agents of members with joinMode Install. Default nil: Install is off.
+	Install *install.Options
+}
+
+// Part is a part of a complete hub that can be left out.
+type Part string
+
+// The parts of a complete hub besides membership.
+const (
+	PartPlacement Part = "Placement"
+	PartWorkSets  Part = "WorkSets"
+	PartAddons    Part = "Addons"
+)
+
+var parts = []Part{PartPlacement, PartWorkSets, PartAddons}
+
+// AddToScheme adds the types of Kubernetes and of all packages of muster to a scheme.
+func AddToScheme(scheme *runtime.Scheme) error {
+	return errors.Join(
+		clientgoscheme.AddToScheme(scheme),
+		membershipv1alpha1.AddToScheme(scheme), placementv1alpha1.AddToScheme(scheme),
+		workv1alpha1.AddToScheme(scheme), addonv1alpha1.AddToScheme(scheme),
+	)
+}
+
+// InstallHubDefinitions installs the CustomResourceDefinitions of a complete hub, and waits until the API server serves
+// them. The client's scheme needs none of their types.
+func InstallHubDefinitions(ctx context.Context, c client.Client) error {
+	for _, group := range []struct {
+		name    string
+		install func(context.Context, client.Client) error
+	}{
+		{"membership", membershipcrds.Install},
+		{"work", workcrds.InstallOnHub},
+		{"placement", placementcrds.Install},
+		{"addon", addoncrds.Install},
+	} {
+		if err := group.install(ctx, c); err != nil {
+			return fmt.Errorf("install the definitions of %s.muster.dev: %w", group.name, err)
+		}
+	}
+	return nil
+}
+
+// SetupHub adds a complete hub to the manager. The manager's scheme must have what [AddToScheme] adds. Unless
+// SkipDefinitions is set, SetupHub installs the CustomResourceDefinitions first; the context bounds that and nothing else.
+// An error names the option that is invalid, or the part whose setup failed.
+func SetupHub(ctx context.Context, mgr manager.Manager, o HubOptions) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	// Gates decide whether a leave may go on, so they read from the API server and not from a cache.
+	c, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return fmt.Errorf("make a client for the hub: %w", err)
+	}
+	if !o.SkipDefinitions {
+		if err := InstallHubDefinitions(ctx, c); err != nil {
+			return err
+		}
+	}
+	installer, err := o.setupConnections(mgr)
+	if err != nil {
+		return err
+	}
+	if err := o.setupMembership(mgr, c, installer); err != nil {
+		return fmt.Errorf("set up membership: %w", err)
+	}
+	return o.setupParts(mgr)
+}
+
+func (o *HubOptions) has(part Part) bool { return !slices.Contains(o.Without, part) }
+
+func (o *HubOptions) validate() error {
+	for _, part := range o.Without {
+		if !slices.Contains(parts, part) {
+			return &membership.InvalidError{Field: "Without", Problem: fmt.Sprintf("has %q, which is none of %v", part, parts)}
+		}
+	}
+	return nil
+}
+
+// setupConnections returns the gate of installed agents, or nil if the hub installs none.
+func (o *HubOptions) setupConnections(mgr manager.Manager) (membership.LeaveGate, error) {
+	if o.Connections == nil {
+		return nil, nil
+	}
+	options := o.Connections.Fleet
+	options.Runners = slices.Clone(options.Runners)
+	var gate membership.LeaveGate
+	if o.Connections.Push != nil {
+		runner, err := push.New(mgr, *o.Connections.Push)
+		if err != nil {
+			return nil, fmt.Errorf("set up joinMode Push: %w", err)
+		}
+		options.Runners = append(options.Runners, runner)
+	}
+	if o.Connections.Install != nil {
+		runner, err := install.New(mgr, *o.Connections.Install)
+		if err != nil {
+			return nil, fmt.Errorf("set up joinMode Install: %w", err)
+		}
+		options.Runners, gate = append(options.Runners, runner), runner
+	}
+	if _, err := fleet.SetupWithManager(mgr, options); err != nil {
+		return nil, fmt.Errorf("set up connections: %w", err)
+	}
+	return gate, nil
+}
+
+// setupMembership orders the gates of a leave: add-ons go first, because they are Works; then Works; then what the
+// caller has; and the installed agent last, because all others need it.
+func (o *HubOptions) setupMembership(mgr manager.Manager, c client.Client, installer membership.LeaveGate) error {
+	options := o.Membership
+	var gates []membership.LeaveGate
+	if o.has(PartAddons) {
+		gates = append(gates, addonleave.Gate(c))
+	}
+	gates = append(gates, workleave.Gate(c))
+	gates = append(gates, options.Gates...)
+	if installer != nil {
+		gates = append(gates, installer)
+	}
+	options.Gates = gates
+	options.AgentRules = append(workagent.HubRules(), options.AgentRules...)
+	return hub.SetupWithManager(mgr, options)
+}
+
+func (o *HubOptions) setupParts(mgr manager.Manager) error {
+	placements, worksets := o.Placement, o.WorkSets
+	if o.has(PartWorkSets) {
+		if worksets.Readiness == nil {
+			worksets.Readiness = workset.NewReadiness()
+		}
+		if placements.Ready == nil {
+			placements.Ready = worksets.Readiness
+		}
+	}
+	for _, setup := range []struct {
+		part Part
+		with func() error
+	}{
+		{PartPlacement, func() error { return placement.SetupWithManager(mgr, placements) }},
+		{PartWorkSets, func() error { return workset.SetupWithManager(mgr, worksets) }},
+		{PartAddons, func() error { return addon.SetupWithManager(mgr, o.Addons) }},
+	} {
+		if !o.has(setup.part) {
+			continue
+		}
+		if err := setup.with(); err != nil {
+			return fmt.Errorf("set up %s: %w", setup.part, err)
+		}
+	}
+	return nil
+}
