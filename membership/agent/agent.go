@@ -260,6 +260,10 @@ func (a *agent) wait(ctx context.Context, step lifecycle.AgentStep) {
 		case <-facts:
 		case status := <-a.outcomes():
 			a.heard(status)
+			if status.Rewound {
+				a.rewound()
+				return
+			}
 			a.stand()
 			if a.missed(ctx, status) {
 				return

@@ -70,6 +70,15 @@ func (a *agent) disconnect() {
 	a.connection, a.sight, a.membership = nil, lifecycle.HubNotAsked, nil
 }
 
+// rewound discards everything that was read from a hub whose store was restored to an earlier state. Watches that were
+// opened before send no event until the hub has made up for what it lost, so the next step reads everything again, and
+// companions start with new caches.
+func (a *agent) rewound() {
+	a.log.Info("The hub's store was restored to an earlier state; reading everything again", "hub", a.hub())
+	a.events.warn("HubRestored", "The hub's store was restored to an earlier state. The agent reads everything again.")
+	a.disconnect()
+}
+
 // report is what there is to say of a member in the fleet.
 func (a *agent) report() report {
 	m := &memberReport{

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	"github.com/muster-sdk/muster/internal/storeversion"
 	"github.com/muster-sdk/muster/membership"
 )
 
@@ -58,6 +59,9 @@ type Status struct {
 	LastError error
 	// Failures is how many attempts have failed since the last success.
 	Failures int
+	// Rewound is true from the heartbeat on whose answer showed that the store of the hub was restored to an earlier
+	// state. Whatever was read from that hub before must be read again; make a new Beater then.
+	Rewound bool
 }
 
 // Beater renews the Lease of one member. All its methods may be called concurrently.
@@ -72,6 +76,7 @@ type Beater struct {
 
 	running sync.Mutex
 	lease   *coordinationv1.Lease // as last seen; belongs to whoever holds running
+	store   storeversion.Detector // of the Leases that were written; used while running is locked
 
 	mu     sync.Mutex
 	period time.Duration
@@ -190,8 +195,10 @@ func (b *Beater) currentPeriod() time.Duration {
 }
 
 func (b *Beater) report(now time.Time, err error) {
+	rewound := err == nil && b.store.Observe(b.lease.ResourceVersion)
 	b.mu.Lock()
 	b.status.LastError = err
+	b.status.Rewound = b.status.Rewound || rewound
 	if err != nil {
 		b.status.Failures++
 	} else {

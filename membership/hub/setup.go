@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/muster-sdk/muster/internal/storeversion"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/heartbeat"
 	"github.com/muster-sdk/muster/membership/registration/csr"
@@ -35,7 +36,9 @@ import (
 // JoinTokens, and the watcher of heartbeats. All of them run on the leader alone. The manager's config must point to the hub.
 //
 // The manager's scheme must know membership/v1alpha1, and the CustomResourceDefinitions must be installed by the time
-// that the manager starts; see package crds. The hub has clients and caches of its own, which hold, besides muster's
+// that the manager starts; see package crds. When etcd is restored to an earlier state under the running hub, which the hub
+// detects within ten seconds, the manager ends with an error: the program must start again, so that all caches are rebuilt.
+// The hub has clients and caches of its own, which hold, besides muster's
 // own objects, none but those that it has labeled. An error names the option that cannot be, or says what could not be set up.
 func SetupWithManager(mgr manager.Manager, o Options) error {
 	if !mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("MemberCluster")) {
@@ -62,6 +65,12 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 			v1alpha1.CredentialToken:       &token.Issuer{Client: hub.GetClient(), Reader: hub.GetAPIReader()},
 			v1alpha1.CredentialIdentity:    identity.Issuer{},
 		}
+	}
+
+	if err := mgr.Add(&storeversion.Monitor{
+		Reader: hub.GetAPIReader(), List: &v1alpha1.MemberClusterList{}, Server: mgr.GetConfig().Host, Clock: options.Clock,
+	}); err != nil {
+		return fmt.Errorf("add the monitor of the hub's store to the manager: %w", err)
 	}
 
 	common := &shared{client: hub.GetClient(), reader: hub.GetAPIReader(), options: options}

@@ -1,0 +1,252 @@
+package disaster
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/hub"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// TestMembership_NamespaceDeletedByHand checks that the member's namespace on the hub comes back with its Works, and
+// that the member does not change.
+func TestMembership_NamespaceDeletedByHand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, hub.Options{}, "east")
+	w.deploy()
+	m, ctx := w.members[0], t.Context()
+	before := m.uids(t)
+
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-east"}}
+	require.NoError(t, w.client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace))
+	uid := namespace.UID
+	require.NoError(t, w.client.Delete(ctx, namespace))
+	w.eventually("the namespace is restored", func() error {
+		if err := w.client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace); err != nil {
+			return err
+		}
+		if namespace.UID == uid || namespace.DeletionTimestamp != nil {
+			return fmt.Errorf("namespace %s is %s, conditions %v", namespace.Name, namespace.Status.Phase, namespace.Status.Conditions)
+		}
+		return nil
+	})
+	m.stays(t, before, quiet)
+	w.joined(m.name)
+	w.apply() // The hand-written Work is the user's to bring back.
+	w.update("2")
+	m.unchanged(t, before)
+}
+
+// TestMembership_RecreatedWithAnotherUID checks that a MemberCluster which a backup tool deletes and creates again from
+// YAML, without its status, is adopted by the agent that has its claim.
+func TestMembership_RecreatedWithAnotherUID(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, hub.Options{}, "east")
+	w.deploy()
+	m, ctx := w.members[0], t.Context()
+	before := m.uids(t)
+
+	w.stopHub()
+	cluster := w.removeMember(m.name)
+	w.removeNamespace("member-east")
+	restored := &membershipv1alpha1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: cluster.Labels}, Spec: cluster.Spec,
+	}
+	require.NoError(t, w.client.Create(ctx, restored))
+	require.NotEqual(t, cluster.UID, restored.UID)
+	w.startHub()
+
+	w.eventually("the member is joined again under its new UID", func() error {
+		self := &membershipv1alpha1.Membership{}
+		key := client.ObjectKey{Namespace: "member-east", Name: membership.MembershipName}
+		if err := w.client.Get(ctx, key, self); err != nil {
+			return err
+		}
+		if self.Spec.MemberUID != restored.UID {
+			return fmt.Errorf("Membership is of MemberCluster %s", self.Spec.MemberUID)
+		}
+		return w.conditions(m.name, metav1.ConditionTrue)
+	})
+	m.stays(t, before, quiet)
+	w.apply()
+	w.update("2")
+	m.unchanged(t, before)
+}
+
+// TestMembership_UnknownToRestoredHub checks that a member which the hub does not know keeps everything, waits for an
+// administrator, and is re-adopted when it is accepted.
+func TestMembership_UnknownToRestoredHub(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, hub.Options{}, "east")
+	w.deploy()
+	m := w.members[0]
+	before := m.uids(t)
+
+	w.stopHub()
+	w.removeMember(m.name)
+	w.removeNamespace("member-east")
+	w.startHub()
+	m.stays(t, before, 2*quiet)
+
+	w.accept(m)
+	w.joined(m.name)
+	w.apply()
+	w.update("2")
+	m.unchanged(t, before)
+}
+
+// TestMembership_OtherHubsCredential checks that another hub's join.yaml changes nothing on a member whose own hub
+// rejects it.
+func TestMembership_OtherHubsCredential(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, hub.Options{}, "east")
+	w.deploy()
+	m := w.members[0]
+	before := m.uids(t)
+	other := newWorld(t, hub.Options{})
+
+	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
+	planetest.Change(t, w.client, cluster, func(c *membershipv1alpha1.MemberCluster) { c.Spec.Accepted = new(false) })
+	m.install(t, other.token(m.name))
+	m.stays(t, before, 3*quiet)
+
+	planetest.Change(t, w.client, cluster, func(c *membershipv1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
+	m.install(t, w.token(m.name))
+	w.joined(m.name)
+	w.update("2")
+	m.unchanged(t, before)
+}
+
+// TestMembership_UserRequestsLeave checks the opposite: a member whose MemberCluster a user deletes is cleaned up.
+func TestMembership_UserRequestsLeave(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, hub.Options{}, "east")
+	w.deploy()
+	m, ctx := w.members[0], t.Context()
+	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
+	require.NoError(t, w.client.Delete(ctx, cluster))
+	w.eventually("the member has left, and its workloads are deleted", func() error {
+		if err := w.client.Get(ctx, client.ObjectKeyFromObject(cluster), cluster); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("MemberCluster %s exists in phase %s (%w)", m.name, cluster.Status.Phase, err)
+		}
+		for _, key := range []client.ObjectKey{{Namespace: "shop", Name: "config"}, {Namespace: "default", Name: "by-hand"}} {
+			if err := m.client.Get(ctx, key, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("ConfigMap %s exists on the member (%w)", key, err)
+			}
+		}
+		return nil
+	})
+}
+
+// TestOutage_HubUnreachable checks with one, two and five members that an outage of the hub's network deletes nothing
+// while it lasts, nor when the members come back one after the other.
+func TestOutage_HubUnreachable(t *testing.T) {
+	t.Parallel()
+	for _, names := range [][]string{{"east"}, {"east", "west"}} {
+		t.Run(fmt.Sprint(len(names), " members"), func(t *testing.T) {
+			w := newWorld(t, hub.Options{})
+			proxies := map[string]*localplane.Proxy{}
+			for _, name := range names {
+				proxy, err := localplane.NewProxy(w.plane.Config().Host)
+				require.NoError(t, err)
+				t.Cleanup(func() { _ = proxy.Close() })
+				m := w.newMember(name)
+				m.hub = through(proxy)
+				proxies[name], w.members = proxy, append(w.members, m)
+				m.install(t, w.token(name))
+				w.start(m)
+				w.setPeriod(name)
+				w.joined(name)
+			}
+			w.deploy()
+			before := map[string]map[string]types.UID{}
+			for _, m := range w.members {
+				before[m.name] = m.uids(t)
+				proxies[m.name].Stall()
+			}
+			// Five grace periods of a period of one second.
+			for _, m := range w.members {
+				m.stays(t, before[m.name], 25*time.Second)
+			}
+			for _, m := range w.members {
+				proxies[m.name].Heal()
+				m.stays(t, before[m.name], quiet)
+			}
+			for _, m := range w.members {
+				w.joined(m.name)
+			}
+			w.update("2")
+			for _, m := range w.members {
+				m.unchanged(t, before[m.name])
+			}
+		})
+	}
+}
+
+// removeMember removes a MemberCluster without its finalizers, as if it had never existed, and returns what it was. The
+// hub must not run.
+func (w *world) removeMember(name string) *membershipv1alpha1.MemberCluster {
+	w.t.Helper()
+	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	require.NoError(w.t, w.client.Get(w.t.Context(), client.ObjectKeyFromObject(cluster), cluster))
+	before := cluster.DeepCopy()
+	cluster.Finalizers = nil
+	require.NoError(w.t, w.client.Patch(w.t.Context(), cluster, client.MergeFrom(before)))
+	require.NoError(w.t, w.client.Delete(w.t.Context(), cluster))
+	return before
+}
+
+// removeNamespace removes a namespace of the hub with all that is in it, finalizers or not. The hub must not run.
+func (w *world) removeNamespace(name string) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	require.NoError(w.t, w.client.Delete(ctx, namespace))
+	w.eventually("namespace "+name+" is gone", func() error {
+		for _, list := range finalized() {
+			if err := w.client.List(ctx, list, client.InNamespace(name)); err != nil {
+				return err
+			}
+			for _, o := range items(list) {
+				before := o.DeepCopyObject().(client.Object)
+				o.SetFinalizers(nil)
+				if err := w.client.Patch(ctx, o, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+					return err
+				}
+			}
+		}
+		err := w.client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(err, fmt.Errorf("conditions %v", namespace.Status.Conditions))
+	})
+}
+
+// accept lets in a member that waits for an administrator, whatever exists of it on the hub.
+func (w *world) accept(m *member) {
+	w.t.Helper()
+	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
+	cluster.Spec.Accepted, cluster.Spec.HeartbeatPeriodSeconds = new(true), period
+	kubeSystem := &corev1.Namespace{}
+	require.NoError(w.t, m.client.Get(w.t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, kubeSystem))
+	cluster.Spec.ClusterID = string(kubeSystem.UID)
+	err := w.client.Create(w.t.Context(), cluster)
+	if apierrors.IsAlreadyExists(err) {
+		planetest.Change(w.t, w.client, cluster, func(c *membershipv1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
+		return
+	}
+	require.NoError(w.t, err)
+}

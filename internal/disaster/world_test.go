@@ -1,0 +1,413 @@
+package disaster
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/testr"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-sdk/muster/addon"
+	addonv1alpha1 "github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/assembly"
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/registration"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+	workcrds "github.com/muster-sdk/muster/work/crds"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+const (
+	// timeout is how long a test waits for one step. An informer that lost its API server may wait a minute before it
+	// tries again.
+	timeout = 2 * time.Minute
+
+	// period is the heartbeat period of the members; it scales every grace period down.
+	period = 1
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	planetest.Main(m)
+}
+
+func newScheme() *runtime.Scheme {
+	return planetest.Scheme(assembly.AddToScheme, apiextensionsv1.AddToScheme)
+}
+
+// world is a hub and its members.
+type world struct {
+	t       *testing.T
+	plane   *localplane.Plane
+	client  client.Client
+	config  *rest.Config // of the hub's own user
+	options hub.Options
+	stopHub func()
+	members []*member
+}
+
+// member is a cluster with an agent.
+type member struct {
+	name   string
+	plane  *localplane.Plane
+	client client.WithWatch
+	hub    func(*rest.Config)
+	stop   func()
+
+	mu      sync.Mutex
+	deleted []string
+}
+
+// newWorld starts a hub and its members, and lets the members join. It is a parallel test from then on.
+func newWorld(t *testing.T, options hub.Options, names ...string) *world {
+	t.Helper()
+	w := &world{t: t, options: options}
+	w.plane = localplane.ForTest(t, localplane.Options{Name: "hub"})
+	w.prepareHub(w.plane)
+	w.startHub()
+	for _, name := range names {
+		w.members = append(w.members, w.newMember(name))
+	}
+	for _, m := range w.members {
+		m.install(t, w.token(m.name))
+		w.start(m)
+	}
+	for _, m := range w.members {
+		w.setPeriod(m.name)
+		w.joined(m.name)
+	}
+	return w
+}
+
+func (w *world) prepareHub(plane *localplane.Plane) {
+	t := w.t
+	w.plane, w.client = plane, planetest.Client(t, plane.Config(), newScheme(), assembly.InstallHubDefinitions)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}}
+	require.NoError(t, client.IgnoreAlreadyExists(w.client.Create(t.Context(), namespace)))
+	const user = "muster-hub"
+	files := []string{"membership/hub", "placement", "placement/workset", "addon", "addon/leave", "work/leave"}
+	for _, folder := range files {
+		require.NoError(t, planetest.GrantFiles(t.Context(), w.client, user, "../../"+folder+"/rbac/role.yaml"))
+	}
+	w.config = plane.User(user)
+}
+
+// startHub runs a complete hub until stopHub is called, or the test ends.
+func (w *world) startHub() {
+	w.stopHub = w.runHub(w.config, "hub")
+}
+
+func (w *world) runHub(config *rest.Config, name string) (stop func()) {
+	options := assembly.HubOptions{
+		Membership: w.options, Addons: addon.Options{Agents: []addon.Agent{greeter{}}}, SkipDefinitions: true,
+	}
+	return planetest.StartManager(w.t, config, manager.Options{
+		Scheme: newScheme(), Logger: logger(w.t, name),
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+	}, func(mgr manager.Manager) error { return assembly.SetupHub(w.t.Context(), mgr, options) })
+}
+
+func (w *world) newMember(name string) *member {
+	t := w.t
+	m := &member{name: name, plane: localplane.ForTest(t, localplane.Options{Name: name, Nodes: 1}), hub: func(*rest.Config) {}}
+	m.client = planetest.Client(t, m.plane.Config(), newScheme(), workcrds.InstallOnMember)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}}
+	require.NoError(t, m.client.Create(t.Context(), namespace))
+	m.record(t)
+	return m
+}
+
+// token returns the join.yaml of a JoinToken that accepts by itself.
+func (w *world) token(name string) []byte {
+	token := &membershipv1alpha1.JoinToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: name},
+		Spec:       membershipv1alpha1.JoinTokenSpec{AutoAccept: true},
+	}
+	w.eventually("JoinToken "+name+" is created", func() error {
+		return client.IgnoreAlreadyExists(w.client.Create(w.t.Context(), token))
+	})
+	var secret corev1.Secret
+	w.eventually("JoinToken "+name+" has a credential", func() error {
+		if err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(token), &secret); err != nil {
+			return err
+		}
+		_, err := registration.ParseBootstrap(secret.Data[registration.BootstrapKey])
+		return err
+	})
+	return secret.Data[registration.BootstrapKey]
+}
+
+// install stores a join.yaml where the agent reads it.
+func (m *member) install(t testing.TB, joinYAML []byte) {
+	t.Helper()
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: agent.DefaultNamespace, Name: agent.DefaultBootstrapSecret},
+		Data:       map[string][]byte{registration.BootstrapKey: joinYAML},
+	}
+	if client.IgnoreNotFound(m.client.Delete(t.Context(), secret.DeepCopy())) == nil {
+		require.NoError(t, m.client.Create(t.Context(), secret))
+	}
+}
+
+// start runs the complete agent of a member until its stop is called, or the test ends.
+func (w *world) start(m *member) {
+	options := assembly.AgentOptions{Membership: agent.Options{
+		Name: m.name, Log: logger(w.t, m.name), HubConfig: func(config *rest.Config) { m.hub(config) },
+	}}
+	options.Works.Log = logger(w.t, m.name+"-works")
+	m.stop = planetest.StartManager(w.t, m.plane.Config(), manager.Options{
+		Logger: logger(w.t, m.name), Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+	}, func(mgr manager.Manager) error { return assembly.SetupAgent(w.t.Context(), mgr, options) })
+}
+
+func (w *world) setPeriod(name string) {
+	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	w.eventually("MemberCluster "+name+" exists", func() error {
+		return w.client.Get(w.t.Context(), client.ObjectKeyFromObject(cluster), cluster)
+	})
+	planetest.Change(w.t, w.client, cluster, func(c *membershipv1alpha1.MemberCluster) { c.Spec.HeartbeatPeriodSeconds = period })
+}
+
+// joined waits until the hub reports the member as joined and healthy.
+func (w *world) joined(name string) {
+	w.t.Helper()
+	w.eventually(name+" is joined and healthy", func() error { return w.conditions(name, metav1.ConditionTrue) })
+}
+
+func (w *world) conditions(name string, healthy metav1.ConditionStatus) error {
+	var cluster membershipv1alpha1.MemberCluster
+	if err := w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, &cluster); err != nil {
+		return err
+	}
+	conditions := cluster.Status.Conditions
+	if meta.IsStatusConditionTrue(conditions, membershipv1alpha1.ConditionJoined) &&
+		meta.IsStatusConditionPresentAndEqual(conditions, membershipv1alpha1.ConditionHealthy, healthy) {
+		return nil
+	}
+	var all []string
+	for _, c := range conditions {
+		all = append(all, fmt.Sprintf("%s=%s %s", c.Type, c.Status, c.Message))
+	}
+	return fmt.Errorf("phase %s: %s", cluster.Status.Phase, strings.Join(all, "; "))
+}
+
+func (w *world) eventually(what string, wrong func() error) {
+	w.t.Helper()
+	planetest.Eventually(w.t, planetest.Patience{For: timeout, Every: 100 * time.Millisecond}, what, wrong)
+}
+
+func logger(t testing.TB, name string) logr.Logger {
+	if os.Getenv("MUSTER_TEST_LOGS") == "" {
+		return logr.Discard()
+	}
+	return testr.NewWithInterface(t, testr.Options{LogTimestamp: true}).WithName(name)
+}
+
+// greeter is an add-on with one Deployment.
+type greeter struct{}
+
+func (greeter) Name() string { return "greeter" }
+
+func (greeter) Manifests(_ context.Context, in addon.Input) ([]client.Object, error) {
+	d := &appsv1.Deployment{}
+	err := yaml.UnmarshalStrict([]byte(strings.ReplaceAll(deploymentYAML, "web", "greeter")), d)
+	d.Namespace = in.InstallNamespace
+	return []client.Object{d}, err
+}
+
+// workloads are what each member runs.
+const deploymentYAML = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: registry.k8s.io/pause:3.10}]}
+`
+
+const workSetYAML = `
+apiVersion: placement.muster.dev/v1alpha1
+kind: WorkSet
+metadata: {name: shop, namespace: apps}
+spec:
+  placements: [{name: shop}]
+  manifests:
+  - {apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+  - {apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: shop}, data: {version: "1"}}
+  - apiVersion: v1
+    kind: PersistentVolumeClaim
+    metadata: {name: data, namespace: shop}
+    spec: {accessModes: [ReadWriteOnce], storageClassName: "", volumeName: shop-data, resources: {requests: {storage: 1Gi}}}
+`
+
+const placementYAML = `
+apiVersion: placement.muster.dev/v1alpha1
+kind: Placement
+metadata: {name: shop, namespace: apps}
+spec: {policy: {type: PickAll}}
+`
+
+const addonYAML = `
+apiVersion: addon.muster.dev/v1alpha1
+kind: Addon
+metadata: {name: greeter}
+spec: {install: {type: Placements, placements: [{namespace: apps, name: shop}]}}
+`
+
+const workYAML = `
+apiVersion: work.muster.dev/v1alpha1
+kind: Work
+metadata: {name: by-hand}
+spec:
+  manifests:
+  - {apiVersion: v1, kind: ConfigMap, metadata: {name: by-hand, namespace: default}, data: {version: "1"}}
+`
+
+func object[T client.Object](t testing.TB, text string, into T) T {
+	t.Helper()
+	require.NoError(t, yaml.UnmarshalStrict([]byte(text), into))
+	return into
+}
+
+func workSet(t testing.TB) *placementv1alpha1.WorkSet {
+	t.Helper()
+	set := object(t, workSetYAML, &placementv1alpha1.WorkSet{})
+	deployment, err := yaml.YAMLToJSON([]byte(deploymentYAML))
+	require.NoError(t, err)
+	set.Spec.Manifests = append(set.Spec.Manifests, workv1alpha1.Manifest{})
+	set.Spec.Manifests[len(set.Spec.Manifests)-1].Raw = deployment
+	return set
+}
+
+// userObjects are what users create on the hub, in the order of their creation.
+func (w *world) userObjects() []client.Object {
+	t := w.t
+	return []client.Object{
+		object(t, placementYAML, &placementv1alpha1.Placement{}), workSet(t), object(t, addonYAML, &addonv1alpha1.Addon{}),
+	}
+}
+
+func (w *world) handWritten(m *member) *workv1alpha1.Work {
+	work := object(w.t, workYAML, &workv1alpha1.Work{})
+	work.Namespace = "member-" + m.name
+	return work
+}
+
+// deploy creates the workloads on the hub, and waits until each member runs them.
+func (w *world) deploy() {
+	w.t.Helper()
+	ctx := w.t.Context()
+	for _, m := range w.members {
+		require.NoError(w.t, m.client.Create(ctx, &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "shop-data"},
+			Spec: corev1.PersistentVolumeSpec{
+				Capacity:                      corev1.ResourceList{corev1.ResourceStorage: quantity("1Gi")},
+				AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
+				PersistentVolumeSource:        corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp"}},
+			},
+		}))
+	}
+	w.apply()
+	for _, m := range w.members {
+		w.running(m, "1")
+		// The application writes data of its own next to what the hub applied.
+		require.NoError(w.t, m.client.Create(ctx, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "application-data"}, Data: map[string]string{"orders": "42"},
+		}))
+	}
+}
+
+// apply creates what users have on the hub and what is not there.
+func (w *world) apply() {
+	w.t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "apps"}}
+	objects := append([]client.Object{namespace}, w.userObjects()...)
+	for _, m := range w.members {
+		objects = append(objects, w.handWritten(m))
+	}
+	for _, o := range objects {
+		w.eventually(fmt.Sprintf("%T %s is created", o, o.GetName()), func() error {
+			return client.IgnoreAlreadyExists(w.client.Create(w.t.Context(), o.DeepCopyObject().(client.Object)))
+		})
+	}
+}
+
+// running waits until a member runs all workloads, with this version of the ConfigMap.
+func (w *world) running(m *member, version string) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	w.eventually(fmt.Sprintf("%s runs version %s", m.name, version), func() error {
+		config, hand, claim := &corev1.ConfigMap{}, &corev1.ConfigMap{}, &corev1.PersistentVolumeClaim{}
+		web, greeter := &appsv1.Deployment{}, &appsv1.DeploymentList{}
+		err := errors.Join(
+			m.client.Get(ctx, client.ObjectKey{Namespace: "shop", Name: "config"}, config),
+			m.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "by-hand"}, hand),
+			m.client.Get(ctx, client.ObjectKey{Namespace: "shop", Name: "data"}, claim),
+			m.client.Get(ctx, client.ObjectKey{Namespace: "shop", Name: "web"}, web),
+			m.client.List(ctx, greeter),
+		)
+		switch {
+		case err != nil:
+			return err
+		case config.Data["version"] != version:
+			return fmt.Errorf("ConfigMap shop/config has version %q", config.Data["version"])
+		case claim.Status.Phase != corev1.ClaimBound:
+			return fmt.Errorf("PersistentVolumeClaim shop/data is %s", claim.Status.Phase)
+		case web.Status.AvailableReplicas == 0:
+			return errors.New("Deployment shop/web is not available")
+		case len(greeter.Items) < 2:
+			return errors.New("the Deployment of add-on greeter does not exist")
+		}
+		return nil
+	})
+}
+
+// update changes the ConfigMap of the WorkSet, and waits until each member has it: the delivery works.
+func (w *world) update(version string) {
+	w.t.Helper()
+	set := &placementv1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "shop"}}
+	w.eventually("the WorkSet is updated", func() error {
+		if err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+			return err
+		}
+		for i := range set.Spec.Manifests {
+			raw := string(set.Spec.Manifests[i].Raw)
+			if strings.Contains(raw, `"ConfigMap"`) {
+				set.Spec.Manifests[i].Raw = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"config","namespace":"shop"},` +
+					`"data":{"version":"` + version + `"}}`)
+			}
+		}
+		return w.client.Update(w.t.Context(), set)
+	})
+	for _, m := range w.members {
+		w.running(m, version)
+	}
+}

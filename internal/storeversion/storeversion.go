@@ -1,0 +1,93 @@
+// Package storeversion detects that the store of an API server was put back to an earlier state while a process runs.
+//
+// Caches and watches assume that resourceVersions only grow. After etcd was restored from a backup, the API server
+// accepts a watch from a resourceVersion that does not exist yet and sends no event until the new resourceVersions
+// exceed it. A process that notices nothing works on objects that no longer exist. The remedy is to list everything
+// again, which is what a restarted process does.
+package storeversion
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Detector remembers the highest resourceVersion that an API server returned. The zero value is ready. It must not be
+// used concurrently.
+type Detector struct{ highest uint64 }
+
+// Observe takes the resourceVersion of an answer that was not read from a cache, such as that of a write, or of a list
+// without a resourceVersion. Answers must be observed in the order of their requests. Observe returns true if the
+// store is older than it was: the detector then starts anew from this resourceVersion. What is not a number, which
+// Kubernetes excludes since version 1.35, is ignored.
+func (d *Detector) Observe(resourceVersion string) bool {
+	version, err := strconv.ParseUint(resourceVersion, 10, 64)
+	if err != nil {
+		return false
+	}
+	rewound := version < d.highest
+	d.highest = version
+	return rewound
+}
+
+// RewoundError says that a store was put back to an earlier state.
+type RewoundError struct{ Server string }
+
+func (e *RewoundError) Error() string {
+	return fmt.Sprintf("the store of %s was restored to an earlier state: restart the process, so that its caches are rebuilt", e.Server)
+}
+
+// DefaultInterval is the time between two requests of a Monitor.
+const DefaultInterval = 10 * time.Second
+
+// Monitor is a Runnable for a manager. It ends with a *[RewoundError], and so ends the manager, when the store of the
+// API server is put back to an earlier state. It costs one list of at most one object for each interval.
+type Monitor struct {
+	// Reader reads from the API server, not from a cache. Required.
+	Reader client.Reader
+	// List is a kind that the reader may list. Required.
+	List client.ObjectList
+	// Options of the list, such as a namespace.
+	Options []client.ListOption
+	// Server is the name of the API server in the error.
+	Server string
+	// Interval is the time between two requests. Default: [DefaultInterval].
+	Interval time.Duration
+	// Clock tells the time. Default: the system's.
+	Clock clock.Clock
+}
+
+// NeedLeaderElection is false: every replica has caches.
+func (m *Monitor) NeedLeaderElection() bool { return false }
+
+// Start observes the store until the context ends. Errors of single requests say nothing about the store and are
+// ignored: a list that fails is repeated after the interval.
+func (m *Monitor) Start(ctx context.Context) error {
+	interval, c := m.Interval, m.Clock
+	if interval <= 0 {
+		interval = DefaultInterval
+	}
+	if c == nil {
+		c = clock.RealClock{}
+	}
+	var detector Detector
+	options := append([]client.ListOption{client.Limit(1)}, m.Options...)
+	for {
+		list := m.List.DeepCopyObject().(client.ObjectList)
+		limited, cancel := context.WithTimeout(ctx, interval)
+		err := m.Reader.List(limited, list, options...)
+		cancel()
+		if err == nil && detector.Observe(list.GetResourceVersion()) {
+			return &RewoundError{Server: m.Server}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.After(interval):
+		}
+	}
+}

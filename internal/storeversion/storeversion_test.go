@@ -1,0 +1,70 @@
+package storeversion_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/storeversion"
+)
+
+func TestDetector_Observe(t *testing.T) {
+	var d storeversion.Detector
+	for _, step := range []struct {
+		version string
+		rewound bool
+		reason  string
+	}{
+		{"100", false, "the first one is the reference"},
+		{"100", false, "nothing was written"},
+		{"250", false, "the store grows"},
+		{"", false, "an answer without a resourceVersion says nothing"},
+		{"abc", false, "what is not a number says nothing"},
+		{"99", true, "the store is older than it was"},
+		{"101", false, "the store grows from where it was restored"},
+		{"1000", false, "digits are compared as numbers"},
+	} {
+		require.Equal(t, step.rewound, d.Observe(step.version), step.reason)
+	}
+}
+
+// answers is a reader whose lists have these resourceVersions, one after the other. An empty one is an error.
+type answers struct {
+	client.Reader
+	versions []string
+}
+
+func (a *answers) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if len(a.versions) == 0 || a.versions[0] == "" {
+		a.versions = a.versions[min(1, len(a.versions)):]
+		return errors.New("no answer")
+	}
+	list.SetResourceVersion(a.versions[0])
+	a.versions = a.versions[1:]
+	return nil
+}
+
+func TestMonitor_Start(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		monitor := &storeversion.Monitor{
+			Reader: &answers{versions: []string{"5", "", "7", "7", "3"}}, List: &corev1.ConfigMapList{}, Server: "the hub",
+		}
+		began := time.Now()
+		var rewound *storeversion.RewoundError
+		require.ErrorAs(t, monitor.Start(t.Context()), &rewound)
+		require.Equal(t, "the hub", rewound.Server)
+		require.Equal(t, 4*storeversion.DefaultInterval, time.Since(began))
+	})
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		monitor := &storeversion.Monitor{Reader: &answers{versions: []string{"5", "6", "7"}}, List: &corev1.ConfigMapList{}}
+		require.NoError(t, monitor.Start(ctx), "a store that only grows, and one that does not answer, are no reason to end")
+	})
+}
