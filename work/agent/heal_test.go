@@ -45,10 +45,10 @@ func TestHeal(t *testing.T) {
 			func() error { return equal("true", w.read("ConfigMap", "a").GetLabels()[v1alpha1.AppliedLabel]) },
 		},
 		{
-			"without an owner it would stay when the AppliedWork goes", func() {
-				w.patch(w.read("ConfigMap", "a"), "metadata: {ownerReferences: null}")
+			"without its mark it would not be found again when its inventory is lost", func() {
+				w.patch(w.read("ConfigMap", "a"), "metadata: {annotations: null}")
 			},
-			func() error { return equal(1, len(w.read("ConfigMap", "a").GetOwnerReferences())) },
+			func() error { return equal(1, len(w.marks("a"))) },
 		},
 		{
 			"a deletion", func() { require.NoError(t, w.member.Delete(context.Background(), w.read("Deployment", "web"))) },

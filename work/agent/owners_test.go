@@ -3,6 +3,9 @@ package agent_test
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/work/agent"
+	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -24,7 +28,7 @@ func TestShared(t *testing.T) {
 	w.ready(first)
 	second := w.work("second", spec("{k: v, more: x}"))
 	w.ready(second)
-	require.Len(t, w.read("ConfigMap", "a").GetOwnerReferences(), 2, "they want the same of what both want")
+	require.Len(t, w.marks("a"), 2, "they want the same of what both want")
 
 	rival := agent.AppliedWorkName(w.name, first.Namespace, first.Name)
 	w.change(second, spec("{k: other, more: x}"))
@@ -38,10 +42,19 @@ func TestShared(t *testing.T) {
 	w.gone(first)
 	w.ready(second) // at once, since the watch tells
 	require.Equal(t, "other", w.data("a", "k"))
-	require.Len(t, w.read("ConfigMap", "a").GetOwnerReferences(), 1)
+	require.Len(t, w.marks("a"), 1)
 	w.delete(second)
 	w.gone(second)
 	require.Nil(t, w.read("ConfigMap", "a"))
+}
+
+// marks are the annotations by which a ConfigMap names the Works that have applied it.
+func (w *world) marks(name string) []string {
+	w.t.Helper()
+	object := w.read("ConfigMap", name)
+	require.NotNil(w.t, object)
+	require.Empty(w.t, object.GetOwnerReferences(), "Kubernetes would delete the object with its AppliedWork")
+	return slices.DeleteFunc(slices.Collect(maps.Keys(object.GetAnnotations())), func(key string) bool { return !strings.HasPrefix(key, apply.MarkPrefix) })
 }
 
 // Two Works that wrongly name one field owner must not undo each other's writes for ever.
@@ -164,7 +177,7 @@ func TestVanished(t *testing.T) {
 				return fmt.Errorf("no new inventory: %v", now)
 			}
 			object := w.read("ConfigMap", "a")
-			if object == nil || len(object.GetOwnerReferences()) != 1 || object.GetOwnerReferences()[0].UID != now.UID {
+			if object == nil || len(w.marks("a")) != 1 {
 				return fmt.Errorf("not healed: %v", object)
 			}
 			return equal(now.Status.Resources[0].UID, object.GetUID())

@@ -92,9 +92,14 @@ func decideOurs(o Object, k known, s *seen) decision {
 		return left(Unchanged, v1alpha1.ReasonApplied, "It was created, and is left alone.")
 	}
 	changed := s.applied != "" && s.applied != k.hash
+	intact := s.applied == k.hash && s.intact(o, k.accepted)
 	switch {
-	case s.applied == k.hash && s.intact(o, k.accepted):
+	case intact && !s.former:
 		return left(Unchanged, v1alpha1.ReasonApplied, "")
+	case intact && s.shared: // what is left to do is to remove the owner reference of an earlier release
+		return decision{move: applyShared}
+	case intact:
+		return decision{move: forced(o)}
 	case o.Drift == v1alpha1.DriftReport && !changed:
 		return decision{move: compare, drifted: true, action: Skipped}
 	case o.Drift == v1alpha1.DriftReport:

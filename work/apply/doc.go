@@ -20,8 +20,9 @@
 //
 // # Whose objects
 //
-// An object belongs to an owner when it has the owner's reference, so Kubernetes deletes it when the owner
-// is deleted; or when the inventory has its UID, so that an edit of its metadata is an edit like any other. One that is there and was
+// An object belongs to an owner when it has the annotation [Owner.Mark], which is derived from the owner's name, so an owner that
+// was deleted and created again still has its objects; or when the inventory has its UID, so that an edit of its metadata is an
+// edit like any other. Objects have no owner reference: Kubernetes deletes nothing when the owner goes. One that is there and was
 // not applied by this package is taken over, or not, by [Object.Takeover]. Several owners may share an
 // object while they want the same of it; where they do not, the later one gets a conflict that names the other's field manager,
 // and never takes anything from it by force.
@@ -33,7 +34,8 @@
 //
 // [Set.Record] stores the inventory before the first object that is not in it is touched, and what is in
 // it is only dropped by [Engine.Prune], when the API server has said that it is gone, or that it is not the owner's. So whatever crashes, and
-// whenever, all that was applied can be found. Deletions carry the UID of the object that was looked at.
+// whenever, all that was applied can be found. Deletions carry the UID and the
+// resourceVersion of the object that was observed.
 //
 // # Order
 //

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/work/apply"
@@ -109,11 +108,11 @@ func TestTakeover(t *testing.T) {
 			live := w.get(object.Manifest)
 			if tc.want == apply.Conflict {
 				require.Equal(t, v1alpha1.ReasonInTheWay, change.Reason)
-				require.Empty(t, live.GetOwnerReferences())
+				require.NotContains(t, live.GetAnnotations(), w.owner.Mark())
 				return
 			}
 			require.Equal(t, "v", live.Object["data"].(map[string]any)["k"])
-			require.Len(t, live.GetOwnerReferences(), 1)
+			require.Contains(t, live.GetAnnotations(), w.owner.Mark())
 			require.Equal(t, apply.Unchanged, w.one(object).Action, "once it is ours it is quiet")
 		})
 	}
@@ -138,8 +137,7 @@ func TestDrift(t *testing.T) {
 		"label":      {"without the label no watch would see it", "{metadata: {labels: {work.muster.dev/applied: null}}}"},
 		"relabel":    {"nor with another value of it", `{metadata: {labels: {work.muster.dev/applied: "no"}}}`},
 		"annotation": {"without the hash a restart would not know what was applied", "{metadata: {annotations: null}}"},
-		"owner":      {"without the owner nobody would delete it: the inventory knows that it is ours", "{metadata: {ownerReferences: null}}"},
-		"replaced":   {"kubectl replace takes all marks and values at once", "{metadata: {ownerReferences: null, annotations: null, labels: null}, data: {k: x, l: z}}"},
+		"replaced":   {"kubectl replace takes all marks and values at once", "{metadata: {annotations: null, labels: null}, data: {k: x, l: z}}"},
 		"fields":     {"an object that lost its managed fields is applied anew", "{metadata: {managedFields: [{}]}}"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -268,7 +266,7 @@ func TestModeObserveReleases(t *testing.T) {
 	w.one(object)
 	w.inventory = apply.Stale(w.inventory, []apply.Object{object})
 	w.prune(v1alpha1.DeletePolicy{})
-	require.Equal(t, []metav1.OwnerReference(nil), w.get(object.Manifest).GetOwnerReferences(), "to look at an object is not to delete it")
+	require.NotContains(t, w.get(object.Manifest).GetAnnotations(), w.owner.Mark(), "an object that is only observed is not the owner's")
 }
 
 func TestReportDiffOfWhatIsOurs(t *testing.T) {

@@ -18,8 +18,20 @@ import (
 // quarter of a second.
 const attempts = 6
 
-// applyOne looks at an object, decides and acts.
+// applyOne looks at an object, decides and acts. An owner reference of an earlier release that no write has removed goes by a
+// write of its own: while it is there, Kubernetes deletes the object with the owner.
 func (e *Engine) applyOne(ctx context.Context, owner Owner, t *task) Change {
+	change := e.lookAndAct(ctx, owner, t)
+	if t.seen == nil || !t.seen.former || t.seen.deleting {
+		return change
+	}
+	if err := e.detach(ctx, owner, t); err != nil && change.Err == nil && !overtaken(err) {
+		return t.failed(fmt.Errorf("remove the owner reference of an earlier release: %w", err))
+	}
+	return change
+}
+
+func (e *Engine) lookAndAct(ctx context.Context, owner Owner, t *task) Change {
 	if t.err != nil {
 		return t.failed(t.err)
 	}

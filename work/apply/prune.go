@@ -195,8 +195,9 @@ func (e *Engine) takeBack(ctx context.Context, owner Owner, t *task, what takeBa
 	case takeOrphan:
 		return t.change(left(Released, "", "It stays as it is.")), e.orphan(ctx, owner, t)
 	case takeDisown:
-		_, err := e.apply(ctx, owner, t.bare(), false)
-		if permanent(err) && !overtaken(err) { // without what is ours alone it is nothing that the API server takes
+		answer, err := e.apply(ctx, owner, t.bare(), false)
+		// Without the fields that are ours alone the API server may refuse the object, and the mark may be shared with an update.
+		if permanent(err) && !overtaken(err) || err == nil && look(answer, owner).ours {
 			err = e.orphan(ctx, owner, t)
 		}
 		return t.change(left(Released, "", "It stays with the others that have applied it.")), err
@@ -206,7 +207,9 @@ func (e *Engine) takeBack(ctx context.Context, owner Owner, t *task, what takeBa
 	if propagation == "" {
 		propagation = metav1.DeletePropagationForeground
 	}
-	err := e.client.Delete(ctx, t.bare(), client.Preconditions{UID: &t.seen.uid}, client.PropagationPolicy(propagation))
+	// The version as well: that the object is ours, and ours alone, was decided by its metadata.
+	preconditions := client.Preconditions{UID: &t.seen.uid, ResourceVersion: &t.seen.version}
+	err := e.client.Delete(ctx, t.bare(), preconditions, client.PropagationPolicy(propagation))
 	return t.change(left(Deleting, v1alpha1.ReasonTerminating, "It is being deleted.")), err
 }
 
@@ -240,8 +243,9 @@ func (e *Engine) orphan(ctx context.Context, owner Owner, t *task) error {
 
 // unmark removes from an object what [stamp] has put on.
 func unmark(object *metav1.PartialObjectMetadata, owner Owner, shared bool) {
-	object.OwnerReferences = slices.DeleteFunc(object.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == owner.Reference.UID })
-	delete(object.Annotations, owner.annotation())
+	object.OwnerReferences = slices.DeleteFunc(object.OwnerReferences, owner.isFormer)
+	delete(object.Annotations, owner.Mark())
+	delete(object.Annotations, formerMark(owner.Reference.UID))
 	if !shared {
 		delete(object.Labels, v1alpha1.AppliedLabel)
 	}

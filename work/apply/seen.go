@@ -6,12 +6,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -22,9 +20,10 @@ type seen struct {
 	version    string   // the resourceVersion
 	deleting   bool     // its deletion has begun
 	finalizers []string // what holds it back
-	ours       bool     // it has our owner reference
-	owners     int      // how many others own it
-	shared     bool     // one of them has applied it, as we do
+	ours       bool     // it has our mark
+	former     bool     // it has an owner reference to our owner, from an earlier release
+	owners     int      // how many owner references to others it has
+	shared     bool     // another owner has applied it, as we do
 	rivals     []string // the field managers of those
 	namesake   bool     // another owner has applied it as our own field manager
 	applied    string   // the hash of what we applied last
@@ -34,11 +33,6 @@ type seen struct {
 
 // annotationPrefix begins the name of the annotation by which an object says what an owner has applied.
 const annotationPrefix = "applied." + v1alpha1.GroupName + "/"
-
-// annotation of an owner; owners that share an object have one each.
-func (o Owner) annotation() string { return annotationOf(o.Reference.UID) }
-
-func annotationOf(owner types.UID) string { return annotationPrefix + digest([]byte(owner)) }
 
 // digest is short, and long enough not to be met by chance.
 func digest(data []byte) string {
@@ -50,45 +44,15 @@ func digest(data []byte) string {
 func look(meta metav1.Object, owner Owner) *seen {
 	s := &seen{
 		uid: meta.GetUID(), version: meta.GetResourceVersion(), deleting: meta.GetDeletionTimestamp() != nil,
-		finalizers: meta.GetFinalizers(), applied: meta.GetAnnotations()[owner.annotation()],
-		labeled: meta.GetLabels()[v1alpha1.AppliedLabel] == "true",
-		fields:  appliedFields(meta.GetManagedFields(), owner.FieldOwner),
+		finalizers: meta.GetFinalizers(), labeled: meta.GetLabels()[v1alpha1.AppliedLabel] == "true",
+		fields: appliedFields(meta.GetManagedFields(), owner.FieldOwner),
 	}
-	for _, reference := range meta.GetOwnerReferences() {
-		if reference.UID == owner.Reference.UID {
-			s.ours = true
-			continue
-		}
-		s.owners++
-		if _, applied := meta.GetAnnotations()[annotationOf(reference.UID)]; applied {
-			s.shared = true
-			managers := managersOf(meta.GetManagedFields(), reference.UID)
-			s.rivals = append(s.rivals, managers...)
-			// An owner that was made anew under its name goes on with what it had.
-			s.namesake = s.namesake || reference.Name != owner.Reference.Name && slices.Contains(managers, owner.FieldOwner)
-		}
-	}
+	s.ownership(meta, owner)
 	return s
 }
 
-// marked reports whether anything but the owner reference says that we have applied the object.
+// marked reports whether a hash, or the managed fields, record that we have applied the object.
 func (s *seen) marked() bool { return s.applied != "" || s.fields != nil }
-
-// managersOf returns the field managers that have put on the owner reference with a UID.
-func managersOf(entries []metav1.ManagedFieldsEntry, uid types.UID) []string {
-	path := fieldpath.MakePathOrDie("metadata", "ownerReferences", fieldpath.KeyByFields("uid", string(uid)))
-	var managers []string
-	for _, entry := range entries {
-		if entry.FieldsV1 == nil {
-			continue
-		}
-		set, err := parseFields(entry.FieldsV1.GetRawBytes())
-		if err == nil && (set.Has(path) || !set.WithPrefix(path[0]).WithPrefix(path[1]).WithPrefix(path[2]).Empty()) {
-			managers = append(managers, entry.Manager)
-		}
-	}
-	return managers
-}
 
 // hash of what is wanted: whenever it changes, the object is applied.
 func (o Object) hash() (string, error) {

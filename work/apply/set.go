@@ -12,13 +12,14 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Owner is in whose name objects are applied. An object belongs to an owner when it has its reference, or is recorded by its UID.
+// Owner is in whose name objects are applied. An object belongs to an owner when it has the owner's [Owner.Mark], or is recorded
+// by its UID.
 type Owner struct {
-	// Reference is put on every object, so that it is deleted when the owner is. The owner is in the same cluster, and either
-	// cluster-scoped or in the namespace of all its objects.
+	// Reference names the owner, which is in the same cluster. It is not put on objects: Kubernetes would delete them with the
+	// owner, and so with the owner's definition. References that earlier releases put there are removed by the next apply.
 	Reference metav1.OwnerReference
-	// Namespace of the owner, empty where it is cluster-scoped. An object elsewhere is refused: the garbage collector would delete it,
-	// since it looks for the owner in the object's own namespace.
+	// Namespace of the owner, empty where it is cluster-scoped. Objects of a namespaced owner must be in its namespace; others are
+	// refused.
 	Namespace string
 	// FieldOwner is the field manager, at most 128 characters. No two owners may have the same.
 	FieldOwner string

@@ -88,7 +88,6 @@ func pathsOf(set *fieldpath.Set) []v1alpha1.FieldPath {
 // stamp returns a copy of a manifest with what makes the object the owner's.
 func stamp(manifest *unstructured.Unstructured, owner Owner, hash string) *unstructured.Unstructured {
 	stamped := manifest.DeepCopy()
-	stamped.SetOwnerReferences([]metav1.OwnerReference{owner.Reference})
 	labels := stamped.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
@@ -99,7 +98,7 @@ func stamp(manifest *unstructured.Unstructured, owner Owner, hash string) *unstr
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[owner.annotation()] = hash
+	annotations[owner.Mark()] = hash
 	stamped.SetAnnotations(annotations)
 	return stamped
 }

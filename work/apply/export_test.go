@@ -1,0 +1,4 @@
+package apply
+
+// FormerMark is the annotation that earlier releases put on objects.
+var FormerMark = formerMark

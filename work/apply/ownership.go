@@ -1,0 +1,171 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// MarkPrefix begins the names of the annotations that record which owners have applied an object.
+const MarkPrefix = annotationPrefix + "owner-"
+
+// Mark is the name of the annotation that objects of this owner have. It is derived from the group, kind, namespace and name of
+// Reference, so an owner that is deleted and created again has the same mark.
+func (o Owner) Mark() string {
+	r := o.Reference
+	group, _, _ := strings.Cut(r.APIVersion, "/")
+	return MarkPrefix + digest([]byte(strings.Join([]string{group, r.Kind, o.Namespace, r.Name}, "\x00")))
+}
+
+// formerMark is the annotation that earlier releases used. It was derived from the UID of the owner.
+func formerMark(owner types.UID) string { return annotationPrefix + digest([]byte(owner)) }
+
+// isFormer reports whether a reference is one that an earlier release put on an object for this owner. Kubernetes deletes the
+// object when the owner is deleted, for example with its definition, so such references are removed.
+func (o Owner) isFormer(r metav1.OwnerReference) bool {
+	if r.UID == o.Reference.UID {
+		return true
+	}
+	group, _, _ := strings.Cut(r.APIVersion, "/")
+	own, _, _ := strings.Cut(o.Reference.APIVersion, "/")
+	return group == own && r.Kind == o.Reference.Kind && r.Name == o.Reference.Name
+}
+
+// ownership reads from the metadata of an object which owners have applied it.
+func (s *seen) ownership(meta metav1.Object, owner Owner) {
+	annotations := meta.GetAnnotations()
+	mark := owner.Mark()
+	s.applied, s.ours = annotations[mark], annotations[mark] != ""
+	if s.applied == "" {
+		s.applied = annotations[formerMark(owner.Reference.UID)]
+	}
+	for _, reference := range meta.GetOwnerReferences() {
+		former, applied := annotations[formerMark(reference.UID)]
+		switch {
+		case owner.isFormer(reference):
+			s.ours, s.former = true, true
+			if s.applied == "" {
+				s.applied = former
+			}
+			continue
+		case applied: // another owner, with the marks of an earlier release
+			s.shareWith(owner, managersOf(meta.GetManagedFields(), ownerReferencePath(reference.UID)))
+		}
+		s.owners++
+	}
+	for name := range annotations {
+		if strings.HasPrefix(name, MarkPrefix) && name != mark {
+			s.shareWith(owner, managersOf(meta.GetManagedFields(), annotationPath(name)))
+		}
+	}
+}
+
+func (s *seen) shareWith(owner Owner, managers []string) {
+	s.shared = true
+	s.rivals = append(s.rivals, managers...)
+	s.namesake = s.namesake || slices.Contains(managers, owner.FieldOwner)
+}
+
+func ownerReferencePath(uid types.UID) fieldpath.Path {
+	return fieldpath.MakePathOrDie("metadata", "ownerReferences", fieldpath.KeyByFields("uid", string(uid)))
+}
+
+func annotationPath(name string) fieldpath.Path {
+	return fieldpath.MakePathOrDie("metadata", "annotations", name)
+}
+
+// managersOf returns the field managers that have a field.
+func managersOf(entries []metav1.ManagedFieldsEntry, path fieldpath.Path) []string {
+	var managers []string
+	for _, entry := range entries {
+		if entry.FieldsV1 == nil {
+			continue
+		}
+		set, err := parseFields(entry.FieldsV1.GetRawBytes())
+		if err != nil {
+			continue
+		}
+		below := set
+		for _, element := range path {
+			below = below.WithPrefix(element)
+		}
+		if set.Has(path) || !below.Empty() {
+			managers = append(managers, entry.Manager)
+		}
+	}
+	return managers
+}
+
+// Detach removes owner references to the owner from objects. Earlier releases put them on every object; this release does not.
+// Nothing else of the objects changes but the mark of the owner. Objects that are not the owner's, and kinds that are not
+// served, are left alone. It is idempotent, and costs one read per object.
+func (e *Engine) Detach(ctx context.Context, owner Owner, resources []v1alpha1.AppliedResource) error {
+	errs := make([]error, len(resources))
+	plan := make([]task, len(resources))
+	for i, resource := range resources {
+		plan[i] = task{index: i, id: resource.ResourceIdentifier, uid: resource.UID}
+	}
+	e.each(plan, func(t *task) {
+		backoff := newBackoff()
+		for range attempts {
+			err := e.ask(ctx, owner, t)
+			if err == nil && t.seen != nil && t.seen.former {
+				err = e.detach(ctx, owner, t)
+			}
+			if errs[t.index] = err; !overtaken(err) {
+				break
+			}
+			pause(ctx, &backoff)
+		}
+		if unserved(errs[t.index]) {
+			errs[t.index] = nil
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// detach removes owner references to the owner from one object that was observed to have them.
+func (e *Engine) detach(ctx context.Context, owner Owner, t *task) error {
+	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
+	defer cancel()
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(t.id.GroupVersionKind())
+	if err := e.client.Get(ctx, objectKey(t.id), object); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if object.UID != t.seen.uid {
+		return apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name, errors.New("it was created again"))
+	}
+	now := look(object, owner)
+	if !now.former {
+		t.seen = now
+		return nil
+	}
+	before := object.DeepCopy()
+	object.OwnerReferences = slices.DeleteFunc(object.OwnerReferences, func(r metav1.OwnerReference) bool {
+		if !owner.isFormer(r) {
+			return false
+		}
+		delete(object.Annotations, formerMark(r.UID))
+		return true
+	})
+	if now.applied != "" {
+		metav1.SetMetaDataAnnotation(&object.ObjectMeta, owner.Mark(), now.applied)
+	}
+	err := e.client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(owner.FieldOwner))
+	if err != nil {
+		return err
+	}
+	t.seen = look(object, owner)
+	return nil
+}
