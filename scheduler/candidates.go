@@ -10,9 +10,11 @@ type Candidates struct {
 	snapshot *Snapshot
 	left     Set
 	scores   []float64
-	bound    Set
+	placed   Set
+	kept     Set // must be chosen
 	wanted   int
 	heap     []int32
+	part     []int32
 	dropped  map[int]string // why; nil: nobody wants to know
 }
 
@@ -25,13 +27,20 @@ func (c *Candidates) Wanted() int { return c.wanted }
 // Score is the weighted sum of all scores of the cluster in a slot.
 func (c *Candidates) Score(slot int) float64 { return c.scores[slot] }
 
-// Better reports whether of two clusters the first is to be preferred: by its score; if they are as good as each other, the
-// one that is bound; then by name.
+// Kept is the set of the clusters that were chosen before and stay, whatever a plugin drops. Constraints apply to the clusters that are
+// chosen besides. It must not be changed, and is never larger than Wanted, unless all clusters are wanted.
+func (c *Candidates) Kept() Set { return c.kept }
+
+// Better reports whether the first of two clusters is preferred to the second: kept clusters come first, then those with the
+// greater score, then those that the placement is on; the name decides between equals.
 func (c *Candidates) Better(a, b int) bool {
+	if x, y := c.kept.Has(a), c.kept.Has(b); x != y {
+		return x
+	}
 	if c.scores[a] != c.scores[b] {
 		return c.scores[a] > c.scores[b]
 	}
-	if x, y := c.bound.Has(a), c.bound.Has(b); x != y {
+	if x, y := c.placed.Has(a), c.placed.Has(b); x != y {
 		return x
 	}
 	return c.snapshot.rank[a] < c.snapshot.rank[b]
@@ -59,9 +68,24 @@ func (c *Candidates) Keep(set Set, reason func(slot int) string) {
 
 // Best returns the n best of a set, the best first. The slice is overwritten by the next call.
 func (c *Candidates) Best(of Set, n int) []int32 {
+	best := c.heap[:0]
+	if len(c.kept.words) > 0 {
+		c.part = c.best(c.part[:0], of, n, func(i int) uint64 { return c.kept.words[i] })
+		best = append(best, c.part...)
+		c.part = c.best(c.part[:0], of, n-len(best), func(i int) uint64 { return ^c.kept.words[i] })
+		best = append(best, c.part...)
+	} else {
+		best = c.best(best, of, n, nil)
+	}
+	c.heap = best
+	return best
+}
+
+// best returns the n best of a set, the best first, in the memory of a slice. The mask says which clusters of each word of the
+// set it considers; nil: all.
+func (c *Candidates) best(heap []int32, of Set, n int, mask func(i int) uint64) []int32 {
 	// A heap of the best so far, the worst of them on top. Most clusters are no match for that one: it takes one comparison
 	// to see that, or two where many are as good as each other.
-	heap := c.heap[:0]
 	if n <= 0 {
 		return heap
 	}
@@ -69,6 +93,9 @@ func (c *Candidates) Best(of Set, n int) []int32 {
 	var place int32
 	scores, rank := c.scores, c.snapshot.rank
 	for i, word := range of.words {
+		if mask != nil {
+			word &= mask(i)
+		}
 		for ; word != 0; word &= word - 1 {
 			slot := int32(i*wordBits + bits.TrailingZeros64(word))
 			if len(heap) < n {
@@ -76,7 +103,7 @@ func (c *Candidates) Best(of Set, n int) []int32 {
 				c.up(heap)
 			} else {
 				score := scores[slot]
-				if score < worst || score == worst && rank[slot] > place && !c.bound.Has(int(slot)) {
+				if score < worst || score == worst && rank[slot] > place && !c.placed.Has(int(slot)) {
 					continue
 				}
 				if !c.Better(int(slot), int(heap[0])) {
@@ -94,7 +121,6 @@ func (c *Candidates) Best(of Set, n int) []int32 {
 		}
 		return 1
 	})
-	c.heap = heap
 	return heap
 }
 

@@ -23,6 +23,7 @@ type cycle struct {
 	at       atomic.Pointer[place] // for whoever waits too long
 	cluster  *Cluster              // who is asked about, if it is one
 	local    bool                  // all plugins judge each cluster by itself
+	refused  bool                  // a plugin refuses the request as a whole, so nothing new is chosen
 	skips    []bool                // by plugin: it has nothing to say
 	rejected []int32               // by plugin: how many it was the first to refuse
 
@@ -37,11 +38,12 @@ type cycle struct {
 func (c *cycle) prepare(profile *profile, snapshot *Snapshot, request *Request, record *record) {
 	c.profile, c.snapshot, c.request, c.record = profile, snapshot, request, record
 	c.at.Store(nil)
-	c.cluster = nil
+	c.cluster, c.refused = nil, false
 	c.skips = cleared(c.skips, len(profile.plugins))
 	c.rejected = cleared(c.rejected, len(profile.plugins))
 	c.feasible.words = append(c.feasible.words[:0], snapshot.present.words...)
-	c.state = CycleState{snapshot: snapshot, bound: bindings(snapshot, request, c.bound)}
+	c.state = CycleState{snapshot: snapshot, bound: named(snapshot, request.Bound, c.bound)}
+	c.state.placed = placedOn(snapshot, request, c.state.bound)
 	if len(request.Bound) > 0 {
 		c.bound = c.state.bound.words
 	}
@@ -54,6 +56,7 @@ func (c *cycle) release() {
 	c.cluster = nil
 	c.state = CycleState{}
 	c.candidates.snapshot, c.candidates.dropped = nil, nil
+	c.candidates.kept, c.candidates.placed = Set{}, Set{}
 }
 
 // cleared returns n zero values, in the memory of the slice if there is room.
@@ -77,7 +80,7 @@ func (c *cycle) run(ctx context.Context) (result Result, err error) {
 	}()
 	err = c.preFilter(ctx)
 	if err == nil {
-		c.local = c.isLocal()
+		c.local = !c.refused && c.isLocal()
 		if result, holds, err := c.reuse(ctx); holds || err != nil {
 			return result, err
 		}
@@ -94,7 +97,7 @@ func (c *cycle) run(ctx context.Context) (result Result, err error) {
 		err = c.reserve(ctx, result.Chosen)
 	}
 	if errors.Is(err, errRefused) {
-		result.Chosen, result.tally, err = nil, tally{}, nil
+		result.Chosen, result.tally, err = c.staying(result.Chosen), tally{}, nil
 	}
 	if err != nil {
 		return Result{}, err
@@ -199,11 +202,18 @@ func (c *cycle) preFilter(ctx context.Context) error {
 		case Unschedulable:
 			c.rejected[p.index]++
 			c.record.refuse(p.Name(), status.Reason())
-			c.feasible.Clear()
-			return errRefused
+			if c.state.bound.Empty() {
+				c.feasible.Clear()
+				return errRefused
+			}
+			// What was chosen before stays, so the other plugins are asked about that.
+			c.refused, c.skips[p.index] = true, true
 		default:
 			return c.failed(at, status.err)
 		}
+	}
+	if c.refused {
+		c.feasible.Retain(c.state.bound)
 	}
 	return nil
 }
@@ -269,24 +279,28 @@ func (c *cycle) picks() bool { return c.request.Policy.Spec().Type == v1alpha1.P
 // choose ranks the feasible clusters, as far as that matters, and picks from them.
 func (c *cycle) choose(ctx context.Context, result *Result) error {
 	picks := c.picks()
-	selects := slices.ContainsFunc(c.profile.selecters, func(p *plugin) bool { return p.selects.Selects(c.request) })
+	selects := !c.refused && slices.ContainsFunc(c.profile.selecters, func(p *plugin) bool { return p.selects.Selects(c.request) })
 	ranked := selects || picks || c.record != nil
 	if result.Feasible == 0 || picks && result.Wanted == 0 && c.record == nil {
 		return nil
 	}
 	c.candidates.snapshot, c.candidates.left = c.snapshot, c.feasible
-	c.candidates.bound, c.candidates.wanted = c.state.bound, result.Wanted
+	c.candidates.placed, c.candidates.wanted = c.state.placed, result.Wanted
 	c.candidates.dropped = c.record.drops()
 	c.totals = c.zeros(c.totals)
 	c.candidates.scores = c.totals
+	stays, choice := c.keep(result.Wanted)
 	if ranked {
 		if err := c.score(ctx); err != nil {
 			return err
 		}
 	}
 	c.record.ranked(c)
+	if choice.words != nil {
+		c.candidates.Keep(choice, func(int) string { return "is not needed, since fewer clusters are wanted" })
+	}
 	if selects {
-		if err := c.selects(ctx); err != nil {
+		if err := c.selectKeeping(ctx, stays); err != nil {
 			return err
 		}
 	}

@@ -393,13 +393,16 @@ func TestDeterminism(t *testing.T) {
 
 		// What is right, in the simplest way.
 		want := slices.Clone(names)
-		spec := v1alpha1.PlacementPolicy{}
+		spec := v1alpha1.PlacementPolicy{Rebalance: rapid.SampledFrom([]v1alpha1.RebalancePolicy{"", v1alpha1.RebalanceNever, v1alpha1.RebalanceAlways}).Draw(t, "rebalance")}
 		if wanted >= 0 {
 			spec.Type, spec.NumberOfClusters = v1alpha1.PickN, new(int32(wanted))
 			slices.SortStableFunc(want, func(a, b string) int {
 				key := func(name string) float64 {
-					if slices.Contains(bound, name) {
+					switch {
+					case slices.Contains(bound, name) && spec.Rebalance == v1alpha1.RebalanceAlways:
 						return -of[name] - 0.5
+					case slices.Contains(bound, name):
+						return -of[name] - 1000
 					}
 					return -of[name]
 				}
@@ -422,7 +425,7 @@ func TestDeterminism(t *testing.T) {
 			if i%5 == 0 { // leaves a gap
 				cache.Update(&scheduler.Cluster{Name: "gap" + name})
 			}
-			cache.Update(&scheduler.Cluster{Name: name})
+			cache.Update(&scheduler.Cluster{Name: name, Healthy: true})
 			if i%3 == 0 {
 				cache.Snapshot()
 			}

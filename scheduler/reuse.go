@@ -133,17 +133,33 @@ func (c *cycle) rerank(result *Result, gone []*Cluster, came []Choice) bool {
 
 // compare is negative if the first of two clusters comes first, as [Candidates.Better] has it where a number of them are wanted.
 func (c *cycle) compare(a, b Choice) int {
+	picks := c.picks()
+	if picks {
+		if by := first(c.isKept(a.Cluster), c.isKept(b.Cluster)); by != 0 {
+			return by
+		}
+	}
 	if a.Score != b.Score {
 		return cmp.Compare(b.Score, a.Score)
 	}
-	if c.picks() {
-		if x, y := c.isBound(a.Cluster), c.isBound(b.Cluster); x && !y {
-			return -1
-		} else if y && !x {
-			return 1
+	if picks {
+		if by := first(c.isPlaced(a.Cluster), c.isPlaced(b.Cluster)); by != 0 {
+			return by
 		}
 	}
 	return strings.Compare(a.Cluster.Name, b.Cluster.Name)
+}
+
+// first is negative if only the first of two holds, and positive if only the second does.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
 }
 
 // judgement is what the plugins say of a cluster.
@@ -194,11 +210,18 @@ func (c *cycle) isBound(cluster *Cluster) bool {
 	return cluster != nil && slices.Contains(c.request.Bound, cluster.Name)
 }
 
+func (c *cycle) isKept(cluster *Cluster) bool { return c.isBound(cluster) && c.request.kept(cluster) }
+
+func (c *cycle) isPlaced(cluster *Cluster) bool {
+	return c.isBound(cluster) || slices.Contains(c.request.Placed, cluster.Name)
+}
+
 // comparable reports whether a result answers the same question about an earlier state of the same fleet.
 func (c *cycle) comparable(previous *Result) bool {
 	return previous.tally.local && c.record == nil && previous.profile == c.profile && previous.request.Policy == c.request.Policy &&
 		previous.snapshot.columns == c.snapshot.columns && c.snapshot.columns != nil &&
-		slices.Equal(previous.request.Bound, c.request.Bound) &&
+		slices.Equal(previous.request.Bound, c.request.Bound) && slices.Equal(previous.request.Placed, c.request.Placed) &&
+		previous.request.Failover == c.request.Failover && !(c.picks() && len(c.request.Bound) > c.request.wanted()) &&
 		(previous.Until.IsZero() || c.request.Now.Before(previous.Until)) && c.local
 }
 

@@ -109,7 +109,10 @@ func (s *Scheduler) run(ctx context.Context, profile *profile, snapshot *Snapsho
 	s.cycles.Put(c)
 	if o.err == nil {
 		// The caller may use its request for the next question, and must not keep all earlier results in memory by it.
-		asked := &Request{Name: request.Name, Policy: request.Policy, Bound: slices.Clone(request.Bound), Now: request.Now}
+		asked := &Request{
+			Name: request.Name, Policy: request.Policy, Bound: slices.Clone(request.Bound), Placed: slices.Clone(request.Placed),
+			Failover: request.Failover, Now: request.Now,
+		}
 		o.result.scheduler, o.result.profile, o.result.snapshot, o.result.request = s, profile, snapshot, asked
 	}
 	return o.result, o.err

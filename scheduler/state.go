@@ -7,28 +7,41 @@ import "time"
 type CycleState struct {
 	snapshot *Snapshot
 	bound    Set
+	placed   Set
 	values   map[any]any
 	until    time.Time
 }
 
 // NewCycleState returns the state that a cycle begins with, for those who call plugins themselves, as tests do.
 func NewCycleState(snapshot *Snapshot, request *Request) *CycleState {
-	return &CycleState{snapshot: snapshot, bound: bindings(snapshot, request, nil)}
+	state := &CycleState{snapshot: snapshot, bound: named(snapshot, request.Bound, nil)}
+	state.placed = placedOn(snapshot, request, state.bound)
+	return state
 }
 
-// bindings is the set of the clusters that a request is bound to and that are there, in the memory of the words; the zero Set if
-// it is bound to none.
-func bindings(snapshot *Snapshot, request *Request, words []uint64) Set {
-	if len(request.Bound) == 0 {
+// named is the set of the named clusters that the snapshot contains, in the memory of the words; the zero Set if there is no
+// name.
+func named(snapshot *Snapshot, names []string, words []uint64) Set {
+	if len(names) == 0 {
 		return Set{}
 	}
-	bound := Set{cleared(words, len(snapshot.present.words))}
-	for _, name := range request.Bound {
+	set := Set{cleared(words, len(snapshot.present.words))}
+	for _, name := range names {
 		if slot, there := snapshot.Slot(name); there {
-			bound.Add(slot)
+			set.Add(slot)
 		}
 	}
-	return bound
+	return set
+}
+
+// placedOn is the set of the clusters that a request is placed on or bound to.
+func placedOn(snapshot *Snapshot, request *Request, bound Set) Set {
+	if len(request.Placed) == 0 {
+		return bound
+	}
+	placed := named(snapshot, request.Placed, nil)
+	placed.Insert(bound)
+	return placed
 }
 
 // Snapshot is the fleet that the cycle decides on.
@@ -36,6 +49,10 @@ func (s *CycleState) Snapshot() *Snapshot { return s.snapshot }
 
 // Bound is the set of the clusters that the request has chosen before and that are still there. It must not be changed.
 func (s *CycleState) Bound() Set { return s.bound }
+
+// Placed is the set of the clusters that the placement runs on now and those that the request is bound to, as far as the
+// snapshot contains them. It must not be changed.
+func (s *CycleState) Placed() Set { return s.placed }
 
 // Write keeps a value for the rest of the cycle. A key of a type that the plugin does not export is nobody else's.
 func (s *CycleState) Write(key, value any) {

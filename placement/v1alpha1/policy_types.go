@@ -19,6 +19,18 @@ const (
 	PickFixed PolicyType = "PickFixed"
 )
 
+// RebalancePolicy says whether a chosen, healthy cluster may be given up for a better one.
+//
+// +kubebuilder:validation:Enum=Never;Always
+type RebalancePolicy string
+
+const (
+	// RebalanceNever keeps chosen clusters. It is the default.
+	RebalanceNever RebalancePolicy = "Never"
+	// RebalanceAlways compares chosen clusters with all others in every decision.
+	RebalanceAlways RebalancePolicy = "Always"
+)
+
 // PlacementPolicy says which clusters are wanted. The zero PlacementPolicy is all that placements may be on.
 //
 // With PickFixed a person has chosen the clusters, so a policy has nothing else to choose by.
@@ -87,6 +99,15 @@ type PlacementPolicy struct {
 	// +kubebuilder:validation:MaxItems=4
 	// +optional
 	GroupSpread []GroupSpreadConstraint `json:"groupSpread,omitempty"`
+
+	// Rebalance says whether a chosen, healthy cluster may be given up for another one. Never: a chosen cluster stays for as long as
+	// it is in the fleet, matches the affinity, and has no NoExecute taint of a user that is not tolerated. Spread constraints, sorters
+	// and preferences apply to newly chosen clusters only. If numberOfClusters is reduced, unhealthy clusters go first, and then
+	// those with the lowest score. Always: every decision considers all clusters, so healthy clusters move to keep a
+	// spread, or for a better score. The annotation placement.muster.dev/reschedule rebalances once. Unset: Never. Ignored
+	// with type PickFixed.
+	// +optional
+	Rebalance RebalancePolicy `json:"rebalance,omitempty"`
 
 	// Prioritizers change the weights that the scheduler's profile gives to its score plugins.
 	// +listType=map

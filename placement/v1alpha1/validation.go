@@ -32,6 +32,7 @@ func (p *PlacementPolicy) Validate(path *field.Path) field.ErrorList {
 		unique(p.TopologySpread, path.Child("topologySpread"), func(c TopologySpreadConstraint) string { return c.TopologyKey }),
 		each(p.GroupSpread, 4, path.Child("groupSpread"), (*GroupSpreadConstraint).validate),
 		unique(p.GroupSpread, path.Child("groupSpread"), func(c GroupSpreadConstraint) string { return c.Label }),
+		oneOf(cmp.Or(p.Rebalance, RebalanceNever), path.Child("rebalance"), RebalanceNever, RebalanceAlways),
 		each(p.Prioritizers, 32, path.Child("prioritizers"), (*Prioritizer).validate),
 		unique(p.Prioritizers, path.Child("prioritizers"), func(p Prioritizer) string { return p.Plugin }),
 		validateResources(p.Resources, path.Child("resources")),

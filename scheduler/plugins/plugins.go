@@ -35,7 +35,8 @@ func Registry() scheduler.Registry {
 }
 
 // DefaultProfile returns the profile that knows all that a policy can say. What a policy prefers counts ten times as much as
-// what is good for the fleet, so that the latter decides among clusters that the policy has no preference for. ExternalScore is
+// what is good for the fleet, so that the latter decides among clusters that the policy has no preference for. Steadiness counts as much
+// as a preference, so that a policy that rebalances moves nothing for one sorter's small gain. ExternalScore is
 // not in it, for it has to be told which scores.
 func DefaultProfile() scheduler.Profile {
 	return scheduler.Profile{Plugins: []scheduler.PluginConfig{
@@ -45,7 +46,7 @@ func DefaultProfile() scheduler.Profile {
 		{Name: apiavailability.Name},
 		{Name: resourcefit.Name},
 		{Name: propertysorter.Name, Weight: 10},
-		{Name: steadiness.Name, Weight: 2},
+		{Name: steadiness.Name, Weight: 10},
 		{Name: balance.Name},
 		// Groups come before topology, which picks from what they leave.
 		{Name: groupspread.Name},

@@ -58,7 +58,11 @@ func (plugin) PreFilter(_ context.Context, _ *scheduler.CycleState, request *sch
 	return nil
 }
 
-func (plugin) Filter(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request, cluster *scheduler.Cluster) *scheduler.Status {
+// Filter lets clusters that are bound stay: a kind that is not served now may be one whose definition is being replaced.
+func (plugin) Filter(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, cluster *scheduler.Cluster) *scheduler.Status {
+	if slot, there := state.Snapshot().Slot(cluster.Name); there && state.Bound().Has(slot) {
+		return nil
+	}
 	apis := compiled(request)
 	for i := range apis {
 		if !apis[i].servedBy(cluster) {
@@ -69,10 +73,13 @@ func (plugin) Filter(_ context.Context, _ *scheduler.CycleState, request *schedu
 }
 
 func (plugin) FilterAll(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, feasible scheduler.Set) *scheduler.Status {
+	bound := state.Bound().Clone()
+	bound.Retain(feasible)
 	apis := compiled(request)
 	for i := range apis {
 		feasible.Retain(state.Snapshot().Where(apis[i].key, apis[i].servedBy))
 	}
+	feasible.Insert(bound)
 	return nil
 }
 

@@ -65,9 +65,16 @@ func TestFilter(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
-			status := newPlugin(t).Filter(context.Background(), nil, requires(t, test.required...), test.cluster)
+			cache := &scheduler.Cache{}
+			cache.Update(test.cluster)
+			request := requires(t, test.required...)
+			status := newPlugin(t).Filter(context.Background(), scheduler.NewCycleState(cache.Snapshot(), request), request, test.cluster)
 			require.Equal(t, test.want, status.Reason())
 			require.Equal(t, test.want == "", status.Code() == scheduler.Success)
+
+			request.Bound = []string{test.cluster.Name}
+			status = newPlugin(t).Filter(context.Background(), scheduler.NewCycleState(cache.Snapshot(), request), request, test.cluster)
+			require.Nil(t, status, "a cluster that was chosen before stays")
 		})
 	}
 }

@@ -1,4 +1,4 @@
 // Package apiavailability is the plugin that leaves out clusters which do not serve a kind that the policy requires.
 //
-// A cluster of which nobody knows what it serves is not left out.
+// A cluster that does not report what it serves is not left out, and neither is one that was chosen before.
 package apiavailability

@@ -35,14 +35,23 @@ func used(state *scheduler.CycleState) scheduler.Set {
 	return state.Snapshot().Where("balance:used", func(c *scheduler.Cluster) bool { return c.Placements != 0 })
 }
 
-func (plugin) Score(_ context.Context, _ *scheduler.CycleState, _ *scheduler.Request, cluster *scheduler.Cluster) (float64, *scheduler.Status) {
-	return -float64(cluster.Placements), nil
+func (plugin) Score(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, cluster *scheduler.Cluster) (float64, *scheduler.Status) {
+	slot, there := state.Snapshot().Slot(cluster.Name)
+	return score(cluster.Placements, there && state.Placed().Has(slot)), nil
+}
+
+// score does not count the placement that is decided among those of its own clusters.
+func score(placements int, own bool) float64 {
+	if own {
+		placements = max(placements-1, 0)
+	}
+	return -float64(placements)
 }
 
 func (plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set, scores []float64) *scheduler.Status {
 	placements := scheduler.Column(state.Snapshot(), "balance", func(c *scheduler.Cluster) int { return c.Placements })
 	for slot := range feasible.All() {
-		scores[slot] = -float64(placements[slot])
+		scores[slot] = score(placements[slot], state.Placed().Has(slot))
 	}
 	return nil
 }

@@ -30,25 +30,24 @@ var (
 )
 
 func (plugin) Filter(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, cluster *scheduler.Cluster) *scheduler.Status {
-	switch {
-	case !cluster.Joined:
+	slot, there := state.Snapshot().Slot(cluster.Name)
+	switch bound := there && state.Bound().Has(slot); {
+	case !cluster.Joined && (!bound || cluster.Leaving):
 		return notJoined
 	case cluster.Leaving:
 		return leaving
-	case cluster.Healthy:
+	case cluster.Healthy || bound:
 		return nil
+	default:
+		return unhealthy
 	}
-	if slot, there := state.Snapshot().Slot(cluster.Name); there && state.Bound().Has(slot) {
-		return nil
-	}
-	return unhealthy
 }
 
 func (plugin) FilterAll(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set) *scheduler.Status {
-	well := state.Snapshot().Where("eligibility:well", func(c *scheduler.Cluster) bool { return stays(c) && c.Healthy })
+	well := state.Snapshot().Where("eligibility:well", func(c *scheduler.Cluster) bool { return c.Joined && !c.Leaving && c.Healthy })
 	ours := false
 	for slot := range state.Bound().All() {
-		if well.Has(slot) || !stays(state.Snapshot().Cluster(slot)) {
+		if well.Has(slot) || state.Snapshot().Cluster(slot).Leaving {
 			continue
 		}
 		if !ours {
@@ -60,12 +59,10 @@ func (plugin) FilterAll(_ context.Context, state *scheduler.CycleState, _ *sched
 	return nil
 }
 
-func stays(c *scheduler.Cluster) bool { return c.Joined && !c.Leaving }
-
 // Local is true.
 func (plugin) Local(*scheduler.CycleState, *scheduler.Request) bool { return true }
 
 // Hint waits for a cluster that can where it could not.
 func (plugin) Hint(_ *scheduler.Request, event scheduler.Event) bool {
-	return event.Became(func(c *scheduler.Cluster) bool { return stays(c) && c.Healthy })
+	return event.Became(func(c *scheduler.Cluster) bool { return c.Joined && !c.Leaving && c.Healthy })
 }

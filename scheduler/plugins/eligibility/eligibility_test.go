@@ -43,8 +43,8 @@ func TestEligibility(t *testing.T) {
 			"1 of 4 clusters chosen; 1 has not joined the fleet, 1 is leaving the fleet, 1 is not known to be healthy",
 		},
 		{
-			"to be ill is no reason to give up what is there, to leave is", []string{"away", "going", "ill"}, []string{"ill", "well"},
-			"2 of 4 clusters chosen; 1 has not joined the fleet, 1 is leaving the fleet",
+			"to be ill or not to have joined is no reason to give up what is there, to leave is",
+			[]string{"away", "going", "ill"}, []string{"away", "ill", "well"}, "3 of 4 clusters chosen; 1 is leaving the fleet",
 		},
 	} {
 		t.Run(test.reason, func(t *testing.T) {

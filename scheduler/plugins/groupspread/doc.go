@@ -1,6 +1,12 @@
 // Package groupspread is the plugin that bounds from how many groups clusters are chosen. The clusters with one value of a label,
 // such as a provider, make a group. A cluster without the label is in none, and is not chosen.
 //
+// # Clusters that were chosen before
+//
+// They stay, unless the policy rebalances. Their groups count, even if there are more of them than maxGroups, and the constraints apply to
+// the clusters that are chosen besides: these are of groups that are chosen already, or of as many others as maxGroups leaves. If minGroups cannot
+// be reached, nothing is chosen besides.
+//
 // # With PickN
 //
 // At most maxGroups groups are chosen from, and at least minGroups, of each of which at least one cluster is chosen. Within that, in this

@@ -2,6 +2,7 @@ package groupspread
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -36,7 +37,7 @@ func (plugin) Select(_ context.Context, state *scheduler.CycleState, request *sc
 	if candidates.Wanted() == 0 {
 		return nil
 	}
-	s := &selection{candidates: candidates, snapshot: state.Snapshot(), bound: state.Bound()}
+	s := &selection{candidates: candidates, snapshot: state.Snapshot(), bound: state.Placed(), kept: candidates.Kept()}
 	for i := range spec.GroupSpread {
 		if status := s.narrow(&spec.GroupSpread[i]); status != nil {
 			return status
@@ -53,25 +54,32 @@ type selection struct {
 	candidates *scheduler.Candidates
 	snapshot   *scheduler.Snapshot
 	bound      scheduler.Set
+	kept       scheduler.Set // were chosen before, and stay
 }
 
-// narrow leaves the clusters of as many groups as there may be.
+// narrow leaves the clusters of as many groups as there may be. Groups of clusters that stay are among them.
 func (s *selection) narrow(constraint *v1alpha1.GroupSpreadConstraint) *scheduler.Status {
 	groups, left := s.snapshot.Label(constraint.Label), s.candidates.Left()
 	sizes := make([]int, groups.Len()+1) // by group, from None on
+	stay := make([]bool, groups.Len()+1)
 	for slot := range left.All() {
-		sizes[groups.Of(slot)-scheduler.None]++
-	}
-	if sizes[0] > 0 {
-		for slot := range left.All() {
-			if groups.Of(slot) == scheduler.None {
-				s.candidates.Drop(slot, func() string { return "has no label " + constraint.Label })
-			}
+		switch group := groups.Of(slot); {
+		case s.kept.Has(slot):
+			sizes[group-scheduler.None]++
+			stay[group-scheduler.None] = true
+		case group == scheduler.None:
+			s.candidates.Drop(slot, func() string { return "has no label " + constraint.Label })
+		default:
+			sizes[group-scheduler.None]++
 		}
 	}
-	count := 0
-	for _, size := range sizes[1:] {
+	stay[0] = false
+	count, stayed := 0, 0
+	for i, size := range sizes[1:] {
 		count += min(size, 1)
+		if stay[i+1] {
+			stayed++
+		}
 	}
 	least, most := int(constraint.MinGroups), int(constraint.MaxGroups)
 	wanted := s.candidates.Wanted()
@@ -80,18 +88,33 @@ func (s *selection) narrow(constraint *v1alpha1.GroupSpreadConstraint) *schedule
 		return scheduler.Rejectf("finds only %d of the %d groups of label %s that there have to be", count, least, constraint.Label)
 	case wanted >= 0 && wanted < least:
 		return scheduler.Rejectf("wants clusters of %d groups of label %s where %d in all are wanted", least, constraint.Label, wanted)
+	case wanted >= 0 && wanted-s.kept.Len() < least-stayed:
+		return scheduler.Rejectf("needs clusters of %d more groups of label %s where %d more in all are wanted",
+			least-stayed, constraint.Label, wanted-s.kept.Len())
 	case most <= 0 || count <= most:
 		return nil
 	}
-	r := &ranking{selection: s, least: max(1, least), most: most}
-	if wanted < 0 {
-		r.sum(groups, sizes)
-	} else {
-		r.gather(groups, sizes, wanted)
+	if wanted >= 0 {
+		wanted -= s.kept.Len()
 	}
-	chosen := r.choose(wanted)
+	chosen := map[int]bool{}
+	for i := range stay {
+		if stay[i] {
+			sizes[i], chosen[i+scheduler.None] = 0, true
+		}
+	}
+	if most > stayed {
+		r := &ranking{selection: s, least: max(1, least-stayed), most: most - stayed}
+		r.skip = stay
+		if wanted < 0 {
+			r.sum(groups, sizes)
+		} else {
+			r.gather(groups, sizes, wanted)
+		}
+		maps.Copy(chosen, r.choose(wanted))
+	}
 	for slot := range left.All() {
-		if group := groups.Of(slot); !chosen[group] {
+		if group := groups.Of(slot); !chosen[group] && !s.kept.Has(slot) {
 			s.candidates.Drop(slot, func() string {
 				return "is in " + noun(constraint.Label) + " " + groups.Name(group) + ", which was not chosen"
 			})
@@ -108,7 +131,7 @@ func (s *selection) check(constraints []v1alpha1.GroupSpreadConstraint) *schedul
 		seen := make([]bool, groups.Len()+1)
 		count := 0
 		for slot := range s.candidates.Left().All() {
-			if group := groups.Of(slot) - scheduler.None; !seen[group] {
+			if group := groups.Of(slot) - scheduler.None; group != 0 && !seen[group] {
 				seen[group] = true
 				count++
 			}

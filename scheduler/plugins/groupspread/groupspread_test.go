@@ -125,6 +125,36 @@ func TestSelect(t *testing.T) {
 		why          map[string]string // of clusters that were not chosen
 	}{
 		{
+			name: "a provider is lost", reason: "the clusters of the other one stay, although two groups are wanted",
+			policy: pick(4, groups("provider", 2, 0)), fleet: "g1 5 provider=gcp\ng2 5 provider=gcp\ng3 5 provider=gcp",
+			bound: []string{"a1", "a2", "g1", "g2"}, want: "g1 g2",
+			refused: "finds only 1 of the 2 groups of label provider that there have to be",
+		},
+		{
+			name: "a provider is lost, and all are wanted", reason: "the clusters of the other one stay",
+			policy: all(groups("provider", 2, 0)), fleet: "g1 5 provider=gcp\ng2 5 provider=gcp\ng3 5 provider=gcp",
+			bound: []string{"a1", "g1", "g2"}, want: "g1 g2",
+			refused: "finds only 1 of the 2 groups of label provider that there have to be",
+		},
+		{
+			name: "a better provider joins", reason: "the maximum is for those that come, and the group that is chosen goes on",
+			policy: pick(3, groups("provider", 0, 1)), fleet: providers, bound: []string{"g1"}, want: "g1 g2",
+			why: map[string]string{"a1": "GroupSpread: is in provider aws, which was not chosen"},
+		},
+		{
+			name: "more groups than there may be", reason: "none of them is given up",
+			policy: pick(4, groups("provider", 0, 1)), fleet: providers, bound: []string{"a1", "g1", "z1"}, want: "a1 a2 g1 z1",
+		},
+		{
+			name: "a group is missing", reason: "the new cluster is of another group, although a2 is better",
+			policy: pick(2, groups("provider", 2, 0)), fleet: providers, bound: []string{"a1"}, want: "a1 g1",
+		},
+		{
+			name: "there is no room for the groups that are missing", reason: "nothing comes, and nothing goes",
+			policy: pick(3, groups("provider", 3, 0)), fleet: providers, bound: []string{"a1", "a2"}, want: "a1 a2",
+			refused: "needs clusters of 2 more groups of label provider where 1 more in all are wanted",
+		},
+		{
 			name: "no bounds", reason: "all that is asked for is the label",
 			policy: pick(3, groups("provider", 0, 0)), fleet: providers, want: "a1 a2 a3",
 			why: map[string]string{"x1": "GroupSpread: has no label provider", "g1": ": "},

@@ -17,7 +17,7 @@ type minimum struct {
 
 // serve notes that a cluster is chosen.
 func (m *minimum) serve(slot int) {
-	if group := m.groups.Of(slot); !m.served[group] {
+	if group := m.groups.Of(slot); group != scheduler.None && !m.served[group] {
 		m.served[group] = true
 		m.missing--
 	}
@@ -30,10 +30,15 @@ func (s *selection) pick(constraints []v1alpha1.GroupSpreadConstraint) *schedule
 	if len(s.missing(constraints, s.candidates.Best(left, wanted))) == 0 {
 		return nil
 	}
-	minima := s.missing(constraints, nil)
-	contenders := s.contenders(minima)
+	var staying []int32
 	chosen := scheduler.NewSet(s.snapshot.Slots())
-	for n := range wanted {
+	for slot := range s.kept.All() {
+		staying = append(staying, int32(slot))
+		chosen.Add(slot)
+	}
+	minima := s.missing(constraints, staying)
+	contenders := s.contenders(minima)
+	for n := len(staying); n < wanted; n++ {
 		best := s.next(minima, contenders)
 		if best < 0 {
 			rest := left.Clone()
@@ -86,7 +91,8 @@ func (s *selection) missing(constraints []v1alpha1.GroupSpreadConstraint, chosen
 
 // contenders are the clusters that can be the next to be chosen for a minimum: for a single one the best of each group.
 func (s *selection) contenders(minima []minimum) scheduler.Set {
-	left := s.candidates.Left()
+	left := s.candidates.Left().Clone()
+	left.Discard(s.kept)
 	if len(minima) > 1 {
 		return left
 	}

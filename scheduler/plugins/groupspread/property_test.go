@@ -2,6 +2,8 @@ package groupspread_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -61,10 +63,10 @@ func (n *naive) choose(t *rapid.T, spec v1alpha1.PlacementPolicy) []string {
 func TestPickN(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNaive(t, "provider")
-		got := n.choose(t, pick(int32(n.wanted), n.constraints...))
+		got := n.choose(t, rebalanced(pick(int32(n.wanted), n.constraints...)))
 		want := n.best()
-		if len(got) == 0 {
-			require.False(t, want.valid, "nothing is chosen where there could be %+v", want)
+		if !want.valid {
+			require.Subset(t, n.bound, got, "nothing is possible, so what was chosen stays")
 			return
 		}
 		require.Equal(t, want, n.judge(n.setOf(got)), "%v", got)
@@ -76,7 +78,17 @@ func TestPickAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNaive(t, "provider")
 		n.wanted = -1
-		if diff := cmp.Diff(n.all(), n.choose(t, all(n.constraints...))); diff != "" {
+		want := n.all()
+		groups := map[string]bool{}
+		for _, c := range n.clusters {
+			if group, has := c.Labels["provider"]; has {
+				groups[group] = true
+			}
+		}
+		if len(groups) < int(n.constraints[0].MinGroups) { // nothing is possible, so what was chosen stays
+			want = n.bound
+		}
+		if diff := cmp.Diff(want, n.choose(t, rebalanced(all(n.constraints...)))); diff != "" {
 			t.Fatalf("-want +got:\n%s", diff)
 		}
 	})
@@ -90,10 +102,62 @@ func TestSeveralConstraints(t *testing.T) {
 		if rapid.Bool().Draw(t, "all") {
 			n.wanted, spec = -1, all(n.constraints...)
 		}
-		if got := n.choose(t, spec); len(got) > 0 {
+		if got := n.choose(t, rebalanced(spec)); !isSubset(n.bound, got) {
 			require.True(t, n.judge(n.setOf(got)).valid, "a constraint is broken by %v", got)
 		}
 	})
+}
+
+// Chosen clusters stay, those that are added keep the constraints, and a second decision changes nothing.
+func TestChosenClustersStay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := drawNaive(t, []string{"provider", "region"}[:rapid.IntRange(1, 2).Draw(t, "labels")]...)
+		spec := pick(int32(n.wanted), n.constraints...)
+		if rapid.Bool().Draw(t, "all") {
+			n.wanted, spec = -1, all(n.constraints...)
+		}
+		before, got := n.bound, n.choose(t, spec)
+		switch {
+		case n.wanted >= 0 && len(before) >= n.wanted:
+			require.Subset(t, before, got)
+			require.Len(t, got, n.wanted)
+		default:
+			require.Subset(t, got, before)
+		}
+		for _, constraint := range n.constraints {
+			groups, had, added := map[string]bool{}, map[string]bool{}, false
+			for _, c := range n.clusters {
+				group, has := c.Labels[constraint.Label]
+				chosen, was := slices.Contains(got, c.Name), slices.Contains(before, c.Name)
+				if chosen && !was {
+					added = true
+					require.True(t, has, "%s was added, and is in no group", c.Name)
+				}
+				groups[group] = groups[group] || has && chosen
+				had[group] = had[group] || has && was
+			}
+			count := func(of map[string]bool) int {
+				return len(slices.DeleteFunc(slices.Collect(maps.Keys(of)), func(group string) bool { return !of[group] }))
+			}
+			if added {
+				require.GreaterOrEqual(t, count(groups), int(constraint.MinGroups))
+			}
+			if most := int(constraint.MaxGroups); most > 0 {
+				require.LessOrEqual(t, count(groups), max(most, count(had)))
+			}
+		}
+		n.bound = got
+		require.Equal(t, got, n.choose(t, spec), "the second decision differs")
+	})
+}
+
+func isSubset(of, names []string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(of, name) })
+}
+
+func rebalanced(policy v1alpha1.PlacementPolicy) v1alpha1.PlacementPolicy {
+	policy.Rebalance = v1alpha1.RebalanceAlways
+	return policy
 }
 
 // A choice that was made is made again, whatever else there was to choose from.

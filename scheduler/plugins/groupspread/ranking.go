@@ -13,6 +13,7 @@ type ranking struct {
 	*selection
 	least, most int // groups to choose from
 	groups      []group
+	skip        []bool // by group, from None on: is chosen already
 }
 
 // group is the clusters of a group that could be chosen.
@@ -66,6 +67,11 @@ func (r *ranking) start(sizes []int) []int {
 	return places
 }
 
+// passes reports whether the ranking is not about a group.
+func (r *ranking) passes(group int) bool {
+	return group == scheduler.None || r.skip[group-scheduler.None]
+}
+
 // sum makes the groups of all clusters.
 func (r *ranking) sum(groups *scheduler.Groups, sizes []int) {
 	sizes[0] = 0
@@ -74,6 +80,9 @@ func (r *ranking) sum(groups *scheduler.Groups, sizes []int) {
 		r.groups[i].worths = make([]worth, 1)
 	}
 	for slot := range r.candidates.Left().All() {
+		if r.passes(groups.Of(slot)) {
+			continue
+		}
 		g := &r.groups[places[groups.Of(slot)-scheduler.None]]
 		g.worths[0] = g.worths[0].plus(r.worthOf(slot))
 		if g.head < 0 || r.candidates.Better(slot, g.head) {
@@ -100,6 +109,9 @@ func (r *ranking) gather(groups *scheduler.Groups, sizes []int, wanted int) {
 	}
 	// A list is cut back to its limit each time that it is twice as long. From then on most clusters are no match for its last.
 	for slot := range r.candidates.Left().All() {
+		if r.passes(groups.Of(slot)) {
+			continue
+		}
 		g := &r.groups[places[groups.Of(slot)-scheduler.None]]
 		if g.head >= 0 && !r.candidates.Better(slot, g.head) {
 			continue

@@ -3,6 +3,10 @@ package propertysorter
 import (
 	"cmp"
 	"context"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
@@ -31,6 +35,8 @@ type sorter struct {
 	ascending bool
 	// share is the weight among those of all sorters, which are 1 together.
 	share float64
+	// own is how much of the resource the placement itself uses on its clusters, as far as the policy says so; 0: unknown or none.
+	own float64
 }
 
 func compiled(request *scheduler.Request) []sorter {
@@ -38,7 +44,14 @@ func compiled(request *scheduler.Request) []sorter {
 		sorters, sum := make([]sorter, len(spec.Sorters)), 0.0
 		for i, s := range spec.Sorters {
 			weight := float64(cmp.Or(s.Weight, 1))
-			sorters[i] = sorter{"number:" + s.Name, numberOf(s.Name), s.Order == v1alpha1.Ascending, weight}
+			sorters[i] = sorter{
+				key: "number:" + s.Name, number: numberOf(s.Name), ascending: s.Order == v1alpha1.Ascending, share: weight,
+			}
+			if resource, is := strings.CutPrefix(s.Name, "available/"); is {
+				if asked, says := spec.Resources[corev1.ResourceName(resource)]; says {
+					sorters[i].own = number(asked)
+				}
+			}
 			sum += weight
 		}
 		for i := range sorters {
@@ -61,6 +74,14 @@ func (plugin) PreScore(_ context.Context, state *scheduler.CycleState, request *
 	for i := range sorters {
 		s := &sorters[i]
 		numbers := scheduler.Column(state.Snapshot(), s.key, s.number)
+		if placed := state.Placed(); s.own > 0 && !placed.Empty() {
+			numbers = slices.Clone(numbers)
+			for slot := range placed.All() {
+				if numbers[slot] != none {
+					numbers[slot] += s.own
+				}
+			}
+		}
 		scales[i] = newScale(numbers, feasible, s.ascending)
 		scales[i].share = s.share
 	}

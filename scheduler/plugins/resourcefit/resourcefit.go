@@ -95,9 +95,9 @@ func (p *plugin) PreFilter(_ context.Context, _ *scheduler.CycleState, request *
 	return nil
 }
 
-// Filter lets clusters that are bound stay: what is asked for is in use there already.
+// Filter accepts the clusters that the placement is on: what the policy asks for is in use there already.
 func (p *plugin) Filter(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, cluster *scheduler.Cluster) *scheduler.Status {
-	if slot, there := state.Snapshot().Slot(cluster.Name); there && state.Bound().Has(slot) {
+	if slot, there := state.Snapshot().Slot(cluster.Name); there && state.Placed().Has(slot) {
 		return nil
 	}
 	for _, r := range p.demand(request).resources {
@@ -114,12 +114,12 @@ func (r *demanded) fits(cluster *scheduler.Cluster) bool {
 }
 
 func (p *plugin) FilterAll(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, feasible scheduler.Set) *scheduler.Status {
-	bound := state.Bound().Clone()
-	bound.Retain(feasible)
+	placed := state.Placed().Clone()
+	placed.Retain(feasible)
 	for _, r := range p.demand(request).resources {
 		feasible.Retain(state.Snapshot().Where(r.enough, r.fits))
 	}
-	feasible.Insert(bound)
+	feasible.Insert(placed)
 	return nil
 }
 
@@ -133,10 +133,10 @@ func (p *plugin) PreScore(_ context.Context, _ *scheduler.CycleState, request *s
 func (p *plugin) Score(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, cluster *scheduler.Cluster) (float64, *scheduler.Status) {
 	d := p.demand(request)
 	slot, there := state.Snapshot().Slot(cluster.Name)
-	bound := there && state.Bound().Has(slot)
+	placed := there && state.Placed().Has(slot)
 	sum := 0.0
 	for _, r := range d.scored {
-		sum += p.score(r, usageOf(cluster, r.name), bound)
+		sum += p.score(r, usageOf(cluster, r.name), placed)
 	}
 	return sum / d.weights, nil
 }
@@ -150,9 +150,9 @@ func usageOf(cluster *scheduler.Cluster, name corev1.ResourceName) usage {
 }
 
 // score is what a resource adds to the score of a cluster, times the sum of the weights.
-func (p *plugin) score(r scored, u usage, bound bool) float64 {
+func (p *plugin) score(r scored, u usage, placed bool) float64 {
 	left := u.available
-	if !bound {
+	if !placed {
 		left -= r.asked
 	}
 	free := 0.0
@@ -170,7 +170,7 @@ func (p *plugin) ScoreAll(_ context.Context, state *scheduler.CycleState, reques
 	for _, r := range d.scored {
 		usages := scheduler.Column(state.Snapshot(), r.columns, func(c *scheduler.Cluster) usage { return usageOf(c, r.name) })
 		for slot := range feasible.All() {
-			scores[slot] += p.score(r, usages[slot], state.Bound().Has(slot))
+			scores[slot] += p.score(r, usages[slot], state.Placed().Has(slot))
 		}
 	}
 	for slot := range feasible.All() {

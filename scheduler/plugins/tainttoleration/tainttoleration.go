@@ -2,6 +2,7 @@ package tainttoleration
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,7 +45,8 @@ func (plugin) Filter(_ context.Context, state *scheduler.CycleState, request *sc
 		return nil
 	}
 	slot, there := state.Snapshot().Slot(cluster.Name)
-	taint, until := untolerated(cluster.Taints, request.Policy.Spec().Tolerations, there && state.Bound().Has(slot), request.Now)
+	bound := there && state.Bound().Has(slot)
+	taint, until := untolerated(cluster.Taints, request.Policy.Spec().Tolerations, bound, request.Failover, request.Now)
 	if taint == nil {
 		if !until.IsZero() {
 			state.Until(until)
@@ -82,11 +84,20 @@ func has(c *scheduler.Cluster, which func(*corev1.Taint) bool) bool {
 	return false
 }
 
+// healthTaints are the keys of the taints that the hub puts on a member whose health is bad or unknown
+// (membership.TaintUnreachable and membership.TaintNotReady).
+var healthTaints = []string{"membership.muster.dev/unreachable", "membership.muster.dev/not-ready"}
+
+// stays reports whether a bound cluster stays in spite of a taint that keeps new placements away.
+func stays(t *corev1.Taint, failover bool) bool {
+	return t.Effect == corev1.TaintEffectNoSchedule || !failover && slices.Contains(healthTaints, t.Key)
+}
+
 // untolerated returns the first taint that keeps the cluster away; or none, and until when that is so: zero, for ever.
-func untolerated(taints []corev1.Taint, tolerations []v1alpha1.Toleration, bound bool, now time.Time) (taint *corev1.Taint, until time.Time) {
+func untolerated(taints []corev1.Taint, tolerations []v1alpha1.Toleration, bound, failover bool, now time.Time) (taint *corev1.Taint, until time.Time) {
 	for i := range taints {
 		t := &taints[i]
-		if !keepsAway(t) || bound && t.Effect == corev1.TaintEffectNoSchedule {
+		if !keepsAway(t) || bound && stays(t, failover) {
 			continue
 		}
 		end, tolerated := tolerates(tolerations, t, bound)
@@ -181,7 +192,7 @@ func (plugin) Local(state *scheduler.CycleState, _ *scheduler.Request) bool {
 // Hint waits for a cluster that comes without taints that keep this request away, or loses them.
 func (plugin) Hint(request *scheduler.Request, event scheduler.Event) bool {
 	return event.Became(func(c *scheduler.Cluster) bool {
-		taint, _ := untolerated(c.Taints, request.Policy.Spec().Tolerations, false, request.Now)
+		taint, _ := untolerated(c.Taints, request.Policy.Spec().Tolerations, false, false, request.Now)
 		return taint == nil
 	})
 }

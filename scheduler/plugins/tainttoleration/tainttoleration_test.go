@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
 	"github.com/muster-sdk/muster/scheduler/plugins/tainttoleration"
@@ -123,6 +124,47 @@ func TestTaintToleration(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			s := schedulertest.Scheduler(t, tainttoleration.Name, tainttoleration.New, "")
 			result, err := s.Schedule(t.Context(), schedulertest.Snapshot(clusters()...), schedulertest.Request(t, test.spec, test.bound...))
+			require.NoError(t, err)
+			require.Equal(t, test.want, schedulertest.Chosen(result))
+			require.Equal(t, test.until, result.Until)
+		})
+	}
+}
+
+// The hub's own taints keep new placements away, and drop nothing unless a failover is allowed.
+func TestHealthTaints(t *testing.T) {
+	fleet := []*scheduler.Cluster{
+		cluster("clean"), cluster("drained", taint("maintenance", "", noExecute)),
+		cluster("not-ready", taint(membership.TaintNotReady, "", noExecute)),
+		cluster("unreachable", taint(membership.TaintUnreachable, "", noExecute)),
+		cluster("unreachable-and-drained", taint(membership.TaintUnreachable, "", noExecute), taint("maintenance", "", noExecute)),
+	}
+	everything := []string{"clean", "drained", "not-ready", "unreachable", "unreachable-and-drained"}
+	minute := tolerating(v1alpha1.Toleration{
+		Key: membership.TaintUnreachable, Operator: corev1.TolerationOpExists, Effect: noExecute, TolerationSeconds: new(int64(120)),
+	})
+	for _, test := range []struct {
+		reason   string
+		spec     v1alpha1.PlacementPolicy
+		bound    []string
+		failover bool
+		want     []string
+		until    time.Time
+	}{
+		{reason: "nothing new comes to them", want: []string{"clean"}},
+		{reason: "what is there stays, but for a user's taint", bound: everything, want: []string{"clean", "not-ready", "unreachable"}},
+		{reason: "a toleration with seconds is for a failover", spec: minute, bound: everything, want: []string{"clean", "not-ready", "unreachable"}},
+		{reason: "a failover leaves them", bound: everything, failover: true, want: []string{"clean"}},
+		{
+			reason: "after the seconds of the toleration", spec: minute, bound: everything, failover: true,
+			want: []string{"clean", "unreachable"}, until: schedulertest.Now.Add(time.Minute),
+		},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			s := schedulertest.Scheduler(t, tainttoleration.Name, tainttoleration.New, "")
+			request := schedulertest.Request(t, test.spec, test.bound...)
+			request.Failover = test.failover
+			result, err := s.Schedule(t.Context(), schedulertest.Snapshot(fleet...), request)
 			require.NoError(t, err)
 			require.Equal(t, test.want, schedulertest.Chosen(result))
 			require.Equal(t, test.until, result.Until)

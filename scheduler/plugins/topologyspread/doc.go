@@ -7,9 +7,16 @@
 // The skew is the most clusters that are chosen of a domain less the fewest. As long as there are fewer domains than minDomains, the
 // fewest is 0. A cluster without the label is in no domain.
 //
+// # Clusters that were chosen before
+//
+// They stay, unless the policy rebalances: a zone that is lost, or one that joins, moves nothing. Then the constraints apply to the
+// clusters that are chosen besides, one by one: with DoNotSchedule the domain of a new cluster may be ahead of the domain with the fewest by
+// maxSkew at most, and if that admits no cluster, fewer are chosen than are wanted. Of the admissible clusters the one comes first that lacks the
+// fewest labels, then the one with the least excess, and then the one with the greatest score.
+//
 // # What is chosen
 //
-// In this order:
+// If nothing was chosen before, or the policy rebalances, in this order:
 //
 //   - With DoNotSchedule the skew is never above maxSkew, and a cluster without the label is not chosen.
 //   - Within that, as many clusters as possible, up to numberOfClusters.

@@ -55,7 +55,7 @@ type member struct{ slot, cell int32 }
 // gather finds out which domains there are, and drops the clusters that cannot be chosen for want of a label.
 func gather(state *scheduler.CycleState, candidates *scheduler.Candidates, constraints []constraint) *spread {
 	s := &spread{
-		candidates: candidates, snapshot: state.Snapshot(), bound: state.Bound(), wanted: candidates.Wanted(),
+		candidates: candidates, snapshot: state.Snapshot(), bound: state.Placed(), wanted: candidates.Wanted(),
 		axes: make([]axis, len(constraints)),
 	}
 	left := candidates.Left()
@@ -65,6 +65,7 @@ func gather(state *scheduler.CycleState, candidates *scheduler.Candidates, const
 		if !c.anyway {
 			lacking := left.Clone()
 			lacking.Discard(labeled(s.snapshot, c.key))
+			lacking.Discard(candidates.Kept())
 			for slot := range lacking.All() {
 				candidates.Drop(slot, func() string { return c.noLabel })
 			}

@@ -1,17 +1,29 @@
 package topologyspread
 
-import "math"
+import (
+	"math"
+
+	"github.com/muster-sdk/muster/scheduler"
+)
 
 // keep drops all members but those of a choice.
 func (s *spread) keep(picked []member) {
-	chosen := s.candidates.Left().Clone()
-	chosen.Clear()
 	taken := s.none()
 	for _, m := range picked {
-		chosen.Add(int(m.slot))
 		for i := range s.axes {
 			taken[i][s.cells[m.cell].parts[i]]++
 		}
+	}
+	s.keepWith(scheduler.Set{}, picked, taken)
+}
+
+// keepWith drops all members but those of a choice and those that stay. How many of each part these are is taken.
+func (s *spread) keepWith(stay scheduler.Set, picked []member, taken [][]int) {
+	chosen := s.candidates.Left().Clone()
+	chosen.Clear()
+	chosen.Insert(stay)
+	for _, m := range picked {
+		chosen.Add(int(m.slot))
 	}
 	s.candidates.Keep(chosen, func(slot int) string { return s.reason(slot, taken) })
 }

@@ -31,6 +31,7 @@ func drawConstraint(t *rapid.T, key string) v1alpha1.TopologySpreadConstraint {
 // check compares the plugin's choice with the naive one, and what becomes of it if the clusters come in another order.
 func check(t *rapid.T, n *naive, judge func(got []string)) {
 	spec := pick(int32(n.wanted), n.constraints...)
+	spec.Rebalance = v1alpha1.RebalanceAlways
 	policy, err := scheduler.NewPolicy(&spec)
 	require.NoError(t, err)
 	s, request := newScheduler(t), &scheduler.Request{Name: "test", Policy: policy, Bound: n.bound}

@@ -74,11 +74,20 @@ func (p plugin) Select(ctx context.Context, state *scheduler.CycleState, request
 		return scheduler.Fail(err)
 	}
 	s := gather(state, candidates, constraints)
+	s.err = ctx.Err
+	if kept := candidates.Kept(); !kept.Empty() {
+		e := newExtension(s, kept)
+		added := e.add(s.wanted - kept.Len())
+		if err := ctx.Err(); err != nil {
+			return scheduler.Fail(err)
+		}
+		s.keepWith(kept, added, e.taken)
+		return nil
+	}
 	if s.members <= s.wanted && !slices.ContainsFunc(constraints, func(c constraint) bool { return !c.anyway }) {
 		return nil
 	}
 	s.rank()
-	s.err = ctx.Err
 	picked := s.solve()
 	if err := ctx.Err(); err != nil {
 		return scheduler.Fail(err)

@@ -88,6 +88,11 @@ func pick(n int32, constraints ...v1alpha1.TopologySpreadConstraint) v1alpha1.Pl
 	return v1alpha1.PlacementPolicy{Type: v1alpha1.PickN, NumberOfClusters: &n, TopologySpread: constraints}
 }
 
+func rebalanced(policy v1alpha1.PlacementPolicy) v1alpha1.PlacementPolicy {
+	policy.Rebalance = v1alpha1.RebalanceAlways
+	return policy
+}
+
 func names(result scheduler.Result) []string {
 	var out []string
 	for _, choice := range result.Chosen {
@@ -206,8 +211,61 @@ func TestSelect(t *testing.T) {
 				d1 0 zone=d`,
 		},
 		{
-			name: "a better one moves in", reason: "the score comes before what was",
-			policy: pick(1, spread("zone", 1)), fleet: "a1 5 zone=a\na2 6 zone=a", bound: []string{"a1"}, want: "a2",
+			name: "a better one moves in", reason: "the policy rebalances, and the score comes before what was",
+			policy: rebalanced(pick(1, spread("zone", 1))), fleet: "a1 5 zone=a\na2 6 zone=a", bound: []string{"a1"}, want: "a2",
+		},
+		{
+			name: "a better one stays out", reason: "the chosen one stays",
+			policy: pick(1, spread("zone", 1)), fleet: "a1 5 zone=a\na2 6 zone=a", bound: []string{"a1"}, want: "a1",
+		},
+		{
+			name: "two of a zone are lost", reason: "a constraint is no reason to drop a healthy cluster",
+			policy: pick(6, spread("zone", 1)), fleet: "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a\nb1 5 zone=b",
+			bound: []string{"a1", "a2", "a3", "b1", "b2", "b3"}, want: "a1 a2 a3 b1",
+		},
+		{
+			name: "a zone is lost but for a cluster that takes no more", reason: "nothing is added to the zone that is ahead",
+			policy: pick(6, spread("zone", 1)), fleet: "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a\na4 9 zone=a\nb1 5 zone=b",
+			bound: []string{"a1", "a2", "a3", "b1", "b2", "b3"}, want: "a1 a2 a3 b1",
+			why: map[string]string{"a4": "is in zone a, which has its share"},
+		},
+		{
+			name: "the zone that is behind gets what is missing", reason: "one after the other, until it is even",
+			policy: pick(6, spread("zone", 1)), fleet: "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a\na4 9 zone=a\nb1 5 zone=b\nb2 5 zone=b\nb3 5 zone=b",
+			bound: []string{"a1", "a2", "a3"}, want: "a1 a2 a3 b1 b2 b3",
+		},
+		{
+			name: "a zone joins", reason: "nothing moves there, although no zone of one cluster could be ahead by four",
+			policy: pick(4, spread("zone", 1)), fleet: "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a\na4 5 zone=a\nb1 9 zone=b",
+			bound: []string{"a1", "a2", "a3", "a4"}, want: "a1 a2 a3 a4",
+		},
+		{
+			name: "a zone joins and the policy rebalances", reason: "the constraint comes first then",
+			policy: rebalanced(pick(4, spread("zone", 1))), fleet: "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a\na4 5 zone=a\nb1 9 zone=b",
+			bound: []string{"a1", "a2", "a3", "a4"}, want: "a1 a2 b1",
+		},
+		{
+			name: "there are fewer domains than there must be", reason: "that keeps new clusters away, and drops none",
+			policy: pick(3, minDomains), fleet: "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a", bound: []string{"a1", "a2"}, want: "a1 a2",
+		},
+		{
+			name: "a cluster has lost its label", reason: "it stays, and is in no zone",
+			policy: pick(2, spread("zone", 1)), fleet: "a1 5\na2 5 zone=a\na3 5 zone=a", bound: []string{"a1"}, want: "a1 a2",
+		},
+		{
+			name: "an uneven choice with ScheduleAnyway", reason: "nothing moves, and the zone that is behind gets the new one",
+			policy: pick(4, anyway("zone", 1)), fleet: "a1 5 zone=a\na2 5 zone=a\na3 5 zone=a\na4 9 zone=a\nb1 1 zone=b\nb2 1 zone=b",
+			bound: []string{"a1", "a2", "a3"}, want: "a1 a2 a3 b1",
+		},
+		{
+			name: "fewer are wanted", reason: "of the chosen ones those stay that spread best",
+			policy: pick(2, spread("zone", 1)), fleet: "a1 9 zone=a\na2 9 zone=a\nb1 5 zone=b\nb2 9 zone=b",
+			bound: []string{"a1", "a2", "b1"}, want: "a1 b1",
+		},
+		{
+			name: "fewer are wanted, and an unhealthy one is chosen", reason: "it goes first",
+			policy: pick(2, spread("zone", 1)), fleet: "a1 9 zone=a\na2 9 zone=a\nb1 5 zone=b down=yes",
+			bound: []string{"a1", "a2", "b1"}, want: "a1 a2",
 		},
 		{
 			name: "scores count to the millionth", reason: "what is less is an error of computing, and moves nobody",
