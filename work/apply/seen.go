@@ -30,6 +30,9 @@ type seen struct {
 	applied    string   // the hash of what we applied last
 	labeled    bool     // it has the label that it is watched by
 	fields     []byte   // what the API server has recorded for our field manager
+
+	// entries are the records of all field managers; nil in what is remembered.
+	entries []metav1.ManagedFieldsEntry
 }
 
 // annotationPrefix begins the name of the annotation by which an object says what an owner has applied.
@@ -53,6 +56,7 @@ func look(meta metav1.Object, owner Owner) *seen {
 		finalizers: meta.GetFinalizers(), applied: meta.GetAnnotations()[owner.annotation()],
 		labeled: meta.GetLabels()[v1alpha1.AppliedLabel] == "true",
 		fields:  appliedFields(meta.GetManagedFields(), owner.FieldOwner),
+		entries: meta.GetManagedFields(),
 	}
 	for _, reference := range meta.GetOwnerReferences() {
 		if reference.UID == owner.Reference.UID {
