@@ -119,7 +119,7 @@ func (o outcome) applied() metav1.Condition {
 	switch {
 	case o.refused != "":
 		condition.Reason, condition.Message = v1alpha1.ReasonInvalid, bounded(o.refused)
-	case o.change.Done():
+	case o.change.Done() && o.change.Reason != v1alpha1.ReasonContested:
 		condition.Status = metav1.ConditionTrue
 	}
 	return condition

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -76,8 +77,16 @@ func (a *Agent) bring(ctx context.Context, work *v1alpha1.Work, st *state) (time
 	} else {
 		st.settled()
 	}
-	wait = sooner(wait, look.deadline)
+	wait = sooner(sooner(wait, look.deadline), retryAfter(look.changes))
 	return sooner(wait, jittered(a.options.Resync)), nil
+}
+
+// retryAfter is the shortest time after which an object needs another reconcile; 0: none does.
+func retryAfter(changes []apply.Change) (shortest time.Duration) {
+	for _, change := range changes {
+		shortest = sooner(shortest, change.RetryAfter)
+	}
+	return shortest
 }
 
 // keep puts the finalizer on a Work before anything of it is on the member.

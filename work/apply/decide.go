@@ -31,6 +31,11 @@ type decision struct {
 	message string
 }
 
+// heals reports whether the decision undoes what others have done to an object whose manifest has not changed.
+func (d decision) heals() bool {
+	return d.drifted && (d.move == create || d.move == applyForced || d.move == applyShared)
+}
+
 func left(action Action, reason, message string) decision {
 	return decision{move: leave, action: action, reason: reason, message: message}
 }
@@ -47,6 +52,8 @@ func decide(o Object, k known, s *seen) decision {
 	switch {
 	case o.onlyLooks():
 		return decideToLook(o, s)
+	case o.published():
+		return left(Skipped, v1alpha1.ReasonExists, "Kubernetes publishes this ConfigMap in every namespace; the manifest is not applied.")
 	case s == nil && k.uid != "" && o.Drift == v1alpha1.DriftReport:
 		d := left(Skipped, v1alpha1.ReasonDrifted, "It was deleted on the member. Set drift to Correct to have it back.")
 		d.drifted = true

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/work/v1alpha1"
@@ -45,6 +46,8 @@ type Options struct {
 	Timeout time.Duration
 	// EstablishTimeout bounds how long a kind that is new may take until it can be used. Default: [DefaultEstablishTimeout].
 	EstablishTimeout time.Duration
+	// Clock tells the time, for pauses between attempts. Default: the real one.
+	Clock clock.PassiveClock
 }
 
 // An Engine brings objects to what is wanted of them. It may be used concurrently, for one owner at a time. What it remembers
@@ -68,6 +71,9 @@ func New(c client.Client, o Options) *Engine {
 	}
 	if o.EstablishTimeout <= 0 {
 		o.EstablishTimeout = DefaultEstablishTimeout
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
 	}
 	return &Engine{client: c, options: o, memory: map[types.UID]memories{}}
 }
@@ -153,7 +159,8 @@ type task struct {
 	definition *int      // the index of the object that defines the kind, if the set has one
 	err        error
 	seen       *seen
-	looked     bool // seen is what the API server said in this pass
+	looked     bool            // seen is what the API server said in this pass
+	lost       []FieldConflict // what a heal is about
 }
 
 type tasks []task
@@ -170,6 +177,7 @@ func (e *Engine) plan(ctx context.Context, set Set) (tasks, error) {
 	defined := definedKinds(set.Objects)
 	plan := make(tasks, len(set.Objects))
 	for i, object := range set.Objects {
+		object.Manifest = prepared(object.Manifest)
 		t := task{Object: object, index: i, wave: object.wave(), id: identifier(object.Manifest)}
 		t.uid = recorded[keyOf(t.id)].UID
 		if by, ok := defined[t.id.GroupVersionKind()]; ok {

@@ -15,6 +15,8 @@ type memory struct {
 	hash    string
 	// compared is what came of the last comparison.
 	compared comparison
+	// contest is the history of heals for the manifest that hash is of.
+	contest contest
 }
 
 // comparison is the differences between what was wanted and a version of the object.
@@ -29,7 +31,11 @@ type memories map[sameObject]memory
 func (e *Engine) recall(owner Owner, t *task) memory {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.memory[owner.Reference.UID][keyOf(t.id)]
+	m := e.memory[owner.Reference.UID][keyOf(t.id)]
+	if m.hash != t.hash {
+		m.contest = nil
+	}
+	return m
 }
 
 func (e *Engine) remember(owner Owner, t *task, m memory) {
@@ -74,10 +80,15 @@ func (e *Engine) Forget(owner types.UID) {
 	delete(e.memory, owner)
 }
 
-// rememberWrite takes down what the API server answered to an apply.
-func (e *Engine) rememberWrite(owner Owner, t *task, answer *unstructured.Unstructured) *seen {
+// rememberWrite records what the API server answered to an apply, and whether that was a heal.
+func (e *Engine) rememberWrite(owner Owner, t *task, answer *unstructured.Unstructured, healed bool) *seen {
 	written := look(answer, owner)
-	e.remember(owner, t, memory{written: written, hash: t.hash})
+	written.entries = nil
+	history := e.recall(owner, t).contest
+	if healed {
+		history = history.healed(t.lost, e.options.Clock.Now())
+	}
+	e.remember(owner, t, memory{written: written, hash: t.hash, contest: history})
 	return written
 }
 

@@ -43,9 +43,16 @@ func (e *Engine) lookAndAct(ctx context.Context, owner Owner, t *task) Change {
 		}
 		m := e.recall(owner, t)
 		d := decide(t.Object, known{hash: t.hash, uid: t.uid, accepted: m.accepted(t)}, t.seen)
+		now := e.options.Clock.Now()
+		if t.lost = nil; d.heals() {
+			t.lost = lostFields(m.written, t.seen, owner.FieldOwner)
+			if change, waits := m.brake(t, d, now); waits {
+				return change
+			}
+		}
 		change, actErr := e.carryOut(ctx, owner, t, d)
 		if actErr == nil {
-			return change
+			return e.recall(owner, t).contested(change, now)
 		}
 		if !overtaken(actErr) {
 			return t.failed(actErr)
@@ -130,12 +137,13 @@ func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision, co
 	if err != nil {
 		return Change{}, err
 	}
-	t.seen = e.rememberWrite(owner, t, answer)
+	wrote := before == nil || before.version != answer.GetResourceVersion()
+	t.seen = e.rememberWrite(owner, t, answer, d.heals() && wrote)
 	d.action, d.reason = Configured, v1alpha1.ReasonApplied
 	switch {
 	case before == nil:
 		d.action = Created
-	case before.version == t.seen.version:
+	case !wrote:
 		d.action = Unchanged
 	}
 	change := t.change(d)

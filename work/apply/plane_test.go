@@ -130,10 +130,51 @@ func (w *world) newOwner(name string) apply.Owner {
 
 // restart gives the owner an engine that remembers nothing.
 func (w *world) restart() {
+	w.engine = apply.New(newClient(w.t, w.counting()), apply.Options{})
+}
+
+// counting is a way to the plane that counts requests.
+func (w *world) counting() *rest.Config {
 	config := plane.ForTest(w.t).Config()
 	w.counted = &requests{}
 	config.Wrap(w.counted.wrap)
-	w.engine = apply.New(newClient(w.t, config), apply.Options{})
+	return config
+}
+
+// rests requires that an apply comes to rest while others write to the objects, and that it stays at rest after a restart.
+func (w *world) rests(objects []apply.Object, others ...func()) {
+	w.t.Helper()
+	pass := func() (writes int) {
+		for _, other := range others {
+			other()
+		}
+		w.counted.take()
+		for _, change := range w.apply(objects...) {
+			require.True(w.t, change.Done(), "%s: %s %v", change.Object, change.Message, change.Err)
+			require.NotEqual(w.t, v1alpha1.ReasonContested, change.Reason, "%s: %s", change.Object, change.Message)
+		}
+		_, writes = w.counted.take()
+		return writes
+	}
+	for end := time.Now().Add(deadline); ; {
+		if quiet := pass() == 0; quiet {
+			break
+		}
+		require.Less(w.t, time.Now(), end, "there is no end to the writes")
+		<-time.After(200 * time.Millisecond)
+	}
+	for range 3 {
+		<-time.After(200 * time.Millisecond)
+		require.Zero(w.t, pass(), "writes after it came to rest")
+	}
+	w.restart()
+	for range 2 {
+		for _, change := range w.apply(objects...) {
+			require.NotEqual(w.t, apply.Configured, change.Action, "%s after a restart", change.Object)
+		}
+		_, writes := w.counted.take()
+		require.Zero(w.t, writes, "writes after a restart")
+	}
 }
 
 func (w *world) create(text string) *unstructured.Unstructured {

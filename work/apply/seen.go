@@ -29,6 +29,9 @@ type seen struct {
 	applied    string   // the hash of what we applied last
 	labeled    bool     // it has the label that it is watched by
 	fields     []byte   // what the API server has recorded for our field manager
+
+	// entries are the records of all field managers; nil in what is remembered.
+	entries []metav1.ManagedFieldsEntry
 }
 
 // annotationPrefix begins the name of the annotation by which an object says what an owner has applied.
@@ -45,7 +48,7 @@ func look(meta metav1.Object, owner Owner) *seen {
 	s := &seen{
 		uid: meta.GetUID(), version: meta.GetResourceVersion(), deleting: meta.GetDeletionTimestamp() != nil,
 		finalizers: meta.GetFinalizers(), labeled: meta.GetLabels()[v1alpha1.AppliedLabel] == "true",
-		fields: appliedFields(meta.GetManagedFields(), owner.FieldOwner),
+		fields: appliedFields(meta.GetManagedFields(), owner.FieldOwner), entries: meta.GetManagedFields(),
 	}
 	s.ownership(meta, owner)
 	return s

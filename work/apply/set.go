@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -130,6 +131,8 @@ type Change struct {
 	Conflicts []FieldConflict
 	// Diffs between the manifest and the object, where the object was compared.
 	Diffs []v1alpha1.FieldDiff
+	// RetryAfter is when the object should be applied again though nothing changes by then; 0: there is no need to.
+	RetryAfter time.Duration
 	// Err is why it failed.
 	Err error
 	// Live is the object as the API server answered it; nil when nothing had to be asked.
@@ -138,13 +141,14 @@ type Change struct {
 	ResourceVersion string
 }
 
-// Done reports whether the object is as it is wanted.
+// Done reports whether the manifest has been applied, so that others need not wait for it. An object that others change again and again
+// is done: its reason is Contested.
 func (c Change) Done() bool {
 	switch c.Action {
 	case Created, Configured, Unchanged, Observed, Deleted, Released:
 		return c.Reason != v1alpha1.ReasonNotFound && c.Reason != v1alpha1.ReasonDiffers
 	default:
-		return c.Action == Skipped && c.Reason == v1alpha1.ReasonExists
+		return c.Action == Skipped && (c.Reason == v1alpha1.ReasonExists || c.Reason == v1alpha1.ReasonContested)
 	}
 }
 

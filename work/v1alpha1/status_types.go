@@ -31,6 +31,7 @@ const (
 	ReasonNotFound       = "NotFound"       // Observe, ReportDiff: it is not there
 	ReasonInTheWay       = "InTheWay"       // an object that is not of this Work
 	ReasonConflict       = "Conflict"       // another field manager has fields of it
+	ReasonContested      = "Contested"      // another client changes the same fields again and again
 	ReasonDrifted        = "Drifted"        // edited on the member, and drift is Report
 	ReasonDiffers        = "Differs"        // ReportDiff: the object is not what the manifest says
 	ReasonForbidden      = "Forbidden"      // the executor, or the agent, may not

@@ -1,0 +1,94 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// TestContested has an opponent that undoes each heal as soon as it sees it.
+func TestContested(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
+	w.ready(work)
+
+	dynamicClient, err := dynamic.NewForConfig(w.options.Member)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	watcher, err := dynamicClient.Resource(resource("", "v1", "configmaps")).Namespace(w.name).Watch(ctx, list())
+	require.NoError(t, err)
+	object := w.manifest(configMap("a", "{k: theirs}"))
+	edit := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"k":"theirs"}}`))
+	opponent := make(chan error, 1)
+	go func() {
+		for event := range watcher.ResultChan() {
+			live, ok := event.Object.(client.Object)
+			if !ok || live.GetName() != "a" || event.Type == watch.Deleted || holds(live, "theirs") {
+				continue
+			}
+			if err := w.member.Patch(ctx, object.DeepCopy(), edit, client.FieldOwner("their-controller")); err != nil && ctx.Err() == nil {
+				opponent <- err
+				return
+			}
+		}
+		opponent <- nil
+	}()
+	contested := func() error {
+		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err
+		}
+		for _, condition := range work.Status.Manifests[0].Conditions {
+			if condition.Type == v1alpha1.ConditionApplied && condition.Reason == v1alpha1.ReasonContested && condition.Status == "False" {
+				for _, part := range []string{`.data.k by "their-controller"`, "ignoredFields"} {
+					if !strings.Contains(condition.Message, part) {
+						return fmt.Errorf("the message does not contain %s: %s", part, condition.Message)
+					}
+				}
+				return nil
+			}
+		}
+		return fmt.Errorf("not contested: %v", work.Status.Manifests[0].Conditions)
+	}
+	w.eventually(contested)
+	w.toHost.take()
+	<-time.After(10 * time.Second)
+	healed := count(w.toHost.take(), "PATCH configmaps a")
+	require.LessOrEqual(t, healed, 4, "heals in 10 seconds")
+	require.NoError(t, contested(), "a heal does not hide the contest")
+	require.Equal(t, v1alpha1.ReasonContested, condition(work, v1alpha1.ConditionDegraded).Reason)
+
+	began := time.Now()
+	w.patch(w.read("ConfigMap", "b"), "data: {k: edited}")
+	w.eventually(func() error { return equal("v", w.data("b", "k")) })
+	require.Less(t, time.Since(began), 5*time.Second, "an edit of another object is healed at once")
+
+	w.change(work, "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+
+		", manifestOptions: [{select: {name: a}, ignoredFields: [.data.k]}]}")
+	w.ready(work)
+	cancel()
+	watcher.Stop()
+	require.NoError(t, <-opponent)
+}
+
+// holds reports whether a ConfigMap has the value in its only field.
+func holds(object client.Object, value string) bool {
+	u, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return false
+	}
+	got, _, _ := unstructured.NestedString(u.Object, "data", "k")
+	return got == value
+}
