@@ -23,6 +23,9 @@ const (
 	RegistrationNamespace = "muster-registration"
 	// ConnectionNamespace is the namespace of the Secrets by which the hub reaches members, unless an option says otherwise.
 	ConnectionNamespace = "muster-connections"
+	// HubConfigMap is the name of the ConfigMap in the registration namespace that has the hub's identity (key "id") and
+	// its epoch (key "epoch"). Back it up with the hub: agents recognize their hub by the identity.
+	HubConfigMap = "muster-hub"
 	// Finalizer keeps a MemberCluster until its member has left.
 	Finalizer = prefix + "leave"
 
@@ -35,6 +38,9 @@ const (
 	MemberLabel = prefix + "member"
 	// JoinTokenLabel has the name of the JoinToken with which a MemberCluster was made.
 	JoinTokenLabel = prefix + "join-token"
+	// TombstoneLabel has a hash of the cluster ID. It is on each ConfigMap in the registration namespace that records that
+	// a member left on request.
+	TombstoneLabel = prefix + "left"
 	// InstallRequestAnnotation of a MemberCluster has the hub install the agent again when its value, such as the time, is a new one.
 	InstallRequestAnnotation = prefix + "install-requested-at"
 	// TaintUnreachable is on a member whose heartbeats have stopped.

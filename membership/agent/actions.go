@@ -21,6 +21,8 @@ func (a *agent) act(ctx context.Context, action lifecycle.AgentAction) error {
 		return a.askDoor(ctx)
 	case lifecycle.Register:
 		return a.register(ctx)
+	case lifecycle.AdoptMember:
+		return a.adoptMember(ctx)
 	case lifecycle.ReadMembership:
 		// What became of it is what the agent decides by; an error is nothing to stop at.
 		if err := a.readMembership(ctx); err != nil {
@@ -29,7 +31,14 @@ func (a *agent) act(ctx context.Context, action lifecycle.AgentAction) error {
 		return nil
 	case lifecycle.SavePolicy:
 		leave := a.membership.Spec.Leave
-		return a.save(ctx, func(r *record) { r.Leave = &leave })
+		return a.save(ctx, func(r *record) {
+			r.Leave = &leave
+			if is := a.membership.Spec.Hub; is != nil && r.Member.HubID == "" {
+				member := *r.Member
+				member.HubID = is.ID // of a record from before hubs had one
+				r.Member = &member
+			}
+		})
 	case lifecycle.StartBeat:
 		a.connection.startBeat(ctx, period(a.membership))
 		return nil
@@ -39,9 +48,9 @@ func (a *agent) act(ctx context.Context, action lifecycle.AgentAction) error {
 	case lifecycle.ReportJoined:
 		a.observer.wait(ctx, firstLook)
 		return a.write(ctx, a.report())
-	case lifecycle.RecordForgotten:
-		kept := a.door.sight == lifecycle.DoorForgottenKept
-		return a.save(ctx, func(r *record) { r.Forgotten, r.Kept = true, kept })
+	case lifecycle.RecordDeregistered:
+		kept := a.door.sight == lifecycle.DoorDeregisteredKept
+		return a.save(ctx, func(r *record) { r.Deregistered, r.Kept = true, kept })
 	case lifecycle.CleanMember:
 		return a.cleanMember(ctx)
 	case lifecycle.ReportClean:

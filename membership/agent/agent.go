@@ -45,6 +45,7 @@ type agent struct {
 	sightSince time.Time            // without a break
 	trouble    string               // why nothing could be seen when that was last tried
 	membership *v1alpha1.Membership // as last seen; nil unless sight is HubSeen
+	replaced   *v1alpha1.Membership // that of a MemberCluster which was created again; nil unless sight is HubReplaced
 	cleaned    lifecycle.MemberState
 	cleanedAt  time.Time
 	refused    refusedRenewal

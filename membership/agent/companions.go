@@ -38,7 +38,7 @@ func accompanied(o lifecycle.AgentObserved, phase lifecycle.AgentPhase) accompan
 	switch {
 	case phase == lifecycle.Joined && seen:
 		return runCompanions
-	case phase == lifecycle.Leaving && seen && !o.Membership.Clean && !o.Record.Forgotten:
+	case phase == lifecycle.Leaving && seen && !o.Membership.Clean && !o.Record.Deregistered:
 		return runCompanions
 	case phase == lifecycle.Joined, phase == lifecycle.Joining:
 		return keepCompanions

@@ -34,7 +34,7 @@ import (
 
 func TestAccompanied(t *testing.T) {
 	registered := lifecycle.Record{Registered: true}
-	forgotten := lifecycle.Record{Registered: true, Forgotten: true}
+	forgotten := lifecycle.Record{Registered: true, Deregistered: true}
 	seen := func(state v1alpha1.DesiredState, report lifecycle.AgentReport) lifecycle.AgentObserved {
 		return lifecycle.AgentObserved{
 			Now: noon, Record: registered, Hub: lifecycle.HubSeen, PolicySaved: true, Beating: true,
@@ -85,7 +85,7 @@ func TestAccompanied(t *testing.T) {
 // Whatever is observed, the companions have ended before anything is done that they must not outlive.
 func TestCompanionsEndInTime(t *testing.T) {
 	last := []lifecycle.AgentAction{
-		lifecycle.CleanMember, lifecycle.ReportClean, lifecycle.RecordForgotten, lifecycle.RecordOut,
+		lifecycle.CleanMember, lifecycle.ReportClean, lifecycle.RecordDeregistered, lifecycle.RecordOut,
 		lifecycle.StartOver, lifecycle.ForgetBootstrap, lifecycle.ForgetRecord,
 	}
 	ends := map[lifecycle.AgentAction]bool{}
@@ -99,7 +99,7 @@ func TestCompanionsEndInTime(t *testing.T) {
 		is := func() bool { return pick(2) == 1 }
 		o := lifecycle.AgentObserved{
 			Now:      noon,
-			Record:   lifecycle.Record{Claim: is(), Registered: is(), Forgotten: is(), Kept: is(), Out: is()},
+			Record:   lifecycle.Record{Claim: is(), Registered: is(), Deregistered: is(), Kept: is(), Out: is()},
 			Door:     lifecycle.DoorSight(pick(int(lifecycle.DoorIssued) + 1)),
 			Hub:      lifecycle.HubSight(pick(int(lifecycle.HubSeen) + 1)),
 			HubSince: noon.Add(-lifecycle.ShutOutPatience * time.Duration(pick(2))),
@@ -436,8 +436,8 @@ func TestCompanions(t *testing.T) {
 	is(t, r, lifecycle.Joined)
 	runs(1, 4)
 
-	// Forgotten.
-	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerForgotten, nil) })
+	// Deregistered.
+	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerDeregistered, nil) })
 	h.forgetRequests()
 	require.NoError(t, h.c.Delete(t.Context(), h.binding()))
 	r.ended()

@@ -34,6 +34,9 @@ func connect(member registered, claim *registration.ClaimKey, configure func(*re
 	if err != nil {
 		return nil, err
 	}
+	if claim != nil {
+		member.claim = claim.Fingerprint()
+	}
 	c := &connection{member: member, configure: configure, keeper: keeper}
 	if c.beats, err = c.newLink(); err != nil {
 		return nil, err

@@ -113,27 +113,45 @@ var errNoRequest = errors.New("there is no JoinRequest of this agent on the hub"
 
 // doorSight says what an answer means to the agent that has this request and record. The request on the hub may be
 // an older one of the same agent: both have the name of its key.
-func doorSight(r record, mine, theirs *v1alpha1.JoinRequest) (sight lifecycle.DoorSight, why string) {
+//
+// No hub but the agent's own, and only with a record of its own, ends a membership: an answer of another hub is
+// DoorDifferentHub, and the answer "Forgotten" of hubs from before there were such records is DoorHeld.
+func doorSight(r record, bootstrap *registration.Bootstrap, mine, theirs *v1alpha1.JoinRequest) (sight lifecycle.DoorSight, why string) {
 	var reason string
 	if c := meta.FindStatusCondition(theirs.Status.Conditions, v1alpha1.ConditionIssued); c != nil {
 		reason, why = c.Reason, c.Message
 	}
+	moves := r.moves(bootstrap)
+	if otherHub(theirs.Status.Hub, r.hubID()) && !moves || reason == v1alpha1.ReasonDifferentHub {
+		return lifecycle.DoorDifferentHub, why
+	}
 	switch theirs.Status.Answer {
 	case v1alpha1.AnswerHeld:
 		return lifecycle.DoorHeld, why
+	case answerForgotten:
+		if r.Member != nil {
+			return lifecycle.DoorHeld, "The hub is of a version that does not record which members left on request: upgrade the hub."
+		}
+		return lifecycle.DoorDeregisteredKept, why
 	case v1alpha1.AnswerDenied:
 		if r.Member == nil && reason == v1alpha1.ReasonTokenRefused && !sameProof(mine.Spec.Token, theirs.Spec.Token) {
 			// The agent has been given another JoinToken since. Its request cannot be changed, but as long as it is
 			// no member it can start over with another key, and so with a request of another name.
-			return lifecycle.DoorForgottenKept, why
+			return lifecycle.DoorDeregisteredKept, why
 		}
 		return lifecycle.DoorDenied, why
-	case v1alpha1.AnswerForgotten:
+	case v1alpha1.AnswerDeregistered:
+		if r.hubID() != "" && theirs.Status.Hub == nil {
+			return lifecycle.DoorHeld, "The answer does not say which hub it is from."
+		}
+		if moves {
+			return lifecycle.DoorHeld, "The hub that the member should move to has a record that the member left it."
+		}
 		// Of an older request as well: a claim speaks for one stay of one member.
 		if theirs.Status.MemberUID != "" {
-			return lifecycle.DoorForgottenKept, why
+			return lifecycle.DoorDeregisteredKept, why
 		}
-		return lifecycle.DoorForgotten, why
+		return lifecycle.DoorDeregistered, why
 	case v1alpha1.AnswerIssued:
 		if !bytes.Equal(theirs.Spec.Credential.PublicKey, mine.Spec.Credential.PublicKey) {
 			return lifecycle.DoorHeld, olderRequest
@@ -144,11 +162,21 @@ func doorSight(r record, mine, theirs *v1alpha1.JoinRequest) (sight lifecycle.Do
 	}
 }
 
+// answerForgotten is what hubs of earlier versions answer to the agent of any member that they do not have.
+const answerForgotten v1alpha1.JoinAnswer = "Forgotten"
+
 func sameProof(a, b *v1alpha1.TokenProof) bool {
 	return a != nil && b != nil && a.Name == b.Name && bytes.Equal(a.MAC, b.MAC)
 }
 
 const olderRequest = "An older request of this agent is still on the hub, which removes it in time and then takes the next."
+
+// differentHubError is about a bootstrap credential of another hub.
+type differentHubError struct{ mine, theirs string }
+
+func (e differentHubError) Error() string {
+	return fmt.Sprintf("the agent is a member of hub %s, and the bootstrap credential is that of hub %s", e.mine, e.theirs)
+}
 
 // homeError is about what an agent needs to ask with, and could not get or make where it is.
 type homeError struct{ err error }
@@ -159,6 +187,8 @@ func (e homeError) Unwrap() error { return e.err }
 // doorFailure says what an error means.
 func doorFailure(err error) (lifecycle.DoorSight, string) {
 	switch {
+	case errors.As(err, new(differentHubError)):
+		return lifecycle.DoorDifferentHub, err.Error()
 	case errors.Is(err, errNoRequest):
 		return lifecycle.DoorNoRequest, err.Error()
 	case errors.Is(err, errNoBootstrap), errors.As(err, new(*membership.InvalidError)):
@@ -187,6 +217,8 @@ func doorReason(sight lifecycle.DoorSight, theirs *v1alpha1.JoinRequest) string 
 			return ""
 		}
 		return issued.Reason
+	case lifecycle.DoorDifferentHub:
+		return v1alpha1.ReasonDifferentHub
 	case lifecycle.DoorUnreachable:
 		return agentstate.HubUnreachable
 	case lifecycle.DoorNoCredential:
@@ -211,11 +243,15 @@ func quota(err error) bool {
 func joinRequest(r record, claim *registration.ClaimKey, bootstrap *registration.Bootstrap) (*v1alpha1.JoinRequest, error) {
 	request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{
 		ClusterID:  r.ClusterID,
-		Name:       r.Name,
+		Name:       r.member().Name, // a member asks for the name that it has
 		Labels:     r.Request.Labels,
 		MemberUID:  r.Request.MemberUID,
+		HubID:      r.hubID(),
 		Credential: r.Request.Credential,
 	}}
+	if r.moves(bootstrap) {
+		request.Spec.MemberUID, request.Spec.HubID = "", "" // of another hub
+	}
 	if err := registration.Sign(request, claim, bootstrap); err != nil {
 		return nil, fmt.Errorf("make the JoinRequest: %w", err)
 	}

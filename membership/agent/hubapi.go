@@ -118,8 +118,13 @@ func sightOf(list *v1alpha1.MembershipList, err error, member registered) sighti
 	switch {
 	case err == nil && len(list.Items) == 0:
 		return sighting{sight: lifecycle.HubGone}
+	case err == nil && otherHub(list.Items[0].Spec.Hub, member.HubID):
+		return sighting{sight: lifecycle.HubOther}
 	case err == nil && list.Items[0].Spec.MemberUID != member.UID:
-		// A member that was deleted and made anew is another one.
+		// The claim identifies the member. Without it, a MemberCluster that was created again is another member.
+		if claim := list.Items[0].Spec.Claim; claim != "" && claim == member.claim {
+			return sighting{sight: lifecycle.HubReplaced, membership: &list.Items[0]}
+		}
 		return sighting{sight: lifecycle.HubOther}
 	case err == nil:
 		return sighting{sight: lifecycle.HubSeen, membership: &list.Items[0]}
@@ -128,6 +133,11 @@ func sightOf(list *v1alpha1.MembershipList, err error, member registered) sighti
 	default:
 		return sighting{sight: lifecycle.HubUnreachable}
 	}
+}
+
+// otherHub reports whether a Membership is that of another hub than the agent is registered with.
+func otherHub(is *v1alpha1.HubIdentity, known string) bool {
+	return is != nil && known != "" && is.ID != known
 }
 
 // refusal reports whether err is an answer of the hub that it will not talk to this credential.

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/muster-sdk/muster/membership/internal/agentstate"
@@ -76,7 +77,7 @@ func (a *agent) askDoor(ctx context.Context) error {
 		a.log.V(1).Info("Asking at the door failed.", "error", err.Error())
 		return nil
 	}
-	sight, why := doorSight(a.record, mine, theirs)
+	sight, why := doorSight(a.record, a.door.bootstrap, mine, theirs)
 	if sight == lifecycle.DoorIssued && a.nothingNew(theirs) {
 		sight, why = lifecycle.DoorHeld, "The hub has issued nothing newer than the credential that it refuses."
 	}
@@ -110,6 +111,9 @@ func (a *agent) knock(ctx context.Context) (mine, theirs *v1alpha1.JoinRequest, 
 		return nil, nil, errNoBootstrap
 	}
 	a.askedWith = agentstate.Fingerprint(bootstrap)
+	if a.record.strange(bootstrap) {
+		return nil, nil, differentHubError{mine: a.record.hubID(), theirs: bootstrap.HubID}
+	}
 	if a.record.Request == nil {
 		return nil, nil, homeError{errors.New("there is no request to ask for")}
 	}
@@ -121,6 +125,9 @@ func (a *agent) knock(ctx context.Context) (mine, theirs *v1alpha1.JoinRequest, 
 			return nil, nil, homeError{err}
 		}
 		a.door.signed, a.door.signedOf = mine, a.record.Request
+	}
+	if err := a.noteMove(ctx, bootstrap); err != nil {
+		return nil, nil, homeError{err}
 	}
 	theirs, err = a.door.ask(ctx, a.door.signed)
 	return a.door.signed, theirs, err
@@ -140,13 +147,58 @@ func (a *agent) register(ctx context.Context) error {
 	}
 	member := &registered{
 		Name: answer.Status.MemberName, UID: answer.Status.MemberUID, Namespace: answer.Status.Namespace,
-		Server: bootstrap.Server, CA: bootstrap.CA,
+		Server: bootstrap.Server, CA: bootstrap.CA, HubID: bootstrap.HubID,
 		Credential: issued(material, *answer.Status.Credential, since, a.Clock.Now()),
 	}
-	if err := a.save(ctx, func(r *record) { r.Member, r.Request, r.Renewal = member, nil, nil }); err != nil {
+	if is := answer.Status.Hub; is != nil {
+		member.HubID = is.ID
+	}
+	moved := a.record.moves(bootstrap)
+	err = a.save(ctx, func(r *record) {
+		r.Member, r.Request, r.Renewal = member, nil, nil
+		if moved {
+			r.Hub = nil
+		}
+	})
+	if err != nil {
 		return err
 	}
+	if moved {
+		a.log.Info("The member has moved to another hub", "hub", member.HubID, "server", member.Server)
+		a.events.normal("HubChanged", fmt.Sprintf("The member has moved to hub %s at %s.", member.HubID, member.Server))
+	}
 	a.disconnect()
+	return nil
+}
+
+// adoptMember takes over the UID of a MemberCluster that was created again. Nothing changes on the member.
+func (a *agent) adoptMember(ctx context.Context) error {
+	member, is := *a.record.Member, a.replaced
+	before := member.UID
+	member.UID, member.Name = is.Spec.MemberUID, is.Spec.MemberName
+	if err := a.save(ctx, func(r *record) { r.Member, r.Request, r.Renewal = &member, nil, nil }); err != nil {
+		return err
+	}
+	a.log.Info("The MemberCluster was created again, and the agent takes over its UID", "member", member.Name, "uid", member.UID, "before", before)
+	a.events.normal("MemberAdopted", fmt.Sprintf("MemberCluster %s was created again: the member goes on with UID %s.", member.Name, member.UID))
+	a.disconnect()
+	return nil
+}
+
+// noteMove writes down that an administrator asked for a move before the agent asks the other hub.
+func (a *agent) noteMove(ctx context.Context, bootstrap *registration.Bootstrap) error {
+	if !a.record.moves(bootstrap) {
+		return nil
+	}
+	next := moveRequest{From: a.record.hubID(), To: bootstrap.HubID, RequestedAt: a.Clock.Now()}
+	if known := a.record.Move; known != nil && known.From == next.From && known.To == next.To {
+		return nil
+	}
+	if err := a.save(ctx, func(r *record) { r.Move = &next }); err != nil {
+		return err
+	}
+	a.log.Info("An administrator asked to move the member to another hub", "from", next.From, "to", next.To)
+	a.events.normal("MoveRequested", fmt.Sprintf("The bootstrap credential asks to move the member from hub %s to hub %s.", next.From, next.To))
 	return nil
 }
 

@@ -26,7 +26,7 @@ func (a *agent) cleanMember(ctx context.Context) error {
 	}
 	a.cleaned = lifecycle.MemberDirty
 	a.log.V(1).Info("The member is being cleaned up.", "remaining", remaining)
-	if a.sight != lifecycle.HubSeen || a.record.Forgotten {
+	if a.sight != lifecycle.HubSeen || a.record.Deregistered {
 		return nil
 	}
 	return a.write(ctx, report{claim: a.claim.Fingerprint(), joined: cleaningCondition, remaining: remaining[:min(len(remaining), maxRemaining)]})

@@ -77,7 +77,7 @@ func (a *agent) lookForAddress(ctx context.Context) *registration.Bootstrap {
 		a.log.V(1).Info("The bootstrap credential could not be read.", "error", err.Error())
 		return nil
 	}
-	if bootstrap == nil || a.record.Member.at(bootstrap.Server, bootstrap.CA) {
+	if bootstrap == nil || a.record.foreign(bootstrap) || a.record.Member.at(bootstrap.Server, bootstrap.CA) {
 		return nil
 	}
 	return bootstrap

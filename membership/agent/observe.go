@@ -28,7 +28,10 @@ func (a *agent) saw(s sighting) {
 	if a.sight != s.sight && (!shutOut(a.sight) || !shutOut(s.sight)) {
 		a.sightSince = a.Clock.Now()
 	}
-	a.sight, a.membership = s.sight, s.membership
+	a.sight, a.membership, a.replaced = s.sight, s.membership, nil
+	if s.sight == lifecycle.HubReplaced {
+		a.membership, a.replaced = nil, s.membership
+	}
 	a.answered(s.sight != lifecycle.HubUnreachable, a.Clock.Now())
 	if s.sight != lifecycle.HubSeen {
 		a.unfollow()
@@ -83,7 +86,7 @@ func (a *agent) observe() lifecycle.AgentObserved {
 		o.Membership = lifecycle.MembershipSeen{
 			State: m.Spec.State, Rejoin: m.Spec.Rejoin, Clean: m.Spec.Clean, Report: reported(m.Status, a.claim.Fingerprint()),
 		}
-		o.PolicySaved = a.record.Leave != nil && *a.record.Leave == m.Spec.Leave
+		o.PolicySaved = a.record.Leave != nil && *a.record.Leave == m.Spec.Leave && (m.Spec.Hub == nil || a.record.hubID() != "")
 		o.Renewal = renewalState(a.record.Renewal, m)
 	}
 	if a.record.Member != nil {

@@ -470,22 +470,22 @@ func TestDoorSight(t *testing.T) {
 		{"denied", member, answer(v1alpha1.AnswerDenied, v1alpha1.ReasonDenied, nil), lifecycle.DoorDenied},
 		{"denied for the token that it has", record{}, answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, nil), lifecycle.DoorDenied},
 		{"denied for a token that it had: start over with the one that it has", record{},
-			answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, otherToken), lifecycle.DoorForgottenKept},
+			answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, otherToken), lifecycle.DoorDeregisteredKept},
 		{"a member never starts over for that: its claim is what it is known by", member,
 			answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, otherToken), lifecycle.DoorDenied},
 		{"nor is a claim given up that was turned down for another reason", record{},
 			answer(v1alpha1.AnswerDenied, v1alpha1.ReasonDenied, otherToken), lifecycle.DoorDenied},
-		{"forgotten", member, answer(v1alpha1.AnswerForgotten, v1alpha1.ReasonForgotten, nil), lifecycle.DoorForgotten},
-		{"forgotten, and the MemberCluster is kept", member, answer(v1alpha1.AnswerForgotten, v1alpha1.ReasonForgotten,
-			func(r *v1alpha1.JoinRequest) { r.Status.MemberUID = "uid" }), lifecycle.DoorForgottenKept},
-		{"a claim that was forgotten stays so, whichever of its requests says it", member, answer(v1alpha1.AnswerForgotten, v1alpha1.ReasonForgotten,
-			func(r *v1alpha1.JoinRequest) { r.Spec.MemberUID = "" }), lifecycle.DoorForgotten},
+		{"forgotten", member, answer(v1alpha1.AnswerDeregistered, v1alpha1.ReasonDeregistered, nil), lifecycle.DoorDeregistered},
+		{"forgotten, and the MemberCluster is kept", member, answer(v1alpha1.AnswerDeregistered, v1alpha1.ReasonDeregistered,
+			func(r *v1alpha1.JoinRequest) { r.Status.MemberUID = "uid" }), lifecycle.DoorDeregisteredKept},
+		{"a claim that was forgotten stays so, whichever of its requests says it", member, answer(v1alpha1.AnswerDeregistered, v1alpha1.ReasonDeregistered,
+			func(r *v1alpha1.JoinRequest) { r.Spec.MemberUID = "" }), lifecycle.DoorDeregistered},
 		{"issued", member, answer(v1alpha1.AnswerIssued, "", nil), lifecycle.DoorIssued},
 		{"sealed to a key that is gone", member, answer(v1alpha1.AnswerIssued, "",
 			func(r *v1alpha1.JoinRequest) { r.Spec.Credential.PublicKey = []byte("old") }), lifecycle.DoorHeld},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			got, _ := doorSight(tc.record, mine, tc.theirs)
+			got, _ := doorSight(tc.record, nil, mine, tc.theirs)
 			require.Equal(t, tc.want, got)
 		})
 	}

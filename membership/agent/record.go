@@ -32,14 +32,37 @@ type record struct {
 	Renewal  *renewalRequest       `json:"renewal,omitempty"`
 	Leave    *v1alpha1.LeavePolicy `json:"leave,omitempty"`
 
-	Forgotten bool `json:"forgotten,omitempty"`
-	Kept      bool `json:"kept,omitempty"`
-	Out       bool `json:"out,omitempty"`
+	// Deregistered is not the field "forgotten" of earlier versions, which they set without a proof that a user wanted it.
+	Deregistered bool `json:"deregistered,omitempty"`
+	Kept         bool `json:"kept,omitempty"`
+	Out          bool `json:"out,omitempty"`
+
+	// Hub is what the agent knows of the state of its hub; nil: nothing yet.
+	Hub *hubState `json:"hub,omitempty"`
+	// Move is the last move to another hub that an administrator asked for; nil: there was none.
+	Move *moveRequest `json:"move,omitempty"`
 
 	// Turn counts how often the agent went from one of several hubs to another; it is at the one whose record has the highest.
 	Turn int `json:"turn,omitempty"`
 	// Stay is true when it is not to go from there back to the first of them by itself.
 	Stay bool `json:"stay,omitempty"`
+}
+
+// hubState is how far the hub was when the agent last wrote its record.
+type hubState struct {
+	// Epoch is the highest that the Membership has shown.
+	Epoch int64 `json:"epoch,omitempty"`
+	// Revision is the highest resource version of the hub that the agent has seen.
+	Revision string `json:"revision,omitempty"`
+	// Required is the epoch that the agent waits for before it deletes anything on the member; zero: it waits for none.
+	Required int64 `json:"required,omitempty"`
+}
+
+// moveRequest is an administrator's request to make the member one of another hub, from the field moveFrom of a join.yaml.
+type moveRequest struct {
+	From        string    `json:"from"`
+	To          string    `json:"to"`
+	RequestedAt time.Time `json:"requestedAt"`
 }
 
 // doorRequest is what the agent asks for at the door, and what it needs to open the answer.
@@ -59,6 +82,10 @@ type registered struct {
 	Server     string     `json:"server"`
 	CA         []byte     `json:"ca"`
 	Credential credential `json:"credential"`
+	// HubID is the identity of the hub; empty: it has not told it yet.
+	HubID string `json:"hubID,omitempty"`
+
+	claim string // of the agent, where it is connected
 }
 
 // credential is what the agent authenticates by. Its times are by the agent's clock, which may be wrong, while the
@@ -107,7 +134,7 @@ func (r record) Format(state fmt.State, _ rune) { fmt.Fprint(state, r.String()) 
 func (r record) flags() lifecycle.Record {
 	return lifecycle.Record{
 		Claim: r.Request != nil, Registered: r.Member != nil,
-		Forgotten: r.Forgotten, Kept: r.Kept, Out: r.Out,
+		Deregistered: r.Deregistered, Kept: r.Kept, Out: r.Out,
 	}
 }
 
@@ -121,6 +148,29 @@ func (r record) member() membership.Member {
 		m.Claim = claim.Fingerprint()
 	}
 	return m
+}
+
+// hubID is the identity of the hub that the agent is registered with; empty: it is not, or the hub has not told it.
+func (r record) hubID() string {
+	if r.Member == nil {
+		return ""
+	}
+	return r.Member.HubID
+}
+
+// moves reports whether the bootstrap credential asks to move the member from its hub to the credential's.
+func (r record) moves(bootstrap *registration.Bootstrap) bool {
+	return r.foreign(bootstrap) && bootstrap.MoveFrom == r.hubID()
+}
+
+// strange reports whether the bootstrap credential is that of a hub which the agent is not a member of, and no move there
+// was asked for.
+func (r record) strange(bootstrap *registration.Bootstrap) bool {
+	return r.foreign(bootstrap) && !r.moves(bootstrap)
+}
+
+func (r record) foreign(bootstrap *registration.Bootstrap) bool {
+	return r.hubID() != "" && bootstrap != nil && bootstrap.HubID != "" && bootstrap.HubID != r.hubID()
 }
 
 // isOf reports whether the record is that of this member, whatever its credential and wherever its hub is.

@@ -149,7 +149,7 @@ func TestWithdrawn(t *testing.T) {
 	h.beats()
 
 	// Now the hub says that it has forgotten the member, at the door.
-	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerForgotten, nil) })
+	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerDeregistered, nil) })
 	h.forgetRequests()
 	require.NoError(t, h.c.Delete(t.Context(), h.binding()))
 	r.ended()
@@ -281,7 +281,7 @@ func TestGone(t *testing.T) {
 	eventually(t, "it does not say again that it has joined", h.joined)
 	require.Zero(t, cleaned.Load(), "somebody deleted the Membership by mistake, and the member is cleaned")
 
-	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerForgotten, nil) })
+	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerDeregistered, nil) })
 	h.forgetRequests()
 	require.NoError(t, h.c.Delete(t.Context(), h.membership()))
 	r.ended()

@@ -52,6 +52,8 @@ func (r *members) carryOut(ctx context.Context, o *memberObserved, step lifecycl
 		err := r.patch(ctx, o.cluster, func() { controllerutil.RemoveFinalizer(o.cluster, membership.Finalizer) })
 		o.gone = err == nil
 		return ignore(err, apierrors.IsNotFound)
+	case lifecycle.WriteTombstone:
+		return r.writeTombstone(ctx, o)
 	case lifecycle.ReleaseClaim:
 		return r.patch(ctx, o.cluster, func() { o.cluster.Spec.Claim, o.cluster.Spec.Credential = "", "" })
 	case lifecycle.CreateNamespace:
@@ -69,6 +71,20 @@ func (r *members) carryOut(ctx context.Context, o *memberObserved, step lifecycl
 	default:
 		return fmt.Errorf("this version of the hub does not know how to")
 	}
+}
+
+// writeTombstone records that the member leaves because a user requested it. A MemberCluster that was never bound to a
+// cluster needs no record.
+func (r *members) writeTombstone(ctx context.Context, o *memberObserved) error {
+	cluster := o.cluster
+	if cluster.Spec.ClusterID == "" {
+		return nil
+	}
+	return r.tombstones.write(ctx, lifecycle.Tombstone{
+		MemberUID: cluster.UID, MemberName: cluster.Name, ClusterID: cluster.Spec.ClusterID, Claim: cluster.Spec.Claim,
+		Decided: cluster.Spec.Accepted != nil, Kept: cluster.DeletionTimestamp == nil,
+		Resources: cluster.Spec.Leave.Resources, Time: r.options.Clock.Now(),
+	})
 }
 
 // patch writes what change makes of a MemberCluster, if that is anything, unless somebody else wrote it meanwhile.
@@ -180,8 +196,12 @@ func (r *members) syncMembership(ctx context.Context, o *memberObserved, want li
 	}
 	var renewal *v1alpha1.RenewalAnswer
 	renewal, o.renewing = r.answerRenewal(ctx, o) // its failure keeps nothing else from being done
+	is, err := r.identity.get(ctx)
+	if err != nil {
+		return err
+	}
 	object.Spec = v1alpha1.MembershipSpec{
-		MemberName: o.cluster.Name, MemberUID: o.cluster.UID,
+		MemberName: o.cluster.Name, MemberUID: o.cluster.UID, Claim: spec.Claim, Hub: hubOf(o.membership, is),
 		State: want.State, Rejoin: want.Rejoin, Clean: want.Clean,
 		HeartbeatPeriodSeconds: spec.HeartbeatPeriodSeconds, Leave: spec.Leave, Taints: spec.Taints,
 		Renewal: renewal,
@@ -192,12 +212,22 @@ func (r *members) syncMembership(ctx context.Context, o *memberObserved, want li
 			return err
 		}
 	case !equality.Semantic.DeepEqual(o.membership.Spec, object.Spec):
+		object.Spec.Hub = &is // it costs no write of its own
 		if err := r.client.Update(ctx, object); err != nil {
 			return err
 		}
 	}
 	o.membership = object
 	return nil
+}
+
+// hubOf is the identity that a Membership shows. The epoch follows that of the hub only when the agent waits for it, so
+// that a hub which starts does not write all Memberships.
+func hubOf(self *v1alpha1.Membership, is v1alpha1.HubIdentity) *v1alpha1.HubIdentity {
+	if self == nil || self.Spec.Hub == nil || self.Spec.Hub.ID != is.ID || self.Status.RequiredHubEpoch > self.Spec.Hub.Epoch {
+		return &is
+	}
+	return self.Spec.Hub
 }
 
 // createMembership creates the Membership, in the place of one that another member of this name has left. One of this very

@@ -105,7 +105,7 @@ func (d *door) untilCollected(request *v1alpha1.JoinRequest) time.Duration {
 	end := request.CreationTimestamp.Add(d.options.RequestTTL)
 	issued := meta.FindStatusCondition(request.Status.Conditions, v1alpha1.ConditionIssued)
 	switch request.Status.Answer {
-	case v1alpha1.AnswerDenied, v1alpha1.AnswerForgotten:
+	case v1alpha1.AnswerDenied, v1alpha1.AnswerDeregistered:
 		end = request.CreationTimestamp.Add(min(d.options.RequestTTL, readTTL))
 	case v1alpha1.AnswerIssued:
 		if issued != nil && request.Spec.MemberUID != "" {

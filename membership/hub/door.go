@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -52,6 +53,9 @@ type door struct {
 
 	written written
 
+	identity   *hubIdentity
+	tombstones *tombstones
+
 	// counting keeps those who come in by one token from refusing each other's counts.
 	counting sync.Mutex
 }
@@ -59,6 +63,7 @@ type door struct {
 // The indices of the hub's caches. Of MemberClusters, the API server selects by cluster ID as well.
 const (
 	byClusterID = "spec.clusterID"
+	byClaim     = "spec.claim"
 	byName      = "spec.name"
 )
 
@@ -73,6 +78,9 @@ func (d *door) setup(mgr manager.Manager, hub cluster.Cluster) error {
 	err = errors.Join(
 		indexer.IndexField(ctx, &v1alpha1.MemberCluster{}, byClusterID, func(o client.Object) []string {
 			return []string{o.(*v1alpha1.MemberCluster).Spec.ClusterID}
+		}),
+		indexer.IndexField(ctx, &v1alpha1.MemberCluster{}, byClaim, func(o client.Object) []string {
+			return []string{o.(*v1alpha1.MemberCluster).Spec.Claim}
 		}),
 		indexer.IndexField(ctx, &v1alpha1.JoinRequest{}, byClusterID, func(o client.Object) []string {
 			return []string{o.(*v1alpha1.JoinRequest).Spec.ClusterID}
@@ -198,6 +206,7 @@ func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (life
 	o := lifecycle.DoorObserved{
 		Answer: request.Status.Answer, Bound: request.Status.MemberUID, ClusterID: request.Spec.ClusterID, Name: request.Spec.Name,
 		Claim: registration.Fingerprint(request.Spec.ClaimKey), MemberUID: request.Spec.MemberUID, Type: request.Spec.Credential.Type,
+		CreatedAt: request.CreationTimestamp.Time, AgentHubID: request.Spec.HubID,
 	}
 	if issued := meta.FindStatusCondition(request.Status.Conditions, v1alpha1.ConditionIssued); issued != nil {
 		o.Reason = issued.Reason
@@ -205,17 +214,20 @@ func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (life
 	if err := registration.Verify(request); err != nil {
 		return o, nil, invalid(err, &o.Invalid)
 	}
+	var err error
+	if o.HubID, err = d.identity.id(ctx); err != nil {
+		return o, nil, err
+	}
 	if err := d.look(ctx, d.client, &o); err != nil {
 		return o, nil, err
 	}
 
 	// The token has done its work once the hub has taken a claim in: one that ends between then and the acceptance
 	// strands nobody. Until somebody has decided the policy is asked, and it has to know whom it is asked about.
-	if member := o.ByID; member != nil && member.Claim == o.Claim && member.Accepted != nil {
+	if member := o.ByClaim; member != nil && member.Accepted != nil {
 		return o, nil, nil
 	}
 	var token *v1alpha1.JoinToken
-	var err error
 	switch {
 	case request.Spec.Token != nil:
 		if token, err = jointoken.Check(ctx, d.reader, request); err != nil {
@@ -228,6 +240,7 @@ func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (life
 		o.TokenRefused = "spec.token: is not set, and this hub lets nobody in without a JoinToken"
 		return o, nil, nil
 	}
+	o.Readopt = token != nil && token.Spec.AutoAccept && token.Spec.ClusterID == o.ClusterID
 	if o.Verdict, err = d.verdict(ctx, request, token); err != nil {
 		if ctx.Err() != nil {
 			return o, token, err // the hub ends, which is no fault of the Acceptor
@@ -252,7 +265,10 @@ func reserved(token *v1alpha1.JoinToken, o lifecycle.DoorObserved) string {
 
 // look looks, through the reader, at the members that have the cluster ID or the name of a request.
 func (d *door) look(ctx context.Context, members client.Reader, o *lifecycle.DoorObserved) error {
-	o.ByID, o.ByName, o.Others = nil, nil, nil
+	o.ByClaim, o.ByID, o.ByName, o.Others = nil, nil, nil, nil
+	if err := d.lookByClaim(ctx, members, o); err != nil {
+		return err
+	}
 	var same v1alpha1.MemberClusterList
 	if err := members.List(ctx, &same, client.MatchingFields{byClusterID: o.ClusterID}); err != nil {
 		return err
@@ -271,10 +287,43 @@ func (d *door) look(ctx context.Context, members client.Reader, o *lifecycle.Doo
 		}
 	}
 	named, err := found(ctx, members, client.ObjectKey{Name: o.Name}, &v1alpha1.MemberCluster{})
-	if err != nil || named == nil {
+	if err != nil {
 		return err
 	}
-	o.ByName, err = d.see(ctx, named)
+	if named == nil {
+		return d.lookForTombstones(ctx, o)
+	}
+	if o.ByName, err = d.see(ctx, named); err != nil {
+		return err
+	}
+	return d.lookForTombstones(ctx, o)
+}
+
+// lookByClaim looks at the member that has the claim of a request.
+func (d *door) lookByClaim(ctx context.Context, members client.Reader, o *lifecycle.DoorObserved) error {
+	var list v1alpha1.MemberClusterList
+	if err := members.List(ctx, &list, client.MatchingFields{byClaim: o.Claim}); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		// Several have one claim only if an administrator copied a MemberCluster: the cluster ID tells which is meant.
+		if o.ByClaim != nil && list.Items[i].Spec.ClusterID != o.ClusterID {
+			continue
+		}
+		var err error
+		if o.ByClaim, err = d.see(ctx, &list.Items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookForTombstones reads the records of members that left, where the decision may depend on them.
+func (d *door) lookForTombstones(ctx context.Context, o *lifecycle.DoorObserved) (err error) {
+	o.Tombstones = nil
+	if o.ByClaim == nil && o.NeedsTombstones() {
+		o.Tombstones, err = d.tombstones.of(ctx, o.ClusterID)
+	}
 	return err
 }
 
@@ -317,6 +366,9 @@ func (d *door) see(ctx context.Context, cluster *v1alpha1.MemberCluster) (*lifec
 	if err != nil {
 		return nil, err
 	}
+	if self != nil && self.Spec.MemberUID == cluster.UID {
+		seen.Reported = self.Status.Claim
+	}
 	seen.Prepared = subject != nil && self != nil && self.Spec.MemberUID == cluster.UID &&
 		binding != nil && slices.Equal(binding.Subjects, []rbacv1.Subject{*subject})
 	return seen, nil
@@ -336,6 +388,10 @@ func (d *door) admit(ctx context.Context, members client.Reader, request *v1alph
 		spec.Claim = registration.Fingerprint(request.Spec.ClaimKey)
 		if slices.Contains(step.Actions, lifecycle.AcceptMember) {
 			spec.Accepted = new(true)
+		}
+		if cluster.DeletionTimestamp == nil {
+			// The hub must not miss the deletion of a MemberCluster that an agent speaks for.
+			controllerutil.AddFinalizer(cluster, membership.Finalizer)
 		}
 	}
 	if create {
@@ -400,7 +456,7 @@ func (d *door) issue(ctx context.Context, request *v1alpha1.JoinRequest, cluster
 	if err := d.reader.Get(ctx, client.ObjectKeyFromObject(request), &latest); err != nil {
 		return nil, step, err
 	}
-	if latest.Status.Answer == v1alpha1.AnswerIssued {
+	if latest.Status.Answer == v1alpha1.AnswerIssued && latest.Status.MemberUID == cluster.UID {
 		return nil, step, membership.ErrPending
 	}
 	member, err := freshMember(ctx, d.reader, cluster, d.options.NamespacePrefix)
@@ -431,8 +487,15 @@ func (d *door) report(ctx context.Context, request *v1alpha1.JoinRequest, step l
 	}
 	status.Answer = step.Answer
 	status.Claim = registration.Fingerprint(request.Spec.ClaimKey)
+	is, err := d.identity.get(ctx)
+	if err != nil {
+		return err
+	}
+	if status.Hub == nil || status.Hub.ID != is.ID {
+		status.Hub = &is
+	}
 	status.MemberName, status.MemberUID, status.Namespace = "", "", ""
-	if cluster != nil && cluster.Spec.Claim == status.Claim || cluster != nil && step.Answer == v1alpha1.AnswerForgotten {
+	if cluster != nil && cluster.Spec.Claim == status.Claim || cluster != nil && step.Answer == v1alpha1.AnswerDeregistered {
 		status.MemberName, status.MemberUID = cluster.Name, cluster.UID
 		status.Namespace = membership.NamespaceFor(d.options.NamespacePrefix, cluster.Name)
 	}
@@ -453,6 +516,7 @@ func (d *door) report(ctx context.Context, request *v1alpha1.JoinRequest, step l
 	if equality.Semantic.DeepEqual(before.Status, *status) {
 		return nil
 	}
+	status.Hub = &is // a new epoch costs no write of its own
 	lock := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := d.client.Status().Patch(ctx, request, lock); err != nil {
 		return client.IgnoreNotFound(err)
@@ -460,7 +524,7 @@ func (d *door) report(ctx context.Context, request *v1alpha1.JoinRequest, step l
 	d.written.note(request)
 	if before.Status.Answer != status.Answer && step.Answer != v1alpha1.AnswerPending {
 		kind := corev1.EventTypeNormal
-		if step.Answer == v1alpha1.AnswerDenied || step.Answer == v1alpha1.AnswerForgotten {
+		if step.Answer == v1alpha1.AnswerDenied || step.Answer == v1alpha1.AnswerDeregistered {
 			kind = corev1.EventTypeWarning
 		}
 		d.recorder.Eventf(request, nil, kind, string(step.Answer), "Answer", "%s", step.Message)

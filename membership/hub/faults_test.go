@@ -216,7 +216,7 @@ func TestHubAPIServerKilled(t *testing.T) {
 		{"leave", func(h *testHub, a *testAgent, restart func()) {
 			a.start()
 			h.untilCondition("mortal", v1alpha1.ConditionJoined, metav1.ConditionTrue, v1alpha1.ReasonAgentJoined)
-			// A request whose member is gone is answered with Forgotten, and kept for its agent to read.
+			// A request whose member is gone is answered with Deregistered, and kept for its agent to read.
 			h.eventually("the request is collected", func() error {
 				var list v1alpha1.JoinRequestList
 				err := h.client.List(h.t.Context(), &list)

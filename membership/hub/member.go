@@ -49,6 +49,8 @@ type members struct {
 	asked      asked
 	asking     chan struct{} // has room for as many workers as may wait for the Acceptor at a time
 	queue      *lateQueue
+	identity   *hubIdentity
+	tombstones *tombstones
 }
 
 func (r *members) setup(mgr manager.Manager, hub cluster.Cluster) error {

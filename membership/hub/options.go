@@ -73,6 +73,13 @@ type Options struct {
 	// only an admission policy of the hub's cluster could bound. Zero: 500.
 	MaxRequests int
 
+	// TombstoneTTL is how long the hub keeps the record that a member left on request. An agent that was away for longer
+	// is not told to clean up: its JoinRequest waits for an administrator. Zero: 90 days.
+	TombstoneTTL time.Duration
+
+	// MaxTombstones bounds the number of these records. The oldest are deleted first. Zero: 5000.
+	MaxTombstones int
+
 	// Workers is how many members, and how many requests, are worked on at a time. Zero: 8.
 	Workers int
 
@@ -84,6 +91,9 @@ const (
 	defaultRequestTTL  = 24 * time.Hour
 	defaultMaxRequests = 500
 	defaultWorkers     = 8
+
+	defaultTombstoneTTL  = 90 * 24 * time.Hour
+	defaultMaxTombstones = 5000
 
 	// reconcileTimeout bounds every round of every controller, so that a hub whose API server does not answer
 	// is stuck for no longer.
@@ -102,6 +112,12 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.MaxRequests == 0 {
 		o.MaxRequests = defaultMaxRequests
+	}
+	if o.TombstoneTTL == 0 {
+		o.TombstoneTTL = defaultTombstoneTTL
+	}
+	if o.MaxTombstones == 0 {
+		o.MaxTombstones = defaultMaxTombstones
 	}
 	if o.Workers == 0 {
 		o.Workers = defaultWorkers
@@ -135,6 +151,12 @@ func (o Options) validate() error {
 	}
 	if o.MaxRequests < 1 {
 		invalid("MaxRequests", "%d lets nobody ask to join", o.MaxRequests)
+	}
+	if o.TombstoneTTL < time.Minute {
+		invalid("TombstoneTTL", "must be at least a minute, got %s", o.TombstoneTTL)
+	}
+	if o.MaxTombstones < 1 {
+		invalid("MaxTombstones", "must be at least 1, got %d", o.MaxTombstones)
 	}
 	if o.Workers < 1 {
 		invalid("Workers", "%d do no work", o.Workers)

@@ -73,7 +73,12 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		return fmt.Errorf("add the monitor of the hub's store to the manager: %w", err)
 	}
 
-	common := &shared{client: hub.GetClient(), reader: hub.GetAPIReader(), options: options}
+	hubID := &hubIdentity{client: hub.GetClient(), reader: hub.GetAPIReader(), namespace: options.RegistrationNamespace}
+	left := &tombstones{
+		client: hub.GetClient(), reader: hub.GetAPIReader(), namespace: options.RegistrationNamespace,
+		ttl: options.TombstoneTTL, limit: options.MaxTombstones, clock: options.Clock,
+	}
+	common := &shared{identity: hubID, tombstones: left, client: hub.GetClient(), reader: hub.GetAPIReader(), options: options}
 	if err := mgr.Add(manager.RunnableFunc(common.run(mgr))); err != nil {
 		return err
 	}
@@ -81,7 +86,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	members := &members{
 		client: hub.GetClient(), reader: hub.GetAPIReader(), options: options,
 		recorder: mgr.GetEventRecorder("muster-hub"), queue: &lateQueue{},
-		asking: make(chan struct{}, max(1, options.Workers/2)),
+		asking: make(chan struct{}, max(1, options.Workers/2)), identity: hubID, tombstones: left,
 	}
 	watcher := heartbeat.NewWatcher(leases.Leases(""), members.names.member, heartbeat.WatcherOptions{
 		Policy: options.Heartbeat, OnChange: members.queue.add, Clock: options.Clock, Log: log(mgr, "heartbeat"),
@@ -101,13 +106,14 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	door := &door{
 		client: hub.GetClient(), reader: hub.GetAPIReader(), options: options,
 		recorder: mgr.GetEventRecorder("muster-hub"), concluding: keymutex.NewHashed(options.Workers),
+		identity: hubID, tombstones: left,
 	}
 	if err := door.setup(mgr, hub); err != nil {
 		return fmt.Errorf("set up the controller of JoinRequests: %w", err)
 	}
 	if err := jointoken.SetupWithManager(mgr, jointoken.Options{
 		Server: options.Server, CA: options.CA, Namespace: options.RegistrationNamespace, Clock: options.Clock,
-		BootstrapTokens: options.BootstrapTokens,
+		BootstrapTokens: options.BootstrapTokens, HubID: hubID.id,
 	}); err != nil {
 		return fmt.Errorf("set up the controller of JoinTokens: %w", err)
 	}

@@ -42,6 +42,9 @@ func AgentRole(more ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 // shared is what all members have in common on the hub. It is made when the hub starts, and whatever was
 // changed of it behind the hub's back is put right then.
 type shared struct {
+	identity   *hubIdentity
+	tombstones *tombstones
+
 	client  client.Client
 	reader  client.Reader
 	options Options
@@ -63,7 +66,10 @@ func (s *shared) ensure(ctx context.Context) error {
 	if err := s.primeQuota(ctx, client.ObjectKeyFromObject(quota)); err != nil {
 		return fmt.Errorf("prime ResourceQuota %s: %w", quota.Name, err)
 	}
-	return nil
+	if _, err := s.identity.get(ctx); err != nil {
+		return err
+	}
+	return s.tombstones.expire(ctx)
 }
 
 const countRequests = corev1.ResourceName("count/joinrequests." + v1alpha1.GroupName)

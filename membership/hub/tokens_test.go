@@ -60,7 +60,7 @@ func TestNobodyComesInWithoutAToken(t *testing.T) {
 
 	// One whose member is gone is to learn that all the same.
 	ask(newAsker(t, "gone", csr.Method{}, nil, func(r *v1alpha1.JoinRequest) { r.Spec.MemberUID = "gone" }))
-	h.request("id-gone", v1alpha1.AnswerForgotten, v1alpha1.ReasonForgotten)
+	h.request("id-gone", v1alpha1.AnswerDeregistered, v1alpha1.ReasonDeregistered)
 
 	// A claim that came in by one token does not come back in the name of a better one.
 	announce("renamed", v1alpha1.MemberClusterSpec{})

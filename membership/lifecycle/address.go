@@ -41,7 +41,7 @@ func NextAddress(o AddressObserved) (AddressAction, string) {
 	switch o.There {
 	case HubSeen:
 		return TakeAddress, ""
-	case HubOther:
+	case HubOther, HubReplaced:
 		return KeepAddress, "the Membership there is that of another member"
 	case HubGone:
 		return KeepAddress, "there is no Membership for the agent there"

@@ -15,7 +15,7 @@ const (
 	Registering  AgentPhase = "Registering"  // at the door
 	Joining      AgentPhase = "Joining"      // has a credential, and has not told the hub yet
 	Joined       AgentPhase = "Joined"       // in the fleet, beating
-	Leaving      AgentPhase = "Leaving"      // told to leave, or forgotten, and cleaning up
+	Leaving      AgentPhase = "Leaving"      // told to leave, or deregistered, and cleaning up
 	Left         AgentPhase = "Left"         // out, the member is clean
 	Rejected     AgentPhase = "Rejected"     // the hub refuses it, and it does not know yet what for
 )
@@ -59,16 +59,19 @@ const (
 	AskDoor AgentAction = "AskDoor"
 	// Register writes down what the door has issued, and uses it.
 	Register AgentAction = "Register"
+	// AdoptMember writes down the UID and the name that the Membership has by now.
+	AdoptMember AgentAction = "AdoptMember"
 	// ReadMembership looks at the Membership in the hub.
 	ReadMembership AgentAction = "ReadMembership"
-	// SavePolicy writes down how to leave, for the day on which the hub has forgotten the member.
+	// SavePolicy writes down how to leave, in case the hub deregisters the member while the agent is away, and which hub
+	// the member belongs to.
 	SavePolicy AgentAction = "SavePolicy"
 	StartBeat  AgentAction = "StartBeat"
 	StopBeat   AgentAction = "StopBeat"
 	// ReportJoined tells the hub that the member has joined.
 	ReportJoined AgentAction = "ReportJoined"
-	// RecordForgotten writes down that the hub has forgotten the member.
-	RecordForgotten AgentAction = "RecordForgotten"
+	// RecordDeregistered writes down that the hub has deregistered the member.
+	RecordDeregistered AgentAction = "RecordDeregistered"
 	// CleanMember asks the cleaners in their order up to the first that is not done, by the policy that was
 	// last known; the agent decides anew with what they said.
 	CleanMember AgentAction = "CleanMember"
@@ -107,8 +110,8 @@ func NextAgent(o AgentObserved) AgentStep {
 	switch {
 	case o.Record.Out:
 		return outForGood(o)
-	case o.Record.Forgotten:
-		return cleanForgotten(o)
+	case o.Record.Deregistered:
+		return cleanDeregistered(o)
 	case o.Record.Registered:
 		return registered(o)
 	default:
@@ -142,12 +145,14 @@ func register(o AgentObserved) AgentStep {
 		step.Message = "The hub cannot take the request: see whether it is the right hub, and what the agent asks for."
 	case DoorPending:
 		step.Message = "The hub is at work on the request."
+	case DoorDifferentHub:
+		step.Phase, step.Message, step.After = Rejected, otherHubsCredential, HeldPoll
 	case DoorHeld:
 		step.Message, step.After = "The request is held, see its status on the hub.", HeldPoll
 	case DoorDenied:
 		step.Phase, step.Message, step.After = Rejected, "The request is denied, see its status on the hub.", HeldPoll
-	case DoorForgotten, DoorForgottenKept:
-		if o.Door == DoorForgotten && o.Record.Kept {
+	case DoorDeregistered, DoorDeregisteredKept:
+		if o.Door == DoorDeregistered && o.Record.Kept {
 			// The MemberCluster that it waited to come back to was deleted.
 			return AgentStep{Phase: Left, Message: "The hub has removed this member.", Actions: []AgentAction{RecordOut}}
 		}
@@ -173,6 +178,8 @@ func registered(o AgentObserved) AgentStep {
 			return beatOn(o)
 		}
 		return shutOut(o)
+	case HubReplaced:
+		return AgentStep{Phase: Joining, Message: "The hub has created the MemberCluster again; taking over its UID.", Actions: []AgentAction{AdoptMember}}
 	case HubUnreachable:
 		// The heartbeat goes on trying on its own; nothing else changes because of what cannot be seen.
 		step := AgentStep{Phase: Joining, Message: "The hub cannot be reached; trying again.", Actions: []AgentAction{ReadMembership}}
@@ -260,9 +267,9 @@ func shutOut(o AgentObserved) AgentStep {
 		step.Actions = append(step.Actions, StopBeat)
 	}
 	switch o.Door {
-	case DoorForgotten, DoorForgottenKept:
-		step.Phase, step.Message, step.After = Leaving, "The hub has forgotten this member.", 0
-		step.Actions = append(step.Actions, RecordForgotten)
+	case DoorDeregistered, DoorDeregisteredKept:
+		step.Phase, step.Message, step.After = Leaving, "The hub has deregistered this member.", 0
+		step.Actions = append(step.Actions, RecordDeregistered)
 		return step
 	case DoorIssued:
 		step.Phase, step.Message, step.After = Joining, "The hub has issued a new credential.", 0
@@ -279,6 +286,8 @@ func shutOut(o AgentObserved) AgentStep {
 		step.Message = "The hub shuts the agent out, which has nothing to ask why with: give it the bootstrap credential of a JoinToken which is Ready."
 	case DoorRefused:
 		step.Message = "The hub shuts the agent out, and refuses its bootstrap credential as well: give the agent that of a JoinToken which is Ready, so that it can ask why."
+	case DoorDifferentHub:
+		step.Message = otherHubsCredential
 	case DoorHeld:
 		step.Message = "The hub shuts the agent out until somebody decides, see its JoinRequest on the hub."
 	case DoorDenied:
@@ -289,6 +298,10 @@ func shutOut(o AgentObserved) AgentStep {
 	step.Actions = append(step.Actions, AskDoor, ReadMembership)
 	return step
 }
+
+// otherHubsCredential says what to do about a bootstrap credential of another hub, which changes nothing by itself.
+const otherHubsCredential = "The agent is a member of another hub than that of its bootstrap credential, and keeps everything: " +
+	"give it a join.yaml of its own hub, or one with moveFrom set to the identity of its own hub to move it."
 
 // leave is about an agent that the hub has asked to leave. It beats until the hub knows that the member is
 // clean, so that nobody takes a long clean-up for a death.
@@ -342,9 +355,9 @@ func depart(o AgentObserved) AgentStep {
 	return step
 }
 
-// cleanForgotten is about an agent that came back to find itself forgotten.
-func cleanForgotten(o AgentObserved) AgentStep {
-	step := AgentStep{Phase: Leaving, Message: "The hub has forgotten this member; cleaning up."}
+// cleanDeregistered is about an agent that came back to find itself deregistered.
+func cleanDeregistered(o AgentObserved) AgentStep {
+	step := AgentStep{Phase: Leaving, Message: "The hub has deregistered this member; cleaning up."}
 	if o.Beating {
 		step.Actions = append(step.Actions, StopBeat)
 	}

@@ -100,12 +100,12 @@ func TestNextAgent(t *testing.T) {
 		},
 		{
 			name: "dropped before it was in", reason: "there is nothing to clean, and nothing that a person decided against it",
-			o:    see(asked, func(o *AgentObserved) { o.Door = DoorForgotten }),
+			o:    see(asked, func(o *AgentObserved) { o.Door = DoorDeregistered }),
 			want: AgentStep{Phase: Registering, Message: "The hub has dropped the request; starting over.", Actions: []AgentAction{StartOver}},
 		},
 		{
 			name: "deleted while it waited to come back", reason: "somebody did decide, and asking anew would undo it",
-			o:    see(Record{Claim: true, Kept: true}, func(o *AgentObserved) { o.Door = DoorForgotten }),
+			o:    see(Record{Claim: true, Kept: true}, func(o *AgentObserved) { o.Door = DoorDeregistered }),
 			want: AgentStep{Phase: Left, Message: "The hub has removed this member.", Actions: []AgentAction{RecordOut}},
 		},
 		{
@@ -233,9 +233,9 @@ func TestNextAgent(t *testing.T) {
 			},
 		},
 		{
-			name: "forgotten", reason: "that it was said is written down before anything is done about it",
-			o:    see(member, func(o *AgentObserved) { o.Hub, o.Door, o.Beating = HubRefused, DoorForgotten, false }),
-			want: AgentStep{Phase: Leaving, Message: "The hub has forgotten this member.", Actions: []AgentAction{RecordForgotten}},
+			name: "deregistered", reason: "that it was said is written down before anything is done about it",
+			o:    see(member, func(o *AgentObserved) { o.Hub, o.Door, o.Beating = HubRefused, DoorDeregistered, false }),
+			want: AgentStep{Phase: Leaving, Message: "The hub has deregistered this member.", Actions: []AgentAction{RecordDeregistered}},
 		},
 		{
 			name: "told to leave, gates shut", reason: "works are still being taken back, and the agent of works needs the member as it is",
@@ -258,11 +258,11 @@ func TestNextAgent(t *testing.T) {
 			want: AgentStep{Phase: Leaving, Message: "Leaving: cleaning up.", After: GatePoll * 3 / 4},
 		},
 		{
-			name: "forgotten and not clean yet", reason: "the cleaners are asked again, in their time",
-			o: see(Record{Registered: true, Forgotten: true}, func(o *AgentObserved) {
+			name: "deregistered and not clean yet", reason: "the cleaners are asked again, in their time",
+			o: see(Record{Registered: true, Deregistered: true}, func(o *AgentObserved) {
 				o.Beating, o.Member, o.MemberAt = false, MemberDirty, epoch.Add(time.Hour)
 			}),
-			want: AgentStep{Phase: Leaving, Message: "The hub has forgotten this member; cleaning up.", After: GatePoll},
+			want: AgentStep{Phase: Leaving, Message: "The hub has deregistered this member; cleaning up.", After: GatePoll},
 		},
 		{
 			name: "clean", reason: "the hub waits for it",

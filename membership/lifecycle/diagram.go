@@ -63,7 +63,7 @@ var hubTransitions = []transitions{
 	{[]string{hubLeft}, hubJoining, "state Join, and an agent waits"},
 	{[]string{hubLeft}, hubLeaving, "something is on the hub again"},
 	{[]string{hubLeft}, outside, "deleted"},
-	{[]string{hubPending, hubDenied, hubAccepted, hubJoining}, outside, "deleted, and nothing was on the hub"},
+	{[]string{hubPending, hubDenied, hubAccepted}, outside, "deleted, and nothing was on the hub"},
 }
 
 // HubDiagram returns the hub's machine as a Mermaid diagram.
@@ -86,12 +86,12 @@ var agentTransitions = []transitions{
 	{[]string{agentJoining, agentJoined}, agentRejected, "shut out for a while, and asks at the door why"},
 	{[]string{agentRejected}, agentJoining, "has a new credential, or is let in again"},
 	{[]string{agentRejected}, agentJoined, "let in again"},
-	{[]string{agentRejected}, agentLeaving, "forgotten, or let in again to leave"},
+	{[]string{agentRejected}, agentLeaving, "deregistered, or let in again to leave"},
 	{[]string{agentJoining, agentJoined}, agentLeaving, "told to leave"},
 	{[]string{agentJoined}, agentJoining, "has to tell the hub again"},
 	{[]string{agentLeaving}, agentJoined, "called off, or the hub is out of reach or shuts it out"},
 	{[]string{agentLeaving}, agentJoining, "called off, or the hub is out of reach or shuts it out"},
-	{[]string{agentLeaving}, agentLeft, "clean, and the hub knows or has forgotten it"},
+	{[]string{agentLeaving}, agentLeft, "clean, and the hub knows or has deregistered it"},
 	{[]string{agentJoining, agentJoined}, agentLeft, "sees that the hub knows that it is clean"},
 	{[]string{agentLeft}, agentJoining, "the hub is out of reach or shuts it out"},
 	{[]string{agentLeft}, agentJoined, "the hub is out of reach or shuts it out"},

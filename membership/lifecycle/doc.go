@@ -27,7 +27,7 @@
 //   - A member that shall be in comes in, whatever happened before, unless its MemberCluster was deleted: then its
 //     agent is out until somebody gives it a new bootstrap credential, and no JoinRequest makes the MemberCluster anew.
 //   - A member is never cleaned up because of an answer that might mean something else. That access is refused, or
-//     the Membership missing, proves nothing, so the agent asks at the door whether it was forgotten.
+//     the Membership missing, proves nothing, so the agent asks at the door whether it was deregistered.
 //   - Of two agents with one cluster ID the one that has the claim is in, and the other held, and they do not fight.
 //   - Whatever wants nothing more is left alone: no actions, and no looking again but by those who wait.
 //
@@ -42,7 +42,7 @@
 //   - A claim key has one JoinRequest at a time. Where there is an older one of the agent's, an answer Issued in it is not for
 //     the request that it has now: that is [DoorHeld] or [DoorPending], until the hub has removed it. So the hub removes
 //     every request in time.
-//   - [DoorForgottenKept] is an answer Forgotten with a member's UID in the status, and [DoorForgotten] one without.
+//   - [DoorDeregisteredKept] is an answer Deregistered with a member's UID in the status, and [DoorDeregistered] one without.
 //   - What an agent has seen of its Membership follows the watch, and is looked at anew when its heartbeat is refused. A
 //     Membership of another UID than the one registered with is [HubOther].
 //   - An agent that is shut out looks again and again, so that it does not miss that it is let in: a refusal counts only
@@ -100,7 +100,6 @@
 //	    Pending --> [*]: deleted, and nothing was on the hub
 //	    Denied --> [*]: deleted, and nothing was on the hub
 //	    Accepted --> [*]: deleted, and nothing was on the hub
-//	    Joining --> [*]: deleted, and nothing was on the hub
 //
 // # The agent's machine
 //
@@ -119,13 +118,13 @@
 //	    Joined --> Rejected: shut out for a while, and asks at the door why
 //	    Rejected --> Joining: has a new credential, or is let in again
 //	    Rejected --> Joined: let in again
-//	    Rejected --> Leaving: forgotten, or let in again to leave
+//	    Rejected --> Leaving: deregistered, or let in again to leave
 //	    Joining --> Leaving: told to leave
 //	    Joined --> Leaving: told to leave
 //	    Joined --> Joining: has to tell the hub again
 //	    Leaving --> Joined: called off, or the hub is out of reach or shuts it out
 //	    Leaving --> Joining: called off, or the hub is out of reach or shuts it out
-//	    Leaving --> Left: clean, and the hub knows or has forgotten it
+//	    Leaving --> Left: clean, and the hub knows or has deregistered it
 //	    Joining --> Left: sees that the hub knows that it is clean
 //	    Joined --> Left: sees that the hub knows that it is clean
 //	    Left --> Joining: the hub is out of reach or shuts it out

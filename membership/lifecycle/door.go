@@ -21,24 +21,36 @@ type DoorObserved struct {
 
 	// Invalid says what is wrong with the request as it stands; empty: nothing is.
 	Invalid string
-	// TokenRefused says why the JoinToken that it was made with does not let it in, or that there is none and has to be
-	// one; empty: it may come in. It says nothing about a claim that was let in before: whoever has lost its member is to learn that, and an
-	// acceptance that comes late strands nobody. So ByID and ByName have to be looked at all the same.
+	// TokenRefused says why the JoinToken of the request does not let it in, or that a JoinToken is missing. Empty: the
+	// token lets the request in. It does not concern an agent whose claim was let in before, or whose member left.
 	TokenRefused string
 	// Verdict of the Acceptor; zero: it was not asked, since the token is refused or somebody has decided.
 	Verdict membership.Verdict
 	// NoVerdict says why there is none, because the Acceptor failed; empty: there is one.
 	NoVerdict string
 
+	// Readopt is true if the JoinToken accepts exactly this cluster by itself. Without it only an administrator
+	// accepts a cluster that is registered as a member which the hub does not have.
+	Readopt bool
+
+	CreatedAt time.Time // of the request, by the API server's clock
 	ClusterID string
 	Name      string    // that the cluster would like to have
 	Claim     string    // fingerprint of the agent's key
-	MemberUID types.UID // that the agent believes to belong to
+	MemberUID types.UID // of the MemberCluster that the agent is registered with
 	Type      v1alpha1.CredentialType
 
-	ByID   *MemberSeen // the MemberCluster with the request's cluster ID
-	Others []string    // more MemberClusters with it, which there must not be
-	ByName *MemberSeen // the one with its name
+	HubID      string // of this hub
+	AgentHubID string // of the hub that the agent is registered with; empty: unknown
+
+	// Tombstones of members with the request's cluster ID. They are needed if the request has a member UID, or if the
+	// MemberCluster that it waited for is gone.
+	Tombstones []Tombstone
+
+	ByClaim *MemberSeen // the MemberCluster with the request's claim
+	ByID    *MemberSeen // the MemberCluster with the request's cluster ID
+	Others  []string    // more MemberClusters with it, which there must not be
+	ByName  *MemberSeen // the one with its name
 }
 
 // MemberSeen is a MemberCluster as seen from the door.
@@ -54,6 +66,8 @@ type MemberSeen struct {
 	Leaving    bool // a leave is under way, whatever is desired by now
 	Prepared   bool // its namespace and Membership are there, and its subject has access
 	Identified bool // an administrator has named its subject
+	// Reported is the claim of the agent that wrote the status of the Membership last. Empty: no agent has.
+	Reported string
 }
 
 // DoorAction is something that the hub does about a JoinRequest. Each is idempotent.
@@ -63,7 +77,8 @@ type DoorAction string
 const (
 	// CreateMember makes a MemberCluster for the request.
 	CreateMember DoorAction = "CreateMember"
-	// BindMember writes cluster ID, claim and type of credential of the request into the MemberCluster.
+	// BindMember writes cluster ID, claim and type of credential of the request into the MemberCluster, and adds the
+	// hub's finalizer, so that a deletion of the MemberCluster is not missed.
 	BindMember DoorAction = "BindMember"
 	// AcceptMember sets spec.accepted, together with what CreateMember or BindMember write.
 	AcceptMember DoorAction = "AcceptMember"
@@ -94,32 +109,72 @@ type DoorStep struct {
 func NextDoor(o DoorObserved) DoorStep {
 	step := nextDoor(o)
 	step.Message = Sentence(step.Message)
-	told := step.Answer == v1alpha1.AnswerForgotten && o.Answer != v1alpha1.AnswerForgotten
+	told := step.Answer == v1alpha1.AnswerDeregistered && o.Answer != v1alpha1.AnswerDeregistered
 	step.Final = told || slices.Contains(step.Actions, CreateMember)
 	return step
 }
 
 func nextDoor(o DoorObserved) DoorStep {
 	member := o.ByID
+	if o.ByClaim == nil && member != nil && member.Claim == o.Claim {
+		o.ByClaim = member
+	}
 	switch {
-	case o.Answer == v1alpha1.AnswerForgotten:
-		// Said once, it stays said: the agent may act on it at any time.
-		return forgotten(sameUID(member, o.memberUID()))
+	case o.Answer == v1alpha1.AnswerDeregistered:
+		// The answer is never withdrawn: the agent may act on it at any time.
+		return deregistered(sameUID(member, o.memberUID()))
 	case o.Invalid != "":
 		return DoorStep{Answer: v1alpha1.AnswerDenied, Reason: v1alpha1.ReasonInvalidRequest, Message: o.Invalid}
+	case o.AgentHubID != "" && o.AgentHubID != o.HubID:
+		return differentHub(o)
+	case o.ByClaim != nil:
+		return sameClaim(o)
+	case o.left():
+		return deregistered(sameUID(member, o.memberUID()))
+	default:
+		return otherClaim(o.cautious(), member)
+	}
+}
+
+// sameClaim is about an agent whose claim a MemberCluster has, whatever UID the agent is registered with.
+func sameClaim(o DoorObserved) DoorStep {
+	member := o.ByClaim
+	if member.ClusterID != "" && member.ClusterID != o.ClusterID {
+		return held(nil, v1alpha1.ReasonClusterIDChanged, fmt.Sprintf(
+			"The claim of the agent belongs to MemberCluster %s with cluster ID %s, and the agent reports cluster ID %s: restore the agent's cluster ID, or clear spec.claim of MemberCluster %s.",
+			member.Name, member.ClusterID, o.ClusterID, member.Name))
+	}
+	return claimed(o, member)
+}
+
+// cautious does not let a policy accept a cluster whose MemberCluster is missing without a record: an administrator may
+// have deleted it.
+func (o DoorObserved) cautious() DoorObserved {
+	if (o.memberUID() != "" || o.waited()) && !o.Readopt && o.Verdict.Decision == membership.Accept {
+		o.Verdict = membership.Verdict{Decision: membership.Hold}
+	}
+	return o
+}
+
+// otherClaim is about an agent whose claim no MemberCluster has.
+func otherClaim(o DoorObserved, member *MemberSeen) DoorStep {
+	switch {
 	case len(o.Others) > 0:
 		return held(member, v1alpha1.ReasonClusterIDTaken, fmt.Sprintf(
 			"Cluster ID %s is that of MemberCluster %s and also of %s: delete all but one.",
 			o.ClusterID, member.Name, strings.Join(o.Others, ", ")))
-	case o.memberUID() != "" && (sameUID(member, o.memberUID()) == nil || member.Claim == ""):
-		// Also when the request does not say so itself: one whose member is gone must not make another, and one
-		// whose claim was released must not take it again, since its agent may have another key by now.
-		return forgotten(sameUID(member, o.memberUID()))
-	case member == nil && o.ByName == nil && (o.Reason == v1alpha1.ReasonStateLeave || o.Reason == v1alpha1.ReasonClusterIDTaken):
-		// What it waited for was deleted. To make it anew would undo that.
-		return forgotten(nil)
-	case member != nil && member.Claim == o.Claim:
-		return claimed(o, member)
+	case member != nil && member.Claim == "" && member.UID == o.memberUID() && member.Reported == o.Claim && !member.leaving():
+		// The agent had the claim, and an administrator cleared it: the next agent gets it, and not the one that lost it.
+		return held(member, v1alpha1.ReasonClaimReleased, fmt.Sprintf(
+			"The claim of MemberCluster %s was cleared: set its spec.claim to %s to let this agent back in.", member.Name, o.Claim))
+	case member == nil && o.ByName == nil && o.memberUID() == "" && o.waited():
+		return held(nil, o.Reason, fmt.Sprintf(
+			"The MemberCluster that this request waited for was deleted. Create MemberCluster %s with spec.clusterID %s and spec.accepted true to let the cluster in.",
+			o.Name, o.ClusterID))
+	case member == nil && o.removed():
+		return held(nil, v1alpha1.ReasonUnknownMember, fmt.Sprintf(
+			"The MemberCluster that was created for this request was deleted. Create MemberCluster %s with spec.clusterID %s and spec.accepted true to adopt the cluster.",
+			o.Name, o.ClusterID))
 	case o.TokenRefused != "":
 		return DoorStep{Answer: v1alpha1.AnswerDenied, Reason: v1alpha1.ReasonTokenRefused, Message: o.TokenRefused}
 	case member == nil && o.ByName != nil:
@@ -137,14 +192,32 @@ func nextDoor(o DoorObserved) DoorStep {
 	}
 }
 
-// memberUID is the UID of the MemberCluster that the request's claim spoke for; empty: none that is known of.
+// memberUID is the UID of the MemberCluster that the request's claim spoke for. Empty: none is known.
 func (o *DoorObserved) memberUID() types.UID { return cmp.Or(o.MemberUID, o.Bound) }
 
-// forgotten is about a claim that is none any more. Where its MemberCluster is kept, that is the answer's member.
-func forgotten(kept *MemberSeen) DoorStep {
+// waited reports whether the request waited for a MemberCluster that existed.
+func (o *DoorObserved) waited() bool {
+	return o.Reason == v1alpha1.ReasonStateLeave || o.Reason == v1alpha1.ReasonClusterIDTaken
+}
+
+// unknownMember reports whether the agent is registered as a member that the hub does not have. Member is the
+// MemberCluster that the agent would take over; nil: none yet.
+func (o *DoorObserved) unknownMember(member *MemberSeen) bool {
+	return o.MemberUID != "" && (member == nil || member.UID != o.MemberUID)
+}
+
+// differentHub is about an agent that is registered with another hub. Only an administrator moves a member.
+func differentHub(o DoorObserved) DoorStep {
+	return held(nil, v1alpha1.ReasonDifferentHub, fmt.Sprintf(
+		"The agent is a member of hub %s, and this is hub %s: give the agent a join.yaml of its own hub, or one whose moveFrom is %s to move it here.",
+		o.AgentHubID, o.HubID, o.AgentHubID))
+}
+
+// deregistered is about a member that left on request. If its MemberCluster is kept, that is the answer's member.
+func deregistered(kept *MemberSeen) DoorStep {
 	return DoorStep{
-		Answer: v1alpha1.AnswerForgotten, Reason: v1alpha1.ReasonForgotten, Member: kept,
-		Message: "The hub does not know this member any more: it has left, or its MemberCluster was deleted.",
+		Answer: v1alpha1.AnswerDeregistered, Reason: v1alpha1.ReasonDeregistered, Member: kept,
+		Message: "The member left on request: its MemberCluster was deleted, or its spec.state was set to Leave.",
 	}
 }
 
@@ -212,7 +285,7 @@ func claimed(o DoorObserved, member *MemberSeen) DoorStep {
 	switch {
 	case member.Accepted != nil && !*member.Accepted:
 		return denied(member, "The cluster is denied, or its acceptance was withdrawn.")
-	case o.Answer == v1alpha1.AnswerIssued:
+	case o.Answer == v1alpha1.AnswerIssued && (o.Bound == "" || o.Bound == member.UID):
 		return DoorStep{Answer: o.Answer, Reason: v1alpha1.ReasonIssued, Message: "The credential is in the status.", Member: member}
 	case member.leaving() && (o.MemberUID == "" || !member.Prepared || !accepted(member) || o.Type != member.Credential):
 		// An agent that was in, and still has access, gets a credential all the same: it is to confirm that the
@@ -228,9 +301,8 @@ func claimed(o DoorObserved, member *MemberSeen) DoorStep {
 		return denied(member, o.Verdict.Reason)
 	case !accepted(member):
 		return waiting(o, member, member.Name)
-	case o.Type != member.Credential:
-		// The claim was given to it by an administrator, who cannot know the type: the access that there is may be that
-		// of the agent before.
+	case o.Type != member.Credential || member.ClusterID == "":
+		// An administrator set the claim, and cannot know the type: the existing access may be that of the agent before.
 		step := preparing(member)
 		step.Actions = []DoorAction{BindMember}
 		return step
@@ -266,6 +338,11 @@ func held(member *MemberSeen, reason, message string) DoorStep {
 
 func waiting(o DoorObserved, member *MemberSeen, name string) DoorStep {
 	message := fmt.Sprintf("Waiting for an administrator to set spec.accepted of MemberCluster %s to true.", name)
+	if o.unknownMember(member) {
+		return held(member, v1alpha1.ReasonUnknownMember, fmt.Sprintf(
+			"The agent is registered as member %s, which this hub does not have, and no request to remove that member is on record. "+
+				"Nothing changes on the cluster. Set spec.accepted of MemberCluster %s to true to adopt it.", o.MemberUID, name))
+	}
 	return held(member, v1alpha1.ReasonWaitingForAcceptance, message+said("The hub's policy", o.Verdict))
 }
 

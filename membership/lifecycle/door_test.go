@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -12,7 +13,7 @@ import (
 func TestNextDoor(t *testing.T) {
 	const (
 		pending, held, issued = v1alpha1.AnswerPending, v1alpha1.AnswerHeld, v1alpha1.AnswerIssued
-		deny, forgot          = v1alpha1.AnswerDenied, v1alpha1.AnswerForgotten
+		deny, forgot          = v1alpha1.AnswerDenied, v1alpha1.AnswerDeregistered
 	)
 	// of is the member east, accepted and prepared, which claim speaks for.
 	of := func(claim string, change func(*MemberSeen)) *MemberSeen {
@@ -36,7 +37,12 @@ func TestNextDoor(t *testing.T) {
 		member  bool
 		message string // where a person has to do something
 	}
-	const forgottenMessage = "The hub does not know this member any more: it has left, or its MemberCluster was deleted."
+	const deregisteredMessage = "The member left on request: its MemberCluster was deleted, or its spec.state was set to Leave."
+	const unknownMessage = "The agent is registered as member uid, which this hub does not have, and no request to remove that member is on record. " +
+		"Nothing changes on the cluster. Set spec.accepted of MemberCluster east to true to adopt it."
+	left := func(uid types.UID, kept bool) []Tombstone {
+		return []Tombstone{{MemberUID: uid, ClusterID: "id", Claim: "mine", Decided: true, Kept: kept}}
+	}
 	for _, test := range []struct {
 		name   string
 		reason string
@@ -70,8 +76,10 @@ func TestNextDoor(t *testing.T) {
 		},
 		{
 			name: "token ended while away", reason: "an agent that lost its member is to learn that, whatever it asks with",
-			o:    request(func(o *DoorObserved) { o.TokenRefused, o.MemberUID = "spec.token: has expired", "uid" }),
-			want: want{answer: forgot, reason: v1alpha1.ReasonForgotten, message: forgottenMessage},
+			o: request(func(o *DoorObserved) {
+				o.TokenRefused, o.MemberUID, o.Tombstones = "spec.token: has expired", "uid", left("uid", false)
+			}),
+			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
 		},
 		{
 			name: "nobody announced it", reason: "it becomes a member that somebody can accept",
@@ -273,40 +281,155 @@ func TestNextDoor(t *testing.T) {
 		},
 		{
 			name: "deleted", reason: "an agent that was away finds out",
-			o:    request(func(o *DoorObserved) { o.MemberUID = "uid" }),
-			want: want{answer: forgot, reason: v1alpha1.ReasonForgotten, message: forgottenMessage},
+			o:    request(func(o *DoorObserved) { o.MemberUID, o.Tombstones = "uid", left("uid", false) }),
+			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
 		},
 		{
-			name: "deleted and made anew", reason: "the new one is not what the agent was a member of",
-			o:    request(func(o *DoorObserved) { o.MemberUID, o.ByID = "before", of("", asIs) }),
-			want: want{answer: forgot, reason: v1alpha1.ReasonForgotten, message: forgottenMessage},
+			name: "deleted and created again", reason: "the request to remove the member is carried out, whatever was created since",
+			o: request(func(o *DoorObserved) {
+				o.MemberUID, o.ByID, o.Tombstones = "before", of("", asIs), left("before", false)
+			}),
+			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
 		},
 		{
 			name: "left while away", reason: "the claim was released, so what the member holds is of a stay that is over",
-			o:    request(func(o *DoorObserved) { o.MemberUID, o.ByID = "uid", of("", asIs) }),
-			want: want{answer: forgot, reason: v1alpha1.ReasonForgotten, member: true, message: forgottenMessage},
+			o:    request(func(o *DoorObserved) { o.MemberUID, o.ByID, o.Tombstones = "uid", of("", asIs), left("uid", true) }),
+			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, member: true, message: deregisteredMessage},
 		},
 		{
 			name: "answered, then deleted", reason: "an old request must not make a member anew that an administrator deleted",
-			o:    request(func(o *DoorObserved) { o.Answer, o.Bound, o.Verdict.Decision = issued, "uid", membership.Accept }),
-			want: want{answer: forgot, reason: v1alpha1.ReasonForgotten, message: forgottenMessage},
+			o: request(func(o *DoorObserved) {
+				o.Answer, o.Bound, o.Verdict.Decision, o.Tombstones = issued, "uid", membership.Accept, left("uid", false)
+			}),
+			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
 		},
 		{
 			name: "answered, then left", reason: "an old request must not take the claim from the agent's next key",
-			o:    request(func(o *DoorObserved) { o.Answer, o.Bound, o.ByID = issued, "uid", of("", asIs) }),
-			want: want{answer: forgot, reason: v1alpha1.ReasonForgotten, member: true, message: forgottenMessage},
+			o: request(func(o *DoorObserved) {
+				o.Answer, o.Bound, o.ByID, o.Tombstones = issued, "uid", of("", asIs), left("uid", true)
+			}),
+			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, member: true, message: deregisteredMessage},
 		},
 		{
 			name: "waited to come back, then deleted", reason: "deleting what has left is for good",
 			o: request(func(o *DoorObserved) {
-				o.Answer, o.Reason, o.Verdict.Decision = held, v1alpha1.ReasonStateLeave, membership.Accept
+				o.Answer, o.Reason, o.Verdict.Decision, o.Tombstones = held, v1alpha1.ReasonStateLeave, membership.Accept, left("uid", false)
 			}),
-			want: want{answer: forgot, reason: v1alpha1.ReasonForgotten, message: forgottenMessage},
+			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
+		},
+		{
+			name: "lost", reason: "a MemberCluster that is missing without a record was not removed by a user",
+			o:    request(func(o *DoorObserved) { o.MemberUID = "uid" }),
+			want: want{answer: held, reason: v1alpha1.ReasonUnknownMember, actions: []DoorAction{CreateMember}, message: unknownMessage},
+		},
+		{
+			name: "lost, and the policy accepts", reason: "a user may have removed the member, and the record may have expired",
+			o:    request(func(o *DoorObserved) { o.MemberUID, o.Verdict.Decision = "uid", membership.Accept }),
+			want: want{answer: held, reason: v1alpha1.ReasonUnknownMember, actions: []DoorAction{CreateMember}, message: unknownMessage},
+		},
+		{
+			name: "lost, with a token for this cluster", reason: "such a token is an administrator's decision on exactly this cluster",
+			o:    request(func(o *DoorObserved) { o.MemberUID, o.Readopt, o.Verdict.Decision = "uid", true, membership.Accept }),
+			want: want{answer: pending, reason: v1alpha1.ReasonPreparing, actions: []DoorAction{CreateMember, AcceptMember}, message: "The hub is preparing for the cluster."},
+		},
+		{
+			name: "lost, and waiting", reason: "kubectl get shows what the request waits for",
+			o: request(func(o *DoorObserved) {
+				o.MemberUID, o.Verdict.Decision, o.ByID = "uid", membership.Hold, of("mine", func(m *MemberSeen) { m.UID, m.Accepted = "new", nil })
+			}),
+			want: want{answer: held, reason: v1alpha1.ReasonUnknownMember, member: true, message: unknownMessage},
+		},
+		{
+			name: "lost, and the one created for it was deleted", reason: "an administrator does not want it, and did not remove the member itself",
+			o: request(func(o *DoorObserved) {
+				o.MemberUID, o.Bound, o.Tombstones = "uid", "new", []Tombstone{{MemberUID: "new", ClusterID: "id", Claim: "mine"}}
+			}),
+			want: want{
+				answer: held, reason: v1alpha1.ReasonUnknownMember,
+				message: "The MemberCluster that was created for this request was deleted. Create MemberCluster east with spec.clusterID id and spec.accepted true to adopt the cluster.",
+			},
+		},
+		{
+			name: "restored with another UID", reason: "the claim and the cluster ID identify the member",
+			o:    request(func(o *DoorObserved) { o.MemberUID, o.ByID = "before", of("mine", asIs) }),
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true, message: "The credential is being issued."},
+		},
+		{
+			name: "removed, and restored with another UID", reason: "the MemberCluster with the claim is the later statement",
+			o: request(func(o *DoorObserved) {
+				o.MemberUID, o.ByID, o.Tombstones = "before", of("mine", asIs), left("before", false)
+			}),
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true, message: "The credential is being issued."},
+		},
+		{
+			name: "restored with another UID, after an answer", reason: "what was issued is a credential of the UID before",
+			o: request(func(o *DoorObserved) {
+				o.Answer, o.Bound, o.MemberUID, o.ByID = issued, "before", "before", of("mine", asIs)
+			}),
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true, message: "The credential is being issued."},
+		},
+		{
+			name: "restored without the cluster ID", reason: "the claim comes first",
+			o: request(func(o *DoorObserved) {
+				o.MemberUID, o.ByClaim = "before", of("mine", func(m *MemberSeen) { m.ClusterID, m.Prepared = "", false })
+			}),
+			want: want{answer: pending, reason: v1alpha1.ReasonPreparing, actions: []DoorAction{BindMember}, member: true, message: "The hub is preparing for the cluster."},
+		},
+		{
+			name: "restored without the claim", reason: "the administrator names the cluster that comes in",
+			o:    request(func(o *DoorObserved) { o.MemberUID, o.ByID = "before", of("", asIs) }),
+			want: want{answer: pending, reason: v1alpha1.ReasonPreparing, actions: []DoorAction{BindMember}, member: true, message: "The hub is preparing for the cluster."},
+		},
+		{
+			name: "restored with its name alone", reason: "the name proves nothing",
+			o: request(func(o *DoorObserved) {
+				o.MemberUID, o.Verdict.Decision, o.ByName = "before", membership.Accept, of("", func(m *MemberSeen) { m.ClusterID = "" })
+			}),
+			want: want{
+				answer: held, reason: v1alpha1.ReasonNameReserved, member: true,
+				message: "MemberCluster east is accepted and waits for a cluster, without saying which: set its spec.clusterID to id to let this one in.",
+			},
+		},
+		{
+			name: "the claim with another cluster ID", reason: "the Secrets of an agent were copied to another cluster",
+			o: request(func(o *DoorObserved) {
+				o.MemberUID, o.ByClaim = "uid", of("mine", func(m *MemberSeen) { m.ClusterID = "other" })
+			}),
+			want: want{
+				answer: held, reason: v1alpha1.ReasonClusterIDChanged,
+				message: "The claim of the agent belongs to MemberCluster east with cluster ID other, and the agent reports cluster ID id: " +
+					"restore the agent's cluster ID, or clear spec.claim of MemberCluster east.",
+			},
+		},
+		{
+			name: "the claim was cleared", reason: "the next agent gets it, and the one that had it keeps everything",
+			o: request(func(o *DoorObserved) {
+				o.MemberUID, o.ByID = "uid", of("", func(m *MemberSeen) { m.Reported = "mine" })
+			}),
+			want: want{
+				answer: held, reason: v1alpha1.ReasonClaimReleased, member: true,
+				message: "The claim of MemberCluster east was cleared: set its spec.claim to mine to let this agent back in.",
+			},
+		},
+		{
+			name: "another hub", reason: "another hub never ends a membership, whatever it has on record",
+			o: request(func(o *DoorObserved) {
+				o.HubID, o.AgentHubID, o.MemberUID, o.Tombstones = "this", "that", "uid", left("uid", false)
+			}),
+			want: want{
+				answer: held, reason: v1alpha1.ReasonDifferentHub,
+				message: "The agent is a member of hub that, and this is hub this: give the agent a join.yaml of its own hub, or one whose moveFrom is that to move it here.",
+			},
+		},
+		{
+			name: "the agent does not know its hub", reason: "agents of earlier versions keep what they had",
+			o:    request(func(o *DoorObserved) { o.HubID, o.MemberUID, o.ByID = "this", "uid", of("mine", asIs) }),
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true, message: "The credential is being issued."},
 		},
 		{
 			name: "said once", reason: "the agent may act on it at any time, so it stays said",
 			o:    request(func(o *DoorObserved) { o.Answer, o.MemberUID, o.ByID = forgot, "uid", of("mine", asIs) }),
-			want: want{answer: forgot, reason: v1alpha1.ReasonForgotten, member: true, message: forgottenMessage},
+			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, member: true, message: deregisteredMessage},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -320,7 +443,8 @@ func TestNextDoor(t *testing.T) {
 }
 
 func TestDoorFinal(t *testing.T) {
-	gone := DoorObserved{ClusterID: "id", Name: "east", Claim: "mine", MemberUID: "gone"}
+	gone := DoorObserved{ClusterID: "id", Name: "east", Claim: "mine", MemberUID: "gone",
+		Tombstones: []Tombstone{{MemberUID: "gone", ClusterID: "id", Claim: "mine"}}}
 	for _, test := range []struct {
 		name   string
 		reason string
@@ -332,8 +456,8 @@ func TestDoorFinal(t *testing.T) {
 			ClusterID: "id", Name: "east", Claim: "mine", Answer: v1alpha1.AnswerHeld, Reason: v1alpha1.ReasonNameTaken,
 		}, true},
 		{"denied", "the agent goes on asking", DoorObserved{Invalid: "name: must not be empty"}, false},
-		{"forgotten", "the agent throws its claim away", gone, true},
-		{"forgotten before", "it may have done so at any time", DoorObserved{ClusterID: "id", Claim: "mine", MemberUID: "gone", Answer: v1alpha1.AnswerForgotten}, false},
+		{"deregistered", "the agent throws its claim away", gone, true},
+		{"deregistered before", "it may have done so at any time", DoorObserved{ClusterID: "id", Claim: "mine", MemberUID: "gone", Answer: v1alpha1.AnswerDeregistered}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if step := NextDoor(test.o); step.Final != test.want {

@@ -56,7 +56,7 @@ func ExampleNextAgent() {
 	step := lifecycle.NextAgent(observed)
 	fmt.Println(step.Phase, step.Actions)
 	observed.Now = now.Add(lifecycle.ShutOutPatience)
-	for _, answer := range []lifecycle.DoorSight{lifecycle.DoorNotAsked, lifecycle.DoorDenied, lifecycle.DoorForgotten} {
+	for _, answer := range []lifecycle.DoorSight{lifecycle.DoorNotAsked, lifecycle.DoorDenied, lifecycle.DoorDeregistered} {
 		observed.Door = answer
 		step := lifecycle.NextAgent(observed)
 		fmt.Println(step.Phase, step.Actions)
@@ -65,7 +65,7 @@ func ExampleNextAgent() {
 	// Joining [ReadMembership]
 	// Rejected [MakeRequest AskDoor ReadMembership]
 	// Rejected [AskDoor ReadMembership]
-	// Leaving [RecordForgotten]
+	// Leaving [RecordDeregistered]
 }
 
 // A cluster comes whose ID another agent speaks for already.

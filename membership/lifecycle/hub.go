@@ -84,7 +84,9 @@ const (
 	ForceGates HubAction = "ForceGates"
 	// DeleteNamespace removes the member's namespace with all that is in it.
 	DeleteNamespace HubAction = "DeleteNamespace"
-	// ReleaseClaim forgets which agent spoke for the cluster, so that another may.
+	// WriteTombstone records that the member left because a user requested it. It comes before what cannot be undone.
+	WriteTombstone HubAction = "WriteTombstone"
+	// ReleaseClaim clears which agent spoke for the cluster, so that another may.
 	ReleaseClaim    HubAction = "ReleaseClaim"
 	RemoveFinalizer HubAction = "RemoveFinalizer"
 )
@@ -369,9 +371,9 @@ func left(o HubObserved) HubStep {
 	}
 	switch {
 	case o.Deleting && o.Finalizer:
-		step.Actions = append(step.Actions, RemoveFinalizer)
+		step.Actions = append(step.Actions, WriteTombstone, RemoveFinalizer)
 	case !o.Deleting && o.Claimed:
-		step.Actions = append(step.Actions, ReleaseClaim)
+		step.Actions = append(step.Actions, WriteTombstone, ReleaseClaim)
 	}
 	if step.Leave != nil && len(step.Actions) == 0 {
 		// Not before: a leave that had ended would be over, and what was still to be done never done.

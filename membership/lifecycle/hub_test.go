@@ -257,7 +257,7 @@ func TestNextHub(t *testing.T) {
 				o.Leave.Forced, o.Leave.ForcedAt, o.Leave.Waiting = true, new(metav1.NewTime(epoch.Add(deadline))), "works"
 			}),
 			want: want{
-				phase: v1alpha1.PhaseLeft, actions: []HubAction{RemoveFinalizer}, reason: v1alpha1.ReasonLeaveForced,
+				phase: v1alpha1.PhaseLeft, actions: []HubAction{WriteTombstone, RemoveFinalizer}, reason: v1alpha1.ReasonLeaveForced,
 				message: "The deadline passed and the cluster was removed while waiting for works. The cluster has left. Set spec.state to Join to let it come back, or delete this object.",
 				leave: record(func(l *v1alpha1.LeaveStatus) {
 					l.Forced, l.ForcedAt, l.Waiting = true, new(metav1.NewTime(epoch.Add(deadline))), "works"
@@ -290,7 +290,7 @@ func TestNextHub(t *testing.T) {
 			name: "gone", reason: "the finalizer goes when nothing else is left",
 			o: isLeaving(func(o *HubObserved) { o.Namespace, o.Access, o.Membership, o.Gates = Absent, false, nil, nil }),
 			want: want{
-				phase: v1alpha1.PhaseLeft, actions: []HubAction{RemoveFinalizer}, reason: v1alpha1.ReasonLeft,
+				phase: v1alpha1.PhaseLeft, actions: []HubAction{WriteTombstone, RemoveFinalizer}, reason: v1alpha1.ReasonLeft,
 				message: "The cluster has left. Set spec.state to Join to let it come back, or delete this object.", leave: record(func(*v1alpha1.LeaveStatus) {}),
 			},
 		},
@@ -300,7 +300,7 @@ func TestNextHub(t *testing.T) {
 				o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Gates = false, v1alpha1.StateLeave, Absent, false, nil, nil
 			}),
 			want: want{
-				phase: v1alpha1.PhaseLeft, actions: []HubAction{ReleaseClaim}, reason: v1alpha1.ReasonLeft,
+				phase: v1alpha1.PhaseLeft, actions: []HubAction{WriteTombstone, ReleaseClaim}, reason: v1alpha1.ReasonLeft,
 				message: "The cluster has left. Set spec.state to Join to let it come back, or delete this object.", leave: record(func(*v1alpha1.LeaveStatus) {}),
 			},
 		},
@@ -367,7 +367,7 @@ func TestFinal(t *testing.T) {
 	}{
 		{"in the fleet", "nothing is done", inFleet(func(*HubObserved) {}), false},
 		{"acceptance withdrawn", "it can be given back", inFleet(func(o *HubObserved) { o.Accepted = new(false) }), false},
-		{"claim cleared", "the agent takes itself for forgotten", inFleet(func(o *HubObserved) { o.Claimed = false }), true},
+		{"claim cleared", "the agent takes itself for deregistered", inFleet(func(o *HubObserved) { o.Claimed = false }), true},
 		{"a gate is shut", "the leave can be called off", isLeaving(func(o *HubObserved) { o.Gates.Waiting = "works" }), false},
 		{"denied while leaving", "withdrawn acceptance waits for nothing",
 			isLeaving(func(o *HubObserved) { o.Accepted, o.Gates.Waiting = nil, "works" }), false},

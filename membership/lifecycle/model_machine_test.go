@@ -141,7 +141,8 @@ type doorKey struct {
 	i                                     int
 	member, deleting, wantLeave, prepared bool
 	accepted, claim, credential           uint8
-	leaving                               bool
+	leaving, reported                     bool
+	tombs                                 tombWorld
 }
 
 // doorPlan is a DoorStep and what to call it.
@@ -153,10 +154,10 @@ type doorPlan struct {
 func (m *machine) doorStep(w *world, i int) doorPlan {
 	r := w.requests[i]
 	r.fresh = false
-	key := doorKey{request: r, i: i, member: w.member}
+	key := doorKey{request: r, i: i, member: w.member, tombs: w.tombs}
 	if w.member {
 		key.deleting, key.wantLeave, key.prepared, key.leaving = w.deleting, w.wantLeave, w.prepared(), w.leave.there && !w.leave.ended
-		key.accepted, key.claim, key.credential = w.accepted, w.claim, w.credential
+		key.accepted, key.claim, key.credential, key.reported = w.accepted, w.claim, w.credential, w.reported() != ""
 	}
 	_, plan := m.doors.get(key, func() doorPlan {
 		step := m.door(w.doorSees(i, m.verdict))
@@ -170,12 +171,12 @@ func (m *machine) doorStep(w *world, i int) doorPlan {
 }
 
 type agentKey struct {
-	request, registered, forgotten, kept, out, policy, beating, outwaited bool
-	door, hub, said                                                       uint8
-	seen                                                                  membershipWorld
+	request, registered, deregistered, kept, out, policy, beating, outwaited bool
+	door, hub, said                                                          uint8
+	seen                                                                     membershipWorld
 }
 
 func (m *machine) agentStep(a *agentWorld) (uint16, AgentStep) {
-	key := agentKey{a.request, a.registered, a.forgotten, a.kept, a.out, a.policy, a.beating, a.outwaited, a.door, a.hub, a.said, a.seen}
+	key := agentKey{a.request, a.registered, a.deregistered, a.kept, a.out, a.policy, a.beating, a.outwaited, a.door, a.hub, a.said, a.seen}
 	return m.agents.get(key, func() AgentStep { return m.agent(a.sees()) })
 }

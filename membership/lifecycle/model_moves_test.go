@@ -18,6 +18,8 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 			w.finalizer = false
 			wrong = m.memberGone(w)
 		}
+	case WriteTombstone:
+		w.tombs |= tombOf(w.claim, thatUID)
 	case ReleaseClaim:
 		if failed = w.stale; !failed {
 			w.claim = nobody
@@ -42,7 +44,7 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 				wrong = "access is granted to a member that is not accepted"
 			}
 			if !w.membership.there && !m.vandals {
-				wrong = "access is granted before there is a Membership: the agent would take itself for forgotten"
+				wrong = "access is granted before there is a Membership: the agent would take itself for deregistered"
 			}
 		}
 	case RevokeAccess:
@@ -132,6 +134,7 @@ func (m *machine) memberGone(w *world) (wrong fault) {
 		gone(&w.requests[i].asks)
 		gone(&w.requests[i].bound)
 	}
+	w.tombs = w.tombs.renamed(func(claim, _ uint8) (uint8, uint8) { return claim, goneUID })
 	w.member, w.deleting, w.wantLeave, w.accepted, w.claim, w.leave, w.joined, w.clock = false, false, false, undecided, nobody, leaveWorld{}, false, inTime
 	w.membership, w.gatesShut = membershipWorld{}, false
 	w.lag.membership = membershipWorld{} // it is of another member from now on
@@ -165,7 +168,7 @@ func (m *machine) doorActs(w *world, i int, step DoorStep, andReports bool) (wro
 				// The agent has given this claim up and would be held by it for ever.
 				wrong = "a claim that its agent has given up binds the member"
 			}
-			w.claim = uint8(i + 1)
+			w.claim, w.finalizer = uint8(i+1), true
 			if w.apart {
 				w.credential = w.claim
 			}
@@ -202,7 +205,7 @@ func (m *machine) doorActs(w *world, i int, step DoorStep, andReports bool) (wro
 		}
 	}
 	// As the controller has it: the member whose claim it has, or had.
-	if w.member && (w.claim == uint8(i+1) || step.Answer == v1alpha1.AnswerForgotten && step.Member != nil) {
+	if w.member && (w.claim == uint8(i+1) || step.Answer == v1alpha1.AnswerDeregistered && step.Member != nil) {
 		r.bound = thatUID
 	}
 	return wrong
@@ -245,7 +248,7 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 	case StartBeat:
 		a.beating = true
 	case StopBeat:
-		if a.registered && !a.forgotten && !a.out && a.waits() {
+		if a.registered && !a.deregistered && !a.out && a.waits() {
 			wrong = "the agent stops its heartbeat because of a refusal that may be a passing one"
 		}
 		a.beating = false
@@ -267,14 +270,14 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 		if lost {
 			a.hub, a.seen, a.outwaited = uint8(HubUnreachable), membershipWorld{}, false
 		}
-	case RecordForgotten:
-		a.forgotten, a.kept = true, a.door == uint8(DoorForgottenKept)
+	case RecordDeregistered:
+		a.deregistered, a.kept = true, a.door == uint8(DoorDeregisteredKept)
 		if w.member && a.uid == thatUID && w.claim == mine {
-			wrong = "the agent takes itself for forgotten, and is not"
+			wrong = "the agent takes itself for deregistered, and is not"
 		}
 	case CleanMember:
 		told := a.hub == uint8(HubSeen) && a.seen.leave && a.seen.clean
-		if !told && !a.forgotten {
+		if !told && !a.deregistered {
 			wrong = "the agent cleans a member of which nobody said that it is out"
 		}
 		w.holds, a.said = clean, uint8(MemberClean)
@@ -324,11 +327,11 @@ func (w *world) ask(wrong *fault) DoorSight {
 		return DoorHeld
 	case answerDenied:
 		return DoorDenied
-	case answerForgotten:
+	case answerDeregistered:
 		if r.bound == thatUID {
-			return DoorForgottenKept
+			return DoorDeregisteredKept
 		}
-		return DoorForgotten
+		return DoorDeregistered
 	case answerIssued:
 		if r.fresh {
 			return DoorIssued
@@ -359,6 +362,12 @@ func (w *world) givesUpClaim() {
 		}
 	}
 	w.lag.membership.report = uint8(ReportedNothing) // by another claim than the next one's
+	w.tombs = w.tombs.renamed(func(claim, uid uint8) (uint8, uint8) {
+		if claim == mine {
+			claim = older
+		}
+		return claim, uid
+	})
 	if w.requests[0].there {
 		w.requests[1] = w.requests[0]
 		w.requests[1].fresh = false

@@ -210,10 +210,10 @@ var mutants = []struct {
 		door: func(o DoorObserved) DoorStep { o.Reason = ""; return NextDoor(o) },
 	},
 	{
-		name: "door does not tell an agent that it is forgotten", machine: machine{moves: 1},
+		name: "door does not tell an agent that it is deregistered", machine: machine{moves: 1},
 		door: func(o DoorObserved) DoorStep {
 			step := NextDoor(o)
-			if step.Answer == v1alpha1.AnswerForgotten {
+			if step.Answer == v1alpha1.AnswerDeregistered {
 				return DoorStep{Answer: v1alpha1.AnswerDenied}
 			}
 			return step
@@ -247,10 +247,10 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "door tells the agent that comes second that it is forgotten", machine: machine{moves: 1, pair: true},
+		name: "door tells the agent that comes second that it is deregistered", machine: machine{moves: 1, pair: true},
 		door: func(o DoorObserved) DoorStep {
 			if o.ByID != nil && o.MemberUID != "" && o.ByID.Claim != o.Claim {
-				return forgotten(o.ByID)
+				return deregistered(o.ByID)
 			}
 			return NextDoor(o)
 		},
@@ -258,8 +258,8 @@ var mutants = []struct {
 	{
 		name: "agent takes a refusal for proof", machine: machine{moves: 1},
 		agent: func(o AgentObserved) AgentStep {
-			if o.Record.Registered && o.Hub == HubRefused && !o.Record.Forgotten {
-				return AgentStep{Phase: Leaving, Actions: []AgentAction{RecordForgotten}}
+			if o.Record.Registered && o.Hub == HubRefused && !o.Record.Deregistered {
+				return AgentStep{Phase: Leaving, Actions: []AgentAction{RecordDeregistered}}
 			}
 			return NextAgent(o)
 		},
@@ -267,8 +267,8 @@ var mutants = []struct {
 	{
 		name: "agent takes a missing Membership for proof", machine: machine{moves: 1, mishaps: 1, vandals: true},
 		agent: func(o AgentObserved) AgentStep {
-			if o.Record.Registered && o.Hub == HubGone && !o.Record.Forgotten {
-				return AgentStep{Phase: Leaving, Actions: []AgentAction{RecordForgotten}}
+			if o.Record.Registered && o.Hub == HubGone && !o.Record.Deregistered {
+				return AgentStep{Phase: Leaving, Actions: []AgentAction{RecordDeregistered}}
 			}
 			return NextAgent(o)
 		},
@@ -300,7 +300,7 @@ var mutants = []struct {
 	{
 		name: "agent does not remember that it waits to come back", machine: machine{moves: 2},
 		agent: func(o AgentObserved) AgentStep {
-			o.Record.Kept = o.Record.Kept && o.Record.Forgotten
+			o.Record.Kept = o.Record.Kept && o.Record.Deregistered
 			return NextAgent(o)
 		},
 	},

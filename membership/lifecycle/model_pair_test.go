@@ -137,7 +137,7 @@ func (m *machine) provePair() (int, string) {
 			wrong = fmt.Sprintf("%s:\n%swhich is\n  %+v", broken, trace(i), p)
 		}
 		p.edges(m, func(name step, to pair, broken fault) {
-			if name.what == string(RecordForgotten) || name.what == string(CleanMember) {
+			if name.what == string(RecordDeregistered) || name.what == string(CleanMember) {
 				broken = "an agent cleans a member because another one speaks for it"
 			}
 			if broken != "" {

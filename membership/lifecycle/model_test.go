@@ -85,9 +85,9 @@ func (c *comesTo) check(i int32) (fault, world) {
 	}
 	// For good means: until somebody gives the agent a new bootstrap credential.
 	// It may have learned just before that its MemberCluster was kept, or is about to ask anew because of that.
-	kept := a.kept || a.door == uint8(DoorForgottenKept) || a.seen.rejoin && a.seen.report == uint8(ReportedClean)
+	kept := a.kept || a.door == uint8(DoorDeregisteredKept) || a.seen.rejoin && a.seen.report == uint8(ReportedClean)
 	answered := a.given == goneUID || w.requests[0].answer == answerIssued && w.requests[0].bound == goneUID
-	wasDeleted := a.registered && a.uid == goneUID || a.forgotten && !a.kept || !a.registered && (a.kept || answered)
+	wasDeleted := a.registered && a.uid == goneUID || a.deregistered && !a.kept || !a.registered && (a.kept || answered)
 	isOut := end.agent.bootstrap == bootstrapGone
 	wanted := w.member && !w.deleting && !w.wantLeave && w.accepted == yesAccepted && end.namespace != uint8(Terminating)
 	if wanted && able && !a.out && !m.bothJoined(&end) && (!wasDeleted || !isOut) {

@@ -35,6 +35,7 @@ type world struct {
 	abandoned  bool // the namespace that is there is one that the hub has let go
 
 	requests [2]requestWorld // made with the claim mine, and with an older one
+	tombs    tombWorld
 
 	agent agentWorld
 	holds memberWorld
@@ -45,6 +46,34 @@ type world struct {
 	stale   bool // the MemberCluster has changed since the hub looked
 	moves   uint8
 	mishaps uint8
+}
+
+// tombWorld has the tombstones, a bit for each claim and UID.
+type tombWorld uint8
+
+func tombOf(claim, uid uint8) tombWorld { return 1 << (claim*2 + uid - thatUID) }
+
+// swapped is the set after a renaming.
+func (t tombWorld) renamed(rename func(claim, uid uint8) (uint8, uint8)) (out tombWorld) {
+	for claim := nobody; claim <= older; claim++ {
+		for uid := thatUID; uid <= goneUID; uid++ {
+			if t&tombOf(claim, uid) != 0 {
+				out |= tombOf(rename(claim, uid))
+			}
+		}
+	}
+	return out
+}
+
+func (t tombWorld) list() (out []Tombstone) {
+	for claim := nobody; claim <= older; claim++ {
+		for uid := thatUID; uid <= goneUID; uid++ {
+			if t&tombOf(claim, uid) != 0 {
+				out = append(out, Tombstone{MemberUID: uids[uid], Claim: claims[claim], ClusterID: "id", Kept: uid == thatUID, Time: epoch})
+			}
+		}
+	}
+	return out
 }
 
 // lagWorld is what the caches of the hub show that stand still.
@@ -92,7 +121,7 @@ type agentWorld struct {
 	registered, policy bool
 	uid                uint8 // of the MemberCluster that it is registered with
 	credential         bool  // it is still good
-	forgotten, kept    bool
+	deregistered, kept bool
 	out                bool
 	returns            bool // nobody wrote this down: it has left a MemberCluster that was kept
 
@@ -152,7 +181,7 @@ const (
 	bootstrapGone
 )
 
-var answers = []v1alpha1.JoinAnswer{"", v1alpha1.AnswerPending, v1alpha1.AnswerHeld, v1alpha1.AnswerDenied, v1alpha1.AnswerForgotten, v1alpha1.AnswerIssued}
+var answers = []v1alpha1.JoinAnswer{"", v1alpha1.AnswerPending, v1alpha1.AnswerHeld, v1alpha1.AnswerDenied, v1alpha1.AnswerDeregistered, v1alpha1.AnswerIssued}
 
 var reasons = []string{"", v1alpha1.ReasonStateLeave, v1alpha1.ReasonClusterIDTaken}
 
@@ -161,7 +190,7 @@ const (
 	answerPending
 	answerHeld
 	answerDenied
-	answerForgotten
+	answerDeregistered
 	answerIssued
 )
 
@@ -272,16 +301,25 @@ func (w *world) doorSees(i int, verdict membership.Decision) DoorObserved {
 	o := DoorObserved{
 		Answer: answers[r.answer], Reason: reasons[r.reason], Bound: uids[r.bound], Verdict: membership.Verdict{Decision: verdict},
 		ClusterID: "id", Name: "east", Claim: claims[i+1], MemberUID: uids[r.asks], Type: w.typeOf(uint8(i + 1)),
+		CreatedAt: epoch, HubID: "this", Tombstones: w.tombs.list(),
 	}
 	if w.member {
 		o.ByID = &MemberSeen{
 			Name: "east", UID: uids[thatUID], ClusterID: "id", Claim: claims[w.claim], Accepted: w.acceptance(), Credential: w.typeOf(w.credential),
 			Deleting: w.deleting, Desired: w.desired(), Leaving: w.leave.there && !w.leave.ended,
-			Prepared: w.prepared(),
+			Prepared: w.prepared(), Reported: w.reported(),
 		}
 		o.ByName = o.ByID
 	}
 	return o
+}
+
+// reported is the claim of the agent that has written the Membership's status, which counts only if it is the member's.
+func (w *world) reported() string {
+	if w.membership.there && w.membership.report != uint8(ReportedNothing) {
+		return claims[mine]
+	}
+	return ""
 }
 
 func (w *world) prepared() bool {
@@ -308,7 +346,7 @@ func (w *world) typeOf(claim uint8) v1alpha1.CredentialType {
 func (a *agentWorld) sees() AgentObserved {
 	o := AgentObserved{
 		Now: epoch, Door: DoorSight(a.door), Hub: HubSight(a.hub), DoorSince: epoch, HubSince: epoch, PolicySaved: a.policy, Beating: a.beating, Member: MemberState(a.said),
-		Record: Record{Claim: a.request, Registered: a.registered, Forgotten: a.forgotten, Kept: a.kept, Out: a.out},
+		Record: Record{Claim: a.request, Registered: a.registered, Deregistered: a.deregistered, Kept: a.kept, Out: a.out},
 	}
 	if a.outwaited {
 		o.HubSince = epoch.Add(-ShutOutPatience)

@@ -28,8 +28,9 @@ var (
 	}
 	doorReasons = []string{
 		v1alpha1.ReasonWaitingForAcceptance, v1alpha1.ReasonClusterIDTaken, v1alpha1.ReasonNameTaken, v1alpha1.ReasonNameReserved,
-		v1alpha1.ReasonStateLeave, v1alpha1.ReasonInvalidRequest, v1alpha1.ReasonTokenRefused, v1alpha1.ReasonForgotten,
+		v1alpha1.ReasonStateLeave, v1alpha1.ReasonInvalidRequest, v1alpha1.ReasonTokenRefused, v1alpha1.ReasonDeregistered,
 		v1alpha1.ReasonIdentityMissing, v1alpha1.ReasonIssuing, v1alpha1.ReasonIssued, v1alpha1.ReasonPreparing, v1alpha1.ReasonDenied,
+		v1alpha1.ReasonDifferentHub, v1alpha1.ReasonUnknownMember, v1alpha1.ReasonClaimReleased, v1alpha1.ReasonClusterIDChanged,
 	}
 	acceptances = []*bool{nil, new(true), new(false)}
 	states      = []v1alpha1.DesiredState{"", v1alpha1.StateJoin, v1alpha1.StateLeave}
@@ -139,8 +140,15 @@ func anyMember(t *rapid.T, name string) *MemberSeen {
 	}
 }
 
+func anyTombstone(t *rapid.T) Tombstone {
+	return Tombstone{
+		MemberUID: rapid.SampledFrom([]types.UID{"uid", "gone"}).Draw(t, "UID"), ClusterID: rapid.SampledFrom([]string{"id", "other"}).Draw(t, "cluster ID"),
+		Claim: rapid.SampledFrom([]string{"", "mine", "other"}).Draw(t, "claim"), Decided: rapid.Bool().Draw(t, "decided"), Kept: rapid.Bool().Draw(t, "kept"),
+	}
+}
+
 // Whatever the door sees, it issues to nobody who is not accepted, takes no claim away, and does not take back
-// that a member is forgotten.
+// that a member is deregistered.
 func TestNextDoorAlways(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		uid := rapid.SampledFrom([]types.UID{"", "uid", "gone"})
@@ -150,9 +158,11 @@ func TestNextDoorAlways(t *testing.T) {
 			Invalid: rapid.SampledFrom([]string{"", "invalid"}).Draw(t, "invalid"), TokenRefused: rapid.SampledFrom([]string{"", "refused"}).Draw(t, "token"),
 			Verdict:   membership.Verdict{Decision: rapid.SampledFrom([]membership.Decision{"", membership.Accept, membership.Hold, membership.Deny}).Draw(t, "verdict")},
 			ClusterID: "id", Name: "east", Claim: "mine",
-			Type:   rapid.SampledFrom([]v1alpha1.CredentialType{"", v1alpha1.CredentialToken, v1alpha1.CredentialIdentity}).Draw(t, "type"),
-			ByID:   anyMember(t, "east"),
-			ByName: anyMember(t, "named"),
+			Type:  rapid.SampledFrom([]v1alpha1.CredentialType{"", v1alpha1.CredentialToken, v1alpha1.CredentialIdentity}).Draw(t, "type"),
+			HubID: "this", AgentHubID: rapid.SampledFrom([]string{"", "this", "other"}).Draw(t, "hub"),
+			Tombstones: rapid.SliceOfN(rapid.Custom(anyTombstone), 0, 2).Draw(t, "tombstones"),
+			ByID:       anyMember(t, "east"),
+			ByName:     anyMember(t, "named"),
 		}
 		if o.ByID != nil && rapid.Bool().Draw(t, "two") {
 			o.Others = []string{"west"}
@@ -161,15 +171,21 @@ func TestNextDoorAlways(t *testing.T) {
 		if !slices.Contains(doorReasons, step.Reason) || !slices.Contains(answers[1:], step.Answer) || step.Message == "" {
 			t.Fatalf("%+v", step)
 		}
-		if o.Answer == v1alpha1.AnswerForgotten && step.Answer != v1alpha1.AnswerForgotten {
-			t.Fatalf("it takes back that the member is forgotten")
+		if o.Answer == v1alpha1.AnswerDeregistered && step.Answer != v1alpha1.AnswerDeregistered {
+			t.Fatalf("it takes back that the member is deregistered")
+		}
+		if step.Answer == v1alpha1.AnswerDeregistered && o.Answer != step.Answer && (len(o.Tombstones) == 0 || o.AgentHubID == "other") {
+			t.Fatalf("it deregisters a member without a record of a leave, or one of another hub: %+v", o)
 		}
 		for _, action := range step.Actions {
 			m := step.Member
 			switch action {
 			case CreateMember:
-				if o.ByID != nil || o.ByName != nil || o.memberUID() != "" {
-					t.Fatalf("it makes a member that there is, or was: %+v", o)
+				if o.ByID != nil || o.ByName != nil {
+					t.Fatalf("it creates a MemberCluster that exists: %+v", o)
+				}
+				if o.memberUID() != "" && !o.Readopt && slices.Contains(step.Actions, AcceptMember) {
+					t.Fatalf("it accepts a cluster again that a user may have removed: %+v", o)
 				}
 			case BindMember:
 				if m == nil || m.Claim != "" && m.Claim != o.Claim || m.Deleting {
@@ -194,7 +210,7 @@ func TestNextAgentAlways(t *testing.T) {
 		o := AgentObserved{
 			Now: anyTime(t, "now"), DoorSince: anyTime(t, "door since"), HubSince: anyTime(t, "hub since"), MemberAt: anyTime(t, "member at"),
 			Record: Record{
-				Claim: rapid.Bool().Draw(t, "claim"), Registered: rapid.Bool().Draw(t, "registered"), Forgotten: rapid.Bool().Draw(t, "forgotten"),
+				Claim: rapid.Bool().Draw(t, "claim"), Registered: rapid.Bool().Draw(t, "registered"), Deregistered: rapid.Bool().Draw(t, "deregistered"),
 				Kept: rapid.Bool().Draw(t, "kept"), Out: rapid.Bool().Draw(t, "out"),
 			},
 			Door: DoorSight(rapid.IntRange(-1, int(DoorIssued)+1).Draw(t, "door")), Hub: HubSight(rapid.IntRange(-1, int(HubSeen)+1).Draw(t, "hub")), Membership: anyMembership(t),
@@ -216,19 +232,19 @@ func TestNextAgentAlways(t *testing.T) {
 		if asks && step.After != 0 && (step.After < DoorPoll || step.After > HeldPoll) {
 			t.Fatalf("it asks the hub again in %s", step.After)
 		}
-		shut := o.Record.Registered && !o.Record.Forgotten && !o.Record.Out && (o.Hub == HubRefused || o.Hub == HubGone)
+		shut := o.Record.Registered && !o.Record.Deregistered && !o.Record.Out && (o.Hub == HubRefused || o.Hub == HubGone)
 		if shut && o.Now.Before(o.HubSince.Add(ShutOutPatience)) && !slices.Equal(step.Actions, []AgentAction{ReadMembership}) {
 			t.Fatalf("it takes a refusal for final at once: %v", step.Actions)
 		}
 		told := o.Hub == HubSeen && o.Membership.State == v1alpha1.StateLeave && o.Membership.Clean
-		if slices.Contains(step.Actions, CleanMember) && !o.Record.Forgotten && !told {
+		if slices.Contains(step.Actions, CleanMember) && !o.Record.Deregistered && !told {
 			t.Fatalf("it cleans a member that is not out")
 		}
-		if slices.Contains(step.Actions, RecordForgotten) && o.Door != DoorForgotten && o.Door != DoorForgottenKept {
-			t.Fatalf("it takes itself for forgotten without being told")
+		if slices.Contains(step.Actions, RecordDeregistered) && o.Door != DoorDeregistered && o.Door != DoorDeregisteredKept {
+			t.Fatalf("it takes itself for deregistered without being told")
 		}
 		gives := slices.Contains(step.Actions, RecordOut) || slices.Contains(step.Actions, StartOver)
-		if gives && o.Record.Forgotten && o.Member != MemberClean {
+		if gives && o.Record.Deregistered && o.Member != MemberClean {
 			t.Fatalf("it gives up a member that may not be clean")
 		}
 		if slices.Contains(step.Actions, ReportClean) && o.Member != MemberClean {

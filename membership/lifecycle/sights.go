@@ -2,11 +2,11 @@ package lifecycle
 
 // Record is what the agent has written down, so that it survives a restart.
 type Record struct {
-	Claim      bool // it has a claim key, and a request made with it
-	Registered bool // it has a credential, and knows its member
-	Forgotten  bool // the hub has said that it does not know the member
-	Kept       bool // if forgotten, or not registered: it left a MemberCluster that is kept, and may come back to it
-	Out        bool // it has left for good, and only its own traces remain
+	Claim        bool // it has a claim key, and a request made with it
+	Registered   bool // it has a credential, and knows its member
+	Deregistered bool // the hub has said that it does not know the member
+	Kept         bool // if deregistered, or not registered: it left a MemberCluster that is kept, and may come back to it
+	Out          bool // it has left for good, and only its own traces remain
 }
 
 // DoorSight is what an agent sees at the door.
@@ -24,9 +24,10 @@ const (
 	DoorUnfit        // the hub cannot take the request: it is not of its form, or there is no place for it
 	DoorPending
 	DoorHeld
+	DoorDifferentHub // the bootstrap credential is that of a hub which the agent is not a member of
 	DoorDenied
-	DoorForgotten     // and the MemberCluster is gone
-	DoorForgottenKept // and the MemberCluster is kept
+	DoorDeregistered     // and the MemberCluster is gone
+	DoorDeregisteredKept // and the MemberCluster is kept
 	DoorIssued
 )
 
@@ -37,9 +38,10 @@ type HubSight int
 const (
 	HubNotAsked HubSight = iota
 	HubUnreachable
-	HubRefused // unauthorized or forbidden: withdrawn, expired or forgotten, and no telling which
-	HubGone    // allowed to look, and there is no Membership
-	HubOther   // allowed to look, and the Membership is that of another member
+	HubRefused  // unauthorized or forbidden: withdrawn, expired or deregistered, and no telling which
+	HubGone     // allowed to look, and there is no Membership
+	HubOther    // allowed to look, and the Membership is that of another member
+	HubReplaced // the Membership has the agent's claim and another UID: its MemberCluster was created again
 	HubSeen
 )
 

@@ -47,6 +47,11 @@ type Bootstrap struct {
 	Namespace string
 	// ExpirationTime is when Token ends, by the hub's clock. Zero: unknown.
 	ExpirationTime time.Time
+	// HubID is the identity of the hub. Empty: the hub is of a version without one.
+	HubID string
+	// MoveFrom is the identity of another hub. It is an administrator's request that an agent which is a member of that
+	// hub becomes a member of this one, and keeps everything on the member. Empty: no move is requested.
+	MoveFrom string
 }
 
 // bootstrapFile is the file that holds a Bootstrap.
@@ -60,6 +65,8 @@ type bootstrapFile struct {
 	Token          string `json:"token"`
 	Key            string `json:"key"`
 	ExpirationTime string `json:"expirationTime,omitempty"`
+	HubID          string `json:"hubID,omitempty"`
+	MoveFrom       string `json:"moveFrom,omitempty"`
 }
 
 // ParseBootstrap reads what [Bootstrap.Marshal] wrote. The error is an [*membership.InvalidError] that names a
@@ -104,6 +111,7 @@ func (f *bootstrapFile) bootstrap() (*Bootstrap, error) {
 	b := &Bootstrap{
 		Server: f.Server, CA: []byte(f.CA), Token: f.Token, TokenName: f.TokenName,
 		Key: key, Namespace: f.Namespace, ExpirationTime: expiration.UTC(),
+		HubID: f.HubID, MoveFrom: f.MoveFrom,
 	}
 	if err := b.validate(); err != nil {
 		return nil, err
@@ -122,6 +130,8 @@ func (b *Bootstrap) validate() error {
 		{"tokenName", strings.Join(validation.IsDNS1123Label(b.TokenName), "; ")},
 		{"token", tokenProblem(b.Token)},
 		{"key", keyProblem(b.Key)},
+		{"hubID", hubProblem(b.HubID)},
+		{"moveFrom", hubProblem(b.MoveFrom)},
 	} {
 		if check.problem != "" {
 			return &membership.InvalidError{Field: check.field, Problem: check.problem}
@@ -167,6 +177,13 @@ func tokenProblem(token string) string {
 	return ""
 }
 
+func hubProblem(id string) string {
+	if len(id) > 64 || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "must be the identity of a hub, of at most 64 characters"
+	}
+	return ""
+}
+
 func keyProblem(key []byte) string {
 	if len(key) != keySize {
 		return fmt.Sprintf("must be %d bytes in base64", keySize)
@@ -184,6 +201,7 @@ func (b *Bootstrap) Marshal() ([]byte, error) {
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: bootstrapKind,
 		Server: b.Server, CA: string(b.CA), Namespace: b.Namespace,
 		TokenName: b.TokenName, Token: b.Token, Key: base64.StdEncoding.EncodeToString(b.Key),
+		HubID: b.HubID, MoveFrom: b.MoveFrom,
 	}
 	if !b.ExpirationTime.IsZero() {
 		file.ExpirationTime = b.ExpirationTime.UTC().Format(time.RFC3339)

@@ -38,6 +38,10 @@ func canonical(spec *v1alpha1.JoinRequestSpec) []byte {
 	}
 	e.bytes(spec.ClaimKey)
 	e.credential(&spec.Credential)
+	if spec.HubID != "" {
+		// It comes last, and only if it is set: agents and hubs that do not know the field agree on all other requests.
+		e.text(spec.HubID)
+	}
 	return e.out
 }
 

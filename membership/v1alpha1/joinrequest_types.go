@@ -37,12 +37,20 @@ type JoinRequestSpec struct {
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// MemberUID is the UID of the MemberCluster that the cluster believes to be a member of already. When
-	// that is gone the request is answered with Forgotten, and no other is made in its place.
+	// MemberUID is the UID of the MemberCluster that the agent is registered with. If the hub has a record that this
+	// member left on request, it answers Deregistered. If the hub has neither the member nor such a record, the request
+	// waits until an administrator accepts it. Empty: the cluster is not a member.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	MemberUID types.UID `json:"memberUID,omitempty"`
+
+	// HubID is the identity of the hub that the agent is registered with. A hub with another identity does not answer
+	// such a request, except with the reason DifferentHub. Empty: the cluster is not a member, or its agent does not
+	// know the identity yet.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	HubID string `json:"hubID,omitempty"`
 
 	// Token shows which JoinToken the request was made with. A hub denies a request without one unless it
 	// is told to take those that were made with another credential.
@@ -66,7 +74,7 @@ type JoinRequestSpec struct {
 
 // JoinAnswer is what the hub has decided on a request.
 //
-// +kubebuilder:validation:Enum=Pending;Held;Denied;Forgotten;Issued
+// +kubebuilder:validation:Enum=Pending;Held;Denied;Deregistered;Issued
 type JoinAnswer string
 
 const (
@@ -76,8 +84,8 @@ const (
 	AnswerHeld JoinAnswer = "Held"
 	// AnswerDenied means that the request was refused for good.
 	AnswerDenied JoinAnswer = "Denied"
-	// AnswerForgotten means that the member which the cluster believes to be is gone.
-	AnswerForgotten JoinAnswer = "Forgotten"
+	// AnswerDeregistered means that the member which the agent is registered as has left because a user requested it.
+	AnswerDeregistered JoinAnswer = "Deregistered"
 	// AnswerIssued means that the credential is in the status.
 	AnswerIssued JoinAnswer = "Issued"
 )
@@ -94,7 +102,16 @@ const (
 	ReasonStateLeave           = "StateLeave"
 	ReasonInvalidRequest       = "InvalidRequest"
 	ReasonTokenRefused         = "TokenRefused"
-	ReasonForgotten            = "Forgotten"
+	ReasonDeregistered         = "Deregistered"
+	// ReasonDifferentHub: the agent is registered with another hub.
+	ReasonDifferentHub = "DifferentHub"
+	// ReasonUnknownMember: the agent is registered as a member that the hub does not have, and no request to remove
+	// that member is on record.
+	ReasonUnknownMember = "UnknownMember"
+	// ReasonClaimReleased: the MemberCluster of the agent has no claim any more, and the member did not leave.
+	ReasonClaimReleased = "ClaimReleased"
+	// ReasonClusterIDChanged: the claim of the agent belongs to a MemberCluster with another cluster ID.
+	ReasonClusterIDChanged = "ClusterIDChanged"
 	ReasonIdentityMissing      = "IdentityMissing"
 	ReasonIssuing              = "Issuing"
 	ReasonIssueFailed          = "IssueFailed"
@@ -111,6 +128,10 @@ type JoinRequestStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Claim string `json:"claim,omitempty"`
+
+	// Hub identifies the hub that answers.
+	// +optional
+	Hub *HubIdentity `json:"hub,omitempty"`
 
 	// MemberName is the name of the MemberCluster that the request is for.
 	// +kubebuilder:validation:MaxLength=63
@@ -147,6 +168,7 @@ type JoinRequestStatus struct {
 // +kubebuilder:resource:categories=muster
 // +kubebuilder:printcolumn:name="Wants",type=string,JSONPath=`.spec.name`
 // +kubebuilder:printcolumn:name="Answer",type=string,JSONPath=`.status.answer`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Issued")].reason`
 // +kubebuilder:printcolumn:name="Member",type=string,JSONPath=`.status.memberName`
 // +kubebuilder:printcolumn:name="Token",type=string,JSONPath=`.spec.token.name`
 // +kubebuilder:printcolumn:name="Cluster-ID",type=string,JSONPath=`.spec.clusterID`,priority=1

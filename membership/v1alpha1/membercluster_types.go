@@ -30,8 +30,8 @@ type MemberClusterSpec struct {
 
 	// Claim names the one agent that speaks for this cluster: the fingerprint of its claim key. The first
 	// accepted JoinRequest sets it. To let a reinstalled agent take over, set the fingerprint that its
-	// held JoinRequest shows. To clear it takes the access of the agent that has it, which cleans the member
-	// when it learns of that, and lets the next one come in.
+	// held JoinRequest shows. Clearing the field revokes the access of the agent that has it and lets the next one come
+	// in. The agent that had the claim keeps everything on the member; set the field again to let it back in.
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	// +optional
 	Claim string `json:"claim,omitempty"`
@@ -350,6 +350,7 @@ type MemberClusterStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=mc,categories=muster
 // +kubebuilder:selectablefield:JSONPath=`.spec.clusterID`
+// +kubebuilder:selectablefield:JSONPath=`.spec.claim`
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Joined",type=string,JSONPath=`.status.conditions[?(@.type=="Joined")].status`
 // +kubebuilder:printcolumn:name="Healthy",type=string,JSONPath=`.status.conditions[?(@.type=="Healthy")].status`

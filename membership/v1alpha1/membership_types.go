@@ -14,6 +14,17 @@ type MembershipSpec struct {
 	// MemberUID is its UID: a member that was deleted and made anew is another one.
 	MemberUID types.UID `json:"memberUID"`
 
+	// Claim is spec.claim of the MemberCluster. An agent with this claim key that is registered with another MemberUID,
+	// such as that of a MemberCluster that was lost and created again, takes over the new one.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Claim string `json:"claim,omitempty"`
+
+	// Hub identifies the hub that the member belongs to. The epoch is one at which the hub is consistent: it has read all
+	// of its objects since it began that epoch.
+	// +optional
+	Hub *HubIdentity `json:"hub,omitempty"`
+
 	// State is what the agents shall be doing: Join, or Leave.
 	// +kubebuilder:default=Join
 	State DesiredState `json:"state"`
@@ -77,6 +88,13 @@ type MembershipStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Claim string `json:"claim,omitempty"`
+
+	// RequiredHubEpoch is the least epoch that the agent waits for before it deletes anything on the member. An agent sets
+	// it when it notices that the hub was restored to an earlier state. The hub raises its epoch to at least this value.
+	// Zero: the agent waits for nothing.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	RequiredHubEpoch int64 `json:"requiredHubEpoch,omitempty"`
 
 	// Conditions: Joined, PropertiesCollected, CredentialValid.
 	// Joined=False with reason CleanedUp confirms that the member holds nothing of the hub any more.

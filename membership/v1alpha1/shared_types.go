@@ -17,6 +17,18 @@ const (
 	StateLeave DesiredState = "Leave"
 )
 
+// HubIdentity tells one hub from another, and an earlier state of a hub from a later one.
+type HubIdentity struct {
+	// ID of the hub. It never changes.
+	// +kubebuilder:validation:MaxLength=64
+	ID string `json:"id"`
+
+	// Epoch of the hub. It only increases, unless the hub is restored from a backup.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Epoch int64 `json:"epoch,omitempty"`
+}
+
 // ResourcePolicy says what becomes of the resources that the hub had applied on a member that leaves.
 //
 // +kubebuilder:validation:Enum=Delete;Orphan

@@ -83,7 +83,11 @@ func (r *reconciler) observe(ctx context.Context, token *v1alpha1.JoinToken) (*a
 	if bootstrap == nil || t.issuer.uid() == "" || !bound(t.binding, bindingOf(token, t.issuer.subject())) {
 		return t, nil
 	}
-	t.credential.Usable = bootstrap.Server == r.hub.Server && bytes.Equal(bootstrap.CA, r.hub.CA) &&
+	hub, err := r.hubFor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.credential.Usable = bootstrap.HubID == hub.HubID && bootstrap.Server == r.hub.Server && bytes.Equal(bootstrap.CA, r.hub.CA) &&
 		bootstrap.Namespace == token.Namespace && bootstrap.TokenName == token.Name &&
 		t.secret.Annotations[sourceUIDAnnotation] == string(t.issuer.uid()) && t.issuer.holds(bootstrap)
 	t.credential.IssuedAt, t.credential.Lifetime = lifeOf(t.secret)
@@ -116,7 +120,10 @@ func (r *reconciler) issue(ctx context.Context, t *assets, lifetime time.Duratio
 			return err
 		}
 	}
-	bootstrap := r.hub
+	bootstrap, err := r.hubFor(ctx)
+	if err != nil {
+		return err
+	}
 	bootstrap.Namespace, bootstrap.TokenName, bootstrap.Key = t.token.Namespace, t.token.Name, macKey(t.secret)
 	granted, err := t.issuer.issue(ctx, &bootstrap, lifetime)
 	if err != nil {

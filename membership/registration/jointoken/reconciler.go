@@ -41,7 +41,8 @@ type reconciler struct {
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 	random   io.Reader
-	hub      registration.Bootstrap // what all of the hub's bootstraps have in common
+	hub      registration.Bootstrap                // what all of the hub's bootstraps have in common
+	hubID    func(context.Context) (string, error) // nil: bootstraps have none
 	// bootstrapTokens is true on hubs that keep these, and so may read Secrets in kube-system.
 	bootstrapTokens bool
 }
@@ -84,6 +85,17 @@ func (r *reconciler) forget(ctx context.Context, token types.NamespacedName) (ct
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
 	return ctrl.Result{}, err
+}
+
+// hubFor returns what all of the hub's bootstraps have in common.
+func (r *reconciler) hubFor(ctx context.Context) (hub registration.Bootstrap, err error) {
+	hub = r.hub
+	if r.hubID != nil {
+		if hub.HubID, err = r.hubID(ctx); err != nil {
+			return hub, fmt.Errorf("find out the identity of the hub: %w", err)
+		}
+	}
+	return hub, nil
 }
 
 // keep does what the plan says, and fills in the fields of the status that come of it.

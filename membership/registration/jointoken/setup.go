@@ -47,6 +47,8 @@ type Options struct {
 	// it needs the Role muster-hub-bootstrap-tokens there (membership/hub/rbac/bootstrap-tokens.yaml); see the package's
 	// documentation for how much that is. False: such a JoinToken is not ready, for the reason NotEnabled.
 	BootstrapTokens bool
+	// HubID returns the identity of the hub, which goes into each join.yaml. Nil: none does.
+	HubID func(context.Context) (string, error)
 	// Clock tells when to renew and when to end. Default: the system's.
 	Clock clock.PassiveClock
 }
@@ -91,6 +93,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 		clock:    options.Clock,
 		random:   rand.Reader,
 		hub:      hub,
+		hubID:    options.HubID,
 
 		bootstrapTokens: options.BootstrapTokens,
 	}

@@ -1,0 +1,158 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// +kubebuilder:rbac:groups="",namespace=muster-registration,resources=configmaps,verbs=get;list;create;update;delete
+
+// Keys of the ConfigMap with the hub's identity.
+const (
+	identityID    = "id"
+	identityEpoch = "epoch"
+)
+
+// hubIdentity reads and writes the hub's identity and epoch, which are in the ConfigMap [membership.HubConfigMap]. The first
+// replica of a hub creates it; each process that leads increases the epoch once. It may be used concurrently.
+type hubIdentity struct {
+	client    client.Client
+	reader    client.Reader // not a cache
+	namespace string
+
+	mu    sync.Mutex
+	known *v1alpha1.HubIdentity // nil: this process has not increased the epoch yet
+}
+
+// get returns the identity, and the epoch of this process or a later one.
+func (h *hubIdentity) get(ctx context.Context) (v1alpha1.HubIdentity, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.known != nil {
+		return *h.known, nil
+	}
+	return h.advance(ctx, 0)
+}
+
+// id returns the identity without the epoch.
+func (h *hubIdentity) id(ctx context.Context) (string, error) {
+	is, err := h.get(ctx)
+	return is.ID, err
+}
+
+// raise makes the epoch at least as high as asked for, and higher than before.
+func (h *hubIdentity) raise(ctx context.Context, atLeast int64) (v1alpha1.HubIdentity, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.known != nil && h.known.Epoch >= atLeast {
+		return *h.known, nil
+	}
+	return h.advance(ctx, atLeast)
+}
+
+// advance increases the epoch. A conflict with another replica is returned, and the caller tries again.
+func (h *hubIdentity) advance(ctx context.Context, atLeast int64) (v1alpha1.HubIdentity, error) {
+	key := client.ObjectKey{Namespace: h.namespace, Name: membership.HubConfigMap}
+	stored := &corev1.ConfigMap{}
+	err := h.reader.Get(ctx, key, stored)
+	if apierrors.IsNotFound(err) {
+		return h.create(ctx, atLeast)
+	}
+	if err != nil {
+		return v1alpha1.HubIdentity{}, fmt.Errorf("read the hub's identity from ConfigMap %s: %w", key, err)
+	}
+	is, err := parseIdentity(stored)
+	if err != nil {
+		return is, err
+	}
+	if h.known != nil && is.ID != h.known.ID {
+		return is, fmt.Errorf("ConfigMap %s has the identity %q, and this hub is %q: restore key %s, or restart the hub to take the other identity",
+			key, is.ID, h.known.ID, identityID)
+	}
+	if h.known != nil {
+		is.Epoch = max(is.Epoch, h.known.Epoch)
+	}
+	is.Epoch = max(is.Epoch+1, atLeast)
+	stored.Data[identityEpoch] = strconv.FormatInt(is.Epoch, 10)
+	if err := h.client.Update(ctx, stored); err != nil {
+		return is, fmt.Errorf("increase the epoch in ConfigMap %s: %w", key, err)
+	}
+	h.known = &is
+	return is, nil
+}
+
+// create stores an identity: that of this process, or the one that the Memberships have, or a new one.
+func (h *hubIdentity) create(ctx context.Context, atLeast int64) (v1alpha1.HubIdentity, error) {
+	is := v1alpha1.HubIdentity{ID: string(uuid.NewUUID())}
+	if h.known != nil {
+		is = *h.known
+	} else if found, err := h.recorded(ctx); err != nil || found != nil {
+		if err != nil {
+			return is, err
+		}
+		is = *found
+	}
+	is.Epoch = max(is.Epoch+1, atLeast)
+	object := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: membership.HubConfigMap},
+		Data:       map[string]string{identityID: is.ID, identityEpoch: strconv.FormatInt(is.Epoch, 10)},
+	}
+	if err := h.client.Create(ctx, object); err != nil {
+		// Another replica may have created one with another identity: the caller tries again and reads it.
+		return is, fmt.Errorf("store the hub's identity in ConfigMap %s/%s: %w", h.namespace, membership.HubConfigMap, err)
+	}
+	h.known = &is
+	return is, nil
+}
+
+// recorded returns the identity that the Memberships of this hub have, so that a ConfigMap which was deleted by mistake
+// does not make every agent a stranger; nil: none has one.
+func (h *hubIdentity) recorded(ctx context.Context) (*v1alpha1.HubIdentity, error) {
+	var list v1alpha1.MembershipList
+	if err := h.reader.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("list the Memberships to find the hub's identity: %w", err)
+	}
+	epochs := map[string]int64{}
+	for i := range list.Items {
+		if is := list.Items[i].Spec.Hub; is != nil && is.ID != "" {
+			epochs[is.ID] = max(epochs[is.ID], is.Epoch)
+		}
+	}
+	switch ids := slices.Sorted(maps.Keys(epochs)); len(ids) {
+	case 0:
+		return nil, nil
+	case 1:
+		return &v1alpha1.HubIdentity{ID: ids[0], Epoch: epochs[ids[0]]}, nil
+	default:
+		return nil, fmt.Errorf("the Memberships have different hub identities (%q and others): create ConfigMap %s/%s with the right one under key %s",
+			ids[0], h.namespace, membership.HubConfigMap, identityID)
+	}
+}
+
+func parseIdentity(stored *corev1.ConfigMap) (v1alpha1.HubIdentity, error) {
+	is := v1alpha1.HubIdentity{ID: stored.Data[identityID]}
+	if is.ID == "" || len(is.ID) > 64 {
+		return is, fmt.Errorf("ConfigMap %s/%s: key %s must be the identity of the hub, of 1 to 64 characters", stored.Namespace, stored.Name, identityID)
+	}
+	if text := stored.Data[identityEpoch]; text != "" {
+		epoch, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || epoch < 0 {
+			return is, fmt.Errorf("ConfigMap %s/%s: key %s must be an integer of at least 0, got %.20q", stored.Namespace, stored.Name, identityEpoch, text)
+		}
+		is.Epoch = epoch
+	}
+	return is, nil
+}

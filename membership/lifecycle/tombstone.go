@@ -1,0 +1,62 @@
+package lifecycle
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// Tombstone is the hub's record that a member left because a user requested it. The hub answers Deregistered only if
+// there is one.
+type Tombstone struct {
+	// MemberUID and MemberName are those of the MemberCluster that was deleted, or left.
+	MemberUID  types.UID
+	MemberName string
+	ClusterID  string
+	// Claim is the fingerprint of the agent's key when the member left. Empty: no agent had the claim.
+	Claim string
+	// Decided is true if an administrator or a policy had accepted or denied the member.
+	Decided bool
+	// Kept is true if the MemberCluster was not deleted: its spec.state was set to Leave.
+	Kept bool
+	// Resources is the leave policy that the user had set.
+	Resources v1alpha1.ResourcePolicy
+	// Time is when the hub recorded the leave.
+	Time time.Time
+}
+
+// deregisters reports whether the tombstone is that of the member which the agent of a request is registered as. The
+// claim key and the cluster ID identify a member; the UID alone does so where no agent had the claim.
+func (t Tombstone) deregisters(o DoorObserved) bool {
+	if t.ClusterID != o.ClusterID {
+		return false
+	}
+	same := o.memberUID() != "" && t.MemberUID == o.memberUID()
+	if t.Claim == "" {
+		return same
+	}
+	return t.Claim == o.Claim && (same || t.Decided)
+}
+
+// dropsWaiting reports whether the tombstone is that of the MemberCluster which a request waited for. The agent of such
+// a request is not a member.
+func (t Tombstone) dropsWaiting(o DoorObserved) bool {
+	return o.memberUID() == "" && o.waited() && o.ByID == nil && o.ByName == nil &&
+		t.ClusterID == o.ClusterID && !t.Kept && !t.Time.Before(o.CreatedAt)
+}
+
+// NeedsTombstones reports whether the decision depends on [DoorObserved.Tombstones].
+func (o *DoorObserved) NeedsTombstones() bool { return o.memberUID() != "" || o.waited() }
+
+// removed reports whether the MemberCluster that was created for a request has been deleted since.
+func (o *DoorObserved) removed() bool {
+	return o.Bound != "" && slices.ContainsFunc(o.Tombstones, func(t Tombstone) bool { return t.MemberUID == o.Bound })
+}
+
+// left reports whether the member that the agent of the request is registered as, or waited for, left on request.
+func (o *DoorObserved) left() bool {
+	return slices.ContainsFunc(o.Tombstones, func(t Tombstone) bool { return t.deregisters(*o) || t.dropsWaiting(*o) })
+}
