@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -68,7 +69,10 @@ func (d *deciding) attempt(ctx context.Context, k key, placement *v1alpha1.Place
 	for _, object := range evictions {
 		keptOff = append(keptOff, object.Spec.Cluster)
 	}
-	a.request = &scheduler.Request{Name: k, Policy: p.policy, Bound: p.bound(placement, a.snapshot, setOf(keptOff)), Previous: p.previous, Now: d.Clock.Now()}
+	a.request = &scheduler.Request{
+		Name: k, Policy: p.policy, Bound: p.bound(placement, a.snapshot, setOf(keptOff)), Placed: slices.Sorted(maps.Keys(namesOf(p.laid))),
+		Failover: placement.Spec.Failover != nil, Previous: p.previous, Now: d.Clock.Now(),
+	}
 	if reschedule(placement) {
 		a.request.Bound, a.request.Previous = nil, nil
 	}
@@ -80,10 +84,15 @@ func (d *deciding) attempt(ctx context.Context, k key, placement *v1alpha1.Place
 	return a, nil
 }
 
-// joined is a cluster of the fleet; nil: it is not in it.
-func (a *attempt) joined(name string) *scheduler.Cluster {
-	if slot, there := a.snapshot.Slot(name); there && a.snapshot.Cluster(slot).Joined {
-		return a.snapshot.Cluster(slot)
+// inFleet is a cluster of the fleet; nil: it is not in the fleet, or has left. A cluster that has to join again, such as after a
+// restore of the hub, is in the fleet.
+func (a *attempt) inFleet(name string) *scheduler.Cluster {
+	slot, there := a.snapshot.Slot(name)
+	if !there {
+		return nil
+	}
+	if cluster := a.snapshot.Cluster(slot); cluster.Joined || !cluster.Leaving {
+		return cluster
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func recovered(c *scheduler.Cluster) bool {
 func (d *deciding) publish(a *attempt, result scheduler.Result) step {
 	s := step{result: result, all: asChosen(result.Chosen)}
 	policy := a.placement.Spec.Failover
-	if policy != nil && policy.MaxEvictions != nil {
+	if policy != nil {
 		s.recent = a.placement.Status.RecentEvictions
 	}
 	if !a.fails {
@@ -60,10 +60,11 @@ func (d *deciding) publish(a *attempt, result scheduler.Result) step {
 		o.Chosen = append(o.Chosen, choice.Cluster.Name)
 	}
 	for _, c := range publishedOf(a.p.laid) {
-		if cluster := a.joined(c.Name); cluster != nil {
+		if cluster := a.inFleet(c.Name); cluster != nil {
 			clusters[c.Name] = cluster
-			// Who leaves the fleet must not wait for a replacement that there is not.
-			c.Healthy = cluster.Healthy && (!cluster.Leaving || result.Missing() == 0)
+			c.Healthy = cluster.Healthy
+			c.Departs = cluster.Leaving && result.Missing() > 0
+			c.Evicted = slices.ContainsFunc(a.evictions, func(e *v1alpha1.PlacementEviction) bool { return e.Spec.Cluster == c.Name })
 			c.Ready = c.Healthy && d.available(a, c.Name)
 		} else {
 			o.Gone[c.Name] = true

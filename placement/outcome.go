@@ -159,22 +159,38 @@ type numbers struct {
 	chosen, wanted, feasible, total, evicted int
 	rejectedBy                               string
 	silent                                   int // of the chosen do not tell what they serve, where that matters
+	unhealthy                                int // of the chosen, if there is no failover
 }
 
-func numbersOf(policy *v1alpha1.PlacementPolicy, s *step) numbers {
+func numbersOf(placement *v1alpha1.Placement, s *step) numbers {
 	r := &s.result
 	n := numbers{
 		chosen: len(r.Chosen), wanted: r.Wanted, feasible: r.Feasible, total: r.Total, evicted: len(s.keptOff),
 		rejectedBy: strings.Join(append(slices.Clone(r.RejectedBy), r.Hints...), ","),
 	}
-	if len(policy.RequiredAPIs) > 0 {
-		for _, p := range s.all {
-			if p.cluster.APIs == nil {
-				n.silent++
-			}
+	for _, p := range s.all {
+		if p.cluster.APIs == nil && len(placement.Spec.Policy.RequiredAPIs) > 0 {
+			n.silent++
+		}
+		if !p.cluster.Healthy && placement.Spec.Failover == nil {
+			n.unhealthy++
 		}
 	}
 	return n
+}
+
+const staysPut = "since spec.failover is not set"
+
+// steady says that unhealthy clusters stay, and which field allows to leave them.
+func steady(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "; 1 chosen cluster is not known to be healthy and stays, " + staysPut
+	default:
+		return fmt.Sprintf("; %d chosen clusters are not known to be healthy and stay, %s", n, staysPut)
+	}
 }
 
 // silence says that clusters were chosen although nobody knows whether they serve what is required.

@@ -70,7 +70,9 @@ func (d *deciding) remember(a *attempt, s *step) {
 	defer d.mu.Unlock()
 	d.come(a.k, a.p, follows(a.placement, s.all))
 	// Not the request itself: that one would keep the result before the last in memory.
-	a.p.request = &scheduler.Request{Name: a.request.Name, Policy: a.request.Policy, Bound: a.request.Bound, Now: a.request.Now}
+	request := *a.request
+	request.Previous = nil
+	a.p.request = &request
 	a.p.keptOff, a.p.awaits = s.keptOff, s.awaits
 }
 

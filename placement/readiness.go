@@ -80,8 +80,8 @@ func (d *deciding) available(a *attempt, name string) bool {
 		a.p.awaits = true
 		d.mu.Unlock()
 	}
-	cluster := a.joined(name)
-	ready := cluster != nil && cluster.Healthy && d.Ready.Ready(types.NamespacedName{Namespace: a.placement.Namespace, Name: a.placement.Name}, name)
+	cluster := a.inFleet(name)
+	ready := cluster != nil && cluster.Joined && cluster.Healthy && d.Ready.Ready(types.NamespacedName{Namespace: a.placement.Namespace, Name: a.placement.Name}, name)
 	a.ready[name] = ready
 	return ready
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -145,12 +146,13 @@ func (d *deciding) report(ctx context.Context, placement *v1alpha1.Placement, p 
 // sentence is what the scheduler has to say. To find it out costs a decision without any shortcut, so what was said before is said again
 // while the numbers are the same; after a restart, while the status says them.
 func (d *deciding) sentence(ctx context.Context, a *attempt, s *step, standing string) string {
-	p, result, about := a.p, &s.result, numbersOf(&a.placement.Spec.Policy, s)
+	p, result, about := a.p, &s.result, numbersOf(a.placement, s)
 	if p.said.sentence != "" && p.said.numbers == about {
 		return p.said.sentence
 	}
 	sentence := ""
-	if p.said.sentence == "" && len(a.placement.Spec.Policy.RequiredAPIs) == 0 { // which is about who was silent then
+	// Neither what the clusters serve nor their health is among the numbers of a status.
+	if p.said.sentence == "" && len(a.placement.Spec.Policy.RequiredAPIs) == 0 && about.unhealthy == 0 && !strings.Contains(standing, staysPut) {
 		sentence = standing
 	}
 	if sentence == "" {
@@ -162,7 +164,7 @@ func (d *deciding) sentence(ctx context.Context, a *attempt, s *step, standing s
 			sentence = fmt.Sprintf("%d of %d clusters chosen", len(result.Chosen), result.Total)
 		}
 	}
-	p.said = said{sentence + silence(about.silent), about}
+	p.said = said{sentence + silence(about.silent) + steady(about.unhealthy), about}
 	return p.said.sentence
 }
 

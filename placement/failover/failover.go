@@ -17,6 +17,10 @@ type Cluster struct {
 	Ready bool
 	// Replaces is the cluster whose place it has taken; empty: none.
 	Replaces string
+	// Departs is true for a cluster that leaves the fleet and that no other can replace: it does not wait.
+	Departs bool
+	// Evicted is true for a cluster that an eviction by hand names: it waits for a replacement only while it is healthy.
+	Evicted bool
 }
 
 // Observed is what a plan is made of.
@@ -61,7 +65,11 @@ type Decision struct {
 	Replaces string
 }
 
-const defaultPeriod = time.Minute
+// The defaults of a FailoverPolicy.
+const (
+	defaultPeriod       = time.Minute
+	defaultMaxEvictions = 1
+)
 
 // Plan returns the next step from where a placement is to where it should be.
 func Plan(o Observed) Step {
@@ -95,9 +103,10 @@ func Plan(o Observed) Step {
 	protect := o.protected(ready)
 	var waiting []Decision
 	for i, c := range leaving {
-		healthyLeft := len(leaving) - i // c is healthy, and so are all after it
+		healthyLeft := len(leaving) - i // if c is healthy: so are all after it
 		switch {
-		case c.Healthy && healthyLeft <= protect:
+		case !c.Departs && c.Healthy && healthyLeft <= protect,
+			!c.Departs && !c.Healthy && protect > 0 && !c.Evicted && !o.replaces(c):
 			waiting = append(waiting, Decision{c.Name, WaitsForReplacement, c.Replaces})
 		case turns == 0:
 			waiting = append(waiting, Decision{c.Name, WaitsForTurn, c.Replaces})
@@ -114,6 +123,14 @@ func Plan(o Observed) Step {
 	}
 	step.Publish = append(o.come(published, len(waiting), replaced(o, leaving)), waiting...)
 	return step
+}
+
+// replaces reports whether a chosen cluster is ready in the place of one that leaves.
+func (o *Observed) replaces(c Cluster) bool {
+	place := cmp.Or(c.Replaces, c.Name)
+	return slices.ContainsFunc(o.Published, func(other Cluster) bool {
+		return other.Healthy && other.Ready && slices.Contains(o.Chosen, other.Name) && (other.Name == place || other.Replaces == place)
+	})
 }
 
 // protected is how many healthy clusters must stay although they should go.
@@ -189,12 +206,9 @@ func gone(o Observed) []Cluster {
 	return left
 }
 
-// turns are how many may be evicted now; negative: any number. If none, the next may be at the time.
+// turns are how many may be evicted now. If none, the next may be at the time.
 func (o *Observed) turns() (turns int, next time.Time) {
-	if o.Policy.MaxEvictions == nil {
-		return -1, time.Time{}
-	}
-	all, total, limit := recent(o.Evictions, o.Policy, o.Now), 0, int(*o.Policy.MaxEvictions)
+	all, total, limit := recent(o.Evictions, o.Policy, o.Now), 0, maxEvictions(o.Policy)
 	for _, e := range all {
 		total += int(e.Count)
 	}

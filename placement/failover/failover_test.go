@@ -1,6 +1,7 @@
 package failover
 
 import (
+	stdcmp "cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -81,7 +82,31 @@ func TestPlan(t *testing.T) {
 			[]string{"b", "a WaitsForReplacement"},
 		},
 		{"without a candidate a healthy cluster stays", Observed{Published: []Cluster{well("a")}, Wanted: 1}, []string{"a WaitsForReplacement"}},
-		{"a lost cluster has nothing to protect", Observed{Published: []Cluster{lost("a")}, Wanted: 1}, []string{"evict a"}},
+		{"a lost cluster stays until another is there", Observed{Published: []Cluster{lost("a")}, Wanted: 1}, []string{"a WaitsForReplacement"}},
+		{
+			"a lost cluster stays until its replacement is ready",
+			Observed{Published: []Cluster{lost("a"), {Name: "b", Healthy: true, Replaces: "a"}}, Chosen: []string{"b"}, Wanted: 1},
+			[]string{"b for a", "a WaitsForReplacement"},
+		},
+		{
+			"a lost cluster goes once its replacement is ready, although another cluster is not",
+			Observed{Published: []Cluster{lost("a"), {Name: "b", Healthy: true, Ready: true, Replaces: "a"}, fresh("c")}, Chosen: []string{"b", "c"}, Wanted: 2},
+			[]string{"b for a", "c", "evict a"},
+		},
+		{
+			"a lost cluster whose place another has taken goes once enough are ready",
+			Observed{Published: []Cluster{lost("a"), well("b")}, Chosen: []string{"b"}, Wanted: 1},
+			[]string{"b", "evict a"},
+		},
+		{"a lost cluster that leaves the fleet waits for nothing", Observed{Published: []Cluster{{Name: "a", Departs: true}}, Wanted: 1}, []string{"evict a"}},
+		{"neither does a healthy one", Observed{Published: []Cluster{{Name: "a", Healthy: true, Ready: true, Departs: true}}, Wanted: 1}, []string{"evict a"}},
+		{"a lost cluster that is evicted by hand goes", Observed{Published: []Cluster{{Name: "a", Evicted: true}}, Wanted: 1}, []string{"evict a"}},
+		{"evict first: a lost cluster goes", Observed{Published: []Cluster{lost("a")}, Wanted: 1, Policy: first}, []string{"evict a"}},
+		{
+			"one in a minute, if the policy does not say more",
+			Observed{Published: []Cluster{lost("a"), lost("b")}, Wanted: -1},
+			[]string{"b WaitsForTurn", "evict a", "again in 1m0s"},
+		},
 		{
 			"as many stay as have nobody in their place",
 			Observed{Published: []Cluster{well("a"), well("b"), well("c"), fresh("d")}, Chosen: []string{"a", "d"}, Wanted: 2},
@@ -125,7 +150,7 @@ func TestPlan(t *testing.T) {
 		{
 			"a chain of replacements leads home",
 			Observed{Published: []Cluster{{Name: "b", Replaces: "a"}}, Chosen: []string{"c"}, Wanted: 1},
-			[]string{"c for a", "evict b"},
+			[]string{"c for a", "b WaitsForReplacement for a"},
 		},
 		{
 			"who is back home replaces nobody",
@@ -258,6 +283,20 @@ func check(t *rapid.T, o Observed, s Step, healthy map[string]bool) {
 	if o.Policy.Replace != v1alpha1.EvictFirst && o.Wanted >= 0 && after < min(before, o.Wanted) {
 		t.Fatalf("%d healthy clusters after %d, and %d are wanted: %+v", after, before, o.Wanted, s)
 	}
+	if o.Policy.Replace != v1alpha1.EvictFirst && o.Wanted >= 0 {
+		ready, replaced := 0, map[string]bool{}
+		for _, c := range o.Published {
+			if slices.Contains(o.Chosen, c.Name) && c.Healthy && c.Ready {
+				ready++
+				replaced[c.Name], replaced[c.Replaces] = true, true
+			}
+		}
+		for _, c := range o.Published {
+			if slices.Contains(s.Evict, c.Name) && !c.Healthy && ready < o.Wanted && !replaced[stdcmp.Or(c.Replaces, c.Name)] {
+				t.Fatalf("%s is left, and nothing is ready in its place: %+v", c.Name, s)
+			}
+		}
+	}
 	if o.Policy.Replace == v1alpha1.EvictFirst && o.Wanted >= 0 && len(s.Publish) > max(o.Wanted, len(o.Published)) {
 		t.Fatalf("more than are wanted: %+v", s)
 	}
@@ -270,7 +309,11 @@ func rate(t *rapid.T, o Observed, s Step, evictions []time.Time) {
 			count++
 		}
 	}
-	if limit := o.Policy.MaxEvictions; limit != nil && len(s.Evict) > 0 && count > int(*limit) {
+	limit := 1
+	if o.Policy.MaxEvictions != nil {
+		limit = int(*o.Policy.MaxEvictions)
+	}
+	if len(s.Evict) > 0 && count > limit {
 		t.Fatalf("%d evictions in a period of %v: %+v", count, period(o.Policy), s)
 	}
 }

@@ -11,11 +11,8 @@ import (
 
 // Remember adds evictions to those before, and leaves out what the policy's period does not count any more. It has no more than
 // [v1alpha1.MaxEvictionCounts] entries: of more, those that are closest to each other are one, at the later time of both. So a rate is
-// reckoned too high in the end, if at all, and never too low. Without a rate there is nothing to remember.
+// reckoned too high in the end, if at all, and never too low.
 func Remember(before []v1alpha1.EvictionCount, evicted int, policy v1alpha1.FailoverPolicy, now time.Time) []v1alpha1.EvictionCount {
-	if policy.MaxEvictions == nil {
-		return nil
-	}
 	history := recent(before, policy, now)
 	if evicted > 0 {
 		// What is stored has whole seconds: the end of this one is as good, and no later eviction counts as an earlier one.
@@ -65,6 +62,13 @@ func recent(history []v1alpha1.EvictionCount, policy v1alpha1.FailoverPolicy, no
 	}
 	slices.SortFunc(counted, func(a, b v1alpha1.EvictionCount) int { return a.Time.Compare(b.Time.Time) })
 	return counted
+}
+
+func maxEvictions(policy v1alpha1.FailoverPolicy) int {
+	if n := policy.MaxEvictions; n != nil {
+		return int(*n)
+	}
+	return defaultMaxEvictions
 }
 
 func period(policy v1alpha1.FailoverPolicy) time.Duration {

@@ -32,7 +32,7 @@ func TestRemember(t *testing.T) {
 		{"in the same second is one entry", []v1alpha1.EvictionCount{at(2000, 1)}, 3, limited, 1700 * time.Millisecond, []string{"2s: 4"}},
 		{"what is over is forgotten", []v1alpha1.EvictionCount{at(-60000, 1), at(-59000, 2)}, 1, limited, 0, []string{"-59s: 2", "0s: 1"}},
 		{"nothing was evicted", []v1alpha1.EvictionCount{at(-5000, 1)}, 0, limited, 0, []string{"-5s: 1"}},
-		{"there is no rate", []v1alpha1.EvictionCount{at(-5000, 1)}, 1, v1alpha1.FailoverPolicy{}, 0, nil},
+		{"the rate is the default", []v1alpha1.EvictionCount{at(-5000, 1)}, 1, v1alpha1.FailoverPolicy{}, 0, []string{"-5s: 1", "0s: 1"}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			var got []string

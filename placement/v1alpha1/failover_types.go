@@ -31,17 +31,21 @@ const (
 	Return RecoveryPolicy = "Return"
 )
 
-// FailoverPolicy says how a placement leaves clusters that it can no longer be on: those with a NoExecute taint that it does not
-// tolerate, or no longer, and those that are lost. Changes of its own policy take effect at once and are not bounded by it.
+// FailoverPolicy lets a placement leave clusters whose health is bad or unknown, and says how it leaves clusters that it can no longer be on:
+// those with a NoExecute taint that it does not tolerate, or no longer. Changes of its own policy take effect at once and are not bounded
+// by it.
 type FailoverPolicy struct {
-	// Replace says whether a healthy cluster goes before its replacement is ready.
+	// Replace says whether a cluster is left before its replacement is ready. BeforeEvict: the placement stays on the cluster until
+	// another one is ready in its place, so the workloads on a member that returns are deleted only then. A cluster
+	// stays if there is no replacement. With type PickAll no cluster has a replacement, so none is awaited. EvictFirst: the
+	// cluster is left at once. Unset: BeforeEvict.
 	// +kubebuilder:default=BeforeEvict
 	// +optional
 	Replace ReplacePolicy `json:"replace,omitempty"`
 
 	// MaxEvictions is how many clusters are left in each period, from 1 to 10000. Those that are not in the fleet any more do not count.
-	// Unset: no limit.
-	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10000",message="maxEvictions must be from 1 to 10000; leave it out for no limit"
+	// Unset: 1.
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10000",message="maxEvictions must be from 1 to 10000; leave it out for 1"
 	// +optional
 	MaxEvictions *int32 `json:"maxEvictions,omitempty"`
 
@@ -71,7 +75,7 @@ const MaxEvictionCounts = 64
 func (p *FailoverPolicy) Validate(path *field.Path) field.ErrorList {
 	errs := oneOf(cmp.Or(p.Replace, BeforeEvict), path.Child("replace"), BeforeEvict, EvictFirst)
 	if n := p.MaxEvictions; n != nil && (*n < 1 || *n > 10000) {
-		errs = append(errs, field.Invalid(path.Child("maxEvictions"), *n, "maxEvictions must be from 1 to 10000; leave it out for no limit"))
+		errs = append(errs, field.Invalid(path.Child("maxEvictions"), *n, "maxEvictions must be from 1 to 10000; leave it out for 1"))
 	}
 	if n := p.PeriodSeconds; n != nil && (*n < 1 || *n > 86400) {
 		errs = append(errs, field.Invalid(path.Child("periodSeconds"), *n, "periodSeconds must be from 1 to 86400 (a day); leave it out for 60"))

@@ -19,7 +19,9 @@ type PlacementSpec struct {
 	// +optional
 	DecisionGroups []DecisionGroup `json:"decisionGroups,omitempty"`
 
-	// Failover bounds how clusters are left that can no longer be chosen. Unset: at once.
+	// Failover allows the placement to leave clusters that are unreachable or not ready, and says how fast. Unset: chosen clusters stay,
+	// whatever their health is; their taints membership.muster.dev/unreachable and membership.muster.dev/not-ready only keep new
+	// placements away. A NoExecute taint of a user makes a placement leave in any case: at once if failover is unset.
 	// +optional
 	Failover *FailoverPolicy `json:"failover,omitempty"`
 
@@ -81,7 +83,8 @@ type PlacementStatus struct {
 	// +optional
 	Rescheduled string `json:"rescheduled,omitempty"`
 
-	// RecentEvictions are those of the last period that spec.failover.maxEvictions counts, the first first. Older ones may be there.
+	// RecentEvictions are the evictions of the last period that spec.failover.maxEvictions counts, the first first. It may contain older
+	// ones.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional

@@ -212,6 +212,8 @@ type Toleration struct {
 
 	// TolerationSeconds is how long a cluster that is chosen is kept in spite of a taint with the effect NoExecute,
 	// counted from the timeAdded of the taint or, where it has none, from when the hub first saw it. 0: not at all. Unset: for ever.
+	// For the taints membership.muster.dev/unreachable and membership.muster.dev/not-ready it has an effect only if the placement sets
+	// spec.failover: without it these taints remove no cluster.
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 31536000",message="tolerationSeconds must be from 0 to 31536000 (a year); leave it out to tolerate for ever"
 	// +optional
 	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty"`
