@@ -91,8 +91,7 @@ func clusterOf(member *membershipv1alpha1.MemberCluster) *scheduler.Cluster {
 		Labels: maps.Clone(member.Labels),
 		Joined: meta.IsStatusConditionTrue(status.Conditions, membershipv1alpha1.ConditionJoined),
 		Leaving: member.DeletionTimestamp != nil || member.Spec.State == membershipv1alpha1.StateLeave ||
-			status.Phase == membershipv1alpha1.PhaseLeaving ||
-			member.Spec.Accepted != nil && !*member.Spec.Accepted,
+			status.Phase == membershipv1alpha1.PhaseLeaving,
 		Healthy:     meta.IsStatusConditionTrue(status.Conditions, membershipv1alpha1.ConditionHealthy),
 		Capacity:    status.Resources.Capacity.DeepCopy(),
 		Allocatable: status.Resources.Allocatable.DeepCopy(),
