@@ -9,11 +9,13 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
@@ -46,8 +48,13 @@ type Agent struct {
 
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-	mu    sync.Mutex
-	known map[string]*state // by the name of the Work
+	hubDiscovery discovery.DiscoveryInterface
+	marked       *markedObjects
+
+	reporting sync.Mutex // of orphaned objects
+	mu        sync.Mutex
+	known     map[string]*state // by the name of the Work
+	orphans   map[string]int    // orphaned objects, by the name of the Work
 }
 
 // New returns an agent that does nothing until it is started, and asks nobody anything yet.
@@ -60,7 +67,7 @@ func New(o Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{options: o, known: map[string]*state{}}
+	a := &Agent{options: o, known: map[string]*state{}, orphans: map[string]int{}}
 	if err := a.connectHub(scheme); err != nil {
 		return nil, fmt.Errorf("prepare to speak to the hub: %w", err)
 	}
@@ -85,9 +92,13 @@ func (a *Agent) connectHub(scheme *runtime.Scheme) error {
 	}
 	patient := patience{next: httpClient.Transport}
 	bounded := &http.Client{Transport: &patient, Timeout: requestTimeout}
-	// The one kind that is read there is known: a hub need not be asked for what else it has.
-	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1alpha1.GroupVersion})
+	// The kinds that are read there are known: a hub need not be asked for what else it has.
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1alpha1.GroupVersion, corev1.SchemeGroupVersion})
 	mapper.Add(v1alpha1.GroupVersion.WithKind("Work"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	if a.hubDiscovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, bounded); err != nil {
+		return err
+	}
 	if a.hub, err = client.New(config, client.Options{HTTPClient: bounded, Scheme: scheme, Mapper: mapper}); err != nil {
 		return err
 	}
@@ -114,6 +125,11 @@ func (a *Agent) connectMember(scheme *runtime.Scheme) error {
 	if a.member, err = client.New(config, client.Options{HTTPClient: bounded, Scheme: scheme, Mapper: mapper}); err != nil {
 		return err
 	}
+	memberDiscovery, err := discovery.NewDiscoveryClientForConfigAndClient(config, bounded)
+	if err != nil {
+		return err
+	}
+	a.marked = &markedObjects{client: a.member, discovery: memberDiscovery, log: a.options.Log}
 	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), httpClient)
 	if err != nil {
 		return err
@@ -226,7 +242,8 @@ func (a *Agent) controller() (controller.Controller, error) {
 		}
 		return []reconcile.Request{a.request(applied.Spec.Work.Name)}
 	})
-	if err := c.Watch(source.Kind[client.Object](a.ours, &v1alpha1.AppliedWork{}, toWork, changed)); err != nil {
+	changedOrReleased := predicate.Or[client.Object](changed, predicate.AnnotationChangedPredicate{})
+	if err := c.Watch(source.Kind[client.Object](a.ours, &v1alpha1.AppliedWork{}, toWork, changedOrReleased)); err != nil {
 		return nil, err
 	}
 	queued := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {

@@ -4,12 +4,16 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,8 +33,9 @@ func AppliedWorkName(hub, namespace, work string) string {
 
 // ledger is the inventory of one Work, as last read or written.
 type ledger struct {
-	member client.Client
-	latest *v1alpha1.AppliedWork
+	member     client.Client
+	latest     *v1alpha1.AppliedWork
+	generation int64 // of the Work; recorded with the next write
 }
 
 // desired is the AppliedWork of a Work with the inventory left open.
@@ -43,7 +48,7 @@ func (a *Agent) desired(work *v1alpha1.Work) *v1alpha1.AppliedWork {
 	return &v1alpha1.AppliedWork{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.HubLabel: a.options.HubName}},
 		Spec: v1alpha1.AppliedWorkSpec{
-			Work:       v1alpha1.WorkReference{Hub: a.options.HubName, Namespace: work.Namespace, Name: work.Name, UID: work.UID},
+			Work:       v1alpha1.WorkReference{Hub: a.options.HubName, Namespace: work.Namespace, Name: work.Name, UID: work.UID, Generation: work.Generation},
 			FieldOwner: fieldOwner, Delete: work.Spec.Delete, Executor: work.Spec.Executor,
 		},
 	}
@@ -74,6 +79,9 @@ func (l *ledger) look(ctx context.Context, cached client.Reader, name string) er
 			return nil
 		}
 	}
+	if meta.IsNoMatchError(err) {
+		return fmt.Errorf("read AppliedWork %s: %w: %w", name, errNoDefinition, err)
+	}
 	if err != nil {
 		return fmt.Errorf("read AppliedWork %s: %w", name, err)
 	}
@@ -86,11 +94,13 @@ func (l *ledger) look(ctx context.Context, cached client.Reader, name string) er
 	return nil
 }
 
-// open makes the AppliedWork of a Work if there is none, with the inventory that comes first; and brings what it says of the Work
-// up to date.
-func (l *ledger) open(ctx context.Context, desired *v1alpha1.AppliedWork, objects []apply.Object) error {
+// open creates the AppliedWork of a Work if there is none, with the inventory that has to be recorded ahead and the objects that
+// were found on the member; else it has the Work adopt the inventory, and brings the spec up to date.
+func (l *ledger) open(ctx context.Context, desired *v1alpha1.AppliedWork, objects []apply.Object, found []v1alpha1.AppliedResource) error {
+	l.generation = desired.Spec.Work.Generation
 	if l.latest == nil {
-		desired.Status.Resources = apply.Ahead(nil, objects)
+		desired.Status.Resources = rebuilt(objects, found, time.Now())
+		settleOrphans(desired, v1alpha1.ReasonInventoryRebuilt, time.Now())
 		err := l.member.Create(ctx, desired)
 		if apierrors.IsAlreadyExists(err) {
 			if err := l.member.Get(ctx, client.ObjectKeyFromObject(desired), desired); err != nil {
@@ -98,6 +108,9 @@ func (l *ledger) open(ctx context.Context, desired *v1alpha1.AppliedWork, object
 			}
 			l.latest = desired
 			return errOvertaken
+		}
+		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+			return fmt.Errorf("create AppliedWork %s: %w: %w", desired.Name, errNoDefinition, err)
 		}
 		if err != nil {
 			return fmt.Errorf("create AppliedWork %s: %w", desired.Name, err)
@@ -110,18 +123,25 @@ func (l *ledger) open(ctx context.Context, desired *v1alpha1.AppliedWork, object
 		return fmt.Errorf("AppliedWork %s is of Work %s/%s of %s: give the hubs names of their own", desired.Name, have.Namespace, have.Name, have.Hub)
 	}
 	desired.Spec.FieldOwner = l.latest.Spec.FieldOwner // for as long as it owns anything
-	if reflect.DeepEqual(l.latest.Spec, desired.Spec) && l.latest.Labels[v1alpha1.HubLabel] == desired.Labels[v1alpha1.HubLabel] {
+	next := l.latest.DeepCopy()
+	reason := adopt(next, desired, objects, time.Now())
+	if desired.Spec.Work.UID == have.UID && desired.Spec.Work.Generation > have.Generation {
+		next.Spec.Work.Generation = have.Generation // no reason to write
+	}
+	if reason == "" && reflect.DeepEqual(l.latest.Spec, next.Spec) && l.latest.Labels[v1alpha1.HubLabel] == desired.Labels[v1alpha1.HubLabel] {
 		return nil
 	}
-	next := l.latest.DeepCopy()
-	next.Spec = desired.Spec
 	if next.Labels == nil {
 		next.Labels = map[string]string{}
 	}
 	next.Labels[v1alpha1.HubLabel] = desired.Labels[v1alpha1.HubLabel]
 	next.Status.Resources = apply.Ahead(next.Status.Resources, objects)
+	settleOrphans(next, reason, time.Now())
 	return l.update(ctx, next)
 }
+
+// errNoDefinition says that the member does not serve AppliedWorks.
+var errNoDefinition = errors.New("the definition of AppliedWorks is missing on the member")
 
 // record writes an inventory that is not the one that was written last.
 func (l *ledger) record(ctx context.Context, resources []v1alpha1.AppliedResource) error {
@@ -130,10 +150,14 @@ func (l *ledger) record(ctx context.Context, resources []v1alpha1.AppliedResourc
 	}
 	next := l.latest.DeepCopy()
 	next.Status.Resources = resources
+	settleOrphans(next, "", time.Now())
 	return l.update(ctx, next)
 }
 
 func (l *ledger) update(ctx context.Context, next *v1alpha1.AppliedWork) error {
+	if l.generation != 0 {
+		next.Spec.Work.Generation = l.generation
+	}
 	err := l.member.Update(ctx, next)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return l.overtaken(ctx, next.Name, err)
@@ -167,12 +191,25 @@ func (l *ledger) close(ctx context.Context) error {
 	return nil
 }
 
+// request records that a user asked for the deletion of the Work, before the first object is deleted.
+func (l *ledger) request(ctx context.Context, work types.UID) error {
+	if r := l.latest.Status.DeletionRequest; r != nil && r.WorkUID == work {
+		return nil
+	}
+	next := l.latest.DeepCopy()
+	next.Spec.Work.UID = work
+	next.Status.DeletionRequest = &v1alpha1.DeletionRequest{WorkUID: work, ObservedTime: metav1.Now()}
+	return l.update(ctx, next)
+}
+
 // owner of the objects.
-func (l *ledger) owner() apply.Owner {
+func (l *ledger) owner() apply.Owner { return ownerOf(l.latest) }
+
+func ownerOf(applied *v1alpha1.AppliedWork) apply.Owner {
 	return apply.Owner{
 		Reference: metav1.OwnerReference{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: "AppliedWork", Name: l.latest.Name, UID: l.latest.UID,
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: "AppliedWork", Name: applied.Name, UID: applied.UID,
 		},
-		FieldOwner: l.latest.Spec.FieldOwner,
+		FieldOwner: applied.Spec.FieldOwner,
 	}
 }

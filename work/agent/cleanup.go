@@ -11,68 +11,168 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/muster-sdk/muster/internal/deletion"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// takeBack takes back all that a Work has on the member, and then lets the Work go.
+// takeBack deletes what a Work has on the member, if a user asked for that, and then lets the Work go. Otherwise it lets the Work go
+// and keeps the objects.
 func (a *Agent) takeBack(ctx context.Context, work *v1alpha1.Work, st *state) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(work, v1alpha1.Finalizer) {
-		return 0, nil // it is held by others, and nothing of it is here
+		return 0, nil // others hold it, and nothing of it is here
 	}
-	if err := st.ledger.look(ctx, a.ours, AppliedWorkName(a.options.HubName, work.Namespace, work.Name)); err != nil {
+	if err := a.findInventory(ctx, work, st); err != nil {
 		return 0, err
 	}
-	if st.ledger.latest != nil {
-		resources := st.ledger.latest.DeepCopy().Status.Resources
-		for i := range resources { // by what the Work says now
-			resources[i].Delete = work.Spec.OptionsFor(resources[i].ResourceIdentifier).Delete
-		}
-		left, err := a.empty(ctx, work.Name, st, resources, work.Spec.Delete)
-		if err != nil {
+	if st.ledger.latest == nil {
+		return 0, a.letGo(ctx, work, nil)
+	}
+	if request := st.ledger.latest.Status.DeletionRequest; request == nil || request.WorkUID != work.UID {
+		live, reason, err := a.observeEnd(ctx, client.ObjectKeyFromObject(work))
+		switch {
+		case err != nil:
 			return 0, err
+		case live == nil || live.UID != work.UID || reason == "":
+			return 0, errOvertaken
+		case reason != deletion.Requested:
+			return a.release(ctx, work, st, reason)
 		}
-		if len(left) > 0 {
-			now := time.Now()
-			status, _ := report(found{generation: work.Generation, before: st.status(work), cleaning: true, left: left, now: now})
-			wait, err := a.write(ctx, work, st, status)
-			return sooner(wait, st.retry(now)), err
+		if wait := st.confirm(time.Now()); wait > 0 {
+			return wait, nil
 		}
 	}
+	if withheld := a.options.PruneGate(ctx); withheld != "" {
+		return a.reportCleaning(ctx, work, st, withhold(st.ledger.latest.Status.Resources, withheld), withheld)
+	}
+	if err := st.ledger.request(ctx, work.UID); err != nil {
+		return 0, err
+	}
+	resources := st.ledger.latest.DeepCopy().Status.Resources
+	for i := range resources { // by what the Work says now
+		resources[i].Delete = work.Spec.OptionsFor(resources[i].ResourceIdentifier).Delete
+	}
+	left, err := a.emptyOf(ctx, work.Name, st, resources, true, work.Spec.Delete)
+	if err != nil {
+		return 0, err
+	}
+	if len(left) > 0 {
+		return a.reportCleaning(ctx, work, st, left, "")
+	}
+	st.emptied = true
+	a.noteOrphans(work.Name, st.ledger.latest)
+	return 0, a.letGo(ctx, work, func(before *v1alpha1.Work) { a.events.cleaned(before) })
+}
+
+// findInventory finds the AppliedWork of a Work that is being deleted. One that was lost is created again: the objects are to be
+// deleted all the same.
+func (a *Agent) findInventory(ctx context.Context, work *v1alpha1.Work, st *state) error {
+	desired := a.desired(work)
+	if err := st.ledger.look(ctx, a.ours, desired.Name); err != nil {
+		return err
+	}
+	if st.ledger.latest != nil || st.emptied || work.Status.ObservedGeneration == 0 {
+		return nil
+	}
+	return a.openInventory(ctx, desired, st, makePlan(work).objects, true)
+}
+
+// openInventory creates the AppliedWork, or brings it up to date. The objects of a Work that was applied before are searched for if
+// there is none.
+func (a *Agent) openInventory(ctx context.Context, desired *v1alpha1.AppliedWork, st *state, objects []apply.Object, before bool) error {
+	var found []v1alpha1.AppliedResource
+	if st.ledger.latest == nil && before {
+		var err error
+		if found, err = a.marked.of(ctx, ownerOf(desired)); err != nil {
+			return err
+		}
+	}
+	return st.ledger.open(ctx, desired, objects, found)
+}
+
+// letGo removes the finalizer from a Work.
+func (a *Agent) letGo(ctx context.Context, work *v1alpha1.Work, then func(before *v1alpha1.Work)) error {
 	before := work.DeepCopy()
 	controllerutil.RemoveFinalizer(work, v1alpha1.Finalizer)
 	if err := a.patchFinalizers(ctx, work, before); err != nil {
-		return 0, err
+		return err
 	}
-	a.events.cleaned(before)
-	return 0, nil
+	if then != nil {
+		then(before)
+	}
+	return nil
 }
 
-// empty takes back what an inventory has, and closes it when it is empty. It returns what is left.
-func (a *Agent) empty(ctx context.Context, work string, st *state, resources []v1alpha1.AppliedResource, policy v1alpha1.DeletePolicy) ([]apply.Change, error) {
-	applied := st.ledger.latest
+// release keeps the objects of a Work whose deletion is no request, and lets the Work go.
+func (a *Agent) release(ctx context.Context, work *v1alpha1.Work, st *state, reason string) (time.Duration, error) {
+	after, err := a.keepOrphans(ctx, client.ObjectKeyFromObject(work), st, reason)
+	if err != nil {
+		return 0, err
+	}
+	return after, a.letGo(ctx, work, nil)
+}
+
+// reportCleaning reports what is left of a Work that is being deleted, and returns when to try again.
+func (a *Agent) reportCleaning(ctx context.Context, work *v1alpha1.Work, st *state, left []apply.Change, withheld string) (time.Duration, error) {
+	now := time.Now()
+	status, _ := report(found{generation: work.Generation, before: st.status(work), cleaning: true, left: left, withheld: withheld, now: now})
+	wait, err := a.write(ctx, work, st, status)
+	if withheld != "" {
+		return sooner(wait, jittered(gateInterval)), err
+	}
+	return sooner(wait, st.retry(now)), err
+}
+
+// gateInterval is how often the gate of Options is asked while it keeps something from being deleted.
+const gateInterval = 5 * time.Second
+
+// withhold is what becomes of objects that must not be deleted at this time.
+func withhold(resources []v1alpha1.AppliedResource, withheld string) []apply.Change {
+	changes := make([]apply.Change, len(resources))
+	for i, r := range resources {
+		changes[i] = apply.Change{Object: r.ResourceIdentifier, Action: apply.Skipped, Reason: v1alpha1.ReasonPruneWithheld, Message: withheld}
+	}
+	return changes
+}
+
+// empty deletes what is due of an inventory, and the AppliedWork with the last of it. It returns what is left of that.
+func (a *Agent) empty(ctx context.Context, work string, st *state, ended bool, policy v1alpha1.DeletePolicy) ([]apply.Change, error) {
+	return a.emptyOf(ctx, work, st, st.ledger.latest.Status.Resources, ended, policy)
+}
+
+func (a *Agent) emptyOf(ctx context.Context, work string, st *state, resources []v1alpha1.AppliedResource, ended bool, policy v1alpha1.DeletePolicy) ([]apply.Change, error) {
+	applied := st.ledger.latest.DeepCopy()
+	applied.Status.Resources = resources
+	gone, kept, _ := due(applied, ended, a.options.OrphanGracePeriod, time.Now())
 	engine, err := a.engines.get(applied.Spec.Executor)
 	if err != nil {
 		return nil, err
 	}
 	a.watch(work, st, nil, nil)
 	a.watches.synced(ctx, work, syncPatience)
-	pruned, err := engine.Prune(ctx, st.ledger.owner(), resources, policy)
+	pruned, err := engine.Prune(ctx, st.ledger.owner(), gone, policy)
 	if err != nil {
 		return nil, err
 	}
 	left := remaining(pruned)
 	if len(left) > 0 {
-		return left, st.ledger.record(ctx, pruned.Inventory)
+		return left, st.ledger.record(ctx, sortedResources(kept, pruned.Inventory))
 	}
 	a.watches.want(work, nil)
 	a.engines.forget(applied.UID)
+	if len(kept) > 0 {
+		return nil, st.ledger.record(ctx, kept)
+	}
 	return nil, st.ledger.close(ctx)
+}
+
+// sortedResources joins two parts of an inventory.
+func sortedResources(a, b []v1alpha1.AppliedResource) []v1alpha1.AppliedResource {
+	return apply.Ahead(slices.Concat(a, b), nil)
 }
 
 // remaining is what is not taken back yet.
@@ -86,43 +186,70 @@ func remaining(pruned apply.ChangeSet) []apply.Change {
 	return left
 }
 
-// prune takes back what a set no longer has, and returns the inventory since and what is still to go.
-func prune(ctx context.Context, engine *engine, set apply.Set, inventory []v1alpha1.AppliedResource, policy v1alpha1.DeletePolicy) ([]v1alpha1.AppliedResource, []apply.Change, error) {
-	pruned, err := engine.Prune(ctx, set.Owner, apply.Stale(inventory, set.Objects), policy)
+// prune deletes what a set no longer has, and returns the inventory since and what is still to go. Orphaned objects are kept unless
+// they are due.
+func (a *Agent) prune(ctx context.Context, engine *engine, work *v1alpha1.Work, st *state, set apply.Set, inventory []v1alpha1.AppliedResource) (pruning, error) {
+	p := pruning{inventory: inventory}
+	applied := st.ledger.latest.DeepCopy()
+	applied.Status.Resources = apply.Stale(inventory, set.Objects)
+	var gone []v1alpha1.AppliedResource
+	gone, _, p.after = due(applied, true, a.options.OrphanGracePeriod, time.Now())
+	if len(gone) == 0 {
+		return p, nil
+	}
+	if p.withheld = a.options.PruneGate(ctx); p.withheld != "" {
+		p.left = withhold(gone, p.withheld)
+		return p, nil
+	}
+	if err := a.confirmLive(ctx, work); err != nil {
+		return p, err
+	}
+	pruned, err := engine.Prune(ctx, set.Owner, gone, work.Spec.Delete)
 	if err != nil {
-		return nil, nil, err
+		return p, err
 	}
-	gone := map[objectKey]bool{}
+	done := map[objectKey]bool{}
 	for _, change := range pruned.Changes {
-		gone[keyOf(change.Object)] = change.Done()
+		done[keyOf(change.Object)] = change.Done()
 	}
-	kept := slices.DeleteFunc(slices.Clone(inventory), func(r v1alpha1.AppliedResource) bool { return gone[keyOf(r.ResourceIdentifier)] })
-	return kept, remaining(pruned), nil
+	p.inventory = slices.DeleteFunc(slices.Clone(inventory), func(r v1alpha1.AppliedResource) bool { return done[keyOf(r.ResourceIdentifier)] })
+	p.left = remaining(pruned)
+	return p, nil
 }
 
-// missing is about a Work that the hub does not have, or not any more. What it left on the member is taken back as it said last: nobody
-// else would. That is decided on what the hub itself says, since a cache may be behind; and a hub that cannot be reached, or
-// refuses, has said nothing.
+// pruning is what came of a prune.
+type pruning struct {
+	inventory []v1alpha1.AppliedResource
+	left      []apply.Change
+	withheld  string        // why nothing was deleted
+	after     time.Duration // when the next orphaned object is due; 0: none will be
+}
+
+// missing is about a Work that the cache does not have. That is no request to delete its objects: they are kept, unless the agent had
+// observed one before the Work vanished.
 func (a *Agent) missing(ctx context.Context, work types.NamespacedName, st *state) (time.Duration, error) {
 	if err := st.ledger.look(ctx, a.ours, AppliedWorkName(a.options.HubName, work.Namespace, work.Name)); err != nil {
 		return 0, err
 	}
 	if applied := st.ledger.latest; applied != nil {
-		err := a.hub.Get(ctx, work, &v1alpha1.Work{})
-		if err == nil {
-			return 0, errOvertaken // the cache will know it
-		}
-		if !apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
-			return 0, fmt.Errorf("ask whether Work %s is gone: %w", work.Name, err)
-		}
-		left, err := a.empty(ctx, work.Name, st, applied.Status.Resources, applied.Spec.Delete)
+		live, reason, err := a.observeEnd(ctx, work)
 		if err != nil {
 			return 0, err
 		}
-		if len(left) > 0 {
-			return st.retry(time.Now()), nil
+		if live != nil {
+			return 0, errOvertaken // the cache will know it
+		}
+		var after time.Duration
+		if request := applied.Status.DeletionRequest; request != nil && request.WorkUID == applied.Spec.Work.UID {
+			after, err = a.pruneDue(ctx, work.Name, st, true)
+		} else {
+			after, err = a.keepOrphans(ctx, work, st, reason)
+		}
+		if err != nil || st.ledger.latest != nil {
+			return after, err
 		}
 	}
+	a.noteOrphans(work.Name, nil)
 	a.watches.want(work.Name, nil)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -130,8 +257,8 @@ func (a *Agent) missing(ctx context.Context, work types.NamespacedName, st *stat
 	return 0, nil
 }
 
-// A Cleaner takes back all that the Works of one hub have on a member, without that hub: for a member that the hub has
-// forgotten. No agent of the same hub may be running.
+// A Cleaner deletes all objects of the Works of one hub from a member, orphaned ones included, without that hub: for a member whose
+// leave was requested. No agent of the same hub may be running.
 type Cleaner struct {
 	member  client.Client
 	engines *engines

@@ -18,6 +18,7 @@ import (
 
 // recorder tells what happens to Works by Kubernetes Events about them, on the hub.
 type recorder struct {
+	client eventsclient.EventsV1Interface
 	sink   events.EventSink
 	scheme *runtime.Scheme
 	events events.EventRecorder // set by start
@@ -28,7 +29,7 @@ func newRecorder(config *rest.Config, httpClient *http.Client, scheme *runtime.S
 	if err != nil {
 		return nil, err
 	}
-	return &recorder{sink: &events.EventSinkImpl{Interface: client}, scheme: scheme}, nil
+	return &recorder{client: client, sink: &events.EventSinkImpl{Interface: client}, scheme: scheme}, nil
 }
 
 // start begins to send events, until the context ends. What it returns waits for that.

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
@@ -18,10 +20,11 @@ type look struct {
 	plan      *plan
 	changes   []apply.Change // one for each object of the plan
 	judgments map[int]judgement
-	pruned    []apply.Change // what is still to go
-	forbidden error          // the policy does not let the Work run
-	waiting   time.Duration  // how long a wave has been waited for; 0: none is
-	deadline  time.Duration  // until the wave that is waited for is late; 0: none is, or it is already
+	pruning   pruning       // of what the Work has no longer
+	orphans   int           // objects that are kept although the Work does not have them
+	forbidden error         // the policy does not let the Work run
+	waiting   time.Duration // how long a wave has been waited for; 0: none is
+	deadline  time.Duration // until the wave that is waited for is late; 0: none is, or it is already
 	err       error
 }
 
@@ -36,7 +39,7 @@ func (a *Agent) look(ctx context.Context, work *v1alpha1.Work, st *state) (l loo
 		return l
 	}
 	if latest := st.ledger.latest; latest != nil && latest.DeletionTimestamp != nil {
-		l.err = fmt.Errorf("AppliedWork %s is being deleted on the member, which takes its objects with it; they are made anew when it is gone", latest.Name)
+		l.err = fmt.Errorf("AppliedWork %s is being deleted on the member: it is created again when it is gone", latest.Name)
 		return l
 	}
 	if work.Spec.Suspend {
@@ -48,11 +51,23 @@ func (a *Agent) look(ctx context.Context, work *v1alpha1.Work, st *state) (l loo
 	if l.err = a.keep(ctx, work); l.err != nil {
 		return l
 	}
-	if l.err = st.ledger.open(ctx, desired, st.plan.objects); l.err != nil {
+	before := adoptable(st.ledger.latest, work)
+	if l.err = a.openInventory(ctx, desired, st, st.plan.objects, work.Status.ObservedGeneration > 0); l.err != nil {
 		return l
+	}
+	if before > 0 {
+		a.events.tell(work, corev1.EventTypeNormal, "Adopted", fmt.Sprintf("%s of a former Work adopted on the member.", objects(before)))
 	}
 	l.err = a.applyObjects(ctx, work, st, &l)
 	return l
+}
+
+// adoptable is how many objects the inventory of another Work has, for a Work that takes its name; 0: the inventory is of this Work.
+func adoptable(latest *v1alpha1.AppliedWork, work *v1alpha1.Work) int {
+	if latest == nil || latest.Spec.Work.UID == work.UID {
+		return 0
+	}
+	return len(latest.Status.Resources)
 }
 
 // applyObjects applies, prunes and judges.
@@ -79,13 +94,19 @@ func (a *Agent) applyObjects(ctx context.Context, work *v1alpha1.Work, st *state
 	if !work.Spec.Suspend {
 		inventory := applied.Inventory
 		if applied.Done() && st.plan.whole() { // what is new is there: now what is not wanted any more may go
-			if inventory, l.pruned, err = prune(ctx, engine, set, inventory, work.Spec.Delete); err != nil {
+			if l.pruning, err = a.prune(ctx, engine, work, st, set, inventory); err != nil {
 				return err
 			}
+			inventory = l.pruning.inventory
 		}
 		if err := st.ledger.record(ctx, inventory); err != nil {
 			return err
 		}
+		a.noteOrphans(work.Name, st.ledger.latest)
+	}
+	l.orphans = orphansOf(st.ledger.latest)
+	if err := a.detach(ctx, st, apply.Stale(st.ledger.latest.Status.Resources, st.plan.objects)); err != nil {
+		log.FromContext(ctx).Error(err, "Owner references of an earlier release could not be removed", "work", work.Name)
 	}
 	a.watch(work.Name, st, st.plan.objects, l.changes)
 	l.judgments = judge.all(ctx, l.changes)

@@ -10,20 +10,33 @@ import (
 // metrics are in the registry of controller-runtime, which all agents of a process share; the label "hub" tells them apart.
 // Besides there are those of every controller: how long looks take, and how many wait.
 type metrics struct {
-	heals *prometheus.CounterVec
+	heals   *prometheus.CounterVec
+	orphans *prometheus.GaugeVec
 }
 
 func newMetrics() (*metrics, error) {
 	m := &metrics{heals: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "muster_work_healed_total", Help: "Objects that others had changed or deleted, and that were brought back to their manifests.",
 	}, []string{"hub"})}
-	err := ctrlmetrics.Registry.Register(m.heals)
+	m.orphans = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "muster_work_orphaned_objects", Help: "Objects on the member that no Work has any more although no user asked for their deletion.",
+	}, []string{"hub"})
+	return m, errors.Join(registered(&m.heals), registered(&m.orphans))
+}
+
+// registered registers a collector, or takes the one that another agent of the process has registered.
+func registered[C prometheus.Collector](c *C) error {
+	err := ctrlmetrics.Registry.Register(*c)
 	if known, is := errors.AsType[prometheus.AlreadyRegisteredError](err); is {
-		if shared, ours := known.ExistingCollector.(*prometheus.CounterVec); ours {
-			m.heals, err = shared, nil
+		if shared, ours := known.ExistingCollector.(C); ours {
+			*c, err = shared, nil
 		}
 	}
-	return m, err
+	return err
+}
+
+func (m *metrics) orphaned(hub string, objects int) {
+	m.orphans.WithLabelValues(hub).Set(float64(objects))
 }
 
 func (m *metrics) healed(hub string, objects int) {

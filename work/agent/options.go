@@ -57,9 +57,24 @@ type Options struct {
 	// StatusInterval is the time between two writes of a Work's status, but for the first news. Default: [DefaultStatusInterval].
 	StatusInterval time.Duration
 
+	// PruneGate says whether objects may be deleted from the member. It is called before each deletion of objects, by several
+	// workers at a time, and must not block. Nil: they always may.
+	PruneGate PruneGate
+	// OrphanGracePeriod is how long the objects of a Work are kept that is missing on the hub although no request to delete it was
+	// observed; then they are deleted as the Work said last. Default, and any value that is not positive: forever.
+	OrphanGracePeriod time.Duration
+	// OnOrphans is called after the orphaned objects of the member have changed, by one worker at a time, and must not block. Nil:
+	// see [Agent.Orphans].
+	OnOrphans func(OrphanSummary)
+
 	// Log is where the agent logs. Default: nowhere.
 	Log logr.Logger
 }
+
+// PruneGate returns why objects must not be deleted from the member at this time, in a sentence for the status of Works; empty: they
+// may. While it returns a reason the agent still applies objects and corrects drift, and asks again every few seconds. It does not
+// apply to a [Cleaner].
+type PruneGate func(ctx context.Context) (withheld string)
 
 // ExecutorPolicy decides whether a Work may be applied as it asks: in the name of spec.executor, or in the agent's own
 // without one. An agent may impersonate ServiceAccounts, so this is what keeps whoever writes Works from becoming more than
@@ -107,6 +122,12 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Executor == nil {
 		o.Executor = DefaultExecutorPolicy
+	}
+	if o.PruneGate == nil {
+		o.PruneGate = func(context.Context) string { return "" }
+	}
+	if o.OnOrphans == nil {
+		o.OnOrphans = func(OrphanSummary) {}
 	}
 	if o.Workers <= 0 {
 		o.Workers = DefaultWorkers

@@ -208,8 +208,25 @@ func TestVanished(t *testing.T) {
 		work := w.work("shop", spec("a"))
 		w.ready(work)
 		w.force(work)
-		w.exact(work)
-		w.eventually(func() error { return equal(true, w.applied(work) == nil) })
+		w.exact(work, "ConfigMap a v")
+		w.orphaned(work, v1alpha1.ReasonWorkNotFound, 1)
+	})
+	t.Run("its finalizer is taken off after the agent has begun to delete", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.start()
+		work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"),
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: held, namespace: NS, finalizers: [example.com/hold]}}")+
+			", manifestOptions: [{select: {name: held}, wave: 60}]}")
+		w.ready(work)
+		w.delete(work)
+		w.eventually(func() error { return equal(true, w.read("ConfigMap", "held").GetDeletionTimestamp() != nil) })
+		w.force(work)
+		w.gone(work)
+		w.patch(w.read("ConfigMap", "held"), "metadata: {finalizers: null}")
+		w.eventually(func() error {
+			return equal("true true", fmt.Sprint(w.read("ConfigMap", "a") == nil, w.applied(work) == nil))
+		})
 	})
 	t.Run("it is made anew at once", func(t *testing.T) {
 		t.Parallel()
@@ -220,24 +237,8 @@ func TestVanished(t *testing.T) {
 		w.force(work)
 		work = w.work("shop", spec("b"))
 		w.ready(work)
-		w.exact(work, "ConfigMap b v")
+		w.exact(work, "ConfigMap a v", "ConfigMap b v")
 		require.Equal(t, work.UID, w.applied(work).Spec.Work.UID)
-	})
-	t.Run("while no agent runs", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		stop := w.start()
-		gone, anew := w.work("gone", spec("a")), w.work("anew", spec("b"))
-		w.ready(gone)
-		w.ready(anew)
-		stop()
-		w.force(gone)
-		w.force(anew)
-		anew = w.work("anew", spec("c"))
-		w.start()
-		w.ready(anew)
-		w.eventually(func() error { return equal(true, w.applied(gone) == nil) })
-		w.exact(anew, "ConfigMap c v")
 	})
 }
 

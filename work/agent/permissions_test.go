@@ -32,6 +32,15 @@ func grant(t *testing.T, c client.Client, user, namespace string, rules []rbacv1
 	require.NoError(t, c.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "test"}, Subjects: []rbacv1.Subject{subject}, RoleRef: role}))
 }
 
+// grantCluster lets a user have rules everywhere.
+func grantCluster(t *testing.T, c client.Client, name, user string, rules []rbacv1.PolicyRule) {
+	t.Helper()
+	subject := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}
+	role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
+	require.NoError(t, c.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}))
+	require.NoError(t, c.Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: []rbacv1.Subject{subject}, RoleRef: role}))
+}
+
 // fileRules are the rules in the folder rbac.
 func fileRules(t *testing.T) []rbacv1.PolicyRule {
 	t.Helper()

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -22,6 +23,8 @@ type found struct {
 	late       bool   // a wave has not become ready in time
 	cleaning   bool   // the Work is being deleted
 	left       []apply.Change
+	withheld   string // why what is left must not be deleted at this time
+	orphans    int    // objects that are kept although the Work does not have them
 	outcomes   []outcome
 	before     *v1alpha1.WorkStatus
 	now        time.Time
@@ -38,7 +41,7 @@ type outcome struct {
 // seen is what a look has found.
 func (l look) seen(work *v1alpha1.Work, before *v1alpha1.WorkStatus, now time.Time) found {
 	f := found{
-		generation: work.Generation, suspended: work.Spec.Suspend, before: before, now: now, left: l.pruned,
+		generation: work.Generation, suspended: work.Spec.Suspend, before: before, now: now, left: l.pruning.left, withheld: l.pruning.withheld, orphans: l.orphans,
 		late: l.waiting > 0 && l.waiting >= work.Spec.Waves.Timeout(),
 	}
 	if len(l.plan.refused) > 0 {
@@ -101,7 +104,7 @@ func report(f found) (v1alpha1.WorkStatus, bool) {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionComplete)
 	}
 	status.Message = f.message(&c)
-	return trim(status), c.retry || len(f.left) > 0
+	return trim(status), c.retry || len(f.left) > 0 && f.withheld == ""
 }
 
 func set(conditions *[]metav1.Condition, condition metav1.Condition, now time.Time) {
@@ -239,7 +242,7 @@ func (f found) conditions(c *count) []metav1.Condition {
 	case f.cleaning:
 		not(&applied, v1alpha1.ReasonCleaningUp)
 		not(&available, v1alpha1.ReasonCleaningUp)
-		is(&progressing, v1alpha1.ReasonCleaningUp)
+		is(&progressing, cmp.Or(f.withheldReason(), v1alpha1.ReasonCleaningUp))
 	default:
 		if c.worst != nil {
 			not(&applied, c.worstApplied.Reason)
@@ -251,8 +254,11 @@ func (f found) conditions(c *count) []metav1.Condition {
 		default:
 			not(&available, v1alpha1.ReasonNotApplied)
 		}
-		if c.progressing > 0 || len(f.left) > 0 {
+		switch {
+		case c.progressing > 0 || len(f.left) > 0 && f.withheld == "":
 			is(&progressing, v1alpha1.ReasonProgressing)
+		case len(f.left) > 0:
+			is(&progressing, v1alpha1.ReasonPruneWithheld)
 		}
 		switch {
 		case f.late:
@@ -278,6 +284,13 @@ func (f found) conditions(c *count) []metav1.Condition {
 	return all
 }
 
+func (f found) withheldReason() string {
+	if f.withheld == "" {
+		return ""
+	}
+	return v1alpha1.ReasonPruneWithheld
+}
+
 // message is the one sentence about the Work.
 func (f found) message(c *count) string {
 	var text string
@@ -286,6 +299,8 @@ func (f found) message(c *count) string {
 		text = "Nothing is applied: " + f.refused
 	case f.forbidden != "":
 		text = "This member does not let it run: " + f.forbidden
+	case f.cleaning && f.withheld != "":
+		text = fmt.Sprintf("%s not deleted yet: %s", objects(len(f.left)), f.withheld)
 	case f.cleaning && len(f.left) > 0:
 		text = fmt.Sprintf("%s to go. %s: %s", objects(len(f.left)), f.left[0].Object, f.left[0].Message)
 	case f.cleaning:
@@ -298,10 +313,15 @@ func (f found) message(c *count) string {
 		text = fmt.Sprintf("%s: %s", c.worst.id, what) + others(len(f.outcomes)-c.applied-1, "not applied")
 	case c.unready != nil:
 		text = fmt.Sprintf("%s: %s", c.unready.id, c.unreadyReason.Message) + others(len(f.outcomes)-c.ready-1, "not ready")
+	case len(f.left) > 0 && f.withheld != "":
+		text = fmt.Sprintf("%s that the Work has no longer not deleted yet: %s", objects(len(f.left)), f.withheld)
 	case len(f.left) > 0:
 		text = fmt.Sprintf("%s: %s", f.left[0].Object, f.left[0].Message) + others(len(f.left)-1, "to go")
 	default:
 		text = fmt.Sprintf("%s applied and ready.", objects(len(f.outcomes)))
+	}
+	if f.orphans > 0 {
+		text += fmt.Sprintf(" %s that the Work does not have kept on the member, since no user asked to delete them: see its AppliedWork.", objects(f.orphans))
 	}
 	if f.suspended {
 		text = "Suspended: nothing is changed on the member. " + text

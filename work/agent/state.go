@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/muster-sdk/muster/internal/deletion"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -24,6 +25,10 @@ type state struct {
 	reported   *v1alpha1.WorkStatus // as written last; nil: the cache has it
 	reportedAs string               // the version of the Work since
 	reportedAt time.Time
+
+	detached    types.UID // the AppliedWork whose objects are known to have no owner references of earlier releases
+	requestedAt time.Time // since when the deletion of the Work has been observed to be a request
+	emptied     bool      // all objects of the Work were deleted
 
 	failures  int       // how often in a row something was left to try again
 	retryAt   time.Time // when to try again
@@ -50,7 +55,7 @@ func (a *Agent) stateOf(work string) *state {
 // meet starts afresh with a Work that was made anew, and forgives a new generation the failures of the one before.
 func (s *state) meet(work *v1alpha1.Work) {
 	if s.uid != work.UID {
-		*s = state{uid: work.UID, ledger: s.ledger}
+		*s = state{uid: work.UID, ledger: s.ledger, detached: s.detached}
 	}
 	if s.generation != work.Generation {
 		s.generation = work.Generation
@@ -67,6 +72,14 @@ func (s *state) status(work *v1alpha1.Work) *v1alpha1.WorkStatus {
 		return s.reported
 	}
 	return &work.Status
+}
+
+// confirm returns how much longer the request to delete a Work must be observed before it is acted on; 0: long enough.
+func (s *state) confirm(now time.Time) time.Duration {
+	if s.requestedAt.IsZero() {
+		s.requestedAt = now
+	}
+	return max(0, s.requestedAt.Add(deletion.ConfirmAfter).Sub(now))
 }
 
 // settled says that nothing was left to try again.

@@ -27,11 +27,17 @@ func (a *Agent) reconcile(ctx context.Context, request reconcile.Request) (recon
 		return reconcile.Result{RequeueAfter: st.again()}, nil
 	case err != nil:
 		after = st.retry(time.Now())
+		if errors.Is(err, errNoDefinition) { // nothing that is watched tells when the member has it again
+			after = min(after, definitionInterval)
+		}
 		log.FromContext(ctx).Error(err, "A look at a Work failed; trying again.", "work", request.Name, "after", after)
 	}
 	st.overtaken = 0
 	return reconcile.Result{RequeueAfter: after}, nil
 }
+
+// definitionInterval is how often the agent tries to create an AppliedWork while the member does not serve them.
+const definitionInterval = 10 * time.Second
 
 // attend does what a Work needs, and returns when to look at it again; 0: when something happens.
 func (a *Agent) attend(ctx context.Context, request reconcile.Request, st *state) (time.Duration, error) {
@@ -77,7 +83,10 @@ func (a *Agent) bring(ctx context.Context, work *v1alpha1.Work, st *state) (time
 	} else {
 		st.settled()
 	}
-	wait = sooner(sooner(wait, look.deadline), retryAfter(look.changes))
+	if look.pruning.withheld != "" {
+		wait = sooner(wait, jittered(gateInterval))
+	}
+	wait = sooner(sooner(wait, look.deadline), sooner(look.pruning.after, retryAfter(look.changes)))
 	return sooner(wait, jittered(a.options.Resync)), nil
 }
 
@@ -99,13 +108,17 @@ func (a *Agent) keep(ctx context.Context, work *v1alpha1.Work) error {
 }
 
 func (a *Agent) patchFinalizers(ctx context.Context, work, before *v1alpha1.Work) error {
-	changed := &v1alpha1.Work{ObjectMeta: *work.ObjectMeta.DeepCopy()}
-	err := a.hub.Patch(ctx, changed, client.MergeFromWithOptions(&v1alpha1.Work{ObjectMeta: before.ObjectMeta}, client.MergeFromWithOptimisticLock{}))
+	return a.patchMetadata(ctx, &v1alpha1.Work{ObjectMeta: *work.ObjectMeta.DeepCopy()}, &v1alpha1.Work{ObjectMeta: before.ObjectMeta})
+}
+
+// patchMetadata writes the metadata of a Work, if that is still as it was before.
+func (a *Agent) patchMetadata(ctx context.Context, changed, before *v1alpha1.Work) error {
+	err := a.hub.Patch(ctx, changed, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return errOvertaken
 	case err != nil:
-		return fmt.Errorf("write the finalizers of Work %s: %w", work.Name, err)
+		return fmt.Errorf("write the metadata of Work %s: %w", changed.Name, err)
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func managersOf(entries []metav1.ManagedFieldsEntry, path fieldpath.Path) []stri
 
 // Detach removes owner references to the owner from objects. Earlier releases put them on every object; this release does not.
 // Nothing else of the objects changes but the mark of the owner. Objects that are not the owner's, and kinds that are not
-// served, are left alone. It is idempotent, and costs one read per object.
+// served, are left alone. It is idempotent, and costs one read for each object that [Options.Metadata] does not know.
 func (e *Engine) Detach(ctx context.Context, owner Owner, resources []v1alpha1.AppliedResource) error {
 	errs := make([]error, len(resources))
 	plan := make([]task, len(resources))
@@ -118,13 +118,14 @@ func (e *Engine) Detach(ctx context.Context, owner Owner, resources []v1alpha1.A
 	e.each(plan, func(t *task) {
 		backoff := newBackoff()
 		for range attempts {
-			err := e.ask(ctx, owner, t)
+			err := e.see(ctx, owner, t)
 			if err == nil && t.seen != nil && t.seen.former {
 				err = e.detach(ctx, owner, t)
 			}
 			if errs[t.index] = err; !overtaken(err) {
 				break
 			}
+			t.looked = false
 			pause(ctx, &backoff)
 		}
 		if unserved(errs[t.index]) {

@@ -29,6 +29,7 @@ const Name = "works"
 
 // +kubebuilder:rbac:groups=work.muster.dev,resources=works,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=work.muster.dev,resources=works/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Gate deletes the Works of a member that leaves, and is open when there are none. A member whose leave policy is to orphan its

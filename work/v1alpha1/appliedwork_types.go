@@ -13,8 +13,12 @@ type WorkReference struct {
 	Namespace string `json:"namespace"`
 	// Name of the Work.
 	Name string `json:"name"`
-	// UID of the Work: one that was deleted and made anew is another one, which takes the inventory over.
+	// UID of the Work. A Work that is created again under the name has another UID, and adopts the inventory.
 	UID types.UID `json:"uid"`
+	// Generation of the Work when this AppliedWork was written last. A Work with the UID and a lower generation comes from a
+	// restored hub.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
 }
 
 // AppliedWorkSpec says what Work an inventory is of, and how to take its objects back without it.
@@ -50,6 +54,19 @@ type AppliedResource struct {
 	// Wave of the object: they are taken back from the highest to the lowest.
 	// +optional
 	Wave int32 `json:"wave,omitempty"`
+
+	// OrphanedTime is when the agent found that no Work has the object any more, although no user asked for its deletion. The
+	// object stays as it is until a Work has it again, or it is released. Unset: the object is not orphaned.
+	// +optional
+	OrphanedTime *metav1.Time `json:"orphanedTime,omitempty"`
+}
+
+// DeletionRequest is the deletion of a Work that the agent observed, and found to be a request of a user.
+type DeletionRequest struct {
+	// WorkUID is the UID of the Work that was deleted.
+	WorkUID types.UID `json:"workUID"`
+	// ObservedTime is when the agent observed the deletion.
+	ObservedTime metav1.Time `json:"observedTime"`
 }
 
 // AppliedWorkStatus is the inventory.
@@ -59,10 +76,25 @@ type AppliedWorkStatus struct {
 	// +listType=atomic
 	// +optional
 	Resources []AppliedResource `json:"resources,omitempty"`
+
+	// DeletionRequest is set before the first object is deleted because the Work was. The deletion of objects then goes on even if
+	// the Work vanishes before the agent is done.
+	// +optional
+	DeletionRequest *DeletionRequest `json:"deletionRequest,omitempty"`
+
+	// Conditions: Orphaned.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=4
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// AppliedWork is the inventory of one Work, on the member. It owns the objects: delete it to delete them,
-// which the agent heals while the hub still wants them.
+// AppliedWork is the inventory of one Work, on the member. The deletion of an AppliedWork deletes no objects: while the Work
+// exists the agent creates it again from the Work and from the marks on the objects.
+//
+// Objects whose Work is missing on the hub without a request to delete it are orphaned: they stay as they are, and a Work with the
+// same namespace and name adopts them. To delete them, set the annotation work.muster.dev/release to the UID of the AppliedWork.
 //
 // It has no status subresource, so that an inventory is written by the request that creates it.
 //
@@ -71,6 +103,8 @@ type AppliedWorkStatus struct {
 // +kubebuilder:printcolumn:name="Hub",type=string,JSONPath=`.spec.work.hub`
 // +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.spec.work.namespace`
 // +kubebuilder:printcolumn:name="Work",type=string,JSONPath=`.spec.work.name`
+// +kubebuilder:printcolumn:name="Orphaned",type=string,JSONPath=`.status.conditions[?(@.type=="Orphaned")].status`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Orphaned")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type AppliedWork struct {
 	metav1.TypeMeta   `json:",inline"`

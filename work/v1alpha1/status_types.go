@@ -48,6 +48,22 @@ const (
 	ReasonCompleted      = "Completed"      // all that is to end has ended well
 	ReasonAsDesired      = "AsDesired"      // nothing is degraded
 	ReasonAgentForbidden = "AgentForbidden" // the agent's policy does not let this Work run
+	ReasonPruneWithheld  = "PruneWithheld"  // objects that should be deleted are kept until the agent may prune
+)
+
+// ConditionOrphaned is True on an AppliedWork while its inventory has orphaned objects: see [AppliedResource.OrphanedTime]. An
+// AppliedWork without orphaned objects does not have it.
+const ConditionOrphaned = "Orphaned"
+
+// Reasons of the condition Orphaned of an AppliedWork. Each names a situation that is not a request to delete objects.
+const (
+	ReasonWorkNotFound            = "WorkNotFound"            // the Work does not exist, and no deletion was observed
+	ReasonWorkReplaced            = "WorkReplaced"            // a Work with another UID has the name, and lacks manifests of the former
+	ReasonNamespaceTerminating    = "NamespaceTerminating"    // the Work was deleted with the namespace of the member on the hub
+	ReasonDefinitionRemoved       = "DefinitionRemoved"       // the Work was deleted with the definition of Works on the hub
+	ReasonNotRequestedByGenerator = "NotRequestedByGenerator" // a generated Work was deleted, and its generator did not ask for that
+	ReasonHubRestored             = "HubRestored"             // the Work has an earlier generation than the one that was applied last
+	ReasonInventoryRebuilt        = "InventoryRebuilt"        // the AppliedWork was lost, and the Work does not have the manifest
 )
 
 // WorkStatus is what the member's agent says of a Work.

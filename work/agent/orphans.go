@@ -1,0 +1,288 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/muster-sdk/muster/work/apply"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// An object is orphaned when no Work has it any more although no user asked for its deletion. The functions in this file are pure
+// where they have no context.
+
+// orphan marks the entries of an inventory as orphaned, but for those that stay, and returns how many it has marked.
+func orphan(applied *v1alpha1.AppliedWork, stays func(v1alpha1.AppliedResource) bool, reason string, now time.Time) int {
+	marked := 0
+	for i := range applied.Status.Resources {
+		if r := &applied.Status.Resources[i]; r.OrphanedTime == nil && !stays(*r) {
+			r.OrphanedTime = &metav1.Time{Time: now}
+			marked++
+		}
+	}
+	if marked > 0 {
+		settleOrphans(applied, reason, now)
+	}
+	return marked
+}
+
+// adopt gives an inventory to the Work that the desired AppliedWork names. What that Work does not have is orphaned if the Work is
+// another one than the one before and the deletion of that was no request, or if it is an earlier generation. It returns the reason,
+// or nothing if no object is orphaned.
+func adopt(next, desired *v1alpha1.AppliedWork, objects []apply.Object, now time.Time) (reason string) {
+	have, want := next.Spec.Work, desired.Spec.Work
+	next.Spec = desired.Spec
+	switch request := next.Status.DeletionRequest; {
+	case have.UID == want.UID && want.Generation >= have.Generation:
+		return ""
+	case have.UID == want.UID:
+		reason = v1alpha1.ReasonHubRestored
+	case request != nil && request.WorkUID == have.UID:
+		next.Status.DeletionRequest = nil // what the new Work does not have is deleted, as was asked for
+		return ""
+	default:
+		reason = v1alpha1.ReasonWorkReplaced
+	}
+	stale := map[objectKey]bool{}
+	for _, r := range apply.Stale(next.Status.Resources, objects) {
+		stale[keyOf(r.ResourceIdentifier)] = true
+	}
+	if orphan(next, func(r v1alpha1.AppliedResource) bool { return !stale[keyOf(r.ResourceIdentifier)] }, reason, now) == 0 {
+		return ""
+	}
+	return reason
+}
+
+// rebuilt is the inventory of a Work that has lost it: its objects, and those that were found with its mark. Of the latter, those
+// that it does not have are orphaned.
+func rebuilt(objects []apply.Object, found []v1alpha1.AppliedResource, now time.Time) []v1alpha1.AppliedResource {
+	stale := map[objectKey]bool{}
+	for _, r := range apply.Stale(found, objects) {
+		stale[keyOf(r.ResourceIdentifier)] = true
+	}
+	found = slices.Clone(found)
+	for i := range found {
+		if stale[keyOf(found[i].ResourceIdentifier)] {
+			found[i].OrphanedTime = &metav1.Time{Time: now}
+		}
+		found[i].Wave = apply.Wave(found[i].GroupVersionKind().GroupKind())
+	}
+	return apply.Ahead(found, objects)
+}
+
+// settleOrphans brings the condition Orphaned up to date. Without a reason it keeps the one that it has. A release ends with the
+// last orphaned object, so that it does not apply to later ones.
+func settleOrphans(applied *v1alpha1.AppliedWork, reason string, now time.Time) {
+	n := orphansOf(applied)
+	if n == 0 {
+		meta.RemoveStatusCondition(&applied.Status.Conditions, v1alpha1.ConditionOrphaned)
+		delete(applied.Annotations, v1alpha1.ReleaseAnnotation)
+		return
+	}
+	if was := findCondition(applied.Status.Conditions, v1alpha1.ConditionOrphaned); reason == "" {
+		if reason = v1alpha1.ReasonWorkNotFound; was != nil {
+			reason = was.Reason
+		}
+	}
+	set(&applied.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionOrphaned, Status: metav1.ConditionTrue, Reason: reason,
+		Message: bounded(orphanMessage(applied.Spec.Work, reason, n)),
+	}, now)
+}
+
+func orphanMessage(work v1alpha1.WorkReference, reason string, n int) string {
+	why := "does not exist on the hub, and no request to delete it was observed"
+	switch reason {
+	case v1alpha1.ReasonWorkReplaced:
+		why = "was created again without them, and no request to delete the former Work was observed"
+	case v1alpha1.ReasonNamespaceTerminating:
+		why = "was deleted with its namespace"
+	case v1alpha1.ReasonDefinitionRemoved:
+		why = "was deleted with the definition of Works"
+	case v1alpha1.ReasonNotRequestedByGenerator:
+		why = "was deleted, but not by the controller that generates it"
+	case v1alpha1.ReasonHubRestored:
+		why = "is an earlier generation than the one that was applied, from a restored hub"
+	case v1alpha1.ReasonInventoryRebuilt:
+		why = "does not have them, and the AppliedWork had been lost"
+	}
+	return fmt.Sprintf("%s kept without a Work: Work %s/%s of hub %s %s. Create the Work with these objects to adopt them, or set the annotation "+
+		"%s to the UID of this AppliedWork to delete them.", objects(n), work.Namespace, work.Name, work.Hub, why, v1alpha1.ReleaseAnnotation)
+}
+
+func orphansOf(applied *v1alpha1.AppliedWork) (n int) {
+	for i := range applied.Status.Resources {
+		if applied.Status.Resources[i].OrphanedTime != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// released reports whether a user asked for the deletion of the orphaned objects of an inventory.
+func released(applied *v1alpha1.AppliedWork) bool {
+	return applied.UID != "" && applied.Annotations[v1alpha1.ReleaseAnnotation] == string(applied.UID)
+}
+
+// due splits an inventory into what may be deleted and what is kept, and returns when the next orphaned object is due; 0: none will
+// be. The rest of the inventory, without orphaned objects, is due when the end of the Work was requested.
+func due(applied *v1alpha1.AppliedWork, ended bool, grace time.Duration, now time.Time) (gone, kept []v1alpha1.AppliedResource, after time.Duration) {
+	for _, r := range applied.Status.Resources {
+		is := ended
+		if r.OrphanedTime != nil {
+			is = released(applied)
+			if wait := r.OrphanedTime.Add(grace).Sub(now); grace > 0 && !is {
+				if is = wait <= 0; !is {
+					after = sooner(after, wait)
+				}
+			}
+		}
+		if is {
+			gone = append(gone, r)
+		} else {
+			kept = append(kept, r)
+		}
+	}
+	return gone, kept, after
+}
+
+// keepOrphans marks the objects of a Work that has ended without a request, and deletes those that were released since. It returns
+// when to reconcile again.
+func (a *Agent) keepOrphans(ctx context.Context, work types.NamespacedName, st *state, reason string) (time.Duration, error) {
+	next := st.ledger.latest.DeepCopy()
+	marked := orphan(next, func(v1alpha1.AppliedResource) bool { return false }, reason, time.Now())
+	if marked > 0 {
+		st.detached = "" // what could not be applied may have its owner reference still
+		if err := st.ledger.update(ctx, next); err != nil {
+			return 0, err
+		}
+		applied := st.ledger.latest
+		note := findCondition(applied.Status.Conditions, v1alpha1.ConditionOrphaned).Message
+		a.events.tell(&v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name, UID: applied.Spec.Work.UID}},
+			corev1.EventTypeWarning, "Orphaned", note)
+		log.FromContext(ctx).Info("Objects of a Work are orphaned and kept", "work", work.Name, "objects", marked, "reason", reason, "appliedWork", applied.Name)
+	}
+	a.noteOrphans(work.Name, st.ledger.latest)
+	if err := a.detach(ctx, st, st.ledger.latest.Status.Resources); err != nil {
+		return 0, err
+	}
+	return a.pruneDue(ctx, work.Name, st, false)
+}
+
+// detach removes the owner references of earlier releases from objects of an inventory, once for each run of the agent. Objects that
+// are applied lose them by that.
+func (a *Agent) detach(ctx context.Context, st *state, resources []v1alpha1.AppliedResource) error {
+	applied := st.ledger.latest
+	if st.detached == applied.UID {
+		return nil
+	}
+	engine, err := a.engines.get(applied.Spec.Executor)
+	if err != nil {
+		return err
+	}
+	if err := engine.Detach(ctx, st.ledger.owner(), resources); err != nil {
+		return fmt.Errorf("remove owner references to AppliedWork %s: %w", applied.Name, err)
+	}
+	st.detached = applied.UID
+	return nil
+}
+
+// pruneDue deletes the orphaned objects that are due, if any, and the AppliedWork with the last of them.
+func (a *Agent) pruneDue(ctx context.Context, work string, st *state, ended bool) (time.Duration, error) {
+	gone, _, after := due(st.ledger.latest, ended, a.options.OrphanGracePeriod, time.Now())
+	if len(gone) == 0 && len(st.ledger.latest.Status.Resources) > 0 {
+		a.watches.want(work, nil)
+		return after, nil
+	}
+	if withheld := a.options.PruneGate(ctx); withheld != "" {
+		return jittered(gateInterval), nil
+	}
+	if err := a.refresh(ctx, st); err != nil {
+		return 0, err
+	}
+	left, err := a.empty(ctx, work, st, ended, st.ledger.latest.Spec.Delete)
+	if err != nil {
+		return 0, err
+	}
+	a.noteOrphans(work, st.ledger.latest)
+	if len(left) > 0 {
+		return st.retry(time.Now()), nil
+	}
+	return after, nil
+}
+
+// refresh reads the AppliedWork from the API server: a release is not taken from a cache.
+func (a *Agent) refresh(ctx context.Context, st *state) error {
+	live := &v1alpha1.AppliedWork{}
+	if err := a.member.Get(ctx, client.ObjectKeyFromObject(st.ledger.latest), live); err != nil {
+		return fmt.Errorf("read AppliedWork %s: %w", st.ledger.latest.Name, err)
+	}
+	if live.UID != st.ledger.latest.UID {
+		return errOvertaken
+	}
+	st.ledger.latest = live
+	return nil
+}
+
+// OrphanSummary is what a member has of orphaned objects: those that no Work has any more although no user asked for their deletion.
+type OrphanSummary struct {
+	// Works is how many Works have orphaned objects, whether or not the Work exists.
+	Works int
+	// Objects is how many objects are orphaned.
+	Objects int
+	// First are the names of the first Works, in alphabetical order; at most [MaxOrphanNames].
+	First []string
+}
+
+// MaxOrphanNames bounds [OrphanSummary.First].
+const MaxOrphanNames = 10
+
+// Orphans returns the orphaned objects that the agent knows of. It may be called concurrently.
+func (a *Agent) Orphans() OrphanSummary {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return summaryOf(a.orphans)
+}
+
+func summaryOf(orphans map[string]int) OrphanSummary {
+	s := OrphanSummary{Works: len(orphans)}
+	for work, n := range orphans {
+		s.Objects += n
+		s.First = append(s.First, work)
+	}
+	slices.SortFunc(s.First, strings.Compare)
+	s.First = s.First[:min(len(s.First), MaxOrphanNames)]
+	return s
+}
+
+// noteOrphans takes in how many orphaned objects the inventory of a Work has; nil: there is no inventory.
+func (a *Agent) noteOrphans(work string, applied *v1alpha1.AppliedWork) {
+	n := 0
+	if applied != nil {
+		n = orphansOf(applied)
+	}
+	a.reporting.Lock() // so that the last call reports the last state
+	defer a.reporting.Unlock()
+	a.mu.Lock()
+	if a.orphans[work] == n {
+		a.mu.Unlock()
+		return
+	}
+	if a.orphans[work] = n; n == 0 {
+		delete(a.orphans, work)
+	}
+	summary := summaryOf(a.orphans)
+	a.mu.Unlock()
+	a.metrics.orphaned(a.options.HubName, summary.Objects)
+	a.options.OnOrphans(summary)
+}

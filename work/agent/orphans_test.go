@@ -1,0 +1,448 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/work/agent"
+	"github.com/muster-sdk/muster/work/crds"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// vanish has a Work disappear without a deletion that the agent could observe. No agent may run.
+func (w *world) vanish(work *v1alpha1.Work) {
+	w.t.Helper()
+	now := &v1alpha1.Work{}
+	require.NoError(w.t, w.hub.Get(context.Background(), client.ObjectKeyFromObject(work), now))
+	now.Finalizers = nil
+	require.NoError(w.t, w.hub.Update(context.Background(), now))
+	w.delete(work)
+	w.gone(work)
+}
+
+// orphaned waits until the condition Orphaned of a Work's inventory has a reason, and so many objects are orphaned.
+func (w *world) orphaned(work *v1alpha1.Work, reason string, objects int) *v1alpha1.AppliedWork {
+	w.t.Helper()
+	var applied *v1alpha1.AppliedWork
+	w.eventually(func() error {
+		if applied = w.applied(work); applied == nil {
+			return errors.New("there is no inventory")
+		}
+		n := 0
+		for _, r := range applied.Status.Resources {
+			if r.OrphanedTime != nil {
+				n++
+			}
+		}
+		condition := meta.FindStatusCondition(applied.Status.Conditions, v1alpha1.ConditionOrphaned)
+		if condition == nil {
+			return fmt.Errorf("no condition, and %d objects are orphaned", n)
+		}
+		return equal(fmt.Sprint(reason, objects, metav1.ConditionTrue), fmt.Sprint(condition.Reason, n, condition.Status))
+	})
+	return applied
+}
+
+// untouched returns a function that fails the test unless these ConfigMaps are exactly what they are now.
+func (w *world) untouched(names ...string) (still func()) {
+	w.t.Helper()
+	before := map[string]*unstructured.Unstructured{}
+	for _, name := range names {
+		before[name] = w.read("ConfigMap", name)
+		require.NotNil(w.t, before[name])
+	}
+	return func() {
+		w.t.Helper()
+		for name, was := range before {
+			is := w.read("ConfigMap", name)
+			require.NotNil(w.t, is, "ConfigMap %s was deleted", name)
+			require.Equal(w.t, was.GetUID(), is.GetUID(), "ConfigMap %s was created again", name)
+			require.Equal(w.t, was.GetResourceVersion(), is.GetResourceVersion(), "ConfigMap %s was written", name)
+			require.Nil(w.t, is.GetDeletionTimestamp(), name)
+		}
+	}
+}
+
+func (w *world) event(reason string) {
+	w.t.Helper()
+	w.eventually(func() error {
+		var events unstructured.UnstructuredList
+		events.SetAPIVersion("events.k8s.io/v1")
+		events.SetKind("EventList")
+		if err := w.hub.List(context.Background(), &events, client.InNamespace(w.options.Namespace)); err != nil {
+			return err
+		}
+		for _, e := range events.Items {
+			if e.Object["reason"] == reason {
+				return nil
+			}
+		}
+		return fmt.Errorf("no event has the reason %s", reason)
+	})
+}
+
+// A Work that is missing was not deleted on request: its objects stay, are reported, and are adopted by a Work of its name.
+func TestOrphans_MissingWork(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	stop := w.start()
+	spec := "{" + manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}")) + "}"
+	work := w.work("shop", spec)
+	w.ready(work)
+	still := w.untouched("a", "b")
+	stop()
+	w.vanish(work)
+
+	summaries := make(chan agent.OrphanSummary, 100)
+	w.start(func(o *agent.Options) { o.OnOrphans = func(s agent.OrphanSummary) { summaries <- s } })
+	applied := w.orphaned(work, v1alpha1.ReasonWorkNotFound, 2)
+	require.Contains(t, applied.Status.Conditions[0].Message, "2 objects kept without a Work: Work "+work.Namespace+"/shop of hub "+w.name+" does not exist")
+	require.Equal(t, agent.OrphanSummary{Works: 1, Objects: 2, First: []string{"shop"}}, <-summaries)
+	w.event("Orphaned")
+	still()
+	_, member := w.quiet()
+	require.Empty(t, w.toHost.take(), "%v", member)
+
+	again := w.work("shop", spec)
+	w.ready(again)
+	w.eventually(func() error {
+		now := w.applied(again)
+		if now == nil || now.UID != applied.UID {
+			return fmt.Errorf("the inventory was not adopted: %v", now)
+		}
+		return equal(fmt.Sprint(again.UID, 0), fmt.Sprint(now.Spec.Work.UID, len(now.Status.Conditions)))
+	})
+	require.Equal(t, agent.OrphanSummary{}, <-summaries)
+	w.event("Adopted")
+	still()
+
+	w.delete(again)
+	w.gone(again)
+	require.Nil(t, w.read("ConfigMap", "a"), "a request is carried out")
+	require.Nil(t, w.applied(again))
+}
+
+// A Work that is created again without some of the objects does not ask for their deletion: it never had them.
+func TestOrphans_ReplacedWork(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	stop := w.start()
+	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
+	w.ready(work)
+	still := w.untouched("a", "b")
+	stop()
+	w.vanish(work)
+	again := w.work("shop", "{"+manifests(configMap("b", "{k: v}"))+"}")
+	w.start()
+	applied := w.orphaned(again, v1alpha1.ReasonWorkReplaced, 1)
+	w.ready(again)
+	w.eventually(func() error {
+		if err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(again), again); err != nil {
+			return err
+		}
+		if !strings.Contains(again.Status.Message, "1 object that the Work does not have kept on the member") {
+			return errors.New(again.Status.Message)
+		}
+		return nil
+	})
+	still()
+
+	w.release(applied, "another")
+	w.quiet()
+	still()
+	w.release(applied, string(applied.UID))
+	w.eventually(func() error { return equal(true, w.read("ConfigMap", "a") == nil) })
+	require.NotNil(t, w.read("ConfigMap", "b"), "a release is about orphaned objects alone")
+	w.eventually(func() error {
+		now := w.applied(again)
+		return equal("0 0", fmt.Sprint(len(now.Status.Conditions), len(now.Annotations)))
+	})
+}
+
+func (w *world) release(applied *v1alpha1.AppliedWork, value string) {
+	w.t.Helper()
+	patch := fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}}`, v1alpha1.ReleaseAnnotation, value)
+	require.NoError(w.t, w.member.Patch(context.Background(), applied.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(patch))))
+}
+
+// Orphaned objects are deleted on an explicit request, or after a grace period that a user has set.
+func TestOrphans_AreDeletedOnRequest(t *testing.T) {
+	t.Parallel()
+	for name, grace := range map[string]time.Duration{"release": 0, "grace period": 3 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			stop := w.start()
+			work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
+			w.ready(work)
+			still := w.untouched("a")
+			stop()
+			w.vanish(work)
+			w.start(func(o *agent.Options) { o.OrphanGracePeriod = grace })
+			applied := w.orphaned(work, v1alpha1.ReasonWorkNotFound, 1)
+			still()
+			if grace == 0 {
+				w.release(applied, string(applied.UID))
+			}
+			w.eventually(func() error {
+				return equal("true true", fmt.Sprint(w.read("ConfigMap", "a") == nil, w.applied(work) == nil))
+			})
+		})
+	}
+}
+
+// A namespace that is deleted by hand is no request to delete what its member has. With the permissions of an earlier release the
+// agent finds that out in another way.
+func TestOrphans_NamespaceIsDeleted(t *testing.T) {
+	t.Parallel()
+	for name, may := range map[string]bool{"may read it": true, "may not read it": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			p, user := plane.ForTest(t), "agent-"+w.name
+			rules := agent.HubRules()
+			if !may {
+				for i := range rules {
+					if rules[i].Resources[0] == "namespaces" {
+						rules[i].Verbs = []string{"watch"}
+					}
+				}
+			}
+			grantCluster(t, w.hub, user+"-all", user, rules) // the namespace controller removes a RoleBinding at some time
+			w.options.Hub = p.User(user)
+			w.start()
+			work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
+			w.ready(work)
+			still := w.untouched("a")
+			namespace := w.manifest("{apiVersion: v1, kind: Namespace, metadata: {name: " + w.options.Namespace + "}}")
+			require.NoError(t, w.hub.Delete(t.Context(), namespace))
+			w.orphaned(work, v1alpha1.ReasonNamespaceTerminating, 1)
+			w.gone(work)
+			w.eventually(func() error {
+				err := w.hub.Get(context.Background(), client.ObjectKeyFromObject(namespace), namespace)
+				return equal(true, err != nil && client.IgnoreNotFound(err) == nil)
+			})
+			still()
+			w.create(w.hub, "{apiVersion: v1, kind: Namespace, metadata: {name: "+w.options.Namespace+"}}")
+			again := w.work("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
+			w.ready(again)
+			still()
+			w.delete(again)
+			w.gone(again)
+			require.Nil(t, w.read("ConfigMap", "a"))
+		})
+	}
+}
+
+// The removal of a definition is no request to delete workloads, on the hub or on the member.
+func TestOrphans_DefinitionsAreRemoved(t *testing.T) {
+	t.Parallel()
+	p := localplane.ForTest(t, localplane.Options{Name: "definitions"})
+	c := newClient(t, p.Config())
+	install(t, c)
+	w := worldOf(t, p.Config(), p.Config())
+	w.start()
+	spec := "{" + manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}")) + "}"
+	work := w.work("shop", spec)
+	w.ready(work)
+	still := w.untouched("a", "b")
+	remove := func(name string) {
+		t.Helper()
+		definition := w.manifest("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: " + name + "." + v1alpha1.GroupName + "}}")
+		require.NoError(t, c.Delete(t.Context(), definition))
+		w.eventually(func() error {
+			err := c.Get(context.Background(), client.ObjectKeyFromObject(definition), definition)
+			return equal(true, err != nil && client.IgnoreNotFound(err) == nil)
+		})
+	}
+
+	remove("works")
+	w.orphaned(work, v1alpha1.ReasonDefinitionRemoved, 2)
+	still()
+	require.NoError(t, crds.InstallOnHub(t.Context(), c))
+	w.eventually(func() error {
+		work = w.spec("shop", spec)
+		return c.Create(context.Background(), work)
+	})
+	w.ready(work)
+	w.eventually(func() error { return equal(0, len(w.applied(work).Status.Conditions)) })
+	still()
+
+	before := w.applied(work).UID
+	remove("appliedworks")
+	<-time.After(2 * time.Second) // the garbage collector would have come by now
+	still()
+	require.NoError(t, crds.InstallOnMember(t.Context(), c))
+	w.eventually(func() error {
+		now := &v1alpha1.AppliedWork{}
+		err := c.Get(context.Background(), client.ObjectKey{Name: agent.AppliedWorkName(w.name, work.Namespace, work.Name)}, now)
+		if err != nil {
+			return err
+		}
+		if now.UID == before || len(now.Status.Resources) != 2 || now.Status.Resources[0].UID == "" {
+			return fmt.Errorf("not rebuilt: %v", now.Status)
+		}
+		return nil
+	})
+	still()
+	w.delete(work)
+	w.gone(work)
+	require.Nil(t, w.read("ConfigMap", "a"))
+}
+
+// An inventory that is lost while no agent runs is found again by the marks on the objects: what the Work has no longer is kept and
+// reported, and a deletion of the Work is carried out.
+func TestOrphans_LostInventory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	stop := w.start()
+	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
+	w.ready(work)
+	other := w.work("other", "{"+manifests(configMap("c", "{k: v}"))+"}")
+	w.ready(other)
+	still := w.untouched("a", "b", "c")
+	stop()
+	for _, lost := range []*v1alpha1.Work{work, other} {
+		require.NoError(t, w.member.Delete(t.Context(), w.applied(lost)))
+	}
+	w.change(work, "{"+manifests(configMap("b", "{k: v}"))+"}")
+	w.delete(other)
+	stop = w.start()
+	w.gone(other)
+	require.Nil(t, w.read("ConfigMap", "c"))
+	applied := w.orphaned(work, v1alpha1.ReasonInventoryRebuilt, 1)
+	require.Len(t, applied.Status.Resources, 2)
+	require.NotNil(t, w.read("ConfigMap", "a"))
+	stop()
+	w.start()
+	w.release(applied, string(applied.UID))
+	w.eventually(func() error { return equal(true, w.read("ConfigMap", "a") == nil) })
+	_ = still
+}
+
+// A generated Work that is deleted by hand is released, and its objects wait for the Work that its generator creates again. One that the
+// generator deletes takes its objects along.
+func TestOrphans_GeneratedWork(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	generate := func() *v1alpha1.Work {
+		work := w.spec("shop", "{"+manifests(configMap("a", "{k: v}"))+"}")
+		work.Annotations = map[string]string{v1alpha1.GeneratedByAnnotation: "WorkSet shop/web"}
+		require.NoError(t, w.hub.Create(t.Context(), work))
+		w.ready(work)
+		return work
+	}
+	work := generate()
+	still := w.untouched("a")
+	w.delete(work)
+	w.gone(work)
+	w.orphaned(work, v1alpha1.ReasonNotRequestedByGenerator, 1)
+	still()
+	work = generate()
+	still()
+
+	require.NoError(t, w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work))
+	work.Annotations[v1alpha1.DeletionRequestedByAnnotation] = "5d0c9b6a-0000-0000-0000-000000000000"
+	require.NoError(t, w.hub.Update(t.Context(), work))
+	w.delete(work)
+	w.gone(work)
+	require.Nil(t, w.read("ConfigMap", "a"))
+	require.Nil(t, w.applied(work))
+}
+
+// While the gate is shut the agent applies, and deletes nothing; the Work says what is withheld.
+func TestPruneGate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var shut atomic.Bool
+	w.start(func(o *agent.Options) {
+		o.PruneGate = func(context.Context) string {
+			if shut.Load() {
+				return "The hub was restored, and has not confirmed that it is complete."
+			}
+			return ""
+		}
+	})
+	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
+	w.ready(work)
+	still := w.untouched("b")
+	shut.Store(true)
+	w.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
+	w.shows(work, "1/1 Applied=True/Applied Available=True/Ready Progressing=True/PruneWithheld Degraded=False/AsDesired\n"+
+		"1 object that the Work has no longer not deleted yet: The hub was restored, and has not confirmed that it is complete.\n"+
+		"ConfigMap NS/a: Applied=True/Applied Available=True/Ready")
+	require.Equal(t, "w", w.data("a", "k"))
+	still()
+	w.delete(work)
+	w.shows(work, "0/0 Applied=False/CleaningUp Available=False/CleaningUp Progressing=True/PruneWithheld Degraded=False/AsDesired\n"+
+		"2 objects not deleted yet: The hub was restored, and has not confirmed that it is complete.")
+	still()
+	shut.Store(false)
+	w.gone(work)
+	require.Nil(t, w.read("ConfigMap", "b"))
+}
+
+// What a Work has no longer is deleted after the Work was read from the hub, and not by a cache: a hub that does not answer has not
+// confirmed that.
+func TestPruneReadsTheWork(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
+	w.ready(work)
+	still := w.untouched("b")
+	asked := make(chan struct{}, 100)
+	w.toHub.disturb(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if describe(request) == "GET works shop" {
+			asked <- struct{}{}
+			return nil, errors.New("the network is gone")
+		}
+		return next.RoundTrip(request)
+	})
+	w.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
+	<-asked
+	<-asked
+	require.Equal(t, "w", w.data("a", "k"))
+	still()
+	w.toHub.disturb(nil)
+	w.eventually(func() error { return equal(true, w.read("ConfigMap", "b") == nil) })
+}
+
+// A Work of an earlier generation comes from a restored hub: that it lacks an object is no request to delete it.
+func TestOrphans_EarlierGeneration(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	stop := w.start()
+	work := w.work("shop", "{"+manifests(configMap("a", "{k: v}"), configMap("b", "{k: v}"))+"}")
+	w.ready(work)
+	still := w.untouched("b")
+	stop()
+	applied := w.applied(work)
+	applied.Spec.Work.Generation = 50
+	require.NoError(t, w.member.Update(t.Context(), applied))
+	w.change(work, "{"+manifests(configMap("a", "{k: w}"))+"}")
+	stop = w.start()
+	w.orphaned(work, v1alpha1.ReasonHubRestored, 1)
+	still()
+	w.ready(work)
+	w.change(work, "{"+manifests(configMap("a", "{k: w}"), configMap("c", "{k: w}"))+"}")
+	w.ready(work)
+	w.change(work, "{"+manifests(configMap("c", "{k: w}"))+"}")
+	w.eventually(func() error { return equal(true, w.read("ConfigMap", "a") == nil) })
+	still()
+	stop()
+}

@@ -1,0 +1,103 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/deletion"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// observeEnd reads from the hub, and not from a cache, how a Work has ended: see [deletion.OfWork]. An error means that this is
+// unknown. The Work is nil if it does not exist.
+func (a *Agent) observeEnd(ctx context.Context, key types.NamespacedName) (*v1alpha1.Work, string, error) {
+	work := &v1alpha1.Work{}
+	err := a.hub.Get(ctx, key, work)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, "", fmt.Errorf("read Work %s: %w", key.Name, err)
+	}
+	unserved := apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+	if err != nil {
+		work = nil
+	}
+	observed := deletion.WorkOf(work)
+	if observed.Found && observed.Deleted.IsZero() {
+		return work, "", nil
+	}
+	var at deletion.Hub
+	if at.Definition, err = deletion.DefinitionOf(ctx, a.hubDiscovery, v1alpha1.GroupVersion.WithResource("works")); err != nil {
+		return nil, "", err
+	}
+	// The two answers contradict each other while an API server starts, or while the definition comes or goes.
+	if observed.Found && at.Definition == deletion.Absent || unserved && at.Definition == deletion.Served {
+		return nil, "", fmt.Errorf("read Work %s: the hub has just changed the definition of Works", key.Name)
+	}
+	if observed.Found && !observed.Generated && !observed.Requested {
+		if at.NamespaceDeleted, err = a.namespaceDeleted(ctx, observed.Deleted); err != nil {
+			return nil, "", err
+		}
+	}
+	return work, deletion.OfWork(observed, at), nil
+}
+
+// namespaceDeleted is when the deletion of the namespace on the hub began; zero: it has not. A hub of an earlier release does not let
+// its agents read the namespace. It refuses to create anything in one that is being deleted, which is found out by a dry run, and
+// then all Works count as deleted with the namespace.
+func (a *Agent) namespaceDeleted(ctx context.Context, work time.Time) (time.Time, error) {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	err := a.hub.Get(ctx, client.ObjectKey{Name: a.options.Namespace}, namespace)
+	switch {
+	case apierrors.IsForbidden(err):
+		terminating, err := a.events.refused(ctx, a.options.Namespace)
+		if err != nil || !terminating {
+			return time.Time{}, err
+		}
+		return work, nil
+	case err != nil:
+		return time.Time{}, fmt.Errorf("read namespace %s of the member on the hub: %w", a.options.Namespace, err)
+	case namespace.DeletionTimestamp == nil:
+		return time.Time{}, nil
+	}
+	return namespace.DeletionTimestamp.Time, nil
+}
+
+// refused reports whether the API server refuses to create an Event in a namespace because that is being deleted. Nothing is created.
+func (r *recorder) refused(ctx context.Context, namespace string) (bool, error) {
+	event := &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "muster-work-"}, EventTime: metav1.NowMicro(),
+		ReportingController: "muster-work", ReportingInstance: "muster-work", Action: "Work", Reason: "DryRun", Type: corev1.EventTypeNormal,
+		Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: namespace, Namespace: namespace},
+	}
+	_, err := r.client.Events(namespace).Create(ctx, event, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("find out whether namespace %s is being deleted: %w", namespace, err)
+	}
+	return false, nil
+}
+
+// confirmLive makes sure that a Work on the hub is what it was taken for, and is not being deleted.
+func (a *Agent) confirmLive(ctx context.Context, work *v1alpha1.Work) error {
+	live := &v1alpha1.Work{}
+	err := a.hub.Get(ctx, client.ObjectKeyFromObject(work), live)
+	switch {
+	case apierrors.IsNotFound(err):
+		return errOvertaken
+	case err != nil:
+		return fmt.Errorf("read Work %s before objects that it does not have any more are deleted: %w", work.Name, err)
+	case live.UID != work.UID || live.Generation != work.Generation || live.DeletionTimestamp != nil:
+		return errOvertaken
+	}
+	return nil
+}
