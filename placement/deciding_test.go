@@ -79,7 +79,7 @@ func TestRestart(t *testing.T) {
 	require.Equal(t, map[string]int{"all": 1, "few": 1, "too-many": 1}, decider.taken(), "each is decided once")
 }
 
-// The annotation has a placement decided once without regard to what was chosen.
+// The annotation has a placement decided once without regard to what was chosen. Among equal clusters it moves nothing.
 func TestReschedule(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("b", "eu"), cluster("c", "eu"))
 	h.create("web", pick(1))
@@ -87,6 +87,16 @@ func TestReschedule(t *testing.T) {
 	h.scheduled(v1alpha1.ReasonScheduled, "web")
 	require.Equal(t, []string{"b"}, h.chosen("web"))
 	s.set(cluster("a", "eu"))
+	for _, value := range []string{"equal", "again"} {
+		h.change("web", func(p *v1alpha1.Placement) { p.Annotations = map[string]string{v1alpha1.RescheduleAnnotation: value} })
+		h.eventually("that is noted", func() bool { return h.get("web").Status.Rescheduled == value })
+		require.Equal(t, []string{"b"}, h.chosen("web"), "a is as good as b, which has nothing but the placement itself")
+	}
+	busy := func(clusters ...string) v1alpha1.PlacementPolicy {
+		return v1alpha1.PlacementPolicy{Type: v1alpha1.PickFixed, ClusterNames: clusters}
+	}
+	h.create("busy", busy("b", "c"))
+	h.scheduled(v1alpha1.ReasonScheduled, "busy")
 	reschedule := func(value string) {
 		h.change("web", func(p *v1alpha1.Placement) { p.Annotations = map[string]string{v1alpha1.RescheduleAnnotation: value} })
 	}
@@ -94,6 +104,8 @@ func TestReschedule(t *testing.T) {
 	h.eventually("it moves", func() bool { return slices.Equal(h.chosen("web"), []string{"a"}) })
 	h.eventually("that is noted", func() bool { return h.get("web").Status.Rescheduled == "1" })
 	s.set(cluster("0", "eu"))
+	h.change("busy", func(p *v1alpha1.Placement) { p.Spec.Policy = busy("a", "b", "c") })
+	h.scheduled(v1alpha1.ReasonScheduled, "busy")
 	h.change("web", func(p *v1alpha1.Placement) { p.Spec.DecisionGroups = []v1alpha1.DecisionGroup{{Name: "all"}} })
 	h.eventually("decided again", func() bool { return h.get("web").Status.ObservedGeneration == 2 })
 	require.Equal(t, []string{"a"}, h.chosen("web"), "it was heeded once")
@@ -167,7 +179,7 @@ func TestFailover(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu"), cluster("b", "us"))
 	var ready atomic.Bool
 	web := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "web"}, Spec: v1alpha1.PlacementSpec{
-		Policy: pick(1), Failover: &v1alpha1.FailoverPolicy{Recovery: v1alpha1.Return},
+		Policy: pick(1), Failover: &v1alpha1.FailoverPolicy{Recovery: v1alpha1.Return, MaxEvictions: new(int32(10))},
 	}}
 	require.NoError(t, h.client.Create(t.Context(), web))
 	h.start(placement.Options{Clusters: s, Ready: placement.ReadyFunc(func(p types.NamespacedName, cluster string) bool {

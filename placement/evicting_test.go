@@ -1,6 +1,7 @@
 package placement_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -176,12 +177,37 @@ func (r *readiness) Ready(_ types.NamespacedName, cluster string) bool {
 	return r.ready[cluster]
 }
 
+// givingUp is a Decider that chooses nothing if there are too few groups.
+type givingUp struct{ placement.Decider }
+
+func (g givingUp) Schedule(ctx context.Context, snapshot *scheduler.Snapshot, request *scheduler.Request) (scheduler.Result, error) {
+	result, err := g.Decider.Schedule(ctx, snapshot, request)
+	regions := map[string]bool{}
+	for _, choice := range result.Chosen {
+		regions[choice.Cluster.Labels["region"]] = true
+	}
+	if groups := request.Policy.Spec().GroupSpread; len(groups) > 0 && len(regions) < int(groups[0].MinGroups) {
+		result.Chosen = nil
+	}
+	return result, err
+}
+
+// The eviction of the last cluster of a group takes no others along.
+func TestEvictionOfTheLastOfAGroup(t *testing.T) {
+	h, s := newHub(t), newSource(append(many(3, "eu"), cluster("us-0", "us"))...)
+	h.start(placement.Options{Clusters: s})
+	h.evictable("web", v1alpha1.PlacementSpec{Policy: v1alpha1.PlacementPolicy{GroupSpread: []v1alpha1.GroupSpreadConstraint{{Label: "region", MinGroups: 2}}}})
+	h.evict("group", "web", "us-0")
+	h.executed("group", metav1.ConditionTrue, v1alpha1.ReasonEvicted)
+	require.Equal(t, []string{"eu-000", "eu-001", "eu-002"}, sorted(h.chosen("web")))
+}
+
 // With a budget no eviction takes along what the policy would then give up besides, and one that waits for good holds up nobody, whichever is the older one.
 func TestEvictionThatWouldTakeMoreAlong(t *testing.T) {
 	for _, names := range [][2]string{{"a-group", "b-one"}, {"b-group", "a-one"}} {
 		t.Run(names[0]+" and "+names[1], func(t *testing.T) {
 			h, s := newHub(t), newSource(append(many(3, "eu"), cluster("us-0", "us"))...)
-			h.start(placement.Options{Clusters: s})
+			h.start(placement.Options{Clusters: s, Decider: givingUp{newCounting(t)}})
 			policy := v1alpha1.PlacementPolicy{GroupSpread: []v1alpha1.GroupSpreadConstraint{{Label: "region", MinGroups: 2}}}
 			h.evictable("web", v1alpha1.PlacementSpec{Policy: policy, DisruptionBudget: &v1alpha1.DisruptionBudget{MaxUnavailable: new(intstr.FromInt32(1))}})
 			h.evict(names[0], "web", "us-0")
@@ -201,7 +227,7 @@ func TestEvictionWithFailover(t *testing.T) {
 	ready := &readiness{ready: map[string]bool{"a": true}}
 	h.start(placement.Options{Clusters: s, Ready: placement.ReadyFunc(ready.Ready)})
 	h.evictable("web", v1alpha1.PlacementSpec{
-		Policy: pick(1), Failover: &v1alpha1.FailoverPolicy{Recovery: v1alpha1.Return}, DisruptionBudget: &v1alpha1.DisruptionBudget{MinAvailable: new(intstr.FromInt32(1))},
+		Policy: pick(1), Failover: &v1alpha1.FailoverPolicy{Recovery: v1alpha1.Return, MaxEvictions: new(int32(10))}, DisruptionBudget: &v1alpha1.DisruptionBudget{MinAvailable: new(intstr.FromInt32(1))},
 	})
 	h.evict("a", "web", "a")
 	c := h.executed("a", metav1.ConditionFalse, v1alpha1.ReasonWaitsForReplacement)

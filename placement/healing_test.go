@@ -170,7 +170,7 @@ func TestLaggingCache(t *testing.T) {
 	proxy.Stall() // what is written from now on does not come back
 	for i := range 5 {
 		was := h.chosen("web")[0]
-		s.set(cluster(was, "eu", func(c *scheduler.Cluster) { c.Joined = false }))
+		s.set(cluster(was, "eu", func(c *scheduler.Cluster) { c.Leaving = true }))
 		h.eventually("it moves", func() bool { return !slices.Contains(h.chosen("web"), was) })
 		s.set(cluster(was, "eu"))
 		require.Len(t, h.slices(), 1)
