@@ -102,7 +102,7 @@ func (e *Engine) writeOver(ctx context.Context, owner Owner, t *task, d decision
 // write applies a config and says what came of it.
 func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision, config *unstructured.Unstructured) (Change, error) {
 	before := t.seen
-	answer, err := e.apply(ctx, owner, config, d.move == applyForced || d.move == applyIfSame)
+	answer, err := e.applyRepaired(ctx, owner, t, config, d.move == applyForced || d.move == applyIfSame)
 	if conflicts := conflictsOf(err); len(conflicts) > 0 {
 		rival := before != nil && anyOf(conflicts, before.rivals)
 		switch {
@@ -111,7 +111,7 @@ func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision, co
 		case d.move == applyShared && !t.KeepConflicts && !rival:
 			// What is in the way is not the other owner, as long as the object is what it was then.
 			config.SetResourceVersion(before.version)
-			answer, err = e.apply(ctx, owner, config, true)
+			answer, err = e.applyRepaired(ctx, owner, t, config, true)
 		case t.Drift == v1alpha1.DriftReport && before.ours && !rival:
 			change := t.change(left(Skipped, v1alpha1.ReasonDrifted, edited(conflicts)))
 			change.Drifted, change.Conflicts = true, conflicts
@@ -124,6 +124,11 @@ func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision, co
 	}
 	if err != nil {
 		return Change{}, err
+	}
+	if before != nil && !before.ours && before.uid != t.uid && !before.shared { // it was taken over
+		if answer, err = e.relinquish(ctx, owner, t, answer); err != nil {
+			return Change{}, err
+		}
 	}
 	wrote := before == nil || before.version != answer.GetResourceVersion()
 	t.seen = e.rememberWrite(owner, t, answer, d.heals() && wrote)
@@ -138,6 +143,26 @@ func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision, co
 	change.Live = answer
 	change.Drifted = d.drifted && d.action != Unchanged
 	return change, nil
+}
+
+// applyRepaired applies a config, and once more when the managed fields of the object were what made that fail.
+func (e *Engine) applyRepaired(
+	ctx context.Context, owner Owner, t *task, config *unstructured.Unstructured, force bool,
+) (*unstructured.Unstructured, error) {
+	for range 2 { // stale versions and residue may come together
+		answer, err := e.apply(ctx, owner, config, force)
+		if err == nil {
+			return answer, nil
+		}
+		again, failed := e.repaired(ctx, owner, t, config, force, err)
+		if failed != nil {
+			return nil, failed
+		}
+		if !again {
+			return nil, err
+		}
+	}
+	return e.apply(ctx, owner, config, force)
 }
 
 // apply sends one server-side apply. The config is not changed.
