@@ -38,11 +38,21 @@ func (e *Engine) applyOne(ctx context.Context, owner Owner, t *task) Change {
 				return change
 			}
 		}
+		if wait := m.rejected.wait(t.hash, t.seen.versionOrNone(), now); wait > 0 && d.writes() && !t.resend {
+			change := t.failed(m.rejected.err)
+			change.RetryAfter = wait
+			return change
+		}
 		change, actErr := e.carryOut(ctx, owner, t, d)
 		if actErr == nil {
 			return e.recall(owner, t).contested(change, now)
 		}
 		if !overtaken(actErr) {
+			if d.writes() && permanent(actErr) {
+				m = e.recall(owner, t)
+				m.rejected = m.rejected.again(t.hash, t.seen.versionOrNone(), now, actErr)
+				e.remember(owner, t, m)
+			}
 			return t.failed(actErr)
 		}
 		pause(ctx, &backoff)
