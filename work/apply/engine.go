@@ -161,6 +161,7 @@ type task struct {
 	seen       *seen
 	looked     bool            // seen is what the API server said in this pass
 	lost       []FieldConflict // what a heal is about
+	resend     bool            // the definition of its kind has just changed, so a rejection of before means nothing
 }
 
 type tasks []task

@@ -76,7 +76,7 @@ func untyped(err error) bool {
 	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError && schemaError.MatchString(err.Error())
 }
 
-var schemaError = regexp.MustCompile(`failed to (create typed patch|convert new) object`)
+var schemaError = regexp.MustCompile(`failed to (create typed patch|convert new) object|field not declared in schema`)
 
 // refusal is what the API server says. It quotes values, which are not for everybody in a Secret.
 func refusal(err error, id v1alpha1.ResourceIdentifier) string {

@@ -98,6 +98,7 @@ func (e *Engine) resolveNewKinds(ctx context.Context, owner Owner, wave []task, 
 		if t.definition == nil || t.err != nil {
 			continue
 		}
+		t.resend = changes[*t.definition].written()
 		backoff := newBackoff()
 		for {
 			t.err = t.settle(owner, resolve)

@@ -17,6 +17,8 @@ type memory struct {
 	compared comparison
 	// contest is the history of heals for the manifest that hash is of.
 	contest contest
+	// rejected is the last answer of the API server, if it did not accept the manifest.
+	rejected rejection
 }
 
 // comparison is the differences between what was wanted and a version of the object.

@@ -50,11 +50,21 @@ func (e *Engine) lookAndAct(ctx context.Context, owner Owner, t *task) Change {
 				return change
 			}
 		}
+		if wait := m.rejected.wait(t.hash, t.seen.versionOrNone(), now); wait > 0 && d.writes() && !t.resend {
+			change := t.failed(m.rejected.err)
+			change.RetryAfter = wait
+			return change
+		}
 		change, actErr := e.carryOut(ctx, owner, t, d)
 		if actErr == nil {
 			return e.recall(owner, t).contested(change, now)
 		}
 		if !overtaken(actErr) {
+			if d.writes() && permanent(actErr) {
+				m = e.recall(owner, t)
+				m.rejected = m.rejected.again(t.hash, t.seen.versionOrNone(), now, actErr)
+				e.remember(owner, t, m)
+			}
 			return t.failed(actErr)
 		}
 		pause(ctx, &backoff)
@@ -114,7 +124,7 @@ func (e *Engine) writeOver(ctx context.Context, owner Owner, t *task, d decision
 // write applies a config and says what came of it.
 func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision, config *unstructured.Unstructured) (Change, error) {
 	before := t.seen
-	answer, err := e.apply(ctx, owner, config, d.move == applyForced || d.move == applyIfSame)
+	answer, err := e.applyRepaired(ctx, owner, t, config, d.move == applyForced || d.move == applyIfSame)
 	if conflicts := conflictsOf(err); len(conflicts) > 0 {
 		rival := before != nil && anyOf(conflicts, before.rivals)
 		switch {
@@ -123,7 +133,7 @@ func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision, co
 		case d.move == applyShared && !t.KeepConflicts && !rival:
 			// What is in the way is not the other owner, as long as the object is what it was then.
 			config.SetResourceVersion(before.version)
-			answer, err = e.apply(ctx, owner, config, true)
+			answer, err = e.applyRepaired(ctx, owner, t, config, true)
 		case t.Drift == v1alpha1.DriftReport && before.ours && !rival:
 			change := t.change(left(Skipped, v1alpha1.ReasonDrifted, edited(conflicts)))
 			change.Drifted, change.Conflicts = true, conflicts
@@ -136,6 +146,11 @@ func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision, co
 	}
 	if err != nil {
 		return Change{}, err
+	}
+	if before != nil && !before.ours && before.uid != t.uid && !before.shared { // it was taken over
+		if answer, err = e.relinquish(ctx, owner, t, answer); err != nil {
+			return Change{}, err
+		}
 	}
 	wrote := before == nil || before.version != answer.GetResourceVersion()
 	t.seen = e.rememberWrite(owner, t, answer, d.heals() && wrote)
@@ -150,6 +165,26 @@ func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision, co
 	change.Live = answer
 	change.Drifted = d.drifted && d.action != Unchanged
 	return change, nil
+}
+
+// applyRepaired applies a config, and once more when the managed fields of the object were what made that fail.
+func (e *Engine) applyRepaired(
+	ctx context.Context, owner Owner, t *task, config *unstructured.Unstructured, force bool,
+) (*unstructured.Unstructured, error) {
+	for range 2 { // stale versions and residue may come together
+		answer, err := e.apply(ctx, owner, config, force)
+		if err == nil {
+			return answer, nil
+		}
+		again, failed := e.repaired(ctx, owner, t, config, force, err)
+		if failed != nil {
+			return nil, failed
+		}
+		if !again {
+			return nil, err
+		}
+	}
+	return e.apply(ctx, owner, config, force)
 }
 
 // apply sends one server-side apply. The config is not changed.

@@ -27,7 +27,10 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-const deadline = 30 * time.Second
+const (
+	deadline = 30 * time.Second
+	tick     = 50 * time.Millisecond
+)
 
 var plane = localplane.Shared{Options: localplane.Options{Name: "apply"}}
 
@@ -68,6 +71,13 @@ func (r *requests) take() (reads, writes int) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+func yamlToJSON(t testing.TB, text string) []byte {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	require.NoError(t, err)
+	return data
+}
 
 func manifest(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
@@ -110,6 +120,13 @@ func newWorld(t testing.TB) *world {
 	w.owner = w.newOwner(w.namespace)
 	w.restart()
 	return w
+}
+
+// in is the same world for a part of the test.
+func (w *world) in(t testing.TB) *world {
+	part := *w
+	part.t, part.inventory = t, nil
+	return &part
 }
 
 // other is another owner in the same namespace.

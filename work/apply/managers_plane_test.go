@@ -1,0 +1,210 @@
+package apply_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/work/apply"
+)
+
+const podTemplate = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: NAME, namespace: NS}, spec: {replicas: 0, selector: {matchLabels: {a: b}},
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: IMAGE CONTAINER}] POD}}}}`
+
+// TestEditsThatMakeTheObjectInvalid has edits after which the merge of manifest and object is invalid. Each is undone at once, and a
+// manifest that has changed in the meantime is applied as well.
+func TestEditsThatMakeTheObjectInvalid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	template := func(container, pod string) string {
+		return strings.NewReplacer("CONTAINER", container, "POD", pod).Replace(podTemplate)
+	}
+	const container = "/spec/template/spec/containers/0"
+	for name, tc := range map[string]struct {
+		reason   string
+		manifest string
+		edit     string // a JSON patch
+		then     string // the edit of a changed manifest; empty: by the image
+	}{
+		"port": {
+			"a port that is renumbered under its name", `{apiVersion: v1, kind: Service, metadata: {name: NAME, namespace: NS, labels: {v: "IMAGE"}}, spec: {ports: [{name: http, port: 80}, {name: b, port: 90}]}}`,
+			`[{op: replace, path: /spec/ports/0/port, value: 81}]`, "",
+		},
+		"volume": {
+			"another source of a volume", template(", volumeMounts: [{name: d, mountPath: /d}]", ", volumes: [{name: d, emptyDir: {}}]"),
+			`[{op: replace, path: /spec/template/spec/volumes/0, value: {name: d, configMap: {name: x}}}]`, "",
+		},
+		"probe": {
+			"another type of a probe", template(", livenessProbe: {httpGet: {port: 80, path: /}, periodSeconds: 7}", ""),
+			`[{op: replace, path: ` + container + `/livenessProbe, value: {tcpSocket: {port: 81}, periodSeconds: 7}}]`, "",
+		},
+		"env": {
+			"a value that becomes a reference", template(", env: [{name: A, value: x}, {name: B, value: x}]", ""),
+			`[{op: replace, path: ` + container + `/env/0, value: {name: A, valueFrom: {configMapKeyRef: {name: x, key: k}}}}]`, "",
+		},
+		"lifecycle": {
+			"another type of a hook", template(", lifecycle: {preStop: {exec: {command: [a]}}}", ""),
+			`[{op: replace, path: ` + container + `/lifecycle/preStop, value: {httpGet: {port: 81}}}]`, "",
+		},
+		"budget": {
+			"the other bound of a disruption budget", `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: NAME, namespace: NS, labels: {v: "IMAGE"}},
+  spec: {minAvailable: 1, selector: {matchLabels: {a: b}}}}`,
+			`[{op: remove, path: /spec/minAvailable}, {op: add, path: /spec/maxUnavailable, value: 2}]`, "",
+		},
+		"strategy": {
+			"the manifest itself changes to the other member of a union whose first one was defaulted",
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: NAME, namespace: NS}, spec: {replicas: 0, strategy: {type: RollingUpdate}, selector: {matchLabels: {a: b}},
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: IMAGE}]}}}}`,
+			`[]`, "RollingUpdate→Recreate",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := w.in(t)
+			for _, when := range []string{"heal", "change"} {
+				w.inventory = nil
+				text := strings.ReplaceAll(tc.manifest, "NAME", name+"-"+when)
+				object := w.object(strings.ReplaceAll(text, "IMAGE", "i1"))
+				require.Equal(t, apply.Created, w.one(object).Action)
+				before := w.get(object.Manifest)
+				w.jsonPatch(object.Manifest, tc.edit)
+				if when == "change" {
+					if from, to, other := strings.Cut(tc.then, "→"); other {
+						text = strings.ReplaceAll(text, from, to)
+					}
+					object = w.object(strings.ReplaceAll(text, "IMAGE", "i2"))
+				}
+				change := w.one(object)
+				require.NoError(t, change.Err, "%s: %s", tc.reason, change.Message)
+				live := w.get(object.Manifest)
+				if when == "heal" {
+					require.Equal(t, spec(before), spec(live), tc.reason)
+				} else {
+					require.Contains(t, string(mustMarshal(t, live.Object)), "i2")
+				}
+				require.Equal(t, apply.Unchanged, w.one(object).Action)
+			}
+		})
+	}
+}
+
+func spec(u *unstructured.Unstructured) any { return u.Object["spec"] }
+
+func mustMarshal(t testing.TB, object any) []byte {
+	t.Helper()
+	data, err := json.Marshal(object)
+	require.NoError(t, err)
+	return data
+}
+
+func (w *world) jsonPatch(object *unstructured.Unstructured, text string) {
+	w.t.Helper()
+	patch := client.RawPatch("application/json-patch+json", yamlToJSON(w.t, text))
+	err := w.admin.Patch(w.t.Context(), object.DeepCopy(), patch, client.FieldOwner("kubectl-edit"))
+	if err != nil {
+		message := err.Error()
+		w.t.Fatalf("edit %s: …%s", object.GetName(), message[max(0, len(message)-300):])
+	}
+}
+
+// TestResidueLeavesOthersAlone has that only what is in the way is taken from others.
+func TestResidueLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	object := w.object(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, spec: {selector: {matchLabels: {a: b}},
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i, env: [{name: A, value: x}]}]}}}}`)
+	w.one(object)
+	w.jsonPatch(object.Manifest, `[{op: add, path: /spec/template/spec/containers/-, value: {name: sidecar, image: s, env: [{name: A, value: theirs}]}},
+  {op: replace, path: /spec/replicas, value: 0}, {op: add, path: /metadata/annotations/note, value: theirs},
+  {op: replace, path: /spec/template/spec/containers/0/env/0, value: {name: A, valueFrom: {configMapKeyRef: {name: x, key: k}}}}]`)
+	change := w.one(object)
+	require.Equal(t, apply.Configured, change.Action, "%s %v", change.Message, change.Err)
+	live := w.get(object.Manifest)
+	containers, _, _ := unstructured.NestedSlice(live.Object, "spec", "template", "spec", "containers")
+	require.Len(t, containers, 2, "a container that others have added stays")
+	require.Equal(t, "theirs", live.GetAnnotations()["note"])
+	replicas, _, _ := unstructured.NestedInt64(live.Object, "spec", "replicas")
+	require.Zero(t, replicas)
+}
+
+// TestStaleVersions has a custom resource whose managed fields name a version that its definition has left behind.
+func TestStaleVersions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	group := w.namespace + ".example.com"
+	crd := func(versions string) *unstructured.Unstructured {
+		return manifest(t, strings.NewReplacer("GROUP", group, "VERSIONS", versions).Replace(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
+  metadata: {name: wheels.GROUP}, spec: {group: GROUP, scope: Namespaced, names: {plural: wheels, kind: Wheel}, versions: [VERSIONS]}}`))
+	}
+	version := func(name string, stored bool, fields string) string {
+		return fmt.Sprintf(`{name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}}`, name, stored, fields)
+	}
+	const old = "size: {type: integer}, color: {type: string}, label: {type: string}"
+	definition := crd(version("v1beta1", true, old))
+	t.Cleanup(func() { _ = w.admin.Delete(noContext{t}.Context(), definition) })
+	require.NoError(t, w.admin.Create(t.Context(), definition))
+	wheel := func(version, name, color string) apply.Object {
+		return w.object("{apiVersion: " + group + "/" + version + ", kind: Wheel, metadata: {name: " + name + ", namespace: NS}, spec: {size: 3, color: " + color + "}}")
+	}
+	var change apply.Change
+	require.Eventually(t, func() bool { change = w.one(wheel("v1beta1", "ours", "red")); return change.Done() }, deadline, tick, "it is established")
+	w.patch(wheel("v1beta1", "ours", "red").Manifest, "{spec: {label: theirs}}")
+
+	next := crd(version("v1beta1", false, old) + ", " + version("v1", true, old+", grip: {type: string, default: good}"))
+	next.SetResourceVersion(w.get(definition).GetResourceVersion())
+	require.NoError(t, w.admin.Update(t.Context(), next))
+	w.restart()
+	passes := 0
+	require.Eventually(t, func() bool { // the API server learns of the version by a watch, and defaults what is written then
+		passes++
+		change = w.one(wheel("v1", "ours", fmt.Sprint("color-", passes)))
+		return change.Done() && change.Live.Object["spec"].(map[string]any)["grip"] == "good"
+	}, deadline, tick)
+	change = w.one(wheel("v1", "ours", "red"))
+	require.NoError(t, change.Err, change.Message)
+	live := w.get(wheel("v1", "ours", "red").Manifest)
+	require.Equal(t, "red", live.Object["spec"].(map[string]any)["color"])
+	require.Equal(t, "theirs", live.Object["spec"].(map[string]any)["label"])
+	for _, entry := range live.GetManagedFields() {
+		require.Equal(t, group+"/v1", entry.APIVersion)
+	}
+	require.Equal(t, apply.Unchanged, w.one(wheel("v1", "ours", "red")).Action)
+}
+
+// TestTakeoverMigratesManagers has that a field which the manifest drops after a takeover goes, and that nothing else of the former owner
+// does.
+func TestTakeoverMigratesManagers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for manager, operation := range map[string]metav1.ManagedFieldsOperationType{
+		"kubectl-client-side-apply": metav1.ManagedFieldsOperationUpdate, "helm": metav1.ManagedFieldsOperationUpdate,
+		"kubectl": metav1.ManagedFieldsOperationApply, "their-controller": metav1.ManagedFieldsOperationUpdate,
+	} {
+		t.Run(manager, func(t *testing.T) {
+			w.inventory = nil
+			name := lower(string(operation)) + "-" + manager
+			existing := w.configMap(name, "{k: v, l: w, m: theirs}").Manifest
+			if operation == metav1.ManagedFieldsOperationApply {
+				require.NoError(t, w.admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(existing), client.FieldOwner(manager)))
+			} else {
+				require.NoError(t, w.admin.Create(t.Context(), existing, client.FieldOwner(manager)))
+			}
+			object := w.configMap(name, "{k: v, l: w}", takeover("IfNoDiff"))
+			change := w.one(object)
+			require.Equal(t, apply.Configured, change.Action, "%s %v", change.Message, change.Err)
+			require.Equal(t, apply.Unchanged, w.one(object).Action)
+			change = w.one(w.configMap(name, "{k: v}", takeover("IfNoDiff")))
+			require.Equal(t, apply.Configured, change.Action)
+			want := map[string]any{"k": "v", "m": "theirs"}
+			if manager == "their-controller" {
+				want["l"] = "w" // it may still need it
+			}
+			require.Equal(t, want, w.get(object.Manifest).Object["data"])
+		})
+	}
+}

@@ -1,0 +1,51 @@
+package apply
+
+import "time"
+
+const (
+	// firstResend and lastResend bound the pause before a rejected manifest is sent again. It doubles with each rejection.
+	firstResend = time.Second
+	lastResend  = 5 * time.Minute
+	// changedResend bounds the pause when the object has changed since: the change may be what was in the way.
+	changedResend = 5 * time.Second
+)
+
+// rejection is the last answer of the API server to a manifest that it does not accept.
+type rejection struct {
+	hash    string // of the manifest
+	version string // of the object; empty: it was not there
+	count   int    // of rejections in a row
+	last    time.Time
+	err     error
+}
+
+// wait returns how long a manifest is not sent again; 0: it may be sent now. Another manifest is sent at once.
+func (r rejection) wait(hash, version string, now time.Time) time.Duration {
+	if r.count == 0 || r.hash != hash {
+		return 0
+	}
+	pause := min(firstResend<<min(r.count-1, 16), lastResend)
+	if r.version != version {
+		pause = min(pause, changedResend)
+	}
+	return max(r.last.Add(pause).Sub(now), 0)
+}
+
+// again returns the rejection after another answer.
+func (r rejection) again(hash, version string, now time.Time, err error) rejection {
+	count := 1
+	if r.hash == hash {
+		count += r.count
+	}
+	return rejection{hash: hash, version: version, count: count, last: now, err: err}
+}
+
+// writes reports whether a decision sends the manifest to be stored.
+func (d decision) writes() bool { return d.move != leave && d.move != compare }
+
+func (s *seen) versionOrNone() string {
+	if s == nil {
+		return ""
+	}
+	return s.version
+}

@@ -1,0 +1,42 @@
+package apply_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/muster-sdk/muster/work/apply"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// TestRejected has that a manifest which the API server does not accept is not sent on each reconcile, whatever else changes.
+func TestRejected(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	clock := w.clocked()
+	service := func(port string) apply.Object {
+		return w.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: " + port + "}]}}")
+	}
+	for _, state := range []string{"absent", "there"} {
+		var first apply.Change
+		for i := range 20 {
+			change := w.one(service("99999"))
+			require.Equal(t, v1alpha1.ReasonRejected, change.Reason, state)
+			if i == 0 {
+				first = change
+				w.counted.take()
+				continue
+			}
+			require.Equal(t, first.Message, change.Message)
+			require.Positive(t, change.RetryAfter)
+		}
+		_, writes := w.counted.take()
+		require.Zero(t, writes, state)
+		clock.SetTime(clock.Now().Add(time.Minute))
+		w.one(service("99999"))
+		_, writes = w.counted.take()
+		require.Equal(t, 1, writes, "what refused it may have changed")
+		require.True(t, w.one(service("80")).Done(), "another manifest is sent at once")
+	}
+}

@@ -1,0 +1,27 @@
+package apply
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestRejection(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var r rejection
+	require.Zero(t, r.wait("h", "1", now), "nothing was rejected")
+	sent := 0
+	for end := now.Add(time.Hour); now.Before(end); now = now.Add(100 * time.Millisecond) {
+		if r.wait("h", "1", now) == 0 {
+			sent++
+			r = r.again("h", "1", now, errors.New("no"))
+		}
+	}
+	require.LessOrEqual(t, sent, 22, "a manifest that stays wrong is sent every five minutes at last")
+	require.Greater(t, sent, 12, "and no less often: what refused it may have changed")
+	require.Zero(t, r.wait("other", "1", now), "another manifest is sent at once")
+	require.LessOrEqual(t, r.wait("h", "2", now), changedResend, "a change of the object may have removed the cause")
+	require.Equal(t, 1, r.again("other", "1", now, nil).count)
+}

@@ -1,0 +1,183 @@
+package apply
+
+import (
+	"errors"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// An apply merges the manifest into the object, and removes only what our field manager had before. So where an edit has replaced one
+// member of a union by another, or renumbered a port, the object has both after the merge, and is invalid: the apply fails for ever. The
+// residue is what has to be removed first.
+
+// causesOf returns the fields that the API server calls invalid, but for those that cannot change at all.
+func causesOf(err error) []metav1.StatusCause {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	var causes []metav1.StatusCause
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Field != "" && !strings.HasPrefix(cause.Field, "metadata") && !immutable(cause.Message) {
+			causes = append(causes, cause)
+		}
+	}
+	return causes
+}
+
+// immutable reports whether a message of the API server says that a field cannot be changed.
+func immutable(message string) bool {
+	return strings.Contains(message, "immutable") || strings.Contains(message, "updates to ") || strings.Contains(message, "may not be changed") ||
+		strings.Contains(message, "may not change once set")
+}
+
+// anyItem stands for the item of a list in a scope.
+const anyItem = "*"
+
+// scopeOf returns the struct or list item that an invalid field is in, and the name of the field there. Indices are those of
+// the merged object, which no client has; all items are meant.
+func scopeOf(field string) (scope []string, name string) {
+	for _, part := range strings.Split(field, ".") {
+		name, index, item := strings.Cut(part, "[")
+		if name != "" {
+			scope = append(scope, name)
+		}
+		for range strings.Count(index, "[") {
+			scope = append(scope, anyItem)
+		}
+		if item {
+			scope = append(scope, anyItem)
+		}
+	}
+	if last := len(scope) - 1; last > 0 && scope[last] != anyItem {
+		return scope[:last], scope[last]
+	}
+	return scope, ""
+}
+
+// residueOf returns the fields of a live object that the config does not have, in the structs and list items that the causes name: those
+// of plain Update managers, and those of none that a cause itself names.
+func residueOf(config map[string]any, live *unstructured.Unstructured, causes []metav1.StatusCause, manager string) *fieldpath.Set {
+	s := residueSearch{updates: fieldpath.NewSet(), others: fieldpath.NewSet(), all: fieldpath.NewSet(), found: fieldpath.NewSet()}
+	for _, entry := range live.GetManagedFields() {
+		set := fieldsOf(entry)
+		switch {
+		case entry.Manager == manager && entry.Subresource == "":
+		case entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == "":
+			s.updates = s.updates.Union(set)
+		default:
+			s.others = s.others.Union(set)
+		}
+		s.all = s.all.Union(set)
+	}
+	for _, cause := range causes {
+		scope, name := scopeOf(cause.Field)
+		s.duplicate = cause.Type == metav1.CauseTypeFieldValueDuplicate
+		s.named = name
+		s.search(nil, scope, live.Object, config)
+	}
+	return s.found
+}
+
+// residueSearch walks an object and a config side by side.
+type residueSearch struct {
+	updates, others, all *fieldpath.Set // of plain Update managers, of all others but ours, and of all
+	named                string         // the field that the cause names
+	duplicate            bool           // the cause is about an item that exists twice
+	found                *fieldpath.Set
+}
+
+func (s *residueSearch) search(path fieldpath.Path, scope []string, live, config any) {
+	if len(scope) == 0 {
+		s.fields(path, live, config)
+		return
+	}
+	if scope[0] != anyItem {
+		liveFields, _ := live.(map[string]any)
+		configFields, _ := config.(map[string]any)
+		inner, has := liveFields[scope[0]]
+		if has {
+			name := scope[0]
+			s.search(append(path.Copy(), fieldpath.PathElement{FieldName: &name}), scope[1:], inner, configFields[scope[0]])
+		}
+		return
+	}
+	liveItems, _ := live.([]any)
+	configItems, _ := config.([]any)
+	for element := range descend(s.all, path).Children.All() {
+		item := itemOf(liveItems, element)
+		if item == nil {
+			continue
+		}
+		at := append(path.Copy(), element)
+		wanted := itemOf(configItems, element)
+		switch {
+		case wanted != nil:
+			s.search(at, scope[1:], item, wanted)
+		case s.duplicate && len(scope) == 1 && s.repeats(item, configItems):
+			s.add(at, false)
+		}
+	}
+}
+
+// repeats reports whether an item has the value of another one in the field that the cause names.
+func (s *residueSearch) repeats(item map[string]any, items []any) bool {
+	for _, entry := range items {
+		other, _ := entry.(map[string]any)
+		if name, has := other[s.named]; has && item[s.named] == name {
+			return true
+		}
+	}
+	return false
+}
+
+// fields adds the fields of a struct that the config does not have.
+func (s *residueSearch) fields(path fieldpath.Path, live, config any) {
+	liveFields, _ := live.(map[string]any)
+	configFields, _ := config.(map[string]any)
+	if configFields == nil {
+		return
+	}
+	for name := range liveFields {
+		if _, wanted := configFields[name]; !wanted {
+			s.add(append(path.Copy(), fieldpath.PathElement{FieldName: &name}), name == s.named)
+		}
+	}
+}
+
+// add adds a field, with all that is in it, unless another manager than plain Update managers has it.
+func (s *residueSearch) add(path fieldpath.Path, named bool) {
+	touches := func(set *fieldpath.Set) bool { return set.Has(path) || !descend(set, path).Empty() }
+	if !touches(s.others) && (named || touches(s.updates)) {
+		s.found.Insert(path)
+	}
+}
+
+// itemOf finds the item of a list that has the keys of an element; nil: there is none.
+func itemOf(items []any, element fieldpath.PathElement) map[string]any {
+	if element.Key == nil {
+		return nil
+	}
+	for _, entry := range items {
+		item, _ := entry.(map[string]any)
+		if matched, keys := keysOf(element, item); matched > 0 && (matched == keys || defaulted(element, item)) {
+			return item
+		}
+	}
+	return nil
+}
+
+// defaulted reports whether all keys that an item lacks are those that the API server defaults.
+func defaulted(element fieldpath.PathElement, item map[string]any) bool {
+	for _, key := range *element.Key {
+		if _, has := item[key.Name]; !has && !(key.Name == "protocol" && value.Equals(key.Value, value.NewValueInterface("TCP"))) {
+			return false
+		}
+	}
+	return true
+}
