@@ -16,12 +16,15 @@ const (
 	kwokName              = "kwok"
 )
 
+// etcdFolder has the data of etcd. It is in the folder of the plane.
+const etcdFolder = "etcd"
+
 // Client QPS of the controllers. Their defaults (20 to 50) would make tests of many objects wait for the
 // client, not for what they test.
 const controllerQPS, controllerBurst = "1000", "2000"
 
 // startComponents starts everything and waits until it is ready.
-func (p *Plane) startComponents(ctx context.Context, opts Options) error {
+func (p *Plane) startComponents(ctx context.Context) error {
 	client, err := newPlaneClient(p.admin)
 	if err != nil {
 		return err
@@ -38,22 +41,32 @@ func (p *Plane) startComponents(ctx context.Context, opts Options) error {
 	if err := p.waitForAPIServer(ctx, client); err != nil {
 		return err
 	}
-	if opts.Prepare != nil {
-		if err := opts.Prepare(ctx, p.Config()); err != nil {
+	if p.opts.Prepare != nil {
+		if err := p.opts.Prepare(ctx, p.Config()); err != nil {
 			return fmt.Errorf("prepare it: %w", err)
 		}
 	}
-	controllers := map[string][]string{controllerManagerName: p.controllerManagerArgs(opts)}
-	if opts.Nodes > 0 {
+	if err := p.startControllers(); err != nil {
+		return err
+	}
+	return p.waitForControllers(ctx, client)
+}
+
+// startControllers starts the clients of the API server.
+func (p *Plane) startControllers() error {
+	controllers := map[string][]string{controllerManagerName: p.controllerManagerArgs()}
+	if p.opts.Nodes > 0 {
 		controllers[schedulerName] = p.schedulerArgs()
 		controllers[kwokName] = p.kwokArgs()
 	}
 	for program, args := range controllers {
-		if p.controllers[program], err = p.run(program, args); err != nil {
+		started, err := p.run(program, args)
+		if err != nil {
 			return err
 		}
+		p.controllers[program] = started
 	}
-	return p.waitForControllers(ctx, client, opts)
+	return nil
 }
 
 func (p *Plane) run(program string, args []string) (*process, error) {
@@ -66,7 +79,7 @@ func (p *Plane) etcdArgs() []string {
 	const peer = "unix://peer:0"
 	return []string{
 		"--name=default",
-		"--data-dir=" + p.path("etcd"),
+		"--data-dir=" + p.path(etcdFolder),
 		"--listen-client-urls=" + url,
 		"--advertise-client-urls=" + url,
 		"--listen-peer-urls=" + peer,
@@ -109,10 +122,10 @@ func (p *Plane) apiServerArgs() []string {
 	}
 }
 
-func (p *Plane) controllerManagerArgs(opts Options) []string {
+func (p *Plane) controllerManagerArgs() []string {
 	// The two are off by default; kubeadm turns them on. They sign kube-public/cluster-info, and delete bootstrap tokens that have expired.
 	controllers := "*,bootstrap-signer-controller,token-cleaner-controller"
-	if opts.NoSigner {
+	if p.opts.NoSigner {
 		controllers += ",-certificatesigningrequest-signing-controller"
 	}
 	return []string{

@@ -23,7 +23,8 @@
 //
 // # Faults
 //
-// KillAPIServer and StartAPIServer crash an API server and bring it back with its data. A Proxy in
+// KillAPIServer and StartAPIServer crash an API server and bring it back with its data. PauseAPIServer suspends it.
+// Restore puts a plane back to an earlier Snapshot, as an administrator restores a backup of etcd. A Proxy in
 // front of it, or of anything else, is a network that can be cut, stall, be slow and heal:
 //
 //	proxy, err := localplane.NewProxy(plane.Config().Host)

@@ -46,10 +46,11 @@ func (p *Plane) startAPIServer(ctx context.Context) error {
 		return errors.New("the plane is stopped")
 	case p.apiServer != nil:
 		return errors.New("it is running")
+	case p.etcd == nil:
+		return fmt.Errorf("%s is not running", etcdName)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(p.stopping, func() { cancel(errors.New("the plane is being stopped")) })()
+	ctx, cancel := p.untilStop(ctx)
+	defer cancel()
 	client, err := newPlaneClient(p.admin)
 	if err != nil {
 		return err
@@ -59,9 +60,18 @@ func (p *Plane) startAPIServer(ctx context.Context) error {
 		return err
 	}
 	if err := p.waitForAPIServer(ctx, client); err != nil {
-		p.apiServer.kill()
-		p.apiServer = nil
+		kill(&p.apiServer)
 		return err
 	}
 	return nil
+}
+
+// untilStop returns a context that ends with ctx, and when Stop is called.
+func (p *Plane) untilStop(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	unregister := context.AfterFunc(p.stopping, func() { cancel(errors.New("the plane is being stopped")) })
+	return ctx, func() {
+		unregister()
+		cancel(nil)
+	}
 }

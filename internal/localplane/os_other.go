@@ -10,6 +10,10 @@ import (
 
 func detached() *syscall.SysProcAttr { return nil }
 
-func tryLock(*os.File) (bool, error) {
-	return false, errors.New("local control planes need Linux or macOS")
-}
+var errSystem = errors.New("local control planes need Linux or macOS")
+
+func suspend(*os.Process) error { return errSystem }
+
+func proceed(*os.Process) error { return errSystem }
+
+func tryLock(*os.File) (bool, error) { return false, errSystem }

@@ -12,6 +12,11 @@ import (
 // process, which then stops its children in order.
 func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
+// suspend stops a process until proceed.
+func suspend(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
+
+func proceed(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
+
 // tryLock takes the lock on an open file if no other process has it. The kernel lets go of it when
 // the file is closed, which includes the end of this process by any cause.
 func tryLock(f *os.File) (bool, error) {

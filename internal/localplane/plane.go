@@ -70,6 +70,7 @@ func (o Options) withDefaults() Options {
 // A Plane is a running Kubernetes control plane. Its methods may be called concurrently.
 type Plane struct {
 	name       string
+	opts       Options
 	folder     string
 	logs       string
 	assets     string
@@ -86,7 +87,7 @@ type Plane struct {
 	mu          sync.Mutex
 	stopped     bool
 	stopErr     error
-	etcd        *process
+	etcd        *process            // nil after a failed Restore
 	apiServer   *process            // nil while it is killed
 	controllers map[string]*process // the clients of the API server
 }
@@ -116,7 +117,7 @@ func Start(ctx context.Context, opts Options) (*Plane, error) {
 }
 
 func start(ctx context.Context, opts Options, assets string) (_ *Plane, err error) {
-	p := &Plane{name: opts.Name, assets: assets, controllers: map[string]*process{}}
+	p := &Plane{name: opts.Name, opts: opts, assets: assets, controllers: map[string]*process{}}
 	p.stopping, p.stop = context.WithCancel(context.Background())
 	parent, err := filepath.Abs(opts.Dir) // Components run in the plane's folder.
 	if err != nil {
@@ -151,7 +152,7 @@ func start(ctx context.Context, opts Options, assets string) (_ *Plane, err erro
 	if err := p.prepare(); err != nil {
 		return nil, err
 	}
-	if err := p.startComponents(ctx, opts); err != nil {
+	if err := p.startComponents(ctx); err != nil {
 		return nil, err
 	}
 	return p, nil

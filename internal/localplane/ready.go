@@ -50,17 +50,17 @@ func (p *Plane) waitForAPIServer(ctx context.Context, client *planeClient) error
 }
 
 // waitForControllers waits until what the controllers do is to be seen.
-func (p *Plane) waitForControllers(ctx context.Context, client *planeClient, opts Options) error {
+func (p *Plane) waitForControllers(ctx context.Context, client *planeClient) error {
 	ready, ctx := errgroup.WithContext(ctx)
 	ready.Go(func() error {
 		return p.controllers[controllerManagerName].waitUntil(ctx, "the default ServiceAccount", client.hasDefaultServiceAccount)
 	})
-	if opts.Nodes > 0 {
+	if p.opts.Nodes > 0 {
 		ready.Go(func() error {
-			if err := client.createNodes(ctx, opts.Nodes, opts.NodeCapacity); err != nil {
+			if err := client.createNodes(ctx, p.opts.Nodes, p.opts.NodeCapacity); err != nil {
 				return err
 			}
-			return p.controllers[kwokName].waitUntil(ctx, "nodes that are ready", client.hasReadyNodes(opts.Nodes))
+			return p.controllers[kwokName].waitUntil(ctx, "nodes that are ready", client.hasReadyNodes(p.opts.Nodes))
 		})
 	}
 	if err := ready.Wait(); err != nil {
