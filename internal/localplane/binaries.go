@@ -6,22 +6,21 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
-
-// assetsVariable names the folder with the binaries, as it does for envtest of controller-runtime.
-const assetsVariable = "KUBEBUILDER_ASSETS"
 
 const (
 	modulePath = "github.com/muster-sdk/muster"
 	nestedPath = "internal/controlplane"
 )
 
-// programs are all that can be built, in the order of their start.
+// programs are all that a plane can consist of, in the order of their start.
 var programs = []string{etcdName, apiServerName, controllerManagerName, schedulerName, kwokName}
 
 // needed returns the programs that a plane with these options consists of.
@@ -32,21 +31,29 @@ func (o Options) needed() []string {
 	return programs[:3]
 }
 
-// Binaries returns the folder with the programs that a plane with these options needs. That is
-// KUBEBUILDER_ASSETS, if set; it is an error if something is missing there. Else it is a folder in the
-// user's cache, which is filled first if it is not there: this takes minutes and a network the first
-// time, is reported to opts.Progress, and is done by one process while others wait for it. The context ends both.
+// Binaries returns a folder with the programs that a plane with these options needs. It takes each program from the
+// first of these places:
 //
-// Start calls it. Call it before for the wait to come at a better moment.
+//   - the folder that KUBEBUILDER_ASSETS names, or if that is not set, the newest installation by setup-envtest of
+//     the Kubernetes minor version that this package builds;
+//   - a folder in the user's cache. Programs that are missing there are built first, which takes minutes and a network
+//     the first time, and is reported to opts.Progress. One process builds while others wait for it.
+//
+// envtest comes with etcd and kube-apiserver only. The returned folder then has links to programs of both places.
+// Binaries prints to opts.Progress, or to os.Stderr, which programs it returns and where they come from, once per
+// process. The context bounds the build and the wait.
+//
+// Start calls Binaries. Call it before Start to wait at a better moment.
 func Binaries(ctx context.Context, opts Options) (string, error) {
-	if assets := os.Getenv(assetsVariable); assets != "" {
-		return givenBinaries(assets, opts.needed())
-	}
-	source, err := findSource(ctx)
+	given, err := findReadyMade()
 	if err != nil {
 		return "", err
 	}
-	key, err := buildKey(source)
+	if given.folder != "" && len(missing(given.folder, opts.needed())) == 0 {
+		report(opts, given)
+		return given.folder, nil
+	}
+	source, err := findSource(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -54,30 +61,80 @@ func Binaries(ctx context.Context, opts Options) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the cache for control plane binaries (or set %s): %w", assetsVariable, err)
 	}
+	return complete(ctx, opts, given, source, cache)
+}
+
+// complete adds what is missing in the given place from the cache, for which it builds it from the source if need be.
+func complete(ctx context.Context, opts Options, given place, source, cache string) (string, error) {
+	key, err := buildKey(source)
+	if err != nil {
+		return "", err
+	}
 	folder := filepath.Join(cache, "muster", "controlplane", key)
-	err = fillOnce(ctx, folder, opts.Progress, func(ctx context.Context, partial string, show *display) error {
-		return build(ctx, source, partial, show)
-	})
+	built := place{origin: "built, Kubernetes " + kubernetesVersion, programs: programs}
+	built.folder, err = buildMissing(ctx, source, folder, missing(given.folder, programs), opts.Progress)
 	if err != nil {
 		return "", fmt.Errorf("build the control plane binaries: %w", err)
 	}
+	if len(given.programs) == 0 {
+		report(opts, built)
+		return built.folder, nil
+	}
+	folder, err = combine(ctx, folder, given, built)
+	if err != nil {
+		return "", fmt.Errorf("combine the binaries of %s with those of %s: %w", given.folder, built.folder, err)
+	}
+	built.programs = missing(given.folder, opts.needed())
+	report(opts, given, built)
 	return folder, nil
 }
 
-func givenBinaries(assets string, needed []string) (string, error) {
-	folder, err := filepath.Abs(assets) // Components run in another working directory.
-	if err != nil {
-		return "", fmt.Errorf("find %s=%s: %w", assetsVariable, assets, err)
+// buildMissing builds the absent programs, unless they are in the cache. It returns the folder that has them.
+func buildMissing(ctx context.Context, source, folder string, absent []string, out io.Writer) (string, error) {
+	if len(missing(folder, programs)) == 0 {
+		return folder, nil
 	}
-	if absent := missing(folder, needed); len(absent) > 0 {
-		return "", fmt.Errorf("%s=%s lacks %s: put them there, or unset %[1]s to have all of them built once",
-			assetsVariable, assets, strings.Join(absent, ", "))
+	if len(packagesOf(absent)) == len(packages) {
+		absent = programs // They are built anyway, and the folder is of use without the ready-made ones.
+	} else {
+		folder += "-" + strings.Join(absent, "-")
 	}
-	return folder, nil
+	return folder, fillOnce(ctx, folder, absent, out, func(ctx context.Context, partial string, show *display) error {
+		return build(ctx, source, partial, absent, show)
+	})
+}
+
+// combine makes a folder with links to the programs of the first place, and to those of the second that the first
+// lacks.
+func combine(ctx context.Context, prefix string, first, second place) (string, error) {
+	hash := sha256.Sum256([]byte(strings.Join(append([]string{first.folder, second.folder}, first.programs...), "\n")))
+	folder := prefix + "-with-" + hex.EncodeToString(hash[:])[:16]
+	absent := missing(second.folder, programs)
+	there := slices.DeleteFunc(slices.Clone(programs), func(program string) bool {
+		return slices.Contains(absent, program) && !slices.Contains(first.programs, program)
+	})
+	if len(missing(folder, there)) == 0 {
+		return folder, nil
+	}
+	return folder, fillOnce(ctx, folder, there, io.Discard, func(_ context.Context, partial string, _ *display) error {
+		for _, program := range there {
+			target := second.folder
+			if slices.Contains(first.programs, program) {
+				target = first.folder
+			}
+			if err := os.Symlink(filepath.Join(target, program), filepath.Join(partial, program)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // missing returns which of the programs are not executable files in the folder.
 func missing(folder string, programs []string) []string {
+	if folder == "" {
+		return programs
+	}
 	var absent []string
 	for _, program := range programs {
 		info, err := os.Stat(filepath.Join(folder, program))

@@ -17,34 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestGivenBinaries(t *testing.T) {
-	folder := t.TempDir()
-	for _, name := range []string{etcdName, apiServerName} {
-		require.NoError(t, os.WriteFile(filepath.Join(folder, name), nil, 0o755))
-	}
-	require.NoError(t, os.WriteFile(filepath.Join(folder, kwokName), nil, 0o644))
-	t.Setenv(assetsVariable, folder)
-
-	_, err := Binaries(t.Context(), Options{})
-	require.EqualError(t, err, "KUBEBUILDER_ASSETS="+folder+" lacks kube-controller-manager: "+
-		"put them there, or unset KUBEBUILDER_ASSETS to have all of them built once")
-	_, err = Binaries(t.Context(), Options{Nodes: 1})
-	require.ErrorContains(t, err, "lacks kube-controller-manager, kube-scheduler, kwok:", "a file that is not executable is missing")
-	_, err = Start(t.Context(), Options{Name: "hub"})
-	require.ErrorContains(t, err, "start plane hub: KUBEBUILDER_ASSETS=")
-
-	require.NoError(t, os.WriteFile(filepath.Join(folder, controllerManagerName), nil, 0o755))
-	got, err := Binaries(t.Context(), Options{})
-	require.NoError(t, err)
-	require.Equal(t, folder, got)
-
-	t.Chdir(filepath.Dir(folder))
-	t.Setenv(assetsVariable, filepath.Base(folder))
-	got, err = Binaries(t.Context(), Options{})
-	require.NoError(t, err)
-	require.True(t, filepath.IsAbs(got), "components run in another working directory: %s", got)
-}
-
 func TestFindSource(t *testing.T) {
 	source, err := findSource(t.Context())
 	require.NoError(t, err)
@@ -116,7 +88,7 @@ func TestFillOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range callers {
 		wg.Go(func() {
-			if err := fillOnce(ctx, folder, out, fill); err != nil {
+			if err := fillOnce(ctx, folder, programs, out, fill); err != nil {
 				t.Error(err)
 			}
 			if absent := missing(folder, programs); len(absent) > 0 {
@@ -131,7 +103,7 @@ func TestFillOnce(t *testing.T) {
 	for range callers - 1 {
 		waiting <- struct{}{}
 	}
-	require.NoError(t, fillOnce(ctx, folder, out, fill))
+	require.NoError(t, fillOnce(ctx, folder, programs, out, fill))
 	require.Equal(t, int32(2), fills.Load(), "a folder that somebody damaged is made anew")
 }
 
@@ -147,7 +119,7 @@ const fillVariable = "MUSTER_TEST_FILL"
 
 func TestFillOnceAmongProcesses(t *testing.T) {
 	if folder := os.Getenv(fillVariable); folder != "" {
-		require.NoError(t, fillOnce(t.Context(), folder, io.Discard, func(_ context.Context, partial string, _ *display) error {
+		require.NoError(t, fillOnce(t.Context(), folder, programs, io.Discard, func(_ context.Context, partial string, _ *display) error {
 			log, err := os.OpenFile(folder+".fills", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 			require.NoError(t, err)
 			_, err = io.WriteString(log, "x")
@@ -177,14 +149,14 @@ func TestFillOnceLeavesNothingHalfMade(t *testing.T) {
 	parent := t.TempDir()
 	folder := filepath.Join(parent, "key")
 	broken := errors.New("no space left")
-	require.ErrorIs(t, fillOnce(t.Context(), folder, io.Discard, func(_ context.Context, partial string, _ *display) error {
+	require.ErrorIs(t, fillOnce(t.Context(), folder, programs, io.Discard, func(_ context.Context, partial string, _ *display) error {
 		return errors.Join(writePrograms(partial), broken)
 	}), broken)
 	require.NoDirExists(t, folder)
 
 	crashed := folder + ".partial-123"
 	require.NoError(t, os.Mkdir(crashed, 0o755))
-	require.NoError(t, fillOnce(t.Context(), folder, io.Discard, func(_ context.Context, partial string, _ *display) error {
+	require.NoError(t, fillOnce(t.Context(), folder, programs, io.Discard, func(_ context.Context, partial string, _ *display) error {
 		return writePrograms(partial)
 	}))
 	require.Equal(t, []string{folder, folder + ".lock"}, entries(t, parent), "what a crash left is removed")
@@ -192,13 +164,13 @@ func TestFillOnceLeavesNothingHalfMade(t *testing.T) {
 
 func TestWaitingForALockIsShownAndEndsWithTheContext(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "key")
-	lock, err := waitForLock(t.Context(), folder+".lock", nil)
+	lock, err := waitForLock(t.Context(), folder+".lock", programs, nil)
 	require.NoError(t, err)
 	defer lock.Close()
 	var out bytes.Buffer
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, errors.New("patience is over"))
 	defer cancel()
-	err = fillOnce(ctx, folder, &out, nil)
+	err = fillOnce(ctx, folder, programs, &out, nil)
 	require.ErrorContains(t, err, "patience is over")
 	require.Contains(t, out.String(), "another process builds etcd, kube-apiserver")
 }
@@ -209,7 +181,7 @@ func TestBuild(t *testing.T) {
 	folder := t.TempDir()
 	var out bytes.Buffer
 	show := startDisplay(&out, "building", "building")
-	err := build(t.Context(), source, folder, show)
+	err := build(t.Context(), source, folder, programs, show)
 	show.end(err)
 	require.NoError(t, err)
 	require.Empty(t, missing(folder, programs))
@@ -222,7 +194,7 @@ func TestBuild(t *testing.T) {
 func TestBuildReportsWhatTheCompilerSaid(t *testing.T) {
 	source := tinyModule(t, "package main\n\nfunc main() { undefined() }\n")
 	show := startDisplay(io.Discard, "", "")
-	err := build(t.Context(), source, t.TempDir(), show)
+	err := build(t.Context(), source, t.TempDir(), programs, show)
 	show.end(err)
 	require.ErrorContains(t, err, "undefined: undefined")
 	require.ErrorContains(t, err, "go build in "+source)
@@ -235,7 +207,7 @@ func TestBuildEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("changed my mind"))
 	show := startDisplay(io.Discard, "", "")
-	err := build(ctx, source, t.TempDir(), show)
+	err := build(ctx, source, t.TempDir(), programs, show)
 	show.end(err)
 	require.ErrorContains(t, err, "changed my mind")
 }
@@ -277,6 +249,7 @@ func tinyModule(t *testing.T, program string) string {
 	for path, content := range map[string]string{
 		"go.mod": "module example.com/" + multiCall + "\n\ngo 1.26\n\n" +
 			"require sigs.k8s.io/kwok v0.0.0\n\nreplace sigs.k8s.io/kwok => ./kwok\n",
+		"go.sum":                "",
 		"main.go":               program,
 		"kwok/go.mod":           "module sigs.k8s.io/kwok\n\ngo 1.26\n",
 		"kwok/cmd/kwok/main.go": "package main\n\nfunc main() {}\n",

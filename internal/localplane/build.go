@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -18,11 +19,24 @@ import (
 // It is the version of k8s.io/kubernetes in the nested go.mod.
 const kubernetesVersion = "v1.36.3"
 
-// multiCall is the program that acts as the first four of programs, by the name that it is called by.
+// multiCall is the program that acts as the first four of programs, by the name that it is called by. It is built as
+// a whole even if only one of them is missing: kube-controller-manager alone imports 95 % of its packages.
 const multiCall = "controlplane"
 
 // kwok does not fit into multiCall: the libraries of both define a flag "version".
 var packages = []string{".", "sigs.k8s.io/kwok/cmd/kwok"}
+
+// packagesOf returns what must be built for some of the programs.
+func packagesOf(wanted []string) []string {
+	switch {
+	case !slices.Contains(wanted, kwokName):
+		return packages[:1]
+	case len(wanted) == 1:
+		return packages[1:]
+	default:
+		return packages
+	}
+}
 
 var buildFlags = []string{
 	"-trimpath",
@@ -33,17 +47,19 @@ var buildFlags = []string{
 		" -X k8s.io/component-base/version.gitMinor=36",
 }
 
-// fillOnce makes a folder with all programs in it, by one of any number of processes and calls that
-// want it at a time. The folder appears complete or not at all: what a crash leaves has another name,
-// and is removed by the next to come.
-func fillOnce(ctx context.Context, folder string, out io.Writer, fill func(ctx context.Context, partial string, show *display) error) error {
+// fillOnce creates a folder that contains the programs. If several processes or calls need the folder at the same time,
+// one of them fills it and the others wait. The folder appears complete or not at all: what a crash leaves has another
+// name, and the next call removes it.
+func fillOnce(ctx context.Context, folder string, programs []string, out io.Writer,
+	fill func(ctx context.Context, partial string, show *display) error,
+) error {
 	if len(missing(folder, programs)) == 0 {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
 		return err
 	}
-	lock, err := waitForLock(ctx, folder+".lock", out)
+	lock, err := waitForLock(ctx, folder+".lock", programs, out)
 	if err != nil {
 		return err
 	}
@@ -81,8 +97,8 @@ func fillOnce(ctx context.Context, folder string, out io.Writer, fill func(ctx c
 	return os.Rename(partial, folder)
 }
 
-// waitForLock returns a file whose lock this call has until the file is closed.
-func waitForLock(ctx context.Context, path string, out io.Writer) (*os.File, error) {
+// waitForLock returns a file whose lock this call has until the file is closed. The programs are named while it waits.
+func waitForLock(ctx context.Context, path string, programs []string, out io.Writer) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
@@ -118,9 +134,10 @@ func pollLock(ctx context.Context, file *os.File) error {
 	}
 }
 
-// build compiles the nested module into the folder and links the programs to what came out.
-func build(ctx context.Context, source, folder string, show *display) error {
-	total, err := countStale(ctx, source, show)
+// build compiles what the programs need of the nested module into the folder, and links the programs to the results.
+func build(ctx context.Context, source, folder string, programs []string, show *display) error {
+	packages := packagesOf(programs)
+	total, err := countStale(ctx, source, packages, show)
 	if err != nil {
 		return err
 	}
@@ -154,7 +171,7 @@ func build(ctx context.Context, source, folder string, show *display) error {
 func isPackage(line string) bool { return !strings.Contains(line, " ") }
 
 // countStale returns how many packages are not in Go's build cache. It downloads the modules, if need be.
-func countStale(ctx context.Context, source string, show *display) (int, error) {
+func countStale(ctx context.Context, source string, packages []string, show *display) (int, error) {
 	var stale strings.Builder
 	args := append([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, buildFlags...)
 	modules := 0

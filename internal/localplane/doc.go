@@ -34,8 +34,9 @@
 //
 // # Where the programs come from
 //
-// KUBEBUILDER_ASSETS, if it is set. Else they are built once from the module in internal/controlplane and kept in
-// the user's cache, which takes some minutes the first time (see Binaries).
+// From the folder that KUBEBUILDER_ASSETS names, or else from setup-envtest. Programs that are missing there are built
+// once from the module in internal/controlplane and kept in the user's cache, which takes some minutes the first time
+// (see Binaries).
 //
 // # What stays behind
 //

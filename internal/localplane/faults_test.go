@@ -46,7 +46,7 @@ func TestAPIServerComesBackWithItsData(t *testing.T) {
 
 func TestStopEndsAStartOfTheAPIServer(t *testing.T) {
 	skipIfShort(t)
-	p, err := startForTest(Options{Name: "impatient"})
+	p, err := startForTest(t, Options{Name: "impatient"})
 	require.NoError(t, err)
 	require.NoError(t, p.KillAPIServer())
 	// An etcd that hangs keeps the API server from becoming ready, and does not mind SIGTERM either.
@@ -71,7 +71,7 @@ func TestStopEndsAStartOfTheAPIServer(t *testing.T) {
 const crashingVariable = "MUSTER_TEST_CRASH"
 
 func crash() {
-	p, err := startForTest(Options{Name: "orphan", Nodes: 1, Dir: os.Getenv(crashingVariable)})
+	p, err := startForTest(nil, Options{Name: "orphan", Nodes: 1, Dir: os.Getenv(crashingVariable)})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

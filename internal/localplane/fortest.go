@@ -2,6 +2,7 @@ package localplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -18,7 +19,7 @@ const startDeadline = 2 * time.Minute
 func ForTest(t testing.TB, opts Options) *Plane {
 	t.Helper()
 	skipIfShort(t)
-	p, err := startForTest(opts)
+	p, err := startForTest(t, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +51,7 @@ type Shared struct {
 func (s *Shared) ForTest(t testing.TB) *Plane {
 	t.Helper()
 	skipIfShort(t)
-	s.once.Do(func() { s.plane, s.err = startForTest(s.Options) })
+	s.once.Do(func() { s.plane, s.err = startForTest(t, s.Options) })
 	if s.err != nil {
 		t.Fatal(s.err)
 	}
@@ -79,13 +80,34 @@ func skipIfShort(t testing.TB) {
 	}
 }
 
-// startForTest gives the start a deadline that the building of binaries does not count against: the
-// test binary's own -timeout bounds that.
-func startForTest(opts Options) (*Plane, error) {
-	if _, err := Binaries(context.Background(), opts); err != nil {
+// startForTest gives the start a deadline. The build of the binaries does not count against it, but ends with an error
+// that explains what to do before "go test" ends this test binary.
+func startForTest(t testing.TB, opts Options) (*Plane, error) {
+	build, ended := beforeTimeout(t)
+	defer ended()
+	if _, err := Binaries(build, opts); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startDeadline)
 	defer cancel()
 	return Start(ctx, opts)
 }
+
+// timeoutMargin is the time in which a build ends, and tests clean up, before the -timeout of a test binary.
+const timeoutMargin = 20 * time.Second
+
+// beforeTimeout returns a context that ends timeoutMargin before the -timeout of the test binary, if that is known.
+func beforeTimeout(t testing.TB) (context.Context, context.CancelFunc) {
+	limited, ok := t.(interface{ Deadline() (time.Time, bool) })
+	if !ok { // Such as a benchmark.
+		return context.Background(), func() {}
+	}
+	deadline, ok := limited.Deadline()
+	if !ok {
+		return context.Background(), func() {}
+	}
+	return context.WithDeadlineCause(context.Background(), deadline.Add(-timeoutMargin), fmt.Errorf("%w at %s: %s",
+		errTimeout, deadline.Format(time.TimeOnly), "run go test with -timeout=40m; it continues the build"))
+}
+
+var errTimeout = errors.New("the time limit of this test binary (go test -timeout, 10 minutes by default) ends")

@@ -25,7 +25,7 @@ func TestStopLeavesNothing(t *testing.T) {
 	verifyNoLeaks(t)
 	dir := t.TempDir()
 
-	p, err := startForTest(Options{Name: "gone", Nodes: 1, Dir: dir})
+	p, err := startForTest(t, Options{Name: "gone", Nodes: 1, Dir: dir})
 	require.NoError(t, err)
 	pids := p.pids()
 	require.Len(t, pids, 6, "five components and the watchdog")
@@ -54,7 +54,7 @@ func TestPlanesAreIndependent(t *testing.T) {
 	for i := range opts {
 		go func() {
 			var err error
-			planes[i], err = startForTest(opts[i])
+			planes[i], err = startForTest(t, opts[i])
 			errs <- err
 		}()
 	}
@@ -180,7 +180,7 @@ func TestStartTriesOtherPortsWhenOneIsTaken(t *testing.T) {
 
 func TestStopTellsThatAComponentHadEnded(t *testing.T) {
 	skipIfShort(t)
-	p, err := startForTest(Options{Name: "hurt"})
+	p, err := startForTest(t, Options{Name: "hurt"})
 	require.NoError(t, err)
 	require.NoError(t, p.controllers[controllerManagerName].cmd.Process.Kill())
 	<-p.controllers[controllerManagerName].exited
@@ -193,7 +193,7 @@ func TestPrepareComesBeforeTheControllers(t *testing.T) {
 	skipIfShort(t)
 	dir, logs, broken := t.TempDir(), t.TempDir(), errors.New("broken")
 	called := 0
-	_, err := startForTest(Options{Name: "prepared", Dir: dir, LogDir: logs, Prepare: func(ctx context.Context, config *rest.Config) error {
+	_, err := startForTest(t, Options{Name: "prepared", Dir: dir, LogDir: logs, Prepare: func(ctx context.Context, config *rest.Config) error {
 		called++
 		if _, err := clientFor(t, config).CoreV1().Namespaces().List(ctx, metav1.ListOptions{}); err != nil {
 			return err
@@ -216,7 +216,7 @@ func TestLogDirOutlivesThePlane(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.Mkdir("planes", 0o755))
 	const logs = "logs"
-	p, err := startForTest(Options{LogDir: logs, Dir: "planes"})
+	p, err := startForTest(t, Options{LogDir: logs, Dir: "planes"})
 	require.NoError(t, err, "relative paths will do")
 	require.Len(t, entries(t, "planes"), 1)
 	require.NoError(t, p.Stop())

@@ -48,7 +48,7 @@ func TestRestore_StateOfTheSnapshot(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, kept.UID, got.UID)
 		require.Empty(t, got.Data)
-		require.Less(t, version(t, got), version(t, changed), "resourceVersions go backwards")
+		require.Less(t, resourceVersion(t, got), resourceVersion(t, changed), "resourceVersions go backwards")
 		again, err := configMaps.Get(t.Context(), "deleted", metav1.GetOptions{})
 		require.NoError(t, err)
 		require.Equal(t, deleted.UID, again.UID)
@@ -91,11 +91,11 @@ func TestRestore_ClientsWithLaterResourceVersions(t *testing.T) {
 	require.NoError(t, err)
 	defer recovered.Stop()
 	after := createConfigMap(t, client, namespace, "after")
-	require.Less(t, version(t, after), version(t, lost))
+	require.Less(t, resourceVersion(t, after), resourceVersion(t, lost))
 	require.Equal(t, after.UID, nextConfigMap(t, recovered).UID, "a list without a resourceVersion recovers")
 
 	var overtakes *corev1.ConfigMap
-	for i := 0; overtakes == nil || version(t, overtakes) <= version(t, lost); i++ {
+	for i := 0; overtakes == nil || resourceVersion(t, overtakes) <= resourceVersion(t, lost); i++ {
 		overtakes = createConfigMap(t, client, namespace, "new-"+strconv.Itoa(i))
 	}
 	require.Equal(t, overtakes.UID, nextConfigMap(t, stale).UID, "events up to the stale resourceVersion are never sent")
@@ -150,7 +150,7 @@ func createConfigMap(t *testing.T, client kubernetes.Interface, namespace, name 
 	return created
 }
 
-func version(t *testing.T, object metav1.Object) int {
+func resourceVersion(t *testing.T, object metav1.Object) int {
 	t.Helper()
 	number, err := strconv.Atoi(object.GetResourceVersion())
 	require.NoError(t, err)
