@@ -87,6 +87,7 @@ var rules = []rule{
 		packages: "deploy", // what is installed on a member is of all that runs there
 		ours:     []string{"membership/...", "internal/bounded", "internal/crdinstall"},
 	},
+	{packages: "mustertest/...", ours: []string{"mustertest/...", "internal/..."}},
 	{packages: "examples/...", ours: anything},
 	{packages: "internal/...", ours: anything},
 	{packages: ".", ours: none}, // doc.go: a tour to read
