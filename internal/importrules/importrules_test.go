@@ -91,6 +91,7 @@ var rules = []rule{
 		packages: "assembly", // a complete hub and a complete agent consist of all packages
 		ours:     []string{"addon/...", "membership/...", "placement/...", "scheduler/...", "work/...", "*/v1alpha1", "internal/..."},
 	},
+	{packages: "mustertest/...", ours: []string{"mustertest/...", "internal/..."}},
 	{packages: "examples/...", ours: anything},
 	{packages: "internal/...", ours: anything},
 	{packages: ".", ours: none}, // doc.go: a tour to read

@@ -1,0 +1,189 @@
+package apiserver
+
+import (
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/muster-sdk/muster/mustertest/internal/kinds"
+	"github.com/muster-sdk/muster/mustertest/internal/store"
+)
+
+// terminating says whether the CustomResourceDefinition of a resource is being deleted.
+func (s *Server) terminating(resource schema.GroupResource) bool {
+	item := s.store.Get(store.Key{Resource: customResourceDefinitions, Name: resource.String()})
+	return item != nil && deleted(item)
+}
+
+func markTerminating(obj kinds.Object, now string) {
+	setCRDCondition(obj, string(apiextensionsv1.Terminating), "True", "InstanceDeletionPending",
+		"CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon", now)
+}
+
+func setCRDCondition(obj kinds.Object, kind, value, reason, message, now string) {
+	status, _ := obj["status"].(map[string]any)
+	if status == nil {
+		status = map[string]any{}
+		obj["status"] = status
+	}
+	list, _ := status["conditions"].([]any)
+	list = slices.Clone(list)
+	condition := map[string]any{
+		"type": kind, "status": value, "reason": reason, "message": message, "lastTransitionTime": now,
+	}
+	at := slices.IndexFunc(list, func(c any) bool {
+		fields, _ := c.(map[string]any)
+		return fields["type"] == kind
+	})
+	if at < 0 {
+		list = append(list, condition)
+	} else {
+		if before, _ := list[at].(map[string]any); before["status"] == value {
+			condition["lastTransitionTime"] = before["lastTransitionTime"]
+		}
+		list[at] = condition
+	}
+	status["conditions"] = list
+}
+
+// reconcileCRD serves a CustomResourceDefinition, or removes its instances if it is being deleted.
+func (s *Server) reconcileCRD(name string) {
+	key := store.Key{Resource: customResourceDefinitions, Name: name}
+	item := s.store.Get(key)
+	if item == nil {
+		delete(s.controllers.crds, name)
+		s.serveCRD(name, nil)
+		return
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := kinds.FromObject(item.Object, &crd); err != nil {
+		return
+	}
+	if crd.DeletionTimestamp != nil {
+		s.controllers.crds[name] = true
+		s.finalizeCRD(key, &crd)
+		return
+	}
+	message := s.nameConflict(&crd)
+	now := s.now()
+	s.edit(key, func(obj kinds.Object) bool {
+		if message != "" {
+			setCRDCondition(obj, "NamesAccepted", "False", "NameConflict", message, now)
+			setCRDCondition(obj, "Established", "False", "NotAccepted", "not all names are accepted", now)
+			return true
+		}
+		status, _ := obj["status"].(map[string]any)
+		if status == nil {
+			status = map[string]any{}
+			obj["status"] = status
+		}
+		spec, _ := obj["spec"].(map[string]any)
+		status["acceptedNames"] = runtime.DeepCopyJSONValue(spec["names"])
+		stored, _ := status["storedVersions"].([]any)
+		for _, version := range crd.Spec.Versions {
+			if version.Storage && !slices.Contains(stored, any(version.Name)) {
+				status["storedVersions"] = append(slices.Clone(stored), version.Name)
+			}
+		}
+		setCRDCondition(obj, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now)
+		setCRDCondition(obj, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted", now)
+		return true
+	})
+	if message == "" {
+		s.serveCRD(name, &crd)
+	}
+}
+
+// nameConflict says which name of a CustomResourceDefinition another one of its group has.
+func (s *Server) nameConflict(crd *apiextensionsv1.CustomResourceDefinition) string {
+	for _, kind := range s.kindsInOrder() {
+		if kind.Resource.Group != crd.Spec.Group || kind.Resource.Resource == crd.Spec.Names.Plural {
+			continue
+		}
+		if kind.GVK.Kind == crd.Spec.Names.Kind {
+			return fmt.Sprintf("%q is already in use", crd.Spec.Names.Kind)
+		}
+		for _, short := range crd.Spec.Names.ShortNames {
+			if slices.Contains(kind.ShortNames, short) {
+				return fmt.Sprintf("%q is already in use", short)
+			}
+		}
+	}
+	return ""
+}
+
+// serveCRD replaces what is served for a CustomResourceDefinition. Nil serves nothing.
+func (s *Server) serveCRD(name string, crd *apiextensionsv1.CustomResourceDefinition) {
+	var served []*kinds.Kind
+	if crd != nil {
+		var err error
+		if served, err = kinds.FromCRD(crd); err != nil {
+			return // validation rejected it; only a restore can bring one here
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ordered := slices.DeleteFunc(slices.Clone(s.ordered), func(kind *kinds.Kind) bool {
+		gone := !kind.Builtin() && kind.Resource.GroupResource().String() == name
+		if gone {
+			delete(s.served, kind.Resource)
+		}
+		return gone
+	})
+	for _, kind := range served {
+		s.served[kind.Resource] = kind
+		ordered = append(ordered, kind)
+	}
+	s.ordered = ordered
+}
+
+func (s *Server) resyncCRDs() {
+	s.mu.Lock()
+	var gone []string
+	for _, kind := range s.ordered {
+		if !kind.Builtin() {
+			gone = append(gone, kind.Resource.GroupResource().String())
+		}
+	}
+	s.mu.Unlock()
+	for _, name := range gone {
+		s.serveCRD(name, nil)
+	}
+	items, _ := s.store.List(customResourceDefinitions, "")
+	for _, item := range items {
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := kinds.FromObject(item.Object, &crd); err == nil && len(crd.Status.AcceptedNames.Plural) > 0 {
+			s.serveCRD(crd.Name, &crd)
+		}
+	}
+}
+
+// finalizeCRD deletes the instances, and the finalizer when they are gone.
+func (s *Server) finalizeCRD(key store.Key, crd *apiextensionsv1.CustomResourceDefinition) {
+	if !slices.Contains(crd.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
+		return
+	}
+	resource := schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural}
+	items, _ := s.store.List(resource, "")
+	for _, item := range items {
+		s.remove(item, metav1.DeletePropagationBackground)
+	}
+	items, _ = s.store.List(resource, "")
+	now := s.now()
+	s.edit(key, func(obj kinds.Object) bool {
+		if len(items) > 0 {
+			setCRDCondition(obj, "Terminating", "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress", now)
+			return true
+		}
+		setCRDCondition(obj, "Terminating", "False", "InstanceDeletionCompleted", "removed all instances", now)
+		finalizers := finalizersOf(metaOf(obj))
+		setFinalizers(metaOf(obj), slices.DeleteFunc(finalizers, func(f string) bool {
+			return f == apiextensionsv1.CustomResourceCleanupFinalizer
+		}))
+		return true
+	})
+}

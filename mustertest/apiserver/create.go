@@ -1,0 +1,242 @@
+package apiserver
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/muster-sdk/muster/mustertest/internal/kinds"
+	"github.com/muster-sdk/muster/mustertest/internal/store"
+)
+
+// result is the outcome of a write: an object that is or would be stored.
+type result struct {
+	code int
+	item *store.Item
+	obj  kinds.Object // instead of item, in the served version, if nothing was stored
+}
+
+func (s *Server) respond(w http.ResponseWriter, r *request, out result) {
+	if out.item != nil {
+		s.item(w, r, out.code, out.item)
+		return
+	}
+	r.object(w, out.code, r.kind, out.obj)
+}
+
+func (s *Server) create(w http.ResponseWriter, r *request) error {
+	body, err := r.body()
+	if err != nil {
+		return err
+	}
+	obj, err := r.decode(r.kind, body)
+	if err != nil {
+		return err
+	}
+	var out result
+	err = s.store.Do(func(tx *store.Tx) error {
+		out, err = s.createObject(tx, r, obj)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.respond(w, r, out)
+	return nil
+}
+
+// createObject stores a decoded object. It takes over obj.
+func (s *Server) createObject(tx *store.Tx, r *request, obj kinds.Object) (result, error) {
+	var out result
+	metadata := metaOf(obj)
+	for _, key := range []string{"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "uid", "selfLink"} {
+		delete(metadata, key)
+	}
+	if err := r.matchNamespace(metadata); err != nil {
+		return out, err
+	}
+	if err := s.track(r, "", nil, obj, r.manager()); err != nil {
+		return out, err
+	}
+	return s.finishCreate(tx, r, obj)
+}
+
+// finishCreate is the part of a creation that server-side apply and updates that create share.
+func (s *Server) finishCreate(tx *store.Tx, r *request, obj kinds.Object) (result, error) {
+	var out result
+	metadata := metaOf(obj)
+	if err := s.admitCreate(tx, r, obj); err != nil {
+		return out, err
+	}
+	metadata = metaOf(obj)
+	metadata["creationTimestamp"], metadata["uid"] = s.now(), s.newUID()
+	prefix, _ := metadata["generateName"].(string)
+	name, _ := metadata["name"].(string)
+	generated := name == "" && prefix != ""
+	if generated {
+		const longest = 63 - 5
+		if len(prefix) > longest {
+			prefix = prefix[:longest]
+		}
+		for range 8 {
+			name = prefix + s.newSuffix()
+			if tx.Get(s.keyOf(r, name)) == nil {
+				break
+			}
+		}
+		metadata["name"] = name
+	}
+	r.kind.PrepareCreate(obj)
+	if errs := r.kind.ValidateCreate(r.ctx, obj); len(errs) > 0 {
+		return out, apierrors.NewInvalid(r.kind.GVK.GroupKind(), name, errs)
+	}
+	metadata = metaOf(obj)
+	if version, _ := metadata["resourceVersion"].(string); version != "" && version != "0" {
+		return out, fmt.Errorf("resourceVersion should not be set on objects to be created")
+	}
+	if err := s.validateCreate(tx, r, obj); err != nil {
+		return out, err
+	}
+	key := s.keyOf(r, name)
+	if existing := tx.Get(key); existing != nil {
+		err := apierrors.NewAlreadyExists(r.groupResource(), name)
+		if generated {
+			return out, apierrors.NewGenerateNameConflict(r.groupResource(), name, 1)
+		}
+		if metaOf(existing.Object)["deletionTimestamp"] != nil {
+			err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
+		}
+		return out, err
+	}
+	out.code = http.StatusCreated
+	if r.dryRun {
+		out.obj = obj
+		return out, nil
+	}
+	r.kind.ToStored(obj)
+	out.item = tx.Put(key, obj)
+	return out, nil
+}
+
+func (s *Server) keyOf(r *request, name string) store.Key {
+	key := store.Key{Resource: r.kind.Storage, Namespace: r.namespace, Name: name}
+	if !r.kind.Namespaced {
+		key.Namespace = ""
+	}
+	return key
+}
+
+// matchNamespace sets the namespace of the request, or says that the object names another one.
+func (r *request) matchNamespace(metadata map[string]any) error {
+	wanted := r.namespace
+	if !r.kind.Namespaced {
+		wanted = ""
+	}
+	named, _ := metadata["namespace"].(string)
+	switch {
+	case named == wanted:
+	case named == "":
+		metadata["namespace"] = wanted
+	case wanted == "":
+		delete(metadata, "namespace")
+	default:
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	return nil
+}
+
+// manager is the name under which managed fields are recorded.
+func (r *request) manager() string {
+	if manager := r.query.Get("fieldManager"); manager != "" {
+		return manager
+	}
+	agent := strings.Split(r.http.UserAgent(), "/")[0]
+	var out strings.Builder
+	for _, c := range agent {
+		if out.Len()+utf8.RuneLen(c) > 128 {
+			break
+		}
+		if unicode.IsPrint(c) {
+			out.WriteRune(c)
+		}
+	}
+	return out.String()
+}
+
+// track updates the managed fields of obj. Live is nil for a new object.
+func (s *Server) track(r *request, subresource string, live, obj kinds.Object, manager string) error {
+	fields, err := r.kind.FieldManager(subresource)
+	if err != nil {
+		return err
+	}
+	before := &unstructured.Unstructured{Object: live}
+	if live == nil {
+		before.Object = kinds.Object{}
+		before.SetGroupVersionKind(r.kind.GVK)
+	}
+	updated := fields.UpdateNoErrors(before, &unstructured.Unstructured{Object: obj}, manager)
+	content, ok := updated.(*unstructured.Unstructured)
+	if !ok {
+		return fmt.Errorf("update managed fields: got %T", updated)
+	}
+	if &content.Object != &obj {
+		replaceContent(obj, content.Object)
+	}
+	s.stampManagedFields(live, obj)
+	return nil
+}
+
+// stampManagedFields replaces the times of new entries, which come from the real clock, by that of the Server.
+func (s *Server) stampManagedFields(live, obj kinds.Object) {
+	known := map[string]bool{}
+	if live != nil {
+		entries, _ := metaOf(live)["managedFields"].([]any)
+		for _, entry := range entries {
+			known[timeKey(entry)] = true
+		}
+	}
+	entries, _ := metaOf(obj)["managedFields"].([]any)
+	now := s.now()
+	for _, entry := range entries {
+		if fields, ok := entry.(map[string]any); ok && !known[timeKey(entry)] {
+			fields["time"] = now
+		}
+	}
+}
+
+func timeKey(entry any) string {
+	fields, _ := entry.(map[string]any)
+	return fmt.Sprint(fields["manager"], "|", fields["operation"], "|", fields["subresource"], "|", fields["apiVersion"], "|", fields["time"])
+}
+
+func metaOf(obj kinds.Object) map[string]any {
+	metadata, ok := obj["metadata"].(map[string]any)
+	if !ok {
+		metadata = map[string]any{}
+		obj["metadata"] = metadata
+	}
+	return metadata
+}
+
+func replaceContent(obj, with kinds.Object) {
+	if len(with) > 0 {
+		kept := make(kinds.Object, len(with))
+		for key, value := range with {
+			kept[key] = value
+		}
+		clear(obj)
+		for key, value := range kept {
+			obj[key] = value
+		}
+	}
+}
+
+func nameOf(obj kinds.Object) string {
+	name, _ := metaOf(obj)["name"].(string)
+	return name
+}

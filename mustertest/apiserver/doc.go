@@ -1,0 +1,2 @@
+// Package apiserver is a Kubernetes API server in memory, for tests.
+package apiserver

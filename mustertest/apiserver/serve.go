@@ -1,0 +1,275 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/muster-sdk/muster/mustertest/internal/kinds"
+)
+
+// maxBody is the largest request body, as kube-apiserver has it.
+const maxBody = 3 * 1024 * 1024
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
+	r := s.parse(hr)
+	drop, err := s.inject(r, w)
+	if drop != nil {
+		panic(http.ErrAbortHandler) // closes the connection; Transport turns it into the error of the Fault
+	}
+	if err != nil {
+		r.fail(w, err)
+		return
+	}
+	s.answer(w, r)
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *request) {
+	var err error
+	r.accept.media = kinds.JSON
+	if r.user, err = s.authenticate(r); err != nil {
+		r.fail(w, err)
+		return
+	}
+	if err := s.authorizeRequest(r); err != nil {
+		r.fail(w, err)
+		return
+	}
+	if !r.resource {
+		s.servePath(w, r)
+		return
+	}
+	if r.kind == nil {
+		unknownResource(w)
+		return
+	}
+	accept, err := negotiate(r.http.Header.Get("Accept"), r.kind.Builtin())
+	if err != nil {
+		r.fail(w, err)
+		return
+	}
+	r.accept = accept
+	if r.dryRun && !slices.Equal(r.query["dryRun"], []string{metav1.DryRunAll}) {
+		r.fail(w, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: optionsKind(r.verb)}, "",
+			metav1validation.ValidateDryRun(field.NewPath("dryRun"), r.query["dryRun"])))
+		return
+	}
+	if err := s.serveResource(w, r); err != nil {
+		r.fail(w, err)
+	}
+}
+
+func optionsKind(verb string) string {
+	return map[string]string{"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}[verb]
+}
+
+func (s *Server) serveResource(w http.ResponseWriter, r *request) error {
+	if r.kind.Namespaced && r.namespace == "" && !slices.Contains([]string{"list", "watch", "deletecollection"}, r.verb) && !(r.verb == "create" && r.kind.Virtual()) {
+		unknownResource(w)
+		return nil
+	}
+	if !r.kind.Namespaced && r.namespace != "" && r.gvr.GroupResource() != namespaces {
+		unknownResource(w)
+		return nil
+	}
+	if r.subresource != "" {
+		return s.serveSubresource(w, r)
+	}
+	if !slices.Contains(r.kind.Verbs, r.verb) {
+		return methodNotAllowed(r.groupResource(), r.verb)
+	}
+	switch r.verb {
+	case "get":
+		return s.get(w, r)
+	case "list":
+		return s.list(w, r)
+	case "watch":
+		return s.watch(w, r)
+	case "create":
+		if r.name != "" {
+			return methodNotAllowed(r.groupResource(), r.verb)
+		}
+		if r.kind.Virtual() {
+			return s.review(w, r)
+		}
+		return s.create(w, r)
+	case "update":
+		return s.update(w, r)
+	case "patch":
+		return s.patch(w, r)
+	case "delete":
+		return s.delete(w, r)
+	case "deletecollection":
+		return s.deleteCollection(w, r)
+	}
+	return methodNotAllowed(r.groupResource(), r.verb)
+}
+
+func (s *Server) serveSubresource(w http.ResponseWriter, r *request) error {
+	switch gr := r.groupResource(); {
+	case r.subresource == "status" && r.kind.Status:
+		switch r.verb {
+		case "get":
+			return s.get(w, r)
+		case "update":
+			return s.update(w, r)
+		case "patch":
+			return s.patch(w, r)
+		}
+	case gr == namespaces && r.subresource == "finalize" && r.verb == "update":
+		return s.update(w, r)
+	case gr == signingRequests && r.subresource == "approval":
+		switch r.verb {
+		case "get":
+			return s.get(w, r)
+		case "update":
+			return s.update(w, r)
+		case "patch":
+			return s.patch(w, r)
+		}
+	case gr == serviceAccounts && r.subresource == "token" && r.verb == "create":
+		return s.createToken(w, r)
+	case slices.Contains(unimplementedSubresources, r.subresource) || r.subresource == "scale" && r.kind.Scale:
+		return notImplemented(fmt.Sprintf("subresource %s of %s", r.subresource, gr))
+	default:
+		unknownResource(w)
+		return nil
+	}
+	return methodNotAllowed(r.groupResource(), r.verb)
+}
+
+var unimplementedSubresources = []string{
+	"attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "portforward", "proxy", "resize", "scale",
+}
+
+func (r *request) body() ([]byte, error) {
+	if r.http.Body == nil {
+		return nil, nil
+	}
+	body, err := io.ReadAll(io.LimitReader(r.http.Body, maxBody+1))
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("read the request body: %v", err))
+	}
+	if len(body) > maxBody {
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", maxBody))
+	}
+	return body, nil
+}
+
+// readOptions decodes options from a JSON body, or leaves them as they are if there is none.
+func readOptions(body []byte, options any) error {
+	if len(body) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(body, options); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return nil
+}
+
+// Faults decides what goes wrong with requests. Before is called for each request before anything is known of its user,
+// and may be called concurrently. A nil Fault means that nothing goes wrong.
+type Faults interface {
+	Before(RequestInfo) *Fault
+}
+
+// FaultsFunc is a function that implements Faults.
+type FaultsFunc func(RequestInfo) *Fault
+
+// Before calls f.
+func (f FaultsFunc) Before(info RequestInfo) *Fault { return f(info) }
+
+// RequestInfo describes a request to Faults.
+type RequestInfo struct {
+	// Verb is that of RBAC, such as "list" or "deletecollection"; for paths that are no resource, the method in
+	// lower case.
+	Verb        string
+	Resource    schema.GroupVersionResource
+	Namespace   string
+	Name        string
+	Subresource string
+	Path        string
+	// UserAgent of the client, which names the component in most programs.
+	UserAgent string
+}
+
+// A Fault is what goes wrong with one request. Several of its fields may be set.
+type Fault struct {
+	// Delay is how long the request waits, by the Server's clock, before it takes effect.
+	Delay time.Duration
+	// Status, if set, is the answer. The request has no effect.
+	Status *metav1.Status
+	// DropBefore loses the request: it has no effect, and the client gets this error.
+	DropBefore error
+	// DropAfter loses the response: the request takes effect, and the client gets this error. For a watch it is the
+	// same as DropBefore.
+	DropAfter error
+	// Cut ends a watch after so much time by the Server's clock, without an error. Zero: it does not.
+	Cut time.Duration
+	// Gone answers a watch or a list with 410 Expired, as after a compaction.
+	Gone bool
+}
+
+type dropped struct{ error }
+
+func (d dropped) Unwrap() error { return d.error }
+
+// inject applies a Fault. It returns the reason why the client must get no response, or the error that it gets.
+func (s *Server) inject(r *request, w http.ResponseWriter) (drop, fail error) {
+	if s.options.Faults == nil {
+		return nil, nil
+	}
+	fault := s.options.Faults.Before(RequestInfo{
+		Verb: r.verb, Resource: r.gvr, Namespace: r.namespace, Name: r.name, Subresource: r.subresource,
+		Path: r.http.URL.Path, UserAgent: r.http.UserAgent(),
+	})
+	if fault == nil {
+		return nil, nil
+	}
+	note := func(err error) error {
+		if recorder, ok := w.(*recorder); ok {
+			recorder.drop(dropped{err})
+		}
+		return err
+	}
+	if fault.Delay > 0 {
+		timer := s.clock.NewTimer(fault.Delay)
+		defer timer.Stop()
+		select {
+		case <-timer.C():
+		case <-r.ctx.Done():
+			return note(r.ctx.Err()), nil
+		case <-s.ctx.Done():
+			return note(errClosed), nil
+		}
+	}
+	switch {
+	case fault.DropBefore != nil:
+		return note(fault.DropBefore), nil
+	case fault.DropAfter != nil && r.verb != "watch":
+		s.answer(&recorder{}, r)
+		return note(fault.DropAfter), nil
+	case fault.DropAfter != nil:
+		return note(fault.DropAfter), nil
+	case fault.Status != nil:
+		return nil, &apierrors.StatusError{ErrStatus: *fault.Status}
+	case fault.Gone && (r.verb == "watch" || r.verb == "list"):
+		return nil, apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.")
+	case fault.Cut > 0 && r.verb == "watch":
+		r.cut = fault.Cut
+	}
+	return nil, nil
+}
+
+var errClosed = errors.New("the in-memory API server is closed")

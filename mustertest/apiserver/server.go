@@ -1,0 +1,219 @@
+package apiserver
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+
+	"github.com/muster-sdk/muster/mustertest/internal/kinds"
+	"github.com/muster-sdk/muster/mustertest/internal/store"
+)
+
+// Options configure a Server. The zero value is valid.
+type Options struct {
+	// Name distinguishes several servers of one process, in URLs and certificates: the host name is
+	// "<name>.in-memory.muster.test". Default: "kubernetes".
+	Name string
+	// Clock is the source of the current time and of timers. Default: the real clock, which is the virtual one
+	// inside a testing/synctest bubble.
+	Clock clock.Clock
+	// Seed determines UIDs and generated names. Two servers that get the same requests in the same order with the
+	// same Seed give the same answers, apart from the times and the bytes of keys and certificates.
+	Seed uint64
+	// Faults, if set, is asked before each request what goes wrong with it.
+	Faults Faults
+	// ManualControllers keeps the controllers from running in the background: they run in Settle only.
+	ManualControllers bool
+	// History is the number of changes per resource that a watch can read at least; older ones are compacted.
+	// Default: 20000. A negative number keeps all.
+	History int
+	// BookmarkInterval is the time between two bookmarks of a watch that allows them. Default: one minute.
+	BookmarkInterval time.Duration
+	// WatchTimeout is the time after which a watch without timeoutSeconds ends. Default: 30 minutes, and up to as
+	// long again by Seed. A negative duration never ends a watch.
+	WatchTimeout time.Duration
+}
+
+// A Server is an API server in memory. Make it with New. All its methods may be called concurrently.
+type Server struct {
+	options Options
+	clock   clock.Clock
+	store   *store.Store
+
+	mu      sync.RWMutex
+	served  map[schema.GroupVersionResource]*kinds.Kind
+	ordered []*kinds.Kind // in the order in which discovery lists them
+	tokens  map[string]user
+	epoch   chan struct{} // closed when all watches must end
+	seed    *rand.Rand
+
+	authority *authority
+	key       [sha256.Size]byte // signs ServiceAccount tokens
+
+	controllers controllers
+	listener    listener
+	ctx         context.Context
+	stop        context.CancelFunc
+	background  sync.WaitGroup
+}
+
+// New returns a Server with the namespaces, roles and bindings of a new cluster. The caller must Close it. Inside a
+// testing/synctest bubble, New and all users of the Server must be in the same bubble.
+func New(options Options) (*Server, error) {
+	if options.Name == "" {
+		options.Name = "kubernetes"
+	}
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	switch {
+	case options.History == 0:
+		options.History = 20000
+	case options.History < 0:
+		options.History = 0
+	}
+	if options.BookmarkInterval <= 0 {
+		options.BookmarkInterval = time.Minute
+	}
+	s := &Server{
+		options: options, clock: options.Clock, store: store.New(options.History),
+		served: map[schema.GroupVersionResource]*kinds.Kind{}, tokens: map[string]user{},
+		epoch: make(chan struct{}), seed: rand.New(rand.NewPCG(options.Seed, 0x6d7573746572)),
+	}
+	s.key = sha256.Sum256(fmt.Appendf(nil, "muster in-memory API server %s %d", options.Name, options.Seed))
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	var err error
+	if s.authority, err = newAuthority(s.host(), s.clock.Now()); err != nil {
+		return nil, fmt.Errorf("make the certificate authority of API server %s: %w", options.Name, err)
+	}
+	for _, kind := range builtinKinds() {
+		s.served[kind.Resource] = kind
+		s.ordered = append(s.ordered, kind)
+	}
+	s.controllers.init()
+	if err := s.bootstrap(); err != nil {
+		s.stop()
+		return nil, fmt.Errorf("create the initial objects of API server %s: %w", options.Name, err)
+	}
+	if !options.ManualControllers {
+		s.background.Go(s.runControllers)
+	}
+	return s, nil
+}
+
+// builtinKinds are shared by all servers: a Kind is immutable, and its field managers are expensive.
+var builtinKinds = sync.OnceValue(kinds.Builtins)
+
+// Close ends all watches and connections, and waits for the goroutines of the Server.
+func (s *Server) Close() {
+	s.stop()
+	s.endWatches()
+	s.listener.close()
+	s.background.Wait()
+}
+
+// Compact makes all resourceVersions below the current one unreadable, as a compaction of etcd does. A watch or a
+// continued list that starts at one of them gets 410 Gone; open watches go on.
+func (s *Server) Compact() { s.store.Compact() }
+
+// DropWatches ends all open watches without an error, as a restart of the API server does.
+func (s *Server) DropWatches() { s.endWatches() }
+
+func (s *Server) endWatches() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.epoch)
+	s.epoch = make(chan struct{})
+}
+
+// ResourceVersion is that of the latest write.
+func (s *Server) ResourceVersion() uint64 { return s.store.Revision() }
+
+// A Snapshot is the state of a Server at one time.
+type Snapshot struct{ state store.State }
+
+// Save returns the current state of all objects.
+func (s *Server) Save() Snapshot { return Snapshot{s.store.Save()} }
+
+// Restore sets the Server back to a saved state and ends all watches, as a restore of etcd from a backup does:
+// resourceVersions decrease. Keys and certificates stay valid.
+func (s *Server) Restore(snapshot Snapshot) {
+	s.controllers.mu.Lock()
+	defer s.controllers.mu.Unlock()
+	s.store.Restore(snapshot.state)
+	s.store.Feed()
+	s.controllers.init()
+	s.rebuild()
+	s.endWatches()
+}
+
+// kind returns what is served under a resource, or nil.
+func (s *Server) kind(resource schema.GroupVersionResource) *kinds.Kind {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.served[resource]
+}
+
+// kindsInOrder returns all served kinds.
+func (s *Server) kindsInOrder() []*kinds.Kind {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.ordered
+}
+
+// storedKind returns a kind that is stored under the resource, preferring the one that needs no conversion.
+func (s *Server) storedKind(resource schema.GroupResource) *kinds.Kind {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var found *kinds.Kind
+	for _, kind := range s.ordered {
+		if kind.Storage == resource && !kind.Virtual() && (found == nil || found.Converts()) {
+			found = kind
+		}
+	}
+	return found
+}
+
+func (s *Server) random() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seed.Uint64()
+}
+
+func (s *Server) newUID() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var id uuid.UUID
+	for i := range 2 {
+		n := s.seed.Uint64()
+		for j := range 8 {
+			id[8*i+j] = byte(n >> (8 * j))
+		}
+	}
+	id[6] = id[6]&0x0f | 0x40
+	id[8] = id[8]&0x3f | 0x80
+	return id.String()
+}
+
+// newSuffix is what generateName appends, in the alphabet of Kubernetes.
+func (s *Server) newSuffix() string {
+	const alphabet = "bcdfghjklmnpqrstvwxz2456789"
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]byte, 5)
+	for i := range out {
+		out[i] = alphabet[s.seed.IntN(len(alphabet))]
+	}
+	return string(out)
+}
+
+func (s *Server) host() string { return s.options.Name + ".in-memory.muster.test" }
+
+func (s *Server) now() string { return s.clock.Now().UTC().Format(time.RFC3339) }

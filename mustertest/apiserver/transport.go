@@ -1,0 +1,298 @@
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+
+	"k8s.io/client-go/rest"
+)
+
+// Config returns a client configuration of a user. Requests go to the Server by function calls: no network, no TLS, and
+// all waiting is durable in the sense of testing/synctest. A bearer token in the configuration replaces the user.
+// Config without a group gives a user who may do nothing; see Admin.
+func (s *Server) Config(name string, groups ...string) *rest.Config {
+	return &rest.Config{
+		Host: "https://" + s.host(), QPS: -1,
+		Transport: s.Transport(name, groups...),
+	}
+}
+
+// Admin returns a client configuration of a user who may do everything.
+func (s *Server) Admin() *rest.Config { return s.Config("admin", groupMasters) }
+
+// Transport returns a RoundTripper that sends requests to the Server as a user. With an empty name, only bearer tokens
+// authenticate.
+func (s *Server) Transport(name string, groups ...string) http.RoundTripper {
+	return &transport{s: s, user: user{Name: name, Groups: slices.Clone(groups)}}
+}
+
+// ConfigTLS returns a client configuration with a client certificate, for a Server that is reached by DialContext.
+func (s *Server) ConfigTLS(name string, groups ...string) (*rest.Config, error) {
+	certificate, key, err := s.authority.clientCertificate(user{Name: name, Groups: groups}, s.clock.Now())
+	if err != nil {
+		return nil, fmt.Errorf("issue a client certificate for user %s: %w", name, err)
+	}
+	return &rest.Config{
+		Host: "https://" + s.host(), QPS: -1, Dial: s.DialContext,
+		TLSClientConfig: rest.TLSClientConfig{CAData: s.CertificateAuthority(), CertData: certificate, KeyData: key},
+	}, nil
+}
+
+// URL is the address of the Server, for configurations that use Transport or DialContext.
+func (s *Server) URL() string { return "https://" + s.host() }
+
+// CertificateAuthority is the certificate in PEM that verifies the Server and the clients it signs.
+func (s *Server) CertificateAuthority() []byte { return bytes.Clone(s.authority.pem) }
+
+// Token returns a bearer token of a user. It does not expire.
+func (s *Server) Token(name string, groups ...string) string {
+	token := "in-memory-" + s.newUID()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tokens[token] = user{Name: name, Groups: slices.Clone(groups)}
+	return token
+}
+
+type transport struct {
+	s    *Server
+	user user
+}
+
+// RoundTrip answers a request. A watch runs in a goroutine until its body is closed.
+func (t *transport) RoundTrip(hr *http.Request) (*http.Response, error) {
+	if hr.Body != nil {
+		defer hr.Body.Close() //nolint:errcheck // a RoundTripper must close it; the body was read
+	}
+	ctx := hr.Context()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if t.s.ctx.Err() != nil {
+		return nil, errClosed
+	}
+	in := hr.Clone(withUser(ctx, t.user))
+	in.RemoteAddr, in.Host = "in-memory", hr.URL.Host
+	if watch := in.URL.Query().Get("watch"); hr.Method != http.MethodGet || watch == "" || watch == "false" || watch == "0" {
+		out := &recorder{}
+		serveRecorded(t.s, out, in)
+		return out.response(hr)
+	}
+	return t.stream(hr, in)
+}
+
+// serveRecorded is ServeHTTP for a request without a connection that could be closed.
+func serveRecorded(s *Server, out *recorder, in *http.Request) {
+	defer func() {
+		if problem := recover(); problem != nil && problem != http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
+			panic(problem)
+		}
+	}()
+	s.ServeHTTP(out, in)
+}
+
+func (t *transport) stream(hr, in *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(in.Context())
+	reader, writer := io.Pipe()
+	out := &recorder{pipe: writer, started: make(chan struct{})}
+	t.s.background.Go(func() {
+		defer cancel()
+		serveRecorded(t.s, out, in.WithContext(ctx))
+		out.finish()
+	})
+	select {
+	case <-out.started:
+	case <-ctx.Done():
+		cancel()
+		_ = reader.CloseWithError(context.Cause(ctx)) // has no error
+		return nil, ctx.Err()
+	}
+	response, err := out.response(hr)
+	if err != nil {
+		cancel()
+		_ = reader.Close() // has no error
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() {
+		// What was written before stays readable: the writer waits for the reader.
+		_ = writer.CloseWithError(context.Cause(ctx)) // has no error
+	})
+	response.Body = &streamBody{reader, func() { stop(); cancel() }}
+	return response, nil
+}
+
+type streamBody struct {
+	*io.PipeReader
+	cancel func()
+}
+
+func (b *streamBody) Close() error {
+	b.cancel()
+	return b.PipeReader.Close()
+}
+
+// recorder is a ResponseWriter that keeps the response, or pipes the body of a watch.
+type recorder struct {
+	header  http.Header
+	code    int
+	body    bytes.Buffer
+	dropped error
+
+	pipe    *io.PipeWriter
+	started chan struct{}
+	once    sync.Once
+}
+
+func (r *recorder) Header() http.Header {
+	if r.header == nil {
+		r.header = http.Header{}
+	}
+	return r.header
+}
+
+func (r *recorder) WriteHeader(code int) {
+	if r.code != 0 {
+		return
+	}
+	r.code = code
+	r.start()
+}
+
+func (r *recorder) start() {
+	if r.started != nil {
+		r.once.Do(func() { close(r.started) })
+	}
+}
+
+func (r *recorder) Write(data []byte) (int, error) {
+	if r.code == 0 {
+		r.WriteHeader(http.StatusOK)
+	}
+	if r.pipe != nil {
+		return r.pipe.Write(data)
+	}
+	return r.body.Write(data)
+}
+
+// Flush is part of http.Flusher. Everything is written at once.
+func (r *recorder) Flush() {}
+
+// drop makes the client see an error instead of a response.
+func (r *recorder) drop(err error) { r.dropped = err }
+
+func (r *recorder) finish() {
+	r.start()
+	if r.pipe != nil {
+		_ = r.pipe.CloseWithError(r.dropped) // has no error; nil is the end of the body
+	}
+}
+
+func (r *recorder) response(hr *http.Request) (*http.Response, error) {
+	if r.dropped != nil {
+		var lost dropped
+		if errors.As(r.dropped, &lost) {
+			return nil, lost.error
+		}
+		return nil, r.dropped
+	}
+	out := &http.Response{
+		StatusCode: r.code, Status: fmt.Sprintf("%d %s", r.code, http.StatusText(r.code)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: r.Header(), Request: hr, ContentLength: -1,
+	}
+	if r.pipe == nil {
+		out.ContentLength = int64(r.body.Len())
+		out.Body = io.NopCloser(bytes.NewReader(r.body.Bytes()))
+	}
+	return out, nil
+}
+
+// listener is an in-memory network with TLS, for clients that make their own connections.
+type listener struct {
+	mu     sync.Mutex
+	server *http.Server
+	conns  chan net.Conn
+	closed chan struct{}
+	done   sync.WaitGroup
+}
+
+// DialContext connects to the Server in memory, whatever the address is. It fits into rest.Config.Dial and
+// http.Transport.DialContext. The connection speaks HTTP/1.1 over TLS; client certificates of the Server's certificate
+// authority authenticate users.
+func (s *Server) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
+	l, err := s.listen()
+	if err != nil {
+		return nil, err
+	}
+	near, far := net.Pipe()
+	select {
+	case l.conns <- far:
+		return near, nil
+	case <-l.closed:
+		return nil, errClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (s *Server) listen() (*listener, error) {
+	l := &s.listener
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return nil, errClosed
+	}
+	if l.server != nil {
+		return l, nil
+	}
+	l.conns, l.closed = make(chan net.Conn), make(chan struct{})
+	pool := x509.NewCertPool()
+	pool.AddCert(s.authority.certificate)
+	l.server = &http.Server{
+		Handler: s, ErrorLog: log.New(io.Discard, "", 0),
+		TLSConfig: &tls.Config{
+			Certificates: []tls.Certificate{s.authority.serving}, ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12,
+			Time: s.clock.Now, ClientCAs: pool, NextProtos: []string{"http/1.1"},
+		},
+	}
+	l.done.Go(func() { _ = l.server.Serve(tls.NewListener(acceptor{l}, l.server.TLSConfig)) }) // ends by Close
+	return l, nil
+}
+
+func (l *listener) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.server == nil {
+		return
+	}
+	close(l.closed)
+	_ = l.server.Close() // has nothing to wait for
+	l.done.Wait()
+}
+
+type acceptor struct{ l *listener }
+
+func (a acceptor) Accept() (net.Conn, error) {
+	select {
+	case conn := <-a.l.conns:
+		return conn, nil
+	case <-a.l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (a acceptor) Close() error   { return nil }
+func (a acceptor) Addr() net.Addr { return memoryAddr{} }
+
+type memoryAddr struct{}
+
+func (memoryAddr) Network() string { return "memory" }
+func (memoryAddr) String() string  { return "memory" }

@@ -1,0 +1,349 @@
+// Package kinds describes the resources that the in-memory API server serves: how objects are decoded, defaulted,
+// pruned, validated and compared, for kinds of Kubernetes and for kinds of CustomResourceDefinitions.
+//
+// Objects are unstructured maps in the encoding that kube-apiserver returns.
+package kinds
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// An Object is the content of one API object.
+type Object = map[string]any
+
+// A Kind is one served version of one resource. It is immutable and may be used concurrently.
+type Kind struct {
+	GVK        schema.GroupVersionKind
+	Resource   schema.GroupVersionResource
+	Storage    schema.GroupResource // where its objects are stored; differs for events.k8s.io
+	Singular   string
+	ListKind   string
+	ShortNames []string
+	Categories []string
+	Namespaced bool
+	Verbs      []string
+	// Status says whether the kind has the subresource status. Scale says the same of scale.
+	Status, Scale bool
+	// Preferred says whether the version is the preferred one of its group.
+	Preferred bool
+
+	builtin  *builtin
+	custom   *custom
+	toStored func(Object) // converts a decoded object to the stored version, in place; nil: same
+	toServed func(Object) // the reverse
+
+	mu       sync.Mutex
+	managers map[string]*managedfields.FieldManager
+}
+
+// Builtin says whether the kind is part of Kubernetes.
+func (k *Kind) Builtin() bool { return k.builtin != nil }
+
+// New returns a typed empty object, or nil for custom resources.
+func (k *Kind) New() runtime.Object {
+	if k.builtin == nil {
+		return nil
+	}
+	return k.builtin.new()
+}
+
+// Virtual says whether objects of the kind are answered and never stored, such as a SubjectAccessReview.
+func (k *Kind) Virtual() bool { return k.builtin != nil && k.builtin.virtual }
+
+// Graceful says whether a deletion of the object waits for another component, as that of a Pod on a node does.
+func (k *Kind) Graceful(obj Object) bool {
+	return k.builtin != nil && k.builtin.graceful != nil && k.builtin.graceful(obj)
+}
+
+// OrphansByDefault says whether a deletion without a policy orphans the dependents.
+func (k *Kind) OrphansByDefault() bool { return k.builtin != nil && k.builtin.orphans }
+
+// UnconditionalUpdate says whether an update may leave out the resourceVersion.
+func (k *Kind) UnconditionalUpdate() bool { return k.builtin != nil && !k.builtin.conditional }
+
+// CreateOnUpdate says whether an update of an object that does not exist creates it.
+func (k *Kind) CreateOnUpdate() bool { return k.builtin != nil && k.builtin.createOnUpdate }
+
+// ToStored and ToServed convert between the version of the kind and the stored version, in place.
+func (k *Kind) ToStored(obj Object) {
+	if k.toStored != nil {
+		k.toStored(obj)
+	}
+}
+
+// ToServed converts a stored object to the version of the kind. The result may share content with obj.
+func (k *Kind) ToServed(obj Object) Object {
+	if k.toServed == nil {
+		return obj
+	}
+	obj = runtime.DeepCopyJSON(obj)
+	k.toServed(obj)
+	return obj
+}
+
+// Converts says whether stored objects differ from served ones.
+func (k *Kind) Converts() bool { return k.toServed != nil }
+
+// Default sets the default values that the API server sets when it decodes an object.
+func (k *Kind) Default(obj Object) {
+	if k.custom != nil {
+		k.custom.defaults(obj)
+		return
+	}
+	if k.builtin.defaults == nil {
+		return
+	}
+	typed := k.builtin.new()
+	if err := FromObject(obj, typed); err != nil {
+		return // decoding reported it
+	}
+	k.builtin.defaults(typed)
+	replace(obj, k.toObject(typed))
+}
+
+// PrepareCreate removes what a create request may not set.
+func (k *Kind) PrepareCreate(obj Object) {
+	if k.Status && !(k.builtin != nil && k.builtin.keepStatus) {
+		k.dropStatus(obj)
+	}
+	if k.custom != nil || k.builtin.generation {
+		meta(obj)["generation"] = int64(1)
+	} else {
+		delete(meta(obj), "generation")
+	}
+	if k.builtin != nil && k.builtin.prepareCreate != nil {
+		k.builtin.prepareCreate(obj)
+	}
+}
+
+// PrepareUpdate restores what an update may not change, and counts the generation.
+func (k *Kind) PrepareUpdate(obj, old Object) {
+	if k.Status {
+		copyField(obj, old, "status")
+	}
+	if k.builtin != nil && k.builtin.prepareUpdate != nil {
+		k.builtin.prepareUpdate(obj, old)
+	}
+	if (k.custom != nil || k.builtin.generation) && !sameContent(obj, old) {
+		generation, _, _ := unstructured.NestedInt64(old, "metadata", "generation")
+		meta(obj)["generation"] = generation + 1
+	}
+}
+
+// PrepareStatus returns old with the status and the managed fields of obj.
+func (k *Kind) PrepareStatus(obj, old Object) {
+	status, has := obj["status"]
+	managed, hasManaged := meta(obj)["managedFields"]
+	updated := meta(obj)
+	replace(obj, runtime.DeepCopyJSON(old))
+	if has {
+		obj["status"] = status
+	} else {
+		delete(obj, "status")
+	}
+	if hasManaged {
+		meta(obj)["managedFields"] = managed
+	} else {
+		delete(meta(obj), "managedFields")
+	}
+	if k.builtin != nil { // strategies of built-in kinds keep metadata from the request
+		for _, key := range []string{"labels", "annotations", "finalizers", "ownerReferences"} {
+			copyField(meta(obj), updated, key)
+		}
+	}
+}
+
+func (k *Kind) dropStatus(obj Object) {
+	if k.builtin == nil {
+		delete(obj, "status")
+		return
+	}
+	delete(obj, "status")
+	normalize(k, obj)
+}
+
+// ValidateCreate returns what is wrong with a new object.
+func (k *Kind) ValidateCreate(ctx context.Context, obj Object) field.ErrorList {
+	if k.custom != nil {
+		return k.custom.validateCreate(ctx, obj)
+	}
+	typed, metadata, errs := k.typed(obj)
+	if errs != nil {
+		return errs
+	}
+	errs = validation.ValidateObjectMeta(metadata, k.Namespaced, k.builtin.nameRule(), field.NewPath("metadata"))
+	if k.builtin.validate != nil {
+		errs = append(errs, k.builtin.validate(typed)...)
+	}
+	return errs
+}
+
+// ValidateUpdate returns what is wrong with an update. Subresource is empty or "status".
+func (k *Kind) ValidateUpdate(ctx context.Context, obj, old Object, subresource string) field.ErrorList {
+	if k.custom != nil {
+		return k.custom.validateUpdate(ctx, obj, old, subresource)
+	}
+	typed, metadata, errs := k.typed(obj)
+	if errs != nil {
+		return errs
+	}
+	typedOld, oldMetadata, errs := k.typed(old)
+	if errs != nil {
+		return errs
+	}
+	path := field.NewPath("metadata")
+	errs = validation.ValidateObjectMetaAccessor(metadata, k.Namespaced, pathSegment, path)
+	errs = append(errs, validation.ValidateObjectMetaUpdate(metadata, oldMetadata, path)...)
+	if subresource == "" {
+		if k.builtin.validate != nil {
+			errs = append(errs, k.builtin.validate(typed)...)
+		}
+		if k.builtin.validateUpdate != nil {
+			errs = append(errs, k.builtin.validateUpdate(typed, typedOld)...)
+		}
+	}
+	return errs
+}
+
+func pathSegment(name string, prefix bool) []string {
+	if prefix {
+		return content.IsPathSegmentPrefix(name)
+	}
+	return content.IsPathSegmentName(name)
+}
+
+func (k *Kind) typed(obj Object) (runtime.Object, *metav1.ObjectMeta, field.ErrorList) {
+	typed := k.builtin.new()
+	if err := FromObject(obj, typed); err != nil {
+		return nil, nil, field.ErrorList{field.InternalError(nil, err)}
+	}
+	accessor, ok := typed.(metav1.ObjectMetaAccessor)
+	if !ok {
+		return typed, &metav1.ObjectMeta{}, nil
+	}
+	metadata, _ := accessor.GetObjectMeta().(*metav1.ObjectMeta)
+	return typed, metadata, nil
+}
+
+// FieldLabel returns whether a field selector may use a label.
+func (k *Kind) FieldLabel(label string) error {
+	if label == "metadata.name" || label == "metadata.namespace" && (k.Namespaced || k.builtin != nil) {
+		return nil
+	}
+	if k.custom != nil {
+		if _, ok := k.custom.selectable[label]; ok {
+			return nil
+		}
+		return fmt.Errorf("field label not supported: %s", label)
+	}
+	if _, ok := k.builtin.fields[label]; ok {
+		return nil
+	}
+	if len(k.builtin.fields) == 0 {
+		return fmt.Errorf("%q is not a known field selector: only %q, %q", label, "metadata.name", "metadata.namespace")
+	}
+	return fmt.Errorf("field label not supported: %s", label)
+}
+
+// Fields returns the values that field selectors of the kind can use.
+func (k *Kind) Fields(obj Object) fields.Set {
+	set := fields.Set{}
+	set["metadata.name"], _, _ = unstructured.NestedString(obj, "metadata", "name")
+	if k.Namespaced {
+		set["metadata.namespace"], _, _ = unstructured.NestedString(obj, "metadata", "namespace")
+	}
+	if k.custom != nil {
+		k.custom.fields(obj, set)
+		return set
+	}
+	for label, path := range k.builtin.fields {
+		value, found, _ := unstructured.NestedFieldNoCopy(obj, strings.Split(path.path, ".")...)
+		if !found || value == nil {
+			set[label] = path.zero
+		} else {
+			set[label] = fmt.Sprint(value)
+		}
+	}
+	return set
+}
+
+// FromObject converts an unstructured object to a typed one.
+func FromObject(obj Object, typed any) error {
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(obj, typed)
+}
+
+func (k *Kind) toObject(typed runtime.Object) Object {
+	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err != nil {
+		panic(fmt.Sprintf("convert %s: %v", k.GVK, err)) // typed comes from a conversion in the other direction
+	}
+	obj["apiVersion"], obj["kind"] = k.GVK.GroupVersion().String(), k.GVK.Kind
+	return obj
+}
+
+// normalize returns a built-in object to the encoding of its Go type.
+func normalize(k *Kind, obj Object) {
+	typed := k.builtin.new()
+	if err := FromObject(obj, typed); err == nil {
+		replace(obj, k.toObject(typed))
+	}
+}
+
+// Normalize returns an object to the encoding that is stored, after a patch.
+func (k *Kind) Normalize(obj Object) {
+	if k.builtin != nil {
+		normalize(k, obj)
+	}
+}
+
+func meta(obj Object) map[string]any {
+	m, ok := obj["metadata"].(map[string]any)
+	if !ok {
+		m = map[string]any{}
+		obj["metadata"] = m
+	}
+	return m
+}
+
+func copyField(to, from map[string]any, key string) {
+	if value, ok := from[key]; ok {
+		to[key] = value
+	} else {
+		delete(to, key)
+	}
+}
+
+func replace(obj, with Object) {
+	clear(obj)
+	for key, value := range with {
+		obj[key] = value
+	}
+}
+
+// sameContent compares everything but metadata and status, except that the status of kinds without the subresource
+// was restored before.
+func sameContent(a, b Object) bool {
+	strip := func(obj Object) Object {
+		out := make(Object, len(obj))
+		for key, value := range obj {
+			if key != "metadata" {
+				out[key] = value
+			}
+		}
+		return out
+	}
+	return equal(strip(a), strip(b))
+}
