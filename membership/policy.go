@@ -51,6 +51,15 @@ type Forcer interface {
 	Force(ctx context.Context, member Member) error
 }
 
+// A Releaser is a [LeaveGate] that can let go of a member's namespace which was deleted by hand: it removes the finalizers
+// of its own objects there, and has the member's agents keep everything on the member.
+//
+// Release is called again and again while the namespace is being deleted and the member does not leave. The namespace is
+// restored afterwards. Release must be idempotent, and must not wait. Its failure is reported and tried again.
+type Releaser interface {
+	Release(ctx context.Context, member Member) error
+}
+
 // GateFunc makes a [LeaveGate] of a name and a function.
 func GateFunc(name string, remaining func(context.Context, Member) ([]string, error)) LeaveGate {
 	return gateFunc{name, remaining}

@@ -38,6 +38,9 @@ func (a *agent) act(ctx context.Context, action lifecycle.AgentAction) error {
 				member.HubID = is.ID // of a record from before hubs had one
 				r.Member = &member
 			}
+			if is := a.membership.Spec.Hub; is != nil && a.requiredEpoch() == 0 {
+				r.Hub = &hubState{Epoch: max(is.Epoch, a.knownEpoch()), Revision: a.revision}
+			}
 		})
 	case lifecycle.StartBeat:
 		a.connection.startBeat(ctx, period(a.membership))

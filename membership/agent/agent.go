@@ -46,6 +46,9 @@ type agent struct {
 	trouble    string               // why nothing could be seen when that was last tried
 	membership *v1alpha1.Membership // as last seen; nil unless sight is HubSeen
 	replaced   *v1alpha1.Membership // that of a MemberCluster which was created again; nil unless sight is HubReplaced
+	guard      *pruneGuard
+	revision   string // the highest resource version of the hub that was seen, or that of the list after it was restored
+	rolledBack bool   // the hub was restored, and that is not written down yet
 	cleaned    lifecycle.MemberState
 	cleanedAt  time.Time
 	refused    refusedRenewal
@@ -92,7 +95,9 @@ func newAgent(home *rest.Config, log logr.Logger, o Options) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &agent{Options: o, log: log, random: rand.Float64, member: member, metrics: metrics}, nil
+	return &agent{
+		Options: o, log: log, random: rand.Float64, member: member, metrics: metrics, guard: &pruneGuard{clock: o.Clock},
+	}, nil
 }
 
 // NeedLeaderElection is true: two agents of one member would disturb each other.
@@ -144,6 +149,10 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 		return a.shown, err
 	}
 	a.see()
+	if err := a.settleEpoch(ctx); err != nil {
+		return a.shown, err
+	}
+	a.updateGuard()
 	observed := a.observe()
 	step := lifecycle.NextAgent(observed)
 	if !step.Done {

@@ -18,6 +18,11 @@ type Hub struct {
 	// outlives renewals: a certificate's closes the connections, and watches are opened anew. HubConfig of [Options] has
 	// had its say; without one there is no limit to the rate. It is the companion's to change.
 	Config *rest.Config
+	// MayPrune returns nil if the absence or the deletion of an object in the member's namespace on the hub is what a user
+	// asked for, and an error that says why not otherwise: the hub was restored and has not confirmed that it is consistent,
+	// the Membership cannot be seen, or the namespace itself is being deleted. A companion asks before it deletes anything
+	// on the member for that reason, and asks again later after an error. It may be called concurrently.
+	MayPrune func(ctx context.Context) error
 	// Member is whom the companion speaks for, as the agent knew it when it called the companion; Leave may have
 	// changed since. What the companion may touch is in Member.Namespace.
 	Member membership.Member

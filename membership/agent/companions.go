@@ -62,6 +62,7 @@ type companions struct {
 	clock  clock.Clock
 	random func() float64
 	hub    string // its name
+	guard  *pruneGuard
 
 	all    []*companion
 	cancel context.CancelFunc // nil: they are not to run
@@ -77,7 +78,7 @@ func newCompanions(a *agent) *companions {
 	if all == nil {
 		all = besides(a.Companions)
 	}
-	return &companions{log: a.log, events: a.events, clock: a.Clock, random: a.random, hub: a.name, all: all}
+	return &companions{log: a.log, events: a.events, clock: a.Clock, random: a.random, hub: a.name, guard: a.guard, all: all}
 }
 
 // besides are companions that were never called.
@@ -111,7 +112,7 @@ func (c *companions) run(ctx context.Context, with *connection, member membershi
 			if before != nil {
 				<-before // it must not run beside itself
 			}
-			c.runOne(ctx, each, Hub{Name: c.hub, Config: configs[i], Member: member})
+			c.runOne(ctx, each, Hub{Name: c.hub, Config: configs[i], MayPrune: c.guard.MayPrune, Member: member})
 		}()
 	}
 	return nil

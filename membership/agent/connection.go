@@ -23,6 +23,7 @@ type connection struct {
 	rest      *link
 	lent      []*link
 	hub       *hubAPI
+	leases    coordinationv1client.LeaseInterface // over the link for all else
 	beater    *heartbeat.Beater
 
 	stopBeat func() // nil: the heart does not beat
@@ -54,6 +55,11 @@ func connect(member registered, claim *registration.ClaimKey, configure func(*re
 	if err != nil {
 		return nil, fmt.Errorf("prepare the heartbeat: %w", err)
 	}
+	probes, err := coordinationv1client.NewForConfigAndClient(rest.CopyConfig(c.rest.config), c.rest.client)
+	if err != nil {
+		return nil, fmt.Errorf("prepare to probe the namespace on the hub: %w", err)
+	}
+	c.leases = probes.Leases(member.Namespace)
 	c.beater = heartbeat.NewBeater(leases.Leases(member.Namespace), heartbeat.BeaterOptions{Clock: clock})
 	return c, nil
 }

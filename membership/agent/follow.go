@@ -26,6 +26,7 @@ type follower struct {
 
 	mu     sync.Mutex
 	latest *sighting
+	mark   string        // the resource version that the watch has come to
 	news   chan struct{} // has room for one
 }
 
@@ -60,9 +61,25 @@ func (f *follower) take() *sighting {
 
 func (f *follower) put(s sighting) {
 	f.mu.Lock()
+	if f.latest != nil && s.revision == "" {
+		s.revision = f.latest.revision // it must not be missed that a list was older
+	}
 	f.latest = &s
 	f.mu.Unlock()
 	wake(f.news)
+}
+
+// reached takes down how far the watch has come, which bookmarks show as well.
+func (f *follower) reached(version string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.mark = version
+}
+
+func (f *follower) marked() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.mark
 }
 
 func wake(c chan struct{}) {
@@ -80,6 +97,7 @@ func (f *follower) run(ctx context.Context, version string) {
 		} else {
 			list, err := f.hub.listMembership(ctx)
 			s := sightOf(list, err, f.member)
+			s.revision = revisionOf(list)
 			if s.sight == lifecycle.HubSeen {
 				version = list.ResourceVersion
 			}
@@ -120,6 +138,7 @@ func (f *follower) watch(ctx context.Context, version string) string {
 		}
 		f.retry.reset()
 		version = m.ResourceVersion
+		f.reached(version)
 		if event.Type != watch.Bookmark {
 			s := sightOf(&v1alpha1.MembershipList{Items: []v1alpha1.Membership{*m}}, nil, f.member)
 			s.lagging = true

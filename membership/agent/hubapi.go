@@ -110,7 +110,8 @@ func (h *hubAPI) updateStatus(ctx context.Context, m *v1alpha1.Membership) (*v1a
 type sighting struct {
 	sight      lifecycle.HubSight
 	membership *v1alpha1.Membership
-	lagging    bool // it is from a watch, which may be behind the answer to a write
+	revision   string // of the list that it is from; empty: it is from no list
+	lagging    bool   // it is from a watch, which may be behind the answer to a write
 }
 
 // sightOf says what a list of the Membership means for the member with this UID.

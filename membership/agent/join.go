@@ -164,6 +164,7 @@ func (a *agent) register(ctx context.Context) error {
 		return err
 	}
 	if moved {
+		a.revision, a.rolledBack = "", false
 		a.log.Info("The member has moved to another hub", "hub", member.HubID, "server", member.Server)
 		a.events.normal("HubChanged", fmt.Sprintf("The member has moved to hub %s at %s.", member.HubID, member.Server))
 	}

@@ -18,6 +18,12 @@ func (a *agent) see() {
 	if s := a.follower.take(); s != nil {
 		a.saw(*s)
 	}
+	if a.follower == nil || a.membership == nil || a.membership.Spec.Hub == nil {
+		return
+	}
+	if mark := a.follower.marked(); mark != "" && !older(mark, a.revision) {
+		a.revision = mark
+	}
 }
 
 // saw replaces what is known of the hub.
@@ -28,10 +34,12 @@ func (a *agent) saw(s sighting) {
 	if a.sight != s.sight && (!shutOut(a.sight) || !shutOut(s.sight)) {
 		a.sightSince = a.Clock.Now()
 	}
+	a.noteRevision(s)
 	a.sight, a.membership, a.replaced = s.sight, s.membership, nil
 	if s.sight == lifecycle.HubReplaced {
 		a.membership, a.replaced = nil, s.membership
 	}
+	a.updateGuard()
 	a.answered(s.sight != lifecycle.HubUnreachable, a.Clock.Now())
 	if s.sight != lifecycle.HubSeen {
 		a.unfollow()
@@ -85,6 +93,9 @@ func (a *agent) observe() lifecycle.AgentObserved {
 	if m := a.membership; m != nil {
 		o.Membership = lifecycle.MembershipSeen{
 			State: m.Spec.State, Rejoin: m.Spec.Rejoin, Clean: m.Spec.Clean, Report: reported(m.Status, a.claim.Fingerprint()),
+		}
+		if a.requiredEpoch() > 0 || a.rolledBack {
+			o.Membership.Clean = false // what the hub says may be older than what a user asked for since
 		}
 		o.PolicySaved = a.record.Leave != nil && *a.record.Leave == m.Spec.Leave && (m.Spec.Hub == nil || a.record.hubID() != "")
 		o.Renewal = renewalState(a.record.Renewal, m)

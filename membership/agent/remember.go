@@ -95,5 +95,6 @@ func (a *agent) startOver(ctx context.Context) error {
 func (a *agent) clear() {
 	a.disconnect()
 	a.door.forget()
+	a.revision, a.rolledBack = "", false
 	a.claim, a.refused, a.asked, a.cleanedAt = nil, refusedRenewal{}, time.Time{}, time.Time{}
 }

@@ -27,6 +27,8 @@ type memberReport struct {
 	health       health
 	refused      string // why the hub did not renew the credential, in its words
 	renewal      *v1alpha1.Renewal
+	// requiredEpoch is the epoch of the hub that the agent waits for; zero: it waits for none.
+	requiredEpoch int64
 }
 
 // The words for how far an agent is. Joined stays True while it cleans up: it is what the hub waits for to end.
@@ -82,6 +84,7 @@ func (r report) applied(status v1alpha1.MembershipStatus, now time.Time) (v1alph
 		next.Properties = m.facts.over(next.Properties)
 		next.APIs = m.facts.apis.over(next.APIs)
 		next.Renewal = m.renewal
+		next.RequiredHubEpoch = m.requiredEpoch
 	}
 	return next, !equality.Semantic.DeepEqual(status, next)
 }

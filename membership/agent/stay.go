@@ -41,7 +41,9 @@ func (a *agent) readMembership(ctx context.Context) error {
 
 // found takes in what reading the Membership came to.
 func (a *agent) found(ctx context.Context, list *v1alpha1.MembershipList, err error) {
-	a.saw(sightOf(list, err, a.connection.member))
+	s := sightOf(list, err, a.connection.member)
+	s.revision = revisionOf(list)
+	a.saw(s)
 	a.trouble = cause.Of(err)
 	if a.sight == lifecycle.HubSeen {
 		a.door.disconnect() // it is not needed while the hub talks to the member
@@ -49,6 +51,14 @@ func (a *agent) found(ctx context.Context, list *v1alpha1.MembershipList, err er
 			a.follower = a.follow(ctx, list)
 		}
 	}
+}
+
+// revisionOf is the resource version of a list; empty: there is no list.
+func revisionOf(list *v1alpha1.MembershipList) string {
+	if list == nil {
+		return ""
+	}
+	return list.ResourceVersion
 }
 
 // unfollow ends the watch of the Membership.
@@ -67,7 +77,8 @@ func (a *agent) disconnect() {
 		a.connection.close()
 	}
 	a.door.disconnect()
-	a.connection, a.sight, a.membership = nil, lifecycle.HubNotAsked, nil
+	a.connection, a.sight, a.membership, a.replaced = nil, lifecycle.HubNotAsked, nil, nil
+	a.updateGuard()
 }
 
 // rewound discards everything that was read from a hub whose store was restored to an earlier state. Watches that were
@@ -83,6 +94,7 @@ func (a *agent) rewound() {
 func (a *agent) report() report {
 	m := &memberReport{
 		agentVersion: a.Version, facts: a.observer.collection.facts(), health: a.observer.healthy(), refused: a.refused.why,
+		requiredEpoch: a.requiredEpoch(),
 	}
 	if asked := a.record.Renewal; asked != nil {
 		m.renewal = &v1alpha1.Renewal{ID: asked.ID, Request: asked.Credential, ClaimKey: a.claim.Public(), Signature: asked.Signature}

@@ -75,8 +75,12 @@ func (s *secretStore) Save(ctx context.Context, record []byte) error {
 }
 
 func (s *secretStore) Delete(ctx context.Context) error {
+	var options metav1.DeleteOptions
+	if s.seen != nil { // another agent may have written it since
+		options.Preconditions = &metav1.Preconditions{UID: &s.seen.UID, ResourceVersion: &s.seen.ResourceVersion}
+	}
 	s.seen = nil
-	if err := s.secrets.Delete(ctx, s.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	if err := s.secrets.Delete(ctx, s.name, options); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete the agent's Secret %s: %w", s.name, err)
 	}
 	return nil

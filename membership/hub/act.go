@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/internal/panics"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
@@ -63,11 +64,13 @@ func (r *members) carryOut(ctx context.Context, o *memberObserved, step lifecycl
 	case lifecycle.GrantAccess:
 		return r.grantAccess(ctx, o)
 	case lifecycle.RevokeAccess:
-		return ignore(r.client.Delete(ctx, r.newBinding(o)), apierrors.IsNotFound)
+		return r.revokeAccess(ctx, o)
 	case lifecycle.ForceGates:
 		return r.forceGates(ctx, o.member)
+	case lifecycle.ReleaseNamespace:
+		return r.releaseNamespace(ctx, o.member)
 	case lifecycle.DeleteNamespace:
-		return r.deleteNamespace(ctx, o.member)
+		return r.deleteNamespace(ctx, o)
 	default:
 		return fmt.Errorf("this version of the hub does not know how to")
 	}
@@ -121,8 +124,26 @@ func (r *members) createNamespace(ctx context.Context, member membership.Member)
 	return nil
 }
 
-// deleteNamespace removes the namespace, and what issuers may have left outside of it.
-func (r *members) deleteNamespace(ctx context.Context, member membership.Member) error {
+// unchanged lets a deletion succeed only on what was observed. A leader that was paused since then deletes nothing that
+// was created or written meanwhile; the conflict is retried.
+func unchanged(object client.Object) client.Preconditions {
+	return client.Preconditions{UID: new(object.GetUID()), ResourceVersion: new(object.GetResourceVersion())}
+}
+
+// revokeAccess deletes the RoleBinding that was observed.
+func (r *members) revokeAccess(ctx context.Context, o *memberObserved) error {
+	if o.binding == nil {
+		return nil
+	}
+	if err := r.client.Delete(ctx, o.binding, unchanged(o.binding)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete RoleBinding %s/%s: %w", o.binding.Namespace, o.binding.Name, err)
+	}
+	return nil
+}
+
+// deleteNamespace removes the namespace that was observed, and what issuers may have left outside of it.
+func (r *members) deleteNamespace(ctx context.Context, o *memberObserved) error {
+	member := o.member
 	for kind, issuer := range r.options.Issuers {
 		cleaner, ok := issuer.(membership.Cleaner)
 		if !ok {
@@ -132,7 +153,13 @@ func (r *members) deleteNamespace(ctx context.Context, member membership.Member)
 			return fmt.Errorf("clean up what issuing a %s left: %w", kind, err)
 		}
 	}
-	return ignore(r.client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: member.Namespace}}), apierrors.IsNotFound)
+	if o.namespace == nil {
+		return nil
+	}
+	if err := r.client.Delete(ctx, o.namespace, unchanged(o.namespace)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete namespace %s: %w", member.Namespace, err)
+	}
+	return nil
 }
 
 func (r *members) newBinding(o *memberObserved) *rbacv1.RoleBinding {
@@ -158,6 +185,28 @@ func (r *members) grantAccess(ctx context.Context, o *memberObserved) error {
 	return r.client.Update(ctx, binding)
 }
 
+// releaseNamespace has all gates let go of the member's namespace, also where some of them cannot.
+func (r *members) releaseNamespace(ctx context.Context, member membership.Member) error {
+	var errs []error
+	for _, gate := range r.options.Gates {
+		releaser, ok := gate.(membership.Releaser)
+		if !ok {
+			continue
+		}
+		if err := guarded(ctx, func(ctx context.Context) error { return releaser.Release(ctx, member) }); err != nil {
+			errs = append(errs, fmt.Errorf("release namespace %s from gate %s: %w", member.Namespace, gate.Name(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// guarded calls code of a product, with a deadline. A panic is an error.
+func guarded(ctx context.Context, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, gatePatience)
+	defer cancel()
+	return panics.Recovered(func() error { return call(ctx) })
+}
+
 // forceGates forces all gates, also where some of them cannot be.
 func (r *members) forceGates(ctx context.Context, member membership.Member) error {
 	var errs []error
@@ -166,22 +215,11 @@ func (r *members) forceGates(ctx context.Context, member membership.Member) erro
 		if !ok {
 			continue
 		}
-		if err := r.forceGate(ctx, forcer, member); err != nil {
+		if err := guarded(ctx, func(ctx context.Context) error { return forcer.Force(ctx, member) }); err != nil {
 			errs = append(errs, fmt.Errorf("force gate %s: %w", gate.Name(), err))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func (r *members) forceGate(ctx context.Context, gate membership.Forcer, member membership.Member) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, gatePatience)
-	defer cancel()
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			err = fmt.Errorf("it panicked: %v", panicked)
-		}
-	}()
-	return gate.Force(ctx, member)
 }
 
 // syncMembership makes the Membership say what it shall, and writes nothing when it does.
@@ -196,12 +234,12 @@ func (r *members) syncMembership(ctx context.Context, o *memberObserved, want li
 	}
 	var renewal *v1alpha1.RenewalAnswer
 	renewal, o.renewing = r.answerRenewal(ctx, o) // its failure keeps nothing else from being done
-	is, err := r.identity.get(ctx)
+	shown, err := r.shownIdentity(ctx, o)
 	if err != nil {
 		return err
 	}
 	object.Spec = v1alpha1.MembershipSpec{
-		MemberName: o.cluster.Name, MemberUID: o.cluster.UID, Claim: spec.Claim, Hub: hubOf(o.membership, is),
+		MemberName: o.cluster.Name, MemberUID: o.cluster.UID, Claim: spec.Claim, Hub: shown,
 		State: want.State, Rejoin: want.Rejoin, Clean: want.Clean,
 		HeartbeatPeriodSeconds: spec.HeartbeatPeriodSeconds, Leave: spec.Leave, Taints: spec.Taints,
 		Renewal: renewal,
@@ -212,7 +250,6 @@ func (r *members) syncMembership(ctx context.Context, o *memberObserved, want li
 			return err
 		}
 	case !equality.Semantic.DeepEqual(o.membership.Spec, object.Spec):
-		object.Spec.Hub = &is // it costs no write of its own
 		if err := r.client.Update(ctx, object); err != nil {
 			return err
 		}
@@ -221,13 +258,28 @@ func (r *members) syncMembership(ctx context.Context, o *memberObserved, want li
 	return nil
 }
 
-// hubOf is the identity that a Membership shows. The epoch follows that of the hub only when the agent waits for it, so
-// that a hub which starts does not write all Memberships.
-func hubOf(self *v1alpha1.Membership, is v1alpha1.HubIdentity) *v1alpha1.HubIdentity {
-	if self == nil || self.Spec.Hub == nil || self.Spec.Hub.ID != is.ID || self.Status.RequiredHubEpoch > self.Spec.Hub.Epoch {
-		return &is
+// shownIdentity is the identity that a Membership shows. Its epoch is one that the hub has confirmed to the agent of this
+// member: the hub confirms when the agent waits for it, and writes nothing before.
+func (r *members) shownIdentity(ctx context.Context, o *memberObserved) (*v1alpha1.HubIdentity, error) {
+	id, err := r.identity.id(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return self.Spec.Hub
+	shown := &v1alpha1.HubIdentity{ID: id}
+	if o.membership == nil {
+		return shown, nil
+	}
+	if before := o.membership.Spec.Hub; before != nil && before.ID == id {
+		shown.Epoch = before.Epoch
+	}
+	if required := o.membership.Status.RequiredHubEpoch; required > shown.Epoch {
+		epoch, err := r.epochs.reach(ctx, required)
+		if err == nil {
+			shown.Epoch = epoch
+		}
+		o.confirming = err // it keeps nothing else from being done
+	}
+	return shown, nil
 }
 
 // createMembership creates the Membership, in the place of one that another member of this name has left. One of this very
@@ -246,7 +298,7 @@ func (r *members) createMembership(ctx context.Context, object *v1alpha1.Members
 		case there.Spec.MemberUID == object.Spec.MemberUID:
 			return errUnseen
 		}
-		if err := r.client.Delete(ctx, &there, client.Preconditions{UID: &there.UID}); err != nil {
+		if err := r.client.Delete(ctx, &there, unchanged(&there)); err != nil {
 			return err
 		}
 		created = object.DeepCopy()

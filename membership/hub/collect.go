@@ -39,7 +39,7 @@ func (d *door) collect(ctx context.Context, request *v1alpha1.JoinRequest, step 
 			return false, err
 		}
 	}
-	return true, client.IgnoreNotFound(d.client.Delete(ctx, request, client.Preconditions{UID: &request.UID}))
+	return true, client.IgnoreNotFound(d.client.Delete(ctx, request, unchanged(request)))
 }
 
 // release takes all finalizers off a request that is to go. They are there for whoever made the request to set, and would
@@ -97,7 +97,7 @@ func (d *door) collectMember(ctx context.Context, request *v1alpha1.JoinRequest,
 	if cluster.Spec.Accepted != nil || cluster.Annotations[requestAnnotation] != string(request.UID) {
 		return nil
 	}
-	return client.IgnoreNotFound(d.client.Delete(ctx, cluster, client.Preconditions{UID: &cluster.UID, ResourceVersion: &cluster.ResourceVersion}))
+	return client.IgnoreNotFound(d.client.Delete(ctx, cluster, unchanged(cluster)))
 }
 
 // untilCollected is for how much longer a request is kept that is of no use to anybody.

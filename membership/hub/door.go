@@ -143,7 +143,7 @@ func (d *door) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.
 	if request.DeletionTimestamp != nil {
 		return retry(0, d.release(ctx, &request))
 	}
-	if d.written.newer(&request) {
+	if d.written.newer(&request, d.options.Clock.Now()) {
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
 	}
 	step, err := d.answer(ctx, &request)

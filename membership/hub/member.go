@@ -51,6 +51,7 @@ type members struct {
 	queue      *lateQueue
 	identity   *hubIdentity
 	tombstones *tombstones
+	epochs     *consistency
 }
 
 func (r *members) setup(mgr manager.Manager, hub cluster.Cluster) error {
@@ -67,8 +68,11 @@ func (r *members) setup(mgr manager.Manager, hub cluster.Cluster) error {
 		}
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: member}}}
 	})
-	issuedTo := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+	issuedTo := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
 		request, ok := object.(*v1alpha1.JoinRequest)
+		if ok && rivalRequest(request) {
+			return r.withClusterID(ctx, request.Spec.ClusterID)
+		}
 		if !ok || request.Status.Credential == nil {
 			return nil
 		}
@@ -84,6 +88,19 @@ func (r *members) setup(mgr manager.Manager, hub cluster.Cluster) error {
 	)
 }
 
+// withClusterID lists the members that have a cluster ID.
+func (r *members) withClusterID(ctx context.Context, id string) []reconcile.Request {
+	var list v1alpha1.MemberClusterList
+	if r.client.List(ctx, &list, client.MatchingFields{byClusterID: id}) != nil {
+		return nil // the cache is going down
+	}
+	out := make([]reconcile.Request, len(list.Items))
+	for i := range list.Items {
+		out[i].Name = list.Items[i].Name
+	}
+	return out
+}
+
 // Reconcile brings one member one step further.
 func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var cluster v1alpha1.MemberCluster
@@ -93,7 +110,7 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if r.written.newer(&cluster) {
+	if r.written.newer(&cluster, r.options.Clock.Now()) {
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
 	}
 	observed, step, acted, err := r.round(ctx, &cluster)
@@ -113,7 +130,7 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return retry(0, acted)
 	}
 	again, err := r.report(ctx, observed, step, acted)
-	return retry(sooner(step.After, again), errors.Join(acted, observed.renewing, err))
+	return retry(sooner(step.After, again), errors.Join(acted, observed.renewing, observed.confirming, err))
 }
 
 // errUnseen says that there is what the cache does not show.

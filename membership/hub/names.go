@@ -79,7 +79,12 @@ func (q *lateQueue) add(members []string) {
 type written struct {
 	mu      sync.Mutex
 	version map[string]string
+	waits   map[string]time.Time // since when a cache has not shown what was written
 }
+
+// writtenWait is for how long a controller waits for a cache to show what was written. A cache that takes longer has lost
+// its API server, which final steps allow for, or shows a hub that was restored and will never show it.
+const writtenWait = time.Minute
 
 func (w *written) note(object client.Object) {
 	w.mu.Lock()
@@ -88,16 +93,26 @@ func (w *written) note(object client.Object) {
 		w.version = map[string]string{}
 	}
 	w.version[object.GetName()] = object.GetResourceVersion()
+	delete(w.waits, object.GetName())
 }
 
-// newer reports whether what was written is newer than what a cache shows.
-func (w *written) newer(shown client.Object) bool {
+// newer reports whether what was written is newer than what a cache shows, for at most [writtenWait].
+func (w *written) newer(shown client.Object, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	order, err := resourceversion.CompareResourceVersion(w.version[shown.GetName()], shown.GetResourceVersion())
-	if err != nil || order <= 0 {
-		delete(w.version, shown.GetName())
+	name := shown.GetName()
+	order, err := resourceversion.CompareResourceVersion(w.version[name], shown.GetResourceVersion())
+	since, waits := w.waits[name]
+	if err != nil || order <= 0 || waits && now.Sub(since).Abs() >= writtenWait {
+		delete(w.version, name)
+		delete(w.waits, name)
 		return false
+	}
+	if !waits {
+		if w.waits == nil {
+			w.waits = map[string]time.Time{}
+		}
+		w.waits[name] = now
 	}
 	return true
 }
@@ -106,6 +121,7 @@ func (w *written) forget(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.version, name)
+	delete(w.waits, name)
 }
 
 // asked knows what the gates said of each member when they were asked last, so that whatever wakes the controller up does not

@@ -24,10 +24,13 @@ type memberObserved struct {
 	subject    *rbacv1.Subject // whom to give access; nil: not known yet
 	unbound    error           // why it is not known, where that is worth saying
 	membership *v1alpha1.Membership
+	namespace  *corev1.Namespace // nil: there is none of this member
 	binding    *rbacv1.RoleBinding
+	rivals     []string              // what else has its cluster ID
 	issued     []v1alpha1.Credential // to the agent that has joined, at the door of late
 	lifecycle  lifecycle.HubObserved
 	renewing   error // why the renewal that the agent asks for is not answered yet
+	confirming error // why the hub does not confirm yet that it is consistent
 	gone       bool  // the MemberCluster is gone by what this round did
 }
 
@@ -52,8 +55,9 @@ func (r *members) observe(ctx context.Context, from client.Reader, cluster *v1al
 		return o, err
 	}
 	if namespace != nil && namespace.Labels[membership.MemberLabel] != cluster.Name {
-		namespace = nil // it is somebody else's
+		namespace = nil // of another member, or of another program
 	}
+	o.namespace = namespace
 	if o.binding, err = found(ctx, from, client.ObjectKey{Namespace: o.member.Namespace, Name: membership.AgentName}, &rbacv1.RoleBinding{}); err != nil {
 		return o, err
 	}
@@ -65,6 +69,9 @@ func (r *members) observe(ctx context.Context, from client.Reader, cluster *v1al
 		o.membership = nil
 	}
 
+	if o.rivals, err = r.rivals(ctx, cluster); err != nil {
+		return o, err
+	}
 	accepted := cluster.Spec.Accepted
 	o.lifecycle = lifecycle.HubObserved{
 		Now:       r.options.Clock.Now(),

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +31,7 @@ import (
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/crds"
 	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
@@ -163,8 +165,14 @@ func testLogger(t testing.TB, name string) logr.Logger {
 // join makes a JoinToken and returns what agents need of it.
 func (h *testHub) token(name string, spec v1alpha1.JoinTokenSpec) *registration.Bootstrap {
 	h.t.Helper()
+	return h.tokenIn(membership.RegistrationNamespace, name, spec)
+}
+
+// tokenIn is token for a hub with another registration namespace.
+func (h *testHub) tokenIn(namespace, name string, spec v1alpha1.JoinTokenSpec) *registration.Bootstrap {
+	h.t.Helper()
 	ctx := h.t.Context()
-	token := &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: name}, Spec: spec}
+	token := &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec}
 	h.eventually("JoinToken "+name+" is taken", func() error { return client.IgnoreAlreadyExists(h.client.Create(ctx, token)) })
 	h.t.Cleanup(func() { _ = h.client.Delete(context.Background(), token) })
 	var bootstrap *registration.Bootstrap
@@ -280,10 +288,16 @@ func messages(conditions []metav1.Condition) string {
 // request waits for the JoinRequest of a cluster ID to have an answer.
 func (h *testHub) request(clusterID string, answer v1alpha1.JoinAnswer, reason string) *v1alpha1.JoinRequest {
 	h.t.Helper()
+	return h.requestIn(membership.RegistrationNamespace, clusterID, answer, reason)
+}
+
+// requestIn is request for a hub with another registration namespace.
+func (h *testHub) requestIn(namespace, clusterID string, answer v1alpha1.JoinAnswer, reason string) *v1alpha1.JoinRequest {
+	h.t.Helper()
 	var found *v1alpha1.JoinRequest
 	h.eventually(fmt.Sprintf("the request of %s is %s, %s", clusterID, answer, reason), func() error {
 		var list v1alpha1.JoinRequestList
-		if err := h.client.List(h.t.Context(), &list, client.InNamespace(membership.RegistrationNamespace)); err != nil {
+		if err := h.client.List(h.t.Context(), &list, client.InNamespace(namespace)); err != nil {
 			return err
 		}
 		seen := "no request"
@@ -312,6 +326,20 @@ type testAgent struct {
 	options agent.Options
 	store   *planetest.MemoryStore
 	stop    func()
+	shown   atomic.Pointer[lifecycle.AgentStep]
+}
+
+// step is what the agent has shown last.
+func (a *testAgent) step() lifecycle.AgentStep {
+	if step := a.shown.Load(); step != nil {
+		return *step
+	}
+	return lifecycle.AgentStep{}
+}
+
+// shows reports whether the agent is rejected, with this in its message.
+func (a *testAgent) shows(text string) bool {
+	return a.step().Phase == lifecycle.Rejected && strings.Contains(a.step().Message, text)
 }
 
 // newAgent returns an agent that is not running yet. Its ID is its name unless the options say otherwise.
@@ -319,6 +347,9 @@ func (h *testHub) newAgent(bootstrap *registration.Bootstrap, options agent.Opti
 	a := &testAgent{t: h.t, home: rest.CopyConfig(h.config), store: &planetest.MemoryStore{}, options: options, stop: func() {}}
 	a.home.WrapTransport = nil
 	a.options.Store = a.store
+	if a.options.OnPhase == nil {
+		a.options.OnPhase = func(step lifecycle.AgentStep) { a.shown.Store(&step) }
+	}
 	if a.options.ClusterID == "" {
 		a.options.ClusterID = "id-" + options.Name
 	}

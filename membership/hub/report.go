@@ -44,6 +44,7 @@ func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.H
 	mirror(status, o)
 	status.CredentialExpirationTime = credentialEnd(status.CredentialExpirationTime, o)
 	r.credential(cluster, o)
+	r.unique(cluster, o.rivals)
 	again := r.health(o, step)
 
 	if !equality.Semantic.DeepEqual(before.Status, cluster.Status) {
@@ -157,7 +158,7 @@ func (r *members) note(before, after *v1alpha1.MemberCluster) {
 		event(corev1.EventTypeWarning, v1alpha1.ReasonLeaveForced, "Leave",
 			fmt.Sprintf("The deadline passed while waiting for %s: the member is removed without it.", is.Waiting))
 	}
-	for _, kind := range []string{v1alpha1.ConditionHealthy, v1alpha1.ConditionCredentialValid} {
+	for _, kind := range []string{v1alpha1.ConditionHealthy, v1alpha1.ConditionCredentialValid, v1alpha1.ConditionClusterIDUnique} {
 		was, is := meta.FindStatusCondition(before.Status.Conditions, kind), meta.FindStatusCondition(after.Status.Conditions, kind)
 		if is == nil || was != nil && was.Status == is.Status || was == nil && is.Status != metav1.ConditionFalse {
 			continue

@@ -87,6 +87,9 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		client: hub.GetClient(), reader: hub.GetAPIReader(), options: options,
 		recorder: mgr.GetEventRecorder("muster-hub"), queue: &lateQueue{},
 		asking: make(chan struct{}, max(1, options.Workers/2)), identity: hubID, tombstones: left,
+		epochs: &consistency{
+			identity: hubID, cache: hub.GetClient(), reader: hub.GetAPIReader(), checks: options.ConsistencyChecks, clock: options.Clock,
+		},
 	}
 	watcher := heartbeat.NewWatcher(leases.Leases(""), members.names.member, heartbeat.WatcherOptions{
 		Policy: options.Heartbeat, OnChange: members.queue.add, Clock: options.Clock, Log: log(mgr, "heartbeat"),

@@ -58,9 +58,9 @@ func TestNobodyComesInWithoutAToken(t *testing.T) {
 	h.request("id-unknown", v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused)
 	require.True(t, h.isGone("unknown"), "nothing is made for whoever is not let in")
 
-	// One whose member is gone is to learn that all the same.
+	// That a member is missing without a record of a leave ends no membership, and needs a token like everything else.
 	ask(newAsker(t, "gone", csr.Method{}, nil, func(r *v1alpha1.JoinRequest) { r.Spec.MemberUID = "gone" }))
-	h.request("id-gone", v1alpha1.AnswerDeregistered, v1alpha1.ReasonDeregistered)
+	h.request("id-gone", v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused)
 
 	// A claim that came in by one token does not come back in the name of a better one.
 	announce("renamed", v1alpha1.MemberClusterSpec{})

@@ -105,7 +105,7 @@ func (s *tombstones) expire(ctx context.Context) error {
 		if i < s.limit && (!ok || s.clock.Since(t.Time) < s.ttl) {
 			continue
 		}
-		err := s.client.Delete(ctx, object, client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion})
+		err := s.client.Delete(ctx, object, unchanged(object))
 		if client.IgnoreNotFound(err) != nil {
 			errs = append(errs, fmt.Errorf("delete the expired tombstone %s/%s: %w", object.Namespace, object.Name, err))
 		}

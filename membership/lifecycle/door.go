@@ -144,6 +144,9 @@ func sameClaim(o DoorObserved) DoorStep {
 			"The claim of the agent belongs to MemberCluster %s with cluster ID %s, and the agent reports cluster ID %s: restore the agent's cluster ID, or clear spec.claim of MemberCluster %s.",
 			member.Name, member.ClusterID, o.ClusterID, member.Name))
 	}
+	if o.unknownMember(member) {
+		o = o.cautious()
+	}
 	return claimed(o, member)
 }
 
@@ -163,7 +166,7 @@ func otherClaim(o DoorObserved, member *MemberSeen) DoorStep {
 		return held(member, v1alpha1.ReasonClusterIDTaken, fmt.Sprintf(
 			"Cluster ID %s is that of MemberCluster %s and also of %s: delete all but one.",
 			o.ClusterID, member.Name, strings.Join(o.Others, ", ")))
-	case member != nil && member.Claim == "" && member.UID == o.memberUID() && member.Reported == o.Claim && !member.leaving():
+	case member != nil && o.lost(member) && !member.leaving():
 		// The agent had the claim, and an administrator cleared it: the next agent gets it, and not the one that lost it.
 		return held(member, v1alpha1.ReasonClaimReleased, fmt.Sprintf(
 			"The claim of MemberCluster %s was cleared: set its spec.claim to %s to let this agent back in.", member.Name, o.Claim))
@@ -198,6 +201,11 @@ func (o *DoorObserved) memberUID() types.UID { return cmp.Or(o.MemberUID, o.Boun
 // waited reports whether the request waited for a MemberCluster that existed.
 func (o *DoorObserved) waited() bool {
 	return o.Reason == v1alpha1.ReasonStateLeave || o.Reason == v1alpha1.ReasonClusterIDTaken
+}
+
+// lost reports whether the agent had the claim of the member, as its request or its Membership shows, and has it no more.
+func (o *DoorObserved) lost(member *MemberSeen) bool {
+	return member.Claim == "" && member.UID == o.memberUID() && (o.Bound == member.UID || member.Reported == o.Claim)
 }
 
 // unknownMember reports whether the agent is registered as a member that the hub does not have. Member is the

@@ -82,6 +82,8 @@ const (
 	// ForceGates tells all gates to let go. One that cannot be forced must not hold up the rest: when this fails, the
 	// actions after it are carried out all the same.
 	ForceGates HubAction = "ForceGates"
+	// ReleaseNamespace has the gates let go of a namespace that was deleted by hand, and of nothing on the member.
+	ReleaseNamespace HubAction = "ReleaseNamespace"
 	// DeleteNamespace removes the member's namespace with all that is in it.
 	DeleteNamespace HubAction = "DeleteNamespace"
 	// WriteTombstone records that the member left because a user requested it. It comes before what cannot be undone.
@@ -177,9 +179,10 @@ func nextJoin(o HubObserved) HubStep {
 	if o.Namespace == Terminating {
 		step.Conditions = []metav1.Condition{
 			accepted,
-			no(v1alpha1.ConditionReadyToJoin, v1alpha1.ReasonPreparing, "The namespace of the member's last stay is still being removed."),
+			no(v1alpha1.ConditionReadyToJoin, v1alpha1.ReasonPreparing, "The member's namespace is being deleted. The hub creates it again afterwards, and nothing changes on the member."),
 			no(v1alpha1.ConditionJoined, v1alpha1.ReasonPreparing, "The hub is preparing for the cluster."),
 		}
+		step.Actions = []HubAction{ReleaseNamespace}
 		step.After = GatePoll
 		return step
 	}

@@ -192,6 +192,9 @@ func TestNextDoorAlways(t *testing.T) {
 					t.Fatalf("it takes a claim away: %+v", m)
 				}
 			case AcceptMember:
+				if o.MemberUID != "" && (m == nil || m.UID != o.MemberUID) && !o.Readopt {
+					t.Fatalf("it accepts a cluster again that a user may have removed: %+v", o)
+				}
 				if o.Verdict.Decision != membership.Accept || m != nil && m.Accepted != nil {
 					t.Fatalf("it decides what is not its to decide: %+v", m)
 				}

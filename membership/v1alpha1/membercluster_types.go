@@ -168,6 +168,9 @@ const (
 	ConditionHealthy = "Healthy"
 	// ConditionCredentialValid is False when the hub refused or failed to renew the agent's credential.
 	ConditionCredentialValid = "CredentialValid"
+	// ConditionClusterIDUnique is False while another agent or another MemberCluster has the cluster ID as well. It exists
+	// only then.
+	ConditionClusterIDUnique = "ClusterIDUnique"
 	// ConditionReachable is True when the hub itself reaches the member by kubeConfigSecretRef. It is there only where that is set.
 	ConditionReachable = "Reachable"
 	// ConditionInstalled is True when the hub has installed the agent as it is to be. It is there only where joinMode is Install.
@@ -295,7 +298,7 @@ type MemberClusterStatus struct {
 	// +optional
 	CredentialExpirationTime *metav1.Time `json:"credentialExpirationTime,omitempty"`
 
-	// Conditions: Accepted, ReadyToJoin, Joined, Healthy, CredentialValid, Reachable, Installed.
+	// Conditions: Accepted, ReadyToJoin, Joined, Healthy, CredentialValid, ClusterIDUnique, Reachable, Installed.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16

@@ -20,8 +20,9 @@ type MembershipSpec struct {
 	// +optional
 	Claim string `json:"claim,omitempty"`
 
-	// Hub identifies the hub that the member belongs to. The epoch is one at which the hub is consistent: it has read all
-	// of its objects since it began that epoch.
+	// Hub identifies the hub that the member belongs to. Its epoch is the last one that the hub has confirmed to this
+	// member: the hub has read all of its objects since it began that epoch. The hub confirms an epoch when
+	// status.requiredHubEpoch asks for it.
 	// +optional
 	Hub *HubIdentity `json:"hub,omitempty"`
 

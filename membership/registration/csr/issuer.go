@@ -219,7 +219,7 @@ func (i *Issuer) Clean(ctx context.Context, member membership.Member) error {
 		return fmt.Errorf("list CertificateSigningRequests of member %s: %w", member.Name, err)
 	}
 	for n := range left.Items {
-		if err := client.IgnoreNotFound(i.Client.Delete(ctx, &left.Items[n])); err != nil {
+		if err := client.IgnoreNotFound(i.Client.Delete(ctx, &left.Items[n], client.Preconditions{UID: &left.Items[n].UID})); err != nil {
 			return fmt.Errorf("delete CertificateSigningRequest %s of member %s: %w", left.Items[n].Name, member.Name, err)
 		}
 	}

@@ -69,7 +69,7 @@ func (s *accountTokens) remove(ctx context.Context) error {
 	if s.account == nil {
 		return nil
 	}
-	if err := client.IgnoreNotFound(s.client.Delete(ctx, s.account)); err != nil {
+	if err := client.IgnoreNotFound(s.client.Delete(ctx, s.account, client.Preconditions{UID: &s.account.UID})); err != nil {
 		return fmt.Errorf("delete ServiceAccount %s: %w", s.account.Name, err)
 	}
 	return nil

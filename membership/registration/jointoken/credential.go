@@ -157,7 +157,7 @@ func (r *reconciler) issue(ctx context.Context, t *assets, lifetime time.Duratio
 
 func (r *reconciler) bind(ctx context.Context, t *assets, want *rbacv1.RoleBinding) error {
 	if t.binding != nil { // Its role cannot be changed.
-		if err := client.IgnoreNotFound(r.client.Delete(ctx, t.binding)); err != nil {
+		if err := client.IgnoreNotFound(r.client.Delete(ctx, t.binding, client.Preconditions{UID: &t.binding.UID})); err != nil {
 			return fmt.Errorf("delete RoleBinding %s, which somebody has changed: %w", t.binding.Name, err)
 		}
 	}
@@ -194,7 +194,7 @@ func (r *reconciler) remove(ctx context.Context, t *assets) error {
 		return err
 	}
 	if t.binding != nil {
-		if err := client.IgnoreNotFound(r.client.Delete(ctx, t.binding)); err != nil {
+		if err := client.IgnoreNotFound(r.client.Delete(ctx, t.binding, client.Preconditions{UID: &t.binding.UID})); err != nil {
 			return fmt.Errorf("delete RoleBinding %s: %w", t.binding.Name, err)
 		}
 	}

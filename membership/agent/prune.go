@@ -1,0 +1,188 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/muster-sdk/muster/membership/lifecycle"
+)
+
+// pruneProbeAge is how long the answer of a namespace probe counts. The namespace controller of Kubernetes begins to
+// delete what is in a namespace five seconds after the namespace was deleted, so an answer of this age is never about an
+// object that the controller has deleted.
+const pruneProbeAge = 2 * time.Second
+
+// pruneProbe is the name of a Lease that is never created.
+const pruneProbe = "namespace-probe"
+
+// pruneGuard says whether what is missing or being deleted on the hub may be deleted on the member. The agent keeps it up
+// to date; others only ask. It may be used concurrently.
+type pruneGuard struct {
+	clock clock.PassiveClock
+
+	mu     sync.Mutex
+	why    string // not to delete anything; empty: there is no reason
+	leases coordinationv1client.LeaseInterface
+	probed time.Time // when the namespace was last seen not to be deleted
+}
+
+// MayPrune returns nil if the absence or the deletion of an object in the member's namespace on the hub is what a user
+// asked for. Otherwise the error says why it may not be: the hub was restored and has not confirmed that it is
+// consistent, the Membership cannot be seen, or the namespace is being deleted. It asks the hub at most once in two
+// seconds, and needs no permission beyond those of every agent. It may be called concurrently.
+func (g *pruneGuard) MayPrune(ctx context.Context) error {
+	g.mu.Lock()
+	why, leases, fresh := g.why, g.leases, g.clock.Since(g.probed).Abs() < pruneProbeAge
+	g.mu.Unlock()
+	switch {
+	case why != "":
+		return fmt.Errorf("nothing is deleted on the member: %s", why)
+	case leases == nil:
+		return fmt.Errorf("nothing is deleted on the member: the agent is not connected to the hub")
+	case fresh:
+		return nil
+	}
+	began := g.clock.Now()
+	if err := probeNamespace(ctx, leases); err != nil {
+		return fmt.Errorf("nothing is deleted on the member: %w", err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.leases == leases {
+		g.probed = began
+	}
+	return nil
+}
+
+// probeNamespace asks whether an object could be created in the member's namespace, which is not so in one that is being
+// deleted.
+func probeNamespace(ctx context.Context, leases coordinationv1client.LeaseInterface) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	probe := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: pruneProbe}}
+	_, err := leases.Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err):
+		return nil
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return fmt.Errorf("the member's namespace on the hub is being deleted: %w", err)
+	default:
+		return fmt.Errorf("probe the member's namespace on the hub: %w", err)
+	}
+}
+
+// set replaces what the answers depend on.
+func (g *pruneGuard) set(why string, leases coordinationv1client.LeaseInterface) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if why != "" || g.leases != leases {
+		g.probed = time.Time{}
+	}
+	g.why, g.leases = why, leases
+}
+
+// updateGuard has the guard follow what the agent knows.
+func (a *agent) updateGuard() {
+	var leases coordinationv1client.LeaseInterface
+	if a.connection != nil {
+		leases = a.connection.leases
+	}
+	a.guard.set(a.pruneBlocked(), leases)
+}
+
+// pruneBlocked is why nothing may be deleted on the member, as far as the agent knows without asking. Empty: there is no
+// reason.
+func (a *agent) pruneBlocked() string {
+	switch {
+	case a.sight != lifecycle.HubSeen || a.membership == nil:
+		return "the agent does not see its Membership on the hub"
+	case a.membership.DeletionTimestamp != nil:
+		return "the Membership on the hub is being deleted"
+	case a.rolledBack || a.requiredEpoch() > 0:
+		return fmt.Sprintf("the hub was restored to an earlier state, and has not confirmed that it is consistent (epoch %d or later)", a.requiredEpoch())
+	default:
+		return ""
+	}
+}
+
+// requiredEpoch is the epoch that the agent waits for; zero: it waits for none.
+func (a *agent) requiredEpoch() int64 {
+	if a.record.Hub == nil {
+		return 0
+	}
+	return a.record.Hub.Required
+}
+
+// knownEpoch is the highest epoch that the Membership has shown.
+func (a *agent) knownEpoch() int64 {
+	if a.record.Hub == nil {
+		return 0
+	}
+	return a.record.Hub.Epoch
+}
+
+// noteRevision takes down how far the hub is, as a list or a watch shows. A list that is older than what was seen before
+// shows that the hub was restored, and so does a Membership with a lower epoch. Hubs without an epoch could never
+// confirm, so they are not waited for.
+func (a *agent) noteRevision(s sighting) {
+	m := s.membership
+	if s.sight != lifecycle.HubSeen || m == nil || m.Spec.Hub == nil {
+		return
+	}
+	known := a.revision
+	if known == "" && a.record.Hub != nil {
+		known = a.record.Hub.Revision
+	}
+	back := s.revision != "" && older(s.revision, known) || m.Spec.Hub.Epoch < a.knownEpoch() && !s.lagging
+	switch {
+	case back && a.requiredEpoch() == 0:
+		a.rolledBack = true
+		a.revision = s.revision
+	case back:
+		a.revision = s.revision // it waits already
+	case s.revision != "":
+		a.revision = s.revision
+	}
+}
+
+// settleEpoch writes down that the hub was restored, or that it has confirmed since that it is consistent.
+func (a *agent) settleEpoch(ctx context.Context) error {
+	if a.sight != lifecycle.HubSeen || a.membership == nil || a.membership.Spec.Hub == nil || a.record.Member == nil {
+		return nil
+	}
+	shown := a.membership.Spec.Hub.Epoch
+	switch required := a.requiredEpoch(); {
+	case a.rolledBack && required == 0:
+		next := &hubState{Epoch: shown, Revision: a.revision, Required: max(a.knownEpoch(), shown) + 1}
+		if err := a.save(ctx, func(r *record) { r.Hub = next }); err != nil {
+			return err
+		}
+		a.rolledBack = false
+		note := fmt.Sprintf("The hub was restored to an earlier state: nothing is deleted on the member until the hub confirms epoch %d.", next.Required)
+		a.log.Info("The hub was restored to an earlier state", "epoch", shown, "waitsFor", next.Required)
+		a.events.warn("HubRestored", note)
+		return a.write(ctx, a.report())
+	case required > 0 && shown >= required:
+		if err := a.save(ctx, func(r *record) { r.Hub = &hubState{Epoch: shown, Revision: a.revision} }); err != nil {
+			return err
+		}
+		a.log.Info("The hub has confirmed that it is consistent", "epoch", shown)
+		a.events.normal("HubConsistent", fmt.Sprintf("The hub has confirmed that it is consistent at epoch %d.", shown))
+		return nil
+	case required > 0 && a.membership.Status.RequiredHubEpoch != required:
+		return a.write(ctx, a.report())
+	case required == 0 && shown > a.knownEpoch() && a.record.Leave != nil: // SavePolicy writes down the first
+		return a.save(ctx, func(r *record) { r.Hub = &hubState{Epoch: shown, Revision: a.revision} })
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,300 @@
+package hub_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/csr"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// strip deletes an object without its finalizers, as a restore of etcd or an administrator at their wit's end would.
+func (h *testHub) strip(object client.Object) {
+	h.t.Helper()
+	ctx, key := h.t.Context(), client.ObjectKeyFromObject(object)
+	h.eventually("it has no finalizers", func() error {
+		if err := h.client.Get(ctx, key, object); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		object.SetFinalizers(nil)
+		return h.client.Update(ctx, object)
+	})
+	require.NoError(h.t, client.IgnoreNotFound(h.client.Delete(ctx, object)))
+	h.eventually("it is gone", func() error {
+		err := h.client.Get(ctx, key, object)
+		return orError(apierrors.IsNotFound(err), "%v", err)
+	})
+}
+
+// again waits until the agent has joined the MemberCluster that there is now.
+func (h *testHub) again(name string, before types.UID) *v1alpha1.MemberCluster {
+	h.t.Helper()
+	cluster := &v1alpha1.MemberCluster{}
+	h.eventually("member "+name+" has joined again", func() error {
+		if err := h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
+			return err
+		}
+		self := &v1alpha1.Membership{}
+		if err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.MembershipName}, self); err != nil {
+			return err
+		}
+		joined := cluster.Status.Phase == v1alpha1.PhaseJoined && cluster.UID != before && self.Spec.MemberUID == cluster.UID && self.Spec.Claim == cluster.Spec.Claim
+		return orError(joined, "%s: %s", cluster.Status.Phase, messages(cluster.Status.Conditions))
+	})
+	return h.untilCondition(name, v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
+}
+
+// registeredAs waits until the agent has written down that it is registered with a UID.
+func (a *testAgent) registeredAs(uid types.UID) {
+	a.t.Helper()
+	eventually(a.t, "the agent is registered as "+string(uid), func() error {
+		record, err := a.store.Load(context.Background())
+		if err != nil {
+			return err
+		}
+		return orError(bytes.Contains(record, []byte(`"uid":"`+string(uid)+`"`)), "its record has another UID")
+	})
+}
+
+// recreate replaces a MemberCluster by one with the same spec and another UID, while no hub runs.
+func (h *testHub) recreate(name string, change func(*v1alpha1.MemberClusterSpec)) *v1alpha1.MemberCluster {
+	h.t.Helper()
+	before := h.member(name)
+	h.strip(before.DeepCopy())
+	created := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: before.Labels}, Spec: before.Spec}
+	if change != nil {
+		change(&created.Spec)
+	}
+	require.NoError(h.t, h.client.Create(h.t.Context(), created))
+	return before
+}
+
+// wiped deletes the namespace of a member, and waits until it is gone.
+func (h *testHub) wiped(name string) {
+	h.t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-" + name}}
+	require.NoError(h.t, client.IgnoreNotFound(h.client.Delete(h.t.Context(), namespace)))
+	h.eventually("its namespace is gone", func() error {
+		err := h.client.Get(h.t.Context(), client.ObjectKeyFromObject(namespace), namespace)
+		return orError(apierrors.IsNotFound(err), "%v", err)
+	})
+}
+
+// delivered waits until the hub has removed the request of a cluster, since its agent has joined.
+func (h *testHub) delivered(clusterID string) {
+	h.t.Helper()
+	h.eventually("the request of "+clusterID+" is removed", func() error {
+		var list v1alpha1.JoinRequestList
+		if err := h.client.List(h.t.Context(), &list, client.InNamespace(membership.RegistrationNamespace)); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if list.Items[i].Spec.ClusterID == clusterID {
+				return errors.New("it is there")
+			}
+		}
+		return nil
+	})
+}
+
+// A MemberCluster that was restored or created again has another UID. The claim and the cluster ID identify the member:
+// the agent goes on, and nothing is cleaned up on the member.
+func TestMemberClusterWithAnotherUIDIsAdopted(t *testing.T) {
+	for name, test := range map[string]struct {
+		method registration.Method
+		wiped  bool
+		change func(*v1alpha1.MemberClusterSpec)
+	}{
+		"adopted-token":    {},
+		"adopted-csr":      {method: csr.Method{}},
+		"adopted-wiped":    {wiped: true},
+		"adopted-no-claim": {wiped: true, change: func(s *v1alpha1.MemberClusterSpec) { s.Claim, s.Credential = "", "" }},
+		"adopted-no-id":    {wiped: true, change: func(s *v1alpha1.MemberClusterSpec) { s.ClusterID, s.Credential = "", "" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := startHub(t, plane.ForTest(t), hub.Options{})
+			bootstrap := h.token(name, v1alpha1.JoinTokenSpec{})
+			var cleaned cleaner
+			a := h.joined(bootstrap, agent.Options{Name: name, Method: test.method, Cleaners: []membership.LeaveGate{cleaned.gate()}})
+			h.delivered("id-" + name)
+			h.stop()
+			before := h.recreate(name, test.change)
+			if test.wiped {
+				h.wiped(name)
+			}
+			h = startHub(t, h.plane, hub.Options{})
+			after := h.again(name, before.UID)
+			a.registeredAs(after.UID)
+			require.Equal(t, "id-"+name, after.Spec.ClusterID)
+			require.Zero(t, cleaned.asked.Load(), "the agent cleaned up, and no user had asked for it")
+
+			h.remove(name)
+			h.eventually("the agent cleans up when a user asks for it", func() error { return orError(cleaned.asked.Load() > 0, "it does not") })
+			a.stop()
+		})
+	}
+}
+
+// A hub that has lost a MemberCluster, and has no record of a leave, lets its agent wait for an administrator.
+func TestLostMemberClusterWaitsForAnAdministrator(t *testing.T) {
+	const name = "lost"
+	h := startHub(t, plane.ForTest(t), hub.Options{})
+	bootstrap := h.token(name, v1alpha1.JoinTokenSpec{AutoAccept: true})
+	var cleaned cleaner
+	a := h.joined(bootstrap, agent.Options{Name: name, Cleaners: []membership.LeaveGate{cleaned.gate()}})
+	h.delivered("id-" + name)
+	h.stop()
+	before := h.member(name)
+	h.strip(before.DeepCopy())
+	h.wiped(name)
+
+	h = startHub(t, h.plane, hub.Options{})
+	request := h.request("id-"+name, v1alpha1.AnswerHeld, v1alpha1.ReasonUnknownMember)
+	require.Equal(t, before.UID, request.Spec.MemberUID)
+	require.NotEmpty(t, request.Spec.HubID)
+	require.Equal(t, request.Spec.HubID, request.Status.Hub.ID)
+	require.Nil(t, h.member(name).Spec.Accepted, "a token that accepts any cluster does not accept one that may have been removed")
+	h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
+	a.registeredAs(h.again(name, before.UID).UID)
+	require.Zero(t, cleaned.asked.Load(), "the agent cleaned up, and no user had asked for it")
+	h.remove(name)
+	a.stop()
+}
+
+// A join.yaml of another hub changes nothing on a member that its own hub rejects, until an administrator asks for a move.
+func TestAnotherHubDoesNotEndAMembership(t *testing.T) {
+	const name, elsewhere = "rejected", "other-registration"
+	p := plane.ForTest(t)
+	h := startHub(t, p, hub.Options{})
+	own := h.token(name, v1alpha1.JoinTokenSpec{})
+	require.NotEmpty(t, own.HubID)
+	var now atomic.Pointer[registration.Bootstrap]
+	now.Store(own)
+	var cleaned cleaner
+	options := agent.Options{Name: name, Cleaners: []membership.LeaveGate{cleaned.gate()}}
+	options.Bootstrap = agent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return now.Load(), nil })
+	a := h.joined(nil, options)
+	uid := h.member(name).UID
+	h.delivered("id-" + name)
+
+	// The current hub rejects the agent: it has lost everything but its API server.
+	h.stop()
+	h.strip(h.member(name))
+	h.wiped(name)
+	require.NoError(t, client.IgnoreAlreadyExists(h.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: elsewhere}})))
+	startOther(t, rest.CopyConfig(h.config), hub.Options{RegistrationNamespace: elsewhere, NamespacePrefix: "their-"})
+	theirs := *h.tokenIn(elsewhere, name, v1alpha1.JoinTokenSpec{AutoAccept: true})
+	require.NotEqual(t, own.HubID, theirs.HubID)
+
+	// Without the identity, as in a join.yaml of an older hub, it is the other hub that says no.
+	unnamed := theirs
+	unnamed.HubID = ""
+	now.Store(&unnamed)
+	request := h.requestIn(elsewhere, "id-"+name, v1alpha1.AnswerHeld, v1alpha1.ReasonDifferentHub)
+	require.Equal(t, uid, request.Spec.MemberUID)
+	require.NoError(t, h.client.Delete(t.Context(), request))
+
+	now.Store(&theirs)
+	h.eventually("the agent says that the join.yaml is of another hub", func() error {
+		return orError(a.shows(theirs.HubID), "it is %s: %s", a.step().Phase, a.step().Message)
+	})
+	a.registeredAs(uid)
+	var clusters v1alpha1.MemberClusterList
+	require.NoError(t, h.client.List(t.Context(), &clusters))
+	require.Empty(t, clusters.Items, "the other hub does not create a member of it")
+
+	moving := theirs
+	moving.MoveFrom = own.HubID
+	now.Store(&moving)
+	after := h.untilCondition(name, v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
+	a.registeredAs(after.UID)
+	record, err := a.store.Load(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, string(record), `"move":{"from":"`+own.HubID+`","to":"`+theirs.HubID)
+	require.Zero(t, cleaned.asked.Load(), "the agent cleaned up, and no user had asked for it")
+	h.remove(name)
+	a.stop()
+}
+
+// startOther runs another hub on the same API server, as an administrator.
+func startOther(t testing.TB, config *rest.Config, options hub.Options) {
+	t.Helper()
+	planetest.StartManager(t, config, manager.Options{Scheme: newScheme(), Logger: testLogger(t, "other hub")}, func(mgr manager.Manager) error {
+		return hub.SetupWithManager(mgr, options)
+	})
+}
+
+// The records of members that left are bounded, and expire.
+func TestTombstonesAreBounded(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{MaxTombstones: 2})
+	count := func() int {
+		var list corev1.ConfigMapList
+		require.NoError(t, h.client.List(t.Context(), &list, client.InNamespace(membership.RegistrationNamespace), client.HasLabels{membership.TombstoneLabel}))
+		return len(list.Items)
+	}
+	for _, name := range []string{"bounded-a", "bounded-b", "bounded-c", "bounded-d"} {
+		require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MemberClusterSpec{ClusterID: "id-" + name, Accepted: new(true)},
+		}))
+		h.untilPhase(name, v1alpha1.PhaseAccepted)
+		h.remove(name)
+	}
+	require.Equal(t, 2, count())
+	h.stop()
+	startHub(t, h.plane, hub.Options{MaxTombstones: 1})
+	h.eventually("the hub keeps as many as it may", func() error { return orError(count() == 1, "there are %d", count()) })
+}
+
+// Two hubs that start at once agree on one identity, each start increases the epoch, and a ConfigMap that was deleted by
+// mistake is restored from what the members know.
+func TestHubIdentity(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{})
+	read := func() (id, epoch string) {
+		stored := &corev1.ConfigMap{}
+		h.eventually("the hub has an identity", func() error {
+			return h.client.Get(t.Context(), client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: membership.HubConfigMap}, stored)
+		})
+		return stored.Data["id"], stored.Data["epoch"]
+	}
+	number := func(epoch string) int {
+		n, err := strconv.Atoi(epoch)
+		require.NoError(t, err)
+		return n
+	}
+	id, first := read()
+	require.NotEmpty(t, id)
+	bootstrap := h.token("identity", v1alpha1.JoinTokenSpec{})
+	require.Equal(t, id, bootstrap.HubID)
+	a := h.joined(bootstrap, agent.Options{Name: "identity"})
+	h.stop()
+	h = startHub(t, h.plane, hub.Options{})
+	h.eventually("the epoch is increased", func() error {
+		same, second := read()
+		return orError(same == id && number(second) > number(first), "%s at %s, before %s at %s", same, second, id, first)
+	})
+	h.stop()
+	require.NoError(t, h.client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: membership.HubConfigMap}}))
+	h = startHub(t, h.plane, hub.Options{})
+	same, _ := read()
+	require.Equal(t, id, same)
+	h.remove("identity")
+	a.stop()
+}

@@ -1,0 +1,151 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// consistency raises the hub's epoch when an agent has noticed that the hub was restored, and finds out when the caches of
+// the hub show what the API server has since then. It does nothing until an agent asks. It may be used concurrently.
+type consistency struct {
+	identity *hubIdentity
+	cache    client.Reader
+	reader   client.Reader // not a cache
+	checks   []func(context.Context) error
+	clock    clock.PassiveClock
+
+	mu      sync.Mutex
+	tried   time.Time
+	at      int64               // the epoch that was asked for last
+	pending map[cached]struct{} // what the caches have not been seen to show since; nil: not begun
+	done    int64               // the epoch at which the hub was found to be consistent last
+}
+
+// cached is an object in one of the hub's caches.
+type cached struct {
+	kind string
+	key  client.ObjectKey
+}
+
+// consistencyInterval is the least time between two comparisons of the caches with the API server.
+const consistencyInterval = time.Second
+
+// maxEpochStep bounds how far an agent can raise the epoch of the hub.
+const maxEpochStep = 1_000_000
+
+// reach returns the epoch, of at least required, at which the hub is consistent. Before it is, the error is an
+// [membership.ErrPending], or says what failed.
+func (c *consistency) reach(ctx context.Context, required int64) (int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done >= required {
+		return c.done, nil
+	}
+	now := c.clock.Now()
+	if now.Sub(c.tried).Abs() < consistencyInterval {
+		return 0, membership.ErrPending
+	}
+	c.tried = now
+	is, err := c.identity.get(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if required-is.Epoch > maxEpochStep {
+		return 0, fmt.Errorf("an agent waits for epoch %d of the hub, and the hub is at epoch %d: an agent reports no such number by itself", required, is.Epoch)
+	}
+	if c.at < required {
+		before := is.Epoch
+		if is, err = c.identity.raise(ctx, max(required, before+1)); err != nil {
+			return 0, err
+		}
+		logf.FromContext(ctx).Info("An agent reports that the hub was restored to an earlier state", "epoch", is.Epoch, "before", before)
+		c.at, c.pending = is.Epoch, nil
+	}
+	if err := c.compare(ctx); err != nil {
+		return 0, err
+	}
+	if len(c.pending) > 0 {
+		return 0, membership.ErrPending
+	}
+	for _, check := range c.checks {
+		if err := check(ctx); err != nil {
+			return 0, fmt.Errorf("check that the hub is consistent: %w", err)
+		}
+	}
+	logf.FromContext(ctx).Info("The hub is consistent", "epoch", c.at)
+	c.done = c.at
+	return c.done, nil
+}
+
+// compare takes out of pending what the caches show as the API server has it. Each object has to be seen the same once, so
+// that changes which go on meanwhile do not matter.
+func (c *consistency) compare(ctx context.Context) error {
+	first := c.pending == nil
+	pending := map[cached]struct{}{}
+	for _, list := range []client.ObjectList{
+		&v1alpha1.MemberClusterList{}, &v1alpha1.MembershipList{}, &v1alpha1.JoinRequestList{}, &corev1.NamespaceList{}, &rbacv1.RoleBindingList{},
+	} {
+		kind := reflect.TypeOf(list).Elem().Name()
+		shown, err := versions(ctx, c.cache, list.DeepCopyObject().(client.ObjectList))
+		if err != nil {
+			return fmt.Errorf("read the cache of %s: %w", kind, err)
+		}
+		var options []client.ListOption
+		switch list.(type) {
+		case *corev1.NamespaceList, *rbacv1.RoleBindingList:
+			options = append(options, client.HasLabels{membership.MemberLabel}) // as in the cache
+		}
+		actual, err := versions(ctx, c.reader, list, options...)
+		if err != nil {
+			return fmt.Errorf("list all of %s: %w", kind, err)
+		}
+		differ := func(key client.ObjectKey) {
+			object := cached{kind, key}
+			if _, before := c.pending[object]; first || before {
+				pending[object] = struct{}{}
+			}
+		}
+		for key, version := range actual {
+			if shown[key] != version {
+				differ(key)
+			}
+		}
+		for key := range shown {
+			if _, exists := actual[key]; !exists {
+				differ(key)
+			}
+		}
+	}
+	c.pending = pending
+	return nil
+}
+
+// versions returns the UID and the resource version of each object.
+func versions(ctx context.Context, from client.Reader, list client.ObjectList, options ...client.ListOption) (map[client.ObjectKey]string, error) {
+	if err := from.List(ctx, list, options...); err != nil {
+		return nil, err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[client.ObjectKey]string, len(items))
+	for _, item := range items {
+		object := item.(client.Object)
+		out[client.ObjectKeyFromObject(object)] = string(object.GetUID()) + "/" + object.GetResourceVersion()
+	}
+	return out, nil
+}

@@ -1,0 +1,73 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// maxRivals is how many of those that have the cluster ID of a member are named in its condition.
+const maxRivals = 5
+
+// rivals names the JoinRequests of other agents and the other MemberClusters that have the cluster ID of a member. It reads
+// the caches alone.
+func (r *members) rivals(ctx context.Context, cluster *v1alpha1.MemberCluster) ([]string, error) {
+	if cluster.Spec.ClusterID == "" {
+		return nil, nil
+	}
+	var rivals []string
+	var clusters v1alpha1.MemberClusterList
+	same := client.MatchingFields{byClusterID: cluster.Spec.ClusterID}
+	if err := r.client.List(ctx, &clusters, same); err != nil {
+		return nil, err
+	}
+	for i := range clusters.Items {
+		if name := clusters.Items[i].Name; name != cluster.Name {
+			rivals = append(rivals, "MemberCluster "+name)
+		}
+	}
+	var requests v1alpha1.JoinRequestList
+	if err := r.client.List(ctx, &requests, client.InNamespace(r.options.RegistrationNamespace), same); err != nil {
+		return nil, err
+	}
+	for i := range requests.Items {
+		if request := &requests.Items[i]; rivalRequest(request) && request.Status.Claim != cluster.Spec.Claim {
+			rivals = append(rivals, "JoinRequest "+request.Name)
+		}
+	}
+	slices.Sort(rivals)
+	return rivals, nil
+}
+
+// rivalRequest reports whether a request is held because another agent has its cluster ID, or its claim.
+func rivalRequest(request *v1alpha1.JoinRequest) bool {
+	issued := meta.FindStatusCondition(request.Status.Conditions, v1alpha1.ConditionIssued)
+	return request.Status.Answer == v1alpha1.AnswerHeld && issued != nil &&
+		(issued.Reason == v1alpha1.ReasonClusterIDTaken || issued.Reason == v1alpha1.ReasonClusterIDChanged)
+}
+
+// unique reports that something else has the cluster ID of a member, which a cluster that was cloned with its agent has.
+func (r *members) unique(cluster *v1alpha1.MemberCluster, rivals []string) {
+	if len(rivals) == 0 {
+		meta.RemoveStatusCondition(&cluster.Status.Conditions, v1alpha1.ConditionClusterIDUnique)
+		return
+	}
+	named := strings.Join(rivals[:min(maxRivals, len(rivals))], ", ")
+	if more := len(rivals) - maxRivals; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
+	}
+	r.set(cluster, metav1.Condition{
+		Type: v1alpha1.ConditionClusterIDUnique, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClusterIDTaken,
+		Message: lifecycle.Sentence(fmt.Sprintf(
+			"Cluster ID %s is also that of %s. If the cluster was cloned, give the agent of the clone a cluster ID and a Secret of its own; otherwise delete what should not have it.",
+			cluster.Spec.ClusterID, named)),
+	})
+}
