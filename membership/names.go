@@ -26,6 +26,9 @@ const (
 	// HubConfigMap is the name of the ConfigMap in the registration namespace that has the hub's identity (key "id") and
 	// its epoch (key "epoch"). Back it up with the hub: agents recognize their hub by the identity.
 	HubConfigMap = "muster-hub"
+	// HubIDKey and HubEpochKey are the keys of that ConfigMap.
+	HubIDKey    = "id"
+	HubEpochKey = "epoch"
 	// Finalizer keeps a MemberCluster until its member has left.
 	Finalizer = prefix + "leave"
 

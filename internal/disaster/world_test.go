@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-sdk/muster/addon"
@@ -31,6 +32,7 @@ import (
 	"github.com/muster-sdk/muster/assembly"
 	"github.com/muster-sdk/muster/internal/localplane"
 	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/internal/storeversion"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
@@ -90,17 +92,20 @@ func newWorld(t *testing.T, options hub.Options, names ...string) *world {
 	w.prepareHub(w.plane)
 	w.startHub()
 	for _, name := range names {
-		w.members = append(w.members, w.newMember(name))
-	}
-	for _, m := range w.members {
-		m.install(t, w.token(m.name))
-		w.start(m)
-	}
-	for _, m := range w.members {
-		w.setPeriod(m.name)
-		w.joined(m.name)
+		w.join(name)
 	}
 	return w
+}
+
+// join starts a member and waits until it has joined.
+func (w *world) join(name string) {
+	w.t.Helper()
+	m := w.newMember(name)
+	w.members = append(w.members, m)
+	m.install(w.t, w.token(name))
+	w.start(m)
+	w.setPeriod(name)
+	w.joined(name)
 }
 
 func (w *world) prepareHub(plane *localplane.Plane) {
@@ -121,14 +126,30 @@ func (w *world) startHub() {
 	w.stopHub = w.runHub(w.config, "hub")
 }
 
+// runHub runs a complete hub, and starts it again when it ends because its store was restored, as a Deployment would.
 func (w *world) runHub(config *rest.Config, name string) (stop func()) {
 	options := assembly.HubOptions{
 		Membership: w.options, Addons: addon.Options{Agents: []addon.Agent{greeter{}}}, SkipDefinitions: true,
 	}
-	return planetest.StartManager(w.t, config, manager.Options{
-		Scheme: newScheme(), Logger: logger(w.t, name),
-		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
-	}, func(mgr manager.Manager) error { return assembly.SetupHub(w.t.Context(), mgr, options) })
+	return planetest.Run(w.t, "the hub", func(ctx context.Context) error {
+		for ctx.Err() == nil {
+			mgr, err := manager.New(config, manager.Options{
+				Scheme: newScheme(), Logger: logger(w.t, name), Metrics: metricsserver.Options{BindAddress: "0"},
+				Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+			})
+			if err == nil {
+				err = assembly.SetupHub(ctx, mgr, options)
+			}
+			if err == nil {
+				err = mgr.Start(ctx)
+			}
+			var rewound *storeversion.RewoundError
+			if err != nil && !errors.As(err, &rewound) {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func (w *world) newMember(name string) *member {

@@ -163,6 +163,7 @@ func (a *agent) register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.reregister, a.checked = false, a.Clock.Now()
 	if moved {
 		a.revision, a.rolledBack = "", false
 		a.log.Info("The member has moved to another hub", "hub", member.HubID, "server", member.Server)

@@ -17,6 +17,42 @@ type whereabouts struct {
 	silent time.Time // since when the hub has not answered; zero: it does
 	looked time.Time // when the bootstrap source was last looked into; zero: not since the start
 	astray string    // why the agent does not take the other address that there is
+
+	reregister bool      // the bootstrap credential requires that the agent registers again
+	checked    time.Time // when the bootstrap source was last read for a move; zero: not since the start
+}
+
+// moveInterval is how long an agent may take to see that an administrator requests a move. It reads a Secret of its own
+// cluster for that.
+const moveInterval = 30 * time.Second
+
+// checkMove reads whether the bootstrap credential requests a move to another hub.
+func (a *agent) checkMove(ctx context.Context) {
+	now := a.Clock.Now()
+	if a.record.hubID() == "" || !a.checked.IsZero() && now.Sub(a.checked) < moveInterval {
+		return
+	}
+	a.checked = now
+	limited, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	bootstrap, err := a.Bootstrap.Load(limited)
+	if err != nil {
+		a.log.V(1).Info("Reading the bootstrap credential failed", "error", err.Error())
+		return
+	}
+	switch {
+	case a.record.moves(bootstrap):
+		a.reregister = true
+	case bootstrap == nil || a.record.foreign(bootstrap) || a.record.Member.at(bootstrap.Server, bootstrap.CA):
+		a.reregister = false
+	}
+}
+
+// rebuilt reports whether the bootstrap credential is that of the agent's own hub, at an address where the agent's
+// credential is not valid: the hub was lost, and rebuilt there under its identity.
+func (a *agent) rebuilt(bootstrap *registration.Bootstrap, there lifecycle.HubSight) bool {
+	return bootstrap != nil && bootstrap.HubID != "" && bootstrap.HubID == a.record.hubID() &&
+		(there == lifecycle.HubRefused || there == lifecycle.HubGone)
 }
 
 // answered takes down whether the hub is there.
@@ -56,6 +92,10 @@ func (a *agent) relocate(ctx context.Context) (moved bool, err error) {
 		case lifecycle.TakeAddress:
 			return true, a.takeAddress(ctx, there, list)
 		default:
+			if a.rebuilt(bootstrap, observed.There) {
+				a.reregister = true
+				return false, nil
+			}
 			if why != "" {
 				a.stray(bootstrap.Server, why)
 			}
@@ -150,7 +190,8 @@ func (a *agent) stray(server, why string) {
 // missed takes down how a heartbeat went, and looks whether the hub has moved. It reports whether there is news of that.
 func (a *agent) missed(ctx context.Context, status heartbeat.Status) bool {
 	a.answered(status.LastError == nil || unwelcome(status.LastError), a.Clock.Now())
-	astray := a.astray
+	astray, reregister := a.astray, a.reregister
+	a.checkMove(ctx)
 	moved, err := a.relocate(ctx)
-	return moved || err != nil || a.astray != astray
+	return moved || err != nil || a.astray != astray || a.reregister != reregister
 }

@@ -89,6 +89,7 @@ func (a *agent) observe() lifecycle.AgentObserved {
 	o := lifecycle.AgentObserved{
 		Now: a.Clock.Now(), Record: a.record.flags(), Door: a.door.sight, DoorSince: a.door.since,
 		Hub: a.sight, HubSince: a.sightSince, Beating: a.connection != nil && a.connection.beating(), Member: a.cleaned, MemberAt: a.cleanedAt,
+		Reregister: a.reregister,
 	}
 	if m := a.membership; m != nil {
 		o.Membership = lifecycle.MembershipSeen{

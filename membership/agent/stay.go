@@ -14,6 +14,7 @@ import (
 
 // readMembership looks at the Membership and follows it from there. Its error is for the log.
 func (a *agent) readMembership(ctx context.Context) error {
+	a.checkMove(ctx)
 	if a.connection == nil {
 		if moved, err := a.relocate(ctx); moved || err != nil { // while the agent was not there
 			return err

@@ -20,12 +20,6 @@ import (
 
 // +kubebuilder:rbac:groups="",namespace=muster-registration,resources=configmaps,verbs=get;list;create;update;delete
 
-// Keys of the ConfigMap with the hub's identity.
-const (
-	identityID    = "id"
-	identityEpoch = "epoch"
-)
-
 // hubIdentity reads and writes the hub's identity and epoch, which are in the ConfigMap [membership.HubConfigMap]. The first
 // replica of a hub creates it; each process that leads increases the epoch once. It may be used concurrently.
 type hubIdentity struct {
@@ -80,13 +74,13 @@ func (h *hubIdentity) advance(ctx context.Context, atLeast int64) (v1alpha1.HubI
 	}
 	if h.known != nil && is.ID != h.known.ID {
 		return is, fmt.Errorf("ConfigMap %s has the identity %q, and this hub is %q: restore key %s, or restart the hub to take the other identity",
-			key, is.ID, h.known.ID, identityID)
+			key, is.ID, h.known.ID, membership.HubIDKey)
 	}
 	if h.known != nil {
 		is.Epoch = max(is.Epoch, h.known.Epoch)
 	}
 	is.Epoch = max(is.Epoch+1, atLeast)
-	stored.Data[identityEpoch] = strconv.FormatInt(is.Epoch, 10)
+	stored.Data[membership.HubEpochKey] = strconv.FormatInt(is.Epoch, 10)
 	if err := h.client.Update(ctx, stored); err != nil {
 		return is, fmt.Errorf("increase the epoch in ConfigMap %s: %w", key, err)
 	}
@@ -108,7 +102,7 @@ func (h *hubIdentity) create(ctx context.Context, atLeast int64) (v1alpha1.HubId
 	is.Epoch = max(is.Epoch+1, atLeast)
 	object := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: membership.HubConfigMap},
-		Data:       map[string]string{identityID: is.ID, identityEpoch: strconv.FormatInt(is.Epoch, 10)},
+		Data:       map[string]string{membership.HubIDKey: is.ID, membership.HubEpochKey: strconv.FormatInt(is.Epoch, 10)},
 	}
 	if err := h.client.Create(ctx, object); err != nil {
 		// Another replica may have created one with another identity: the caller tries again and reads it.
@@ -138,19 +132,19 @@ func (h *hubIdentity) recorded(ctx context.Context) (*v1alpha1.HubIdentity, erro
 		return &v1alpha1.HubIdentity{ID: ids[0], Epoch: epochs[ids[0]]}, nil
 	default:
 		return nil, fmt.Errorf("the Memberships have different hub identities (%q and others): create ConfigMap %s/%s with the right one under key %s",
-			ids[0], h.namespace, membership.HubConfigMap, identityID)
+			ids[0], h.namespace, membership.HubConfigMap, membership.HubIDKey)
 	}
 }
 
 func parseIdentity(stored *corev1.ConfigMap) (v1alpha1.HubIdentity, error) {
-	is := v1alpha1.HubIdentity{ID: stored.Data[identityID]}
+	is := v1alpha1.HubIdentity{ID: stored.Data[membership.HubIDKey]}
 	if is.ID == "" || len(is.ID) > 64 {
-		return is, fmt.Errorf("ConfigMap %s/%s: key %s must be the identity of the hub, of 1 to 64 characters", stored.Namespace, stored.Name, identityID)
+		return is, fmt.Errorf("ConfigMap %s/%s: key %s must be the identity of the hub, of 1 to 64 characters", stored.Namespace, stored.Name, membership.HubIDKey)
 	}
-	if text := stored.Data[identityEpoch]; text != "" {
+	if text := stored.Data[membership.HubEpochKey]; text != "" {
 		epoch, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || epoch < 0 {
-			return is, fmt.Errorf("ConfigMap %s/%s: key %s must be an integer of at least 0, got %.20q", stored.Namespace, stored.Name, identityEpoch, text)
+			return is, fmt.Errorf("ConfigMap %s/%s: key %s must be an integer of at least 0, got %.20q", stored.Namespace, stored.Name, membership.HubEpochKey, text)
 		}
 		is.Epoch = epoch
 	}

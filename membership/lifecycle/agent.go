@@ -46,6 +46,10 @@ type AgentObserved struct {
 	Renewal RenewalState
 	// RenewAt is when to ask for the next credential; zero: never.
 	RenewAt time.Time
+	// Reregister is true if the bootstrap credential requires an agent that is registered to register again: it
+	// requests a move to another hub, or it is that of the agent's own hub at an address where the agent's
+	// credential is refused, as after a rebuild.
+	Reregister bool
 }
 
 // AgentAction is something that an agent does. Each is idempotent.
@@ -167,6 +171,11 @@ func register(o AgentObserved) AgentStep {
 
 // registered is about an agent that has a credential of its own.
 func registered(o AgentObserved) AgentStep {
+	return reregister(o, stay(o))
+}
+
+// stay is about an agent that goes on with the registration that it has.
+func stay(o AgentObserved) AgentStep {
 	switch o.Hub {
 	case HubSeen:
 		if o.Membership.State == v1alpha1.StateLeave {

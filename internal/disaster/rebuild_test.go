@@ -1,0 +1,80 @@
+package disaster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/membership/admin"
+	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/registration"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// TestRebuild_LostHub replaces a lost hub by an empty one, from what its members have recorded. What users apply again
+// adopts what the lost hub had applied.
+func TestRebuild_LostHub(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, hub.Options{}, "east")
+	w.deploy()
+	m := w.members[0]
+	before := m.uids(t)
+	w.stopHub()
+	require.NoError(t, w.plane.Stop())
+
+	w.prepareHub(localplane.ForTest(t, localplane.Options{Name: "rebuilt"}))
+	done := make(chan error, 1)
+	go func() {
+		done <- admin.Rebuild(t.Context(), w.plane.Config(), admin.RebuildOptions{
+			Members: []*rest.Config{m.plane.Config()}, Timeout: timeout, Wait: timeout,
+		})
+	}()
+	w.eventually("the MemberCluster exists", func() error {
+		return w.client.Get(t.Context(), client.ObjectKey{Name: m.name}, &membershipv1alpha1.MemberCluster{})
+	})
+	w.startHub()
+	require.NoError(t, <-done)
+	m.unchanged(t, before)
+	w.setPeriod(m.name)
+	w.joined(m.name)
+	w.apply()
+	w.update("2")
+	m.unchanged(t, before)
+	require.NoError(t, admin.Rebuild(t.Context(), w.plane.Config(), admin.RebuildOptions{
+		Members: []*rest.Config{m.plane.Config()}, Timeout: timeout,
+	}), "it may be repeated")
+	w.update("3")
+	m.unchanged(t, before)
+}
+
+// TestMove_ToAnotherHub moves a member while its hub runs. Workloads keep their UIDs, and the former hub deletes nothing.
+func TestMove_ToAnotherHub(t *testing.T) {
+	t.Parallel()
+	former := newWorld(t, hub.Options{}, "east")
+	former.deploy()
+	m := former.members[0]
+	before := m.uids(t)
+	w := newWorld(t, hub.Options{})
+	w.members = former.members
+
+	bootstrap, err := registration.ParseBootstrap(w.token(m.name))
+	require.NoError(t, err)
+	require.NoError(t, admin.Move(t.Context(), m.plane.Config(), bootstrap, admin.RegisterOptions{Wait: timeout}))
+	w.setPeriod(m.name)
+	w.joined(m.name)
+	m.unchanged(t, before)
+	w.apply()
+	w.update("2")
+	m.unchanged(t, before)
+
+	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
+	require.NoError(t, former.client.Delete(t.Context(), cluster))
+	m.stays(t, before, quiet+5*time.Second)
+	w.update("3")
+	m.unchanged(t, before)
+}

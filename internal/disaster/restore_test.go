@@ -1,0 +1,106 @@
+package disaster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/hub"
+)
+
+// TestRestore_UnderRunningProcesses puts the hub's etcd back to an earlier state while the hub and the agent run. The
+// member does not change, and changes reach it again afterwards.
+func TestRestore_UnderRunningProcesses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, hub.Options{}, "east")
+	w.deploy()
+	m, ctx := w.members[0], t.Context()
+	snapshot, err := w.plane.Snapshot(ctx)
+	require.NoError(t, err)
+	w.update("2")
+	before := m.uids(t)
+	w.churn()
+
+	require.NoError(t, w.plane.Restore(ctx, snapshot))
+	m.stays(t, before, quiet)
+	w.joined(m.name)
+	w.running(m, "1") // What the restored hub wants.
+	w.update("3")
+	m.unchanged(t, before)
+	w.eventually("the agent reports the restore", func() error { return m.hasEvent(ctx, "HubRestored") })
+}
+
+// hasEvent returns an error unless the agent has written an Event with this reason.
+func (m *member) hasEvent(ctx context.Context, reason string) error {
+	var events eventsv1.EventList
+	if err := m.client.List(ctx, &events, client.InNamespace(agent.DefaultNamespace)); err != nil {
+		return err
+	}
+	var reasons []string
+	for i := range events.Items {
+		reasons = append(reasons, events.Items[i].Reason)
+	}
+	if slices.Contains(reasons, reason) {
+		return nil
+	}
+	return fmt.Errorf("Events have the reasons %v", reasons)
+}
+
+// TestRestore_OlderThanTheMember restores a backup that was taken before the member joined. The member keeps
+// everything, waits for an administrator, and is re-adopted.
+func TestRestore_OlderThanTheMember(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, hub.Options{})
+	ctx := t.Context()
+	w.token("early") // The hub has made its own objects by then.
+	snapshot, err := w.plane.Snapshot(ctx)
+	require.NoError(t, err)
+	w.join("east")
+	w.deploy()
+	m := w.members[0]
+	before := m.uids(t)
+	w.churn()
+
+	require.NoError(t, w.plane.Restore(ctx, snapshot))
+	m.stays(t, before, 2*quiet)
+	// The credentials of the member and of its JoinToken do not exist any more.
+	m.install(t, w.token(m.name))
+	w.accept(m)
+	w.joined(m.name)
+	w.apply()
+	w.update("2")
+	m.unchanged(t, before)
+}
+
+// churn writes to the hub, so that the resourceVersion of a snapshot is so far behind that a watch from before the
+// restore stays silent for longer than any test waits.
+func (w *world) churn() {
+	w.t.Helper()
+	const writers, each = 16, 250
+	var group errgroup.Group
+	for i := range writers {
+		group.Go(func() error {
+			config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("churn-", i)}}
+			if err := w.client.Create(w.t.Context(), config); err != nil {
+				return err
+			}
+			for n := range each {
+				config.Data = map[string]string{"n": fmt.Sprint(n)}
+				if err := w.client.Update(w.t.Context(), config); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(w.t, group.Wait())
+}

@@ -1,0 +1,67 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/registration"
+)
+
+// Move gives a member the bootstrap credential of another hub, together with the request to move there. The agent stays
+// in its hub until the other one has let it in, and then leaves everything on the member as it is: objects keep their
+// UIDs, and a Work of the other hub with the same namespace and name adopts the objects of the former one.
+//
+// The former hub is not asked. Delete the MemberCluster there after the move; the agent has left that hub, so the leave
+// ends at its deadline and deletes nothing on the member.
+//
+// Options, errors and permissions are those of [Register], and get on the agent's Secret. Replace is implied. The error
+// wraps [agent.ErrNotRegistered] if the cluster is no member. A member whose hub has no identity yet is an error: upgrade
+// that hub first. Move does nothing for a member of this very hub.
+func Move(ctx context.Context, config *rest.Config, bootstrap *registration.Bootstrap, o RegisterOptions) error {
+	if bootstrap == nil || bootstrap.HubID == "" {
+		return &membership.InvalidError{Field: "bootstrap", Problem: "must be the bootstrap credential of a hub that has an identity"}
+	}
+	if err := checkHub(o.Hub); err != nil {
+		return err
+	}
+	member, err := connect(Member, config)
+	if err != nil {
+		return err
+	}
+	is, err := registrationOf(ctx, member, orDefault(o.Namespace, agent.DefaultNamespace), o.Hub)
+	switch {
+	case err != nil:
+		return err
+	case is.HubID == "":
+		return fmt.Errorf("move member %s: its hub at %s has no identity yet, so a move cannot name it: upgrade that hub", is.Name, is.Server)
+	case is.HubID == bootstrap.HubID:
+		teller(o.Progress).tell(Step{Doing: "move member " + is.Name, Detail: "it is a member of this hub already", Done: true})
+		return nil
+	}
+	request := *bootstrap
+	request.MoveFrom, o.Replace = is.HubID, true
+	return Register(ctx, config, &request, o)
+}
+
+// registrationOf reads what the agent for a hub has recorded on the member.
+func registrationOf(ctx context.Context, member *cluster, namespace, hub string) (*agent.Registration, error) {
+	key := client.ObjectKey{Namespace: namespace, Name: secretsFor(hub).store}
+	secret, err := found(ctx, member, key, &corev1.Secret{})
+	if err != nil {
+		return nil, err
+	}
+	if secret == nil {
+		return nil, fmt.Errorf("read Secret %s of the member at %s: %w", key, member.config.Host, agent.ErrNotRegistered)
+	}
+	is, err := agent.ParseRegistration(secret)
+	if err != nil {
+		return nil, fmt.Errorf("member at %s: %w", member.config.Host, err)
+	}
+	return is, nil
+}

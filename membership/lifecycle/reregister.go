@@ -1,0 +1,28 @@
+package lifecycle
+
+import (
+	"cmp"
+	"slices"
+)
+
+// reregister adds to the next step of a registered agent that it requests another registration, if its bootstrap
+// credential requires that. The agent keeps what it has until the other registration is issued. No answer to such a
+// request ends the membership.
+func reregister(o AgentObserved, step AgentStep) AgentStep {
+	if !o.Reregister || step.Phase == Leaving || step.Phase == Left || slices.Contains(step.Actions, AskDoor) {
+		return step
+	}
+	poll := growing(DoorPoll, o.DoorSince, o.Now)
+	switch o.Door {
+	case DoorIssued:
+		return AgentStep{Phase: Joining, Message: "A new registration is issued.", Actions: []AgentAction{Register}}
+	case DoorNotAsked:
+		step.Actions = append(slices.Clone(step.Actions), MakeRequest)
+	case DoorUnreachable, DoorNotAskable:
+		poll = growing(RetryPoll, o.DoorSince, o.Now)
+	default: // An answer that may change.
+	}
+	step.Actions = append(step.Actions, AskDoor)
+	step.After = min(cmp.Or(step.After, poll), poll)
+	return step
+}

@@ -1,0 +1,72 @@
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// TestNextAgent_Reregister checks that an agent which must register again keeps everything until it has, and that no
+// answer of the other hub makes it clean up.
+func TestNextAgent_Reregister(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	member := Record{Claim: true, Registered: true}
+	in := MembershipSeen{State: v1alpha1.StateJoin, Report: ReportedJoined}
+	for _, test := range []struct {
+		reason string
+		o      AgentObserved
+		phase  AgentPhase
+		want   []AgentAction
+		never  []AgentAction
+	}{
+		{
+			reason: "a member in the fleet stays in it and asks",
+			o:      AgentObserved{Hub: HubSeen, Membership: in, Beating: true, PolicySaved: true},
+			phase:  Joined, want: []AgentAction{MakeRequest, AskDoor}, never: []AgentAction{StopBeat},
+		},
+		{
+			reason: "an agent whose hub is lost asks while it looks for that",
+			o:      AgentObserved{Hub: HubUnreachable, Beating: true, HubSince: now},
+			phase:  Joined, want: []AgentAction{ReadMembership, MakeRequest, AskDoor}, never: []AgentAction{StopBeat},
+		},
+		{
+			reason: "a credential is used",
+			o:      AgentObserved{Hub: HubSeen, Membership: in, Beating: true, PolicySaved: true, Door: DoorIssued},
+			phase:  Joining, want: []AgentAction{Register},
+		},
+		{
+			reason: "a request that is not decided is asked for again",
+			o:      AgentObserved{Hub: HubSeen, Membership: in, Beating: true, PolicySaved: true, Door: DoorHeld},
+			phase:  Joined, want: []AgentAction{AskDoor}, never: []AgentAction{MakeRequest},
+		},
+		{
+			reason: "another hub that has a record of an earlier leave ends nothing",
+			o:      AgentObserved{Hub: HubSeen, Membership: in, Beating: true, PolicySaved: true, Door: DoorDeregistered},
+			phase:  Joined, want: []AgentAction{AskDoor}, never: []AgentAction{RecordDeregistered, CleanMember, StartOver, StopBeat},
+		},
+		{
+			reason: "a leave that a user requested goes first",
+			o: AgentObserved{
+				Hub: HubSeen, Membership: MembershipSeen{State: v1alpha1.StateLeave, Clean: true}, Beating: true, PolicySaved: true,
+			},
+			phase: Leaving, want: []AgentAction{CleanMember}, never: []AgentAction{AskDoor, MakeRequest},
+		},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			test.o.Now, test.o.Record, test.o.Reregister = now, member, true
+			step := NextAgent(test.o)
+			require.Equal(t, test.phase, step.Phase)
+			require.Subset(t, step.Actions, test.want)
+			for _, action := range test.never {
+				require.NotContains(t, step.Actions, action)
+			}
+			test.o.Reregister = false
+			if test.o.Hub == HubSeen || test.o.Hub == HubUnreachable {
+				require.NotContains(t, NextAgent(test.o).Actions, AskDoor, "without the request to register again")
+			}
+		})
+	}
+}
