@@ -83,12 +83,23 @@ func (r *members) writeTombstone(ctx context.Context, o *memberObserved) error {
 	if cluster.Spec.ClusterID == "" {
 		return nil
 	}
+	// A leader that was paused since it decided must not record a leave that was called off meanwhile.
+	latest := &v1alpha1.MemberCluster{}
+	if err := r.reader.Get(ctx, client.ObjectKeyFromObject(cluster), latest); err != nil {
+		return fmt.Errorf("read MemberCluster %s: %w", cluster.Name, err)
+	}
+	if latest.UID != cluster.UID || latest.ResourceVersion != cluster.ResourceVersion {
+		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("memberclusters").GroupResource(), cluster.Name, errChanged)
+	}
 	return r.tombstones.write(ctx, lifecycle.Tombstone{
 		MemberUID: cluster.UID, MemberName: cluster.Name, ClusterID: cluster.Spec.ClusterID, Claim: cluster.Spec.Claim,
 		Decided: cluster.Spec.Accepted != nil, Kept: cluster.DeletionTimestamp == nil,
 		Resources: cluster.Spec.Leave.Resources, Time: r.options.Clock.Now(),
 	})
 }
+
+// errChanged says that an object is not what was decided on.
+var errChanged = errors.New("it was changed since it was observed")
 
 // patch writes what change makes of a MemberCluster, if that is anything, unless somebody else wrote it meanwhile.
 func (r *members) patch(ctx context.Context, cluster *v1alpha1.MemberCluster, change func()) error {

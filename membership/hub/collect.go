@@ -19,6 +19,10 @@ const requestAnnotation = v1alpha1.GroupName + "/join-request"
 // bootstrap credential that it then has, so a longer time would keep out one that was given a better one.
 const readTTL = 10 * time.Minute
 
+// strangerTTL is how long the request of an agent is kept that is a member of another hub. Its request for a move has the
+// same name.
+const strangerTTL = time.Minute
+
 // collect deletes a request that has done its work, or that nobody has accepted in time, together with the
 // MemberCluster that was made for it and that nobody has decided on: what a stolen bootstrap credential can fill
 // the hub with goes away by itself.
@@ -107,6 +111,10 @@ func (d *door) untilCollected(request *v1alpha1.JoinRequest) time.Duration {
 	switch request.Status.Answer {
 	case v1alpha1.AnswerDenied, v1alpha1.AnswerDeregistered:
 		end = request.CreationTimestamp.Add(min(d.options.RequestTTL, readTTL))
+	case v1alpha1.AnswerHeld:
+		if issued != nil && issued.Reason == v1alpha1.ReasonDifferentHub {
+			end = request.CreationTimestamp.Add(min(d.options.RequestTTL, strangerTTL))
+		}
 	case v1alpha1.AnswerIssued:
 		if issued != nil && request.Spec.MemberUID != "" {
 			end = issued.LastTransitionTime.Add(readTTL)

@@ -121,7 +121,7 @@ func TestNextHub(t *testing.T) {
 			name: "back too soon", reason: "a namespace that goes cannot be used, and the wait must be explained",
 			o: inFleet(func(o *HubObserved) { o.Namespace, o.Membership, o.Access = Terminating, nil, false }),
 			want: want{
-				phase: v1alpha1.PhaseAccepted, reason: v1alpha1.ReasonPreparing, message: "The hub is preparing for the cluster.", after: GatePoll,
+				phase: v1alpha1.PhaseAccepted, reason: v1alpha1.ReasonPreparing, message: "The hub is preparing for the cluster.", after: GatePoll, actions: []HubAction{ReleaseNamespace},
 			},
 		},
 		{

@@ -27,6 +27,9 @@ type machine struct {
 	apart       bool // and asks for a credential of another type
 	hasty       bool // one broken promise is enough
 	moves       uint8
+	disasters   disasters
+	careless    bool // the hub deletes without preconditions
+	backups     backups
 	mishaps     uint8
 
 	hubs   memo[hubKey, hubPlan]
@@ -115,7 +118,11 @@ func (m *machine) hubStep(w *world) (uint16, hubPlan) {
 		if m.statusFirst && p.writesBack {
 			p.actions = append(p.actions, report)
 		}
-		p.actions = append(p.actions, step.Actions...)
+		for _, action := range step.Actions {
+			if action != ReleaseNamespace || w.gatesShut { // or there is nothing to release
+				p.actions = append(p.actions, action)
+			}
+		}
 		if !m.statusFirst && p.writesBack {
 			p.actions = append(p.actions, report)
 		}

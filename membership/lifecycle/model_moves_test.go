@@ -19,7 +19,9 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 			wrong = m.memberGone(w)
 		}
 	case WriteTombstone:
-		w.tombs |= tombOf(w.claim, thatUID)
+		if failed = w.stale; !failed {
+			w.tombs |= tombOf(w.claim, thatUID)
+		}
 	case ReleaseClaim:
 		if failed = w.stale; !failed {
 			w.claim = nobody
@@ -66,6 +68,8 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 		if w.holds == dirty {
 			w.holds = leftover
 		}
+	case ReleaseNamespace:
+		w.gatesShut = false
 	case ForceGates:
 		if !w.leave.forced {
 			wrong = "gates are forced before that is recorded"
@@ -122,19 +126,7 @@ func (m *machine) memberGone(w *world) (wrong fault) {
 	if w.holds == dirty {
 		w.holds = leftover
 	}
-	gone := func(uid *uint8) {
-		if *uid == thatUID {
-			*uid = goneUID
-		}
-	}
-	gone(&w.agent.uid)
-	gone(&w.agent.asks)
-	gone(&w.agent.given)
-	for i := range w.requests {
-		gone(&w.requests[i].asks)
-		gone(&w.requests[i].bound)
-	}
-	w.tombs = w.tombs.renamed(func(claim, _ uint8) (uint8, uint8) { return claim, goneUID })
+	m.gone(w, m.outdate(w))
 	w.member, w.deleting, w.wantLeave, w.accepted, w.claim, w.leave, w.joined, w.clock = false, false, false, undecided, nobody, leaveWorld{}, false, inTime
 	w.membership, w.gatesShut = membershipWorld{}, false
 	w.lag.membership = membershipWorld{} // it is of another member from now on
@@ -155,7 +147,7 @@ func (m *machine) doorActs(w *world, i int, step DoorStep, andReports bool) (wro
 			if w.member {
 				return wrong
 			}
-			if r.asks != noUID || r.bound != noUID || r.reason != 0 {
+			if (r.asks != noUID || r.bound != noUID || r.reason != 0) && (!m.disasters.any() || accept) {
 				wrong = "the request of a member that was deleted makes another"
 			}
 			w.member, w.finalizer, w.claim = true, true, uint8(i+1)
@@ -223,9 +215,18 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 		if !a.request || a.asks != a.uid {
 			a.request, a.asks, a.door, a.given = true, a.uid, uint8(DoorNotAsked), noUID
 			w.requests[0].fresh = false
+			m.relabel(w, func(s *hubState) { s.requests[0].fresh = false })
 		}
+	case AdoptMember:
+		if failed = w.reaches() != HubReplaced; failed {
+			w.look()
+			break
+		}
+		a.uid, a.hub, a.seen = thatUID, uint8(HubNotAsked), membershipWorld{}
+		a.request, w.requests[0].fresh = false, false
+		m.relabel(w, func(s *hubState) { s.requests[0].fresh = false })
 	case AskDoor:
-		a.door = uint8(w.ask(&wrong))
+		a.door = uint8(m.ask(w, &wrong))
 		a.given = noUID
 		if a.door == uint8(DoorIssued) {
 			a.given = w.requests[0].bound
@@ -237,6 +238,7 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 		if a.door != uint8(DoorIssued) {
 			wrong = "the agent registers without a credential"
 		}
+		m.relabel(w, func(s *hubState) { s.requests[0].fresh = false })
 		a.registered, a.credential, a.policy, a.returns = true, true, false, false
 		a.uid = a.given
 		a.request, w.requests[0].fresh = false, false
@@ -272,6 +274,9 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 		}
 	case RecordDeregistered:
 		a.deregistered, a.kept = true, a.door == uint8(DoorDeregisteredKept)
+		if !w.asked && !w.standing() {
+			wrong = "the agent takes itself for deregistered, and no user has asked for that"
+		}
 		if w.member && a.uid == thatUID && w.claim == mine {
 			wrong = "the agent takes itself for deregistered, and is not"
 		}
@@ -279,6 +284,9 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 		told := a.hub == uint8(HubSeen) && a.seen.leave && a.seen.clean
 		if !told && !a.deregistered {
 			wrong = "the agent cleans a member of which nobody said that it is out"
+		}
+		if w.holds != clean && !w.asked && !w.standing() {
+			wrong = "a member is cleaned up, and no user has asked for that"
 		}
 		w.holds, a.said = clean, uint8(MemberClean)
 	case RecordOut:
@@ -293,6 +301,8 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 			wrong = "the agent forgets what it knew and the member is not clean"
 		}
 		w.givesUpClaim()
+		m.relabel(w, func(s *hubState) { s.givesUpClaim() })
+		w.asked = false
 		kept := action == StartOver && (a.kept || a.registered)
 		*a = agentWorld{bootstrap: a.bootstrap, kept: kept, plan: a.plan, beating: a.beating, returns: a.returns || a.registered}
 	default:
@@ -305,11 +315,13 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 }
 
 // ask is AskDoor: it creates the request, or looks at the answer.
-func (w *world) ask(wrong *fault) DoorSight {
+func (m *machine) ask(w *world, wrong *fault) DoorSight {
 	a, r := &w.agent, &w.requests[0]
 	switch {
 	case !w.net:
 		return DoorUnreachable
+	case a.bootstrap == bootstrapOther && a.request:
+		return m.elsewhere(w)
 	case a.bootstrap != bootstrapWorks:
 		return DoorRefused
 	case !a.request:
@@ -373,4 +385,25 @@ func (w *world) givesUpClaim() {
 		w.requests[1].fresh = false
 	}
 	w.requests[0] = requestWorld{}
+}
+
+// givesUpClaim does the same in a backup.
+func (s *hubState) givesUpClaim() {
+	for _, claim := range []*uint8{&s.claim, &s.access} {
+		if *claim == mine {
+			*claim = older
+		}
+	}
+	s.tombs = s.tombs.renamed(func(claim, uid uint8) (uint8, uint8) {
+		if claim == mine {
+			claim = older
+		}
+		return claim, uid
+	})
+	s.membership.report = uint8(ReportedNothing)
+	if s.requests[0].there {
+		s.requests[1] = s.requests[0]
+		s.requests[1].fresh = false
+	}
+	s.requests[0] = requestWorld{}
 }

@@ -256,6 +256,93 @@ var mutants = []struct {
 		},
 	},
 	{
+		name: "door deregisters whatever it does not know, as it once did: restored", machine: machine{moves: 0, mishaps: 2, disasters: disasters{restores: true}},
+		door: forgetful,
+	},
+	{
+		name: "door deregisters whatever it does not know, as it once did: created again", machine: machine{mishaps: 1, disasters: disasters{reapplied: true}},
+		door: forgetful,
+	},
+	{
+		name: "door deregisters whatever it does not know, as it once did: record lost", machine: machine{moves: 1, mishaps: 1, disasters: disasters{reapplied: true}},
+		door: func(o DoorObserved) DoorStep {
+			if o.MemberUID != "" && o.ByID == nil {
+				return deregistered(nil)
+			}
+			return NextDoor(o)
+		},
+	},
+	{
+		name: "door ignores the hub's identity", machine: machine{mishaps: 1, disasters: disasters{otherHub: true}},
+		door: func(o DoorObserved) DoorStep { o.AgentHubID = ""; return NextDoor(o) },
+	},
+	{
+		name: "door lets a policy accept what may have been removed", machine: machine{moves: 1, mishaps: 1, disasters: disasters{expiry: true}, verdict: membership.Accept},
+		door: func(o DoorObserved) DoorStep { o.Readopt = true; return NextDoor(o) },
+	},
+	{
+		name: "door takes the claim for nothing", machine: machine{mishaps: 1, disasters: disasters{reapplied: true}},
+		door: func(o DoorObserved) DoorStep {
+			if o.ByID != nil && o.MemberUID != "" && o.ByID.UID != o.MemberUID {
+				return held(nil, v1alpha1.ReasonClusterIDTaken, "Taken.")
+			}
+			return NextDoor(o)
+		},
+		agent: func(o AgentObserved) AgentStep {
+			if o.Hub == HubReplaced {
+				o.Hub = HubOther
+			}
+			return NextAgent(o)
+		},
+	},
+	{
+		name: "hub writes no record of a leave", machine: machine{moves: 1},
+		hub: func(o HubObserved) HubStep {
+			step := NextHub(o)
+			step.Actions = without(step.Actions, WriteTombstone)
+			return step
+		},
+	},
+	{
+		name: "hub writes the record too late", machine: machine{moves: 1, mishaps: 1},
+		hub: func(o HubObserved) HubStep {
+			step := NextHub(o)
+			if slices.Contains(step.Actions, WriteTombstone) {
+				step.Actions = append(without(step.Actions, WriteTombstone), WriteTombstone)
+			}
+			return step
+		},
+	},
+	{
+		name: "hub does not release a namespace that was deleted by hand", machine: machine{moves: 1, mishaps: 1, vandals: true},
+		hub: func(o HubObserved) HubStep {
+			step := NextHub(o)
+			step.Actions = without(step.Actions, ReleaseNamespace)
+			return step
+		},
+	},
+	{
+		name: "hub deletes without preconditions", machine: machine{moves: 1, mishaps: 1, disasters: disasters{leaders: true}, careless: true},
+	},
+	{
+		name: "agent cleans up when its Membership is another's", machine: machine{mishaps: 1, disasters: disasters{reapplied: true}},
+		agent: func(o AgentObserved) AgentStep {
+			if o.Hub == HubReplaced || o.Hub == HubOther {
+				return AgentStep{Phase: Leaving, Actions: []AgentAction{RecordDeregistered}}
+			}
+			return NextAgent(o)
+		},
+	},
+	{
+		name: "agent takes another hub's answer for its own", machine: machine{mishaps: 1, disasters: disasters{otherHub: true}},
+		agent: func(o AgentObserved) AgentStep {
+			if o.Door == DoorDifferentHub {
+				o.Door = DoorDeregistered
+			}
+			return NextAgent(o)
+		},
+	},
+	{
 		name: "agent takes a refusal for proof", machine: machine{moves: 1},
 		agent: func(o AgentObserved) AgentStep {
 			if o.Record.Registered && o.Hub == HubRefused && !o.Record.Deregistered {
@@ -320,6 +407,14 @@ var mutants = []struct {
 	},
 }
 
+// forgetful is the door as it was when it had no records.
+func forgetful(o DoorObserved) DoorStep {
+	if o.memberUID() != "" && (sameUID(o.ByID, o.memberUID()) == nil || o.ByID.Claim == "") {
+		return deregistered(sameUID(o.ByID, o.memberUID()))
+	}
+	return NextDoor(o)
+}
+
 func without(actions []HubAction, gone HubAction) []HubAction {
 	return slices.DeleteFunc(slices.Clone(actions), func(a HubAction) bool { return a == gone })
 }
@@ -331,7 +426,10 @@ func TestModelNoticesMutants(t *testing.T) {
 			if raceDetector && m.moves+m.mishaps > 1 {
 				t.Skip("takes too long under the race detector")
 			}
-			m.hub, m.door, m.agent, m.verdict, m.hasty = NextHub, NextDoor, NextAgent, membership.Hold, true
+			m.hub, m.door, m.agent, m.hasty = NextHub, NextDoor, NextAgent, true
+			if m.verdict == "" {
+				m.verdict = membership.Hold
+			}
 			if mutant.hub != nil {
 				m.hub = mutant.hub
 			}

@@ -90,16 +90,19 @@ func (c *comesTo) check(i int32) (fault, world) {
 	wasDeleted := a.registered && a.uid == goneUID || a.deregistered && !a.kept || !a.registered && (a.kept || answered)
 	isOut := end.agent.bootstrap == bootstrapGone
 	wanted := w.member && !w.deleting && !w.wantLeave && w.accepted == yesAccepted && end.namespace != uint8(Terminating)
+	if m.disasters.any() && w.claim != mine {
+		wanted = false // it waits for an administrator, who knows what was lost
+	}
 	if wanted && able && !a.out && !m.bothJoined(&end) && (!wasDeleted || !isOut) {
 		return "a member that shall be in does not come in", end
 	}
-	if able && end.holds == leftover {
+	if able && end.holds == leftover && (!m.disasters.any() || end.deregisters()) {
 		return "the hub has let a member go, and its agent does not clean it", end
 	}
 	if able && a.returns && a.request && !w.member && w.requests[0].answer != answerNone && end.member {
 		return "a MemberCluster that was deleted while its agent waited to come back is made anew", end
 	}
-	if able && a.registered && a.uid == goneUID && !kept {
+	if able && a.registered && a.uid == goneUID && !kept && (!m.disasters.any() || w.tombs&tombOf(mine, goneUID) != 0) {
 		if !isOut {
 			return "the agent of a MemberCluster that was deleted does not end", end
 		}
@@ -108,6 +111,11 @@ func (c *comesTo) check(i int32) (fault, world) {
 		}
 	}
 	return "", end
+}
+
+// deregisters reports whether the hub has a record that the agent's member left.
+func (w *world) deregisters() bool {
+	return w.agent.registered && w.tombs&(tombOf(mine, w.agent.uid)|tombOf(nobody, w.agent.uid)) != 0
 }
 
 // left reports whether nothing of a member is left on the hub but its MemberCluster, if that.
@@ -184,6 +192,26 @@ var models = []struct {
 		machine: machine{moves: 1, mishaps: 1, unforceable: true},
 	},
 	{
+		name: "restores", why: "a hub that is put back to an earlier state must not take what it does not know for a request",
+		machine: machine{moves: 1, mishaps: 2, disasters: disasters{restores: true}}, undeclared: true,
+	},
+	{
+		name: "changed UIDs", why: "a MemberCluster that is missing or created again is not a request",
+		machine: machine{moves: 1, mishaps: 1, disasters: disasters{reapplied: true}}, undeclared: true,
+	},
+	{
+		name: "lost records", why: "a record that expired must not let anything be cleaned up, nor let a removed member back in",
+		machine: machine{moves: 1, mishaps: 1, disasters: disasters{expiry: true}, verdict: membership.Accept}, undeclared: true,
+	},
+	{
+		name: "another hub", why: "another hub never ends a membership, whatever it has on record",
+		machine: machine{moves: 1, mishaps: 1, disasters: disasters{otherHub: true}}, undeclared: true,
+	},
+	{
+		name: "two leaders", why: "a leader that was paused and resumes destroys nothing that was created since",
+		machine: machine{moves: 1, mishaps: 1, disasters: disasters{leaders: true}}, undeclared: true,
+	},
+	{
 		name: "caches lag", why: "a cache may show for minutes what is not so any more, each kind of its own or all of them",
 		machine: machine{moves: 1, mishaps: 1, lags: true}, undeclared: true,
 	},
@@ -237,17 +265,19 @@ func TestModel(t *testing.T) {
 // deeper walks further when it is asked to (MUSTER_MODEL=deep, minutes), and less far under the race detector, which
 // is slow and has nothing to find here.
 func (m *machine) deeper(whole *bool) {
+	if m.verdict == "" {
+		m.verdict = membership.Hold
+	}
 	switch {
 	case os.Getenv("MUSTER_MODEL") == "deep" && !m.vandals:
 		// Not that one: who deletes a Membership in the very moment in which a leave is called off and the hub fails to
 		// write its status may have to take the agent's old claim off by hand.
 		m.moves++
+	case m.disasters.any() && !raceDetector && !testing.Short():
+		return
 	case raceDetector || testing.Short():
 		*whole = false
 		m.moves, m.mishaps = 1, 0
-	}
-	if m.verdict == "" {
-		m.verdict = membership.Hold
 	}
 }
 

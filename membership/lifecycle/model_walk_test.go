@@ -14,7 +14,17 @@ type edge struct {
 }
 
 // edges calls visit with every transition out of w.
-func (m *machine) edges(w world, visit func(edge)) {
+func (m *machine) edges(w world, tell func(edge)) {
+	before := w.state()
+	visit := func(e edge) {
+		e.to.noteForPaused(before)
+		tell(e)
+	}
+	if w.paused.step != 0 {
+		to := w
+		action, wrong := m.resumes(&to)
+		tell(edge{step{"paused leader", string(action)}, to, wrong})
+	}
 	m.hubEdges(w, visit)
 	m.doorEdges(w, visit)
 	m.agentEdges(w, visit)
@@ -142,7 +152,7 @@ func (m *machine) worldEdges(w world, visit func(edge)) {
 	if w.namespace == uint8(Terminating) {
 		do("the Membership goes", func(w *world) { w.membership = membershipWorld{} })
 		do("the RoleBinding goes", func(w *world) { w.access = nobody })
-		if !m.stuck {
+		if !m.stuck && !w.gatesShut {
 			do("the namespace is gone", func(w *world) { w.namespaceGone() })
 		}
 	}
@@ -194,11 +204,11 @@ func (m *machine) administratorEdges(w world, visit func(edge)) {
 	if w.wantLeave {
 		do("sets spec.state to Join", func(w *world) { w.wantLeave = false })
 	} else {
-		do("sets spec.state to Leave", func(w *world) { w.wantLeave = true })
+		do("sets spec.state to Leave", func(w *world) { w.wantLeave, w.asked = true, w.asks() })
 	}
 	if !w.deleting {
 		to := w
-		to.deleting = true
+		to.deleting, to.asked = true, w.asks()
 		to.changed()
 		var wrong fault
 		if !w.finalizer {
@@ -214,6 +224,10 @@ func (m *machine) mishapEdges(w world, visit func(edge)) {
 		to := w
 		change(&to)
 		visit(edge{step{"mishap", what}, to, ""})
+	}
+	if m.disasters.any() {
+		m.disasterEdges(w, visit)
+		return
 	}
 	if m.lags {
 		for _, kinds := range []uint8{lagNamespaces, lagBindings, lagMemberships, lagAll} {
@@ -305,4 +319,9 @@ func (k *walk) trace(i int32) string {
 	}
 	slices.Reverse(steps)
 	return strings.Join(steps, "")
+}
+
+// asks reports whether a user who removes the member now asks for what the agent holds to be removed.
+func (w *world) asks() bool {
+	return w.asked || w.agent.registered || w.agent.given != noUID || w.claim == mine
 }

@@ -41,22 +41,32 @@ type world struct {
 	holds memberWorld
 	net   bool // the agent reaches the hub
 
-	lag     lagWorld
-	hub     planWorld
-	stale   bool // the MemberCluster has changed since the hub looked
-	moves   uint8
-	mishaps uint8
+	lag    lagWorld
+	hub    planWorld
+	paused planWorld // of a leader that was paused
+	backup uint16    // of the hub; 0: there is none
+	asked  bool      // a user has asked to remove the member that the agent is registered as
+	// pausedOld is what has changed since the leader was paused.
+	pausedOld uint8
+	stale     bool // the MemberCluster has changed since the hub looked
+	moves     uint8
+	mishaps   uint8
 }
 
 // tombWorld has the tombstones, a bit for each claim and UID.
-type tombWorld uint8
+type tombWorld uint16
 
-func tombOf(claim, uid uint8) tombWorld { return 1 << (claim*2 + uid - thatUID) }
+func tombOf(claim, uid uint8) tombWorld {
+	if uid == noUID {
+		return 0
+	}
+	return 1 << (claim*3 + uid - thatUID)
+}
 
 // swapped is the set after a renaming.
 func (t tombWorld) renamed(rename func(claim, uid uint8) (uint8, uint8)) (out tombWorld) {
 	for claim := nobody; claim <= older; claim++ {
-		for uid := thatUID; uid <= goneUID; uid++ {
+		for uid := thatUID; uid <= savedUID; uid++ {
 			if t&tombOf(claim, uid) != 0 {
 				out |= tombOf(rename(claim, uid))
 			}
@@ -67,7 +77,7 @@ func (t tombWorld) renamed(rename func(claim, uid uint8) (uint8, uint8)) (out to
 
 func (t tombWorld) list() (out []Tombstone) {
 	for claim := nobody; claim <= older; claim++ {
-		for uid := thatUID; uid <= goneUID; uid++ {
+		for uid := thatUID; uid <= savedUID; uid++ {
 			if t&tombOf(claim, uid) != 0 {
 				out = append(out, Tombstone{MemberUID: uids[uid], Claim: claims[claim], ClusterID: "id", Kept: uid == thatUID, Time: epoch})
 			}
@@ -161,6 +171,7 @@ const (
 	noUID uint8 = iota
 	thatUID
 	goneUID
+	savedUID // of the MemberCluster in the backup, which is gone as well
 )
 
 const (
@@ -179,6 +190,7 @@ const (
 	bootstrapWorks uint8 = iota
 	bootstrapRefused
 	bootstrapGone
+	bootstrapOther
 )
 
 var answers = []v1alpha1.JoinAnswer{"", v1alpha1.AnswerPending, v1alpha1.AnswerHeld, v1alpha1.AnswerDenied, v1alpha1.AnswerDeregistered, v1alpha1.AnswerIssued}
@@ -198,7 +210,7 @@ var (
 	epoch    = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	deadline = 15 * time.Minute
 	claims   = []string{"", "mine", "older"}
-	uids     = []types.UID{"", "that", "gone"}
+	uids     = []types.UID{"", "that", "gone", "saved"}
 )
 
 func (w *world) now() time.Time {
@@ -366,6 +378,8 @@ func (w *world) reaches() HubSight {
 		return HubRefused
 	case !w.membership.there:
 		return HubGone
+	case w.agent.uid != thatUID && w.claim == mine:
+		return HubReplaced
 	case w.agent.uid != thatUID:
 		return HubOther
 	default:

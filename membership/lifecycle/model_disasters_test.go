@@ -1,0 +1,281 @@
+package lifecycle
+
+import (
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// disasters say which disasters a model has, besides crashes and partitions.
+type disasters struct {
+	restores  bool // the hub's etcd is put back to an earlier state
+	reapplied bool // the MemberCluster is lost, or created again with another UID
+	expiry    bool // the records of members that left are lost
+	otherHub  bool // the agent is given the bootstrap credential of another hub
+	leaders   bool // a leader is paused and resumes when another has led
+}
+
+func (d disasters) any() bool {
+	return d.restores || d.reapplied || d.expiry || d.otherHub || d.leaders
+}
+
+// hubState is all that is in the etcd of the hub.
+type hubState struct {
+	member, deleting, wantLeave, finalizer, joined, gatesShut, abandoned bool
+
+	accepted, claim, credential, clock, namespace, access uint8
+	leave                                                 leaveWorld
+	membership                                            membershipWorld
+	requests                                              [2]requestWorld
+	tombs                                                 tombWorld
+
+	same bool // its MemberCluster is the one that there is now
+}
+
+func (w *world) state() hubState {
+	return hubState{
+		member: w.member, deleting: w.deleting, wantLeave: w.wantLeave, finalizer: w.finalizer, joined: w.joined, gatesShut: w.gatesShut,
+		abandoned: w.abandoned, accepted: w.accepted, claim: w.claim, credential: w.credential, clock: w.clock, namespace: w.namespace,
+		access: w.access, leave: w.leave, membership: w.membership, requests: w.requests, tombs: w.tombs, same: w.member,
+	}
+}
+
+// backups numbers the backups that were taken, so that a world stays small.
+type backups struct {
+	of  map[hubState]uint16
+	all []hubState
+}
+
+func (b *backups) number(s hubState) uint16 {
+	if b.of == nil {
+		b.of, b.all = map[hubState]uint16{}, []hubState{{}} // 0 is none
+	}
+	n, known := b.of[s]
+	if !known {
+		n = uint16(len(b.all))
+		b.of[s], b.all = n, append(b.all, s)
+	}
+	return n
+}
+
+// relabel changes the backup with the names that it is written in.
+func (m *machine) relabel(w *world, change func(*hubState)) {
+	if w.backup == 0 {
+		return
+	}
+	s := m.backups.all[w.backup]
+	change(&s)
+	w.backup = m.backups.number(s)
+}
+
+// outdate has the backup know that its MemberCluster is not the one that there is any more, and returns what the UID of
+// that is called from now on.
+func (m *machine) outdate(w *world) uint8 {
+	called := goneUID
+	m.relabel(w, func(s *hubState) {
+		if s.same {
+			called = savedUID
+		}
+		s.same = false
+	})
+	return called
+}
+
+// restore puts the hub back. Its leader is another one from now on, with caches of its own.
+func (m *machine) restore(w *world) {
+	s := m.backups.all[w.backup]
+	rename := func(uid *uint8) {
+		switch {
+		case *uid == thatUID && !s.same:
+			*uid = goneUID
+		case *uid == savedUID && s.member:
+			*uid = thatUID
+		}
+	}
+	rename(&w.agent.uid)
+	rename(&w.agent.asks)
+	rename(&w.agent.given)
+	w.member, w.deleting, w.wantLeave, w.finalizer, w.joined, w.gatesShut = s.member, s.deleting, s.wantLeave, s.finalizer, s.joined, s.gatesShut
+	w.abandoned, w.accepted, w.claim, w.credential, w.clock, w.namespace = s.abandoned, s.accepted, s.claim, s.credential, s.clock, s.namespace
+	w.access, w.leave, w.membership, w.requests, w.tombs = s.access, s.leave, s.membership, s.requests, s.tombs
+	if w.holds == leftover {
+		w.holds = dirty // the leave is undone
+	}
+	w.asked = w.asked || w.standing()
+	w.hub, w.stale, w.paused, w.pausedOld, w.lag, w.backup = planWorld{}, false, planWorld{}, 0, lagWorld{}, 0
+}
+
+// standing reports whether a user's request to remove the member is still there.
+func (w *world) standing() bool {
+	return w.member && (w.deleting || w.wantLeave || w.leave.there && !w.leave.ended)
+}
+
+// uidChanges makes the MemberCluster another one with the same spec.
+func (m *machine) uidChanges(w *world) {
+	called := m.outdate(w)
+	m.gone(w, called)
+	w.deleting, w.finalizer, w.leave, w.joined, w.clock = false, false, leaveWorld{}, false, inTime
+	w.membership, w.lag.membership = membershipWorld{}, membershipWorld{} // those are of another UID
+	w.hub, w.stale = planWorld{}, false
+}
+
+// gone renames the UID of the MemberCluster that there was.
+func (m *machine) gone(w *world, called uint8) {
+	rename := func(uid *uint8) {
+		if *uid == thatUID {
+			*uid = called
+		}
+	}
+	rename(&w.agent.uid)
+	rename(&w.agent.asks)
+	rename(&w.agent.given)
+	for i := range w.requests {
+		rename(&w.requests[i].asks)
+		rename(&w.requests[i].bound)
+	}
+	w.tombs = w.tombs.renamed(func(claim, uid uint8) (uint8, uint8) { rename(&uid); return claim, uid })
+}
+
+// lost removes everything that the hub has of the member, without a record.
+func (m *machine) lost(w *world) {
+	called := m.outdate(w)
+	m.gone(w, called)
+	w.member, w.deleting, w.wantLeave, w.finalizer, w.joined, w.gatesShut, w.abandoned = false, false, false, false, false, false, false
+	w.accepted, w.claim, w.leave, w.clock, w.namespace, w.access = undecided, nobody, leaveWorld{}, inTime, uint8(Absent), nobody
+	w.membership, w.lag, w.requests, w.tombs = membershipWorld{}, lagWorld{}, [2]requestWorld{}, 0
+	w.hub, w.stale, w.paused, w.pausedOld = planWorld{}, false, planWorld{}, 0
+}
+
+func (m *machine) disasterEdges(w world, visit func(edge)) {
+	do := func(what string, change func(*world)) {
+		to := w
+		change(&to)
+		visit(edge{step{"disaster", what}, to, ""})
+	}
+	d := m.disasters
+	if d.restores && w.backup == 0 {
+		do("a backup is taken", func(w *world) { w.backup = m.backups.number(w.state()) })
+	}
+	if d.restores && w.backup != 0 {
+		do("the hub is restored", func(w *world) { m.restore(w) })
+		do("the hub is restored, and refuses the credentials that it issued since", func(w *world) { m.restore(w); w.agent.credential = false })
+	}
+	if d.reapplied && w.member {
+		do("the MemberCluster is created again", func(w *world) { m.uidChanges(w) })
+		do("the hub is lost, and a MemberCluster of the name is created", func(w *world) {
+			accepted := w.accepted
+			m.lost(w)
+			w.member, w.accepted = true, accepted
+		})
+		do("the hub is lost", func(w *world) { m.lost(w) })
+	}
+	if d.expiry && w.tombs != 0 && !w.requests[1].there {
+		do("the records of members that left are lost", func(w *world) { w.tombs = 0 })
+	}
+	if d.otherHub && w.agent.bootstrap == bootstrapWorks {
+		do("the bootstrap credential of another hub is installed", func(w *world) { w.agent.bootstrap = bootstrapOther })
+	}
+	if d.leaders && w.hub.step != 0 && w.paused.step == 0 {
+		do("the leader is paused, and another one leads", func(w *world) {
+			w.paused, w.pausedOld, w.hub = w.hub, 0, planWorld{}
+			if w.stale {
+				w.pausedOld = pausedMember
+			}
+			w.stale = false
+		})
+	}
+}
+
+// What has changed since a leader was paused.
+const (
+	pausedMember uint8 = 1 << iota
+	pausedNamespace
+	pausedAccess
+	pausedMembership
+)
+
+// resumes lets the leader that was paused go on with what it had decided.
+func (m *machine) resumes(w *world) (HubAction, fault) {
+	leads, stale := w.hub, w.stale
+	before := w.state()
+	w.hub, w.stale = w.paused, w.pausedOld&pausedMember != 0
+	plan := m.hubs.values[w.hub.step]
+	action := plan.actions[w.hub.next]
+	if !m.careless && w.refusesPaused(action) {
+		w.paused, w.pausedOld, w.hub, w.stale = planWorld{}, 0, leads, stale
+		return action + " (conflict)", ""
+	}
+	_, wrong := m.hubGoesOn(w)
+	w.paused, w.hub, w.stale = w.hub, leads, stale
+	if w.paused.step == 0 {
+		w.pausedOld = 0
+	}
+	if after := w.state(); w.hub.step != 0 && w.memberWritten(before, after) {
+		w.stale = true
+	}
+	return action, wrong
+}
+
+// refusesPaused reports whether the API server refuses a write because of its precondition.
+func (w *world) refusesPaused(action HubAction) bool {
+	switch action {
+	case DeleteNamespace:
+		return w.pausedOld&pausedNamespace != 0
+	case RevokeAccess, GrantAccess:
+		return w.pausedOld&pausedAccess != 0
+	case WriteMembership:
+		return w.pausedOld&pausedMembership != 0
+	case WriteTombstone:
+		return w.pausedOld&pausedMember != 0
+	default:
+		return false // the rest fails by itself, or changes nothing that exists
+	}
+}
+
+func (w *world) memberWritten(before, after hubState) bool {
+	a, b := before, after
+	return a.member != b.member || a.deleting != b.deleting || a.wantLeave != b.wantLeave || a.finalizer != b.finalizer ||
+		a.accepted != b.accepted || a.claim != b.claim || a.credential != b.credential || a.leave != b.leave || a.joined != b.joined
+}
+
+// noteForPaused takes down what has changed since the leader was paused.
+func (w *world) noteForPaused(before hubState) {
+	if w.paused.step == 0 {
+		return
+	}
+	after := w.state()
+	if w.memberWritten(before, after) {
+		w.pausedOld |= pausedMember
+	}
+	if before.namespace != after.namespace {
+		w.pausedOld |= pausedNamespace
+	}
+	if before.access != after.access {
+		w.pausedOld |= pausedAccess
+	}
+	if before.membership != after.membership {
+		w.pausedOld |= pausedMembership
+	}
+}
+
+// elsewhere is what the agent sees of its request at another hub, which accepts everything and has a record that just this
+// member left it. The agent does not check which hub answers: what the hub answers must be enough.
+func (m *machine) elsewhere(w *world) DoorSight {
+	a := &w.agent
+	o := DoorObserved{
+		ClusterID: "id", Name: "east", Claim: claims[mine], MemberUID: uids[a.asks], Type: v1alpha1.CredentialToken, CreatedAt: epoch,
+		HubID: "other", Verdict: membership.Verdict{Decision: membership.Accept},
+		Tombstones: []Tombstone{{MemberUID: uids[a.asks], ClusterID: "id", Claim: claims[mine], Decided: true, Time: epoch}},
+	}
+	if a.registered {
+		o.AgentHubID = "this"
+	}
+	step := m.door(o)
+	switch {
+	case step.Reason == v1alpha1.ReasonDifferentHub:
+		return DoorDifferentHub
+	case step.Answer == v1alpha1.AnswerDeregistered && a.registered:
+		return DoorDeregistered
+	default:
+		return DoorPending // what becomes of a cluster that joins another hub is another model's
+	}
+}
