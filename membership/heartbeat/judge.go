@@ -47,10 +47,12 @@ func (m *Monitor) beat(e *member, now time.Time) []string {
 	}
 
 	var changed []string
-	if e.late {
+	if e.late() {
 		m.setLate(e, false)
 		m.queue.set(e, e.due()) // it can be late again before it would have been lost
 		changed = m.suspect(changed, now)
+	} else if before == Awaited {
+		changed = m.suspect(changed, now) // it is evidence now
 	}
 	if e.state != before {
 		changed = sorted(append(changed, e.name))
@@ -72,44 +74,23 @@ func (m *Monitor) blame(e *member, at time.Duration) {
 }
 
 func (m *Monitor) enter(e *member, state State, now time.Time) {
+	m.tally(e, -1)
 	m.count[e.state]--
 	m.count[state]++
 	e.state, e.since = state, m.elapsed(now)
+	m.tally(e, +1)
 }
 
 func (m *Monitor) setLate(e *member, late bool) {
-	if e.late == late {
+	if e.late() == late {
 		return
 	}
-	e.late = late
+	m.setAffected(e, isLate, late)
 	if late {
 		m.late++
 	} else {
 		m.late--
 	}
-}
-
-// suspect begins or ends an outage, and adds to changed those whose verdict is held back by it.
-//
-// It goes by the members that are late, not by those that are lost: when all fall silent at once they are
-// lost one by one, spread over a period, but each of them is late before the first is lost. So the hub
-// suspects itself before it would have tainted anybody.
-func (m *Monitor) suspect(changed []string, now time.Time) []string {
-	share := float64(m.late) / float64(max(m.tracked, 1))
-	outage := m.late >= m.policy.OutageMinimum && share >= m.policy.OutageShare
-	if m.outage {
-		outage = m.tracked >= m.policy.OutageMinimum && share > m.policy.outageEnds()
-	}
-	if outage == m.outage {
-		return changed
-	}
-	m.outage, m.since = outage, m.elapsed(now)
-	for name, e := range m.members {
-		if e.tracked && e.state.Unknown() {
-			changed = append(changed, name)
-		}
-	}
-	return sorted(changed)
 }
 
 // markOf keeps what the agent wrote as one comparable number; 0 is for no time at all.

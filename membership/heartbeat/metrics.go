@@ -4,16 +4,17 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // Descriptions are values, not metrics: a Watcher is its own collector, so that several can live in one process.
 var (
-	membersDesc = prometheus.NewDesc("muster_heartbeat_members", "Tracked members by what is known of them.", []string{"state"}, nil)
-	lateDesc    = prometheus.NewDesc("muster_heartbeat_late_members", "Tracked members that have missed a heartbeat.", nil, nil)
-	beatsDesc   = prometheus.NewDesc("muster_heartbeats_total", "Heartbeats of tracked members that were observed.", nil, nil)
-	outageDesc  = prometheus.NewDesc("muster_heartbeat_outage", "Whether the hub suspects itself and holds back taints and failover.", nil, nil)
-	watchDesc   = prometheus.NewDesc("muster_heartbeat_watch_up", "Whether heartbeats can be observed at present.", nil, nil)
+	membersDesc  = prometheus.NewDesc("muster_heartbeat_members", "Tracked members by what is known of them.", []string{"state"}, nil)
+	lateDesc     = prometheus.NewDesc("muster_heartbeat_late_members", "Tracked members that have missed a heartbeat.", nil, nil)
+	beatsDesc    = prometheus.NewDesc("muster_heartbeats_total", "Heartbeats of tracked members that were observed.", nil, nil)
+	withheldDesc = prometheus.NewDesc("muster_heartbeat_withheld_members", "Tracked members about which taints and failover are withheld.", nil, nil)
+	outageDesc   = prometheus.NewDesc("muster_heartbeat_outage", "Whether the hub suspects itself and holds back taints and failover.", nil, nil)
+	watchDesc    = prometheus.NewDesc("muster_heartbeat_watch_up", "Whether heartbeats can be observed at present.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (w *Watcher) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{membersDesc, lateDesc, beatsDesc, outageDesc, watchDesc} {
+	for _, d := range []*prometheus.Desc{membersDesc, lateDesc, beatsDesc, withheldDesc, outageDesc, watchDesc} {
 		ch <- d
 	}
 }
@@ -21,7 +22,7 @@ func (w *Watcher) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (w *Watcher) Collect(ch chan<- prometheus.Metric) {
 	w.mu.Lock()
-	stats, outage, up := w.monitor.Stats(), w.monitor.outage, !w.monitor.paused
+	stats, withheld, outage, up := w.monitor.Stats(), w.monitor.withheld(), w.monitor.outage, !w.monitor.paused
 	w.mu.Unlock()
 
 	gauge := func(desc *prometheus.Desc, value int, labels ...string) {
@@ -32,6 +33,7 @@ func (w *Watcher) Collect(ch chan<- prometheus.Metric) {
 	gauge(membersDesc, stats.Lost, Lost.String())
 	gauge(membersDesc, stats.Unsteady, Unsteady.String())
 	gauge(lateDesc, stats.Late)
+	gauge(withheldDesc, withheld)
 	gauge(outageDesc, oneIf(outage))
 	gauge(watchDesc, oneIf(up))
 	ch <- prometheus.MustNewConstMetric(beatsDesc, prometheus.CounterValue, float64(stats.Beats))

@@ -28,8 +28,12 @@ type Monitor struct {
 	tracked int
 	late    int
 	beats   uint64
-	outage  bool
-	since   time.Duration // epoch: when the outage began
+
+	affected int // tracked members that are late or not ready
+	doubtful int // these, and those that are Awaited
+	outage   bool
+	doubt    bool
+	since    time.Duration // epoch: when the outage began
 }
 
 // NewMonitor returns a Monitor that tracks nobody yet.
@@ -69,6 +73,7 @@ func (m *Monitor) Track(name string, period time.Duration, now time.Time) []stri
 	}
 	m.tracked++
 	m.count[e.state]++
+	m.tally(e, +1)
 	m.queue.set(e, e.due())
 	return m.suspect(nil, now)
 }
@@ -80,6 +85,8 @@ func (m *Monitor) Untrack(name string, now time.Time) []string {
 		return nil
 	}
 	m.queue.set(e, never)
+	m.tally(e, -1)
+	e.tracked = false
 	m.tracked--
 	m.count[e.state]--
 	m.setLate(e, false)
@@ -107,6 +114,18 @@ func (m *Monitor) Observe(name string, renewed, now time.Time) []string {
 	}
 	e.renewed = mark
 	return m.beat(e, now)
+}
+
+// Report takes in whether a member's agent finds its cluster ready. A member that is not ready counts for an outage as a silent one
+// does: in push mode the agents of all members lose them when the hub's network fails. A member that is not tracked is ignored.
+func (m *Monitor) Report(name string, ready bool, now time.Time) []string {
+	e := m.members[name]
+	if e == nil || !e.tracked || ready == (e.affected&isNotReady == 0) {
+		return nil
+	}
+	before := map[*member]bool{e: m.heldBack(e)}
+	m.setAffected(e, isNotReady, !ready)
+	return m.flipped(m.suspect(nil, now), before)
 }
 
 // Gone takes in that a member's Lease was deleted. That is no sign of life, nor of death. What was
@@ -182,12 +201,19 @@ func (m *Monitor) Expire(now time.Time) []string {
 	}
 	var changed []string
 	var lost []*member
+	var released map[*member]bool // whether they were held back
 	at := m.clock(now)
 	for len(m.queue) > 0 && m.queue[0].wake <= at {
 		e := m.queue[0].member
 		switch {
 		case e.due() > at: // heard of since
-		case !e.late:
+		case e.held > 0 && e.held <= at:
+			if released == nil {
+				released = map[*member]bool{}
+			}
+			released[e] = m.heldBack(e)
+			e.held = 0
+		case !e.late():
 			m.setLate(e, true)
 			if e.state == Unsteady {
 				m.enter(e, Lost, now)
@@ -200,9 +226,9 @@ func (m *Monitor) Expire(now time.Time) []string {
 		}
 		m.queue.set(e, e.due())
 	}
-	// Whether the hub suspects itself is settled with all that is late, before any loss is held against
-	// anybody.
-	changed = m.suspect(changed, now)
+	// Whether the hub suspects itself is settled with all that is late, before any loss is held against a member.
+	flipped := m.flipped(m.suspect(nil, now), released)
+	changed = append(changed, flipped...)
 	for _, e := range lost {
 		m.blame(e, at)
 	}
@@ -224,7 +250,10 @@ func (m *Monitor) Verdict(name string) (Verdict, bool) {
 	if e == nil || !e.tracked {
 		return Verdict{}, false
 	}
-	v := Verdict{State: e.state, Since: m.epoch.Add(e.since), HeldBack: m.outage && e.state.Unknown(), Grace: e.grace}
+	v := Verdict{State: e.state, Since: m.epoch.Add(e.since), HeldBack: m.heldBack(e), Grace: e.grace}
+	if e.held > 0 {
+		v.HeldUntil = m.epoch.Add(e.held + m.blind)
+	}
 	if e.heard >= 0 {
 		v.LastHeard = m.epoch.Add(e.heard)
 		if e.renewed != 0 {
@@ -242,14 +271,14 @@ func (m *Monitor) Outage() (Outage, bool) {
 	if !m.outage {
 		return Outage{}, false
 	}
-	return Outage{Since: m.epoch.Add(m.since), Late: m.late, Tracked: m.tracked}, true
+	return Outage{Since: m.epoch.Add(m.since), Late: m.late, Affected: m.affected, Tracked: m.tracked}, true
 }
 
 // Stats returns the present counts.
 func (m *Monitor) Stats() Stats {
 	return Stats{
 		Awaited: m.count[Awaited], Healthy: m.count[Healthy], Lost: m.count[Lost], Unsteady: m.count[Unsteady],
-		Late: m.late, Beats: m.beats,
+		Late: m.late, Affected: m.affected, Beats: m.beats,
 	}
 }
 

@@ -46,6 +46,9 @@ func TestMonitorAgreesWithNaive(t *testing.T) {
 			}
 			for _, name := range propertyNames {
 				got, gotOK := m.Verdict(name)
+				if n.paused {
+					got.HeldUntil = time.Time{}
+				}
 				want, wantOK := n.verdict(name)
 				if diff := cmp.Diff(want, got); diff != "" || gotOK != wantOK {
 					t.Fatalf("%s: verdict on %s, %v, want %v (-want +got):\n%s", op, name, gotOK, wantOK, diff)
@@ -74,7 +77,7 @@ func TestMonitorAgreesWithNaive(t *testing.T) {
 			},
 			"untrack": func(t *rapid.T) {
 				name := names.Draw(t, "name")
-				n.untrack(name)
+				n.untrack(name, now)
 				check("untrack", func() []string { return m.Untrack(name, now) })
 			},
 			"beat": func(t *rapid.T) {
@@ -119,6 +122,11 @@ func TestMonitorAgreesWithNaive(t *testing.T) {
 					n.expire(now)
 					check("flap", func() []string { return m.Expire(now) })
 				}
+			},
+			"report": func(t *rapid.T) {
+				name, ready := names.Draw(t, "name"), rapid.Bool().Draw(t, "ready")
+				n.report(name, ready, now)
+				check("report", func() []string { return m.Report(name, ready, now) })
 			},
 			"gone": func(t *rapid.T) {
 				name := names.Draw(t, "name")
@@ -197,8 +205,11 @@ func recount(m *Monitor) Stats {
 		case Unsteady:
 			s.Unsteady++
 		}
-		if e.late {
+		if e.late() {
 			s.Late++
+		}
+		if e.affected != 0 {
+			s.Affected++
 		}
 	}
 	return s

@@ -201,17 +201,26 @@ func TestMonitor(t *testing.T) {
 			p.wantChanged("a")
 		}},
 		{"flapping", "each loss soon after another doubles the time to hold steady, up to eight graces", func(p *play) {
+			p.track(time.Minute, "b")
 			p.beat("a")
-			p.pass(grace)
+			p.beats(grace, "b")
 			for _, hold := range []time.Duration{0, grace, 2 * grace, 4 * grace, 8 * grace, 8 * grace} {
 				if hold > 0 {
-					p.beats(hold, "a")
+					p.beats(hold, "a", "b")
 					p.want(Unsteady, "a")
 				}
 				p.beat("a")
 				p.want(Healthy, "a")
-				p.pass(grace)
+				p.beats(grace, "b")
 				p.want(Lost, "a")
+			}
+		}},
+		{"flapping alone", "a hub with a single member suspects itself each time", func(p *play) {
+			for range 4 {
+				p.beat("a")
+				p.want(Healthy, "a")
+				p.pass(grace)
+				p.wantHeldBack(true, "a")
 			}
 		}},
 		{"quiet again", "after sixteen graces without a loss the past is forgotten", func(p *play) {
@@ -226,15 +235,16 @@ func TestMonitor(t *testing.T) {
 			p.want(Healthy, "a")
 		}},
 		{"late while unsteady", "steady means steady: the time begins anew", func(p *play) {
+			p.track(time.Minute, "b")
 			p.beat("a")
-			p.pass(grace)
+			p.beats(grace, "b")
 			p.beat("a")
-			p.pass(grace)
-			p.beats(grace-20*time.Second, "a")
+			p.beats(grace, "b")
+			p.beats(grace-20*time.Second, "a", "b")
 			p.want(Unsteady, "a")
-			p.pass(75 * time.Second)
+			p.beats(75*time.Second, "b")
 			p.want(Lost, "a")
-			p.beats(grace, "a")
+			p.beats(grace, "a", "b")
 			p.want(Unsteady, "a")
 			p.beat("a")
 			p.want(Healthy, "a")
@@ -255,15 +265,82 @@ func TestMonitor(t *testing.T) {
 			p.pass(time.Minute)
 			p.wantHeldBack(true, "a", "b", "c", "d")
 		}},
-		{"end of an outage", "those who are still silent are told of: now it is about them", func(p *play) {
+		{"end of an outage", "the members that are still silent have a fresh grace from then on", func(p *play) {
 			p.track(time.Minute, "b", "c", "d")
 			p.beat("a", "b", "c", "d")
 			p.pass(grace)
 			p.wantHeldBack(true, "a", "b", "c", "d")
-			p.beat("c", "d") // half are silent: fewer than it takes to begin, more than to end
+			p.beat("d")
+			p.wantHeldBack(true, "a", "b", "c")
+			p.beat("c")
+			if _, suspected := p.m.Outage(); suspected {
+				p.t.Fatal("half are silent, and the hub still suspects itself")
+			}
+			p.wantChanged("c")
 			p.wantHeldBack(true, "a", "b")
-			p.beat("b")
+			end := p.now.Add(grace)
+			p.beats(grace-time.Second, "c", "d")
+			p.wantHeldBack(true, "a", "b")
+			if v, _ := p.m.Verdict("a"); !v.HeldUntil.Equal(end) {
+				p.t.Fatalf("held until %s, want %s", v.HeldUntil, end)
+			}
+			p.pass(time.Second)
 			p.wantChanged("a", "b")
+			p.wantHeldBack(false, "a", "b")
+		}},
+		{"return within the fresh grace", "nothing was ever done about the member", func(p *play) {
+			p.track(time.Minute, "b", "c")
+			p.beat("a", "b", "c")
+			p.pass(grace)
+			p.beat("b", "c")
+			p.beats(grace-20*time.Second, "b", "c")
+			p.wantHeldBack(true, "a")
+			p.beat("a")
+			p.want(Healthy, "a")
+			p.wantHeldBack(false, "a")
+		}},
+		{"all are not ready", "the hub has lost its way to the members of push mode, and hears their agents all the same", func(p *play) {
+			p.track(time.Minute, "b", "c")
+			p.beat("a", "b", "c")
+			p.changed = p.m.Report("a", false, p.now)
+			p.wantChanged()
+			p.wantHeldBack(false, "a")
+			p.m.Report("b", false, p.now)
+			p.changed = p.m.Report("c", false, p.now)
+			p.wantChanged("a", "b", "c")
+			p.beats(10*grace, "a", "b", "c")
+			p.wantHeldBack(true, "a", "b", "c")
+			p.want(Healthy, "a", "b", "c")
+			p.changed = p.m.Report("b", true, p.now)
+			p.wantChanged("b")
+			p.wantHeldBack(true, "a", "c") // they have a fresh grace
+			p.beats(grace, "a", "b", "c")
+			p.wantHeldBack(false, "a", "c")
+		}},
+		{"one of three is not ready", "that is no outage", func(p *play) {
+			p.track(time.Minute, "b", "c")
+			p.beat("a", "b", "c")
+			p.m.Report("a", false, p.now)
+			p.beats(grace, "a", "b", "c")
+			p.wantHeldBack(false, "a")
+		}},
+		{"some are silent and some not ready", "both count", func(p *play) {
+			p.track(time.Minute, "b", "c", "d", "e")
+			p.beat("a", "b", "c", "d", "e")
+			p.m.Report("a", false, p.now)
+			p.m.Report("b", false, p.now)
+			p.beats(grace, "a", "b", "d", "e")
+			p.wantHeldBack(true, "a", "b", "c")
+		}},
+		{"not ready when the hub starts", "members that were not heard yet are no evidence that the hub is well", func(p *play) {
+			p.track(time.Minute, "b", "c")
+			p.changed = p.m.Report("a", false, p.now)
+			p.wantChanged("a")
+			p.wantHeldBack(true, "a")
+			if _, suspected := p.m.Outage(); suspected {
+				p.t.Fatal("one of three is no outage")
+			}
+			p.beat("b")
 			p.wantHeldBack(false, "a")
 		}},
 		{"an outage is not held against members", "the hub's own fault makes nobody flap", func(p *play) {
@@ -307,13 +384,30 @@ func TestMonitor(t *testing.T) {
 			p.want(Lost, "a", "b")
 			p.wantHeldBack(false, "a", "b")
 		}},
-		{"the rest untracked", "an outage ends when too few are left to have one", func(p *play) {
+		{"all of three silent", "all members are more than dead members can explain", func(p *play) {
+			p.track(time.Minute, "b", "c")
+			p.pass(grace)
+			p.wantHeldBack(true, "a", "b", "c")
+		}},
+		{"both of two silent", "all members are more than dead members can explain", func(p *play) {
+			p.track(time.Minute, "b")
+			p.pass(grace)
+			p.wantHeldBack(true, "a", "b")
+		}},
+		{"the only one silent", "an outage of the hub looks the same", func(p *play) {
+			p.pass(10 * grace)
+			p.wantHeldBack(true, "a")
+		}},
+		{"the rest untracked", "an outage goes on while all that are left are silent", func(p *play) {
 			p.track(time.Minute, "b", "c")
 			p.pass(grace)
 			p.wantHeldBack(true, "a", "b", "c")
 			p.changed = p.m.Untrack("c", p.now)
-			p.wantChanged("a", "b")
-			p.wantHeldBack(false, "a", "b")
+			p.wantChanged()
+			p.wantHeldBack(true, "a", "b")
+			p.beat("b")
+			p.beats(grace, "b")
+			p.wantHeldBack(false, "a")
 		}},
 
 		{"paused", "a hub that cannot see must not judge", func(p *play) {
@@ -412,7 +506,7 @@ func TestOutageMessage(t *testing.T) {
 	p.pass(grace)
 	outage, suspected := p.m.Outage()
 	require.True(t, suspected)
-	require.Equal(t, "3 of 3 members are late with their heartbeats; since 2026-01-01T00:01:15Z the hub suspects itself and holds back taints and failover.",
+	require.Equal(t, "3 of 3 members are late with their heartbeats or not ready; since 2026-01-01T00:01:15Z the hub suspects itself and withholds taints and failover.",
 		outage.String())
 }
 

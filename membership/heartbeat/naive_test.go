@@ -2,6 +2,7 @@ package heartbeat
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 )
@@ -12,6 +13,7 @@ type naive struct {
 	policy   Policy
 	members  map[string]*naiveMember
 	outage   bool
+	doubt    bool
 	paused   bool
 	pausedAt time.Time
 }
@@ -26,6 +28,8 @@ type naiveMember struct {
 	since                   time.Time
 	flaps                   int
 	late, everHeard, blamed bool
+	notReady                bool
+	held                    time.Time // moved when time does not count; zero: none
 }
 
 func newNaive(p Policy) *naive {
@@ -67,11 +71,18 @@ func (n *naive) track(name string, period time.Duration, now time.Time) {
 	} else {
 		e.silent = at
 	}
-	e.tracked = true
-	n.reconsider()
+	e.tracked, e.period, e.grace = true, period, grace
+	n.reconsider(now)
 }
 
-func (n *naive) untrack(name string) {
+func (n *naive) report(name string, ready bool, now time.Time) {
+	if e := n.members[name]; e != nil && e.tracked {
+		e.notReady = !ready
+		n.reconsider(now)
+	}
+}
+
+func (n *naive) untrack(name string, now time.Time) {
 	e := n.members[name]
 	if e == nil || !e.tracked {
 		return
@@ -80,7 +91,7 @@ func (n *naive) untrack(name string) {
 	if !e.renewed.IsZero() {
 		n.members[name] = &naiveMember{renewed: e.renewed, heard: e.heard, silent: e.silent, everHeard: e.everHeard}
 	}
-	n.reconsider()
+	n.reconsider(now)
 }
 
 func (n *naive) observe(name string, renewed, now time.Time) {
@@ -104,7 +115,7 @@ func (n *naive) observe(name string, renewed, now time.Time) {
 	if e.state != was {
 		e.since = now
 	}
-	n.reconsider()
+	n.reconsider(now)
 }
 
 func (n *naive) gone(name string) {
@@ -144,11 +155,14 @@ func (n *naive) resume(now time.Time) {
 	n.paused = false
 	for _, e := range n.members {
 		e.silent, e.steady, e.lost = e.silent.Add(gap), e.steady.Add(gap), e.lost.Add(gap)
+		if !e.held.IsZero() {
+			e.held = e.held.Add(gap)
+		}
 		if e.tracked && e.state != Lost && e.period <= gap {
 			e.silent, e.late = now, false
 		}
 	}
-	n.reconsider()
+	n.reconsider(now)
 }
 
 func (n *naive) expire(now time.Time) {
@@ -159,6 +173,9 @@ func (n *naive) expire(now time.Time) {
 	for _, e := range n.members {
 		if !e.tracked {
 			continue
+		}
+		if !e.held.IsZero() && !now.Before(e.held) {
+			e.held = time.Time{}
 		}
 		if !e.late && !now.Before(e.lateAt()) {
 			e.late = true
@@ -171,7 +188,7 @@ func (n *naive) expire(now time.Time) {
 			lost = append(lost, e)
 		}
 	}
-	n.reconsider()
+	n.reconsider(now)
 	for _, e := range lost {
 		switch recent := e.blamed && now.Sub(e.lost) <= flapWindow*e.grace; {
 		case !recent:
@@ -196,8 +213,13 @@ func (n *naive) earliest() (at time.Time, ok bool) {
 		if e.late {
 			due = e.silent.Add(e.grace)
 		}
-		if !e.tracked || n.paused || e.late && e.state == Lost {
+		switch {
+		case !e.tracked || n.paused:
 			continue
+		case e.late && e.state == Lost && e.held.IsZero():
+			continue
+		case e.late && e.state == Lost, !e.held.IsZero() && e.held.Before(due):
+			due = e.held
 		}
 		if !ok || due.Before(at) {
 			at, ok = due, true
@@ -206,21 +228,34 @@ func (n *naive) earliest() (at time.Time, ok bool) {
 	return at, ok
 }
 
-func (n *naive) reconsider() {
-	tracked, late := 0, 0
+func (n *naive) reconsider(now time.Time) {
+	tracked, affected, doubtful := 0, 0, 0
 	for _, e := range n.members {
 		if e.tracked {
 			tracked++
 		}
-		if e.tracked && e.late {
-			late++
+		if e.tracked && (e.late || e.notReady) {
+			affected++
+		}
+		if e.tracked && (e.late || e.notReady || e.state == Awaited) {
+			doubtful++
 		}
 	}
-	share := float64(late) / float64(max(tracked, 1))
-	if n.outage {
-		n.outage = tracked >= n.policy.OutageMinimum && share > n.policy.OutageShare-outageHysteresis
-	} else {
-		n.outage = late >= n.policy.OutageMinimum && share >= n.policy.OutageShare
+	most := func(count int, share float64) bool {
+		return count > 0 && count >= min(n.policy.OutageMinimum, tracked) && float64(count)/float64(tracked) >= share
+	}
+	before := n.outage
+	n.outage = most(affected, n.policy.OutageShare)
+	if before {
+		n.outage = most(affected, math.Nextafter(n.policy.OutageShare-outageHysteresis, 2))
+	}
+	n.doubt = most(doubtful, n.policy.OutageShare)
+	if before && !n.outage {
+		for _, e := range n.members {
+			if e.tracked && (e.late || e.notReady) {
+				e.held = n.at(now).Add(e.grace)
+			}
+		}
 	}
 }
 
@@ -229,7 +264,11 @@ func (n *naive) verdict(name string) (Verdict, bool) {
 	if e == nil || !e.tracked {
 		return Verdict{}, false
 	}
-	v := Verdict{State: e.state, Since: e.since, HeldBack: n.outage && e.state.Unknown(), LastHeard: e.heard, Grace: e.grace}
+	v := Verdict{State: e.state, Since: e.since, LastHeard: e.heard, Grace: e.grace}
+	v.HeldBack = (e.state.Unknown() || e.notReady) && (n.outage || n.doubt || !e.held.IsZero())
+	if v.HeldUntil = e.held; n.paused && !e.held.IsZero() {
+		v.HeldUntil = time.Time{} // moves on until the pause is over
+	}
 	if e.everHeard && !e.renewed.IsZero() {
 		v.Skew = e.renewed.Sub(e.heard)
 	}

@@ -22,17 +22,29 @@ type member struct {
 	anchor  time.Duration // watch: from when on silence is counted
 	steady  time.Duration // watch: when the heartbeats of an Unsteady member, none of them late, began
 	lost    time.Duration // watch: last loss that counted; negative: none
+	held    time.Duration // watch: until when nothing is done about it after an outage; 0: no such time
 	index   int32         // in the queue; -1: not there
 	state   State
 	flaps   uint8
-	late    bool
-	tracked bool
+	// affected has the reasons for which the member counts for an outage.
+	affected uint8
+	tracked  bool
 }
 
-// due returns when silence will next change what is known of the member.
+func (m *member) late() bool { return m.affected&isLate != 0 }
+
+// due returns when time alone will next change what is known of the member.
 func (m *member) due() time.Duration {
+	if m.held > 0 {
+		return min(m.silent(), m.held)
+	}
+	return m.silent()
+}
+
+// silent returns when silence will next change what is known of the member.
+func (m *member) silent() time.Duration {
 	switch {
-	case !m.late:
+	case !m.late():
 		return m.anchor + min(m.period+slack(m.period), m.grace)
 	case m.state == Lost:
 		return never

@@ -36,9 +36,11 @@ type Verdict struct {
 	State State
 	// Since is when the State began, by the hub's clock.
 	Since time.Time
-	// HeldBack means that the hub suspects itself (see [Outage]) rather than this member, whose health is
-	// Unknown: do not act on that; neither taint nor evict.
+	// HeldBack means that the hub suspects itself (see [Outage]), or has done so a short time ago, rather than this member, whose
+	// health is Unknown or whose agent reports that it is not ready: do not act on that; neither taint nor evict.
 	HeldBack bool
+	// HeldUntil is the end of the grace that the member was given when the last outage ended. Zero: there is none, or it is over.
+	HeldUntil time.Time
 
 	// LastHeard is when the hub last observed a heartbeat, zero if it has not since it tracks the member. It
 	// moves with each heartbeat, which by itself does not make a verdict a changed one.
@@ -60,22 +62,22 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 type Outage struct {
 	// Since is when the hub began to suspect itself, by its own clock.
 	Since time.Time
-	// Late is how many of the Tracked members have missed a heartbeat, as of now.
-	Late, Tracked int
+	// Affected is how many of the Tracked members are late or not ready, as of now. Late have missed a heartbeat.
+	Affected, Late, Tracked int
 }
 
 // String says so in a sentence.
 func (o Outage) String() string {
-	return fmt.Sprintf("%d of %d members are late with their heartbeats; since %s the hub suspects itself and holds back taints and failover.",
-		o.Late, o.Tracked, stamp(o.Since))
+	return fmt.Sprintf("%d of %d members are late with their heartbeats or not ready; since %s the hub suspects itself and withholds taints and failover.",
+		o.Affected, o.Tracked, stamp(o.Since))
 }
 
 // Stats counts what a [Monitor] has in hand.
 type Stats struct {
 	// Awaited, Healthy, Lost and Unsteady are the numbers of tracked members in each state.
 	Awaited, Healthy, Lost, Unsteady int
-	// Late is how many of them have missed a heartbeat.
-	Late int
+	// Late is how many of them have missed a heartbeat, and Affected how many are late or not ready.
+	Late, Affected int
 	// Beats is how many heartbeats of tracked members have been observed.
 	Beats uint64
 }

@@ -127,6 +127,11 @@ func (w *Watcher) Untrack(member string) {
 	w.with(func(m *Monitor, now time.Time) []string { return m.Untrack(member, now) })
 }
 
+// Report takes in whether a member's agent finds its cluster ready; see [Monitor.Report].
+func (w *Watcher) Report(member string, ready bool) {
+	w.with(func(m *Monitor, now time.Time) []string { return m.Report(member, ready, now) })
+}
+
 // Verdict returns what is known of a member; false if it is not tracked.
 func (w *Watcher) Verdict(member string) (Verdict, bool) {
 	w.mu.Lock()
@@ -179,9 +184,11 @@ func (w *Watcher) expire() []string {
 	if outage, ok := w.monitor.Outage(); ok != w.outage {
 		w.outage = ok
 		if ok {
-			w.log.Info("Most members are silent; the hub suspects itself", "late", outage.Late, "tracked", outage.Tracked)
+			w.log.Info("Most members are silent or not ready, so the hub suspects itself and withholds taints and failover",
+				"affected", outage.Affected, "late", outage.Late, "tracked", outage.Tracked)
 		} else {
-			w.log.Info("Enough members are heard again; the hub no longer suspects itself")
+			w.log.Info("Enough members are observed again, so the hub no longer suspects itself; each affected member has a fresh grace period",
+				"affected", w.monitor.Stats().Affected)
 		}
 	}
 	return names

@@ -404,6 +404,9 @@ func TestMetrics(t *testing.T) {
 			# HELP muster_heartbeat_watch_up Whether heartbeats can be observed at present.
 			# TYPE muster_heartbeat_watch_up gauge
 			muster_heartbeat_watch_up 1
+			# HELP muster_heartbeat_withheld_members Tracked members about which taints and failover are withheld.
+			# TYPE muster_heartbeat_withheld_members gauge
+			muster_heartbeat_withheld_members 3
 			# HELP muster_heartbeats_total Heartbeats of tracked members that were observed.
 			# TYPE muster_heartbeats_total counter
 			muster_heartbeats_total 3

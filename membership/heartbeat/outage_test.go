@@ -1,0 +1,154 @@
+package heartbeat
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// simulation is a fleet in virtual time. Members send heartbeats on a grid of their own, unless they are cut off.
+type simulation struct {
+	m        *Monitor
+	now      time.Time
+	phases   []time.Duration
+	cut      []bool
+	notReady []bool
+	since    []time.Time // when a member became not ready
+}
+
+func newSimulation(phases []time.Duration) *simulation {
+	n := len(phases)
+	s := &simulation{
+		m: NewMonitor(Policy{}), now: epoch, phases: phases, cut: make([]bool, n), notReady: make([]bool, n), since: make([]time.Time, n),
+	}
+	for i := range phases {
+		s.m.Track(s.name(i), time.Minute, s.now)
+	}
+	return s
+}
+
+func (s *simulation) name(i int) string { return fmt.Sprint("m", i) }
+
+// run lets time pass, and returns the first member that would get a taint. Who is not ready gets it after 30 s.
+func (s *simulation) run(d time.Duration, each func()) (tainted string) {
+	for end := s.now.Add(d); s.now.Before(end); s.now = s.now.Add(time.Second) {
+		if each != nil {
+			each()
+		}
+		for i, phase := range s.phases {
+			if !s.cut[i] && s.now.Sub(epoch)%time.Minute == phase {
+				s.m.Observe(s.name(i), s.now, s.now)
+			}
+		}
+		s.m.Expire(s.now)
+		for i := range s.phases {
+			v, _ := s.m.Verdict(s.name(i))
+			if !v.HeldBack && (v.State.Unknown() || s.notReady[i] && s.now.Sub(s.since[i]) >= 30*time.Second) {
+				return s.name(i)
+			}
+		}
+	}
+	return ""
+}
+
+func (s *simulation) report(i int, ready bool) {
+	if s.notReady[i] == ready {
+		s.notReady[i], s.since[i] = !ready, s.now
+		s.m.Report(s.name(i), ready, s.now)
+	}
+}
+
+// However large the fleet is, an outage of the hub taints no member, neither while it lasts nor when the members return one by one, as long as
+// each does so within a grace of the first.
+func TestOutageTaintsNoMember(t *testing.T) {
+	for _, egress := range []bool{false, true} {
+		t.Run(fmt.Sprintf("egress only: %v", egress), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				n := rapid.SampledFrom([]int{1, 2, 3, 4, 5, 9}).Draw(t, "members")
+				seconds := func(most int, label string) time.Duration {
+					return time.Duration(rapid.IntRange(0, most).Draw(t, label)) * time.Second
+				}
+				var phases, lost, back []time.Duration
+				for range n {
+					phases = append(phases, seconds(59, "phase"))
+					lost = append(lost, seconds(20, "lost"))
+					// A heartbeat is sent at the next time on the grid, up to a minute later.
+					back = append(back, seconds(int(grace/time.Second)-60, "back"))
+				}
+				s := newSimulation(phases)
+				length := 2*time.Minute + seconds(3600, "length") // shorter ones may be noticed of some members only
+				must := func(tainted string) {
+					if tainted != "" {
+						t.Fatalf("after %s, %s is tainted, in a fleet of %d", s.now.Sub(epoch), tainted, n)
+					}
+				}
+				must(s.run(5*time.Minute, nil))
+				begin := s.now
+				must(s.run(length+2*grace, func() {
+					for i := range s.phases {
+						gone, returned := s.now.Sub(begin) >= lost[i], s.now.Sub(begin) >= length+back[i]
+						if egress {
+							s.report(i, !gone || returned)
+						} else {
+							s.cut[i] = gone && !returned
+						}
+					}
+				}))
+				for i := range s.phases {
+					if v, _ := s.m.Verdict(s.name(i)); v.State != Healthy || v.HeldBack {
+						t.Fatalf("%s is %+v in the end", s.name(i), v)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Five minutes with the default options, and members that return late or not at all.
+func TestFiveMinutes(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 5} {
+		t.Run(fmt.Sprint(n, " members"), func(t *testing.T) {
+			var phases []time.Duration
+			for i := range n {
+				phases = append(phases, time.Duration(i*60/n)*time.Second)
+			}
+			s := newSimulation(phases)
+			if tainted := s.run(5*time.Minute, nil); tainted != "" {
+				t.Fatalf("%s is tainted before the outage", tainted)
+			}
+			for i := range s.cut {
+				s.cut[i] = true
+			}
+			if tainted := s.run(5*time.Minute, nil); tainted != "" {
+				t.Fatalf("%s is tainted after %s", tainted, s.now.Sub(epoch))
+			}
+			// All but the last return; that one never does.
+			for i := range n - 1 {
+				s.cut[i] = false
+			}
+			begin := s.now
+			tainted := s.run(time.Hour, nil)
+			switch after := s.now.Sub(begin); {
+			case n == 1 && tainted != "":
+				t.Fatalf("the only member is tainted after %s", after)
+			case n > 1 && (tainted != s.name(n-1) || after < grace || after > grace+time.Minute):
+				t.Fatalf("%q is tainted after %s, want %s after a fresh grace", tainted, after, s.name(n-1))
+			}
+		})
+	}
+}
+
+// A member that fails alone is tainted when its grace is over, in a fleet of two or more.
+func TestSingleFailure(t *testing.T) {
+	for _, n := range []int{2, 3, 5} {
+		s := newSimulation(make([]time.Duration, n))
+		s.run(5*time.Minute, nil)
+		s.cut[0] = true
+		begin := s.now
+		if tainted := s.run(time.Hour, nil); tainted != "m0" || s.now.Sub(begin) > grace {
+			t.Errorf("%d members: %q is tainted after %s", n, tainted, s.now.Sub(begin))
+		}
+	}
+}
