@@ -36,11 +36,14 @@ func TestCrash(t *testing.T) {
 	writes := whole.Writes()
 	t.Logf("a life has %d writes", writes)
 	require.Greater(t, writes, least)
+	lives := make(chan struct{}, 6)  // at a time
 	t.Run("at", func(t *testing.T) { // which ends when all of them have
 		for at := 1; at <= writes; at++ {
 			for _, how := range []planetest.Loss{planetest.AnswerLost, planetest.WriteLost} {
 				t.Run(fmt.Sprintf("%d-%s", at, how), func(t *testing.T) {
 					t.Parallel()
+					lives <- struct{}{}
+					defer func() { <-lives }()
 					h.live(t, fmt.Sprintf("at-%d-%s", at, how), planetest.NewCrash(at, how), 2*writes)
 				})
 			}

@@ -127,7 +127,7 @@ func (f *fleet) halts(text string) []string {
 
 func (f *fleet) eventuallySlow(what string, holds func() bool) {
 	f.t.Helper()
-	require.Eventually(f.t, holds, 3*time.Minute, 50*time.Millisecond, what)
+	f.eventuallyWithin(3*time.Minute, what, holds)
 }
 
 // refuse has every fourth member refuse a text.

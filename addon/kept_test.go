@@ -1,6 +1,7 @@
 package addon_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -46,10 +47,14 @@ func TestKept(t *testing.T) {
 	a := h.says(h.memberAddon("x", "a"), v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsDesired)
 	require.NotContains(t, a.Message, "removalDeadlineSeconds")
 	h.eventually("a says who keeps it", func() bool { return h.memberAddon("x", "a").Status.Message == who })
-	h.eventually("so does what was forced, which says why all the same", func() bool {
+	h.untilNil("so does what was forced, which says why all the same", func() error {
 		m := h.memberAddon("x", "dead")
 		said := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDegraded)
-		return said.Reason == v1alpha1.ReasonDeadlineExceeded && strings.Count(said.Message, who) == 1 && strings.Contains(said.Message, "removalDeadlineSeconds")
+		if said.Reason == v1alpha1.ReasonDeadlineExceeded && strings.Count(said.Message, who) == 1 &&
+			strings.Contains(said.Message, "removalDeadlineSeconds") {
+			return nil
+		}
+		return fmt.Errorf("it says %s: %s", said.Reason, said.Message)
 	})
 	r.quiet(t)
 	r.stop()

@@ -2,6 +2,7 @@ package addon_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -28,11 +29,15 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-var plane = localplane.Shared{Options: localplane.Options{Name: "addon"}}
+// plane is what tests run on, in parallel, since they mostly wait.
+var plane = localplane.NewPool(3, localplane.Options{
+	Name:    "addon",
+	Prepare: planetest.Prepare(scheme, crds.Install, membershipcrds.Install, placementcrds.Install, workcrds.InstallOnHub),
+})
 
-func TestMain(m *testing.M) { planetest.Main(m, &plane) }
+func TestMain(m *testing.M) { planetest.Main(m, plane.Shared()...) }
 
-// hub is a namespace of the shared plane, add-ons and members whose names begin with its name.
+// hub is a namespace of a plane, add-ons and members whose names begin with its name.
 type hub struct {
 	t         testing.TB
 	client    client.WithWatch
@@ -47,7 +52,7 @@ var scheme = planetest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToSche
 func newHub(t testing.TB) *hub {
 	config := plane.ForTest(t).Config()
 	config.QPS, config.Burst = 1000, 1000
-	c := planetest.Client(t, config, scheme, crds.Install, membershipcrds.Install, placementcrds.Install, workcrds.InstallOnHub)
+	c := planetest.Client(t, config, scheme)
 	h := &hub{t: t, client: c, config: config, namespace: planetest.Namespace(t, c)}
 	t.Cleanup(h.clear)
 	return h
@@ -161,5 +166,22 @@ func (r *running) quiet(t testing.TB) {
 
 func (h *hub) eventually(what string, holds func() bool) {
 	h.t.Helper()
-	require.Eventually(h.t, holds, 30*time.Second, 20*time.Millisecond, what)
+	h.eventuallyWithin(time.Minute, what, holds)
+}
+
+// eventuallyWithin calls holds on the goroutine of the test, so holds may fail the test.
+func (h *hub) eventuallyWithin(limit time.Duration, what string, holds func() bool) {
+	h.t.Helper()
+	planetest.Eventually(h.t, planetest.Patience{For: limit}, what, func() error {
+		if !holds() {
+			return errors.New("it does not hold")
+		}
+		return nil
+	})
+}
+
+// untilNil is eventually for a function that explains what is wrong.
+func (h *hub) untilNil(what string, wrong func() error) {
+	h.t.Helper()
+	planetest.Eventually(h.t, planetest.Patience{For: time.Minute}, what, wrong)
 }

@@ -59,6 +59,7 @@ func TestNodesRenewTheirLeases(t *testing.T) {
 }
 
 func TestNodesHaveTheCapacityAskedFor(t *testing.T) {
+	t.Parallel()
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("3"),
 		corev1.ResourceMemory: resource.MustParse("5Gi"),
@@ -157,6 +158,7 @@ func TestSignedRequestAuthenticates(t *testing.T) {
 }
 
 func TestTokenEndsWithItsServiceAccount(t *testing.T) {
+	t.Parallel()
 	p := shared.ForTest(t)
 	client := clientFor(t, p.Config())
 	accounts := client.CoreV1().ServiceAccounts(newNamespace(t, client))

@@ -9,7 +9,8 @@
 //	defer plane.Stop()
 //	mgr, err := manager.New(plane.Config(), manager.Options{})
 //
-// In a test, ForTest does all that in one line. Shared is for a plane that all tests of a package use.
+// In a test, ForTest does all that in one line. Shared is a plane that all tests of a package use,
+// and a Pool is several planes for tests in parallel.
 //
 // # What a plane does
 //

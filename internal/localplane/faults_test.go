@@ -17,6 +17,7 @@ import (
 )
 
 func TestAPIServerComesBackWithItsData(t *testing.T) {
+	t.Parallel()
 	p := ForTest(t, Options{Name: "crash", Nodes: 1})
 	client := clientFor(t, p.Config())
 	namespace := newNamespace(t, client)
@@ -45,6 +46,7 @@ func TestAPIServerComesBackWithItsData(t *testing.T) {
 }
 
 func TestStopEndsAStartOfTheAPIServer(t *testing.T) {
+	t.Parallel()
 	skipIfShort(t)
 	p, err := startForTest(t, Options{Name: "impatient"})
 	require.NoError(t, err)
@@ -84,6 +86,7 @@ func crash() {
 }
 
 func TestNothingStaysWhenTheParentIsKilled(t *testing.T) {
+	t.Parallel()
 	skipIfShort(t)
 	dir := t.TempDir()
 	parent := exec.Command(os.Args[0])

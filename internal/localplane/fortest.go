@@ -3,8 +3,11 @@ package localplane
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -42,9 +45,10 @@ func ForTest(t testing.TB, opts Options) *Plane {
 type Shared struct {
 	Options Options
 
-	once  sync.Once
-	plane *Plane
-	err   error
+	once   sync.Once
+	plane  *Plane
+	err    error
+	pooled bool
 }
 
 // ForTest returns the shared plane. It skips the test under -short, and fails every test if the plane does not start.
@@ -58,8 +62,29 @@ func (s *Shared) ForTest(t testing.TB) *Plane {
 	return s.plane
 }
 
-// Run runs the tests, stops the shared planes and returns the code to exit with. It is for TestMain.
+const (
+	// parallelTests is how many parallel tests of a package run at a time. Tests on planes wait for the planes most of
+	// the time, and need no core of their own.
+	parallelTests = 8
+
+	// pooledTests is the same for a package with a Pool, whose size is the limit. If tests that wait for a plane could
+	// use up this number, the subtests of those that have a plane would not run, and no plane would become free.
+	pooledTests = 1000
+)
+
+// Run runs the tests, stops the shared planes and returns the code to exit with. It is for TestMain. Without -parallel,
+// eight parallel tests run at a time instead of one per core, and any number in a package with a Pool.
 func Run(m *testing.M, shared ...*Shared) int {
+	limit := parallelTests
+	for _, s := range shared {
+		if s.pooled {
+			limit = pooledTests
+		}
+	}
+	if err := allowParallel(limit); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	code := m.Run()
 	for _, s := range shared {
 		if s.plane == nil {
@@ -71,6 +96,19 @@ func Run(m *testing.M, shared ...*Shared) int {
 		}
 	}
 	return code
+}
+
+// allowParallel sets -parallel, unless the flag is given or the machine has more cores.
+func allowParallel(limit int) error {
+	if !flag.Parsed() {
+		flag.Parse()
+	}
+	given := runtime.GOMAXPROCS(0) >= limit
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if given {
+		return nil
+	}
+	return flag.Set("test.parallel", strconv.Itoa(limit))
 }
 
 func skipIfShort(t testing.TB) {

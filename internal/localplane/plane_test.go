@@ -47,6 +47,7 @@ func TestStopLeavesNothing(t *testing.T) {
 }
 
 func TestPlanesAreIndependent(t *testing.T) {
+	t.Parallel()
 	skipIfShort(t)
 	opts := []Options{{Name: "one"}, {Name: "two"}}
 	planes := make([]*Plane, len(opts))
@@ -179,6 +180,7 @@ func TestStartTriesOtherPortsWhenOneIsTaken(t *testing.T) {
 }
 
 func TestStopTellsThatAComponentHadEnded(t *testing.T) {
+	t.Parallel()
 	skipIfShort(t)
 	p, err := startForTest(t, Options{Name: "hurt"})
 	require.NoError(t, err)
@@ -190,6 +192,7 @@ func TestStopTellsThatAComponentHadEnded(t *testing.T) {
 }
 
 func TestPrepareComesBeforeTheControllers(t *testing.T) {
+	t.Parallel()
 	skipIfShort(t)
 	dir, logs, broken := t.TempDir(), t.TempDir(), errors.New("broken")
 	called := 0

@@ -16,6 +16,7 @@ import (
 )
 
 func TestRestore_StateOfTheSnapshot(t *testing.T) {
+	t.Parallel()
 	p := ForTest(t, Options{Name: "restored", Nodes: 1})
 	client := clientFor(t, p.Config())
 	namespace := newNamespace(t, client)
@@ -62,6 +63,7 @@ func TestRestore_StateOfTheSnapshot(t *testing.T) {
 
 // A resourceVersion from before a Restore may be one that does not exist yet.
 func TestRestore_ClientsWithLaterResourceVersions(t *testing.T) {
+	t.Parallel()
 	p := ForTest(t, Options{Name: "rolled-back"})
 	client := clientFor(t, p.Config())
 	namespace := newNamespace(t, client)
@@ -124,6 +126,7 @@ func TestSnapshot_ContextEnds(t *testing.T) {
 }
 
 func TestPauseAPIServer(t *testing.T) {
+	t.Parallel()
 	p := ForTest(t, Options{Name: "paused"})
 	client := clientFor(t, p.Config())
 	require.NoError(t, p.ResumeAPIServer(), "nothing to do")

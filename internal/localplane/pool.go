@@ -1,0 +1,93 @@
+package localplane
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A Pool is several planes that the tests of a package use in parallel, each test one plane for itself. Tests of
+// controllers mostly wait, so two or three of them at a time make better use of a machine than one. The planes start
+// when they are needed. A test with many parallel subtests must limit how many of them run at a time.
+//
+//	var planes = localplane.NewPool(3, localplane.Options{Name: "hub"})
+//
+//	func TestMain(m *testing.M) { os.Exit(localplane.Run(m, planes.Shared()...)) }
+//
+//	func TestJoin(t *testing.T) { cfg := planes.ForTest(t).Config() ... }
+type Pool struct {
+	shared []*Shared
+	free   chan *Shared
+
+	mu    sync.Mutex
+	users map[string]*Shared // by the name of the test
+}
+
+// NewPool returns a pool of so many planes. Their names end in numbers.
+func NewPool(size int, opts Options) *Pool {
+	p := &Pool{free: make(chan *Shared, size), users: map[string]*Shared{}}
+	name := opts.withDefaults().Name
+	for i := range size {
+		opts.Name = fmt.Sprintf("%s-%d", name, i)
+		shared := &Shared{Options: opts, pooled: true}
+		p.shared = append(p.shared, shared)
+		p.free <- shared
+	}
+	return p
+}
+
+// Shared returns the planes, for Run.
+func (p *Pool) Shared() []*Shared { return p.shared }
+
+// ForTest returns a plane that the test has for itself until it ends, and that its subtests share. The first call makes
+// a test parallel, and waits until a plane is free. The plane keeps what earlier tests have left on it.
+// ForTest skips the test under -short, and fails it if the plane does not start.
+func (p *Pool) ForTest(t testing.TB) *Plane {
+	t.Helper()
+	skipIfShort(t)
+	if shared := p.inUse(t.Name()); shared != nil {
+		return shared.ForTest(t)
+	}
+	if parallel, ok := t.(interface{ Parallel() }); ok {
+		parallel.Parallel()
+	}
+	return p.Borrow(t)
+}
+
+// Borrow is ForTest for tests that are parallel already, or that must not be.
+func (p *Pool) Borrow(t testing.TB) *Plane {
+	t.Helper()
+	skipIfShort(t)
+	if shared := p.inUse(t.Name()); shared != nil {
+		return shared.ForTest(t)
+	}
+	var shared *Shared
+	select {
+	case shared = <-p.free:
+	case <-t.Context().Done():
+		t.Fatal("no plane of the pool became free before the test was over")
+	}
+	p.mu.Lock()
+	p.users[t.Name()] = shared
+	p.mu.Unlock()
+	t.Cleanup(func() {
+		p.mu.Lock()
+		delete(p.users, t.Name())
+		p.mu.Unlock()
+		p.free <- shared
+	})
+	return shared.ForTest(t)
+}
+
+// inUse returns what the test, or the test that it is a part of, has already; nil: nothing.
+func (p *Pool) inUse(name string) *Shared {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for user, shared := range p.users {
+		if name == user || strings.HasPrefix(name, user+"/") {
+			return shared
+		}
+	}
+	return nil
+}
