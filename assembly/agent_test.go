@@ -1,12 +1,16 @@
 package assembly
 
 import (
+	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
 	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
 // TestAgentOptions_EachHubHasItsOwnCleaner checks that the clean-up for one hub is never that of another: with several
@@ -34,6 +38,28 @@ func TestAgentOptions_EachHubHasItsOwnCleaner(t *testing.T) {
 			require.Empty(t, hub.Cleaners, "the options of the caller are not changed")
 		}
 	}
+}
+
+// TestPruneGate checks that both the hub's state and the caller's gate withhold deletions.
+func TestPruneGate(t *testing.T) {
+	inconsistent := errors.New("the hub was restored")
+	hub := agent.Hub{MayPrune: func(context.Context) error { return inconsistent }}
+	closed := func(context.Context) string { return "maintenance" }
+	require.Equal(t, "the hub was restored", pruneGate(hub, closed)(t.Context()))
+	inconsistent = nil
+	require.Equal(t, "maintenance", pruneGate(hub, closed)(t.Context()))
+	require.Empty(t, pruneGate(hub, nil)(t.Context()))
+}
+
+func TestOrphansProperty(t *testing.T) {
+	var n atomic.Int64
+	properties, err := orphansProperty(&n)(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, properties, "a member without orphans has no property, so that nothing is written")
+	n.Store(3)
+	properties, err = orphansProperty(&n)(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []v1alpha1.Property{{Name: OrphansProperty, Value: "3"}}, properties)
 }
 
 func TestHubOptions_UnknownPart(t *testing.T) {

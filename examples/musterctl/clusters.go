@@ -59,6 +59,15 @@ func (a *app) hubClient() (*hubClient, error) {
 	return &hubClient{Client: c, server: config.Host}, err
 }
 
+// memberClient returns a client for the member that the flags name.
+func (a *app) memberClient() (client.Client, error) {
+	config, err := a.member()
+	if err != nil {
+		return nil, err
+	}
+	return newClient(config)
+}
+
 func newClient(config *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(clientgoscheme.AddToScheme(scheme), membershipv1alpha1.AddToScheme(scheme), placementv1alpha1.AddToScheme(scheme), workv1alpha1.AddToScheme(scheme))

@@ -175,6 +175,11 @@ func TestUsage(t *testing.T) {
 		{[]string{"token", "create", "--print-register-command", "--join-file", "-"}, "--join-file -"},
 		{[]string{"explain", "placement"}, "--file"},
 		{[]string{"clean"}, "--member-context"},
+		{[]string{"rebuild"}, "--member-context"},
+		{[]string{"move", "--member-context", "east"}, "kubeconfig of the member"},
+		{[]string{"release", "--all"}, "--member-context"},
+		{[]string{"release", "--member-context", "east"}, "--all"},
+		{[]string{"release", "--member-context", "east", "--all", "shop"}, "--all"},
 	} {
 		code, out, errs := call(t, "", test.args...)
 		require.Equal(t, exitUsage, code, "%v: %s", test.args, errs)

@@ -16,11 +16,12 @@ import (
 
 	"github.com/muster-sdk/muster/membership/admin"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
 func (a *app) getCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "get", Short: "Show what is in the fleet"}
-	cmd.AddCommand(a.getMembersCommand())
+	cmd.AddCommand(a.getMembersCommand(), a.getOrphansCommand())
 	return cmd
 }
 
@@ -148,6 +149,13 @@ func (a *app) printList(format *output, list client.ObjectList, rows table) erro
 		l.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("MemberClusterList"))
 		for i := range l.Items {
 			asObject(&l.Items[i])
+		}
+	case *workv1alpha1.AppliedWorkList:
+		kind := workv1alpha1.GroupVersion.WithKind("AppliedWork")
+		l.SetGroupVersionKind(workv1alpha1.GroupVersion.WithKind("AppliedWorkList"))
+		for i := range l.Items {
+			l.Items[i].SetGroupVersionKind(kind)
+			l.Items[i].ManagedFields = nil
 		}
 	case *v1alpha1.JoinTokenList:
 		l.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("JoinTokenList"))
