@@ -96,7 +96,7 @@ func (c *comesTo) check(i int32) (fault, world) {
 	if wanted && able && !a.out && !m.bothJoined(&end) && (!wasDeleted || !isOut) {
 		return staysOut, end
 	}
-	if able && end.holds == leftover && (!m.disasters.any() || end.deregisters()) {
+	if able && end.holds == leftover && (!m.disasters.any() || end.deregisters() && !end.adopts()) {
 		return undone, end
 	}
 	if able && a.returns && a.request && !w.member && w.requests[0].answer != answerNone && end.member {
@@ -117,6 +117,10 @@ func (c *comesTo) check(i int32) (fault, world) {
 func (w *world) deregisters() bool {
 	return w.agent.registered && w.tombs&(tombOf(mine, w.agent.uid)|tombOf(nobody, w.agent.uid)) != 0
 }
+
+// adopts reports whether a MemberCluster with the agent's claim waits for an administrator to accept it. That comes of an
+// old request which was restored, and whose agent had not been bound yet.
+func (w *world) adopts() bool { return w.member && w.claim == mine && w.accepted == undecided }
 
 // left reports whether nothing of a member is left on the hub but its MemberCluster, if that.
 func (m *machine) left(w *world) bool {
