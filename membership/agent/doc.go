@@ -98,11 +98,11 @@
 //
 // # Leaving
 //
-// When the hub asks it to leave, or has forgotten it, the agent has its Cleaners take back what belongs to the
+// When the hub asks it to leave, or has deregistered it, the agent has its Cleaners take back what belongs to the
 // hub, by the policy that it last knew; tells the hub, if that is there; and removes its own Secrets. That a
 // credential is refused, or a Membership gone, proves nothing: the agent looks again for ten seconds, since an API
 // server that was just started refuses everybody; then it stops its heartbeat and asks at the door, by the
-// bootstrap credential, and cleans nothing before it is told that it was forgotten.
+// bootstrap credential, and cleans nothing before its own hub answers that it was deregistered.
 //
 // # Permissions
 //

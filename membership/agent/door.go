@@ -63,7 +63,7 @@ func (d *door) connect(bootstrap *registration.Bootstrap, configure func(*rest.C
 
 func sameBootstrap(a, b *registration.Bootstrap) bool {
 	return a.Server == b.Server && bytes.Equal(a.CA, b.CA) && a.Token == b.Token && a.TokenName == b.TokenName &&
-		bytes.Equal(a.Key, b.Key) && a.Namespace == b.Namespace
+		bytes.Equal(a.Key, b.Key) && a.Namespace == b.Namespace && a.HubID == b.HubID && a.MoveFrom == b.MoveFrom
 }
 
 // disconnect leaves no connection behind.

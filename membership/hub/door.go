@@ -291,12 +291,12 @@ func (d *door) look(ctx context.Context, members client.Reader, o *lifecycle.Doo
 		return err
 	}
 	if named == nil {
-		return d.lookForTombstones(ctx, o)
+		return d.lookForTombstones(ctx, members == d.reader, o)
 	}
 	if o.ByName, err = d.see(ctx, named); err != nil {
 		return err
 	}
-	return d.lookForTombstones(ctx, o)
+	return d.lookForTombstones(ctx, members == d.reader, o)
 }
 
 // lookByClaim looks at the member that has the claim of a request.
@@ -318,10 +318,11 @@ func (d *door) lookByClaim(ctx context.Context, members client.Reader, o *lifecy
 	return nil
 }
 
-// lookForTombstones reads the records of members that left, where the decision may depend on them.
-func (d *door) lookForTombstones(ctx context.Context, o *lifecycle.DoorObserved) (err error) {
+// lookForTombstones reads the records of members that left, where the decision may depend on them: before a
+// MemberCluster is created it always does, since a claim whose member left never comes back.
+func (d *door) lookForTombstones(ctx context.Context, live bool, o *lifecycle.DoorObserved) (err error) {
 	o.Tombstones = nil
-	if o.ByClaim == nil && o.NeedsTombstones() {
+	if o.ByClaim == nil && (live || o.NeedsTombstones()) {
 		o.Tombstones, err = d.tombstones.of(ctx, o.ClusterID)
 	}
 	return err

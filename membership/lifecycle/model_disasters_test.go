@@ -18,6 +18,39 @@ func (d disasters) any() bool {
 	return d.restores || d.reapplied || d.expiry || d.otherHub || d.leaders
 }
 
+// Faults that matter in a disaster, besides circles.
+const (
+	unaskedClean      fault = "a member is cleaned up, and no user has asked for that"
+	unaskedDeparture  fault = "the agent takes itself for deregistered, and no user has asked for that"
+	unaskedNamespace  fault = "the namespace goes, and no user has asked for that"
+	unaskedRevocation fault = "access goes, and no user has asked for that"
+	unaskedRelease    fault = "the claim goes, and no user has asked for that"
+	undone            fault = "the hub has let a member go, and its agent does not clean it"
+	endless           fault = "a leave does not come to its end without the agent"
+	staysOut          fault = "a member that shall be in does not come in"
+	readmitted        fault = "the request of a member that was deleted makes another"
+)
+
+// counts reports whether a fault is one in this model. After a disaster the hub does not know what it knew: a leave may
+// end before the member is clean, which its agent makes up for, and a member that had left may have to be let in by an
+// administrator. A leader that resumes may create what nothing needs any more; it must not destroy anything.
+func (m *machine) counts(wrong fault) bool {
+	if !m.disasters.any() {
+		return true
+	}
+	switch wrong {
+	case circle, unaskedClean, unaskedDeparture, unaskedNamespace, unaskedRevocation, unaskedRelease, readmitted,
+		"a claim is taken away", "a credential is issued to somebody who is not accepted":
+		return true
+	case undone, endless:
+		return !m.disasters.leaders
+	case staysOut:
+		return m.disasters.reapplied || m.disasters.otherHub || m.disasters.leaders
+	default:
+		return false
+	}
+}
+
 // hubState is all that is in the etcd of the hub.
 type hubState struct {
 	member, deleting, wantLeave, finalizer, joined, gatesShut, abandoned bool
@@ -276,6 +309,6 @@ func (m *machine) elsewhere(w *world) DoorSight {
 	case step.Answer == v1alpha1.AnswerDeregistered && a.registered:
 		return DoorDeregistered
 	default:
-		return DoorPending // what becomes of a cluster that joins another hub is another model's
+		return DoorHeld // what becomes of a cluster that joins another hub is another model's
 	}
 }

@@ -24,6 +24,9 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 		}
 	case ReleaseClaim:
 		if failed = w.stale; !failed {
+			if m.disasters.leaders && !w.standing() {
+				wrong = unaskedRelease
+			}
 			w.claim = nobody
 		}
 	case CreateNamespace:
@@ -53,6 +56,9 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 		if w.holds == dirty && !m.vandals && plan.leaving && !w.leave.forced && plan.accepted == yesAccepted {
 			wrong = "access goes during a leave while the member is not clean, and no deadline passed"
 		}
+		if m.disasters.leaders && w.access != nobody && w.member && !w.standing() && w.accepted == yesAccepted && w.claim == w.access {
+			wrong = unaskedRevocation
+		}
 		w.access = nobody
 	case DeleteNamespace:
 		if w.holds == dirty && !m.vandals && !w.leave.forced {
@@ -60,6 +66,9 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 		}
 		if w.gatesShut && !m.unforceable {
 			wrong = "the namespace goes while a gate is shut that was not told what becomes of what it keeps"
+		}
+		if m.disasters.leaders && w.namespace == uint8(Present) && w.member && !w.standing() {
+			wrong = unaskedNamespace
 		}
 		if w.namespace == uint8(Present) {
 			w.namespace = uint8(Terminating)
@@ -148,7 +157,7 @@ func (m *machine) doorActs(w *world, i int, step DoorStep, andReports bool) (wro
 				return wrong
 			}
 			if (r.asks != noUID || r.bound != noUID || r.reason != 0) && (!m.disasters.any() || accept) {
-				wrong = "the request of a member that was deleted makes another"
+				wrong = readmitted
 			}
 			w.member, w.finalizer, w.claim = true, true, uint8(i+1)
 			w.changed()
@@ -275,9 +284,9 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 	case RecordDeregistered:
 		a.deregistered, a.kept = true, a.door == uint8(DoorDeregisteredKept)
 		if !w.asked && !w.standing() {
-			wrong = "the agent takes itself for deregistered, and no user has asked for that"
+			wrong = unaskedDeparture
 		}
-		if w.member && a.uid == thatUID && w.claim == mine {
+		if w.member && a.uid == thatUID && w.claim == mine && wrong == "" {
 			wrong = "the agent takes itself for deregistered, and is not"
 		}
 	case CleanMember:
@@ -286,7 +295,7 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 			wrong = "the agent cleans a member of which nobody said that it is out"
 		}
 		if w.holds != clean && !w.asked && !w.standing() {
-			wrong = "a member is cleaned up, and no user has asked for that"
+			wrong = unaskedClean
 		}
 		w.holds, a.said = clean, uint8(MemberClean)
 	case RecordOut:

@@ -273,7 +273,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "door ignores the hub's identity", machine: machine{mishaps: 1, disasters: disasters{otherHub: true}},
+		name: "door ignores the hub's identity", machine: machine{moves: 1, mishaps: 1, disasters: disasters{otherHub: true}},
 		door: func(o DoorObserved) DoorStep { o.AgentHubID = ""; return NextDoor(o) },
 	},
 	{
@@ -322,7 +322,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "hub deletes without preconditions", machine: machine{moves: 1, mishaps: 1, disasters: disasters{leaders: true}, careless: true},
+		name: "hub deletes without preconditions", machine: machine{moves: 2, mishaps: 1, disasters: disasters{leaders: true}, careless: true},
 	},
 	{
 		name: "agent cleans up when its Membership is another's", machine: machine{mishaps: 1, disasters: disasters{reapplied: true}},
@@ -334,7 +334,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "agent takes another hub's answer for its own", machine: machine{mishaps: 1, disasters: disasters{otherHub: true}},
+		name: "agent takes another hub's answer for its own", machine: machine{moves: 1, mishaps: 1, disasters: disasters{otherHub: true}},
 		agent: func(o AgentObserved) AgentStep {
 			if o.Door == DoorDifferentHub {
 				o.Door = DoorDeregistered

@@ -286,11 +286,11 @@ func (m *machine) explore(starts []world) (*walk, map[fault]string) {
 	}
 	for i := int32(0); int(i) < len(k.worlds) && (!m.hasty || len(broken) == 0); i++ {
 		w := k.worlds[i]
-		if wrong := m.holds(&w); wrong != "" && broken[wrong] == "" {
+		if wrong := m.holds(&w); wrong != "" && m.counts(wrong) && broken[wrong] == "" {
 			broken[wrong] = fmt.Sprintf("%swhich makes\n  %+v", k.trace(i), w)
 		}
 		m.edges(w, func(e edge) {
-			if e.wrong != "" && broken[e.wrong] == "" {
+			if e.wrong != "" && m.counts(e.wrong) && broken[e.wrong] == "" {
 				broken[e.wrong] = fmt.Sprintf("%s  %s\nwhich makes\n  %+v", k.trace(i), e.step, e.to)
 			}
 			k.number(e.to, i, e.step)

@@ -79,7 +79,7 @@ func (t tombWorld) list() (out []Tombstone) {
 	for claim := nobody; claim <= older; claim++ {
 		for uid := thatUID; uid <= savedUID; uid++ {
 			if t&tombOf(claim, uid) != 0 {
-				out = append(out, Tombstone{MemberUID: uids[uid], Claim: claims[claim], ClusterID: "id", Kept: uid == thatUID, Time: epoch})
+				out = append(out, Tombstone{MemberUID: uids[uid], Claim: claims[claim], ClusterID: "id", Kept: uid == thatUID, Decided: true, Time: epoch})
 			}
 		}
 	}

@@ -48,7 +48,8 @@ func (t Tombstone) dropsWaiting(o DoorObserved) bool {
 		t.ClusterID == o.ClusterID && !t.Kept && !t.Time.Before(o.CreatedAt)
 }
 
-// NeedsTombstones reports whether the decision depends on [DoorObserved.Tombstones].
+// NeedsTombstones reports whether the decision depends on [DoorObserved.Tombstones] in any case. Without them a
+// MemberCluster may be created only for a claim that never left.
 func (o *DoorObserved) NeedsTombstones() bool { return o.memberUID() != "" || o.waited() }
 
 // removed reports whether the MemberCluster that was created for a request has been deleted since.

@@ -1,0 +1,159 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/muster-sdk/muster/membership/lifecycle"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// An agent notices that its hub was restored by lists that are older than what it has seen, and by a lower epoch, and
+// deletes nothing until the hub confirms a later epoch.
+func TestRestoredHubBlocksPruning(t *testing.T) {
+	shown := func(epoch int64, id string) *v1alpha1.Membership {
+		m := &v1alpha1.Membership{}
+		if id != "" {
+			m.Spec.Hub = &v1alpha1.HubIdentity{ID: id, Epoch: epoch}
+		}
+		return m
+	}
+	for _, test := range []struct {
+		reason   string
+		record   *hubState
+		revision string
+		sighting sighting
+		want     bool // the hub was restored
+	}{
+		{"the first list", nil, "", sighting{sight: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "10"}, false},
+		{"a later list", nil, "10", sighting{sight: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "11"}, false},
+		{"an older list", nil, "10", sighting{sight: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "9"}, true},
+		{"a list that is older than the record", &hubState{Revision: "10"}, "", sighting{sight: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "9"}, true},
+		{"a lower epoch", &hubState{Epoch: 4}, "10", sighting{sight: lifecycle.HubSeen, membership: shown(3, "hub"), revision: "11"}, true},
+		{"a watch that lags", &hubState{Epoch: 4}, "10", sighting{sight: lifecycle.HubSeen, membership: shown(3, "hub"), lagging: true}, false},
+		{"a hub without epochs could never confirm one", nil, "10", sighting{sight: lifecycle.HubSeen, membership: shown(0, ""), revision: "9"}, false},
+		{"a hub that cannot be reached says nothing", nil, "10", sighting{sight: lifecycle.HubUnreachable, revision: "9"}, false},
+		{"it waits already", &hubState{Required: 5}, "10", sighting{sight: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "9"}, false},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			a := &agent{record: record{Hub: test.record}, revision: test.revision}
+			a.noteRevision(test.sighting)
+			require.Equal(t, test.want, a.rolledBack)
+			a.sight, a.membership = test.sighting.sight, test.sighting.membership
+			blocked := test.want || test.record != nil && test.record.Required > 0 || test.sighting.sight != lifecycle.HubSeen
+			require.Equal(t, blocked, a.pruneBlocked() != "", a.pruneBlocked())
+		})
+	}
+	gone := metav1.Now()
+	a := &agent{sight: lifecycle.HubSeen, membership: &v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &gone}}}
+	require.NotEmpty(t, a.pruneBlocked(), "the Membership is being deleted")
+}
+
+// The answer about a namespace counts for two seconds, one that is being deleted is told from others, and an error is not
+// taken for an answer.
+func TestPruneGuardProbesTheNamespace(t *testing.T) {
+	var answer atomic.Pointer[apierrors.StatusError]
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if r.URL.Query().Get("dryRun") != metav1.DryRunAll {
+			t.Errorf("it would create a Lease: %s %s", r.Method, r.URL)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if failure := answer.Load(); failure != nil {
+			w.WriteHeader(int(failure.ErrStatus.Code))
+			_ = json.NewEncoder(w).Encode(failure.ErrStatus)
+			return
+		}
+		w.WriteHeader(http.StatusCreated)
+		_, _ = w.Write([]byte(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"namespace-probe"}}`))
+	}))
+	t.Cleanup(server.Close)
+	core, err := coordinationv1client.NewForConfig(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	g := &pruneGuard{clock: clock}
+	require.ErrorContains(t, g.MayPrune(context.Background()), "not connected")
+	g.set("", core.Leases("member-east"))
+	require.NoError(t, g.MayPrune(context.Background()))
+	require.NoError(t, g.MayPrune(context.Background()))
+	require.EqualValues(t, 1, asked.Load())
+
+	forbidden := apierrors.NewForbidden(corev1.Resource("leases"), pruneProbe, nil)
+	forbidden.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	answer.Store(forbidden)
+	require.NoError(t, g.MayPrune(context.Background()), "the answer is fresh")
+	clock.SetTime(clock.Now().Add(pruneProbeAge))
+	require.ErrorContains(t, g.MayPrune(context.Background()), "is being deleted")
+	answer.Store(apierrors.NewForbidden(corev1.Resource("leases"), pruneProbe, nil))
+	require.ErrorContains(t, g.MayPrune(context.Background()), "probe the member's namespace")
+	answer.Store(nil)
+	require.NoError(t, g.MayPrune(context.Background()))
+	g.set("the hub was restored", core.Leases("member-east"))
+	require.ErrorContains(t, g.MayPrune(context.Background()), "the hub was restored")
+}
+
+// Records and answers of versions before hubs had an identity are taken over, and end nothing.
+func TestRecordsWithoutAnIdentity(t *testing.T) {
+	before, err := parseRecord([]byte(`{"version":1,"clusterID":"id","name":"east","forgotten":true,"member":{"name":"east","uid":"uid","namespace":"member-east"}}`))
+	require.NoError(t, err)
+	require.False(t, before.flags().Deregistered, "an earlier version wrote that down without a proof that a user wanted it")
+	require.Empty(t, before.hubID())
+	for _, bootstrap := range []*registration.Bootstrap{nil, {HubID: "a"}, {HubID: "a", MoveFrom: "b"}} {
+		require.False(t, before.strange(bootstrap), "an agent that does not know its hub asks the one that it has")
+		require.False(t, before.moves(bootstrap))
+	}
+
+	known := before
+	known.Member = &registered{Name: "east", UID: "uid", HubID: "b"}
+	require.True(t, known.strange(&registration.Bootstrap{HubID: "a"}))
+	require.False(t, known.strange(&registration.Bootstrap{}), "a join.yaml of an earlier version has no identity")
+	require.False(t, known.strange(&registration.Bootstrap{HubID: "a", MoveFrom: "b"}))
+	require.True(t, known.moves(&registration.Bootstrap{HubID: "a", MoveFrom: "b"}))
+	require.False(t, known.moves(&registration.Bootstrap{HubID: "a", MoveFrom: "c"}), "it is no request about this hub")
+
+	answer := func(answer v1alpha1.JoinAnswer, hub string) *v1alpha1.JoinRequest {
+		request := &v1alpha1.JoinRequest{Status: v1alpha1.JoinRequestStatus{Answer: answer}}
+		if hub != "" {
+			request.Status.Hub = &v1alpha1.HubIdentity{ID: hub}
+		}
+		return request
+	}
+	moving := &registration.Bootstrap{HubID: "a", MoveFrom: "b"}
+	for _, test := range []struct {
+		reason    string
+		record    record
+		bootstrap *registration.Bootstrap
+		theirs    *v1alpha1.JoinRequest
+		want      lifecycle.DoorSight
+	}{
+		{"an earlier hub answers so to every agent that it does not have", known, nil, answer("Forgotten", ""), lifecycle.DoorHeld},
+		{"also where the agent does not know its hub", before, nil, answer("Forgotten", ""), lifecycle.DoorHeld},
+		{"the agent's own hub has a record of the leave", known, nil, answer(v1alpha1.AnswerDeregistered, "b"), lifecycle.DoorDeregistered},
+		{"no hub has the same UID by chance", before, nil, answer(v1alpha1.AnswerDeregistered, "a"), lifecycle.DoorDeregistered},
+		{"another hub", known, nil, answer(v1alpha1.AnswerDeregistered, "a"), lifecycle.DoorDifferentHub},
+		{"an answer without an identity", known, nil, answer(v1alpha1.AnswerDeregistered, ""), lifecycle.DoorHeld},
+		{"another hub issues nothing either", known, nil, answer(v1alpha1.AnswerIssued, "a"), lifecycle.DoorDifferentHub},
+		{"unless an administrator asked for the move", known, moving, answer(v1alpha1.AnswerIssued, "a"), lifecycle.DoorIssued},
+		{"and even then it ends nothing", known, moving, answer(v1alpha1.AnswerDeregistered, "a"), lifecycle.DoorHeld},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			got, _ := doorSight(test.record, test.bootstrap, answer("", ""), test.theirs)
+			require.Equal(t, test.want, got)
+		})
+	}
+}

@@ -1,0 +1,176 @@
+package hub_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/crds"
+	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/registration"
+	"github.com/muster-sdk/muster/membership/registration/csr"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// holder is a gate whose objects in a member's namespace have a finalizer, as Works have one of their agent.
+type holder struct {
+	client   client.Client
+	released atomic.Int32
+}
+
+const heldName, heldFinalizer = "held", "example.com/agent"
+
+func (*holder) Name() string { return "holder" }
+
+func (g *holder) Remaining(ctx context.Context, member membership.Member) ([]string, error) {
+	return nil, g.let(ctx, member)
+}
+
+// Release lets go of what is being deleted.
+func (g *holder) Release(ctx context.Context, member membership.Member) error {
+	g.released.Add(1)
+	return g.let(ctx, member)
+}
+
+func (g *holder) let(ctx context.Context, member membership.Member) error {
+	held := &corev1.ConfigMap{}
+	err := g.client.Get(ctx, client.ObjectKey{Namespace: member.Namespace, Name: heldName}, held)
+	if err != nil || held.DeletionTimestamp == nil {
+		return client.IgnoreNotFound(err)
+	}
+	held.Finalizers = nil
+	return client.IgnoreNotFound(g.client.Update(ctx, held))
+}
+
+// A member's namespace that was deleted by hand is restored with everything in it that is the hub's. It does not hang on
+// finalizers, the agent deletes nothing meanwhile, and it joins again.
+func TestNamespaceDeletedByHandIsRestored(t *testing.T) {
+	for name, method := range map[string]registration.Method{"wiped-token": nil, "wiped-csr": csr.Method{}} {
+		t.Run(name, func(t *testing.T) {
+			p := plane.ForTest(t)
+			gate := &holder{client: planetest.Client(t, p.Config(), newScheme(), crds.Install)}
+			h := startHub(t, p, hub.Options{Gates: []membership.LeaveGate{gate}})
+			bootstrap := h.token(name, v1alpha1.JoinTokenSpec{})
+			var cleaned cleaner
+			var beside atomic.Pointer[agent.Hub]
+			a := h.joined(bootstrap, agent.Options{
+				Name: name, Method: method, Cleaners: []membership.LeaveGate{cleaned.gate()},
+				Companions: []agent.Companion{agent.CompanionFunc("asks", func(ctx context.Context, is agent.Hub) error {
+					beside.Store(&is)
+					<-ctx.Done()
+					return nil
+				})},
+			})
+			before, uid := &corev1.Namespace{}, h.member(name).UID
+			key := client.ObjectKey{Name: "member-" + name}
+			require.NoError(t, h.client.Get(t.Context(), key, before))
+			h.eventually("the agent may delete what a user deleted", func() error {
+				if is := beside.Load(); is != nil {
+					return is.MayPrune(t.Context())
+				}
+				return errors.New("the companion does not run")
+			})
+			require.NoError(t, h.client.Create(t.Context(), &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: key.Name, Name: heldName, Finalizers: []string{heldFinalizer}},
+			}))
+			h.delivered("id-" + name)
+
+			require.NoError(t, h.client.Delete(t.Context(), before))
+			// An earlier answer counts for two seconds. The namespace is emptied after five.
+			h.eventually("the agent may delete nothing while the namespace goes", func() error {
+				return orError(beside.Load().MayPrune(t.Context()) != nil, "it may")
+			})
+			object := &corev1.ConfigMap{}
+			require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: key.Name, Name: heldName}, object))
+			require.Nil(t, object.DeletionTimestamp, "the agent knows before anything in the namespace is deleted")
+			h.eventually("the namespace is restored", func() error {
+				after := &corev1.Namespace{}
+				if err := h.client.Get(t.Context(), key, after); err != nil {
+					return err
+				}
+				return orError(after.UID != before.UID && after.DeletionTimestamp == nil, "it is the one before")
+			})
+			require.NotZero(t, gate.released.Load())
+			h.untilPhase(name, v1alpha1.PhaseJoined)
+			h.untilCondition(name, v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
+			h.eventually("the agent may delete again what a user deletes", func() error { return beside.Load().MayPrune(t.Context()) })
+			require.Equal(t, uid, h.member(name).UID)
+			require.Zero(t, cleaned.asked.Load(), "the agent cleaned up, and no user had asked for it")
+			h.remove(name)
+			a.stop()
+		})
+	}
+}
+
+// A cluster that was cloned with its ID is named where administrators look.
+func TestClonedClusterIsNamed(t *testing.T) {
+	const name = "cloned"
+	h := startHub(t, plane.ForTest(t), hub.Options{})
+	bootstrap := h.token(name, v1alpha1.JoinTokenSpec{})
+	a := h.joined(bootstrap, agent.Options{Name: name})
+	require.Nil(t, meta.FindStatusCondition(h.member(name).Status.Conditions, v1alpha1.ConditionClusterIDUnique))
+	clone := newAsker(t, name, csr.Method{}, bootstrap)
+	require.NoError(t, h.door(bootstrap).Create(t.Context(), clone.request))
+	cluster := h.untilCondition(name, v1alpha1.ConditionClusterIDUnique, metav1.ConditionFalse, v1alpha1.ReasonClusterIDTaken)
+	require.Contains(t, messages(cluster.Status.Conditions), "JoinRequest "+clone.request.Name)
+	require.NoError(t, h.client.Delete(t.Context(), clone.request))
+	h.eventually("the clone is named no more", func() error {
+		c := meta.FindStatusCondition(h.member(name).Status.Conditions, v1alpha1.ConditionClusterIDUnique)
+		return orError(c == nil, "%+v", c)
+	})
+	h.remove(name)
+	a.stop()
+}
+
+// A hub whose agent noticed that it was restored raises its epoch, and confirms that it is consistent.
+func TestHubConfirmsAnEpoch(t *testing.T) {
+	const name = "epoch"
+	var ready atomic.Bool
+	h := startHub(t, plane.ForTest(t), hub.Options{ConsistencyChecks: []func(context.Context) error{func(context.Context) error {
+		if ready.Load() {
+			return nil
+		}
+		return membership.ErrPending
+	}}})
+	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true), ClusterID: "id-" + name},
+	}))
+	h.untilPhase(name, v1alpha1.PhaseAccepted)
+	read := func() *v1alpha1.Membership {
+		self := &v1alpha1.Membership{}
+		require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.MembershipName}, self))
+		return self
+	}
+	stored := func() int64 {
+		object := &corev1.ConfigMap{}
+		require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: membership.HubConfigMap}, object))
+		epoch, err := strconv.ParseInt(object.Data["epoch"], 10, 64)
+		require.NoError(t, err)
+		return epoch
+	}
+	require.Zero(t, read().Spec.Hub.Epoch, "nothing is confirmed that no agent asks for")
+	required := stored() + 5
+	h.eventually("the agent reports that the hub was restored", func() error {
+		self := read()
+		self.Status.RequiredHubEpoch = required
+		return h.client.Status().Update(t.Context(), self)
+	})
+	h.eventually("the hub raises its epoch", func() error { return orError(stored() >= required, "it is %d", stored()) })
+	require.Less(t, read().Spec.Hub.Epoch, required, "a controller is not consistent yet")
+	ready.Store(true)
+	h.eventually("the hub confirms", func() error {
+		return orError(read().Spec.Hub.Epoch >= required, "it has confirmed %d", read().Spec.Hub.Epoch)
+	})
+	h.remove(name)
+}
