@@ -252,12 +252,20 @@ func TestMembers(t *testing.T) {
 	now := metav1.Now()
 	a.Spec.Taints = []membershipv1alpha1.Taint{{Key: "membership.muster.dev/unreachable", Effect: corev1.TaintEffectNoExecute, TimeAdded: &now}}
 	require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
-	h.eventually("a lost member is left", func() bool {
+	quiet(t, func() int64 { return int64(decider.total()) })
+	require.Equal(t, map[string]int{"all": 1, "web": 1}, decider.taken())
+	require.Equal(t, []string{a.Name}, h.chosen("web"), "a lost member is not left")
+	require.Len(t, h.chosen("all"), 2)
+
+	before = a.DeepCopy()
+	a.Spec.Taints = []membershipv1alpha1.Taint{{Key: "example.com/repair", Effect: corev1.TaintEffectNoExecute, TimeAdded: &now}}
+	require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
+	h.eventually("a member with a user's taint is left", func() bool {
 		return slices.Equal(h.chosen("web"), []string{b.Name}) && slices.Equal(h.chosen("all"), []string{b.Name})
 	})
 	diagnosis, err := placement.Explain(t.Context(), h.client, placement.Options{}, h.get("web"))
 	require.NoError(t, err)
-	require.Contains(t, diagnosis.String(), "1 has taint membership.muster.dev/unreachable")
+	require.Contains(t, diagnosis.String(), "1 has taint example.com/repair")
 	before = a.DeepCopy()
 	a.Spec.Taints = nil
 	require.NoError(t, h.client.Patch(t.Context(), a, client.MergeFrom(before)))
@@ -282,9 +290,12 @@ func TestMembers(t *testing.T) {
 		require.NoError(t, h.client.Status().Patch(t.Context(), m, client.MergeFrom(before)))
 	}
 	serves(a, "Gadget")
-	h.eventually("who serves something else is left", func() bool { return slices.Equal(h.chosen("widgets"), []string{b.Name}) })
 	said("; 1 of them does not tell what it serves")
 	serves(b, "Gadget", "Widget")
-	said("1 does not serve example.com/v1 Widget")
-	require.Equal(t, []string{b.Name}, h.chosen("widgets"))
+	said("2 of 2 clusters chosen")
+	require.Len(t, h.chosen("widgets"), 2, "a chosen cluster stays: it may serve the kind again soon")
+	h.create("more-widgets", inRegion(v1alpha1.PlacementPolicy{RequiredAPIs: []metav1.GroupVersionKind{widget}}, region))
+	h.scheduled(v1alpha1.ReasonScheduled, "more-widgets")
+	require.Equal(t, []string{b.Name}, h.chosen("more-widgets"))
+	require.Contains(t, h.condition("more-widgets").Message, "1 does not serve example.com/v1 Widget")
 }

@@ -202,12 +202,17 @@ func (d *deciding) decide(ctx context.Context, k key) (queue.Outcome, error) {
 	}
 	d.remember(a, &s)
 	p.previous = &s.result
+	known := propertiesOf(p.policy.Spec(), a.snapshot)
+	if len(known.unknown) > 0 {
+		s.again = earliest(s.again, a.request.Now.Add(lookAgainForProperties))
+	}
 	p.again()
 	p.again = d.lookAgain(k, earliest(s.result.Until, s.again))
 	if d.overtaken(a.snapshot, &s.result) {
 		d.queue.Add(k, 0)
 	}
 	v := judge(&s, "")
+	v.properties = known
 	v.message = d.sentence(ctx, a, &s, standing(placement, v))
 	if err := d.act(ctx, a, &s, v); err != nil {
 		return queue.Failed(), err

@@ -37,7 +37,7 @@ func Explain(ctx context.Context, c client.Reader, o Options, placement *v1alpha
 	if err != nil {
 		return nil, err
 	}
-	request := &scheduler.Request{Name: client.ObjectKeyFromObject(placement).String(), Policy: policy, Now: o.Clock.Now()}
+	request := &scheduler.Request{Name: client.ObjectKeyFromObject(placement).String(), Policy: policy, Failover: placement.Spec.Failover != nil, Now: o.Clock.Now()}
 	if c != nil {
 		if err := count(ctx, c, o.Clusters, fleet); err != nil {
 			return nil, err
@@ -60,6 +60,7 @@ func Explain(ctx context.Context, c client.Reader, o Options, placement *v1alpha
 		if keptOff, err = keptOffBy(ctx, c, placement, policy, namesOf(p.laid)); err != nil {
 			return nil, err
 		}
+		request.Placed = slices.Sorted(maps.Keys(namesOf(p.laid)))
 		snapshot = (&lesser{lacks: keptOff}).of(whole)
 		if !reschedule(placement) {
 			request.Bound = p.bound(placement, whole, setOf(keptOff))

@@ -63,7 +63,7 @@ func (d *deciding) publish(a *attempt, result scheduler.Result) step {
 		if cluster := a.inFleet(c.Name); cluster != nil {
 			clusters[c.Name] = cluster
 			c.Healthy = cluster.Healthy
-			c.Departs = cluster.Leaving && result.Missing() > 0
+			c.Leaves = cluster.Leaving
 			c.Evicted = slices.ContainsFunc(a.evictions, func(e *v1alpha1.PlacementEviction) bool { return e.Spec.Cluster == c.Name })
 			c.Ready = c.Healthy && d.available(a, c.Name)
 		} else {
@@ -73,8 +73,8 @@ func (d *deciding) publish(a *attempt, result scheduler.Result) step {
 	}
 	planned := failover.Plan(o)
 	if s.all, s.left = nil, planned.Evict; len(s.left) > 0 {
-		s.recent = failover.Remember(s.recent, len(s.left), *policy, o.Now)
-		s.counts = len(s.recent) > 0
+		s.recent = failover.Remember(s.recent, planned.Counted, *policy, o.Now)
+		s.counts = planned.Counted > 0
 	}
 	waits := false
 	for _, decided := range planned.Publish {

@@ -82,6 +82,7 @@ type verdict struct {
 	scheduled                bool
 	reason, message          string
 	recent                   []v1alpha1.EvictionCount
+	properties               properties
 }
 
 // failed is the verdict when there is no decision.
@@ -116,6 +117,7 @@ func (v verdict) status(placement *v1alpha1.Placement, now metav1.Time) v1alpha1
 		status.DesiredClusters, status.SelectedClusters, status.ReadyClusters = int32(v.desired), int32(v.selected), int32(v.ready)
 		status.Rescheduled = placement.Annotations[v1alpha1.RescheduleAnnotation]
 		status.RecentEvictions = v.recent
+		v.properties.set(&status, placement.Generation, now)
 	}
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionScheduled, Status: metav1.ConditionFalse, Reason: v.reason, Message: bounded.Text(v.message, maxMessage),

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -133,6 +134,10 @@ func (d *deciding) report(ctx context.Context, placement *v1alpha1.Placement, p 
 		return fmt.Errorf("write the status of Placement %s/%s: %w", placement.Namespace, placement.Name, err)
 	}
 	p.latest = next
+	if unknown := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionPropertiesKnown); unknown != nil && unknown.Status == metav1.ConditionFalse &&
+		!meta.IsStatusConditionFalse(placement.Status.Conditions, v1alpha1.ConditionPropertiesKnown) {
+		d.recorder.Eventf(placement, nil, corev1.EventTypeWarning, unknown.Reason, "Decide", "%s", unknown.Message)
+	}
 	if turned(&placement.Status, &status) {
 		kind := corev1.EventTypeNormal
 		if !v.scheduled {

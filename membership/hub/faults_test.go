@@ -128,6 +128,7 @@ func TestPartitionHealsAfterTheGrace(t *testing.T) {
 	bootstrap.Server = proxy.Config(config).Host
 
 	a := h.joined(&bootstrap, agent.Options{Name: "partition"})
+	witness := h.joined(h.token("witness", v1alpha1.JoinTokenSpec{}), agent.Options{Name: "witness"}) // without which the hub would suspect itself
 	mine := v1alpha1.Taint{Key: "example.com/mine", Effect: corev1.TaintEffectNoSchedule}
 	h.change("partition", func(c *v1alpha1.MemberCluster) { c.Spec.Taints = []v1alpha1.Taint{mine} })
 	for range 2 { // the second time it is a flap, and takes longer to be believed
@@ -140,6 +141,8 @@ func TestPartitionHealsAfterTheGrace(t *testing.T) {
 	}
 	h.remove("partition")
 	a.stop()
+	h.remove("witness")
+	witness.stop()
 }
 
 func taints(cluster *v1alpha1.MemberCluster, want ...string) error {

@@ -21,16 +21,20 @@ func (r *members) health(o memberObserved, step lifecycle.HubStep) time.Duration
 	} else {
 		r.heartbeats.Untrack(cluster.Name)
 	}
+	agent := agentHealth(o.membership)
+	r.heartbeats.Report(cluster.Name, agent == nil || agent.Status != metav1.ConditionFalse)
 	verdict, _ := r.heartbeats.Verdict(cluster.Name)
 	observed := lifecycle.HealthObserved{
 		Joined:    heard,
 		Heartbeat: heartbeats[verdict.State],
 		Heard:     verdict.LastHeard, Since: verdict.Since, Grace: verdict.Grace, Hold: verdict.Hold,
 		Recorded: meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy),
-		Agent:    agentHealth(o.membership),
+		Agent:    agent,
 	}
 	if outage, suspected := r.heartbeats.Outage(); suspected && verdict.HeldBack {
 		observed.HeldBack = outage.Since
+	} else if verdict.HeldBack {
+		observed.HeldUntil = verdict.HeldUntil
 	}
 	r.set(cluster, lifecycle.Health(observed))
 
@@ -38,7 +42,8 @@ func (r *members) health(o memberObserved, step lifecycle.HubStep) time.Duration
 		Now: o.lifecycle.Now, Taints: cluster.Spec.Taints,
 		In:       step.Phase == v1alpha1.PhaseJoined,
 		Healthy:  *meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy),
-		HeldBack: verdict.HeldBack,
+		// What was recorded before the hub started is too old to act on.
+		HeldBack: verdict.HeldBack || verdict.State == heartbeat.Awaited,
 	})
 	cluster.Spec.Taints = taints
 	return again

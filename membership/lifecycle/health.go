@@ -2,10 +2,12 @@ package lifecycle
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -19,7 +21,8 @@ type HealthObserved struct {
 	Since     time.Time     // when Heartbeat became what it is
 	Grace     time.Duration // how long the member may stay silent
 	Hold      time.Duration // for how long an unsteady one has to be heard, from Since on
-	HeldBack  time.Time     // since when the hub suspects itself, and does nothing about members that are silent; zero: it does not
+	HeldBack  time.Time     // since when the hub suspects itself, and withholds taints; zero: it does not
+	HeldUntil time.Time     // the end of the grace after an outage, until when the hub withholds taints; zero: there is none
 
 	// Recorded is the condition Healthy as the hub last wrote it; nil: never.
 	Recorded *metav1.Condition
@@ -68,6 +71,9 @@ func health(o HealthObserved) metav1.Condition {
 		if message == "" {
 			message = "The agent finds its cluster not ready."
 		}
+		if withheld := o.heldBack(); withheld != "" {
+			message = strings.TrimRight(bounded.Text(message, sentenceLimit-len(withheld)-1), ".") + "." + withheld
+		}
 		return no(healthy, v1alpha1.ReasonClusterNotReady, message)
 	case o.Heartbeat == HeartbeatHeard:
 		return yes(healthy, v1alpha1.ReasonHeartbeating, "Heartbeats arrive.")
@@ -80,11 +86,16 @@ func health(o HealthObserved) metav1.Condition {
 }
 
 func (o *HealthObserved) heldBack() string {
-	if o.HeldBack.IsZero() {
+	// Not how many are affected: that changes with every heartbeat of any member, and would be written into each.
+	switch {
+	case !o.HeldBack.IsZero():
+		return fmt.Sprintf(" Taints and failover are withheld: so many members have been silent or not ready since %s that the hub suspects itself. "+
+			"Check the network of the hub.", stamp(o.HeldBack))
+	case !o.HeldUntil.IsZero():
+		return fmt.Sprintf(" Taints and failover are withheld until %s, because the hub suspected itself before.", stamp(o.HeldUntil))
+	default:
 		return ""
 	}
-	// Not how many are silent: that changes with every heartbeat of any member, and would be written into each.
-	return fmt.Sprintf(" Nothing is done about it: so many members have been silent since %s that the hub suspects itself.", stamp(o.HeldBack))
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

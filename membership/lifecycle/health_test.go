@@ -64,7 +64,17 @@ func TestHealth(t *testing.T) {
 		{
 			name: "lost with most others", reason: "whoever looks is told why nothing happens",
 			o:    HealthObserved{Joined: true, Heartbeat: HeartbeatLost, Heard: epoch, Grace: time.Minute, HeldBack: epoch.Add(time.Second)},
-			want: healthy(unknown, v1alpha1.ReasonHeartbeatLost, "No heartbeat since 2026-01-01T00:00:00Z (grace 1m0s). Nothing is done about it: so many members have been silent since 2026-01-01T00:00:01Z that the hub suspects itself."),
+			want: healthy(unknown, v1alpha1.ReasonHeartbeatLost, "No heartbeat since 2026-01-01T00:00:00Z (grace 1m0s). Taints and failover are withheld: so many members have been silent or not ready since 2026-01-01T00:00:01Z that the hub suspects itself. Check the network of the hub."),
+		},
+		{
+			name: "not ready with most others", reason: "the message of the agent comes first",
+			o:    HealthObserved{Joined: true, Heartbeat: HeartbeatHeard, Agent: &metav1.Condition{Status: no, Message: "The API server is not ready"}, HeldBack: epoch},
+			want: healthy(no, v1alpha1.ReasonClusterNotReady, "The API server is not ready. Taints and failover are withheld: so many members have been silent or not ready since 2026-01-01T00:00:00Z that the hub suspects itself. Check the network of the hub."),
+		},
+		{
+			name: "lost after an outage", reason: "the member has a fresh grace",
+			o:    HealthObserved{Joined: true, Heartbeat: HeartbeatLost, Heard: epoch, Grace: time.Minute, HeldUntil: epoch.Add(time.Hour)},
+			want: healthy(unknown, v1alpha1.ReasonHeartbeatLost, "No heartbeat since 2026-01-01T00:00:00Z (grace 1m0s). Taints and failover are withheld until 2026-01-01T01:00:00Z, because the hub suspected itself before."),
 		},
 		{
 			name: "unsteady", reason: "a member that flaps does not flap here",

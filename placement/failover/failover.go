@@ -17,8 +17,9 @@ type Cluster struct {
 	Ready bool
 	// Replaces is the cluster whose place it has taken; empty: none.
 	Replaces string
-	// Departs is true for a cluster that leaves the fleet and that no other can replace: it does not wait.
-	Departs bool
+	// Leaves is true for a cluster that was asked to leave the fleet. It waits for a replacement only if one was chosen for every
+	// place, and neither waits for its turn nor counts for the rate.
+	Leaves bool
 	// Evicted is true for a cluster that an eviction by hand names: it waits for a replacement only while it is healthy.
 	Evicted bool
 }
@@ -50,8 +51,10 @@ const (
 type Step struct {
 	// Publish are the clusters: the chosen ones in their order, then those that wait to be evicted.
 	Publish []Decision
-	// Evict are those that go now, which [Remember] is to be told before they do.
+	// Evict are those that go now.
 	Evict []string
+	// Counted is how many of them count for the rate. Call [Remember] with it before they go.
+	Counted int
 	// Again is when to plan anew though nothing has changed; zero: never.
 	Again time.Time
 }
@@ -104,15 +107,19 @@ func Plan(o Observed) Step {
 	var waiting []Decision
 	for i, c := range leaving {
 		healthyLeft := len(leaving) - i // if c is healthy: so are all after it
+		departs := c.Leaves && len(o.Chosen) < o.Wanted
 		switch {
-		case !c.Departs && c.Healthy && healthyLeft <= protect,
-			!c.Departs && !c.Healthy && protect > 0 && !c.Evicted && !o.replaces(c):
+		case !departs && c.Healthy && healthyLeft <= protect,
+			!departs && !c.Healthy && protect > 0 && !c.Evicted && !o.replaces(c):
 			waiting = append(waiting, Decision{c.Name, WaitsForReplacement, c.Replaces})
+		case c.Leaves:
+			step.Evict = append(step.Evict, c.Name)
 		case turns == 0:
 			waiting = append(waiting, Decision{c.Name, WaitsForTurn, c.Replaces})
 			step.Again = next
 		default:
 			step.Evict = append(step.Evict, c.Name)
+			step.Counted++
 			if turns--; turns == 0 {
 				next = o.Now.Add(period(o.Policy))
 				if all := recent(o.Evictions, o.Policy, o.Now); len(all) > 0 {

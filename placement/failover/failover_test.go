@@ -98,10 +98,20 @@ func TestPlan(t *testing.T) {
 			Observed{Published: []Cluster{lost("a"), well("b")}, Chosen: []string{"b"}, Wanted: 1},
 			[]string{"b", "evict a"},
 		},
-		{"a lost cluster that leaves the fleet waits for nothing", Observed{Published: []Cluster{{Name: "a", Departs: true}}, Wanted: 1}, []string{"evict a"}},
-		{"neither does a healthy one", Observed{Published: []Cluster{{Name: "a", Healthy: true, Ready: true, Departs: true}}, Wanted: 1}, []string{"evict a"}},
+		{"a lost cluster that leaves the fleet waits for nothing", Observed{Published: []Cluster{{Name: "a", Leaves: true}}, Wanted: 1}, []string{"evict a"}},
+		{"neither does a healthy one", Observed{Published: []Cluster{{Name: "a", Healthy: true, Ready: true, Leaves: true}}, Wanted: 1}, []string{"evict a"}},
 		{"a lost cluster that is evicted by hand goes", Observed{Published: []Cluster{{Name: "a", Evicted: true}}, Wanted: 1}, []string{"evict a"}},
 		{"evict first: a lost cluster goes", Observed{Published: []Cluster{lost("a")}, Wanted: 1, Policy: first}, []string{"evict a"}},
+		{
+			"one that leaves the fleet waits for its replacement",
+			Observed{Published: []Cluster{{Name: "a", Leaves: true}}, Chosen: []string{"b"}, Wanted: 1},
+			[]string{"b for a", "a WaitsForReplacement"},
+		},
+		{
+			"those that leave the fleet need no turn, and take none",
+			Observed{Published: []Cluster{{Name: "a", Leaves: true}, {Name: "b", Leaves: true}, lost("c"), lost("d")}, Wanted: -1},
+			[]string{"d WaitsForTurn", "evict a", "evict b", "evict c", "again in 1m0s"},
+		},
 		{
 			"one in a minute, if the policy does not say more",
 			Observed{Published: []Cluster{lost("a"), lost("b")}, Wanted: -1},

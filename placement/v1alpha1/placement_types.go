@@ -56,6 +56,17 @@ const (
 	ReasonDecideFailed  = "DecideFailed"  // the decision failed and is tried again
 )
 
+// ConditionPropertiesKnown of a Placement is False while its affinity or its sorters name a property or a resource that no cluster reports,
+// such as a name with a typo: such a requirement matches no cluster, and such a sorter prefers none. A Placement that names none does
+// not have the condition.
+const ConditionPropertiesKnown = "PropertiesKnown"
+
+// Reasons of the condition PropertiesKnown.
+const (
+	ReasonPropertiesKnown = "PropertiesKnown" // at least one cluster reports each
+	ReasonUnknownProperty = "UnknownProperty" // no cluster reports one of them; the message names the field and the remedy
+)
+
 // PlacementStatus is what has become of a placement.
 type PlacementStatus struct {
 	// ObservedGeneration is the generation of the placement that this status is about.
@@ -90,7 +101,7 @@ type PlacementStatus struct {
 	// +optional
 	RecentEvictions []EvictionCount `json:"recentEvictions,omitempty"`
 
-	// Conditions: Scheduled.
+	// Conditions: Scheduled, and PropertiesKnown if the policy names properties or sorters.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8

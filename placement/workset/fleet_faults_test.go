@@ -132,7 +132,7 @@ func (f *fleetTest) evicts() {
 
 	f.begin()
 	enough = f.seen.whether(atLeast(len(chosen)))
-	f.policy(func(p *v1alpha1.PlacementSpec) { p.Failover.MaxEvictions = nil })
+	f.policy(func(p *v1alpha1.PlacementSpec) { p.Failover.MaxEvictions = new(int32(1000)) })
 	require.Equal(f.t, counts{"DELETE works": 1}, f.settles(len(chosen)))
 	require.NoError(f.t, enough())
 	require.Len(f.t, f.left(two), 2)

@@ -53,8 +53,9 @@ func naive(r Request) Result {
 			}
 			holds, bestHolds := clusters[i].Current > shares[i].Replicas, clusters[best].Current > shares[best].Replicas
 			order := average(i).Cmp(average(best))
-			if order > 0 || order == 0 && holds && !bestHolds ||
-				order == 0 && holds == bestHolds && r.Key != "" && hash(r.Key, clusters[i].Name) < hash(r.Key, clusters[best].Name) {
+			fewer := shares[i].Replicas - shares[best].Replicas
+			if order > 0 || order == 0 && holds && !bestHolds || order == 0 && holds == bestHolds && fewer < 0 ||
+				order == 0 && holds == bestHolds && fewer == 0 && r.Key != "" && hash(r.Key, clusters[i].Name) < hash(r.Key, clusters[best].Name) {
 				best = i
 			}
 		}

@@ -1,0 +1,91 @@
+package placement
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+func TestPropertiesOf(t *testing.T) {
+	fleet := func(clusters ...*scheduler.Cluster) *scheduler.Snapshot {
+		cache := &scheduler.Cache{}
+		for _, c := range clusters {
+			cache.Update(c)
+		}
+		return cache.Snapshot()
+	}
+	cpu := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
+	east := &scheduler.Cluster{Name: "east", Properties: map[string]string{"price": "3"}, Available: cpu}
+	requires := func(name string, operator v1alpha1.PropertyOperator) v1alpha1.PlacementPolicy {
+		return v1alpha1.PlacementPolicy{Affinity: &v1alpha1.ClusterAffinity{Required: []v1alpha1.ClusterSelectorTerm{
+			{Properties: []v1alpha1.PropertyRequirement{{Name: name, Operator: operator}}},
+		}}}
+	}
+	sorts := func(name string) v1alpha1.PlacementPolicy {
+		return v1alpha1.PlacementPolicy{Sorters: []v1alpha1.PropertySorter{{Name: name}}}
+	}
+	for _, test := range []struct {
+		reason string
+		policy v1alpha1.PlacementPolicy
+		named  bool
+		want   []string
+	}{
+		{"nothing is named", v1alpha1.PlacementPolicy{}, false, nil},
+		{"a property that a cluster reports", requires("price", v1alpha1.PropertyGt), true, nil},
+		{"a typo", requires("prize", v1alpha1.PropertyGt), true, []string{
+			`spec.policy.affinity.required[0].properties[0].name: no cluster reports a property "prize"; check the spelling, or let the agents report it`,
+		}},
+		{"a resource is no property", requires("available/cpu", v1alpha1.PropertyGt), true, []string{
+			`spec.policy.affinity.required[0].properties[0].name: no cluster reports a property "available/cpu"; resources are no properties: to require an amount of cpu, set spec.policy.resources`,
+		}},
+		{"not to have it is a match", requires("gpu", v1alpha1.PropertyDoesNotExist), false, nil},
+		{"a sorter by a property", sorts("price"), true, nil},
+		{"a sorter by a resource", sorts("available/cpu"), true, nil},
+		{"a sorter by a resource without its prefix", sorts("cpu"), true, []string{
+			`spec.policy.sorters[0].name: no cluster reports a property "cpu"; to sort by the resource, write "available/cpu"`,
+		}},
+		{"a sorter by a resource with a typo", sorts("available/cpuu"), true, []string{
+			`spec.policy.sorters[0].name: no cluster reports a resource "cpuu"; check the spelling`,
+		}},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			got := propertiesOf(&test.policy, fleet(east, &scheduler.Cluster{Name: "west"}))
+			if diff := cmp.Diff(properties{test.named, test.want}, got, cmp.AllowUnexported(properties{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if got := propertiesOf(&test.policy, fleet()); got.named || len(got.unknown) > 0 {
+				t.Errorf("without clusters: %+v", got)
+			}
+		})
+	}
+}
+
+// The condition comes with the names, and goes with them.
+func TestPropertiesCondition(t *testing.T) {
+	var status v1alpha1.PlacementStatus
+	for _, test := range []struct {
+		properties properties
+		want       metav1.ConditionStatus
+	}{
+		{properties{}, ""},
+		{properties{named: true, unknown: []string{"a"}}, metav1.ConditionFalse},
+		{properties{named: true}, metav1.ConditionTrue},
+		{properties{}, ""},
+	} {
+		test.properties.set(&status, 1, metav1.Now())
+		var got metav1.ConditionStatus
+		if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionPropertiesKnown); c != nil {
+			got = c.Status
+		}
+		if got != test.want {
+			t.Errorf("%+v: %q, want %q", test.properties, got, test.want)
+		}
+	}
+}
