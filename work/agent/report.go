@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -156,14 +157,15 @@ type count struct {
 	worstApplied  metav1.Condition
 	unready       *outcome // the first that is applied and not ready
 	unreadyReason metav1.Condition
-	failed        bool // one will not come right by itself
+	culprit       *outcome // the first that will not come right by itself
+	culpritReason metav1.Condition
 	retry         bool
 }
 
 func (c *count) add(o outcome, applied, available metav1.Condition) {
 	if applied.Status == metav1.ConditionTrue {
 		c.applied++
-	} else if c.worst == nil || c.worstApplied.Reason == v1alpha1.ReasonPending {
+	} else if c.worst == nil || c.worstApplied.Reason == v1alpha1.ReasonPending && applied.Reason != v1alpha1.ReasonPending {
 		c.worst, c.worstApplied = &o, applied
 	}
 	switch {
@@ -185,18 +187,22 @@ func (c *count) add(o outcome, applied, available metav1.Condition) {
 	case v1alpha1.ReasonPending, v1alpha1.ReasonTerminating, v1alpha1.ReasonFailed:
 		c.progressing++
 	}
-	c.failed = c.failed || troubled(applied, available)
+	if c.culprit == nil {
+		switch {
+		case troubled(applied):
+			c.culprit, c.culpritReason = &o, applied
+		case available.Reason == v1alpha1.ReasonNotReady:
+			c.culprit, c.culpritReason = &o, available
+		}
+	}
 	c.retry = c.retry || worthRetry(applied.Reason) || available.Status == metav1.ConditionUnknown
 }
 
-// troubled reports whether a manifest will not come right by itself.
-func troubled(applied, available metav1.Condition) bool {
-	if available.Reason == v1alpha1.ReasonNotReady {
-		return true
-	}
+// troubled reports whether a manifest that is not applied will not come right by itself.
+func troubled(applied metav1.Condition) bool {
 	switch applied.Reason {
 	case v1alpha1.ReasonApplied, v1alpha1.ReasonExists, v1alpha1.ReasonObserved, v1alpha1.ReasonPending, v1alpha1.ReasonSuspended,
-		v1alpha1.ReasonTerminating, v1alpha1.ReasonFailed, "":
+		v1alpha1.ReasonCompleted, v1alpha1.ReasonTerminating, v1alpha1.ReasonFailed, "":
 		return false
 	default:
 		return true
@@ -223,6 +229,13 @@ func (f found) conditions(c *count) []metav1.Condition {
 	message := f.message(c)
 	not := func(condition *metav1.Condition, reason string) {
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reason, message
+		switch { // the culprit of Degraded may be another object than the one that the condition is about
+		case f.refused != "" || f.forbidden != "" || f.cleaning:
+		case condition.Type == v1alpha1.ConditionApplied && c.worst != nil:
+			condition.Message = f.prefixed(f.unapplied(c))
+		case condition.Type == v1alpha1.ConditionAvailable && c.unready != nil && c.worst == nil:
+			condition.Message = f.prefixed(f.unready(c))
+		}
 	}
 	is := func(condition *metav1.Condition, reason string) {
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, reason, message
@@ -258,10 +271,8 @@ func (f found) conditions(c *count) []metav1.Condition {
 		case f.late:
 			is(&degraded, v1alpha1.ReasonTimeout)
 		case f.suspended: // and so it differs as it may
-		case c.failed && c.worst != nil:
-			is(&degraded, c.worstApplied.Reason)
-		case c.failed:
-			is(&degraded, v1alpha1.ReasonNotReady)
+		case c.culprit != nil:
+			is(&degraded, c.culpritReason.Reason)
 		}
 	}
 	if f.suspended {
@@ -290,24 +301,41 @@ func (f found) message(c *count) string {
 		text = fmt.Sprintf("%s to go. %s: %s", objects(len(f.left)), f.left[0].Object, f.left[0].Message)
 	case f.cleaning:
 		text = "Being taken back."
+	case c.culprit != nil && c.culpritReason.Type == v1alpha1.ConditionAvailable:
+		text = fmt.Sprintf("%s: %s", c.culprit.id, c.culpritReason.Message) + others(len(f.outcomes)-c.ready-1, "not ready")
+	case c.culprit != nil:
+		text = fmt.Sprintf("%s: %s", c.culprit.id, said(c.culpritReason)) + others(len(f.outcomes)-c.applied-1, "not applied")
 	case c.worst != nil:
-		what := c.worstApplied.Message
-		if what == "" {
-			what = c.worstApplied.Reason
-		}
-		text = fmt.Sprintf("%s: %s", c.worst.id, what) + others(len(f.outcomes)-c.applied-1, "not applied")
+		text = f.unapplied(c)
 	case c.unready != nil:
-		text = fmt.Sprintf("%s: %s", c.unready.id, c.unreadyReason.Message) + others(len(f.outcomes)-c.ready-1, "not ready")
+		text = f.unready(c)
 	case len(f.left) > 0:
 		text = fmt.Sprintf("%s: %s", f.left[0].Object, f.left[0].Message) + others(len(f.left)-1, "to go")
 	default:
 		text = fmt.Sprintf("%s applied and ready.", objects(len(f.outcomes)))
 	}
+	return f.prefixed(text)
+}
+
+// unapplied names the first object that is not applied.
+func (f found) unapplied(c *count) string {
+	return fmt.Sprintf("%s: %s", c.worst.id, said(c.worstApplied)) + others(len(f.outcomes)-c.applied-1, "not applied")
+}
+
+// unready names the first object that is applied and not ready.
+func (f found) unready(c *count) string {
+	return fmt.Sprintf("%s: %s", c.unready.id, c.unreadyReason.Message) + others(len(f.outcomes)-c.ready-1, "not ready")
+}
+
+func (f found) prefixed(text string) string {
 	if f.suspended {
 		text = "Suspended: nothing is changed on the member. " + text
 	}
 	return bounded(text)
 }
+
+// said is the message of a condition, or its reason if it has none.
+func said(condition metav1.Condition) string { return cmp.Or(condition.Message, condition.Reason) }
 
 func objects(n int) string {
 	if n == 1 {

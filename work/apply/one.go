@@ -30,7 +30,7 @@ func (e *Engine) applyOne(ctx context.Context, owner Owner, t *task) Change {
 			return t.failed(err)
 		}
 		m := e.recall(owner, t)
-		d := decide(t.Object, known{hash: t.hash, uid: t.uid, accepted: m.accepted(t)}, t.seen)
+		d := decide(t.Object, known{hash: t.hash, uid: t.uid, ran: t.ran, accepted: m.accepted(t)}, t.seen)
 		now := e.options.Clock.Now()
 		if t.lost = nil; d.heals() {
 			t.lost = lostFields(m.written, t.seen, owner.FieldOwner)
@@ -210,11 +210,24 @@ func (e *Engine) compareOne(ctx context.Context, owner Owner, t *task, d decisio
 		change.Diffs = m.compared.diffs
 	} else {
 		var err error
-		if change.Diffs, change.Live, err = e.diffOne(ctx, owner, t); err != nil {
+		change.Diffs, change.Live, err = e.diffOne(ctx, owner, t)
+		refused := err != nil && permanent(err) && !overtaken(err)
+		if err != nil && !refused {
 			return Change{}, err
 		}
 		m.compared = comparison{hash: t.hash, version: change.Live.GetResourceVersion(), diffs: change.Diffs}
+		if refused {
+			m.compared.refused = err
+		}
 		e.remember(owner, t, m)
+	}
+	if err := m.compared.refused; err != nil {
+		failed := t.failed(err)
+		failed.Diffs, failed.Live = change.Diffs, change.Live
+		if len(change.Diffs) > 0 {
+			failed.Message = fmt.Sprintf("%s The object differs from the manifest: %s.", failed.Message, summary(change.Diffs))
+		}
+		return failed, nil
 	}
 	drift := d.action == Skipped
 	switch {

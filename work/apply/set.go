@@ -138,6 +138,8 @@ type Change struct {
 	Live *unstructured.Unstructured
 	// ResourceVersion of the object, as far as is known.
 	ResourceVersion string
+
+	applied string // the hash of the manifest that the object was applied by
 }
 
 // Done reports whether the manifest has been applied, so that others need not wait for it. An object that others change again and again
@@ -147,7 +149,7 @@ func (c Change) Done() bool {
 	case Created, Configured, Unchanged, Observed, Deleted, Released:
 		return c.Reason != v1alpha1.ReasonNotFound && c.Reason != v1alpha1.ReasonDiffers
 	default:
-		return c.Action == Skipped && (c.Reason == v1alpha1.ReasonExists || c.Reason == v1alpha1.ReasonContested)
+		return c.Action == Skipped && (c.Reason == v1alpha1.ReasonExists || c.Reason == v1alpha1.ReasonContested || c.Reason == v1alpha1.ReasonCompleted)
 	}
 }
 
