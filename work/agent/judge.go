@@ -149,7 +149,7 @@ func (j *judge) gate(policy v1alpha1.WavePolicy, status *v1alpha1.WorkStatus) ap
 	return func(ctx context.Context, wave []apply.Change) string {
 		for i := range wave {
 			change := &wave[i]
-			if manifests[keyOf(change.Object)].yields {
+			if manifests[keyOf(change.Object)].yields || change.Reason == v1alpha1.ReasonDisabled {
 				continue
 			}
 			reason := "which is not applied."

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,6 +33,7 @@ type found struct {
 type outcome struct {
 	id       v1alpha1.ResourceIdentifier
 	refused  string
+	warning  string // about a manifest that is applied all the same
 	change   apply.Change
 	judgment *judgement // nil: the object is not there
 }
@@ -49,7 +51,7 @@ func (l look) seen(work *v1alpha1.Work, before *v1alpha1.WorkStatus, now time.Ti
 		f.forbidden = l.forbidden.Error()
 	}
 	for i, m := range l.plan.manifests {
-		o := outcome{id: m.id, refused: m.refused}
+		o := outcome{id: m.id, refused: m.refused, warning: m.warning}
 		switch {
 		case m.object >= 0 && l.changes != nil:
 			o.change = l.changes[m.object]
@@ -122,6 +124,9 @@ func (o outcome) applied() metav1.Condition {
 		condition.Reason, condition.Message = v1alpha1.ReasonInvalid, bounded(o.refused)
 	case o.change.Done() && o.change.Reason != v1alpha1.ReasonContested:
 		condition.Status = metav1.ConditionTrue
+	}
+	if o.warning != "" && o.refused == "" {
+		condition.Message = bounded(strings.TrimSpace(condition.Message + " " + o.warning))
 	}
 	return condition
 }

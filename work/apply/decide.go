@@ -66,6 +66,9 @@ func decide(o Object, k known, s *seen) decision {
 		return decision{move: create, drifted: k.uid != ""}
 	case s.deleting:
 		return left(Skipped, v1alpha1.ReasonTerminating, terminating(s))
+	case s.noApply:
+		return left(Skipped, v1alpha1.ReasonDisabled,
+			"Annotation "+v1alpha1.DisabledAnnotation+" on the object stops applies. Remove the annotation on the member to have the manifest applied.")
 	case s.namesake: // each would take the other's marks off, for ever
 		return left(Conflict, v1alpha1.ReasonConflict, "Another Work applies it under the same field owner. Give one of them another apply.fieldOwner.")
 	case s.ours || s.uid == k.uid: // whoever takes our marks off an object does not make it another one

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,7 +39,7 @@ func (e *Engine) applyOne(ctx context.Context, owner Owner, t *task) Change {
 				return change
 			}
 		}
-		if wait := m.rejected.wait(t.hash, t.seen.versionOrNone(), now); wait > 0 && d.writes() && !t.resend {
+		if wait := m.rejected.wait(t.hash, t.seen.versionOrNone(), now); wait > 0 && d.writes() && !t.resend && !recreates(t, m.rejected.err) {
 			change := t.failed(m.rejected.err)
 			change.RetryAfter = wait
 			return change
@@ -46,6 +47,12 @@ func (e *Engine) applyOne(ctx context.Context, owner Owner, t *task) Change {
 		change, actErr := e.carryOut(ctx, owner, t, d)
 		if actErr == nil {
 			return e.recall(owner, t).contested(change, now)
+		}
+		if recreates(t, actErr) {
+			if actErr = e.deleteOne(ctx, t, metav1.DeletePropagationForeground); actErr == nil {
+				return t.change(left(Skipped, v1alpha1.ReasonTerminating,
+					"The manifest changes a field that cannot be changed: the object is being deleted, and is created again when it is gone."))
+			}
 		}
 		if !overtaken(actErr) {
 			if d.writes() && permanent(actErr) {
