@@ -33,6 +33,7 @@ type judge struct {
 	plan   *plan
 
 	mu      sync.Mutex
+	before  *v1alpha1.WorkStatus // as reported last
 	judged  map[objectKey]judgement
 	blocked *v1alpha1.ResourceIdentifier // the object that holds back a wave
 }
@@ -43,7 +44,7 @@ func (j *judge) all(ctx context.Context, changes []apply.Change) map[int]judgeme
 	var group errgroup.Group
 	group.SetLimit(apply.DefaultConcurrency)
 	for i, m := range j.plan.manifests {
-		if m.object < 0 || changes[m.object].UID == "" {
+		if m.object < 0 || changes[m.object].UID == "" && changes[m.object].Reason != v1alpha1.ReasonCompleted {
 			continue
 		}
 		group.Go(func() error {
@@ -59,6 +60,9 @@ func (j *judge) all(ctx context.Context, changes []apply.Change) map[int]judgeme
 }
 
 func (j *judge) one(ctx context.Context, m *planned, change *apply.Change) judgement {
+	if change.Reason == v1alpha1.ReasonCompleted && change.UID == "" {
+		return j.finished(m.id)
+	}
 	key := keyOf(m.id)
 	j.mu.Lock()
 	known, ok := j.judged[key]
@@ -82,6 +86,18 @@ func (j *judge) one(ctx context.Context, m *planned, change *apply.Change) judge
 	defer j.mu.Unlock()
 	j.judged[key] = made
 	return made
+}
+
+// finished is the judgment of a Job that has run and was removed by its TTL: that it failed is remembered by the status.
+func (j *judge) finished(id v1alpha1.ResourceIdentifier) judgement {
+	result := readiness.Result{Status: readiness.Ready, Ends: true, Complete: true, Message: "the Job has run"}
+	for _, manifest := range j.before.Manifests {
+		available := findCondition(manifest.Conditions, v1alpha1.ConditionAvailable)
+		if keyOf(manifest.ResourceIdentifier) == keyOf(id) && available != nil && available.Reason == v1alpha1.ReasonNotReady {
+			result = readiness.Result{Status: readiness.Failed, Ends: true, Message: available.Message}
+		}
+	}
+	return judgement{ready: result}
 }
 
 func (j *judge) read(ctx context.Context, id v1alpha1.ResourceIdentifier) (*unstructured.Unstructured, error) {
@@ -133,6 +149,9 @@ func (j *judge) gate(policy v1alpha1.WavePolicy, status *v1alpha1.WorkStatus) ap
 	return func(ctx context.Context, wave []apply.Change) string {
 		for i := range wave {
 			change := &wave[i]
+			if manifests[keyOf(change.Object)].yields || change.Reason == v1alpha1.ReasonDisabled {
+				continue
+			}
 			reason := "which is not applied."
 			if change.Done() {
 				ready := j.one(ctx, manifests[keyOf(change.Object)], change).ready

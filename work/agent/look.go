@@ -83,7 +83,7 @@ func (a *Agent) applyObjects(ctx context.Context, work *v1alpha1.Work, st *state
 	if work.Spec.Suspend {
 		objects = st.plan.suspended()
 	}
-	judge := &judge{agent: a, engine: engine, plan: st.plan, judged: st.judged}
+	judge := &judge{agent: a, engine: engine, plan: st.plan, before: st.status(work), judged: st.judged}
 	gate := judge.gate(work.Spec.Waves, st.status(work))
 	set := apply.Set{Owner: st.ledger.owner(), Objects: objects, Inventory: st.ledger.latest.Status.Resources, Record: st.ledger.record}
 	applied, err := engine.Apply(ctx, set, gate)

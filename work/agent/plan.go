@@ -32,6 +32,9 @@ type planned struct {
 
 	asks      string          // what is asked of the object, as in the Work
 	rule      *readiness.Rule // nil: by the kind
+	scoped    bool            // it is known whether the kind is cluster-scoped
+	warning   string          // about a manifest that is applied all the same
+	yields    bool            // later waves do not wait for the object
 	feedback  []wantedValue
 	wellKnown bool
 }
@@ -67,9 +70,10 @@ func makePlan(work *v1alpha1.Work) *plan {
 func planOne(spec *v1alpha1.WorkSpec, decoded *v1alpha1.DecodedManifest) (planned, apply.Object, error) {
 	options := spec.OptionsFor(decoded.ResourceIdentifier)
 	m := planned{id: decoded.ResourceIdentifier, wellKnown: options.FeedbackWellKnown}
+	m.yields = options.Wave == nil && isCustom(decoded.GroupVersionKind().GroupKind())
 	object := apply.Object{
 		Manifest: decoded.Object, Mode: options.Mode, Takeover: options.Takeover, Drift: options.Drift,
-		KeepConflicts: options.KeepConflicts, Wave: options.Wave,
+		KeepConflicts: options.KeepConflicts, Recreate: options.Recreate, Wave: options.Wave,
 	}
 	if options.Delete != spec.Delete.Action {
 		object.Delete = options.Delete

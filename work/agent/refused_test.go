@@ -32,7 +32,6 @@ func TestRefused(t *testing.T) {
 		{"a path that is none", []string{configMap("x", "{}")}, "{select: {name: x}, feedback: [{name: a, jsonPath: '.data..k'}]}", "Invalid: feedback a: jsonPath: "},
 		{"a field that cannot be ignored", []string{configMap("x", "{}")}, "{select: {name: x}, ignoredFields: [data.k]}", `Invalid: ignoredFields: field path "data.k", position 0: expected a field such as .spec`},
 		{"a namespace that is missing", []string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}"}, "", "Invalid: metadata.namespace: is required, since ConfigMap is namespaced"},
-		{"a namespace too many", []string{"{apiVersion: v1, kind: Namespace, metadata: {name: x, namespace: NS}}"}, "", "Invalid: metadata.namespace: must not be set, since Namespace is cluster-scoped"},
 		{"a namespace that is not there", []string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: nowhere}}"}, "", "Failed: Not found; is namespace nowhere there? namespaces \"nowhere\" not found"},
 		{"what the API server refuses", []string{"{apiVersion: v1, kind: Service, metadata: {name: x, namespace: NS}, spec: {ports: [{port: 99999}]}}"}, "", "Rejected: The member refuses it: Service \"x\" is invalid: [spec.ports[0].port: Invalid value: 99999"},
 		{"a Secret whose value nobody may read", []string{"{apiVersion: v1, kind: Secret, metadata: {name: x, namespace: NS}, data: {password: 'hunter2!'}}"}, "", "Rejected: The member refuses it: the values in it are not what they must be, such as base64 in data"},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -34,6 +35,7 @@ type found struct {
 type outcome struct {
 	id       v1alpha1.ResourceIdentifier
 	refused  string
+	warning  string // about a manifest that is applied all the same
 	change   apply.Change
 	judgment *judgement // nil: the object is not there
 }
@@ -51,7 +53,7 @@ func (l look) seen(work *v1alpha1.Work, before *v1alpha1.WorkStatus, now time.Ti
 		f.forbidden = l.forbidden.Error()
 	}
 	for i, m := range l.plan.manifests {
-		o := outcome{id: m.id, refused: m.refused}
+		o := outcome{id: m.id, refused: m.refused, warning: m.warning}
 		switch {
 		case m.object >= 0 && l.changes != nil:
 			o.change = l.changes[m.object]
@@ -125,6 +127,9 @@ func (o outcome) applied() metav1.Condition {
 	case o.change.Done() && o.change.Reason != v1alpha1.ReasonContested:
 		condition.Status = metav1.ConditionTrue
 	}
+	if o.warning != "" && o.refused == "" {
+		condition.Message = bounded(strings.TrimSpace(condition.Message + " " + o.warning))
+	}
 	return condition
 }
 
@@ -159,14 +164,15 @@ type count struct {
 	worstApplied  metav1.Condition
 	unready       *outcome // the first that is applied and not ready
 	unreadyReason metav1.Condition
-	failed        bool // one will not come right by itself
+	culprit       *outcome // the first that will not come right by itself
+	culpritReason metav1.Condition
 	retry         bool
 }
 
 func (c *count) add(o outcome, applied, available metav1.Condition) {
 	if applied.Status == metav1.ConditionTrue {
 		c.applied++
-	} else if c.worst == nil || c.worstApplied.Reason == v1alpha1.ReasonPending {
+	} else if c.worst == nil || c.worstApplied.Reason == v1alpha1.ReasonPending && applied.Reason != v1alpha1.ReasonPending {
 		c.worst, c.worstApplied = &o, applied
 	}
 	switch {
@@ -188,18 +194,22 @@ func (c *count) add(o outcome, applied, available metav1.Condition) {
 	case v1alpha1.ReasonPending, v1alpha1.ReasonTerminating, v1alpha1.ReasonFailed:
 		c.progressing++
 	}
-	c.failed = c.failed || troubled(applied, available)
+	if c.culprit == nil {
+		switch {
+		case troubled(applied):
+			c.culprit, c.culpritReason = &o, applied
+		case available.Reason == v1alpha1.ReasonNotReady:
+			c.culprit, c.culpritReason = &o, available
+		}
+	}
 	c.retry = c.retry || worthRetry(applied.Reason) || available.Status == metav1.ConditionUnknown
 }
 
-// troubled reports whether a manifest will not come right by itself.
-func troubled(applied, available metav1.Condition) bool {
-	if available.Reason == v1alpha1.ReasonNotReady {
-		return true
-	}
+// troubled reports whether a manifest that is not applied will not come right by itself.
+func troubled(applied metav1.Condition) bool {
 	switch applied.Reason {
 	case v1alpha1.ReasonApplied, v1alpha1.ReasonExists, v1alpha1.ReasonObserved, v1alpha1.ReasonPending, v1alpha1.ReasonSuspended,
-		v1alpha1.ReasonTerminating, v1alpha1.ReasonFailed, "":
+		v1alpha1.ReasonCompleted, v1alpha1.ReasonTerminating, v1alpha1.ReasonFailed, "":
 		return false
 	default:
 		return true
@@ -226,6 +236,13 @@ func (f found) conditions(c *count) []metav1.Condition {
 	message := f.message(c)
 	not := func(condition *metav1.Condition, reason string) {
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reason, message
+		switch { // the culprit of Degraded may be another object than the one that the condition is about
+		case f.refused != "" || f.forbidden != "" || f.cleaning:
+		case condition.Type == v1alpha1.ConditionApplied && c.worst != nil:
+			condition.Message = f.prefixed(f.unapplied(c))
+		case condition.Type == v1alpha1.ConditionAvailable && c.unready != nil && c.worst == nil:
+			condition.Message = f.prefixed(f.unready(c))
+		}
 	}
 	is := func(condition *metav1.Condition, reason string) {
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, reason, message
@@ -264,10 +281,8 @@ func (f found) conditions(c *count) []metav1.Condition {
 		case f.late:
 			is(&degraded, v1alpha1.ReasonTimeout)
 		case f.suspended: // and so it differs as it may
-		case c.failed && c.worst != nil:
-			is(&degraded, c.worstApplied.Reason)
-		case c.failed:
-			is(&degraded, v1alpha1.ReasonNotReady)
+		case c.culprit != nil:
+			is(&degraded, c.culpritReason.Reason)
 		}
 	}
 	if f.suspended {
@@ -305,14 +320,14 @@ func (f found) message(c *count) string {
 		text = fmt.Sprintf("%s to go. %s: %s", objects(len(f.left)), f.left[0].Object, f.left[0].Message)
 	case f.cleaning:
 		text = "Being taken back."
+	case c.culprit != nil && c.culpritReason.Type == v1alpha1.ConditionAvailable:
+		text = fmt.Sprintf("%s: %s", c.culprit.id, c.culpritReason.Message) + others(len(f.outcomes)-c.ready-1, "not ready")
+	case c.culprit != nil:
+		text = fmt.Sprintf("%s: %s", c.culprit.id, said(c.culpritReason)) + others(len(f.outcomes)-c.applied-1, "not applied")
 	case c.worst != nil:
-		what := c.worstApplied.Message
-		if what == "" {
-			what = c.worstApplied.Reason
-		}
-		text = fmt.Sprintf("%s: %s", c.worst.id, what) + others(len(f.outcomes)-c.applied-1, "not applied")
+		text = f.unapplied(c)
 	case c.unready != nil:
-		text = fmt.Sprintf("%s: %s", c.unready.id, c.unreadyReason.Message) + others(len(f.outcomes)-c.ready-1, "not ready")
+		text = f.unready(c)
 	case len(f.left) > 0 && f.withheld != "":
 		text = fmt.Sprintf("%s that the Work has no longer not deleted yet: %s", objects(len(f.left)), f.withheld)
 	case len(f.left) > 0:
@@ -323,11 +338,28 @@ func (f found) message(c *count) string {
 	if f.orphans > 0 {
 		text += fmt.Sprintf(" %s that the Work does not have kept on the member, since no user asked to delete them: see its AppliedWork.", objects(f.orphans))
 	}
+	return f.prefixed(text)
+}
+
+// unapplied names the first object that is not applied.
+func (f found) unapplied(c *count) string {
+	return fmt.Sprintf("%s: %s", c.worst.id, said(c.worstApplied)) + others(len(f.outcomes)-c.applied-1, "not applied")
+}
+
+// unready names the first object that is applied and not ready.
+func (f found) unready(c *count) string {
+	return fmt.Sprintf("%s: %s", c.unready.id, c.unreadyReason.Message) + others(len(f.outcomes)-c.ready-1, "not ready")
+}
+
+func (f found) prefixed(text string) string {
 	if f.suspended {
 		text = "Suspended: nothing is changed on the member. " + text
 	}
 	return bounded(text)
 }
+
+// said is the message of a condition, or its reason if it has none.
+func said(condition metav1.Condition) string { return cmp.Or(condition.Message, condition.Reason) }
 
 func objects(n int) string {
 	if n == 1 {

@@ -76,6 +76,34 @@ func TestReport(t *testing.T) {
 			"1/2", "apps/Deployment shop/db: progress deadline exceeded", false,
 		},
 		{
+			"the one that failed is named, and not the first that is not ready",
+			found{outcomes: []outcome{
+				made("slow", apply.Unchanged, v1alpha1.ReasonApplied, "").is(onItsWay), made("db", apply.Unchanged, v1alpha1.ReasonApplied, "").is(brokenDown),
+			}},
+			"Applied=True/Applied Available=False/Progressing Progressing=True/Progressing Degraded=True/NotReady",
+			"0/2", "apps/Deployment shop/db: progress deadline exceeded (1 more not ready)", false,
+		},
+		{
+			"one that failed is named, and not one that is tried again",
+			found{outcomes: []outcome{
+				made("later", apply.Failed, v1alpha1.ReasonFailed, "connection refused"), made("db", apply.Unchanged, v1alpha1.ReasonApplied, "").is(brokenDown),
+			}},
+			"Applied=False/Failed Available=False/NotApplied Progressing=True/Progressing Degraded=True/NotReady",
+			"0/2", "apps/Deployment shop/db: progress deadline exceeded (1 more not ready)", true,
+		},
+		{
+			"a contested object is degraded, and others are not held up",
+			found{outcomes: []outcome{made("hpa", apply.Configured, v1alpha1.ReasonContested, "Fields are changed.").is(ready), fine}},
+			"Applied=False/Contested Available=True/Ready Progressing=False/AsDesired Degraded=True/Contested",
+			"2/2", "apps/Deployment shop/hpa: Fields are changed.", false,
+		},
+		{
+			"a Job that has run and is gone is complete",
+			found{outcomes: []outcome{made("job", apply.Skipped, v1alpha1.ReasonCompleted, "The Job has run.").is(ended)}},
+			"Applied=True/Applied Available=True/Ready Progressing=False/AsDesired Degraded=False/AsDesired Complete=True/Completed",
+			"1/1", "1 object applied and ready.", false,
+		},
+		{
 			"a conflict does not come right by itself, and may be gone the next time",
 			found{outcomes: []outcome{made("db", apply.Conflict, v1alpha1.ReasonInTheWay, "It is there already.").is(ready), fine}},
 			"Applied=False/InTheWay Available=True/Ready Progressing=False/AsDesired Degraded=True/InTheWay",

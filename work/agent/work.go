@@ -62,6 +62,11 @@ func (a *Agent) bring(ctx context.Context, work *v1alpha1.Work, st *state) (time
 		st.plan, st.changes = makePlan(work), nil
 		st.judged = st.plan.stillAsked(st.judged)
 	}
+	if objects := len(st.plan.objects); objects > 0 {
+		if st.plan.dropNamespaces(a.member.RESTMapper()); len(st.plan.objects) != objects {
+			st.changes = nil
+		}
+	}
 	look := a.look(ctx, work, st)
 	a.tell(work, look.changes)
 	if look.err != nil {

@@ -44,6 +44,7 @@ func left(action Action, reason, message string) decision {
 type known struct {
 	hash     string    // of what is wanted now
 	uid      types.UID // as the inventory has it; empty: it is not known to have been there
+	ran      string    // the hash of the manifest that a Job with a TTL ran by; empty: it has not, or is no such Job
 	accepted []byte    // the record of our fields that is as good as it gets; nil: unknown
 }
 
@@ -54,6 +55,9 @@ func decide(o Object, k known, s *seen) decision {
 		return decideToLook(o, s)
 	case o.published():
 		return left(Skipped, v1alpha1.ReasonExists, "Kubernetes publishes this ConfigMap in every namespace; the manifest is not applied.")
+	case s == nil && k.ran != "" && k.ran == k.hash:
+		return left(Skipped, v1alpha1.ReasonCompleted,
+			"The Job has run and was removed, as ttlSecondsAfterFinished says. Change the manifest to run it again.")
 	case s == nil && k.uid != "" && o.Drift == v1alpha1.DriftReport:
 		d := left(Skipped, v1alpha1.ReasonDrifted, "It was deleted on the member. Set drift to Correct to have it back.")
 		d.drifted = true
@@ -62,6 +66,9 @@ func decide(o Object, k known, s *seen) decision {
 		return decision{move: create, drifted: k.uid != ""}
 	case s.deleting:
 		return left(Skipped, v1alpha1.ReasonTerminating, terminating(s))
+	case s.noApply:
+		return left(Skipped, v1alpha1.ReasonDisabled,
+			"Annotation "+v1alpha1.DisabledAnnotation+" on the object stops applies. Remove the annotation on the member to have the manifest applied.")
 	case s.namesake: // each would take the other's marks off, for ever
 		return left(Conflict, v1alpha1.ReasonConflict, "Another Work applies it under the same field owner. Give one of them another apply.fieldOwner.")
 	case s.ours || s.uid == k.uid: // whoever takes our marks off an object does not make it another one

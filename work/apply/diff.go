@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -29,21 +30,91 @@ const (
 // the API server itself would change it, defaults and admission included. It writes nothing, but needs the permission to.
 // The error is a NotFound one when the object is not there.
 func (e *Engine) Diff(ctx context.Context, owner Owner, manifest *unstructured.Unstructured) ([]v1alpha1.FieldDiff, *unstructured.Unstructured, error) {
-	live, err := e.read(ctx, identifier(manifest))
-	if err != nil {
-		return nil, nil, err
+	manifest = prepared(manifest)
+	backoff := newBackoff()
+	for attempt := 1; ; attempt++ {
+		live, err := e.read(ctx, identifier(manifest))
+		if err != nil {
+			return nil, nil, err
+		}
+		config := manifest
+		if s := look(live, owner); s.ours || s.marked() { // our own marks are no differences
+			if config, err = stampedAs(manifest, owner, s.applied); err != nil {
+				return nil, nil, err
+			}
+		}
+		diffs, err := e.dryRun(ctx, owner, config, live)
+		if overtaken(err) && attempt < attempts && pause(ctx, &backoff) {
+			continue
+		}
+		return diffs, live, err
 	}
-	diffs, err := e.dryRun(ctx, owner, manifest, live)
-	return diffs, live, err
 }
 
-// dryRun says how an object differs from what an apply would make of it.
-func (e *Engine) dryRun(ctx context.Context, owner Owner, config, live *unstructured.Unstructured) ([]v1alpha1.FieldDiff, error) {
-	wanted, err := e.apply(ctx, owner, config, true, client.DryRunAll)
+// stampedAs is a manifest with our marks, and the hash that the object has.
+func stampedAs(manifest *unstructured.Unstructured, owner Owner, applied string) (*unstructured.Unstructured, error) {
+	hash, err := Object{Manifest: manifest}.hash()
 	if err != nil {
+		return nil, err
+	}
+	return stamp(manifest, owner, cmp.Or(applied, hash)), nil
+}
+
+// dryRun says how an object differs from what an apply would make of it. The dry run is bound to the version that was read, so that changes
+// which others make in between are no differences; it fails as overtaken then.
+//
+// Where the API server does not accept the manifest, the error says so, and the differences are those between the manifest's own fields and the
+// object: without defaults, conversions and admission.
+func (e *Engine) dryRun(ctx context.Context, owner Owner, config, live *unstructured.Unstructured) ([]v1alpha1.FieldDiff, error) {
+	bound := config.DeepCopy()
+	bound.SetUID(live.GetUID())
+	bound.SetResourceVersion(live.GetResourceVersion())
+	wanted, err := e.apply(ctx, owner, bound, true, client.DryRunAll)
+	switch {
+	case err != nil && permanent(err) && !overtaken(err):
+		return diffs(overlaid(config, live), live), fmt.Errorf("try what an apply would change: %w", err)
+	case err != nil:
 		return nil, fmt.Errorf("try what an apply would change: %w", err)
 	}
 	return diffs(wanted, live), nil
+}
+
+// overlaid is an object with the fields of a manifest. A list is that of the manifest, but for items of the same name, which are merged.
+func overlaid(config, live *unstructured.Unstructured) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: overlay(config.Object, live.Object).(map[string]any)}
+}
+
+func overlay(wanted, found any) any {
+	switch wanted := wanted.(type) {
+	case map[string]any:
+		under, ok := found.(map[string]any)
+		if !ok {
+			return wanted
+		}
+		merged := maps.Clone(under)
+		for name, value := range wanted {
+			merged[name] = overlay(value, under[name])
+		}
+		return merged
+	case []any:
+		under, ok := found.([]any)
+		foundItems, areNamed := named(under)
+		if !ok || !areNamed {
+			return wanted
+		}
+		merged := make([]any, len(wanted))
+		for i, entry := range wanted {
+			item, _ := entry.(map[string]any)
+			name, _ := item["name"].(string)
+			merged[i] = entry
+			if same := foundItems[name]; same != nil {
+				merged[i] = overlay(entry, same)
+			}
+		}
+		return merged
+	default:
+		return wanted
+	}
 }
 
 // diffs returns the first differences between two states of one object.

@@ -118,7 +118,7 @@ func (e *Engine) Apply(ctx context.Context, set Set, gate Gate) (ChangeSet, erro
 			blocked = gate(ctx, changesOf(wave, changes))
 		}
 	}
-	return ChangeSet{Changes: changes, Inventory: inventory{ahead}.after(changes).resources}, nil
+	return ChangeSet{Changes: changes, Inventory: inventory{ahead}.after(changes).ran(plan, changes).resources}, nil
 }
 
 // applyWave works on all objects of a wave, and waits for those that the next wave needs to be usable.
@@ -156,6 +156,7 @@ type task struct {
 	id         v1alpha1.ResourceIdentifier
 	hash       string
 	uid        types.UID // of the object, as the inventory has it
+	ran        string    // the hash of the manifest that a Job with a TTL ran by, as the inventory has it
 	definition *int      // the index of the object that defines the kind, if the set has one
 	err        error
 	seen       *seen
@@ -181,6 +182,9 @@ func (e *Engine) plan(ctx context.Context, set Set) (tasks, error) {
 		object.Manifest = prepared(object.Manifest)
 		t := task{Object: object, index: i, wave: object.wave(), id: identifier(object.Manifest)}
 		t.uid = recorded[keyOf(t.id)].UID
+		if removesItself(object.Manifest) {
+			t.ran = recorded[keyOf(t.id)].RanHash
+		}
 		if by, ok := defined[t.id.GroupVersionKind()]; ok {
 			t.definition = &by
 		}
@@ -223,7 +227,7 @@ func changesOf(wave []task, changes []Change) []Change {
 func (t *task) change(d decision) Change {
 	c := Change{Object: t.id, Wave: t.wave, Action: d.action, Reason: d.reason, Message: d.message, Drifted: d.drifted}
 	if t.seen != nil {
-		c.UID, c.ResourceVersion = t.seen.uid, t.seen.version
+		c.UID, c.ResourceVersion, c.applied = t.seen.uid, t.seen.version, t.seen.applied
 	}
 	return c
 }

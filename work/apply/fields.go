@@ -59,12 +59,38 @@ func covers(set *fieldpath.Set, manifest map[string]any) bool {
 }
 
 func coversField(set *fieldpath.Set, name string, field any) bool {
-	return set != nil && coversElement(set, fieldpath.FieldNameElement(name), field)
+	if set == nil {
+		return isEmpty(field)
+	}
+	return coversElement(set, fieldpath.FieldNameElement(name), field)
+}
+
+// isEmpty reports whether a value is an empty list or map, a map of nothing else, or null.
+func isEmpty(field any) bool {
+	switch field := field.(type) {
+	case nil:
+		return true
+	case []any:
+		return len(field) == 0
+	case map[string]any:
+		for _, inner := range field {
+			if !isEmpty(inner) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
 }
 
 // coversElement reports whether a value is in the set at an element of it. An element without children is a whole: a scalar,
 // something empty, or what the API takes as atomic.
+//
+// The API server drops most empty lists and maps, and with them their record: one that is not in the set is as it was applied.
 func coversElement(set *fieldpath.Set, element fieldpath.PathElement, field any) bool {
+	if isEmpty(field) {
+		return true
+	}
 	children, granular := set.Children.Get(element)
 	if !granular {
 		return set.Members.Has(element)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -61,6 +63,29 @@ func (v inventory) after(changes []Change) inventory {
 		}
 	}
 	return sorted(byKey)
+}
+
+// ran has the hashes of the manifests by which Jobs were created that remove themselves.
+func (v inventory) ran(plan tasks, changes []Change) inventory {
+	hashes := map[sameObject]string{}
+	for i := range plan {
+		if t := &plan[i]; t.err == nil && removesItself(t.Manifest) && !t.onlyLooks() {
+			hashes[keyOf(t.id)] = changes[i].applied
+		}
+	}
+	for i := range v.resources {
+		if hash := hashes[keyOf(v.resources[i].ResourceIdentifier)]; hash != "" {
+			v.resources[i].RanHash = hash
+		}
+	}
+	return v
+}
+
+// removesItself reports whether an object is a Job that Kubernetes deletes some time after it has finished. That it is gone says nothing
+// about whether it ran, and to run it again could do harm.
+func removesItself(manifest *unstructured.Unstructured) bool {
+	_, found, _ := unstructured.NestedFieldNoCopy(manifest.Object, "spec", "ttlSecondsAfterFinished")
+	return found && isKind(manifest, "batch", "Job")
 }
 
 func sorted(byKey map[sameObject]v1alpha1.AppliedResource) inventory {

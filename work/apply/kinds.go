@@ -145,8 +145,7 @@ func (e *Engine) awaitEstablished(ctx context.Context, t *task, change *Change) 
 	backoff := newBackoff()
 	for condition(change.Live, "Established")["status"] != "True" {
 		if !pause(ctx, &backoff) {
-			problem, _ := condition(change.Live, "NamesAccepted")["message"].(string)
-			return fmt.Errorf("it was applied, but is not established after %s: %s", e.options.EstablishTimeout, problem)
+			return fmt.Errorf("CustomResourceDefinition %s is applied, but not established after %s: %s", t.id.Name, e.options.EstablishTimeout, unestablished(change.Live))
 		}
 		live, err := e.read(ctx, t.id)
 		if err != nil && ctx.Err() == nil {
@@ -157,6 +156,24 @@ func (e *Engine) awaitEstablished(ctx context.Context, t *task, change *Change) 
 		}
 	}
 	return nil
+}
+
+// unestablished says why a definition is not established: by the first condition that keeps it from that.
+func unestablished(live *unstructured.Unstructured) string {
+	for _, blocking := range []struct{ kind, status string }{
+		{"Terminating", "True"}, {"NonStructuralSchema", "True"}, {"NamesAccepted", "False"}, {"KubernetesAPIApprovalPolicyConformant", "False"},
+		{"Established", "False"},
+	} {
+		found := condition(live, blocking.kind)
+		if found["status"] != blocking.status {
+			continue
+		}
+		if message, _ := found["message"].(string); message != "" {
+			return blocking.kind + ": " + message
+		}
+		return fmt.Sprintf("%s: %v", blocking.kind, found["reason"])
+	}
+	return "its controller has not set condition Established"
 }
 
 // condition of an object, by its type.

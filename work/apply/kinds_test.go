@@ -121,7 +121,7 @@ func TestDefinitionThatIsNeverEstablished(t *testing.T) {
 	w.engine = apply.New(w.admin, apply.Options{EstablishTimeout: time.Second})
 	changes := w.apply(second, resource)
 	require.Equal(t, apply.Failed, changes[0].Action)
-	require.Contains(t, changes[0].Message, `not established after 1s: "Thing" is already in use`)
+	require.Contains(t, changes[0].Message, `not established after 1s: NamesAccepted: "Thing" is already in use`)
 	require.Equal(t, v1alpha1.ReasonUnknownKind, changes[1].Reason)
 }
 

@@ -26,6 +26,7 @@ type comparison struct {
 	hash    string
 	version string
 	diffs   []v1alpha1.FieldDiff
+	refused error // of the API server, which does not accept the manifest
 }
 
 type memories map[sameObject]memory

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,7 +43,7 @@ func (e *Engine) lookAndAct(ctx context.Context, owner Owner, t *task) Change {
 			return t.failed(err)
 		}
 		m := e.recall(owner, t)
-		d := decide(t.Object, known{hash: t.hash, uid: t.uid, accepted: m.accepted(t)}, t.seen)
+		d := decide(t.Object, known{hash: t.hash, uid: t.uid, ran: t.ran, accepted: m.accepted(t)}, t.seen)
 		now := e.options.Clock.Now()
 		if t.lost = nil; d.heals() {
 			t.lost = lostFields(m.written, t.seen, owner.FieldOwner)
@@ -50,7 +51,7 @@ func (e *Engine) lookAndAct(ctx context.Context, owner Owner, t *task) Change {
 				return change
 			}
 		}
-		if wait := m.rejected.wait(t.hash, t.seen.versionOrNone(), now); wait > 0 && d.writes() && !t.resend {
+		if wait := m.rejected.wait(t.hash, t.seen.versionOrNone(), now); wait > 0 && d.writes() && !t.resend && !recreates(t, m.rejected.err) {
 			change := t.failed(m.rejected.err)
 			change.RetryAfter = wait
 			return change
@@ -58,6 +59,12 @@ func (e *Engine) lookAndAct(ctx context.Context, owner Owner, t *task) Change {
 		change, actErr := e.carryOut(ctx, owner, t, d)
 		if actErr == nil {
 			return e.recall(owner, t).contested(change, now)
+		}
+		if recreates(t, actErr) {
+			if actErr = e.deleteOne(ctx, t, metav1.DeletePropagationForeground); actErr == nil {
+				return t.change(left(Skipped, v1alpha1.ReasonTerminating,
+					"The manifest changes a field that cannot be changed: the object is being deleted, and is created again when it is gone."))
+			}
 		}
 		if !overtaken(actErr) {
 			if d.writes() && permanent(actErr) {
@@ -222,11 +229,24 @@ func (e *Engine) compareOne(ctx context.Context, owner Owner, t *task, d decisio
 		change.Diffs = m.compared.diffs
 	} else {
 		var err error
-		if change.Diffs, change.Live, err = e.diffOne(ctx, owner, t); err != nil {
+		change.Diffs, change.Live, err = e.diffOne(ctx, owner, t)
+		refused := err != nil && permanent(err) && !overtaken(err)
+		if err != nil && !refused {
 			return Change{}, err
 		}
 		m.compared = comparison{hash: t.hash, version: change.Live.GetResourceVersion(), diffs: change.Diffs}
+		if refused {
+			m.compared.refused = err
+		}
 		e.remember(owner, t, m)
+	}
+	if err := m.compared.refused; err != nil {
+		failed := t.failed(err)
+		failed.Diffs, failed.Live = change.Diffs, change.Live
+		if len(change.Diffs) > 0 {
+			failed.Message = fmt.Sprintf("%s The object differs from the manifest: %s.", failed.Message, summary(change.Diffs))
+		}
+		return failed, nil
 	}
 	drift := d.action == Skipped
 	switch {

@@ -103,8 +103,10 @@ const (
 	takeNotOurs takeBack = "NotOurs" // it belongs to others
 	takeWait    takeBack = "Wait"    // its deletion has begun
 	takeDelete  takeBack = "Delete"
-	takeOrphan  takeBack = "Orphan" // leave it as it is, without the owner
-	takeDisown  takeBack = "Disown" // leave it to other Works, without what is the owner's alone
+	// takeDisabled leaves the object with its owner, since the member's administrator has stopped its deletion.
+	takeDisabled takeBack = "Disabled"
+	takeOrphan   takeBack = "Orphan" // leave it as it is, without the owner
+	takeDisown   takeBack = "Disown" // leave it to other Works, without what is the owner's alone
 )
 
 // decideTakeBack has all the policy of taking back, and does no I/O. The UID is what the inventory has.
@@ -122,6 +124,8 @@ func decideTakeBack(s *seen, uid types.UID, action v1alpha1.DeleteAction) takeBa
 		return takeOrphan
 	case s.deleting:
 		return takeWait
+	case s.noDelete:
+		return takeDisabled
 	default:
 		return takeDelete
 	}
@@ -192,6 +196,9 @@ func (e *Engine) takeBack(ctx context.Context, owner Owner, t *task, what takeBa
 			message = fmt.Sprintf("It is being deleted, and is held by %s.", finalizers(t.seen.finalizers))
 		}
 		return t.change(left(Deleting, v1alpha1.ReasonTerminating, message)), nil
+	case takeDisabled:
+		return t.change(left(Skipped, v1alpha1.ReasonDisabled,
+			"Annotation "+v1alpha1.DisabledAnnotation+" on the object stops its deletion. Remove the annotation on the member to have it deleted.")), nil
 	case takeOrphan:
 		return t.change(left(Released, "", "It stays as it is.")), e.orphan(ctx, owner, t)
 	case takeDisown:
@@ -202,15 +209,20 @@ func (e *Engine) takeBack(ctx context.Context, owner Owner, t *task, what takeBa
 		}
 		return t.change(left(Released, "", "It stays with the others that have applied it.")), err
 	}
-	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
-	defer cancel()
 	if propagation == "" {
 		propagation = metav1.DeletePropagationForeground
 	}
+	err := e.deleteOne(ctx, t, propagation)
+	return t.change(left(Deleting, v1alpha1.ReasonTerminating, "It is being deleted.")), err
+}
+
+// deleteOne begins to delete the object that was looked at, and no other of its name.
+func (e *Engine) deleteOne(ctx context.Context, t *task, propagation metav1.DeletionPropagation) error {
+	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
+	defer cancel()
 	// The version as well: that the object is ours, and ours alone, was decided by its metadata.
 	preconditions := client.Preconditions{UID: &t.seen.uid, ResourceVersion: &t.seen.version}
-	err := e.client.Delete(ctx, t.bare(), preconditions, client.PropagationPolicy(propagation))
-	return t.change(left(Deleting, v1alpha1.ReasonTerminating, "It is being deleted.")), err
+	return e.client.Delete(ctx, t.bare(), preconditions, client.PropagationPolicy(propagation))
 }
 
 // bare is the object that was looked at, and nothing of it: applied, it takes back what the owner has applied.

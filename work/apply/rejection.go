@@ -1,6 +1,12 @@
 package apply
 
-import "time"
+import (
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
 
 const (
 	// firstResend and lastResend bound the pause before a rejected manifest is sent again. It doubles with each rejection.
@@ -38,6 +44,12 @@ func (r rejection) again(hash, version string, now time.Time, err error) rejecti
 		count += r.count
 	}
 	return rejection{hash: hash, version: version, count: count, last: now, err: err}
+}
+
+// recreates reports whether an object is to be deleted and created again, since its manifest changes what cannot be changed.
+func recreates(t *task, err error) bool {
+	return t.Recreate == v1alpha1.RecreateIfImmutable && t.seen != nil && t.seen.ours && !t.seen.shared && t.seen.owners == 0 &&
+		!t.seen.deleting && !t.seen.noDelete && apierrors.IsInvalid(err) && !overtaken(err) && immutable(err.Error())
 }
 
 // writes reports whether a decision sends the manifest to be stored.

@@ -33,7 +33,7 @@ func causesOf(err error) []metav1.StatusCause {
 // immutable reports whether a message of the API server says that a field cannot be changed.
 func immutable(message string) bool {
 	return strings.Contains(message, "immutable") || strings.Contains(message, "updates to ") || strings.Contains(message, "may not be changed") ||
-		strings.Contains(message, "may not change once set")
+		strings.Contains(message, "may not change once set") || strings.Contains(message, "cannot change roleRef")
 }
 
 // anyItem stands for the item of a list in a scope.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,6 +29,8 @@ type seen struct {
 	namesake   bool     // another owner has applied it as our own field manager
 	applied    string   // the hash of what we applied last
 	labeled    bool     // it has the label that it is watched by
+	noApply    bool     // an annotation of the member's administrator stops applies
+	noDelete   bool     // likewise, deletions
 	fields     []byte   // what the API server has recorded for our field manager
 
 	// entries are the records of all field managers; nil in what is remembered.
@@ -49,6 +52,10 @@ func look(meta metav1.Object, owner Owner) *seen {
 		uid: meta.GetUID(), version: meta.GetResourceVersion(), deleting: meta.GetDeletionTimestamp() != nil,
 		finalizers: meta.GetFinalizers(), labeled: meta.GetLabels()[v1alpha1.AppliedLabel] == "true",
 		fields: appliedFields(meta.GetManagedFields(), owner.FieldOwner), entries: meta.GetManagedFields(),
+	}
+	for stopped := range strings.SplitSeq(meta.GetAnnotations()[v1alpha1.DisabledAnnotation], ",") {
+		s.noApply = s.noApply || strings.TrimSpace(stopped) == "Apply"
+		s.noDelete = s.noDelete || strings.TrimSpace(stopped) == "Delete"
 	}
 	s.ownership(meta, owner)
 	return s

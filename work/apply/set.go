@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,6 +39,8 @@ type Object struct {
 	Drift v1alpha1.DriftPolicy
 	// KeepConflicts leaves alone what another field manager owns.
 	KeepConflicts bool
+	// Recreate says what happens when the manifest changes a field that cannot be changed. Empty: Never.
+	Recreate v1alpha1.RecreatePolicy
 	// IgnoredFields are set when the object is created, and are then left to others.
 	IgnoredFields []v1alpha1.FieldPath
 	// Wave of the object. Nil: by its kind, see [Wave].
@@ -139,7 +142,12 @@ type Change struct {
 	Live *unstructured.Unstructured
 	// ResourceVersion of the object, as far as is known.
 	ResourceVersion string
+
+	applied string // the hash of the manifest that the object was applied by
 }
+
+// passable are the reasons to skip an object that nothing else needs to wait for.
+var passable = []string{v1alpha1.ReasonExists, v1alpha1.ReasonContested, v1alpha1.ReasonCompleted}
 
 // Done reports whether the manifest has been applied, so that others need not wait for it. An object that others change again and again
 // is done: its reason is Contested.
@@ -148,7 +156,7 @@ func (c Change) Done() bool {
 	case Created, Configured, Unchanged, Observed, Deleted, Released:
 		return c.Reason != v1alpha1.ReasonNotFound && c.Reason != v1alpha1.ReasonDiffers
 	default:
-		return c.Action == Skipped && (c.Reason == v1alpha1.ReasonExists || c.Reason == v1alpha1.ReasonContested)
+		return c.Action == Skipped && slices.Contains(passable, c.Reason)
 	}
 }
 

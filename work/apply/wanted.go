@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -14,10 +16,22 @@ func (o Object) pared() *unstructured.Unstructured {
 		return o.Manifest
 	}
 	pared := o.Manifest.DeepCopy()
-	for _, path := range o.IgnoredFields {
+	for _, path := range o.ignored(o.Manifest.Object) {
 		path.Remove(pared.Object)
 	}
 	return pared
+}
+
+// ignored are the fields that are left to others, as they are in the objects. What comes later in a list comes first, so that all of them
+// can be removed one after the other.
+func (o Object) ignored(objects ...map[string]any) []v1alpha1.FieldPath {
+	var paths []v1alpha1.FieldPath
+	for _, path := range o.IgnoredFields {
+		expanded := path.Expand(objects...)
+		slices.Reverse(expanded)
+		paths = append(paths, expanded...)
+	}
+	return paths
 }
 
 // wanted is what is applied to an object that is there. Of the fields that are left to others it has those that nobody has taken yet,
@@ -28,7 +42,7 @@ func (o Object) wanted(live *unstructured.Unstructured, owner Owner) *unstructur
 	}
 	records := leavesOf(live.GetManagedFields(), owner.FieldOwner)
 	wanted := o.Manifest.DeepCopy()
-	for _, path := range o.IgnoredFields {
+	for _, path := range o.ignored(o.Manifest.Object, live.Object) {
 		value, found := path.Get(live.Object)
 		if found && records.keep(path) {
 			// It fails where the manifest no longer has the item that the field is of, which goes with the field then.

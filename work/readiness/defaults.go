@@ -1,7 +1,9 @@
 package readiness
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -28,8 +30,12 @@ var defaults = map[schema.GroupKind]Func{
 		if !set {
 			wanted = 1 // as the API server would
 		}
-		return replicasOnDelete(object, wanted, "readyReplicas")
+		return statefulSet(object, wanted)
 	},
+	{Kind: "ReplicationController"}:                                   replicationController,
+	{Kind: "PersistentVolumeClaim"}:                                   claim,
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: definition,
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:           autoscaler,
 	{Group: "apps", Kind: "DaemonSet"}: func(object *unstructured.Unstructured) (Result, error) {
 		wanted, set := integer(object, "status", "desiredNumberScheduled")
 		if !set {
@@ -117,6 +123,83 @@ func replicasOnDelete(object *unstructured.Unstructured, wanted int64, field str
 	return result, nil
 }
 
+// statefulSet adds to kstatus what minReadySeconds asks for, and what a set with the strategy OnDelete still has to remove.
+func statefulSet(object *unstructured.Unstructured, wanted int64) (Result, error) {
+	result, err := replicasOnDelete(object, wanted, "readyReplicas")
+	if err != nil || result.Status != Ready {
+		return result, err
+	}
+	if there, _ := integer(object, "status", "replicas"); there > wanted {
+		return Result{Status: Progressing, Message: fmt.Sprintf("%d replicas more than it wants are still there", there-wanted)}, nil
+	}
+	if unobserved(object) {
+		return Result{Status: Progressing, Message: "its controller has not seen it yet"}, nil
+	}
+	return availableLongEnough(object, result, wanted), nil
+}
+
+// unobserved reports whether the controller of a workload has not written a status yet. It writes the generation with the first one.
+func unobserved(object *unstructured.Unstructured) bool {
+	_, generated := integer(object, "metadata", "generation")
+	_, observed := integer(object, "status", "observedGeneration")
+	return generated && !observed
+}
+
+// availableLongEnough keeps replicas from being ready before they have been for minReadySeconds.
+func availableLongEnough(object *unstructured.Unstructured, result Result, wanted int64) Result {
+	seconds, _ := integer(object, "spec", "minReadySeconds")
+	available, _ := integer(object, "status", "availableReplicas")
+	if result.Status == Ready && seconds > 0 && available < wanted {
+		return Result{Status: Progressing, Message: fmt.Sprintf("%d of %d replicas are available", available, wanted)}
+	}
+	return result
+}
+
+// replicationController counts replicas, of which kstatus knows nothing.
+func replicationController(object *unstructured.Unstructured) (Result, error) {
+	wanted, set := integer(object, "spec", "replicas")
+	if !set {
+		wanted = 1 // as the API server would
+	}
+	there, _ := integer(object, "status", "replicas")
+	ready, _ := integer(object, "status", "readyReplicas")
+	result := Result{Status: Progressing, Message: fmt.Sprintf("%d of %d replicas are ready", ready, wanted)}
+	switch {
+	case condition(object, "ReplicaFailure").status == "True":
+		result.Message = "it cannot create its pods: " + condition(object, "ReplicaFailure").message
+	case unobserved(object):
+		result.Message = "its controller has not seen it yet"
+	case there > wanted:
+		result.Message = fmt.Sprintf("%d replicas more than it wants are still there", there-wanted)
+	case ready >= wanted:
+		result.Status = Ready
+		return availableLongEnough(object, result, wanted), nil
+	}
+	return result, nil
+}
+
+// claim has failed when its volume is lost: the data is gone, and the claim does not bind again.
+func claim(object *unstructured.Unstructured) (Result, error) {
+	if text(object, "status", "phase") == "Lost" {
+		return Result{Status: Failed, Message: "the volume of the claim is lost: the PersistentVolume that it was bound to does not exist any more"}, nil
+	}
+	return byKstatus(object)
+}
+
+// definition looks at all conditions before it says that a definition is served: their order has no meaning.
+func definition(object *unstructured.Unstructured) (Result, error) {
+	if _, err := byKstatus(object); err != nil {
+		return Result{}, err
+	}
+	if names := condition(object, "NamesAccepted"); names.status == "False" {
+		return Result{Status: Failed, Message: cmp.Or(names.message, names.reason)}, nil
+	}
+	if condition(object, "Terminating").status == "True" {
+		return Result{Status: Progressing, Message: "the definition is being removed with all of its objects"}, nil
+	}
+	return byKstatus(object)
+}
+
 func namespace(object *unstructured.Unstructured) (Result, error) {
 	if phase := text(object, "status", "phase"); phase != "Active" {
 		return Result{Status: Progressing, Message: fmt.Sprintf("its phase is %q", phase)}, nil
@@ -137,10 +220,18 @@ func volume(object *unstructured.Unstructured) (Result, error) {
 }
 
 func service(object *unstructured.Unstructured) (Result, error) {
-	if text(object, "spec", "type") == "LoadBalancer" && len(list(object, "status", "loadBalancer", "ingress")) == 0 {
+	if text(object, "spec", "type") == "LoadBalancer" && !hasAddress(object) {
 		return Result{Status: Progressing, Message: "its load balancer has no address yet"}, nil
 	}
 	return byKstatus(object)
+}
+
+// hasAddress reports whether the load balancer of a Service has an address: an entry may come before its address does.
+func hasAddress(object *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(list(object, "status", "loadBalancer", "ingress"), func(entry any) bool {
+		fields, _ := entry.(map[string]any)
+		return fields["ip"] != nil && fields["ip"] != "" || fields["hostname"] != nil && fields["hostname"] != ""
+	})
 }
 
 func apiService(object *unstructured.Unstructured) (Result, error) {

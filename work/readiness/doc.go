@@ -6,10 +6,16 @@
 //	Job                      when it has completed; suspended: progressing
 //	Pod                      when it is ready, or has succeeded if it is one that is to end; crash loops and failed pods: failed
 //	Service of a LoadBalancer  when it has an address
-//	StatefulSet, DaemonSet   likewise with the strategy OnDelete: when all replicas are ready, new or old
+//	StatefulSet, DaemonSet   likewise with the strategy OnDelete: when all replicas are ready, new or old, and no more of them are there
+//	ReplicationController    when all replicas are ready
+//	HorizontalPodAutoscaler  when it can scale its target; without metrics: failed
+//	PersistentVolumeClaim    when it is bound; one whose volume is lost: failed
 //	Namespace                when it is active
 //	PersistentVolume         when it is available or bound
 //	APIService               when it is available
+//	kinds of operators       as a table says, such as those of cert-manager, Flux, Argo, Gateway API, Crossplane and Prometheus
+//	other custom resources   not while Accepted, Programmed, Synced or Available is not True; Failed or Degraded is True, or a phase
+//	                         or state of Failed or Error: failed
 //	all else                 as kstatus says: by replicas, phase, and the conditions Ready, Reconciling, Stalled, Established
 //
 // What has no status (a ConfigMap, a Role, a webhook's configuration) is ready as soon as it is there. A claim on a

@@ -2,6 +2,8 @@ package readiness
 
 import (
 	"fmt"
+	"maps"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -58,6 +60,14 @@ func (r Registry) Assess(object *unstructured.Unstructured) Result {
 		if known := defaults[kind]; known != nil {
 			return known(object)
 		}
+		if known := knownCustom(kind); known != nil {
+			return known(object)
+		}
+		if customKind(kind) {
+			if result, follows := byConvention(object); follows {
+				return result, nil
+			}
+		}
 		return byKstatus(object)
 	})
 }
@@ -73,6 +83,7 @@ func assess(object *unstructured.Unstructured, f Func) (result Result) {
 	if object == nil || object.Object == nil {
 		return Result{Status: Unknown, Message: "there is no object"}
 	}
+	object = withNumericGeneration(object)
 	generation, generated := integer(object, "metadata", "generation")
 	observed, observes := integer(object, "status", "observedGeneration")
 	switch {
@@ -92,16 +103,36 @@ func assess(object *unstructured.Unstructured, f Func) (result Result) {
 	return Result{Status: Unknown, Message: fmt.Sprintf("its readiness cannot be told: %q is no status", result.Status)}
 }
 
+// withNumericGeneration returns an object whose status.observedGeneration is a number. Some controllers, such as that of Argo Rollouts,
+// write a string; one that is no number, such as a hash, says nothing about the generation and is left out.
+func withNumericGeneration(object *unstructured.Unstructured) *unstructured.Unstructured {
+	observed := text(object, "status", "observedGeneration")
+	status, _, _ := unstructured.NestedFieldNoCopy(object.Object, "status")
+	fields, _ := status.(map[string]any)
+	if observed == "" || fields == nil {
+		return object
+	}
+	fields = maps.Clone(fields)
+	delete(fields, "observedGeneration")
+	if number, err := strconv.ParseInt(observed, 10, 64); err == nil {
+		fields["observedGeneration"] = number
+	}
+	copied := &unstructured.Unstructured{Object: maps.Clone(object.Object)}
+	copied.Object["status"] = fields
+	return copied
+}
+
 // ends says whether an object is to end, by its kind.
 func ends(object *unstructured.Unstructured) bool {
-	switch object.GroupVersionKind().GroupKind() {
+	switch kind := object.GroupVersionKind().GroupKind(); kind {
 	case jobKind:
 		return true
 	case podKind:
 		policy := text(object, "spec", "restartPolicy")
 		return policy == "Never" || policy == "OnFailure"
+	default:
+		return operatorKinds[kind.Group][kind.Kind].ends
 	}
-	return false
 }
 
 // bounded makes one line of a message that is not too long.

@@ -47,6 +47,11 @@ type AppliedResource struct {
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 
+	// RanHash is the hash of the manifest of a Job with ttlSecondsAfterFinished that was created. A Job that is gone is not created
+	// again for the same manifest. Empty for all other objects.
+	// +optional
+	RanHash string `json:"ranHash,omitempty"`
+
 	// Delete is what becomes of this object, where that is not what the spec says of all.
 	// +optional
 	Delete DeleteAction `json:"delete,omitempty"`

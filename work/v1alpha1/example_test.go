@@ -87,9 +87,9 @@ func ExampleParseFieldPath() {
 	}}}}
 	fmt.Println(path.Get(object))
 
-	_, err = v1alpha1.ParseFieldPath(`.spec.containers[*].image`)
+	_, err = v1alpha1.ParseFieldPath(`.spec.containers[?].image`)
 	fmt.Println(err)
 	// Output:
 	// web:1 true
-	// field path ".spec.containers[*].image", position 18: expected "=" and a value behind the key, such as in [name="web"]
+	// field path ".spec.containers[?].image", position 18: expected "=" and a value behind the key, such as in [name="web"]
 }

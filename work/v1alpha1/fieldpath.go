@@ -18,6 +18,7 @@ import (
 //     [containerPort=80,protocol="TCP"].
 //   - .metadata.finalizers[="example.com/a"]: an item of a list of plain values.
 //   - .spec.args[0]: the item of a list at that index.
+//   - .spec.containers[*].image: in all items of a list, or all fields of a map. [FieldPath.Expand] finds them; Get, Set and Remove do not.
 //
 // The API server writes a name as it is, whatever it contains. What follows .metadata.labels or
 // .metadata.annotations is therefore taken to be one name, up to the end: .metadata.annotations.example.com/note is the
@@ -46,6 +47,7 @@ const (
 	keyElement
 	valueElement
 	indexElement
+	anyElement // all items of a list, or all fields of a map
 )
 
 // Field is the path to the field of that name, below this path.
@@ -114,6 +116,8 @@ func (p FieldPath) String() string {
 			text.WriteString("[=" + scalarText(e.value) + "]")
 		case indexElement:
 			text.WriteString("[" + strconv.Itoa(e.index) + "]")
+		case anyElement:
+			text.WriteString("[*]")
 		}
 	}
 	return text.String()

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -19,6 +20,51 @@ func (p FieldPath) Get(object map[string]any) (value any, found bool) {
 		}
 	}
 	return value, true
+}
+
+// Expand returns the paths that this path stands for: each [*] is replaced by the items and fields that one of the objects has there. An item
+// with a name is named by it, any other by its index. A path without [*] stands for itself, whether or not it leads anywhere.
+func (p FieldPath) Expand(objects ...map[string]any) []FieldPath {
+	at := slices.IndexFunc(p, func(e element) bool { return e.kind == anyElement })
+	if at < 0 {
+		return []FieldPath{p}
+	}
+	var children []element
+	for _, object := range objects {
+		parent, _ := p[:at].Get(object)
+		for _, child := range childrenOf(parent) {
+			if !slices.ContainsFunc(children, child.equal) {
+				children = append(children, child)
+			}
+		}
+	}
+	var paths []FieldPath
+	for _, child := range children {
+		path := append(slices.Clip(p[:at]), child)
+		paths = append(paths, append(path, p[at+1:]...).Expand(objects...)...)
+	}
+	return paths
+}
+
+// childrenOf are the elements that name each item of a list, or each field of a map, in order.
+func childrenOf(parent any) []element {
+	var children []element
+	switch parent := parent.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(parent)) {
+			children = append(children, element{kind: fieldElement, name: name})
+		}
+	case []any:
+		for i, item := range parent {
+			fields, _ := item.(map[string]any)
+			if name, named := fields["name"].(string); named {
+				children = append(children, element{kind: keyElement, keys: map[string]any{"name": name}})
+				continue
+			}
+			children = append(children, element{kind: indexElement, index: i})
+		}
+	}
+	return children
 }
 
 // Set puts a value where the path leads to. Fields on the way that are missing are made, and an item with keys or a plain

@@ -254,3 +254,26 @@ func TestSetIsFoundAnywhere(t *testing.T) {
 		}
 	})
 }
+
+func TestExpand(t *testing.T) {
+	web := decoded(t, `{"spec": {"containers": [{"name": "a", "env": [{"name": "X"}, {"name": "Y"}]}, {"name": "b"}], "args": ["x", {}], "labels": {"k.l": 1}}}`)
+	other := decoded(t, `{"spec": {"containers": [{"name": "c"}, {"name": "a"}]}}`)
+	for _, test := range []struct {
+		reason, path string
+		want         []string
+	}{
+		{"a path without [*] is itself", ".spec.replicas", []string{".spec.replicas"}},
+		{"items of both objects, each once", ".spec.containers[*].image", []string{`.spec.containers[name="a"].image`, `.spec.containers[name="b"].image`, `.spec.containers[name="c"].image`}},
+		{"items of items", ".spec.containers[*].env[*].value", []string{`.spec.containers[name="a"].env[name="X"].value`, `.spec.containers[name="a"].env[name="Y"].value`}},
+		{"items without a name", ".spec.args[*]", []string{".spec.args[0]", ".spec.args[1]"}},
+		{"fields of a map", ".spec.labels[*]", []string{`.spec.labels["k.l"]`}},
+		{"nothing there", ".spec.none[*].x", nil},
+	} {
+		var got []string
+		for _, path := range parsed(t, test.path).Expand(web, other) {
+			got = append(got, path.String())
+		}
+		require.Equal(t, test.want, got, test.reason)
+	}
+	require.Equal(t, ".spec.containers[*].image", parsed(t, ".spec.containers[*].image").String())
+}

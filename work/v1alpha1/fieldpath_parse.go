@@ -48,6 +48,8 @@ func (p *pathParser) element(parent FieldPath) (element, error) {
 // bracket reads what follows "[", and the closing bracket.
 func (p *pathParser) bracket() (e element, err error) {
 	switch {
+	case p.take("*"):
+		e.kind = anyElement
 	case p.take("="):
 		e.kind = valueElement
 		e.value, err = p.scalar()

@@ -71,7 +71,7 @@ func TestParseFieldPathRefuses(t *testing.T) {
 		{"an index that is none", ".spec[-1]", `position 8: expected "=" and a value behind the key`},
 		{"an index with a letter", ".spec[1a]", `position 6: expected an index such as 0`},
 		{"an index that no list has", ".spec[99999999999]", `position 6: expected an index such as 0`},
-		{"a wildcard, as JSONPath has it", ".spec.containers[*].image", `position 18: expected "=" and a value behind the key`},
+		{"a filter, as JSONPath has it", ".spec.containers[?].image", `position 18: expected "=" and a value behind the key`},
 		{"a key without a value", ".spec[name]", `position 10: expected "=" and a value behind the key`},
 		{"a key without quotes around its value", ".spec[name=web]", `position 11: expected a string in double quotes, a number, true or false`},
 		{"single quotes", ".spec[name='web']", `position 11: expected a string in double quotes, a number, true or false`},

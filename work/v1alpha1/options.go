@@ -14,6 +14,7 @@ type EffectiveOptions struct {
 	Mode          ApplyMode
 	Takeover      Takeover
 	Drift         DriftPolicy
+	Recreate      RecreatePolicy
 	KeepConflicts bool
 	Delete        DeleteAction
 	Propagation   metav1.DeletionPropagation
@@ -45,6 +46,7 @@ func (s *WorkSpec) OptionsFor(object ResourceIdentifier) EffectiveOptions {
 		Mode:          cmp.Or(s.Apply.Mode, ServerSideApply),
 		Takeover:      cmp.Or(s.Apply.Takeover, TakeoverNever),
 		Drift:         cmp.Or(s.Apply.Drift, DriftCorrect),
+		Recreate:      cmp.Or(s.Apply.Recreate, RecreateNever),
 		KeepConflicts: s.Apply.KeepConflicts,
 		Delete:        cmp.Or(s.Delete.Action, DeleteObject),
 		Propagation:   cmp.Or(s.Delete.Propagation, metav1.DeletePropagationForeground),
@@ -61,6 +63,7 @@ func (e *EffectiveOptions) overlay(option *ManifestOption) {
 	e.Mode = cmp.Or(option.Mode, e.Mode)
 	e.Takeover = cmp.Or(option.Takeover, e.Takeover)
 	e.Drift = cmp.Or(option.Drift, e.Drift)
+	e.Recreate = cmp.Or(option.Recreate, e.Recreate)
 	e.Delete = cmp.Or(option.Delete, e.Delete)
 	if len(option.IgnoredFields) > 0 {
 		e.IgnoredFields = option.IgnoredFields

@@ -32,6 +32,7 @@ const (
 	ReasonInTheWay       = "InTheWay"       // an object that is not of this Work
 	ReasonConflict       = "Conflict"       // another field manager has fields of it
 	ReasonContested      = "Contested"      // another client changes the same fields again and again
+	ReasonDisabled       = "Disabled"       // an annotation on the object stops it
 	ReasonDrifted        = "Drifted"        // edited on the member, and drift is Report
 	ReasonDiffers        = "Differs"        // ReportDiff: the object is not what the manifest says
 	ReasonForbidden      = "Forbidden"      // the executor, or the agent, may not

@@ -41,6 +41,7 @@ func (a *ApplyPolicy) validate(path *field.Path) field.ErrorList {
 		validateMode(a.Mode, path),
 		validateTakeover(a.Takeover, path),
 		validateDrift(a.Drift, path),
+		validateRecreate(a.Recreate, path),
 		matches(fieldOwner, a.FieldOwner, path.Child("fieldOwner")),
 	)
 }
@@ -73,6 +74,7 @@ func (o *ManifestOption) validate(path *field.Path) field.ErrorList {
 		validateMode(o.Mode, path),
 		validateTakeover(o.Takeover, path),
 		validateDrift(o.Drift, path),
+		validateRecreate(o.Recreate, path),
 		validateAction(o.Delete, path.Child("delete")),
 		each(o.IgnoredFields, 32, path.Child("ignoredFields"), validateIgnoredField),
 		each(o.Feedback, 16, path.Child("feedback"), (*FeedbackRule).validate),
@@ -115,7 +117,7 @@ func validateIgnoredField(text *string, at *field.Path) field.ErrorList {
 	switch {
 	case path[0].kind != fieldElement:
 		return field.ErrorList{field.Invalid(at, *text, "an object is a map: begin with a field, such as .spec")}
-	case path.Equal(metadata), path.HasPrefix(root.Field("apiVersion")), path.HasPrefix(root.Field("kind")),
+	case path.Equal(metadata), path.HasPrefix(metadata.with(element{kind: anyElement})), path.HasPrefix(root.Field("apiVersion")), path.HasPrefix(root.Field("kind")),
 		path.HasPrefix(metadata.Field("name")), path.HasPrefix(metadata.Field("namespace")):
 		return field.ErrorList{field.Invalid(at, *text, "apiVersion, kind, metadata.name and metadata.namespace make the object and cannot be ignored; name the fields of metadata that are meant, such as .metadata.annotations")}
 	case path.HasPrefix(root.Field("status")):

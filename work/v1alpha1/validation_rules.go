@@ -17,6 +17,10 @@ func validateTakeover(takeover Takeover, path *field.Path) field.ErrorList {
 	return oneOf(takeover, path.Child("takeover"), TakeoverNever, TakeoverIfNoDiff, TakeoverAlways)
 }
 
+func validateRecreate(policy RecreatePolicy, path *field.Path) field.ErrorList {
+	return oneOf(policy, path.Child("recreate"), RecreateNever, RecreateIfImmutable)
+}
+
 func validateDrift(drift DriftPolicy, path *field.Path) field.ErrorList {
 	return oneOf(drift, path.Child("drift"), DriftCorrect, DriftReport)
 }

@@ -39,7 +39,8 @@ func TestValidateBeyondTheAPIServer(t *testing.T) {
 		want   string
 	}{
 		{"a path that cannot be read", ignoring("spec.replicas"), ignored, "position 0: expected a field such as .spec"},
-		{"a path as JSONPath has it", ignoring(".spec.containers[*].image"), ignored, `position 18: expected "=" and a value behind the key`},
+		{"a path as JSONPath has it", ignoring(".spec.containers[?].image"), ignored, `position 18: expected "=" and a value behind the key`},
+		{"all of what it is called", ignoring(".metadata[*]"), ignored, "make the object and cannot be ignored"},
 		{"an object is no list", ignoring("[0].spec"), ignored, "begin with a field, such as .spec"},
 		{"what the object is called", ignoring(".metadata.name"), ignored, "make the object and cannot be ignored"},
 		{"where it is", ignoring(`.metadata["namespace"]`), ignored, "make the object and cannot be ignored"},

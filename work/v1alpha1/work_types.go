@@ -146,6 +146,11 @@ type ApplyPolicy struct {
 	// +optional
 	KeepConflicts bool `json:"keepConflicts,omitempty"`
 
+	// Recreate says what happens when a manifest changes a field that cannot be changed, such as the data of an immutable Secret, the
+	// roleRef of a binding, the template of a Job or the volumeClaimTemplates of a StatefulSet. Empty: Never.
+	// +optional
+	Recreate RecreatePolicy `json:"recreate,omitempty"`
+
 	// FieldOwner is the name of the field manager. Empty: one of this Work alone, which begins with "muster-work-". It cannot
 	// change, since the old owner's fields would stay.
 	// +kubebuilder:validation:MaxLength=128
@@ -153,6 +158,19 @@ type ApplyPolicy struct {
 	// +optional
 	FieldOwner string `json:"fieldOwner,omitempty"`
 }
+
+// RecreatePolicy says whether an object is deleted and created again.
+//
+// +kubebuilder:validation:Enum=Never;IfImmutable
+type RecreatePolicy string
+
+const (
+	// RecreateNever reports the manifest as rejected and leaves the object as it is.
+	RecreateNever RecreatePolicy = "Never"
+	// RecreateIfImmutable deletes the object, with all that belongs to it, and creates it from the manifest when it is gone. What the object
+	// holds is lost. Objects that another Work or owner has as well are not deleted.
+	RecreateIfImmutable RecreatePolicy = "IfImmutable"
+)
 
 // ManifestOption treats the manifests that it selects unlike the others.
 type ManifestOption struct {
@@ -171,13 +189,18 @@ type ManifestOption struct {
 	// +optional
 	Drift DriftPolicy `json:"drift,omitempty"`
 
+	// Recreate, instead of spec.apply.recreate.
+	// +optional
+	Recreate RecreatePolicy `json:"recreate,omitempty"`
+
 	// Delete, instead of spec.delete.action.
 	// +optional
 	Delete DeleteAction `json:"delete,omitempty"`
 
 	// IgnoredFields are set when the object is created and are then left to others, such as the replicas of a
 	// Deployment that is scaled automatically. They are written as conflicts and differences are: .spec.replicas,
-	// .metadata.annotations["example.com/note"], .spec.template.spec.containers[name="web"].image, .spec.list[0].
+	// .metadata.annotations["example.com/note"], .spec.template.spec.containers[name="web"].image, .spec.list[0]. [*] stands for all items
+	// of a list or all fields of a map, as in .spec.template.spec.containers[*].image.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MinLength=2

@@ -1,0 +1,100 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// TestNamespaceOfClusterScopedObject has that a namespace where there can be none is dropped with a warning.
+func TestNamespaceOfClusterScopedObject(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	role := func(verb string) string {
+		return "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-role, namespace: NS}, rules: [{apiGroups: [x], resources: [things], verbs: [" + verb + "]}]}"
+	}
+	work := w.work("role", "{"+manifests(role("get"), configMap("a", "{k: v}"))+"}")
+	w.ready(work)
+	applied := work.Status.Manifests[0].Conditions[0]
+	require.Equal(t, "metadata.namespace "+w.name+" of the manifest is ignored, since ClusterRole is cluster-scoped. Remove it from the manifest.", applied.Message)
+	live := &rbacv1.ClusterRole{}
+	key := client.ObjectKey{Name: w.name + "-role"}
+	require.NoError(t, w.member.Get(t.Context(), key, live))
+	w.patch(live, "rules: []")
+	w.eventually(func() error { // it is watched as what it is
+		if err := w.member.Get(t.Context(), key, live); err != nil {
+			return err
+		}
+		return equal(1, len(live.Rules))
+	})
+	inventory := w.applied(work).Status.Resources
+	require.Len(t, inventory, 2, "and recorded once")
+
+	w.change(work, "{"+manifests(role("get"), strings.Replace(role("get"), ", namespace: NS", "", 1))+"}")
+	w.eventually(func() error {
+		if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err
+		}
+		if len(work.Status.Manifests) != 2 || !strings.Contains(work.Status.Message, "remove one of them") {
+			return fmt.Errorf("it is not refused twice: %s", render(work.Status))
+		}
+		return nil
+	})
+	w.delete(work)
+	w.gone(work)
+	require.Error(t, w.member.Get(context.Background(), key, live), "it is taken back")
+}
+
+// TestCustomResourceDoesNotBlockItsOperator has a Work with an operator, its definition and a custom resource that is not ready before the
+// operator runs. With default waves the operator comes; an explicit wave is waited for.
+func TestCustomResourceDoesNotBlockItsOperator(t *testing.T) {
+	t.Parallel()
+	for _, explicit := range []bool{false, true} {
+		t.Run(fmt.Sprint(explicit), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.start()
+			group := w.name + ".example.com"
+			definition := strings.ReplaceAll(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: wheels.GROUP}, spec: {group: GROUP, scope: Namespaced,
+  names: {plural: wheels, kind: Wheel}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`, "GROUP", group)
+			wheel := "{apiVersion: " + group + "/v1, kind: Wheel, metadata: {name: a, namespace: NS}, spec: {size: 3}}"
+			options := "{select: {kind: Wheel}, readiness: {cel: 'has(object.status.ready)'}"
+			if explicit {
+				options += ", wave: 30"
+			}
+			work := w.work("operator", "{"+manifests(definition, wheel, strings.Replace(deployment, "replicas: 2", "replicas: 0", 1))+
+				", waves: {waitForReadiness: true}, manifestOptions: ["+options+"}]}")
+			if explicit {
+				w.eventually(func() error {
+					if err := w.hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+						return err
+					}
+					if c := condition(work, v1alpha1.ConditionApplied); c == nil || c.Reason != v1alpha1.ReasonPending {
+						return fmt.Errorf("no wave is waited for:\n%s", render(work.Status))
+					}
+					return nil
+				})
+				<-time.After(time.Second)
+				require.Nil(t, w.read("Deployment", "web"))
+				return
+			}
+			w.eventually(func() error {
+				if w.read("Deployment", "web") == nil {
+					return fmt.Errorf("the operator is not there")
+				}
+				return nil
+			})
+			w.patch(w.manifest(wheel), "{status: {ready: true}}")
+			w.ready(work)
+		})
+	}
+}

@@ -1,0 +1,97 @@
+package apply
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// Exported returns an object that was read from a cluster, as by kubectl get -o yaml, as a manifest for other clusters: without its status, what
+// the API server writes, what controllers have allocated there, and muster's own marks. The object is not changed.
+//
+// Where the object means nothing in another cluster, the manifest is nil, and the reason says why: what a controller has made of another
+// object, token Secrets of ServiceAccounts, kube-root-ca.crt, endpoints, Events and Leases. Exported is pure.
+func Exported(object *unstructured.Unstructured) (manifest *unstructured.Unstructured, reason string) {
+	if reason := unportable(object); reason != "" {
+		return nil, reason
+	}
+	manifest = prepared(object).DeepCopy()
+	delete(manifest.Object, "status")
+	metadata, _ := manifest.Object["metadata"].(map[string]any)
+	for _, field := range []string{
+		"uid", "resourceVersion", "generation", "creationTimestamp", "selfLink", "managedFields", "ownerReferences", "deletionTimestamp",
+		"deletionGracePeriodSeconds",
+	} {
+		delete(metadata, field)
+	}
+	dropKeys(manifest, ofTheCluster, "metadata", "annotations")
+	dropKeys(manifest, func(name string) bool { return name == v1alpha1.AppliedLabel || name == "kubernetes.io/metadata.name" }, "metadata", "labels")
+	finalizers := slices.DeleteFunc(manifest.GetFinalizers(), func(name string) bool { return strings.HasPrefix(name, "kubernetes.io/") })
+	if manifest.SetFinalizers(finalizers); len(finalizers) == 0 {
+		delete(metadata, "finalizers")
+	}
+	if clean := cleaners[manifest.GroupVersionKind().GroupKind()]; clean != nil {
+		clean(manifest)
+	}
+	return manifest, ""
+}
+
+func unportable(object *unstructured.Unstructured) string {
+	if owner := metav1.GetControllerOf(object); owner != nil {
+		return fmt.Sprintf("%s is made by %s %s: export that instead", identifier(object), owner.Kind, owner.Name)
+	}
+	kind, _, _ := unstructured.NestedString(object.Object, "type")
+	switch {
+	case Object{Manifest: object}.published():
+		return "Kubernetes publishes ConfigMap kube-root-ca.crt in every namespace"
+	case isKind(object, "", "Secret") && kind == "kubernetes.io/service-account-token":
+		return identifier(object).String() + " is a token that is only valid in the cluster that issued it"
+	case isKind(object, "", "Event"), isKind(object, "events.k8s.io", "Event"), isKind(object, "coordination.k8s.io", "Lease"),
+		isKind(object, "", "Endpoints"), isKind(object, "discovery.k8s.io", "EndpointSlice"), isKind(object, "", "Node"):
+		return identifier(object).String() + " describes the cluster that it is in"
+	}
+	return ""
+}
+
+// ofTheCluster reports whether an annotation was written by a controller of the cluster, by kubectl or by muster.
+func ofTheCluster(name string) bool {
+	return revisionAnnotation(name) || strings.HasPrefix(name, annotationPrefix) || strings.HasPrefix(name, "pv.kubernetes.io/") ||
+		name == v1alpha1.DisabledAnnotation || name == "kubectl.kubernetes.io/last-applied-configuration" ||
+		name == "volume.kubernetes.io/selected-node" || name == "volume.kubernetes.io/storage-provisioner" ||
+		name == "volume.beta.kubernetes.io/storage-provisioner" || name == "batch.kubernetes.io/job-tracking"
+}
+
+// cleaners remove what is of one cluster, by kind.
+var cleaners = map[schema.GroupKind]func(*unstructured.Unstructured){
+	{Group: "batch", Kind: "Job"}: func(m *unstructured.Unstructured) {
+		if manual, _, _ := unstructured.NestedBool(m.Object, "spec", "manualSelector"); manual {
+			return
+		}
+		unstructured.RemoveNestedField(m.Object, "spec", "selector")
+		ofTheRun := func(name string) bool {
+			return strings.TrimPrefix(name, "batch.kubernetes.io/") == "controller-uid" || strings.TrimPrefix(name, "batch.kubernetes.io/") == "job-name"
+		}
+		dropKeys(m, ofTheRun, "metadata", "labels")
+		dropKeys(m, ofTheRun, "spec", "template", "metadata", "labels")
+	},
+	{Kind: "Service"}: func(m *unstructured.Unstructured) {
+		if address, _, _ := unstructured.NestedString(m.Object, "spec", "clusterIP"); address != "None" {
+			unstructured.RemoveNestedField(m.Object, "spec", "clusterIP")
+			unstructured.RemoveNestedField(m.Object, "spec", "clusterIPs")
+		}
+		unstructured.RemoveNestedField(m.Object, "spec", "healthCheckNodePort")
+	},
+	{Kind: "PersistentVolumeClaim"}: func(m *unstructured.Unstructured) { unstructured.RemoveNestedField(m.Object, "spec", "volumeName") },
+	{Kind: "PersistentVolume"}:      func(m *unstructured.Unstructured) { unstructured.RemoveNestedField(m.Object, "spec", "claimRef") },
+	{Kind: "ServiceAccount"}:        func(m *unstructured.Unstructured) { delete(m.Object, "secrets") },
+	{Kind: "Namespace"}:             func(m *unstructured.Unstructured) { delete(m.Object, "spec") },
+	{Kind: "Pod"}: func(m *unstructured.Unstructured) {
+		unstructured.RemoveNestedField(m.Object, "spec", "nodeName")
+	},
+}

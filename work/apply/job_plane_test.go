@@ -1,0 +1,67 @@
+package apply_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/work/apply"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// TestJobThatRemovesItself has that a Job runs once for each manifest, though Kubernetes deletes it when it has finished.
+func TestJobThatRemovesItself(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for mode, expected := range map[v1alpha1.ApplyMode]string{v1alpha1.ServerSideApply: "apply", v1alpha1.CreateOnly: "create"} {
+		t.Run(expected, func(t *testing.T) {
+			w := w.in(t)
+			job := func(image string) apply.Object {
+				return w.object(`{apiVersion: batch/v1, kind: Job, metadata: {name: `+expected+`, namespace: NS}, spec: {ttlSecondsAfterFinished: 0,
+  template: {spec: {restartPolicy: Never, containers: [{name: c, image: `+image+`}]}}}}`, func(o *apply.Object) { o.Mode = mode })
+			}
+			require.Equal(t, apply.Created, w.one(job("one")).Action)
+			w.finish(job("one").Manifest)
+			require.Eventually(t, func() bool { return w.isGone(job("one").Manifest) }, deadline, tick, "its TTL is over")
+			for range 2 {
+				change := w.one(job("one"))
+				require.Equal(t, apply.Skipped, change.Action, "%s %v", change.Message, change.Err)
+				require.Equal(t, v1alpha1.ReasonCompleted, change.Reason)
+				require.True(t, change.Done())
+				require.True(t, w.isGone(job("one").Manifest))
+				w.restart()
+			}
+			require.Equal(t, apply.Created, w.one(job("two")).Action, "another manifest runs")
+		})
+	}
+	kept := w.object(`{apiVersion: batch/v1, kind: Job, metadata: {name: kept, namespace: NS}, spec: {suspend: true,
+  template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}`)
+	w.one(kept)
+	require.NoError(t, w.admin.Delete(t.Context(), kept.Manifest.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	require.Eventually(t, func() bool { return w.isGone(kept.Manifest) }, deadline, tick)
+	require.Equal(t, apply.Created, w.one(kept).Action, "a Job without a TTL is healed like any object")
+}
+
+// finish has a Job succeed: by its pods, since its controller writes its status.
+func (w *world) finish(job *unstructured.Unstructured) {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool {
+		pods := &unstructured.UnstructuredList{}
+		pods.SetAPIVersion("v1")
+		pods.SetKind("PodList")
+		require.NoError(w.t, w.admin.List(w.t.Context(), pods, client.InNamespace(w.namespace), client.MatchingLabels{"job-name": job.GetName()}))
+		for i := range pods.Items {
+			pod := &pods.Items[i]
+			if err := unstructured.SetNestedField(pod.Object, "Succeeded", "status", "phase"); err != nil {
+				return false
+			}
+			if err := w.admin.Status().Update(w.t.Context(), pod); err != nil {
+				return false
+			}
+		}
+		return len(pods.Items) > 0
+	}, deadline, tick)
+}

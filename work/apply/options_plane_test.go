@@ -1,0 +1,118 @@
+package apply_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/muster-sdk/muster/work/apply"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// TestIgnoredFields_AllItems has that [*] leaves a field of all items to others, of those that they add as well.
+func TestIgnoredFields_AllItems(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	web := func(a, b string) apply.Object {
+		return w.object(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, spec: {replicas: 0, selector: {matchLabels: {a: b}},
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: `+a+`}, {name: b, image: `+b+`}]}}}}`, ignored(t, ".spec.template.spec.containers[*].image"))
+	}
+	images := func() (list []string) {
+		containers, _, _ := unstructured.NestedSlice(w.get(web("", "").Manifest).Object, "spec", "template", "spec", "containers")
+		for _, container := range containers {
+			list = append(list, container.(map[string]any)["image"].(string))
+		}
+		return list
+	}
+	w.one(web("a:1", "b:1"))
+	w.jsonPatch(web("", "").Manifest, `[{op: replace, path: /spec/template/spec/containers/1/image, value: theirs}]`)
+	require.Equal(t, apply.Unchanged, w.one(web("a:1", "b:1")).Action, "the edit of an ignored field is no drift")
+	change := w.one(web("a:2", "b:2"))
+	require.Equal(t, apply.Configured, change.Action, "%s %v", change.Message, change.Err)
+	require.Equal(t, []string{"a:1", "theirs"}, images())
+	require.Equal(t, apply.Unchanged, w.one(web("a:2", "b:2")).Action)
+}
+
+// TestDisabled has that an annotation of the member's administrator stops applies and deletions, and that its removal ends that.
+func TestDisabled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	object := w.configMap("a", "{k: v}")
+	annotate := func(value string) {
+		w.patch(object.Manifest, `{metadata: {annotations: {`+v1alpha1.DisabledAnnotation+`: `+value+`}}}`)
+	}
+	w.one(object)
+	annotate("Apply")
+	w.patch(object.Manifest, "{data: {k: edited}}")
+	for _, changed := range []apply.Object{object, w.configMap("a", "{k: w}")} {
+		change := w.one(changed)
+		require.Equal(t, apply.Skipped, change.Action)
+		require.Equal(t, v1alpha1.ReasonDisabled, change.Reason)
+		require.Contains(t, change.Message, v1alpha1.DisabledAnnotation)
+		require.False(t, change.Done())
+	}
+	require.Equal(t, "edited", w.get(object.Manifest).Object["data"].(map[string]any)["k"])
+	annotate("null")
+	require.Equal(t, apply.Configured, w.one(object).Action)
+
+	annotate("'Apply, Delete'")
+	for range 2 {
+		change := w.pruneOnce(v1alpha1.DeletePolicy{})[0]
+		require.Equal(t, v1alpha1.ReasonDisabled, change.Reason)
+		require.False(t, change.Done())
+		require.Len(t, w.inventory, 1)
+		require.Nil(t, w.get(object.Manifest).GetDeletionTimestamp())
+	}
+	annotate("null")
+	w.prune(v1alpha1.DeletePolicy{})
+	require.True(t, w.isGone(object.Manifest))
+}
+
+// TestRecreate has manifests that change fields which cannot be changed.
+func TestRecreate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for name, tc := range map[string]struct{ before, after string }{
+		"secret": {
+			"{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: NS}, immutable: true, stringData: {k: v}}",
+			"{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: NS}, immutable: true, stringData: {k: w}}",
+		},
+		"roleRef": {
+			"{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: NS}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}}",
+			"{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: NS}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: b}}",
+		},
+		"job": {
+			"{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: NS}, spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: c, image: a}]}}}}",
+			"{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: NS}, spec: {suspend: false, template: {spec: {restartPolicy: Never, containers: [{name: c, image: b}]}}}}",
+		},
+		"claims": {
+			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, namespace: NS}, spec: {serviceName: a, replicas: 0, selector: {matchLabels: {a: b}},
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}`,
+			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, namespace: NS}, spec: {serviceName: b, replicas: 0, selector: {matchLabels: {a: b}},
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := w.in(t)
+			require.Equal(t, apply.Created, w.one(w.object(tc.before)).Action)
+			uid := w.get(w.object(tc.before).Manifest).GetUID()
+			if name == "job" {
+				w.patch(w.object(tc.before).Manifest, "{spec: {suspend: false}}") // a suspended one may change
+			}
+			changed := w.object(tc.after)
+			change := w.one(changed)
+			require.Equal(t, v1alpha1.ReasonRejected, change.Reason, "without the option nothing is deleted")
+			require.Equal(t, uid, w.get(changed.Manifest).GetUID())
+
+			w.restart() // which has no memory of the rejection
+			changed.Recreate = v1alpha1.RecreateIfImmutable
+			require.Eventually(t, func() bool {
+				change = w.one(changed)
+				return change.Action == apply.Created || change.Action == apply.Unchanged
+			}, deadline, tick, "it is created again")
+			require.NotEqual(t, uid, w.get(changed.Manifest).GetUID())
+			require.Equal(t, apply.Unchanged, w.one(changed).Action)
+		})
+	}
+}
