@@ -14,8 +14,8 @@ var kubernetesGroups = map[string]bool{
 	"storage.k8s.io": true, "storagemigration.k8s.io": true,
 }
 
-// isCustom reports whether a kind is one of custom resources. In its default wave such an object does not hold back later waves, applied
-// or not: the operator that makes it ready, or that serves its webhooks, may be in one of them.
+// isCustom reports whether a kind is one of custom resources. In its default wave such an object does not hold back
+// later waves, applied or not: the operator that makes it ready, or that serves its webhooks, may be in one of them.
 func isCustom(kind schema.GroupKind) bool {
 	return strings.Contains(kind.Group, ".") && !kubernetesGroups[kind.Group]
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestJobThatRemovesItself has a Job that Kubernetes deletes as soon as it has finished: its Work stays complete, over a restart, and the Job
-// runs again when its manifest changes.
+// TestJobThatRemovesItself has a Job that Kubernetes deletes as soon as it has finished: its Work stays complete, over
+// a restart, and the Job runs again when its manifest changes.
 func TestJobThatRemovesItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

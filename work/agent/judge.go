@@ -88,7 +88,8 @@ func (j *judge) one(ctx context.Context, m *planned, change *apply.Change) judge
 	return made
 }
 
-// finished is the judgment of a Job that has run and was removed by its TTL: that it failed is remembered by the status.
+// finished is the judgment of a Job that has run and was removed by its TTL: that it failed is remembered by the
+// status.
 func (j *judge) finished(id v1alpha1.ResourceIdentifier) judgement {
 	result := readiness.Result{Status: readiness.Ready, Ends: true, Complete: true, Message: "the Job has run"}
 	for _, manifest := range j.before.Manifests {

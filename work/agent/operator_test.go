@@ -54,8 +54,8 @@ func TestNamespaceOfClusterScopedObject(t *testing.T) {
 	require.Error(t, w.member.Get(context.Background(), key, live), "it is taken back")
 }
 
-// TestCustomResourceDoesNotBlockItsOperator has a Work with an operator, its definition and a custom resource that is not ready before the
-// operator runs. With default waves the operator comes; an explicit wave is waited for.
+// TestCustomResourceDoesNotBlockItsOperator has a Work with an operator, its definition and a custom resource that is
+// not ready before the operator runs. With default waves the operator comes; an explicit wave is waited for.
 func TestCustomResourceDoesNotBlockItsOperator(t *testing.T) {
 	t.Parallel()
 	for _, explicit := range []bool{false, true} {

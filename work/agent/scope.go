@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// dropNamespaces takes the namespace off the objects whose kind is cluster-scoped, with a warning: many bundles have one there, and it can
-// mean but one object. Kinds that the member does not know yet are found out the next time.
+// dropNamespaces takes the namespace off the objects whose kind is cluster-scoped, with a warning: many bundles have
+// one there, and it can mean but one object. Kinds that the member does not know yet are found out the next time.
 func (p *plan) dropNamespaces(mapper meta.RESTMapper) {
 	known := map[schema.GroupVersionKind]meta.RESTScopeName{}
 	for i := range p.manifests {

@@ -104,7 +104,8 @@ func TestAwkward(t *testing.T) {
 	})
 }
 
-// TestAwkward_Explained has manifests that cannot come to rest as they are: nothing is written without end, and the message says what to do.
+// TestAwkward_Explained has manifests that cannot come to rest as they are: nothing is written without end, and the
+// message says what to do.
 func TestAwkward_Explained(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

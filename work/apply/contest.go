@@ -21,7 +21,8 @@ const (
 	lastPause  = 5 * time.Minute
 	// calm is how long after the last heal the history of a field is kept.
 	calm = 15 * time.Minute
-	// quietTime is how long a contested field must stay as it was applied, besides twice its pause, until it is no longer reported.
+	// quietTime is how long a contested field must stay as it was applied, besides twice its pause, until it is no
+	// longer reported.
 	quietTime = time.Minute
 	// maxContested bounds how many fields of an object are remembered. Beyond it the object counts as a whole.
 	maxContested = 16
@@ -56,8 +57,8 @@ func (h heals) reportedUntil() time.Time {
 // contest is the history of heals of one object for one manifest, by field. It is never changed, only replaced.
 type contest map[string]heals
 
-// wait returns how long a heal of the lost fields has to wait; 0: it is due. Fields that are not contested are healed at once, together
-// with all others of the object.
+// wait returns how long a heal of the lost fields has to wait; 0: it is due. Fields that are not contested are healed
+// at once, together with all others of the object.
 func (c contest) wait(lost []FieldConflict, now time.Time) time.Duration {
 	var shortest time.Duration
 	for i, field := range lost {
@@ -97,7 +98,8 @@ func (c contest) healed(lost []FieldConflict, now time.Time) contest {
 	return next
 }
 
-// reported returns the fields that are contested now, the longest pause among them, and when that has to be decided again.
+// reported returns the fields that are contested now, the longest pause among them, and when that has to be decided
+// again.
 func (c contest) reported(now time.Time) (fields []FieldConflict, pause time.Duration, until time.Time) {
 	for _, field := range slices.Sorted(maps.Keys(c)) {
 		h := c[field]
@@ -140,8 +142,8 @@ func contested(fields []FieldConflict, pause time.Duration) string {
 		"Add %s to ignoredFields, or stop the other field manager.", strings.Join(parts, ", "), pause, strings.Join(names, ", "))
 }
 
-// lostFields returns the fields that our field manager had after its last write and has no more, each with the manager that has it now,
-// or that wrote to the object last. Nil: unknown.
+// lostFields returns the fields that our field manager had after its last write and has no more, each with the manager
+// that has it now, or that wrote to the object last. Nil: unknown.
 func lostFields(written, now *seen, manager string) []FieldConflict {
 	if now == nil {
 		return []FieldConflict{{Field: wholeObject}}

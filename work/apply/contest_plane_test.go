@@ -120,7 +120,8 @@ func TestContested_RemovedAndDeleted(t *testing.T) {
 	require.Contains(t, changes[1].Message, "CreateOnly")
 }
 
-// TestPlatformWriters has manifests that name fields which Kubernetes' own controllers write: they come to rest, after a restart too.
+// TestPlatformWriters has manifests that name fields which Kubernetes' own controllers write: they come to rest, after
+// a restart too.
 func TestPlatformWriters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -54,7 +54,8 @@ func decide(o Object, k known, s *seen) decision {
 	case o.onlyLooks():
 		return decideToLook(o, s)
 	case o.published():
-		return left(Skipped, v1alpha1.ReasonExists, "Kubernetes publishes this ConfigMap in every namespace; the manifest is not applied.")
+		return left(Skipped, v1alpha1.ReasonExists,
+			"Kubernetes publishes this ConfigMap in every namespace; the manifest is not applied.")
 	case s == nil && k.ran != "" && k.ran == k.hash:
 		return left(Skipped, v1alpha1.ReasonCompleted,
 			"The Job has run and was removed, as ttlSecondsAfterFinished says. Change the manifest to run it again.")
@@ -68,7 +69,8 @@ func decide(o Object, k known, s *seen) decision {
 		return left(Skipped, v1alpha1.ReasonTerminating, terminating(s))
 	case s.noApply:
 		return left(Skipped, v1alpha1.ReasonDisabled,
-			"Annotation "+v1alpha1.DisabledAnnotation+" on the object stops applies. Remove the annotation on the member to have the manifest applied.")
+			"Annotation "+v1alpha1.DisabledAnnotation+" on the object stops applies. "+
+				"Remove the annotation on the member to have the manifest applied.")
 	case s.namesake: // each would take the other's marks off, for ever
 		return left(Conflict, v1alpha1.ReasonConflict, "Another Work applies it under the same field owner. Give one of them another apply.fieldOwner.")
 	case s.ours || s.uid == k.uid: // whoever takes our marks off an object does not make it another one

@@ -60,11 +60,11 @@ func stampedAs(manifest *unstructured.Unstructured, owner Owner, applied string)
 	return stamp(manifest, owner, cmp.Or(applied, hash)), nil
 }
 
-// dryRun says how an object differs from what an apply would make of it. The dry run is bound to the version that was read, so that changes
-// which others make in between are no differences; it fails as overtaken then.
+// dryRun says how an object differs from what an apply would make of it. The dry run is bound to the version that was
+// read, so that changes which others make in between are no differences; it fails as overtaken then.
 //
-// Where the API server does not accept the manifest, the error says so, and the differences are those between the manifest's own fields and the
-// object: without defaults, conversions and admission.
+// Where the API server does not accept the manifest, the error says so, and the differences are those between the
+// manifest's own fields and the object: without defaults, conversions and admission.
 func (e *Engine) dryRun(ctx context.Context, owner Owner, config, live *unstructured.Unstructured) ([]v1alpha1.FieldDiff, error) {
 	bound := config.DeepCopy()
 	bound.SetUID(live.GetUID())
@@ -79,7 +79,8 @@ func (e *Engine) dryRun(ctx context.Context, owner Owner, config, live *unstruct
 	return diffs(wanted, live), nil
 }
 
-// overlaid is an object with the fields of a manifest. A list is that of the manifest, but for items of the same name, which are merged.
+// overlaid is an object with the fields of a manifest. A list is that of the manifest, but for items of the same name,
+// which are merged.
 func overlaid(config, live *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: overlay(config.Object, live.Object).(map[string]any)}
 }

@@ -32,20 +32,24 @@
 //
 // # What others write
 //
-// Fields that controllers of Kubernetes write in every cluster are dropped from manifests: revision annotations, the rules of aggregated
-// ClusterRoles, placeholders of CA bundles, the data of token Secrets, status. ConfigMap kube-root-ca.crt is left to Kubernetes.
+// Fields that controllers of Kubernetes write in every cluster are dropped from manifests: revision annotations, the
+// rules of aggregated ClusterRoles, placeholders of CA bundles, the data of token Secrets, status. ConfigMap
+// kube-root-ca.crt is left to Kubernetes.
 //
-// An edit is corrected at once. Where the same fields are changed again and again, the pause before the next correction doubles from 2
-// seconds to 5 minutes after three corrections, and the reason is Contested: the message names the fields, the other field manager and
-// the remedy. Other fields of the object are still corrected at once. The history is in memory and is lost on a restart.
+// An edit is corrected at once. Where the same fields are changed again and again, the pause before the next
+// correction doubles from 2 seconds to 5 minutes after three corrections, and the reason is Contested: the message
+// names the fields, the other field manager and the remedy. Other fields of the object are still corrected at once.
+// The history is in memory and is lost on a restart.
 //
-// An edit that makes the merge of manifest and object invalid, such as another member of a union, is undone by way of the managed fields:
-// the engine takes over the fields that are in the way, in the struct or list item that the API server names, and applies again. A
-// takeover takes the fields of the manifest from kubectl, Helm and other deployers. Managed fields of an earlier API version are migrated.
+// An edit that makes the merge of manifest and object invalid, such as another member of a union, is undone by way of
+// the managed fields: the engine takes over the fields that are in the way, in the struct or list item that the API
+// server names, and applies again. A takeover takes the fields of the manifest from kubectl, Helm and other deployers.
+// Managed fields of an earlier API version are migrated.
 //
-// A manifest that the API server rejects is sent again after a pause that doubles from a second to 5 minutes, or when it changes. A Job
-// with ttlSecondsAfterFinished runs once for each manifest. With [Object.Recreate] an object is deleted and created again when
-// the manifest changes a field that cannot be changed. The annotation [v1alpha1.DisabledAnnotation] on an object stops applies or its deletion.
+// A manifest that the API server rejects is sent again after a pause that doubles from a second to 5 minutes, or when
+// it changes. A Job with ttlSecondsAfterFinished runs once for each manifest. With [Object.Recreate] an object is
+// deleted and created again when the manifest changes a field that cannot be changed. The annotation
+// [v1alpha1.DisabledAnnotation] on an object stops applies or its deletion.
 //
 // # What is never lost
 //

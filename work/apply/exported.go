@@ -12,11 +12,13 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Exported returns an object that was read from a cluster, as by kubectl get -o yaml, as a manifest for other clusters: without its status, what
-// the API server writes, what controllers have allocated there, and muster's own marks. The object is not changed.
+// Exported returns an object that was read from a cluster, as by kubectl get -o yaml, as a manifest for other
+// clusters: without its status, what the API server writes, what controllers have allocated there, and muster's own
+// marks. The object is not changed.
 //
-// Where the object means nothing in another cluster, the manifest is nil, and the reason says why: what a controller has made of another
-// object, token Secrets of ServiceAccounts, kube-root-ca.crt, endpoints, Events and Leases. Exported is pure.
+// Where the object means nothing in another cluster, the manifest is nil, and the reason says why: what a controller
+// has made of another object, token Secrets of ServiceAccounts, kube-root-ca.crt, endpoints, Events and Leases.
+// Exported is pure.
 func Exported(object *unstructured.Unstructured) (manifest *unstructured.Unstructured, reason string) {
 	if reason := unportable(object); reason != "" {
 		return nil, reason
@@ -31,8 +33,12 @@ func Exported(object *unstructured.Unstructured) (manifest *unstructured.Unstruc
 		delete(metadata, field)
 	}
 	dropKeys(manifest, ofTheCluster, "metadata", "annotations")
-	dropKeys(manifest, func(name string) bool { return name == v1alpha1.AppliedLabel || name == "kubernetes.io/metadata.name" }, "metadata", "labels")
-	finalizers := slices.DeleteFunc(manifest.GetFinalizers(), func(name string) bool { return strings.HasPrefix(name, "kubernetes.io/") })
+	dropKeys(manifest, func(name string) bool {
+		return name == v1alpha1.AppliedLabel || name == "kubernetes.io/metadata.name"
+	}, "metadata", "labels")
+	finalizers := slices.DeleteFunc(manifest.GetFinalizers(), func(name string) bool {
+		return strings.HasPrefix(name, "kubernetes.io/")
+	})
 	if manifest.SetFinalizers(finalizers); len(finalizers) == 0 {
 		delete(metadata, "finalizers")
 	}
@@ -75,7 +81,8 @@ var cleaners = map[schema.GroupKind]func(*unstructured.Unstructured){
 		}
 		unstructured.RemoveNestedField(m.Object, "spec", "selector")
 		ofTheRun := func(name string) bool {
-			return strings.TrimPrefix(name, "batch.kubernetes.io/") == "controller-uid" || strings.TrimPrefix(name, "batch.kubernetes.io/") == "job-name"
+			name = strings.TrimPrefix(name, "batch.kubernetes.io/")
+			return name == "controller-uid" || name == "job-name"
 		}
 		dropKeys(m, ofTheRun, "metadata", "labels")
 		dropKeys(m, ofTheRun, "spec", "template", "metadata", "labels")
@@ -87,10 +94,14 @@ var cleaners = map[schema.GroupKind]func(*unstructured.Unstructured){
 		}
 		unstructured.RemoveNestedField(m.Object, "spec", "healthCheckNodePort")
 	},
-	{Kind: "PersistentVolumeClaim"}: func(m *unstructured.Unstructured) { unstructured.RemoveNestedField(m.Object, "spec", "volumeName") },
-	{Kind: "PersistentVolume"}:      func(m *unstructured.Unstructured) { unstructured.RemoveNestedField(m.Object, "spec", "claimRef") },
-	{Kind: "ServiceAccount"}:        func(m *unstructured.Unstructured) { delete(m.Object, "secrets") },
-	{Kind: "Namespace"}:             func(m *unstructured.Unstructured) { delete(m.Object, "spec") },
+	{Kind: "PersistentVolumeClaim"}: func(m *unstructured.Unstructured) {
+		unstructured.RemoveNestedField(m.Object, "spec", "volumeName")
+	},
+	{Kind: "PersistentVolume"}: func(m *unstructured.Unstructured) {
+		unstructured.RemoveNestedField(m.Object, "spec", "claimRef")
+	},
+	{Kind: "ServiceAccount"}: func(m *unstructured.Unstructured) { delete(m.Object, "secrets") },
+	{Kind: "Namespace"}:      func(m *unstructured.Unstructured) { delete(m.Object, "spec") },
 	{Kind: "Pod"}: func(m *unstructured.Unstructured) {
 		unstructured.RemoveNestedField(m.Object, "spec", "nodeName")
 	},

@@ -38,31 +38,68 @@ func parseFields(fields []byte) (*fieldpath.Set, error) {
 var unmanaged = map[string]bool{"apiVersion": true, "kind": true}
 var unmanagedMeta = map[string]bool{"name": true, "namespace": true, "creationTimestamp": true, "generation": true, "selfLink": true}
 
-// covers reports whether all fields of a manifest are in the set.
-func covers(set *fieldpath.Set, manifest map[string]any) bool {
+// cover compares manifests with what a field manager has.
+type cover struct {
+	others func() *fieldpath.Set // what all other field managers have
+}
+
+// covers reports whether all fields of a manifest are in the set. Of what is empty see [cover.asEmpty].
+func (c cover) covers(set *fieldpath.Set, manifest map[string]any) bool {
 	for name, field := range manifest {
 		switch {
 		case unmanaged[name]:
 		case name == "metadata":
 			meta, _ := field.(map[string]any)
-			children, _ := set.Children.Get(fieldpath.FieldNameElement(name))
+			at := fieldpath.Path{fieldName(name)}
+			children := set.WithPrefix(at[0])
 			for name, field := range meta {
-				if !unmanagedMeta[name] && !coversField(children, name, field) {
+				if !unmanagedMeta[name] && !c.element(at, children, fieldName(name), field) {
 					return false
 				}
 			}
-		case !coversField(set, name, field):
+		case !c.element(nil, set, fieldName(name), field):
 			return false
 		}
 	}
 	return true
 }
 
-func coversField(set *fieldpath.Set, name string, field any) bool {
-	if set == nil {
-		return isEmpty(field)
+func fieldName(name string) fieldpath.PathElement { return fieldpath.PathElement{FieldName: &name} }
+
+// element reports whether a value is in the set at an element of it. An element without children is a whole: a scalar,
+// something empty, or what the API takes as atomic.
+func (c cover) element(parent fieldpath.Path, set *fieldpath.Set, element fieldpath.PathElement, field any) bool {
+	children, granular := set.Children.Get(element)
+	if !granular {
+		return set.Members.Has(element) || isEmpty(field) && c.asEmpty(parent, element, field)
 	}
-	return coversElement(set, fieldpath.FieldNameElement(name), field)
+	at := append(parent.Copy(), element)
+	switch field := field.(type) {
+	case map[string]any:
+		for name, inner := range field {
+			if !c.element(at, children, fieldName(name), inner) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return c.items(at, children, field)
+	default:
+		return false
+	}
+}
+
+// asEmpty reports whether something empty that our manager has no record of is as it was applied. The API server drops
+// most empty lists and maps, and with them their record. It is not when others have the field, or, since a map may be
+// a member of a union, one next to it.
+func (c cover) asEmpty(parent fieldpath.Path, element fieldpath.PathElement, field any) bool {
+	others := descend(c.others(), parent)
+	if _, isMap := field.(map[string]any); isMap && len(parent) > 0 && parent[len(parent)-1].Key != nil {
+		mine := func(e fieldpath.PathElement) bool { return e.FieldName != nil && *e.FieldName != "name" }
+		_, edited := elementOf(others, fieldpath.NewSet(), mine)
+		return !edited
+	}
+	return !others.Members.Has(element) && others.WithPrefix(element).Empty()
 }
 
 // isEmpty reports whether a value is an empty list or map, a map of nothing else, or null.
@@ -83,35 +120,8 @@ func isEmpty(field any) bool {
 	return false
 }
 
-// coversElement reports whether a value is in the set at an element of it. An element without children is a whole: a scalar,
-// something empty, or what the API takes as atomic.
-//
-// The API server drops most empty lists and maps, and with them their record: one that is not in the set is as it was applied.
-func coversElement(set *fieldpath.Set, element fieldpath.PathElement, field any) bool {
-	if isEmpty(field) {
-		return true
-	}
-	children, granular := set.Children.Get(element)
-	if !granular {
-		return set.Members.Has(element)
-	}
-	switch field := field.(type) {
-	case map[string]any:
-		for name, inner := range field {
-			if !coversElement(children, fieldpath.FieldNameElement(name), inner) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		return coversItems(children, field)
-	default:
-		return false
-	}
-}
-
-// coversItems reports whether each item of a list is in the set, as an element of its own.
-func coversItems(set *fieldpath.Set, items []any) bool {
+// items reports whether each item of a list is in the set, as an element of its own.
+func (c cover) items(at fieldpath.Path, set *fieldpath.Set, items []any) bool {
 	taken := fieldpath.NewSet()
 	for _, match := range []func(fieldpath.PathElement, any) bool{isExactly, isDefaulted} {
 		var rest []any
@@ -121,7 +131,7 @@ func coversItems(set *fieldpath.Set, items []any) bool {
 				rest = append(rest, item)
 				continue
 			}
-			if !coversElement(set, element, item) {
+			if !c.element(at, set, element, item) {
 				return false
 			}
 			taken.Members.Insert(element)

@@ -115,3 +115,32 @@ func TestKeep(t *testing.T) {
 		require.Equal(t, want, leavesOf(entries, "us").keep(path), text)
 	}
 }
+
+// covers is how it is where others have nothing.
+func covers(set *fieldpath.Set, content map[string]any) bool {
+	return cover{func() *fieldpath.Set { return fieldpath.NewSet() }}.covers(set, content)
+}
+
+func TestCovers_Empty(t *testing.T) {
+	t.Parallel()
+	ours := fieldpath.NewSet(
+		fieldpath.MakePathOrDie("spec", "volumes", fieldpath.KeyByFields("name", "d"), "name"),
+		fieldpath.MakePathOrDie("spec", "replicas"),
+	)
+	for _, tc := range []struct {
+		reason, manifest string
+		others           *fieldpath.Set
+		want             bool
+	}{
+		{"the API server drops empty lists and maps", `{"spec":{"replicas":1,"args":[],"selector":{}}}`, fieldpath.NewSet(), true},
+		{"a list that others have filled", `{"spec":{"replicas":1,"args":[]}}`, fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "args")), false},
+		{"what others have elsewhere", `{"spec":{"replicas":1,"args":[]}}`, fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "paused")), true},
+		{
+			"an empty member of a union that others have replaced", `{"spec":{"volumes":[{"name":"d","emptyDir":{}}]}}`,
+			fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "volumes", fieldpath.KeyByFields("name", "d"), "configMap", "name")), false,
+		},
+		{"an empty member that was dropped", `{"spec":{"volumes":[{"name":"d","emptyDir":{}}]}}`, fieldpath.NewSet(), true},
+	} {
+		require.Equal(t, tc.want, cover{func() *fieldpath.Set { return tc.others }}.covers(ours, object(t, tc.manifest)), tc.reason)
+	}
+}

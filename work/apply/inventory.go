@@ -81,8 +81,8 @@ func (v inventory) ran(plan tasks, changes []Change) inventory {
 	return v
 }
 
-// removesItself reports whether an object is a Job that Kubernetes deletes some time after it has finished. That it is gone says nothing
-// about whether it ran, and to run it again could do harm.
+// removesItself reports whether an object is a Job that Kubernetes deletes some time after it has finished. That it is
+// gone says nothing about whether it ran, and to run it again could do harm.
 func removesItself(manifest *unstructured.Unstructured) bool {
 	_, found, _ := unstructured.NestedFieldNoCopy(manifest.Object, "spec", "ttlSecondsAfterFinished")
 	return found && isKind(manifest, "batch", "Job")

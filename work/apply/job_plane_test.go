@@ -12,7 +12,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestJobThatRemovesItself has that a Job runs once for each manifest, though Kubernetes deletes it when it has finished.
+// TestJobThatRemovesItself has that a Job runs once for each manifest, though Kubernetes deletes it when it has
+// finished.
 func TestJobThatRemovesItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

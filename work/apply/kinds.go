@@ -145,7 +145,8 @@ func (e *Engine) awaitEstablished(ctx context.Context, t *task, change *Change) 
 	backoff := newBackoff()
 	for condition(change.Live, "Established")["status"] != "True" {
 		if !pause(ctx, &backoff) {
-			return fmt.Errorf("CustomResourceDefinition %s is applied, but not established after %s: %s", t.id.Name, e.options.EstablishTimeout, unestablished(change.Live))
+			return fmt.Errorf("CustomResourceDefinition %s is applied, but not established after %s: %s",
+				t.id.Name, e.options.EstablishTimeout, unestablished(change.Live))
 		}
 		live, err := e.read(ctx, t.id)
 		if err != nil && ctx.Err() == nil {
@@ -161,8 +162,8 @@ func (e *Engine) awaitEstablished(ctx context.Context, t *task, change *Change) 
 // unestablished says why a definition is not established: by the first condition that keeps it from that.
 func unestablished(live *unstructured.Unstructured) string {
 	for _, blocking := range []struct{ kind, status string }{
-		{"Terminating", "True"}, {"NonStructuralSchema", "True"}, {"NamesAccepted", "False"}, {"KubernetesAPIApprovalPolicyConformant", "False"},
-		{"Established", "False"},
+		{"Terminating", "True"}, {"NonStructuralSchema", "True"}, {"NamesAccepted", "False"},
+		{"KubernetesAPIApprovalPolicyConformant", "False"}, {"Established", "False"},
 	} {
 		found := condition(live, blocking.kind)
 		if found["status"] != blocking.status {

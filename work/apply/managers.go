@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// writeManagers replaces the managed fields of an object, as long as it is still the version that was read, and returns the object as it is
-// then. Nothing else of the object changes.
+// writeManagers replaces the managed fields of an object, as long as it is still the version that was read, and
+// returns the object as it is then. Nothing else of the object changes.
 func (e *Engine) writeManagers(
 	ctx context.Context, owner Owner, live *unstructured.Unstructured, entries []metav1.ManagedFieldsEntry,
 ) (*unstructured.Unstructured, error) {
@@ -37,9 +37,11 @@ func (e *Engine) writeManagers(
 	return written, err
 }
 
-// repaired removes what makes an apply fail from the managed fields of the object, if that is where the cause is, and reports whether to
-// apply again. The config then has the new version, if it had one.
-func (e *Engine) repaired(ctx context.Context, owner Owner, t *task, config *unstructured.Unstructured, forced bool, cause error) (bool, error) {
+// repaired removes what makes an apply fail from the managed fields of the object, if that is where the cause is, and
+// reports whether to apply again. The config then has the new version, if it had one.
+func (e *Engine) repaired(
+	ctx context.Context, owner Owner, t *task, config *unstructured.Unstructured, forced bool, cause error,
+) (bool, error) {
 	stale, invalid := untyped(cause), forced && apierrors.IsInvalid(cause) && !overtaken(cause)
 	if t.seen == nil || !stale && !invalid {
 		return false, nil
@@ -70,8 +72,8 @@ func (e *Engine) repaired(ctx context.Context, owner Owner, t *task, config *uns
 	return true, nil
 }
 
-// migrated has all entries in one version of the API. An entry of a version that the kind has left behind makes each apply fail when the
-// object has fields that this version does not know.
+// migrated has all entries in one version of the API. An entry of a version that the kind has left behind makes each
+// apply fail when the object has fields that this version does not know.
 func migrated(entries []metav1.ManagedFieldsEntry, apiVersion string) (next []metav1.ManagedFieldsEntry, changed bool) {
 	for _, entry := range entries {
 		if entry.APIVersion != apiVersion {
@@ -89,8 +91,8 @@ func migrated(entries []metav1.ManagedFieldsEntry, apiVersion string) (next []me
 	return next, changed
 }
 
-// transferred gives fields to our field manager and takes them from all plain Update managers, so that our next apply removes those that
-// it does not have.
+// transferred gives fields to our field manager and takes them from all plain Update managers, so that our next apply
+// removes those that it does not have.
 func transferred(
 	entries []metav1.ManagedFieldsEntry, fields *fieldpath.Set, manager, apiVersion string,
 ) (next []metav1.ManagedFieldsEntry, changed bool) {
@@ -120,15 +122,15 @@ func transferred(
 	return next, changed
 }
 
-// deployers are the field managers of tools by which people deploy, by the beginnings of their names. They do not come back by themselves
-// to an object that was taken over from them.
+// deployers are the field managers of tools by which people deploy, by the beginnings of their names. They do not come
+// back by themselves to an object that was taken over from them.
 var deployers = []string{
-	"kubectl", "before-first-apply", "helm", "Helm", "kustomize-controller", "argocd-controller", "argocd-application-controller",
-	"Terraform", "HashiCorp", "pulumi",
+	"kubectl", "before-first-apply", "helm", "Helm", "kustomize-controller", "argocd-controller",
+	"argocd-application-controller", "Terraform", "HashiCorp", "pulumi",
 }
 
-// relinquished takes the fields that our field manager has from all deployers, so that a field which the manifest drops later is removed
-// from the object. What the manifest does not have stays theirs.
+// relinquished takes the fields that our field manager has from all deployers, so that a field which the manifest
+// drops later is removed from the object. What the manifest does not have stays theirs.
 func relinquished(entries []metav1.ManagedFieldsEntry, manager string) (next []metav1.ManagedFieldsEntry, changed bool) {
 	ours := fieldpath.NewSet()
 	for _, entry := range entries {
@@ -155,8 +157,11 @@ func relinquished(entries []metav1.ManagedFieldsEntry, manager string) (next []m
 	return next, changed
 }
 
-// relinquish makes our field manager the only one of the deployers' that has the fields of an object which was just taken over.
-func (e *Engine) relinquish(ctx context.Context, owner Owner, t *task, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// relinquish makes our field manager the only one of the deployers' that has the fields of an object which was just
+// taken over.
+func (e *Engine) relinquish(
+	ctx context.Context, owner Owner, t *task, live *unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
 	backoff := newBackoff()
 	for range attempts {
 		entries, changed := relinquished(live.GetManagedFields(), owner.FieldOwner)

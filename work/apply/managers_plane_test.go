@@ -17,8 +17,8 @@ import (
 const podTemplate = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: NAME, namespace: NS}, spec: {replicas: 0, selector: {matchLabels: {a: b}},
   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: IMAGE CONTAINER}] POD}}}}`
 
-// TestEditsThatMakeTheObjectInvalid has edits after which the merge of manifest and object is invalid. Each is undone at once, and a
-// manifest that has changed in the meantime is applied as well.
+// TestEditsThatMakeTheObjectInvalid has edits after which the merge of manifest and object is invalid. Each is undone
+// at once, and a manifest that has changed in the meantime is applied as well.
 func TestEditsThatMakeTheObjectInvalid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -176,8 +176,8 @@ func TestStaleVersions(t *testing.T) {
 	require.Equal(t, apply.Unchanged, w.one(wheel("v1", "ours", "red")).Action)
 }
 
-// TestTakeoverMigratesManagers has that a field which the manifest drops after a takeover goes, and that nothing else of the former owner
-// does.
+// TestTakeoverMigratesManagers has that a field which the manifest drops after a takeover goes, and that nothing else
+// of the former owner does.
 func TestTakeoverMigratesManagers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -51,9 +51,7 @@ func (e *Engine) lookAndAct(ctx context.Context, owner Owner, t *task) Change {
 				return change
 			}
 		}
-		if wait := m.rejected.wait(t.hash, t.seen.versionOrNone(), now); wait > 0 && d.writes() && !t.resend && !recreates(t, m.rejected.err) {
-			change := t.failed(m.rejected.err)
-			change.RetryAfter = wait
+		if change, waits := m.rejection(t, d, now); waits {
 			return change
 		}
 		change, actErr := e.carryOut(ctx, owner, t, d)

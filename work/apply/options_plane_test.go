@@ -34,7 +34,8 @@ func TestIgnoredFields_AllItems(t *testing.T) {
 	require.Equal(t, apply.Unchanged, w.one(web("a:2", "b:2")).Action)
 }
 
-// TestDisabled has that an annotation of the member's administrator stops applies and deletions, and that its removal ends that.
+// TestDisabled has that an annotation of the member's administrator stops applies and deletions, and that its removal
+// ends that.
 func TestDisabled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

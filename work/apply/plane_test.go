@@ -158,7 +158,8 @@ func (w *world) counting() *rest.Config {
 	return config
 }
 
-// rests requires that an apply comes to rest while others write to the objects, and that it stays at rest after a restart.
+// rests requires that an apply comes to rest while others write to the objects, and that it stays at rest after a
+// restart.
 func (w *world) rests(objects []apply.Object, others ...func()) {
 	w.t.Helper()
 	pass := func() (writes int) {

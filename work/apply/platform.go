@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// prepared returns the manifest as it is applied: without the fields that a controller of Kubernetes, or one that is named by an
-// annotation of the object, writes in every cluster. To apply them would start a contest that cannot be won. The manifest is not
-// changed; it is returned as it is if there is nothing to drop.
+// prepared returns the manifest as it is applied: without the fields that a controller of Kubernetes, or one that is
+// named by an annotation of the object, writes in every cluster. To apply them would start a contest that cannot be
+// won. The manifest is not changed; it is returned as it is if there is nothing to drop.
 func prepared(manifest *unstructured.Unstructured) *unstructured.Unstructured {
 	var dropped *unstructured.Unstructured
 	for _, writer := range platformWriters {
@@ -51,8 +51,8 @@ var platformWriters = []platformWriter{
 		},
 		func(m *unstructured.Unstructured) { delete(m.Object, "rules") },
 	},
-	// CA injectors, and API servers that publish their own CA, replace placeholders. Without an annotation that names an injector, a
-	// bundle with a certificate in it is meant as it is.
+	// CA injectors, and API servers that publish their own CA, replace placeholders. Without an annotation that names
+	// an injector, a bundle with a certificate in it is meant as it is.
 	{
 		func(m *unstructured.Unstructured) bool {
 			found := false
@@ -63,7 +63,8 @@ var platformWriters = []platformWriter{
 			eachCABundle(m, func(holder map[string]any) { delete(holder, "caBundle") })
 		},
 	},
-	// The token controller fills the Secrets of ServiceAccounts, and deletes those with the UID of another cluster's account.
+	// The token controller fills the Secrets of ServiceAccounts, and deletes those with the UID of another cluster's
+	// account.
 	{
 		func(m *unstructured.Unstructured) bool {
 			kind, _, _ := unstructured.NestedString(m.Object, "type")
@@ -172,7 +173,8 @@ func isPlaceholder(bundle any) bool {
 	return err == nil && !bytes.Contains(data, []byte("-----BEGIN"))
 }
 
-// published reports whether Kubernetes itself keeps the object in every namespace, with values of the cluster that it is in.
+// published reports whether Kubernetes itself keeps the object in every namespace, with values of the cluster that it
+// is in.
 func (o Object) published() bool {
 	return isKind(o.Manifest, "", "ConfigMap") && o.Manifest.GetName() == "kube-root-ca.crt"
 }

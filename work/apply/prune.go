@@ -198,7 +198,8 @@ func (e *Engine) takeBack(ctx context.Context, owner Owner, t *task, what takeBa
 		return t.change(left(Deleting, v1alpha1.ReasonTerminating, message)), nil
 	case takeDisabled:
 		return t.change(left(Skipped, v1alpha1.ReasonDisabled,
-			"Annotation "+v1alpha1.DisabledAnnotation+" on the object stops its deletion. Remove the annotation on the member to have it deleted.")), nil
+			"Annotation "+v1alpha1.DisabledAnnotation+" on the object stops its deletion. "+
+				"Remove the annotation on the member to have the object deleted.")), nil
 	case takeOrphan:
 		return t.change(left(Released, "", "It stays as it is.")), e.orphan(ctx, owner, t)
 	case takeDisown:

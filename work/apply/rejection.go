@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// firstResend and lastResend bound the pause before a rejected manifest is sent again. It doubles with each rejection.
+	// firstResend and lastResend bound the pause before a rejected manifest is sent again. It doubles with each
+	// rejection.
 	firstResend = time.Second
 	lastResend  = 5 * time.Minute
 	// changedResend bounds the pause when the object has changed since: the change may be what was in the way.
@@ -46,10 +47,22 @@ func (r rejection) again(hash, version string, now time.Time, err error) rejecti
 	return rejection{hash: hash, version: version, count: count, last: now, err: err}
 }
 
-// recreates reports whether an object is to be deleted and created again, since its manifest changes what cannot be changed.
+// rejection decides whether a manifest that was rejected has to wait, and what is said then.
+func (m memory) rejection(t *task, d decision, now time.Time) (change Change, waits bool) {
+	wait := m.rejected.wait(t.hash, t.seen.versionOrNone(), now)
+	if wait == 0 || !d.writes() || t.resend || recreates(t, m.rejected.err) {
+		return Change{}, false
+	}
+	change = t.failed(m.rejected.err)
+	change.RetryAfter = wait
+	return change, true
+}
+
+// recreates reports whether an object must be deleted and created again, since its manifest changes what cannot be
+// changed.
 func recreates(t *task, err error) bool {
-	return t.Recreate == v1alpha1.RecreateIfImmutable && t.seen != nil && t.seen.ours && !t.seen.shared && t.seen.owners == 0 &&
-		!t.seen.deleting && !t.seen.noDelete && apierrors.IsInvalid(err) && !overtaken(err) && immutable(err.Error())
+	return t.Recreate == v1alpha1.RecreateIfImmutable && t.seen != nil && t.seen.ours && !t.seen.shared &&
+		t.seen.owners == 0 && !t.seen.deleting && !t.seen.noDelete && apierrors.IsInvalid(err) && !overtaken(err) && immutable(err.Error())
 }
 
 // writes reports whether a decision sends the manifest to be stored.

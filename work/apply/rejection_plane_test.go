@@ -10,7 +10,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestRejected has that a manifest which the API server does not accept is not sent on each reconcile, whatever else changes.
+// TestRejected has that a manifest which the API server does not accept is not sent on each reconcile, whatever else
+// changes.
 func TestRejected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,9 +12,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// An apply merges the manifest into the object, and removes only what our field manager had before. So where an edit has replaced one
-// member of a union by another, or renumbered a port, the object has both after the merge, and is invalid: the apply fails for ever. The
-// residue is what has to be removed first.
+// An apply merges the manifest into the object, and removes only what our field manager had before. So where an edit
+// has replaced one member of a union by another, or renumbered a port, the object has both after the merge, and is
+// invalid: the apply fails for ever. The residue is what has to be removed first.
 
 // causesOf returns the fields that the API server calls invalid, but for those that cannot change at all.
 func causesOf(err error) []metav1.StatusCause {
@@ -32,15 +33,16 @@ func causesOf(err error) []metav1.StatusCause {
 
 // immutable reports whether a message of the API server says that a field cannot be changed.
 func immutable(message string) bool {
-	return strings.Contains(message, "immutable") || strings.Contains(message, "updates to ") || strings.Contains(message, "may not be changed") ||
-		strings.Contains(message, "may not change once set") || strings.Contains(message, "cannot change roleRef")
+	return slices.ContainsFunc([]string{
+		"immutable", "updates to ", "may not be changed", "may not change once set", "cannot change roleRef",
+	}, func(words string) bool { return strings.Contains(message, words) })
 }
 
 // anyItem stands for the item of a list in a scope.
 const anyItem = "*"
 
-// scopeOf returns the struct or list item that an invalid field is in, and the name of the field there. Indices are those of
-// the merged object, which no client has; all items are meant.
+// scopeOf returns the struct or list item that an invalid field is in, and the name of the field there. Indices are
+// those of the merged object, which no client has; all items are meant.
 func scopeOf(field string) (scope []string, name string) {
 	for _, part := range strings.Split(field, ".") {
 		name, index, item := strings.Cut(part, "[")
@@ -60,10 +62,13 @@ func scopeOf(field string) (scope []string, name string) {
 	return scope, ""
 }
 
-// residueOf returns the fields of a live object that the config does not have, in the structs and list items that the causes name: those
-// of plain Update managers, and those of none that a cause itself names.
-func residueOf(config map[string]any, live *unstructured.Unstructured, causes []metav1.StatusCause, manager string) *fieldpath.Set {
-	s := residueSearch{updates: fieldpath.NewSet(), others: fieldpath.NewSet(), all: fieldpath.NewSet(), found: fieldpath.NewSet()}
+// residueOf returns the fields of a live object that the config does not have, in the structs and list items that the
+// causes name: those of plain Update managers, and those of none that a cause itself names.
+func residueOf(
+	config map[string]any, live *unstructured.Unstructured, causes []metav1.StatusCause, manager string,
+) *fieldpath.Set {
+	none := fieldpath.NewSet
+	s := residueSearch{updates: none(), others: none(), all: none(), found: none()}
 	for _, entry := range live.GetManagedFields() {
 		set := fieldsOf(entry)
 		switch {
@@ -175,7 +180,8 @@ func itemOf(items []any, element fieldpath.PathElement) map[string]any {
 // defaulted reports whether all keys that an item lacks are those that the API server defaults.
 func defaulted(element fieldpath.PathElement, item map[string]any) bool {
 	for _, key := range *element.Key {
-		if _, has := item[key.Name]; !has && !(key.Name == "protocol" && value.Equals(key.Value, value.NewValueInterface("TCP"))) {
+		isDefault := key.Name == "protocol" && value.Equals(key.Value, value.NewValueInterface("TCP"))
+		if _, has := item[key.Name]; !has && !isDefault {
 			return false
 		}
 	}

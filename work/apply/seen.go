@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -114,7 +115,7 @@ func (s *seen) intact(o Object, accepted []byte) bool {
 	if err != nil {
 		return false
 	}
-	if covers(set, o.pared().Object) {
+	if (cover{sync.OnceValue(s.othersFields)}).covers(set, o.pared().Object) {
 		return true
 	}
 	if accepted == nil {
@@ -122,4 +123,15 @@ func (s *seen) intact(o Object, accepted []byte) bool {
 	}
 	was, err := parseFields(accepted) // which may have come in another order
 	return err == nil && set.Equals(was)
+}
+
+// othersFields are the fields of all field managers that have one which our manager has not.
+func (s *seen) othersFields() *fieldpath.Set {
+	others := fieldpath.NewSet()
+	for _, entry := range s.entries {
+		if entry.FieldsV1 != nil && !bytes.Equal(entry.FieldsV1.GetRawBytes(), s.fields) {
+			others = others.Union(fieldsOf(entry))
+		}
+	}
+	return others
 }

@@ -149,8 +149,8 @@ type Change struct {
 // passable are the reasons to skip an object that nothing else needs to wait for.
 var passable = []string{v1alpha1.ReasonExists, v1alpha1.ReasonContested, v1alpha1.ReasonCompleted}
 
-// Done reports whether the manifest has been applied, so that others need not wait for it. An object that others change again and again
-// is done: its reason is Contested.
+// Done reports whether the manifest has been applied, so that others need not wait for it. An object that others
+// change again and again is done: its reason is Contested.
 func (c Change) Done() bool {
 	switch c.Action {
 	case Created, Configured, Unchanged, Observed, Deleted, Released:

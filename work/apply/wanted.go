@@ -22,8 +22,8 @@ func (o Object) pared() *unstructured.Unstructured {
 	return pared
 }
 
-// ignored are the fields that are left to others, as they are in the objects. What comes later in a list comes first, so that all of them
-// can be removed one after the other.
+// ignored are the fields that are left to others, as they are in the objects. What comes later in a list comes first,
+// so that all of them can be removed one after the other.
 func (o Object) ignored(objects ...map[string]any) []v1alpha1.FieldPath {
 	var paths []v1alpha1.FieldPath
 	for _, path := range o.IgnoredFields {

@@ -98,9 +98,12 @@ func (r customRule) byConditions(object *unstructured.Unstructured, result Resul
 	return result
 }
 
-// permanentReason reports whether a reason of a condition that is False says that something has failed, as opposed to not being done yet.
+// permanentReason reports whether a reason of a condition that is False says that something has failed, as opposed to
+// not being done yet.
 func permanentReason(reason string) bool {
-	for _, word := range []string{"Fail", "Error", "Invalid", "Unsupported", "NotPermitted", "NotAllowed", "Denied", "Refused", "Stalled", "Rejected"} {
+	for _, word := range []string{
+		"Fail", "Error", "Invalid", "Unsupported", "NotPermitted", "NotAllowed", "Denied", "Refused", "Stalled", "Rejected",
+	} {
 		if strings.Contains(reason, word) {
 			return true
 		}
@@ -117,8 +120,8 @@ func fieldText(object *unstructured.Unstructured, fields ...string) string {
 	return fmt.Sprint(value)
 }
 
-// byConvention evaluates a custom resource of which no more is known than the conventions that most operators follow. The second
-// result is false where the object follows none of them.
+// byConvention evaluates a custom resource of which no more is known than the conventions that most operators follow.
+// The second result is false where the object follows none of them.
 func byConvention(object *unstructured.Unstructured) (Result, bool) {
 	for _, kind := range []string{"Failed", "Degraded"} {
 		if c := condition(object, kind); c.status == "True" {
@@ -178,7 +181,8 @@ func route(object *unstructured.Unstructured) (Result, error) {
 	return Result{Status: Ready, Message: "all parents have accepted the route"}, nil
 }
 
-// autoscaler fails where it cannot read metrics or scale its target. That scaling is disabled, or that no metric was read yet, is no failure:
+// autoscaler fails where it cannot read metrics or scale its target. That scaling is disabled, or that no metric was
+// read yet, is no failure:
 // https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale-walkthrough/#appendix-horizontal-pod-autoscaler-status-conditions.
 func autoscaler(object *unstructured.Unstructured) (Result, error) {
 	able, active := condition(object, "AbleToScale"), condition(object, "ScalingActive")

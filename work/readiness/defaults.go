@@ -123,7 +123,8 @@ func replicasOnDelete(object *unstructured.Unstructured, wanted int64, field str
 	return result, nil
 }
 
-// statefulSet adds to kstatus what minReadySeconds asks for, and what a set with the strategy OnDelete still has to remove.
+// statefulSet adds to kstatus what minReadySeconds asks for, and what a set with the strategy OnDelete still has to
+// remove.
 func statefulSet(object *unstructured.Unstructured, wanted int64) (Result, error) {
 	result, err := replicasOnDelete(object, wanted, "readyReplicas")
 	if err != nil || result.Status != Ready {
@@ -138,7 +139,8 @@ func statefulSet(object *unstructured.Unstructured, wanted int64) (Result, error
 	return availableLongEnough(object, result, wanted), nil
 }
 
-// unobserved reports whether the controller of a workload has not written a status yet. It writes the generation with the first one.
+// unobserved reports whether the controller of a workload has not written a status yet. It writes the generation with
+// the first one.
 func unobserved(object *unstructured.Unstructured) bool {
 	_, generated := integer(object, "metadata", "generation")
 	_, observed := integer(object, "status", "observedGeneration")

@@ -8,6 +8,20 @@ var (
 	noStatus       = customRule{noStatus: true}
 )
 
+func words(of ...string) []string { return of }
+
+// phase is the rule of kinds with status.phase.
+func phase(ready, failed []string) customRule {
+	return customRule{field: words("phase"), ready: ready, failed: failed}
+}
+
+// phaseOfRun is that of kinds which end.
+func phaseOfRun(ready, failed []string) customRule {
+	rule := phase(ready, failed)
+	rule.ends = true
+	return rule
+}
+
 // operatorKinds are the kinds of the most used operators, by group. Each group names where its status is documented.
 var operatorKinds = map[string]map[string]customRule{
 	// https://cert-manager.io/docs/reference/api-docs/
@@ -23,12 +37,13 @@ var operatorKinds = map[string]map[string]customRule{
 	"source.toolkit.fluxcd.io": {
 		"GitRepository": readyCondition, "OCIRepository": readyCondition, "Bucket": readyCondition, "HelmChart": readyCondition,
 	},
-	// https://argo-cd.readthedocs.io/en/stable/operator-manual/health/ and https://argo-rollouts.readthedocs.io/en/stable/features/specification/
+	// https://argo-cd.readthedocs.io/en/stable/operator-manual/health/ and
+	// https://argo-rollouts.readthedocs.io/en/stable/features/specification/
 	"argoproj.io": {
 		"Application": {field: []string{"health", "status"}, ready: []string{"Healthy", "Suspended"}, failed: []string{"Degraded", "Missing"}},
-		"Rollout":     {field: []string{"phase"}, ready: []string{"Healthy"}, failed: []string{"Degraded", "Error", "Failed"}},
-		"Workflow":    {field: []string{"phase"}, ready: []string{"Succeeded"}, failed: []string{"Failed", "Error"}, ends: true},
-		"AnalysisRun": {field: []string{"phase"}, ready: []string{"Successful"}, failed: []string{"Failed", "Error"}, ends: true},
+		"Rollout":     phase(words("Healthy"), words("Degraded", "Error", "Failed")),
+		"Workflow":    phaseOfRun(words("Succeeded"), words("Failed", "Error")),
+		"AnalysisRun": phaseOfRun(words("Successful"), words("Failed", "Error")),
 	},
 	// https://external-secrets.io/latest/api/spec/
 	"external-secrets.io": {
@@ -58,7 +73,7 @@ var operatorKinds = map[string]map[string]customRule{
 		"Configuration": {conditions: []string{"Installed", "Healthy"}},
 	},
 	// https://cloudnative-pg.io/documentation/current/cloudnative-pg.v1/
-	"postgresql.cnpg.io": {"Cluster": readyCondition, "Backup": {field: []string{"phase"}, ready: []string{"completed"}, failed: []string{"failed"}, ends: true}},
+	"postgresql.cnpg.io": {"Cluster": readyCondition, "Backup": phaseOfRun(words("completed"), words("failed"))},
 	// https://strimzi.io/docs/operators/latest/configuring
 	"kafka.strimzi.io": {
 		"Kafka": readyCondition, "KafkaTopic": readyCondition, "KafkaUser": readyCondition, "KafkaConnect": readyCondition,
@@ -69,23 +84,23 @@ var operatorKinds = map[string]map[string]customRule{
 	"kibana.k8s.elastic.co":        {"Kibana": {field: []string{"health"}, ready: []string{"green"}, failed: []string{"red"}}},
 	// https://rook.io/docs/rook/latest/CRDs/specification/
 	"ceph.rook.io": {
-		"CephCluster":     {field: []string{"phase"}, ready: []string{"Ready"}, failed: []string{"Failure", "Error"}},
-		"CephBlockPool":   {field: []string{"phase"}, ready: []string{"Ready"}, failed: []string{"Failure"}},
-		"CephFilesystem":  {field: []string{"phase"}, ready: []string{"Ready"}, failed: []string{"Failure"}},
-		"CephObjectStore": {field: []string{"phase"}, ready: []string{"Ready", "Connected"}, failed: []string{"Failure"}},
+		"CephCluster":     phase(words("Ready"), words("Failure", "Error")),
+		"CephBlockPool":   phase(words("Ready"), words("Failure")),
+		"CephFilesystem":  phase(words("Ready"), words("Failure")),
+		"CephObjectStore": phase(words("Ready", "Connected"), words("Failure")),
 	},
 	// https://cluster-api.sigs.k8s.io/reference/api/crd-reference
 	"cluster.x-k8s.io": {
-		"Cluster":           {field: []string{"phase"}, ready: []string{"Provisioned"}, failed: []string{"Failed"}},
-		"Machine":           {field: []string{"phase"}, ready: []string{"Running"}, failed: []string{"Failed"}},
-		"MachineDeployment": {field: []string{"phase"}, ready: []string{"Running"}, failed: []string{"Failed"}},
+		"Cluster":           phase(words("Provisioned"), words("Failed")),
+		"Machine":           phase(words("Running"), words("Failed")),
+		"MachineDeployment": phase(words("Running"), words("Failed")),
 	},
 	// https://velero.io/docs/main/api-types/
 	"velero.io": {
-		"Backup":                {field: []string{"phase"}, ready: []string{"Completed"}, failed: []string{"Failed", "PartiallyFailed", "FailedValidation"}, ends: true},
-		"Restore":               {field: []string{"phase"}, ready: []string{"Completed"}, failed: []string{"Failed", "PartiallyFailed", "FailedValidation"}, ends: true},
-		"BackupStorageLocation": {field: []string{"phase"}, ready: []string{"Available"}, failed: []string{"Unavailable"}},
-		"Schedule":              {field: []string{"phase"}, ready: []string{"Enabled"}, failed: []string{"FailedValidation"}},
+		"Backup":                phaseOfRun(words("Completed"), words("Failed", "PartiallyFailed", "FailedValidation")),
+		"Restore":               phaseOfRun(words("Completed"), words("Failed", "PartiallyFailed", "FailedValidation")),
+		"BackupStorageLocation": phase(words("Available"), words("Unavailable")),
+		"Schedule":              phase(words("Enabled"), words("FailedValidation")),
 	},
 	// https://tekton.dev/docs/pipelines/pipelineruns/#monitoring-execution-status
 	"tekton.dev": {
@@ -94,8 +109,8 @@ var operatorKinds = map[string]map[string]customRule{
 	},
 	// https://olm.operatorframework.io/docs/concepts/crds/
 	"operators.coreos.com": {
-		"ClusterServiceVersion": {field: []string{"phase"}, ready: []string{"Succeeded"}, failed: []string{"Failed"}},
-		"InstallPlan":           {field: []string{"phase"}, ready: []string{"Complete"}, failed: []string{"Failed"}},
+		"ClusterServiceVersion": phase(words("Succeeded"), words("Failed")),
+		"InstallPlan":           phase(words("Complete"), words("Failed")),
 		"Subscription":          {field: []string{"state"}, ready: []string{"AtLatestKnown"}, failed: []string{"UpgradeFailed"}},
 	},
 	// https://kubernetes.io/docs/concepts/storage/volume-snapshots/
@@ -103,7 +118,7 @@ var operatorKinds = map[string]map[string]customRule{
 	// https://kubevirt.io/api-reference/
 	"kubevirt.io": {
 		"VirtualMachine":         readyCondition,
-		"VirtualMachineInstance": {field: []string{"phase"}, ready: []string{"Running", "Succeeded"}, failed: []string{"Failed"}},
+		"VirtualMachineInstance": phase(words("Running", "Succeeded"), words("Failed")),
 	},
 	// https://kyverno.io/docs/crds/
 	"kyverno.io": {"ClusterPolicy": readyCondition, "Policy": readyCondition},
@@ -112,8 +127,9 @@ var operatorKinds = map[string]map[string]customRule{
 	// https://www.rabbitmq.com/kubernetes/operator/using-operator
 	"rabbitmq.com": {"RabbitmqCluster": {conditions: []string{"AllReplicasReady", "ClusterAvailable"}}},
 	// https://github.com/mongodb/mongodb-kubernetes
-	"mongodbcommunity.mongodb.com": {"MongoDBCommunity": {field: []string{"phase"}, ready: []string{"Running"}, failed: []string{"Failed"}}},
-	// https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/ and https://kueue.sigs.k8s.io/docs/reference/kueue.v1beta1/
+	"mongodbcommunity.mongodb.com": {"MongoDBCommunity": phase(words("Running"), words("Failed"))},
+	// https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/ and
+	// https://kueue.sigs.k8s.io/docs/reference/kueue.v1beta1/
 	"jobset.x-k8s.io": {"JobSet": {succeeds: "Completed", failing: []string{"Failed"}, ends: true}},
 	"kueue.x-k8s.io":  {"ClusterQueue": {conditions: []string{"Active"}}, "LocalQueue": {conditions: []string{"Active"}}},
 	// https://docs.ray.io/en/latest/cluster/kubernetes/references.html

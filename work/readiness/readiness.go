@@ -103,8 +103,9 @@ func assess(object *unstructured.Unstructured, f Func) (result Result) {
 	return Result{Status: Unknown, Message: fmt.Sprintf("its readiness cannot be told: %q is no status", result.Status)}
 }
 
-// withNumericGeneration returns an object whose status.observedGeneration is a number. Some controllers, such as that of Argo Rollouts,
-// write a string; one that is no number, such as a hash, says nothing about the generation and is left out.
+// withNumericGeneration returns an object whose status.observedGeneration is a number. Some controllers, such as that
+// of Argo Rollouts, write a string; one that is no number, such as a hash, says nothing about the generation and is
+// left out.
 func withNumericGeneration(object *unstructured.Unstructured) *unstructured.Unstructured {
 	observed := text(object, "status", "observedGeneration")
 	status, _, _ := unstructured.NestedFieldNoCopy(object.Object, "status")

@@ -47,8 +47,8 @@ type AppliedResource struct {
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 
-	// RanHash is the hash of the manifest of a Job with ttlSecondsAfterFinished that was created. A Job that is gone is not created
-	// again for the same manifest. Empty for all other objects.
+	// RanHash is the hash of the manifest of a Job with ttlSecondsAfterFinished that was created. A Job that is gone
+	// is not created again for the same manifest. Empty for all other objects.
 	// +optional
 	RanHash string `json:"ranHash,omitempty"`
 

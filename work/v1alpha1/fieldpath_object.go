@@ -22,8 +22,9 @@ func (p FieldPath) Get(object map[string]any) (value any, found bool) {
 	return value, true
 }
 
-// Expand returns the paths that this path stands for: each [*] is replaced by the items and fields that one of the objects has there. An item
-// with a name is named by it, any other by its index. A path without [*] stands for itself, whether or not it leads anywhere.
+// Expand returns the paths that this path stands for: each [*] is replaced by the items and fields that one of the
+// objects has there. An item with a name is named by it, any other by its index. A path without [*] stands for itself,
+// whether or not it leads anywhere.
 func (p FieldPath) Expand(objects ...map[string]any) []FieldPath {
 	at := slices.IndexFunc(p, func(e element) bool { return e.kind == anyElement })
 	if at < 0 {

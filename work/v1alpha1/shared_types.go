@@ -10,8 +10,8 @@ const (
 	Finalizer = GroupName + "/cleanup"
 	// AppliedLabel is on every object that a Work applied, with the value "true": agents watch by it.
 	AppliedLabel = GroupName + "/applied"
-	// DisabledAnnotation on an object of the member is how the member's administrator stops what Works do to it: "Apply", "Delete" or
-	// "Apply,Delete". The Work reports it. Any other value stops nothing.
+	// DisabledAnnotation on an object of the member is how the member's administrator stops what Works do to it:
+	// "Apply", "Delete" or "Apply,Delete". The Work reports it. Any other value stops nothing.
 	DisabledAnnotation = GroupName + "/disabled"
 	// HubLabel is on every AppliedWork and names the hub that its Work is on, so that one member may serve several.
 	HubLabel = GroupName + "/hub"

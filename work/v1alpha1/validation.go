@@ -117,7 +117,8 @@ func validateIgnoredField(text *string, at *field.Path) field.ErrorList {
 	switch {
 	case path[0].kind != fieldElement:
 		return field.ErrorList{field.Invalid(at, *text, "an object is a map: begin with a field, such as .spec")}
-	case path.Equal(metadata), path.HasPrefix(metadata.with(element{kind: anyElement})), path.HasPrefix(root.Field("apiVersion")), path.HasPrefix(root.Field("kind")),
+	case path.Equal(metadata), path.HasPrefix(metadata.with(element{kind: anyElement})),
+		path.HasPrefix(root.Field("apiVersion")), path.HasPrefix(root.Field("kind")),
 		path.HasPrefix(metadata.Field("name")), path.HasPrefix(metadata.Field("namespace")):
 		return field.ErrorList{field.Invalid(at, *text, "apiVersion, kind, metadata.name and metadata.namespace make the object and cannot be ignored; name the fields of metadata that are meant, such as .metadata.annotations")}
 	case path.HasPrefix(root.Field("status")):

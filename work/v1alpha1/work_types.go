@@ -146,8 +146,9 @@ type ApplyPolicy struct {
 	// +optional
 	KeepConflicts bool `json:"keepConflicts,omitempty"`
 
-	// Recreate says what happens when a manifest changes a field that cannot be changed, such as the data of an immutable Secret, the
-	// roleRef of a binding, the template of a Job or the volumeClaimTemplates of a StatefulSet. Empty: Never.
+	// Recreate says what happens when a manifest changes a field that cannot be changed, such as the data of an
+	// immutable Secret, the roleRef of a binding, the template of a Job or the volumeClaimTemplates of a StatefulSet.
+	// Empty: Never.
 	// +optional
 	Recreate RecreatePolicy `json:"recreate,omitempty"`
 
@@ -167,8 +168,8 @@ type RecreatePolicy string
 const (
 	// RecreateNever reports the manifest as rejected and leaves the object as it is.
 	RecreateNever RecreatePolicy = "Never"
-	// RecreateIfImmutable deletes the object, with all that belongs to it, and creates it from the manifest when it is gone. What the object
-	// holds is lost. Objects that another Work or owner has as well are not deleted.
+	// RecreateIfImmutable deletes the object, with all that belongs to it, and creates it from the manifest when it is
+	// gone. What the object holds is lost. Objects that another Work or owner has as well are not deleted.
 	RecreateIfImmutable RecreatePolicy = "IfImmutable"
 )
 
@@ -199,8 +200,8 @@ type ManifestOption struct {
 
 	// IgnoredFields are set when the object is created and are then left to others, such as the replicas of a
 	// Deployment that is scaled automatically. They are written as conflicts and differences are: .spec.replicas,
-	// .metadata.annotations["example.com/note"], .spec.template.spec.containers[name="web"].image, .spec.list[0]. [*] stands for all items
-	// of a list or all fields of a map, as in .spec.template.spec.containers[*].image.
+	// .metadata.annotations["example.com/note"], .spec.template.spec.containers[name="web"].image, .spec.list[0]. [*]
+	// stands for all items of a list or all fields of a map, as in .spec.template.spec.containers[*].image.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MinLength=2
