@@ -23,6 +23,7 @@ import (
 
 // orphan marks the entries of an inventory as orphaned, but for those that stay, and returns how many it has marked.
 func orphan(applied *v1alpha1.AppliedWork, stays func(v1alpha1.AppliedResource) bool, reason string, now time.Time) int {
+	takeRelease(applied) // which is about those that were orphaned before
 	marked := 0
 	for i := range applied.Status.Resources {
 		if r := &applied.Status.Resources[i]; r.OrphanedTime == nil && !stays(*r) {
@@ -80,13 +81,25 @@ func rebuilt(objects []apply.Object, found []v1alpha1.AppliedResource, now time.
 	return apply.Ahead(found, objects)
 }
 
-// settleOrphans brings the condition Orphaned up to date. Without a reason it keeps the one that it has. A release ends with the
-// last orphaned object, so that it does not apply to later ones.
+// takeRelease notes on the orphaned entries of an inventory that a user asked for the deletion of their objects by the annotation, and
+// removes the annotation, which is not about objects that are orphaned later. It reports whether it changed anything.
+func takeRelease(applied *v1alpha1.AppliedWork) bool {
+	if applied.UID == "" || applied.Annotations[v1alpha1.ReleaseAnnotation] != string(applied.UID) {
+		return false
+	}
+	for i := range applied.Status.Resources {
+		r := &applied.Status.Resources[i]
+		r.Released = r.Released || r.OrphanedTime != nil
+	}
+	delete(applied.Annotations, v1alpha1.ReleaseAnnotation)
+	return true
+}
+
+// settleOrphans brings the condition Orphaned up to date. Without a reason it keeps the one that it has.
 func settleOrphans(applied *v1alpha1.AppliedWork, reason string, now time.Time) {
 	n := orphansOf(applied)
 	if n == 0 {
 		meta.RemoveStatusCondition(&applied.Status.Conditions, v1alpha1.ConditionOrphaned)
-		delete(applied.Annotations, v1alpha1.ReleaseAnnotation)
 		return
 	}
 	if was := findCondition(applied.Status.Conditions, v1alpha1.ConditionOrphaned); reason == "" {
@@ -129,18 +142,13 @@ func orphansOf(applied *v1alpha1.AppliedWork) (n int) {
 	return n
 }
 
-// released reports whether a user asked for the deletion of the orphaned objects of an inventory.
-func released(applied *v1alpha1.AppliedWork) bool {
-	return applied.UID != "" && applied.Annotations[v1alpha1.ReleaseAnnotation] == string(applied.UID)
-}
-
 // due splits an inventory into what may be deleted and what is kept, and returns when the next orphaned object is due; 0: none will
 // be. The rest of the inventory, without orphaned objects, is due when the end of the Work was requested.
 func due(applied *v1alpha1.AppliedWork, ended bool, grace time.Duration, now time.Time) (gone, kept []v1alpha1.AppliedResource, after time.Duration) {
 	for _, r := range applied.Status.Resources {
 		is := ended
 		if r.OrphanedTime != nil {
-			is = released(applied)
+			is = r.Released
 			if wait := r.OrphanedTime.Add(grace).Sub(now); grace > 0 && !is {
 				if is = wait <= 0; !is {
 					after = sooner(after, wait)
@@ -159,6 +167,9 @@ func due(applied *v1alpha1.AppliedWork, ended bool, grace time.Duration, now tim
 // keepOrphans marks the objects of a Work that has ended without a request, and deletes those that were released since. It returns
 // when to reconcile again.
 func (a *Agent) keepOrphans(ctx context.Context, work types.NamespacedName, st *state, reason string) (time.Duration, error) {
+	if err := st.ledger.takeRelease(ctx); err != nil {
+		return 0, err
+	}
 	next := st.ledger.latest.DeepCopy()
 	marked := orphan(next, func(v1alpha1.AppliedResource) bool { return false }, reason, time.Now())
 	if marked > 0 {
