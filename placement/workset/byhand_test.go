@@ -16,8 +16,8 @@ import (
 	workcrds "github.com/muster-sdk/muster/work/crds"
 )
 
-// A generated Work that is deleted by hand is created again, and the member, which has a real agent, does not change. The deletion of the
-// WorkSet is a request.
+// A generated Work that is deleted by hand is created again, and the member, which has a real agent, does not change.
+// The deletion of the WorkSet is a request.
 func TestGeneratedWorkIsDeletedByHand(t *testing.T) {
 	h := newHub(t)
 	require.NoError(t, workcrds.InstallOnMember(t.Context(), h.client))

@@ -21,8 +21,9 @@ type missed struct {
 	until time.Time // not asked again before
 }
 
-// unclaimed reports the Works of a WorkSet that does not exist, and keeps them: the finalizer of a WorkSet that was deleted on request
-// would have held it until its Works are deleted. A WorkSet that is created under the name adopts them.
+// unclaimed reports the Works of a WorkSet that does not exist, and keeps them: the finalizer of a WorkSet that was
+// deleted on request would have held it until its Works are deleted. A WorkSet that is created under the name adopts
+// them.
 func (c *controller) unclaimed(ctx context.Context, s *state) (reconcile.Result, error) {
 	works := 0
 	for _, h := range c.works.of(s.key) {
@@ -75,8 +76,9 @@ func (c *controller) noteUnclaimed(set types.NamespacedName, works int) (news bo
 	return news
 }
 
-// endRequested reports whether a user asked for the deletion of the WorkSet. One whose definition is being removed is let go, and its
-// Works stay. The request is acted on when it has been observed for a moment; until then wait is positive.
+// endRequested reports whether a user asked for the deletion of the WorkSet. One whose definition is being removed is
+// let go, and its Works stay. The request is acted on when it has been observed for a moment; until then wait is
+// positive.
 func (l *look) endRequested(ctx context.Context) (requested bool, wait time.Duration, _ error) {
 	live := &v1alpha1.WorkSet{}
 	err := l.live.Get(ctx, l.state.key, live)
@@ -104,12 +106,12 @@ func (l *look) endRequested(ctx context.Context) (requested bool, wait time.Dura
 	return true, max(0, l.state.ending.Add(deletion.ConfirmAfter).Sub(l.Clock.Now())), nil
 }
 
-// confirmedFor is how long a confirmation serves by which the Works of a cluster are deleted. It is shorter than it takes another leader to
-// take over, so one that was paused does not act on what it had confirmed before.
+// confirmedFor is how long a confirmation serves by which the Works of a cluster are deleted. It is shorter than it
+// takes another leader to take over, so one that was paused does not act on what it had confirmed before.
 const confirmedFor = 10 * time.Second
 
-// confirmLeaving returns the clusters that are not chosen by what the API server has, and not a cache: what is deleted on them was
-// decided a while ago, by a leader that may have been paused since.
+// confirmLeaving returns the clusters that are not chosen by what the API server has, and not a cache: what is
+// deleted on them was decided a while ago, by a leader that may have been paused since.
 func (l *look) confirmLeaving(ctx context.Context) (leaves func(cluster string) bool, _ error) {
 	none := func(string) bool { return false }
 	set := &v1alpha1.WorkSet{}

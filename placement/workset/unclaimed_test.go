@@ -123,7 +123,8 @@ func (h *hub) choose2(placement string, names ...string) {
 	})
 }
 
-// Selectors that match nothing although they matched objects before leave the clusters as they are, until a user says otherwise.
+// Selectors that match nothing although they matched objects before leave the clusters as they are, until a user says
+// otherwise.
 func TestEmptySelection(t *testing.T) {
 	h := newHub(t)
 	h.members("a")

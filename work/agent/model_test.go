@@ -18,12 +18,13 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// The model has one Work of one member, the generator of the Work or a user who writes it by hand, and the agent. Users and faults act in
-// any order. The decisions are those of the code: deletion.OfWork, deletion.OfGenerator, adopt, orphan, due, rebuilt, apply.Stale.
+// The model has one Work of one member, the generator of the Work or a user who writes it by hand, and the agent.
+// Users and faults act in any order. The decisions are those of the code: deletion.OfWork, deletion.OfGenerator,
+// adopt, orphan, due, rebuilt, apply.Stale.
 //
-// It checks that no object is deleted on the member unless a user asked for that since the object was created and has not taken that back;
-// that each request is carried out in the end, or its objects are reported as orphaned where a fault destroyed the request; and that a
-// release deletes those.
+// It checks that no object is deleted on the member unless a user asked for that since the object was created and has
+// not taken that back; that each request is carried out in the end, or its objects are reported as orphaned where a
+// fault destroyed the request; and that a release deletes those.
 
 // mutant turns off one of the rules, as it was before.
 type mutant string
@@ -134,7 +135,8 @@ func (m *model) remove(objects objectSet, why string) {
 	m.destroyed &^= objects
 }
 
-// ask is a request of a user to delete objects. It can get lost for objects that the agent does not know to be those of the Work.
+// ask is a request of a user to delete objects. It can get lost for objects that the agent does not know to be those
+// of the Work.
 func (m *model) ask(objects objectSet) {
 	m.requested |= objects
 	w := m.hub.work
