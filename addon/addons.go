@@ -68,6 +68,14 @@ func (c addons) look(ctx context.Context, name string) (after time.Duration, err
 	if addon.DeletionTimestamp == nil && controllerutil.AddFinalizer(addon, v1alpha1.AddonFinalizer) {
 		return 0, c.guard(ctx, addon)
 	}
+	if addon.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(addon, v1alpha1.AddonFinalizer) {
+		switch is, wait, err := c.addonRequested(ctx, addon); {
+		case err != nil || wait > 0:
+			return wait, err
+		case !is:
+			return 0, c.abandon(ctx, addon)
+		}
+	}
 	l := &addonLook{addons: c, addon: addon, now: c.Clock.Now()}
 	for _, step := range []func(context.Context) error{l.observe, l.act, l.roll, l.report, l.release} {
 		if err := step(ctx); err != nil {
@@ -126,21 +134,16 @@ func (l *addonLook) observe(ctx context.Context) error {
 	o := install.Observed{Strategy: l.addon.Spec.Install, Deleting: l.addon.DeletionTimestamp != nil, MaxRemoving: l.MaxRemoving}
 	l.members, l.has = make(map[string]*membershipv1alpha1.MemberCluster, len(clusters.Items)), make(map[string]*v1alpha1.MemberAddon, len(has))
 	names := make(map[string]string, len(clusters.Items))
-	var unknown []string // members of which nobody has said yet where they have what they have
 	for i := range clusters.Items {
 		m := &clusters.Items[i]
 		l.members[m.Name], names[m.Status.Namespace] = m, m.Name
-		if !looked(m) {
-			unknown = append(unknown, m.Name)
-		}
 		o.Members = append(o.Members, install.Member{Name: m.Name, Joined: joined(m), Leaving: leaving(m), Reachable: healthy(m)})
 	}
 	for i := range has {
 		m := &has[i]
 		name := names[m.Namespace]
 		if name == "" {
-			// Who has made one by hand is told by its conditions.
-			if o.Deleting || m.Annotations[v1alpha1.InstalledByAnnotation] != "" && !slices.ContainsFunc(unknown, namespaced(m.Namespace)) {
+			if o.Deleting { // that the MemberCluster is missing is no request; the conditions of the MemberAddon say what to do
 				l.strays = append(l.strays, m)
 			}
 			continue

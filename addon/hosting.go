@@ -101,7 +101,7 @@ func (l *memberLook) distributeAll(ctx context.Context, made *manifests, next to
 			break
 		}
 		works := slices.DeleteFunc(slices.Clone(l.has), func(r *record) bool { return r.Namespace != s.namespace })
-		is, err := l.distribute(ctx, &distribution{part: s.part, key: l.key, namespace: s.namespace, told: next, written: l.written}, works)
+		is, err := l.distribute(ctx, &distribution{part: s.part, key: l.key, by: l.object.UID, namespace: s.namespace, told: next, written: l.written}, works)
 		if errs = append(errs, err); err == nil {
 			l.delivered = append(l.delivered, s.namespace)
 		}
@@ -117,7 +117,7 @@ func (l *memberLook) distributeAll(ctx context.Context, made *manifests, next to
 		case !applied:
 			current = false
 		default:
-			if err := l.deleteWork(ctx, r); err != nil {
+			if err := l.deleteWork(ctx, r, l.object.UID); err != nil {
 				return false, err
 			}
 		}
@@ -156,8 +156,8 @@ func (c *shared) addonsHostedBy(ctx context.Context, member *membershipv1alpha1.
 	return found
 }
 
-// takeBackHosted deletes the Works on hosting members of a MemberAddon that is gone, which are left if somebody took its finalizer off, as the leave of a
-// member does when it is forced. Those in its own namespace go with that.
+// takeBackHosted deletes the Works on hosting members of a MemberAddon that is gone, if their deletion was requested before its finalizer was
+// taken off, as a forced leave of the member does. Those in its own namespace go with that.
 func (c *shared) takeBackHosted(ctx context.Context, key types.NamespacedName) error {
 	works, hooks, err := c.works(key)
 	if err != nil {
@@ -173,7 +173,15 @@ func (c *shared) takeBackHosted(ctx context.Context, key types.NamespacedName) e
 		return fmt.Errorf("read MemberAddon %s: %w", key, err)
 	}
 	for _, r := range left {
-		if err := c.deleteWork(ctx, r); err != nil {
+		is, err := c.deletable(ctx, r)
+		if err != nil {
+			return err
+		}
+		if !is {
+			c.log.Info("A Work on a hosting member has no MemberAddon, and is kept", "work", r.Name, "namespace", r.Namespace, "memberaddon", key)
+			continue
+		}
+		if err := c.deleteWork(ctx, r, ""); err != nil {
 			return err
 		}
 	}

@@ -159,7 +159,8 @@ func TestHostedRemovalAfterGone(t *testing.T) {
 	}
 }
 
-// TestHostedOrphans: an agent on a hosting member does not outlive its MemberAddon, also if that was let go by force while no controller ran.
+// TestHostedOrphans: a MemberAddon that is missing is no request to delete what its agent has on a hosting member. If the deletion of the
+// MemberAddon was observed before, the Works have the note of that, and are deleted.
 func TestHostedOrphans(t *testing.T) {
 	h := newHostingHub(t)
 	h.choose("all", "a")
@@ -175,6 +176,14 @@ func TestHostedOrphans(t *testing.T) {
 	m.Finalizers = nil
 	require.NoError(t, h.client.Update(t.Context(), m))
 	require.NoError(t, h.client.Delete(t.Context(), m))
+	r = h.start(options)
+	r.quiet(t)
+	left := h.worksFor("x", "a", "h")
+	require.Len(t, left, 1)
+	require.Nil(t, left[0].DeletionTimestamp)
+	r.stop()
+	left[0].Annotations[workv1alpha1.DeletionRequestedByAnnotation] = string(m.UID)
+	require.NoError(t, h.client.Update(t.Context(), &left[0]))
 	h.start(options)
 	h.eventually("it is taken back", func() bool { return len(h.worksFor("x", "a", "h")) == 0 })
 }

@@ -12,4 +12,5 @@ package addon
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=memberclusters,verbs=list;watch
 // +kubebuilder:rbac:groups=work.muster.dev,resources=works,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch

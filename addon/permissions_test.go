@@ -54,7 +54,7 @@ func (v *verbs) over(next http.RoundTripper) http.RoundTripper {
 			v.note(a.Resource + " list") // for servers that do not send what there is with the watch
 		}
 		response, err := next.RoundTrip(r)
-		if a.Group != "" {
+		if a.Group != "" || a.Resource == "namespaces" && a.Verb == "get" {
 			v.note(a.Resource + " " + a.Verb)
 		}
 		if err == nil && response.StatusCode == http.StatusForbidden {

@@ -92,7 +92,8 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// TestGone: what was on a member that is gone goes as well, without a deadline, but not before the agent has said goodbye.
+// TestGone: a MemberCluster that is missing is no request to remove its add-ons. A request to remove one from a member that is gone has no
+// deadline, and the agent says goodbye before.
 func TestGone(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
@@ -106,6 +107,12 @@ func TestGone(t *testing.T) {
 	members.die("a")
 	member := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.name("a")}}
 	require.NoError(t, h.client.Delete(t.Context(), member))
+	for _, name := range []string{"leaves", "stays"} {
+		h.eventually(name+" says what to do", func() bool { return strings.Contains(h.memberAddon(name, "a").Status.Message, "is of no member") })
+		require.Nil(t, h.memberAddon(name, "a").DeletionTimestamp)
+		require.Len(t, h.works(name, "a"), 1)
+		require.NoError(t, h.client.Delete(t.Context(), h.memberAddon(name, "a")))
+	}
 	for _, name := range []string{"leaves", "stays"} {
 		h.eventually(name+" is gone from a", func() bool { return h.memberAddon(name, "a") == nil && len(h.works(name, "a")) == 0 })
 	}

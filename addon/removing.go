@@ -23,6 +23,9 @@ import (
 
 // removing is what is remembered of a removal.
 type removing struct {
+	requestedSince time.Time // since when the deletion of the MemberAddon has been observed to be a request
+	confirmed      bool      // it is
+
 	function    removal.Hook    // what the agent said last
 	failedSince time.Time       // since when the hooks on the member have been seen to have failed
 	attempt     removal.Attempt // the last one, if it failed
@@ -39,6 +42,12 @@ type parting struct {
 func (l *memberLook) remove(ctx context.Context) (after time.Duration, err error) {
 	if !controllerutil.ContainsFinalizer(l.object, v1alpha1.MemberAddonFinalizer) {
 		return 0, l.reportKept(ctx)
+	}
+	switch is, wait, err := l.removalRequested(ctx); {
+	case err != nil || wait > 0:
+		return wait, err
+	case !is:
+		return 0, l.abandon(ctx)
 	}
 	p, err := l.parting(ctx)
 	if err != nil {

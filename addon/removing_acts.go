@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -64,6 +65,7 @@ func (l *memberLook) runHooks(ctx context.Context, p *parting) error {
 		work := &workv1alpha1.Work{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: s.namespace, Name: hooksName(l.key, s.namespace), Labels: workLabels(l.key, s.namespace), Finalizers: []string{workv1alpha1.Finalizer},
+				Annotations: map[string]string{workv1alpha1.GeneratedByAnnotation: generatedBy(l.key)},
 			},
 			Spec: s.part.spec,
 		}
@@ -101,16 +103,17 @@ func (l *memberLook) askFunction(ctx context.Context, p *parting) {
 
 func (l *memberLook) deleteWorks(ctx context.Context, works []*record) error {
 	for _, r := range works {
-		if err := l.deleteWork(ctx, r); err != nil {
+		if err := l.deleteWork(ctx, r, l.object.UID); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *shared) deleteWork(ctx context.Context, r *record) error {
-	if r.DeletionTimestamp != nil {
-		return nil
+// deleteWork notes on a Work that it is deleted on behalf of a MemberAddon, and deletes it.
+func (c *shared) deleteWork(ctx context.Context, r *record, by types.UID) error {
+	if err := c.request(ctx, r, by); err != nil || r.DeletionTimestamp != nil {
+		return err
 	}
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
 	return wrap(client.IgnoreNotFound(c.client.Delete(ctx, work, client.Preconditions{UID: &r.UID})), "delete Work", work)
@@ -121,7 +124,7 @@ func (c *shared) deleteWork(ctx context.Context, r *record) error {
 func (l *memberLook) giveUp(ctx context.Context, r *record) error {
 	if r.hosted() {
 		if host, err := l.memberIn(ctx, r.Namespace); err != nil || host != nil {
-			return errors.Join(err, l.deleteWork(ctx, r))
+			return errors.Join(err, l.deleteWork(ctx, r, l.object.UID))
 		}
 	}
 	return l.letGo(ctx, r)
@@ -129,7 +132,7 @@ func (l *memberLook) giveUp(ctx context.Context, r *record) error {
 
 // letGo deletes a Work and takes the agent's finalizer off: what it has applied stays on the member.
 func (l *memberLook) letGo(ctx context.Context, r *record) error {
-	if err := l.deleteWork(ctx, r); err != nil {
+	if err := l.deleteWork(ctx, r, l.object.UID); err != nil {
 		return err
 	}
 	work := &workv1alpha1.Work{}

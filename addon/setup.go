@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -42,6 +43,7 @@ type shared struct {
 
 	client        client.Client
 	live          client.Reader // not a cache
+	discovery     discovery.DiscoveryInterface
 	cache         cache.Cache
 	scheme        *runtime.Scheme
 	log           logr.Logger
@@ -61,7 +63,8 @@ type shared struct {
 
 	mu       sync.Mutex
 	memories map[types.NamespacedName]*memory
-	wrote    map[string]time.Time // when the status of an Addon was written last, by its name
+	ending   map[types.UID]time.Time // since when the deletion of an Addon has been observed to be a request
+	wrote    map[string]time.Time    // when the status of an Addon was written last, by its name
 }
 
 // The indexes of the manager's cache that are made here.
@@ -97,6 +100,9 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	c.calls = calls.New(calls.Options{Timeout: o.CallTimeout, Limit: max(1, o.Workers/4), Free: c.lookAtMember})
 	c.book.memberChanged, c.book.addonChanged = c.lookAtMember, c.lookAtAddon
 	c.leases = &leases{clock: o.Clock, changed: c.lookAtMember, seen: map[types.NamespacedName]sight{}}
+	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
+		return fmt.Errorf("make the client that asks what the hub serves: %w", err)
+	}
 	if err := c.index(mgr); err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package addon
 import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/muster-sdk/muster/membership"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -11,16 +10,4 @@ import (
 // namespace has none then.
 func looked(m *membershipv1alpha1.MemberCluster) bool {
 	return m.Status.Namespace != "" || meta.FindStatusCondition(m.Status.Conditions, membershipv1alpha1.ConditionAccepted) != nil
-}
-
-// namespaced tells the names of members that may have a namespace, whatever the prefix is that the hub gives to all of them.
-func namespaced(namespace string) func(member string) bool {
-	return func(member string) bool {
-		for i := range namespace {
-			if membership.NamespaceFor(namespace[:i], member) == namespace {
-				return true
-			}
-		}
-		return false
-	}
 }

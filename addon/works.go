@@ -119,12 +119,13 @@ func recordOf(work *workv1alpha1.Work) *record {
 			DeletionTimestamp: work.DeletionTimestamp, Labels: work.Labels, Annotations: work.Annotations, Finalizers: work.Finalizers,
 		},
 		held: bundle.Held{
-			Work: bundle.Read(work.Name, work.Spec.Manifests), Options: bundle.HashOptions(&work.Spec), Marked: true,
+			Work: bundle.Read(work.Name, work.Spec.Manifests), Options: bundle.HashOptions(&work.Spec),
 			Settled: bundle.Settled(work), Deleting: work.DeletionTimestamp != nil,
 		},
 		health: health.Of(work), revision: work.Annotations[v1alpha1.RevisionAnnotation],
 		parts: work.Annotations[v1alpha1.PreDeleteAnnotation] == "true",
 	}
+	r.held.Marked = generated(work, r.owner())
 	for i := range r.held.Objects {
 		o := &r.held.Objects[i]
 		if isCredential(o, work.Labels[v1alpha1.AddonLabel]) {
@@ -175,7 +176,8 @@ type written struct {
 type distribution struct {
 	*part
 	key       types.NamespacedName
-	namespace string // of the cluster: the MemberAddon's own, or that of a hosting member
+	by        types.UID // of the MemberAddon
+	namespace string    // of the cluster: the MemberAddon's own, or that of a hosting member
 	told      told
 	written   map[types.NamespacedName]written // to be kept for the next time
 }
@@ -213,9 +215,9 @@ func (c *shared) distribute(ctx context.Context, d *distribution, has []*record)
 func (c *shared) take(ctx context.Context, d *distribution, s *bundle.Step, has *record, options bundle.Hash) error {
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: s.Work.Name}}
 	if s.Act == bundle.Delete {
-		return client.IgnoreNotFound(c.client.Delete(ctx, work, client.Preconditions{UID: &has.UID}))
+		return c.deleteWork(ctx, has, d.by)
 	}
-	notes := map[string]string{}
+	notes := map[string]string{workv1alpha1.GeneratedByAnnotation: generatedBy(d.key)}
 	if s.First {
 		notes[v1alpha1.RevisionAnnotation], notes[v1alpha1.RevisionSinceAnnotation] = d.told.revision, d.told.since.UTC().Format(time.RFC3339Nano)
 		if d.parts() || has != nil && has.parts {
@@ -270,7 +272,7 @@ func (c *shared) taken(ctx context.Context, owner, key types.NamespacedName) err
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
-	Value any    `json:"value"`
+	Value any    `json:"value,omitempty"`
 }
 
 // patchOf makes a Work as it is to be, and fails if anybody has changed it meanwhile.
@@ -282,6 +284,9 @@ func patchOf(has *record, act bundle.Act, notes map[string]string, spec *workv1a
 		for key, value := range notes {
 			ops = append(ops, operation{"add", "/metadata/annotations/" + pointer.Replace(key), value})
 		}
+	}
+	if _, stale := has.Annotations[workv1alpha1.DeletionRequestedByAnnotation]; stale { // by a deletion that did not come to pass
+		ops = append(ops, operation{"remove", "/metadata/annotations/" + pointer.Replace(workv1alpha1.DeletionRequestedByAnnotation), nil})
 	}
 	if act == bundle.Update {
 		ops = append(ops, operation{"replace", "/spec", spec})

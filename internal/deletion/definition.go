@@ -22,12 +22,12 @@ const (
 	Absent      Definition = "Absent"
 )
 
-// ConfirmAfter is how long a request to delete an object must have been observed before it is acted on. The API server publishes
-// that a definition is being removed a moment after it has begun to delete the objects.
+// ConfirmAfter is how long a request to delete an object must have been observed before it is acted on. The API
+// server publishes that a definition is being removed a moment after it has begun to delete the objects.
 const ConfirmAfter = time.Second
 
-// DefinitionOf reads the state of a definition from the API server's discovery, which every authenticated user may read. A
-// definition that is being removed is listed without the verb create.
+// DefinitionOf reads the state of a definition from the API server's discovery, which every authenticated user may
+// read. A definition that is being removed is listed without the verb create.
 func DefinitionOf(ctx context.Context, d discovery.DiscoveryInterface, resource schema.GroupVersionResource) (Definition, error) {
 	list := &metav1.APIResourceList{}
 	err := d.RESTClient().Get().AbsPath("/apis", resource.Group, resource.Version).Do(ctx).Into(list)

@@ -2,8 +2,9 @@ package deletion
 
 import "time"
 
-// OfGenerator reports whether a user asked for the deletion of an object from which Works are generated. One that is not found was
-// not deleted on request: the finalizer of the controller would have kept it. Nor was one that is deleted with its definition.
+// OfGenerator reports whether a user asked for the deletion of an object from which Works are generated. One that is
+// not found was not deleted on request: the finalizer of the controller would have kept it. Nor was one that is
+// deleted with its definition.
 func OfGenerator(found bool, deleted time.Time, definition Definition) bool {
 	return found && !deleted.IsZero() && definition == Served
 }

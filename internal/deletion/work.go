@@ -6,8 +6,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Requested is the answer of [OfWork] for a deletion that a user asked for. All other answers but the empty one are reasons why
-// the end of a Work is no request; they are reasons of the condition Orphaned of an AppliedWork.
+// Requested is the answer of [OfWork] for a deletion that a user asked for. All other answers but the empty one are
+// reasons why the end of a Work is no request; they are reasons of the condition Orphaned of an AppliedWork.
 const Requested = "Requested"
 
 // Work is what was observed of a Work on the hub.
@@ -45,11 +45,11 @@ type Hub struct {
 	NamespaceDeleted time.Time
 }
 
-// OfWork returns [Requested] if a user asked for the deletion of the Work, a reason if the Work is gone, or is being deleted,
-// without such a request, and nothing for a Work that is not being deleted.
+// OfWork returns [Requested] if a user asked for the deletion of the Work, a reason if the Work is gone, or is being
+// deleted, without such a request, and nothing for a Work that is not being deleted.
 //
-// Timestamps have a resolution of one second. A Work that was deleted in the second in which its namespace was deleted counts as
-// deleted with the namespace.
+// Timestamps have a resolution of one second. A Work that was deleted in the second in which its namespace was
+// deleted counts as deleted with the namespace.
 func OfWork(w Work, h Hub) string {
 	switch {
 	case !w.Found && h.Definition != Served:

@@ -44,6 +44,7 @@ const (
 	ReasonAsDesired         = "AsDesired"         // nothing is degraded
 	ReasonInvalid           = "Invalid"           // the spec cannot be right: it says what
 	ReasonSelectionFailed   = "SelectionFailed"   // resources cannot be selected, or some of them cannot travel
+	ReasonSelectionEmpty    = "SelectionEmpty"    // a selector that matched objects matches nothing, and spec.allowEmpty is not set
 	ReasonPlacementNotFound = "PlacementNotFound" // a Placement is not there, or not decided yet
 	ReasonRevisionNotFound  = "RevisionNotFound"  // the revision that was asked for is not there
 	ReasonOverrideFailed    = "OverrideFailed"    // an override cannot be carried out for some clusters

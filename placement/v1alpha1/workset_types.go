@@ -47,6 +47,11 @@ type WorkSetSpec struct {
 	// +optional
 	Resources []ResourceSelector `json:"resources,omitempty"`
 
+	// AllowEmpty says that a selector of resources may match nothing although it matched objects before, and that the clusters then
+	// lose these objects. Default: false. The clusters keep what they have, and the condition Degraded has the reason SelectionEmpty.
+	// +optional
+	AllowEmpty bool `json:"allowEmpty,omitempty"`
+
 	// Manifests are objects as one would write them for kubectl, by the rules of a Work: a namespace is not filled in. What is
 	// selected as well is taken from here. Together they may be 512 KiB long.
 	// +listType=atomic

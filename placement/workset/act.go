@@ -47,12 +47,17 @@ func (l *look) act(ctx context.Context) {
 			wants[t.name] = l.want(t)
 		}
 	}
+	leaves, err := l.leavers(ctx)
+	if err != nil {
+		l.log.Error(err, "The Works of clusters that are not chosen any more are kept", "workset", s.key)
+		l.lookAgain(patience)
+	}
 	for _, t := range l.leaving {
 		follows[t.name] = true
-		if t.outgoing() {
+		if !leaves(t) {
 			continue
 		}
-		wants[t.name] = &want{namespace: t.namespace, told: t.told, parting: partingOf(l.set.Spec.Work.Delete)}
+		wants[t.name] = &want{namespace: t.namespace, told: t.told, parting: partingOf(l.set.Spec.Work.Delete), by: l.set.UID, until: l.Clock.Now().Add(confirmedFor)}
 		if len(t.held.live()) > 0 && l.idle(t) {
 			orders[delivery{s.key, t.name}] = priorityUpdate
 		}
@@ -64,6 +69,20 @@ func (l *look) act(ctx context.Context) {
 	for d, priority := range orders {
 		l.orders.Add(d, priority, 0)
 	}
+}
+
+// leavers tells the clusters whose Works may be deleted. The Works of a cluster that leaves the fleet are for its leave, and those of one
+// that is not in the fleet are kept: that its MemberCluster is missing is no request.
+func (l *look) leavers(ctx context.Context) (func(*target) bool, error) {
+	none := func(*target) bool { return false }
+	if !slices.ContainsFunc(l.leaving, func(t *target) bool { return t.tellable() && len(t.held.live()) > 0 }) {
+		return (*target).tellable, nil
+	}
+	confirmed, err := l.confirmLeaving(ctx)
+	if err != nil {
+		return none, err
+	}
+	return func(t *target) bool { return t.tellable() && confirmed(t.name) }, nil
 }
 
 // idle reports whether nobody writes a cluster's Works again by themselves, since that did not work.

@@ -21,11 +21,16 @@ type choice struct {
 // chosen are the clusters of all placements, each once. It is certain that there are no others if all placements are there and
 // decided, and all their decisions are known; only then something may be taken away from who is not among them.
 func (l *look) chosen(ctx context.Context) (all []choice, certain bool, _ error) {
+	return l.chosenBy(ctx, l.cache)
+}
+
+// chosenBy reads them from the cache or from the API server.
+func (l *look) chosenBy(ctx context.Context, reader client.Reader) (all []choice, certain bool, _ error) {
 	certain = true
 	seen := map[string]bool{}
 	for _, reference := range l.set.Spec.Placements {
 		placement := &v1alpha1.Placement{}
-		err := l.cache.Get(ctx, client.ObjectKey{Namespace: l.set.Namespace, Name: reference.Name}, placement)
+		err := reader.Get(ctx, client.ObjectKey{Namespace: l.set.Namespace, Name: reference.Name}, placement)
 		if apierrors.IsNotFound(err) {
 			certain = false
 			l.problem(v1alpha1.ReasonPlacementNotFound,
@@ -36,7 +41,7 @@ func (l *look) chosen(ctx context.Context) (all []choice, certain bool, _ error)
 			return nil, false, fmt.Errorf("read Placement %s: %w", reference.Name, err)
 		}
 		var slices v1alpha1.PlacementDecisionList
-		err = l.cache.List(ctx, &slices, client.InNamespace(l.set.Namespace),
+		err = reader.List(ctx, &slices, client.InNamespace(l.set.Namespace),
 			client.MatchingLabels{v1alpha1.PlacementLabel: v1alpha1.LabelValue(reference.Name)})
 		if err != nil {
 			return nil, false, fmt.Errorf("list PlacementDecisions of %s: %w", reference.Name, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,22 +28,24 @@ import (
 type controller struct {
 	Options
 
-	client   client.Client
-	live     client.Reader // not a cache
-	cache    cache.Cache
-	log      logr.Logger
-	recorder events.EventRecorder
-	untold   bool // nobody tells when a cluster comes to have a namespace
-	metrics  *metrics
-	store    *revision.Store
-	watcher  *selection.Watcher
-	fleet    *fleet
-	works    *works
-	looks    *openqueue.Queue[reconcile.Request]
-	orders   *openqueue.Queue[delivery]
+	client    client.Client
+	live      client.Reader // not a cache
+	discovery discovery.DiscoveryInterface
+	cache     cache.Cache
+	log       logr.Logger
+	recorder  events.EventRecorder
+	untold    bool // nobody tells when a cluster comes to have a namespace
+	metrics   *metrics
+	store     *revision.Store
+	watcher   *selection.Watcher
+	fleet     *fleet
+	works     *works
+	looks     *openqueue.Queue[reconcile.Request]
+	orders    *openqueue.Queue[delivery]
 
-	mu     sync.Mutex
-	states map[types.NamespacedName]*state
+	mu             sync.Mutex
+	states         map[types.NamespacedName]*state
+	unclaimedWorks map[types.NamespacedName]int // Works whose WorkSet does not exist
 }
 
 // known is the state of a WorkSet that was looked at; nil: none was.
@@ -67,6 +70,7 @@ func (c *controller) forget(set types.NamespacedName) {
 	c.mu.Lock()
 	delete(c.states, set)
 	c.mu.Unlock()
+	c.noteUnclaimed(set, 0)
 	c.watcher.Forget(set)
 	c.Readiness.set(set, standing{})
 }
@@ -107,8 +111,9 @@ func (c *controller) look(ctx context.Context, s *state) (reconcile.Result, erro
 		return reconcile.Result{}, err
 	}
 	if set == nil {
-		return c.orphaned(ctx, s)
+		return c.unclaimed(ctx, s)
 	}
+	c.noteUnclaimed(s.key, 0)
 	l := &look{controller: c, set: set, state: s, now: c.Clock.Now()}
 	if set.DeletionTimestamp != nil {
 		return l.end(ctx)

@@ -47,6 +47,10 @@ func (c *controller) deliver(ctx context.Context, d delivery) (reconcile.Result,
 	if w == nil || w.namespace == "" {
 		return reconcile.Result{}, nil
 	}
+	if w.reading == nil && c.Clock.Now().After(w.until) {
+		c.lookAt(d.set) // which confirms it again
+		return reconcile.Result{}, nil
+	}
 	wanted, err := w.render()
 	if err != nil {
 		return reconcile.Result{}, nil // who looks at the WorkSet says so
@@ -178,18 +182,20 @@ func (c *controller) patch(ctx context.Context, work *workv1alpha1.Work, s *step
 // remove deletes a Work. What becomes of its objects is for what is wanted now to say, and may be another thing than the Work was told.
 func (c *controller) remove(ctx context.Context, d delivery, w *want, has *record) error {
 	name := has.key()
-	if has.parting != w.parting {
-		parts, err := c.part(ctx, &has.ObjectMeta, w.parting)
+	latest := has.ResourceVersion
+	if has.parting != w.parting || has.Annotations[workv1alpha1.DeletionRequestedByAnnotation] != string(w.by) {
+		asked, err := c.request(ctx, &has.ObjectMeta, atVersion(&has.ObjectMeta), w.parting, w.by)
 		switch {
 		case late(err, has):
 			return c.catchUp(ctx, d, name, has)
 		case err != nil:
 			return wrap(err, "update", name)
 		}
-		c.works.saw(c.works.read(parts))
+		c.works.saw(c.works.read(asked))
+		latest = asked.ResourceVersion
 	}
 	gone := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
-	err := c.client.Delete(ctx, gone, client.Preconditions{UID: &has.UID})
+	err := c.client.Delete(ctx, gone, client.Preconditions{UID: &has.UID, ResourceVersion: &latest})
 	switch {
 	case apierrors.IsNotFound(err):
 		c.works.lost(has)
@@ -220,7 +226,7 @@ func (c *controller) object(d delivery, name types.NamespacedName, w *want, want
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: name.Namespace, Name: name.Name,
 			Labels:      map[string]string{v1alpha1.WorkSetLabel: v1alpha1.LabelValue(d.set.Name), v1alpha1.WorkSetNamespaceLabel: d.set.Namespace},
-			Annotations: map[string]string{v1alpha1.WorkSetAnnotation: d.set.String()},
+			Annotations: map[string]string{v1alpha1.WorkSetAnnotation: d.set.String(), workv1alpha1.GeneratedByAnnotation: generatedBy(d.set)},
 			// It would be the agent's first write, and its objects would stay behind if it were deleted before.
 			Finalizers: []string{workv1alpha1.Finalizer},
 		},
@@ -237,7 +243,7 @@ func (c *controller) object(d delivery, name types.NamespacedName, w *want, want
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
-	Value any    `json:"value"`
+	Value any    `json:"value,omitempty"`
 }
 
 // patchOf makes a Work that is there as it is to be, and leaves alone what others have put on it. It fails if anybody has changed the Work
@@ -260,6 +266,9 @@ func patchOf(work *workv1alpha1.Work, s *step) []operation {
 				ops = append(ops, operation{"add", field.path + "/" + pointer.Replace(key), value})
 			}
 		}
+	}
+	if _, stale := s.has.Annotations[workv1alpha1.DeletionRequestedByAnnotation]; stale { // by a deletion that did not come to pass
+		ops = append(ops, operation{"remove", "/metadata/annotations/" + pointer.Replace(workv1alpha1.DeletionRequestedByAnnotation), nil})
 	}
 	if s.Act == bundle.Update {
 		ops = append(ops, operation{"replace", "/spec", work.Spec})

@@ -44,7 +44,16 @@
 // before the Work that it was in gives it up. They are made with the finalizer of work/agent, so that what is applied is taken back
 // even if the Work is deleted before the agent has come to put it there.
 //
-// If a WorkSet is deleted, its Works are; it goes when the deletion of all of them has begun. Each Work goes when its member has taken back
+// Works belong to a WorkSet by its namespace and name, so a WorkSet that is created again adopts them. Works whose WorkSet is missing
+// are kept, and reported by the Event WorksUnclaimed and the metric muster_workset_unclaimed_works. Before the controller deletes a
+// Work it sets the annotation work.muster.dev/deletion-requested-by; a generated Work that is deleted without it leaves its objects on
+// the member, and the Work that the controller creates again adopts them. Works of clusters that are not in the fleet are kept. Works
+// of clusters that are chosen no longer are deleted after a live read of the WorkSet, its Placements and their decisions.
+//
+// A selector that matched objects and matches nothing changes nothing: the condition Degraded has the reason SelectionEmpty, until
+// objects match again or spec.allowEmpty is set.
+//
+// If a WorkSet is deleted, its Works are, unless it is deleted with its definition; it goes when the deletion of all of them has begun. Each Work goes when its member has taken back
 // what it has, as spec.work.delete says. A member that cannot be reached holds its own Work, and nobody else.
 //
 // What spec.work.delete says counts from the moment at which somebody deletes, or a cluster is chosen no longer: a Work that was told something else,

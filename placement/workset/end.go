@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -24,12 +22,22 @@ func (l *look) end(ctx context.Context) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(l.set, v1alpha1.WorkSetFinalizer) {
 		return reconcile.Result{}, nil
 	}
-	if err := l.withdraw(ctx, new(partingOf(l.set.Spec.Work.Delete))); err != nil {
-		return reconcile.Result{}, errors.Join(err, l.stuck(ctx, err))
+	requested, wait, err := l.endRequested(ctx)
+	switch {
+	case err != nil:
+		return reconcile.Result{}, err
+	case wait > 0:
+		return reconcile.Result{RequeueAfter: wait}, nil
+	case requested:
+		if err := l.withdraw(ctx, partingOf(l.set.Spec.Work.Delete)); err != nil {
+			return reconcile.Result{}, errors.Join(err, l.stuck(ctx, err))
+		}
+	default:
+		l.log.Info("A WorkSet is deleted with its definition, and its Works are kept", "workset", l.state.key)
 	}
 	next := l.set.DeepCopy()
 	controllerutil.RemoveFinalizer(next, v1alpha1.WorkSetFinalizer)
-	err := l.client.Patch(ctx, next, client.MergeFromWithOptions(l.set, client.MergeFromWithOptimisticLock{}))
+	err = l.client.Patch(ctx, next, client.MergeFromWithOptions(l.set, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("take the finalizer from WorkSet %s: %w", l.state.key, err)
 	}
@@ -52,43 +60,9 @@ func (l *look) stuck(ctx context.Context, why error) error {
 	return err
 }
 
-// missed is how often there were Works of a WorkSet that the manager's cache does not have, though there is one.
-type missed struct {
-	times int
-	until time.Time // nobody asks again before
-}
-
-// orphaned takes back the Works of a WorkSet that is gone without having been waited for. What becomes of their objects they say themselves.
-func (c *controller) orphaned(ctx context.Context, s *state) (reconcile.Result, error) {
-	if len(c.works.of(s.key)) == 0 {
-		c.forget(s.key)
-		return reconcile.Result{}, nil
-	}
-	if wait := s.missed.until.Sub(c.Clock.Now()); wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil
-	}
-	set := &v1alpha1.WorkSet{}
-	err := c.live.Get(ctx, s.key, set)
-	switch {
-	case err == nil: // the cache is late, or does not have all namespaces: then it is somebody else's
-		s.missed.times++
-		wait := min(time.Second<<min(s.missed.times, 20), time.Hour)
-		s.missed.until = c.Clock.Now().Add(wait)
-		return reconcile.Result{RequeueAfter: wait}, nil
-	case !apierrors.IsNotFound(err):
-		return reconcile.Result{}, fmt.Errorf("read WorkSet %s: %w", s.key, err)
-	}
-	set.Namespace, set.Name = s.key.Namespace, s.key.Name
-	if err := (&look{controller: c, set: set, state: s}).withdraw(ctx, nil); err != nil {
-		return reconcile.Result{}, err
-	}
-	c.forget(s.key)
-	return reconcile.Result{}, nil
-}
-
-// withdraw deletes all Works of the WorkSet, and returns when the API server says that there is none left whose deletion has not begun. With
-// a parting, each is told it before, if it says something else.
-func (l *look) withdraw(ctx context.Context, how *parting) error {
+// withdraw deletes all Works of the WorkSet, and returns when the API server says that there is none left whose deletion has not begun.
+// Each gets the request and the delete policy of the WorkSet before, in one write.
+func (l *look) withdraw(ctx context.Context, how parting) error {
 	s := l.state
 	s.writing.Lock() // no Work is created from here on
 	defer s.writing.Unlock()
@@ -104,14 +78,19 @@ func (l *look) withdraw(ctx context.Context, how *parting) error {
 		return fmt.Errorf("list the Works of WorkSet %s: %w", s.key, err)
 	}
 	doomed := slices.DeleteFunc(list.Items, func(w metav1.PartialObjectMetadata) bool {
-		return w.DeletionTimestamp != nil || setOf(w.Labels, w.Annotations) != s.key
+		asked := w.Annotations[workv1alpha1.DeletionRequestedByAnnotation] == string(l.set.UID)
+		return w.DeletionTimestamp != nil && asked || setOf(w.Labels, w.Annotations) != s.key
 	})
 	return each(ctx, l.Writers, doomed, func(ctx context.Context, w metav1.PartialObjectMetadata) error {
 		gone := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}
-		if how != nil && !l.parts(&w.ObjectMeta, *how) {
-			if _, err := l.part(ctx, &w.ObjectMeta, *how); client.IgnoreNotFound(err) != nil {
+		same := l.parts(&w.ObjectMeta, how)
+		if w.Annotations[workv1alpha1.DeletionRequestedByAnnotation] != string(l.set.UID) || !same {
+			if _, err := l.request(ctx, &w.ObjectMeta, sameUID(&w.ObjectMeta), how, l.set.UID); client.IgnoreNotFound(err) != nil {
 				return wrap(err, "update", client.ObjectKeyFromObject(gone))
 			}
+		}
+		if w.DeletionTimestamp != nil {
+			return nil
 		}
 		err := l.client.Delete(ctx, gone, client.Preconditions{UID: &w.UID})
 		if client.IgnoreNotFound(err) != nil {

@@ -126,14 +126,14 @@ func (f *fleetTest) evicts() {
 	}
 	f.wait("one is left", func() bool { return len(f.left(two)) == 1 })
 	n := f.quiet()
-	require.Equal(f.t, counts{"POST works": 2, "DELETE works": 1}, n, "the other one has to wait for its turn")
+	require.Equal(f.t, counts{"POST works": 2, "PATCH works": 1, "DELETE works": 1}, n, "the other one has to wait for its turn")
 	require.Len(f.t, f.chosen(), len(chosen)+1)
 	require.NoError(f.t, enough())
 
 	f.begin()
 	enough = f.seen.whether(atLeast(len(chosen)))
 	f.policy(func(p *v1alpha1.PlacementSpec) { p.Failover.MaxEvictions = new(int32(1000)) })
-	require.Equal(f.t, counts{"DELETE works": 1}, f.settles(len(chosen)))
+	require.Equal(f.t, counts{"PATCH works": 1, "DELETE works": 1}, f.settles(len(chosen)))
 	require.NoError(f.t, enough())
 	require.Len(f.t, f.left(two), 2)
 	for _, name := range two {
@@ -165,7 +165,7 @@ func (f *fleetTest) losesMember() {
 	f.status("it is to be available elsewhere", func(s *v1alpha1.WorkSetStatus) bool {
 		return int(s.Counts.Available) == len(chosen) && int(s.Counts.Total) == len(chosen) && s.Counts.Leaving == 1
 	})
-	require.Equal(f.t, counts{"POST works": 1, "DELETE works": 1}, f.quiet())
+	require.Equal(f.t, counts{"POST works": 1, "PATCH works": 1, "DELETE works": 1}, f.quiet())
 	require.Contains(f.t, f.has("web"), lost, "nobody can take it away")
 
 	f.health(lost, metav1.ConditionTrue)
@@ -188,7 +188,7 @@ func (f *fleetTest) ends() {
 	f.wait("all but the dead one give it back", func() bool { return len(f.has("web")) == 1 && len(f.seen.of(f.namespace)) == 1 })
 	require.Contains(f.t, f.has("web"), dead)
 	n := f.quiet()
-	require.Equal(f.t, counts{"DELETE works": len(chosen), "PATCH worksets": 1}, n)
+	require.Equal(f.t, counts{"PATCH works": len(chosen), "DELETE works": len(chosen), "PATCH worksets": 1}, n)
 	require.Equal(f.t, "PATCH worksets", f.writes.last(), "the WorkSet goes when the deletion of all its Works has begun, and not before")
 
 	f.startAgent(dead)

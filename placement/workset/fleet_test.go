@@ -112,7 +112,7 @@ func (f *fleetTest) labels() {
 	one := f.names[len(f.names)/2]
 	before := f.seen.all()
 	f.label(one, "elsewhere")
-	require.Equal(f.t, counts{"DELETE works": 1}, f.settles(len(f.names)-1))
+	require.Equal(f.t, counts{"PATCH works": 1, "DELETE works": 1}, f.settles(len(f.names)-1))
 	f.wait("the cluster gives it back", func() bool { return len(f.has("web")) == len(f.names)-1 && len(f.has("motd")) == len(f.names)-1 })
 	require.NotContains(f.t, f.has("web"), one)
 	f.untouched(before, 1)
@@ -133,7 +133,7 @@ func (f *fleetTest) picks() {
 		p.Policy.Type, p.Policy.NumberOfClusters = v1alpha1.PickN, new(int32(n))
 		p.Failover = &v1alpha1.FailoverPolicy{MaxEvictions: new(int32(1)), PeriodSeconds: new(int32(86400))}
 	})
-	require.Equal(f.t, counts{"DELETE works": len(f.names) - n}, f.settles(n), "what a person asks for is not bounded by evictions")
+	require.Equal(f.t, counts{"PATCH works": len(f.names) - n, "DELETE works": len(f.names) - n}, f.settles(n), "what a person asks for is not bounded by evictions")
 	require.Empty(f.t, f.writes.twice())
 	f.wait("the others give it back", func() bool { return len(f.has("web")) == n && len(f.has("motd")) == n })
 	f.untouched(before, len(f.names)-n)

@@ -103,6 +103,9 @@ func (l *look) gather(ctx context.Context) error {
 		t := &target{name: name, namespace: namespace, cluster: l.fleet.member(name).lasting, held: h}
 		// Nothing is taken away on a guess: it may be what a cluster has whose namespace is not known now.
 		if certain && (known || located) {
+			if t.cluster == nil {
+				t.waits = "The cluster is not in the fleet. Its Works are kept until it is there again, or leaves."
+			}
 			l.leaving = append(l.leaving, t)
 			continue
 		}
@@ -207,7 +210,7 @@ func (t *target) tellable() bool { return t.cluster != nil && !t.outgoing() && t
 
 // want is what a cluster is to have by what it was told.
 func (l *look) want(t *target) *want {
-	w := &want{namespace: t.namespace, cluster: t.cluster, reading: t.reading, told: t.told, parting: partingOf(t.reading.content.Work.Delete)}
+	w := &want{namespace: t.namespace, cluster: t.cluster, reading: t.reading, told: t.told, parting: partingOf(t.reading.content.Work.Delete), by: l.set.UID}
 	if t.divided != nil {
 		w.objects, w.divided = t.divided.objects, true
 	}

@@ -9,17 +9,30 @@ import (
 
 // metrics are in the registry of controller-runtime, beside those that every controller has: how long looks and deliveries take, how many
 // wait and how many fail.
-type metrics struct{ written *prometheus.CounterVec }
+type metrics struct {
+	written   *prometheus.CounterVec
+	unclaimed prometheus.Gauge
+}
 
 func newMetrics() (*metrics, error) {
-	m := &metrics{written: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "muster_workset_works_written_total", Help: "Writes of Works by what was done: create, update or delete.",
-	}, []string{"verb"})}
-	err := ctrlmetrics.Registry.Register(m.written)
+	m := &metrics{
+		written: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "muster_workset_works_written_total", Help: "Writes of Works by what was done: create, update or delete.",
+		}, []string{"verb"}),
+		unclaimed: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "muster_workset_unclaimed_works", Help: "Works that name a WorkSet that does not exist. They are kept.",
+		}),
+	}
+	return m, errors.Join(registered(&m.written), registered(&m.unclaimed))
+}
+
+// registered registers a collector, or takes the one that another controller of the process has registered.
+func registered[C prometheus.Collector](c *C) error {
+	err := ctrlmetrics.Registry.Register(*c)
 	if known, is := errors.AsType[prometheus.AlreadyRegisteredError](err); is {
-		if shared, ours := known.ExistingCollector.(*prometheus.CounterVec); ours {
-			m.written, err = shared, nil
+		if shared, ours := known.ExistingCollector.(C); ours {
+			*c, err = shared, nil
 		}
 	}
-	return m, err
+	return err
 }

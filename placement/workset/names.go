@@ -9,6 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
+// generatedBy is what a Work of a WorkSet says of its origin.
+func generatedBy(set types.NamespacedName) string { return "WorkSet " + set.String() }
+
 // baseName is what the names of a WorkSet's Works begin with, wherever they are: <namespace>.<name>, so that no two WorkSets share
 // one, or a hash of it where that is too long. A number follows.
 func baseName(set types.NamespacedName) string {

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/placement"
@@ -179,8 +178,8 @@ func TestMarksAndNames(t *testing.T) {
 	h.succeeded("web", 2)
 }
 
-// A WorkSet that is made anew under its name at once gets its clusters back, and one whose finalizer was taken leaves nothing.
-func TestAnewAndOrphaned(t *testing.T) {
+// A WorkSet that is made anew under its name at once gets its clusters back.
+func TestAnew(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("all")
@@ -203,15 +202,6 @@ func TestAnewAndOrphaned(t *testing.T) {
 	require.NoError(t, h.client.Delete(t.Context(), h.get("web")))
 	h.eventually("its Works are gone", func() bool { return len(h.works("web")) == 0 })
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Finalizers = nil })
-
-	h.distribute("web", "all", nil, configMap("web", nil))
-	h.succeeded("web", 2)
-	require.NoError(t, h.client.Delete(t.Context(), h.get("web")))
-	for h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "web"}, &v1alpha1.WorkSet{}) == nil {
-		set := &v1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "web"}}
-		_ = h.client.Patch(t.Context(), set, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
-	}
-	h.eventually("nothing is left", func() bool { return len(h.works("web")) == 0 })
 }
 
 // Where a rollout goes by decision groups nobody guesses them: while they are not known it does not go on.

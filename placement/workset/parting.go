@@ -43,12 +43,24 @@ func (c *controller) parts(work *metav1.ObjectMeta, how parting) bool {
 	return e != nil && e.record != nil && e.record.UID == work.UID && e.record.Generation == work.Generation && e.record.parting == how
 }
 
-// part has a Work say what becomes of its objects, and returns it. It fails if anybody has changed the Work meanwhile.
-func (c *controller) part(ctx context.Context, work *metav1.ObjectMeta, how parting) (*workv1alpha1.Work, error) {
-	patch, err := json.Marshal([]operation{
-		{"replace", "/metadata/resourceVersion", work.ResourceVersion},
-		{"add", "/spec/delete", how},
-	})
+// atVersion makes a patch fail if the Work was changed meanwhile, and sameUID if it is another one.
+func atVersion(work *metav1.ObjectMeta) operation {
+	return operation{"replace", "/metadata/resourceVersion", work.ResourceVersion}
+}
+
+func sameUID(work *metav1.ObjectMeta) operation {
+	return operation{"replace", "/metadata/uid", work.UID}
+}
+
+// request notes on a Work that it is deleted on behalf of a WorkSet, and what becomes of its objects, and returns the Work. Without the
+// note the agent takes the deletion for one by hand, and keeps the objects.
+func (c *controller) request(ctx context.Context, work *metav1.ObjectMeta, bound operation, how parting, by types.UID) (*workv1alpha1.Work, error) {
+	ops := []operation{bound}
+	if len(work.Annotations) == 0 {
+		ops = append(ops, operation{"add", "/metadata/annotations", map[string]string{}})
+	}
+	ops = append(ops, operation{"add", "/metadata/annotations/" + pointer.Replace(workv1alpha1.DeletionRequestedByAnnotation), by}, operation{"add", "/spec/delete", how})
+	patch, err := json.Marshal(ops)
 	if err != nil {
 		return nil, err
 	}

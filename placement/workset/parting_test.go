@@ -39,7 +39,7 @@ func TestPartsAsTheWorkSetSays(t *testing.T) {
 		{"pinned", "a revision that is held has the options of then", func(s *v1alpha1.WorkSet) { s.Spec.Revision = s.Status.Revision }, orphan, "[a/pinned-0 b/pinned-0]", h.end},
 		{"paused", "a rollout that waits brings nobody the options", pause, orphan, "[a/paused-0 b/paused-0]", h.end},
 		{"hasty", "nobody has brought them by the time of the deletion", none, orphan, "[a/hasty-0 b/hasty-0]", h.end},
-		{"same", "what says so already is not written", none, none, "[a/same-0 b/same-0]", h.end},
+		{"same", "what says so already gets the request alone", none, none, "[a/same-0 b/same-0]", h.end},
 		{"unchosen", "a cluster that is chosen no longer is not told a revision any more", pause, orphan, "[b/unchosen-0]", func(name string) { h.choose(name, "a") }},
 		{"crashed", "who goes on has only to delete", pause, orphan, "[a/crashed-0 b/crashed-0]", func(name string) {
 			broken.Store(true)
@@ -55,7 +55,7 @@ func TestPartsAsTheWorkSetSays(t *testing.T) {
 			h.distribute(c.name, c.name, nil, configMap(c.name, nil))
 			h.eventually("each cluster has a Work", func() bool { return len(h.works(c.name)) == 2 && h.get(c.name).Status.Rollout.Phase != "" })
 			h.change(c.name, c.before)
-			writes := r.wire.Of("PATCH works")
+			writes, uid := r.wire.Of("PATCH works"), h.get(c.name).UID
 			h.change(c.name, c.after)
 			c.do(c.name)
 			going := func() map[string]*workv1alpha1.Work {
@@ -74,10 +74,11 @@ func TestPartsAsTheWorkSetSays(t *testing.T) {
 			}
 			if c.name == "same" {
 				want = workv1alpha1.DeleteObject
-				require.Equal(t, writes, r.wire.Of("PATCH works"), c.reason)
+				require.Equal(t, writes+2, r.wire.Of("PATCH works"), c.reason)
 			}
 			for name, w := range going() {
 				require.Equal(t, want, w.Spec.Delete.Action, "%s: %s", name, c.reason)
+				require.Equal(t, string(uid), w.Annotations[workv1alpha1.DeletionRequestedByAnnotation], "%s: %s", name, c.reason)
 			}
 			for name, w := range h.works(c.name) {
 				if w.DeletionTimestamp == nil {

@@ -154,8 +154,11 @@ func TestPatchOf(t *testing.T) {
 	}{
 		{"all of it", nil, nil, bundle.Step{Act: bundle.Update, First: true}, []string{"/metadata/resourceVersion", "/metadata/labels", "/metadata/annotations", "/spec"}},
 		{"a note", map[string]string{v1alpha1.WorkSetLabel: "web", v1alpha1.WorkSetNamespaceLabel: "shop", "mine": "x"},
-			map[string]string{v1alpha1.WorkSetAnnotation: "shop/web", v1alpha1.RevisionAnnotation: "web-1", "a/b~c": "x"}, bundle.Step{Act: bundle.Note, First: true},
+			map[string]string{v1alpha1.WorkSetAnnotation: "shop/web", v1alpha1.RevisionAnnotation: "web-1", "a/b~c": "x", workv1alpha1.GeneratedByAnnotation: "WorkSet shop/web"}, bundle.Step{Act: bundle.Note, First: true},
 			[]string{"/metadata/resourceVersion", "/metadata/annotations/placement.muster.dev~1revision", "/metadata/annotations/placement.muster.dev~1revision-since"}},
+		{"adopted from an earlier release, or after a deletion that did not come to pass", map[string]string{v1alpha1.WorkSetLabel: "web", v1alpha1.WorkSetNamespaceLabel: "shop"},
+			map[string]string{v1alpha1.WorkSetAnnotation: "shop/web", workv1alpha1.DeletionRequestedByAnnotation: "uid"}, bundle.Step{Act: bundle.Note},
+			[]string{"/metadata/resourceVersion", "/metadata/annotations/work.muster.dev~1generated-by", "/metadata/annotations/work.muster.dev~1deletion-requested-by"}},
 	} {
 		step := &step{test.step, &record{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Labels: test.labels, Annotations: test.annotations}}}
 		work := c.object(delivery{web, "a"}, types.NamespacedName{Namespace: east, Name: "shop.web-0"}, &want{reading: reading}, asks, step)
@@ -178,8 +181,9 @@ func TestPatchOf(t *testing.T) {
 		for key, value := range work.Annotations {
 			require.Equal(t, value, got.Annotations[key], test.reason)
 		}
+		require.NotContains(t, got.Annotations, workv1alpha1.DeletionRequestedByAnnotation, test.reason)
 		for key, value := range test.annotations {
-			if _, ours := work.Annotations[key]; !ours {
+			if _, ours := work.Annotations[key]; !ours && key != workv1alpha1.DeletionRequestedByAnnotation {
 				require.Equal(t, value, got.Annotations[key], test.reason)
 			}
 		}

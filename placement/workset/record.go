@@ -77,7 +77,8 @@ func recordOf(work *workv1alpha1.Work, before *record) *record {
 		r.told.since = stamp(since)
 	}
 	r.marked = work.Labels[v1alpha1.WorkSetLabel] == v1alpha1.LabelValue(r.set.Name) && work.Labels[v1alpha1.WorkSetNamespaceLabel] == r.set.Namespace &&
-		work.Annotations[v1alpha1.WorkSetAnnotation] == r.set.String()
+		work.Annotations[v1alpha1.WorkSetAnnotation] == r.set.String() && work.Annotations[workv1alpha1.GeneratedByAnnotation] == generatedBy(r.set) &&
+		(work.Annotations[workv1alpha1.DeletionRequestedByAnnotation] == "" || work.DeletionTimestamp != nil)
 	if before != nil && before.UID == r.UID && before.Generation == r.Generation {
 		r.content, r.options, r.parting, r.written, r.replicas = before.content, before.options, before.parting, before.written, before.replicas
 		return r

@@ -70,6 +70,21 @@ func (l *look) content(ctx context.Context) (*revision.Content, bool) {
 	if len(selected.Problems) > 0 {
 		return nil, false
 	}
+	before, err := l.reading(ctx, l.set.Status.Revision)
+	if err != nil {
+		l.problem(v1alpha1.ReasonSelectionFailed, "spec.resources: revision %s, which the clusters have, could not be read: %s", l.set.Status.Revision, err)
+		l.lookAgain(patience)
+		return nil, false
+	}
+	if before != nil {
+		messages := emptied(l.set, before.content.Objects, selected.Objects, l.state.spec.manifests)
+		for _, message := range messages {
+			l.problem(v1alpha1.ReasonSelectionEmpty, "%s", message)
+		}
+		if len(messages) > 0 {
+			return nil, false
+		}
+	}
 	byKey := make(map[bundle.Key]bundle.Object, len(selected.Objects)+len(spec.Manifests))
 	for _, objects := range [][]bundle.Object{selected.Objects, l.state.spec.manifests} {
 		for i := range objects {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -59,6 +60,10 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		log: mgr.GetLogger().WithName("muster-workset"), recorder: mgr.GetEventRecorder("muster-workset"),
 		store: revision.NewStore(mgr.GetClient(), mgr.GetAPIReader()),
 		looks: &openqueue.Queue[reconcile.Request]{}, orders: &openqueue.Queue[delivery]{}, states: map[types.NamespacedName]*state{},
+		unclaimedWorks: map[types.NamespacedName]int{},
+	}
+	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
+		return fmt.Errorf("make the client that asks what the hub serves: %w", err)
 	}
 	if c.metrics, err = newMetrics(); err != nil {
 		return fmt.Errorf("register the metrics of WorkSets: %w", err)

@@ -47,6 +47,7 @@ type state struct {
 	shares     shares
 	estimating estimating
 	missed     missed
+	ending     time.Time // since when its deletion has been observed to be a request
 }
 
 func newState(key types.NamespacedName) *state {
@@ -64,6 +65,7 @@ func (s *state) reset(uid types.UID) {
 	s.readings, s.unreadable = map[string]*reading{}, map[string]string{}
 	s.told, s.groups, s.health = map[string]told{}, map[string]rollout.Group{}, map[string]healthSince{}
 	s.looks, s.shares = map[string]looked{}, shares{}
+	s.missed, s.ending = missed{}, time.Time{}
 }
 
 // thought takes down how long it took to decide.
@@ -120,7 +122,9 @@ type want struct {
 	objects   []bundle.Object
 	divided   bool // objects are set, since they depend on the other clusters
 	told      told
-	parting   parting // of what it is to have no longer
+	parting   parting   // of what it is to have no longer
+	by        types.UID // of the WorkSet
+	until     time.Time // what is nothing any more may be acted on until then: see confirmedFor
 }
 
 // render says what the cluster is to have.

@@ -177,7 +177,11 @@ func TestSetOf(t *testing.T) {
 		want        types.NamespacedName
 		marked      bool
 	}{
-		{"its annotation says so", labels, map[string]string{v1alpha1.WorkSetAnnotation: "shop/web"}, web, true},
+		{"its annotation says so", labels, map[string]string{v1alpha1.WorkSetAnnotation: "shop/web", workv1alpha1.GeneratedByAnnotation: "WorkSet shop/web"}, web, true},
+		{"it is of an earlier release", labels, map[string]string{v1alpha1.WorkSetAnnotation: "shop/web"}, web, false},
+		{"its deletion was asked for, and did not come to pass", labels, map[string]string{
+			v1alpha1.WorkSetAnnotation: "shop/web", workv1alpha1.GeneratedByAnnotation: "WorkSet shop/web", workv1alpha1.DeletionRequestedByAnnotation: "uid",
+		}, web, false},
 		{"somebody has taken that off", labels, nil, web, false},
 		{"somebody has taken the labels off", nil, map[string]string{v1alpha1.WorkSetAnnotation: "shop/web"}, web, false},
 		{"it was given to another one", labels, map[string]string{v1alpha1.WorkSetAnnotation: "shop/other"}, types.NamespacedName{Namespace: "shop", Name: "other"}, false},

@@ -191,6 +191,15 @@ func (l *ledger) close(ctx context.Context) error {
 	return nil
 }
 
+// takeRelease records the release that a user asked for by the annotation, if there is one.
+func (l *ledger) takeRelease(ctx context.Context) error {
+	next := l.latest.DeepCopy()
+	if !takeRelease(next) {
+		return nil
+	}
+	return l.update(ctx, next)
+}
+
 // request records that a user asked for the deletion of the Work, before the first object is deleted.
 func (l *ledger) request(ctx context.Context, work types.UID) error {
 	if r := l.latest.Status.DeletionRequest; r != nil && r.WorkUID == work {

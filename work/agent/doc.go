@@ -35,12 +35,28 @@
 //
 // # Taking back
 //
-// A Work that is deleted goes when the member holds nothing of it any more, which its status tells about. One that vanishes without having
-// been cleaned up (somebody has taken off its finalizer) is taken back as the AppliedWork says, but only on the word of the hub: one
-// that cannot be reached or refuses has not said that a Work is gone. When the hub has forgotten the member there is
-// [Cleaner].
+// A Work that is deleted goes when the member holds nothing of it any more, which its status tells about. Its objects are deleted only
+// if the deletion is a request of a user. These are not:
 //
-// The definition of AppliedWork stays: it may be in use by another hub, and is for whoever has installed it to remove; see RemoveFromMember of package work/crds.
+//   - The Work is missing, for example after a restore of the hub, or because its finalizer was removed by hand.
+//   - The Work was deleted with the namespace of the member, or with the definition of Works.
+//   - A controller generates the Work, and the deletion does not have the controller's note
+//     [v1alpha1.DeletionRequestedByAnnotation].
+//   - A Work with another UID, or an earlier generation of the Work, does not have the object.
+//
+// The objects are orphaned then: they stay as they are. The AppliedWork (condition Orphaned, and orphanedTime of each object), an Event
+// on the hub, the metric muster_work_orphaned_objects and [Agent.Orphans] report them. A Work with the same namespace and name adopts
+// them, and does not write to those that match. The annotation [v1alpha1.ReleaseAnnotation] on the AppliedWork deletes them, or
+// [Options.OrphanGracePeriod]. An orphaned object whose AppliedWork is deleted is not reported any more, until a Work of the name
+// finds it by its mark.
+//
+// A request is recorded in the AppliedWork before the first object is deleted, so it is carried out even if the Work vanishes
+// meanwhile. It must be observed twice, a second apart. What a Work no longer has is deleted after a live read of the Work.
+// [Options.PruneGate] withholds all of that.
+//
+// The deletion of an AppliedWork deletes no object. The agent creates it again from the Work and the marks on the objects. A [Cleaner]
+// deletes everything for a member whose leave was requested. The definition of AppliedWork stays, since it may be in use by another
+// hub; see RemoveFromMember of package work/crds.
 //
 // # In whose name
 //

@@ -85,6 +85,11 @@ func (a *Agent) applyObjects(ctx context.Context, work *v1alpha1.Work, st *state
 	}
 	judge := &judge{agent: a, engine: engine, plan: st.plan, before: st.status(work), judged: st.judged}
 	gate := judge.gate(work.Spec.Waves, st.status(work))
+	if !work.Spec.Suspend {
+		if err := st.ledger.takeRelease(ctx); err != nil {
+			return err
+		}
+	}
 	set := apply.Set{Owner: st.ledger.owner(), Objects: objects, Inventory: st.ledger.latest.Status.Resources, Record: st.ledger.record}
 	applied, err := engine.Apply(ctx, set, gate)
 	if err != nil {

@@ -18,8 +18,9 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// markedObjects finds the objects of owners by their marks, for a Work whose inventory was lost. It lists all kinds of the member, so
-// what it has found serves all Works for a moment: inventories are mostly lost together, with their definition.
+// markedObjects finds the objects of owners by their marks, for a Work whose inventory was lost. It lists all kinds
+// of the member, so what it has found serves all Works for a moment: inventories are mostly lost together, with their
+// definition.
 type markedObjects struct {
 	client    client.Client
 	discovery discovery.DiscoveryInterface
@@ -38,8 +39,8 @@ type markedObject struct {
 // markedFor is how long a list of all marked objects serves.
 const markedFor = 30 * time.Second
 
-// of returns the objects that have the mark of an owner and were written by its field manager. Kinds that cannot be listed are left
-// out, since the objects are only missed in the inventory then.
+// of returns the objects that have the mark of an owner and were written by its field manager. Kinds that cannot be
+// listed are left out, since the objects are only missed in the inventory then.
 func (m *markedObjects) of(ctx context.Context, owner apply.Owner) ([]v1alpha1.AppliedResource, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,11 +18,12 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// An object is orphaned when no Work has it any more although no user asked for its deletion. The functions in this file are pure
-// where they have no context.
+// An object is orphaned when no Work has it any more although no user asked for its deletion. The functions in this
+// file are pure where they have no context.
 
 // orphan marks the entries of an inventory as orphaned, but for those that stay, and returns how many it has marked.
 func orphan(applied *v1alpha1.AppliedWork, stays func(v1alpha1.AppliedResource) bool, reason string, now time.Time) int {
+	takeRelease(applied) // which is about those that were orphaned before
 	marked := 0
 	for i := range applied.Status.Resources {
 		if r := &applied.Status.Resources[i]; r.OrphanedTime == nil && !stays(*r) {
@@ -36,9 +37,9 @@ func orphan(applied *v1alpha1.AppliedWork, stays func(v1alpha1.AppliedResource) 
 	return marked
 }
 
-// adopt gives an inventory to the Work that the desired AppliedWork names. What that Work does not have is orphaned if the Work is
-// another one than the one before and the deletion of that was no request, or if it is an earlier generation. It returns the reason,
-// or nothing if no object is orphaned.
+// adopt gives an inventory to the Work that the desired AppliedWork names. What that Work does not have is orphaned
+// if the Work is another one than the one before and the deletion of that was no request, or if it is an earlier
+// generation. It returns the reason, or nothing if no object is orphaned.
 func adopt(next, desired *v1alpha1.AppliedWork, objects []apply.Object, now time.Time) (reason string) {
 	have, want := next.Spec.Work, desired.Spec.Work
 	next.Spec = desired.Spec
@@ -63,8 +64,8 @@ func adopt(next, desired *v1alpha1.AppliedWork, objects []apply.Object, now time
 	return reason
 }
 
-// rebuilt is the inventory of a Work that has lost it: its objects, and those that were found with its mark. Of the latter, those
-// that it does not have are orphaned.
+// rebuilt is the inventory of a Work that has lost it: its objects, and those that were found with its mark. Of the
+// latter, those that it does not have are orphaned.
 func rebuilt(objects []apply.Object, found []v1alpha1.AppliedResource, now time.Time) []v1alpha1.AppliedResource {
 	stale := map[objectKey]bool{}
 	for _, r := range apply.Stale(found, objects) {
@@ -80,13 +81,26 @@ func rebuilt(objects []apply.Object, found []v1alpha1.AppliedResource, now time.
 	return apply.Ahead(found, objects)
 }
 
-// settleOrphans brings the condition Orphaned up to date. Without a reason it keeps the one that it has. A release ends with the
-// last orphaned object, so that it does not apply to later ones.
+// takeRelease notes on the orphaned entries of an inventory that a user asked for the deletion of their objects by
+// the annotation, and removes the annotation, which is not about objects that are orphaned later. It reports whether
+// it changed anything.
+func takeRelease(applied *v1alpha1.AppliedWork) bool {
+	if applied.UID == "" || applied.Annotations[v1alpha1.ReleaseAnnotation] != string(applied.UID) {
+		return false
+	}
+	for i := range applied.Status.Resources {
+		r := &applied.Status.Resources[i]
+		r.Released = r.Released || r.OrphanedTime != nil
+	}
+	delete(applied.Annotations, v1alpha1.ReleaseAnnotation)
+	return true
+}
+
+// settleOrphans brings the condition Orphaned up to date. Without a reason it keeps the one that it has.
 func settleOrphans(applied *v1alpha1.AppliedWork, reason string, now time.Time) {
 	n := orphansOf(applied)
 	if n == 0 {
 		meta.RemoveStatusCondition(&applied.Status.Conditions, v1alpha1.ConditionOrphaned)
-		delete(applied.Annotations, v1alpha1.ReleaseAnnotation)
 		return
 	}
 	if was := findCondition(applied.Status.Conditions, v1alpha1.ConditionOrphaned); reason == "" {
@@ -129,18 +143,14 @@ func orphansOf(applied *v1alpha1.AppliedWork) (n int) {
 	return n
 }
 
-// released reports whether a user asked for the deletion of the orphaned objects of an inventory.
-func released(applied *v1alpha1.AppliedWork) bool {
-	return applied.UID != "" && applied.Annotations[v1alpha1.ReleaseAnnotation] == string(applied.UID)
-}
-
-// due splits an inventory into what may be deleted and what is kept, and returns when the next orphaned object is due; 0: none will
-// be. The rest of the inventory, without orphaned objects, is due when the end of the Work was requested.
+// due splits an inventory into what may be deleted and what is kept, and returns when the next orphaned object is
+// due; 0: none will be. The rest of the inventory, without orphaned objects, is due when the end of the Work was
+// requested.
 func due(applied *v1alpha1.AppliedWork, ended bool, grace time.Duration, now time.Time) (gone, kept []v1alpha1.AppliedResource, after time.Duration) {
 	for _, r := range applied.Status.Resources {
 		is := ended
 		if r.OrphanedTime != nil {
-			is = released(applied)
+			is = r.Released
 			if wait := r.OrphanedTime.Add(grace).Sub(now); grace > 0 && !is {
 				if is = wait <= 0; !is {
 					after = sooner(after, wait)
@@ -156,9 +166,12 @@ func due(applied *v1alpha1.AppliedWork, ended bool, grace time.Duration, now tim
 	return gone, kept, after
 }
 
-// keepOrphans marks the objects of a Work that has ended without a request, and deletes those that were released since. It returns
-// when to reconcile again.
+// keepOrphans marks the objects of a Work that has ended without a request, and deletes those that were released
+// since. It returns when to reconcile again.
 func (a *Agent) keepOrphans(ctx context.Context, work types.NamespacedName, st *state, reason string) (time.Duration, error) {
+	if err := st.ledger.takeRelease(ctx); err != nil {
+		return 0, err
+	}
 	next := st.ledger.latest.DeepCopy()
 	marked := orphan(next, func(v1alpha1.AppliedResource) bool { return false }, reason, time.Now())
 	if marked > 0 {
@@ -179,8 +192,8 @@ func (a *Agent) keepOrphans(ctx context.Context, work types.NamespacedName, st *
 	return a.pruneDue(ctx, work.Name, st, false)
 }
 
-// detach removes the owner references of earlier releases from objects of an inventory, once for each run of the agent. Objects that
-// are applied lose them by that.
+// detach removes the owner references of earlier releases from objects of an inventory, once for each run of the
+// agent. Objects that are applied lose them by that.
 func (a *Agent) detach(ctx context.Context, st *state, resources []v1alpha1.AppliedResource) error {
 	applied := st.ledger.latest
 	if st.detached == applied.UID {
@@ -234,7 +247,8 @@ func (a *Agent) refresh(ctx context.Context, st *state) error {
 	return nil
 }
 
-// OrphanSummary is what a member has of orphaned objects: those that no Work has any more although no user asked for their deletion.
+// OrphanSummary is what a member has of orphaned objects: those that no Work has any more although no user asked for
+// their deletion.
 type OrphanSummary struct {
 	// Works is how many Works have orphaned objects, whether or not the Work exists.
 	Works int

@@ -94,7 +94,8 @@ func (w *world) event(reason string) {
 	})
 }
 
-// A Work that is missing was not deleted on request: its objects stay, are reported, and are adopted by a Work of its name.
+// A Work that is missing was not deleted on request: its objects stay, are reported, and are adopted by a Work of its
+// name.
 func TestOrphans_MissingWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -204,8 +205,8 @@ func TestOrphans_AreDeletedOnRequest(t *testing.T) {
 	}
 }
 
-// A namespace that is deleted by hand is no request to delete what its member has. With the permissions of an earlier release the
-// agent finds that out in another way.
+// A namespace that is deleted by hand is no request to delete what its member has. With the permissions of an earlier
+// release the agent finds that out in another way.
 func TestOrphans_NamespaceIsDeleted(t *testing.T) {
 	t.Parallel()
 	for name, may := range map[string]bool{"may read it": true, "may not read it": false} {
@@ -303,8 +304,8 @@ func TestOrphans_DefinitionsAreRemoved(t *testing.T) {
 	require.Nil(t, w.read("ConfigMap", "a"))
 }
 
-// An inventory that is lost while no agent runs is found again by the marks on the objects: what the Work has no longer is kept and
-// reported, and a deletion of the Work is carried out.
+// An inventory that is lost while no agent runs is found again by the marks on the objects: what the Work has no
+// longer is kept and reported, and a deletion of the Work is carried out.
 func TestOrphans_LostInventory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -333,8 +334,8 @@ func TestOrphans_LostInventory(t *testing.T) {
 	_ = still
 }
 
-// A generated Work that is deleted by hand is released, and its objects wait for the Work that its generator creates again. One that the
-// generator deletes takes its objects along.
+// A generated Work that is deleted by hand is released, and its objects wait for the Work that its generator creates
+// again. One that the generator deletes takes its objects along.
 func TestOrphans_GeneratedWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -396,8 +397,8 @@ func TestPruneGate(t *testing.T) {
 	require.Nil(t, w.read("ConfigMap", "b"))
 }
 
-// What a Work has no longer is deleted after the Work was read from the hub, and not by a cache: a hub that does not answer has not
-// confirmed that.
+// What a Work has no longer is deleted after the Work was read from the hub, and not by a cache: a hub that does not
+// answer has not confirmed that.
 func TestPruneReadsTheWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// observeEnd reads from the hub, and not from a cache, how a Work has ended: see [deletion.OfWork]. An error means that this is
-// unknown. The Work is nil if it does not exist.
+// observeEnd reads from the hub, and not from a cache, how a Work has ended: see [deletion.OfWork]. An error means
+// that this is unknown. The Work is nil if it does not exist.
 func (a *Agent) observeEnd(ctx context.Context, key types.NamespacedName) (*v1alpha1.Work, string, error) {
 	work := &v1alpha1.Work{}
 	err := a.hub.Get(ctx, key, work)
@@ -48,9 +48,9 @@ func (a *Agent) observeEnd(ctx context.Context, key types.NamespacedName) (*v1al
 	return work, deletion.OfWork(observed, at), nil
 }
 
-// namespaceDeleted is when the deletion of the namespace on the hub began; zero: it has not. A hub of an earlier release does not let
-// its agents read the namespace. It refuses to create anything in one that is being deleted, which is found out by a dry run, and
-// then all Works count as deleted with the namespace.
+// namespaceDeleted is when the deletion of the namespace on the hub began; zero: it has not. A hub of an earlier
+// release does not let its agents read the namespace. It refuses to create anything in one that is being deleted,
+// which is found out by a dry run, and then all Works count as deleted with the namespace.
 func (a *Agent) namespaceDeleted(ctx context.Context, work time.Time) (time.Time, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -70,7 +70,8 @@ func (a *Agent) namespaceDeleted(ctx context.Context, work time.Time) (time.Time
 	return namespace.DeletionTimestamp.Time, nil
 }
 
-// refused reports whether the API server refuses to create an Event in a namespace because that is being deleted. Nothing is created.
+// refused reports whether the API server refuses to create an Event in a namespace because that is being deleted.
+// Nothing is created.
 func (r *recorder) refused(ctx context.Context, namespace string) (bool, error) {
 	event := &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "muster-work-"}, EventTime: metav1.NowMicro(),

@@ -14,8 +14,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// asEarlierRelease gives an object the marks that earlier releases put on it by the same field manager: an owner reference, and an
-// annotation whose name is derived from the UID of the owner.
+// asEarlierRelease gives an object the marks that earlier releases put on it by the same field manager: an owner
+// reference, and an annotation whose name is derived from the UID of the owner.
 func (w *world) asEarlierRelease(object *unstructured.Unstructured) {
 	w.t.Helper()
 	live := w.get(object)
@@ -88,7 +88,8 @@ func TestDetach(t *testing.T) {
 	require.Equal(t, apply.Unchanged, w.one(object).Action, "and it is as it was applied")
 }
 
-// Kubernetes does not delete objects with their owner, and an owner that is created again under its name has them still.
+// Kubernetes does not delete objects with their owner, and an owner that is created again under its name has them
+// still.
 func TestObjectsOutliveTheirOwner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -117,7 +118,8 @@ func (w *world) appliedWork() *unstructured.Unstructured {
 	return u
 }
 
-// Whether an object is the owner's alone is decided by its metadata, so the deletion is bound to the version that was observed.
+// Whether an object is the owner's alone is decided by its metadata, so the deletion is bound to the version that was
+// observed.
 func TestPruneDeletesOnlyTheVersionItObserved(t *testing.T) {
 	t.Parallel()
 	a := newWorld(t)

@@ -34,7 +34,7 @@ func Ahead(recorded []v1alpha1.AppliedResource, objects []Object) []v1alpha1.App
 		entry := byKey[keyOf(id)]
 		id.Resource = entry.Resource
 		entry.ResourceIdentifier, entry.Delete, entry.Wave = id, object.Delete, object.wave()
-		entry.OrphanedTime = nil
+		entry.OrphanedTime, entry.Released = nil, false
 		byKey[keyOf(id)] = entry
 	}
 	return sorted(byKey).resources

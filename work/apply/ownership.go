@@ -19,8 +19,8 @@ import (
 // MarkPrefix begins the names of the annotations that record which owners have applied an object.
 const MarkPrefix = annotationPrefix + "owner-"
 
-// Mark is the name of the annotation that objects of this owner have. It is derived from the group, kind, namespace and name of
-// Reference, so an owner that is deleted and created again has the same mark.
+// Mark is the name of the annotation that objects of this owner have. It is derived from the group, kind, namespace
+// and name of Reference, so an owner that is deleted and created again has the same mark.
 func (o Owner) Mark() string {
 	r := o.Reference
 	group, _, _ := strings.Cut(r.APIVersion, "/")
@@ -30,8 +30,8 @@ func (o Owner) Mark() string {
 // formerMark is the annotation that earlier releases used. It was derived from the UID of the owner.
 func formerMark(owner types.UID) string { return annotationPrefix + digest([]byte(owner)) }
 
-// isFormer reports whether a reference is one that an earlier release put on an object for this owner. Kubernetes deletes the
-// object when the owner is deleted, for example with its definition, so such references are removed.
+// isFormer reports whether a reference is one that an earlier release put on an object for this owner. Kubernetes
+// deletes the object when the owner is deleted, for example with its definition, so such references are removed.
 func (o Owner) isFormer(r metav1.OwnerReference) bool {
 	if r.UID == o.Reference.UID {
 		return true
@@ -106,9 +106,10 @@ func managersOf(entries []metav1.ManagedFieldsEntry, path fieldpath.Path) []stri
 	return managers
 }
 
-// Detach removes owner references to the owner from objects. Earlier releases put them on every object; this release does not.
-// Nothing else of the objects changes but the mark of the owner. Objects that are not the owner's, and kinds that are not
-// served, are left alone. It is idempotent, and costs one read for each object that [Options.Metadata] does not know.
+// Detach removes owner references to the owner from objects. Earlier releases put them on every object; this release
+// does not. Nothing else of the objects changes but the mark of the owner. Objects that are not the owner's, and
+// kinds that are not served, are left alone. It is idempotent, and costs one read for each object that
+// [Options.Metadata] does not know.
 func (e *Engine) Detach(ctx context.Context, owner Owner, resources []v1alpha1.AppliedResource) error {
 	errs := make([]error, len(resources))
 	plan := make([]task, len(resources))

@@ -152,7 +152,9 @@ func TestColumns(t *testing.T) {
 	applied := &v1alpha1.AppliedWork{
 		ObjectMeta: metav1.ObjectMeta{Name: "columns"},
 		Spec:       v1alpha1.AppliedWorkSpec{Work: v1alpha1.WorkReference{Hub: "hub", Namespace: "member-east", Name: "web", UID: "u"}, FieldOwner: "muster-work-u"},
+		Status:     v1alpha1.AppliedWorkStatus{Conditions: []metav1.Condition{condition(v1alpha1.ConditionOrphaned, metav1.ConditionTrue)}},
 	}
+	applied.Status.Conditions[0].Message = "m"
 	create(t, c, applied)
 
 	for _, test := range []struct {
@@ -167,8 +169,8 @@ func TestColumns(t *testing.T) {
 		},
 		{
 			"appliedworks/columns",
-			[]string{"Name", "Hub", "Namespace", "Work", "Age"},
-			map[string]any{"Name": "columns", "Hub": "hub", "Namespace": "member-east", "Work": "web"},
+			[]string{"Name", "Hub", "Namespace", "Work", "Orphaned", "Message", "Age"},
+			map[string]any{"Name": "columns", "Hub": "hub", "Namespace": "member-east", "Work": "web", "Orphaned": "True", "Message": "m"},
 		},
 	} {
 		order, cells := crdtest.Columns(t, plane.ForTest(t).Config(), "/apis/work.muster.dev/v1alpha1/"+test.path)

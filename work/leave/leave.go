@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -64,11 +65,18 @@ func (g gate) Remaining(ctx context.Context, member membership.Member) ([]string
 	return remaining, errors.Join(errs...)
 }
 
-// release begins to delete a Work.
+// release begins to delete a Work. A note on it says that this is a request: without the note the agent keeps the objects of a
+// generated Work, and of one that is deleted with the namespace.
 func (g gate) release(ctx context.Context, member membership.Member, work *v1alpha1.Work) error {
-	if member.Leave.Resources == membershipv1alpha1.OrphanResources {
-		if _, err := g.orphan(ctx, work); err != nil {
-			return err
+	before := work.DeepCopy()
+	changed := member.Leave.Resources == membershipv1alpha1.OrphanResources && work.Spec.Orphan()
+	if work.Annotations[v1alpha1.DeletionRequestedByAnnotation] != string(member.UID) {
+		metav1.SetMetaDataAnnotation(&work.ObjectMeta, v1alpha1.DeletionRequestedByAnnotation, string(member.UID))
+		changed = true
+	}
+	if changed {
+		if err := g.client.Patch(ctx, work, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return client.IgnoreNotFound(wrapf(err, "request the deletion of Work %s/%s", work.Namespace, work.Name))
 		}
 	}
 	if work.DeletionTimestamp != nil {
@@ -79,6 +87,10 @@ func (g gate) release(ctx context.Context, member membership.Member, work *v1alp
 		return fmt.Errorf("delete Work %s/%s: %w", work.Namespace, work.Name, err)
 	}
 	return nil
+}
+
+func wrapf(err error, format string, args ...any) error {
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
 }
 
 func (g gate) list(ctx context.Context, member membership.Member) ([]v1alpha1.Work, error) {

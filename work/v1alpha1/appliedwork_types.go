@@ -64,6 +64,10 @@ type AppliedResource struct {
 	// object stays as it is until a Work has it again, or it is released. Unset: the object is not orphaned.
 	// +optional
 	OrphanedTime *metav1.Time `json:"orphanedTime,omitempty"`
+
+	// Released is true if a user asked for the deletion of the orphaned object, by the annotation work.muster.dev/release.
+	// +optional
+	Released bool `json:"released,omitempty"`
 }
 
 // DeletionRequest is the deletion of a Work that the agent observed, and found to be a request of a user.

@@ -1,0 +1,154 @@
+package addon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/deletion"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// generatedBy is what a Work of a MemberAddon says of its origin.
+func generatedBy(owner types.NamespacedName) string { return "MemberAddon " + owner.String() }
+
+// generated reports whether a Work says where it is from, and that nothing asked for its deletion that did not come
+// to pass.
+func generated(work *workv1alpha1.Work, owner types.NamespacedName) bool {
+	return work.Annotations[workv1alpha1.GeneratedByAnnotation] == generatedBy(owner) &&
+		(work.Annotations[workv1alpha1.DeletionRequestedByAnnotation] == "" || work.DeletionTimestamp != nil)
+}
+
+// request notes on a Work that it is deleted on behalf of a MemberAddon. Without the note the agent takes the
+// deletion for one by hand, and keeps the objects.
+func (c *shared) request(ctx context.Context, r *record, by types.UID) error {
+	if by == "" || r.Annotations[workv1alpha1.DeletionRequestedByAnnotation] == string(by) {
+		return nil
+	}
+	ops := []operation{{"replace", "/metadata/uid", r.UID}}
+	if len(r.Annotations) == 0 {
+		ops = append(ops, operation{"add", "/metadata/annotations", map[string]string{}})
+	}
+	ops = append(ops, operation{"add", "/metadata/annotations/" + pointer.Replace(workv1alpha1.DeletionRequestedByAnnotation), by})
+	patch, err := json.Marshal(ops)
+	if err != nil {
+		return err
+	}
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
+	return wrap(client.IgnoreNotFound(c.client.Patch(ctx, work, client.RawPatch(types.JSONPatchType, patch))), "request the deletion of Work", work)
+}
+
+// requested reports whether a user asked for the deletion of an object from which Works come, by its definition
+// alone. The request is acted on when it has been observed for a moment, since the time that is given; until then
+// wait is positive.
+func (c *shared) requested(ctx context.Context, resource string, deleted time.Time, since *time.Time) (is bool, wait time.Duration, _ error) {
+	definition, err := deletion.DefinitionOf(ctx, c.discovery, v1alpha1.GroupVersion.WithResource(resource))
+	if err != nil {
+		return false, 0, err
+	}
+	if definition == deletion.Absent {
+		return false, deletion.ConfirmAfter, nil // the API server contradicts itself, while the definition comes or goes
+	}
+	if !deletion.OfGenerator(true, deleted, definition) {
+		return false, 0, nil
+	}
+	if since.IsZero() {
+		*since = c.Clock.Now()
+	}
+	return true, max(0, since.Add(deletion.ConfirmAfter).Sub(c.Clock.Now())), nil
+}
+
+// removalRequested reports whether a user asked for the deletion of the MemberAddon: not if its definition is being
+// removed, nor if it was deleted with the namespace of a member that does not leave.
+func (l *memberLook) removalRequested(ctx context.Context) (bool, time.Duration, error) {
+	if l.confirmed {
+		return true, 0, nil
+	}
+	is, wait, err := l.requested(ctx, "memberaddons", l.object.DeletionTimestamp.Time, &l.requestedSince)
+	if err != nil || !is || wait > 0 {
+		return is, wait, err
+	}
+	if l.member == nil || !leaving(l.member) {
+		namespace := &metav1.PartialObjectMetadata{}
+		namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+		if err := l.live.Get(ctx, client.ObjectKey{Name: l.key.Namespace}, namespace); err != nil {
+			return false, 0, fmt.Errorf("read namespace %s: %w", l.key.Namespace, err)
+		}
+		if namespace.DeletionTimestamp != nil && !l.object.DeletionTimestamp.Before(namespace.DeletionTimestamp) {
+			return false, 0, nil
+		}
+	}
+	for _, works := range [][]*record{l.has, l.hooks} { // those on hosting members, which outlive a MemberAddon whose finalizer is taken off
+		for _, r := range works {
+			if !r.hosted() {
+				continue
+			}
+			if err := l.request(ctx, r, l.object.UID); err != nil {
+				return false, 0, err
+			}
+		}
+	}
+	l.confirmed = true
+	return true, 0, nil
+}
+
+// abandon lets a MemberAddon go without its Works.
+func (l *memberLook) abandon(ctx context.Context) error {
+	l.log.Info("A MemberAddon is deleted without a request, and its Works are kept", "memberaddon", l.key)
+	next := l.object.DeepCopy()
+	controllerutil.RemoveFinalizer(next, v1alpha1.MemberAddonFinalizer)
+	err := l.client.Patch(ctx, next, client.MergeFromWithOptions(l.object, client.MergeFromWithOptimisticLock{}))
+	return wrap(client.IgnoreNotFound(err), "take the finalizer off MemberAddon", l.object)
+}
+
+// abandon lets an Addon go without its MemberAddons.
+func (c addons) abandon(ctx context.Context, addon *v1alpha1.Addon) error {
+	c.log.Info("An Addon is deleted with its definition, and its MemberAddons are kept", "addon", addon.Name)
+	next := addon.DeepCopy()
+	if !controllerutil.RemoveFinalizer(next, v1alpha1.AddonFinalizer) {
+		return nil
+	}
+	err := c.client.Patch(ctx, next, client.MergeFromWithOptions(addon, client.MergeFromWithOptimisticLock{}))
+	return wrap(client.IgnoreNotFound(err), "take the finalizer off Addon", addon)
+}
+
+// addonRequested reports whether a user asked for the deletion of an Addon.
+func (c addons) addonRequested(ctx context.Context, addon *v1alpha1.Addon) (bool, time.Duration, error) {
+	c.mu.Lock()
+	since := c.ending[addon.UID]
+	c.mu.Unlock()
+	is, wait, err := c.requested(ctx, "addons", addon.DeletionTimestamp.Time, &since)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ending == nil {
+		c.ending = map[types.UID]time.Time{}
+	}
+	if c.ending[addon.UID] = since; !is || !controllerutil.ContainsFinalizer(addon, v1alpha1.AddonFinalizer) {
+		delete(c.ending, addon.UID)
+	}
+	return is, wait, err
+}
+
+// deletable reports whether the deletion of a hosted Work was requested before its MemberAddon vanished. That a
+// MemberAddon is missing is no request.
+func (c *shared) deletable(ctx context.Context, r *record) (bool, error) {
+	work := &metav1.PartialObjectMetadata{}
+	work.SetGroupVersionKind(workv1alpha1.GroupVersion.WithKind("Work"))
+	err := c.live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}, work)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read Work %s/%s: %w", r.Namespace, r.Name, err)
+	}
+	return work.UID == r.UID && work.Annotations[workv1alpha1.DeletionRequestedByAnnotation] != "", nil
+}

@@ -1,0 +1,58 @@
+package workset_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/placement/workset"
+	"github.com/muster-sdk/muster/work/agent"
+	workcrds "github.com/muster-sdk/muster/work/crds"
+)
+
+// A generated Work that is deleted by hand is created again, and the member, which has a real agent, does not change.
+// The deletion of the WorkSet is a request.
+func TestGeneratedWorkIsDeletedByHand(t *testing.T) {
+	h := newHub(t)
+	require.NoError(t, workcrds.InstallOnMember(t.Context(), h.client))
+	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	require.NoError(t, client.IgnoreAlreadyExists(h.client.Create(t.Context(), shop)))
+	h.members("a")
+	h.place("all")
+	h.start(workset.Options{})
+	a, err := agent.New(agent.Options{Hub: h.config, Member: h.config, Namespace: "member-" + h.member("a"), HubName: h.namespace, StatusInterval: 50 * time.Millisecond})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Start(ctx) }()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
+
+	name := h.namespace
+	h.distribute("web", "all", nil, configMap(name, map[string]string{"color": "blue"}))
+	h.succeeded("web", 1)
+	before, work := &corev1.ConfigMap{}, h.works("web")["a/web-0"]
+	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: name}, before))
+
+	require.NoError(t, h.client.Delete(t.Context(), work))
+	h.eventually("there is another Work", func() bool {
+		now := h.works("web")["a/web-0"]
+		return now != nil && now.UID != work.UID && now.Status.ObservedGeneration == now.Generation
+	})
+	h.succeeded("web", 1)
+	after := &corev1.ConfigMap{}
+	require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(before), after))
+	require.Equal(t, before.UID, after.UID, "it was deleted and created again")
+	require.Equal(t, before.ResourceVersion, after.ResourceVersion, "it was written")
+	h.eventually("nothing is reported any more", func() bool { return a.Orphans().Works == 0 })
+
+	require.NoError(t, h.client.Delete(t.Context(), h.get("web")))
+	h.eventually("a request is carried out", func() bool {
+		return apierrors.IsNotFound(h.client.Get(t.Context(), client.ObjectKeyFromObject(before), after))
+	})
+}

@@ -1,0 +1,134 @@
+package workset
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/muster-sdk/muster/internal/deletion"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// missed is how often there were Works of a WorkSet that the manager's cache does not have, though there is one.
+type missed struct {
+	times int
+	until time.Time // not asked again before
+}
+
+// unclaimed reports the Works of a WorkSet that does not exist, and keeps them: the finalizer of a WorkSet that was
+// deleted on request would have held it until its Works are deleted. A WorkSet that is created under the name adopts
+// them.
+func (c *controller) unclaimed(ctx context.Context, s *state) (reconcile.Result, error) {
+	works := 0
+	for _, h := range c.works.of(s.key) {
+		works += len(h.live())
+	}
+	if works == 0 {
+		c.forget(s.key)
+		return reconcile.Result{}, nil
+	}
+	if wait := s.missed.until.Sub(c.Clock.Now()); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	set := &v1alpha1.WorkSet{}
+	err := c.live.Get(ctx, s.key, set)
+	switch {
+	case err == nil: // the cache is late, or does not have all namespaces: then another manager has the WorkSet
+		s.missed.times++
+		wait := min(time.Second<<min(s.missed.times, 20), time.Hour)
+		s.missed.until = c.Clock.Now().Add(wait)
+		return reconcile.Result{RequeueAfter: wait}, nil
+	case !apierrors.IsNotFound(err):
+		return reconcile.Result{}, fmt.Errorf("read WorkSet %s: %w", s.key, err)
+	}
+	s.mu.Lock()
+	s.wants = map[string]*want{}
+	s.mu.Unlock()
+	s.latest = nil
+	if c.noteUnclaimed(s.key, works) {
+		set.Namespace, set.Name = s.key.Namespace, s.key.Name
+		c.tell(set, warning, "WorksUnclaimed", "%d Works name this WorkSet, which does not exist. They are kept. Create the WorkSet to adopt them; "+
+			"to delete one with its objects, set its annotation %s to any value before you delete it.", works, workv1alpha1.DeletionRequestedByAnnotation)
+		c.log.Info("Works name a WorkSet that does not exist, and are kept", "workset", s.key, "works", works)
+	}
+	return reconcile.Result{}, nil
+}
+
+// noteUnclaimed takes in how many Works of a WorkSet have no WorkSet, and reports whether there were none before.
+func (c *controller) noteUnclaimed(set types.NamespacedName, works int) (news bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	news = works > 0 && c.unclaimedWorks[set] == 0
+	if c.unclaimedWorks[set] = works; works == 0 {
+		delete(c.unclaimedWorks, set)
+	}
+	total := 0
+	for _, n := range c.unclaimedWorks {
+		total += n
+	}
+	c.metrics.unclaimed.Set(float64(total))
+	return news
+}
+
+// endRequested reports whether a user asked for the deletion of the WorkSet. One whose definition is being removed is
+// let go, and its Works stay. The request is acted on when it has been observed for a moment; until then wait is
+// positive.
+func (l *look) endRequested(ctx context.Context) (requested bool, wait time.Duration, _ error) {
+	live := &v1alpha1.WorkSet{}
+	err := l.live.Get(ctx, l.state.key, live)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, 0, fmt.Errorf("read WorkSet %s: %w", l.state.key, err)
+	}
+	found := err == nil && live.UID == l.set.UID
+	definition, err := deletion.DefinitionOf(ctx, l.discovery, v1alpha1.GroupVersion.WithResource("worksets"))
+	if err != nil {
+		return false, 0, err
+	}
+	if found && definition == deletion.Absent {
+		return false, deletion.ConfirmAfter, nil // the API server contradicts itself, while the definition comes or goes
+	}
+	var deleted time.Time
+	if live.DeletionTimestamp != nil {
+		deleted = live.DeletionTimestamp.Time
+	}
+	if !deletion.OfGenerator(found, deleted, definition) {
+		return false, 0, nil
+	}
+	if l.state.ending.IsZero() {
+		l.state.ending = l.Clock.Now()
+	}
+	return true, max(0, l.state.ending.Add(deletion.ConfirmAfter).Sub(l.Clock.Now())), nil
+}
+
+// confirmedFor is how long a confirmation serves by which the Works of a cluster are deleted. It is shorter than it
+// takes another leader to take over, so one that was paused does not act on what it had confirmed before.
+const confirmedFor = 10 * time.Second
+
+// confirmLeaving returns the clusters that are not chosen by what the API server has, and not a cache: what is
+// deleted on them was decided a while ago, by a leader that may have been paused since.
+func (l *look) confirmLeaving(ctx context.Context) (leaves func(cluster string) bool, _ error) {
+	none := func(string) bool { return false }
+	set := &v1alpha1.WorkSet{}
+	err := l.live.Get(ctx, l.state.key, set)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read WorkSet %s: %w", l.state.key, err)
+	}
+	if err != nil || set.UID != l.set.UID || set.Generation != l.set.Generation || set.DeletionTimestamp != nil {
+		return none, nil
+	}
+	chosen, certain, err := (&look{controller: l.controller, set: set, state: l.state}).chosenBy(ctx, l.live)
+	if err != nil || !certain {
+		return none, err
+	}
+	names := make(map[string]bool, len(chosen))
+	for _, c := range chosen {
+		names[c.name] = true
+	}
+	return func(cluster string) bool { return !names[cluster] }, nil
+}

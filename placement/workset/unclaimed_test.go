@@ -1,0 +1,198 @@
+package workset_test
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1 "k8s.io/api/core/v1"
+
+	membershipcrds "github.com/muster-sdk/muster/membership/crds"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/placement/crds"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/placement/workset"
+	workcrds "github.com/muster-sdk/muster/work/crds"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// uids are the UIDs of the Works of a WorkSet whose deletion has not begun.
+func (h *hub) uids(set string) map[string]types.UID {
+	h.t.Helper()
+	found := map[string]types.UID{}
+	for name, work := range h.works(set) {
+		if work.DeletionTimestamp == nil {
+			found[name] = work.UID
+		}
+	}
+	return found
+}
+
+// vanish has a WorkSet disappear without a deletion that the controller could observe. No controller may run.
+func (h *hub) vanish(name string) {
+	h.t.Helper()
+	h.change(name, func(s *v1alpha1.WorkSet) { s.Finalizers = nil })
+	require.NoError(h.t, h.client.Delete(h.t.Context(), h.get(name)))
+}
+
+// Works whose WorkSet is missing are kept and reported, and a WorkSet of the name adopts them without writing to them.
+func TestUnclaimedWorks(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b")
+	h.place("all")
+	h.obey()
+	r := h.start(workset.Options{})
+	h.distribute("web", "all", nil, configMap("web", nil))
+	h.succeeded("web", 2)
+	r.quiet(t)
+	r.stop()
+	before := h.works("web")
+	h.vanish("web")
+
+	r = h.start(workset.Options{})
+	h.eventually("an Event says so", func() bool { return h.hasEvent("WorksUnclaimed") })
+	r.quiet(t)
+	require.Zero(t, r.wire.Of("PATCH works")+r.wire.Of("DELETE works"))
+
+	h.distribute("web", "all", nil, configMap("web", nil))
+	h.succeeded("web", 2)
+	r.quiet(t)
+	for name, work := range h.works("web") {
+		require.Equal(t, before[name].UID, work.UID)
+		require.Equal(t, before[name].Generation, work.Generation)
+		require.Nil(t, work.DeletionTimestamp)
+	}
+	require.Len(t, h.works("web"), 2)
+	require.NoError(t, h.client.Delete(t.Context(), h.get("web")))
+	h.eventually("a request is carried out", func() bool { return len(h.works("web")) == 0 })
+}
+
+func (h *hub) hasEvent(reason string) bool {
+	var events unstructured.UnstructuredList
+	events.SetGroupVersionKind(schema.GroupVersionKind{Group: "events.k8s.io", Version: "v1", Kind: "EventList"})
+	require.NoError(h.t, h.client.List(h.t.Context(), &events, client.InNamespace(h.namespace)))
+	for _, e := range events.Items {
+		if e.Object["reason"] == reason {
+			return true
+		}
+	}
+	return false
+}
+
+// A Work of a cluster whose MemberCluster is missing, and that is chosen no longer for that, is kept.
+func TestWorksOfAMissingMember(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b")
+	h.place("all")
+	h.obey()
+	r := h.start(workset.Options{})
+	h.distribute("web", "all", nil, configMap("web", nil))
+	h.succeeded("web", 2)
+	before := h.uids("web")
+	member := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.member("b")}}
+	require.NoError(t, h.client.Delete(t.Context(), member))
+	h.eventually("it is not chosen any more", func() bool {
+		p := &v1alpha1.Placement{}
+		return h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "all"}, p) == nil && p.Status.SelectedClusters == 1
+	})
+	r.quiet(t)
+	require.Equal(t, before, h.uids("web"))
+	h.choose2("all", "none")
+	h.eventually("what is not chosen on request is deleted", func() bool { return len(h.uids("web")) == 1 })
+	require.Contains(t, h.uids("web"), "b/web-0")
+}
+
+// choose2 has a Placement select members by their name.
+func (h *hub) choose2(placement string, names ...string) {
+	h.t.Helper()
+	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: placement}}
+	planetest.Change(h.t, h.client, p, func(p *v1alpha1.Placement) {
+		p.Spec.Policy.Affinity.Required[0].LabelSelector.MatchExpressions = []metav1.LabelSelectorRequirement{
+			{Key: "name", Operator: metav1.LabelSelectorOpIn, Values: names},
+		}
+	})
+}
+
+// Selectors that match nothing although they matched objects before leave the clusters as they are, until a user says
+// otherwise.
+func TestEmptySelection(t *testing.T) {
+	h := newHub(t)
+	h.members("a")
+	h.place("all")
+	h.obey()
+	r := h.start(workset.Options{})
+	source := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "source", Labels: map[string]string{"app": "web"}}}
+	require.NoError(t, h.client.Create(t.Context(), source))
+	h.distribute("web", "all", func(s *v1alpha1.WorkSetSpec) {
+		s.Resources = []v1alpha1.ResourceSelector{{Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
+	}, configMap("web", nil))
+	h.succeeded("web", 1)
+	before := h.works("web")
+	require.NoError(t, h.client.Delete(t.Context(), source))
+	h.eventually("it says so", func() bool {
+		return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonSelectionEmpty
+	})
+	require.Contains(t, h.condition("web", v1alpha1.ConditionDegraded).Message, "set spec.allowEmpty to true")
+	r.quiet(t)
+	require.Equal(t, before["a/web-0"].Generation, h.works("web")["a/web-0"].Generation)
+
+	// An edit of the selector does not change that, and a restart neither.
+	r.stop()
+	r = h.start(workset.Options{})
+	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Resources[0].LabelSelector.MatchLabels["app"] = "other" })
+	h.eventually("it still says so", func() bool {
+		return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonSelectionEmpty
+	})
+	r.quiet(t)
+	require.Equal(t, before["a/web-0"].Generation, h.works("web")["a/web-0"].Generation)
+	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.AllowEmpty = true })
+	h.eventually("the request is carried out", func() bool { return len(h.works("web")["a/web-0"].Spec.Manifests) == 1 })
+	h.succeeded("web", 1)
+}
+
+// The removal of the definition of WorkSets deletes no Work, and WorkSets that are created again adopt them.
+func TestWorkSetDefinitionIsRemoved(t *testing.T) {
+	p := localplane.ForTest(t, localplane.Options{Name: "definitions"})
+	config := p.Config()
+	config.QPS, config.Burst = 1000, 1000
+	c := planetest.Client(t, config, scheme, crds.Install, membershipcrds.Install, workcrds.InstallOnHub)
+	h := &hub{t: t, client: c, config: config, namespace: planetest.Namespace(t, c)}
+	h.members("a", "b")
+	h.place("all")
+	h.obey()
+	r := h.start(workset.Options{})
+	h.distribute("web", "all", nil, configMap("web", nil))
+	h.succeeded("web", 2)
+	before := h.uids("web")
+
+	definition := &unstructured.Unstructured{}
+	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	definition.SetName("worksets." + v1alpha1.GroupVersion.Group)
+	require.NoError(t, c.Delete(t.Context(), definition))
+	h.eventually("it is gone", func() bool {
+		return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(definition), definition))
+	})
+	require.Equal(t, before, h.uids("web"))
+	require.Zero(t, r.wire.Of("DELETE works"))
+	require.NoError(t, crds.Install(t.Context(), c))
+	h.eventually("a WorkSet can be created", func() bool {
+		set := &v1alpha1.WorkSet{
+			ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "web"},
+			Spec:       v1alpha1.WorkSetSpec{Placements: []v1alpha1.PlacementReference{{Name: "all"}}, Manifests: []workv1alpha1.Manifest{configMap("web", nil)}},
+		}
+		return c.Create(t.Context(), set) == nil
+	})
+	h.succeeded("web", 2)
+	require.True(t, maps.Equal(before, h.uids("web")))
+	require.Zero(t, r.wire.Of("DELETE works"))
+}
