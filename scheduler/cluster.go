@@ -17,9 +17,9 @@ type Cluster struct {
 	// Taints keep away what does not tolerate them. Tolerations with seconds count from TimeAdded.
 	Taints []corev1.Taint
 
-	// Joined is true while the cluster is in the fleet. A cluster that has not joined is not chosen, and one that was chosen
-	// before stays until it is removed from the cache or Leaving. Leaving is true as soon as the cluster was asked to leave, or its
-	// acceptance was withdrawn.
+	// Joined is true while the cluster is in the fleet. A cluster that has not joined is not chosen, and one that was
+	// chosen before stays until it is removed from the cache or Leaving. Leaving is true as soon as the cluster was
+	// asked to leave, or its acceptance was withdrawn.
 	Joined, Leaving bool
 	// Healthy is true while the cluster is known to be well. Not to know is not to be well.
 	Healthy bool
