@@ -15,9 +15,14 @@
 // by the Placement. A cluster stays in its slice, and in its place there, as long as it is chosen (package decision). Clusters are added
 // before others are taken away. A change of a slice by anybody else is undone, and one that is deleted comes back as it was.
 //
-// Decisions are sticky. What a placement is on counts as a reason to stay, and nothing but the following has it decided anew:
+// A chosen cluster stays until it leaves the fleet, no longer matches the affinity, has a NoExecute taint of a user
+// that the placement does not tolerate, is evicted, or is no longer wanted because numberOfClusters was reduced.
+// Spread constraints, sorters and preferences apply to newly chosen clusters only, unless the policy says rebalance:
+// Always. Only the following has a placement decided anew:
 //
-//   - its spec changes, or the value of its annotation placement.muster.dev/reschedule does; the latter decides once as if nothing had been chosen;
+//   - its spec changes, or the value of its annotation placement.muster.dev/reschedule does; the latter decides once
+//     as if nothing had been chosen, except that clusters of equal score keep the placement and its own usage does
+//     not count against its clusters;
 //   - a cluster that it is on changes, but for what it has available, its scores and how many placements it has: these change all the time,
 //     and partly because of the placement itself;
 //   - it lacks clusters, or wants all there are, and another cluster changes in a way that one of the plugins that said no waits for;
@@ -35,14 +40,26 @@
 //
 // # Failover
 //
-// A cluster that fails its heartbeat gets the taint membership.muster.dev/unreachable with effect NoExecute. A placement leaves it at once, or
-// when its toleration ends, if that has seconds. A cluster that is merely not known to be healthy is not left, only not chosen. The guard
-// of membership against outages of the hub itself withholds the taints, and so the failover, if most clusters seem lost at a time.
+// A cluster that fails its heartbeat gets the taint membership.muster.dev/unreachable with effect NoExecute, and one
+// whose agent reports that it is not ready gets membership.muster.dev/not-ready. No placement is newly put there. A
+// placement that is there stays, and its condition Scheduled says so, unless it has a [v1alpha1.FailoverPolicy]. The
+// guard of membership against outages of the hub itself withholds the taints, and so the failover, while all or most
+// clusters are affected at a time.
 //
-// With [v1alpha1.FailoverPolicy] healthy clusters are left only when others are ready in their place ([Options].Ready says when), only
-// so many in each period, and returned to when they recover, if wanted. Package failover has the rules. What was
-// evicted in a period with a rate is in the status of the placement, and is there before the clusters are left: whoever goes on
-// after a crash evicts no more than was allowed.
+// With a FailoverPolicy a placement leaves such a cluster, at once or when its toleration ends, if that has seconds.
+// Clusters are left only when others are ready in their place ([Options].Ready says when), one in a minute unless the
+// policy says more, and returned to when they recover, if wanted. Package failover has the rules. The evictions of a
+// period are in the status of the placement, and are there before the clusters are left, so that a controller that
+// starts after a crash evicts no more than was allowed.
+//
+// A cluster that has not joined, such as after a restore of the hub, stays chosen too. A cluster that leaves the
+// fleet, or whose acceptance is withdrawn, does not.
+//
+// # Properties
+//
+// While the affinity or the sorters of a policy name a property or a resource that no cluster reports, the condition
+// PropertiesKnown is False, and its message names the field and the remedy. The placement is decided again every five
+// minutes then.
 //
 // # Evictions
 //

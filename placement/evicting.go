@@ -70,7 +70,8 @@ func (d *deciding) attempt(ctx context.Context, k key, placement *v1alpha1.Place
 		keptOff = append(keptOff, object.Spec.Cluster)
 	}
 	a.request = &scheduler.Request{
-		Name: k, Policy: p.policy, Bound: p.bound(placement, a.snapshot, setOf(keptOff)), Placed: slices.Sorted(maps.Keys(namesOf(p.laid))),
+		Name: k, Policy: p.policy, Bound: p.bound(placement, a.snapshot, setOf(keptOff)),
+		Placed:   slices.Sorted(maps.Keys(namesOf(p.laid))),
 		Failover: placement.Spec.Failover != nil, Previous: p.previous, Now: d.Clock.Now(),
 	}
 	if reschedule(placement) {
@@ -84,8 +85,8 @@ func (d *deciding) attempt(ctx context.Context, k key, placement *v1alpha1.Place
 	return a, nil
 }
 
-// inFleet is a cluster of the fleet; nil: it is not in the fleet, or has left. A cluster that has to join again, such as after a
-// restore of the hub, is in the fleet.
+// inFleet is a cluster of the fleet; nil: it is not in the fleet, or has left. A cluster that has to join again, such
+// as after a restore of the hub, is in the fleet.
 func (a *attempt) inFleet(name string) *scheduler.Cluster {
 	slot, there := a.snapshot.Slot(name)
 	if !there {

@@ -37,7 +37,10 @@ func Explain(ctx context.Context, c client.Reader, o Options, placement *v1alpha
 	if err != nil {
 		return nil, err
 	}
-	request := &scheduler.Request{Name: client.ObjectKeyFromObject(placement).String(), Policy: policy, Failover: placement.Spec.Failover != nil, Now: o.Clock.Now()}
+	request := &scheduler.Request{
+		Name: client.ObjectKeyFromObject(placement).String(), Policy: policy,
+		Failover: placement.Spec.Failover != nil, Now: o.Clock.Now(),
+	}
 	if c != nil {
 		if err := count(ctx, c, o.Clusters, fleet); err != nil {
 			return nil, err

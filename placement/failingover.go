@@ -64,7 +64,9 @@ func (d *deciding) publish(a *attempt, result scheduler.Result) step {
 			clusters[c.Name] = cluster
 			c.Healthy = cluster.Healthy
 			c.Leaves = cluster.Leaving
-			c.Evicted = slices.ContainsFunc(a.evictions, func(e *v1alpha1.PlacementEviction) bool { return e.Spec.Cluster == c.Name })
+			c.Evicted = slices.ContainsFunc(a.evictions, func(e *v1alpha1.PlacementEviction) bool {
+				return e.Spec.Cluster == c.Name
+			})
 			c.Ready = c.Healthy && d.available(a, c.Name)
 		} else {
 			o.Gone[c.Name] = true

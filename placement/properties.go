@@ -14,7 +14,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// lookAgainForProperties is how often a placement is decided again while its policy names something that no cluster reports.
+// lookAgainForProperties is how often a placement is decided again while its policy names something that no cluster
+// reports.
 const lookAgainForProperties = 5 * time.Minute
 
 // properties is what the fleet has of the properties and resources that a policy names.
@@ -48,6 +49,10 @@ type propertyNames struct {
 	snapshot *scheduler.Snapshot
 }
 
+func (p *propertyNames) add(format string, args ...any) {
+	p.unknown = append(p.unknown, fmt.Sprintf(format, args...))
+}
+
 func (p *propertyNames) term(term *v1alpha1.ClusterSelectorTerm, path string) {
 	for i, requirement := range term.Properties {
 		switch requirement.Operator {
@@ -63,7 +68,7 @@ func (p *propertyNames) term(term *v1alpha1.ClusterSelectorTerm, path string) {
 		if resource, is := resourceOf(name); is {
 			remedy = fmt.Sprintf("resources are no properties: to require an amount of %s, set spec.policy.resources", resource)
 		}
-		p.unknown = append(p.unknown, fmt.Sprintf("%s.properties[%d].name: no cluster reports a property %q; %s", path, i, name, remedy))
+		p.add("%s.properties[%d].name: no cluster reports a property %q; %s", path, i, name, remedy)
 	}
 }
 
@@ -71,16 +76,16 @@ func (p *propertyNames) sorter(name, path string) {
 	p.named = true
 	if resource, is := resourceOf(name); is {
 		if !p.has(resource) {
-			p.unknown = append(p.unknown, fmt.Sprintf("%s: no cluster reports a resource %q; check the spelling", path, resource))
+			p.add("%s: no cluster reports a resource %q; check the spelling", path, resource)
 		}
 		return
 	}
 	switch {
 	case p.reported(name):
 	case p.has(corev1.ResourceName(name)):
-		p.unknown = append(p.unknown, fmt.Sprintf("%s: no cluster reports a property %q; to sort by the resource, write %q", path, name, "available/"+name))
+		p.add("%s: no cluster reports a property %q; to sort by the resource, write %q", path, name, "available/"+name)
 	default:
-		p.unknown = append(p.unknown, fmt.Sprintf("%s: no cluster reports a property %q; check the spelling, or let the agents report it", path, name))
+		p.add("%s: no cluster reports a property %q; check the spelling, or let the agents report it", path, name)
 	}
 }
 

@@ -81,7 +81,8 @@ func (d *deciding) available(a *attempt, name string) bool {
 		d.mu.Unlock()
 	}
 	cluster := a.inFleet(name)
-	ready := cluster != nil && cluster.Joined && cluster.Healthy && d.Ready.Ready(types.NamespacedName{Namespace: a.placement.Namespace, Name: a.placement.Name}, name)
+	ready := cluster != nil && cluster.Joined && cluster.Healthy &&
+		d.Ready.Ready(types.NamespacedName{Namespace: a.placement.Namespace, Name: a.placement.Name}, name)
 	a.ready[name] = ready
 	return ready
 }

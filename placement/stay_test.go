@@ -31,7 +31,8 @@ func notReady(name, region string) *scheduler.Cluster {
 	return c
 }
 
-// By default a placement stays on clusters that are unreachable, not ready, or have to join again, and the condition says so.
+// By default a placement stays on clusters that are unreachable, not ready, or have to join again, and the condition
+// says so.
 func TestChosenClustersStay(t *testing.T) {
 	h, s := newHub(t), newSource(many(3, "eu")...)
 	h.start(placement.Options{Clusters: s})
@@ -74,7 +75,8 @@ func contains(names []string, name string) bool {
 	return false
 }
 
-// With a failover an unreachable cluster is left when its replacement is ready, and no earlier when it returns before that.
+// With a failover an unreachable cluster is left when its replacement is ready, and no earlier when it returns before
+// that.
 func TestFailoverOfUnreachableClusters(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu"), cluster("b", "eu"))
 	ready := &readiness{ready: map[string]bool{"a": true, "b": true}}

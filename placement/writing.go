@@ -134,8 +134,9 @@ func (d *deciding) report(ctx context.Context, placement *v1alpha1.Placement, p 
 		return fmt.Errorf("write the status of Placement %s/%s: %w", placement.Namespace, placement.Name, err)
 	}
 	p.latest = next
-	if unknown := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionPropertiesKnown); unknown != nil && unknown.Status == metav1.ConditionFalse &&
-		!meta.IsStatusConditionFalse(placement.Status.Conditions, v1alpha1.ConditionPropertiesKnown) {
+	const known = v1alpha1.ConditionPropertiesKnown
+	if meta.IsStatusConditionFalse(status.Conditions, known) && !meta.IsStatusConditionFalse(placement.Status.Conditions, known) {
+		unknown := meta.FindStatusCondition(status.Conditions, known)
 		d.recorder.Eventf(placement, nil, corev1.EventTypeWarning, unknown.Reason, "Decide", "%s", unknown.Message)
 	}
 	if turned(&placement.Status, &status) {
@@ -157,7 +158,8 @@ func (d *deciding) sentence(ctx context.Context, a *attempt, s *step, standing s
 	}
 	sentence := ""
 	// Neither what the clusters serve nor their health is among the numbers of a status.
-	if p.said.sentence == "" && len(a.placement.Spec.Policy.RequiredAPIs) == 0 && about.unhealthy == 0 && !strings.Contains(standing, staysPut) {
+	if p.said.sentence == "" && len(a.placement.Spec.Policy.RequiredAPIs) == 0 && about.unhealthy == 0 &&
+		!strings.Contains(standing, staysPut) {
 		sentence = standing
 	}
 	if sentence == "" {

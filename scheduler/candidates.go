@@ -27,12 +27,13 @@ func (c *Candidates) Wanted() int { return c.wanted }
 // Score is the weighted sum of all scores of the cluster in a slot.
 func (c *Candidates) Score(slot int) float64 { return c.scores[slot] }
 
-// Kept is the set of the clusters that were chosen before and stay, whatever a plugin drops. Constraints apply to the clusters that are
-// chosen besides. It must not be changed, and is never larger than Wanted, unless all clusters are wanted.
+// Kept is the set of the clusters that were chosen before and stay, whatever a plugin drops. Constraints apply to the
+// clusters that are chosen besides. It must not be changed, and is never larger than Wanted, unless all clusters are
+// wanted.
 func (c *Candidates) Kept() Set { return c.kept }
 
-// Better reports whether the first of two clusters is preferred to the second: kept clusters come first, then those with the
-// greater score, then those that the placement is on; the name decides between equals.
+// Better reports whether the first of two clusters is preferred to the second: kept clusters come first, then those
+// with the greater score, then those that the placement is on; the name decides between equals.
 func (c *Candidates) Better(a, b int) bool {
 	if x, y := c.kept.Has(a), c.kept.Has(b); x != y {
 		return x
@@ -81,8 +82,8 @@ func (c *Candidates) Best(of Set, n int) []int32 {
 	return best
 }
 
-// best returns the n best of a set, the best first, in the memory of a slice. The mask says which clusters of each word of the
-// set it considers; nil: all.
+// best returns the n best of a set, the best first, in the memory of a slice. The mask says which clusters of each
+// word of the set it considers; nil: all.
 func (c *Candidates) best(heap []int32, of Set, n int, mask func(i int) uint64) []int32 {
 	// A heap of the best so far, the worst of them on top. Most clusters are no match for that one: it takes one comparison
 	// to see that, or two where many are as good as each other.

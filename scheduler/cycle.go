@@ -279,7 +279,9 @@ func (c *cycle) picks() bool { return c.request.Policy.Spec().Type == v1alpha1.P
 // choose ranks the feasible clusters, as far as that matters, and picks from them.
 func (c *cycle) choose(ctx context.Context, result *Result) error {
 	picks := c.picks()
-	selects := !c.refused && slices.ContainsFunc(c.profile.selecters, func(p *plugin) bool { return p.selects.Selects(c.request) })
+	selects := !c.refused && slices.ContainsFunc(c.profile.selecters, func(p *plugin) bool {
+		return p.selects.Selects(c.request)
+	})
 	ranked := selects || picks || c.record != nil
 	if result.Feasible == 0 || picks && result.Wanted == 0 && c.record == nil {
 		return nil

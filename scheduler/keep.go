@@ -5,8 +5,9 @@ import (
 	"errors"
 )
 
-// keep finds out which feasible clusters must be chosen, because they were chosen before, and returns all feasible clusters that
-// were. If fewer are wanted than must be chosen, the choice is among some clusters only, of which the healthy are preferred.
+// keep finds out which feasible clusters must be chosen, because they were chosen before, and returns all feasible
+// clusters that were. If fewer are wanted than must be chosen, the choice is among some clusters only, of which the
+// healthy are preferred.
 func (c *cycle) keep(wanted int) (stays, choice Set) {
 	c.candidates.kept = Set{}
 	if c.state.bound.Empty() {
@@ -40,8 +41,9 @@ func (c *cycle) healthy() Set {
 	return c.snapshot.Where("scheduler:healthy", func(cluster *Cluster) bool { return cluster.Healthy })
 }
 
-// selectKeeping asks the SelectPlugins. What they drop of the kept clusters stays; if they refuse the request, so does all that was
-// chosen before. If the choice is among clusters that were chosen before, a constraint leaves no place empty.
+// selectKeeping asks the SelectPlugins. What they drop of the kept clusters stays; if they refuse the request, so
+// does all that was chosen before. If the choice is among clusters that were chosen before, a constraint leaves no
+// place empty.
 func (c *cycle) selectKeeping(ctx context.Context, stays Set) error {
 	kept, wanted := c.candidates.kept, c.candidates.wanted
 	if wanted >= 0 && kept.Len() == wanted && !kept.Empty() {

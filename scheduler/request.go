@@ -55,16 +55,16 @@ type Request struct {
 	Name string
 	// Policy must not be nil.
 	Policy *Policy
-	// Bound are the clusters that were chosen before. A bound cluster stays for as long as no Filter plugin rejects it, unless
-	// fewer clusters are wanted: constraints and scores apply to newly chosen clusters only. With [v1alpha1.RebalanceAlways]
-	// a healthy bound cluster competes with all others, and wins ties.
+	// Bound are the clusters that were chosen before. A bound cluster stays for as long as no Filter plugin rejects
+	// it, unless fewer clusters are wanted: constraints and scores apply to newly chosen clusters only. With
+	// [v1alpha1.RebalanceAlways] a healthy bound cluster competes with all others, and wins ties.
 	Bound []string
-	// Placed are the clusters that the placement runs on now. Scores do not count the placement's own usage there, and ties go
-	// to these clusters. Bound clusters are always included, so nil means Bound. A caller that decides anew, as if nothing had
-	// been chosen before, sets Placed and leaves Bound empty.
+	// Placed are the clusters that the placement runs on now. Scores do not count the placement's own usage there,
+	// and ties go to these clusters. Bound clusters are always included, so nil means Bound. A caller that decides
+	// anew, as if nothing had been chosen before, sets Placed and leaves Bound empty.
 	Placed []string
-	// Failover allows a bound cluster to be left because of the NoExecute taints that follow its health. False: such taints
-	// only keep new placements away.
+	// Failover allows a bound cluster to be left because of the NoExecute taints that follow its health. False: such
+	// taints only keep new placements away.
 	Failover bool
 	// Previous is the result of the same question about an earlier snapshot of the same [Cache], if there is one. It makes no
 	// difference to the answer, but that one is found sooner if few clusters have changed since.
@@ -76,7 +76,8 @@ type Request struct {
 // keeps reports whether bound clusters stay even if others are better.
 func (r *Request) keeps() bool { return r.Policy.spec.Rebalance != v1alpha1.RebalanceAlways }
 
-// kept reports whether a bound cluster must stay. An unhealthy one always does: only a failover or a user's taint leaves it.
+// kept reports whether a bound cluster must stay. An unhealthy one always does: only a failover or a user's taint
+// leaves it.
 func (r *Request) kept(cluster *Cluster) bool { return !cluster.Healthy || r.keeps() }
 
 // wanted is how many clusters are wanted; negative: all.

@@ -19,8 +19,8 @@ func NewCycleState(snapshot *Snapshot, request *Request) *CycleState {
 	return state
 }
 
-// named is the set of the named clusters that the snapshot contains, in the memory of the words; the zero Set if there is no
-// name.
+// named is the set of the named clusters that the snapshot contains, in the memory of the words; the zero Set if
+// there is no name.
 func named(snapshot *Snapshot, names []string, words []uint64) Set {
 	if len(names) == 0 {
 		return Set{}
@@ -50,8 +50,8 @@ func (s *CycleState) Snapshot() *Snapshot { return s.snapshot }
 // Bound is the set of the clusters that the request has chosen before and that are still there. It must not be changed.
 func (s *CycleState) Bound() Set { return s.bound }
 
-// Placed is the set of the clusters that the placement runs on now and those that the request is bound to, as far as the
-// snapshot contains them. It must not be changed.
+// Placed is the set of the clusters that the placement runs on now and those that the request is bound to, as far as
+// the snapshot contains them. It must not be changed.
 func (s *CycleState) Placed() Set { return s.placed }
 
 // Write keeps a value for the rest of the cycle. A key of a type that the plugin does not export is nobody else's.

@@ -39,18 +39,21 @@
 //   - One that is heard again is [Healthy] at once the first time. After losses no more than 16 graces
 //     apart it is [Unsteady], still Unknown, until it has sent heartbeats without a late one for 1, 2, 4 and at
 //     most 8 graces ([DefaultHold]). This is not remembered when the hub restarts.
-//   - When at least 3 members and 55 % of all are late (by a quarter of a period, at least 2 s), the hub
-//     suspects itself, until no more than 40 % are. The verdicts stand, but are [Verdict.HeldBack]: do not
-//     taint, do not evict. Members that fall silent at the same time are all late before the first is
-//     lost, provided that their periods are alike. An outage never counts as a flap. It has no time limit: a
-//     fleet of which most is dead for good stays held back until the dead are untracked, or
-//     [Policy.OutageShare] is set otherwise.
+//   - When at least 3 members and 55 % of all are late (by a quarter of a period, at least 2 s) or not ready
+//     ([Monitor.Report]), or all members of a smaller fleet are, the hub suspects itself, until fewer than that
+//     number or no more than 40 % are. The verdicts stand, but are [Verdict.HeldBack]: do not taint, do not evict. So
+//     a hub with one member never acts on its silence; with two or three members it acts while at least one is well.
+//     When the outage ends, each member that is still affected has its whole grace again ([Verdict.HeldUntil]).
+//     Members that the hub has not heard since it started are no evidence that it is well, and count like affected
+//     ones against acting on others. Members that fall silent at the same time are all late before the first is lost,
+//     provided that their periods are alike. An outage never counts as a flap. It has no time limit: a fleet of which
+//     most is dead for good stays held back until the dead are untracked, or [Policy.OutageShare] is set otherwise.
 //   - While the watch is down the hub can observe nothing, and nobody falls silent. That time is not
 //     counted; those whose period is no longer than that have a whole grace from when the watch is back.
 //
 // A connection that hangs without an error is found out by client-go after 45 s (the HTTP/2 health check),
 // and counts as silence until then. With the default period that is no matter. With a grace shorter than
-// that, a fleet of fewer than three members, for which there are no outages, may be judged wrongly.
+// that, a member may be tainted while members with longer periods are not late yet.
 //
 // # RBAC
 //

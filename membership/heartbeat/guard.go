@@ -11,8 +11,8 @@ const (
 	isNotReady                   // its agent reports that the cluster is not ready
 )
 
-// suspects reports whether the hub suspects itself when so many of its members are affected. A suspicion that has begun goes on
-// until the share is clearly lower.
+// suspects reports whether the hub suspects itself when so many of its members are affected. A suspicion that has
+// begun goes on until the share is clearly lower.
 func (p Policy) suspects(affected, tracked int, already bool) bool {
 	if affected == 0 || affected < min(p.OutageMinimum, tracked) {
 		return false
@@ -66,12 +66,13 @@ func (m *Monitor) setAffected(e *member, reason uint8, is bool) {
 
 // suspect begins or ends an outage, and adds to changed the members that are held back because of it, or no longer.
 //
-// It goes by the members that are late, not by those that are lost: when all fall silent at once they are lost one by one, spread
-// over a period, but each of them is late before the first is lost. So the hub suspects itself before it would have tainted any member.
-// For the same reason it goes by members that are not ready before their taints are due.
+// It goes by the members that are late, not by those that are lost: when all fall silent at once they are lost one by
+// one, spread over a period, but each of them is late before the first is lost. So the hub suspects itself before it
+// would have tainted any member. For the same reason it goes by members that are not ready before their taints are
+// due.
 //
-// Members that have not been heard since the hub started are no evidence that the hub is well: while they could make up an outage
-// together with those that are affected, the hub is in doubt, and holds back as well.
+// Members that have not been heard since the hub started are no evidence that the hub is well: while they could make
+// up an outage together with those that are affected, the hub is in doubt, and holds back as well.
 func (m *Monitor) suspect(changed []string, now time.Time) []string {
 	outage := m.policy.suspects(m.affected, m.tracked, m.outage)
 	doubt := m.policy.suspects(m.doubtful, m.tracked, false)
@@ -99,8 +100,8 @@ func (m *Monitor) suspect(changed []string, now time.Time) []string {
 	return sorted(changed)
 }
 
-// flipped returns the names of the members that are held back now and were not before, or the reverse, given those that a suspicion
-// has flipped since.
+// flipped returns the names of the members that are held back now and were not before, or the reverse, given those
+// that a suspicion has flipped since.
 func (m *Monitor) flipped(names []string, before map[*member]bool) []string {
 	for e, was := range before {
 		names = slices.DeleteFunc(names, func(name string) bool { return name == e.name })
@@ -111,7 +112,8 @@ func (m *Monitor) flipped(names []string, before map[*member]bool) []string {
 	return sorted(names)
 }
 
-// grantGrace gives every affected member its grace anew, since it may need that time to be observed after an outage of the hub.
+// grantGrace gives every affected member its grace anew, since it may need that time to be observed after an outage
+// of the hub.
 func (m *Monitor) grantGrace(now time.Time) {
 	at := m.clock(now)
 	for _, e := range m.members {

@@ -116,8 +116,9 @@ func (m *Monitor) Observe(name string, renewed, now time.Time) []string {
 	return m.beat(e, now)
 }
 
-// Report takes in whether a member's agent finds its cluster ready. A member that is not ready counts for an outage as a silent one
-// does: in push mode the agents of all members lose them when the hub's network fails. A member that is not tracked is ignored.
+// Report takes in whether a member's agent finds its cluster ready. A member that is not ready counts for an outage
+// as a silent one does: in push mode the agents of all members lose them when the hub's network fails. A member that
+// is not tracked is ignored.
 func (m *Monitor) Report(name string, ready bool, now time.Time) []string {
 	e := m.members[name]
 	if e == nil || !e.tracked || ready == (e.affected&isNotReady == 0) {

@@ -60,8 +60,8 @@ func (s *simulation) report(i int, ready bool) {
 	}
 }
 
-// However large the fleet is, an outage of the hub taints no member, neither while it lasts nor when the members return one by one, as long as
-// each does so within a grace of the first.
+// However large the fleet is, an outage of the hub taints no member, neither while it lasts nor when the members
+// return one by one, as long as each does so within a grace of the first.
 func TestOutageTaintsNoMember(t *testing.T) {
 	for _, egress := range []bool{false, true} {
 		t.Run(fmt.Sprintf("egress only: %v", egress), func(t *testing.T) {

@@ -45,14 +45,14 @@ type Policy struct {
 	// the first. Nil means [DefaultHold].
 	Hold func(flaps int, grace time.Duration) time.Duration
 
-	// OutageShare is the share of members that have to be late or not ready at one time for the hub to suspect itself,
-	// greater than 0. The suspicion ends when the share is 0.15 below that, or fewer than OutageMinimum members are affected.
-	// Zero means 0.55; more than 1 means never.
+	// OutageShare is the share of members that have to be late or not ready at one time for the hub to suspect
+	// itself, greater than 0. The suspicion ends when the share is 0.15 below that, or fewer than OutageMinimum
+	// members are affected. Zero means 0.55; more than 1 means never.
 	OutageShare float64
 
-	// OutageMinimum is how many members have to be affected besides, so that two dead members in a fleet of three are not taken for
-	// an outage. In a fleet with fewer members all of them have to be affected: a hub with a single member always
-	// suspects itself, because an outage of its own network looks the same. Zero means 3.
+	// OutageMinimum is how many members have to be affected besides, so that two dead members in a fleet of three are
+	// not taken for an outage. In a fleet with fewer members all of them have to be affected: a hub with a single
+	// member always suspects itself, because an outage of its own network looks the same. Zero means 3.
 	OutageMinimum int
 }
 

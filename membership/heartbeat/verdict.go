@@ -36,10 +36,12 @@ type Verdict struct {
 	State State
 	// Since is when the State began, by the hub's clock.
 	Since time.Time
-	// HeldBack means that the hub suspects itself (see [Outage]), or has done so a short time ago, rather than this member, whose
-	// health is Unknown or whose agent reports that it is not ready: do not act on that; neither taint nor evict.
+	// HeldBack means that the hub suspects itself (see [Outage]), or has done so a short time ago, rather than this
+	// member, whose health is Unknown or whose agent reports that it is not ready: do not act on that; neither taint
+	// nor evict.
 	HeldBack bool
-	// HeldUntil is the end of the grace that the member was given when the last outage ended. Zero: there is none, or it is over.
+	// HeldUntil is the end of the grace that the member was given when the last outage ended. Zero: there is none, or
+	// it is over.
 	HeldUntil time.Time
 
 	// LastHeard is when the hub last observed a heartbeat, zero if it has not since it tracks the member. It
@@ -68,7 +70,8 @@ type Outage struct {
 
 // String says so in a sentence.
 func (o Outage) String() string {
-	return fmt.Sprintf("%d of %d members are late with their heartbeats or not ready; since %s the hub suspects itself and withholds taints and failover.",
+	return fmt.Sprintf("%d of %d members are late with their heartbeats or not ready; "+
+		"since %s the hub suspects itself and withholds taints and failover.",
 		o.Affected, o.Tracked, stamp(o.Since))
 }
 

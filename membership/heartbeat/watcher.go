@@ -187,7 +187,7 @@ func (w *Watcher) expire() []string {
 			w.log.Info("Most members are silent or not ready, so the hub suspects itself and withholds taints and failover",
 				"affected", outage.Affected, "late", outage.Late, "tracked", outage.Tracked)
 		} else {
-			w.log.Info("Enough members are observed again, so the hub no longer suspects itself; each affected member has a fresh grace period",
+			w.log.Info("Enough members are observed again, so each affected member has a fresh grace period",
 				"affected", w.monitor.Stats().Affected)
 		}
 	}

@@ -40,8 +40,8 @@ func (r *members) health(o memberObserved, step lifecycle.HubStep) time.Duration
 
 	taints, again := lifecycle.Taints(lifecycle.TaintsObserved{
 		Now: o.lifecycle.Now, Taints: cluster.Spec.Taints,
-		In:       step.Phase == v1alpha1.PhaseJoined,
-		Healthy:  *meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy),
+		In:      step.Phase == v1alpha1.PhaseJoined,
+		Healthy: *meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy),
 		// What was recorded before the hub started is too old to act on.
 		HeldBack: verdict.HeldBack || verdict.State == heartbeat.Awaited,
 	})

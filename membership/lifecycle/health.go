@@ -22,7 +22,7 @@ type HealthObserved struct {
 	Grace     time.Duration // how long the member may stay silent
 	Hold      time.Duration // for how long an unsteady one has to be heard, from Since on
 	HeldBack  time.Time     // since when the hub suspects itself, and withholds taints; zero: it does not
-	HeldUntil time.Time     // the end of the grace after an outage, until when the hub withholds taints; zero: there is none
+	HeldUntil time.Time     // until when the hub withholds taints after an outage; zero: it does not
 
 	// Recorded is the condition Healthy as the hub last wrote it; nil: never.
 	Recorded *metav1.Condition
@@ -89,10 +89,11 @@ func (o *HealthObserved) heldBack() string {
 	// Not how many are affected: that changes with every heartbeat of any member, and would be written into each.
 	switch {
 	case !o.HeldBack.IsZero():
-		return fmt.Sprintf(" Taints and failover are withheld: so many members have been silent or not ready since %s that the hub suspects itself. "+
-			"Check the network of the hub.", stamp(o.HeldBack))
+		return fmt.Sprintf(" Taints and failover are withheld: so many members have been silent or not ready "+
+			"since %s that the hub suspects itself. Check the network of the hub.", stamp(o.HeldBack))
 	case !o.HeldUntil.IsZero():
-		return fmt.Sprintf(" Taints and failover are withheld until %s, because the hub suspected itself before.", stamp(o.HeldUntil))
+		return fmt.Sprintf(" Taints and failover are withheld until %s, because the hub suspected itself before.",
+			stamp(o.HeldUntil))
 	default:
 		return ""
 	}

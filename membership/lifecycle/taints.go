@@ -31,8 +31,8 @@ type TaintsObserved struct {
 	In bool
 	// Healthy is the condition as recorded, with when its status last changed.
 	Healthy metav1.Condition
-	// HeldBack is true while the hub suspects itself rather than its members, has done so a short time ago, or has not heard the
-	// member since it started: no taint is added then, and those that are there stay.
+	// HeldBack is true while the hub suspects itself rather than its members, has done so a short time ago, or has
+	// not heard the member since it started: no taint is added then, and those that are there stay.
 	HeldBack bool
 }
 

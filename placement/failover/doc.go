@@ -13,13 +13,16 @@
 //	wants all clusters
 //	one without a candidate  stays                                     goes at once
 //
-// "At once" is subject to MaxEvictions in each period, which is 1 by default; a cluster that has to wait stays, with a reason. Clusters that
-// are not healthy go first. A cluster that was asked to leave the fleet is not subject to MaxEvictions. A cluster that is not in the fleet any more is no longer published, and counts as no eviction: there is nothing
-// to be evicted from. So with BeforeEvict a workload is deleted, also on a member that returns, only after its replacement is ready.
+// "At once" is subject to MaxEvictions in each period, which is 1 by default; a cluster that has to wait stays, with
+// a reason. Clusters that are not healthy go first. A cluster that was asked to leave the fleet is not subject to
+// MaxEvictions. A cluster that is not in the fleet any more is no longer published, and counts as no eviction: there
+// is nothing to be evicted from. So with BeforeEvict a workload is deleted, also on a member that returns, only after
+// its replacement is ready.
 //
-// Clusters that are left by an eviction by hand are among those that leave, and these rules hold for them, except that one that is not healthy
-// goes at once. A disruption budget bounds evictions by hand alone (package eviction): BeforeEvict removes no available cluster that is not
-// replaced, so it needs no budget, and EvictFirst was asked not to wait.
+// Clusters that are left by an eviction by hand are among those that leave, and these rules hold for them, except
+// that one that is not healthy goes at once. A disruption budget bounds evictions by hand alone (package eviction):
+// BeforeEvict removes no available cluster that is not replaced, so it needs no budget, and EvictFirst was asked not
+// to wait.
 //
 // The guard against outages of the hub itself is not here: membership holds back its taints then, so nobody has to leave.
 //

@@ -17,10 +17,11 @@ type Cluster struct {
 	Ready bool
 	// Replaces is the cluster whose place it has taken; empty: none.
 	Replaces string
-	// Leaves is true for a cluster that was asked to leave the fleet. It waits for a replacement only if one was chosen for every
-	// place, and neither waits for its turn nor counts for the rate.
+	// Leaves is true for a cluster that was asked to leave the fleet. It waits for a replacement only if one was
+	// chosen for every place, and neither waits for its turn nor counts for the rate.
 	Leaves bool
-	// Evicted is true for a cluster that an eviction by hand names: it waits for a replacement only while it is healthy.
+	// Evicted is true for a cluster that an eviction by hand names: it waits for a replacement only while it is
+	// healthy.
 	Evicted bool
 }
 
@@ -136,7 +137,8 @@ func Plan(o Observed) Step {
 func (o *Observed) replaces(c Cluster) bool {
 	place := cmp.Or(c.Replaces, c.Name)
 	return slices.ContainsFunc(o.Published, func(other Cluster) bool {
-		return other.Healthy && other.Ready && slices.Contains(o.Chosen, other.Name) && (other.Name == place || other.Replaces == place)
+		return other.Healthy && other.Ready && slices.Contains(o.Chosen, other.Name) &&
+			(other.Name == place || other.Replaces == place)
 	})
 }
 

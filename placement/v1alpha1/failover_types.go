@@ -31,14 +31,14 @@ const (
 	Return RecoveryPolicy = "Return"
 )
 
-// FailoverPolicy lets a placement leave clusters whose health is bad or unknown, and says how it leaves clusters that it can no longer be on:
-// those with a NoExecute taint that it does not tolerate, or no longer. Changes of its own policy take effect at once and are not bounded
-// by it.
+// FailoverPolicy lets a placement leave clusters whose health is bad or unknown, and says how it leaves clusters that
+// it can no longer be on: those with a NoExecute taint that it does not tolerate, or no longer. Changes of its own
+// policy take effect at once and are not bounded by it.
 type FailoverPolicy struct {
-	// Replace says whether a cluster is left before its replacement is ready. BeforeEvict: the placement stays on the cluster until
-	// another one is ready in its place, so the workloads on a member that returns are deleted only then. A cluster
-	// stays if there is no replacement. With type PickAll no cluster has a replacement, so none is awaited. EvictFirst: the
-	// cluster is left at once. Unset: BeforeEvict.
+	// Replace says whether a cluster is left before its replacement is ready. BeforeEvict: the placement stays on the
+	// cluster until another one is ready in its place, so the workloads on a member that returns are deleted only
+	// then. A cluster stays if there is no replacement. With type PickAll no cluster has a replacement, so none is
+	// awaited. EvictFirst: the cluster is left at once. Unset: BeforeEvict.
 	// +kubebuilder:default=BeforeEvict
 	// +optional
 	Replace ReplacePolicy `json:"replace,omitempty"`

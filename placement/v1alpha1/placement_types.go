@@ -19,9 +19,10 @@ type PlacementSpec struct {
 	// +optional
 	DecisionGroups []DecisionGroup `json:"decisionGroups,omitempty"`
 
-	// Failover allows the placement to leave clusters that are unreachable or not ready, and says how fast. Unset: chosen clusters stay,
-	// whatever their health is; their taints membership.muster.dev/unreachable and membership.muster.dev/not-ready only keep new
-	// placements away. A NoExecute taint of a user makes a placement leave in any case: at once if failover is unset.
+	// Failover allows the placement to leave clusters that are unreachable or not ready, and says how fast. Unset:
+	// chosen clusters stay, whatever their health is; their taints membership.muster.dev/unreachable and
+	// membership.muster.dev/not-ready only keep new placements away. A NoExecute taint of a user makes a placement
+	// leave in any case: at once if failover is unset.
 	// +optional
 	Failover *FailoverPolicy `json:"failover,omitempty"`
 
@@ -56,9 +57,9 @@ const (
 	ReasonDecideFailed  = "DecideFailed"  // the decision failed and is tried again
 )
 
-// ConditionPropertiesKnown of a Placement is False while its affinity or its sorters name a property or a resource that no cluster reports,
-// such as a name with a typo: such a requirement matches no cluster, and such a sorter prefers none. A Placement that names none does
-// not have the condition.
+// ConditionPropertiesKnown of a Placement is False while its affinity or its sorters name a property or a resource
+// that no cluster reports, such as a name with a typo: such a requirement matches no cluster, and such a sorter
+// prefers none. A Placement that names none does not have the condition.
 const ConditionPropertiesKnown = "PropertiesKnown"
 
 // Reasons of the condition PropertiesKnown.
@@ -94,8 +95,8 @@ type PlacementStatus struct {
 	// +optional
 	Rescheduled string `json:"rescheduled,omitempty"`
 
-	// RecentEvictions are the evictions of the last period that spec.failover.maxEvictions counts, the first first. It may contain older
-	// ones.
+	// RecentEvictions are the evictions of the last period that spec.failover.maxEvictions counts, the first first.
+	// It may contain older ones.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional

@@ -100,12 +100,12 @@ type PlacementPolicy struct {
 	// +optional
 	GroupSpread []GroupSpreadConstraint `json:"groupSpread,omitempty"`
 
-	// Rebalance says whether a chosen, healthy cluster may be given up for another one. Never: a chosen cluster stays for as long as
-	// it is in the fleet, matches the affinity, and has no NoExecute taint of a user that is not tolerated. Spread constraints, sorters
-	// and preferences apply to newly chosen clusters only. If numberOfClusters is reduced, unhealthy clusters go first, and then
-	// those with the lowest score. Always: every decision considers all clusters, so healthy clusters move to keep a
-	// spread, or for a better score. The annotation placement.muster.dev/reschedule rebalances once. Unset: Never. Ignored
-	// with type PickFixed.
+	// Rebalance says whether a chosen, healthy cluster may be given up for another one. Never: a chosen cluster stays
+	// for as long as it is in the fleet, matches the affinity, and has no NoExecute taint of a user that is not
+	// tolerated. Spread constraints, sorters and preferences apply to newly chosen clusters only. If numberOfClusters
+	// is reduced, unhealthy clusters go first, and then those with the lowest score. Always: every decision considers
+	// all clusters, so healthy clusters move to keep a spread, or for a better score. The annotation
+	// placement.muster.dev/reschedule rebalances once. Unset: Never. Ignored with type PickFixed.
 	// +optional
 	Rebalance RebalancePolicy `json:"rebalance,omitempty"`
 
@@ -211,9 +211,9 @@ type Toleration struct {
 	Effect corev1.TaintEffect `json:"effect,omitempty"`
 
 	// TolerationSeconds is how long a cluster that is chosen is kept in spite of a taint with the effect NoExecute,
-	// counted from the timeAdded of the taint or, where it has none, from when the hub first saw it. 0: not at all. Unset: for ever.
-	// For the taints membership.muster.dev/unreachable and membership.muster.dev/not-ready it has an effect only if the placement sets
-	// spec.failover: without it these taints remove no cluster.
+	// counted from the timeAdded of the taint or, where it has none, from when the hub first saw it. 0: not at all.
+	// Unset: for ever. For the taints membership.muster.dev/unreachable and membership.muster.dev/not-ready it has an
+	// effect only if the placement sets spec.failover: without it these taints remove no cluster.
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 31536000",message="tolerationSeconds must be from 0 to 31536000 (a year); leave it out to tolerate for ever"
 	// +optional
 	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty"`

@@ -34,10 +34,10 @@ func Registry() scheduler.Registry {
 	}
 }
 
-// DefaultProfile returns the profile that knows all that a policy can say. What a policy prefers counts ten times as much as
-// what is good for the fleet, so that the latter decides among clusters that the policy has no preference for. Steadiness counts as much
-// as a preference, so that a policy that rebalances moves nothing for one sorter's small gain. ExternalScore is
-// not in it, for it has to be told which scores.
+// DefaultProfile returns the profile that knows all that a policy can say. What a policy prefers counts ten times as
+// much as what is good for the fleet, so that the latter decides among clusters that the policy has no preference
+// for. Steadiness counts as much as a preference, so that a policy that rebalances moves nothing for one sorter's
+// small gain. ExternalScore is not in it, for it has to be told which scores.
 func DefaultProfile() scheduler.Profile {
 	return scheduler.Profile{Plugins: []scheduler.PluginConfig{
 		{Name: eligibility.Name},

@@ -18,8 +18,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler/schedulertest"
 )
 
-// Without a failover no decision removes a cluster that is in the fleet, matches the affinity, and was not tainted by a user; and a
-// second decision changes nothing.
+// Without a failover no decision removes a cluster that is in the fleet, matches the affinity, and was not tainted by
+// a user; and a second decision changes nothing.
 func TestNoDecisionRemovesACluster(t *testing.T) {
 	s := newScheduler(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -191,7 +191,8 @@ func TestOwnUsageMovesNothing(t *testing.T) {
 	}
 }
 
-// A small gain moves nothing: by default no gain does, and a policy that rebalances needs more than one sorter can give.
+// A small gain moves nothing: by default no gain does, and a policy that rebalances needs more than one sorter can
+// give.
 func TestSteadiness(t *testing.T) {
 	price := v1alpha1.PropertySorter{Name: "price", Order: v1alpha1.Ascending}
 	spread := pickOne(price)

@@ -46,11 +46,10 @@
 //   - A cluster whose weight grows never gets less for it.
 //   - It favors neither large clusters nor small ones.
 //
-// Shares are exact: averages are compared as products of 128 bits. Of equal averages the one of the cluster that
-// has had that replica before comes first, then that of the cluster with fewer replicas, then the order of [Request.Key], then that of the
-// names. It does not
-// go replica by replica, but from a threshold near the last one's average, so a million replicas
-// take no longer than a thousand. To measure:
+// Shares are exact: averages are compared as products of 128 bits. Of equal averages the one of the cluster that has
+// had that replica before comes first, then that of the cluster with fewer replicas, then the order of [Request.Key],
+// then that of the names. It does not go replica by replica, but from a threshold near the last one's average, so a
+// million replicas take no longer than a thousand. To measure:
 //
 //	go test -run '^$' -bench . ./scheduler/replicas
 //

@@ -6,9 +6,10 @@ import (
 	"math/bits"
 )
 
-// webster gives out n seats, one after the other to the party of the highest average: its weight divided by 1, 3, 5 and
-// so on, twice the seats that it has plus one. A party that has reached its limit drops out. Of equal
-// averages, that of a party that held the seat before comes first, and then that of the party with fewer seats. It returns the seats that nobody may have.
+// webster gives out n seats, one after the other to the party of the highest average: its weight divided by 1, 3, 5
+// and so on, twice the seats that it has plus one. A party that has reached its limit drops out. Of equal averages,
+// that of a party that held the seat before comes first, and then that of the party with fewer seats. It returns the
+// seats that nobody may have.
 //
 // It does so without going seat by seat: see [jump].
 func webster(parties []party, n int64) (left int64) {
@@ -41,7 +42,8 @@ func webster(parties []party, n int64) (left int64) {
 func averages(a, b *party) int {
 	aHigh, aLow := bits.Mul64(uint64(a.weight), b.divisor())
 	bHigh, bLow := bits.Mul64(uint64(b.weight), a.divisor())
-	return cmp.Or(cmp.Compare(bHigh, aHigh), cmp.Compare(bLow, aLow), cmp.Compare(a.isNew(), b.isNew()), cmp.Compare(a.seats, b.seats))
+	return cmp.Or(cmp.Compare(bHigh, aHigh), cmp.Compare(bLow, aLow), cmp.Compare(a.isNew(), b.isNew()),
+		cmp.Compare(a.seats, b.seats))
 }
 
 func (p *party) divisor() uint64 { return 2*uint64(p.seats) + 1 }

@@ -58,7 +58,8 @@ func (plugin) PreFilter(_ context.Context, _ *scheduler.CycleState, request *sch
 	return nil
 }
 
-// Filter lets clusters that are bound stay: a kind that is not served now may be one whose definition is being replaced.
+// Filter lets clusters that are bound stay: a kind that is not served now may be one whose definition is being
+// replaced.
 func (plugin) Filter(_ context.Context, state *scheduler.CycleState, request *scheduler.Request, cluster *scheduler.Cluster) *scheduler.Status {
 	if slot, there := state.Snapshot().Slot(cluster.Name); there && state.Bound().Has(slot) {
 		return nil

@@ -44,7 +44,9 @@ func (plugin) Filter(_ context.Context, state *scheduler.CycleState, _ *schedule
 }
 
 func (plugin) FilterAll(_ context.Context, state *scheduler.CycleState, _ *scheduler.Request, feasible scheduler.Set) *scheduler.Status {
-	well := state.Snapshot().Where("eligibility:well", func(c *scheduler.Cluster) bool { return c.Joined && !c.Leaving && c.Healthy })
+	well := state.Snapshot().Where("eligibility:well", func(c *scheduler.Cluster) bool {
+		return c.Joined && !c.Leaving && c.Healthy
+	})
 	ours := false
 	for slot := range state.Bound().All() {
 		if well.Has(slot) || state.Snapshot().Cluster(slot).Leaving {

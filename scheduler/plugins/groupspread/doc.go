@@ -3,9 +3,9 @@
 //
 // # Clusters that were chosen before
 //
-// They stay, unless the policy rebalances. Their groups count, even if there are more of them than maxGroups, and the constraints apply to
-// the clusters that are chosen besides: these are of groups that are chosen already, or of as many others as maxGroups leaves. If minGroups cannot
-// be reached, nothing is chosen besides.
+// They stay, unless the policy rebalances. Their groups count, even if there are more of them than maxGroups, and the
+// constraints apply to the clusters that are chosen besides: these are of groups that are chosen already, or of as
+// many others as maxGroups leaves. If minGroups cannot be reached, nothing is chosen besides.
 //
 // # With PickN
 //

@@ -8,6 +8,6 @@
 // A cluster without the number, or with something that is none, gets 0 from that sorter: it may still be chosen, after
 // those that are known to be better.
 //
-// A sorter by available/<resource> adds what the policy asks for of the resource to the clusters that the placement is on, so that the
-// placement's own usage does not count against them.
+// A sorter by available/<resource> adds what the policy asks for of the resource to the clusters that the placement
+// is on, so that the placement's own usage does not count against them.
 package propertysorter

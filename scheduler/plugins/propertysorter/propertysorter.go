@@ -35,7 +35,8 @@ type sorter struct {
 	ascending bool
 	// share is the weight among those of all sorters, which are 1 together.
 	share float64
-	// own is how much of the resource the placement itself uses on its clusters, as far as the policy says so; 0: unknown or none.
+	// own is how much of the resource the placement itself uses on its clusters, as far as the policy says so; 0:
+	// unknown or none.
 	own float64
 }
 

@@ -1,8 +1,8 @@
 // Package resourcefit is the plugin that looks at the resources a policy asks for: clusters that have less available are left out,
 // and the others are scored by how much of what they can allocate would be in use afterwards.
 //
-// The resources that a placement uses on its own clusters do not count against them: such a cluster is never left out, and is scored as if the
-// others had taken the placement as well.
+// The resources that a placement uses on its own clusters do not count against them: such a cluster is never left
+// out, and is scored as if the others had taken the placement as well.
 //
 // The arguments say whether to prefer clusters that have much left, which spreads, or little, which packs:
 //

@@ -94,7 +94,9 @@ func stays(t *corev1.Taint, failover bool) bool {
 }
 
 // untolerated returns the first taint that keeps the cluster away; or none, and until when that is so: zero, for ever.
-func untolerated(taints []corev1.Taint, tolerations []v1alpha1.Toleration, bound, failover bool, now time.Time) (taint *corev1.Taint, until time.Time) {
+func untolerated(
+	taints []corev1.Taint, tolerations []v1alpha1.Toleration, bound, failover bool, now time.Time,
+) (taint *corev1.Taint, until time.Time) {
 	for i := range taints {
 		t := &taints[i]
 		if !keepsAway(t) || bound && stays(t, failover) {

@@ -9,10 +9,11 @@
 //
 // # Clusters that were chosen before
 //
-// They stay, unless the policy rebalances: a zone that is lost, or one that joins, moves nothing. Then the constraints apply to the
-// clusters that are chosen besides, one by one: with DoNotSchedule the domain of a new cluster may be ahead of the domain with the fewest by
-// maxSkew at most, and if that admits no cluster, fewer are chosen than are wanted. Of the admissible clusters the one comes first that lacks the
-// fewest labels, then the one with the least excess, and then the one with the greatest score.
+// They stay, unless the policy rebalances: a zone that is lost, or one that joins, moves nothing. Then the
+// constraints apply to the clusters that are chosen besides, one by one: with DoNotSchedule the domain of a new
+// cluster may be ahead of the domain with the fewest by maxSkew at most, and if that admits no cluster, fewer are
+// chosen than are wanted. Of the admissible clusters the one comes first that lacks the fewest labels, then the one
+// with the least excess, and then the one with the greatest score.
 //
 // # What is chosen
 //

@@ -7,8 +7,9 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// extension adds clusters to those that stay, one by one. A constraint applies to each cluster that is added: with DoNotSchedule its
-// domain must not exceed the one with the fewest by more than maxSkew afterwards. The clusters that stay may break a constraint.
+// extension adds clusters to those that stay, one by one. A constraint applies to each cluster that is added: with
+// DoNotSchedule its domain must not exceed the one with the fewest by more than maxSkew afterwards. The clusters that
+// stay may break a constraint.
 type extension struct {
 	*spread
 	taken [][]int   // by axis and part: the clusters that stay and those that were added
@@ -65,8 +66,8 @@ func (e *extension) add(n int) []member {
 	return added
 }
 
-// next returns the cell with the best member to add: one with all labels, then with the least excess, then with the greatest score.
-// -1: there is none.
+// next returns the cell with the best member to add: one with all labels, then with the least excess, then with the
+// greatest score. -1: there is none.
 func (e *extension) next() int {
 	var ends [maxConstraints]ends
 	for i := range e.axes {
@@ -82,7 +83,8 @@ func (e *extension) next() int {
 			continue
 		}
 		if best >= 0 {
-			by := cmp.Or(e.cells[cell].lacks-e.cells[best].lacks, slices.Compare(excess[:], least[:]), e.compare(e.free[cell][0], e.free[best][0]))
+			by := cmp.Or(e.cells[cell].lacks-e.cells[best].lacks, slices.Compare(excess[:], least[:]),
+				e.compare(e.free[cell][0], e.free[best][0]))
 			if by >= 0 {
 				continue
 			}
@@ -92,7 +94,8 @@ func (e *extension) next() int {
 	return best
 }
 
-// excess is by how much each domain of a cell exceeds maxSkew with one member more. False: a constraint with DoNotSchedule forbids it.
+// excess is by how much each domain of a cell exceeds maxSkew with one member more. False: a constraint with
+// DoNotSchedule forbids it.
 func (e *extension) excess(cell int, ends []ends) (excess [maxConstraints]int, possible bool) {
 	for i := range e.axes {
 		a, part := &e.axes[i], e.cells[cell].parts[i]
