@@ -112,10 +112,10 @@ const (
 	ReasonClaimReleased = "ClaimReleased"
 	// ReasonClusterIDChanged: the claim of the agent belongs to a MemberCluster with another cluster ID.
 	ReasonClusterIDChanged = "ClusterIDChanged"
-	ReasonIdentityMissing      = "IdentityMissing"
-	ReasonIssuing              = "Issuing"
-	ReasonIssueFailed          = "IssueFailed"
-	ReasonPolicyFailed         = "PolicyFailed" // also of the condition Accepted of a MemberCluster
+	ReasonIdentityMissing  = "IdentityMissing"
+	ReasonIssuing          = "Issuing"
+	ReasonIssueFailed      = "IssueFailed"
+	ReasonPolicyFailed     = "PolicyFailed" // also of the condition Accepted of a MemberCluster
 )
 
 // JoinRequestStatus is the hub's answer.
