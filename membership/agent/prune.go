@@ -92,6 +92,9 @@ func (g *pruneGuard) set(why string, leases coordinationv1client.LeaseInterface)
 
 // updateGuard has the guard follow what the agent knows.
 func (a *agent) updateGuard() {
+	if a.guard == nil {
+		return // the agent was not made to run
+	}
 	var leases coordinationv1client.LeaseInterface
 	if a.connection != nil {
 		leases = a.connection.leases

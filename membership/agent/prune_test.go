@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -76,7 +77,9 @@ func TestPruneGuardProbesTheNamespace(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		if failure := answer.Load(); failure != nil {
 			w.WriteHeader(int(failure.ErrStatus.Code))
-			_ = json.NewEncoder(w).Encode(failure.ErrStatus)
+			status := failure.ErrStatus
+			status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+			_ = json.NewEncoder(w).Encode(status)
 			return
 		}
 		w.WriteHeader(http.StatusCreated)
@@ -93,13 +96,13 @@ func TestPruneGuardProbesTheNamespace(t *testing.T) {
 	require.NoError(t, g.MayPrune(context.Background()))
 	require.EqualValues(t, 1, asked.Load())
 
-	forbidden := apierrors.NewForbidden(corev1.Resource("leases"), pruneProbe, nil)
+	forbidden := apierrors.NewForbidden(corev1.Resource("leases"), pruneProbe, errors.New("no"))
 	forbidden.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	answer.Store(forbidden)
 	require.NoError(t, g.MayPrune(context.Background()), "the answer is fresh")
 	clock.SetTime(clock.Now().Add(pruneProbeAge))
 	require.ErrorContains(t, g.MayPrune(context.Background()), "is being deleted")
-	answer.Store(apierrors.NewForbidden(corev1.Resource("leases"), pruneProbe, nil))
+	answer.Store(apierrors.NewForbidden(corev1.Resource("leases"), pruneProbe, errors.New("no")))
 	require.ErrorContains(t, g.MayPrune(context.Background()), "probe the member's namespace")
 	answer.Store(nil)
 	require.NoError(t, g.MayPrune(context.Background()))

@@ -149,7 +149,9 @@ func TestHubConfirmsAnEpoch(t *testing.T) {
 	h.untilPhase(name, v1alpha1.PhaseAccepted)
 	read := func() *v1alpha1.Membership {
 		self := &v1alpha1.Membership{}
-		require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.MembershipName}, self))
+		h.eventually("there is a Membership", func() error {
+			return h.client.Get(t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.MembershipName}, self)
+		})
 		return self
 	}
 	stored := func() int64 {

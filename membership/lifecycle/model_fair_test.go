@@ -64,7 +64,7 @@ func (m *machine) round(w world, f fairness) world {
 	if !f.agentFirst {
 		m.agentTurn(&w, f)
 	}
-	if w.namespace == uint8(Terminating) && !m.stuck && !w.gatesShut {
+	if w.namespace == uint8(Terminating) && !m.stuck && !w.blocked() {
 		w.namespaceGone()
 	}
 	if f.gates && w.leave.there {

@@ -152,7 +152,7 @@ func (m *machine) worldEdges(w world, visit func(edge)) {
 	if w.namespace == uint8(Terminating) {
 		do("the Membership goes", func(w *world) { w.membership = membershipWorld{} })
 		do("the RoleBinding goes", func(w *world) { w.access = nobody })
-		if !m.stuck && !w.gatesShut {
+		if !m.stuck && !w.blocked() {
 			do("the namespace is gone", func(w *world) { w.namespaceGone() })
 		}
 	}
@@ -168,6 +168,9 @@ func (m *machine) worldEdges(w world, visit func(edge)) {
 		}
 	}
 }
+
+// blocked reports whether finalizers keep a namespace that was deleted by hand. During a leave the gates are forced.
+func (w *world) blocked() bool { return w.gatesShut && !w.leave.there }
 
 func (w *world) namespaceGone() {
 	w.namespace, w.membership, w.access, w.gatesShut, w.abandoned = uint8(Absent), membershipWorld{}, nobody, false, false
