@@ -2,7 +2,6 @@ package addon_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -166,18 +165,7 @@ func (r *running) quiet(t testing.TB) {
 
 func (h *hub) eventually(what string, holds func() bool) {
 	h.t.Helper()
-	h.eventuallyWithin(time.Minute, what, holds)
-}
-
-// eventuallyWithin calls holds on the goroutine of the test, so holds may fail the test.
-func (h *hub) eventuallyWithin(limit time.Duration, what string, holds func() bool) {
-	h.t.Helper()
-	planetest.Eventually(h.t, planetest.Patience{For: limit}, what, func() error {
-		if !holds() {
-			return errors.New("it does not hold")
-		}
-		return nil
-	})
+	planetest.Holds(h.t, time.Minute, what, holds)
 }
 
 // untilNil is eventually for a function that explains what is wrong.

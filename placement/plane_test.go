@@ -138,7 +138,7 @@ func (h *hub) condition(name string) metav1.Condition {
 
 func (h *hub) eventually(what string, holds func() bool) {
 	h.t.Helper()
-	require.Eventually(h.t, holds, 30*time.Second, 20*time.Millisecond, what)
+	planetest.Holds(h.t, time.Minute, what, holds)
 }
 
 // scheduled waits until a placement has been decided with this reason.

@@ -28,18 +28,20 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// plane is hub and member of all tests, which run one after the other.
-var plane = localplane.Shared{Options: localplane.Options{Name: "admin", Prepare: func(ctx context.Context, config *rest.Config) error {
+// plane is hub and member of a test. Tests mostly wait, so some run in parallel, each on a plane of its own.
+var plane = localplane.NewPool(4, localplane.Options{Name: "admin", Prepare: prepare})
+
+func prepare(ctx context.Context, config *rest.Config) error {
 	c, err := connect(Hub, config)
 	if err != nil {
 		return err
 	}
 	return crds.Install(ctx, c)
-}}}
+}
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(localplane.Run(m, &plane))
+	os.Exit(localplane.Run(m, plane.Shared()...))
 }
 
 const patience = time.Minute

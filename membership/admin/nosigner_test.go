@@ -32,7 +32,7 @@ func (h *hasty) Since(t time.Time) time.Duration { return h.Now().Sub(t) }
 
 // TestNoSigner: whoever registers a cluster at a hub that cannot sign what the agent asks for is told so, and what to do, from the member's side.
 func TestNoSigner(t *testing.T) {
-	p := localplane.ForTest(t, localplane.Options{Name: "unsigned", NoSigner: true, Prepare: plane.Options.Prepare})
+	p := localplane.ForTest(t, localplane.Options{Name: "unsigned", NoSigner: true, Prepare: prepare})
 	c, err := connect(Hub, p.Config())
 	require.NoError(t, err)
 	f := &fleet{t: t, plane: p, config: p.Config(), c: c}

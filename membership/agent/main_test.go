@@ -10,13 +10,13 @@ import (
 	"github.com/muster-sdk/muster/internal/localplane"
 )
 
-// plane is hub and member of all tests.
-var plane = localplane.Shared{Options: localplane.Options{Name: "agent", Nodes: 1}}
+// plane is hub and member of a test. Tests mostly wait, so some run in parallel, each on a plane of its own.
+var plane = localplane.NewPool(3, localplane.Options{Name: "agent", Nodes: 1})
 
 // elsewhere is a second hub, which can be killed while the member and the first go on.
 var elsewhere = localplane.Shared{Options: localplane.Options{Name: "agent-elsewhere"}}
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(localplane.Run(m, &plane, &elsewhere))
+	os.Exit(localplane.Run(m, append(plane.Shared(), &elsewhere)...))
 }

@@ -481,7 +481,7 @@ func TestSecretStore(t *testing.T) {
 
 // TestNothingIsLeft looks for goroutines after agents of each method that joined, were stopped, or left.
 func TestNothingIsLeft(t *testing.T) {
-	h := newByHand(t, "leak").attend()
+	h := newByHandOn(t, plane.Borrow(t), "leak").attend()  // not in parallel: goroutines of other tests would be found
 	own := plane.ForTest(t).User("leak", "system:masters") // client-go shares connections among clients of one config
 	before := goleak.IgnoreCurrent()
 	for _, method := range []registration.Method{token.Method{}, csr.Method{}} {

@@ -195,7 +195,7 @@ func (h *hub) get(resource, name string) *unstructured.Unstructured {
 
 func (h *hub) eventually(what string, holds func() bool) {
 	h.t.Helper()
-	require.Eventually(h.t, holds, 60*time.Second, 20*time.Millisecond, what)
+	planetest.Holds(h.t, time.Minute, what, holds)
 }
 
 // there waits until an object is exported that has what a function wants.

@@ -114,7 +114,7 @@ func (h *hub) versions() map[string]string {
 
 func (h *hub) eventually(what string, holds func() bool) {
 	h.t.Helper()
-	require.Eventually(h.t, holds, 2*time.Minute, 20*time.Millisecond, what)
+	planetest.Holds(h.t, 2*time.Minute, what, holds)
 }
 
 // content has one object for each text.

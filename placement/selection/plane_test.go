@@ -133,7 +133,7 @@ func (r *running) hears(owner string, than int) int {
 
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	require.Eventually(t, holds, time.Minute, 10*time.Millisecond, what)
+	planetest.Holds(t, time.Minute, what, holds)
 }
 
 func names(selected selection.Selected) []string {

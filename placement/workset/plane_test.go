@@ -99,7 +99,7 @@ func (h *hub) start(o workset.Options) *running {
 
 func (h *hub) eventually(what string, holds func() bool) {
 	h.t.Helper()
-	require.Eventually(h.t, holds, 30*time.Second, 20*time.Millisecond, what)
+	planetest.Holds(h.t, time.Minute, what, holds)
 }
 
 // place makes a Placement of the members of this hub, those that are named or all.

@@ -122,7 +122,7 @@ func (h *hub) kind() (resource string, widget func(name string) *unstructured.Un
 
 func (h *hub) eventually(what string, holds func() bool) {
 	h.t.Helper()
-	require.Eventually(h.t, holds, 40*time.Second, 10*time.Millisecond, what)
+	planetest.Holds(h.t, time.Minute, what, holds)
 }
 
 // user is somebody who may do what the rules say in the hub's namespace, and what everybody may.
