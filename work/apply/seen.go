@@ -62,7 +62,7 @@ func look(meta metav1.Object, owner Owner) *seen {
 		fields:  appliedFields(meta.GetManagedFields(), owner.FieldOwner),
 		entries: meta.GetManagedFields(),
 	}
-	for _, stopped := range strings.Split(meta.GetAnnotations()[v1alpha1.DisabledAnnotation], ",") {
+	for stopped := range strings.SplitSeq(meta.GetAnnotations()[v1alpha1.DisabledAnnotation], ",") {
 		s.noApply = s.noApply || strings.TrimSpace(stopped) == "Apply"
 		s.noDelete = s.noDelete || strings.TrimSpace(stopped) == "Delete"
 	}
