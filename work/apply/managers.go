@@ -40,9 +40,9 @@ func (e *Engine) writeManagers(
 // repaired removes what makes an apply fail from the managed fields of the object, if that is where the cause is, and
 // reports whether to apply again. The config then has the new version, if it had one.
 func (e *Engine) repaired(
-	ctx context.Context, owner Owner, t *task, config *unstructured.Unstructured, forced bool, cause error,
+	ctx context.Context, owner Owner, t *task, config *unstructured.Unstructured, cause error,
 ) (bool, error) {
-	stale, invalid := untyped(cause), forced && apierrors.IsInvalid(cause) && !overtaken(cause)
+	stale, invalid := untyped(cause), apierrors.IsInvalid(cause) && !overtaken(cause)
 	if t.seen == nil || !stale && !invalid {
 		return false, nil
 	}

@@ -181,7 +181,10 @@ func (e *Engine) applyRepaired(
 		if err == nil {
 			return answer, nil
 		}
-		again, failed := e.repaired(ctx, owner, t, config, force, err)
+		if !force && !untyped(err) { // it must take nothing from others
+			return nil, err
+		}
+		again, failed := e.repaired(ctx, owner, t, config, err)
 		if failed != nil {
 			return nil, failed
 		}

@@ -44,7 +44,7 @@ const anyItem = "*"
 // scopeOf returns the struct or list item that an invalid field is in, and the name of the field there. Indices are
 // those of the merged object, which no client has; all items are meant.
 func scopeOf(field string) (scope []string, name string) {
-	for _, part := range strings.Split(field, ".") {
+	for part := range strings.SplitSeq(field, ".") {
 		name, index, item := strings.Cut(part, "[")
 		if name != "" {
 			scope = append(scope, name)
