@@ -3,21 +3,26 @@ package apiserver
 import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/muster-sdk/muster/mustertest/internal/store"
 )
+
+const bootstrapManager = "kube-apiserver"
 
 // bootstrap creates what a new cluster has.
 func (s *Server) bootstrap() error {
 	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if err := s.put(store.Key{Resource: namespaces, Name: name}, namespace); err != nil {
+		if err := s.put(store.Key{Resource: namespaces, Name: name}, namespace, bootstrapManager); err != nil {
 			return err
 		}
 	}
 	for _, role := range initialRoles() {
-		if err := s.put(store.Key{Resource: clusterRoles, Name: role.Name}, role); err != nil {
+		if err := s.put(store.Key{Resource: clusterRoles, Name: role.Name}, role, bootstrapManager); err != nil {
 			return err
 		}
 	}
@@ -36,7 +41,24 @@ func (s *Server) bootstrap() error {
 		for _, group := range groups {
 			b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: group})
 		}
-		if err := s.put(store.Key{Resource: clusterRoleBindings, Name: role}, b); err != nil {
+		if err := s.put(store.Key{Resource: clusterRoleBindings, Name: role}, b, bootstrapManager); err != nil {
+			return err
+		}
+	}
+	for _, about := range []struct {
+		name        string
+		value       int32
+		description string
+	}{
+		{"system-cluster-critical", 2000000000, "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."},
+		{"system-node-critical", 2000001000, "Used for system critical pods that must not be moved from their current node."},
+	} {
+		class := &schedulingv1.PriorityClass{
+			ObjectMeta: metav1.ObjectMeta{Name: about.name}, Value: about.value, Description: about.description,
+			PreemptionPolicy: ptr.To(corev1.PreemptLowerPriority),
+		}
+		key := store.Key{Resource: schema.GroupResource{Group: "scheduling.k8s.io", Resource: "priorityclasses"}, Name: about.name}
+		if err := s.put(key, class, bootstrapManager); err != nil {
 			return err
 		}
 	}

@@ -185,7 +185,7 @@ func (s *Server) edit(key store.Key, change func(obj kinds.Object) bool) {
 }
 
 // put stores an object that a controller or the bootstrap makes, if it does not exist.
-func (s *Server) put(key store.Key, typed runtime.Object) error {
+func (s *Server) put(key store.Key, typed runtime.Object, manager string) error {
 	r := s.controllerRequest(key, "create")
 	if r == nil {
 		return fmt.Errorf("no kind is stored under %s", key.Resource)
@@ -199,6 +199,9 @@ func (s *Server) put(key store.Key, typed runtime.Object) error {
 	return s.store.Do(func(tx *store.Tx) error {
 		if tx.Get(key) != nil {
 			return nil
+		}
+		if err := s.track(r, "", nil, obj, manager); err != nil {
+			return err
 		}
 		_, err := s.finishCreate(tx, r, obj)
 		return err

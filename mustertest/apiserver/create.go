@@ -1,14 +1,18 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/muster-sdk/muster/mustertest/internal/kinds"
 	"github.com/muster-sdk/muster/mustertest/internal/store"
@@ -32,6 +36,9 @@ func (s *Server) respond(w http.ResponseWriter, r *request, out result) {
 func (s *Server) create(w http.ResponseWriter, r *request) error {
 	body, err := r.body()
 	if err != nil {
+		return err
+	}
+	if err := r.writeOptions(); err != nil {
 		return err
 	}
 	obj, err := r.decode(r.kind, body)
@@ -95,9 +102,10 @@ func (s *Server) finishCreate(tx *store.Tx, r *request, obj kinds.Object) (resul
 	if errs := r.kind.ValidateCreate(r.ctx, obj); len(errs) > 0 {
 		return out, apierrors.NewInvalid(r.kind.GVK.GroupKind(), name, errs)
 	}
+	r.warnFinalizers(obj, nil)
 	metadata = metaOf(obj)
-	if version, _ := metadata["resourceVersion"].(string); version != "" && version != "0" {
-		return out, fmt.Errorf("resourceVersion should not be set on objects to be created")
+	if version, err := versionOf(metadata); err == nil && version != "" && r.verb == "create" && !r.dryRun {
+		return out, errors.New("resourceVersion should not be set on objects to be created")
 	}
 	if err := s.validateCreate(tx, r, obj); err != nil {
 		return out, err
@@ -176,8 +184,7 @@ func (s *Server) track(r *request, subresource string, live, obj kinds.Object, m
 	}
 	before := &unstructured.Unstructured{Object: live}
 	if live == nil {
-		before.Object = kinds.Object{}
-		before.SetGroupVersionKind(r.kind.GVK)
+		before.Object = r.kind.Empty()
 	}
 	updated := fields.UpdateNoErrors(before, &unstructured.Unstructured{Object: obj}, manager)
 	content, ok := updated.(*unstructured.Unstructured)
@@ -203,7 +210,7 @@ func (s *Server) stampManagedFields(live, obj kinds.Object) {
 	entries, _ := metaOf(obj)["managedFields"].([]any)
 	now := s.now()
 	for _, entry := range entries {
-		if fields, ok := entry.(map[string]any); ok && !known[timeKey(entry)] {
+		if fields, ok := entry.(map[string]any); ok && fields["time"] != nil && !known[timeKey(entry)] {
 			fields["time"] = now
 		}
 	}
@@ -239,4 +246,34 @@ func replaceContent(obj, with kinds.Object) {
 func nameOf(obj kinds.Object) string {
 	name, _ := metaOf(obj)["name"].(string)
 	return name
+}
+
+// warnFinalizers warns about names of new finalizers of custom resources.
+func (r *request) warnFinalizers(obj, old kinds.Object) {
+	if r.kind.Builtin() {
+		return
+	}
+	var known []string
+	if old != nil {
+		known = finalizersOf(metaOf(old))
+	}
+	const path = "metadata.finalizers"
+	added := finalizersOf(metaOf(obj))
+	slices.Sort(added)
+	for _, finalizer := range added {
+		if slices.Contains(known, finalizer) {
+			continue
+		}
+		for _, problem := range validation.IsQualifiedName(finalizer) {
+			r.warn(fmt.Sprintf("%s: %q: %s", path, finalizer, problem))
+		}
+		standard := []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents, "kubernetes"}
+		switch {
+		case strings.Contains(finalizer, "/") || slices.Contains(standard, finalizer):
+		case strings.Contains(finalizer, "."):
+			r.warn(fmt.Sprintf("%s: %q: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers", path, finalizer))
+		default:
+			r.warn(fmt.Sprintf("%s: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers", path, finalizer))
+		}
+	}
 }

@@ -24,7 +24,7 @@ func (r *request) deleteOptions() (*metav1.DeleteOptions, error) {
 	}
 	options := &metav1.DeleteOptions{}
 	if len(body) > 0 {
-		media, err := contentType(r.http)
+		media, err := r.contentType()
 		if err != nil {
 			return nil, err
 		}

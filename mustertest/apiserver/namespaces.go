@@ -26,7 +26,10 @@ func (s *Server) observeNamespace(event store.Event) {
 	}
 }
 
-const rootCertificates = "kube-root-ca.crt"
+const (
+	rootCertificates  = "kube-root-ca.crt"
+	controllerManager = "kube-controller-manager"
+)
 
 // fillNamespace creates what each namespace has: the ServiceAccount default and the ConfigMap with the certificate
 // authority.
@@ -37,7 +40,7 @@ func (s *Server) fillNamespace(name string) {
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: name}}
 	// The namespace may be deleted in between; then nothing is to be made.
-	_ = s.put(store.Key{Resource: serviceAccounts, Namespace: name, Name: "default"}, account)
+	_ = s.put(store.Key{Resource: serviceAccounts, Namespace: name, Name: "default"}, account, controllerManager)
 	roots := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: rootCertificates, Namespace: name, Annotations: map[string]string{
 			"kubernetes.io/description": "Contains a CA bundle that can be used to verify the kube-apiserver when using internal " +
@@ -46,7 +49,7 @@ func (s *Server) fillNamespace(name string) {
 		}},
 		Data: map[string]string{"ca.crt": string(s.authority.pem)},
 	}
-	_ = s.put(store.Key{Resource: configMaps, Namespace: name, Name: rootCertificates}, roots)
+	_ = s.put(store.Key{Resource: configMaps, Namespace: name, Name: rootCertificates}, roots, controllerManager)
 }
 
 // reconcileNamespace deletes the contents of a terminating namespace, and then its finalizer.

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"github.com/muster-sdk/muster/mustertest/internal/kinds"
 	"github.com/muster-sdk/muster/mustertest/internal/store"
@@ -85,7 +85,7 @@ func (r *request) patchType() (types.PatchType, error) {
 	for _, patchType := range known {
 		names = append(names, string(patchType))
 	}
-	return "", unsupportedMedia(media, names...)
+	return "", r.unsupportedMedia(names...)
 }
 
 func (r *request) patchOptions(patchType types.PatchType) (*metav1.PatchOptions, error) {
@@ -230,7 +230,8 @@ func (s *Server) applied(r *request, body []byte, options *metav1.PatchOptions, 
 	}
 	obj, strict, err := r.kind.FromMap(merged.Object)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, fmt.Errorf("failed to convert new object (%s/%s; %s) to proper version: unable to convert unstructured object to %s: %w",
+			config.GetNamespace(), config.GetName(), r.kind.GVK, r.kind.GVK, err)
 	}
 	if err := yaml.UnmarshalStrict(body, &map[string]any{}); err != nil {
 		strict = append(strict, err)
@@ -247,10 +248,7 @@ func (s *Server) applyNew(tx *store.Tx, r *request, body []byte, options *metav1
 	if r.subresource != "" {
 		return result{}, apierrors.NewNotFound(r.groupResource(), r.name)
 	}
-	empty := kinds.Object{
-		"apiVersion": r.kind.GVK.GroupVersion().String(), "kind": r.kind.GVK.Kind, "metadata": map[string]any{},
-	}
-	obj, err := s.applied(r, body, options, empty)
+	obj, err := s.applied(r, body, options, r.kind.Empty())
 	if err != nil {
 		return result{}, err
 	}

@@ -116,7 +116,9 @@ func (s *Server) authorized(tx reader, a attributes) (ok bool, reason string) {
 	var missing []string
 	s.visitRules(tx, a.user, a.namespace, func(rule *rbacv1.PolicyRule, problem error) bool {
 		if problem != nil {
-			missing = append(missing, problem.Error())
+			if text := problem.Error(); !slices.Contains(missing, text) {
+				missing = append(missing, text)
+			}
 			return true
 		}
 		ok = ruleAllows(a, rule)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/muster-sdk/muster/mustertest/internal/kinds"
@@ -60,12 +61,16 @@ func (s *Server) notNewer(version string) error {
 	}
 	wanted, err := strconv.ParseUint(version, 10, 64)
 	if err != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: %v", version, err))
+		return badVersion(version, err)
 	}
 	if current := s.store.Revision(); wanted > current {
 		return tooLarge(wanted, current)
 	}
 	return nil
+}
+
+func badVersion(version string, err error) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", field.Invalid(field.NewPath("resourceVersion"), version, err.Error())))
 }
 
 func tooLarge(wanted, current uint64) error {
@@ -153,12 +158,22 @@ func (t continueToken) encode() string {
 
 func decodeContinue(text string) (continueToken, error) {
 	var token continueToken
+	invalid := func(reason string) error {
+		return apierrors.NewBadRequest("invalid continue token: continue key is not valid" + reason)
+	}
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	if err == nil {
 		err = json.Unmarshal(data, &token)
 	}
-	if err != nil || token.APIVersion != "meta.k8s.io/v1" || token.ResourceVersion == 0 {
-		return token, apierrors.NewBadRequest("continue key is not valid: the provided continue parameter is not valid")
+	switch {
+	case err != nil:
+		return token, invalid(": " + err.Error())
+	case token.APIVersion != "meta.k8s.io/v1":
+		return token, invalid(fmt.Sprintf(": server does not recognize this encoded version %q", token.APIVersion))
+	case token.ResourceVersion == 0:
+		return token, invalid(": incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
+	case token.StartKey == "":
+		return token, invalid(": encoded start key empty (version meta.k8s.io/v1)")
 	}
 	return token, nil
 }
@@ -212,7 +227,7 @@ func (s *Server) page(r *request, options *internalversion.ListOptions) (page, e
 	case options.ResourceVersionMatch == metav1.ResourceVersionMatchExact:
 		wanted, err := strconv.ParseUint(options.ResourceVersion, 10, 64)
 		if err != nil {
-			return p, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: %v", options.ResourceVersion, err))
+			return p, badVersion(options.ResourceVersion, err)
 		}
 		switch p.items, err = s.store.ListAt(r.kind.Storage, chosen.namespace, wanted); err {
 		case nil:
@@ -293,7 +308,7 @@ func (r *request) encodeList(p page) ([]byte, error) {
 		}
 		return marshal(r.accept.media, table)
 	case r.accept.as != "":
-		items := []kinds.Object{}
+		var items []kinds.Object // null if there are none, as kube-apiserver has it
 		for _, obj := range objects() {
 			items = append(items, partial(obj))
 		}
@@ -316,7 +331,7 @@ func (r *request) encodeList(p page) ([]byte, error) {
 		if i > 0 {
 			out.WriteByte(',')
 		}
-		encoded, err := r.itemJSON(item)
+		encoded, err := r.listedJSON(item)
 		if err != nil {
 			return nil, err
 		}
@@ -338,6 +353,20 @@ func (r *request) itemJSON(item *store.Item) ([]byte, error) {
 		return json.Marshal(r.kind.ToServed(item.Object))
 	}
 	return item.JSON()
+}
+
+// listedJSON encodes an item of a list. Those of built-in kinds have no apiVersion and kind.
+func (r *request) listedJSON(item *store.Item) ([]byte, error) {
+	switch {
+	case !r.kind.Builtin():
+		return r.itemJSON(item)
+	case r.kind.Converts():
+		obj := r.kind.ToServed(item.Object)
+		delete(obj, "apiVersion")
+		delete(obj, "kind")
+		return json.Marshal(obj)
+	}
+	return item.ListJSON()
 }
 
 func (r *request) protobufList(objects []kinds.Object, listMeta metav1.ListMeta) ([]byte, error) {

@@ -1,11 +1,13 @@
 package apiserver
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,6 +29,8 @@ type accepted struct {
 	aggregated bool
 }
 
+var transforms = []string{"Table", "PartialObjectMetadata", "PartialObjectMetadataList"}
+
 // negotiate chooses the first media type of the Accept header that the server can encode.
 func negotiate(header string, protobuf bool) (accepted, error) {
 	if strings.TrimSpace(header) == "" {
@@ -43,7 +47,7 @@ func negotiate(header string, protobuf bool) (accepted, error) {
 				continue
 			}
 			out.as, out.aggregated = "", true
-		} else if out.as != "" && (params["g"] != metav1.GroupName || params["v"] != "v1") {
+		} else if out.as != "" && (!slices.Contains(transforms, out.as) || params["g"] != metav1.GroupName || params["v"] != "v1") {
 			continue
 		}
 		switch media {
@@ -64,11 +68,21 @@ func negotiate(header string, protobuf bool) (accepted, error) {
 	return accepted{}, notAcceptable()
 }
 
-func notAcceptable() error {
+// notAcceptable is the answer of the generic handler, which only built-in kinds reach.
+func notAcceptable(more ...string) error {
+	media := append([]string{kinds.JSON, kinds.YAML, kinds.Protobuf}, more...)
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
-		Message: "only the following media types are accepted: application/json, application/yaml, " +
-			"application/vnd.kubernetes.protobuf",
+		Details: &metav1.StatusDetails{},
+		Message: "406: Not Acceptable\n\nAvailable representations: " + strings.Join(media, ", "),
+	}}
+}
+
+// notAcceptableCustom is the answer of the handler of custom resources.
+func notAcceptableCustom() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
+		Message: "only the following media types are accepted: " + strings.Join([]string{kinds.JSON, kinds.YAML, kinds.Protobuf}, ", "),
 	}}
 }
 
@@ -208,7 +222,7 @@ func listMeta(obj kinds.Object) metav1.ListMeta {
 
 // decode reads the body of a request as an object of the kind.
 func (r *request) decode(kind *kinds.Kind, body []byte) (kinds.Object, error) {
-	media, err := contentType(r.http)
+	media, err := r.contentType()
 	if err != nil {
 		return nil, err
 	}
@@ -254,39 +268,47 @@ func (r *request) strict(found []error) error {
 	return nil
 }
 
+// summary is the beginning of a body in an error message.
 func summary(body []byte) string {
 	const limit = 30
-	if len(body) > limit {
-		return fmt.Sprintf("raw data size: %d, ...: %s", len(body), body[:limit])
+	switch {
+	case len(body) == 0:
+		return "<empty>"
+	case body[0] != '{':
+		if len(body) > limit {
+			return hex.EncodeToString(body[:limit]) + " ..."
+		}
+		return hex.EncodeToString(body)
+	case len(body) > limit:
+		return string(body[:limit]) + " ..."
 	}
-	return fmt.Sprintf("%q", body)
+	return string(body)
 }
 
-func contentType(hr *http.Request) (string, error) {
-	header := hr.Header.Get("Content-Type")
+func (r *request) contentType() (string, error) {
+	header := r.http.Header.Get("Content-Type")
 	if header == "" {
 		return kinds.JSON, nil
 	}
 	media, _, err := mime.ParseMediaType(header)
-	if err != nil {
-		return "", unsupportedMedia(header)
-	}
-	switch media {
-	case kinds.JSON, kinds.YAML, kinds.Protobuf:
+	if err == nil && slices.Contains([]string{kinds.JSON, kinds.YAML, kinds.Protobuf}, media) {
 		return media, nil
 	}
-	return "", unsupportedMedia(media)
+	return "", r.unsupportedMedia(kinds.JSON, kinds.YAML, kinds.Protobuf)
 }
 
-func unsupportedMedia(media string, supported ...string) error {
-	if len(supported) == 0 {
-		supported = []string{kinds.JSON, kinds.YAML, kinds.Protobuf}
-	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
+// unsupportedMedia is the answer to a body in an unknown format. The generic handler, which only built-in kinds
+// reach, has another text than that of custom resources.
+func (r *request) unsupportedMedia(supported ...string) error {
+	status := metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
 		Message: fmt.Sprintf("the body of the request was in an unknown format - accepted media types include: %s",
 			strings.Join(supported, ", ")),
-	}}
+	}
+	if r.kind.Builtin() && r.verb == "patch" {
+		status.Details, status.Message = &metav1.StatusDetails{}, "415: Unsupported Media Type"
+	}
+	return &apierrors.StatusError{ErrStatus: status}
 }
 
 // unknownResource is the answer of the generic handler, which has no Status.

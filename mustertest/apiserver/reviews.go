@@ -24,6 +24,9 @@ func (s *Server) review(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
+	if err := r.writeOptions(); err != nil {
+		return err
+	}
 	obj, err := r.decode(r.kind, body)
 	if err != nil {
 		return err

@@ -56,22 +56,41 @@ func (s *Server) answer(w http.ResponseWriter, r *request) {
 	}
 	accept, err := negotiate(r.http.Header.Get("Accept"), r.kind.Builtin())
 	if err != nil {
+		if !r.kind.Builtin() {
+			err = notAcceptableCustom()
+		} else if r.verb == "list" || r.verb == "watch" {
+			err = notAcceptable(kinds.JSON+";stream=watch", kinds.Protobuf+";stream=watch")
+		}
 		r.fail(w, err)
 		return
 	}
 	r.accept = accept
-	if r.dryRun && !slices.Equal(r.query["dryRun"], []string{metav1.DryRunAll}) {
-		r.fail(w, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: optionsKind(r.verb)}, "",
-			metav1validation.ValidateDryRun(field.NewPath("dryRun"), r.query["dryRun"])))
-		return
-	}
 	if err := s.serveResource(w, r); err != nil {
 		r.fail(w, err)
 	}
 }
 
-func optionsKind(verb string) string {
-	return map[string]string{"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}[verb]
+// writeOptions validates the options of a creation or an update.
+func (r *request) writeOptions() error {
+	var errs field.ErrorList
+	kind := "CreateOptions"
+	if r.verb == "update" {
+		options := &metav1.UpdateOptions{}
+		if err := metav1.Convert_url_Values_To_v1_UpdateOptions(&r.query, options, nil); err != nil {
+			return apierrors.NewBadRequest(err.Error())
+		}
+		kind, errs = "UpdateOptions", metav1validation.ValidateUpdateOptions(options)
+	} else {
+		options := &metav1.CreateOptions{}
+		if err := metav1.Convert_url_Values_To_v1_CreateOptions(&r.query, options, nil); err != nil {
+			return apierrors.NewBadRequest(err.Error())
+		}
+		errs = metav1validation.ValidateCreateOptions(options)
+	}
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
+	}
+	return nil
 }
 
 func (s *Server) serveResource(w http.ResponseWriter, r *request) error {
@@ -142,9 +161,13 @@ func (s *Server) serveSubresource(w http.ResponseWriter, r *request) error {
 		return s.createToken(w, r)
 	case slices.Contains(unimplementedSubresources, r.subresource) || r.subresource == "scale" && r.kind.Scale:
 		return notImplemented(fmt.Sprintf("subresource %s of %s", r.subresource, gr))
+	case !r.kind.Builtin():
+		return apierrors.NewNotFound(gr, r.name)
 	default:
-		unknownResource(w)
-		return nil
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+			Details: &metav1.StatusDetails{}, Message: "the server could not find the requested resource",
+		}}
 	}
 	return methodNotAllowed(r.groupResource(), r.verb)
 }

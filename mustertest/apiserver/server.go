@@ -3,12 +3,12 @@ package apiserver
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
@@ -24,7 +24,7 @@ type Options struct {
 	// Clock is the source of the current time and of timers. Default: the real clock, which is the virtual one
 	// inside a testing/synctest bubble.
 	Clock clock.Clock
-	// Seed determines UIDs and generated names. Two servers that get the same requests in the same order with the
+	// Seed and Name determine UIDs and generated names. Two servers with the same Name that get the same requests in the same order with the
 	// same Seed give the same answers, apart from the times and the bytes of keys and certificates.
 	Seed uint64
 	// Faults, if set, is asked before each request what goes wrong with it.
@@ -85,9 +85,10 @@ func New(options Options) (*Server, error) {
 	s := &Server{
 		options: options, clock: options.Clock, store: store.New(options.History),
 		served: map[schema.GroupVersionResource]*kinds.Kind{}, tokens: map[string]user{},
-		epoch: make(chan struct{}), seed: rand.New(rand.NewPCG(options.Seed, 0x6d7573746572)),
+		epoch: make(chan struct{}),
 	}
 	s.key = sha256.Sum256(fmt.Appendf(nil, "muster in-memory API server %s %d", options.Name, options.Seed))
+	s.seed = rand.New(rand.NewPCG(options.Seed, binary.BigEndian.Uint64(s.key[:])))
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	var err error
 	if s.authority, err = newAuthority(s.host(), s.clock.Now()); err != nil {
@@ -190,7 +191,7 @@ func (s *Server) random() uint64 {
 func (s *Server) newUID() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var id uuid.UUID
+	var id [16]byte
 	for i := range 2 {
 		n := s.seed.Uint64()
 		for j := range 8 {
@@ -199,7 +200,7 @@ func (s *Server) newUID() string {
 	}
 	id[6] = id[6]&0x0f | 0x40
 	id[8] = id[8]&0x3f | 0x80
-	return id.String()
+	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }
 
 // newSuffix is what generateName appends, in the alphabet of Kubernetes.

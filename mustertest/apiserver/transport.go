@@ -123,16 +123,29 @@ func (t *transport) stream(hr, in *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() {
-		// What was written before stays readable: the writer waits for the reader.
-		_ = writer.CloseWithError(context.Cause(ctx)) // has no error
+		// A client that gave up gets the end of the body and no error: watch.Filter, which controller-runtime puts around
+		// watches of metadata, would send the error to a consumer that has gone, and leak its goroutine.
+		_ = writer.Close() // has no error
 	})
 	response.Body = &streamBody{reader, func() { stop(); cancel() }}
 	return response, nil
 }
 
+// CloseIdleConnections does nothing: there are no connections.
+func (t *transport) CloseIdleConnections() {}
+
 type streamBody struct {
 	*io.PipeReader
 	cancel func()
+}
+
+// Read ends without an error after Close, for the reason given in stream.
+func (b *streamBody) Read(into []byte) (int, error) {
+	n, err := b.PipeReader.Read(into)
+	if errors.Is(err, io.ErrClosedPipe) {
+		err = io.EOF
+	}
+	return n, err
 }
 
 func (b *streamBody) Close() error {

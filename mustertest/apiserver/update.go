@@ -25,6 +25,9 @@ func (s *Server) update(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
+	if err := r.writeOptions(); err != nil {
+		return err
+	}
 	obj, err := r.decode(r.kind, body)
 	if err != nil {
 		return err
@@ -43,7 +46,10 @@ func (s *Server) update(w http.ResponseWriter, r *request) error {
 				return apierrors.NewNotFound(r.groupResource(), r.name)
 			}
 			if uid, _ := metaOf(obj)["uid"].(string); uid != "" {
-				return uidConflict(r.groupResource(), r.name, uid, "")
+				return uidConflict(r.groupResource(), r.name, r.storagePath(), uid, "")
+			}
+			if _, err := versionOf(metaOf(obj)); err != nil {
+				return err
 			}
 			out, err = s.createObject(tx, r, obj)
 			return err
@@ -60,6 +66,16 @@ func (s *Server) update(w http.ResponseWriter, r *request) error {
 	}
 	s.respond(w, r, out)
 	return nil
+}
+
+// versionOf returns the resourceVersion of an object that a client sent; empty if there is none.
+func versionOf(metadata map[string]any) (string, error) {
+	version, _ := metadata["resourceVersion"].(string)
+	if version == "" || version == "0" {
+		return "", nil
+	}
+	_, err := strconv.ParseUint(version, 10, 64)
+	return version, err
 }
 
 // live returns a copy of a stored object in the version of the kind.
@@ -82,8 +98,22 @@ func (r *request) matchName(obj kinds.Object) error {
 	}
 }
 
-func uidConflict(gr schema.GroupResource, name, wanted, actual string) error {
-	return apierrors.NewConflict(gr, name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", wanted, actual)) //nolint:staticcheck,revive // the message of Kubernetes
+func uidConflict(gr schema.GroupResource, name, path, wanted, actual string) error {
+	return apierrors.NewConflict(gr, name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, "+
+		"AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v", path, wanted, actual))
+}
+
+// storagePath is the key under which kube-apiserver stores the object; some of its errors contain it.
+func (r *request) storagePath() string {
+	path := "/registry/"
+	if !r.kind.Builtin() {
+		path += r.gvr.Group + "/"
+	}
+	path += r.gvr.Resource + "/"
+	if r.kind.Namespaced {
+		path += r.namespace + "/"
+	}
+	return path + r.name
 }
 
 // finishUpdate stores obj over the live object, for updates and patches. Managed fields of obj are up to date.
@@ -91,16 +121,15 @@ func (s *Server) finishUpdate(tx *store.Tx, r *request, item *store.Item, live, 
 	out := result{code: http.StatusOK}
 	metadata, liveMeta := metaOf(obj), metaOf(live)
 	gr := r.groupResource()
-	if uid, _ := metadata["uid"].(string); uid != "" && uid != liveMeta["uid"] {
-		return out, uidConflict(gr, r.name, uid, fmt.Sprint(liveMeta["uid"]))
+	if uid, _ := metadata["uid"].(string); uid != "" && r.verb == "update" && uid != liveMeta["uid"] {
+		return out, uidConflict(gr, r.name, r.storagePath(), uid, fmt.Sprint(liveMeta["uid"]))
 	}
-	version, _ := metadata["resourceVersion"].(string)
+	version, err := versionOf(metadata)
+	if err != nil {
+		return out, err
+	}
 	switch {
-	case version != "" && version != "0":
-		if _, err := strconv.ParseUint(version, 10, 64); err != nil {
-			return out, apierrors.NewInvalid(r.kind.GVK.GroupKind(), r.name, field.ErrorList{field.Invalid(
-				field.NewPath("metadata", "resourceVersion"), version, err.Error())})
-		}
+	case version != "":
 		if version != liveMeta["resourceVersion"] {
 			return out, apierrors.NewConflict(gr, r.name, fmt.Errorf(optimisticLock)) //nolint:staticcheck,revive // the message of Kubernetes
 		}
@@ -113,13 +142,12 @@ func (s *Server) finishUpdate(tx *store.Tx, r *request, item *store.Item, live, 
 	copyKey(metadata, liveMeta, "generation")
 	s.prepareUpdate(r, live, obj)
 	metadata = metaOf(obj)
-	for _, key := range []string{"uid", "creationTimestamp"} {
-		copyKey(metadata, liveMeta, key)
+	copyKey(metadata, liveMeta, "creationTimestamp")
+	if uid, _ := metadata["uid"].(string); uid == "" {
+		copyKey(metadata, liveMeta, "uid")
 	}
 	if liveMeta["deletionTimestamp"] != nil {
 		copyKey(metadata, liveMeta, "deletionTimestamp")
-	} else {
-		delete(metadata, "deletionTimestamp")
 	}
 	if liveMeta["deletionGracePeriodSeconds"] != nil && metadata["deletionGracePeriodSeconds"] == nil {
 		copyKey(metadata, liveMeta, "deletionGracePeriodSeconds")
@@ -127,6 +155,7 @@ func (s *Server) finishUpdate(tx *store.Tx, r *request, item *store.Item, live, 
 	if errs := r.kind.ValidateUpdate(r.ctx, obj, live, r.subresource); len(errs) > 0 {
 		return out, apierrors.NewInvalid(r.kind.GVK.GroupKind(), r.name, errs)
 	}
+	r.warnFinalizers(obj, live)
 	if err := s.validateUpdate(tx, r, obj, live); err != nil {
 		return out, err
 	}

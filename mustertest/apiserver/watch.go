@@ -87,7 +87,7 @@ func (wt *watcher) begin(options *internalversion.ListOptions) (initial []*store
 	version := uint64(0)
 	if options.ResourceVersion != "" {
 		if version, err = strconv.ParseUint(options.ResourceVersion, 10, 64); err != nil {
-			return nil, 0, nil, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: %v", options.ResourceVersion, err))
+			return nil, 0, nil, badVersion(options.ResourceVersion, err)
 		}
 	}
 	sendInitial := version == 0

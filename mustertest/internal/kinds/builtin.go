@@ -21,6 +21,8 @@ type builtin struct {
 	generation     bool // counted by metadata.generation
 	conditional    bool // an update requires a resourceVersion
 	createOnUpdate bool
+	constant       bool // the generation stays 1
+	metaOnCreate   bool // metadata is validated completely on creation only
 	keepStatus     bool // a create may set status
 	orphans        bool
 	graceful       func(Object) bool

@@ -219,7 +219,8 @@ func (c *custom) metadata(obj, old Object) field.ErrorList {
 		return field.ErrorList{field.Invalid(path, nil, err.Error())}
 	}
 	errs := apivalidation.ValidateObjectMetaAccessor(metadata, c.namespaced, pathSegment, path)
-	return append(errs, apivalidation.ValidateObjectMetaAccessorUpdate(metadata, oldMetadata, path)...)
+	errs = append(errs, apivalidation.ValidateObjectMetaAccessorUpdate(metadata, oldMetadata, path)...)
+	return append(errs, apivalidation.ValidateObjectMetaAccessorUpdate(metadata, oldMetadata, path)...) // as registries do
 }
 
 func objectMeta(obj Object) (*metav1.ObjectMeta, error) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
@@ -47,7 +46,10 @@ func (k *Kind) Decode(body []byte, contentType string) (Decoded, error) {
 		}
 		body = converted
 	}
-	var typeMeta metav1.TypeMeta
+	var typeMeta struct { // as in Kubernetes: its type is part of an error message
+		APIVersion string `json:"apiVersion,omitempty"`
+		Kind       string `json:"kind,omitempty"`
+	}
 	if err := json.Unmarshal(body, &typeMeta); err != nil {
 		return Decoded{}, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
 	}
@@ -62,6 +64,9 @@ func (k *Kind) Decode(body []byte, contentType string) (Decoded, error) {
 		gvk = gv.WithKind(gvk.Kind)
 	}
 	if gvk != k.GVK {
+		if k.builtin != nil && !scheme.Scheme.Recognizes(gvk) {
+			return Decoded{GVK: gvk}, fmt.Errorf("no kind %q is registered for version %q in scheme %q", gvk.Kind, gvk.GroupVersion(), "pkg/runtime/scheme.go:111")
+		}
 		return Decoded{GVK: gvk}, nil
 	}
 	obj, more, err := k.decodeJSON(body)

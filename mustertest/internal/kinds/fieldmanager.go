@@ -115,9 +115,10 @@ func (o objects) Default(in runtime.Object) {
 }
 
 func (o objects) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
-	u := &unstructured.Unstructured{Object: Object{}}
-	u.SetGroupVersionKind(gvk)
-	return u, nil
+	if gvk != o.kind.GVK {
+		return nil, runtime.NewNotRegisteredErrForKind("muster", gvk)
+	}
+	return &unstructured.Unstructured{Object: o.kind.Empty()}, nil
 }
 
 // typeConverter returns the schema of the version for structured merges.

@@ -114,6 +114,14 @@ func (k *Kind) Default(obj Object) {
 	replace(obj, k.toObject(typed))
 }
 
+// Empty is what the encoding of an object of the kind has always, such as the spec of a Lease.
+func (k *Kind) Empty() Object {
+	if k.builtin == nil {
+		return Object{"apiVersion": k.GVK.GroupVersion().String(), "kind": k.GVK.Kind}
+	}
+	return k.toObject(k.builtin.new())
+}
+
 // PrepareCreate removes what a create request may not set.
 func (k *Kind) PrepareCreate(obj Object) {
 	if k.Status && !(k.builtin != nil && k.builtin.keepStatus) {
@@ -121,8 +129,6 @@ func (k *Kind) PrepareCreate(obj Object) {
 	}
 	if k.custom != nil || k.builtin.generation {
 		meta(obj)["generation"] = int64(1)
-	} else {
-		delete(meta(obj), "generation")
 	}
 	if k.builtin != nil && k.builtin.prepareCreate != nil {
 		k.builtin.prepareCreate(obj)
@@ -137,7 +143,7 @@ func (k *Kind) PrepareUpdate(obj, old Object) {
 	if k.builtin != nil && k.builtin.prepareUpdate != nil {
 		k.builtin.prepareUpdate(obj, old)
 	}
-	if (k.custom != nil || k.builtin.generation) && !sameContent(obj, old) {
+	if (k.custom != nil || k.builtin.generation && !k.builtin.constant) && !sameContent(obj, old) {
 		generation, _, _ := unstructured.NestedInt64(old, "metadata", "generation")
 		meta(obj)["generation"] = generation + 1
 	}
@@ -184,7 +190,7 @@ func (k *Kind) ValidateCreate(ctx context.Context, obj Object) field.ErrorList {
 	if errs != nil {
 		return errs
 	}
-	errs = validation.ValidateObjectMeta(metadata, k.Namespaced, k.builtin.nameRule(), field.NewPath("metadata"))
+	errs = k.validateMeta(metadata)
 	if k.builtin.validate != nil {
 		errs = append(errs, k.builtin.validate(typed)...)
 	}
@@ -207,12 +213,29 @@ func (k *Kind) ValidateUpdate(ctx context.Context, obj, old Object, subresource 
 	path := field.NewPath("metadata")
 	errs = validation.ValidateObjectMetaAccessor(metadata, k.Namespaced, pathSegment, path)
 	errs = append(errs, validation.ValidateObjectMetaUpdate(metadata, oldMetadata, path)...)
+	errs = append(errs, validation.ValidateObjectMetaUpdate(metadata, oldMetadata, path)...) // as registries do
 	if subresource == "" {
+		if !k.builtin.metaOnCreate {
+			errs = append(errs, k.validateMeta(metadata)...)
+		}
 		if k.builtin.validate != nil {
 			errs = append(errs, k.builtin.validate(typed)...)
 		}
 		if k.builtin.validateUpdate != nil {
 			errs = append(errs, k.builtin.validateUpdate(typed, typedOld)...)
+		}
+	}
+	return errs
+}
+
+// validateMeta is ValidateObjectMeta of the core kinds, which all built-in kinds use.
+func (k *Kind) validateMeta(metadata *metav1.ObjectMeta) field.ErrorList {
+	path := field.NewPath("metadata")
+	errs := validation.ValidateObjectMeta(metadata, k.Namespaced, k.builtin.nameRule(), path)
+	for i, finalizer := range metadata.Finalizers {
+		if k.GVK.Group != "apiextensions.k8s.io" && k.GVK.Group != "coordination.k8s.io" && !strings.Contains(finalizer, "/") && finalizer != metav1.FinalizerOrphanDependents && finalizer != metav1.FinalizerDeleteDependents && finalizer != "kubernetes" {
+			errs = append(errs, field.Invalid(path.Child("finalizers").Index(i), finalizer,
+				"name is neither a standard finalizer name nor is it fully qualified"))
 		}
 	}
 	return errs

@@ -117,7 +117,7 @@ func table() []row {
 		{gv: "rbac.authorization.k8s.io/v1", kind: "ClusterRoleBinding", resource: "clusterrolebindings", flags: "o", rules: builtin{
 			name: pathSegmentName, defaults: defaultBinding, validate: validateBinding, validateUpdate: immutableRoleRef,
 		}},
-		{gv: "coordination.k8s.io/v1", kind: "Lease", resource: "leases", flags: "nou", rules: builtin{validate: validateLease}},
+		{gv: "coordination.k8s.io/v1", kind: "Lease", resource: "leases", flags: "nou", rules: builtin{validate: validateLease, metaOnCreate: true}},
 		{gv: "certificates.k8s.io/v1", kind: "CertificateSigningRequest", resource: "certificatesigningrequests", flags: "s", shortNames: "csr", rules: builtin{
 			name: validation.NameIsDNSSubdomain, fields: map[string]fieldPath{"spec.signerName": path("spec.signerName")},
 			defaults: defaultCSR, validate: validateCSR, prepareUpdate: keepSpec,
@@ -131,7 +131,7 @@ func table() []row {
 		{gv: "networking.k8s.io/v1", kind: "IngressClass", resource: "ingressclasses", flags: "g"},
 		{gv: "policy/v1", kind: "PodDisruptionBudget", resource: "poddisruptionbudgets", flags: "nsgu", shortNames: "pdb"},
 		{gv: "autoscaling/v2", kind: "HorizontalPodAutoscaler", resource: "horizontalpodautoscalers", flags: "ns", shortNames: "hpa", categories: "all"},
-		{gv: "scheduling.k8s.io/v1", kind: "PriorityClass", resource: "priorityclasses", flags: "g", shortNames: "pc"},
+		{gv: "scheduling.k8s.io/v1", kind: "PriorityClass", resource: "priorityclasses", flags: "g", shortNames: "pc", rules: builtin{constant: true}},
 		{gv: "storage.k8s.io/v1", kind: "StorageClass", resource: "storageclasses", shortNames: "sc"},
 		{gv: "discovery.k8s.io/v1", kind: "EndpointSlice", resource: "endpointslices", flags: "ng"},
 		{gv: "events.k8s.io/v1", kind: "Event", resource: "events", flags: "no", shortNames: "ev", rules: builtin{

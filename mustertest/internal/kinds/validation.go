@@ -383,7 +383,8 @@ func immutableRoleRef(obj, old runtime.Object) field.ErrorList {
 		return rbacv1.RoleRef{}
 	}
 	if ref(obj) != ref(old) {
-		return field.ErrorList{field.Invalid(field.NewPath("roleRef"), ref(obj), "cannot change roleRef")}
+		value := struct{ APIGroup, Kind, Name string }(ref(obj)) // the internal type has no JSON names
+		return field.ErrorList{field.Invalid(field.NewPath("roleRef"), value, "cannot change roleRef")}
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ type Item struct {
 	Created  uint64         // the Revision of the first version
 
 	json atomic.Pointer[[]byte]
+	list atomic.Pointer[[]byte]
 	memo atomic.Pointer[any]
 }
 
@@ -51,6 +52,25 @@ func (i *Item) JSON() ([]byte, error) {
 		return nil, fmt.Errorf("encode %s %s/%s: %w", i.Key.Resource, i.Key.Namespace, i.Key.Name, err)
 	}
 	i.json.Store(&encoded)
+	return encoded, nil
+}
+
+// ListJSON returns the encoded object without apiVersion and kind, as lists of built-in kinds have it.
+func (i *Item) ListJSON() ([]byte, error) {
+	if cached := i.list.Load(); cached != nil {
+		return *cached, nil
+	}
+	object := make(map[string]any, len(i.Object))
+	for key, value := range i.Object {
+		if key != "apiVersion" && key != "kind" {
+			object[key] = value
+		}
+	}
+	encoded, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %s/%s: %w", i.Key.Resource, i.Key.Namespace, i.Key.Name, err)
+	}
+	i.list.Store(&encoded)
 	return encoded, nil
 }
 
