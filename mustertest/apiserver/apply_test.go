@@ -27,7 +27,7 @@ func TestApply_ListMapsConflictsAndForce(t *testing.T) {
 	require.NoError(t, apply("two", `{"parts":[{"id":"3","n":3}]}`, false))
 	err := apply("two", `{"color":"blue","parts":[{"id":"3"}]}`, false)
 	require.True(t, apierrors.IsConflict(err), "%v", err)
-	require.ErrorContains(t, err, `Apply failed with 1 conflict: conflict with "one" using example.com/v1: .spec.color`)
+	require.ErrorContains(t, err, `Apply failed with 1 conflict: conflict with "one": .spec.color`)
 	require.NoError(t, apply("two", `{"color":"blue","parts":[{"id":"3"}]}`, true))
 	got, err := widgets.Get(ctx, "w", metav1.GetOptions{})
 	require.NoError(t, err)
