@@ -36,6 +36,7 @@ const patience = 30 * time.Second
 func Gate(c client.Client) interface {
 	membership.LeaveGate
 	membership.Forcer
+	membership.Releaser
 } {
 	return gate{c, clock.RealClock{}}
 }
@@ -149,6 +150,28 @@ func (g gate) Force(ctx context.Context, member membership.Member) error {
 	var errs []error
 	for i := range addons {
 		errs = append(errs, g.orphan(ctx, member, &addons[i]), g.force(ctx, &addons[i]))
+	}
+	return errors.Join(errs...)
+}
+
+// Release takes the finalizer of add-ons off MemberAddons that are being deleted with the member's namespace. Nothing is
+// removed from the member: the MemberAddons and their Works are created again in the restored namespace.
+func (g gate) Release(ctx context.Context, member membership.Member) error {
+	addons, err := g.list(ctx, member)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i := range addons {
+		addon := &addons[i]
+		before := addon.DeepCopy()
+		if addon.DeletionTimestamp == nil || !controllerutil.RemoveFinalizer(addon, v1alpha1.MemberAddonFinalizer) {
+			continue
+		}
+		err := g.client.Patch(ctx, addon, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("remove the finalizer of MemberAddon %s/%s: %w", addon.Namespace, addon.Name, err))
+		}
 	}
 	return errors.Join(errs...)
 }

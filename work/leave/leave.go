@@ -42,6 +42,7 @@ const Name = "works"
 func Gate(c client.Client) interface {
 	membership.LeaveGate
 	membership.Forcer
+	membership.Releaser
 } {
 	return gate{c}
 }
@@ -142,6 +143,22 @@ func (g gate) Force(ctx context.Context, member membership.Member) error {
 		// An agent that lives still has to see what it was told, or a deletion: one that comes to find the Work missing goes by
 		// what it knew before. Force is called again.
 		if !told && works[i].DeletionTimestamp != nil {
+			errs = append(errs, g.letGo(ctx, &works[i]))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Release takes the agent's finalizer off Works that are being deleted with the member's namespace. The agent keeps their
+// objects as orphans, because nothing notes that their deletion was requested, and adopts them when the Works are back.
+func (g gate) Release(ctx context.Context, member membership.Member) error {
+	works, err := g.list(ctx, member)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i := range works {
+		if works[i].DeletionTimestamp != nil {
 			errs = append(errs, g.letGo(ctx, &works[i]))
 		}
 	}
