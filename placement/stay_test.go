@@ -2,6 +2,7 @@ package placement_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,12 +68,7 @@ func TestChosenClustersStay(t *testing.T) {
 }
 
 func contains(names []string, name string) bool {
-	for _, other := range names {
-		if other == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(names, name)
 }
 
 // With a failover an unreachable cluster is left when its replacement is ready, and no earlier when it returns before

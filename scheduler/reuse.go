@@ -221,7 +221,7 @@ func (c *cycle) comparable(previous *Result) bool {
 	return previous.tally.local && c.record == nil && previous.profile == c.profile && previous.request.Policy == c.request.Policy &&
 		previous.snapshot.columns == c.snapshot.columns && c.snapshot.columns != nil &&
 		slices.Equal(previous.request.Bound, c.request.Bound) && slices.Equal(previous.request.Placed, c.request.Placed) &&
-		previous.request.Failover == c.request.Failover && !(c.picks() && len(c.request.Bound) > c.request.wanted()) &&
+		previous.request.Failover == c.request.Failover && (!c.picks() || len(c.request.Bound) <= c.request.wanted()) &&
 		(previous.Until.IsZero() || c.request.Now.Before(previous.Until)) && c.local
 }
 

@@ -10,6 +10,8 @@ var templateRules = slices.Concat([]rule{
 
 	{"a mode that does not exist", `apply: {mode: Update}`, `apply: {mode: CreateOnly}`, "apply.mode", `supported values: "ServerSideApply", "CreateOnly", "Observe", "ReportDiff"`},
 	{"a takeover that does not exist", `apply: {takeover: Sometimes}`, `apply: {takeover: Always}`, "apply.takeover", `supported values: "Never", "IfNoDiff", "Always"`},
+	{"a recreation that does not exist", `apply: {recreate: Always}`, `apply: {recreate: IfImmutable}`, "apply.recreate",
+		`supported values: "Never", "IfImmutable"`},
 	{"a way with drift that does not exist", `apply: {drift: Ignore}`, `apply: {drift: Report}`, "apply.drift", `supported values: "Correct", "Report"`},
 	{"a field manager, which could never change", `apply: {fieldOwner: me}`, `apply: {fieldOwner: ""}`, "apply.fieldOwner", "fieldOwner cannot be set here"},
 	{"a field manager that none can be", `apply: {fieldOwner: ` + as(129) + `}`, `apply: {}`, "apply.fieldOwner", "128"},
@@ -37,6 +39,8 @@ var templateRules = slices.Concat([]rule{
 		rule{"another mode", `{select: {kind: A}, mode: Update}`, `{select: {kind: A}, mode: Observe}`, "mode", `supported values: "ServerSideApply"`},
 		rule{"another takeover", `{select: {kind: A}, takeover: Maybe}`, `{select: {kind: A}, takeover: Always}`, "takeover", `supported values: "Never"`},
 		rule{"another way with drift", `{select: {kind: A}, drift: Maybe}`, `{select: {kind: A}, drift: Correct}`, "drift", `supported values: "Correct"`},
+		rule{"another recreation", `{select: {kind: A}, recreate: Maybe}`, `{select: {kind: A}, recreate: Never}`, "recreate",
+			`supported values: "Never"`},
 		rule{"another end", `{select: {kind: A}, delete: Maybe}`, `{select: {kind: A}, delete: Orphan}`, "delete", `supported values: "Delete"`},
 		rule{"more fields than may be ignored", `{select: {kind: A}, ignoredFields: ` + list(33, `.data.f#`) + `}`, `{select: {kind: A}, ignoredFields: ` + list(32, `.data.f#`) + `}`, "ignoredFields", "must have at most 32 items"},
 		rule{"a path that leads nowhere", `{select: {kind: A}, ignoredFields: [.]}`, `{select: {kind: A}, ignoredFields: [.a]}`, "ignoredFields[0]", "should be at least 2 chars long"},

@@ -85,7 +85,7 @@ var rules = []rule{
 	},
 	{
 		packages: "deploy", // what is installed on a member is of all that runs there
-		ours:     []string{"membership/...", "internal/bounded", "internal/crdinstall"},
+		ours:     []string{"membership/...", "internal/bounded", "internal/crdinstall", "internal/storeversion"},
 	},
 	{
 		packages: "assembly", // a complete hub and a complete agent consist of all packages

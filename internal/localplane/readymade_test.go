@@ -3,7 +3,6 @@ package localplane
 import (
 	"bytes"
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -36,7 +35,7 @@ func TestBinaries_AssetsVariableWithAllThatIsNeeded(t *testing.T) {
 }
 
 func TestBinaries_AssetsVariableIsNoFolder(t *testing.T) {
-	t.Setenv(assetsVariable, filepath.Join(t.TempDir(), "misspelt"))
+	t.Setenv(assetsVariable, filepath.Join(t.TempDir(), "misspelled"))
 	_, err := Binaries(t.Context(), Options{})
 	require.EqualError(t, err, "KUBEBUILDER_ASSETS="+os.Getenv(assetsVariable)+
 		" is not a folder: correct it, or unset KUBEBUILDER_ASSETS to have all programs built once")
@@ -228,7 +227,7 @@ func TestStartForTest_NoBuildIsLeftAtTheTimeout(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("GOCACHE", t.TempDir())
 	_, err := startForTest(limited{deadline: time.Now().Add(timeoutMargin)}, Options{Progress: &bytes.Buffer{}})
-	require.True(t, errors.Is(err, errTimeout), "%v", err)
+	require.ErrorIs(t, err, errTimeout, "%v", err)
 }
 
 const fakeProgram = "#!/bin/sh\nexit 1\n"

@@ -64,7 +64,7 @@ func (m *Monitor) setAffected(e *member, reason uint8, is bool) {
 	m.tally(e, +1)
 }
 
-// suspect begins or ends an outage, and adds to changed the members that are held back because of it, or no longer.
+// suspect begins or ends an outage, and returns the members that are held back because of it, or no longer.
 //
 // It goes by the members that are late, not by those that are lost: when all fall silent at once they are lost one by
 // one, spread over a period, but each of them is late before the first is lost. So the hub suspects itself before it
@@ -73,11 +73,11 @@ func (m *Monitor) setAffected(e *member, reason uint8, is bool) {
 //
 // Members that have not been heard since the hub started are no evidence that the hub is well: while they could make
 // up an outage together with those that are affected, the hub is in doubt, and holds back as well.
-func (m *Monitor) suspect(changed []string, now time.Time) []string {
+func (m *Monitor) suspect(now time.Time) []string {
 	outage := m.policy.suspects(m.affected, m.tracked, m.outage)
 	doubt := m.policy.suspects(m.doubtful, m.tracked, false)
 	if outage == m.outage && doubt == m.doubt {
-		return changed
+		return nil
 	}
 	before := map[*member]bool{}
 	for _, e := range m.members {
@@ -92,6 +92,7 @@ func (m *Monitor) suspect(changed []string, now time.Time) []string {
 		m.since = m.elapsed(now)
 	}
 	m.outage, m.doubt = outage, doubt
+	var changed []string
 	for e, was := range before {
 		if m.heldBack(e) != was {
 			changed = append(changed, e.name)

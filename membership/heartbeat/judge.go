@@ -50,9 +50,9 @@ func (m *Monitor) beat(e *member, now time.Time) []string {
 	if e.late() {
 		m.setLate(e, false)
 		m.queue.set(e, e.due()) // it can be late again before it would have been lost
-		changed = m.suspect(changed, now)
+		changed = m.suspect(now)
 	} else if before == Awaited {
-		changed = m.suspect(changed, now) // it is evidence now
+		changed = m.suspect(now) // it is evidence now
 	}
 	if e.state != before {
 		changed = sorted(append(changed, e.name))

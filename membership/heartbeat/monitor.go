@@ -75,7 +75,7 @@ func (m *Monitor) Track(name string, period time.Duration, now time.Time) []stri
 	m.count[e.state]++
 	m.tally(e, +1)
 	m.queue.set(e, e.due())
-	return m.suspect(nil, now)
+	return m.suspect(now)
 }
 
 // Untrack stops to judge a member and forgets how it fared. Untracking a stranger does nothing.
@@ -95,7 +95,7 @@ func (m *Monitor) Untrack(name string, now time.Time) []string {
 		kept := m.add(name)
 		kept.renewed, kept.heard, kept.anchor = e.renewed, e.heard, e.anchor
 	}
-	return m.suspect(nil, now)
+	return m.suspect(now)
 }
 
 // Observe takes in that a member's Lease was written: renewed is what the agent wrote as the time, which
@@ -119,6 +119,8 @@ func (m *Monitor) Observe(name string, renewed, now time.Time) []string {
 // Report takes in whether a member's agent finds its cluster ready. A member that is not ready counts for an outage
 // as a silent one does: in push mode the agents of all members lose them when the hub's network fails. A member that
 // is not tracked is ignored.
+//
+//nolint:revive // Readiness is what the agent reports, and no mode of the method.
 func (m *Monitor) Report(name string, ready bool, now time.Time) []string {
 	e := m.members[name]
 	if e == nil || !e.tracked || ready == (e.affected&isNotReady == 0) {
@@ -126,7 +128,7 @@ func (m *Monitor) Report(name string, ready bool, now time.Time) []string {
 	}
 	before := map[*member]bool{e: m.heldBack(e)}
 	m.setAffected(e, isNotReady, !ready)
-	return m.flipped(m.suspect(nil, now), before)
+	return m.flipped(m.suspect(now), before)
 }
 
 // Gone takes in that a member's Lease was deleted. That is no sign of life, nor of death. What was
@@ -191,7 +193,7 @@ func (m *Monitor) Resume(now time.Time) []string {
 			m.queue.set(e, e.due())
 		}
 	}
-	return m.suspect(nil, now)
+	return m.suspect(now)
 }
 
 // Expire lets members fall silent whose time has come. Call it at [Monitor.Next]; calling it earlier does
@@ -228,7 +230,7 @@ func (m *Monitor) Expire(now time.Time) []string {
 		m.queue.set(e, e.due())
 	}
 	// Whether the hub suspects itself is settled with all that is late, before any loss is held against a member.
-	flipped := m.flipped(m.suspect(nil, now), released)
+	flipped := m.flipped(m.suspect(now), released)
 	changed = append(changed, flipped...)
 	for _, e := range lost {
 		m.blame(e, at)

@@ -46,17 +46,17 @@ func TestBeater_Rewound(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- beater.Run(ctx) }()
 
-		time.Sleep(10 * time.Second)
+		<-time.After(10 * time.Second)      // in virtual time
 		hub.set(func() { hub.lease = nil }) // Deleted by hand.
-		time.Sleep(10 * time.Second)
+		<-time.After(10 * time.Second)      // in virtual time
 		require.NoError(t, beater.Status().LastError)
 		require.False(t, beater.Status().Rewound)
 
 		hub.set(func() { hub.version = 50 })
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		require.True(t, beater.Status().Rewound)
 		hub.set(func() { hub.version = 5000 })
-		time.Sleep(10 * time.Second)
+		<-time.After(10 * time.Second) // in virtual time
 		require.True(t, beater.Status().Rewound, "it stays reported until the Beater is replaced")
 		cancel()
 		require.NoError(t, <-done)

@@ -1,6 +1,8 @@
 package apiserver
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -94,9 +96,7 @@ func initialRoles() []*rbacv1.ClusterRole {
 	}
 	role := func(name string, labels map[string]string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 		out := &rbacv1.ClusterRole{ObjectMeta: initialMeta(name), Rules: rules}
-		for key, value := range labels {
-			out.Labels[key] = value
-		}
+		maps.Copy(out.Labels, labels)
 		return out
 	}
 	to := func(name string) string { return "rbac.authorization.k8s.io/aggregate-to-" + name }

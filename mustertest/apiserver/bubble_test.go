@@ -58,7 +58,7 @@ func until(t *testing.T, what string, done func() bool) {
 		if done() {
 			return
 		}
-		time.Sleep(100 * time.Millisecond) // virtual
+		<-time.After(100 * time.Millisecond) // virtual
 	}
 	t.Fatalf("%s: not within ten virtual minutes", what)
 }
@@ -116,7 +116,7 @@ func TestBubble_ManagerWithLeaderElection(t *testing.T) {
 				require.NoError(t, admin.Get(ctx, client.ObjectKey{Namespace: "default", Name: fmt.Sprint("m", i)}, &cm))
 				return cm.Data["seen"] == "yes"
 			})
-			time.Sleep(20 * time.Minute) // virtual
+			<-time.After(20 * time.Minute) // virtual
 			s.Compact()
 			s.DropWatches()
 		}
@@ -186,7 +186,7 @@ func TestBubble_HubWithThreeMembers(t *testing.T) {
 			return n == 3
 		}
 		until(t, "three members are healthy", healthy)
-		time.Sleep(10 * time.Minute) // virtual
+		<-time.After(10 * time.Minute) // virtual
 		require.True(t, healthy())
 		for _, stop := range stops {
 			stop()

@@ -20,11 +20,14 @@ func (s *Server) terminating(resource schema.GroupResource) bool {
 }
 
 func markTerminating(obj kinds.Object, now string) {
-	setCRDCondition(obj, string(apiextensionsv1.Terminating), "True", "InstanceDeletionPending",
-		"CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon", now)
+	setCRDCondition(obj, crdCondition{string(apiextensionsv1.Terminating), "True", "InstanceDeletionPending", "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"}, now)
 }
 
-func setCRDCondition(obj kinds.Object, kind, value, reason, message, now string) {
+// crdCondition is a condition of a CustomResourceDefinition.
+type crdCondition struct{ kind, value, reason, message string }
+
+func setCRDCondition(obj kinds.Object, c crdCondition, now string) {
+	kind, value, reason, message := c.kind, c.value, c.reason, c.message
 	status, _ := obj["status"].(map[string]any)
 	if status == nil {
 		status = map[string]any{}
@@ -72,8 +75,8 @@ func (s *Server) reconcileCRD(name string) {
 	now := s.now()
 	s.edit(key, func(obj kinds.Object) bool {
 		if message != "" {
-			setCRDCondition(obj, "NamesAccepted", "False", "NameConflict", message, now)
-			setCRDCondition(obj, "Established", "False", "NotAccepted", "not all names are accepted", now)
+			setCRDCondition(obj, crdCondition{"NamesAccepted", "False", "NameConflict", message}, now)
+			setCRDCondition(obj, crdCondition{"Established", "False", "NotAccepted", "not all names are accepted"}, now)
 			return true
 		}
 		status, _ := obj["status"].(map[string]any)
@@ -89,8 +92,8 @@ func (s *Server) reconcileCRD(name string) {
 				status["storedVersions"] = append(slices.Clone(stored), version.Name)
 			}
 		}
-		setCRDCondition(obj, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now)
-		setCRDCondition(obj, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted", now)
+		setCRDCondition(obj, crdCondition{"NamesAccepted", "True", "NoConflicts", "no conflicts found"}, now)
+		setCRDCondition(obj, crdCondition{"Established", "True", "InitialNamesAccepted", "the initial names have been accepted"}, now)
 		return true
 	})
 	if message == "" {
@@ -176,10 +179,10 @@ func (s *Server) finalizeCRD(key store.Key, crd *apiextensionsv1.CustomResourceD
 	now := s.now()
 	s.edit(key, func(obj kinds.Object) bool {
 		if len(items) > 0 {
-			setCRDCondition(obj, "Terminating", "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress", now)
+			setCRDCondition(obj, crdCondition{"Terminating", "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"}, now)
 			return true
 		}
-		setCRDCondition(obj, "Terminating", "False", "InstanceDeletionCompleted", "removed all instances", now)
+		setCRDCondition(obj, crdCondition{"Terminating", "False", "InstanceDeletionCompleted", "removed all instances"}, now)
 		finalizers := finalizersOf(metaOf(obj))
 		setFinalizers(metaOf(obj), slices.DeleteFunc(finalizers, func(f string) bool {
 			return f == apiextensionsv1.CustomResourceCleanupFinalizer

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -76,11 +77,10 @@ func (s *Server) createObject(tx *store.Tx, r *request, obj kinds.Object) (resul
 // finishCreate is the part of a creation that server-side apply and updates that create share.
 func (s *Server) finishCreate(tx *store.Tx, r *request, obj kinds.Object) (result, error) {
 	var out result
-	metadata := metaOf(obj)
 	if err := s.admitCreate(tx, r, obj); err != nil {
 		return out, err
 	}
-	metadata = metaOf(obj)
+	metadata := metaOf(obj)
 	metadata["creationTimestamp"], metadata["uid"] = s.now(), s.newUID()
 	prefix, _ := metadata["generateName"].(string)
 	name, _ := metadata["name"].(string)
@@ -163,7 +163,7 @@ func (r *request) manager() string {
 	if manager := r.query.Get("fieldManager"); manager != "" {
 		return manager
 	}
-	agent := strings.Split(r.http.UserAgent(), "/")[0]
+	agent, _, _ := strings.Cut(r.http.UserAgent(), "/")
 	var out strings.Builder
 	for _, c := range agent {
 		if out.Len()+utf8.RuneLen(c) > 128 {
@@ -233,13 +233,9 @@ func metaOf(obj kinds.Object) map[string]any {
 func replaceContent(obj, with kinds.Object) {
 	if len(with) > 0 {
 		kept := make(kinds.Object, len(with))
-		for key, value := range with {
-			kept[key] = value
-		}
+		maps.Copy(kept, with)
 		clear(obj)
-		for key, value := range kept {
-			obj[key] = value
-		}
+		maps.Copy(obj, kept)
 	}
 }
 

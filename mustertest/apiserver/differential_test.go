@@ -190,7 +190,6 @@ var (
 	uuids     = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	generated = regexp.MustCompile(`\bgen-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
 	versions  = regexp.MustCompile(`(?i)(resource ?version[^0-9]{1,40}|current: |record \(|version: )\d+( \(\d+\))?`)
-	address   = regexp.MustCompile(`\{"[a-zA-Z].*\}|0x[0-9a-f]{6,}|map\[.*\]`)
 )
 
 // normalize replaces what may differ: UIDs, times, resourceVersions and generated names.
@@ -409,7 +408,7 @@ func (g *generator) watches(t testing.TB, real, memory *target) []*watched {
 		for i, target := range []*target{real, memory} {
 			ctx, cancel := context.WithCancel(context.Background())
 			t.Cleanup(cancel)
-			request, err := http.NewRequestWithContext(ctx, "GET", target.base+path+"?watch=true&"+query, nil)
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.base+path+"?watch=true&"+query, nil)
 			require.NoError(t, err)
 			response, err := target.clients[""].Do(request)
 			require.NoError(t, err)

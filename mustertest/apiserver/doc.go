@@ -15,7 +15,7 @@
 // Requests are authorized by RBAC. A user is known by the configuration, by a client certificate of the Server's certificate
 // authority, by a token of Token, or by a ServiceAccount token of the subresource token, which expires by the Server's clock.
 //
-// # Behaviour
+// # Behavior
 //
 // The Server stores objects with one revision counter, as etcd does: Compact makes old resourceVersions answer 410, Save and
 // Restore set the Server back to an earlier state with decreasing resourceVersions, and DropWatches ends all watches.

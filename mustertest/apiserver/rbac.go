@@ -87,7 +87,7 @@ func (s *Server) authorizeVerb(tx reader, r *request, verb string) error {
 }
 
 func forbidden(a attributes, reason string) error {
-	message := ""
+	var message string
 	switch {
 	case !a.resource:
 		message = fmt.Sprintf("User %q cannot %s path %q", a.user.Name, a.verb, a.path)

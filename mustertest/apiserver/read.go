@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -229,10 +230,10 @@ func (s *Server) page(r *request, options *internalversion.ListOptions) (page, e
 		if err != nil {
 			return p, badVersion(options.ResourceVersion, err)
 		}
-		switch p.items, err = s.store.ListAt(r.kind.Storage, chosen.namespace, wanted); err {
-		case nil:
+		switch p.items, err = s.store.ListAt(r.kind.Storage, chosen.namespace, wanted); {
+		case err == nil:
 			p.revision = wanted
-		case store.ErrFuture:
+		case errors.Is(err, store.ErrFuture):
 			return p, tooLarge(wanted, s.store.Revision())
 		default:
 			return p, apierrors.NewResourceExpired("The provided resource version is too old; start a new list without it")
@@ -285,7 +286,7 @@ func expiredContinue(next continueToken) error {
 		"You can start a new list without the continue parameter, or use the continue token in this response to retrieve the " +
 		"remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were " +
 		"created, modified, or deleted between the time the first chunk was returned and now may show up in the list.")
-	err.ErrStatus.ListMeta.Continue = next.encode()
+	err.ErrStatus.Continue = next.encode()
 	return err
 }
 

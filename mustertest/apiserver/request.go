@@ -52,7 +52,7 @@ func (s *Server) parse(hr *http.Request) *request {
 	r.resource = true
 	if parts[0] == "namespaces" && len(parts) > 1 {
 		r.namespace = parts[1]
-		if len(parts) > 2 && !(parts[2] == "status" || parts[2] == "finalize") {
+		if len(parts) > 2 && (parts[2] != "status" && parts[2] != "finalize") {
 			parts = parts[2:]
 		}
 	}
@@ -95,11 +95,3 @@ func (s *Server) parse(hr *http.Request) *request {
 
 // groupResource is that of error messages.
 func (r *request) groupResource() schema.GroupResource { return r.gvr.GroupResource() }
-
-// urlName is the name in the path, which r.name is not if it comes from a field selector.
-func (r *request) urlName() string {
-	if r.verb == "list" || r.verb == "watch" {
-		return ""
-	}
-	return r.name
-}

@@ -36,7 +36,7 @@ func negotiate(header string, protobuf bool) (accepted, error) {
 	if strings.TrimSpace(header) == "" {
 		return accepted{media: kinds.JSON}, nil
 	}
-	for _, part := range strings.Split(header, ",") {
+	for part := range strings.SplitSeq(header, ",") {
 		media, params, err := mime.ParseMediaType(strings.TrimSpace(part))
 		if err != nil {
 			continue
@@ -199,7 +199,7 @@ func (r *request) encode(kind *kinds.Kind, obj kinds.Object, asJSON func() ([]by
 	if err != nil {
 		return nil, err
 	}
-	return append(body[:len(body):len(body)], '\n'), nil
+	return append(slices.Clip(body), '\n'), nil
 }
 
 func marshal(media string, value any) ([]byte, error) {

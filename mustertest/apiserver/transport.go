@@ -71,7 +71,7 @@ type transport struct {
 // RoundTrip answers a request. A watch runs in a goroutine until its body is closed.
 func (t *transport) RoundTrip(hr *http.Request) (*http.Response, error) {
 	if hr.Body != nil {
-		defer hr.Body.Close() //nolint:errcheck // a RoundTripper must close it; the body was read
+		defer hr.Body.Close()
 	}
 	ctx := hr.Context()
 	if err := ctx.Err(); err != nil {
@@ -211,8 +211,7 @@ func (r *recorder) finish() {
 
 func (r *recorder) response(hr *http.Request) (*http.Response, error) {
 	if r.dropped != nil {
-		var lost dropped
-		if errors.As(r.dropped, &lost) {
+		if lost, ok := errors.AsType[dropped](r.dropped); ok {
 			return nil, lost.error
 		}
 		return nil, r.dropped

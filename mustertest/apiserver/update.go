@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 
@@ -131,7 +132,7 @@ func (s *Server) finishUpdate(tx *store.Tx, r *request, item *store.Item, live, 
 	switch {
 	case version != "":
 		if version != liveMeta["resourceVersion"] {
-			return out, apierrors.NewConflict(gr, r.name, fmt.Errorf(optimisticLock)) //nolint:staticcheck,revive // the message of Kubernetes
+			return out, apierrors.NewConflict(gr, r.name, fmt.Errorf(optimisticLock)) //nolint:staticcheck // the message of Kubernetes
 		}
 	case r.kind.UnconditionalUpdate():
 		metadata["resourceVersion"] = liveMeta["resourceVersion"]
@@ -180,14 +181,14 @@ func (s *Server) finishUpdate(tx *store.Tx, r *request, item *store.Item, live, 
 
 // prepareUpdate keeps what the (sub)resource does not let the client change.
 func (s *Server) prepareUpdate(r *request, live, obj kinds.Object) {
-	switch {
-	case r.subresource == "status":
+	switch r.subresource {
+	case "status":
 		r.kind.PrepareStatus(obj, live)
-	case r.subresource == "finalize":
+	case "finalize":
 		spec := obj["spec"]
 		replaceContent(obj, runtime.DeepCopyJSON(live))
 		obj["spec"] = spec
-	case r.subresource == "approval":
+	case "approval":
 		conditions, _ := obj["status"].(map[string]any)
 		managed := metaOf(obj)["managedFields"]
 		replaceContent(obj, runtime.DeepCopyJSON(live))
@@ -220,13 +221,9 @@ func keepTimestamps(obj, live kinds.Object) {
 	}
 	without := func(obj kinds.Object) kinds.Object {
 		out := make(kinds.Object, len(obj))
-		for key, value := range obj {
-			out[key] = value
-		}
+		maps.Copy(out, obj)
 		metadata := make(map[string]any)
-		for key, value := range metaOf(obj) {
-			metadata[key] = value
-		}
+		maps.Copy(metadata, metaOf(obj))
 		entries, _ := metadata["managedFields"].([]any)
 		stripped := make([]any, 0, len(entries))
 		for _, entry := range entries {

@@ -56,28 +56,32 @@ func (s *Server) watch(w http.ResponseWriter, r *request) error {
 	w.Header().Set("Content-Type", media)
 	w.Header().Set("Cache-Control", "no-cache, private")
 	w.WriteHeader(http.StatusOK)
+	// The response has begun, so a client that is gone ends the watch without an error.
 	if failed != nil {
-		if err := wt.failure(failed); err != nil {
-			return nil
+		if wt.failure(failed) == nil {
+			_ = wt.flush()
 		}
-		_ = wt.flush() // the watch ends anyway
 		return nil
 	}
+	if wt.start(options, initial, revision) {
+		wt.follow(options, epoch)
+	}
+	return nil
+}
+
+// start sends the initial events. It reports false if the client is gone.
+func (wt *watcher) start(options *internalversion.ListOptions, initial []*store.Item, revision uint64) bool {
 	for _, item := range initial {
-		if err := wt.send(watch.Added, item); err != nil {
-			return nil
+		if wt.send(watch.Added, item) != nil {
+			return false
 		}
 	}
 	if options.SendInitialEvents != nil && *options.SendInitialEvents && options.AllowWatchBookmarks {
-		if err := wt.bookmark(revision, true); err != nil {
-			return nil
+		if wt.bookmark(revision, true) != nil {
+			return false
 		}
 	}
-	if err := wt.flush(); err != nil {
-		return nil
-	}
-	wt.follow(options, epoch)
-	return nil
+	return wt.flush() == nil
 }
 
 // begin returns the objects that the watch starts with and the revision of that state, or the reason why it ends at

@@ -63,6 +63,8 @@ func replicaRules() []rule {
 var workRules = slices.Concat([]rule{
 	{"a mode that does not exist", `work: {apply: {mode: Update}}`, `work: {apply: {mode: CreateOnly}}`, "work.apply.mode", `supported values: "ServerSideApply", "CreateOnly", "Observe", "ReportDiff"`},
 	{"a takeover that does not exist", `work: {apply: {takeover: Sometimes}}`, `work: {apply: {takeover: IfNoDiff}}`, "work.apply.takeover", `supported values: "Never", "IfNoDiff", "Always"`},
+	{"a recreation that does not exist", `work: {apply: {recreate: Always}}`, `work: {apply: {recreate: IfImmutable}}`,
+		"work.apply.recreate", `supported values: "Never", "IfImmutable"`},
 	{"a way with drift that does not exist", `work: {apply: {drift: Ignore}}`, `work: {apply: {drift: Report}}`, "work.apply.drift", `supported values: "Correct", "Report"`},
 	{"a field manager that looks like another one", `work: {apply: {fieldOwner: "me "}}`, `work: {apply: {fieldOwner: "me too"}}`, "work.apply.fieldOwner", ""},
 	{"a field manager that none can be", `work: {apply: {fieldOwner: ` + as(129) + `}}`, `work: {apply: {fieldOwner: ` + as(128) + `}}`, "work.apply.fieldOwner", "128"},
@@ -80,6 +82,8 @@ var workRules = slices.Concat([]rule{
 	rule{"another mode", `{select: {kind: A}, mode: Update}`, `{select: {kind: A}, mode: Observe}`, "mode", `supported values: "ServerSideApply"`},
 	rule{"another takeover", `{select: {kind: A}, takeover: Maybe}`, `{select: {kind: A}, takeover: Always}`, "takeover", `supported values: "Never"`},
 	rule{"another way with drift", `{select: {kind: A}, drift: Maybe}`, `{select: {kind: A}, drift: Correct}`, "drift", `supported values: "Correct"`},
+	rule{"another recreation", `{select: {kind: A}, recreate: Maybe}`, `{select: {kind: A}, recreate: Never}`, "recreate",
+		`supported values: "Never"`},
 	rule{"another end", `{select: {kind: A}, delete: Maybe}`, `{select: {kind: A}, delete: Orphan}`, "delete", `supported values: "Delete"`},
 	rule{"more fields than may be ignored", `{select: {kind: A}, ignoredFields: ` + list(33, `.data.f#`) + `}`, `{select: {kind: A}, ignoredFields: ` + list(32, `.data.f#`) + `}`, "ignoredFields", "must have at most 32 items"},
 	rule{"a path that leads nowhere", `{select: {kind: A}, ignoredFields: [.]}`, `{select: {kind: A}, ignoredFields: [.a]}`, "ignoredFields[0]", "should be at least 2 chars long"},

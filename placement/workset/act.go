@@ -50,7 +50,7 @@ func (l *look) act(ctx context.Context) {
 	leaves, err := l.leavers(ctx)
 	if err != nil {
 		l.log.Error(err, "The Works of clusters that are not chosen any more are kept", "workset", s.key)
-		l.lookAgain(patience)
+		l.lookAgain()
 	}
 	for _, t := range l.leaving {
 		follows[t.name] = true

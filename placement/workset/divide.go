@@ -106,7 +106,7 @@ func (l *look) room(ctx context.Context, workloads []division.Workload) func(bun
 	room, err := l.state.estimating.ask(ctx, l.Estimator, workloads)
 	if err != nil {
 		l.problem(v1alpha1.ReasonDivisionFailed, "%s: clusters keep the replicas that they have, and get no more", err)
-		l.lookAgain(patience)
+		l.lookAgain()
 	}
 	return func(workload bundle.Key, cluster string) int32 { return room[spot{workload, cluster}] }
 }

@@ -66,8 +66,8 @@ func (l *look) problem(reason, format string, args ...any) {
 // patience is when something is tried again of whose end nobody tells.
 const patience = 15 * time.Second
 
-// lookAgain has the WorkSet looked at again after a time.
-func (l *look) lookAgain(after time.Duration) { l.after = earlier(l.after, after) }
+// lookAgain has the WorkSet reconciled again after a while.
+func (l *look) lookAgain() { l.after = earlier(l.after, patience) }
 
 // gather finds the clusters that the placements have chosen, and those that have something and are to have nothing any more.
 func (l *look) gather(ctx context.Context) error {
@@ -84,7 +84,7 @@ func (l *look) gather(ctx context.Context) error {
 		delete(has, t.namespace)
 		named[c.name], located = t, located && t.namespace != ""
 		if t.namespace == "" && t.cluster != nil && l.untold {
-			l.lookAgain(patience)
+			l.lookAgain()
 		}
 		l.fleet.locate(c.name, t.namespace)
 		l.state.groups[c.name] = c.group

@@ -73,7 +73,7 @@ func (l *look) content(ctx context.Context) (*revision.Content, bool) {
 	before, err := l.reading(ctx, l.set.Status.Revision)
 	if err != nil {
 		l.problem(v1alpha1.ReasonSelectionFailed, "spec.resources: revision %s, which the clusters have, could not be read: %s", l.set.Status.Revision, err)
-		l.lookAgain(patience)
+		l.lookAgain()
 		return nil, false
 	}
 	if before != nil {
@@ -122,7 +122,7 @@ func (l *look) advance(ctx context.Context, content *revision.Content) error {
 	info, err := l.store.Save(ctx, l.set, content, number)
 	if lasts(err) || errors.Is(err, revision.ErrForeign) {
 		l.problem(v1alpha1.ReasonWriteFailed, "%s", err)
-		l.lookAgain(patience)
+		l.lookAgain()
 		return nil
 	}
 	if err != nil {

@@ -119,7 +119,7 @@ func (l *look) confirmLeaving(ctx context.Context) (leaves func(cluster string) 
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read WorkSet %s: %w", l.state.key, err)
 	}
-	if err != nil || set.UID != l.set.UID || set.Generation != l.set.Generation || set.DeletionTimestamp != nil {
+	if apierrors.IsNotFound(err) || set.UID != l.set.UID || set.Generation != l.set.Generation || set.DeletionTimestamp != nil {
 		return none, nil
 	}
 	chosen, certain, err := (&look{controller: l.controller, set: set, state: l.state}).chosenBy(ctx, l.live)

@@ -56,7 +56,7 @@ func (a *Agent) takeBack(ctx context.Context, work *v1alpha1.Work, st *state) (t
 	for i := range resources { // by what the Work says now
 		resources[i].Delete = work.Spec.OptionsFor(resources[i].ResourceIdentifier).Delete
 	}
-	left, err := a.emptyOf(ctx, work.Name, st, resources, true, work.Spec.Delete)
+	left, err := a.emptyOf(ctx, work.Name, st, removal{resources, true, work.Spec.Delete})
 	if err != nil {
 		return 0, err
 	}
@@ -141,20 +141,27 @@ func withhold(resources []v1alpha1.AppliedResource, withheld string) []apply.Cha
 
 // empty deletes what is due of an inventory, and the AppliedWork with the last of it. It returns what is left of that.
 func (a *Agent) empty(ctx context.Context, work string, st *state, ended bool, policy v1alpha1.DeletePolicy) ([]apply.Change, error) {
-	return a.emptyOf(ctx, work, st, st.ledger.latest.Status.Resources, ended, policy)
+	return a.emptyOf(ctx, work, st, removal{st.ledger.latest.Status.Resources, ended, policy})
 }
 
-func (a *Agent) emptyOf(ctx context.Context, work string, st *state, resources []v1alpha1.AppliedResource, ended bool, policy v1alpha1.DeletePolicy) ([]apply.Change, error) {
+// removal is what emptyOf removes from the member.
+type removal struct {
+	resources []v1alpha1.AppliedResource
+	ended     bool // a user asked for the deletion of the Work
+	policy    v1alpha1.DeletePolicy
+}
+
+func (a *Agent) emptyOf(ctx context.Context, work string, st *state, r removal) ([]apply.Change, error) {
 	applied := st.ledger.latest.DeepCopy()
-	applied.Status.Resources = resources
-	gone, kept, _ := due(applied, ended, a.options.OrphanGracePeriod, time.Now())
+	applied.Status.Resources = r.resources
+	gone, kept, _ := due(applied, r.ended, a.options.OrphanGracePeriod, time.Now())
 	engine, err := a.engines.get(applied.Spec.Executor)
 	if err != nil {
 		return nil, err
 	}
 	a.watch(work, st, nil, nil)
 	a.watches.synced(ctx, work, syncPatience)
-	pruned, err := engine.Prune(ctx, st.ledger.owner(), gone, policy)
+	pruned, err := engine.Prune(ctx, st.ledger.owner(), gone, r.policy)
 	if err != nil {
 		return nil, err
 	}
@@ -188,10 +195,10 @@ func remaining(pruned apply.ChangeSet) []apply.Change {
 
 // prune deletes what a set no longer has, and returns the inventory since and what is still to go. Orphaned objects are kept unless
 // they are due.
-func (a *Agent) prune(ctx context.Context, engine *engine, work *v1alpha1.Work, st *state, set apply.Set, inventory []v1alpha1.AppliedResource) (pruning, error) {
-	p := pruning{inventory: inventory}
+func (a *Agent) prune(ctx context.Context, work *v1alpha1.Work, st *state, in pruneInput) (pruning, error) {
+	p := pruning{inventory: in.inventory}
 	applied := st.ledger.latest.DeepCopy()
-	applied.Status.Resources = apply.Stale(inventory, set.Objects)
+	applied.Status.Resources = apply.Stale(in.inventory, in.set.Objects)
 	var gone []v1alpha1.AppliedResource
 	gone, _, p.after = due(applied, true, a.options.OrphanGracePeriod, time.Now())
 	if len(gone) == 0 {
@@ -204,7 +211,7 @@ func (a *Agent) prune(ctx context.Context, engine *engine, work *v1alpha1.Work, 
 	if err := a.confirmLive(ctx, work); err != nil {
 		return p, err
 	}
-	pruned, err := engine.Prune(ctx, set.Owner, gone, work.Spec.Delete)
+	pruned, err := in.engine.Prune(ctx, in.set.Owner, gone, work.Spec.Delete)
 	if err != nil {
 		return p, err
 	}
@@ -212,9 +219,16 @@ func (a *Agent) prune(ctx context.Context, engine *engine, work *v1alpha1.Work, 
 	for _, change := range pruned.Changes {
 		done[keyOf(change.Object)] = change.Done()
 	}
-	p.inventory = slices.DeleteFunc(slices.Clone(inventory), func(r v1alpha1.AppliedResource) bool { return done[keyOf(r.ResourceIdentifier)] })
+	p.inventory = slices.DeleteFunc(slices.Clone(in.inventory), func(r v1alpha1.AppliedResource) bool { return done[keyOf(r.ResourceIdentifier)] })
 	p.left = remaining(pruned)
 	return p, nil
+}
+
+// pruneInput is what prune compares: the set that was applied, and the inventory with it.
+type pruneInput struct {
+	engine    *engine
+	set       apply.Set
+	inventory []v1alpha1.AppliedResource
 }
 
 // pruning is what came of a prune.

@@ -99,7 +99,7 @@ func (a *Agent) applyObjects(ctx context.Context, work *v1alpha1.Work, st *state
 	if !work.Spec.Suspend {
 		inventory := applied.Inventory
 		if applied.Done() && st.plan.whole() { // what is new is there: now what is not wanted any more may go
-			if l.pruning, err = a.prune(ctx, engine, work, st, set, inventory); err != nil {
+			if l.pruning, err = a.prune(ctx, work, st, pruneInput{engine, set, inventory}); err != nil {
 				return err
 			}
 			inventory = l.pruning.inventory

@@ -199,7 +199,7 @@ func TestOrphans_AreDeletedOnRequest(t *testing.T) {
 				w.release(applied, string(applied.UID))
 			}
 			w.eventually(func() error {
-				return equal("true true", fmt.Sprint(w.read("ConfigMap", "a") == nil, w.applied(work) == nil))
+				return equal("true", fmt.Sprint(w.read("ConfigMap", "a") == nil && w.applied(work) == nil))
 			})
 		})
 	}

@@ -225,7 +225,7 @@ func TestVanished(t *testing.T) {
 		w.gone(work)
 		w.patch(w.read("ConfigMap", "held"), "metadata: {finalizers: null}")
 		w.eventually(func() error {
-			return equal("true true", fmt.Sprint(w.read("ConfigMap", "a") == nil, w.applied(work) == nil))
+			return equal("true", fmt.Sprint(w.read("ConfigMap", "a") == nil && w.applied(work) == nil))
 		})
 	})
 	t.Run("it is made anew at once", func(t *testing.T) {

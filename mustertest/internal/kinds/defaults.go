@@ -13,7 +13,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 )
 
 // The functions in this file set what the packages defaults of k8s.io/kubernetes set, which cannot be imported.
@@ -27,7 +26,7 @@ func set[T comparable](field *T, value T) {
 
 func setPtr[T any](field **T, value T) {
 	if *field == nil {
-		*field = ptr.To(value)
+		*field = new(value)
 	}
 }
 
@@ -298,7 +297,7 @@ func defaultDaemonSet(obj runtime.Object) {
 
 func defaultJobSpec(spec *batchv1.JobSpec) {
 	if spec.Completions == nil && spec.Parallelism == nil {
-		spec.Completions, spec.Parallelism = ptr.To(int32(1)), ptr.To(int32(1))
+		spec.Completions, spec.Parallelism = new(int32(1)), new(int32(1))
 	}
 	setPtr(&spec.Parallelism, 1)
 	setPtr(&spec.BackoffLimit, 6)

@@ -7,6 +7,7 @@ package kinds
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 
@@ -124,7 +125,7 @@ func (k *Kind) Empty() Object {
 
 // PrepareCreate removes what a create request may not set.
 func (k *Kind) PrepareCreate(obj Object) {
-	if k.Status && !(k.builtin != nil && k.builtin.keepStatus) {
+	if k.Status && (k.builtin == nil || !k.builtin.keepStatus) {
 		k.dropStatus(obj)
 	}
 	if k.custom != nil || k.builtin.generation {
@@ -351,9 +352,7 @@ func copyField(to, from map[string]any, key string) {
 
 func replace(obj, with Object) {
 	clear(obj)
-	for key, value := range with {
-		obj[key] = value
-	}
+	maps.Copy(obj, with)
 }
 
 // sameContent compares everything but metadata and status, except that the status of kinds without the subresource

@@ -2,6 +2,8 @@ package store
 
 import (
 	"errors"
+	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -49,9 +51,7 @@ func (s *Store) ListAt(resource schema.GroupResource, namespace string, revision
 		return nil, nil
 	}
 	state := make(map[[2]string]*Item, len(tab.items))
-	for at, item := range tab.items {
-		state[at] = item
-	}
+	maps.Copy(state, tab.items)
 	for i := len(tab.log) - 1; i >= 0 && tab.log[i].Item.Revision > revision; i-- {
 		event := tab.log[i]
 		at := [2]string{event.Item.Key.Namespace, event.Item.Key.Name}
@@ -151,7 +151,7 @@ func (c *Cursor) Next() ([]Event, uint64, <-chan struct{}, error) {
 	events := tab.log[c.next-tab.dropped:]
 	if len(events) > 0 {
 		c.next += uint64(len(events))
-		return events[:len(events):len(events)], c.s.revision, nil, nil
+		return slices.Clip(events), c.s.revision, nil, nil
 	}
 	if tab.changed == nil {
 		tab.changed = make(chan struct{})
@@ -172,9 +172,7 @@ func (s *Store) Save() State {
 	state := State{tables: map[schema.GroupResource]map[[2]string]*Item{}, revision: s.revision}
 	for resource, tab := range s.tables {
 		items := make(map[[2]string]*Item, len(tab.items))
-		for at, item := range tab.items {
-			items[at] = item
-		}
+		maps.Copy(items, tab.items)
 		state.tables[resource] = items
 	}
 	return state
@@ -192,8 +190,6 @@ func (s *Store) Restore(state State) {
 	}
 	for resource, items := range state.tables {
 		tab := s.table(resource)
-		for at, item := range items {
-			tab.items[at] = item
-		}
+		maps.Copy(tab.items, items)
 	}
 }

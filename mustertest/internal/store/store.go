@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -88,6 +89,7 @@ func (i *Item) Memo(compute func(map[string]any) any) any {
 // An EventType says what happened to an object.
 type EventType int
 
+// The types of events.
 const (
 	Added EventType = iota
 	Modified
@@ -255,14 +257,10 @@ func sortItems(items []*Item) {
 // withRevision returns a copy of object in which only metadata.resourceVersion differs.
 func withRevision(object map[string]any, revision uint64) map[string]any {
 	out := make(map[string]any, len(object))
-	for k, v := range object {
-		out[k] = v
-	}
+	maps.Copy(out, object)
 	meta, _ := object["metadata"].(map[string]any)
 	metadata := make(map[string]any, len(meta)+1)
-	for k, v := range meta {
-		metadata[k] = v
-	}
+	maps.Copy(metadata, meta)
 	metadata["resourceVersion"] = strconv.FormatUint(revision, 10)
 	out["metadata"] = metadata
 	return out

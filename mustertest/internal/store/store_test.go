@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -115,7 +114,7 @@ func TestCompact_OldRevisionsAreGoneAndOpenCursorsGoOn(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, events, 1)
 	_, err = s.From(things, s.Revision()+1)
-	require.True(t, errors.Is(err, ErrFuture))
+	require.ErrorIs(t, err, ErrFuture)
 }
 
 func TestRestore_RevisionDecreasesAndObjectsReturn(t *testing.T) {
