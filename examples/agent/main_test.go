@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -242,14 +241,7 @@ func sweep(t *testing.T, hub, member *rest.Config) (nothingNew func()) {
 		for name, config := range planes {
 			eventually(t, "nothing is on the "+name+" that was not there before", func() error {
 				after, err := localplane.Sweep(t.Context(), config)
-				added := after.Difference(before[name])
-				for object := range added {
-					// The record that the member left on request stays for 90 days.
-					if strings.HasPrefix(object, "ConfigMap.v1 muster-registration/left-") {
-						added.Delete(object)
-					}
-				}
-				if added.Len() > 0 {
+				if added := after.Difference(before[name]); added.Len() > 0 {
 					return fmt.Errorf("there are %q", sets.List(added))
 				}
 				return err

@@ -83,7 +83,12 @@ func (s swept) kubernetesOwn() bool {
 	_, bootstrapped := s.Labels["kubernetes.io/bootstrapping"]
 	_, managed := s.Labels["kube-aggregator.kubernetes.io/automanaged"]
 	return bootstrapped || managed || strings.HasPrefix(s.Namespace, "kube-") ||
-		s.kind == "ServiceAccount" && s.Name == "default" || s.kind == "ConfigMap" && s.Name == "kube-root-ca.crt"
+		s.kind == "ServiceAccount" && s.Name == "default" || s.kind == "ConfigMap" && s.Name == "kube-root-ca.crt" || s.record()
+}
+
+// record reports whether it is the record that a member left on request, which a hub of muster keeps for 90 days.
+func (s swept) record() bool {
+	return s.kind == "ConfigMap" && s.Namespace == "muster-registration" && strings.HasPrefix(s.Name, "left-")
 }
 
 // garbage reports whether it is only to be collected yet.

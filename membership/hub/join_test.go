@@ -106,7 +106,12 @@ func TestSteadyState(t *testing.T) {
 	if len(got) > 0 {
 		t.Errorf("the agent also made these requests to the hub: %v", got)
 	}
-	if got := ofHub.take(); len(got) > 0 {
+	requests := ofHub.take()
+	if n := requests["GET memberclusters"]; n > 2 {
+		t.Errorf("the hub read the version of its store %d times in %d s: once in ten seconds is enough", n, periods)
+	}
+	delete(requests, "GET memberclusters")
+	if got := requests; len(got) > 0 {
 		t.Errorf("the hub made requests to its API server: %v", got)
 	}
 	h.remove("steady")

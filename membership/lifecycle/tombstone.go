@@ -52,9 +52,11 @@ func (t Tombstone) dropsWaiting(o DoorObserved) bool {
 // MemberCluster may be created only for a claim that never left.
 func (o *DoorObserved) NeedsTombstones() bool { return o.memberUID() != "" || o.waited() }
 
-// removed reports whether the MemberCluster that was created for a request has been deleted since.
+// removed reports whether the MemberCluster that the request's claim spoke for, or that was created for the request, was
+// deleted on request. Another agent may have had its claim by then.
 func (o *DoorObserved) removed() bool {
-	return o.Bound != "" && slices.ContainsFunc(o.Tombstones, func(t Tombstone) bool { return t.MemberUID == o.Bound })
+	uid := o.memberUID()
+	return uid != "" && slices.ContainsFunc(o.Tombstones, func(t Tombstone) bool { return t.MemberUID == uid })
 }
 
 // left reports whether the member that the agent of the request is registered as, or waited for, left on request.

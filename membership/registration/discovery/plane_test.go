@@ -150,7 +150,8 @@ func TestFromATokenToAMember(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, published.Signed("abc123"), "%v", published.SignedWith)
 	require.False(t, published.Signed("zzzzzz"))
-	file.ExpirationTime = found.ExpirationTime
+	// cluster-info has no identity of the hub: an agent learns that from the answer to its JoinRequest.
+	file.ExpirationTime, file.HubID = found.ExpirationTime, ""
 	fromFile, err := file.Marshal()
 	require.NoError(t, err)
 	fromToken, err := found.Marshal()
@@ -266,7 +267,7 @@ func TestPublishedWrongly(t *testing.T) {
 	info := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: "cluster-info"}}
 	regtest.Create(t, admin, info)
 	for _, kubeconfig := range []string{"", "x", `{"clusters": []}`, `{"clusters": [{"name": "", "cluster": {"server": "https://hub"}}]}`} {
-		info.Data = map[string]string{"kubeconfig": kubeconfig}
+		info.Data, info.ResourceVersion = map[string]string{"kubeconfig": kubeconfig}, "" // a controller of Kubernetes writes it too
 		require.NoError(t, admin.Update(t.Context(), info))
 		_, err := discovery.Published(t.Context(), admin)
 		require.ErrorIs(t, err, discovery.ErrNotAHub, kubeconfig)
