@@ -350,6 +350,17 @@ func TestNextDoor(t *testing.T) {
 			},
 		},
 		{
+			name: "removed while another agent had the claim", reason: "the user removed the MemberCluster, so it is not created again",
+			o: request(func(o *DoorObserved) {
+				o.MemberUID, o.Tombstones = "uid", []Tombstone{{MemberUID: "uid", ClusterID: "id", Claim: "theirs", Decided: true}}
+			}),
+			want: want{
+				answer: held, reason: v1alpha1.ReasonUnknownMember,
+				message: "The MemberCluster that was created for this request was deleted. Create MemberCluster east with spec.clusterID id " +
+					"and spec.accepted true to adopt the cluster.",
+			},
+		},
+		{
 			name: "restored with another UID", reason: "the claim and the cluster ID identify the member",
 			o:    request(func(o *DoorObserved) { o.MemberUID, o.ByID = "before", of("mine", asIs) }),
 			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true, message: "The credential is being issued."},

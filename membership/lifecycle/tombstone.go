@@ -55,8 +55,9 @@ func (o *DoorObserved) NeedsTombstones() bool { return o.memberUID() != "" || o.
 // removed reports whether the MemberCluster that the request's claim spoke for, or that was created for the request, was
 // deleted on request. Another agent may have had its claim by then.
 func (o *DoorObserved) removed() bool {
-	uid := o.memberUID()
-	return uid != "" && slices.ContainsFunc(o.Tombstones, func(t Tombstone) bool { return t.MemberUID == uid })
+	return slices.ContainsFunc(o.Tombstones, func(t Tombstone) bool {
+		return t.MemberUID != "" && (t.MemberUID == o.Bound || t.MemberUID == o.MemberUID)
+	})
 }
 
 // left reports whether the member that the agent of the request is registered as, or waited for, left on request.
