@@ -309,7 +309,7 @@ func claimed(o DoorObserved, member *MemberSeen) DoorStep {
 		return denied(member, o.Verdict.Reason)
 	case !accepted(member):
 		return waiting(o, member, member.Name)
-	case o.Type != member.Credential || member.ClusterID == "":
+	case o.Type != member.Credential || member.ClusterID == "" && !member.leaving():
 		// An administrator set the claim, and cannot know the type: the existing access may be that of the agent before.
 		step := preparing(member)
 		step.Actions = []DoorAction{BindMember}
