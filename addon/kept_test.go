@@ -54,7 +54,7 @@ func TestKept(t *testing.T) {
 			strings.Contains(said.Message, "removalDeadlineSeconds") {
 			return nil
 		}
-		return fmt.Errorf("it says %s: %s", said.Reason, said.Message)
+		return fmt.Errorf("the MemberAddon reports %s: %s", said.Reason, said.Message)
 	})
 	r.quiet(t)
 	r.stop()

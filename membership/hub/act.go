@@ -99,7 +99,7 @@ func (r *members) writeTombstone(ctx context.Context, o *memberObserved) error {
 }
 
 // errChanged says that an object is not what was decided on.
-var errChanged = errors.New("it was changed since it was observed")
+var errChanged = errors.New("the object was changed since it was observed")
 
 // patch writes what change makes of a MemberCluster, if that is anything, unless somebody else wrote it meanwhile.
 func (r *members) patch(ctx context.Context, cluster *v1alpha1.MemberCluster, change func()) error {

@@ -39,7 +39,7 @@ func (s *Server) fillNamespace(name string) {
 		return
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: name}}
-	// The namespace may be deleted in between; then nothing is to be made.
+	// The namespace may be deleted in between; then nothing is created.
 	_ = s.put(store.Key{Resource: serviceAccounts, Namespace: name, Name: "default"}, account, controllerManager)
 	roots := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: rootCertificates, Namespace: name, Annotations: map[string]string{

@@ -146,7 +146,7 @@ func (e *Engine) detach(ctx context.Context, owner Owner, t *task) error {
 		return client.IgnoreNotFound(err)
 	}
 	if object.UID != t.seen.uid {
-		return apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name, errors.New("it was created again"))
+		return apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name, errors.New("the object was created again"))
 	}
 	now := look(object, owner)
 	if !now.former {
