@@ -6,6 +6,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,6 +30,14 @@ func main() {
 		"kube-apiserver":          apiserver.NewAPIServerCommand,
 		"kube-controller-manager": controllermanager.NewControllerManagerCommand,
 		"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
+	}
+	if name == "kube-controller-manager" && os.Getenv(promptNamespaces) != "" {
+		args, err := replaceNamespaceController(context.Background(), os.Args)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "%s: replace the namespace controller: %v\n", name, err)
+			os.Exit(1)
+		}
+		os.Args = args
 	}
 	switch newCommand, known := commands[name]; {
 	case known:

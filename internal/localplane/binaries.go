@@ -183,8 +183,13 @@ func isModule(folder string) bool {
 // buildKey is a hash of all that makes one build differ from another.
 func buildKey(source string) (string, error) {
 	hash := sha256.New()
-	for _, name := range []string{"go.mod", "go.sum", "main.go"} {
-		data, err := os.ReadFile(filepath.Join(source, name))
+	files, err := filepath.Glob(filepath.Join(source, "*.go"))
+	if err != nil {
+		return "", err
+	}
+	for _, path := range append(files, filepath.Join(source, "go.mod"), filepath.Join(source, "go.sum")) {
+		name := filepath.Base(path)
+		data, err := os.ReadFile(path)
 		if err != nil {
 			return "", fmt.Errorf("identify the control plane binaries: %w", err)
 		}

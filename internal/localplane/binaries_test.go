@@ -33,7 +33,7 @@ func TestFindSource(t *testing.T) {
 
 func TestBuildKey(t *testing.T) {
 	source := t.TempDir()
-	files := []string{"go.mod", "go.sum", "main.go"}
+	files := []string{"go.mod", "go.sum", "main.go", "namespaces.go"}
 	for _, name := range files {
 		require.NoError(t, os.WriteFile(filepath.Join(source, name), []byte("a"), 0o644))
 	}

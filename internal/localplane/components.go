@@ -23,6 +23,10 @@ const etcdFolder = "etcd"
 // client, not for what they test.
 const controllerQPS, controllerBurst = "1000", "2000"
 
+// promptNamespaces has kube-controller-manager, if it is built here, empty a namespace as soon as it is deleted. Kubernetes'
+// pauses of 5 seconds for each namespace, and of 8 seconds for each finalizer, are for clusters with several API servers.
+const promptNamespaces = "MUSTER_PROMPT_NAMESPACES=true"
+
 // startComponents starts everything and waits until it is ready.
 func (p *Plane) startComponents(ctx context.Context) error {
 	client, err := newPlaneClient(p.admin)

@@ -44,7 +44,7 @@ func startProcess(w *watchdog, program, dir, log string, args []string) (*proces
 	cmd := exec.Command("sh", append([]string{"-c", gateScript, name, program}, args...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, out
 	// Nothing else from the environment: etcd takes any ETCD_... as a flag, kwok KWOK_..., and all of them GODEBUG.
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, promptNamespaces}
 	cmd.SysProcAttr = detached()
 	gate, err := cmd.StdinPipe()
 	if err != nil {

@@ -245,6 +245,10 @@ func (g *target) normalize(key string, value any) any {
 			if before, _, several := strings.Cut(v, " is invalid: ["); several { // the causes say the same
 				v = before
 			}
+			// The comparison with a schema visits the fields of an object in a random order, and ends at the first undeclared one.
+			if before, _, undeclared := strings.Cut(v, "): "); undeclared && strings.Contains(v, "field not declared in schema") {
+				v = before + "): field not declared in schema"
+			}
 			v = versions.ReplaceAllString(v, "${1}RV")
 			v = timestamps.ReplaceAllString(v, "TIME")
 		}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/namespace/deletion"
+)
+
+// promptNamespaces is an environment variable. If it is set, kube-controller-manager empties a namespace as soon as it is
+// deleted. Kubernetes' own namespace controller first waits 5 seconds, so that all API servers of a cluster have seen the
+// deletion, and then 8 seconds more each time that an object with a finalizer remains. A plane has one API server, and its
+// tests delete many namespaces.
+const promptNamespaces = "MUSTER_PROMPT_NAMESPACES"
+
+const (
+	// The API server rejects objects for a namespace that its cache shows as deleted. The cache is milliseconds behind.
+	namespaceDelay = 100 * time.Millisecond
+	// The pauses before the controller looks again at a namespace in which objects remain.
+	namespaceRetry, namespaceRetryMax = 50 * time.Millisecond, time.Second
+	namespaceWorkers                  = 10
+)
+
+// replaceNamespaceController turns the namespace controller of kube-controller-manager off, which is started with the
+// arguments, and runs one without its pauses instead. What it does with a namespace is Kubernetes' own code.
+func replaceNamespaceController(ctx context.Context, args []string) ([]string, error) {
+	kubeconfig := ""
+	for _, arg := range args {
+		if path, ok := strings.CutPrefix(arg, "--kubeconfig="); ok {
+			kubeconfig = path
+		}
+	}
+	if kubeconfig == "" {
+		return nil, errors.New(promptNamespaces + " needs --kubeconfig=PATH")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	metadataClient, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	deleter := deletion.NewNamespacedResourcesDeleter(ctx, client.CoreV1().Namespaces(), metadataClient, client.CoreV1(),
+		client.Discovery().ServerPreferredNamespacedResources, corev1.FinalizerKubernetes)
+	go runNamespaceController(ctx, client, deleter)
+	return append(args, "--controllers=-namespace-controller"), nil
+}
+
+func runNamespaceController(ctx context.Context, client kubernetes.Interface, deleter deletion.NamespacedResourcesDeleterInterface) {
+	queue := workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[string](namespaceRetry, namespaceRetryMax))
+	enqueue := func(object any) {
+		if namespace, ok := object.(*corev1.Namespace); ok && namespace.DeletionTimestamp != nil {
+			queue.AddAfter(namespace.Name, namespaceDelay)
+		}
+	}
+	factory := informers.NewSharedInformerFactory(client, 0)
+	if _, err := factory.Core().V1().Namespaces().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    enqueue,
+		UpdateFunc: func(_, object any) { enqueue(object) },
+	}); err != nil {
+		klog.ErrorS(err, "Failed to watch namespaces")
+		os.Exit(1)
+	}
+	factory.Start(ctx.Done())
+	for range namespaceWorkers {
+		go func() {
+			for {
+				name, shutdown := queue.Get()
+				if shutdown {
+					return
+				}
+				// The error is also "some content remains". The deleter reads the namespace itself, and a missing one is done.
+				if err := deleter.Delete(ctx, name); err != nil {
+					klog.V(2).InfoS("Namespace is not deleted yet", "namespace", name, "err", err)
+					queue.AddRateLimited(name)
+				} else {
+					queue.Forget(name)
+				}
+				queue.Done(name)
+			}
+		}()
+	}
+}
