@@ -23,9 +23,9 @@ import (
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/template"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -178,8 +178,8 @@ func TestWhatKeepsFromAccess(t *testing.T) {
 
 	var refuses atomic.Bool
 	h.wrap = func(next http.RoundTripper) http.RoundTripper {
-		return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) {
-			if refuses.Load() && r.Method == http.MethodPost && planetest.AttributesOf(r).Resource == "serviceaccounts/token" {
+		return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			if refuses.Load() && r.Method == http.MethodPost && mustertest.AttributesOf(r).Resource == "serviceaccounts/token" {
 				const body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"the policy says no","code":403}`
 				return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 			}
@@ -229,7 +229,7 @@ func TestAccessThatNobodyAsksFor(t *testing.T) {
 		return n
 	}
 	// On a loaded machine the removal may still be observed for a while after the last write.
-	planetest.Quiet(t, 3*time.Second, func() string { return fmt.Sprint(asked(), r.wire.Writes()) })
+	mustertest.Quiet(t, 3*time.Second, func() string { return fmt.Sprint(asked(), r.wire.Writes()) })
 	last, writes := asked(), r.wire.Writes()
 	h.lookAgain("x", "a")
 	r.quiet(t)

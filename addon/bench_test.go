@@ -18,7 +18,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/internal/testkit"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -33,7 +33,7 @@ func (h *hub) fleet(n int) (names []string) {
 	for i := range n {
 		names = append(names, fmt.Sprintf("m%04d", i))
 	}
-	require.NoError(h.t, planetest.InParallel(names, func(name string) error { h.members(name); return nil }))
+	require.NoError(h.t, testkit.InParallel(names, func(name string) error { h.members(name); return nil }))
 	h.choose("all", names...)
 	return names
 }
@@ -43,7 +43,7 @@ func (h *hub) fleet(n int) (names []string) {
 func BenchmarkInstall(b *testing.B) {
 	h := newHub(b)
 	names := h.fleet(*benchMembers)
-	creates := &planetest.Created{Resource: "works"}
+	creates := &testkit.Created{Resource: "works"}
 	h.wrap = creates.Over
 	h.manage = func(o *manager.Options) { // the controllers have nothing to do with those of the floor
 		ours, err := labels.Parse(v1alpha1.AddonLabel)
@@ -64,7 +64,7 @@ func BenchmarkInstall(b *testing.B) {
 	h.bare("first-bare", names)
 	spread("first")
 	r.quiet(b)
-	var cost planetest.Cost
+	var cost testkit.Cost
 	for i := range b.N {
 		name := fmt.Sprintf("echo-%d", i)
 		started := time.Now()
@@ -85,7 +85,7 @@ func BenchmarkInstall(b *testing.B) {
 func (h *hub) bare(name string, members []string) {
 	h.t.Helper()
 	create := func(what func(member string) client.Object) {
-		require.NoError(h.t, planetest.InParallel(members, func(member string) error { return h.client.Create(h.t.Context(), what(member)) }))
+		require.NoError(h.t, testkit.InParallel(members, func(member string) error { return h.client.Create(h.t.Context(), what(member)) }))
 	}
 	marks := map[string]string{"example.com/addon": h.name(name)}
 	create(func(m string) client.Object {

@@ -21,8 +21,8 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // contested is a hub where somebody else is quicker with the first write of each kind.
@@ -32,8 +32,8 @@ type contested struct {
 }
 
 func (c *contested) through(next http.RoundTripper) http.RoundTripper {
-	return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) {
-		what := r.Method + " " + planetest.AttributesOf(r).Resource
+	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		what := r.Method + " " + mustertest.AttributesOf(r).Resource
 		c.mu.Lock()
 		left, known := c.left[what]
 		if !known {
@@ -41,7 +41,7 @@ func (c *contested) through(next http.RoundTripper) http.RoundTripper {
 		}
 		c.left[what] = left - 1
 		c.mu.Unlock()
-		if r.Method == http.MethodGet || planetest.AttributesOf(r).Resource == "events" || left <= 0 {
+		if r.Method == http.MethodGet || mustertest.AttributesOf(r).Resource == "events" || left <= 0 {
 			return next.RoundTrip(r)
 		}
 		answer := apierrors.NewConflict(schema.GroupResource{}, what, nil).Status()

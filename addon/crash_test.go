@@ -19,7 +19,8 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/internal/testkit"
+	"github.com/muster-sdk/muster/mustertest"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -31,7 +32,7 @@ func TestCrash(t *testing.T) {
 	h.members("a", "b")
 	h.choose("all", "a", "b")
 	h.obey()
-	whole := planetest.NewCrash(0, planetest.WriteLost)
+	whole := mustertest.NewCrash(0, mustertest.WriteLost)
 	h.live(t, "whole", whole, 0)
 	writes := whole.Writes()
 	t.Logf("a life has %d writes", writes)
@@ -39,15 +40,15 @@ func TestCrash(t *testing.T) {
 	lives := make(chan struct{}, 6)  // at a time
 	t.Run("at", func(t *testing.T) { // which ends when all of them have
 		for at := 1; at <= writes; at++ {
-			for _, how := range []planetest.Loss{planetest.AnswerLost, planetest.WriteLost} {
-				if !planetest.Exhaustive() && (how == planetest.AnswerLost) == (at%2 == 0) {
+			for _, how := range []mustertest.Loss{mustertest.AnswerLost, mustertest.WriteLost} {
+				if !testkit.Exhaustive() && (how == mustertest.AnswerLost) == (at%2 == 0) {
 					continue // Each write is hit, by one of the two.
 				}
 				t.Run(fmt.Sprintf("%d-%s", at, how), func(t *testing.T) {
 					t.Parallel()
 					lives <- struct{}{}
 					defer func() { <-lives }()
-					h.live(t, fmt.Sprintf("at-%d-%s", at, how), planetest.NewCrash(at, how), 2*writes)
+					h.live(t, fmt.Sprintf("at-%d-%s", at, how), mustertest.NewCrash(at, how), 2*writes)
 				})
 			}
 		}
@@ -67,7 +68,7 @@ type lifeTest struct {
 }
 
 // live has an add-on live from its creation to its end, and looks at what there is at each turn. It may take so many writes; 0: any number.
-func (h *hub) live(t *testing.T, name string, c *planetest.Crash, most int) {
+func (h *hub) live(t *testing.T, name string, c *mustertest.Crash, most int) {
 	l := &lifeTest{hub: h.in(t), name: name}
 	l.manage = func(o *manager.Options) {
 		only := func(label, value string) cache.ByObject {

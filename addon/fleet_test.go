@@ -15,7 +15,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/mustertest"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -128,7 +128,7 @@ func (f *fleet) halts(text string) []string {
 
 func (f *fleet) eventuallySlow(what string, holds func() bool) {
 	f.t.Helper()
-	planetest.Holds(f.t, 3*time.Minute, what, holds)
+	mustertest.Holds(f.t, 3*time.Minute, what, holds)
 }
 
 // refuse has every fourth member refuse a text.

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/addon/v1alpha1"
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/internal/testkit"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -30,7 +30,7 @@ type hollow struct {
 // obey has all members do as they are told until the test ends.
 func (h *hub) obey() *hollow {
 	members := &hollow{h: h}
-	planetest.FollowWorks(h.t, h.client, func(ctx context.Context, work *workv1alpha1.Work) {
+	testkit.FollowWorks(h.t, h.client, func(ctx context.Context, work *workv1alpha1.Work) {
 		_ = members.answer(ctx, work) // a newer one comes by the watch
 	}, client.HasLabels{v1alpha1.AddonLabel})
 	return members

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/addon/v1alpha1"
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/mustertest"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
@@ -85,7 +85,7 @@ func TestStatusDenied(t *testing.T) {
 	h.choose("all", "a", "b", "c")
 	denies := &atomic.Bool{}
 	h.wrap = denying(func(r *http.Request) bool {
-		to := planetest.AttributesOf(r)
+		to := mustertest.AttributesOf(r)
 		return denies.Load() && to.Resource == "memberaddons/status" && to.Namespace == h.namespaceOf("a")
 	})
 	h.start(h.painters("x"))

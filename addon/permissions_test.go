@@ -19,14 +19,14 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/mustertest"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
 // role is the one in the folder rbac.
 func role(t testing.TB) *rbacv1.ClusterRole {
 	t.Helper()
-	return planetest.ClusterRole(t, "rbac/role.yaml")
+	return mustertest.ClusterRole(t, "rbac/role.yaml")
 }
 
 // restricted is the configuration of a user who may do what is in the folder rbac, and nothing else.
@@ -34,7 +34,7 @@ func (h *hub) restricted() *rest.Config {
 	h.t.Helper()
 	role := role(h.t)
 	role.Name += "-" + h.namespace
-	require.NoError(h.t, planetest.Grant(h.t.Context(), h.client, h.namespace, role))
+	require.NoError(h.t, mustertest.Grant(h.t.Context(), h.client, h.namespace, role))
 	config := plane.ForTest(h.t).User(h.namespace)
 	config.QPS, config.Burst = 1000, 1000
 	return config
@@ -48,8 +48,8 @@ type verbs struct {
 }
 
 func (v *verbs) over(next http.RoundTripper) http.RoundTripper {
-	return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) {
-		a := planetest.AttributesOf(r)
+	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		a := mustertest.AttributesOf(r)
 		if a.Verb == "watch" {
 			v.note(a.Resource + " list") // for servers that do not send what there is with the watch
 		}
@@ -122,7 +122,7 @@ func TestPermissions(t *testing.T) {
 	used.done["events patch"] = true // of an Event that comes again within minutes
 	require.Equal(t, fmt.Sprint(slices.Sorted(maps.Keys(granted))), fmt.Sprint(slices.Sorted(maps.Keys(used.done))))
 
-	c := planetest.Client(t, config, scheme)
+	c := mustertest.Client(t, config, scheme)
 	in, nothing := metav1.ObjectMeta{Namespace: h.namespaceOf("a"), Name: "x"}, client.RawPatch("application/merge-patch+json", []byte("{}"))
 	for what, err := range map[string]error{
 		"create Addons":             c.Create(t.Context(), &v1alpha1.Addon{ObjectMeta: metav1.ObjectMeta{Name: "x"}}),

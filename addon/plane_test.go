@@ -18,10 +18,11 @@ import (
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/crds"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/internal/testkit"
 	membershipcrds "github.com/muster-sdk/muster/membership/crds"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 	placementcrds "github.com/muster-sdk/muster/placement/crds"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	workcrds "github.com/muster-sdk/muster/work/crds"
@@ -31,10 +32,10 @@ import (
 // plane is what tests run on, in parallel, since they mostly wait.
 var plane = localplane.NewPool(3, localplane.Options{
 	Name:    "addon",
-	Prepare: planetest.Prepare(scheme, crds.Install, membershipcrds.Install, placementcrds.Install, workcrds.InstallOnHub),
+	Prepare: mustertest.Prepare(scheme, crds.Install, membershipcrds.Install, placementcrds.Install, workcrds.InstallOnHub),
 })
 
-func TestMain(m *testing.M) { planetest.Main(m, plane.Shared()...) }
+func TestMain(m *testing.M) { mustertest.Main(m, plane.Shared()...) }
 
 // hub is a namespace of a plane, add-ons and members whose names begin with its name.
 type hub struct {
@@ -46,13 +47,13 @@ type hub struct {
 	manage    func(*manager.Options)                    // what the managers have besides
 }
 
-var scheme = planetest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme, placementv1alpha1.AddToScheme, workv1alpha1.AddToScheme)
+var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme, placementv1alpha1.AddToScheme, workv1alpha1.AddToScheme)
 
 func newHub(t testing.TB) *hub {
 	config := plane.ForTest(t).Config()
 	config.QPS, config.Burst = 1000, 1000
-	c := planetest.Client(t, config, scheme)
-	h := &hub{t: t, client: c, config: config, namespace: planetest.Namespace(t, c)}
+	c := mustertest.Client(t, config, scheme)
+	h := &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c)}
 	t.Cleanup(h.clear)
 	return h
 }
@@ -93,13 +94,13 @@ func (h *hub) namespaceOf(member string) string { return "member-" + h.name(memb
 func (h *hub) members(names ...string) {
 	h.t.Helper()
 	for _, name := range names {
-		planetest.Member(h.t, h.client, h.name(name), map[string]string{"hub": h.namespace})
+		testkit.Member(h.t, h.client, h.name(name), map[string]string{"hub": h.namespace})
 	}
 }
 
 func (h *hub) health(name string, status metav1.ConditionStatus) {
 	h.t.Helper()
-	planetest.Health(h.t, h.client, h.name(name), status)
+	testkit.Health(h.t, h.client, h.name(name), status)
 }
 
 // choose has a Placement choose members, whatever it had chosen before.
@@ -136,7 +137,7 @@ func (h *hub) choose(placement string, names ...string) {
 
 // running is a manager with the controllers.
 type running struct {
-	wire *planetest.Wire
+	wire *mustertest.Wire
 	stop func()
 }
 
@@ -144,7 +145,7 @@ type running struct {
 func (h *hub) start(o addon.Options) *running {
 	h.t.Helper()
 	config := rest.CopyConfig(h.config)
-	r := &running{wire: &planetest.Wire{}}
+	r := &running{wire: &mustertest.Wire{}}
 	config.Wrap(r.wire.Over)
 	if h.wrap != nil {
 		config.Wrap(h.wrap)
@@ -153,23 +154,23 @@ func (h *hub) start(o addon.Options) *running {
 	if h.manage != nil {
 		h.manage(&options)
 	}
-	r.stop = planetest.StartManager(h.t, config, options, func(mgr manager.Manager) error { return addon.SetupWithManager(mgr, o) })
+	r.stop = mustertest.StartManager(h.t, config, options, func(mgr manager.Manager) error { return addon.SetupWithManager(mgr, o) })
 	return r
 }
 
 // quiet waits until nothing has been written for a while.
 func (r *running) quiet(t testing.TB) {
 	t.Helper()
-	planetest.Quiet(t, 1500*time.Millisecond, func() string { return fmt.Sprint(r.wire.Writes()) })
+	mustertest.Quiet(t, 1500*time.Millisecond, func() string { return fmt.Sprint(r.wire.Writes()) })
 }
 
 func (h *hub) eventually(what string, holds func() bool) {
 	h.t.Helper()
-	planetest.Holds(h.t, time.Minute, what, holds)
+	mustertest.Holds(h.t, time.Minute, what, holds)
 }
 
 // untilNil is eventually for a function that explains what is wrong.
 func (h *hub) untilNil(what string, wrong func() error) {
 	h.t.Helper()
-	planetest.Eventually(h.t, planetest.Patience{For: time.Minute}, what, wrong)
+	mustertest.Eventually(h.t, mustertest.Patience{For: time.Minute}, what, wrong)
 }

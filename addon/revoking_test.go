@@ -15,14 +15,14 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // denying answers what it denies as an admission webhook does that does not allow it.
 func denying(denies func(*http.Request) bool) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
-		return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			if !denies(r) {
 				return next.RoundTrip(r)
 			}
@@ -44,7 +44,7 @@ func TestRevokingRefused(t *testing.T) {
 	refuses := &atomic.Bool{}
 	refuses.Store(true)
 	h.wrap = denying(func(r *http.Request) bool {
-		return refuses.Load() && r.Method == http.MethodDelete && planetest.AttributesOf(r).Resource == "serviceaccounts"
+		return refuses.Load() && r.Method == http.MethodDelete && mustertest.AttributesOf(r).Resource == "serviceaccounts"
 	})
 	h.start(addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: &addon.Registration{}})
 	a := h.addon("x", within(600, func(*v1alpha1.AddonSpec) {}))

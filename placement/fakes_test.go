@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/scheduler"
 	"github.com/muster-sdk/muster/scheduler/plugins"
@@ -131,7 +131,7 @@ type wire struct {
 }
 
 func (w *wire) over(inner http.RoundTripper) http.RoundTripper {
-	return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) { return w.trip(inner, r) })
+	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) { return w.trip(inner, r) })
 }
 
 func (w *wire) trip(inner http.RoundTripper, r *http.Request) (*http.Response, error) {

@@ -16,8 +16,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/internal/planetest"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
@@ -26,9 +26,9 @@ import (
 // restricted is the configuration of a user who may do what is in the folder rbac, and nothing else.
 func (h *hub) restricted() *rest.Config {
 	h.t.Helper()
-	role := planetest.ClusterRole(h.t, "rbac/role.yaml")
+	role := mustertest.ClusterRole(h.t, "rbac/role.yaml")
 	role.Name = h.namespace
-	require.NoError(h.t, planetest.Grant(h.t.Context(), h.client, h.namespace, role))
+	require.NoError(h.t, mustertest.Grant(h.t.Context(), h.client, h.namespace, role))
 	return plane.ForTest(h.t).User(h.namespace)
 }
 
@@ -61,7 +61,7 @@ func TestPermissions(t *testing.T) {
 	h.start(placement.Options{}, restricted) // which watches MemberClusters, too
 	h.scheduled(v1alpha1.ReasonUnschedulable, "web")
 
-	c := planetest.Client(t, config, scheme)
+	c := mustertest.Client(t, config, scheme)
 	in := metav1.ObjectMeta{Namespace: h.namespace, Name: "web"}
 	for what, err := range map[string]error{
 		"create placements":         c.Create(t.Context(), &v1alpha1.Placement{ObjectMeta: in}),

@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
 	membershipcrds "github.com/muster-sdk/muster/membership/crds"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/placement/crds"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
@@ -24,7 +24,7 @@ import (
 
 var plane = localplane.Shared{Options: localplane.Options{Name: "placement"}}
 
-func TestMain(m *testing.M) { planetest.Main(m, &plane) }
+func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 // hub is a namespace of the shared plane.
 type hub struct {
@@ -34,13 +34,13 @@ type hub struct {
 	namespace string
 }
 
-var scheme = planetest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme)
+var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme)
 
 func newHub(t testing.TB) *hub {
 	config := plane.ForTest(t).Config()
 	config.QPS, config.Burst = 1000, 1000
-	c := planetest.Client(t, config, scheme, crds.Install, membershipcrds.Install)
-	return &hub{t: t, client: c, config: config, namespace: planetest.Namespace(t, c)}
+	c := mustertest.Client(t, config, scheme, crds.Install, membershipcrds.Install)
+	return &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c)}
 }
 
 // running is a manager with the controller.
@@ -68,7 +68,7 @@ func (h *hub) start(o placement.Options, change ...func(*setup)) *running {
 		f(&setup{config, &options, r.wire})
 	}
 	config.Wrap(r.wire.over)
-	r.stop = planetest.StartManager(h.t, config, options, func(mgr manager.Manager) error { return placement.SetupWithManager(mgr, o) })
+	r.stop = mustertest.StartManager(h.t, config, options, func(mgr manager.Manager) error { return placement.SetupWithManager(mgr, o) })
 	return r
 }
 
@@ -123,7 +123,7 @@ func (h *hub) get(name string) *v1alpha1.Placement {
 
 func (h *hub) change(name string, change func(*v1alpha1.Placement)) {
 	h.t.Helper()
-	planetest.Change(h.t, h.client, &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}, change)
+	mustertest.Change(h.t, h.client, &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}, change)
 }
 
 // condition is the condition Scheduled of a placement, once it is about its generation; empty: not yet.
@@ -138,7 +138,7 @@ func (h *hub) condition(name string) metav1.Condition {
 
 func (h *hub) eventually(what string, holds func() bool) {
 	h.t.Helper()
-	planetest.Holds(h.t, time.Minute, what, holds)
+	mustertest.Holds(h.t, time.Minute, what, holds)
 }
 
 // scheduled waits until a placement has been decided with this reason.
@@ -152,7 +152,7 @@ func (h *hub) scheduled(reason string, placements ...string) {
 // quiet waits until a number has not changed for a while.
 func quiet(t testing.TB, number func() int64) {
 	t.Helper()
-	planetest.Quiet(t, 700*time.Millisecond, number)
+	mustertest.Quiet(t, 700*time.Millisecond, number)
 }
 
 func versions(items []v1alpha1.PlacementDecision) map[string]string {

@@ -16,8 +16,8 @@ import (
 	"github.com/muster-sdk/muster/addon/crds"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/internal/crdinstall/crdtest"
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 var plane = localplane.Shared{Options: localplane.Options{Name: "addon-crds"}}
@@ -32,7 +32,7 @@ var install struct {
 
 func installed(t *testing.T) client.Client {
 	t.Helper()
-	c := planetest.Client(t, plane.ForTest(t).Config(), planetest.Scheme(v1alpha1.AddToScheme, apiextensionsv1.AddToScheme))
+	c := mustertest.Client(t, plane.ForTest(t).Config(), mustertest.Scheme(v1alpha1.AddToScheme, apiextensionsv1.AddToScheme))
 	install.Do(func() { install.err = crds.Install(t.Context(), c) })
 	require.NoError(t, install.err)
 	return c

@@ -18,10 +18,10 @@ import (
 	"github.com/muster-sdk/muster/addon/leave"
 	"github.com/muster-sdk/muster/addon/removal"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/hub"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 	workleave "github.com/muster-sdk/muster/work/leave"
 )
 
@@ -50,7 +50,7 @@ func (g watched) Remaining(ctx context.Context, member membership.Member) ([]str
 // hubWorld is a world whose hub runs, with the gates of add-ons and of Works, and a member that has no agent but that of Works.
 type hubWorld struct {
 	*world
-	clock *planetest.Clock
+	clock *mustertest.Clock
 	stop  func() // the hub
 
 	mu      sync.Mutex
@@ -59,7 +59,7 @@ type hubWorld struct {
 
 func newHubWorld(t *testing.T, name string) *hubWorld {
 	t.Helper()
-	w := &hubWorld{world: newWorld(t, name), clock: &planetest.Clock{}}
+	w := &hubWorld{world: newWorld(t, name), clock: &mustertest.Clock{}}
 	w.create(&membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: membershipv1alpha1.MemberClusterSpec{Accepted: new(true)}})
 	w.stop = w.serve()
 	w.eventually(func() error {
@@ -71,7 +71,7 @@ func newHubWorld(t *testing.T, name string) *hubWorld {
 // serve runs a hub until the returned function is called, or the test ends.
 func (w *hubWorld) serve() (stop func()) {
 	w.t.Helper()
-	return planetest.StartManager(w.t, plane.ForTest(w.t).Config(), manager.Options{Scheme: scheme}, func(mgr manager.Manager) error {
+	return mustertest.StartManager(w.t, plane.ForTest(w.t).Config(), manager.Options{Scheme: scheme}, func(mgr manager.Manager) error {
 		c := mgr.GetClient()
 		return hub.SetupWithManager(mgr, hub.Options{Clock: w.clock, Gates: []membership.LeaveGate{
 			watch(leave.GateAt(c, w.clock), w.answered), watch(workleave.Gate(c), w.answered),

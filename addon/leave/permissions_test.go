@@ -14,8 +14,8 @@ import (
 
 	"github.com/muster-sdk/muster/addon/leave"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
-	"github.com/muster-sdk/muster/internal/planetest"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -32,7 +32,7 @@ func TestPermissions(t *testing.T) {
 	}
 	cached, err := cluster.New(w.config, func(o *cluster.Options) { o.Scheme = scheme })
 	require.NoError(t, err)
-	defer planetest.Run(t, "the cache", cached.Start)()
+	defer mustertest.Run(t, "the cache", cached.Start)()
 	require.True(t, cached.GetCache().WaitForCacheSync(t.Context()))
 	w.eventually(func() error { return round(w, cached.GetClient()) })
 
@@ -45,7 +45,7 @@ func TestPermissions(t *testing.T) {
 				w.member.Leave.Resources = membershipv1alpha1.OrphanResources
 				less := role(t).Rules
 				less[i].Verbs = slices.DeleteFunc(less[i].Verbs, func(v string) bool { return v == verb })
-				c := planetest.Client(t, w.user("less-"+name, less), scheme)
+				c := mustertest.Client(t, w.user("less-"+name, less), scheme)
 				var err error
 				if verb == "watch" { // that a cache does
 					var list client.ObjectList = &v1alpha1.MemberAddonList{}

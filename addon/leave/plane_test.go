@@ -18,11 +18,11 @@ import (
 	addoncrds "github.com/muster-sdk/muster/addon/crds"
 	"github.com/muster-sdk/muster/addon/leave"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	membershipcrds "github.com/muster-sdk/muster/membership/crds"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/work/agent"
 	workcrds "github.com/muster-sdk/muster/work/crds"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
@@ -32,9 +32,9 @@ const deadline = 60 * time.Second
 
 var plane = localplane.Shared{Options: localplane.Options{Name: "addon-leave"}}
 
-func TestMain(m *testing.M) { planetest.Main(m, &plane) }
+func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
-var scheme = planetest.Scheme(membershipv1alpha1.AddToScheme, workv1alpha1.AddToScheme, v1alpha1.AddToScheme)
+var scheme = mustertest.Scheme(membershipv1alpha1.AddToScheme, workv1alpha1.AddToScheme, v1alpha1.AddToScheme)
 
 // world is a hub with one member, which are one plane. What the member's add-ons and others apply is in a namespace of its name.
 type world struct {
@@ -49,10 +49,10 @@ type world struct {
 // newWorld makes all but the MemberCluster and its namespace.
 func newWorld(t *testing.T, name string) *world {
 	t.Helper()
-	admin := planetest.Client(t, plane.ForTest(t).Config(), scheme, membershipcrds.Install, workcrds.InstallOnHub, workcrds.InstallOnMember, addoncrds.Install)
+	admin := mustertest.Client(t, plane.ForTest(t).Config(), scheme, membershipcrds.Install, workcrds.InstallOnHub, workcrds.InstallOnMember, addoncrds.Install)
 	w := &world{t: t, admin: admin, member: membership.Member{Name: name, Namespace: "member-" + name}}
 	w.config = w.user("hub-"+name, role(t).Rules)
-	w.hub = planetest.Client(t, w.config, scheme)
+	w.hub = mustertest.Client(t, w.config, scheme)
 	w.played = played{world: w, forced: map[string]bool{}}
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	return w
@@ -60,13 +60,13 @@ func newWorld(t *testing.T, name string) *world {
 
 func role(t *testing.T) *rbacv1.ClusterRole {
 	t.Helper()
-	return planetest.ClusterRole(t, "rbac/role.yaml")
+	return mustertest.ClusterRole(t, "rbac/role.yaml")
 }
 
 func (w *world) user(name string, rules []rbacv1.PolicyRule) *rest.Config {
 	w.t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
-	require.NoError(w.t, planetest.Grant(w.t.Context(), w.admin, name, role))
+	require.NoError(w.t, mustertest.Grant(w.t.Context(), w.admin, name, role))
 	return plane.ForTest(w.t).User(name)
 }
 
@@ -112,7 +112,7 @@ func (w *world) run() {
 	config := plane.ForTest(w.t).Config()
 	a, err := agent.New(agent.Options{Hub: config, Namespace: w.member.Namespace, Member: config, HubName: w.member.Name})
 	require.NoError(w.t, err)
-	planetest.Run(w.t, "the agent", a.Start)
+	mustertest.Run(w.t, "the agent", a.Start)
 }
 
 // has says which ConfigMaps there are on the member.
@@ -147,7 +147,7 @@ func (w *world) there(o client.Object) bool {
 
 func (w *world) eventually(try func() error) {
 	w.t.Helper()
-	planetest.Eventually(w.t, planetest.Patience{For: deadline}, "member "+w.member.Name, try)
+	mustertest.Eventually(w.t, mustertest.Patience{For: deadline}, "member "+w.member.Name, try)
 }
 
 // opens calls the gate until it is open, as a hub does, while the controller is at work.

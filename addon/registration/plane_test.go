@@ -29,8 +29,8 @@ import (
 	"github.com/muster-sdk/muster/addon/crds"
 	"github.com/muster-sdk/muster/addon/registration"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
-	"github.com/muster-sdk/muster/internal/localplane"
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 var plane = localplane.Shared{Options: localplane.Options{Name: "addon-registration"}}

@@ -14,7 +14,7 @@ import (
 	"github.com/muster-sdk/muster/addon/crds"
 	"github.com/muster-sdk/muster/addon/template"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
-	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 var plane = localplane.Shared{Options: localplane.Options{Name: "template"}}

@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/hub"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 // TestMembership_NamespaceDeletedByHand checks that the member's namespace on the hub comes back with its Works, and
@@ -118,11 +118,11 @@ func TestMembership_OtherHubsCredential(t *testing.T) {
 	other := newWorld(t, hub.Options{})
 
 	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
-	planetest.Change(t, w.client, cluster, func(c *membershipv1alpha1.MemberCluster) { c.Spec.Accepted = new(false) })
+	mustertest.Change(t, w.client, cluster, func(c *membershipv1alpha1.MemberCluster) { c.Spec.Accepted = new(false) })
 	m.install(t, other.token(m.name))
 	m.stays(t, before, 3*quiet)
 
-	planetest.Change(t, w.client, cluster, func(c *membershipv1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
+	mustertest.Change(t, w.client, cluster, func(c *membershipv1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
 	m.install(t, w.token(m.name))
 	w.joined(m.name)
 	w.update("2")
@@ -245,7 +245,7 @@ func (w *world) accept(m *member) {
 	cluster.Spec.ClusterID = string(kubeSystem.UID)
 	err := w.client.Create(w.t.Context(), cluster)
 	if apierrors.IsAlreadyExists(err) {
-		planetest.Change(w.t, w.client, cluster, func(c *membershipv1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
+		mustertest.Change(w.t, w.client, cluster, func(c *membershipv1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
 		return
 	}
 	require.NoError(w.t, err)

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/assembly"
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/mustertest"
 	workcrds "github.com/muster-sdk/muster/work/crds"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -88,7 +88,7 @@ func removeDefinition(t *testing.T, c client.Client, name string) {
 	t.Helper()
 	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	require.NoError(t, c.Delete(t.Context(), definition))
-	planetest.Eventually(t, planetest.Patience{For: timeout}, "definition "+name+" is gone", func() error {
+	mustertest.Eventually(t, mustertest.Patience{For: timeout}, "definition "+name+" is gone", func() error {
 		err := c.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(definition), definition)
 		if apierrors.IsNotFound(err) {
 			return nil

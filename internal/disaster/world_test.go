@@ -30,14 +30,14 @@ import (
 	"github.com/muster-sdk/muster/addon"
 	addonv1alpha1 "github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/assembly"
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/internal/storeversion"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/registration"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	workcrds "github.com/muster-sdk/muster/work/crds"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
@@ -54,11 +54,11 @@ const (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	planetest.Main(m)
+	mustertest.Main(m)
 }
 
 func newScheme() *runtime.Scheme {
-	return planetest.Scheme(assembly.AddToScheme, apiextensionsv1.AddToScheme)
+	return mustertest.Scheme(assembly.AddToScheme, apiextensionsv1.AddToScheme)
 }
 
 // world is a hub and its members.
@@ -110,13 +110,13 @@ func (w *world) join(name string) {
 
 func (w *world) prepareHub(plane *localplane.Plane) {
 	t := w.t
-	w.plane, w.client = plane, planetest.Client(t, plane.Config(), newScheme(), assembly.InstallHubDefinitions)
+	w.plane, w.client = plane, mustertest.Client(t, plane.Config(), newScheme(), assembly.InstallHubDefinitions)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}}
 	require.NoError(t, client.IgnoreAlreadyExists(w.client.Create(t.Context(), namespace)))
 	const user = "muster-hub"
 	files := []string{"membership/hub", "placement", "placement/workset", "addon", "addon/leave", "work/leave"}
 	for _, folder := range files {
-		require.NoError(t, planetest.GrantFiles(t.Context(), w.client, user, "../../"+folder+"/rbac/role.yaml"))
+		require.NoError(t, mustertest.GrantFiles(t.Context(), w.client, user, "../../"+folder+"/rbac/role.yaml"))
 	}
 	w.config = plane.User(user)
 }
@@ -131,7 +131,7 @@ func (w *world) runHub(config *rest.Config, name string) (stop func()) {
 	options := assembly.HubOptions{
 		Membership: w.options, Addons: addon.Options{Agents: []addon.Agent{greeter{}}}, SkipDefinitions: true,
 	}
-	return planetest.Run(w.t, "the hub", func(ctx context.Context) error {
+	return mustertest.Run(w.t, "the hub", func(ctx context.Context) error {
 		for ctx.Err() == nil {
 			mgr, err := manager.New(config, manager.Options{
 				Scheme: newScheme(), Logger: logger(w.t, name), Metrics: metricsserver.Options{BindAddress: "0"},
@@ -155,7 +155,7 @@ func (w *world) runHub(config *rest.Config, name string) (stop func()) {
 func (w *world) newMember(name string) *member {
 	t := w.t
 	m := &member{name: name, plane: localplane.ForTest(t, localplane.Options{Name: name, Nodes: 1}), hub: func(*rest.Config) {}}
-	m.client = planetest.Client(t, m.plane.Config(), newScheme(), workcrds.InstallOnMember)
+	m.client = mustertest.Client(t, m.plane.Config(), newScheme(), workcrds.InstallOnMember)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}}
 	require.NoError(t, m.client.Create(t.Context(), namespace))
 	m.record(t)
@@ -200,7 +200,7 @@ func (w *world) start(m *member) {
 		Name: m.name, Log: logger(w.t, m.name), HubConfig: func(config *rest.Config) { m.hub(config) },
 	}}
 	options.Works.Log = logger(w.t, m.name+"-works")
-	m.stop = planetest.StartManager(w.t, m.plane.Config(), manager.Options{
+	m.stop = mustertest.StartManager(w.t, m.plane.Config(), manager.Options{
 		Logger: logger(w.t, m.name), Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	}, func(mgr manager.Manager) error { return assembly.SetupAgent(w.t.Context(), mgr, options) })
 }
@@ -210,7 +210,7 @@ func (w *world) setPeriod(name string) {
 	w.eventually("MemberCluster "+name+" exists", func() error {
 		return w.client.Get(w.t.Context(), client.ObjectKeyFromObject(cluster), cluster)
 	})
-	planetest.Change(w.t, w.client, cluster, func(c *membershipv1alpha1.MemberCluster) { c.Spec.HeartbeatPeriodSeconds = period })
+	mustertest.Change(w.t, w.client, cluster, func(c *membershipv1alpha1.MemberCluster) { c.Spec.HeartbeatPeriodSeconds = period })
 }
 
 // joined waits until the hub reports the member as joined and healthy.
@@ -238,7 +238,7 @@ func (w *world) conditions(name string, healthy metav1.ConditionStatus) error {
 
 func (w *world) eventually(what string, wrong func() error) {
 	w.t.Helper()
-	planetest.Eventually(w.t, planetest.Patience{For: timeout, Every: 100 * time.Millisecond}, what, wrong)
+	mustertest.Eventually(w.t, mustertest.Patience{For: timeout, Every: 100 * time.Millisecond}, what, wrong)
 }
 
 func logger(t testing.TB, name string) logr.Logger {

@@ -1,4 +1,4 @@
-// Package e2e runs the examples on clusters of kind: other nodes, networks and versions than those of internal/localplane, and pods that run.
+// Package e2e runs the examples on clusters of kind: other nodes, networks and versions than those of mustertest/localplane, and pods that run.
 //
 //	go test -v ./...                    # in this folder; skipped, with the reason, where no container engine answers
 //	MUSTER_E2E=required go test -v ./...  # fails instead

@@ -7,7 +7,7 @@ import (
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 // plane is hub and member of a test. Tests mostly wait, so some run in parallel, each on a plane of its own.

@@ -21,11 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/crdinstall/crdtest"
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/crds"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 var plane = localplane.Shared{Options: localplane.Options{Name: "crds"}}
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &plane)) }
 
 func installed(t *testing.T) client.Client {
 	t.Helper()
-	return planetest.Client(t, plane.ForTest(t).Config(), planetest.Scheme(v1alpha1.AddToScheme, apiextensionsv1.AddToScheme), crds.Install)
+	return mustertest.Client(t, plane.ForTest(t).Config(), mustertest.Scheme(v1alpha1.AddToScheme, apiextensionsv1.AddToScheme), crds.Install)
 }
 
 func TestInstallIsServedAtOnceAndIdempotent(t *testing.T) {

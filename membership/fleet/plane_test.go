@@ -27,25 +27,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/crds"
 	"github.com/muster-sdk/muster/membership/fleet"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 // plane is the hub of all tests, and a member of some.
-var plane = localplane.Shared{Options: localplane.Options{Name: "fleet", Prepare: planetest.Prepare(scheme(), crds.Install, prepare)}}
+var plane = localplane.Shared{Options: localplane.Options{Name: "fleet", Prepare: mustertest.Prepare(scheme(), crds.Install, prepare)}}
 
-func TestMain(m *testing.M) { planetest.Main(m, &plane) }
+func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 const (
 	patience = 90 * time.Second
 	interval = 10 * time.Millisecond
 )
 
-var scheme = sync.OnceValue(func() *runtime.Scheme { return planetest.Scheme(v1alpha1.AddToScheme) })
+var scheme = sync.OnceValue(func() *runtime.Scheme { return mustertest.Scheme(v1alpha1.AddToScheme) })
 
 const hubUser = "muster-hub-fleet"
 
@@ -55,7 +55,7 @@ func prepare(ctx context.Context, admin client.Client) error {
 	if err := client.IgnoreAlreadyExists(admin.Create(ctx, namespace)); err != nil {
 		return err
 	}
-	return planetest.GrantFiles(ctx, admin, hubUser, "rbac/role.yaml")
+	return mustertest.GrantFiles(ctx, admin, hubUser, "rbac/role.yaml")
 }
 
 // hub is a fleet that runs on the plane, and what administrators see of it.
@@ -79,7 +79,7 @@ func startHub(t testing.TB, options fleet.Options) *hub {
 func startReplica(t testing.TB, options fleet.Options, o manager.Options) *hub {
 	t.Helper()
 	p := plane.ForTest(t)
-	admin := planetest.Client(t, p.Config(), scheme())
+	admin := mustertest.Client(t, p.Config(), scheme())
 	h := &hub{t: t, admin: admin, config: p.Config(), requests: &requests{}}
 	config := p.User(hubUser)
 	config.Wrap(h.requests.count)
@@ -92,7 +92,7 @@ func startReplica(t testing.TB, options fleet.Options, o manager.Options) *hub {
 	o.Scheme, o.Logger = scheme(), logger
 	options.ProbeInterval = cmp.Or(options.ProbeInterval, 150*time.Millisecond)
 	options.ProbeTimeout = cmp.Or(options.ProbeTimeout, 2*time.Second)
-	h.stop = planetest.StartManager(t, config, o, func(mgr manager.Manager) (err error) {
+	h.stop = mustertest.StartManager(t, config, o, func(mgr manager.Manager) (err error) {
 		h.fleet, err = fleet.SetupWithManager(mgr, options)
 		h.leads = mgr.Elected()
 		return err
@@ -107,7 +107,7 @@ type requests struct {
 }
 
 func (r *requests) count(next http.RoundTripper) http.RoundTripper {
-	return planetest.RoundTripper(func(request *http.Request) (*http.Response, error) {
+	return mustertest.RoundTripper(func(request *http.Request) (*http.Response, error) {
 		r.add(request.Method + " " + request.URL.Path)
 		return next.RoundTrip(request)
 	})
@@ -130,7 +130,7 @@ func (r *requests) take() []string {
 
 func eventually(t testing.TB, what string, wrong func() error) {
 	t.Helper()
-	planetest.Eventually(t, planetest.Patience{For: patience, Every: interval}, what, wrong)
+	mustertest.Eventually(t, mustertest.Patience{For: patience, Every: interval}, what, wrong)
 }
 
 func orError(ok bool, format string, args ...any) error {

@@ -16,9 +16,9 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/muster-sdk/muster/internal/localplane"
 	"github.com/muster-sdk/muster/membership/fleet"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 // A runner that fails or panics is called again, one that ends is not, and all end with what they are for.

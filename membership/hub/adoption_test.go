@@ -17,13 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/csr"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // strip deletes an object without its finalizers, as a restore of etcd or an administrator at their wit's end would.
@@ -238,7 +238,7 @@ func TestAnotherHubDoesNotEndAMembership(t *testing.T) {
 // startOther runs another hub on the same API server, as an administrator.
 func startOther(t testing.TB, config *rest.Config, options hub.Options) {
 	t.Helper()
-	planetest.StartManager(t, config, manager.Options{Scheme: newScheme(), Logger: testLogger(t, "other hub")}, func(mgr manager.Manager) error {
+	mustertest.StartManager(t, config, manager.Options{Scheme: newScheme(), Logger: testLogger(t, "other hub")}, func(mgr manager.Manager) error {
 		return hub.SetupWithManager(mgr, options)
 	})
 }

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
@@ -34,6 +34,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration/jointoken"
 	"github.com/muster-sdk/muster/membership/registration/token"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 var (
@@ -92,7 +93,7 @@ func BenchmarkJoin(b *testing.B) {
 
 		b.StartTimer()
 		began := time.Now()
-		stopFleet := planetest.Run(b, "the fleet", fleet.Start)
+		stopFleet := mustertest.Run(b, "the fleet", fleet.Start)
 		h.untilFleet(members, *fleetSize)
 		h.eventually("all requests are collected", h.noRequests)
 		joining += time.Since(began)
@@ -145,7 +146,7 @@ func (h *testHub) newFleet(bootstrap *registration.Bootstrap, ofAgents, ofMember
 	member := ofMembers.wrap(h.config)
 	for i := range *fleetSize {
 		require.NoError(h.t, agent.SetupWithManager(mgr, agent.Options{
-			Name: fleetName(i), ClusterID: "id-" + fleetName(i), Member: member, Store: &planetest.MemoryStore{},
+			Name: fleetName(i), ClusterID: "id-" + fleetName(i), Member: member, Store: &testkit.MemoryStore{},
 			Bootstrap: agent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return bootstrap, nil }),
 			HubConfig: func(config *rest.Config) { *config = *ofAgents.wrap(config) },
 		}))

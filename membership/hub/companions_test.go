@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
@@ -30,6 +29,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration/identity"
 	"github.com/muster-sdk/muster/membership/registration/token"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // answering is a companion that works as agents of works do: by a cache of what the hub has in the member's namespace. To
@@ -150,7 +150,7 @@ func TestCompanions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := h.with(t)
-			companion, clock := &answering{t: t}, &planetest.Clock{}
+			companion, clock := &answering{t: t}, &mustertest.Clock{}
 			var panics, cleaned atomic.Int64
 			var rejected atomic.Bool
 			options := agent.Options{Name: name, Method: test.method, Clock: clock}

@@ -22,8 +22,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
@@ -31,6 +29,8 @@ import (
 	"github.com/muster-sdk/muster/membership/registration/csr"
 	"github.com/muster-sdk/muster/membership/registration/token"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 // cleaner is what a member has of the hub's: it is there until the agent is asked to clean up.
@@ -159,7 +159,7 @@ func taints(cluster *v1alpha1.MemberCluster, want ...string) error {
 func testAgentClockIsAnHourOff(t *testing.T, h *testHub) {
 	bootstrap := h.token("clock", v1alpha1.JoinTokenSpec{})
 	for _, off := range []time.Duration{time.Hour, -time.Hour} {
-		clock := &planetest.Clock{}
+		clock := &mustertest.Clock{}
 		clock.Move(off)
 		a := h.joined(bootstrap, agent.Options{Name: "clock", Clock: clock})
 		pause(7 * time.Second) // longer than the grace
@@ -181,7 +181,7 @@ func TestHubAPIServerKilled(t *testing.T) {
 			once := sync.OnceFunc(func() { close(asked) })
 			a.options.HubConfig = func(config *rest.Config) {
 				config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-					return planetest.RoundTripper(func(request *http.Request) (*http.Response, error) {
+					return mustertest.RoundTripper(func(request *http.Request) (*http.Response, error) {
 						response, err := next.RoundTrip(request)
 						if request.Method == http.MethodPost {
 							once()
@@ -332,7 +332,7 @@ func (h *testHub) killedAfter(bootstrap *registration.Bootstrap, n int) {
 	deadly := options
 	deadly.HubConfig = func(config *rest.Config) {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return planetest.RoundTripper(func(request *http.Request) (*http.Response, error) {
+			return mustertest.RoundTripper(func(request *http.Request) (*http.Response, error) {
 				select {
 				case <-dead:
 					return nil, killed

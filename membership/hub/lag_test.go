@@ -18,11 +18,11 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // A hub whose cache does not show a member yet neither tells its agent that it is forgotten, which would make the agent throw
@@ -138,7 +138,7 @@ type lagging struct {
 func (l *lagging) wrap(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return planetest.RoundTripper(func(request *http.Request) (*http.Response, error) {
+		return mustertest.RoundTripper(func(request *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(request)
 			if err == nil && strings.HasSuffix(request.URL.Path, l.of) && request.URL.Query().Get("watch") != "" {
 				response.Body = &laggingBody{ReadCloser: response.Body, watches: l, done: request.Context().Done()}

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/crds"
@@ -21,6 +20,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/csr"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // holder is a gate whose objects in a member's namespace have a finalizer, as Works have one of their agent.
@@ -59,7 +59,7 @@ func TestNamespaceDeletedByHandIsRestored(t *testing.T) {
 	for name, method := range map[string]registration.Method{"wiped-token": nil, "wiped-csr": csr.Method{}} {
 		t.Run(name, func(t *testing.T) {
 			p := plane.ForTest(t)
-			gate := &holder{client: planetest.Client(t, p.Config(), newScheme(), crds.Install)}
+			gate := &holder{client: mustertest.Client(t, p.Config(), newScheme(), crds.Install)}
 			h := startHub(t, p, hub.Options{Gates: []membership.LeaveGate{gate}})
 			bootstrap := h.token(name, v1alpha1.JoinTokenSpec{})
 			var cleaned cleaner

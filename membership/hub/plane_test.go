@@ -25,8 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/crds"
@@ -34,6 +33,8 @@ import (
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 // plane is what tests run on. Most of their time goes by in waiting, so two at a time run beside each other.
@@ -101,7 +102,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "24"); err != nil {
 		panic(err)
 	}
-	planetest.Main(m, plane.all...)
+	mustertest.Main(m, plane.all...)
 }
 
 const (
@@ -111,7 +112,7 @@ const (
 	interval = 25 * time.Millisecond
 )
 
-func newScheme() *runtime.Scheme { return planetest.Scheme(v1alpha1.AddToScheme) }
+func newScheme() *runtime.Scheme { return mustertest.Scheme(v1alpha1.AddToScheme) }
 
 // testHub is a hub on a plane. Several of them can follow each other on one.
 type testHub struct {
@@ -127,13 +128,13 @@ type testHub struct {
 func startHub(t testing.TB, p *localplane.Plane, hubOptions hub.Options, wraps ...func(*rest.Config) *rest.Config) *testHub {
 	t.Helper()
 	admin := p.Config()
-	c := planetest.Client(t, admin, newScheme(), crds.Install)
+	c := mustertest.Client(t, admin, newScheme(), crds.Install)
 	config := hubUser(t, p, c)
 	for _, wrap := range wraps {
 		config = wrap(config)
 	}
 	options := manager.Options{Scheme: newScheme(), Logger: testLogger(t, "hub")}
-	stop := planetest.StartManager(t, config, options, func(mgr manager.Manager) error { return hub.SetupWithManager(mgr, hubOptions) })
+	stop := mustertest.StartManager(t, config, options, func(mgr manager.Manager) error { return hub.SetupWithManager(mgr, hubOptions) })
 	return &testHub{t: t, plane: p, config: admin, client: c, stop: stop}
 }
 
@@ -149,7 +150,7 @@ func hubUser(t testing.TB, p *localplane.Plane, admin client.Client) *rest.Confi
 	ctx := t.Context()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}}
 	require.NoError(t, client.IgnoreAlreadyExists(admin.Create(ctx, namespace)))
-	require.NoError(t, planetest.GrantFiles(ctx, admin, user, "rbac/role.yaml"))
+	require.NoError(t, mustertest.GrantFiles(ctx, admin, user, "rbac/role.yaml"))
 	config := p.User(user)
 	config.QPS = -1
 	return config
@@ -201,7 +202,7 @@ func (h *testHub) eventually(what string, wrong func() error) {
 
 func eventually(t testing.TB, what string, wrong func() error) {
 	t.Helper()
-	planetest.Eventually(t, planetest.Patience{For: patience, Every: interval}, what, wrong)
+	mustertest.Eventually(t, mustertest.Patience{For: patience, Every: interval}, what, wrong)
 }
 
 // pause is for polls that have a deadline of their own.
@@ -324,7 +325,7 @@ type testAgent struct {
 	t       testing.TB
 	home    *rest.Config
 	options agent.Options
-	store   *planetest.MemoryStore
+	store   *testkit.MemoryStore
 	stop    func()
 	shown   atomic.Pointer[lifecycle.AgentStep]
 }
@@ -344,7 +345,7 @@ func (a *testAgent) shows(text string) bool {
 
 // newAgent returns an agent that is not running yet. Its ID is its name unless the options say otherwise.
 func (h *testHub) newAgent(bootstrap *registration.Bootstrap, options agent.Options) *testAgent {
-	a := &testAgent{t: h.t, home: rest.CopyConfig(h.config), store: &planetest.MemoryStore{}, options: options, stop: func() {}}
+	a := &testAgent{t: h.t, home: rest.CopyConfig(h.config), store: &testkit.MemoryStore{}, options: options, stop: func() {}}
 	a.home.WrapTransport = nil
 	a.options.Store = a.store
 	if a.options.OnPhase == nil {
@@ -362,7 +363,7 @@ func (h *testHub) newAgent(bootstrap *registration.Bootstrap, options agent.Opti
 func (a *testAgent) start() *testAgent {
 	a.t.Helper()
 	options := manager.Options{Scheme: newScheme(), Logger: testLogger(a.t, a.options.Name)}
-	a.stop = planetest.StartManager(a.t, rest.CopyConfig(a.home), options, func(mgr manager.Manager) error {
+	a.stop = mustertest.StartManager(a.t, rest.CopyConfig(a.home), options, func(mgr manager.Manager) error {
 		return agent.SetupWithManager(mgr, a.options)
 	})
 	return a
@@ -411,7 +412,7 @@ func (c counting) RoundTrip(request *http.Request) (*http.Response, error) {
 func (c counting) WrappedRoundTripper() http.RoundTripper { return c.next }
 
 func (r *requests) add(request *http.Request, response *http.Response) {
-	attributes := planetest.AttributesOf(request)
+	attributes := mustertest.AttributesOf(request)
 	key := request.Method + " " + attributes.Resource
 	if attributes.Verb == "watch" {
 		key = "WATCH " + attributes.Resource

@@ -24,8 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/heartbeat"
@@ -35,6 +33,8 @@ import (
 	"github.com/muster-sdk/muster/membership/registration/identity"
 	"github.com/muster-sdk/muster/membership/registration/token"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 func TestOptionsAreValidated(t *testing.T) {
@@ -278,7 +278,7 @@ func TestFailedRenewal(t *testing.T) {
 	require.NoError(t, err)
 	issuer := &failsToRenew{Issuer: &token.Issuer{Client: admin, Reader: admin}}
 	h := startHub(t, plane.ForTest(t), hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: issuer}})
-	clock := &planetest.Clock{}
+	clock := &mustertest.Clock{}
 	a := h.joined(h.token("holiday", v1alpha1.JoinTokenSpec{}), agent.Options{Name: "holiday", Method: token.Method{}, Clock: clock})
 	issuer.fails.Store(true)
 	clock.Move(token.DefaultLifetime * 79 / 100)
@@ -298,7 +298,7 @@ func testRenewal(t *testing.T, h *testHub) {
 	for name, method := range map[string]registration.Method{"renewal-token": token.Method{}, "renewal-csr": csr.Method{}} {
 		t.Run(name, func(t *testing.T) {
 			h := h.with(t)
-			clock := &planetest.Clock{}
+			clock := &mustertest.Clock{}
 			a := h.joined(bootstrap, agent.Options{Name: name, Method: method, Clock: clock})
 			lifetime := map[bool]time.Duration{true: token.DefaultLifetime, false: csr.DefaultLifetime}[method == registration.Method(token.Method{})]
 			for range 2 {
@@ -320,7 +320,7 @@ func testRenewal(t *testing.T, h *testHub) {
 
 	t.Run("refused", func(t *testing.T) {
 		h := h.with(t)
-		clock := &planetest.Clock{}
+		clock := &mustertest.Clock{}
 		a := h.joined(bootstrap, agent.Options{Name: "renewal-refused", Clock: clock})
 		// With another type on record the one that the agent asks for is not issued any more; its access stays.
 		h.change("renewal-refused", func(c *v1alpha1.MemberCluster) {
@@ -364,7 +364,7 @@ func testIdentity(t *testing.T, h *testHub) {
 
 // What nobody accepts goes away by itself, with the MemberCluster that was made for it; what was accepted stays.
 func TestOldRequestsAreCollected(t *testing.T) {
-	clock := &planetest.Clock{}
+	clock := &mustertest.Clock{}
 	h := startHub(t, plane.ForTest(t), hub.Options{Clock: clock, RequestTTL: time.Hour})
 	bootstrap := h.token("old", v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(-1))})
 	ignored := h.newAgent(bootstrap, agent.Options{Name: "ignored"}).start()
@@ -401,7 +401,7 @@ func (h *testHub) touch(clusterID string) error {
 func TestFloodIsBounded(t *testing.T) {
 	const quota = 3
 	p := localplane.ForTest(t, localplane.Options{Name: "flood"})
-	clock := &planetest.Clock{}
+	clock := &mustertest.Clock{}
 	h := startHub(t, p, hub.Options{MaxRequests: quota, Clock: clock})
 	bootstrap := h.token("flood", v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(-1))})
 	door, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
@@ -528,7 +528,7 @@ func TestAcceptor(t *testing.T) {
 			return membership.Verdict{Decision: membership.Accept}, nil
 		}
 	})
-	clock := &planetest.Clock{}
+	clock := &mustertest.Clock{}
 	h := startHub(t, plane.ForTest(t), hub.Options{Acceptor: acceptor, RequestTTL: time.Hour, Clock: clock})
 	bootstrap := h.token("policy", v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(-1))})
 	var agents []*testAgent

@@ -12,19 +12,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/fleet"
 	"github.com/muster-sdk/muster/membership/install"
 	"github.com/muster-sdk/muster/membership/registration/kubeconfig"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // TestByFleet: from a Secret to joined and out again, by the fleet. The kubeconfig is taken away when the agent is there, and comes back for the leave.
 func TestByFleet(t *testing.T) {
 	h := startHub(t, install.Options{Installer: manifests(t, "1")})
 	ctx := t.Context()
-	planetest.StartManager(t, h.plane.Config(), manager.Options{Scheme: newScheme()}, func(mgr manager.Manager) error {
+	mustertest.StartManager(t, h.plane.Config(), manager.Options{Scheme: newScheme()}, func(mgr manager.Manager) error {
 		_, err := fleet.SetupWithManager(mgr, fleet.Options{Runners: []fleet.Runner{h.runner}})
 		return err
 	})

@@ -15,11 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/install"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 const definition = `
@@ -135,7 +135,7 @@ spec:
 	target := install.Target{Config: p.Config(), Bootstrap: bootstrap, Cluster: &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "uid-m"}}}
 	until := func(what, says string) {
 		t.Helper()
-		planetest.Eventually(t, planetest.Patience{For: patience, Every: interval}, what, func() error {
+		mustertest.Eventually(t, mustertest.Patience{For: patience, Every: interval}, what, func() error {
 			if got, err := with("0").Missing(ctx, target); err != nil || !strings.Contains(got, says) || says == "" && got != "" {
 				return fmt.Errorf("%q (%w)", got, err)
 			}

@@ -20,8 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/crds"
@@ -29,19 +27,21 @@ import (
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/install"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 // plane is hub and member at once: what is installed is in a namespace of its own for each test.
 var plane = localplane.Shared{Options: localplane.Options{Name: "install"}}
 
-func TestMain(m *testing.M) { planetest.Main(m, &plane) }
+func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 const (
 	patience = time.Minute
 	interval = 25 * time.Millisecond
 )
 
-func newScheme() *runtime.Scheme { return planetest.Scheme(v1alpha1.AddToScheme) }
+func newScheme() *runtime.Scheme { return mustertest.Scheme(v1alpha1.AddToScheme) }
 
 // testHub is a hub whose user has the generated roles, of the hub and of this package, and nothing else.
 type testHub struct {
@@ -58,11 +58,11 @@ type testHub struct {
 func startHub(t *testing.T, options install.Options, change ...func(*hub.Options)) *testHub {
 	t.Helper()
 	p := plane.ForTest(t)
-	c := planetest.Client(t, p.Config(), newScheme(), crds.Install)
+	c := mustertest.Client(t, p.Config(), newScheme(), crds.Install)
 	h := &testHub{t: t, plane: p, client: c, requests: &counter{}}
 	h.namespace = strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
 	config := h.requests.wrap(h.user("muster-hub", "../hub/rbac/role.yaml", "rbac/role.yaml"))
-	h.stop = planetest.StartManager(t, config, manager.Options{Scheme: newScheme()}, func(mgr manager.Manager) (err error) {
+	h.stop = mustertest.StartManager(t, config, manager.Options{Scheme: newScheme()}, func(mgr manager.Manager) (err error) {
 		h.runner, err = install.New(mgr, options)
 		return err
 	}, func(mgr manager.Manager) error {
@@ -81,7 +81,7 @@ func (h *testHub) user(name string, files ...string) *rest.Config {
 	ctx := h.t.Context()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}}
 	require.NoError(h.t, client.IgnoreAlreadyExists(h.client.Create(ctx, namespace)))
-	require.NoError(h.t, planetest.GrantFiles(ctx, h.client, name, files...))
+	require.NoError(h.t, mustertest.GrantFiles(ctx, h.client, name, files...))
 	config := h.plane.User(name)
 	config.QPS = -1
 	return config
@@ -108,7 +108,7 @@ func unchanged(*v1alpha1.MemberCluster) {}
 func (h *testHub) connect(cluster *v1alpha1.MemberCluster, config *rest.Config) (stop func()) {
 	h.t.Helper()
 	cluster = cluster.DeepCopy() // the test goes on to read into its own
-	return planetest.Run(h.t, "the runner", func(ctx context.Context) error {
+	return mustertest.Run(h.t, "the runner", func(ctx context.Context) error {
 		for ctx.Err() == nil {
 			if err := h.runner.Run(ctx, fleet.Connected{Cluster: cluster.DeepCopy(), Config: rest.CopyConfig(config)}); err == nil {
 				return nil
@@ -125,7 +125,7 @@ func (h *testHub) connect(cluster *v1alpha1.MemberCluster, config *rest.Config) 
 // agent runs an agent on the member, as what was installed would.
 func (h *testHub) agent(clusterID string) (stop func()) {
 	h.t.Helper()
-	return planetest.StartManager(h.t, h.plane.Config(), manager.Options{Scheme: newScheme()}, func(mgr manager.Manager) error {
+	return mustertest.StartManager(h.t, h.plane.Config(), manager.Options{Scheme: newScheme()}, func(mgr manager.Manager) error {
 		return agent.SetupWithManager(mgr, agent.Options{Namespace: h.namespace, ClusterID: clusterID})
 	})
 }
@@ -151,7 +151,7 @@ func manifests(t *testing.T, version string, more ...client.Object) *install.Man
 
 func (h *testHub) eventually(what string, wrong func() error) {
 	h.t.Helper()
-	planetest.Eventually(h.t, planetest.Patience{For: patience, Every: interval}, what, wrong)
+	mustertest.Eventually(h.t, mustertest.Patience{For: patience, Every: interval}, what, wrong)
 }
 
 // until waits for a condition of the member to be for a reason.
@@ -225,7 +225,7 @@ type counter struct{ reads, writes atomic.Int64 }
 func (c *counter) wrap(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodGet {
 				c.reads.Add(1)
 			} else {

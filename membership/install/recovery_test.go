@@ -10,17 +10,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/install"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // A member was off for so long that its agent's credential has ended, as has the one that it came in with. It comes back as who it was.
 func TestCredentialEnded(t *testing.T) {
 	const month = 30 * 24 * time.Hour // what is made anew has to be good by the clock that was put forward
-	clock := &planetest.Clock{}
+	clock := &mustertest.Clock{}
 	options := install.Options{Installer: manifests(t, "1"), TokenTTL: month, Clock: clock}
 	h := startHub(t, options)
 	cluster := h.member(unchanged)

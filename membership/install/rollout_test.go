@@ -16,12 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/crds"
 	"github.com/muster-sdk/muster/membership/install"
 	"github.com/muster-sdk/muster/membership/registration/jointoken"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // tried is an installer that installs nothing. What it says is missing is for the test to say.
@@ -85,12 +86,12 @@ func reasonOf(cluster *v1alpha1.MemberCluster) string {
 func startAlone(t *testing.T, options install.Options, over ...transport.WrapperFunc) *testHub {
 	t.Helper()
 	p := plane.ForTest(t)
-	h := &testHub{t: t, plane: p, client: planetest.Client(t, p.Config(), newScheme(), crds.Install), requests: &counter{}}
+	h := &testHub{t: t, plane: p, client: mustertest.Client(t, p.Config(), newScheme(), crds.Install), requests: &counter{}}
 	config := h.requests.wrap(h.user("muster-hub", "../hub/rbac/role.yaml", "rbac/role.yaml"))
 	for _, each := range over {
 		config.Wrap(each)
 	}
-	h.stop = planetest.StartManager(t, config, manager.Options{Scheme: newScheme()}, func(mgr manager.Manager) (err error) {
+	h.stop = mustertest.StartManager(t, config, manager.Options{Scheme: newScheme()}, func(mgr manager.Manager) (err error) {
 		h.runner, err = install.New(mgr, options)
 		return err
 	}, func(mgr manager.Manager) error { return jointoken.SetupWithManager(mgr, jointoken.Options{}) })
@@ -111,7 +112,7 @@ func (h *testHub) veterans(names ...string) (out []*v1alpha1.MemberCluster) {
 		}
 		require.NoError(h.t, h.client.Create(ctx, cluster))
 		h.t.Cleanup(func() { _ = h.client.Delete(context.WithoutCancel(ctx), cluster) })
-		planetest.Health(h.t, h.client, name, metav1.ConditionTrue)
+		testkit.Health(h.t, h.client, name, metav1.ConditionTrue)
 		require.NoError(h.t, h.client.Get(ctx, client.ObjectKeyFromObject(cluster), cluster))
 		before := cluster.DeepCopy()
 		cluster.Status.Install = &v1alpha1.InstallStatus{Hash: "of-an-earlier-one", InstalledAt: new(metav1.Now())}
@@ -142,7 +143,7 @@ func (h *testHub) show(reasons map[string]string) {
 
 func (h *testHub) annotate(member, key, value string) {
 	h.t.Helper()
-	planetest.Change(h.t, h.client, &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: member}}, func(m *v1alpha1.MemberCluster) {
+	mustertest.Change(h.t, h.client, &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: member}}, func(m *v1alpha1.MemberCluster) {
 		metav1.SetMetaDataAnnotation(&m.ObjectMeta, key, value)
 	})
 }
@@ -190,7 +191,7 @@ func TestRollout(t *testing.T) {
 	require.Equal(t, map[string]int{"roll-a": 1, "roll-b": 1, "roll-c": 1, "roll-d": 1, "roll-e": 1, "roll-new": 1}, installs, "each once")
 	require.Equal(t, 2, together, "two at a time")
 	// What is thrown away of the agents that were given a credential has gone its way when there is no more to do.
-	planetest.Quiet(t, 3*time.Second, h.requests.writes.Load)
+	mustertest.Quiet(t, 3*time.Second, h.requests.writes.Load)
 }
 
 // A hub that ends at its first write, then one that ends at its second, and so on: what is under way goes on, and nothing besides is begun.
@@ -199,7 +200,7 @@ func TestRolloutOverCrashes(t *testing.T) {
 	inner := &tried{revision: "3", installs: map[string]int{}}
 	var members []*v1alpha1.MemberCluster
 	for at := 1; at <= ends+1; at++ {
-		crash := planetest.NewCrash(at%(ends+1), []planetest.Loss{planetest.AnswerLost, planetest.WriteLost}[at%2])
+		crash := mustertest.NewCrash(at%(ends+1), []mustertest.Loss{mustertest.AnswerLost, mustertest.WriteLost}[at%2])
 		h := startAlone(t, install.Options{Installer: inner, Concurrent: 2}, crash.Over)
 		if inner.client = h.client; members == nil {
 			members = h.veterans("crash-a", "crash-b", "crash-c", "crash-d")

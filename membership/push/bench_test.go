@@ -22,10 +22,10 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership/fleet"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -123,7 +123,7 @@ func (w *world) roundTrip(member, name string) time.Duration {
 // named has a member say that it is a cluster of its own, though many are the same.
 func named(name string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
-		return planetest.RoundTripper(func(request *http.Request) (*http.Response, error) {
+		return mustertest.RoundTripper(func(request *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(request)
 			if err != nil || request.Method != http.MethodGet || request.URL.Path != "/api/v1/namespaces/"+metav1.NamespaceSystem {
 				return response, err

@@ -23,8 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/crds"
@@ -32,6 +30,8 @@ import (
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/push"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 	workagent "github.com/muster-sdk/muster/work/agent"
 	workcrds "github.com/muster-sdk/muster/work/crds"
 	"github.com/muster-sdk/muster/work/leave"
@@ -39,12 +39,12 @@ import (
 )
 
 var (
-	scheme    = planetest.Scheme(v1alpha1.AddToScheme, workv1alpha1.AddToScheme)
-	hubPlane  = localplane.Shared{Options: localplane.Options{Name: "hub", Prepare: planetest.Prepare(scheme, crds.Install, workcrds.InstallOnHub)}}
-	eastPlane = localplane.Shared{Options: localplane.Options{Name: "east", Prepare: planetest.Prepare(scheme, workcrds.InstallOnMember)}}
+	scheme    = mustertest.Scheme(v1alpha1.AddToScheme, workv1alpha1.AddToScheme)
+	hubPlane  = localplane.Shared{Options: localplane.Options{Name: "hub", Prepare: mustertest.Prepare(scheme, crds.Install, workcrds.InstallOnHub)}}
+	eastPlane = localplane.Shared{Options: localplane.Options{Name: "east", Prepare: mustertest.Prepare(scheme, workcrds.InstallOnMember)}}
 )
 
-func TestMain(m *testing.M) { planetest.Main(m, &hubPlane, &eastPlane) }
+func TestMain(m *testing.M) { mustertest.Main(m, &hubPlane, &eastPlane) }
 
 const (
 	patience = time.Minute
@@ -71,7 +71,7 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, wire: &wire{}}
 	hubConfig, eastConfig := hubPlane.ForTest(t).Config(), eastPlane.ForTest(t).Config()
-	w.hub, w.east = planetest.Client(t, hubConfig, scheme), planetest.Client(t, eastConfig, scheme)
+	w.hub, w.east = mustertest.Client(t, hubConfig, scheme), mustertest.Client(t, eastConfig, scheme)
 	for _, name := range []string{membership.RegistrationNamespace, membership.ConnectionNamespace} {
 		require.NoError(t, client.IgnoreAlreadyExists(w.hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})))
 	}
@@ -126,20 +126,20 @@ func (w *world) agent(member fleet.Connected) agent.Options {
 func newManager(t testing.TB, config *rest.Config, setups ...func(manager.Manager) error) manager.Manager {
 	t.Helper()
 	config.QPS = -1
-	return planetest.Manager(t, config, manager.Options{Scheme: scheme, Logger: logr.Discard()}, setups...)
+	return mustertest.Manager(t, config, manager.Options{Scheme: scheme, Logger: logr.Discard()}, setups...)
 }
 
 // start runs a manager until the test ends.
 func start(t testing.TB, mgr manager.Manager) {
 	t.Helper()
-	planetest.Run(t, "a manager", mgr.Start)
+	mustertest.Run(t, "a manager", mgr.Start)
 }
 
 // user is one who has the generated roles and nothing else.
 func (w *world) user(p *localplane.Plane) *rest.Config {
 	w.t.Helper()
 	const user = "muster-push"
-	require.NoError(w.t, planetest.GrantFiles(w.t.Context(), w.hub, user, "rbac/role.yaml"))
+	require.NoError(w.t, mustertest.GrantFiles(w.t.Context(), w.hub, user, "rbac/role.yaml"))
 	return p.User(user)
 }
 
@@ -257,7 +257,7 @@ type wire struct {
 }
 
 func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
-	return planetest.RoundTripper(func(request *http.Request) (*http.Response, error) {
+	return mustertest.RoundTripper(func(request *http.Request) (*http.Response, error) {
 		if seen := w.seen.Load(); seen != nil {
 			(*seen)(request)
 		}
@@ -292,7 +292,7 @@ func (w *wire) log() (sent func() []string) {
 
 func eventually(t testing.TB, what string, wrong func() error) {
 	t.Helper()
-	planetest.Eventually(t, planetest.Patience{For: patience, Every: interval}, what, wrong)
+	mustertest.Eventually(t, mustertest.Patience{For: patience, Every: interval}, what, wrong)
 }
 
 // change changes a MemberCluster as an administrator would.

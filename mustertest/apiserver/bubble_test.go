@@ -23,7 +23,6 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/crds"
@@ -31,6 +30,7 @@ import (
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/apiserver"
 )
 
@@ -134,12 +134,12 @@ func TestBubble_HubWithThreeMembers(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context) {
 		s := inBubble(t, "hub")
 		defer s.Close()
-		scheme := planetest.Scheme(v1alpha1.AddToScheme)
+		scheme := mustertest.Scheme(v1alpha1.AddToScheme)
 		admin, err := client.New(s.Admin(), client.Options{Scheme: scheme})
 		require.NoError(t, err)
 		require.NoError(t, crds.Install(ctx, admin))
 		require.NoError(t, admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}}))
-		require.NoError(t, planetest.GrantFiles(ctx, admin, "muster-hub", "../../membership/hub/rbac/role.yaml"))
+		require.NoError(t, mustertest.GrantFiles(ctx, admin, "muster-hub", "../../membership/hub/rbac/role.yaml"))
 		mgr := newManager(t, s.Config("muster-hub"), scheme, false)
 		require.NoError(t, hub.SetupWithManager(mgr, hub.Options{Server: s.URL(), CA: s.CertificateAuthority()}))
 		stopHub := run(t, ctx, mgr)

@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
-	"github.com/muster-sdk/muster/internal/localplane"
 	"github.com/muster-sdk/muster/mustertest/apiserver"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 var (

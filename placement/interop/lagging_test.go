@@ -13,15 +13,15 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/muster-sdk/muster/internal/planetest"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // gate holds up what watches of profiles say. It is open at first.
 type gate struct{ sync.RWMutex }
 
 func (g *gate) over(inner http.RoundTripper) http.RoundTripper {
-	return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		response, err := inner.RoundTrip(r)
 		if err == nil && r.URL.Query().Get("watch") != "" && strings.HasSuffix(r.URL.Path, "/"+profiles) {
 			response.Body = &gated{response.Body, g}

@@ -13,16 +13,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/muster-sdk/muster/internal/planetest"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // The role in the folder rbac is enough for all that the export does, and has nothing that it does not use.
 func TestPermissions(t *testing.T) {
 	h := newHub(t)
-	role := planetest.ClusterRole(t, "rbac/role.yaml")
+	role := mustertest.ClusterRole(t, "rbac/role.yaml")
 	role.Name = h.namespace
-	require.NoError(t, planetest.Grant(t.Context(), h.client, h.namespace, role))
+	require.NoError(t, mustertest.Grant(t.Context(), h.client, h.namespace, role))
 	user := plane.ForTest(t).User(h.namespace)
 	r := h.start(func(config *rest.Config, _ *manager.Options) {
 		config.TLSClientConfig, config.BearerToken = user.TLSClientConfig, user.BearerToken
@@ -60,7 +60,7 @@ func TestPermissions(t *testing.T) {
 	watchLists := func(s string) bool { return len(s) > 5 && s[:5] == "list " } // a watch may list, where the API server can do that
 	require.Equal(t, slices.DeleteFunc(granted, watchLists), slices.DeleteFunc(used, watchLists))
 
-	c := planetest.Client(t, user, scheme)
+	c := mustertest.Client(t, user, scheme)
 	definitions := &unstructured.UnstructuredList{}
 	definitions.SetGroupVersionKind(definition(profiles).GroupVersionKind())
 	for what, err := range map[string]error{

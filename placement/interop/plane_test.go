@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/yaml"
 
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
 	membershipcrds "github.com/muster-sdk/muster/membership/crds"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/placement/crds"
 	"github.com/muster-sdk/muster/placement/interop"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
@@ -30,7 +30,7 @@ import (
 
 var plane = localplane.Shared{Options: localplane.Options{Name: "interop"}}
 
-func TestMain(m *testing.M) { planetest.Main(m, &plane) }
+func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 const (
 	profiles  = "clusterprofiles"
@@ -50,14 +50,14 @@ type hub struct {
 	clock     *clocktesting.FakeClock
 }
 
-var scheme = planetest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme)
+var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme)
 
 // newHub has these definitions, and no others of the exported kinds.
 func newHub(t *testing.T, defined ...string) *hub {
 	config := plane.ForTest(t).Config()
 	config.QPS, config.Burst = 1000, 1000
-	c := planetest.Client(t, config, scheme, crds.Install, membershipcrds.Install)
-	h := &hub{t: t, client: c, config: config, namespace: planetest.Namespace(t, c), clock: clocktesting.NewFakeClock(start)}
+	c := mustertest.Client(t, config, scheme, crds.Install, membershipcrds.Install)
+	h := &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c), clock: clocktesting.NewFakeClock(start)}
 	h.options = interop.Options{ProfileNamespace: h.namespace + "-profiles", Clock: h.clock}
 	for _, name := range []string{profiles, decisions} {
 		if slices.Contains(defined, name) {
@@ -125,7 +125,7 @@ func (h *hub) start(change ...func(*rest.Config, *manager.Options)) *running {
 		f(config, &options)
 	}
 	config.Wrap(r.wire.over)
-	r.stop = planetest.StartManager(h.t, config, options, func(mgr manager.Manager) error { return interop.SetupWithManager(mgr, h.options) })
+	r.stop = mustertest.StartManager(h.t, config, options, func(mgr manager.Manager) error { return interop.SetupWithManager(mgr, h.options) })
 	return r
 }
 
@@ -195,7 +195,7 @@ func (h *hub) get(resource, name string) *unstructured.Unstructured {
 
 func (h *hub) eventually(what string, holds func() bool) {
 	h.t.Helper()
-	planetest.Holds(h.t, time.Minute, what, holds)
+	mustertest.Holds(h.t, time.Minute, what, holds)
 }
 
 // there waits until an object is exported that has what a function wants.

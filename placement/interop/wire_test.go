@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // wire keeps the requests for exported kinds, their definitions and namespaces.
@@ -18,8 +18,8 @@ type wire struct {
 }
 
 func (w *wire) over(inner http.RoundTripper) http.RoundTripper {
-	return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) {
-		if a := planetest.AttributesOf(r); a.Resource != "" {
+	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		if a := mustertest.AttributesOf(r); a.Resource != "" {
 			w.mu.Lock()
 			w.requests = append(w.requests, a.Verb+" "+a.Group+"/"+a.Resource)
 			w.mu.Unlock()
@@ -73,6 +73,6 @@ func (w *wire) count() int {
 // quiet waits until there have been no more requests for a while, and returns the writes until then.
 func (r *running) quiet(t testing.TB) []string {
 	t.Helper()
-	planetest.Quiet(t, 700*time.Millisecond, r.wire.count)
+	mustertest.Quiet(t, 700*time.Millisecond, r.wire.count)
 	return r.wire.writes()
 }

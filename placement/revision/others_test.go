@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/placement/revision"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
@@ -196,7 +196,7 @@ func TestExposure(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 		}))
-		c := planetest.Client(t, plane.ForTest(t).User(user), scheme)
+		c := mustertest.Client(t, plane.ForTest(t).User(user), scheme)
 		h.eventually(role+" is in force", func() bool {
 			return c.List(t.Context(), &appsv1.ControllerRevisionList{}, client.InNamespace(h.namespace)) == nil
 		})
@@ -227,7 +227,7 @@ func TestPermissions(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 		}))
-		c := planetest.Client(t, plane.ForTest(t).User(user), scheme)
+		c := mustertest.Client(t, plane.ForTest(t).User(user), scheme)
 		s, workSet := revision.NewStore(c, c), h.workSet("web"+without)
 		s.SetLimit(limit)
 		a, err := s.Save(t.Context(), workSet, content(t, "a"), 1)

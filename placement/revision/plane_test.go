@@ -14,20 +14,20 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/placement/bundle"
 	"github.com/muster-sdk/muster/placement/crds"
 	"github.com/muster-sdk/muster/placement/revision"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-var scheme = planetest.Scheme(v1alpha1.AddToScheme)
+var scheme = mustertest.Scheme(v1alpha1.AddToScheme)
 
 // plane has the definitions before its garbage collector first looks for kinds: the next look is half a minute later.
-var plane = localplane.Shared{Options: localplane.Options{Name: "revision", Prepare: planetest.Prepare(scheme, crds.Install)}}
+var plane = localplane.Shared{Options: localplane.Options{Name: "revision", Prepare: mustertest.Prepare(scheme, crds.Install)}}
 
-func TestMain(m *testing.M) { planetest.Main(m, &plane) }
+func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 // hub is a namespace of the shared plane.
 type hub struct {
@@ -40,8 +40,8 @@ type hub struct {
 func newHub(t testing.TB) *hub {
 	config := plane.ForTest(t).Config()
 	config.QPS, config.Burst = 1000, 1000
-	c := planetest.Client(t, config, scheme)
-	return &hub{t, c, config, planetest.Namespace(t, c)}
+	c := mustertest.Client(t, config, scheme)
+	return &hub{t, c, config, mustertest.Namespace(t, c)}
 }
 
 func (h *hub) workSet(name string) *v1alpha1.WorkSet {
@@ -69,7 +69,7 @@ const limit = 3000
 func (h *hub) store(w *wire) *revision.Store {
 	config := rest.CopyConfig(h.config)
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper {
-		return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			switch {
 			case !strings.Contains(r.URL.Path, "worksetrevisions"): // discovery
 			case r.Method == http.MethodGet:
@@ -84,7 +84,7 @@ func (h *hub) store(w *wire) *revision.Store {
 			return inner.RoundTrip(r)
 		})
 	})
-	c := planetest.Client(h.t, config, scheme)
+	c := mustertest.Client(h.t, config, scheme)
 	s := revision.NewStore(c, c)
 	s.SetLimit(limit)
 	return s
@@ -114,7 +114,7 @@ func (h *hub) versions() map[string]string {
 
 func (h *hub) eventually(what string, holds func() bool) {
 	h.t.Helper()
-	planetest.Holds(h.t, 2*time.Minute, what, holds)
+	mustertest.Holds(h.t, 2*time.Minute, what, holds)
 }
 
 // content has one object for each text.

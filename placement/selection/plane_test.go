@@ -19,15 +19,15 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/placement/selection"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
 var plane = localplane.Shared{Options: localplane.Options{Name: "selection"}}
 
-func TestMain(m *testing.M) { planetest.Main(m, &plane) }
+func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 // hub is a namespace of a plane.
 type hub struct {
@@ -40,14 +40,14 @@ type hub struct {
 func newHub(t testing.TB) *hub { return hubOn(t, plane.ForTest(t)) }
 
 func hubOn(t testing.TB, p *localplane.Plane) *hub {
-	h := &hub{t: t, plane: p, client: planetest.Client(t, p.Config(), planetest.Scheme(apiextensionsv1.AddToScheme))}
+	h := &hub{t: t, plane: p, client: mustertest.Client(t, p.Config(), mustertest.Scheme(apiextensionsv1.AddToScheme))}
 	h.namespace = h.newNamespace()
 	return h
 }
 
 func (h *hub) newNamespace() string {
 	h.t.Helper()
-	return planetest.Namespace(h.t, h.client)
+	return mustertest.Namespace(h.t, h.client)
 }
 
 func (h *hub) owner(name string) types.NamespacedName {
@@ -64,7 +64,7 @@ func (h *hub) create(objects ...client.Object) {
 // change changes an object that is there.
 func change[T client.Object](h *hub, object T, f func(T)) {
 	h.t.Helper()
-	planetest.Change(h.t, h.client, object, f)
+	mustertest.Change(h.t, h.client, object, f)
 }
 
 func (h *hub) configMap(name string, labels map[string]string) *corev1.ConfigMap {
@@ -76,7 +76,7 @@ func (h *hub) user(rules ...rbacv1.PolicyRule) (name string, config *rest.Config
 	h.t.Helper()
 	name = "controller-of-" + h.namespace
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "controller"}, Rules: rules}
-	require.NoError(h.t, planetest.Grant(h.t.Context(), h.client, name, role))
+	require.NoError(h.t, mustertest.Grant(h.t.Context(), h.client, name, role))
 	return name, h.plane.User(name), func(rules ...rbacv1.PolicyRule) {
 		change(h, role, func(r *rbacv1.Role) { r.Rules = rules })
 	}
@@ -108,7 +108,7 @@ func (h *hub) start(with ...func(*selection.Options)) *running {
 	var err error
 	r.Watcher, err = selection.New(o)
 	require.NoError(h.t, err)
-	r.stop = planetest.Run(h.t, "the Watcher", r.Start)
+	r.stop = mustertest.Run(h.t, "the Watcher", r.Start)
 	return r
 }
 
@@ -133,7 +133,7 @@ func (r *running) hears(owner string, than int) int {
 
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	planetest.Holds(t, time.Minute, what, holds)
+	mustertest.Holds(t, time.Minute, what, holds)
 }
 
 func names(selected selection.Selected) []string {
@@ -171,7 +171,7 @@ type wire struct {
 }
 
 func (w *wire) over(next http.RoundTripper) http.RoundTripper {
-	return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		what, watches := describe(r)
 		w.mu.Lock()
 		w.seen = append(w.seen, what)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
@@ -26,11 +26,11 @@ type deaf struct {
 var errDeaf = errors.New("the network is bad")
 
 func (d *deaf) over(next http.RoundTripper) http.RoundTripper {
-	return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		heard := strings.HasSuffix(r.URL.Path, "/works") && r.Method == http.MethodGet
 		d.mu.Lock()
 		bad := d.bad
-		loses := bad && r.Method == http.MethodPatch && planetest.AttributesOf(r).Resource == "works" && !d.lost[r.URL.Path]
+		loses := bad && r.Method == http.MethodPatch && mustertest.AttributesOf(r).Resource == "works" && !d.lost[r.URL.Path]
 		if loses {
 			d.lost[r.URL.Path] = true
 		}

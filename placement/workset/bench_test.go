@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/placement/workset"
@@ -53,7 +53,7 @@ func (h *hub) inventoryOf(n int) (inventory, workset.Options) {
 			Name: fmt.Sprintf("%s-%04d", h.namespace, i), Labels: map[string]string{"hub": h.namespace}, Joined: true, Healthy: true,
 		})
 	}
-	require.NoError(h.t, planetest.InParallel(clusters, func(c *scheduler.Cluster) error {
+	require.NoError(h.t, testkit.InParallel(clusters, func(c *scheduler.Cluster) error {
 		return h.client.Create(h.t.Context(), namespace("member-"+c.Name))
 	}))
 	return clusters, workset.Options{Clusters: clusters, Namespace: func(cluster string) string { return "member-" + cluster }}
@@ -63,7 +63,7 @@ func (h *hub) inventoryOf(n int) (inventory, workset.Options) {
 func BenchmarkDistribute(b *testing.B) {
 	h := newHub(b)
 	clusters, options := h.inventoryOf(*benchClusters)
-	creates := &planetest.Created{Resource: "works"}
+	creates := &testkit.Created{Resource: "works"}
 	h.wrap = creates.Over
 	h.start(options)
 	spread := func(name string) {
@@ -75,7 +75,7 @@ func BenchmarkDistribute(b *testing.B) {
 	// The first object of a kind takes longer, and so does the first in a namespace.
 	h.bareWorks("first", clusters)
 	spread("first")
-	var cost planetest.Cost
+	var cost testkit.Cost
 	for i := range b.N {
 		name := fmt.Sprintf("web-%d", i)
 		started := time.Now()
@@ -92,7 +92,7 @@ func BenchmarkDistribute(b *testing.B) {
 // bareWorks creates Works as the controller would.
 func (h *hub) bareWorks(name string, clusters inventory) {
 	h.t.Helper()
-	require.NoError(h.t, planetest.InParallel(clusters, func(c *scheduler.Cluster) error {
+	require.NoError(h.t, testkit.InParallel(clusters, func(c *scheduler.Cluster) error {
 		return h.client.Create(h.t.Context(), &workv1alpha1.Work{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: "member-" + c.Name, Name: "bare." + name, Finalizers: []string{"example.com/bare"},

@@ -15,7 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/internal/testkit"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -24,7 +25,7 @@ import (
 // go on.
 func TestCrash(t *testing.T) {
 	f := newHollows(t, 4)
-	whole := planetest.NewCrash(0, planetest.WriteLost)
+	whole := mustertest.NewCrash(0, mustertest.WriteLost)
 	f.live(t, "whole", whole)
 	writes := whole.Writes()
 	t.Logf("a life has %d writes", writes)
@@ -32,13 +33,13 @@ func TestCrash(t *testing.T) {
 	t.Run("answers are lost while nothing can be watched", f.losesAnswers)
 	t.Run("at", func(t *testing.T) { // which ends when all of them have
 		for at := 1; at <= writes; at++ {
-			for _, how := range []planetest.Loss{planetest.AnswerLost, planetest.WriteLost} {
-				if (raceDetector || !planetest.Exhaustive()) && (how == planetest.AnswerLost) == (at%2 == 0) {
+			for _, how := range []mustertest.Loss{mustertest.AnswerLost, mustertest.WriteLost} {
+				if (raceDetector || !testkit.Exhaustive()) && (how == mustertest.AnswerLost) == (at%2 == 0) {
 					continue // Each write is hit, by one of the two.
 				}
 				t.Run(fmt.Sprintf("%d-%s", at, how), func(t *testing.T) {
 					t.Parallel()
-					f.live(t, fmt.Sprintf("at-%d-%s", at, how), planetest.NewCrash(at, how))
+					f.live(t, fmt.Sprintf("at-%d-%s", at, how), mustertest.NewCrash(at, how))
 				})
 			}
 		}
@@ -55,7 +56,7 @@ type lifeTest struct {
 }
 
 // live has a WorkSet live from its creation to its end, and looks at what there is at each turn.
-func (f *hollows) live(t *testing.T, name string, c *planetest.Crash) {
+func (f *hollows) live(t *testing.T, name string, c *mustertest.Crash) {
 	l := &lifeTest{fleet: f, hub: &hub{t: t, client: f.client, config: f.config, namespace: name}}
 	require.NoError(t, l.client.Create(t.Context(), namespace(name)))
 	var w traffic
@@ -186,7 +187,7 @@ func (l *lifeTest) saysSo(revisions, number int, clusters int32) error {
 // until waits until nothing is wrong any more.
 func (l *lifeTest) until(what string, wrong func() error) {
 	l.t.Helper()
-	planetest.Eventually(l.t, planetest.Patience{For: patience, Every: 200 * time.Millisecond}, what, func() error {
+	mustertest.Eventually(l.t, mustertest.Patience{For: patience, Every: 200 * time.Millisecond}, what, func() error {
 		if l.look != nil {
 			l.look()
 		}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/placement/workset"
 )
@@ -54,7 +54,7 @@ func TestMoveIsNoFailure(t *testing.T) {
 // failing answers some requests itself.
 func failing(fail func(*http.Request) bool, status int, body string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
-		return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			if !fail(r) {
 				return next.RoundTrip(r)
 			}
@@ -73,7 +73,7 @@ type readCloser struct{ *strings.Reader }
 func (readCloser) Close() error { return nil }
 
 func writesWorks(r *http.Request) bool {
-	return (r.Method == http.MethodPatch || r.Method == http.MethodPost) && planetest.AttributesOf(r).Resource == "works"
+	return (r.Method == http.MethodPatch || r.Method == http.MethodPost) && mustertest.AttributesOf(r).Resource == "works"
 }
 
 // A hub that refuses writes for a while is not the fault of a revision.
@@ -116,8 +116,8 @@ func TestNotesAreSeen(t *testing.T) {
 	h.obey()
 	slow := make(chan struct{})
 	h.wrap = func(next http.RoundTripper) http.RoundTripper {
-		return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) {
-			if r.Method == http.MethodPatch && planetest.AttributesOf(r).Resource == "works" {
+		return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPatch && mustertest.AttributesOf(r).Resource == "works" {
 				<-slow
 			}
 			return next.RoundTrip(r)

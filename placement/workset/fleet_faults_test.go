@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/internal/planetest"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -52,11 +52,11 @@ func (f *fleetTest) isKilled() {
 	f.begin()
 	deaths, stable := counts{}, f.get("web").Status.Revision
 	for i, at := range []int{1, 1, 2, 2, 3, 5, 8, 13, 21, 34} {
-		how := planetest.WriteLost
+		how := mustertest.WriteLost
 		if i%2 == 0 {
-			how = planetest.AnswerLost
+			how = mustertest.AnswerLost
 		}
-		c := planetest.NewCrash(max(1, at*len(f.names)/200), how)
+		c := mustertest.NewCrash(max(1, at*len(f.names)/200), how)
 		stop := f.control(f.root, f.namespace, &f.writes, c.Over)
 		f.wait("it dies", func() bool {
 			select {

@@ -18,10 +18,11 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/internal/testkit"
 	membershipcrds "github.com/muster-sdk/muster/membership/crds"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/placement/crds"
 	"github.com/muster-sdk/muster/work/agent"
 	workcrds "github.com/muster-sdk/muster/work/crds"
@@ -54,7 +55,7 @@ func newHollows(t *testing.T, size int) *hollows {
 	t.Helper()
 	f := newHubAndPlane(t, size)
 	require.NoError(t, f.client.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: agentRole}, Rules: agent.HubRules()}))
-	require.NoError(t, planetest.InParallel(f.names, f.make))
+	require.NoError(t, testkit.InParallel(f.names, f.make))
 	for _, name := range f.names {
 		f.startAgent(name)
 	}
@@ -69,13 +70,13 @@ func newHubAndPlane(t *testing.T, size int) *hollows {
 	own := localplane.ForTest(t, localplane.Options{Name: "fleethub"})
 	f := &hollows{root: t, plane: own, shared: shared, running: map[string]func(){}, hub: &hub{t: t, config: own.Config(), namespace: "fleet"}}
 	f.config.QPS = -1
-	f.client = planetest.Client(t, f.config, scheme, crds.Install, membershipcrds.Install, workcrds.InstallOnHub)
-	f.members = planetest.Client(t, shared, scheme, workcrds.InstallOnMember)
+	f.client = mustertest.Client(t, f.config, scheme, crds.Install, membershipcrds.Install, workcrds.InstallOnHub)
+	f.members = mustertest.Client(t, shared, scheme, workcrds.InstallOnMember)
 	require.NoError(t, f.client.Create(t.Context(), namespace(f.namespace)))
 	for i := range size {
 		f.names = append(f.names, fmt.Sprintf("m%03d", i))
 	}
-	require.NoError(t, planetest.InParallel(f.names, func(name string) error {
+	require.NoError(t, testkit.InParallel(f.names, func(name string) error {
 		// Another test may have had members of these names.
 		return client.IgnoreAlreadyExists(f.members.Create(t.Context(), namespace(ownCluster{member: name}.namespace())))
 	}))
@@ -129,7 +130,7 @@ func (f *hollows) startAgent(name string) {
 
 // runs has the agent of a member run until the test is over, or stopAgent is called.
 func (f *hollows) runs(name string, start func(context.Context) error) {
-	stop := planetest.Run(f.root, "the agent of "+name, start)
+	stop := mustertest.Run(f.root, "the agent of "+name, start)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.running[name] = stop

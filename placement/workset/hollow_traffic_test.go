@@ -15,7 +15,7 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/placement/workset"
 )
@@ -37,12 +37,12 @@ func (w *traffic) forget() {
 }
 
 func (w *traffic) over(next http.RoundTripper) http.RoundTripper {
-	return planetest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		if r.Method != http.MethodGet {
 			r = r.WithContext(context.WithoutCancel(r.Context())) // what is sent arrives, whoever dies meanwhile
 		}
 		response, err := next.RoundTrip(r)
-		resource := planetest.AttributesOf(r).Resource
+		resource := mustertest.AttributesOf(r).Resource
 		what := r.Method + " " + resource
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -115,7 +115,7 @@ func (f *hollows) control(t testing.TB, namespace string, w *traffic, between tr
 		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
 	}
 	ready := workset.NewReadiness()
-	return planetest.StartManager(t, config, options, append([]func(manager.Manager) error{
+	return mustertest.StartManager(t, config, options, append([]func(manager.Manager) error{
 		func(mgr manager.Manager) error {
 			return placement.SetupWithManager(mgr, placement.Options{Ready: ready})
 		},

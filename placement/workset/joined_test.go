@@ -16,12 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	memberagent "github.com/muster-sdk/muster/membership/agent"
 	membershiphub "github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/registration"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/work/agent"
 	"github.com/muster-sdk/muster/work/leave"
@@ -32,7 +33,7 @@ import (
 // falls silent, and one leaves.
 func TestJoined(t *testing.T) {
 	const size, chosen = joinedSize, joinedSize / 2
-	j := &joined{hollows: newHubAndPlane(t, size), stores: map[string]*planetest.MemoryStore{}}
+	j := &joined{hollows: newHubAndPlane(t, size), stores: map[string]*testkit.MemoryStore{}}
 	var w traffic
 	w.forget()
 	stop := j.control(t, j.namespace, &w, nil, func(mgr manager.Manager) error {
@@ -93,7 +94,7 @@ type joined struct {
 	*hollows
 
 	bootstrap *registration.Bootstrap
-	stores    map[string]*planetest.MemoryStore
+	stores    map[string]*testkit.MemoryStore
 }
 
 // join has all of them join by one token.
@@ -115,7 +116,7 @@ func (j *joined) join() {
 		m := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		m.Spec = membershipv1alpha1.MemberClusterSpec{Accepted: new(true), ClusterID: "id-" + name, HeartbeatPeriodSeconds: 5}
 		require.NoError(j.t, j.client.Create(j.t.Context(), m))
-		j.stores[name] = &planetest.MemoryStore{}
+		j.stores[name] = &testkit.MemoryStore{}
 		j.startAgent(name)
 	}
 	for _, name := range j.names {
@@ -162,7 +163,7 @@ func (j *joined) startAgent(name string) {
 		Bootstrap:  memberagent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return j.bootstrap, nil }),
 		Companions: []memberagent.Companion{works}, Cleaners: []membership.LeaveGate{leave.Cleaner(cleaner.Clean)},
 	}
-	mgr := planetest.Manager(j.t, rest.CopyConfig(j.shared), manager.Options{Scheme: scheme}, func(mgr manager.Manager) error {
+	mgr := mustertest.Manager(j.t, rest.CopyConfig(j.shared), manager.Options{Scheme: scheme}, func(mgr manager.Manager) error {
 		return memberagent.SetupWithManager(mgr, options)
 	})
 	j.runs(name, func(ctx context.Context) error {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/placement/workset"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
@@ -20,7 +20,7 @@ func TestPartsAsTheWorkSetSays(t *testing.T) {
 	var broken atomic.Bool
 	var failed atomic.Int32
 	h.wrap = failing(func(r *http.Request) bool {
-		fails := broken.Load() && r.Method == http.MethodDelete && planetest.AttributesOf(r).Resource == "works"
+		fails := broken.Load() && r.Method == http.MethodDelete && mustertest.AttributesOf(r).Resource == "works"
 		if fails {
 			failed.Add(1)
 		}

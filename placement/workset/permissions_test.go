@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/internal/planetest"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/placement/workset"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
@@ -24,13 +24,13 @@ import (
 // else.
 func (h *hub) restricted() *rest.Config {
 	h.t.Helper()
-	ours, theirs := planetest.ClusterRole(h.t, "rbac/role.yaml"), planetest.ClusterRole(h.t, "../rbac/role.yaml")
+	ours, theirs := mustertest.ClusterRole(h.t, "rbac/role.yaml"), mustertest.ClusterRole(h.t, "../rbac/role.yaml")
 	ours.Name, theirs.Name = ours.Name+"-"+h.namespace, theirs.Name+"-"+h.namespace
 	selected := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "selected"},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}}},
 	}
-	require.NoError(h.t, planetest.Grant(h.t.Context(), h.client, h.namespace, ours, theirs, selected))
+	require.NoError(h.t, mustertest.Grant(h.t.Context(), h.client, h.namespace, ours, theirs, selected))
 	return plane.ForTest(h.t).User(h.namespace)
 }
 
@@ -81,7 +81,7 @@ func TestPermissions(t *testing.T) {
 	h.eventually("nothing is left", func() bool { return len(h.works("web")) == 0 })
 	r.stop()
 
-	c := planetest.Client(t, config, scheme)
+	c := mustertest.Client(t, config, scheme)
 	in, nothing := metav1.ObjectMeta{Namespace: h.namespace, Name: "web"}, client.RawPatch("application/merge-patch+json", []byte("{}"))
 	for what, err := range map[string]error{
 		"create WorkSets":           c.Create(t.Context(), &v1alpha1.WorkSet{ObjectMeta: in}),

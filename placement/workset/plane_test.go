@@ -19,10 +19,11 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/internal/testkit"
 	membershipcrds "github.com/muster-sdk/muster/membership/crds"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/placement/crds"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
@@ -33,7 +34,7 @@ import (
 
 var plane = localplane.Shared{Options: localplane.Options{Name: "workset"}}
 
-func TestMain(m *testing.M) { planetest.Main(m, &plane) }
+func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 // hub is a namespace of the shared plane, and members whose names begin with its name.
 type hub struct {
@@ -44,20 +45,20 @@ type hub struct {
 	wrap      func(http.RoundTripper) http.RoundTripper // what the managers' requests go through before they are counted
 }
 
-var scheme = planetest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme, workv1alpha1.AddToScheme)
+var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme, workv1alpha1.AddToScheme)
 
 func newHub(t testing.TB) *hub {
 	config := plane.ForTest(t).Config()
 	config.QPS, config.Burst = 1000, 1000
-	c := planetest.Client(t, config, scheme, crds.Install, membershipcrds.Install, workcrds.InstallOnHub)
-	return &hub{t: t, client: c, config: config, namespace: planetest.Namespace(t, c)}
+	c := mustertest.Client(t, config, scheme, crds.Install, membershipcrds.Install, workcrds.InstallOnHub)
+	return &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c)}
 }
 
 // members makes MemberClusters that are well, each with its namespace.
 func (h *hub) members(names ...string) {
 	h.t.Helper()
 	for _, name := range names {
-		m := planetest.Member(h.t, h.client, h.member(name), map[string]string{"hub": h.namespace, "name": name})
+		m := testkit.Member(h.t, h.client, h.member(name), map[string]string{"hub": h.namespace, "name": name})
 		h.t.Cleanup(func() {
 			_ = h.client.Delete(context.Background(), m)
 		})
@@ -68,12 +69,12 @@ func (h *hub) member(name string) string { return h.namespace + "-" + name }
 
 func (h *hub) health(name string, status metav1.ConditionStatus) {
 	h.t.Helper()
-	planetest.Health(h.t, h.client, name, status)
+	testkit.Health(h.t, h.client, name, status)
 }
 
 // running is a manager with the controllers.
 type running struct {
-	wire *planetest.Wire
+	wire *mustertest.Wire
 	stop func()
 }
 
@@ -82,7 +83,7 @@ func (h *hub) start(o workset.Options) *running {
 	h.t.Helper()
 	o.Readiness = workset.NewReadiness()
 	config := rest.CopyConfig(h.config)
-	r := &running{wire: &planetest.Wire{}}
+	r := &running{wire: &mustertest.Wire{}}
 	config.Wrap(r.wire.Over)
 	if h.wrap != nil {
 		config.Wrap(h.wrap)
@@ -91,7 +92,7 @@ func (h *hub) start(o workset.Options) *running {
 		Scheme: scheme, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{h.namespace: {}}},
 	}
-	r.stop = planetest.StartManager(h.t, config, options, func(mgr manager.Manager) error {
+	r.stop = mustertest.StartManager(h.t, config, options, func(mgr manager.Manager) error {
 		return placement.SetupWithManager(mgr, placement.Options{Clusters: o.Clusters, Ready: o.Readiness})
 	}, func(mgr manager.Manager) error { return workset.SetupWithManager(mgr, o) })
 	return r
@@ -99,7 +100,7 @@ func (h *hub) start(o workset.Options) *running {
 
 func (h *hub) eventually(what string, holds func() bool) {
 	h.t.Helper()
-	planetest.Holds(h.t, time.Minute, what, holds)
+	mustertest.Holds(h.t, time.Minute, what, holds)
 }
 
 // place makes a Placement of the members of this hub, those that are named or all.
@@ -149,7 +150,7 @@ func (h *hub) get(name string) *v1alpha1.WorkSet {
 
 func (h *hub) change(name string, change func(*v1alpha1.WorkSet)) {
 	h.t.Helper()
-	planetest.Change(h.t, h.client, &v1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}, change)
+	mustertest.Change(h.t, h.client, &v1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}, change)
 }
 
 // works are the Works of a WorkSet, by <member>/<name>.
@@ -167,7 +168,7 @@ func (h *hub) works(set string) map[string]*workv1alpha1.Work {
 
 // obey has the members say of all Works that they are applied and available, as long as the test runs.
 func (h *hub) obey(except ...string) (stop func()) {
-	return planetest.FollowWorks(h.t, h.client, func(ctx context.Context, work *workv1alpha1.Work) {
+	return testkit.FollowWorks(h.t, h.client, func(ctx context.Context, work *workv1alpha1.Work) {
 		h.answer(ctx, work, except)
 	}, client.MatchingLabels{v1alpha1.WorkSetNamespaceLabel: h.namespace})
 }
@@ -253,7 +254,7 @@ func (h *hub) succeededAt(name string, clusters int32) { h.t.Helper(); h.succeed
 // quiet waits until nothing is written any more.
 func (r *running) quiet(t testing.TB) {
 	t.Helper()
-	planetest.Quiet(t, 1500*time.Millisecond, func() string { return fmt.Sprint(r.wire.Writes()) })
+	mustertest.Quiet(t, 1500*time.Millisecond, func() string { return fmt.Sprint(r.wire.Writes()) })
 }
 
 // looked waits until the controllers of a new manager have come to what they are asked now, after all that was there before.

@@ -17,8 +17,8 @@ import (
 	membershipcrds "github.com/muster-sdk/muster/membership/crds"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/placement/crds"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/placement/workset"
@@ -116,7 +116,7 @@ func TestWorksOfAMissingMember(t *testing.T) {
 func (h *hub) choose2(placement string, names ...string) {
 	h.t.Helper()
 	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: placement}}
-	planetest.Change(h.t, h.client, p, func(p *v1alpha1.Placement) {
+	mustertest.Change(h.t, h.client, p, func(p *v1alpha1.Placement) {
 		p.Spec.Policy.Affinity.Required[0].LabelSelector.MatchExpressions = []metav1.LabelSelectorRequirement{
 			{Key: "name", Operator: metav1.LabelSelectorOpIn, Values: names},
 		}
@@ -165,8 +165,8 @@ func TestWorkSetDefinitionIsRemoved(t *testing.T) {
 	p := localplane.ForTest(t, localplane.Options{Name: "definitions"})
 	config := p.Config()
 	config.QPS, config.Burst = 1000, 1000
-	c := planetest.Client(t, config, scheme, crds.Install, membershipcrds.Install, workcrds.InstallOnHub)
-	h := &hub{t: t, client: c, config: config, namespace: planetest.Namespace(t, c)}
+	c := mustertest.Client(t, config, scheme, crds.Install, membershipcrds.Install, workcrds.InstallOnHub)
+	h := &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c)}
 	h.members("a", "b")
 	h.place("all")
 	h.obey()

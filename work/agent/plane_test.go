@@ -23,7 +23,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
-	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/work/agent"
 	"github.com/muster-sdk/muster/work/crds"
 	"github.com/muster-sdk/muster/work/v1alpha1"

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/crds"
 	"github.com/muster-sdk/muster/work/v1alpha1"

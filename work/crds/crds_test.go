@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/crdinstall/crdtest"
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/work/crds"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &plane)) }
 // installed is a client of a plane that is hub and member at once.
 func installed(t *testing.T) client.Client {
 	t.Helper()
-	return planetest.Client(t, plane.ForTest(t).Config(), planetest.Scheme(v1alpha1.AddToScheme, apiextensionsv1.AddToScheme), crds.InstallOnHub, crds.InstallOnMember)
+	return mustertest.Client(t, plane.ForTest(t).Config(), mustertest.Scheme(v1alpha1.AddToScheme, apiextensionsv1.AddToScheme), crds.InstallOnHub, crds.InstallOnMember)
 }
 
 func named(name string, spec v1alpha1.WorkSpec) *v1alpha1.Work {

@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
 	"github.com/muster-sdk/muster/membership"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/work/agent"
 	"github.com/muster-sdk/muster/work/crds"
 	"github.com/muster-sdk/muster/work/leave"
@@ -28,7 +28,7 @@ const deadline = 60 * time.Second
 
 var plane = localplane.Shared{Options: localplane.Options{Name: "leave"}}
 
-func TestMain(m *testing.M) { planetest.Main(m, &plane) }
+func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 // world is a hub with one member, which are one plane.
 type world struct {
@@ -41,12 +41,12 @@ type world struct {
 func newWorld(t *testing.T, name string) *world {
 	t.Helper()
 	p := plane.ForTest(t)
-	scheme := planetest.Scheme(v1alpha1.AddToScheme)
-	admin := planetest.Client(t, p.Config(), scheme, crds.InstallOnHub, crds.InstallOnMember)
-	user, role := "hub-"+name, planetest.ClusterRole(t, "rbac/role.yaml")
+	scheme := mustertest.Scheme(v1alpha1.AddToScheme)
+	admin := mustertest.Client(t, p.Config(), scheme, crds.InstallOnHub, crds.InstallOnMember)
+	user, role := "hub-"+name, mustertest.ClusterRole(t, "rbac/role.yaml")
 	role.Name = user
-	require.NoError(t, planetest.Grant(t.Context(), admin, user, role))
-	w := &world{t: t, admin: admin, hub: planetest.Client(t, p.User(user), scheme), member: membership.Member{Name: name, Namespace: "member-" + name}}
+	require.NoError(t, mustertest.Grant(t.Context(), admin, user, role))
+	w := &world{t: t, admin: admin, hub: mustertest.Client(t, p.User(user), scheme), member: membership.Member{Name: name, Namespace: "member-" + name}}
 	for _, o := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.member.Namespace}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
 	} {
@@ -61,7 +61,7 @@ func (w *world) run() {
 	config := plane.ForTest(w.t).Config()
 	a, err := agent.New(agent.Options{Hub: config, Namespace: w.member.Namespace, Member: config, HubName: w.member.Name})
 	require.NoError(w.t, err)
-	planetest.Run(w.t, "the agent", a.Start)
+	mustertest.Run(w.t, "the agent", a.Start)
 }
 
 func (w *world) work(name, spec string) *v1alpha1.Work {
@@ -78,7 +78,7 @@ func (w *world) spec(options string) string {
 
 func (w *world) eventually(try func() error) {
 	w.t.Helper()
-	planetest.Eventually(w.t, planetest.Patience{For: deadline}, "member "+w.member.Name, try)
+	mustertest.Eventually(w.t, mustertest.Patience{For: deadline}, "member "+w.member.Name, try)
 }
 
 func (w *world) available(work *v1alpha1.Work) {

@@ -29,13 +29,13 @@ import (
 	"github.com/muster-sdk/muster/addon/crds"
 	"github.com/muster-sdk/muster/addon/internal/lookup"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 var plane = localplane.Shared{Options: localplane.Options{Name: "lookup"}}
 
-func TestMain(m *testing.M) { planetest.Main(m, &plane) }
+func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 // hub is a namespace of the shared plane.
 type hub struct {
@@ -48,11 +48,11 @@ type hub struct {
 }
 
 func newHub(t testing.TB) *hub {
-	scheme := planetest.Scheme(apiextensionsv1.AddToScheme, v1alpha1.AddToScheme)
+	scheme := mustertest.Scheme(apiextensionsv1.AddToScheme, v1alpha1.AddToScheme)
 	h := &hub{t: t, config: plane.ForTest(t).Config(), cache: cache.Options{Scheme: scheme}, clock: testclock.NewFakeClock(time.Now())}
 	h.config.QPS, h.config.Burst = 1000, 1000
-	h.client = planetest.Client(t, h.config, scheme, crds.Install)
-	h.namespace = planetest.Namespace(t, h.client)
+	h.client = mustertest.Client(t, h.config, scheme, crds.Install)
+	h.namespace = mustertest.Namespace(t, h.client)
 	return h
 }
 
@@ -66,7 +66,7 @@ func (h *hub) create(objects ...client.Object) {
 // change changes an object that is there.
 func change[T client.Object](h *hub, object T, f func(T)) {
 	h.t.Helper()
-	planetest.Change(h.t, h.client, object, f)
+	mustertest.Change(h.t, h.client, object, f)
 }
 
 func (h *hub) configMap(name, value string) *corev1.ConfigMap {
@@ -122,7 +122,7 @@ func (h *hub) kind() (resource string, widget func(name string) *unstructured.Un
 
 func (h *hub) eventually(what string, holds func() bool) {
 	h.t.Helper()
-	planetest.Holds(h.t, time.Minute, what, holds)
+	mustertest.Holds(h.t, time.Minute, what, holds)
 }
 
 // user is somebody who may do what the rules say in the hub's namespace, and what everybody may.
@@ -159,7 +159,7 @@ type running struct {
 
 // over counts requests: "GET <name>" is that of one object, "LIST <resource>" and "WATCH <resource>" are of many.
 func (r *running) over(next http.RoundTripper) http.RoundTripper {
-	return planetest.RoundTripper(func(request *http.Request) (*http.Response, error) {
+	return mustertest.RoundTripper(func(request *http.Request) (*http.Response, error) {
 		parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
 		what := "GET "
 		switch {
@@ -231,7 +231,7 @@ func (h *hub) start() *running {
 		},
 	})
 	require.NoError(h.t, err)
-	r.stop = planetest.Run(h.t, "the Finder", objects.Start, r.Start)
+	r.stop = mustertest.Run(h.t, "the Finder", objects.Start, r.Start)
 	require.True(h.t, objects.WaitForCacheSync(h.t.Context()))
 	return r
 }

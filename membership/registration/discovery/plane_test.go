@@ -25,8 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/hub"
@@ -34,16 +33,18 @@ import (
 	"github.com/muster-sdk/muster/membership/registration/discovery"
 	"github.com/muster-sdk/muster/membership/registration/internal/regtest"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 var plane = localplane.Shared{Options: localplane.Options{Name: "discovery"}}
 
-func TestMain(m *testing.M) { planetest.Main(m, &plane) }
+func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 // run runs a manager with what setup adds to it until the test ends.
 func run(t *testing.T, config *rest.Config, setup func(manager.Manager) error) {
 	t.Helper()
-	planetest.StartManager(t, config, manager.Options{Scheme: regtest.Scheme(), Logger: logr.Discard()}, setup)
+	mustertest.StartManager(t, config, manager.Options{Scheme: regtest.Scheme(), Logger: logr.Discard()}, setup)
 }
 
 func eventually(t *testing.T, what string, is func() bool) {
@@ -162,7 +163,7 @@ func TestFromATokenToAMember(t *testing.T) {
 
 	run(t, config, func(mgr manager.Manager) error {
 		return agent.SetupWithManager(mgr, agent.Options{
-			Name: "east", ClusterID: "east-id", Store: &planetest.MemoryStore{},
+			Name: "east", ClusterID: "east-id", Store: &testkit.MemoryStore{},
 			Bootstrap: agent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return found, nil }),
 		})
 	})

@@ -1,4 +1,4 @@
-package planetest_test
+package mustertest_test
 
 import (
 	"fmt"

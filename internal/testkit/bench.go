@@ -1,4 +1,4 @@
-package planetest
+package testkit
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // Created counts the objects of a resource, as "works", that a client has created.
@@ -27,9 +29,9 @@ func (c *Created) Expect(n int) <-chan struct{} {
 
 // Over wraps a client's transport, as rest.Config.Wrap takes it.
 func (c *Created) Over(next http.RoundTripper) http.RoundTripper {
-	return RoundTripper(func(r *http.Request) (*http.Response, error) {
+	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(r)
-		if err == nil && r.Method == http.MethodPost && AttributesOf(r).Resource == c.Resource && response.StatusCode == http.StatusCreated {
+		if err == nil && r.Method == http.MethodPost && mustertest.AttributesOf(r).Resource == c.Resource && response.StatusCode == http.StatusCreated {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			if c.left--; c.left == 0 {

@@ -1,4 +1,4 @@
-package planetest
+package mustertest
 
 import (
 	"cmp"

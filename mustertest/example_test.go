@@ -1,4 +1,4 @@
-package planetest_test
+package mustertest_test
 
 import (
 	"fmt"
@@ -8,14 +8,14 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // What a controller asks of an API server, which is played here, until it dies at its second write.
 func Example() {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
-	wire, crash := &planetest.Wire{}, planetest.NewCrash(2, planetest.AnswerLost)
+	wire, crash := &mustertest.Wire{}, mustertest.NewCrash(2, mustertest.AnswerLost)
 	config := &rest.Config{Host: server.URL, WrapTransport: transport.Wrappers(wire.Over, crash.Over)}
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {

@@ -149,7 +149,7 @@ func missing(folder string, programs []string) []string {
 // working directory is; under -trimpath it is no path, and "go list" is asked.
 func findSource(ctx context.Context) (string, error) {
 	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
-		source := filepath.Join(filepath.Dir(file), "..", filepath.Base(nestedPath))
+		source := filepath.Join(filepath.Dir(file), "..", "..", filepath.FromSlash(nestedPath))
 		if isModule(source) {
 			return source, nil
 		}

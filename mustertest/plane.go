@@ -1,4 +1,4 @@
-package planetest
+package mustertest
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 // Main is TestMain of a package whose tests share planes: it runs the tests without the logs of controller-runtime, stops the planes and exits.

@@ -1,4 +1,4 @@
-package planetest
+package testkit
 
 import (
 	"context"

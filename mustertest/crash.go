@@ -1,9 +1,8 @@
-package planetest
+package mustertest
 
 import (
 	"errors"
 	"net/http"
-	"os"
 	"sync"
 )
 
@@ -24,10 +23,6 @@ type Crash struct {
 func NewCrash(at int, how Loss) *Crash {
 	return &Crash{at: at, answered: how == AnswerLost, now: make(chan struct{})}
 }
-
-// Exhaustive reports whether tests should take minutes to walk through all that can happen (MUSTER_MODEL=full), as one
-// step of CI does. Otherwise they are content with a part that finds most defects.
-func Exhaustive() bool { return os.Getenv("MUSTER_MODEL") == "full" }
 
 // Loss is what is lost of the write of a Crash.
 type Loss string

@@ -1,11 +1,10 @@
-package planetest_test
+package mustertest_test
 
 import (
 	"context"
 	"errors"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,40 +14,40 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 func TestAttributes(t *testing.T) {
 	for _, test := range []struct {
 		reason, request string
-		want            planetest.Attributes
+		want            mustertest.Attributes
 	}{
-		{"many", "GET /api/v1/pods", planetest.Attributes{Verb: "list", Resource: "pods"}},
-		{"many of a namespace", "GET /apis/work.muster.dev/v1alpha1/namespaces/a/works?limit=500", planetest.Attributes{Verb: "list", Group: "work.muster.dev", Resource: "works", Namespace: "a"}},
-		{"for ever", "GET /apis/work.muster.dev/v1alpha1/works?watch=true", planetest.Attributes{Verb: "watch", Group: "work.muster.dev", Resource: "works"}},
-		{"as some clients say it", "GET /api/v1/pods?watch=1", planetest.Attributes{Verb: "watch", Resource: "pods"}},
-		{"one", "GET /apis/apps/v1/namespaces/a/deployments/b", planetest.Attributes{Verb: "get", Group: "apps", Resource: "deployments", Namespace: "a", Name: "b"}},
-		{"a part of one", "PATCH /apis/work.muster.dev/v1alpha1/namespaces/a/works/b/status", planetest.Attributes{Verb: "patch", Group: "work.muster.dev", Resource: "works/status", Namespace: "a", Name: "b"}},
-		{"a new one", "POST /api/v1/namespaces/a/events", planetest.Attributes{Verb: "create", Resource: "events", Namespace: "a"}},
-		{"another instead", "PUT /api/v1/nodes/b", planetest.Attributes{Verb: "update", Resource: "nodes", Name: "b"}},
-		{"one less", "DELETE /api/v1/nodes/b", planetest.Attributes{Verb: "delete", Resource: "nodes", Name: "b"}},
-		{"all at once", "DELETE /api/v1/namespaces/a/pods", planetest.Attributes{Verb: "deletecollection", Resource: "pods", Namespace: "a"}},
-		{"namespaces", "GET /api/v1/namespaces", planetest.Attributes{Verb: "list", Resource: "namespaces"}},
-		{"a namespace is in itself, as in RBAC", "DELETE /api/v1/namespaces/a", planetest.Attributes{Verb: "delete", Resource: "namespaces", Namespace: "a", Name: "a"}},
-		{"and so is a part of it", "PUT /api/v1/namespaces/a/finalize", planetest.Attributes{Verb: "update", Resource: "namespaces/finalize", Namespace: "a", Name: "a"}},
-		{"discovery", "GET /apis", planetest.Attributes{}},
-		{"discovery of a version", "GET /apis/apps/v1", planetest.Attributes{}},
-		{"discovery of the core", "GET /api/v1", planetest.Attributes{}},
-		{"neither", "GET /openapi/v3", planetest.Attributes{}},
-		{"the root", "GET /", planetest.Attributes{}},
+		{"many", "GET /api/v1/pods", mustertest.Attributes{Verb: "list", Resource: "pods"}},
+		{"many of a namespace", "GET /apis/work.muster.dev/v1alpha1/namespaces/a/works?limit=500", mustertest.Attributes{Verb: "list", Group: "work.muster.dev", Resource: "works", Namespace: "a"}},
+		{"for ever", "GET /apis/work.muster.dev/v1alpha1/works?watch=true", mustertest.Attributes{Verb: "watch", Group: "work.muster.dev", Resource: "works"}},
+		{"as some clients say it", "GET /api/v1/pods?watch=1", mustertest.Attributes{Verb: "watch", Resource: "pods"}},
+		{"one", "GET /apis/apps/v1/namespaces/a/deployments/b", mustertest.Attributes{Verb: "get", Group: "apps", Resource: "deployments", Namespace: "a", Name: "b"}},
+		{"a part of one", "PATCH /apis/work.muster.dev/v1alpha1/namespaces/a/works/b/status", mustertest.Attributes{Verb: "patch", Group: "work.muster.dev", Resource: "works/status", Namespace: "a", Name: "b"}},
+		{"a new one", "POST /api/v1/namespaces/a/events", mustertest.Attributes{Verb: "create", Resource: "events", Namespace: "a"}},
+		{"another instead", "PUT /api/v1/nodes/b", mustertest.Attributes{Verb: "update", Resource: "nodes", Name: "b"}},
+		{"one less", "DELETE /api/v1/nodes/b", mustertest.Attributes{Verb: "delete", Resource: "nodes", Name: "b"}},
+		{"all at once", "DELETE /api/v1/namespaces/a/pods", mustertest.Attributes{Verb: "deletecollection", Resource: "pods", Namespace: "a"}},
+		{"namespaces", "GET /api/v1/namespaces", mustertest.Attributes{Verb: "list", Resource: "namespaces"}},
+		{"a namespace is in itself, as in RBAC", "DELETE /api/v1/namespaces/a", mustertest.Attributes{Verb: "delete", Resource: "namespaces", Namespace: "a", Name: "a"}},
+		{"and so is a part of it", "PUT /api/v1/namespaces/a/finalize", mustertest.Attributes{Verb: "update", Resource: "namespaces/finalize", Namespace: "a", Name: "a"}},
+		{"discovery", "GET /apis", mustertest.Attributes{}},
+		{"discovery of a version", "GET /apis/apps/v1", mustertest.Attributes{}},
+		{"discovery of the core", "GET /api/v1", mustertest.Attributes{}},
+		{"neither", "GET /openapi/v3", mustertest.Attributes{}},
+		{"the root", "GET /", mustertest.Attributes{}},
 	} {
-		require.Equal(t, test.want, planetest.AttributesOf(requestOf(t, test.request)), "%s: %s", test.reason, test.request)
+		require.Equal(t, test.want, mustertest.AttributesOf(requestOf(t, test.request)), "%s: %s", test.reason, test.request)
 	}
 }
 
 func TestWire(t *testing.T) {
 	var served server
-	w := &planetest.Wire{}
+	w := &mustertest.Wire{}
 	over := w.Over(&served)
 	require.Empty(t, w.Writes(), "nothing has gone over it")
 	for _, request := range []string{
@@ -69,15 +68,15 @@ func TestCrash(t *testing.T) {
 	for _, test := range []struct {
 		reason string
 		at     int
-		how    planetest.Loss
+		how    mustertest.Loss
 		served server
 	}{
-		{"whose answer is lost, that was carried out", 2, planetest.AnswerLost, 5},
-		{"what is never sent nobody hears of", 2, planetest.WriteLost, 4},
-		{"who never ends does all", 0, planetest.WriteLost, 8},
+		{"whose answer is lost, that was carried out", 2, mustertest.AnswerLost, 5},
+		{"what is never sent nobody hears of", 2, mustertest.WriteLost, 4},
+		{"who never ends does all", 0, mustertest.WriteLost, 8},
 	} {
 		var served server
-		c := planetest.NewCrash(test.at, test.how)
+		c := mustertest.NewCrash(test.at, test.how)
 		over := c.Over(&served)
 		for _, request := range []string{get, patch, event, get} {
 			require.True(t, send(t, over, request), test.reason)
@@ -98,43 +97,11 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-func TestCreated(t *testing.T) {
-	var served server
-	c := &planetest.Created{Resource: "works"}
-	over := c.Over(&served)
-	done := c.Expect(2)
-	const works = "/apis/work.muster.dev/v1alpha1/namespaces/a/works"
-	for _, request := range []string{"POST " + works, "PATCH " + works + "/a", "POST /api/v1/namespaces/a/pods"} {
-		require.True(t, send(t, over, request))
-	}
-	select {
-	case <-done:
-		t.Fatal("there is one")
-	default:
-	}
-	require.True(t, send(t, over, "POST "+works))
-	<-done
-}
-
-func TestInParallel(t *testing.T) {
-	var calls atomic.Int32
-	bad := errors.New("bad")
-	all := make([]int, 5*planetest.Together)
-	err := planetest.InParallel(all, func(int) error {
-		if calls.Add(1) == 3 {
-			return bad
-		}
-		return nil
-	})
-	require.ErrorIs(t, err, bad)
-	require.EqualValues(t, len(all), calls.Load(), "one that fails keeps no other from being done")
-}
-
 func TestEventually(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started, calls := time.Now(), 0
 		said := watch(t, func(t testing.TB) {
-			planetest.Eventually(t, planetest.Patience{For: time.Minute}, "the shop is open", func() error {
+			mustertest.Eventually(t, mustertest.Patience{For: time.Minute}, "the shop is open", func() error {
 				calls++
 				return errors.New("it is night")
 			})
@@ -145,7 +112,7 @@ func TestEventually(t *testing.T) {
 
 		started = time.Now()
 		said = watch(t, func(t testing.TB) {
-			planetest.Eventually(t, planetest.Patience{For: time.Minute, Every: time.Second}, "the shop is open", func() error {
+			mustertest.Eventually(t, mustertest.Patience{For: time.Minute, Every: time.Second}, "the shop is open", func() error {
 				if time.Since(started) < 10*time.Second {
 					return errors.New("it is night")
 				}
@@ -161,14 +128,14 @@ func TestQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started := time.Now()
 		said := watch(t, func(t testing.TB) {
-			planetest.Quiet(t, time.Second, func() int { return int(min(time.Since(started), 5*time.Second)) })
+			mustertest.Quiet(t, time.Second, func() int { return int(min(time.Since(started), 5*time.Second)) })
 		})
 		require.Empty(t, said)
 		require.Greater(t, time.Since(started), 6*time.Second, "a second after the last change")
 
 		started = time.Now()
 		said = watch(t, func(t testing.TB) {
-			planetest.Quiet(t, time.Second, func() bool { return time.Since(started)%time.Second < time.Second/2 })
+			mustertest.Quiet(t, time.Second, func() bool { return time.Since(started)%time.Second < time.Second/2 })
 		})
 		require.Len(t, said, 1)
 		require.Contains(t, said[0], "there is no end to it after 1m0s")
@@ -188,7 +155,7 @@ func TestRun(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			said := watch(t, func(t testing.TB) {
-				stop := planetest.Run(t, "the shop", test.starts...)
+				stop := mustertest.Run(t, "the shop", test.starts...)
 				stop()
 				stop() // and with the test once more
 			})
@@ -196,7 +163,7 @@ func TestRun(t *testing.T) {
 			<-time.After(2 * time.Hour) // what does not end in time ends at last
 		})
 		synctest.Test(t, func(t *testing.T) {
-			require.Equal(t, test.want, watch(t, func(t testing.TB) { planetest.Run(t, "the shop", test.starts...) }), "%s, with the test", test.reason)
+			require.Equal(t, test.want, watch(t, func(t testing.TB) { mustertest.Run(t, "the shop", test.starts...) }), "%s, with the test", test.reason)
 			<-time.After(2 * time.Hour)
 		})
 	}
@@ -205,10 +172,10 @@ func TestRun(t *testing.T) {
 func TestGrant(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "role.yaml")
 	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
-	admin := fake.NewClientBuilder().WithScheme(planetest.Scheme()).Build()
+	admin := fake.NewClientBuilder().WithScheme(mustertest.Scheme()).Build()
 	write("---\nkind: ClusterRole\nmetadata: {name: shop}\n---\nkind: Role\nmetadata: {name: shop, namespace: stock}\nrules: [{apiGroups: [\"\"], resources: [pods], verbs: [get]}]\n")
 	for range 2 {
-		require.NoError(t, planetest.GrantFiles(t.Context(), admin, "keeper", file))
+		require.NoError(t, mustertest.GrantFiles(t.Context(), admin, "keeper", file))
 	}
 	var role rbacv1.Role
 	require.NoError(t, admin.Get(t.Context(), named("stock", "shop"), &role))
@@ -231,9 +198,9 @@ func TestGrant(t *testing.T) {
 		"---\nkind: ClusterRole\n---\nkind: []": "role.yaml",
 	} {
 		write(text)
-		require.ErrorContains(t, planetest.GrantFiles(t.Context(), admin, "keeper", file), want)
+		require.ErrorContains(t, mustertest.GrantFiles(t.Context(), admin, "keeper", file), want)
 	}
-	require.ErrorIs(t, planetest.GrantFiles(t.Context(), admin, "keeper", "nowhere.yaml"), os.ErrNotExist)
+	require.ErrorIs(t, mustertest.GrantFiles(t.Context(), admin, "keeper", "nowhere.yaml"), os.ErrNotExist)
 }
 
 func named(namespace, name string) client.ObjectKey {
@@ -242,7 +209,7 @@ func named(namespace, name string) client.ObjectKey {
 
 func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c planetest.Clock
+		var c mustertest.Clock
 		started := c.Now()
 		require.Equal(t, time.Now(), started)
 		c.Move(time.Hour)
@@ -250,19 +217,4 @@ func TestClock(t *testing.T) {
 		c.Move(-2 * time.Hour)
 		require.Equal(t, -time.Hour, c.Since(started))
 	})
-}
-
-func TestMemoryStore(t *testing.T) {
-	var s planetest.MemoryStore
-	for _, want := range [][]byte{[]byte("a"), []byte("b"), nil} {
-		require.NoError(t, s.Save(t.Context(), want))
-		got, err := s.Load(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, want, got)
-	}
-	require.NoError(t, s.Save(t.Context(), []byte("a")))
-	require.NoError(t, s.Delete(t.Context()))
-	got, err := s.Load(t.Context())
-	require.NoError(t, err)
-	require.Nil(t, got)
 }

@@ -1,0 +1,3 @@
+// Package testkit contains what only muster's own tests and benchmarks need. Package mustertest contains what users
+// need as well.
+package testkit

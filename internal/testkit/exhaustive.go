@@ -1,0 +1,7 @@
+package testkit
+
+import "os"
+
+// Exhaustive reports whether models are walked completely, which takes minutes: MUSTER_MODEL=full, as in one step of
+// CI. Otherwise tests walk a part that finds most defects.
+func Exhaustive() bool { return os.Getenv("MUSTER_MODEL") == "full" }
