@@ -1,22 +1,93 @@
 package muster_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	addonv1alpha1 "github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/assembly"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// The program in the README is one that compiles, and no longer than it says.
-func TestReadmeCompiles(t *testing.T) {
+// TestReadmeHub builds the program in README.md, runs it on a control plane, and creates the Placement, the WorkSet and the
+// Addon of README.md there.
+func TestReadmeHub(t *testing.T) {
+	plane := localplane.ForTest(t, localplane.Options{Name: "readme"})
+	scheme := runtime.NewScheme()
+	require.NoError(t, assembly.AddToScheme(scheme))
+	c, err := client.New(plane.Config(), client.Options{Scheme: scheme})
+	require.NoError(t, err)
+	for _, namespace := range []string{"muster-system", "apps", "platform"} {
+		require.NoError(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	}
+
+	var output bytes.Buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	hub := exec.CommandContext(ctx, build(t))
+	hub.Env = append(os.Environ(), "KUBECONFIG="+plane.Kubeconfig())
+	hub.Stdout, hub.Stderr = &output, &output
+	require.NoError(t, hub.Start())
+	exited := make(chan error, 1)
+	go func() { exited <- hub.Wait() }()
+	t.Cleanup(func() {
+		cancel()
+		<-exited
+		if t.Failed() {
+			t.Log(output.String())
+		}
+	})
+
+	placement, set, addon := objects(t)
+	created := map[client.Object]bool{}
+	mustertest.Eventually(t, mustertest.Patience{For: 2 * time.Minute, Every: 100 * time.Millisecond}, "the hub acts on all objects", func() error {
+		select {
+		case err := <-exited:
+			exited <- err
+			t.Fatalf("the hub ended: %v", err)
+		default:
+		}
+		for _, object := range []client.Object{placement, set, addon} {
+			if !created[object] {
+				if err := c.Create(t.Context(), object); err != nil {
+					return err // The definitions are not served yet.
+				}
+				created[object] = true
+			}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+				return err
+			}
+		}
+		for kind, observed := range map[string]int64{
+			"Placement": placement.Status.ObservedGeneration, "WorkSet": set.Status.ObservedGeneration, "Addon": addon.Status.ObservedGeneration,
+		} {
+			if observed == 0 {
+				return fmt.Errorf("no controller has observed the %s", kind)
+			}
+		}
+		return nil
+	})
+}
+
+// build compiles the program in README.md against this module, and returns the path of the binary.
+func build(t *testing.T) string {
+	t.Helper()
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	_, rest, found := strings.Cut(string(readme), "```go\n")
@@ -25,42 +96,49 @@ func TestReadmeCompiles(t *testing.T) {
 	require.True(t, found, "the Go program in README.md has no end")
 	require.LessOrEqual(t, strings.Count(program, "\n")-strings.Count(program, "\n\n"), 32, "the README promises thirty lines")
 
+	// The ports of the program may be in use here.
+	program = strings.Replace(program, `":8081"`, `"127.0.0.1:0", Metrics: metricsserver.Options{BindAddress: "0"}`, 1)
+	program = strings.Replace(program, "import (", "import (\n\tmetricsserver \"sigs.k8s.io/controller-runtime/pkg/metrics/server\"", 1)
 	source := filepath.Join(t.TempDir(), "main.go")
 	require.NoError(t, os.WriteFile(source, []byte(program), 0o600))
-	// As if it stood in this module, so that it compiles against this very tree.
 	root, err := os.Getwd()
 	require.NoError(t, err)
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, "internal", "readme", "main.go"): source}})
 	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "overlay.json")
+	file, binary := filepath.Join(t.TempDir(), "overlay.json"), filepath.Join(t.TempDir(), "hub")
 	require.NoError(t, os.WriteFile(file, overlay, 0o600))
 
-	command := exec.CommandContext(t.Context(), "go", "build", "-o", os.DevNull, "-overlay", file, "./internal/readme")
-	output, err := command.CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "-overlay", file, "./internal/readme").CombinedOutput()
 	require.NoError(t, err, string(output))
+	return binary
 }
 
-// What the README has of Placements, WorkSets and Addons is what their types know, and valid.
+// The fields of the objects in README.md exist, and their values are valid.
 func TestReadmeYAML(t *testing.T) {
+	placement, set, addon := objects(t)
+	require.Empty(t, placement.Spec.Policy.Validate(nil))
+	require.Empty(t, placement.Spec.Failover.Validate(nil))
+	require.Empty(t, set.Spec.Validate())
+	require.Empty(t, addon.Spec.Validate())
+}
+
+// objects returns the Placement, the WorkSet and the Addon in README.md.
+func objects(t *testing.T) (*v1alpha1.Placement, *v1alpha1.WorkSet, *addonv1alpha1.Addon) {
+	t.Helper()
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	_, rest, found := strings.Cut(string(readme), "```yaml\n")
 	require.True(t, found, "README.md has no YAML")
 	text, rest, found := strings.Cut(rest, "```")
 	require.True(t, found, "the YAML in README.md has no end")
-	placement, set := &v1alpha1.Placement{}, &v1alpha1.WorkSet{}
+	placement, set, addon := &v1alpha1.Placement{}, &v1alpha1.WorkSet{}, &addonv1alpha1.Addon{}
 	where, what, found := strings.Cut(text, "\n---\n")
-	require.True(t, found, "a Placement, and a WorkSet after it")
+	require.True(t, found, "README.md has no WorkSet after the Placement")
 	require.NoError(t, yaml.UnmarshalStrict([]byte(where), placement))
 	require.NoError(t, yaml.UnmarshalStrict([]byte(what), set))
-	require.Empty(t, placement.Spec.Policy.Validate(nil))
-	require.Empty(t, placement.Spec.Failover.Validate(nil))
-	require.Empty(t, set.Spec.Validate())
-
 	_, rest, found = strings.Cut(rest, "```yaml\n")
 	require.True(t, found, "README.md has no Addon")
-	addon := &addonv1alpha1.Addon{}
 	text, _, _ = strings.Cut(rest, "```")
 	require.NoError(t, yaml.UnmarshalStrict([]byte(text), addon))
-	require.Empty(t, addon.Spec.Validate())
+	return placement, set, addon
 }

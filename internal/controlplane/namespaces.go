@@ -24,6 +24,9 @@ import (
 // tests delete many namespaces.
 const promptNamespaces = "MUSTER_PROMPT_NAMESPACES"
 
+// namespaceDelayAnnotation on a namespace is a duration: how long the controller waits before it empties this namespace.
+const namespaceDelayAnnotation = "localplane.muster.dev/namespace-delay"
+
 const (
 	// The API server rejects objects for a namespace that its cache shows as deleted. The cache is milliseconds behind.
 	namespaceDelay = 100 * time.Millisecond
@@ -68,7 +71,11 @@ func runNamespaceController(ctx context.Context, client kubernetes.Interface, de
 		workqueue.NewTypedItemExponentialFailureRateLimiter[string](namespaceRetry, namespaceRetryMax))
 	enqueue := func(object any) {
 		if namespace, ok := object.(*corev1.Namespace); ok && namespace.DeletionTimestamp != nil {
-			queue.AddAfter(namespace.Name, namespaceDelay)
+			delay, err := time.ParseDuration(namespace.Annotations[namespaceDelayAnnotation])
+			if err != nil {
+				delay = namespaceDelay
+			}
+			queue.AddAfter(namespace.Name, delay)
 		}
 	}
 	factory := informers.NewSharedInformerFactory(client, 0)

@@ -32,6 +32,9 @@ func TestMembership_NamespaceDeletedByHand(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-east"}}
 	require.NoError(t, w.client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace))
 	uid := namespace.UID
+	// As in any cluster: the agent needs this time to see that the namespace is being deleted.
+	metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, localplane.NamespaceDelayAnnotation, "5s")
+	require.NoError(t, w.client.Update(ctx, namespace))
 	require.NoError(t, w.client.Delete(ctx, namespace))
 	w.eventually("the namespace is restored", func() error {
 		if err := w.client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration/csr"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
 // holder is a gate whose objects in a member's namespace have a finalizer, as Works have one of their agent.
@@ -86,6 +87,9 @@ func TestNamespaceDeletedByHandIsRestored(t *testing.T) {
 			}))
 			h.delivered("id-" + name)
 
+			mustertest.Change(t, h.client, before, func(namespace *corev1.Namespace) {
+				metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, localplane.NamespaceDelayAnnotation, "5s") // As in any cluster.
+			})
 			require.NoError(t, h.client.Delete(t.Context(), before))
 			// An earlier answer counts for two seconds. The namespace is emptied after five.
 			h.eventually("the agent may delete nothing while the namespace goes", func() error {

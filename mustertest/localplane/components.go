@@ -27,6 +27,10 @@ const controllerQPS, controllerBurst = "1000", "2000"
 // pauses of 5 seconds for each namespace, and of 8 seconds for each finalizer, are for clusters with several API servers.
 const promptNamespaces = "MUSTER_PROMPT_NAMESPACES=true"
 
+// NamespaceDelayAnnotation on a namespace is a duration, such as "5s". When the namespace is deleted, its objects are deleted
+// that much later. Kubernetes waits 5 seconds; a plane whose kube-controller-manager is built here waits 100 ms by default.
+const NamespaceDelayAnnotation = "localplane.muster.dev/namespace-delay"
+
 // startComponents starts everything and waits until it is ready.
 func (p *Plane) startComponents(ctx context.Context) error {
 	client, err := newPlaneClient(p.admin)
