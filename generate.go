@@ -23,6 +23,7 @@ package muster
 //go:generate controller-gen rbac:roleName=muster-push paths=./membership/push output:rbac:dir=membership/push/rbac
 //go:generate controller-gen rbac:roleName=muster-work-agent-member paths=./work/agent output:rbac:dir=work/agent/rbac
 //go:generate controller-gen rbac:roleName=muster-hub-work paths=./work/leave output:rbac:dir=work/leave/rbac
+//go:generate controller-gen rbac:roleName=muster-hub-work-unassigned paths=./work/unassigned output:rbac:dir=work/unassigned/rbac
 //go:generate controller-gen rbac:roleName=muster-addon-registration paths=./addon/registration paths=./membership/registration/csr output:rbac:dir=addon/registration/rbac
 //go:generate controller-gen rbac:roleName=muster-hub-addons paths=./addon/leave output:rbac:dir=addon/leave/rbac
 //go:generate controller-gen rbac:roleName=muster-install paths=./membership/install output:rbac:dir=membership/install/rbac

@@ -58,6 +58,10 @@ var rules = []rule{
 		ours:     []string{"work/v1alpha1", "membership", "membership/v1alpha1"},
 	},
 	{
+		packages: "work/unassigned", // it tells the namespaces of members from others
+		ours:     []string{"work/v1alpha1", "membership", "membership/v1alpha1"},
+	},
+	{
 		packages: "work/...",
 		ours:     []string{"work/...", "internal/..."},
 	},

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
@@ -60,6 +61,9 @@ func (a *Agent) announce(work *v1alpha1.Work, before, after *v1alpha1.WorkStatus
 		}
 		kind, reason := corev1.EventTypeNormal, condition.Type
 		good := condition.Status == metav1.ConditionTrue
+		if condition.Type == v1alpha1.ConditionApplied && good && becomes(before, after, v1alpha1.ConditionAvailable) {
+			continue // one Event for both: each is a write to the hub
+		}
 		switch condition.Type {
 		case v1alpha1.ConditionProgressing:
 			continue // the others tell what it comes to
@@ -82,6 +86,11 @@ func (a *Agent) announce(work *v1alpha1.Work, before, after *v1alpha1.WorkStatus
 		}
 		a.events.tell(work, kind, reason, after.Message)
 	}
+}
+
+// becomes reports whether a condition is True and was not before.
+func becomes(before, after *v1alpha1.WorkStatus, kind string) bool {
+	return meta.IsStatusConditionTrue(after.Conditions, kind) && !meta.IsStatusConditionTrue(before.Conditions, kind)
 }
 
 // tell tells of objects that others had changed, and that are as they shall be again.

@@ -73,7 +73,7 @@ func planOne(spec *v1alpha1.WorkSpec, decoded *v1alpha1.DecodedManifest) (planne
 	m.yields = options.Wave == nil && isCustom(decoded.GroupVersionKind().GroupKind())
 	object := apply.Object{
 		Manifest: decoded.Object, Mode: options.Mode, Takeover: options.Takeover, Drift: options.Drift,
-		KeepConflicts: options.KeepConflicts, Recreate: options.Recreate, Wave: options.Wave,
+		KeepConflicts: options.KeepConflicts, Recreate: options.Recreate, Additions: options.Additions, Wave: options.Wave,
 	}
 	if options.Delete != spec.Delete.Action {
 		object.Delete = options.Delete

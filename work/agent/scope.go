@@ -4,13 +4,14 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // dropNamespaces takes the namespace off the objects whose kind is cluster-scoped, with a warning: many bundles have
 // one there, and it can mean but one object. Kinds that the member does not know yet are found out the next time.
 func (p *plan) dropNamespaces(mapper meta.RESTMapper) {
-	known := map[schema.GroupVersionKind]meta.RESTScopeName{}
+	known := p.definedScopes()
 	for i := range p.manifests {
 		m := &p.manifests[i]
 		if m.object < 0 || m.scoped || m.id.Namespace == "" {
@@ -35,6 +36,33 @@ func (p *plan) dropNamespaces(mapper meta.RESTMapper) {
 		p.objects[m.object].Manifest = manifest
 	}
 	p.refuseTwins()
+}
+
+// definedScopes are the scopes of the kinds that manifests of the Work define. The member may not serve them yet.
+func (p *plan) definedScopes() map[schema.GroupVersionKind]meta.RESTScopeName {
+	scopes := map[schema.GroupVersionKind]meta.RESTScopeName{}
+	for _, object := range p.objects {
+		if object.Manifest.GetKind() != "CustomResourceDefinition" {
+			continue
+		}
+		text := func(fields ...string) string {
+			value, _, _ := unstructured.NestedString(object.Manifest.Object, fields...)
+			return value
+		}
+		scope := meta.RESTScopeNameNamespace
+		if text("spec", "scope") == "Cluster" {
+			scope = meta.RESTScopeNameRoot
+		}
+		versions, _, _ := unstructured.NestedFieldNoCopy(object.Manifest.Object, "spec", "versions")
+		list, _ := versions.([]any)
+		for _, entry := range list {
+			version, _ := entry.(map[string]any)
+			if name, ok := version["name"].(string); ok {
+				scopes[schema.GroupVersionKind{Group: text("spec", "group"), Version: name, Kind: text("spec", "names", "kind")}] = scope
+			}
+		}
+	}
+	return scopes
 }
 
 // refuseTwins refuses an object that is the same as an earlier one now that neither has a namespace.

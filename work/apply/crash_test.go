@@ -75,7 +75,7 @@ func TestCrashAtEveryRequest(t *testing.T) {
 			w := newWorld(t)
 			for k := 1; ; k++ {
 				if died := w.crashOnce(t, k, sent); !died {
-					require.Greater(t, k, 6)
+					require.Greater(t, k, 4, "each object is at least one request")
 					return
 				}
 			}

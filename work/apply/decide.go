@@ -29,6 +29,8 @@ type decision struct {
 	action  Action
 	reason  string
 	message string
+
+	conflicts []FieldConflict
 }
 
 // heals reports whether the decision undoes what others have done to an object whose manifest has not changed.
@@ -108,7 +110,15 @@ func decideOurs(o Object, k known, s *seen) decision {
 		return left(Unchanged, v1alpha1.ReasonApplied, "It was created, and is left alone.")
 	}
 	changed := s.applied != "" && s.applied != k.hash
+	if o.Drift == v1alpha1.DriftIgnore && s.applied == k.hash && s.labeled {
+		return left(Unchanged, v1alpha1.ReasonApplied, "")
+	}
 	intact := s.applied == k.hash && s.intact(o, k.accepted)
+	if intact && !s.former && s.fields != nil {
+		if added := s.additions(o); len(added) > 0 {
+			return decideAdditions(o, s, added)
+		}
+	}
 	switch {
 	case intact && !s.former:
 		return left(Unchanged, v1alpha1.ReasonApplied, "")
@@ -125,6 +135,20 @@ func decideOurs(o Object, k known, s *seen) decision {
 	default:
 		return decision{move: forced(o), drifted: !changed}
 	}
+}
+
+// decideAdditions is about an object that has all fields of its manifest, and fields that others have added.
+func decideAdditions(o Object, s *seen, added []FieldConflict) decision {
+	d := decision{move: applyForced, drifted: true} // it has all fields of the manifest, so nothing is taken by force
+	switch {
+	case o.Additions == v1alpha1.AdditionsReport:
+		d = left(Skipped, v1alpha1.ReasonDrifted, fmt.Sprintf(
+			"Others have added fields on the member: %s. Set additions to Remove to remove them, or to Keep to accept them.", listed(added)))
+		d.drifted, d.conflicts = true, added
+	case s.shared:
+		d.move = applyShared
+	}
+	return d
 }
 
 func forced(o Object) move {

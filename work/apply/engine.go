@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -94,7 +95,7 @@ func (e *Engine) Apply(ctx context.Context, set Set, gate Gate) (ChangeSet, erro
 	if err != nil {
 		return ChangeSet{}, err
 	}
-	ahead := Ahead(set.Inventory, set.Objects)
+	ahead := Ahead(set.Inventory, plan.objects())
 	if !slices.Equal(ahead, set.Inventory) {
 		if err := set.Record(ctx, ahead); err != nil {
 			return ChangeSet{}, fmt.Errorf("record what is about to be applied: %w", err)
@@ -126,7 +127,8 @@ func (e *Engine) applyWave(ctx context.Context, owner Owner, wave []task, change
 	e.resolveNewKinds(ctx, owner, wave, changes)
 	var unknown []*task
 	for i := range wave {
-		if t := &wave[i]; t.err == nil && e.lookup(t) == nil {
+		t := &wave[i]
+		if t.err == nil && e.lookup(t) == nil && !e.recall(owner, t).rejected.blocksReads(t.hash, e.options.Clock.Now()) {
 			unknown = append(unknown, t)
 		}
 	}
@@ -159,8 +161,10 @@ type task struct {
 	ran        string    // the hash of the manifest that a Job with a TTL ran by, as the inventory has it
 	definition *int      // the index of the object that defines the kind, if the set has one
 	err        error
+	warning    string // about a manifest that is applied all the same
 	seen       *seen
 	looked     bool            // seen is what the API server said in this pass
+	assumed    bool            // the object is assumed not to exist, and the API server was not asked
 	lost       []FieldConflict // what a heal is about
 	resend     bool            // the definition of its kind has just changed, so a rejection of before means nothing
 }
@@ -178,25 +182,41 @@ func (e *Engine) plan(ctx context.Context, set Set) (tasks, error) {
 	recorded := inventory{set.Inventory}.byKey()
 	defined := definedKinds(set.Objects)
 	plan := make(tasks, len(set.Objects))
+	first := map[sameObject]int{}
 	for i, object := range set.Objects {
 		object.Manifest = prepared(object.Manifest)
-		t := task{Object: object, index: i, wave: object.wave(), id: identifier(object.Manifest)}
+		warning := dropNamespace(&object, defined, resolve)
+		t := task{Object: object, index: i, wave: object.wave(), id: identifier(object.Manifest), warning: warning}
 		t.uid = recorded[keyOf(t.id)].UID
 		if removesItself(object.Manifest) {
 			t.ran = recorded[keyOf(t.id)].RanHash
 		}
 		if by, ok := defined[t.id.GroupVersionKind()]; ok {
-			t.definition = &by
+			t.definition = &by.index
 		}
 		if t.err = checkManifest(object.Manifest); t.err == nil {
 			t.hash, t.err = object.hash()
 		}
+		if earlier, twin := first[keyOf(t.id)]; twin && t.err == nil {
+			t.err = &ManifestError{Field: "metadata.namespace", Problem: fmt.Sprintf(
+				"objects[%d] is the same object, since %s is cluster-scoped: remove one of them", earlier, t.id.Kind)}
+		}
+		first[keyOf(t.id)] = i
 		if t.err == nil && t.definition == nil {
 			t.err = t.settle(set.Owner, resolve)
 		}
 		plan[i] = t
 	}
 	return plan, nil
+}
+
+// objects are the objects of a set as they are applied.
+func (p tasks) objects() []Object {
+	objects := make([]Object, len(p))
+	for i := range p {
+		objects[i] = p[i].Object
+	}
+	return objects
 }
 
 // waves splits the tasks, lowest wave first and each in the order of the set.
@@ -225,7 +245,10 @@ func changesOf(wave []task, changes []Change) []Change {
 
 // change is what a decision to leave an object says of it.
 func (t *task) change(d decision) Change {
-	c := Change{Object: t.id, Wave: t.wave, Action: d.action, Reason: d.reason, Message: d.message, Drifted: d.drifted}
+	c := Change{Object: t.id, Wave: t.wave, Action: d.action, Reason: d.reason, Message: d.message, Drifted: d.drifted, Conflicts: d.conflicts}
+	if t.warning != "" {
+		c.Message = strings.TrimSpace(c.Message + " " + t.warning)
+	}
 	if t.seen != nil {
 		c.UID, c.ResourceVersion, c.applied = t.seen.uid, t.seen.version, t.seen.applied
 	}

@@ -37,6 +37,10 @@ func (t *task) failed(err error) Change {
 		return change
 	}
 	change.Err = err
+	var held *heldBack
+	if errors.As(err, &held) {
+		change.RetryAfter = held.wait
+	}
 	return change
 }
 
@@ -140,6 +144,11 @@ func otherUID(err error) bool {
 // unserved reports whether the API server does not have the kind, or not in that version.
 func unserved(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// newConflict is the error about an object that is not any more what was observed.
+func newConflict(t *task, why string) error {
+	return apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name, errors.New(why))
 }
 
 func anyOf(conflicts []FieldConflict, managers []string) bool {

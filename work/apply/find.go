@@ -34,7 +34,39 @@ func (e *Engine) see(ctx context.Context, owner Owner, t *task) error {
 		t.seen = e.recall(owner, t).latest(look(watched, owner))
 		return nil
 	}
-	return e.ask(ctx, owner, t)
+	m := e.recall(owner, t)
+	if now := e.options.Clock.Now(); m.rejected.blocksReads(t.hash, now) {
+		return &heldBack{err: m.rejected.err, wait: m.rejected.wait(t.hash, "", now)}
+	}
+	if t.assumed = t.isNew(m); t.assumed {
+		t.seen = nil
+		return nil
+	}
+	return e.readMetadata(ctx, owner, t)
+}
+
+// isNew reports whether an object most likely does not exist: it was never applied, and nothing says that it is in the
+// way. To create it is then tried without a read. The API server refuses that where the object exists.
+func (t *task) isNew(m memory) bool {
+	if t.Manifest == nil {
+		return false
+	}
+	never := t.Takeover == "" || t.Takeover == v1alpha1.TakeoverNever
+	return t.uid == "" && t.ran == "" && m.written == nil && m.rejected.count == 0 && !m.existed && never &&
+		t.Mode != v1alpha1.CreateOnly && !t.onlyLooks() && !t.published()
+}
+
+// readMetadata reads the metadata of an object from the API server. If that is forbidden it is not tried on each
+// reconcile.
+func (e *Engine) readMetadata(ctx context.Context, owner Owner, t *task) error {
+	err := e.ask(ctx, owner, t)
+	if forbidden(err) {
+		m := e.recall(owner, t)
+		m.rejected = m.rejected.again(t.hash, "", e.options.Clock.Now(), err)
+		m.rejected.read = true
+		e.remember(owner, t, m)
+	}
+	return err
 }
 
 // ask has the API server say what an object is like.

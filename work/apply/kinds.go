@@ -54,8 +54,8 @@ func (t *task) settle(owner Owner, resolve resolver) error {
 	switch {
 	case namespaced(mapping) && t.id.Namespace == "":
 		return invalid("is required, since " + t.id.Kind + " is namespaced")
-	case !namespaced(mapping) && t.id.Namespace != "":
-		return invalid("must not be set, since " + t.id.Kind + " is cluster-scoped")
+	case !namespaced(mapping) && t.id.Namespace != "": // its definition in the set says otherwise
+		return invalid("must not be set, since " + t.id.Kind + " is cluster-scoped on the member")
 	case owner.Namespace != "" && t.id.Namespace == "":
 		return invalid("cannot be set, and so the object cannot belong to an owner that is in a namespace")
 	case owner.Namespace != "" && t.id.Namespace != owner.Namespace:
@@ -64,21 +64,50 @@ func (t *task) settle(owner Owner, resolve resolver) error {
 	return nil
 }
 
-// definedKinds are the kinds that objects of the set define, each with the index of its definition.
-func definedKinds(objects []Object) map[schema.GroupVersionKind]int {
-	kinds := map[schema.GroupVersionKind]int{}
+// definedKind is a kind that an object of the set defines.
+type definedKind struct {
+	index   int  // of the definition
+	cluster bool // the kind is cluster-scoped
+}
+
+// dropNamespace takes the namespace off an object whose kind is cluster-scoped, and returns a warning. Many bundles
+// have one there, and it can mean but one object. Empty: nothing was dropped.
+func dropNamespace(o *Object, defined map[schema.GroupVersionKind]definedKind, resolve resolver) (warning string) {
+	namespace, kind := o.Manifest.GetNamespace(), o.Manifest.GroupVersionKind()
+	if namespace == "" || o.Manifest.GetName() == "" {
+		return ""
+	}
+	by, inSet := defined[kind]
+	cluster := by.cluster
+	if !inSet {
+		mapping, err := resolve(kind)
+		cluster = err == nil && !namespaced(mapping)
+	}
+	if !cluster {
+		return ""
+	}
+	o.Manifest = o.Manifest.DeepCopy()
+	o.Manifest.SetNamespace("")
+	return fmt.Sprintf("metadata.namespace %s of the manifest is ignored, since %s is cluster-scoped. Remove it from the manifest.",
+		namespace, kind.Kind)
+}
+
+// definedKinds are the kinds that objects of the set define.
+func definedKinds(objects []Object) map[schema.GroupVersionKind]definedKind {
+	kinds := map[schema.GroupVersionKind]definedKind{}
 	for i, object := range objects {
 		if object.Manifest.GroupVersionKind().GroupKind() != definition {
 			continue
 		}
 		group, _, _ := unstructured.NestedString(object.Manifest.Object, "spec", "group")
 		kind, _, _ := unstructured.NestedString(object.Manifest.Object, "spec", "names", "kind")
+		scope, _, _ := unstructured.NestedString(object.Manifest.Object, "spec", "scope")
 		versions, _, _ := unstructured.NestedFieldNoCopy(object.Manifest.Object, "spec", "versions")
 		list, _ := versions.([]any)
 		for _, entry := range list {
 			version, _ := entry.(map[string]any)
 			if name, ok := version["name"].(string); ok && version["served"] == true {
-				kinds[schema.GroupVersionKind{Group: group, Version: name, Kind: kind}] = i
+				kinds[schema.GroupVersionKind{Group: group, Version: name, Kind: kind}] = definedKind{i, scope == "Cluster"}
 			}
 		}
 	}

@@ -145,7 +145,6 @@ func TestBadObjectsStopNoOther(t *testing.T) {
 		message      string
 	}{
 		{"a kind that nobody defines", string(mustJSON(t, unknown)), v1alpha1.ReasonUnknownKind, apply.Failed, "does not know kind Thing"},
-		{"a namespace too many", "{apiVersion: v1, kind: Namespace, metadata: {name: a, namespace: NS}}", v1alpha1.ReasonInvalid, apply.Failed, "metadata.namespace: must not be set"},
 		{"no namespace", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", v1alpha1.ReasonInvalid, apply.Failed, "metadata.namespace: is required"},
 		{"no name", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: NS}}", v1alpha1.ReasonInvalid, apply.Failed, "metadata.name: is required"},
 		{"a label that is no text", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a1, namespace: NS, labels: {a: true}}}", v1alpha1.ReasonInvalid, apply.Failed, "put quotes"},

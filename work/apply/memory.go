@@ -19,6 +19,8 @@ type memory struct {
 	contest contest
 	// rejected is the last answer of the API server, if it did not accept the manifest.
 	rejected rejection
+	// existed is true if the object was found to exist although this engine has never applied it.
+	existed bool
 }
 
 // comparison is the differences between what was wanted and a version of the object.

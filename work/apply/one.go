@@ -46,7 +46,7 @@ func (e *Engine) lookAndAct(ctx context.Context, owner Owner, t *task) Change {
 		d := decide(t.Object, known{hash: t.hash, uid: t.uid, ran: t.ran, accepted: m.accepted(t)}, t.seen)
 		now := e.options.Clock.Now()
 		if t.lost = nil; d.heals() {
-			t.lost = lostFields(m.written, t.seen, owner.FieldOwner)
+			t.lost = append(lostFields(m.written, t.seen, owner.FieldOwner), t.addedFields()...)
 			if change, waits := m.brake(t, d, now); waits {
 				return change
 			}
@@ -58,6 +58,9 @@ func (e *Engine) lookAndAct(ctx context.Context, owner Owner, t *task) Change {
 		if actErr == nil {
 			return e.recall(owner, t).contested(change, now)
 		}
+		if e.retracts(ctx, owner, t, actErr) {
+			continue
+		}
 		if recreates(t, actErr) {
 			if actErr = e.deleteOne(ctx, t, metav1.DeletePropagationForeground); actErr == nil {
 				return t.change(left(Skipped, v1alpha1.ReasonTerminating,
@@ -65,7 +68,7 @@ func (e *Engine) lookAndAct(ctx context.Context, owner Owner, t *task) Change {
 			}
 		}
 		if !overtaken(actErr) {
-			if d.writes() && permanent(actErr) {
+			if d.writes() && (permanent(actErr) || forbidden(actErr)) {
 				m = e.recall(owner, t)
 				m.rejected = m.rejected.again(t.hash, t.seen.versionOrNone(), now, actErr)
 				e.remember(owner, t, m)
@@ -76,6 +79,24 @@ func (e *Engine) lookAndAct(ctx context.Context, owner Owner, t *task) Change {
 		err = e.ask(ctx, owner, t) // a watch may not know it yet
 	}
 	return t.failed(errors.New("others change it all the time"))
+}
+
+// retracts asks the API server for an object that was assumed not to exist, after its creation failed, and reports
+// whether the object has to be decided on again.
+func (e *Engine) retracts(ctx context.Context, owner Owner, t *task, cause error) bool {
+	if !t.assumed {
+		return false
+	}
+	t.assumed = false
+	if err := e.ask(ctx, owner, t); err != nil {
+		return false // the failure of the creation says more
+	}
+	if t.seen != nil { // it is not assumed again
+		m := e.recall(owner, t)
+		m.existed = true
+		e.remember(owner, t, m)
+	}
+	return t.seen != nil || overtaken(cause)
 }
 
 // carryOut does what was decided. All that is applied is bound to what was looked at: to the object, to its version where values of
@@ -102,6 +123,11 @@ func (e *Engine) carryOut(ctx context.Context, owner Owner, t *task, d decision)
 			return change, nil
 		}
 		return e.writeOver(ctx, owner, t, d, live)
+	}
+	if d.move == applyForced || d.move == applyShared {
+		if err := e.seizeAdditions(ctx, owner, t); err != nil {
+			return Change{}, err
+		}
 	}
 	if len(t.IgnoredFields) == 0 {
 		config := stamp(t.Manifest, owner, t.hash)

@@ -149,13 +149,16 @@ func TestPruneOfWhatWasRefused(t *testing.T) {
 	var refused []apply.Object
 	for _, text := range []string{
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: NS}}",
-		"{apiVersion: v1, kind: Namespace, metadata: {name: NS-inner, namespace: NS}}", "{apiVersion: nobody.example.com/v1, kind: X, metadata: {name: a}}",
+		"{apiVersion: nobody.example.com/v1, kind: X, metadata: {name: a}}",
 	} {
 		refused = append(refused, w.object(text))
 	}
 	for _, change := range w.apply(refused...) {
 		require.Equal(t, apply.Failed, change.Action)
 	}
+	w.inventory = append(w.inventory, v1alpha1.AppliedResource{ // as earlier releases recorded it before they refused it
+		ResourceIdentifier: v1alpha1.ResourceIdentifier{Version: "v1", Kind: "Namespace", Namespace: w.namespace, Name: w.namespace + "-inner"},
+	})
 	w.prune(v1alpha1.DeletePolicy{})
 	require.Zero(t, w.get(inner.Manifest).GetDeletionTimestamp(), "a namespace too many does not lead to the object without")
 	w.inventory = kept

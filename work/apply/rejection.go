@@ -3,6 +3,7 @@ package apply
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/muster-sdk/muster/work/v1alpha1"
@@ -15,15 +16,40 @@ const (
 	lastResend  = 5 * time.Minute
 	// changedResend bounds the pause when the object has changed since: the change may be what was in the way.
 	changedResend = 5 * time.Second
+	// lastForbidden bounds the pause after a request that was forbidden: a permission may be granted, and a quota raised,
+	// at any time, and nothing that is watched tells.
+	lastForbidden = 30 * time.Second
 )
 
-// rejection is the last answer of the API server to a manifest that it does not accept.
+// rejection is the last answer of the API server to a manifest that it does not accept, or to a client that may not
+// apply it.
 type rejection struct {
 	hash    string // of the manifest
 	version string // of the object; empty: it was not there
 	count   int    // of rejections in a row
 	last    time.Time
 	err     error
+	read    bool // the read of the object was forbidden, before anything was decided
+}
+
+// forbidden reports whether the client lacks a permission, or a quota is used up. A namespace that is being deleted is
+// answered as forbidden, too, and is another matter.
+func forbidden(err error) bool {
+	return apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+// heldBack is an error that is remembered, and returned again until wait is over.
+type heldBack struct {
+	err  error
+	wait time.Duration
+}
+
+func (h *heldBack) Error() string { return h.err.Error() }
+func (h *heldBack) Unwrap() error { return h.err }
+
+// blocksReads reports whether the object is not read now, since the last read of it was forbidden.
+func (r rejection) blocksReads(hash string, now time.Time) bool {
+	return r.read && r.wait(hash, r.version, now) > 0
 }
 
 // wait returns how long a manifest is not sent again; 0: it may be sent now. Another manifest is sent at once.
@@ -31,7 +57,11 @@ func (r rejection) wait(hash, version string, now time.Time) time.Duration {
 	if r.count == 0 || r.hash != hash {
 		return 0
 	}
-	pause := min(firstResend<<min(r.count-1, 16), lastResend)
+	longest := lastResend
+	if forbidden(r.err) {
+		longest = lastForbidden
+	}
+	pause := min(firstResend<<min(r.count-1, 16), longest)
 	if r.version != version {
 		pause = min(pause, changedResend)
 	}
@@ -50,7 +80,7 @@ func (r rejection) again(hash, version string, now time.Time, err error) rejecti
 // rejection decides whether a manifest that was rejected has to wait, and what is said then.
 func (m memory) rejection(t *task, d decision, now time.Time) (change Change, waits bool) {
 	wait := m.rejected.wait(t.hash, t.seen.versionOrNone(), now)
-	if wait == 0 || !d.writes() || t.resend || recreates(t, m.rejected.err) {
+	if wait == 0 || m.rejected.read || !d.writes() || t.resend || recreates(t, m.rejected.err) {
 		return Change{}, false
 	}
 	change = t.failed(m.rejected.err)

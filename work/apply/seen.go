@@ -34,6 +34,7 @@ type seen struct {
 	noApply    bool     // an annotation of the member's administrator stops applies
 	noDelete   bool     // likewise, deletions
 	fields     []byte   // what the API server has recorded for our field manager
+	manager    string   // the name of our field manager
 
 	// entries are the records of all field managers; nil in what is remembered.
 	entries []metav1.ManagedFieldsEntry
@@ -53,7 +54,7 @@ func look(meta metav1.Object, owner Owner) *seen {
 	s := &seen{
 		uid: meta.GetUID(), version: meta.GetResourceVersion(), deleting: meta.GetDeletionTimestamp() != nil,
 		finalizers: meta.GetFinalizers(), labeled: meta.GetLabels()[v1alpha1.AppliedLabel] == "true",
-		fields: appliedFields(meta.GetManagedFields(), owner.FieldOwner), entries: meta.GetManagedFields(),
+		fields: appliedFields(meta.GetManagedFields(), owner.FieldOwner), entries: meta.GetManagedFields(), manager: owner.FieldOwner,
 	}
 	for stopped := range strings.SplitSeq(meta.GetAnnotations()[v1alpha1.DisabledAnnotation], ",") {
 		s.noApply = s.noApply || strings.TrimSpace(stopped) == "Apply"

@@ -37,6 +37,8 @@ type Object struct {
 	Takeover v1alpha1.Takeover
 	// Drift says what happens to edits of others. Empty: Correct.
 	Drift v1alpha1.DriftPolicy
+	// Additions says what happens to fields that others add to the object. Empty: Keep.
+	Additions v1alpha1.AdditionPolicy
 	// KeepConflicts leaves alone what another field manager owns.
 	KeepConflicts bool
 	// Recreate says what happens when the manifest changes a field that cannot be changed. Empty: Never.

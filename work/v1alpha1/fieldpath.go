@@ -82,6 +82,28 @@ func (p FieldPath) HasPrefix(prefix FieldPath) bool {
 	return len(p) >= len(prefix) && slices.EqualFunc(p[:len(prefix)], prefix, element.equal)
 }
 
+// Matches reports whether the path leads to, or into, what a pattern stands for. [*] in the pattern stands for any item
+// or field, and an item of the pattern needs to have some of the keys only.
+func (p FieldPath) Matches(pattern FieldPath) bool {
+	if len(p) < len(pattern) {
+		return false
+	}
+	for i, e := range pattern {
+		switch {
+		case e.kind == anyElement:
+		case e.kind == keyElement && p[i].kind == keyElement:
+			for name, value := range e.keys {
+				if got, has := p[i].keys[name]; !has || got != value {
+					return false
+				}
+			}
+		case !e.equal(p[i]):
+			return false
+		}
+	}
+	return true
+}
+
 // Equal says whether both are the same path.
 func (p FieldPath) Equal(other FieldPath) bool { return len(p) == len(other) && p.HasPrefix(other) }
 

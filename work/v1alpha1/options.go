@@ -15,6 +15,7 @@ type EffectiveOptions struct {
 	Takeover      Takeover
 	Drift         DriftPolicy
 	Recreate      RecreatePolicy
+	Additions     AdditionPolicy
 	KeepConflicts bool
 	Delete        DeleteAction
 	Propagation   metav1.DeletionPropagation
@@ -47,6 +48,7 @@ func (s *WorkSpec) OptionsFor(object ResourceIdentifier) EffectiveOptions {
 		Takeover:      cmp.Or(s.Apply.Takeover, TakeoverNever),
 		Drift:         cmp.Or(s.Apply.Drift, DriftCorrect),
 		Recreate:      cmp.Or(s.Apply.Recreate, RecreateNever),
+		Additions:     cmp.Or(s.Apply.Additions, AdditionsKeep),
 		KeepConflicts: s.Apply.KeepConflicts,
 		Delete:        cmp.Or(s.Delete.Action, DeleteObject),
 		Propagation:   cmp.Or(s.Delete.Propagation, metav1.DeletePropagationForeground),
@@ -64,6 +66,7 @@ func (e *EffectiveOptions) overlay(option *ManifestOption) {
 	e.Takeover = cmp.Or(option.Takeover, e.Takeover)
 	e.Drift = cmp.Or(option.Drift, e.Drift)
 	e.Recreate = cmp.Or(option.Recreate, e.Recreate)
+	e.Additions = cmp.Or(option.Additions, e.Additions)
 	e.Delete = cmp.Or(option.Delete, e.Delete)
 	if len(option.IgnoredFields) > 0 {
 		e.IgnoredFields = option.IgnoredFields

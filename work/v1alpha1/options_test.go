@@ -45,7 +45,7 @@ func TestSelects(t *testing.T) {
 func TestOptionsFor(t *testing.T) {
 	all, other := v1alpha1.ManifestSelector{Kind: "Deployment"}, v1alpha1.ManifestSelector{Name: "api"}
 	defaults := v1alpha1.EffectiveOptions{
-		Mode: v1alpha1.ServerSideApply, Takeover: v1alpha1.TakeoverNever, Drift: v1alpha1.DriftCorrect, Recreate: v1alpha1.RecreateNever,
+		Mode: v1alpha1.ServerSideApply, Takeover: v1alpha1.TakeoverNever, Drift: v1alpha1.DriftCorrect, Recreate: v1alpha1.RecreateNever, Additions: v1alpha1.AdditionsKeep,
 		Delete: v1alpha1.DeleteObject, Propagation: metav1.DeletePropagationForeground,
 	}
 	but := func(change func(*v1alpha1.EffectiveOptions)) v1alpha1.EffectiveOptions {
@@ -59,7 +59,7 @@ func TestOptionsFor(t *testing.T) {
 		Feedback: []v1alpha1.FeedbackRule{{Name: "a", JSONPath: ".a"}}, FeedbackWellKnown: true, Wave: new(int32(5)),
 	}
 	effective := v1alpha1.EffectiveOptions{
-		Mode: v1alpha1.Observe, Takeover: v1alpha1.TakeoverAlways, Drift: v1alpha1.DriftReport, Recreate: v1alpha1.RecreateNever, Delete: v1alpha1.OrphanObject, Propagation: metav1.DeletePropagationForeground,
+		Mode: v1alpha1.Observe, Takeover: v1alpha1.TakeoverAlways, Drift: v1alpha1.DriftReport, Recreate: v1alpha1.RecreateNever, Additions: v1alpha1.AdditionsKeep, Delete: v1alpha1.OrphanObject, Propagation: metav1.DeletePropagationForeground,
 		IgnoredFields: []string{".spec.a"}, Readiness: &v1alpha1.ReadinessRule{CEL: "a"},
 		Feedback: []v1alpha1.FeedbackRule{{Name: "a", JSONPath: ".a"}}, FeedbackWellKnown: true, Wave: new(int32(5)),
 	}
@@ -78,7 +78,7 @@ func TestOptionsFor(t *testing.T) {
 				Delete: v1alpha1.DeletePolicy{Action: v1alpha1.OrphanObject, Propagation: metav1.DeletePropagationBackground},
 			},
 			v1alpha1.EffectiveOptions{
-				Mode: v1alpha1.CreateOnly, Takeover: v1alpha1.TakeoverIfNoDiff, Drift: v1alpha1.DriftReport, Recreate: v1alpha1.RecreateNever, KeepConflicts: true,
+				Mode: v1alpha1.CreateOnly, Takeover: v1alpha1.TakeoverIfNoDiff, Drift: v1alpha1.DriftReport, Recreate: v1alpha1.RecreateNever, Additions: v1alpha1.AdditionsKeep, KeepConflicts: true,
 				Delete: v1alpha1.OrphanObject, Propagation: metav1.DeletePropagationBackground,
 			},
 		},

@@ -49,6 +49,7 @@ const (
 	ReasonCompleted      = "Completed"      // all that is to end has ended well
 	ReasonAsDesired      = "AsDesired"      // nothing is degraded
 	ReasonAgentForbidden = "AgentForbidden" // the agent's policy does not let this Work run
+	ReasonNoMember       = "NoMember"       // the namespace of the Work belongs to no member cluster
 	ReasonPruneWithheld  = "PruneWithheld"  // objects that should be deleted are kept until the agent may prune
 )
 

@@ -111,7 +111,7 @@ const (
 
 // DriftPolicy says what happens when somebody on the member edits what a Work applied.
 //
-// +kubebuilder:validation:Enum=Correct;Report
+// +kubebuilder:validation:Enum=Correct;Report;Ignore
 type DriftPolicy string
 
 const (
@@ -120,6 +120,28 @@ const (
 	// DriftReport leaves the edit and reports it. A change of the manifest is applied, but for fields that somebody
 	// else has set: then the whole object is left alone.
 	DriftReport DriftPolicy = "Report"
+	// DriftIgnore leaves edits as they are until the manifest changes. A changed manifest is applied, and replaces the
+	// edits of its fields. An object that was deleted is created again.
+	DriftIgnore DriftPolicy = "Ignore"
+)
+
+// AdditionPolicy says what happens to what others add to an object: fields, keys of maps and items of lists that the
+// manifest does not have, such as a key of a ConfigMap or a container of a Deployment.
+//
+// What defaults and admission webhooks add is none, nor is status, nor what Kubernetes' own components, another Work or
+// a subresource such as scale have set, nor the fields in ignoredFields. Of the metadata, only labels and annotations
+// are checked.
+//
+// +kubebuilder:validation:Enum=Keep;Report;Remove
+type AdditionPolicy string
+
+const (
+	// AdditionsKeep accepts additions.
+	AdditionsKeep AdditionPolicy = "Keep"
+	// AdditionsReport leaves additions on the object and reports them: condition Applied is False with the reason Drifted.
+	AdditionsReport AdditionPolicy = "Report"
+	// AdditionsRemove removes additions. A client that adds the same field again and again is reported as Contested.
+	AdditionsRemove AdditionPolicy = "Remove"
 )
 
 // ApplyPolicy says how manifests are applied.
@@ -139,6 +161,10 @@ type ApplyPolicy struct {
 	// +kubebuilder:default=Correct
 	// +optional
 	Drift DriftPolicy `json:"drift,omitempty"`
+
+	// Additions says what happens to what others add to an object. Empty: Keep.
+	// +optional
+	Additions AdditionPolicy `json:"additions,omitempty"`
 
 	// KeepConflicts leaves alone what another field manager owns, and reports a conflict. False: the fields of the
 	// manifest are taken from everybody but other Works, as with kubectl apply --server-side --force-conflicts. With true an
@@ -189,6 +215,10 @@ type ManifestOption struct {
 	// Drift, instead of spec.apply.drift.
 	// +optional
 	Drift DriftPolicy `json:"drift,omitempty"`
+
+	// Additions, instead of spec.apply.additions.
+	// +optional
+	Additions AdditionPolicy `json:"additions,omitempty"`
 
 	// Recreate, instead of spec.apply.recreate.
 	// +optional

@@ -1,0 +1,155 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// An addition is a field, a key of a map or an item of a list that another field manager has added to an object, and
+// that the manifest does not have. The managed fields of the object tell, so that no values are compared, and what
+// defaults and admission add is none.
+
+// systemManagers are the field managers of Kubernetes' own components. What they add belongs to how the cluster runs
+// the object.
+var systemManagers = []string{
+	"kube-controller-manager", "kube-scheduler", "kubelet", "kube-apiserver", "cloud-controller-manager",
+}
+
+// additions returns what others have added to an object, unless that is accepted. It is pure.
+func (s *seen) additions(o Object) []FieldConflict {
+	if o.Additions != v1alpha1.AdditionsReport && o.Additions != v1alpha1.AdditionsRemove {
+		return nil
+	}
+	var added []FieldConflict
+	for _, entry := range s.entries {
+		for _, path := range s.addedBy(entry, o) {
+			added = append(added, FieldConflict{Field: pathOf(path).String(), Manager: entry.Manager})
+		}
+	}
+	slices.SortFunc(added, func(a, b FieldConflict) int {
+		return strings.Compare(a.Field+"\x00"+a.Manager, b.Field+"\x00"+b.Manager)
+	})
+	return slices.Compact(added)
+}
+
+// addedBy returns the additions of one field manager, the outermost fields only.
+func (s *seen) addedBy(entry metav1.ManagedFieldsEntry, o Object) []fieldpath.Path {
+	if entry.Manager == s.manager || entry.Subresource != "" || slices.Contains(systemManagers, entry.Manager) ||
+		slices.Contains(s.rivals, entry.Manager) {
+		return nil
+	}
+	ours, err := parseFields(s.fields)
+	if err != nil {
+		return nil
+	}
+	var added []fieldpath.Path
+	outer := fieldpath.NewSet()
+	for _, path := range pathsOfSet(fieldsOf(entry)) {
+		inside := false
+		for i := 1; i < len(path) && !inside; i++ {
+			inside = outer.Has(path[:i])
+		}
+		if inside || !mayBeAdded(path) || ours.Has(path) || !descend(ours, path).Empty() || o.leaves(path) {
+			continue
+		}
+		outer.Insert(path)
+		added = append(added, path)
+	}
+	return added
+}
+
+// mayBeAdded reports whether a field can be an addition. Status is not, nor are the metadata but labels and annotations,
+// nor what a tool notes about itself.
+func mayBeAdded(path fieldpath.Path) bool {
+	name := func(i int) string {
+		if i < len(path) && path[i].FieldName != nil {
+			return *path[i].FieldName
+		}
+		return ""
+	}
+	switch name(0) {
+	case "status":
+		return false
+	case "metadata":
+		inside := len(path) > 2 && (name(1) == "labels" || name(1) == "annotations")
+		return inside && !revisionAnnotation(name(2)) && name(2) != "kubectl.kubernetes.io/last-applied-configuration" &&
+			name(2) != v1alpha1.DisabledAnnotation && !strings.HasPrefix(name(2), MarkPrefix)
+	default:
+		return true
+	}
+}
+
+// leaves reports whether a field is in the manifest, whoever has it on the cluster, or is left to others.
+func (o Object) leaves(path fieldpath.Path) bool {
+	field := pathOf(path)
+	if _, found := field.Get(o.Manifest.Object); found {
+		return true
+	}
+	return slices.ContainsFunc(o.IgnoredFields, field.Matches)
+}
+
+// addedFields are the additions that a heal is about to remove.
+func (t *task) addedFields() []FieldConflict {
+	if t.seen == nil || t.seen.fields == nil || t.Additions != v1alpha1.AdditionsRemove {
+		return nil
+	}
+	return t.seen.additions(t.Object)
+}
+
+// seizeAdditions takes the additions from the field managers that have them, so that our next apply removes them.
+func (e *Engine) seizeAdditions(ctx context.Context, owner Owner, t *task) error {
+	if len(t.addedFields()) == 0 {
+		return nil
+	}
+	live, err := e.read(ctx, t.id)
+	if err != nil {
+		return err
+	}
+	if live.GetUID() != t.seen.uid {
+		return newConflict(t, "the object was created again")
+	}
+	now := look(live, owner)
+	entries, changed := seized(now, t.Object, live.GetAPIVersion())
+	if !changed {
+		return nil
+	}
+	if _, err := e.writeManagers(ctx, owner, live, entries); err != nil {
+		return fmt.Errorf("take over the fields that others have added: %w", err)
+	}
+	return nil
+}
+
+// seized gives the additions to an object to our field manager.
+func seized(s *seen, o Object, apiVersion string) (next []metav1.ManagedFieldsEntry, changed bool) {
+	taken := fieldpath.NewSet()
+	for _, entry := range s.entries {
+		added := fieldpath.NewSet(s.addedBy(entry, o)...)
+		if added.Empty() {
+			next = append(next, entry)
+			continue
+		}
+		changed, taken = true, taken.Union(added)
+		if rest := without(fieldsOf(entry), added); !rest.Empty() {
+			next = append(next, withFields(entry, rest))
+		}
+	}
+	for i, entry := range next {
+		if entry.Manager == s.manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" {
+			next[i] = withFields(entry, fieldsOf(entry).Union(taken))
+			return next, changed
+		}
+	}
+	if changed {
+		next = append(next, withFields(metav1.ManagedFieldsEntry{
+			Manager: s.manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: apiVersion, FieldsType: "FieldsV1",
+		}, taken))
+	}
+	return next, changed
+}

@@ -1,0 +1,127 @@
+package apply_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/muster-sdk/muster/work/apply"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+func additions(p v1alpha1.AdditionPolicy) func(*apply.Object) {
+	return func(o *apply.Object) { o.Additions = p }
+}
+
+const strictDeployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, spec: {replicas: 0,
+  selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: web, image: nginx}]}}}}`
+
+// TestAdditions has what others add to objects: keys, containers, annotations, environment variables.
+func TestAdditions(t *testing.T) {
+	t.Parallel()
+	edits := map[string]string{
+		"a container":   `{spec: {template: {spec: {containers: [{name: web, image: nginx}, {name: sidecar, image: s}]}}}}`,
+		"an annotation": `{metadata: {annotations: {example.com/note: x}}, spec: {template: {metadata: {annotations: {restarted: now}}}}}`,
+		"a field":       `{spec: {paused: true, template: {spec: {containers: [{name: web, image: nginx, env: [{name: A, value: b}]}]}}}}`,
+	}
+	for name, edit := range edits {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			kept := w.object(strictDeployment)
+			require.Equal(t, apply.Created, w.one(kept).Action)
+			clean := written(w.get(kept.Manifest))
+			w.patch(kept.Manifest, edit)
+			require.Equal(t, apply.Unchanged, w.one(kept).Action, "additions are kept by default")
+
+			reported := w.object(strictDeployment, additions(v1alpha1.AdditionsReport))
+			w.counted.take()
+			change := w.one(reported)
+			require.Equal(t, []any{apply.Skipped, v1alpha1.ReasonDrifted, true}, []any{change.Action, change.Reason, change.Drifted}, change.Message)
+			require.Contains(t, change.Message, `is of "editor"`)
+			_, writes := w.counted.take()
+			require.Zero(t, writes, "a report changes nothing")
+
+			strict := w.object(strictDeployment, additions(v1alpha1.AdditionsRemove))
+			w.restart()
+			change = w.one(strict)
+			require.Equal(t, []any{apply.Configured, true}, []any{change.Action, change.Drifted}, "%s %v", change.Message, change.Err)
+			require.Equal(t, clean, written(w.get(kept.Manifest)), "what was added is gone, and nothing else")
+			w.rests([]apply.Object{strict})
+		})
+	}
+	t.Run("a key of a ConfigMap, and one that is ignored", func(t *testing.T) {
+		w := newWorld(t)
+		strict := w.configMap("a", "{k: v}", additions(v1alpha1.AdditionsRemove), ignored(t, ".data.theirs"))
+		w.one(strict)
+		w.patch(strict.Manifest, "{data: {extra: x, theirs: z}, metadata: {labels: {l: m}}}")
+		require.Equal(t, apply.Configured, w.one(strict).Action)
+		live := w.get(strict.Manifest)
+		require.Equal(t, map[string]any{"k": "v", "theirs": "z"}, live.Object["data"])
+		require.NotContains(t, live.GetLabels(), "l")
+		w.rests([]apply.Object{strict})
+	})
+	t.Run("an edit and an addition at once", func(t *testing.T) {
+		w := newWorld(t)
+		strict := w.configMap("a", "{k: v}", additions(v1alpha1.AdditionsRemove))
+		w.one(strict)
+		w.patch(strict.Manifest, "{data: {k: edited, extra: x}}")
+		require.Equal(t, apply.Configured, w.one(strict).Action)
+		require.Equal(t, map[string]any{"k": "v"}, w.get(strict.Manifest).Object["data"])
+	})
+	t.Run("a client that does not give up", func(t *testing.T) {
+		w := newWorld(t)
+		w.clocked()
+		strict := w.configMap("a", "{k: v}", additions(v1alpha1.AdditionsRemove))
+		w.one(strict)
+		var last apply.Change
+		for range 6 {
+			w.patch(strict.Manifest, "{data: {extra: x}}")
+			last = w.one(strict)
+		}
+		require.Equal(t, v1alpha1.ReasonContested, last.Reason)
+		require.Contains(t, last.Message, `.data.extra by "editor"`)
+		w.counted.take()
+		w.one(strict)
+		_, writes := w.counted.take()
+		require.Zero(t, writes)
+	})
+	t.Run("what another owner applies is no addition", func(t *testing.T) {
+		w := newWorld(t)
+		strict := w.configMap("a", "{k: v}", additions(v1alpha1.AdditionsRemove))
+		w.one(strict)
+		other := w.other()
+		require.True(t, other.one(other.configMap("a", "{l: w}")).Done())
+		require.Equal(t, apply.Unchanged, w.one(strict).Action)
+		require.Equal(t, map[string]any{"k": "v", "l": "w"}, w.get(strict.Manifest).Object["data"])
+	})
+}
+
+// written is what people write of an object.
+func written(object *unstructured.Unstructured) map[string]any {
+	annotations := object.GetAnnotations()
+	delete(annotations, "deployment.kubernetes.io/revision")
+	metadata := map[string]any{"labels": object.GetLabels(), "annotations": annotations}
+	return map[string]any{"metadata": metadata, "spec": object.Object["spec"]}
+}
+
+// TestDriftIgnore has that edits stay until the manifest changes, after a restart too, and that a deleted object is
+// created again.
+func TestDriftIgnore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	object := w.configMap("a", "{k: v, l: w}", drift(v1alpha1.DriftIgnore))
+	value := func() any { return w.get(object.Manifest).Object["data"].(map[string]any)["k"] }
+	w.one(object)
+	w.patch(object.Manifest, "{data: {k: edited}}")
+	for range 2 {
+		require.Equal(t, apply.Unchanged, w.one(object).Action)
+		require.Equal(t, "edited", value())
+		w.restart()
+	}
+	changed := w.configMap("a", "{k: v, l: x}", drift(v1alpha1.DriftIgnore))
+	require.Equal(t, apply.Configured, w.one(changed).Action)
+	require.Equal(t, "v", value(), "a changed manifest replaces the edits")
+	require.NoError(t, w.admin.Delete(t.Context(), object.Manifest.DeepCopy()))
+	require.Equal(t, apply.Created, w.one(changed).Action)
+}

@@ -1,0 +1,140 @@
+package apply_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/work/apply"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// clockedAs gives the owner an engine that acts as another client, with a clock of the test.
+func (w *world) clockedAs(config *rest.Config) *clocktesting.FakePassiveClock {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	w.counted = &requests{}
+	config.Wrap(w.counted.wrap)
+	w.engine = apply.New(newClient(w.t, config), apply.Options{Clock: clock})
+	return clock
+}
+
+// TestNamespaceOfClusterScopedKind has that a namespace on an object of a cluster-scoped kind is dropped with a warning,
+// also if the kind is defined by the same set, and that the inventory has the object as it is on the cluster.
+func TestNamespaceOfClusterScopedKind(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	group := w.namespace + ".example.org"
+	definition := w.object(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: zones.` + group + `}, spec: {group: ` + group + `,
+  scope: Cluster, names: {plural: zones, kind: Zone}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}`)
+	t.Cleanup(func() { _ = w.admin.Delete(noContext{t}.Context(), definition.Manifest.DeepCopy()) })
+	objects := []apply.Object{
+		definition,
+		w.object("{apiVersion: " + group + "/v1, kind: Zone, metadata: {name: a, namespace: NS}}"),
+		w.object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-scoped, namespace: NS}}"),
+		w.object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-scoped, namespace: other}}"),
+	}
+	for range 2 {
+		changes := w.apply(objects...)
+		for i, kind := range []string{"Zone", "ClusterRole"} {
+			change := changes[i+1]
+			require.True(t, change.Done(), "%s: %s %v", change.Object, change.Message, change.Err)
+			require.Contains(t, change.Message, "metadata.namespace "+w.namespace+" of the manifest is ignored, since "+kind+" is cluster-scoped")
+			require.Empty(t, change.Object.Namespace)
+		}
+		require.Equal(t, v1alpha1.ReasonInvalid, changes[3].Reason, "two manifests of one object")
+		require.Contains(t, changes[3].Message, "objects[2] is the same object")
+	}
+	require.Empty(t, apply.Stale(w.inventory, objects), "what was applied is still wanted")
+	for _, entry := range w.inventory {
+		require.Empty(t, entry.Namespace, entry.ResourceIdentifier)
+		require.NotEmpty(t, entry.UID, entry.ResourceIdentifier)
+	}
+	require.Equal(t, w.namespace, objects[1].Manifest.GetNamespace(), "the manifests of the caller are not changed")
+	w.prune(v1alpha1.DeletePolicy{})
+}
+
+// TestForbidden has that an object that must not be applied is not sent, nor read, on each reconcile, and that a
+// permission which is granted later is noticed soon.
+func TestForbidden(t *testing.T) {
+	t.Parallel()
+	for name, verbs := range map[string][]string{"reads are forbidden": nil, "writes are forbidden": {"get", "list"}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			grant := func(verbs []string) {
+				role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "user"}, Rules: []rbacv1.PolicyRule{
+					{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: append([]string{"watch"}, verbs...)},
+				}}
+				if err := w.admin.Create(t.Context(), role); err != nil {
+					require.NoError(t, w.admin.Update(t.Context(), role))
+				}
+			}
+			require.NoError(t, rbacv1.AddToScheme(w.admin.Scheme()))
+			grant(verbs)
+			require.NoError(t, w.admin.Create(t.Context(), &rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "user"},
+				Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: w.namespace}},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "user"},
+			}))
+			clock := w.clockedAs(plane.ForTest(t).User(w.namespace))
+			var objects []apply.Object
+			for _, name := range []string{"a", "b", "c", "d", "e"} { // as many as are listed
+				objects = append(objects, w.configMap(name, "{k: v}"))
+			}
+			for range 3 { // the second one finds out that reads are forbidden, too
+				for _, change := range w.apply(objects...) {
+					require.Equal(t, v1alpha1.ReasonForbidden, change.Reason, change.Message)
+				}
+			}
+			w.counted.take()
+			for range 10 {
+				for _, change := range w.apply(objects...) {
+					require.Equal(t, v1alpha1.ReasonForbidden, change.Reason, change.Message)
+					require.Positive(t, change.RetryAfter)
+					require.LessOrEqual(t, change.RetryAfter, 30*time.Second)
+				}
+			}
+			reads, writes := w.counted.take()
+			require.Zero(t, writes)
+			if verbs == nil {
+				require.Zero(t, reads)
+			}
+			grant([]string{"get", "list", "create", "patch"})
+			require.Eventually(t, func() bool {
+				clock.SetTime(clock.Now().Add(30 * time.Second))
+				for _, change := range w.apply(objects...) {
+					if !change.Done() {
+						return false
+					}
+				}
+				return true
+			}, deadline, tick)
+			require.NoError(t, w.admin.Get(t.Context(), client.ObjectKeyFromObject(objects[0].Manifest), objects[0].Manifest.DeepCopy()))
+		})
+	}
+}
+
+// TestNewObjectsAreNotRead has what a new object costs: one write, and no read before it. One that is in the way is
+// found out by the refusal of the API server.
+func TestNewObjectsAreNotRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.counted.take()
+	require.Equal(t, apply.Created, w.one(w.configMap("new", "{k: v}")).Action)
+	w.costs(t, 0, 1, "a new object is created without a read")
+
+	theirs := w.create("{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: NS}, data: {k: theirs}}")
+	before := state(t, theirs)
+	other := w.other()
+	change := other.one(other.configMap("theirs", "{k: v}"))
+	require.Equal(t, v1alpha1.ReasonInTheWay, change.Reason, "%s %v", change.Message, change.Err)
+	require.Equal(t, before, state(t, w.get(theirs)), "an object in the way is not changed")
+	other.counted.take()
+	other.one(other.configMap("theirs", "{k: v}"))
+	other.costs(t, 1, 0, "it is not tried again")
+}

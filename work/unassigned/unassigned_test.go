@@ -1,0 +1,141 @@
+package unassigned_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-sdk/muster/internal/localplane"
+	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/work/crds"
+	"github.com/muster-sdk/muster/work/unassigned"
+	"github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+const deadline = 60 * time.Second
+
+var plane = localplane.Shared{Options: localplane.Options{Name: "unassigned"}}
+
+func TestMain(m *testing.M) { planetest.Main(m, &plane) }
+
+// hub is a control plane with the controller, which has the permissions of the folder rbac and no more.
+type hub struct {
+	t     *testing.T
+	admin client.WithWatch
+}
+
+func newHub(t *testing.T) *hub {
+	t.Helper()
+	p := plane.ForTest(t)
+	scheme := runtime.NewScheme()
+	require.NoError(t, clientgoscheme.AddToScheme(scheme))
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	h := &hub{t: t, admin: planetest.Client(t, p.Config(), planetest.Scheme(v1alpha1.AddToScheme), crds.InstallOnHub)}
+	user, role := "reporter", planetest.ClusterRole(t, "rbac/role.yaml")
+	role.Name = user
+	require.NoError(t, planetest.Grant(t.Context(), h.admin, user, role))
+	planetest.StartManager(t, p.User(user), manager.Options{Scheme: scheme}, func(mgr manager.Manager) error {
+		return unassigned.SetupWithManager(mgr, unassigned.Options{SkipNameValidation: true})
+	})
+	return h
+}
+
+func (h *hub) namespace(name, member string) {
+	h.t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if member != "" {
+		namespace.Labels = map[string]string{membership.MemberLabel: member}
+	}
+	require.NoError(h.t, h.admin.Create(h.t.Context(), namespace))
+}
+
+func (h *hub) work(namespace, name string, finalizers ...string) *v1alpha1.Work {
+	h.t.Helper()
+	work := &v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: finalizers}}
+	require.NoError(h.t, yaml.UnmarshalStrict(
+		[]byte("manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b}}]"), &work.Spec))
+	require.NoError(h.t, h.admin.Create(h.t.Context(), work))
+	return work
+}
+
+// says waits until condition Applied of a Work has a reason and a message.
+func (h *hub) says(work *v1alpha1.Work, reason, message string) {
+	h.t.Helper()
+	var got string
+	require.Eventually(h.t, func() bool {
+		if err := h.admin.Get(context.Background(), client.ObjectKeyFromObject(work), work); err != nil {
+			got = err.Error()
+			return false
+		}
+		applied := meta.FindStatusCondition(work.Status.Conditions, v1alpha1.ConditionApplied)
+		if applied == nil {
+			got = "no condition"
+			return false
+		}
+		got = fmt.Sprintf("%s: %s", applied.Reason, applied.Message)
+		return applied.Reason == reason && strings.Contains(applied.Message, message)
+	}, deadline, 50*time.Millisecond, "%s", lazy{&got})
+}
+
+// lazy is a text that is read when it is printed.
+type lazy struct{ text *string }
+
+func (l lazy) String() string { return *l.text }
+
+// TestUnassigned checks that a Work in a namespace of no member gets a status that says so, that no status is written
+// where an agent is, and that the status follows the label of the namespace.
+func TestUnassigned(t *testing.T) {
+	h := newHub(t)
+	h.namespace("shop", "")
+	h.namespace("member-east", "east")
+	h.namespace("member-west", "")
+
+	agents := h.work("member-east", "web")
+	lost := h.work("shop", "web")
+	h.says(lost, v1alpha1.ReasonNoMember, "Namespace shop belongs to no member cluster")
+	require.Equal(t, "0/1", lost.Status.Ready)
+	require.Contains(t, lost.Status.Message, "status.namespace of the MemberClusters")
+	require.Zero(t, lost.Status.ObservedGeneration, "only an agent observes a Work")
+	require.True(t, meta.IsStatusConditionTrue(lost.Status.Conditions, v1alpha1.ConditionDegraded))
+
+	t.Run("a namespace that becomes a member's", func(t *testing.T) {
+		early := h.work("member-west", "web")
+		h.says(early, v1alpha1.ReasonNoMember, "Namespace member-west belongs to no member")
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-west"}}
+		planetest.Change(t, h.admin, namespace, func(n *corev1.Namespace) {
+			n.Labels = map[string]string{membership.MemberLabel: "west"}
+		})
+		h.says(early, v1alpha1.ReasonPending, "The agent of member west has not reported on the Work yet")
+		planetest.Change(t, h.admin, namespace, func(n *corev1.Namespace) { delete(n.Labels, membership.MemberLabel) })
+		h.says(early, v1alpha1.ReasonNoMember, "Namespace member-west belongs to no member")
+	})
+	t.Run("a Work with the finalizer that is deleted", func(t *testing.T) {
+		held := h.work("shop", "held", v1alpha1.Finalizer)
+		require.NoError(t, h.admin.Delete(t.Context(), held))
+		h.says(held, v1alpha1.ReasonNoMember, "remove the finalizer "+v1alpha1.Finalizer)
+	})
+	t.Run("a new generation", func(t *testing.T) {
+		planetest.Change(t, h.admin, lost, func(work *v1alpha1.Work) {
+			work.Spec.Manifests = append(work.Spec.Manifests, work.Spec.Manifests[0])
+		})
+		require.Eventually(t, func() bool {
+			return h.admin.Get(t.Context(), client.ObjectKeyFromObject(lost), lost) == nil && lost.Status.Ready == "0/2"
+		}, deadline, 50*time.Millisecond)
+	})
+	// All of the above came after this Work, and the controller has one worker.
+	require.NoError(t, h.admin.Get(t.Context(), client.ObjectKeyFromObject(agents), agents))
+	require.Empty(t, agents.Status, "a Work of a member is its agent's")
+}
