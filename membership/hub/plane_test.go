@@ -37,8 +37,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// plane is what tests run on. Most of their time goes by in waiting, so two at a time run beside each other.
-var plane = newPlanes(2)
+// plane is what tests run on. Most of their time goes by in waiting, so four at a time run beside each other.
+var plane = newPlanes(4)
 
 // planes are control planes that one test at a time has for itself.
 type planes struct {
