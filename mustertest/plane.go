@@ -24,6 +24,14 @@ func Main(m *testing.M, shared ...*localplane.Shared) {
 	os.Exit(localplane.Run(m, shared...))
 }
 
+// StartPlane starts a control plane for one test, and stops it after the test and its subtests. A start takes several
+// seconds and 500 MB of memory; use [localplane.Shared] for a plane that all tests of a package share. StartPlane skips
+// the test under -short. It fails the test if the plane does not start, or if a component of the plane ends by itself.
+func StartPlane(t testing.TB, options localplane.Options) *localplane.Plane {
+	t.Helper()
+	return localplane.ForTest(t, options)
+}
+
 // Scheme knows Kubernetes' own types, and those that are added. It panics if two types have one name, which is up to the code alone.
 func Scheme(add ...func(*runtime.Scheme) error) *runtime.Scheme {
 	scheme := runtime.NewScheme()

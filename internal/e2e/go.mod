@@ -20,6 +20,7 @@ require (
 	github.com/spf13/cobra v1.8.0 // indirect
 	github.com/spf13/pflag v1.0.5 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/mod v0.38.0 // indirect
 	golang.org/x/sys v0.6.0 // indirect
 	sigs.k8s.io/yaml v1.4.0 // indirect
 )

@@ -95,6 +95,7 @@ var rules = []rule{
 		packages: "assembly", // a complete hub and a complete agent consist of all packages
 		ours:     []string{"addon/...", "membership/...", "placement/...", "scheduler/...", "work/...", "*/v1alpha1", "internal/..."},
 	},
+	{packages: "mustertest/fleet", ours: anything}, // a complete hub and complete agents
 	{packages: "mustertest/...", ours: []string{"mustertest/...", "*/v1alpha1", "internal/..."}},
 	{packages: "examples/...", ours: anything},
 	{packages: "internal/...", ours: anything},

@@ -4,20 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-)
-
-const (
-	modulePath = "github.com/muster-sdk/muster"
-	nestedPath = "internal/controlplane"
 )
 
 // programs are all that a plane can consist of, in the order of their start.
@@ -53,7 +46,7 @@ func Binaries(ctx context.Context, opts Options) (string, error) {
 		report(opts, given)
 		return given.folder, nil
 	}
-	source, err := findSource(ctx)
+	source, err := embeddedSource()
 	if err != nil {
 		return "", err
 	}
@@ -65,7 +58,7 @@ func Binaries(ctx context.Context, opts Options) (string, error) {
 }
 
 // complete adds what is missing in the given place from the cache, for which it builds it from the source if need be.
-func complete(ctx context.Context, opts Options, given place, source, cache string) (string, error) {
+func complete(ctx context.Context, opts Options, given place, source fs.FS, cache string) (string, error) {
 	key, err := buildKey(source)
 	if err != nil {
 		return "", err
@@ -90,7 +83,7 @@ func complete(ctx context.Context, opts Options, given place, source, cache stri
 }
 
 // buildMissing builds the absent programs, unless they are in the cache. It returns the folder that has them.
-func buildMissing(ctx context.Context, source, folder string, absent []string, out io.Writer) (string, error) {
+func buildMissing(ctx context.Context, source fs.FS, folder string, absent []string, out io.Writer) (string, error) {
 	if len(missing(folder, programs)) == 0 {
 		return folder, nil
 	}
@@ -143,58 +136,4 @@ func missing(folder string, programs []string) []string {
 		}
 	}
 	return absent
-}
-
-// findSource finds the nested module. The path of this file, known to the compiler, is right whatever the
-// working directory is; under -trimpath it is no path, and "go list" is asked.
-func findSource(ctx context.Context) (string, error) {
-	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
-		source := filepath.Join(filepath.Dir(file), "..", "..", filepath.FromSlash(nestedPath))
-		if isModule(source) {
-			return source, nil
-		}
-	}
-	return listSource(ctx)
-}
-
-func listSource(ctx context.Context) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", modulePath)
-	out, err := cmd.Output()
-	if err != nil {
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
-		}
-		return "", fmt.Errorf("find the sources of the control plane binaries by %q (or set %s): %w", cmd, assetsVariable, err)
-	}
-	source := filepath.Join(strings.TrimSpace(string(out)), nestedPath)
-	if !isModule(source) {
-		// A module that is downloaded as a dependency comes without its nested modules.
-		return "", fmt.Errorf("find the sources of the control plane binaries: %s is not there; run in a checkout of %s, or set %s",
-			source, modulePath, assetsVariable)
-	}
-	return source, nil
-}
-
-func isModule(folder string) bool {
-	info, err := os.Stat(filepath.Join(folder, "go.mod"))
-	return err == nil && info.Mode().IsRegular()
-}
-
-// buildKey is a hash of all that makes one build differ from another.
-func buildKey(source string) (string, error) {
-	hash := sha256.New()
-	files, err := filepath.Glob(filepath.Join(source, "*.go"))
-	if err != nil {
-		return "", err
-	}
-	for _, path := range append(files, filepath.Join(source, "go.mod"), filepath.Join(source, "go.sum")) {
-		name := filepath.Base(path)
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return "", fmt.Errorf("identify the control plane binaries: %w", err)
-		}
-		fmt.Fprintf(hash, "%s %d\n%s", name, len(data), data)
-	}
-	fmt.Fprintln(hash, buildFlags, runtime.GOOS, runtime.GOARCH, runtime.Version())
-	return hex.EncodeToString(hash.Sum(nil))[:16], nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,55 +13,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
-
-func TestFindSource(t *testing.T) {
-	source, err := findSource(t.Context())
-	require.NoError(t, err)
-	require.FileExists(t, filepath.Join(source, "main.go"))
-
-	listed, err := listSource(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, filepath.Clean(source), filepath.Clean(listed), "both ways lead to the same place")
-
-	t.Chdir(t.TempDir())
-	_, err = listSource(t.Context())
-	require.ErrorContains(t, err, "or set KUBEBUILDER_ASSETS")
-}
-
-func TestBuildKey(t *testing.T) {
-	source := t.TempDir()
-	files := []string{"go.mod", "go.sum", "main.go", "namespaces.go"}
-	for _, name := range files {
-		require.NoError(t, os.WriteFile(filepath.Join(source, name), []byte("a"), 0o644))
-	}
-	before, err := buildKey(source)
-	require.NoError(t, err)
-	again, err := buildKey(source)
-	require.NoError(t, err)
-	require.Equal(t, before, again)
-	for _, name := range files {
-		require.NoError(t, os.WriteFile(filepath.Join(source, name), []byte("b"), 0o644))
-		after, err := buildKey(source)
-		require.NoError(t, err)
-		require.NotEqual(t, before, after, name)
-		before = after
-	}
-	require.NoError(t, os.Remove(filepath.Join(source, "go.sum")))
-	_, err = buildKey(source)
-	require.ErrorContains(t, err, "go.sum")
-}
-
-func TestKubernetesVersionIsThatOfTheModule(t *testing.T) {
-	source, err := findSource(t.Context())
-	require.NoError(t, err)
-	mod, err := os.ReadFile(filepath.Join(source, "go.mod"))
-	require.NoError(t, err)
-	require.Contains(t, string(mod), "\tk8s.io/kubernetes "+kubernetesVersion+"\n")
-}
 
 func TestFillOnce(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "cache", "key")
@@ -177,7 +134,7 @@ func TestWaitingForALockIsShownAndEndsWithTheContext(t *testing.T) {
 
 // TestBuild has the real build make a module whose programs are tiny: the same two packages, by the same paths.
 func TestBuild(t *testing.T) {
-	source := tinyModule(t, "package main\n\nfunc main() {}\n")
+	source := tinyModule("package main\n\nfunc main() {}\n")
 	folder := t.TempDir()
 	var out bytes.Buffer
 	show := startDisplay(&out, "building", "building")
@@ -188,22 +145,24 @@ func TestBuild(t *testing.T) {
 	target, err := os.Readlink(filepath.Join(folder, etcdName))
 	require.NoError(t, err)
 	require.Equal(t, multiCall, target)
+	require.NoDirExists(t, filepath.Join(folder, "source"), "the sources are removed after the build")
 	require.Contains(t, out.String(), "done")
 }
 
 func TestBuildReportsWhatTheCompilerSaid(t *testing.T) {
-	source := tinyModule(t, "package main\n\nfunc main() { undefined() }\n")
+	source := tinyModule("package main\n\nfunc main() { undefined() }\n")
 	show := startDisplay(io.Discard, "", "")
-	err := build(t.Context(), source, t.TempDir(), programs, show)
+	folder := t.TempDir()
+	err := build(t.Context(), source, folder, programs, show)
 	show.end(err)
 	require.ErrorContains(t, err, "undefined: undefined")
-	require.ErrorContains(t, err, "go build in "+source)
+	require.ErrorContains(t, err, "go build in "+filepath.Join(folder, "source"))
 	require.ErrorContains(t, err, "(1 of 2 packages were compiled")
 	require.NotContains(t, err.Error(), "\texample.com/controlplane\n", "progress is no message")
 }
 
 func TestBuildEndsWithTheContext(t *testing.T) {
-	source := tinyModule(t, "package main\n\nfunc main() {}\n")
+	source := tinyModule("package main\n\nfunc main() {}\n")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("changed my mind"))
 	show := startDisplay(io.Discard, "", "")
@@ -241,11 +200,10 @@ func writePrograms(folder string) error {
 	return errors.Join(errs...)
 }
 
-// tinyModule has what the nested module has, as far as the build can tell: a main package that becomes
-// "controlplane", and one at kwok's path.
-func tinyModule(t *testing.T, program string) string {
-	t.Helper()
-	source := filepath.Join(t.TempDir(), multiCall)
+// tinyModule resembles the nested module as far as the build can tell: a main package that becomes "controlplane", and
+// one at the path of kwok.
+func tinyModule(program string) fs.FS {
+	module := fstest.MapFS{}
 	for path, content := range map[string]string{
 		"go.mod": "module example.com/" + multiCall + "\n\ngo 1.26\n\n" +
 			"require sigs.k8s.io/kwok v0.0.0\n\nreplace sigs.k8s.io/kwok => ./kwok\n",
@@ -254,9 +212,7 @@ func tinyModule(t *testing.T, program string) string {
 		"kwok/go.mod":           "module sigs.k8s.io/kwok\n\ngo 1.26\n",
 		"kwok/cmd/kwok/main.go": "package main\n\nfunc main() {}\n",
 	} {
-		file := filepath.Join(source, path)
-		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		require.NoError(t, os.WriteFile(file, []byte(content), 0o644))
+		module[path] = &fstest.MapFile{Data: []byte(content)}
 	}
-	return source
+	return module
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -134,8 +135,14 @@ func pollLock(ctx context.Context, file *os.File) error {
 	}
 }
 
-// build compiles what the programs need of the nested module into the folder, and links the programs to the results.
-func build(ctx context.Context, source, folder string, programs []string, show *display) error {
+// build compiles the packages of the nested module that the programs need, and links the programs to the results. It
+// extracts the module to a temporary folder below the given folder.
+func build(ctx context.Context, module fs.FS, folder string, programs []string, show *display) error {
+	source := filepath.Join(folder, "source")
+	if err := os.CopyFS(source, module); err != nil {
+		return fmt.Errorf("extract the sources to %s: %w", source, err)
+	}
+	defer os.RemoveAll(source) // If this fails, the folder contains some more files.
 	packages := packagesOf(programs)
 	total, err := countStale(ctx, source, packages, show)
 	if err != nil {
@@ -188,9 +195,10 @@ func countStale(ctx context.Context, source string, packages []string, show *dis
 // runGo runs the go command in the nested module, passes each line of its stderr to onLine, and puts the last of them into
 // the error.
 func runGo(ctx context.Context, source string, args []string, stdout io.Writer, onLine func(string)) error {
-	cmd := exec.CommandContext(ctx, "go", args...)
+	// A user's GOFLAGS may contain -mod=vendor, and a user's go.work does not contain the nested module. The binaries run
+	// on this machine, also if the user builds for another one.
+	cmd := exec.CommandContext(ctx, "go", slices.Insert(slices.Clone(args), 1, "-mod=readonly")...)
 	cmd.Dir = source
-	// A go.work of the user does not have the nested module, and the binaries are to run here.
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 	cmd.Stdout = stdout
 	// On an interrupt go ends its compilers and removes its temporary files.

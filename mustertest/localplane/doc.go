@@ -37,8 +37,8 @@
 // # Where the programs come from
 //
 // From the folder that KUBEBUILDER_ASSETS names, or else from setup-envtest. Programs that are missing there are built
-// once from the module in internal/controlplane and kept in the user's cache, which takes some minutes the first time
-// (see Binaries).
+// once from sources that this package contains, and kept in the user's cache. The build needs Go, takes some minutes the
+// first time and downloads modules through the Go module proxy (see Binaries).
 //
 // # What stays behind
 //

@@ -81,7 +81,7 @@ func TestComplete_OnlyMissingProgramsAreBuilt(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			source, cache := tinyModule(t, "package main\n\nfunc main() {}\n"), t.TempDir()
+			source, cache := tinyModule("package main\n\nfunc main() {}\n"), t.TempDir()
 			var given place
 			if len(c.given) > 0 {
 				given = newPlace(fakePrograms(t, t.TempDir(), c.given...), "test")
@@ -114,7 +114,7 @@ func TestComplete_OnlyMissingProgramsAreBuilt(t *testing.T) {
 }
 
 func TestComplete_AProgramThatIsRemovedIsReplaced(t *testing.T) {
-	source, cache := tinyModule(t, "package main\n\nfunc main() {}\n"), t.TempDir()
+	source, cache := tinyModule("package main\n\nfunc main() {}\n"), t.TempDir()
 	assets := fakePrograms(t, t.TempDir(), etcdName, apiServerName)
 	opts := Options{Progress: &bytes.Buffer{}}
 	_, err := complete(t.Context(), opts, newPlace(assets, "test"), source, cache)
@@ -207,7 +207,7 @@ func TestBeforeTimeout(t *testing.T) {
 	<-ctx.Done()
 	require.ErrorIs(t, context.Cause(ctx), errTimeout)
 
-	source := tinyModule(t, "package main\n\nfunc main() {}\n")
+	source := tinyModule("package main\n\nfunc main() {}\n")
 	_, err := complete(ctx, Options{Progress: &bytes.Buffer{}}, place{}, source, t.TempDir())
 	require.ErrorIs(t, err, errTimeout)
 	require.ErrorContains(t, err, "ends at "+deadline.Format(time.TimeOnly)+
