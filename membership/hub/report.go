@@ -43,6 +43,7 @@ func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.H
 	}
 	mirror(status, o)
 	r.reportOrphans(cluster)
+	r.reportCollected(cluster, o.membership)
 	status.CredentialExpirationTime = credentialEnd(status.CredentialExpirationTime, o)
 	r.credential(cluster, o)
 	r.unique(cluster, o.rivals)
@@ -186,4 +187,18 @@ func phaseMessage(cluster *v1alpha1.MemberCluster) string {
 		return condition.Message
 	}
 	return string(cluster.Status.Phase)
+}
+
+// reportCollected shows the condition PropertiesCollected of a Membership while it is False: what the member reports may
+// lack what the agent could not collect.
+func (r *members) reportCollected(cluster *v1alpha1.MemberCluster, self *v1alpha1.Membership) {
+	const kind = v1alpha1.ConditionPropertiesCollected
+	if self == nil {
+		return
+	}
+	if collected := meta.FindStatusCondition(self.Status.Conditions, kind); collected != nil && collected.Status == metav1.ConditionFalse {
+		r.set(cluster, metav1.Condition{Type: kind, Status: collected.Status, Reason: collected.Reason, Message: collected.Message})
+		return
+	}
+	meta.RemoveStatusCondition(&cluster.Status.Conditions, kind)
 }

@@ -66,7 +66,7 @@ type MembershipSpec struct {
 // Conditions of a Membership, written by the agent.
 const (
 	// ConditionPropertiesCollected is False when a collector failed, or when there were more properties than
-	// a Membership holds.
+	// a Membership holds. A MemberCluster has this condition while it is False.
 	ConditionPropertiesCollected = "PropertiesCollected"
 )
 
