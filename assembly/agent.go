@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"sync/atomic"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,8 +24,9 @@ type AgentOptions struct {
 	// and its clean-up before Cleaners; with Hubs, before the Cleaners of each hub.
 	Membership agent.Options
 
-	// Works are the options of package work/agent. SetupAgent sets Hub, Namespace, Member and HubName, and withholds
-	// deletions while the hub may be inconsistent, in addition to PruneGate.
+	// Works are the options of package work/agent. SetupAgent sets Hub, Namespace, Member and HubName, withholds
+	// deletions while the hub may be inconsistent, in addition to PruneGate, and reports orphaned objects in the
+	// Membership, in addition to OnOrphans.
 	Works workagent.Options
 
 	// WithoutWorks leaves out the agent of Works. Default false.
@@ -38,10 +37,6 @@ type AgentOptions struct {
 	// the definition.
 	InstallDefinitions bool
 }
-
-// OrphansProperty is the property of a MemberCluster that has the number of orphaned objects on the member: objects that
-// no Work has any more although no user asked for their deletion. It is not set if there is none.
-const OrphansProperty = "work.muster.dev/orphaned-objects"
 
 // SetupAgent adds a complete agent to the manager. The context bounds the installation of definitions and nothing else.
 // An error names the option that is invalid, or the part whose setup failed.
@@ -80,19 +75,12 @@ func installMemberDefinitions(ctx context.Context, member *rest.Config) error {
 func (o *AgentOptions) addWorks(options *agent.Options, member *rest.Config) error {
 	works := o.Works
 	works.Member = member
-	var orphaned atomic.Int64
-	works.OnOrphans = func(summary workagent.OrphanSummary) {
-		orphaned.Store(int64(summary.Objects))
-		if o.Works.OnOrphans != nil {
-			o.Works.OnOrphans(summary)
-		}
-	}
-	options.Collectors = append(slices.Clone(options.Collectors), agent.CollectorFunc("orphans", orphansProperty(&orphaned)))
 	options.Companions = slices.Insert(slices.Clone(options.Companions), 0,
 		agent.CompanionFunc("works", func(ctx context.Context, hub agent.Hub) error {
 			works := works
 			works.Hub, works.HubName, works.Namespace = hub.Config, hub.Name, hub.Member.Namespace
 			works.PruneGate = pruneGate(hub, works.PruneGate)
+			works.OnOrphans = onOrphans(hub, works.OnOrphans)
 			a, err := workagent.New(works)
 			if err != nil {
 				return err
@@ -138,12 +126,16 @@ func pruneGate(hub agent.Hub, next workagent.PruneGate) workagent.PruneGate {
 	}
 }
 
-func orphansProperty(orphaned *atomic.Int64) func(context.Context) ([]v1alpha1.Property, error) {
-	return func(context.Context) ([]v1alpha1.Property, error) {
-		n := orphaned.Load()
-		if n == 0 {
-			return nil, nil
+// onOrphans reports orphaned objects to the hub, and to the caller's function.
+func onOrphans(hub agent.Hub, next func(workagent.OrphanSummary)) func(workagent.OrphanSummary) {
+	return func(summary workagent.OrphanSummary) {
+		if hub.ReportOrphans != nil {
+			hub.ReportOrphans(v1alpha1.OrphanSummary{
+				Objects: int64(summary.Objects), Works: int64(summary.Works), WorkNames: summary.First,
+			})
 		}
-		return []v1alpha1.Property{{Name: OrphansProperty, Value: strconv.FormatInt(n, 10)}}, nil
+		if next != nil {
+			next(summary)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package assembly
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	workagent "github.com/muster-sdk/muster/work/agent"
 )
 
 // TestAgentOptions_EachHubHasItsOwnCleaner checks that the clean-up for one hub is never that of another: with several
@@ -51,15 +51,16 @@ func TestPruneGate(t *testing.T) {
 	require.Empty(t, pruneGate(hub, nil)(t.Context()))
 }
 
-func TestOrphansProperty(t *testing.T) {
-	var n atomic.Int64
-	properties, err := orphansProperty(&n)(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, properties, "a member without orphans has no property, so that nothing is written")
-	n.Store(3)
-	properties, err = orphansProperty(&n)(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, []v1alpha1.Property{{Name: OrphansProperty, Value: "3"}}, properties)
+// TestOnOrphans checks that orphaned objects are reported to the hub and to the caller.
+func TestOnOrphans(t *testing.T) {
+	var reported []v1alpha1.OrphanSummary
+	var called []workagent.OrphanSummary
+	hub := agent.Hub{ReportOrphans: func(s v1alpha1.OrphanSummary) { reported = append(reported, s) }}
+	summary := workagent.OrphanSummary{Works: 2, Objects: 3, First: []string{"cart", "shop"}}
+	onOrphans(hub, func(s workagent.OrphanSummary) { called = append(called, s) })(summary)
+	onOrphans(hub, nil)(workagent.OrphanSummary{})
+	require.Equal(t, []v1alpha1.OrphanSummary{{Works: 2, Objects: 3, WorkNames: []string{"cart", "shop"}}, {}}, reported)
+	require.Equal(t, []workagent.OrphanSummary{summary}, called)
 }
 
 func TestHubOptions_UnknownPart(t *testing.T) {

@@ -47,6 +47,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		log: mgr.GetLogger().WithName("muster-placement"), recorder: mgr.GetEventRecorder("muster-placement"),
 		ledger: newLedger(), census: newCensus(o.Clusters), dates: newDates(o.Clock), orders: newOrders(), metrics: newMetrics(),
 		synced: make(chan struct{}), stopped: make(chan struct{}), known: map[key]*placed{}, on: map[string]map[key]bool{},
+		presence: newPresence(),
 	}
 	d.queue = queue.New(queue.Options[key, scheduler.Event]{
 		Hint: d.hint, Clock: o.Clock,
@@ -79,8 +80,10 @@ type deciding struct {
 	synced  chan struct{} // closed once all clusters are known
 	once    sync.Once
 	timers  sync.WaitGroup
-	stopped chan struct{}
-	polls   bool // Ready does not tell of changes
+
+	presence presence
+	stopped  chan struct{}
+	polls    bool // Ready does not tell of changes
 
 	mu    sync.Mutex
 	known map[key]*placed
@@ -262,7 +265,8 @@ func (d *deciding) act(ctx context.Context, a *attempt, s *step, v verdict) erro
 		maps.Copy(on, p.unsettled)
 		p.unsettled = on
 	}
-	laid := decision.Lay(p.laid, p.groups.decisions(s.all))
+	laid := decision.Lay(p.laid, keepGroups(p.laid, p.groups.decisions(s.all), s.all))
+	defer d.dropAbsent(departed(p.laid, laid))
 	d.metrics.moved(p.laid, laid)
 	d.metrics.failedOver(a, s)
 	p.laid, p.decided = laid, placement.Generation

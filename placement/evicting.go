@@ -60,11 +60,13 @@ func (d *deciding) attempt(ctx context.Context, k key, placement *v1alpha1.Place
 		return nil, err
 	}
 	a := &attempt{
-		k: k, placement: placement, p: p, snapshot: d.census.fleet.Snapshot(), before: d.ledger.slices(k, placement.UID), evictions: evictions, ready: map[string]bool{},
+		k: k, placement: placement, p: p, before: d.ledger.slices(k, placement.UID), evictions: evictions, ready: map[string]bool{},
 	}
 	if p.decided == 0 { // from now on p.laid is what was decided, whatever others do to the objects
 		p.laid = slicesOf(placement.Name, a.before)
 	}
+	d.keepAbsent(namesOf(p.laid))
+	a.snapshot = d.census.fleet.Snapshot()
 	var keptOff []string
 	for _, object := range evictions {
 		keptOff = append(keptOff, object.Spec.Cluster)

@@ -64,6 +64,9 @@ func Explain(ctx context.Context, c client.Reader, o Options, placement *v1alpha
 			return nil, err
 		}
 		request.Placed = slices.Sorted(maps.Keys(namesOf(p.laid)))
+		if withAbsent(fleet, whole, namesOf(p.laid)) {
+			whole = fleet.Snapshot()
+		}
 		snapshot = (&lesser{lacks: keptOff}).of(whole)
 		if !reschedule(placement) {
 			request.Bound = p.bound(placement, whole, setOf(keptOff))

@@ -83,6 +83,7 @@ type verdict struct {
 	reason, message          string
 	recent                   []v1alpha1.EvictionCount
 	properties               properties
+	observed                 observed
 }
 
 // failed is the verdict when there is no decision.
@@ -93,6 +94,7 @@ func judge(s *step, sentence string) verdict {
 	result, all := &s.result, s.all
 	v := verdict{
 		decided: true, desired: result.Wanted, selected: len(all), scheduled: true, reason: v1alpha1.ReasonScheduled, message: sentence, recent: s.recent,
+		observed: observedOf(all),
 	}
 	if v.desired < 0 { // all that can
 		v.desired = len(result.Chosen)
@@ -118,6 +120,7 @@ func (v verdict) status(placement *v1alpha1.Placement, now metav1.Time) v1alpha1
 		status.Rescheduled = placement.Annotations[v1alpha1.RescheduleAnnotation]
 		status.RecentEvictions = v.recent
 		v.properties.set(&status, placement.Generation, now)
+		v.observed.set(&status, placement.Generation, now)
 	}
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionScheduled, Status: metav1.ConditionFalse, Reason: v.reason, Message: bounded.Text(v.message, maxMessage),

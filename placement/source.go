@@ -32,9 +32,10 @@ type CountingSource interface {
 
 // Fleet is who a [ClusterSource] tells. Its methods may be called concurrently, but for those about one cluster.
 type Fleet interface {
-	// Set tells of a cluster that is new or has changed.
+	// Set tells of a cluster that is new or has changed. One that is Absent is missing although no request to remove it was observed:
+	// the placements that are on it stay. So do those on clusters that were neither set nor removed since the start.
 	Set(cluster *scheduler.Cluster)
-	// Remove tells of one that is gone.
+	// Remove tells of one that was removed on request: the placements that are on it leave it.
 	Remove(name string)
 	// Synced says that all clusters that there were at the start have been told of. Nothing is decided before.
 	Synced()
@@ -59,8 +60,16 @@ func (m members) Run(ctx context.Context, fleet Fleet) error {
 		AddFunc:    set,
 		UpdateFunc: func(_, object any) { set(object) },
 		DeleteFunc: func(object any) {
-			if name, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
-				fleet.Remove(name)
+			if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+				object = unknown.Obj
+			}
+			member, ok := object.(*membershipv1alpha1.MemberCluster)
+			switch {
+			case !ok:
+			case removalRequested(member):
+				fleet.Remove(member.Name)
+			default:
+				fleet.Set(absent(member.Name))
 			}
 		},
 	})
@@ -92,6 +101,7 @@ func clusterOf(member *membershipv1alpha1.MemberCluster) *scheduler.Cluster {
 		Joined: meta.IsStatusConditionTrue(status.Conditions, membershipv1alpha1.ConditionJoined),
 		Leaving: member.DeletionTimestamp != nil || member.Spec.State == membershipv1alpha1.StateLeave ||
 			status.Phase == membershipv1alpha1.PhaseLeaving,
+		Unreported:  unreported(status),
 		Healthy:     meta.IsStatusConditionTrue(status.Conditions, membershipv1alpha1.ConditionHealthy),
 		Capacity:    status.Resources.Capacity.DeepCopy(),
 		Allocatable: status.Resources.Allocatable.DeepCopy(),
@@ -112,4 +122,11 @@ func clusterOf(member *membershipv1alpha1.MemberCluster) *scheduler.Cluster {
 		return slices.Compare([]string{a.Key, string(a.Effect)}, []string{b.Key, string(b.Effect)})
 	})
 	return cluster
+}
+
+// unreported reports whether the status of a MemberCluster may lack what the agent knows: the agent has to join again, such as
+// after a restore of the hub, has not reported yet, or could not collect everything.
+func unreported(status *membershipv1alpha1.MemberClusterStatus) bool {
+	return !meta.IsStatusConditionTrue(status.Conditions, membershipv1alpha1.ConditionJoined) || len(status.Properties) == 0 ||
+		meta.IsStatusConditionFalse(status.Conditions, membershipv1alpha1.ConditionPropertiesCollected)
 }

@@ -16,12 +16,41 @@ import (
 )
 
 // Set takes in a cluster.
-func (d *deciding) Set(cluster *scheduler.Cluster) { d.changed(d.census.set(d.dates.put(cluster))) }
+func (d *deciding) Set(cluster *scheduler.Cluster) {
+	if cluster.Absent {
+		d.lose(cluster.Name)
+		return
+	}
+	d.presence.mu.Lock()
+	d.presence.present[cluster.Name] = true
+	delete(d.presence.removed, cluster.Name)
+	delete(d.presence.missing, cluster.Name)
+	event := d.census.set(d.dates.put(cluster))
+	d.presence.mu.Unlock()
+	d.changed(event)
+}
 
 // Remove takes out a cluster.
 func (d *deciding) Remove(name string) {
 	d.dates.forget(name)
-	d.changed(d.census.remove(name))
+	d.presence.mu.Lock()
+	delete(d.presence.present, name)
+	delete(d.presence.missing, name)
+	d.presence.removed[name] = true
+	event := d.census.remove(name)
+	d.presence.mu.Unlock()
+	d.changed(event)
+}
+
+// lose takes in that a cluster is missing although no request to remove it was observed. The decision of a placement that is on it
+// adds it again as an absent cluster.
+func (d *deciding) lose(name string) {
+	d.dates.forget(name)
+	d.presence.mu.Lock()
+	delete(d.presence.present, name)
+	event := d.census.remove(name)
+	d.presence.mu.Unlock()
+	d.changed(event)
 }
 
 // Synced lets the decisions begin.

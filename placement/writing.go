@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -134,10 +133,8 @@ func (d *deciding) report(ctx context.Context, placement *v1alpha1.Placement, p 
 		return fmt.Errorf("write the status of Placement %s/%s: %w", placement.Namespace, placement.Name, err)
 	}
 	p.latest = next
-	const known = v1alpha1.ConditionPropertiesKnown
-	if meta.IsStatusConditionFalse(status.Conditions, known) && !meta.IsStatusConditionFalse(placement.Status.Conditions, known) {
-		unknown := meta.FindStatusCondition(status.Conditions, known)
-		d.recorder.Eventf(placement, nil, corev1.EventTypeWarning, unknown.Reason, "Decide", "%s", unknown.Message)
+	for _, alarm := range alarms(&placement.Status, &status) {
+		d.recorder.Eventf(placement, nil, corev1.EventTypeWarning, alarm.Reason, "Decide", "%s", alarm.Message)
 	}
 	if turned(&placement.Status, &status) {
 		kind := corev1.EventTypeNormal

@@ -21,6 +21,13 @@ type Cluster struct {
 	// before stays until it is removed from the cache or Leaving. Leaving is true as soon as the cluster was asked to leave. A
 	// cluster whose acceptance was withdrawn has not joined; what is placed on it stays.
 	Joined, Leaving bool
+	// Unreported is true while the agent of the cluster has not reported what it knows, so that Properties, APIs and resources may
+	// lack what the cluster has. A cluster that was chosen before stays while it is unreported, whatever it lacks, unless it is
+	// Leaving or a [StrictPlugin] rejects it.
+	Unreported bool
+	// Absent is true if the cluster has no object on the hub although no request to remove it was observed. It is neither Joined nor
+	// Healthy, and it is Unreported.
+	Absent bool
 	// Healthy is true while the cluster is known to be well. Not to know is not to be well.
 	Healthy bool
 

@@ -160,7 +160,7 @@ func (c *cycle) stuck(ctx context.Context) error {
 
 // filter leaves in the set the clusters that can.
 func (c *cycle) filter(ctx context.Context) error {
-	left := c.feasible.Len()
+	left, spared := c.feasible.Len(), c.spared()
 	for _, p := range c.profile.filters {
 		if c.skips[p.index] {
 			continue
@@ -168,8 +168,12 @@ func (c *cycle) filter(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		spared.Retain(c.feasible)
 		if err := c.filterBy(ctx, p); err != nil {
 			return err
+		}
+		if !p.strict && !spared.Empty() {
+			c.feasible.Insert(spared)
 		}
 		if now := c.feasible.Len(); now < left {
 			c.rejected[p.index], left = int32(left-now), now

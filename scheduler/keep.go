@@ -37,6 +37,22 @@ func (c *cycle) keep(wanted int) (stays, choice Set) {
 	return stays, choice
 }
 
+// spared are the clusters that were chosen before and stay whatever they lack, because their agents have not reported.
+func (c *cycle) spared() Set {
+	if c.state.bound.Empty() {
+		return Set{}
+	}
+	unreported := c.snapshot.Where("scheduler:spared", spared)
+	if unreported.Empty() {
+		return Set{}
+	}
+	set := c.state.bound.Clone()
+	set.Retain(unreported)
+	return set
+}
+
+func spared(cluster *Cluster) bool { return cluster.Unreported && !cluster.Leaving }
+
 func (c *cycle) healthy() Set {
 	return c.snapshot.Where("scheduler:healthy", func(cluster *Cluster) bool { return cluster.Healthy })
 }

@@ -107,5 +107,13 @@ type LocalPlugin interface {
 	Local(state *CycleState, request *Request) bool
 }
 
+// StrictPlugin is a FilterPlugin that decides by what users say of a cluster, and not by what the agent of the cluster reports.
+// It may reject a cluster that was chosen before and is [Cluster].Unreported.
+type StrictPlugin interface {
+	FilterPlugin
+	// Strict is called once.
+	Strict() bool
+}
+
 // MaxScore is the best score; the worst is 0.
 const MaxScore = 100.0

@@ -60,6 +60,7 @@ type plugin struct {
 	preFilter  PreFilterPlugin
 	filter     FilterPlugin
 	filterAll  BatchFilterPlugin
+	strict     bool
 	postFilter PostFilterPlugin
 	preScore   PreScorePlugin
 	score      ScorePlugin
@@ -182,6 +183,9 @@ func newPlugin(config PluginConfig, registry Registry, handle Handle) (made *plu
 	made.preFilter, _ = instance.(PreFilterPlugin)
 	made.filter, _ = instance.(FilterPlugin)
 	made.filterAll, _ = instance.(BatchFilterPlugin)
+	if strict, is := instance.(StrictPlugin); is {
+		made.strict = strict.Strict()
+	}
 	made.postFilter, _ = instance.(PostFilterPlugin)
 	made.preScore, _ = instance.(PreScorePlugin)
 	made.score, _ = instance.(ScorePlugin)

@@ -196,6 +196,9 @@ func (c *cycle) judge(ctx context.Context, cluster *Cluster) (judgement, error) 
 		switch status := p.filter.Filter(ctx, &c.state, c.request, cluster); status.Code() {
 		case Success:
 		case Unschedulable:
+			if !p.strict && c.isBound(cluster) && spared(cluster) {
+				continue
+			}
 			c.cluster = nil
 			return judgement{asked: true, by: p.index, until: c.state.until}, nil
 		default:

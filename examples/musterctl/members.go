@@ -70,6 +70,7 @@ func membersTable(now time.Time, members ...v1alpha1.MemberCluster) table {
 		for _, kind := range []string{
 			v1alpha1.ConditionAccepted, v1alpha1.ConditionReachable, v1alpha1.ConditionInstalled, v1alpha1.ConditionReadyToJoin, v1alpha1.ConditionJoined,
 			v1alpha1.ConditionHealthy, v1alpha1.ConditionCredentialValid, v1alpha1.ConditionClusterIDUnique,
+			v1alpha1.ConditionNoOrphans,
 		} {
 			c := meta.FindStatusCondition(m.Status.Conditions, kind)
 			if c == nil {

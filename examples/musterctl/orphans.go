@@ -3,13 +3,13 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/assembly"
 	"github.com/muster-sdk/muster/membership/admin"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
@@ -41,10 +41,10 @@ Works whose objects that member keeps. A Work with the same namespace and name a
 		if err := hub.List(cmd.Context(), list); err != nil {
 			return err
 		}
-		rows := table{header: []string{"MEMBER", "ORPHANED OBJECTS"}}
+		rows := table{header: []string{"MEMBER", "OBJECTS", "WORKS", "FIRST WORKS"}}
 		for _, m := range list.Items {
-			if n := orphansOf(m); n != "" {
-				rows.add(m.Name, n)
+			if orphans := m.Status.Orphans; orphans != nil {
+				rows.add(m.Name, strconv.FormatInt(orphans.Objects, 10), strconv.FormatInt(orphans.Works, 10), strings.Join(orphans.WorkNames, ","))
 				orphaned = append(orphaned, m)
 			}
 		}
@@ -52,16 +52,6 @@ Works whose objects that member keeps. A Work with the same namespace and name a
 		return a.printList(format, list, rows)
 	}
 	return cmd
-}
-
-// orphansOf is how many orphaned objects a member reports; empty: none.
-func orphansOf(m v1alpha1.MemberCluster) string {
-	for _, property := range m.Status.Properties {
-		if property.Name == assembly.OrphansProperty {
-			return property.Value
-		}
-	}
-	return ""
 }
 
 // appliedWorks lists the AppliedWorks of the member that have orphaned objects.

@@ -47,6 +47,7 @@ type agent struct {
 	membership *v1alpha1.Membership // as last seen; nil unless sight is HubSeen
 	replaced   *v1alpha1.Membership // that of a MemberCluster which was created again; nil unless sight is HubReplaced
 	guard      *pruneGuard
+	orphans    *orphanReport
 	revision   string // the highest resource version of the hub that was seen, or that of the list after it was restored
 	rolledBack bool   // the hub was restored, and that is not written down yet
 	cleaned    lifecycle.MemberState
@@ -107,7 +108,9 @@ func (a *agent) NeedLeaderElection() bool { return true }
 // companions for as long as they have.
 func (a *agent) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	a.observer, a.companions = newObserver(a.member, a.log, a.Options), newCompanions(a)
+	a.observer = newObserver(a.member, a.log, a.Options)
+	a.orphans = &orphanReport{news: func() { wake(a.observer.news) }}
+	a.companions = newCompanions(a)
 	var observing sync.WaitGroup
 	observing.Go(func() { a.observer.run(ctx) })
 	defer func() {

@@ -6,6 +6,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
 // Hub is what a [Companion] gets of the hub.
@@ -23,6 +24,10 @@ type Hub struct {
 	// the Membership cannot be seen, or the namespace itself is being deleted. A companion asks before it deletes anything
 	// on the member for that reason, and asks again later after an error. It may be called concurrently.
 	MayPrune func(ctx context.Context) error
+	// ReportOrphans reports the orphaned objects that the companion keeps on the member: objects that no Work has any more
+	// although no user asked for their deletion. The agent writes the last report to the Membership; until the first one,
+	// it leaves there what an earlier run reported. It does not block and may be called concurrently.
+	ReportOrphans func(v1alpha1.OrphanSummary)
 	// Member is whom the companion speaks for, as the agent knew it when it called the companion; Leave may have
 	// changed since. What the companion may touch is in Member.Namespace.
 	Member membership.Member

@@ -64,8 +64,9 @@ type companions struct {
 	hub    string // its name
 	guard  *pruneGuard
 
-	all    []*companion
-	cancel context.CancelFunc // nil: they are not to run
+	orphans *orphanReport
+	all     []*companion
+	cancel  context.CancelFunc // nil: they are not to run
 }
 
 type companion struct {
@@ -78,7 +79,7 @@ func newCompanions(a *agent) *companions {
 	if all == nil {
 		all = besides(a.Companions)
 	}
-	return &companions{log: a.log, events: a.events, clock: a.Clock, random: a.random, hub: a.name, guard: a.guard, all: all}
+	return &companions{log: a.log, events: a.events, clock: a.Clock, random: a.random, hub: a.name, guard: a.guard, orphans: a.orphans, all: all}
 }
 
 // besides are companions that were never called.
@@ -112,7 +113,9 @@ func (c *companions) run(ctx context.Context, with *connection, member membershi
 			if before != nil {
 				<-before // it must not run beside itself
 			}
-			c.runOne(ctx, each, Hub{Name: c.hub, Config: configs[i], MayPrune: c.guard.MayPrune, Member: member})
+			c.runOne(ctx, each, Hub{
+				Name: c.hub, Config: configs[i], MayPrune: c.guard.MayPrune, ReportOrphans: c.orphans.put, Member: member,
+			})
 		}()
 	}
 	return nil

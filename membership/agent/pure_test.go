@@ -365,6 +365,22 @@ func TestReport(t *testing.T) {
 	_, changed = r.applied(first, noon.Add(time.Hour))
 	require.False(t, changed, "the same facts in other words, later, are no news")
 
+	r.member.orphans = &v1alpha1.OrphanSummary{}
+	_, changed = r.applied(first, noon)
+	require.False(t, changed, "a member without orphaned objects writes nothing")
+	r.member.orphans = &v1alpha1.OrphanSummary{Objects: 2, Works: 1, WorkNames: []string{"shop"}}
+	orphaned, _ := r.applied(first, noon)
+	require.Equal(t, r.member.orphans, orphaned.Orphans)
+	r.member.orphans = nil
+	_, changed = r.applied(orphaned, noon)
+	require.False(t, changed, "an agent that has just been started does not take back what it reported")
+	r.claim = "another"
+	taken, _ := r.applied(orphaned, noon)
+	require.Nil(t, taken.Orphans)
+	r.claim, r.member.orphans = "me", &v1alpha1.OrphanSummary{}
+	adopted, _ := r.applied(orphaned, noon)
+	require.Nil(t, adopted.Orphans)
+
 	r.member.refused = "No."
 	refused, changed := r.applied(first, noon.Add(time.Hour))
 	require.True(t, changed)

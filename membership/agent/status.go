@@ -29,6 +29,8 @@ type memberReport struct {
 	renewal      *v1alpha1.Renewal
 	// requiredEpoch is the epoch of the hub that the agent waits for; zero: it waits for none.
 	requiredEpoch int64
+	// orphans is the last report of orphaned objects; nil: none was made since the agent started.
+	orphans *v1alpha1.OrphanSummary
 }
 
 // The words for how far an agent is. Joined stays True while it cleans up: it is what the hub waits for to end.
@@ -73,6 +75,7 @@ func (r report) applied(status v1alpha1.MembershipStatus, now time.Time) (v1alph
 		}
 		if status.Claim != r.claim { // what another agent has said is not this one's to keep
 			next.Version, next.Resources, next.Properties, next.APIs = v1alpha1.VersionInfo{}, v1alpha1.ResourceUsage{}, nil, nil
+			next.Orphans = nil
 		}
 		next.Version.Agent = m.agentVersion
 		if m.facts.version != "" {
@@ -83,6 +86,7 @@ func (r report) applied(status v1alpha1.MembershipStatus, now time.Time) (v1alph
 		}
 		next.Properties = m.facts.over(next.Properties)
 		next.APIs = m.facts.apis.over(next.APIs)
+		next.Orphans = reportedOrphans(next.Orphans, m.orphans)
 		next.Renewal = m.renewal
 		next.RequiredHubEpoch = m.requiredEpoch
 	}

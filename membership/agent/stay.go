@@ -95,7 +95,7 @@ func (a *agent) rewound() {
 func (a *agent) report() report {
 	m := &memberReport{
 		agentVersion: a.Version, facts: a.observer.collection.facts(), health: a.observer.healthy(), refused: a.refused.why,
-		requiredEpoch: a.requiredEpoch(),
+		requiredEpoch: a.requiredEpoch(), orphans: a.orphans.get(),
 	}
 	if asked := a.record.Renewal; asked != nil {
 		m.renewal = &v1alpha1.Renewal{ID: asked.ID, Request: asked.Credential, ClaimKey: a.claim.Public(), Signature: asked.Signature}

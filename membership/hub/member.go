@@ -45,6 +45,7 @@ type members struct {
 	heartbeats *heartbeat.Watcher
 	names      names
 	phases     phases
+	orphans    orphans
 	written    written
 	asked      asked
 	asking     chan struct{} // has room for as many workers as may wait for the Acceptor at a time
@@ -210,6 +211,7 @@ func (r *members) unwatch(member string) {
 	r.heartbeats.Untrack(member)
 	r.names.forget(membership.NamespaceFor(r.options.NamespacePrefix, member))
 	r.phases.forget(member)
+	r.orphans.set(member, nil)
 	r.written.forget(member)
 	r.asked.forget(member)
 }

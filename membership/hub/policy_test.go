@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -484,9 +485,15 @@ func testEvents(t *testing.T, h *testHub) {
 	uid := h.member("eventful").UID
 	h.remove("eventful")
 	a.stop()
+	h.untilEvents(uid, "Accepted", "Joining", "Joined", "Leaving", "Left")
+}
+
+// untilEvents waits until there are events with these reasons about an object.
+func (h *testHub) untilEvents(uid types.UID, reasons ...string) {
+	h.t.Helper()
 	h.eventually("all transitions have left an event", func() error {
 		var list eventsv1.EventList
-		if err := h.client.List(t.Context(), &list, client.InNamespace(corev1.NamespaceDefault)); err != nil {
+		if err := h.client.List(h.t.Context(), &list, client.InNamespace(corev1.NamespaceDefault)); err != nil {
 			return err
 		}
 		seen := map[string]bool{}
@@ -495,13 +502,44 @@ func testEvents(t *testing.T, h *testHub) {
 				seen[event.Reason] = true
 			}
 		}
-		for _, reason := range []string{"Accepted", "Joining", "Joined", "Leaving", "Left"} {
+		for _, reason := range reasons {
 			if !seen[reason] {
 				return errors.New("no event " + reason)
 			}
 		}
 		return nil
 	})
+}
+
+// testOrphans checks that orphaned objects which a companion reports are in the status and the conditions of the
+// MemberCluster with an Event, and that the condition is True when there are none left.
+func testOrphans(t *testing.T, h *testHub) {
+	bootstrap := h.token("orphans", v1alpha1.JoinTokenSpec{})
+	reports := make(chan v1alpha1.OrphanSummary)
+	a := h.joined(bootstrap, agent.Options{Name: "orphans", Companions: []agent.Companion{
+		agent.CompanionFunc("works", func(ctx context.Context, hub agent.Hub) error {
+			for {
+				select {
+				case summary := <-reports:
+					hub.ReportOrphans(summary)
+				case <-ctx.Done():
+					return nil
+				}
+			}
+		}),
+	}})
+	require.Nil(t, meta.FindStatusCondition(h.member("orphans").Status.Conditions, v1alpha1.ConditionNoOrphans))
+	want := v1alpha1.OrphanSummary{Objects: 3, Works: 2, WorkNames: []string{"cart", "shop"}}
+	reports <- want
+	cluster := h.untilCondition("orphans", v1alpha1.ConditionNoOrphans, metav1.ConditionFalse, v1alpha1.ReasonObjectsOrphaned)
+	require.Equal(t, &want, cluster.Status.Orphans)
+	require.Equal(t, &want, h.membership("orphans").Status.Orphans)
+	reports <- v1alpha1.OrphanSummary{}
+	cluster = h.untilCondition("orphans", v1alpha1.ConditionNoOrphans, metav1.ConditionTrue, v1alpha1.ReasonNoOrphans)
+	require.Nil(t, cluster.Status.Orphans)
+	h.untilEvents(cluster.UID, v1alpha1.ReasonObjectsOrphaned, v1alpha1.ReasonNoOrphans)
+	h.remove("orphans")
+	a.stop()
 }
 
 // A product's own policy decides, and neither its slowness nor its panics reach beyond the request that they are about.

@@ -42,6 +42,8 @@ func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.H
 		r.set(cluster, condition)
 	}
 	mirror(status, o)
+	r.reportOrphans(cluster)
+	r.reportCollected(cluster, o.membership)
 	status.CredentialExpirationTime = credentialEnd(status.CredentialExpirationTime, o)
 	r.credential(cluster, o)
 	r.unique(cluster, o.rivals)
@@ -67,6 +69,7 @@ func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.H
 		}
 	}
 	r.phases.know(cluster.Name, status.Phase)
+	r.orphans.set(cluster.Name, status.Orphans)
 	return again, nil
 }
 
@@ -83,6 +86,7 @@ func mirror(status *v1alpha1.MemberClusterStatus, o memberObserved) {
 	}
 	said := o.membership.Status
 	status.Version, status.Resources, status.Properties, status.APIs = said.Version, said.Resources, said.Properties, said.APIs
+	status.Orphans = said.Orphans.DeepCopy()
 	heard := map[string]*metav1.MicroTime{}
 	for _, agent := range status.Agents {
 		heard[agent.Type] = agent.LastHeartbeat
@@ -158,7 +162,9 @@ func (r *members) note(before, after *v1alpha1.MemberCluster) {
 		event(corev1.EventTypeWarning, v1alpha1.ReasonLeaveForced, "Leave",
 			fmt.Sprintf("The deadline passed while waiting for %s: the member is removed without it.", is.Waiting))
 	}
-	for _, kind := range []string{v1alpha1.ConditionHealthy, v1alpha1.ConditionCredentialValid, v1alpha1.ConditionClusterIDUnique} {
+	for _, kind := range []string{
+		v1alpha1.ConditionHealthy, v1alpha1.ConditionCredentialValid, v1alpha1.ConditionClusterIDUnique, v1alpha1.ConditionNoOrphans,
+	} {
 		was, is := meta.FindStatusCondition(before.Status.Conditions, kind), meta.FindStatusCondition(after.Status.Conditions, kind)
 		if is == nil || was != nil && was.Status == is.Status || was == nil && is.Status != metav1.ConditionFalse {
 			continue
@@ -181,4 +187,18 @@ func phaseMessage(cluster *v1alpha1.MemberCluster) string {
 		return condition.Message
 	}
 	return string(cluster.Status.Phase)
+}
+
+// reportCollected shows the condition PropertiesCollected of a Membership while it is False: what the member reports may
+// lack what the agent could not collect.
+func (r *members) reportCollected(cluster *v1alpha1.MemberCluster, self *v1alpha1.Membership) {
+	const kind = v1alpha1.ConditionPropertiesCollected
+	if self == nil {
+		return
+	}
+	if collected := meta.FindStatusCondition(self.Status.Conditions, kind); collected != nil && collected.Status == metav1.ConditionFalse {
+		r.set(cluster, metav1.Condition{Type: kind, Status: collected.Status, Reason: collected.Reason, Message: collected.Message})
+		return
+	}
+	meta.RemoveStatusCondition(&cluster.Status.Conditions, kind)
 }

@@ -102,7 +102,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		return fmt.Errorf("set up the controller of MemberClusters: %w", err)
 	}
 
-	if err := mgr.Add(manager.RunnableFunc(exposed(watcher, &members.phases))); err != nil {
+	if err := mgr.Add(manager.RunnableFunc(exposed(watcher, &members.phases, &members.orphans))); err != nil {
 		return fmt.Errorf("add the metrics to the manager: %w", err)
 	}
 

@@ -27,6 +27,7 @@ func TestMembersOfOneHub(t *testing.T) {
 		{"StolenCredentialIsNotRenewed", testStolenCredentialIsNotRenewed},
 		{"Identity", testIdentity},
 		{"Events", testEvents},
+		{"Orphans", testOrphans},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

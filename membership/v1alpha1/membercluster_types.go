@@ -171,6 +171,9 @@ const (
 	// ConditionClusterIDUnique is False while another agent or another MemberCluster has the cluster ID as well. It exists
 	// only then.
 	ConditionClusterIDUnique = "ClusterIDUnique"
+	// ConditionNoOrphans is False while the member has orphaned objects: objects that no Work has any more although no user
+	// asked for their deletion. After that it is True. It does not exist on a member that never had any.
+	ConditionNoOrphans = "NoOrphans"
 	// ConditionReachable is True when the hub itself reaches the member by kubeConfigSecretRef. It is there only where that is set.
 	ConditionReachable = "Reachable"
 	// ConditionInstalled is True when the hub has installed the agent as it is to be. It is there only where joinMode is Install.
@@ -199,6 +202,8 @@ const (
 	ReasonIssued            = "Issued"
 	ReasonRenewalRefused    = "RenewalRefused"
 	ReasonRenewalFailed     = "RenewalFailed"
+	ReasonObjectsOrphaned   = "ObjectsOrphaned"
+	ReasonNoOrphans         = "NoOrphans"
 	ReasonReachable         = "Reachable"
 	ReasonUnreachable       = "Unreachable"
 	ReasonUnauthorized      = "Unauthorized"
@@ -298,7 +303,8 @@ type MemberClusterStatus struct {
 	// +optional
 	CredentialExpirationTime *metav1.Time `json:"credentialExpirationTime,omitempty"`
 
-	// Conditions: Accepted, ReadyToJoin, Joined, Healthy, CredentialValid, ClusterIDUnique, Reachable, Installed.
+	// Conditions: Accepted, ReadyToJoin, Joined, Healthy, CredentialValid, ClusterIDUnique, NoOrphans, PropertiesCollected,
+	// Reachable, Installed.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
@@ -326,6 +332,10 @@ type MemberClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=512
 	// +optional
 	APIs []ServedAPIs `json:"apis,omitempty"`
+
+	// Orphans summarizes the orphaned objects on the member, as its agent reports them. Unset: none are reported.
+	// +optional
+	Orphans *OrphanSummary `json:"orphans,omitempty"`
 
 	// Agents of the member.
 	// +listType=map
@@ -363,6 +373,7 @@ type MemberClusterStatus struct {
 // +kubebuilder:printcolumn:name="Memory",type=string,JSONPath=`.status.resources.allocatable.memory`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Mode",type=string,priority=1,JSONPath=`.spec.joinMode`
+// +kubebuilder:printcolumn:name="Orphans",type=integer,priority=1,JSONPath=`.status.orphans.objects`
 // +kubebuilder:printcolumn:name="Why",type=string,priority=1,JSONPath=`.status.conditions[?(@.status!="True")].message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label of at most 63 characters: lower-case letters, digits and '-', starting and ending with a letter or digit"
 type MemberCluster struct {

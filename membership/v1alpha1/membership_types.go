@@ -66,7 +66,7 @@ type MembershipSpec struct {
 // Conditions of a Membership, written by the agent.
 const (
 	// ConditionPropertiesCollected is False when a collector failed, or when there were more properties than
-	// a Membership holds.
+	// a Membership holds. A MemberCluster has this condition while it is False.
 	ConditionPropertiesCollected = "PropertiesCollected"
 )
 
@@ -133,6 +133,10 @@ type MembershipStatus struct {
 	// +optional
 	APIs []ServedAPIs `json:"apis,omitempty"`
 
+	// Orphans summarizes the orphaned objects on the member. Unset: the member has none, or its agent applies no Works.
+	// +optional
+	Orphans *OrphanSummary `json:"orphans,omitempty"`
+
 	// Agents of the member.
 	// +listType=map
 	// +listMapKey=type
@@ -155,6 +159,7 @@ type MembershipStatus struct {
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.spec.state`
 // +kubebuilder:printcolumn:name="Joined",type=string,JSONPath=`.status.conditions[?(@.type=="Joined")].status`
 // +kubebuilder:printcolumn:name="Healthy",type=string,JSONPath=`.status.agents[?(@.type=="Membership")].conditions[?(@.type=="Healthy")].status`
+// +kubebuilder:printcolumn:name="Orphans",type=integer,JSONPath=`.status.orphans.objects`
 // +kubebuilder:printcolumn:name="Period",type=integer,JSONPath=`.spec.heartbeatPeriodSeconds`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name == 'self'",message="a Membership is named self: there is one in each member's namespace"

@@ -94,6 +94,25 @@ type Property struct {
 	Value string `json:"value"`
 }
 
+// OrphanSummary summarizes the orphaned objects on a member: objects that no Work has any more although no user asked for
+// their deletion.
+type OrphanSummary struct {
+	// Objects is the number of orphaned objects.
+	// +kubebuilder:validation:Minimum=0
+	Objects int64 `json:"objects"`
+
+	// Works is the number of Works, existing or missing, whose objects are orphaned.
+	// +kubebuilder:validation:Minimum=0
+	Works int64 `json:"works"`
+
+	// WorkNames are the names of the first of these Works in alphabetical order, at most ten.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MaxLength=253
+	// +optional
+	WorkNames []string `json:"workNames,omitempty"`
+}
+
 // ResourceUsage sums up the nodes of a member that are ready and schedulable.
 type ResourceUsage struct {
 	// Capacity is what the nodes have.

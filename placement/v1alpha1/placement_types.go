@@ -68,6 +68,17 @@ const (
 	ReasonUnknownProperty = "UnknownProperty" // no cluster reports one of them; the message names the field and the remedy
 )
 
+// ConditionClustersObserved of a Placement is False while a chosen cluster does not exist on the hub although no request to
+// remove it was observed, such as after a restore of the hub. Such a cluster stays chosen until it is removed on request, or
+// left by a PlacementEviction. A Placement that never chose such a cluster does not have the condition.
+const ConditionClustersObserved = "ClustersObserved"
+
+// Reasons of the condition ClustersObserved.
+const (
+	ReasonClustersObserved = "ClustersObserved" // every chosen cluster exists
+	ReasonClusterMissing   = "ClusterMissing"   // the message names the clusters and the remedy
+)
+
 // PlacementStatus is what has become of a placement.
 type PlacementStatus struct {
 	// ObservedGeneration is the generation of the placement that this status is about.

@@ -55,6 +55,9 @@ type Agent struct {
 	mu        sync.Mutex
 	known     map[string]*state // by the name of the Work
 	orphans   map[string]int    // orphaned objects, by the name of the Work
+
+	orphansCounted bool            // those that existed before the start are in orphans
+	orphansNoted   map[string]bool // the Works that were noted before that
 }
 
 // New returns an agent that does nothing until it is started, and asks nobody anything yet.
@@ -197,6 +200,7 @@ func (a *Agent) Start(ctx context.Context) error {
 			}
 		})
 	}
+	running.Go(func() { a.countOrphans(ctx) })
 	flush, err := a.events.start(klog.NewContext(ctx, a.options.Log))
 	if err != nil {
 		return err

@@ -63,8 +63,8 @@ type Options struct {
 	// OrphanGracePeriod is how long the objects of a Work are kept that is missing on the hub although no request to delete it was
 	// observed; then they are deleted as the Work said last. Default, and any value that is not positive: forever.
 	OrphanGracePeriod time.Duration
-	// OnOrphans is called after the orphaned objects of the member have changed, by one worker at a time, and must not block. Nil:
-	// see [Agent.Orphans].
+	// OnOrphans is called once after the agent has started, and after the orphaned objects of the member have changed. It is not
+	// called concurrently, and must not block. Nil: see [Agent.Orphans].
 	OnOrphans func(OrphanSummary)
 
 	// Log is where the agent logs. Default: nowhere.

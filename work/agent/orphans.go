@@ -288,6 +288,12 @@ func (a *Agent) noteOrphans(work string, applied *v1alpha1.AppliedWork) {
 	a.reporting.Lock() // so that the last call reports the last state
 	defer a.reporting.Unlock()
 	a.mu.Lock()
+	if !a.orphansCounted {
+		if a.orphansNoted == nil {
+			a.orphansNoted = map[string]bool{}
+		}
+		a.orphansNoted[work] = true
+	}
 	if a.orphans[work] == n {
 		a.mu.Unlock()
 		return
@@ -297,6 +303,51 @@ func (a *Agent) noteOrphans(work string, applied *v1alpha1.AppliedWork) {
 	}
 	summary := summaryOf(a.orphans)
 	a.mu.Unlock()
+	a.reportOrphans(summary)
+}
+
+func (a *Agent) reportOrphans(summary OrphanSummary) {
 	a.metrics.orphaned(a.options.HubName, summary.Objects)
 	a.options.OnOrphans(summary)
+}
+
+// countInterval is the time between two attempts to count the orphaned objects when the agent starts.
+const countInterval = 10 * time.Second
+
+// countOrphans reports the orphaned objects on the member once after the start, even if there are none: what was reported
+// before the start may have changed since. It returns when it has reported, or when the context ends.
+func (a *Agent) countOrphans(ctx context.Context) {
+	for {
+		var list v1alpha1.AppliedWorkList
+		err := a.ours.List(ctx, &list)
+		if err == nil {
+			a.countedOrphans(list.Items)
+			return
+		}
+		if ctx.Err() == nil {
+			a.options.Log.V(1).Info("Orphaned objects could not be counted; trying again", "error", err.Error(), "after", countInterval)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(countInterval):
+		}
+	}
+}
+
+// countedOrphans takes in the AppliedWorks that exist. What was noted of a Work since the start is more recent.
+func (a *Agent) countedOrphans(all []v1alpha1.AppliedWork) {
+	a.reporting.Lock()
+	defer a.reporting.Unlock()
+	a.mu.Lock()
+	for i := range all {
+		work := all[i].Spec.Work
+		if n := orphansOf(&all[i]); n > 0 && work.Namespace == a.options.Namespace && !a.orphansNoted[work.Name] {
+			a.orphans[work.Name] = n
+		}
+	}
+	a.orphansCounted, a.orphansNoted = true, nil
+	summary := summaryOf(a.orphans)
+	a.mu.Unlock()
+	a.reportOrphans(summary)
 }

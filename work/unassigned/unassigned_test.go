@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/yaml"
 
-	"github.com/muster-sdk/muster/internal/localplane"
-	"github.com/muster-sdk/muster/internal/planetest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/work/crds"
 	"github.com/muster-sdk/muster/work/unassigned"
@@ -29,7 +29,7 @@ const deadline = 60 * time.Second
 
 var plane = localplane.Shared{Options: localplane.Options{Name: "unassigned"}}
 
-func TestMain(m *testing.M) { planetest.Main(m, &plane) }
+func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 // hub is a control plane with the controller, which has the permissions of the folder rbac and no more.
 type hub struct {
@@ -43,11 +43,11 @@ func newHub(t *testing.T) *hub {
 	scheme := runtime.NewScheme()
 	require.NoError(t, clientgoscheme.AddToScheme(scheme))
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	h := &hub{t: t, admin: planetest.Client(t, p.Config(), planetest.Scheme(v1alpha1.AddToScheme), crds.InstallOnHub)}
-	user, role := "reporter", planetest.ClusterRole(t, "rbac/role.yaml")
+	h := &hub{t: t, admin: mustertest.Client(t, p.Config(), mustertest.Scheme(v1alpha1.AddToScheme), crds.InstallOnHub)}
+	user, role := "reporter", mustertest.ClusterRole(t, "rbac/role.yaml")
 	role.Name = user
-	require.NoError(t, planetest.Grant(t.Context(), h.admin, user, role))
-	planetest.StartManager(t, p.User(user), manager.Options{Scheme: scheme}, func(mgr manager.Manager) error {
+	require.NoError(t, mustertest.Grant(t.Context(), h.admin, user, role))
+	mustertest.StartManager(t, p.User(user), manager.Options{Scheme: scheme}, func(mgr manager.Manager) error {
 		return unassigned.SetupWithManager(mgr, unassigned.Options{SkipNameValidation: true})
 	})
 	return h
@@ -115,11 +115,11 @@ func TestUnassigned(t *testing.T) {
 		early := h.work("member-west", "web")
 		h.says(early, v1alpha1.ReasonNoMember, "Namespace member-west belongs to no member")
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-west"}}
-		planetest.Change(t, h.admin, namespace, func(n *corev1.Namespace) {
+		mustertest.Change(t, h.admin, namespace, func(n *corev1.Namespace) {
 			n.Labels = map[string]string{membership.MemberLabel: "west"}
 		})
 		h.says(early, v1alpha1.ReasonPending, "The agent of member west has not reported on the Work yet")
-		planetest.Change(t, h.admin, namespace, func(n *corev1.Namespace) { delete(n.Labels, membership.MemberLabel) })
+		mustertest.Change(t, h.admin, namespace, func(n *corev1.Namespace) { delete(n.Labels, membership.MemberLabel) })
 		h.says(early, v1alpha1.ReasonNoMember, "Namespace member-west belongs to no member")
 	})
 	t.Run("a Work with the finalizer that is deleted", func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestUnassigned(t *testing.T) {
 		h.says(held, v1alpha1.ReasonNoMember, "remove the finalizer "+v1alpha1.Finalizer)
 	})
 	t.Run("a new generation", func(t *testing.T) {
-		planetest.Change(t, h.admin, lost, func(work *v1alpha1.Work) {
+		mustertest.Change(t, h.admin, lost, func(work *v1alpha1.Work) {
 			work.Spec.Manifests = append(work.Spec.Manifests, work.Spec.Manifests[0])
 		})
 		require.Eventually(t, func() bool {

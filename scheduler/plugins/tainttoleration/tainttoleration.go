@@ -28,9 +28,13 @@ var (
 	_ scheduler.BatchScorePlugin  = plugin{}
 	_ scheduler.HintPlugin        = plugin{}
 	_ scheduler.LocalPlugin       = plugin{}
+	_ scheduler.StrictPlugin      = plugin{}
 )
 
 func (plugin) Name() string { return Name }
+
+// Strict is true: users taint clusters.
+func (plugin) Strict() bool { return true }
 
 func (plugin) PreFilter(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request) *scheduler.Status {
 	if request.Policy.Spec().Type == v1alpha1.PickFixed {

@@ -1,0 +1,160 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/internal/bounded"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/placement/decision"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// removalRequested reports whether a user asked for the removal of a MemberCluster, given its last state. A MemberCluster has a
+// finalizer, so one that vanishes without such a request was lost, such as in a restore of the hub.
+func removalRequested(last *membershipv1alpha1.MemberCluster) bool {
+	return last.DeletionTimestamp != nil || last.Spec.State == membershipv1alpha1.StateLeave ||
+		last.Status.Phase == membershipv1alpha1.PhaseLeaving || last.Status.Phase == membershipv1alpha1.PhaseLeft
+}
+
+// absent returns a cluster that has no object. A placement that is on it stays, and others do not choose it.
+func absent(name string) *scheduler.Cluster {
+	return &scheduler.Cluster{Name: name, Absent: true, Unreported: true}
+}
+
+// presence tells clusters whose removal the source reported from clusters that are missing without such a report. Its lock
+// makes one step of each change of the fleet.
+type presence struct {
+	mu      sync.Mutex
+	present map[string]bool // the source has set them
+	removed map[string]bool // the source has removed them; until it sets them again
+	missing map[string]bool // in the fleet as absent clusters, for the placements that are on them
+}
+
+func newPresence() presence {
+	return presence{present: map[string]bool{}, removed: map[string]bool{}, missing: map[string]bool{}}
+}
+
+// keepAbsent adds to the fleet the clusters of a decision that the source has neither set nor removed: that a cluster is
+// missing is no request to leave it.
+func (d *deciding) keepAbsent(decided map[string]bool) {
+	p := &d.presence
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name := range decided {
+		if p.present[name] || p.removed[name] || p.missing[name] {
+			continue
+		}
+		p.missing[name] = true
+		d.census.set(absent(name))
+	}
+}
+
+// dropAbsent removes clusters from the fleet that are there only for the placements on them, once none is on them.
+func (d *deciding) dropAbsent(names []string) {
+	p := &d.presence
+	for _, name := range names {
+		p.mu.Lock()
+		if p.missing[name] && len(d.placementsOn(name)) == 0 {
+			delete(p.missing, name)
+			d.census.remove(name)
+		}
+		p.mu.Unlock()
+	}
+}
+
+// keepGroups gives absent clusters the decision group that they had: their labels are not known.
+func keepGroups(before []decision.Slice, decisions []v1alpha1.ClusterDecision, all []published) []v1alpha1.ClusterDecision {
+	missing := setOf(observedOf(all).absent)
+	if len(missing) == 0 {
+		return decisions
+	}
+	group := map[string]string{}
+	for _, slice := range before {
+		for _, d := range slice.Decisions {
+			group[d.ClusterName] = d.Group
+		}
+	}
+	for i := range decisions {
+		if d := &decisions[i]; missing[d.ClusterName] {
+			d.Group = group[d.ClusterName]
+		}
+	}
+	return decisions
+}
+
+// departed are the clusters of a decision that are not in the next one.
+func departed(before, after []decision.Slice) (names []string) {
+	stay := namesOf(after)
+	for name := range namesOf(before) {
+		if !stay[name] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// observed is whether the chosen clusters of a placement have an object on the hub.
+type observed struct{ absent []string }
+
+func observedOf(all []published) (o observed) {
+	for _, p := range all {
+		if p.cluster.Absent {
+			o.absent = append(o.absent, p.cluster.Name)
+		}
+	}
+	slices.Sort(o.absent)
+	return o
+}
+
+// maxAbsentNames is how many clusters the condition ClustersObserved names.
+const maxAbsentNames = 10
+
+// set puts the condition ClustersObserved into a status. A placement that always had clusters with an object has none.
+func (o observed) set(status *v1alpha1.PlacementStatus, generation int64, now metav1.Time) {
+	condition := metav1.Condition{
+		Type: v1alpha1.ConditionClustersObserved, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonClustersObserved,
+		Message: "Every chosen cluster exists on the hub.", ObservedGeneration: generation, LastTransitionTime: now,
+	}
+	if len(o.absent) == 0 && meta.FindStatusCondition(status.Conditions, condition.Type) == nil {
+		return
+	}
+	if n := len(o.absent); n > 0 {
+		names := strings.Join(o.absent[:min(n, maxAbsentNames)], ", ")
+		if more := n - maxAbsentNames; more > 0 {
+			names += fmt.Sprintf(" and %d more", more)
+		}
+		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonClusterMissing
+		condition.Message = bounded.Text(fmt.Sprintf("Chosen clusters stay although they do not exist on the hub, since no request to remove them "+
+			"was observed: %s. Restore the clusters, or remove them from the placement with a PlacementEviction.", names), maxMessage)
+	}
+	meta.SetStatusCondition(&status.Conditions, condition)
+}
+
+// alarms returns the conditions that have become False, which users must notice.
+func alarms(before, after *v1alpha1.PlacementStatus) []metav1.Condition {
+	var alarms []metav1.Condition
+	for _, kind := range []string{v1alpha1.ConditionPropertiesKnown, v1alpha1.ConditionClustersObserved} {
+		if meta.IsStatusConditionFalse(after.Conditions, kind) && !meta.IsStatusConditionFalse(before.Conditions, kind) {
+			alarms = append(alarms, *meta.FindStatusCondition(after.Conditions, kind))
+		}
+	}
+	return alarms
+}
+
+// withAbsent adds to a fleet the clusters of a decision that are missing in its snapshot, and reports whether there are any.
+func withAbsent(fleet *scheduler.Cache, whole *scheduler.Snapshot, decided map[string]bool) (added bool) {
+	for name := range decided {
+		if _, there := whole.Slot(name); !there {
+			fleet.Update(absent(name))
+			added = true
+		}
+	}
+	return added
+}

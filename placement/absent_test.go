@@ -1,0 +1,174 @@
+package placement_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/placement"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// absences are policies whose placements choose three clusters that have labels and properties.
+func absences() map[string]v1alpha1.PlacementPolicy {
+	return map[string]v1alpha1.PlacementPolicy{
+		"all": {}, "fixed": {Type: v1alpha1.PickFixed, ClusterNames: []string{"eu-000", "eu-001", "eu-002"}}, "some": inRegion(pick(3), "eu"),
+	}
+}
+
+// untilMissing waits until a placement reports that it stays on so many clusters that are missing; 0: that all exist.
+func (h *hub) untilMissing(name string, n int) {
+	h.t.Helper()
+	h.eventually("missing clusters are reported", func() bool {
+		c := meta.FindStatusCondition(h.get(name).Status.Conditions, v1alpha1.ConditionClustersObserved)
+		if n == 0 {
+			return c != nil && c.Status == metav1.ConditionTrue
+		}
+		return c != nil && c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonClusterMissing && strings.Count(c.Message, "eu-00") == n
+	})
+}
+
+// TestAbsentClusters_AllMissing checks that placements stay on clusters that are missing without an observed request,
+// while the controller runs and when it starts, and that the decisions are not written.
+func TestAbsentClusters_AllMissing(t *testing.T) {
+	h, s := newHub(t), newSource(many(3, "eu")...)
+	first := h.start(placement.Options{Clusters: s})
+	for name, policy := range absences() {
+		h.create(name, policy)
+		h.scheduled(v1alpha1.ReasonScheduled, name)
+	}
+	before := versions(h.slices())
+	for _, c := range many(3, "eu") {
+		s.set(&scheduler.Cluster{Name: c.Name, Absent: true})
+	}
+	for name := range absences() {
+		h.untilMissing(name, 3)
+	}
+	require.Equal(t, before, versions(h.slices()), "no decision was written")
+
+	first.stop()
+	h.start(placement.Options{Clusters: newSource()}) // an empty list
+	h.create("late", v1alpha1.PlacementPolicy{})
+	h.scheduled(v1alpha1.ReasonUnschedulable, "late")
+	require.Empty(t, h.chosen("late"), "a missing cluster is not newly chosen")
+	for name := range absences() {
+		h.change(name, func(p *v1alpha1.Placement) {
+			if name == "fixed" {
+				p.Spec.Failover = &v1alpha1.FailoverPolicy{}
+				return
+			}
+			p.Spec.Policy.Tolerations = []v1alpha1.Toleration{{Key: "decide-again", Operator: corev1.TolerationOpExists}}
+		})
+		h.eventually("it is decided again", func() bool { p := h.get(name); return p.Status.DecidedGeneration == p.Generation })
+		h.untilMissing(name, 3)
+		require.Len(t, h.chosen(name), 3)
+	}
+	require.Equal(t, before, versions(h.slices()), "no decision was written after a restart")
+}
+
+// TestAbsentClusters_LeftOnRequest checks that a removal on request, an eviction, and a smaller number leave missing
+// clusters, and that clusters that return are observed.
+func TestAbsentClusters_LeftOnRequest(t *testing.T) {
+	h, s := newHub(t), newSource(many(3, "eu")...)
+	h.start(placement.Options{Clusters: s})
+	for name, policy := range absences() {
+		h.create(name, policy)
+		h.scheduled(v1alpha1.ReasonScheduled, name)
+	}
+	for _, c := range many(3, "eu") {
+		s.set(&scheduler.Cluster{Name: c.Name, Absent: true})
+	}
+	for name := range absences() {
+		h.untilMissing(name, 3)
+	}
+	s.set(many(1, "eu")...)
+	for name := range absences() {
+		h.untilMissing(name, 2)
+	}
+	s.remove("eu-001")
+	h.eventually("a removal on request is carried out", func() bool { return !contains(h.chosen("all"), "eu-001") && !contains(h.chosen("fixed"), "eu-001") })
+	h.evict("leave", "all", "eu-002")
+	h.eventually("an eviction is carried out", func() bool { return !contains(h.chosen("all"), "eu-002") })
+	h.untilMissing("all", 0)
+	require.True(t, contains(h.chosen("some"), "eu-002"), "the eviction is of another placement")
+	h.change("some", func(p *v1alpha1.Placement) { p.Spec.Policy = inRegion(pick(1), "eu") })
+	h.eventually("fewer are wanted", func() bool { return len(h.chosen("some")) == 1 })
+	require.Equal(t, []string{"eu-000"}, h.chosen("some"), "an existing cluster is preferred")
+}
+
+// joinedMember creates a MemberCluster that has joined and reported the property tier.
+func (h *hub) joinedMember(name string) {
+	h.t.Helper()
+	h.restoredMember(name)
+	member := &membershipv1alpha1.MemberCluster{}
+	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, member))
+	for _, kind := range []string{membershipv1alpha1.ConditionJoined, membershipv1alpha1.ConditionHealthy} {
+		meta.SetStatusCondition(&member.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Test", Message: "Set by a test."})
+	}
+	member.Status.Properties = []membershipv1alpha1.Property{{Name: "tier", Value: h.namespace}}
+	require.NoError(h.t, h.client.Status().Update(h.t.Context(), member))
+}
+
+// restoredMember creates a MemberCluster without a status, as a restore does.
+func (h *hub) restoredMember(name string) {
+	h.t.Helper()
+	member := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	require.NoError(h.t, h.client.Create(h.t.Context(), member))
+	h.t.Cleanup(func() { _ = h.client.Delete(context.Background(), member) })
+}
+
+// TestAbsentClusters_MemberClusters checks which deletions of MemberClusters are requests: one that is deleted with its
+// finalizer is left, and one that vanishes is kept.
+func TestAbsentClusters_MemberClusters(t *testing.T) {
+	h := newHub(t)
+	h.start(placement.Options{})
+	names := []string{h.namespace + "-a", h.namespace + "-b"}
+	for _, name := range names {
+		h.joinedMember(name)
+	}
+	h.create("web", v1alpha1.PlacementPolicy{Affinity: &v1alpha1.ClusterAffinity{
+		Required: []v1alpha1.ClusterSelectorTerm{{Properties: []v1alpha1.PropertyRequirement{{Name: "tier", Operator: v1alpha1.PropertyEq, Values: []string{h.namespace}}}}},
+	}})
+	h.scheduled(v1alpha1.ReasonScheduled, "web")
+
+	vanished := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: names[0]}}
+	require.NoError(t, h.client.Delete(t.Context(), vanished))
+	h.eventually("a missing cluster is reported", func() bool {
+		c := meta.FindStatusCondition(h.get("web").Status.Conditions, v1alpha1.ConditionClustersObserved)
+		return c != nil && c.Status == metav1.ConditionFalse && strings.Contains(c.Message, names[0])
+	})
+	require.Len(t, h.chosen("web"), 2)
+
+	h.restoredMember(names[0]) // restored without its status: its agent has not reported
+	h.untilMissing("web", 0)
+	require.Len(t, h.chosen("web"), 2)
+
+	reported := &membershipv1alpha1.MemberCluster{}
+	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: names[0]}, reported))
+	meta.SetStatusCondition(&reported.Status.Conditions, metav1.Condition{
+		Type: membershipv1alpha1.ConditionJoined, Status: metav1.ConditionTrue, Reason: "Test", Message: "Set by a test.",
+	})
+	reported.Status.Properties = []membershipv1alpha1.Property{{Name: "tier", Value: "bronze"}}
+	require.NoError(t, h.client.Status().Update(t.Context(), reported))
+	h.eventually("a cluster that has reported another value is left", func() bool { return len(h.chosen("web")) == 1 })
+
+	deleted := &membershipv1alpha1.MemberCluster{}
+	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: names[1]}, deleted))
+	deleted.Finalizers = []string{"example.com/leave"}
+	require.NoError(t, h.client.Update(t.Context(), deleted))
+	require.NoError(t, h.client.Delete(t.Context(), deleted))
+	h.eventually("a cluster that was deleted on request is left", func() bool { return len(h.chosen("web")) == 0 })
+	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: names[1]}, deleted))
+	deleted.Finalizers = nil
+	require.NoError(t, h.client.Update(t.Context(), deleted))
+	h.eventually("it is gone", func() bool { return h.client.Get(t.Context(), client.ObjectKey{Name: names[1]}, deleted) != nil })
+	require.Empty(t, h.chosen("web"))
+}
