@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/yaml"
 
-	"github.com/muster-sdk/muster/mustertest/localplane"
-	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/work/crds"
 	"github.com/muster-sdk/muster/work/unassigned"
 	"github.com/muster-sdk/muster/work/v1alpha1"
