@@ -27,5 +27,5 @@ package muster
 //go:generate controller-gen rbac:roleName=muster-addon-registration paths=./addon/registration paths=./membership/registration/csr output:rbac:dir=addon/registration/rbac
 //go:generate controller-gen rbac:roleName=muster-hub-addons paths=./addon/leave output:rbac:dir=addon/leave/rbac
 //go:generate controller-gen rbac:roleName=muster-install paths=./membership/install output:rbac:dir=membership/install/rbac
-//go:generate go run ./internal/agentmanifests deploy/agent
+//go:generate go run ./internal/deploymanifests deploy
 //go:generate go run ./mustertest/localplane/internal/embedsource internal/controlplane mustertest/localplane/controlplane

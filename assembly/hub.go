@@ -29,6 +29,7 @@ import (
 	workagent "github.com/muster-sdk/muster/work/agent"
 	workcrds "github.com/muster-sdk/muster/work/crds"
 	workleave "github.com/muster-sdk/muster/work/leave"
+	"github.com/muster-sdk/muster/work/unassigned"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -48,6 +49,9 @@ type HubOptions struct {
 
 	// Addons are the options of package addon.
 	Addons addon.Options
+
+	// UnassignedWorks are the options of package work/unassigned.
+	UnassignedWorks unassigned.Options
 
 	// Connections connects the hub to members with a kubeconfig, which joinMode Push and Install require. Default
 	// nil: the hub connects to no member.
@@ -81,9 +85,11 @@ const (
 	PartPlacement Part = "Placement"
 	PartWorkSets  Part = "WorkSets"
 	PartAddons    Part = "Addons"
+	// PartUnassignedWorks is the status of Works in namespaces that belong to no member.
+	PartUnassignedWorks Part = "UnassignedWorks"
 )
 
-var parts = []Part{PartPlacement, PartWorkSets, PartAddons}
+var parts = []Part{PartPlacement, PartWorkSets, PartAddons, PartUnassignedWorks}
 
 // AddToScheme adds the types of Kubernetes and of all packages of muster to a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
@@ -214,6 +220,7 @@ func (o *HubOptions) setupParts(mgr manager.Manager) error {
 		{PartPlacement, func() error { return placement.SetupWithManager(mgr, placements) }},
 		{PartWorkSets, func() error { return workset.SetupWithManager(mgr, worksets) }},
 		{PartAddons, func() error { return addon.SetupWithManager(mgr, o.Addons) }},
+		{PartUnassignedWorks, func() error { return unassigned.SetupWithManager(mgr, o.UnassignedWorks) }},
 	} {
 		if !o.has(setup.part) {
 			continue

@@ -72,9 +72,9 @@ import (
 	"github.com/muster-sdk/muster/membership/install"
 )
 
-// Files has the folder agent with all manifests.
+// Files contains the folders agent and hub with all manifests.
 //
-//go:embed agent
+//go:embed agent hub
 var Files embed.FS
 
 // Layout is how agents are deployed. One outside of its member is nothing that a hub installs.

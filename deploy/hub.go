@@ -1,0 +1,26 @@
+package deploy
+
+import (
+	"fmt"
+	"path"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Hub returns the objects of a complete hub in the order in which they can be applied: the folder hub/base, and the given
+// folders of hub/components, such as "select-anything". The image of the program is "muster-hub", for the caller to
+// replace. An unknown component is an error.
+func Hub(components ...string) ([]*unstructured.Unstructured, error) {
+	objects, err := read("hub/base")
+	if err != nil {
+		return nil, fmt.Errorf("read the manifests of the hub: %w", err)
+	}
+	for _, component := range components {
+		more, err := read(path.Join("hub/components", component))
+		if err != nil {
+			return nil, fmt.Errorf("read the manifests of component %q of the hub: %w", component, err)
+		}
+		objects = append(objects, more...)
+	}
+	return objects, nil
+}

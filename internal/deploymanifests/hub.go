@@ -1,0 +1,193 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-sdk/muster/membership"
+)
+
+// hub is the program that runs on the hub.
+const hub program = "muster-hub"
+
+// selectionLabel is on ClusterRoles that contain what WorkSets may select on the hub.
+const selectionLabel = "placement.muster.dev/aggregate-to-hub"
+
+// hubRoles are the packages of a hub that connects to no member, in the order of assembly.SetupHub.
+var hubRoles = []string{"membership/hub", "addon/leave", "work/leave", "work/unassigned", "placement", "placement/workset", "addon"}
+
+// hubFiles returns the content of the folder hub, by path.
+func hubFiles() (map[string]string, error) {
+	permissions, err := hub.rolesOf(hubRoles)
+	if err != nil {
+		return nil, err
+	}
+	permissions = append(permissions, hub.bindCluster(definitionsAndSelection())...)
+	anything := hub.metaOf("muster-hub-select-anything", "")
+	anything["labels"].(object)[selectionLabel] = "true"
+	monitor := hub.metaOf(string(hub), namespace)
+	text := map[string]string{
+		"base/account.yaml": documents(append(hub.accountObjects(), object{
+			"apiVersion": "v1", "kind": "Namespace", "metadata": hub.metaOf(membership.RegistrationNamespace, ""),
+		})),
+		"base/permissions.yaml":            documents(append(permissions, hub.bind(hub.leaderElection())...)),
+		"base/users.yaml":                  documents([]any{viewRole()}),
+		"components/users-place/role.yaml": documents([]any{editRole()}),
+		"base/deployment.yaml":             documents([]any{hubDeployment()}),
+		"base/availability.yaml":           documents([]any{disruptionBudget()}),
+		"base/networkpolicy.yaml":          documents([]any{networkPolicy()}),
+
+		"components/select-anything/role.yaml": documents([]any{object{
+			"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "ClusterRole", "metadata": anything,
+			"rules": []rbacv1.PolicyRule{{
+				APIGroups: []string{rbacv1.APIGroupAll}, Resources: []string{rbacv1.ResourceAll}, Verbs: []string{"get", "list", "watch"},
+			}},
+		}}),
+		"components/monitoring/service.yaml": documents([]any{
+			object{"apiVersion": "v1", "kind": "Service", "metadata": monitor, "spec": object{
+				"clusterIP": "None", "selector": object{"app.kubernetes.io/name": string(hub)},
+				"ports": []any{object{"name": "metrics", "port": metricsPort, "targetPort": "metrics"}},
+			}},
+			object{"apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor", "metadata": monitor, "spec": object{
+				"selector":  object{"matchLabels": object{"app.kubernetes.io/name": string(hub)}},
+				"endpoints": []any{object{"port": "metrics"}},
+			}},
+		}),
+
+		"base/kustomization.yaml": kustomization("A complete hub: membership, placements, WorkSets and add-ons. The program installs the definitions.",
+			"account.yaml", "permissions.yaml", "users.yaml", "deployment.yaml", "availability.yaml", "networkpolicy.yaml") +
+			"images:\n- name: muster-hub\n  newName: muster-hub # the image of your hub program\n  newTag: latest\n",
+		"components/select-anything/kustomization.yaml": component("WorkSets may select objects of any kind on the hub, Secrets included.", "role.yaml"),
+		"components/users-place/kustomization.yaml":     component("Who may edit a namespace may place what WorkSets may select on every member, with the permissions of its agent.", "role.yaml"),
+		"components/monitoring/kustomization.yaml":      component("A Service for the metrics, and a ServiceMonitor of the Prometheus Operator.", "service.yaml"),
+	}
+	return text, nil
+}
+
+func component(what string, resources ...string) string {
+	text := "# " + what + "\napiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources:\n"
+	for _, resource := range resources {
+		text += "- " + resource + "\n"
+	}
+	return text
+}
+
+// rolesOf returns the roles that packages declare, each bound to the account.
+func (p program) rolesOf(packages []string) (out []any, err error) {
+	for _, name := range packages {
+		roles, err := readRoles(name + "/rbac/role.yaml")
+		if err != nil {
+			return nil, err
+		}
+		cluster, local := apart(roles)
+		for _, r := range local {
+			if r.Namespace == "" {
+				return nil, fmt.Errorf("%s/rbac/role.yaml: Role %s: %w", name, r.Name, errors.New("metadata.namespace is required"))
+			}
+		}
+		out = append(out, p.bindCluster(cluster)...)
+		out = append(out, p.bind(local)...)
+	}
+	return out, nil
+}
+
+// definitionsAndSelection returns the permissions that no package declares: to install the CustomResourceDefinitions, and
+// what WorkSets may select, which is nothing until a ClusterRole has the label.
+func definitionsAndSelection() []role {
+	const group, resource = "apiextensions.k8s.io", "customresourcedefinitions"
+	return []role{
+		{rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "muster-hub-definitions"}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"create", "get", "patch"}},
+		}}},
+		{rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: "muster-hub-selection"},
+			AggregationRule: &rbacv1.AggregationRule{
+				ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{selectionLabel: "true"}}},
+			},
+		}},
+	}
+}
+
+// userRole returns a ClusterRole that adds the kinds of users to a role of Kubernetes, such as view.
+func userRole(to string, kinds []rbacv1.PolicyRule) object {
+	meta := hub.metaOf("muster-"+to, "")
+	meta["labels"].(object)["rbac.authorization.k8s.io/aggregate-to-"+to] = "true"
+	return object{"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "ClusterRole", "metadata": meta, "rules": kinds}
+}
+
+func viewRole() object {
+	read := []string{"get", "list", "watch"}
+	return userRole("view", []rbacv1.PolicyRule{
+		{APIGroups: []string{"placement.muster.dev"}, Verbs: read,
+			Resources: []string{"placementdecisions", "placementevictions", "placements", "worksetrevisions", "worksets"}},
+		{APIGroups: []string{"membership.muster.dev"}, Verbs: read, Resources: []string{"memberclusters"}},
+		{APIGroups: []string{"addon.muster.dev"}, Verbs: read, Resources: []string{"addonconfigs", "addons", "memberaddons"}},
+	})
+}
+
+func editRole() object {
+	return userRole("edit", []rbacv1.PolicyRule{{
+		APIGroups: []string{"placement.muster.dev"}, Resources: []string{"placementevictions", "placements", "worksets"},
+		Verbs: []string{"create", "delete", "patch", "update"},
+	}})
+}
+
+const metricsPort = 8080
+
+func hubDeployment() object {
+	selector := object{"app.kubernetes.io/name": string(hub)}
+	container := object{
+		"name": "hub", "image": string(hub),
+		"args": []string{"--leader-elect", "--health-probe-bind-address=:8081", "--metrics-bind-address=:8080"},
+		"env": []any{object{
+			"name": "POD_NAMESPACE", "valueFrom": object{"fieldRef": object{"fieldPath": "metadata.namespace"}},
+		}},
+		"ports": []any{
+			object{"name": "probes", "containerPort": probePort}, object{"name": "metrics", "containerPort": metricsPort},
+		},
+		"livenessProbe":  probe("/healthz"),
+		"readinessProbe": probe("/readyz"),
+		"resources":      object{"requests": object{"cpu": "100m", "memory": "128Mi"}, "limits": object{"memory": "1Gi"}},
+		"securityContext": object{
+			"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": object{"drop": []any{"ALL"}},
+		},
+	}
+	return object{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": hub.metaOf(string(hub), namespace),
+		"spec": object{
+			"replicas": 2, // One is the leader, and the other takes over within seconds.
+			"selector": object{"matchLabels": selector},
+			"template": object{"metadata": object{"labels": hub.labels()}, "spec": object{
+				"serviceAccountName": string(hub),
+				"securityContext":    object{"runAsNonRoot": true, "seccompProfile": object{"type": "RuntimeDefault"}},
+				"containers":         []any{container},
+				"topologySpreadConstraints": []any{object{
+					"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
+					"labelSelector": object{"matchLabels": selector},
+				}},
+			}},
+		},
+	}
+}
+
+func disruptionBudget() object {
+	return object{
+		"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": hub.metaOf(string(hub), namespace),
+		"spec": object{"minAvailable": 1, "selector": object{"matchLabels": object{"app.kubernetes.io/name": string(hub)}}},
+	}
+}
+
+// networkPolicy admits probes and scrapes. Egress stays open: the address of the API server, and of members, is not known.
+func networkPolicy() object {
+	return object{
+		"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": hub.metaOf(string(hub), namespace),
+		"spec": object{
+			"podSelector": object{"matchLabels": object{"app.kubernetes.io/name": string(hub)}},
+			"policyTypes": []any{"Ingress"},
+			"ingress":     []any{object{"ports": []any{object{"port": probePort}, object{"port": metricsPort}}}},
+		},
+	}
+}
