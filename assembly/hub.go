@@ -29,6 +29,7 @@ import (
 	workagent "github.com/muster-sdk/muster/work/agent"
 	workcrds "github.com/muster-sdk/muster/work/crds"
 	workleave "github.com/muster-sdk/muster/work/leave"
+	workunassigned "github.com/muster-sdk/muster/work/unassigned"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -221,6 +222,9 @@ func (o *HubOptions) setupParts(mgr manager.Manager) error {
 		if err := setup.with(); err != nil {
 			return fmt.Errorf("set up %s: %w", setup.part, err)
 		}
+	}
+	if err := workunassigned.SetupWithManager(mgr, workunassigned.Options{}); err != nil {
+		return fmt.Errorf("set up the report on Works of no member: %w", err)
 	}
 	return nil
 }

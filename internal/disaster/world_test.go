@@ -114,7 +114,7 @@ func (w *world) prepareHub(plane *localplane.Plane) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}}
 	require.NoError(t, client.IgnoreAlreadyExists(w.client.Create(t.Context(), namespace)))
 	const user = "muster-hub"
-	files := []string{"membership/hub", "placement", "placement/workset", "addon", "addon/leave", "work/leave"}
+	files := []string{"membership/hub", "placement", "placement/workset", "addon", "addon/leave", "work/leave", "work/unassigned"}
 	for _, folder := range files {
 		require.NoError(t, planetest.GrantFiles(t.Context(), w.client, user, "../../"+folder+"/rbac/role.yaml"))
 	}
