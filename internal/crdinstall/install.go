@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -107,7 +108,38 @@ func notServed(ctx context.Context, c client.Client, definition *unstructured.Un
 	if err != nil || waiting != "" {
 		return waiting, err
 	}
-	return notFound(c.RESTMapper(), definition)
+	if waiting, err = notFound(c.RESTMapper(), definition); err != nil || waiting != "" {
+		return waiting, err
+	}
+	return notAnswered(ctx, c, definition)
+}
+
+// notAnswered says that the API server does not answer requests for a definition yet; an empty string means that it does, or
+// that the client may not list its objects. The API server writes that a definition is established before its own watch of
+// definitions has told it so, and discovery may still have the definition of last time.
+func notAnswered(ctx context.Context, c client.Client, definition *unstructured.Unstructured) (string, error) {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	served := slices.IndexFunc(versions, func(item any) bool {
+		version, ok := item.(map[string]any)
+		return ok && version["served"] == true
+	})
+	if served < 0 {
+		return "", nil
+	}
+	version, _ := versions[served].(map[string]any)["name"].(string)
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: version, Kind: kind + "List"})
+	err := c.List(ctx, list, client.Limit(1))
+	switch {
+	case apierrors.IsNotFound(err):
+		return definition.GetName() + ": the API server does not answer requests for " + kind + " yet", nil
+	case apierrors.IsForbidden(err), err == nil:
+		return "", nil
+	default:
+		return "", fmt.Errorf("list %s: %w", definition.GetName(), err)
+	}
 }
 
 // notEstablished says why a definition is not established yet; an empty string means that it is.

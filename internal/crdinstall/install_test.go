@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +20,8 @@ type answers struct {
 	client.Client
 	status map[string]any
 	mapper meta.RESTMapper
+
+	unanswered *int // how many requests for objects are not answered yet; nil: none
 }
 
 func (a answers) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
@@ -30,6 +33,28 @@ func (a answers) RESTMapper() meta.RESTMapper { return a.mapper }
 func (a answers) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	into.(*unstructured.Unstructured).Object["status"] = a.status
 	return nil
+}
+
+func (a answers) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	if a.unanswered == nil || *a.unanswered == 0 {
+		return nil
+	}
+	*a.unanswered--
+	return apierrors.NewNotFound(schema.GroupResource{}, "")
+}
+
+// TestInstallWaitsForAnswers has an API server whose discovery is that of a definition which was removed just before: it says
+// that the new one is established before it answers requests for it.
+func TestInstallWaitsForAnswers(t *testing.T) {
+	files := fstest.MapFS{"x.yaml": {Data: []byte(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: xs.example.com}, spec: {
+		group: example.com, names: {kind: X}, versions: [{name: v1, served: true}]}}`)}}
+	established := map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
+	synctest.Test(t, func(t *testing.T) {
+		unanswered := 3
+		mapper := &lagging{requests: map[string]int{}}
+		require.NoError(t, Install(t.Context(), answers{status: established, mapper: mapper, unanswered: &unanswered}, files))
+		require.Zero(t, unanswered, "it returns when a request was answered")
+	})
 }
 
 func TestNotEstablished(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -75,7 +76,7 @@ func TestCleanerWithoutDefinition(t *testing.T) {
 func TestHugeStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start()
+	w.start(func(o *agent.Options) { o.StatusInterval = 2 * time.Second }) // each write has half a megabyte
 	var texts []string
 	for i := range 400 {
 		texts = append(texts, configMap(fmt.Sprintf("a%d", i), "{k: "+strings.Repeat("x", 1000)+"}"))
@@ -89,10 +90,10 @@ func TestHugeStatus(t *testing.T) {
 	require.Equal(t, "Left out, since the status would be too long: differences beyond the third of an object, feedback.", work.Status.Truncated)
 	require.Len(t, work.Status.Manifests, 400)
 
-	for i := range 200 {
+	for i := range 60 {
 		w.patch(w.manifest(configMap(fmt.Sprintf("a%d", i), "{}")), "data: {k: edited}")
 	}
-	w.eventually(func() error { return equal(strings.Repeat("x", 1000), w.data("a199", "k")) })
+	w.eventually(func() error { return equal(strings.Repeat("x", 1000), w.data("a59", "k")) })
 	w.quiet()
 	var events unstructured.UnstructuredList
 	events.SetAPIVersion("events.k8s.io/v1")

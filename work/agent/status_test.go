@@ -13,11 +13,12 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// eventually tries until there is no error, and fails with the last one.
+// eventually tries until there is no error, and fails with the last one. The pause between two attempts grows, since each
+// attempt takes from the CPU that the agent and the API servers of all parallel tests need.
 func (w *world) eventually(try func() error) {
 	w.t.Helper()
 	end := time.Now().Add(deadline)
-	for {
+	for pause := 5 * time.Millisecond; ; pause = min(pause*3/2, 150*time.Millisecond) {
 		err := try()
 		if err == nil {
 			return
@@ -25,7 +26,7 @@ func (w *world) eventually(try func() error) {
 		if time.Now().After(end) {
 			w.t.Fatalf("after %s still: %v", deadline, err)
 		}
-		<-time.After(5 * time.Millisecond)
+		<-time.After(pause)
 	}
 }
 

@@ -59,6 +59,8 @@ func TestAdditions(t *testing.T) {
 		live := w.get(strict.Manifest)
 		require.Equal(t, map[string]any{"k": "v", "theirs": "z"}, live.Object["data"])
 		require.NotContains(t, live.GetLabels(), "l")
+		w.patch(strict.Manifest, "{data: {theirs: again}}")
+		require.Equal(t, apply.Unchanged, w.one(strict).Action, "an ignored field is no addition")
 		w.rests([]apply.Object{strict})
 	})
 	t.Run("an edit and an addition at once", func(t *testing.T) {

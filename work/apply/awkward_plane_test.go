@@ -59,6 +59,40 @@ var awkward = map[string]struct{ reason, objects string }{
     clientConfig: {caBundle: "", service: {name: none, namespace: NS}}, rules: [{apiGroups: [none.example.com], apiVersions: [v1], operations: [CREATE], resources: [nones]}]}]}
 - {apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: NS-v}, webhooks: [{name: a.example.com, admissionReviewVersions: [v1], sideEffects: None, failurePolicy: Ignore,
     namespaceSelector: {}, objectSelector: {}, clientConfig: {caBundle: Cg==, service: {name: none, namespace: NS, path: /x}}, rules: []}]}
+- {apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: NS-p}, spec: {matchConstraints: {resourceRules: [{apiGroups: [none.example.com], apiVersions: ["*"], operations: ["*"], resources: ["*"]}]},
+    variables: [], validations: [{expression: "true"}]}, status: {observedGeneration: 3}}
+- {apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: NS-p}, spec: {policyName: NS-p, validationActions: [Deny], matchResources: {namespaceSelector: {}}}}
+`},
+	"storage": {"a claim and a volume that controllers bind", `
+- {apiVersion: v1, kind: PersistentVolume, metadata: {name: NS-v, annotations: {pv.kubernetes.io/bound-by-controller: "yes"}}, spec: {capacity: {storage: 1024Mi}, accessModes: [ReadWriteOnce], storageClassName: "",
+    persistentVolumeReclaimPolicy: Retain, hostPath: {path: /tmp/NS}, claimRef: {apiVersion: v1, kind: PersistentVolumeClaim, namespace: NS, name: a}}, status: {phase: Bound}}
+- {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a, namespace: NS}, spec: {accessModes: [ReadWriteOnce], storageClassName: "", volumeName: NS-v, resources: {requests: {storage: "1073741824"}}}}
+- {apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: NS-c}, provisioner: none, parameters: {}, mountOptions: [], allowedTopologies: [{matchLabelExpressions: [{key: zone, values: [a]}]}]}
+`},
+	"pods": {"pods, to which admission adds volumes and tolerations", `
+- {apiVersion: v1, kind: ServiceAccount, metadata: {name: a, namespace: NS}, automountServiceAccountToken: true, imagePullSecrets: []}
+- {apiVersion: v1, kind: Pod, metadata: {name: a, namespace: NS, creationTimestamp: null}, spec: {nodeSelector: {none: "true"}, priority: 0, tolerations: [], volumes: [], initContainers: [{name: i, image: i, restartPolicy: Always}],
+    containers: [{name: c, image: i, resources: {}, env: [], args: [], ports: [{containerPort: 53, protocol: UDP, name: dns}, {containerPort: 53, name: dns-tcp}]}]}, status: {}}
+- {apiVersion: v1, kind: ReplicationController, metadata: {name: a, namespace: NS}, spec: {replicas: 0, selector: {a: b}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}
+- {apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a, namespace: NS, annotations: {deployment.kubernetes.io/desired-replicas: "2"}}, spec: {replicas: 0, selector: {matchLabels: {c: d}}, template: {metadata: {labels: {c: d}}, spec: {containers: [{name: c, image: i}]}}}}
+- {apiVersion: v1, kind: PodTemplate, metadata: {name: a, namespace: NS}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}
+`},
+	"services": {"services with defaults, and objects that controllers derive from them", `
+- {apiVersion: v1, kind: Service, metadata: {name: headless, namespace: NS}, spec: {clusterIP: None, clusterIPs: [None], selector: {}, ports: []}}
+- {apiVersion: v1, kind: Service, metadata: {name: named, namespace: NS}, spec: {type: ExternalName, externalName: example.com, ports: [{port: 80, targetPort: 80}]}}
+- {apiVersion: v1, kind: Service, metadata: {name: both, namespace: NS}, spec: {type: NodePort, sessionAffinity: ClientIP, externalTrafficPolicy: Local, ports: [{name: a, port: 53, protocol: UDP}, {name: b, port: 53, protocol: TCP}]}, status: {loadBalancer: {}}}
+- {apiVersion: v1, kind: Endpoints, metadata: {name: named, namespace: NS}, subsets: [{addresses: [{ip: 192.0.2.1}], ports: [{port: 80}]}]}
+- {apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: own, namespace: NS}, addressType: IPv4, endpoints: [{addresses: [192.0.2.1], conditions: {}}], ports: [{port: 80}]}
+- {apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a, namespace: NS}, spec: {defaultBackend: {service: {name: both, port: {number: 53}}}, tls: [{}], rules: [{}]}, status: {loadBalancer: {}}}
+- {apiVersion: networking.k8s.io/v1, kind: IngressClass, metadata: {name: NS-i}, spec: {controller: example.com/none, parameters: {kind: X, name: x}}}
+`},
+	"limits": {"quantities, empty maps and what a whole cluster shares", `
+- {apiVersion: v1, kind: LimitRange, metadata: {name: a, namespace: NS}, spec: {limits: [{type: Container, default: {cpu: "0.5", memory: 1024Mi}, defaultRequest: {cpu: 0.1}, max: {}}]}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: NS-n, labels: {kubernetes.io/metadata.name: NS-n}, annotations: {}}, spec: {finalizers: [kubernetes]}, status: {phase: Active}}
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: NS, labels: {}, annotations: {}, finalizers: []}, data: {}, binaryData: {}}
+- {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: NS-p}, value: 5, globalDefault: false, description: ""}
+- {apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: a, namespace: NS}, spec: {leaseDurationSeconds: 15, renewTime: "2026-01-01T00:00:00.000000Z"}}
+- {apiVersion: flowcontrol.apiserver.k8s.io/v1, kind: FlowSchema, metadata: {name: NS-f}, spec: {priorityLevelConfiguration: {name: global-default}, rules: [{subjects: [{kind: User, user: {name: none}}], resourceRules: [{apiGroups: [""], resources: [pods], verbs: [get], namespaces: ["*"]}]}]}}
 `},
 }
 
@@ -104,6 +138,48 @@ func TestAwkward(t *testing.T) {
 	})
 }
 
+// TestAwkward_Schemas has custom resources whose schema defaults, prunes, converts or merges in a way of its own.
+func TestAwkward_Schemas(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	group := w.namespace + ".example.org"
+	objects := w.objects(strings.ReplaceAll(`
+- {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: odds.GROUP}, spec: {group: GROUP, scope: Namespaced, names: {plural: odds, kind: Odd}, versions: [{name: v1, served: true, storage: true,
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, default: {}, properties: {
+      port: {x-kubernetes-int-or-string: true}, ratio: {type: number}, big: {type: integer, format: int64}, size: {type: string, default: small},
+      open: {type: object, x-kubernetes-preserve-unknown-fields: true}, maybe: {type: string, nullable: true},
+      set: {type: array, x-kubernetes-list-type: set, items: {type: string}}, whole: {type: object, x-kubernetes-map-type: atomic, additionalProperties: {type: string}},
+      items: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name, port], items: {type: object, required: [name], properties: {name: {type: string}, port: {type: integer, default: 80}, note: {type: string}}}},
+      inner: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}}}}}}}]}}
+- {apiVersion: GROUP/v1, kind: Odd, metadata: {name: full, namespace: NS}, spec: {port: "80", ratio: 1.0, big: 9007199254740993, open: {a: [1, {b: null}], c: {}}, maybe: null, set: [b, a], whole: {},
+    items: [{name: x}, {name: x, port: 81, note: ""}], inner: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v}}}}
+- {apiVersion: GROUP/v1, kind: Odd, metadata: {name: empty, namespace: NS}}
+- {apiVersion: GROUP/v1, kind: Odd, metadata: {name: pruned, namespace: NS}, spec: {size: large, set: [], items: []}}
+`, "GROUP", group))
+	t.Cleanup(func() { _ = w.admin.Delete(noContext{t}.Context(), objects[0].Manifest.DeepCopy()) })
+	w.rests(objects)
+}
+
+// TestAwkward_Quota has an object that the cluster does not admit at this time: the message says why, and it is not sent on
+// each reconcile.
+func TestAwkward_Quota(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.clocked()
+	w.create("{apiVersion: v1, kind: ResourceQuota, metadata: {name: none, namespace: NS}, spec: {hard: {services: '0'}}}")
+	service := w.object("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: NS}, spec: {ports: [{port: 80}]}}")
+	change := w.one(service)
+	require.Equal(t, v1alpha1.ReasonForbidden, change.Reason, change.Message)
+	require.Contains(t, change.Message, "quota")
+	require.Positive(t, w.one(service).RetryAfter)
+	w.counted.take()
+	for range 5 {
+		require.Equal(t, apply.Failed, w.one(service).Action)
+	}
+	_, writes := w.counted.take()
+	require.Zero(t, writes)
+}
+
 // TestAwkward_Explained has manifests that cannot come to rest as they are: nothing is written without end, and the
 // message says what to do.
 func TestAwkward_Explained(t *testing.T) {
@@ -118,6 +194,7 @@ func TestAwkward_Explained(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := w.in(t)
+			w.clocked() // on a busy machine the pause after a rejection would pass meanwhile
 			require.True(t, w.one(w.object(tc.object)).Done())
 			changed := w.object(strings.NewReplacer("k: v", "k: w", "name: k-v", "name: k-w", "image: k-v", "image: k-w").Replace(tc.object))
 			change := w.one(changed)

@@ -46,8 +46,12 @@
 // server names, and applies again. A takeover takes the fields of the manifest from kubectl, Helm and other deployers.
 // Managed fields of an earlier API version are migrated.
 //
+// With [Object.Additions] the engine reports or removes what others add to an object: fields, keys of maps and items of
+// lists that the manifest does not have. With the drift policy Ignore an edit stays until the manifest changes.
+//
 // A manifest that the API server rejects is sent again after a pause that doubles from a second to 5 minutes, or when
-// it changes. A Job with ttlSecondsAfterFinished runs once for each manifest. With [Object.Recreate] an object is
+// it changes. The pause after a request that is forbidden is at most 30 seconds, since a permission may be granted at
+// any time. A namespace on an object of a cluster-scoped kind is dropped, and the message of the change has a warning. A Job with ttlSecondsAfterFinished runs once for each manifest. With [Object.Recreate] an object is
 // deleted and created again when the manifest changes a field that cannot be changed. The annotation
 // [v1alpha1.DisabledAnnotation] on an object stops applies or its deletion.
 //

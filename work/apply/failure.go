@@ -37,8 +37,7 @@ func (t *task) failed(err error) Change {
 		return change
 	}
 	change.Err = err
-	var held *heldBack
-	if errors.As(err, &held) {
+	if held, ok := errors.AsType[*heldBackError](err); ok {
 		change.RetryAfter = held.wait
 	}
 	return change

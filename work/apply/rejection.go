@@ -38,14 +38,14 @@ func forbidden(err error) bool {
 	return apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// heldBack is an error that is remembered, and returned again until wait is over.
-type heldBack struct {
+// heldBackError is an error that is remembered, and returned again until wait is over.
+type heldBackError struct {
 	err  error
 	wait time.Duration
 }
 
-func (h *heldBack) Error() string { return h.err.Error() }
-func (h *heldBack) Unwrap() error { return h.err }
+func (h *heldBackError) Error() string { return h.err.Error() }
+func (h *heldBackError) Unwrap() error { return h.err }
 
 // blocksReads reports whether the object is not read now, since the last read of it was forbidden.
 func (r rejection) blocksReads(hash string, now time.Time) bool {

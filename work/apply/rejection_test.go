@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func TestRejection(t *testing.T) {
@@ -23,5 +25,13 @@ func TestRejection(t *testing.T) {
 	require.Greater(t, sent, 12, "and no less often: what refused it may have changed")
 	require.Zero(t, r.wait("other", "1", now), "another manifest is sent at once")
 	require.LessOrEqual(t, r.wait("h", "2", now), changedResend, "a change of the object may have removed the cause")
+
+	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("no"))
+	f := rejection{}
+	for range 20 {
+		f = f.again("h", "1", now, denied)
+	}
+	require.Equal(t, lastForbidden, f.wait("h", "1", now), "a permission may be granted at any time")
+
 	require.Equal(t, 1, r.again("other", "1", now, nil).count)
 }

@@ -156,8 +156,18 @@ var refusedSpecs = []refused{
 	},
 	{
 		"a way with drift that does not exist",
-		with(func(s *v1alpha1.WorkSpec) { s.Apply.Drift = "Ignore" }),
-		"spec.apply.drift", `supported values: "Correct", "Report"`,
+		with(func(s *v1alpha1.WorkSpec) { s.Apply.Drift = "Undo" }),
+		"spec.apply.drift", `supported values: "Correct", "Report", "Ignore"`,
+	},
+	{
+		"a way with additions that does not exist",
+		with(func(s *v1alpha1.WorkSpec) { s.Apply.Additions = "Undo" }),
+		"spec.apply.additions", `supported values: "Keep", "Report", "Remove"`,
+	},
+	{
+		"a way with the additions to one that does not exist",
+		option(func(o *v1alpha1.ManifestOption) { o.Additions = "Undo" }),
+		"spec.manifestOptions[0].additions", "supported values",
 	},
 	{
 		"field managers are shown in lists: a name that ends in a space looks like another one",
@@ -228,7 +238,7 @@ var refusedSpecs = []refused{
 	},
 	{
 		"a way with the drift of one that does not exist",
-		option(func(o *v1alpha1.ManifestOption) { o.Drift = "Ignore" }),
+		option(func(o *v1alpha1.ManifestOption) { o.Drift = "Undo" }),
 		"spec.manifestOptions[0].drift", "supported values",
 	},
 	{

@@ -19,6 +19,8 @@ type customRule struct {
 	ends       bool     // the object ends, such as a run of a pipeline
 	succeeds   string   // the condition that is True when it has ended well and False when it failed
 	noStatus   bool     // the kind has no status: ready as soon as it is there
+
+	also *customRule // must hold as well where the field says that the object is ready
 }
 
 func ruleFunc(r customRule) Func {
@@ -69,6 +71,8 @@ func (r customRule) byField(object *unstructured.Unstructured, result Result) Re
 	switch {
 	case slices.Contains(r.failed, value):
 		result.Status = Failed
+	case slices.Contains(r.ready, value) && r.also != nil:
+		return r.also.byField(object, Result{Status: Progressing, Ends: r.ends})
 	case slices.Contains(r.ready, value):
 		result.Status, result.Complete = Ready, r.ends
 	}

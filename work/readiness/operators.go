@@ -40,10 +40,12 @@ var operatorKinds = map[string]map[string]customRule{
 	// https://argo-cd.readthedocs.io/en/stable/operator-manual/health/ and
 	// https://argo-rollouts.readthedocs.io/en/stable/features/specification/
 	"argoproj.io": {
-		"Application": {field: []string{"health", "status"}, ready: []string{"Healthy", "Suspended"}, failed: []string{"Degraded", "Missing"}},
-		"Rollout":     phase(words("Healthy"), words("Degraded", "Error", "Failed")),
+		"Application": {field: []string{"health", "status"}, ready: []string{"Healthy", "Suspended"}, failed: []string{"Degraded"}},
+		"Rollout": {
+			field: words("phase"), ready: words("Healthy"), failed: words("Degraded", "Error", "Failed"), failing: words("InvalidSpec"),
+		},
 		"Workflow":    phaseOfRun(words("Succeeded"), words("Failed", "Error")),
-		"AnalysisRun": phaseOfRun(words("Successful"), words("Failed", "Error")),
+		"AnalysisRun": phaseOfRun(words("Successful"), words("Failed", "Error", "Inconclusive")),
 	},
 	// https://external-secrets.io/latest/api/spec/
 	"external-secrets.io": {
@@ -80,8 +82,12 @@ var operatorKinds = map[string]map[string]customRule{
 		"KafkaConnector": readyCondition, "KafkaNodePool": noStatus,
 	},
 	// https://www.elastic.co/docs/reference/cloud-on-k8s
-	"elasticsearch.k8s.elastic.co": {"Elasticsearch": {field: []string{"health"}, ready: []string{"green", "yellow"}, failed: []string{"red"}}},
-	"kibana.k8s.elastic.co":        {"Kibana": {field: []string{"health"}, ready: []string{"green"}, failed: []string{"red"}}},
+	"elasticsearch.k8s.elastic.co": {"Elasticsearch": {
+		// While it starts or moves data, its health says nothing about the end of that.
+		field: words("phase"), ready: words("Ready"), failed: words("Invalid"),
+		also: &customRule{field: words("health"), ready: words("green", "yellow"), failed: words("red")},
+	}},
+	"kibana.k8s.elastic.co": {"Kibana": {field: []string{"health"}, ready: []string{"green"}, failed: []string{"red"}}},
 	// https://rook.io/docs/rook/latest/CRDs/specification/
 	"ceph.rook.io": {
 		"CephCluster":     phase(words("Ready"), words("Failure", "Error")),
@@ -111,7 +117,7 @@ var operatorKinds = map[string]map[string]customRule{
 	"operators.coreos.com": {
 		"ClusterServiceVersion": phase(words("Succeeded"), words("Failed")),
 		"InstallPlan":           phase(words("Complete"), words("Failed")),
-		"Subscription":          {field: []string{"state"}, ready: []string{"AtLatestKnown"}, failed: []string{"UpgradeFailed"}},
+		"Subscription":          {field: []string{"state"}, ready: []string{"AtLatestKnown"}, failed: []string{"UpgradeFailed"}, failing: words("CatalogSourcesUnhealthy", "InstallPlanFailed", "ResolutionFailed")},
 	},
 	// https://kubernetes.io/docs/concepts/storage/volume-snapshots/
 	"snapshot.storage.k8s.io": {"VolumeSnapshot": {field: []string{"readyToUse"}, ready: []string{"true"}}, "VolumeSnapshotClass": noStatus},

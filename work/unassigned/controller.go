@@ -37,8 +37,6 @@ import (
 type Options struct {
 	// Now returns the time for conditions. Nil: time.Now.
 	Now func() time.Time
-	// SkipNameValidation allows several controllers of this name in one program, as tests have. Default false.
-	SkipNameValidation bool
 }
 
 // pageSize bounds a list of Works.
@@ -65,9 +63,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(),
 		recorder: mgr.GetEventRecorder("muster-work-unassigned"), reported: map[string]bool{},
 	}
-	c, err := controller.New("muster-work-unassigned", mgr, controller.Options{
-		Reconciler: r, SkipNameValidation: &o.SkipNameValidation,
-	})
+	c, err := controller.New("muster-work-unassigned", mgr, controller.Options{Reconciler: r})
 	if err != nil {
 		return fmt.Errorf("make the controller of unassigned Works: %w", err)
 	}

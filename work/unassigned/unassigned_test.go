@@ -48,7 +48,7 @@ func newHub(t *testing.T) *hub {
 	role.Name = user
 	require.NoError(t, mustertest.Grant(t.Context(), h.admin, user, role))
 	mustertest.StartManager(t, p.User(user), manager.Options{Scheme: scheme}, func(mgr manager.Manager) error {
-		return unassigned.SetupWithManager(mgr, unassigned.Options{SkipNameValidation: true})
+		return unassigned.SetupWithManager(mgr, unassigned.Options{})
 	})
 	return h
 }

@@ -42,6 +42,7 @@ func (a *ApplyPolicy) validate(path *field.Path) field.ErrorList {
 		validateTakeover(a.Takeover, path),
 		validateDrift(a.Drift, path),
 		validateRecreate(a.Recreate, path),
+		validateAdditions(a.Additions, path),
 		matches(fieldOwner, a.FieldOwner, path.Child("fieldOwner")),
 	)
 }
@@ -75,6 +76,7 @@ func (o *ManifestOption) validate(path *field.Path) field.ErrorList {
 		validateTakeover(o.Takeover, path),
 		validateDrift(o.Drift, path),
 		validateRecreate(o.Recreate, path),
+		validateAdditions(o.Additions, path),
 		validateAction(o.Delete, path.Child("delete")),
 		each(o.IgnoredFields, 32, path.Child("ignoredFields"), validateIgnoredField),
 		each(o.Feedback, 16, path.Child("feedback"), (*FeedbackRule).validate),

@@ -22,7 +22,11 @@ func validateRecreate(policy RecreatePolicy, path *field.Path) field.ErrorList {
 }
 
 func validateDrift(drift DriftPolicy, path *field.Path) field.ErrorList {
-	return oneOf(drift, path.Child("drift"), DriftCorrect, DriftReport)
+	return oneOf(drift, path.Child("drift"), DriftCorrect, DriftReport, DriftIgnore)
+}
+
+func validateAdditions(policy AdditionPolicy, path *field.Path) field.ErrorList {
+	return oneOf(policy, path.Child("additions"), AdditionsKeep, AdditionsReport, AdditionsRemove)
 }
 
 func validateAction(action DeleteAction, path *field.Path) field.ErrorList {

@@ -1,0 +1,179 @@
+package readiness_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/muster-sdk/muster/work/readiness"
+)
+
+// Statuses that several operators write.
+const (
+	isReady     = "conditions: [{type: Ready, status: 'True'}]"
+	notReady    = "conditions: [{type: Ready, status: 'False', reason: Pending}]"
+	readyFailed = "conditions: [{type: Ready, status: 'False', reason: ReconcileFailed}]"
+	isAvailable = "conditions: [{type: Available, status: 'True'}, {type: Reconciled, status: 'True'}]"
+	degraded    = "conditions: [{type: Available, status: Degraded}, {type: Reconciled, status: 'True'}]"
+	isActive    = "conditions: [{type: Active, status: 'True'}]"
+	isHealthy   = "conditions: [{type: Installed, status: 'True'}, {type: Healthy, status: 'True'}]"
+	unhealthy   = "conditions: [{type: Installed, status: 'True'}, {type: Healthy, status: 'False', reason: UnhealthyPackageRevision}]"
+	routed      = "parents: [{parentRef: {name: a}, conditions: [{type: Accepted, status: 'True'}, {type: ResolvedRefs, status: 'True'}]}]"
+	unrouted    = "parents: [{parentRef: {name: a}, conditions: [{type: Accepted, status: 'True'}, {type: ResolvedRefs, status: 'False', reason: BackendNotFound}]}]"
+)
+
+// operatorStatuses has for each kind with a rule a status that its operator writes when the object is ready, and others
+// with what they mean. "-" is an object without a status.
+var operatorStatuses = map[string][]struct {
+	status string
+	want   readiness.Status
+}{
+	"cert-manager.io Certificate":        {{isReady, yes}, {notReady, wait}},
+	"cert-manager.io Issuer":             {{isReady, yes}, {"conditions: [{type: Ready, status: 'False', reason: ErrorConfig}]", no}},
+	"cert-manager.io ClusterIssuer":      {{isReady, yes}, {notReady, wait}},
+	"cert-manager.io CertificateRequest": {{isReady, yes}, {"conditions: [{type: Denied, status: 'True'}]", no}},
+	"trust.cert-manager.io Bundle":       {{"conditions: [{type: Synced, status: 'True'}]", yes}, {"conditions: [{type: Synced, status: 'False', reason: SourceNotFound}]", wait}},
+
+	"kustomize.toolkit.fluxcd.io Kustomization": {{isReady, yes}, {readyFailed, no}, {"conditions: [{type: Stalled, status: 'True'}]", no}},
+	"helm.toolkit.fluxcd.io HelmRelease":        {{isReady, yes}, {"conditions: [{type: Ready, status: Unknown, reason: Progressing}]", wait}},
+	"source.toolkit.fluxcd.io GitRepository":    {{isReady, yes}, {readyFailed, no}},
+	"source.toolkit.fluxcd.io OCIRepository":    {{isReady, yes}, {notReady, wait}},
+	"source.toolkit.fluxcd.io Bucket":           {{isReady, yes}, {notReady, wait}},
+	"source.toolkit.fluxcd.io HelmChart":        {{isReady, yes}, {notReady, wait}},
+
+	"argoproj.io Application": {{"health: {status: Healthy}", yes}, {"health: {status: Missing}", wait}, {"health: {status: Degraded}", no}},
+	"argoproj.io Rollout":     {{"phase: Healthy", yes}, {"phase: Paused", wait}, {"phase: Degraded", no}, {"{phase: Healthy, conditions: [{type: InvalidSpec, status: 'True'}]}", no}},
+	"argoproj.io Workflow":    {{"phase: Succeeded", yes}, {"phase: Running", wait}, {"phase: Error", no}},
+	"argoproj.io AnalysisRun": {{"phase: Successful", yes}, {"phase: Running", wait}, {"phase: Inconclusive", no}},
+
+	"external-secrets.io ExternalSecret":        {{isReady, yes}, {"conditions: [{type: Ready, status: 'False', reason: SecretSyncedError}]", no}},
+	"external-secrets.io ClusterExternalSecret": {{isReady, yes}, {notReady, wait}},
+	"external-secrets.io SecretStore":           {{isReady, yes}, {"conditions: [{type: Ready, status: 'False', reason: InvalidProviderConfig}]", no}},
+	"external-secrets.io ClusterSecretStore":    {{isReady, yes}, {notReady, wait}},
+	"external-secrets.io PushSecret":            {{isReady, yes}, {notReady, wait}},
+	"bitnami.com SealedSecret":                  {{"conditions: [{type: Synced, status: 'True'}]", yes}, {"conditions: [{type: Synced, status: 'False'}]", wait}},
+
+	"monitoring.coreos.com Prometheus":      {{isAvailable, yes}, {degraded, wait}},
+	"monitoring.coreos.com Alertmanager":    {{isAvailable, yes}, {degraded, wait}},
+	"monitoring.coreos.com ThanosRuler":     {{isAvailable, yes}, {degraded, wait}},
+	"monitoring.coreos.com PrometheusAgent": {{isAvailable, yes}, {degraded, wait}},
+	"monitoring.coreos.com ServiceMonitor":  {{"-", yes}},
+	"monitoring.coreos.com PodMonitor":      {{"-", yes}},
+	"monitoring.coreos.com Probe":           {{"-", yes}},
+	"monitoring.coreos.com PrometheusRule":  {{"-", yes}},
+
+	"gateway.networking.k8s.io GatewayClass":   {{"conditions: [{type: Accepted, status: 'True'}]", yes}, {"conditions: [{type: Accepted, status: Unknown}]", wait}},
+	"gateway.networking.k8s.io Gateway":        {{"conditions: [{type: Accepted, status: 'True'}, {type: Programmed, status: 'True'}]", yes}, {"conditions: [{type: Accepted, status: 'True'}]", wait}},
+	"gateway.networking.k8s.io ReferenceGrant": {{"-", yes}},
+	"gateway.networking.k8s.io HTTPRoute":      {{routed, yes}, {unrouted, wait}},
+	"gateway.networking.k8s.io GRPCRoute":      {{routed, yes}, {unrouted, wait}},
+	"gateway.networking.k8s.io TLSRoute":       {{routed, yes}, {unrouted, wait}},
+	"gateway.networking.k8s.io TCPRoute":       {{routed, yes}, {unrouted, wait}},
+	"gateway.networking.k8s.io UDPRoute":       {{routed, yes}, {unrouted, wait}},
+
+	"keda.sh ScaledObject":              {{isReady, yes}, {"conditions: [{type: Ready, status: 'False', reason: ScaledObjectCheckFailed}]", no}},
+	"keda.sh ScaledJob":                 {{isReady, yes}, {notReady, wait}},
+	"keda.sh TriggerAuthentication":     {{"-", yes}},
+	"serving.knative.dev Service":       {{isReady, yes}, {"conditions: [{type: Ready, status: 'False', reason: RevisionFailed}]", no}},
+	"serving.knative.dev Configuration": {{isReady, yes}, {notReady, wait}},
+	"serving.knative.dev Route":         {{isReady, yes}, {notReady, wait}},
+	"serving.knative.dev Revision":      {{isReady, yes}, {"conditions: [{type: Ready, status: Unknown, reason: Deploying}]", wait}},
+	"pkg.crossplane.io Provider":        {{isHealthy, yes}, {unhealthy, wait}},
+	"pkg.crossplane.io Function":        {{isHealthy, yes}, {unhealthy, wait}},
+	"pkg.crossplane.io Configuration":   {{isHealthy, yes}, {unhealthy, wait}},
+
+	"postgresql.cnpg.io Cluster":                    {{"{phase: Cluster in healthy state, " + isReady + "}", yes}, {notReady, wait}},
+	"postgresql.cnpg.io Backup":                     {{"phase: completed", yes}, {"phase: running", wait}, {"phase: failed", no}},
+	"kafka.strimzi.io Kafka":                        {{isReady, yes}, {notReady, wait}},
+	"kafka.strimzi.io KafkaTopic":                   {{isReady, yes}, {notReady, wait}},
+	"kafka.strimzi.io KafkaUser":                    {{isReady, yes}, {notReady, wait}},
+	"kafka.strimzi.io KafkaConnect":                 {{isReady, yes}, {notReady, wait}},
+	"kafka.strimzi.io KafkaConnector":               {{isReady, yes}, {notReady, wait}},
+	"kafka.strimzi.io KafkaNodePool":                {{"-", yes}},
+	"elasticsearch.k8s.elastic.co Elasticsearch":    {{"{phase: Ready, health: green}", yes}, {"{phase: Ready, health: red}", no}, {"{phase: ApplyingChanges, health: red}", wait}, {"{phase: Invalid, health: green}", no}},
+	"kibana.k8s.elastic.co Kibana":                  {{"health: green", yes}, {"health: red", no}},
+	"mongodbcommunity.mongodb.com MongoDBCommunity": {{"phase: Running", yes}, {"phase: Pending", wait}, {"phase: Failed", no}},
+	"rabbitmq.com RabbitmqCluster": {
+		{"conditions: [{type: AllReplicasReady, status: 'True'}, {type: ClusterAvailable, status: 'True'}]", yes},
+		{"conditions: [{type: AllReplicasReady, status: 'False', reason: NotAllPodsReady}]", wait},
+	},
+	"ceph.rook.io CephCluster":     {{"phase: Ready", yes}, {"phase: Progressing", wait}, {"phase: Failure", no}},
+	"ceph.rook.io CephBlockPool":   {{"phase: Ready", yes}, {"phase: Failure", no}},
+	"ceph.rook.io CephFilesystem":  {{"phase: Ready", yes}, {"phase: Failure", no}},
+	"ceph.rook.io CephObjectStore": {{"phase: Connected", yes}, {"phase: Failure", no}},
+
+	"cluster.x-k8s.io Cluster":           {{"phase: Provisioned", yes}, {"phase: Provisioning", wait}, {"phase: Failed", no}},
+	"cluster.x-k8s.io Machine":           {{"phase: Running", yes}, {"phase: Provisioned", wait}, {"phase: Failed", no}},
+	"cluster.x-k8s.io MachineDeployment": {{"phase: Running", yes}, {"phase: ScalingUp", wait}, {"phase: Failed", no}},
+	"velero.io Backup":                   {{"phase: Completed", yes}, {"phase: InProgress", wait}, {"phase: PartiallyFailed", no}},
+	"velero.io Restore":                  {{"phase: Completed", yes}, {"phase: InProgress", wait}, {"phase: FailedValidation", no}},
+	"velero.io BackupStorageLocation":    {{"phase: Available", yes}, {"phase: Unavailable", no}},
+	"velero.io Schedule":                 {{"phase: Enabled", yes}, {"phase: FailedValidation", no}},
+
+	"tekton.dev PipelineRun": {{"conditions: [{type: Succeeded, status: 'True'}]", yes}, {"conditions: [{type: Succeeded, status: Unknown, reason: Running}]", wait}, {"conditions: [{type: Succeeded, status: 'False'}]", no}},
+	"tekton.dev TaskRun":     {{"conditions: [{type: Succeeded, status: 'True'}]", yes}, {"conditions: [{type: Succeeded, status: 'False'}]", no}},
+	"tekton.dev Pipeline":    {{"-", yes}},
+	"tekton.dev Task":        {{"-", yes}},
+
+	"operators.coreos.com ClusterServiceVersion": {{"phase: Succeeded", yes}, {"phase: Installing", wait}, {"phase: Failed", no}},
+	"operators.coreos.com InstallPlan":           {{"phase: Complete", yes}, {"phase: RequiresApproval", wait}, {"phase: Failed", no}},
+	"operators.coreos.com Subscription": {
+		{"state: AtLatestKnown", yes}, {"state: UpgradePending", wait}, {"state: UpgradeFailed", no},
+		{"{state: AtLatestKnown, conditions: [{type: ResolutionFailed, status: 'True', reason: ConstraintsNotSatisfiable}]}", no},
+	},
+	"snapshot.storage.k8s.io VolumeSnapshot":      {{"readyToUse: true", yes}, {"readyToUse: false", wait}},
+	"snapshot.storage.k8s.io VolumeSnapshotClass": {{"-", yes}},
+	"kubevirt.io VirtualMachine":                  {{isReady, yes}, {notReady, wait}},
+	"kubevirt.io VirtualMachineInstance":          {{"phase: Running", yes}, {"phase: Scheduling", wait}, {"phase: Failed", no}},
+	"kyverno.io ClusterPolicy":                    {{isReady, yes}, {notReady, wait}},
+	"kyverno.io Policy":                           {{isReady, yes}, {notReady, wait}},
+	"templates.gatekeeper.sh ConstraintTemplate":  {{"created: true", yes}, {"created: false", wait}},
+	"jobset.x-k8s.io JobSet":                      {{"conditions: [{type: Completed, status: 'True'}]", yes}, {"restarts: 1", wait}, {"conditions: [{type: Failed, status: 'True'}]", no}},
+	"kueue.x-k8s.io ClusterQueue":                 {{isActive, yes}, {"conditions: [{type: Active, status: 'False', reason: FlavorNotFound}]", wait}},
+	"kueue.x-k8s.io LocalQueue":                   {{isActive, yes}, {"conditions: [{type: Active, status: 'False', reason: ClusterQueueIsInactive}]", wait}},
+	"ray.io RayCluster":                           {{"state: ready", yes}, {"lastUpdateTime: x", wait}, {"state: failed", no}},
+	"sparkoperator.k8s.io SparkApplication":       {{"applicationState: {state: COMPLETED}", yes}, {"applicationState: {state: RUNNING}", wait}, {"applicationState: {state: SUBMISSION_FAILED}", no}},
+
+	"networking.istio.io VirtualService":      {{"-", yes}},
+	"networking.istio.io DestinationRule":     {{"-", yes}},
+	"networking.istio.io Gateway":             {{"-", yes}},
+	"networking.istio.io ServiceEntry":        {{"-", yes}},
+	"networking.istio.io Sidecar":             {{"-", yes}},
+	"security.istio.io AuthorizationPolicy":   {{"-", yes}},
+	"security.istio.io PeerAuthentication":    {{"-", yes}},
+	"security.istio.io RequestAuthentication": {{"-", yes}},
+	"traefik.io IngressRoute":                 {{"-", yes}},
+	"traefik.io Middleware":                   {{"-", yes}},
+	"traefik.io TLSOption":                    {{"-", yes}},
+}
+
+const yes, wait, no = readiness.Ready, readiness.Progressing, readiness.Failed
+
+// TestOperatorKinds checks each rule with statuses as its operator writes them, and that no rule is without a test. An
+// object without a status is never ready, unless its kind has none.
+func TestOperatorKinds(t *testing.T) {
+	for name, statuses := range operatorStatuses {
+		group, kind, _ := strings.Cut(name, " ")
+		head := group + "/v1 " + kind + "\n"
+		for _, tc := range statuses {
+			text := head + "status: {" + tc.status + "}"
+			switch {
+			case tc.status == "-":
+				text = head
+			case strings.HasPrefix(tc.status, "{"):
+				text = head + "status: " + tc.status
+			}
+			got := readiness.Registry{}.Assess(object(t, text))
+			require.Equal(t, tc.want, got.Status, "%s\n%s", text, got.Message)
+		}
+		if statuses[0].status != "-" {
+			got := readiness.Registry{}.Assess(object(t, head))
+			require.Equal(t, wait, got.Status, "%s without a status: %s", name, got.Message)
+		}
+	}
+	for _, kind := range readiness.OperatorKinds() {
+		require.Contains(t, operatorStatuses, kind.Group+" "+kind.Kind, "a rule without a test")
+	}
+	require.Len(t, operatorStatuses, len(readiness.OperatorKinds()), "a test without a rule")
+}
