@@ -3,6 +3,7 @@ package disaster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ import (
 var outage = 4 * heartbeat.DefaultGrace(period*time.Second)
 
 // TestOutage_HubUnreachable checks with one, two and five members that an outage of the hub's network deletes and moves
-// nothing while it lasts, nor when the members come back one after the other.
+// nothing while it lasts, not even with spec.failover, nor when the members come back one after the other.
 func TestOutage_HubUnreachable(t *testing.T) {
 	t.Parallel()
 	for _, names := range [][]string{{"east"}, {"east", "west"}, {"a", "b", "c", "d", "e"}} {
@@ -44,11 +45,19 @@ func TestOutage_HubUnreachable(t *testing.T) {
 				w.joined(m.name)
 			}
 			w.deploy()
+			w.deployMobile()
 			before := w.observePlaced()
 			for _, m := range w.members {
 				proxies[m.name].Stall()
 			}
 			w.staysPlaced(before, outage)
+			// The first member that comes back is the one that failover may leave: for members that stay away, the outage ends.
+			slices.SortStableFunc(w.members, func(a, _ *member) int {
+				if slices.Contains(before.decisions["mobile"], a.name) {
+					return -1
+				}
+				return 0
+			})
 			for _, m := range w.members {
 				proxies[m.name].Heal()
 				w.joined(m.name)

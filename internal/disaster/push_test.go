@@ -134,7 +134,7 @@ kind: Placement
 metadata: {name: mobile, namespace: apps}
 spec:
   policy: {type: PickN, numberOfClusters: 1}
-  failover: {maxEvictions: 10}
+  failover: {replace: EvictFirst, maxEvictions: 10}
 `
 
 const mobileWorkSetYAML = `
