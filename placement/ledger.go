@@ -135,13 +135,17 @@ func (l *ledger) deleted(name types.NamespacedName, uid types.UID) {
 	l.close(name, r)
 }
 
-// slices are the PlacementDecisions of a placement, in the order of their names.
+// slices are the PlacementDecisions of a placement, in the order of their names. Those without a controller, as a backup
+// tool restores them, are adopted with what they say: the placement stays where it was.
 func (l *ledger) slices(k key, placement types.UID) []*v1alpha1.PlacementDecision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var found []*v1alpha1.PlacementDecision
 	for _, r := range l.owned[k] {
-		if r.object != nil && r.object.DeletionTimestamp == nil && metav1.GetControllerOf(r.object).UID == placement {
+		if r.object == nil || r.object.DeletionTimestamp != nil {
+			continue
+		}
+		if by := controller(r.object); by == placement || by == "" {
 			found = append(found, r.object)
 		}
 	}
@@ -201,10 +205,18 @@ func (l *ledger) close(name types.NamespacedName, r *record) {
 	}
 }
 
-// ownerOf is the placement that an object is a PlacementDecision of; "": of none.
+// ownerOf is the placement that an object is a PlacementDecision of; "": of none. An object without a controller, as
+// backup tools restore it, is of the placement that its label and its name tell.
 func ownerOf(object *v1alpha1.PlacementDecision) key {
 	owner := metav1.GetControllerOf(object)
-	if owner == nil || owner.APIVersion != v1alpha1.GroupVersion.String() || owner.Kind != "Placement" {
+	if owner == nil {
+		placement := object.Labels[v1alpha1.PlacementLabel]
+		if _, ok := indexOf(placement, object.Name); ok && placement != "" {
+			return object.Namespace + "/" + placement
+		}
+		return ""
+	}
+	if owner.APIVersion != v1alpha1.GroupVersion.String() || owner.Kind != "Placement" {
 		return ""
 	}
 	return object.Namespace + "/" + owner.Name

@@ -97,6 +97,7 @@ func TestLedger(t *testing.T) {
 	}
 	freed := version("u", "3", "a")
 	freed.OwnerReferences = nil
+	delete(freed.Labels, v1alpha1.PlacementLabel)
 	type step = func(l *ledger) []key
 	saw := func(o *v1alpha1.PlacementDecision) step { return func(l *ledger) []key { return l.saw(o) } }
 	lost := func(o *v1alpha1.PlacementDecision) step { return func(l *ledger) []key { return l.lost(o) } }
@@ -152,4 +153,26 @@ func TestLedger(t *testing.T) {
 			require.Empty(t, l.slices(k, "older"), "those of another are not its own")
 		})
 	}
+}
+
+// TestLedger_RestoredWithoutOwner checks that a PlacementDecision which a backup tool restored without its
+// ownerReferences is adopted with what it says, so that the placement stays where it was. One whose name is not that of a
+// slice is not.
+func TestLedger_RestoredWithoutOwner(t *testing.T) {
+	placement := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "p"}}
+	restored := &v1alpha1.PlacementDecision{}
+	shape(restored, placement, decision.Slice{Decisions: decided("a")})
+	restored.UID, restored.ResourceVersion, restored.OwnerReferences = "u", "1", nil
+	other := restored.DeepCopy()
+	other.UID, other.Name = "v", "other-decision-0"
+
+	l := newLedger()
+	require.Equal(t, []key{"ns/web"}, l.saw(restored))
+	require.Empty(t, l.saw(other))
+	before := l.slices("ns/web", "p")
+	require.Equal(t, []*v1alpha1.PlacementDecision{restored}, before)
+	todo := changes(placement, before, []decision.Slice{{Decisions: decided("a")}})
+	require.Len(t, todo, 1)
+	require.True(t, metav1.IsControlledBy(todo[0].want, placement))
+	require.Equal(t, types.UID("u"), todo[0].want.UID)
 }

@@ -4,13 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/membership"
@@ -151,51 +149,6 @@ func TestMembership_UserRequestsLeave(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// TestOutage_HubUnreachable checks with one, two and five members that an outage of the hub's network deletes nothing
-// while it lasts, nor when the members come back one after the other.
-func TestOutage_HubUnreachable(t *testing.T) {
-	t.Parallel()
-	for _, names := range [][]string{{"east"}, {"east", "west"}} {
-		t.Run(fmt.Sprint(len(names), " members"), func(t *testing.T) {
-			w := newWorld(t, hub.Options{})
-			proxies := map[string]*localplane.Proxy{}
-			for _, name := range names {
-				proxy, err := localplane.NewProxy(w.plane.Config().Host)
-				require.NoError(t, err)
-				t.Cleanup(func() { _ = proxy.Close() })
-				m := w.newMember(name)
-				m.hub = through(proxy)
-				proxies[name], w.members = proxy, append(w.members, m)
-				m.install(t, w.token(name))
-				w.start(m)
-				w.setPeriod(name)
-				w.joined(name)
-			}
-			w.deploy()
-			before := map[string]map[string]types.UID{}
-			for _, m := range w.members {
-				before[m.name] = m.uids(t)
-				proxies[m.name].Stall()
-			}
-			// Five grace periods of a period of one second.
-			for _, m := range w.members {
-				m.stays(t, before[m.name], 25*time.Second)
-			}
-			for _, m := range w.members {
-				proxies[m.name].Heal()
-				m.stays(t, before[m.name], quiet)
-			}
-			for _, m := range w.members {
-				w.joined(m.name)
-			}
-			w.update("2")
-			for _, m := range w.members {
-				m.unchanged(t, before[m.name])
-			}
-		})
-	}
 }
 
 // removeMember removes a MemberCluster without its finalizers, as if it had never existed, and returns what it was. The

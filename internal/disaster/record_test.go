@@ -61,6 +61,13 @@ func (m *member) record(t testing.TB) {
 	}
 }
 
+// restartRecord discards the deletions that were recorded, which a user asked for.
+func (m *member) restartRecord() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.deleted = nil
+}
+
 // finalized are the kinds of a member's namespace on the hub that have finalizers.
 func finalized() []client.ObjectList {
 	return []client.ObjectList{

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -54,6 +55,9 @@ const (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if runsReplica() {
+		os.Exit(1) // Its end is always that it does not lead any more.
+	}
 	mustertest.Main(m)
 }
 
@@ -67,9 +71,10 @@ type world struct {
 	plane   *localplane.Plane
 	client  client.Client
 	config  *rest.Config // of the hub's own user
-	options hub.Options
+	options assembly.HubOptions
 	stopHub func()
 	members []*member
+	wire    mustertest.Wire // counts the requests of the hub and of the agents that runHub and start have started
 }
 
 // member is a cluster with an agent.
@@ -87,13 +92,29 @@ type member struct {
 // newWorld starts a hub and its members, and lets the members join. It is a parallel test from then on.
 func newWorld(t *testing.T, options hub.Options, names ...string) *world {
 	t.Helper()
-	w := &world{t: t, options: options}
-	w.plane = localplane.ForTest(t, localplane.Options{Name: "hub"})
-	w.prepareHub(w.plane)
+	w := prepareWorld(t)
+	w.options.Membership = options
 	w.startHub()
 	for _, name := range names {
-		w.join(name)
+		m := w.newMember(name)
+		w.members = append(w.members, m)
 	}
+	for _, m := range w.members {
+		w.register(m)
+	}
+	for _, m := range w.members {
+		w.joined(m.name)
+	}
+	return w
+}
+
+// prepareWorld starts the plane of a hub that does not run yet.
+func prepareWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, options: assembly.HubOptions{
+		Addons: addon.Options{Agents: []addon.Agent{greeter{}}}, SkipDefinitions: true,
+	}}
+	w.prepareHub(localplane.ForTest(t, localplane.Options{Name: "hub"}))
 	return w
 }
 
@@ -102,19 +123,30 @@ func (w *world) join(name string) {
 	w.t.Helper()
 	m := w.newMember(name)
 	w.members = append(w.members, m)
-	m.install(w.t, w.token(name))
-	w.start(m)
-	w.setPeriod(name)
+	w.register(m)
 	w.joined(name)
+}
+
+// register starts the agent of a member, and sets its heartbeat period.
+func (w *world) register(m *member) {
+	w.t.Helper()
+	m.install(w.t, w.token(m.name))
+	w.start(m)
+	w.setPeriod(m.name)
 }
 
 func (w *world) prepareHub(plane *localplane.Plane) {
 	t := w.t
 	w.plane, w.client = plane, mustertest.Client(t, plane.Config(), newScheme(), assembly.InstallHubDefinitions)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}}
-	require.NoError(t, client.IgnoreAlreadyExists(w.client.Create(t.Context(), namespace)))
+	for _, name := range []string{membership.RegistrationNamespace, membership.ConnectionNamespace} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		require.NoError(t, client.IgnoreAlreadyExists(w.client.Create(t.Context(), namespace)))
+	}
 	const user = "muster-hub"
-	files := []string{"membership/hub", "placement", "placement/workset", "addon", "addon/leave", "work/leave", "work/unassigned"}
+	files := []string{
+		"membership/hub", "membership/fleet", "membership/push",
+		"placement", "placement/workset", "addon", "addon/leave", "work/leave", "work/unassigned",
+	}
 	for _, folder := range files {
 		require.NoError(t, mustertest.GrantFiles(t.Context(), w.client, user, "../../"+folder+"/rbac/role.yaml"))
 	}
@@ -123,34 +155,51 @@ func (w *world) prepareHub(plane *localplane.Plane) {
 
 // startHub runs a complete hub until stopHub is called, or the test ends.
 func (w *world) startHub() {
-	w.stopHub = w.runHub(w.config, "hub")
+	w.stopHub = w.runHub("hub", manager.Options{})
 }
 
 // runHub runs a complete hub, and starts it again when it ends because its store was restored, as a Deployment would.
-func (w *world) runHub(config *rest.Config, name string) (stop func()) {
-	options := assembly.HubOptions{
-		Membership: w.options, Addons: addon.Options{Agents: []addon.Agent{greeter{}}}, SkipDefinitions: true,
-	}
-	return mustertest.Run(w.t, "the hub", func(ctx context.Context) error {
-		for ctx.Err() == nil {
-			mgr, err := manager.New(config, manager.Options{
-				Scheme: newScheme(), Logger: logger(w.t, name), Metrics: metricsserver.Options{BindAddress: "0"},
-				Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
-			})
-			if err == nil {
-				err = assembly.SetupHub(ctx, mgr, options)
-			}
-			if err == nil {
-				err = mgr.Start(ctx)
-			}
-			var rewound *storeversion.RewoundError
-			if err != nil && !errors.As(err, &rewound) {
-				return err
-			}
-		}
-		return nil
-	})
+func (w *world) runHub(name string, options manager.Options) (stop func()) {
+	config := rest.CopyConfig(w.config)
+	config.Wrap(w.count)
+	options.Logger = logger(w.t, name)
+	return mustertest.Run(w.t, name, func(ctx context.Context) error { return serveHub(ctx, config, options, w.options) })
 }
+
+// serveHub is the program of a hub.
+func serveHub(ctx context.Context, config *rest.Config, options manager.Options, o assembly.HubOptions) error {
+	options.Scheme = newScheme()
+	options.Metrics = metricsserver.Options{BindAddress: "0"}
+	options.Controller = ctrlconfig.Controller{SkipNameValidation: new(true)}
+	for ctx.Err() == nil {
+		mgr, err := manager.New(config, options)
+		if err == nil {
+			err = assembly.SetupHub(ctx, mgr, o)
+		}
+		if err == nil {
+			err = mgr.Start(ctx)
+		}
+		var rewound *storeversion.RewoundError
+		if err != nil && !errors.As(err, &rewound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// count counts the requests of a client.
+func (w *world) count(next http.RoundTripper) http.RoundTripper {
+	return counted{RoundTripper: w.wire.Over(next), next: next}
+}
+
+// counted lets clients find the transport below, whose connections they close.
+type counted struct {
+	http.RoundTripper
+	next http.RoundTripper
+}
+
+// WrappedRoundTripper implements the interface of package net of apimachinery.
+func (c counted) WrappedRoundTripper() http.RoundTripper { return c.next }
 
 func (w *world) newMember(name string) *member {
 	t := w.t
@@ -197,10 +246,15 @@ func (m *member) install(t testing.TB, joinYAML []byte) {
 // start runs the complete agent of a member until its stop is called, or the test ends.
 func (w *world) start(m *member) {
 	options := assembly.AgentOptions{Membership: agent.Options{
-		Name: m.name, Log: logger(w.t, m.name), HubConfig: func(config *rest.Config) { m.hub(config) },
+		Name: m.name, Log: logger(w.t, m.name), HubConfig: func(config *rest.Config) {
+			m.hub(config)
+			config.Wrap(w.count)
+		},
 	}}
 	options.Works.Log = logger(w.t, m.name+"-works")
-	m.stop = mustertest.StartManager(w.t, m.plane.Config(), manager.Options{
+	config := m.plane.Config()
+	config.Wrap(w.count)
+	m.stop = mustertest.StartManager(w.t, config, manager.Options{
 		Logger: logger(w.t, m.name), Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	}, func(mgr manager.Manager) error { return assembly.SetupAgent(w.t.Context(), mgr, options) })
 }
@@ -397,7 +451,9 @@ func (w *world) running(m *member, version string) {
 		)
 		switch {
 		case err != nil:
-			return err
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return fmt.Errorf("%w; deleted: %v", err, m.deleted)
 		case config.Data["version"] != version:
 			return fmt.Errorf("ConfigMap shop/config has version %q", config.Data["version"])
 		case claim.Status.Phase != corev1.ClaimBound:

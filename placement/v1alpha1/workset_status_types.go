@@ -20,6 +20,9 @@ const (
 	RevisionAnnotation = GroupName + "/revision"
 	// RevisionSinceAnnotation is beside it and says since when, by RFC 3339.
 	RevisionSinceAnnotation = GroupName + "/revision-since"
+	// WorkSetUIDAnnotation is beside it and has the UID of the WorkSet that chose the cluster last. The Works of a cluster that is
+	// not chosen are deleted only if this is the UID of the WorkSet: those of an earlier WorkSet with its name are kept.
+	WorkSetUIDAnnotation = GroupName + "/workset-uid"
 )
 
 // Conditions of a WorkSet. They mean what those of a Work mean, for all its clusters together.

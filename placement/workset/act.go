@@ -72,7 +72,8 @@ func (l *look) act(ctx context.Context) {
 }
 
 // leavers tells the clusters whose Works may be deleted. The Works of a cluster that leaves the fleet are for its leave, and those of one
-// that is not in the fleet are kept: that its MemberCluster is missing is no request.
+// that is not in the fleet are kept: that its MemberCluster is missing is no request. So are the Works of an earlier WorkSet: after a
+// restore, the Placement may not have chosen their cluster yet.
 func (l *look) leavers(ctx context.Context) (func(*target) bool, error) {
 	none := func(*target) bool { return false }
 	if !slices.ContainsFunc(l.leaving, func(t *target) bool { return t.tellable() && len(t.held.live()) > 0 }) {
@@ -82,7 +83,7 @@ func (l *look) leavers(ctx context.Context) (func(*target) bool, error) {
 	if err != nil {
 		return none, err
 	}
-	return func(t *target) bool { return t.tellable() && confirmed(t.name) }, nil
+	return func(t *target) bool { return t.tellable() && confirmed(t.name) && ownerOf(l.set).claimsAny(t.held) }, nil
 }
 
 // idle reports whether nobody writes a cluster's Works again by themselves, since that did not work.

@@ -5,7 +5,8 @@ import "github.com/muster-sdk/muster/placement/bundle"
 // wanted is what one cluster is to have of a WorkSet. Without objects it is to have nothing.
 type wanted struct {
 	bundle.Wanted
-	told told
+	told  told
+	owner owner
 }
 
 // step is one request.
@@ -20,7 +21,7 @@ func arrange(base string, has []*record, want *wanted) ([]bundle.Step, error) {
 	for i, r := range has {
 		works[i] = bundle.Held{
 			Work: r.content, Options: r.options, Written: r.written,
-			Marked: r.marked, Noted: r.told == want.told, Settled: r.settled, Deleting: r.DeletionTimestamp != nil,
+			Marked: r.marked, Noted: r.told == want.told && want.owner.claims(r), Settled: r.settled, Deleting: r.DeletionTimestamp != nil,
 		}
 	}
 	return bundle.Arrange(base, works, want.Wanted)

@@ -23,7 +23,7 @@ var (
 )
 
 func wish(told told, objects ...bundle.Object) *wanted {
-	return &wanted{bundle.Wanted{Objects: objects}, told}
+	return &wanted{Wanted: bundle.Wanted{Objects: objects}, told: told}
 }
 
 // reached is a world where a wish has come true.
@@ -59,7 +59,7 @@ func TestArrange(t *testing.T) {
 	}{
 		{"what is as it is to be is left alone", nil, wish(one, a, b, c), nil},
 		{"another content", nil, wish(one, a, sized("b", 201*kib), c), []string{"update shop.web-0"}},
-		{"other options", nil, &wanted{bundle.Wanted{Objects: []bundle.Object{a, b, c}, Options: bundle.Hash{1}}, one}, []string{"update shop.web-0", "update shop.web-1"}},
+		{"other options", nil, &wanted{Wanted: bundle.Wanted{Objects: []bundle.Object{a, b, c}, Options: bundle.Hash{1}}, told: one}, []string{"update shop.web-0", "update shop.web-1"}},
 		{"another revision", nil, wish(two, a, b, c), []string{"note shop.web-0"}},
 		{"nothing", nil, &wanted{}, []string{"delete shop.web-0", "delete shop.web-1"}},
 		{"what is being deleted is not deleted again", func(w *world) { w.ledger.deleted(w.works["shop.web-1"]) }, &wanted{}, []string{"delete shop.web-0"}},

@@ -235,6 +235,7 @@ func (c *controller) object(d delivery, name types.NamespacedName, w *want, want
 	if s.First {
 		work.Annotations[v1alpha1.RevisionAnnotation] = wanted.told.revision
 		work.Annotations[v1alpha1.RevisionSinceAnnotation] = wanted.told.since.Format(time.RFC3339Nano)
+		work.Annotations[v1alpha1.WorkSetUIDAnnotation] = string(w.by)
 	}
 	return work
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/muster-sdk/muster/placement/rollout"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
 // look is one look at a WorkSet.
@@ -103,8 +104,12 @@ func (l *look) gather(ctx context.Context) error {
 		t := &target{name: name, namespace: namespace, cluster: l.fleet.member(name).lasting, held: h}
 		// Nothing is taken away on a guess: it may be what a cluster has whose namespace is not known now.
 		if certain && (known || located) {
-			if t.cluster == nil {
+			switch {
+			case t.cluster == nil:
 				t.waits = "The cluster is not in the fleet. Its Works are kept until it is there again, or leaves."
+			case !ownerOf(l.set).claimsAny(h):
+				t.waits = "The cluster is not chosen. Its Works are those of an earlier WorkSet with this name, and are kept. " +
+					"To delete one with its objects, set its annotation " + workv1alpha1.DeletionRequestedByAnnotation + " before you delete it."
 			}
 			l.leaving = append(l.leaving, t)
 			continue
@@ -153,7 +158,7 @@ func (s *state) tell(cluster string, noted told) told {
 // judge says whether a cluster's Works are as they are to be.
 func (l *look) judge(t *target) {
 	s := l.state
-	now := looked{told: t.told, reading: t.reading, cluster: t.cluster, namespace: t.namespace, version: t.held.version}
+	now := looked{by: l.set.UID, told: t.told, reading: t.reading, cluster: t.cluster, namespace: t.namespace, version: t.held.version}
 	if t.divided != nil {
 		now.objects = hashOf(t.divided.objects)
 	}
@@ -210,7 +215,7 @@ func (t *target) tellable() bool { return t.cluster != nil && !t.outgoing() && t
 
 // want is what a cluster is to have by what it was told.
 func (l *look) want(t *target) *want {
-	w := &want{namespace: t.namespace, cluster: t.cluster, reading: t.reading, told: t.told, parting: partingOf(t.reading.content.Work.Delete), by: l.set.UID}
+	w := &want{namespace: t.namespace, cluster: t.cluster, reading: t.reading, told: t.told, parting: partingOf(t.reading.content.Work.Delete), by: l.set.UID, created: l.set.CreationTimestamp}
 	if t.divided != nil {
 		w.objects, w.divided = t.divided.objects, true
 	}

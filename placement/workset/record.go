@@ -66,7 +66,7 @@ func recordOf(work *workv1alpha1.Work, before *record) *record {
 	r := &record{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: work.Namespace, Name: work.Name, UID: work.UID, ResourceVersion: work.ResourceVersion, Generation: work.Generation,
-			DeletionTimestamp: work.DeletionTimestamp, Labels: work.Labels, Annotations: work.Annotations,
+			CreationTimestamp: work.CreationTimestamp, DeletionTimestamp: work.DeletionTimestamp, Labels: work.Labels, Annotations: work.Annotations,
 		},
 		set:     setOf(work.Labels, work.Annotations),
 		settled: bundle.Settled(work),

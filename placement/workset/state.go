@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-sdk/muster/placement/bundle"
@@ -122,9 +123,10 @@ type want struct {
 	objects   []bundle.Object
 	divided   bool // objects are set, since they depend on the other clusters
 	told      told
-	parting   parting   // of what it is to have no longer
-	by        types.UID // of the WorkSet
-	until     time.Time // what is nothing any more may be acted on until then: see confirmedFor
+	parting   parting     // of what it is to have no longer
+	by        types.UID   // of the WorkSet
+	created   metav1.Time // of the WorkSet
+	until     time.Time   // what is nothing any more may be acted on until then: see confirmedFor
 }
 
 // render says what the cluster is to have.
@@ -140,11 +142,12 @@ func (w *want) render() (*wanted, error) {
 		}
 		objects = result.Objects
 	}
-	return &wanted{bundle.Wanted{Objects: objects, Options: w.reading.options}, w.told}, nil
+	return &wanted{bundle.Wanted{Objects: objects, Options: w.reading.options}, w.told, owner{w.by, w.created}}, nil
 }
 
 // looked is what was found of a cluster, and what that depends on.
 type looked struct {
+	by        types.UID // of the WorkSet
 	told      told
 	reading   *reading
 	cluster   *scheduler.Cluster

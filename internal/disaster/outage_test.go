@@ -1,0 +1,141 @@
+package disaster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership/heartbeat"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest/localplane"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// outage is how long an outage lasts: four grace periods of a member with the period of the tests.
+var outage = 4 * heartbeat.DefaultGrace(period*time.Second)
+
+// TestOutage_HubUnreachable checks with one, two and five members that an outage of the hub's network deletes and moves
+// nothing while it lasts, not even with spec.failover, nor when the members come back one after the other.
+func TestOutage_HubUnreachable(t *testing.T) {
+	t.Parallel()
+	for _, names := range [][]string{{"east"}, {"east", "west"}, {"a", "b", "c", "d", "e"}} {
+		t.Run(fmt.Sprint(len(names), " members"), func(t *testing.T) {
+			t.Parallel()
+			w := prepareWorld(t)
+			w.startHub()
+			proxies := map[string]*localplane.Proxy{}
+			for _, name := range names {
+				proxy, err := localplane.NewProxy(w.plane.Config().Host)
+				require.NoError(t, err)
+				t.Cleanup(func() { _ = proxy.Close() })
+				m := w.newMember(name)
+				m.hub = through(proxy)
+				proxies[name], w.members = proxy, append(w.members, m)
+				w.register(m)
+			}
+			for _, m := range w.members {
+				w.joined(m.name)
+			}
+			w.deploy()
+			w.deployMobile()
+			before := w.observePlaced()
+			for _, m := range w.members {
+				proxies[m.name].Stall()
+			}
+			w.staysPlaced(before, outage)
+			// The first member that comes back is the one that failover may leave: for members that stay away, the outage ends.
+			slices.SortStableFunc(w.members, func(a, _ *member) int {
+				if slices.Contains(before.decisions["mobile"], a.name) {
+					return -1
+				}
+				return 0
+			})
+			for _, m := range w.members {
+				proxies[m.name].Heal()
+				w.joined(m.name)
+				w.staysPlaced(before, 2*time.Second)
+			}
+			w.update("2")
+			w.staysPlaced(before, 0)
+		})
+	}
+}
+
+// placed is where workloads are: what the Placements have chosen, the Works on the hub, and the objects on the members.
+type placed struct {
+	decisions map[string][]string
+	works     map[string]types.UID
+	objects   map[string]map[string]types.UID // by member
+}
+
+func (w *world) observePlaced() placed {
+	w.t.Helper()
+	ctx := context.WithoutCancel(w.t.Context())
+	p := placed{decisions: w.decisions(), works: map[string]types.UID{}, objects: map[string]map[string]types.UID{}}
+	var works workv1alpha1.WorkList
+	require.NoError(w.t, w.client.List(ctx, &works))
+	for i := range works.Items {
+		p.works[client.ObjectKeyFromObject(&works.Items[i]).String()] = works.Items[i].UID
+	}
+	for _, m := range w.members {
+		p.objects[m.name] = m.uids(w.t)
+	}
+	return p
+}
+
+// decisions returns the clusters that each Placement has chosen.
+func (w *world) decisions() map[string][]string {
+	w.t.Helper()
+	var list placementv1alpha1.PlacementDecisionList
+	require.NoError(w.t, w.client.List(context.WithoutCancel(w.t.Context()), &list))
+	decisions := map[string][]string{}
+	for i := range list.Items {
+		placement := list.Items[i].Labels[placementv1alpha1.PlacementLabel]
+		for _, decision := range list.Items[i].Decisions {
+			decisions[placement] = append(decisions[placement], decision.ClusterName)
+		}
+	}
+	return decisions
+}
+
+// staysPlaced checks for a while that nothing is moved, deleted or re-created, on the hub and on all members. The hub
+// may create further Works.
+func (w *world) staysPlaced(before placed, while time.Duration) {
+	w.t.Helper()
+	for end := time.Now().Add(while); ; <-time.After(500 * time.Millisecond) {
+		for _, m := range w.members {
+			m.unchanged(w.t, before.objects[m.name])
+		}
+		now := w.observePlaced()
+		for placement, clusters := range before.decisions {
+			require.ElementsMatch(w.t, clusters, now.decisions[placement], "clusters of Placement %s", placement)
+		}
+		for work, uid := range before.works {
+			require.Equal(w.t, uid, now.works[work], "Work %s was deleted or re-created", work)
+		}
+		if time.Now().After(end) {
+			return
+		}
+	}
+}
+
+// health returns the condition Healthy of a MemberCluster.
+func (w *world) health(name string) metav1.ConditionStatus {
+	w.t.Helper()
+	cluster := &membershipv1alpha1.MemberCluster{}
+	require.NoError(w.t, w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster))
+	for _, c := range cluster.Status.Conditions {
+		if c.Type == membershipv1alpha1.ConditionHealthy {
+			return c.Status
+		}
+	}
+	return ""
+}

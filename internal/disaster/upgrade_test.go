@@ -1,0 +1,135 @@
+package disaster
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+)
+
+// earlierRelease is the last commit before hubs had an identity.
+const earlierRelease = "4192d7c"
+
+// TestUpgrade_EarlierPrograms runs hub and agent of the release before hubs had an identity, and replaces one after the
+// other by the present ones, in both orders. In between, either works with the other. The test builds the earlier release
+// from the history of the repository, so it runs only on request (MUSTER_UPGRADE=1), in a clone with history.
+// Any other value of the variable is the path of a program that was built before.
+func TestUpgrade_EarlierPrograms(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("MUSTER_UPGRADE") == "" {
+		t.Skip("set MUSTER_UPGRADE=1 to build the earlier release from the history of the repository")
+	}
+	program := os.Getenv("MUSTER_UPGRADE")
+	if program == "1" {
+		program = buildEarlier(t)
+	}
+	for _, hubFirst := range []bool{true, false} {
+		t.Run(fmt.Sprintf("hub first=%v", hubFirst), func(t *testing.T) {
+			t.Parallel()
+			w := prepareWorld(t)
+			stopHub := start(t, program, "hub", w.plane.Kubeconfig())
+			m := w.newMember("east")
+			w.members = append(w.members, m)
+			m.install(t, w.token(m.name))
+			stopAgent := start(t, program, "agent", m.plane.Kubeconfig(), m.name)
+			w.setPeriod(m.name)
+			w.joined(m.name)
+			w.deploy()
+			before := m.uids(t)
+			require.Empty(t, m.hubID(t), "records of the earlier release have no identity")
+
+			upgradeHub := func() {
+				stopHub()
+				w.prepareHub(w.plane)
+				w.startHub()
+			}
+			upgradeAgent := func() {
+				stopAgent()
+				w.start(m)
+			}
+			steps := []func(){upgradeHub, upgradeAgent}
+			if !hubFirst {
+				steps = []func(){upgradeAgent, upgradeHub}
+			}
+			for i, upgrade := range steps {
+				upgrade()
+				m.stays(t, before, quiet)
+				w.joined(m.name)
+				w.update(fmt.Sprint(2 + i))
+				m.unchanged(t, before)
+			}
+			w.eventually("the agent has recorded the identity of the hub", func() error {
+				if m.hubID(t) == "" {
+					return fmt.Errorf("the record has no identity")
+				}
+				return nil
+			})
+			require.Equal(t, w.hubID(), m.hubID(t))
+			m.stays(t, before, quiet)
+		})
+	}
+}
+
+// buildEarlier builds testdata/earlier with the packages of the earlier release.
+func buildEarlier(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	source, program := filepath.Join(folder, "source"), filepath.Join(folder, "earlier")
+	main := filepath.Join(source, "internal", "earlier")
+	for _, command := range []string{
+		"mkdir " + source + " && cd ../.. && git archive " + earlierRelease + " | tar -x -C " + source,
+		"mkdir " + main + " && cp testdata/earlier/main.go " + main,
+		"cd " + main + " && go build -o " + program + " .",
+	} {
+		output, err := exec.CommandContext(t.Context(), "sh", "-c", command).CombinedOutput()
+		require.NoError(t, err, "%s: %s", command, output)
+	}
+	return program
+}
+
+// start runs a program until stop is called, or the test ends. It is killed without a warning, as in a crash.
+func start(t *testing.T, program string, args ...string) (stop func()) {
+	t.Helper()
+	cmd := exec.Command(program, args...)
+	cmd.Stderr = os.Stderr
+	require.NoError(t, cmd.Start())
+	stop = func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// hubID is the identity of the hub in the agent's record.
+func (m *member) hubID(t testing.TB) string {
+	t.Helper()
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: agent.DefaultNamespace, Name: agent.DefaultStoreSecret}
+	require.NoError(t, m.client.Get(t.Context(), key, secret))
+	var record struct {
+		Member struct {
+			HubID string `json:"hubID"`
+		} `json:"member"`
+	}
+	require.NoError(t, json.Unmarshal(secret.Data["record"], &record))
+	return record.Member.HubID
+}
+
+// hubID is the identity that the hub has stored.
+func (w *world) hubID() string {
+	w.t.Helper()
+	config := &corev1.ConfigMap{}
+	key := client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: membership.HubConfigMap}
+	require.NoError(w.t, w.client.Get(w.t.Context(), key, config))
+	return config.Data[membership.HubIDKey]
+}
