@@ -42,7 +42,6 @@ func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 const (
 	patience = 90 * time.Second
-	interval = 10 * time.Millisecond
 )
 
 var scheme = sync.OnceValue(func() *runtime.Scheme { return mustertest.Scheme(v1alpha1.AddToScheme) })
@@ -130,7 +129,7 @@ func (r *requests) take() []string {
 
 func eventually(t testing.TB, what string, wrong func() error) {
 	t.Helper()
-	mustertest.Eventually(t, mustertest.Patience{For: patience, Every: interval}, what, wrong)
+	mustertest.Eventually(t, patience, what, wrong)
 }
 
 func orError(ok bool, format string, args ...any) error {

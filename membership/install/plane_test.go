@@ -151,7 +151,7 @@ func manifests(t *testing.T, version string, more ...client.Object) *install.Man
 
 func (h *testHub) eventually(what string, wrong func() error) {
 	h.t.Helper()
-	mustertest.Eventually(h.t, mustertest.Patience{For: patience, Every: interval}, what, wrong)
+	mustertest.Eventually(h.t, patience, what, wrong)
 }
 
 // until waits for a condition of the member to be for a reason.

@@ -292,7 +292,7 @@ func (w *wire) log() (sent func() []string) {
 
 func eventually(t testing.TB, what string, wrong func() error) {
 	t.Helper()
-	mustertest.Eventually(t, mustertest.Patience{For: patience, Every: interval}, what, wrong)
+	mustertest.Eventually(t, patience, what, wrong)
 }
 
 // change changes a MemberCluster as an administrator would.

@@ -32,7 +32,7 @@ func (h *Hub) Join(name string, member *rest.Config, options assembly.AgentOptio
 	stop = mustertest.StartManager(h.t, member, managerOptions(h.scheme), func(mgr manager.Manager) error {
 		return assembly.SetupAgent(h.t.Context(), mgr, options)
 	})
-	mustertest.Eventually(h.t, mustertest.Patience{For: timeout, Every: 50 * time.Millisecond}, "member "+name+" is healthy",
+	mustertest.Eventually(h.t, timeout, "member "+name+" is healthy",
 		func() error { return h.healthy(options.Membership.Name) })
 	return stop
 }
@@ -104,7 +104,7 @@ func (h *Hub) waitForMembers(names map[string]bool, limit time.Duration) {
 	require.NoError(h.t, err)
 	defer mustertest.Run(h.t, "the cache of members", members.Start)()
 	require.True(h.t, members.WaitForCacheSync(ctx), "list MemberClusters")
-	mustertest.Eventually(h.t, mustertest.Patience{For: limit, Every: 100 * time.Millisecond},
+	mustertest.Eventually(h.t, limit,
 		fmt.Sprintf("%d hollow members are healthy", len(names)), func() error {
 			var list v1alpha1.MemberClusterList
 			if err := members.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
