@@ -40,9 +40,7 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "fleet", Prepare
 
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
-const (
-	patience = 90 * time.Second
-)
+const patience = 90 * time.Second
 
 var scheme = sync.OnceValue(func() *runtime.Scheme { return mustertest.Scheme(v1alpha1.AddToScheme) })
 
