@@ -125,11 +125,6 @@ func (r *requests) take() []string {
 	return taken
 }
 
-func eventually(t testing.TB, what string, wrong func() error) {
-	t.Helper()
-	mustertest.Eventually(t, patience, what, wrong)
-}
-
 func orError(ok bool, format string, args ...any) error {
 	if ok {
 		return nil
@@ -185,7 +180,7 @@ func (h *hub) get(name string) *v1alpha1.MemberCluster {
 func (h *hub) reachable(name, reason string) metav1.Condition {
 	h.t.Helper()
 	var got metav1.Condition
-	eventually(h.t, name+" is "+reason, func() error {
+	mustertest.Eventually(h.t, patience, name+" is "+reason, func() error {
 		condition := meta.FindStatusCondition(h.get(name).Status.Conditions, v1alpha1.ConditionReachable)
 		if condition == nil {
 			return fmt.Errorf("there is no condition")
@@ -204,7 +199,7 @@ func (h *hub) reachable(name, reason string) metav1.Condition {
 // change changes a member's spec, and status its status.
 func (h *hub) change(name string, how func(*v1alpha1.MemberCluster)) {
 	h.t.Helper()
-	eventually(h.t, name+" is changed", func() error {
+	mustertest.Eventually(h.t, patience, name+" is changed", func() error {
 		cluster := h.get(name)
 		how(cluster)
 		return h.admin.Update(h.t.Context(), cluster)
@@ -213,7 +208,7 @@ func (h *hub) change(name string, how func(*v1alpha1.MemberCluster)) {
 
 func (h *hub) status(name string, how func(*v1alpha1.MemberCluster)) {
 	h.t.Helper()
-	eventually(h.t, "the status of "+name+" is changed", func() error {
+	mustertest.Eventually(h.t, patience, "the status of "+name+" is changed", func() error {
 		cluster := h.get(name)
 		how(cluster)
 		return h.admin.Status().Update(h.t.Context(), cluster)

@@ -126,7 +126,7 @@ func (h *testHub) veterans(names ...string) (out []*v1alpha1.MemberCluster) {
 // show waits until members show reasons for the condition Installed.
 func (h *testHub) show(reasons map[string]string) {
 	h.t.Helper()
-	h.eventually(fmt.Sprint(reasons), func() error {
+	mustertest.Eventually(h.t, patience, fmt.Sprint(reasons), func() error {
 		var wrong []error
 		for name, want := range reasons {
 			cluster := &v1alpha1.MemberCluster{}
