@@ -55,10 +55,7 @@ func TestMain(m *testing.M) {
 	os.Exit(localplane.Run(m, &hubPlane, &memberPlane))
 }
 
-const (
-	patience = time.Minute
-	interval = 25 * time.Millisecond
-)
+const patience = time.Minute
 
 // TestHubs_ElectionAndNames checks that agents which may stand in for each other elect one leader, and that each hub of
 // the flags becomes a hub of the options.
