@@ -142,3 +142,16 @@ func objects(t *testing.T) (*v1alpha1.Placement, *v1alpha1.WorkSet, *addonv1alph
 	require.NoError(t, yaml.UnmarshalStrict([]byte(text), addon))
 	return placement, set, addon
 }
+
+// TestTestingDocument checks that the test in docs/testing.md is the one in examples/regions, which compiles and passes.
+func TestTestingDocument(t *testing.T) {
+	document, err := os.ReadFile(filepath.Join("docs", "testing.md"))
+	require.NoError(t, err)
+	test, err := os.ReadFile(filepath.Join("examples", "regions", "regions_test.go"))
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(document), "```go\n")
+	require.True(t, found, "docs/testing.md contains no Go code")
+	code, _, _ := strings.Cut(rest, "```")
+	require.Contains(t, string(test), "\n"+code, "copy the test in examples/regions to docs/testing.md")
+	require.LessOrEqual(t, strings.Count(string(test), "\n"), 40, "the test of a product is short")
+}

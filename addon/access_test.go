@@ -133,7 +133,7 @@ func TestAccessOutlivesTrouble(t *testing.T) {
 	r.quiet(t)
 	r.stop()
 	r = h.start(o)
-	h.eventually("it runs", func() bool { return r.wire.Of("GET works") > 0 })
+	h.eventually("it runs", func() bool { return r.wire.Count("GET works") > 0 })
 	r.quiet(t)
 	require.Empty(t, r.wire.Writes(), "a restart renews nothing anew")
 
@@ -224,7 +224,7 @@ func TestAccessThatNobodyAsksFor(t *testing.T) {
 	h.eventually("it is gone", func() bool { return h.gone(account) && h.secretOf(h.works("x", "a")) == nil })
 	asked := func() (n int) {
 		for _, resource := range []string{"roles", "rolebindings", "serviceaccounts", "secrets"} {
-			n += r.wire.Of("GET " + resource)
+			n += r.wire.Count("GET " + resource)
 		}
 		return n
 	}

@@ -99,7 +99,7 @@ func TestInstall(t *testing.T) {
 	r.stop()
 
 	again := h.start(addon.Options{Agents: []addon.Agent{echo{h.name("echo")}}})
-	h.eventually("it runs", func() bool { return again.wire.Of("GET works") > 0 })
+	h.eventually("it runs", func() bool { return again.wire.Count("GET works") > 0 })
 	again.quiet(t)
 	require.Empty(t, again.wire.Writes(), "a restart changes nothing")
 

@@ -44,7 +44,7 @@ func BenchmarkInstall(b *testing.B) {
 	h := newHub(b)
 	names := h.fleet(*benchMembers)
 	creates := &testkit.Created{Resource: "works"}
-	h.wrap = creates.Over
+	h.wrap = creates.Wrap
 	h.manage = func(o *manager.Options) { // the controllers have nothing to do with those of the floor
 		ours, err := labels.Parse(v1alpha1.AddonLabel)
 		require.NoError(b, err)

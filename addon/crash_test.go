@@ -32,7 +32,7 @@ func TestCrash(t *testing.T) {
 	h.members("a", "b")
 	h.choose("all", "a", "b")
 	h.obey()
-	whole := mustertest.NewCrash(0, mustertest.WriteLost)
+	whole := mustertest.NewCrash(0, mustertest.RequestLost)
 	h.live(t, "whole", whole, 0)
 	writes := whole.Writes()
 	t.Logf("a life has %d writes", writes)
@@ -40,8 +40,8 @@ func TestCrash(t *testing.T) {
 	lives := make(chan struct{}, 6)  // at a time
 	t.Run("at", func(t *testing.T) { // which ends when all of them have
 		for at := 1; at <= writes; at++ {
-			for _, how := range []mustertest.Loss{mustertest.AnswerLost, mustertest.WriteLost} {
-				if !testkit.Exhaustive() && (how == mustertest.AnswerLost) == (at%2 == 0) {
+			for _, how := range []mustertest.Loss{mustertest.ResponseLost, mustertest.RequestLost} {
+				if !testkit.Exhaustive() && (how == mustertest.ResponseLost) == (at%2 == 0) {
 					continue // Each write is hit, by one of the two.
 				}
 				t.Run(fmt.Sprintf("%d-%s", at, how), func(t *testing.T) {
@@ -78,14 +78,14 @@ func (h *hub) live(t *testing.T, name string, c *mustertest.Crash, most int) {
 			&v1alpha1.Addon{}: only("life", name), &v1alpha1.MemberAddon{}: only(v1alpha1.AddonLabel, h.name(name)),
 		}
 	}
-	l.wrap = c.Over
+	l.wrap = c.Wrap
 	options := addon.Options{Agents: []addon.Agent{cleaner{echo{h.name(name)}}}}
 	first := l.start(options)
 	var second *running
 	l.look = func() { // has others go on
 		select {
-		case <-c.Now():
-			t.Logf("died at %s", c.Happened())
+		case <-c.Done():
+			t.Logf("died at %s", c.Request())
 			first.stop()
 			l.wrap = nil
 			second, l.look = l.start(options), nil
@@ -118,7 +118,7 @@ func (h *hub) live(t *testing.T, name string, c *mustertest.Crash, most int) {
 	})
 	l.once()
 	if most > 0 {
-		if c.Happened() == "" { // how often a status is written depends on how fast the members answer, so not all lives are as long
+		if c.Request() == "" { // how often a status is written depends on how fast the members answer, so not all lives are as long
 			require.Greater(t, c.At(), least, "nobody has died")
 			return
 		}

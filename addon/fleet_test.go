@@ -83,7 +83,7 @@ func (f *fleet) restart() {
 
 // count begins to count writes.
 func (f *fleet) count() {
-	f.wire.Forget()
+	f.wire.Reset()
 	f.began = time.Now()
 }
 

@@ -195,7 +195,7 @@ func TestHosted(t *testing.T) {
 	r.stop()
 	again := h.start(options)
 	h.eventually("it runs", func() bool {
-		return again.wire.Of("GET works") > 0
+		return again.wire.Count("GET works") > 0
 	})
 	again.quiet(t)
 	require.Empty(t, again.wire.Writes(), "a restart changes nothing")

@@ -59,7 +59,7 @@ func TestKept(t *testing.T) {
 	r.quiet(t)
 	r.stop()
 	r = h.start(h.painters("x"))
-	h.eventually("it runs", func() bool { return r.wire.Of("GET works") > 0 })
+	h.eventually("it runs", func() bool { return r.wire.Count("GET works") > 0 })
 	r.quiet(t)
 	require.Empty(t, r.wire.Writes(), "a restart changes nothing")
 	h.color("all", "green")

@@ -137,7 +137,7 @@ func (h *hub) choose(placement string, names ...string) {
 
 // running is a manager with the controllers.
 type running struct {
-	wire *mustertest.Wire
+	wire *mustertest.RequestCounter
 	stop func()
 }
 
@@ -145,8 +145,8 @@ type running struct {
 func (h *hub) start(o addon.Options) *running {
 	h.t.Helper()
 	config := rest.CopyConfig(h.config)
-	r := &running{wire: &mustertest.Wire{}}
-	config.Wrap(r.wire.Over)
+	r := &running{wire: &mustertest.RequestCounter{}}
+	config.Wrap(r.wire.Wrap)
 	if h.wrap != nil {
 		config.Wrap(h.wrap)
 	}
@@ -172,5 +172,5 @@ func (h *hub) eventually(what string, holds func() bool) {
 // untilNil is eventually for a function that explains what is wrong.
 func (h *hub) untilNil(what string, wrong func() error) {
 	h.t.Helper()
-	mustertest.Eventually(h.t, mustertest.Patience{For: time.Minute}, what, wrong)
+	mustertest.Eventually(h.t, time.Minute, what, wrong)
 }

@@ -102,7 +102,7 @@ func testRegistration(t *testing.T, reports func(echo) addon.Agent) {
 	r.stop()
 
 	again := h.start(addon.Options{Agents: []addon.Agent{reports(echo{h.name("x")}), reports(echo{h.name("x-y")})}, Registration: &addon.Registration{}})
-	h.eventually("it runs", func() bool { return again.wire.Of("GET works") > 0 })
+	h.eventually("it runs", func() bool { return again.wire.Count("GET works") > 0 })
 	again.quiet(t)
 	require.Empty(t, again.wire.Writes(), "a restart issues nothing anew")
 

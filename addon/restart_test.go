@@ -58,7 +58,7 @@ func TestFailureWithoutAWord(t *testing.T) {
 	for range 3 {
 		r.stop()
 		r = h.start(o)
-		h.eventually("it runs", func() bool { return r.wire.Of("GET works") > 0 })
+		h.eventually("it runs", func() bool { return r.wire.Count("GET works") > 0 })
 		r.quiet(t)
 		require.Empty(t, r.wire.Writes())
 		require.Equal(t, told, in("red"))

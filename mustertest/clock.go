@@ -7,7 +7,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Clock is the real one, but that it can be put forward and back.
+// Clock is the real clock with an offset that a test changes. Timers and tickers are those of the real clock. The zero value
+// has no offset. It may be used concurrently.
 type Clock struct {
 	clock.RealClock
 
@@ -15,19 +16,19 @@ type Clock struct {
 	ahead time.Duration
 }
 
-// Move puts it forward, or back.
+// Move adds a duration to the offset; a negative duration sets the clock back.
 func (c *Clock) Move(by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ahead += by
 }
 
-// Now is the time that it has.
+// Now returns the real time plus the offset.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.RealClock.Now().Add(c.ahead)
 }
 
-// Since is by its own time.
+// Since returns Now minus t.
 func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }

@@ -6,47 +6,52 @@ import (
 	"sync"
 )
 
-// Crash is the end of a process at one of its writes: from then on nothing of it reaches anybody. Events do not count.
+// A Crash ends the process of a client at one of its writes: that write and all later requests fail. Requests for Events
+// are not counted as writes. All methods may be called concurrently.
+//
+//	crash := mustertest.NewCrash(3, mustertest.RequestLost)
+//	config.Wrap(crash.Wrap)
+//	...
+//	<-crash.Done() // Then start the controller again, without the Crash.
 type Crash struct {
-	at       int
-	answered bool
+	at   int
+	loss Loss
+	done chan struct{}
 
-	mu     sync.Mutex
-	writes int
-	over   bool
-	what   string
-	now    chan struct{}
+	mu      sync.Mutex
+	writes  int
+	over    bool
+	request string
 }
 
-// NewCrash returns an end at a write, counted from 1; at 0 there is none. Either the write is carried out and its answer is lost, or it is
-// never sent.
-func NewCrash(at int, how Loss) *Crash {
-	return &Crash{at: at, answered: how == AnswerLost, now: make(chan struct{})}
-}
-
-// Loss is what is lost of the write of a Crash.
+// Loss is the part of the last write that is lost.
 type Loss string
 
-// What can be lost.
+// The possible losses.
 const (
-	AnswerLost Loss = "sent"   // the write is carried out, and nobody hears of it
-	WriteLost  Loss = "unsent" // it is never sent
+	ResponseLost Loss = "ResponseLost" // The API server carries out the write, and the client receives no response.
+	RequestLost  Loss = "RequestLost"  // The API server does not receive the write.
 )
 
-var errCrashed = errors.New("the process has ended")
+// NewCrash returns a crash at a write, counted from 1. With 0 there is no crash, and the writes are only counted.
+func NewCrash(at int, loss Loss) *Crash {
+	return &Crash{at: at, loss: loss, done: make(chan struct{})}
+}
 
-// Over wraps a client's transport, as rest.Config.Wrap takes it.
-func (c *Crash) Over(next http.RoundTripper) http.RoundTripper {
+var errCrashed = errors.New("the process of the client has ended")
+
+// Wrap returns a transport of the process that crashes. Use it with rest.Config.Wrap, for each config of the process.
+func (c *Crash) Wrap(next http.RoundTripper) http.RoundTripper {
 	return RoundTripper(func(r *http.Request) (*http.Response, error) {
 		dead, last := c.note(r)
 		if !dead && !last {
 			return next.RoundTrip(r)
 		}
 		if last {
-			defer close(c.now)
-			if c.answered {
+			defer close(c.done)
+			if c.loss == ResponseLost {
 				if response, err := next.RoundTrip(r); err == nil {
-					_ = response.Body.Close()
+					_ = response.Body.Close() // The response is lost in any case.
 				}
 			}
 		}
@@ -54,7 +59,7 @@ func (c *Crash) Over(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// note reports whether a request comes after the end, and whether it is the end.
+// note reports whether a request comes after the crash, and whether the process crashes at the request.
 func (c *Crash) note(r *http.Request) (dead, last bool) {
 	resource := AttributesOf(r).Resource
 	c.mu.Lock()
@@ -62,26 +67,27 @@ func (c *Crash) note(r *http.Request) (dead, last bool) {
 	if dead = c.over; !dead && r.Method != http.MethodGet && resource != "events" {
 		c.writes++
 		if c.over = c.writes == c.at; c.over {
-			c.what = r.Method + " " + resource
+			c.request = r.Method + " " + resource
 		}
 	}
 	return dead, c.over && !dead
 }
 
-// At is the write at which it is to happen.
+// At returns the number of the write at which the process crashes; 0 for no crash.
 func (c *Crash) At() int { return c.at }
 
-// Now is closed when it happens.
-func (c *Crash) Now() <-chan struct{} { return c.now }
+// Done returns a channel that is closed when the process has crashed.
+func (c *Crash) Done() <-chan struct{} { return c.done }
 
-// Happened says at what it happened, as "PATCH works"; empty: it has not.
-func (c *Crash) Happened() string {
+// Request returns the HTTP method and resource of the write at which the process crashed, such as "PATCH works". It returns
+// an empty string if the process has not crashed.
+func (c *Crash) Request() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.what
+	return c.request
 }
 
-// Writes is how many writes there were until then, the last one included.
+// Writes returns the number of writes up to now, the one at which the process crashed included.
 func (c *Crash) Writes() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

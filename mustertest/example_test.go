@@ -11,12 +11,12 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// What a controller asks of an API server, which is played here, until it dies at its second write.
+// A client crashes at its second write: the server carries out the write, and the client receives no response.
 func Example() {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
-	wire, crash := &mustertest.Wire{}, mustertest.NewCrash(2, mustertest.AnswerLost)
-	config := &rest.Config{Host: server.URL, WrapTransport: transport.Wrappers(wire.Over, crash.Over)}
+	counter, crash := &mustertest.RequestCounter{}, mustertest.NewCrash(2, mustertest.ResponseLost)
+	config := &rest.Config{Host: server.URL, WrapTransport: transport.Wrappers(counter.Wrap, crash.Wrap)}
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		panic(err)
@@ -26,12 +26,12 @@ func Example() {
 		if err == nil {
 			err = response.Body.Close()
 		}
-		fmt.Printf("failed: %t, died at: %q\n", err != nil, crash.Happened())
+		fmt.Printf("failed: %t, crashed at: %q\n", err != nil, crash.Request())
 	}
-	fmt.Println(wire.Writes())
+	fmt.Println(counter.Writes())
 	// Output:
-	// failed: false, died at: ""
-	// failed: true, died at: "POST configmaps"
-	// failed: true, died at: "POST configmaps"
+	// failed: false, crashed at: ""
+	// failed: true, crashed at: "POST configmaps"
+	// failed: true, crashed at: "POST configmaps"
 	// map[POST configmaps:2]
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// Main is TestMain of a package whose tests share planes: it runs the tests without the logs of controller-runtime, stops the planes and exits.
+// Main is TestMain of a package whose tests share planes. It discards the logs of controller-runtime, runs the tests, stops
+// the planes and exits.
 func Main(m *testing.M, shared ...*localplane.Shared) {
 	ctrllog.SetLogger(logr.Discard())
 	os.Exit(localplane.Run(m, shared...))
@@ -32,7 +33,8 @@ func StartPlane(t testing.TB, options localplane.Options) *localplane.Plane {
 	return localplane.ForTest(t, options)
 }
 
-// Scheme knows Kubernetes' own types, and those that are added. It panics if two types have one name, which is up to the code alone.
+// Scheme returns a scheme with the types of Kubernetes and those that the functions add. It panics if two types have the same
+// name, which is a defect of the program.
 func Scheme(add ...func(*runtime.Scheme) error) *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range append([]func(*runtime.Scheme) error{clientgoscheme.AddToScheme}, add...) {
@@ -43,7 +45,7 @@ func Scheme(add ...func(*runtime.Scheme) error) *runtime.Scheme {
 	return scheme
 }
 
-// Client returns a client without a cache, once it has installed definitions, as with crds.Install.
+// Client returns a client without a cache, after it has called each of installs, such as crds.Install.
 func Client(t testing.TB, config *rest.Config, scheme *runtime.Scheme, installs ...func(context.Context, client.Client) error) client.WithWatch {
 	t.Helper()
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
@@ -54,8 +56,8 @@ func Client(t testing.TB, config *rest.Config, scheme *runtime.Scheme, installs 
 	return c
 }
 
-// Prepare is localplane.Options.Prepare that installs definitions, as with crds.Install, and whatever else can be done with an admin's client:
-// the plane's garbage collector then knows them from its start.
+// Prepare returns a function for localplane.Options.Prepare, which calls each of installs, such as crds.Install. The garbage
+// collector of the plane then knows the definitions from its start.
 func Prepare(scheme *runtime.Scheme, installs ...func(context.Context, client.Client) error) func(context.Context, *rest.Config) error {
 	return func(ctx context.Context, config *rest.Config) error {
 		c, err := client.New(config, client.Options{Scheme: scheme})
@@ -68,7 +70,7 @@ func Prepare(scheme *runtime.Scheme, installs ...func(context.Context, client.Cl
 	}
 }
 
-// Namespace makes a namespace that no other test has, and returns its name. It stays as long as the plane.
+// Namespace creates a namespace with a unique name, and returns the name. The namespace is not deleted.
 func Namespace(t testing.TB, c client.Client) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
@@ -76,7 +78,8 @@ func Namespace(t testing.TB, c client.Client) string {
 	return namespace.Name
 }
 
-// Change changes an object that is there, by a merge patch of what is different then: no change that others make meanwhile is in the way.
+// Change reads an object, changes it and writes the difference as a merge patch, which never conflicts with other writers. The
+// object needs a namespace and name, and has the new state afterwards.
 func Change[T client.Object](t testing.TB, c client.Client, object T, change func(T)) {
 	t.Helper()
 	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(object), object))

@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Roles are the ClusterRoles and Roles in files, as in those that are generated into folders rbac.
+// Roles reads ClusterRoles and Roles from YAML files, such as the generated files in the folders rbac. A document of another
+// kind and an unknown field are errors.
 func Roles(files ...string) ([]client.Object, error) {
 	var roles []client.Object
 	for _, path := range files {
@@ -29,7 +30,7 @@ func Roles(files ...string) ([]client.Object, error) {
 			}
 			role := map[string]client.Object{"ClusterRole": &rbacv1.ClusterRole{}, "Role": &rbacv1.Role{}}[kind.Kind]
 			if role == nil {
-				return nil, fmt.Errorf("%s has a %q, which is no role", path, kind.Kind)
+				return nil, fmt.Errorf("%s contains a %q; only ClusterRole and Role are allowed", path, kind.Kind)
 			}
 			if err := yaml.UnmarshalStrict(document, role); err != nil {
 				return nil, fmt.Errorf("%s: %w", path, err)
@@ -40,7 +41,7 @@ func Roles(files ...string) ([]client.Object, error) {
 	return roles, nil
 }
 
-// ClusterRole is the only role in a file.
+// ClusterRole reads a YAML file that contains exactly one ClusterRole.
 func ClusterRole(t testing.TB, file string) *rbacv1.ClusterRole {
 	t.Helper()
 	roles, err := Roles(file)
@@ -50,8 +51,8 @@ func ClusterRole(t testing.TB, file string) *rbacv1.ClusterRole {
 	return roles[0].(*rbacv1.ClusterRole)
 }
 
-// Grant gives a user roles, each by a binding named <user>-<role>. Roles and bindings that are there already stay as they are. The namespaces
-// of Roles have to exist.
+// Grant creates roles, and a binding <user>-<role> for each of them. Existing roles and bindings are not changed. The
+// namespaces of Roles must exist.
 func Grant(ctx context.Context, admin client.Client, user string, roles ...client.Object) error {
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
 	for _, role := range roles {
@@ -71,7 +72,7 @@ func Grant(ctx context.Context, admin client.Client, user string, roles ...clien
 	return nil
 }
 
-// GrantFiles is Grant of what Roles reads.
+// GrantFiles is Grant with the roles that Roles reads from files.
 func GrantFiles(ctx context.Context, admin client.Client, user string, files ...string) error {
 	roles, err := Roles(files...)
 	if err != nil {

@@ -12,12 +12,13 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// endPatience is how long something may take to end. Managers have half a minute by default, and a minute in some tests.
-const endPatience = 2 * time.Minute
+// endTimeout bounds the end of what Run started. A manager waits 30 s for its runnables by default.
+const endTimeout = 2 * time.Minute
 
-// Run runs something until the returned function is called, or the test ends, and waits for its end. The test fails, and goes on, if it
-// ends with an error or not at all. What runs is named in words, as "the hub"; it may have several parts.
-func Run(t testing.TB, what string, starts ...func(context.Context) error) (stop func()) {
+// Run calls each function in a goroutine, cancels their context when stop is called or the test ends, and waits for their
+// ends. The test fails, but continues, if a function returns an error or does not return within two minutes. The name, such as
+// "the hub", is for messages.
+func Run(t testing.TB, name string, starts ...func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, len(starts))
@@ -26,15 +27,15 @@ func Run(t testing.TB, what string, starts ...func(context.Context) error) (stop
 	}
 	stop = sync.OnceFunc(func() {
 		cancel()
-		deadline := time.After(endPatience)
+		deadline := time.After(endTimeout)
 		for range starts {
 			select {
 			case err := <-ended:
 				if err != nil {
-					t.Errorf("%s ended with an error: %v", what, err)
+					t.Errorf("%s ended with an error: %v", name, err)
 				}
 			case <-deadline:
-				t.Errorf("%s does not end", what)
+				t.Errorf("%s did not end within %s", name, endTimeout)
 				return
 			}
 		}
@@ -43,7 +44,7 @@ func Run(t testing.TB, what string, starts ...func(context.Context) error) (stop
 	return stop
 }
 
-// Manager makes a manager, which serves no metrics, with what setups add to it.
+// Manager returns a manager that serves no metrics, after it has called each of the setups.
 func Manager(t testing.TB, config *rest.Config, options manager.Options, setups ...func(manager.Manager) error) manager.Manager {
 	t.Helper()
 	options.Metrics = metricsserver.Options{BindAddress: "0"}
@@ -55,7 +56,7 @@ func Manager(t testing.TB, config *rest.Config, options manager.Options, setups 
 	return mgr
 }
 
-// StartManager is Run of a Manager.
+// StartManager runs a manager that serves no metrics, after it has called each of the setups, as Run does.
 func StartManager(t testing.TB, config *rest.Config, options manager.Options, setups ...func(manager.Manager) error) (stop func()) {
 	t.Helper()
 	return Run(t, "the manager", Manager(t, config, options, setups...).Start)

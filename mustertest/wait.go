@@ -1,67 +1,63 @@
 package mustertest
 
 import (
-	"cmp"
 	"errors"
 	"testing"
 	"time"
 )
 
-// defaultInterval is how often something is looked at that is waited for.
-const defaultInterval = 20 * time.Millisecond
+// Eventually calls check every 20 ms at first, and every 150 ms in the end, because many tests wait at the same time.
+const firstInterval, lastInterval = 20 * time.Millisecond, 150 * time.Millisecond
 
-// longInterval is what a shorter interval grows to, a tenth with each call. Many tests wait at the same time, and calls
-// every 20 ms cost more CPU time of API servers than what the tests wait for.
-const longInterval = 150 * time.Millisecond
-
-// Patience is how long something is waited for, and the first interval at which it is observed: 20 ms by default. An
-// interval below 150 ms grows to that by and by.
-type Patience struct{ For, Every time.Duration }
-
-// Eventually waits until a function says that nothing is wrong any more, and fails with what was wrong last. The function is called by the
-// test's own goroutine, at least once, so it may fail the test itself.
-func Eventually(t testing.TB, patience Patience, what string, wrong func() error) {
+// Eventually calls check until it returns nil. After the timeout it ends the test with the description of what was expected
+// and the last error. The test's goroutine calls check, at least once, so check may fail the test.
+//
+//	mustertest.Eventually(t, time.Minute, "Deployment shop is available", func() error { ... })
+//
+// Choose a generous timeout: it matters only if the test fails.
+func Eventually(t testing.TB, timeout time.Duration, expected string, check func() error) {
 	t.Helper()
-	deadline, interval := time.Now().Add(patience.For), cmp.Or(patience.Every, defaultInterval)
+	deadline, interval := time.Now().Add(timeout), firstInterval
 	for {
-		err := wrong()
+		err := check()
 		if err == nil {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("not so after %s: %s: %v", patience.For, what, err)
+			t.Fatalf("expected within %s: %s: %v", timeout, expected, err)
 		}
 		<-time.After(interval)
-		interval = max(interval, min(interval*11/10, longInterval))
+		interval = min(interval*11/10, lastInterval)
 	}
 }
 
-// quietPatience is how long Quiet waits for rest.
-const quietPatience = time.Minute
-
-// Quiet waits until what a function returns, as what has been written so far, has not changed for a while.
-func Quiet[T comparable](t testing.TB, while time.Duration, seen func() T) {
+// Holds is Eventually for a condition that returns no error.
+func Holds(t testing.TB, timeout time.Duration, expected string, condition func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(quietPatience)
-	last, since := seen(), time.Now()
-	for time.Since(since) <= while {
-		if time.Now().After(deadline) {
-			t.Fatalf("there is no end to it after %s: %v", quietPatience, last)
-		}
-		<-time.After(defaultInterval)
-		if now := seen(); now != last {
-			last, since = now, time.Now()
-		}
-	}
-}
-
-// Holds is Eventually for a condition that does not say what is wrong.
-func Holds(t testing.TB, limit time.Duration, what string, holds func() bool) {
-	t.Helper()
-	Eventually(t, Patience{For: limit}, what, func() error {
-		if !holds() {
+	Eventually(t, timeout, expected, func() error {
+		if !condition() {
 			return errors.New("the condition is false")
 		}
 		return nil
 	})
+}
+
+// quietTimeout bounds Quiet.
+const quietTimeout = time.Minute
+
+// Quiet waits until the value that a function returns, such as the number of writes, has not changed for a period. It ends the
+// test if the value still changes after a minute.
+func Quiet[T comparable](t testing.TB, period time.Duration, value func() T) {
+	t.Helper()
+	deadline := time.Now().Add(quietTimeout)
+	last, since := value(), time.Now()
+	for time.Since(since) <= period {
+		if time.Now().After(deadline) {
+			t.Fatalf("expected within %s: no change for %s; the last value is %v", quietTimeout, period, last)
+		}
+		<-time.After(firstInterval)
+		if now := value(); now != last {
+			last, since = now, time.Now()
+		}
+	}
 }

@@ -147,7 +147,7 @@ func (w *world) there(o client.Object) bool {
 
 func (w *world) eventually(try func() error) {
 	w.t.Helper()
-	mustertest.Eventually(w.t, mustertest.Patience{For: deadline}, "member "+w.member.Name, try)
+	mustertest.Eventually(w.t, deadline, "member "+w.member.Name, try)
 }
 
 // opens calls the gate until it is open, as a hub does, while the controller is at work.

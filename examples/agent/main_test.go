@@ -37,6 +37,7 @@ import (
 	"github.com/muster-sdk/muster/membership/install"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 	workagent "github.com/muster-sdk/muster/work/agent"
 	workcrds "github.com/muster-sdk/muster/work/crds"
@@ -54,10 +55,7 @@ func TestMain(m *testing.M) {
 	os.Exit(localplane.Run(m, &hubPlane, &memberPlane))
 }
 
-const (
-	patience = time.Minute
-	interval = 25 * time.Millisecond
-)
+const patience = time.Minute
 
 // TestHubs_ElectionAndNames checks that agents which may stand in for each other elect one leader, and that each hub of
 // the flags becomes a hub of the options.
@@ -148,12 +146,12 @@ func TestInstalledAgent(t *testing.T) {
 	}
 	require.NoError(t, onHub.Create(ctx, work))
 	settings := &corev1.ConfigMap{}
-	eventually(t, "the Work is applied", func() error {
+	mustertest.Eventually(t, patience, "the Work is applied", func() error {
 		return onMember.Get(ctx, client.ObjectKey{Namespace: "default", Name: "settings"}, settings)
 	})
 
 	require.NoError(t, onHub.Delete(ctx, cluster))
-	eventually(t, "the member is out", func() error { return wantGone(onHub.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)) })
+	mustertest.Eventually(t, patience, "the member is out", func() error { return wantGone(onHub.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)) })
 	stop()
 	require.NoError(t, wantGone(onMember.Get(ctx, client.ObjectKeyFromObject(settings), settings)))
 	require.NoError(t, wantGone(onMember.Get(ctx, client.ObjectKey{Name: "appliedworks.work.muster.dev"}, &apiextensionsv1.CustomResourceDefinition{})))
@@ -172,9 +170,9 @@ func TestHostedAgent(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "west"}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true), ClusterID: "west", HeartbeatPeriodSeconds: 1},
 	}))
 	token := &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: "west"}}
-	eventually(t, "the JoinToken is taken", func() error { return client.IgnoreAlreadyExists(onHub.Create(ctx, token)) })
+	mustertest.Eventually(t, patience, "the JoinToken is taken", func() error { return client.IgnoreAlreadyExists(onHub.Create(ctx, token)) })
 	given := &corev1.Secret{}
-	eventually(t, "the JoinToken has a Secret", func() error { return onHub.Get(ctx, client.ObjectKeyFromObject(token), given) })
+	mustertest.Eventually(t, patience, "the JoinToken has a Secret", func() error { return onHub.Get(ctx, client.ObjectKeyFromObject(token), given) })
 	require.NoError(t, onHub.Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: agent.DefaultNamespace, Name: agent.DefaultBootstrapSecret}, Data: given.Data,
 	}))
@@ -191,8 +189,8 @@ func TestHostedAgent(t *testing.T) {
 	until(t, onHub, cluster, v1alpha1.ConditionHealthy)
 
 	require.NoError(t, onHub.Delete(ctx, cluster))
-	eventually(t, "the member is out", func() error { return wantGone(onHub.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)) })
-	eventually(t, "the agent has forgotten it", func() error {
+	mustertest.Eventually(t, patience, "the member is out", func() error { return wantGone(onHub.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)) })
+	mustertest.Eventually(t, patience, "the agent has forgotten it", func() error {
 		return wantGone(onHub.Get(ctx, client.ObjectKey{Namespace: agent.DefaultNamespace, Name: agent.DefaultStoreSecret}, given))
 	})
 	stop()
@@ -239,7 +237,7 @@ func sweep(t *testing.T, hub, member *rest.Config) (nothingNew func()) {
 	return func() {
 		t.Helper()
 		for name, config := range planes {
-			eventually(t, "nothing is on the "+name+" that was not there before", func() error {
+			mustertest.Eventually(t, patience, "nothing is on the "+name+" that was not there before", func() error {
 				after, err := localplane.Sweep(t.Context(), config)
 				if added := after.Difference(before[name]); added.Len() > 0 {
 					return fmt.Errorf("there are %q", sets.List(added))
@@ -339,7 +337,7 @@ func wantGone(err error) error {
 
 func until(t *testing.T, c client.Client, cluster *v1alpha1.MemberCluster, condition string) {
 	t.Helper()
-	eventually(t, condition, func() error {
+	mustertest.Eventually(t, patience, condition, func() error {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil {
 			return err
 		}
@@ -348,19 +346,4 @@ func until(t *testing.T, c client.Client, cluster *v1alpha1.MemberCluster, condi
 		}
 		return nil
 	})
-}
-
-func eventually(t *testing.T, what string, wrong func() error) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := wrong()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not so after %s: %s: %v", patience, what, err)
-		}
-		<-time.After(interval)
-	}
 }

@@ -88,7 +88,7 @@ func removeDefinition(t *testing.T, c client.Client, name string) {
 	t.Helper()
 	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	require.NoError(t, c.Delete(t.Context(), definition))
-	mustertest.Eventually(t, mustertest.Patience{For: timeout}, "definition "+name+" is gone", func() error {
+	mustertest.Eventually(t, timeout, "definition "+name+" is gone", func() error {
 		err := c.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(definition), definition)
 		if apierrors.IsNotFound(err) {
 			return nil

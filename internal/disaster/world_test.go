@@ -292,7 +292,7 @@ func (w *world) conditions(name string, healthy metav1.ConditionStatus) error {
 
 func (w *world) eventually(what string, wrong func() error) {
 	w.t.Helper()
-	mustertest.Eventually(w.t, mustertest.Patience{For: timeout, Every: 100 * time.Millisecond}, what, wrong)
+	mustertest.Eventually(w.t, timeout, what, wrong)
 }
 
 func logger(t testing.TB, name string) logr.Logger {

@@ -10,7 +10,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// Created counts the objects of a resource, as "works", that a client has created.
+// Created counts the objects of a resource, such as "works", that a client creates.
 type Created struct {
 	Resource string
 
@@ -19,7 +19,7 @@ type Created struct {
 	done chan struct{}
 }
 
-// Expect returns what is closed when so many more are there.
+// Expect returns a channel that is closed when n more objects have been created.
 func (c *Created) Expect(n int) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -27,8 +27,8 @@ func (c *Created) Expect(n int) <-chan struct{} {
 	return c.done
 }
 
-// Over wraps a client's transport, as rest.Config.Wrap takes it.
-func (c *Created) Over(next http.RoundTripper) http.RoundTripper {
+// Wrap returns a transport that counts. Use it with rest.Config.Wrap.
+func (c *Created) Wrap(next http.RoundTripper) http.RoundTripper {
 	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(r)
 		if err == nil && r.Method == http.MethodPost && mustertest.AttributesOf(r).Resource == c.Resource && response.StatusCode == http.StatusCreated {
@@ -42,18 +42,18 @@ func (c *Created) Over(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// Together is how many InParallel works on at once.
+// Together is the number of calls that InParallel makes at a time.
 const Together = 16
 
-// InParallel does something with each of many, and joins what went wrong.
+// InParallel calls do for each element, and returns all errors joined.
 func InParallel[T any](all []T, do func(T) error) error {
 	errs := make([]error, len(all))
-	turn := make(chan struct{}, Together)
+	slots := make(chan struct{}, Together)
 	var running sync.WaitGroup
 	for i, one := range all {
-		turn <- struct{}{}
+		slots <- struct{}{}
 		running.Go(func() {
-			defer func() { <-turn }() // also where a requirement fails, which ends the goroutine
+			defer func() { <-slots }() // Deferred, because a failing requirement ends the goroutine.
 			errs[i] = do(one)
 		})
 	}
@@ -61,10 +61,10 @@ func InParallel[T any](all []T, do func(T) error) error {
 	return errors.Join(errs...)
 }
 
-// Cost is what something took, and what the same writes took without anything around them.
+// Cost is the duration of a task, and the duration of its writes alone, which is the floor.
 type Cost struct{ Spent, Floor time.Duration }
 
-// Report reports both for each of n units, as in "ms/member", and how many times the floor it is, in place of the time of an iteration.
+// Report reports both durations for each of n units, such as "ms/member", and the ratio of both. It replaces ns/op.
 func (c Cost) Report(b *testing.B, n int, unit string) {
 	b.ReportMetric(c.Spent.Seconds()*1e3/float64(n), "ms/"+unit)
 	b.ReportMetric(c.Floor.Seconds()*1e3/float64(n), "floor-ms/"+unit)

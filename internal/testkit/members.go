@@ -16,7 +16,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Member makes a MemberCluster that has joined and is well, and its namespace member-<name>, which no hub and no agent have to do with.
+// Member creates a MemberCluster with the status of a healthy member, and its namespace member-<name>. It needs neither a
+// hub nor an agent.
 func Member(t testing.TB, c client.Client, name string, labels map[string]string) *membershipv1alpha1.MemberCluster {
 	t.Helper()
 	require.NoError(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-" + name}}))
@@ -26,7 +27,7 @@ func Member(t testing.TB, c client.Client, name string, labels map[string]string
 	return member
 }
 
-// Health has a MemberCluster of Member be well, or not.
+// Health sets the condition Healthy of a MemberCluster that Member has created.
 func Health(t testing.TB, c client.Client, member string, healthy metav1.ConditionStatus) {
 	t.Helper()
 	m := &membershipv1alpha1.MemberCluster{}
@@ -39,8 +40,8 @@ func Health(t testing.TB, c client.Client, member string, healthy metav1.Conditi
 	require.NoError(t, c.Status().Patch(t.Context(), m, client.MergeFrom(before)))
 }
 
-// FollowWorks calls answer with each Work that is there and whenever one changes, as agents would be, until the returned function is called or
-// the test ends. Answers are given beside each other, and in no order; what they could not write they leave to the next event.
+// FollowWorks calls answer with each existing Work and whenever one changes, in place of agents, until the returned function
+// is called or the test ends. Calls are concurrent and in no order. An answer that fails is repeated at the next event.
 func FollowWorks(t testing.TB, c client.WithWatch, answer func(context.Context, *workv1alpha1.Work), which ...client.ListOption) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -5,20 +5,20 @@ import (
 	"sync"
 )
 
-// MemoryStore is what survives an agent, as agent.Options.Store. The zero value is that of an agent that has never run.
+// MemoryStore is an agent.Options.Store that keeps the record of an agent in memory. The zero value has no record.
 type MemoryStore struct {
 	mu     sync.Mutex
 	record []byte
 }
 
-// Load returns what was saved; nil: nothing.
+// Load returns the record, or nil if there is none.
 func (s *MemoryStore) Load(context.Context) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.record, nil
 }
 
-// Save keeps a record instead of the one before.
+// Save replaces the record.
 func (s *MemoryStore) Save(_ context.Context, record []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,5 +26,5 @@ func (s *MemoryStore) Save(_ context.Context, record []byte) error {
 	return nil
 }
 
-// Delete forgets the record.
+// Delete removes the record.
 func (s *MemoryStore) Delete(ctx context.Context) error { return s.Save(ctx, nil) }

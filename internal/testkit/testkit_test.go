@@ -16,7 +16,7 @@ import (
 
 func TestCreated(t *testing.T) {
 	c := &testkit.Created{Resource: "works"}
-	over := c.Over(mustertest.RoundTripper(server))
+	over := c.Wrap(mustertest.RoundTripper(server))
 	done := c.Expect(2)
 	const works = "/apis/work.muster.dev/v1alpha1/namespaces/a/works"
 	for _, request := range []string{"POST " + works, "PATCH " + works + "/a", "POST /api/v1/namespaces/a/pods"} {

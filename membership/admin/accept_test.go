@@ -12,6 +12,7 @@ import (
 
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 func TestAccept(t *testing.T) {
@@ -28,7 +29,7 @@ func TestAccept(t *testing.T) {
 	require.NoError(t, Register(ctx, f.config, f.token(v1alpha1.JoinTokenSpec{}), RegisterOptions{}))
 	f.attend("north", nil)
 	var request v1alpha1.JoinRequest
-	f.eventually("the agent is not held", func() bool {
+	mustertest.Holds(f.t, patience, "the agent is not held", func() bool {
 		var list v1alpha1.JoinRequestList
 		require.NoError(t, f.c.List(ctx, &list, client.InNamespace(membership.RegistrationNamespace)))
 		if len(list.Items) == 1 {
@@ -37,7 +38,7 @@ func TestAccept(t *testing.T) {
 		return request.Status.Answer == v1alpha1.AnswerHeld
 	})
 	again := f.token(v1alpha1.JoinTokenSpec{})
-	f.eventually("the member's side does not know what is missing", func() bool {
+	mustertest.Holds(f.t, patience, "the member's side does not know what is missing", func() bool {
 		var timeout *TimeoutError
 		require.ErrorAs(t, Register(ctx, f.config, again, RegisterOptions{Wait: time.Second}), &timeout)
 		return strings.Contains(timeout.Reason, "spec.accepted")
@@ -54,7 +55,7 @@ func TestAccept(t *testing.T) {
 
 	_, err = Deny(ctx, f.config, "north", none)
 	require.NoError(t, err)
-	f.eventually("it is not denied", func() bool { return f.member("north").Status.Phase == v1alpha1.PhaseDenied })
+	mustertest.Holds(f.t, patience, "it is not denied", func() bool { return f.member("north").Status.Phase == v1alpha1.PhaseDenied })
 }
 
 // TestAcceptRequest is about requests that wait for something else than acceptance.

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 func TestIsAgents(t *testing.T) {
@@ -39,7 +40,7 @@ func TestAgentSecret(t *testing.T) {
 	sees := func(c *cluster, but agentSecrets) string {
 		t.Helper()
 		var name string
-		f.eventually("the user has no rights yet", func() bool {
+		mustertest.Holds(f.t, patience, "the user has no rights yet", func() bool {
 			var err error
 			name, err = agentSecret(ctx, c, namespace, but)
 			return err == nil

@@ -14,6 +14,7 @@ import (
 	"github.com/muster-sdk/muster/membership/internal/agentstate"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // TestFaring is about what an agent says of itself.
@@ -114,7 +115,7 @@ func TestRefused(t *testing.T) {
 	_, err = Accept(ctx, f.config, "refused-west", DecideOptions{})
 	require.NoError(t, err)
 	require.NoError(t, Register(ctx, f.config, bootstrap, wait))
-	f.eventually("there are no events", func() bool {
+	mustertest.Holds(f.t, patience, "there are no events", func() bool {
 		return f.c.DeleteAllOf(ctx, &eventsv1.Event{}, client.InNamespace(agent.DefaultNamespace)) == nil
 	})
 	require.NoError(t, Register(ctx, f.config, f.token(v1alpha1.JoinTokenSpec{}), wait), "it is in, whatever it is given")

@@ -20,6 +20,7 @@ import (
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // TestJoin goes from nothing to a member that has joined, and out again with nothing left. Who runs the hub's agents is another
@@ -98,10 +99,10 @@ func TestJoin(t *testing.T) {
 	require.False(t, f.get(&v1alpha1.MemberCluster{}, "", "east"))
 	require.False(t, f.get(&corev1.Secret{}, membership.ConnectionNamespace, "east-kubeconfig"))
 	require.False(t, f.get(&rbacv1.ClusterRoleBinding{}, "", accessName))
-	f.eventually("the ServiceAccount goes with its binding", func() bool {
+	mustertest.Holds(f.t, patience, "the ServiceAccount goes with its binding", func() bool {
 		return !f.get(&corev1.ServiceAccount{}, agent.DefaultNamespace, accessName) && !f.get(&corev1.Secret{}, agent.DefaultNamespace, tokenSecret)
 	})
-	f.eventually("the namespace goes when nobody uses it", func() bool { return !f.get(&corev1.Namespace{}, "", agent.DefaultNamespace) })
+	mustertest.Holds(f.t, patience, "the namespace goes when nobody uses it", func() bool { return !f.get(&corev1.Namespace{}, "", agent.DefaultNamespace) })
 
 	leave, err = Unjoin(ctx, f.config, "east", UnjoinOptions{Member: f.config})
 	require.NoError(t, err, "a member that is not there has left")
@@ -153,7 +154,7 @@ func TestJoinByRules(t *testing.T) {
 	options.Rules[0].Verbs = []string{"get", "list"}
 	_, err = Join(ctx, f.config, f.config, options)
 	require.NoError(t, err)
-	f.eventually("the rules are changed", func() bool { return there.List(ctx, &corev1.NamespaceList{}) == nil })
+	mustertest.Holds(f.t, patience, "the rules are changed", func() bool { return there.List(ctx, &corev1.NamespaceList{}) == nil })
 
 	options.Rules = nil
 	_, err = Join(ctx, f.config, f.config, options)
@@ -161,7 +162,7 @@ func TestJoinByRules(t *testing.T) {
 
 	_, err = Unjoin(ctx, f.config, "east", UnjoinOptions{Member: f.config, Timeout: patience})
 	require.NoError(t, err)
-	f.eventually("the role goes with its binding", func() bool { return !f.get(&rbacv1.ClusterRole{}, "", accessName) })
+	mustertest.Holds(f.t, patience, "the role goes with its binding", func() bool { return !f.get(&rbacv1.ClusterRole{}, "", accessName) })
 }
 
 func TestJoinOptions(t *testing.T) {
@@ -287,7 +288,7 @@ func TestJoinRights(t *testing.T) {
 		rule("rbac.authorization.k8s.io", "clusterrolebindings", "get", "create"), rule("rbac.authorization.k8s.io", "clusterroles", "bind"),
 	}
 	hub, member := f.user("hub-admin", hubRules), f.user("member-admin", memberRules)
-	f.eventually("the rules count", func() bool {
+	mustertest.Holds(f.t, patience, "the rules count", func() bool {
 		_, err := Join(t.Context(), hub, member, JoinOptions{Name: "east", Timeout: -1})
 		if err != nil {
 			t.Log(err)
@@ -304,7 +305,7 @@ func TestJoinRights(t *testing.T) {
 			"the user may not delete memberclusters.membership.muster.dev"},
 	} {
 		less := f.user(name, test.rules)
-		f.eventually("what is missing is named: "+test.missing, func() bool {
+		mustertest.Holds(f.t, patience, "what is missing is named: "+test.missing, func() bool {
 			_, err := Join(t.Context(), less, member, JoinOptions{Name: "east", Timeout: -1})
 			return errors.As(err, &failed) && failed.Findings[0].Problem == test.missing
 		})

@@ -2,12 +2,9 @@ package admin
 
 import (
 	"context"
-	"os"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -15,9 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrl "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
@@ -25,6 +20,7 @@ import (
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
@@ -39,10 +35,7 @@ func prepare(ctx context.Context, config *rest.Config) error {
 	return crds.Install(ctx, c)
 }
 
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(localplane.Run(m, plane.Shared()...))
-}
+func TestMain(m *testing.M) { mustertest.Main(m, plane.Shared()...) }
 
 const patience = time.Minute
 
@@ -83,20 +76,7 @@ func (f *fleet) attend(name string, bootstrap *registration.Bootstrap) (stop fun
 
 func (f *fleet) manage(setup func(manager.Manager) error) (stop func()) {
 	f.t.Helper()
-	mgr, err := manager.New(f.config, manager.Options{Scheme: f.c.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
-	require.NoError(f.t, err)
-	require.NoError(f.t, setup(mgr))
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			f.t.Errorf("a manager ended with an error: %v", err)
-		}
-	})
-	f.t.Cleanup(stop)
-	return stop
+	return mustertest.StartManager(f.t, f.config, manager.Options{Scheme: f.c.Scheme()}, setup)
 }
 
 func (f *fleet) create(objects ...client.Object) {
@@ -120,11 +100,6 @@ func (f *fleet) member(name string) *v1alpha1.MemberCluster {
 	var mc v1alpha1.MemberCluster
 	require.True(f.t, f.get(&mc, "", name), "there is no MemberCluster %s", name)
 	return &mc
-}
-
-func (f *fleet) eventually(what string, done func() bool) {
-	f.t.Helper()
-	require.Eventually(f.t, done, patience, 50*time.Millisecond, what)
 }
 
 // token makes one, which the hub has to be running for.

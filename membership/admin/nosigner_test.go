@@ -15,6 +15,7 @@ import (
 	"github.com/muster-sdk/muster/membership/hub"
 	"github.com/muster-sdk/muster/membership/registration/csr"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
@@ -46,7 +47,7 @@ func TestNoSigner(t *testing.T) {
 	f.manage(func(mgr manager.Manager) error {
 		return agent.SetupWithManager(mgr, agent.Options{Name: "unsigned", Method: csr.Method{}})
 	})
-	f.eventually("the member's side is not told", func() bool {
+	mustertest.Holds(f.t, patience, "the member's side is not told", func() bool {
 		var timeout *TimeoutError
 		require.ErrorAs(t, Register(t.Context(), f.config, bootstrap, RegisterOptions{Wait: time.Second}), &timeout)
 		return strings.Contains(timeout.Reason, csr.ErrNoSigner.Error())

@@ -16,6 +16,7 @@ import (
 
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // needs calls a function as users who lack one right each, in the order in which the function uses them, and as one who has all of them. The
@@ -26,7 +27,7 @@ func (f *fleet) needs(name string, all []right, call func(user *rest.Config) err
 		user := f.user(fmt.Sprintf("%s-less-%d", name, i), rulesOf(slices.Delete(slices.Clone(all), i, i+1)))
 		said := fmt.Sprintf("cannot %s resource %q", missing.verbs, missing.resource)
 		var last error
-		f.eventually("without the right to "+missing.String(), func() bool {
+		mustertest.Holds(f.t, patience, "without the right to "+missing.String(), func() bool {
 			last = call(user)
 			return last == nil || strings.Contains(last.Error(), said)
 		})
@@ -103,8 +104,8 @@ func TestUnjoinRights(t *testing.T) {
 		whole = append(whole, rule("", list, "list"))
 	}
 	user := f.user("unjoin-whole", whole)
-	f.eventually("nothing else is needed", func() bool { return unjoin(user) == nil })
-	f.eventually("the namespace goes", func() bool { return !f.get(&corev1.Namespace{}, "", namespace) })
+	mustertest.Holds(f.t, patience, "nothing else is needed", func() bool { return unjoin(user) == nil })
+	mustertest.Holds(f.t, patience, "the namespace goes", func() bool { return !f.get(&corev1.Namespace{}, "", namespace) })
 }
 
 // TestRegisterRights: what Register says that it needs on a member is enough, also to wait, and without any of it nothing is changed.
@@ -125,7 +126,7 @@ func TestRegisterRights(t *testing.T) {
 	for i, missing := range rights {
 		user := f.user(fmt.Sprintf("register-less-%d", i), rulesOf(slices.Delete(slices.Clone(rights), i, i+1)))
 		var last error
-		f.eventually("without the right to "+missing.String(), func() bool {
+		mustertest.Holds(f.t, patience, "without the right to "+missing.String(), func() bool {
 			last = register(user)
 			return errors.As(last, &failed) && len(failed.Findings) == 1 &&
 				(strings.Contains(last.Error(), "may not "+missing.verbs+" "+missing.resource) || strings.Contains(last.Error(), "cannot "+missing.verbs))
@@ -135,6 +136,6 @@ func TestRegisterRights(t *testing.T) {
 	user := f.user("register", rulesOf(rights))
 	t.Cleanup(func() { f.discard(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}) })
 	var timeout *TimeoutError
-	f.eventually("that is not enough", func() bool { return errors.As(register(user), &timeout) })
+	mustertest.Holds(f.t, patience, "that is not enough", func() bool { return errors.As(register(user), &timeout) })
 	require.Contains(t, timeout.Reason, "no agent has begun")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 func TestCreateToken(t *testing.T) {
@@ -55,7 +56,7 @@ func TestCreateToken(t *testing.T) {
 	}
 
 	short := TokenOptions{Name: "short", Spec: v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(1))}}
-	f.eventually("it does not end", func() bool { _, _, err = CreateToken(ctx, f.config, short); return err != nil })
+	mustertest.Holds(f.t, patience, "it does not end", func() bool { _, _, err = CreateToken(ctx, f.config, short); return err != nil })
 	require.ErrorIs(t, err, ErrExpired)
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // TestUnjoinKeep has a member leave that can come back.
@@ -27,7 +28,7 @@ func TestUnjoinKeep(t *testing.T) {
 	f.run()
 	ctx := t.Context()
 	f.create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)}})
-	f.eventually("it is not prepared", func() bool { // before there is anything of it, a leave is over at once, and nothing is on record
+	mustertest.Holds(f.t, patience, "it is not prepared", func() bool { // before there is anything of it, a leave is over at once, and nothing is on record
 		kept := f.member("kept")
 		return slices.Contains(kept.Finalizers, membership.Finalizer) && meta.IsStatusConditionTrue(kept.Status.Conditions, v1alpha1.ConditionReadyToJoin)
 	})
@@ -49,7 +50,7 @@ func TestUnjoin(t *testing.T) {
 	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{}))
 	stopAgent := f.attend("south", nil)
 	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{Wait: patience}), "the member tells that its agent has joined")
-	f.eventually("the hub does not know", func() bool { return f.member("south").Status.Phase == v1alpha1.PhaseJoined })
+	mustertest.Holds(f.t, patience, "the hub does not know", func() bool { return f.member("south").Status.Phase == v1alpha1.PhaseJoined })
 	stopAgent()
 
 	var timeout *TimeoutError
@@ -78,7 +79,7 @@ func TestUnjoin(t *testing.T) {
 	gate := membership.GateFunc("works", remaining([]string{"work/shop"}, nil))
 	require.NoError(t, Clean(ctx, f.config, CleanOptions{Cleaners: []membership.LeaveGate{gate}}))
 	require.False(t, f.get(&corev1.Secret{}, agent.DefaultNamespace, agent.DefaultStoreSecret))
-	f.eventually("the namespace goes", func() bool { return !f.get(&corev1.Namespace{}, "", agent.DefaultNamespace) })
+	mustertest.Holds(f.t, patience, "the namespace goes", func() bool { return !f.get(&corev1.Namespace{}, "", agent.DefaultNamespace) })
 	require.NoError(t, Clean(ctx, f.config, CleanOptions{}), "twice is harmless")
 }
 
@@ -196,7 +197,7 @@ func TestUnprepare(t *testing.T) {
 		member := f.config
 		if test.rules != nil {
 			member = f.user("unprepare", test.rules)
-			f.eventually("the rules count", func() bool {
+			mustertest.Holds(f.t, patience, "the rules count", func() bool {
 				less, err := connect(Member, member)
 				require.NoError(t, err)
 				return apierrors.IsNotFound(less.Get(ctx, client.ObjectKey{Name: accessName}, &rbacv1.ClusterRoleBinding{}))
@@ -227,7 +228,7 @@ func TestUnprepare(t *testing.T) {
 
 	// Who cleans a member is told the same, and does not ask whether an agent is there: its Secrets have just been removed.
 	for reason, data := range map[string]map[string]string{"it goes": nil, "it is in use": {"a": "b"}} {
-		f.eventually("the namespace that an agent was in has gone", func() bool {
+		mustertest.Holds(f.t, patience, "the namespace that an agent was in has gone", func() bool {
 			var namespace corev1.Namespace
 			return !f.get(&namespace, "", agent.DefaultNamespace) || namespace.DeletionTimestamp == nil
 		})

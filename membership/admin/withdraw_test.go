@@ -17,6 +17,7 @@ import (
 
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // TestUnjoinAgain ends an Unjoin early, wherever that may be, lets the MemberCluster go with all that belongs to it, and unjoins again. No
@@ -72,7 +73,7 @@ func TestUnjoinAgain(t *testing.T) {
 			} else {
 				require.True(t, test.fails(err), err)
 			}
-			f.eventually("what belongs to the MemberCluster goes with it", func() bool { return !f.get(belongs, belongs.Namespace, belongs.Name) })
+			mustertest.Holds(f.t, patience, "what belongs to the MemberCluster goes with it", func() bool { return !f.get(belongs, belongs.Namespace, belongs.Name) })
 			require.True(t, f.get(&secret, membership.ConnectionNamespace, "east-kubeconfig"), "the way back to the member stays")
 
 			told := &steps{}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/muster-sdk/muster/membership/fleet"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
@@ -63,7 +64,7 @@ func TestMetrics(t *testing.T) {
 			"Connecting": 0, "Reachable": 0, "Unreachable": 0, "Unauthorized": 0, "KubeConfigMissing": 0, "KubeConfigInvalid": 0, "OtherCluster": 0,
 		}
 		maps.Copy(all, want)
-		eventually(t, "members are counted", func() error {
+		mustertest.Eventually(t, patience, "members are counted", func() error {
 			got := measured(t, "muster_fleet_members")
 			return orError(maps.Equal(all, got), "want %v, got %v", all, got)
 		})
@@ -82,7 +83,7 @@ func TestMetrics(t *testing.T) {
 	h.member("metrics-missing", nil)
 	h.member("metrics-broken", f.data())
 	counted(map[string]int{"Reachable": 2, "Unreachable": 1, "KubeConfigMissing": 1})
-	eventually(t, "the runner is counted, by its state of the moment", func() error {
+	mustertest.Eventually(t, patience, "the runner is counted, by its state of the moment", func() error {
 		failed, got := measured(t, "muster_fleet_runner_failures_total")["recorder"], runners(t, "recorder")
 		now := map[string]int{"recorder Running": 2, "recorder Failing": 1, "recorder Overdue": 0}
 		return orError(failed >= 2 && maps.Equal(now, got), "%v after %d failures", got, failed)

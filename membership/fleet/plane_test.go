@@ -40,10 +40,7 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "fleet", Prepare
 
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
-const (
-	patience = 90 * time.Second
-	interval = 10 * time.Millisecond
-)
+const patience = 90 * time.Second
 
 var scheme = sync.OnceValue(func() *runtime.Scheme { return mustertest.Scheme(v1alpha1.AddToScheme) })
 
@@ -128,11 +125,6 @@ func (r *requests) take() []string {
 	return taken
 }
 
-func eventually(t testing.TB, what string, wrong func() error) {
-	t.Helper()
-	mustertest.Eventually(t, mustertest.Patience{For: patience, Every: interval}, what, wrong)
-}
-
 func orError(ok bool, format string, args ...any) error {
 	if ok {
 		return nil
@@ -188,7 +180,7 @@ func (h *hub) get(name string) *v1alpha1.MemberCluster {
 func (h *hub) reachable(name, reason string) metav1.Condition {
 	h.t.Helper()
 	var got metav1.Condition
-	eventually(h.t, name+" is "+reason, func() error {
+	mustertest.Eventually(h.t, patience, name+" is "+reason, func() error {
 		condition := meta.FindStatusCondition(h.get(name).Status.Conditions, v1alpha1.ConditionReachable)
 		if condition == nil {
 			return fmt.Errorf("there is no condition")
@@ -207,7 +199,7 @@ func (h *hub) reachable(name, reason string) metav1.Condition {
 // change changes a member's spec, and status its status.
 func (h *hub) change(name string, how func(*v1alpha1.MemberCluster)) {
 	h.t.Helper()
-	eventually(h.t, name+" is changed", func() error {
+	mustertest.Eventually(h.t, patience, name+" is changed", func() error {
 		cluster := h.get(name)
 		how(cluster)
 		return h.admin.Update(h.t.Context(), cluster)
@@ -216,7 +208,7 @@ func (h *hub) change(name string, how func(*v1alpha1.MemberCluster)) {
 
 func (h *hub) status(name string, how func(*v1alpha1.MemberCluster)) {
 	h.t.Helper()
-	eventually(h.t, "the status of "+name+" is changed", func() error {
+	mustertest.Eventually(h.t, patience, "the status of "+name+" is changed", func() error {
 		cluster := h.get(name)
 		how(cluster)
 		return h.admin.Status().Update(h.t.Context(), cluster)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/muster-sdk/muster/membership/fleet"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
@@ -145,7 +146,7 @@ func TestRotation(t *testing.T) {
 		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "rotation-" + wave, Labels: map[string]string{"wave": wave}}}
 		require.NoError(t, h.admin.Create(ctx, object))
 		t.Cleanup(func() { _ = h.admin.Delete(context.Background(), object) })
-		eventually(t, "the cache sees wave "+wave, func() error { return sees(wave) })
+		mustertest.Eventually(t, patience, "the cache sees wave "+wave, func() error { return sees(wave) })
 	}
 	created("one")
 
@@ -155,7 +156,7 @@ func TestRotation(t *testing.T) {
 	require.NoError(t, h.admin.Delete(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "rotation-1"}}))
 	old, err := client.New(&rest.Config{Host: h.config.Host, BearerToken: first, TLSClientConfig: rest.TLSClientConfig{CAData: h.config.CAData}}, client.Options{Mapper: h.admin.RESTMapper()})
 	require.NoError(t, err)
-	eventually(t, "the first credential is refused", func() error {
+	mustertest.Eventually(t, patience, "the first credential is refused", func() error {
 		err := old.List(ctx, &corev1.ConfigMapList{})
 		return orError(apierrors.IsUnauthorized(err), "%v", err)
 	})
@@ -173,7 +174,7 @@ func TestRotation(t *testing.T) {
 	// It leaves, and joins again.
 	h.joined("rotation", metav1.ConditionFalse)
 	<-e.ctx.Done()
-	eventually(t, "it is not found", func() error {
+	mustertest.Eventually(t, patience, "it is not found", func() error {
 		_, err := p.Get(ctx, "rotation")
 		return orError(errors.Is(err, fleet.ErrClusterNotFound), "%v", err)
 	})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/muster-sdk/muster/membership/fleet"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // TestReplicas has two replicas of a hub, of which the first leads: what the other does for a member without a Provider, with one, and when it
@@ -56,7 +57,7 @@ func TestReplicas(t *testing.T) {
 		f.token.Store(fmt.Sprintf("token-%d", i))
 		leader.secret("replicas", f.data())
 		read := 0
-		eventually(t, "the leader goes by the new Secret, and the other has read it", func() error {
+		mustertest.Eventually(t, patience, "the leader goes by the new Secret, and the other has read it", func() error {
 			who += count(f.requests.take(), whoPath)
 			read += count(other.requests.take(), secretPath)
 			return orError(who > i && read > 0, "asked %d times, read %d times", who, read)
@@ -81,7 +82,7 @@ func TestReplicas(t *testing.T) {
 	probed := func(times int) {
 		t.Helper()
 		seen := 0
-		eventually(t, "it probes the member", func() error {
+		mustertest.Eventually(t, patience, "it probes the member", func() error {
 			seen += count(f.requests.take(), "GET /readyz")
 			return orError(seen >= times, "%d times", seen)
 		})
@@ -99,7 +100,7 @@ func TestReplicas(t *testing.T) {
 	end()
 	<-e.ctx.Done()
 	require.NoError(t, <-ended)
-	eventually(t, "its connections are closed", func() error {
+	mustertest.Eventually(t, patience, "its connections are closed", func() error {
 		open := f.open.Load()
 		return orError(open == 0, "%d are open", open)
 	})

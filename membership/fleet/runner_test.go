@@ -18,6 +18,7 @@ import (
 
 	"github.com/muster-sdk/muster/membership/fleet"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
@@ -89,14 +90,14 @@ func TestRunnerThatStays(t *testing.T) {
 	f := newFake(t, uidA)
 	h.member("stays", f.data())
 	c := runner.called(t)
-	eventually(t, "the member is known", func() error { _, err := c.get("/x"); return err })
+	mustertest.Eventually(t, patience, "the member is known", func() error { _, err := c.get("/x"); return err })
 	h.change("stays", func(m *v1alpha1.MemberCluster) { m.Spec.JoinMode = v1alpha1.JoinPush })
 	<-c.ctx.Done()
 	_, err := c.get("/x")
 	require.NoError(t, err, "it has time to end in good order")
-	eventually(t, "somebody waits for it to return", func() error { return orError(fake.fake.HasWaiters(), "nobody does") })
+	mustertest.Eventually(t, patience, "somebody waits for it to return", func() error { return orError(fake.fake.HasWaiters(), "nobody does") })
 	fake.fake.Step(grace)
-	eventually(t, "its connections are closed", func() error {
+	mustertest.Eventually(t, patience, "its connections are closed", func() error {
 		_, err := c.get("/x")
 		return orError(err != nil, "they are not")
 	})
@@ -134,7 +135,7 @@ func TestUnreachable(t *testing.T) {
 	require.Equal(t, "unreachable-not", runner.called(t).Cluster.Name)
 	h.reachable("unreachable-not", v1alpha1.ReasonReachable)
 	seen := 0
-	eventually(t, "the other is probed", func() error {
+	mustertest.Eventually(t, patience, "the other is probed", func() error {
 		seen += len(steady.requests.take())
 		return orError(seen >= 10, "%d times", seen)
 	})
@@ -150,7 +151,7 @@ func TestUnreachable(t *testing.T) {
 		f.fails.Store(false)
 		h.reachable("unreachable", v1alpha1.ReasonReachable)
 	}
-	eventually(t, "requests go on", func() error { _, err := c.get("/x"); return err })
+	mustertest.Eventually(t, patience, "requests go on", func() error { _, err := c.get("/x"); return err })
 	require.NoError(t, c.ctx.Err())
 	runner.quiet(t)
 	require.Equal(t, v1alpha1.ReasonReachable, meta.FindStatusCondition(h.get("unreachable-not").Status.Conditions, v1alpha1.ConditionReachable).Reason)
@@ -217,7 +218,7 @@ func TestAtRest(t *testing.T) {
 	h.event("rest", v1alpha1.ReasonReachable)
 	asked := func(n int) map[string]int {
 		got := map[string]int{}
-		eventually(t, fmt.Sprintf("the member is probed %d times", n), func() error {
+		mustertest.Eventually(t, patience, fmt.Sprintf("the member is probed %d times", n), func() error {
 			for _, request := range f.requests.take() {
 				got[request]++
 			}

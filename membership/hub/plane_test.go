@@ -202,7 +202,7 @@ func (h *testHub) eventually(what string, wrong func() error) {
 
 func eventually(t testing.TB, what string, wrong func() error) {
 	t.Helper()
-	mustertest.Eventually(t, mustertest.Patience{For: patience, Every: interval}, what, wrong)
+	mustertest.Eventually(t, patience, what, wrong)
 }
 
 // pause is for polls that have a deadline of their own.

@@ -23,6 +23,7 @@ import (
 	"github.com/muster-sdk/muster/membership/install"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // From nothing to a member, and back to nothing.
@@ -72,7 +73,7 @@ func TestLife(t *testing.T) {
 	// The connection is lost while it leaves, and comes back.
 	stop()
 	require.NoError(t, next.client.Delete(ctx, cluster))
-	next.eventually("the leave waits", func() error {
+	mustertest.Eventually(next.t, patience, "the leave waits", func() error {
 		if leave := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.Leave; leave == nil || leave.Waiting != install.Name {
 			return fmt.Errorf("for %+v", leave)
 		}
@@ -105,7 +106,7 @@ func (h *testHub) quiet() {
 	h.t.Helper()
 	other := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{GenerateName: h.namespace + "-"}}
 	require.NoError(h.t, h.client.Create(h.t.Context(), other))
-	h.eventually("the hub has got there", func() error {
+	mustertest.Eventually(h.t, patience, "the hub has got there", func() error {
 		if err := h.client.Get(h.t.Context(), client.ObjectKeyFromObject(other), other); err != nil {
 			return err
 		}
@@ -134,7 +135,7 @@ func TestAgain(t *testing.T) {
 	h.change(func(m *v1alpha1.MemberCluster) {
 		m.Annotations = map[string]string{membership.InstallRequestAnnotation: "first"}
 	})
-	h.eventually("it is answered", func() error {
+	mustertest.Eventually(h.t, patience, "it is answered", func() error {
 		if at := see(h, &v1alpha1.MemberCluster{}, cluster.Name).Status.Install.RequestedAt; at != "first" {
 			return fmt.Errorf("%q", at)
 		}
@@ -147,7 +148,7 @@ func TestAgain(t *testing.T) {
 	authority := h.plane.Config().CAData
 	next := startHubAgain(h, install.Options{Installer: manifests(t, "2"), CA: bytes.Join([][]byte{authority, authority}, []byte("\n"))})
 	next.connect(cluster, next.plane.Config())
-	next.eventually("the agent is installed anew", func() error {
+	mustertest.Eventually(next.t, patience, "the agent is installed anew", func() error {
 		if now := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.Install.Hash; now == before.Status.Install.Hash {
 			return errors.New("not yet")
 		}
@@ -177,7 +178,7 @@ func TestAnotherMode(t *testing.T) {
 	stop() // as the fleet does
 	h.connect(see(h, &v1alpha1.MemberCluster{}, cluster.Name), h.plane.Config())
 	h.gone(&v1alpha1.JoinToken{}, token.Namespace, token.Name)
-	h.eventually("it is nothing that the hub has installed", func() error {
+	mustertest.Eventually(h.t, patience, "it is nothing that the hub has installed", func() error {
 		status := see(h, &v1alpha1.MemberCluster{}, cluster.Name).Status
 		if status.Install != nil || meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionInstalled) != nil {
 			return errors.New("it is shown as such")
@@ -240,7 +241,7 @@ func TestTaken(t *testing.T) {
 	require.NoError(t, h.client.Create(ctx, theirs))
 
 	require.NoError(t, h.client.Delete(ctx, first))
-	h.eventually("the other reason is shown", func() error {
+	mustertest.Eventually(h.t, patience, "the other reason is shown", func() error {
 		if got := message(see(h, &v1alpha1.MemberCluster{}, cluster.Name)); !bytes.Contains([]byte(got), []byte("was not put there for it")) {
 			return errors.New(got)
 		}
@@ -280,7 +281,7 @@ func TestAccessRevoked(t *testing.T) {
 	h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstalled)
 	h.leave()
 	see(h, &corev1.ServiceAccount{}, "agent")
-	h.eventually("an Event says what is left", func() error {
+	mustertest.Eventually(h.t, patience, "an Event says what is left", func() error {
 		var events eventsv1.EventList
 		if err := h.client.List(ctx, &events); err != nil {
 			return err

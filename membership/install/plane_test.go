@@ -98,7 +98,7 @@ func (h *testHub) member(change func(*v1alpha1.MemberCluster)) *v1alpha1.MemberC
 		},
 	}
 	change(cluster)
-	h.eventually("the MemberCluster can be made", func() error { return h.client.Create(h.t.Context(), cluster) })
+	mustertest.Eventually(h.t, patience, "the MemberCluster can be made", func() error { return h.client.Create(h.t.Context(), cluster) })
 	return cluster
 }
 
@@ -149,16 +149,11 @@ func manifests(t *testing.T, version string, more ...client.Object) *install.Man
 	}
 }
 
-func (h *testHub) eventually(what string, wrong func() error) {
-	h.t.Helper()
-	mustertest.Eventually(h.t, mustertest.Patience{For: patience, Every: interval}, what, wrong)
-}
-
 // until waits for a condition of the member to be for a reason.
 func (h *testHub) until(condition, reason string) *v1alpha1.MemberCluster {
 	h.t.Helper()
 	cluster := &v1alpha1.MemberCluster{}
-	h.eventually(fmt.Sprintf("%s is %s", condition, reason), func() error {
+	mustertest.Eventually(h.t, patience, fmt.Sprintf("%s is %s", condition, reason), func() error {
 		if err := h.client.Get(h.t.Context(), client.ObjectKey{Name: h.namespace}, cluster); err != nil {
 			return err
 		}
@@ -181,7 +176,7 @@ func message(cluster *v1alpha1.MemberCluster) string {
 // change changes the MemberCluster as an administrator would.
 func (h *testHub) change(change func(*v1alpha1.MemberCluster)) {
 	h.t.Helper()
-	h.eventually("the MemberCluster can be changed", func() error {
+	mustertest.Eventually(h.t, patience, "the MemberCluster can be changed", func() error {
 		cluster := &v1alpha1.MemberCluster{}
 		if err := h.client.Get(h.t.Context(), client.ObjectKey{Name: h.namespace}, cluster); err != nil {
 			return err
@@ -200,7 +195,7 @@ func (h *testHub) leave() {
 
 func (h *testHub) gone(object client.Object, namespace, name string) {
 	h.t.Helper()
-	h.eventually(fmt.Sprintf("%T %s/%s is gone", object, namespace, name), func() error {
+	mustertest.Eventually(h.t, patience, fmt.Sprintf("%T %s/%s is gone", object, namespace, name), func() error {
 		err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, object)
 		if apierrors.IsNotFound(err) {
 			return nil

@@ -126,7 +126,7 @@ func (h *testHub) veterans(names ...string) (out []*v1alpha1.MemberCluster) {
 // show waits until members show reasons for the condition Installed.
 func (h *testHub) show(reasons map[string]string) {
 	h.t.Helper()
-	h.eventually(fmt.Sprint(reasons), func() error {
+	mustertest.Eventually(h.t, patience, fmt.Sprint(reasons), func() error {
 		var wrong []error
 		for name, want := range reasons {
 			cluster := &v1alpha1.MemberCluster{}
@@ -200,8 +200,8 @@ func TestRolloutOverCrashes(t *testing.T) {
 	inner := &tried{revision: "3", installs: map[string]int{}}
 	var members []*v1alpha1.MemberCluster
 	for at := 1; at <= ends+1; at++ {
-		crash := mustertest.NewCrash(at%(ends+1), []mustertest.Loss{mustertest.AnswerLost, mustertest.WriteLost}[at%2])
-		h := startAlone(t, install.Options{Installer: inner, Concurrent: 2}, crash.Over)
+		crash := mustertest.NewCrash(at%(ends+1), []mustertest.Loss{mustertest.ResponseLost, mustertest.RequestLost}[at%2])
+		h := startAlone(t, install.Options{Installer: inner, Concurrent: 2}, crash.Wrap)
 		if inner.client = h.client; members == nil {
 			members = h.veterans("crash-a", "crash-b", "crash-c", "crash-d")
 		}
@@ -211,7 +211,7 @@ func TestRolloutOverCrashes(t *testing.T) {
 		}
 		if at <= ends {
 			select {
-			case <-crash.Now():
+			case <-crash.Done():
 			case <-time.After(patience):
 				t.Fatalf("the hub has not come to write %d", at)
 			}

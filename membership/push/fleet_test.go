@@ -23,6 +23,7 @@ import (
 	"github.com/muster-sdk/muster/membership/fleet"
 	"github.com/muster-sdk/muster/membership/registration/kubeconfig"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -67,7 +68,7 @@ func (w *world) refused(token string) {
 	w.t.Helper()
 	c, err := client.New(w.configBy(token), client.Options{Scheme: scheme})
 	require.NoError(w.t, err)
-	eventually(w.t, "a token that was revoked is refused", func() error {
+	mustertest.Eventually(w.t, patience, "a token that was revoked is refused", func() error {
 		if err := c.Get(w.t.Context(), client.ObjectKey{Name: "default"}, &corev1.Namespace{}); !apierrors.IsUnauthorized(err) {
 			return fmt.Errorf("it is answered by %w", err)
 		}
@@ -116,7 +117,7 @@ func TestByFleet(t *testing.T) {
 		w.refused(token)
 	}
 	stop()
-	eventually(t, "the last change has arrived", func() error {
+	mustertest.Eventually(t, patience, "the last change has arrived", func() error {
 		there := &corev1.ConfigMap{}
 		if err := w.east.Get(ctx, client.ObjectKey{Namespace: "default", Name: "load"}, there); err != nil {
 			return err

@@ -23,6 +23,7 @@ import (
 	"github.com/muster-sdk/muster/membership/fleet"
 	"github.com/muster-sdk/muster/membership/push"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -56,7 +57,7 @@ func TestLife(t *testing.T) {
 	require.True(t, *cluster.Spec.Accepted)
 	require.Equal(t, w.eastID(), cluster.Spec.ClusterID)
 	w.healthy(name, metav1.ConditionTrue)
-	eventually(t, "nothing is left of the way in", func() error {
+	mustertest.Eventually(t, patience, "nothing is left of the way in", func() error {
 		for _, left := range w.left() {
 			if strings.Contains(left, membership.RegistrationNamespace) {
 				return errors.New(left)
@@ -82,7 +83,7 @@ func TestLife(t *testing.T) {
 
 	// In steady state there is the heartbeat and nothing else.
 	before := w.beats(name)
-	eventually(t, "three beats go by in quiet", func() error {
+	mustertest.Eventually(t, patience, "three beats go by in quiet", func() error {
 		if requests := sent(); slices.ContainsFunc(requests, func(r string) bool { return !strings.HasSuffix(r, "/leases/"+membership.LeaseName) }) {
 			before = w.beats(name)
 			return fmt.Errorf("there was %v", requests)
@@ -96,7 +97,7 @@ func TestLife(t *testing.T) {
 	f = w.run(cluster)
 	require.Contains(t, w.healthy(name, metav1.ConditionFalse).Message, "does not answer")
 	before = w.beats(name)
-	eventually(t, "the heart beats on", func() error { return orError(w.beats(name) >= before+2, "it does not") })
+	mustertest.Eventually(t, patience, "the heart beats on", func() error { return orError(w.beats(name) >= before+2, "it does not") })
 	w.proxy.Heal()
 	w.healthy(name, metav1.ConditionTrue)
 	claim := cluster.Spec.Claim
@@ -110,7 +111,7 @@ func TestLife(t *testing.T) {
 	w.change(name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(true) })
 	cluster = w.until(name, v1alpha1.PhaseJoined)
 	require.Equal(t, claim, cluster.Spec.Claim)
-	eventually(t, "the heart beats again", func() error { return orError(w.beats(name) > before, "it does not") })
+	mustertest.Eventually(t, patience, "the heart beats again", func() error { return orError(w.beats(name) > before, "it does not") })
 
 	// It leaves and is kept: nothing is left on either side, and the agent has not asked whether it may come back.
 	sent()
@@ -205,7 +206,7 @@ func orError(ok bool, format string, args ...any) error {
 // rests waits until the runner has come to rest, the last that it does before being to throw the JoinToken away, and returns what it sent on the way.
 func (w *world) rests(sent func() []string) (all []string) {
 	w.t.Helper()
-	eventually(w.t, "the runner rests", func() error {
+	mustertest.Eventually(w.t, patience, "the runner rests", func() error {
 		all = append(all, sent()...)
 		return orError(len(all) > 0 && strings.HasPrefix(all[len(all)-1], "DELETE"), "it sent %v", all)
 	})
@@ -248,7 +249,7 @@ func (w *world) send(member, name string) {
 
 func (w *world) untilApplied(name string) {
 	w.t.Helper()
-	eventually(w.t, name+" is on the member", func() error {
+	mustertest.Eventually(w.t, patience, name+" is on the member", func() error {
 		return w.east.Get(w.t.Context(), client.ObjectKey{Namespace: "default", Name: name}, &corev1.ConfigMap{})
 	})
 }
@@ -281,7 +282,7 @@ func (w *world) sweep() (nothingNew func()) {
 	return func() {
 		w.t.Helper()
 		for name, config := range planes {
-			eventually(w.t, "nothing is on the "+name+" that was not there before", func() error {
+			mustertest.Eventually(w.t, patience, "nothing is on the "+name+" that was not there before", func() error {
 				after, err := localplane.Sweep(w.t.Context(), config)
 				added := after.Difference(before[name])
 				return errors.Join(err, orError(added.Len() == 0, "there are %q", sets.List(added)))

@@ -290,11 +290,6 @@ func (w *wire) log() (sent func() []string) {
 	}
 }
 
-func eventually(t testing.TB, what string, wrong func() error) {
-	t.Helper()
-	mustertest.Eventually(t, mustertest.Patience{For: patience, Every: interval}, what, wrong)
-}
-
 // change changes a MemberCluster as an administrator would.
 func (w *world) change(name string, change func(*v1alpha1.MemberClusterSpec)) {
 	w.t.Helper()
@@ -309,7 +304,7 @@ func (w *world) site(name, site string) {
 
 func (w *world) update(name string, change func(*v1alpha1.MemberCluster)) {
 	w.t.Helper()
-	eventually(w.t, "MemberCluster "+name+" can be changed", func() error {
+	mustertest.Eventually(w.t, patience, "MemberCluster "+name+" can be changed", func() error {
 		cluster := &v1alpha1.MemberCluster{}
 		if err := w.hub.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
 			return err
@@ -323,7 +318,7 @@ func (w *world) update(name string, change func(*v1alpha1.MemberCluster)) {
 func (w *world) until(name string, phase v1alpha1.Phase) *v1alpha1.MemberCluster {
 	w.t.Helper()
 	cluster := &v1alpha1.MemberCluster{}
-	eventually(w.t, fmt.Sprintf("member %s is %s", name, phase), func() error {
+	mustertest.Eventually(w.t, patience, fmt.Sprintf("member %s is %s", name, phase), func() error {
 		if err := w.hub.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
 			return err
 		}
@@ -339,7 +334,7 @@ func (w *world) until(name string, phase v1alpha1.Phase) *v1alpha1.MemberCluster
 func (w *world) healthy(name string, status metav1.ConditionStatus) metav1.Condition {
 	w.t.Helper()
 	var healthy *metav1.Condition
-	eventually(w.t, fmt.Sprintf("member %s has Healthy=%s", name, status), func() error {
+	mustertest.Eventually(w.t, patience, fmt.Sprintf("member %s has Healthy=%s", name, status), func() error {
 		cluster := &v1alpha1.MemberCluster{}
 		if err := w.hub.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
 			return err
@@ -364,7 +359,7 @@ func messages(conditions []metav1.Condition) string {
 func (w *world) remove(name string) {
 	w.t.Helper()
 	require.NoError(w.t, client.IgnoreNotFound(w.hub.Delete(w.t.Context(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})))
-	eventually(w.t, "MemberCluster "+name+" is gone", func() error {
+	mustertest.Eventually(w.t, patience, "MemberCluster "+name+" is gone", func() error {
 		cluster := &v1alpha1.MemberCluster{}
 		err := w.hub.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster)
 		if apierrors.IsNotFound(err) {
@@ -409,7 +404,7 @@ func (w *world) left() []string {
 // untilNothingLeft waits for the garbage collector as well.
 func (w *world) untilNothingLeft() {
 	w.t.Helper()
-	eventually(w.t, "nothing of members is left on the hub", func() error {
+	mustertest.Eventually(w.t, patience, "nothing of members is left on the hub", func() error {
 		if left := w.left(); len(left) > 0 {
 			return fmt.Errorf("there are %s", strings.Join(left, ", "))
 		}

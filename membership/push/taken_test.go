@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // A kubeconfig that leads elsewhere than it should brings nobody in, and whoever looks at the Events is told what to do.
@@ -43,7 +44,7 @@ func TestTaken(t *testing.T) {
 			cluster := w.newMember(test.name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(true); test.prepare(s) })
 			f := w.run(cluster)
 			defer f.stop()
-			eventually(t, test.reason, func() error {
+			mustertest.Eventually(t, patience, test.reason, func() error {
 				err := f.err()
 				return orError(err != nil && strings.Contains(err.Error(), test.want), "it says %v", err)
 			})

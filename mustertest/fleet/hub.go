@@ -105,12 +105,11 @@ func (h *Hub) Bootstrap() *registration.Bootstrap {
 		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, GenerateName: "mustertest-"},
 		Spec:       v1alpha1.JoinTokenSpec{AutoAccept: true},
 	}
-	wait := mustertest.Patience{For: timeout, Every: 50 * time.Millisecond}
-	mustertest.Eventually(h.t, wait, "create a JoinToken", func() error {
+	mustertest.Eventually(h.t, timeout, "create a JoinToken", func() error {
 		return h.client.Create(h.t.Context(), token) // The hub creates the namespace and admits tokens after its start.
 	})
 	h.t.Cleanup(func() { _ = h.client.Delete(context.Background(), token) }) // The plane may have ended.
-	mustertest.Eventually(h.t, wait, "JoinToken "+token.Name+" has a bootstrap credential", func() (err error) {
+	mustertest.Eventually(h.t, timeout, "JoinToken "+token.Name+" has a bootstrap credential", func() (err error) {
 		var secret corev1.Secret
 		if err := h.client.Get(h.t.Context(), client.ObjectKeyFromObject(token), &secret); err != nil {
 			return fmt.Errorf("get the Secret of JoinToken %s: %w", token.Name, err)

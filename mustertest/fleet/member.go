@@ -32,7 +32,7 @@ func (h *Hub) Join(name string, member *rest.Config, options assembly.AgentOptio
 	stop = mustertest.StartManager(h.t, member, managerOptions(h.scheme), func(mgr manager.Manager) error {
 		return assembly.SetupAgent(h.t.Context(), mgr, options)
 	})
-	mustertest.Eventually(h.t, mustertest.Patience{For: timeout, Every: 50 * time.Millisecond}, "member "+name+" is healthy",
+	mustertest.Eventually(h.t, timeout, "member "+name+" is healthy",
 		func() error { return h.healthy(options.Membership.Name) })
 	return stop
 }
@@ -51,6 +51,10 @@ func (h *Hub) withDefaults(name string, o agent.Options) agent.Options {
 	return o
 }
 
+// timePerMember is what the time limit of JoinHollow increases by for each member. All members join at the same time, so the
+// first of them is healthy only shortly before the last one.
+const timePerMember = 300 * time.Millisecond
+
 // HollowOptions are the options of hollow members. The zero value is that of members of the hub's own cluster.
 type HollowOptions struct {
 	// Member is the cluster that all hollow members observe. Default: the hub's cluster.
@@ -60,7 +64,7 @@ type HollowOptions struct {
 	// unless it sets another Name. Its Name, ClusterID, Bootstrap and Store are set before. Default: no change.
 	Configure func(index int, options *agent.Options)
 
-	// Timeout bounds the time until all members are healthy. Default: 2 minutes and 20 milliseconds per member.
+	// Timeout bounds the time until all members are healthy. Default: 2 minutes and 300 milliseconds per member.
 	Timeout time.Duration
 }
 
@@ -75,7 +79,7 @@ func (h *Hub) JoinHollow(count int, o HollowOptions) (stop func()) {
 		o.Member = h.config
 	}
 	if o.Timeout == 0 {
-		o.Timeout = timeout + time.Duration(count)*20*time.Millisecond
+		o.Timeout = timeout + time.Duration(count)*timePerMember
 	}
 	expected := map[string]bool{}
 	mgr := mustertest.Manager(h.t, o.Member, managerOptions(h.scheme))
@@ -104,7 +108,7 @@ func (h *Hub) waitForMembers(names map[string]bool, limit time.Duration) {
 	require.NoError(h.t, err)
 	defer mustertest.Run(h.t, "the cache of members", members.Start)()
 	require.True(h.t, members.WaitForCacheSync(ctx), "list MemberClusters")
-	mustertest.Eventually(h.t, mustertest.Patience{For: limit, Every: 100 * time.Millisecond},
+	mustertest.Eventually(h.t, limit,
 		fmt.Sprintf("%d hollow members are healthy", len(names)), func() error {
 			var list v1alpha1.MemberClusterList
 			if err := members.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

@@ -64,7 +64,7 @@ func BenchmarkDistribute(b *testing.B) {
 	h := newHub(b)
 	clusters, options := h.inventoryOf(*benchClusters)
 	creates := &testkit.Created{Resource: "works"}
-	h.wrap = creates.Over
+	h.wrap = creates.Wrap
 	h.start(options)
 	spread := func(name string) {
 		done := creates.Expect(len(clusters))

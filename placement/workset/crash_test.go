@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,7 +24,7 @@ import (
 // go on.
 func TestCrash(t *testing.T) {
 	f := newHollows(t, 4)
-	whole := mustertest.NewCrash(0, mustertest.WriteLost)
+	whole := mustertest.NewCrash(0, mustertest.RequestLost)
 	f.live(t, "whole", whole)
 	writes := whole.Writes()
 	t.Logf("a life has %d writes", writes)
@@ -33,8 +32,8 @@ func TestCrash(t *testing.T) {
 	t.Run("answers are lost while nothing can be watched", f.losesAnswers)
 	t.Run("at", func(t *testing.T) { // which ends when all of them have
 		for at := 1; at <= writes; at++ {
-			for _, how := range []mustertest.Loss{mustertest.AnswerLost, mustertest.WriteLost} {
-				if (raceDetector || !testkit.Exhaustive()) && (how == mustertest.AnswerLost) == (at%2 == 0) {
+			for _, how := range []mustertest.Loss{mustertest.ResponseLost, mustertest.RequestLost} {
+				if (raceDetector || !testkit.Exhaustive()) && (how == mustertest.ResponseLost) == (at%2 == 0) {
 					continue // Each write is hit, by one of the two.
 				}
 				t.Run(fmt.Sprintf("%d-%s", at, how), func(t *testing.T) {
@@ -61,12 +60,12 @@ func (f *hollows) live(t *testing.T, name string, c *mustertest.Crash) {
 	require.NoError(t, l.client.Create(t.Context(), namespace(name)))
 	var w traffic
 	w.forget()
-	stop := f.control(t, name, &w, c.Over)
+	stop := f.control(t, name, &w, c.Wrap)
 	defer func() { stop() }()
 	l.look = func() { // has others go on
 		select {
-		case <-c.Now():
-			t.Logf("died at %s", c.Happened())
+		case <-c.Done():
+			t.Logf("died at %s", c.Request())
 			stop()
 			stop, l.look = f.control(t, name, &w, nil), nil
 		default:
@@ -187,7 +186,7 @@ func (l *lifeTest) saysSo(revisions, number int, clusters int32) error {
 // until waits until nothing is wrong any more.
 func (l *lifeTest) until(what string, wrong func() error) {
 	l.t.Helper()
-	mustertest.Eventually(l.t, mustertest.Patience{For: patience, Every: 200 * time.Millisecond}, what, func() error {
+	mustertest.Eventually(l.t, patience, what, func() error {
 		if l.look != nil {
 			l.look()
 		}

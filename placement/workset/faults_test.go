@@ -165,7 +165,7 @@ func TestOverrideFailsForOne(t *testing.T) {
 	})
 	r.quiet(t)
 	require.Equal(t, map[string]int64{"a/web-0": 2, "b/web-0": 4}, h.replicas("web"), "what one keeps is not given to the other as well")
-	require.Zero(t, r.wire.Of("DELETE works"))
+	require.Zero(t, r.wire.Count("DELETE works"))
 	require.Equal(t, "[a/web-0 b/web-0]", keys(h.works("web")))
 }
 

@@ -52,16 +52,16 @@ func (f *fleetTest) isKilled() {
 	f.begin()
 	deaths, stable := counts{}, f.get("web").Status.Revision
 	for i, at := range []int{1, 1, 2, 2, 3, 5, 8, 13, 21, 34} {
-		how := mustertest.WriteLost
+		how := mustertest.RequestLost
 		if i%2 == 0 {
-			how = mustertest.AnswerLost
+			how = mustertest.ResponseLost
 		}
 		c := mustertest.NewCrash(max(1, at*len(f.names)/200), how)
-		stop := f.control(f.root, f.namespace, &f.writes, c.Over)
+		stop := f.control(f.root, f.namespace, &f.writes, c.Wrap)
 		f.wait("it dies", func() bool {
 			select {
-			case <-c.Now():
-				deaths[c.Happened()]++
+			case <-c.Done():
+				deaths[c.Request()]++
 				return true
 			default:
 				return len(f.told(stable)) == len(f.names) // those before have left too little to do

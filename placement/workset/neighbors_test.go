@@ -68,7 +68,7 @@ func TestNamespaceIsNotKnown(t *testing.T) {
 			return len(s.Revisions) > 1 && h.works("web")["b/web-0"].Annotations[v1alpha1.RevisionAnnotation] == s.Revision
 		})
 		r.quiet(t)
-		require.Zero(t, r.wire.Of("DELETE works"))
+		require.Zero(t, r.wire.Count("DELETE works"))
 		unknown.Store(false)
 		h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.RevisionHistoryLimit = new(*s.Spec.RevisionHistoryLimit - 1) })
 		h.succeeded("web", 2)
@@ -115,7 +115,7 @@ func TestEstimatorFails(t *testing.T) {
 		})
 		h.distribute("other-"+now, "all", nil, configMap("other-"+now, nil))
 		h.succeeded("other-"+now, 2)
-		require.Zero(t, r.wire.Of("DELETE works"), now)
+		require.Zero(t, r.wire.Count("DELETE works"), now)
 	}
 }
 
@@ -134,13 +134,13 @@ func TestNamespaceIsGone(t *testing.T) {
 	})
 	h.eventually("the other one is well", func() bool { return h.get("web").Status.Counts.Available == 1 })
 	for range 5 { // what happens to others does not have it tried more often
-		before := r.wire.Of("POST works")
+		before := r.wire.Count("POST works")
 		work := h.works("web")["b/web-0"].DeepCopy()
 		work.Labels["touched"] = "yes" + work.ResourceVersion
 		require.NoError(t, h.client.Patch(t.Context(), work, client.MergeFrom(h.works("web")["b/web-0"])))
-		h.eventually("it is seen", func() bool { return r.wire.Of("POST works") <= before+1 })
+		h.eventually("it is seen", func() bool { return r.wire.Count("POST works") <= before+1 })
 	}
-	require.Less(t, r.wire.Of("POST works"), 15)
+	require.Less(t, r.wire.Count("POST works"), 15)
 }
 
 // What was given to a Work by hand is taken off it, and a name that somebody else has is left to them.
@@ -228,7 +228,7 @@ func TestGroupsAreNotKnown(t *testing.T) {
 		return h.condition("web", v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonPlacementNotFound
 	})
 	r.quiet(t)
-	require.Zero(t, r.wire.Of("PATCH works")+r.wire.Of("DELETE works"))
+	require.Zero(t, r.wire.Count("PATCH works")+r.wire.Count("DELETE works"))
 	h.place("all")
 	h.succeeded("web", 2)
 }

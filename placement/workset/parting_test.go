@@ -55,7 +55,7 @@ func TestPartsAsTheWorkSetSays(t *testing.T) {
 			h.distribute(c.name, c.name, nil, configMap(c.name, nil))
 			h.eventually("each cluster has a Work", func() bool { return len(h.works(c.name)) == 2 && h.get(c.name).Status.Rollout.Phase != "" })
 			h.change(c.name, c.before)
-			writes, uid := r.wire.Of("PATCH works"), h.get(c.name).UID
+			writes, uid := r.wire.Count("PATCH works"), h.get(c.name).UID
 			h.change(c.name, c.after)
 			c.do(c.name)
 			going := func() map[string]*workv1alpha1.Work {
@@ -70,11 +70,11 @@ func TestPartsAsTheWorkSetSays(t *testing.T) {
 			h.eventually("they go: "+c.works, func() bool { return keys(going()) == c.works })
 			want := workv1alpha1.OrphanObject
 			if c.name == "crashed" {
-				require.Zero(t, r.wire.Of("PATCH works"), c.reason)
+				require.Zero(t, r.wire.Count("PATCH works"), c.reason)
 			}
 			if c.name == "same" {
 				want = workv1alpha1.DeleteObject
-				require.Equal(t, writes+2, r.wire.Of("PATCH works"), c.reason)
+				require.Equal(t, writes+2, r.wire.Count("PATCH works"), c.reason)
 			}
 			for name, w := range going() {
 				require.Equal(t, want, w.Spec.Delete.Action, "%s: %s", name, c.reason)

@@ -74,7 +74,7 @@ func (h *hub) health(name string, status metav1.ConditionStatus) {
 
 // running is a manager with the controllers.
 type running struct {
-	wire *mustertest.Wire
+	wire *mustertest.RequestCounter
 	stop func()
 }
 
@@ -83,8 +83,8 @@ func (h *hub) start(o workset.Options) *running {
 	h.t.Helper()
 	o.Readiness = workset.NewReadiness()
 	config := rest.CopyConfig(h.config)
-	r := &running{wire: &mustertest.Wire{}}
-	config.Wrap(r.wire.Over)
+	r := &running{wire: &mustertest.RequestCounter{}}
+	config.Wrap(r.wire.Wrap)
 	if h.wrap != nil {
 		config.Wrap(h.wrap)
 	}
@@ -260,7 +260,7 @@ func (r *running) quiet(t testing.TB) {
 // looked waits until the controllers of a new manager have come to what they are asked now, after all that was there before.
 func (r *running) looked(t testing.TB, h *hub) {
 	t.Helper()
-	h.eventually("it watches", func() bool { return r.wire.Of("GET works") > 0 })
+	h.eventually("it watches", func() bool { return r.wire.Count("GET works") > 0 })
 }
 
 func (h *hub) choose(name string, members ...string) {

@@ -62,7 +62,7 @@ func TestUnclaimedWorks(t *testing.T) {
 	r = h.start(workset.Options{})
 	h.eventually("an Event says so", func() bool { return h.hasEvent("WorksUnclaimed") })
 	r.quiet(t)
-	require.Zero(t, r.wire.Of("PATCH works")+r.wire.Of("DELETE works"))
+	require.Zero(t, r.wire.Count("PATCH works")+r.wire.Count("DELETE works"))
 
 	h.distribute("web", "all", nil, configMap("web", nil))
 	h.succeeded("web", 2)
@@ -183,7 +183,7 @@ func TestWorkSetDefinitionIsRemoved(t *testing.T) {
 		return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(definition), definition))
 	})
 	require.Equal(t, before, h.uids("web"))
-	require.Zero(t, r.wire.Of("DELETE works"))
+	require.Zero(t, r.wire.Count("DELETE works"))
 	require.NoError(t, crds.Install(t.Context(), c))
 	h.eventually("a WorkSet can be created", func() bool {
 		set := &v1alpha1.WorkSet{
@@ -194,5 +194,5 @@ func TestWorkSetDefinitionIsRemoved(t *testing.T) {
 	})
 	h.succeeded("web", 2)
 	require.True(t, maps.Equal(before, h.uids("web")))
-	require.Zero(t, r.wire.Of("DELETE works"))
+	require.Zero(t, r.wire.Count("DELETE works"))
 }

@@ -38,14 +38,14 @@ func TestDistributes(t *testing.T) {
 	set := h.get("web")
 	require.EqualValues(t, 2, set.Status.Counts.Updated)
 	require.Equal(t, v1alpha1.PhaseSucceeded, set.Status.Rollout.Phase, set.Status.Message)
-	require.Equal(t, 2, r.wire.Of("POST works"))
+	require.Equal(t, 2, r.wire.Count("POST works"))
 
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"}) })
 	h.eventually("the new revision is available everywhere", func() bool {
 		s := h.get("web").Status
 		return s.Revision != set.Status.Revision && s.Counts.Available == 2 && s.Rollout.Phase == v1alpha1.PhaseSucceeded
 	})
-	require.Equal(t, 2, r.wire.Of("PATCH works"), r.wire.Writes())
+	require.Equal(t, 2, r.wire.Count("PATCH works"), r.wire.Writes())
 
 	require.NoError(t, h.client.Delete(t.Context(), h.get("web")))
 	h.eventually("nothing is left", func() bool { return len(h.works("web")) == 0 })
@@ -102,7 +102,7 @@ func TestMissingPlacement(t *testing.T) {
 	})
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Spec.Manifests[0] = configMap("web", map[string]string{"color": "green"}) })
 	h.succeededAt("web", 2)
-	require.Zero(t, r.wire.Of("DELETE works"))
+	require.Zero(t, r.wire.Count("DELETE works"))
 	h.place("some", "b")
 	h.eventually("who is chosen no longer has nothing", func() bool { return keys(h.works("web")) == "[b/web-0]" })
 	h.succeeded("web", 1)

@@ -78,7 +78,7 @@ func (w *world) spec(options string) string {
 
 func (w *world) eventually(try func() error) {
 	w.t.Helper()
-	mustertest.Eventually(w.t, mustertest.Patience{For: deadline}, "member "+w.member.Name, try)
+	mustertest.Eventually(w.t, deadline, "member "+w.member.Name, try)
 }
 
 func (w *world) available(work *v1alpha1.Work) {

@@ -47,11 +47,6 @@ func run(t *testing.T, config *rest.Config, setup func(manager.Manager) error) {
 	mustertest.StartManager(t, config, manager.Options{Scheme: regtest.Scheme(), Logger: logr.Discard()}, setup)
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	require.Eventually(t, is, time.Minute, 50*time.Millisecond, what)
-}
-
 // publisher is a user who may do what Publish says that it needs.
 func publisher(t *testing.T, p *localplane.Plane, admin client.Client) client.Client {
 	t.Helper()
@@ -127,8 +122,8 @@ func TestFromATokenToAMember(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: name},
 		Spec:       v1alpha1.JoinTokenSpec{Type: v1alpha1.JoinTokenBootstrapToken, AutoAccept: true, MaxUses: new(int32(1))},
 	}
-	eventually(t, "the hub is there", func() bool { return admin.Create(t.Context(), token) == nil })
-	eventually(t, "the token is ready", func() bool {
+	mustertest.Holds(t, time.Minute, "the hub is there", func() bool { return admin.Create(t.Context(), token) == nil })
+	mustertest.Holds(t, time.Minute, "the token is ready", func() bool {
 		require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(token), token))
 		return meta.IsStatusConditionTrue(token.Status.Conditions, v1alpha1.ConditionReady)
 	})
@@ -139,7 +134,7 @@ func TestFromATokenToAMember(t *testing.T) {
 	typed := func(o *discovery.Options) { o.Token = file.Token }
 
 	var found *registration.Bootstrap
-	eventually(t, "the hub signs with the token", func() bool {
+	mustertest.Holds(t, time.Minute, "the hub signs with the token", func() bool {
 		var err error
 		found, err = discover(typed)
 		if err != nil {
@@ -168,12 +163,12 @@ func TestFromATokenToAMember(t *testing.T) {
 		})
 	})
 	member := &v1alpha1.MemberCluster{}
-	eventually(t, "the member has joined", func() bool {
+	mustertest.Holds(t, time.Minute, "the member has joined", func() bool {
 		err := admin.Get(t.Context(), client.ObjectKey{Name: "east"}, member)
 		return err == nil && meta.IsStatusConditionTrue(member.Status.Conditions, v1alpha1.ConditionJoined)
 	})
 
-	eventually(t, "the token is used up: nobody finds the hub by it", func() bool {
+	mustertest.Holds(t, time.Minute, "the token is used up: nobody finds the hub by it", func() bool {
 		_, err := discover(typed)
 		if err != nil {
 			require.ErrorIs(t, err, discovery.ErrUnknownToken)
@@ -187,14 +182,14 @@ func TestFromATokenToAMember(t *testing.T) {
 	}}
 	require.NoError(t, registration.Sign(late, claim, found))
 	require.NoError(t, regtest.Client(t, found.RESTConfig()).Create(t.Context(), late), "for ten minutes")
-	eventually(t, "but nobody else comes in", func() bool {
+	mustertest.Holds(t, time.Minute, "but nobody else comes in", func() bool {
 		require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(late), late))
 		return late.Status.Answer == v1alpha1.AnswerDenied
 	})
 	require.Contains(t, late.Status.Conditions[0].Message, "is used up")
 
 	require.NoError(t, admin.Delete(t.Context(), token))
-	eventually(t, "without its JoinToken it is nobody's", func() bool {
+	mustertest.Holds(t, time.Minute, "without its JoinToken it is nobody's", func() bool {
 		return apierrors.IsUnauthorized(regtest.Client(t, found.RESTConfig()).Get(t.Context(), client.ObjectKeyFromObject(late), late))
 	})
 }
@@ -293,13 +288,13 @@ func TestExpiredToken(t *testing.T) {
 		},
 	}
 	regtest.Create(t, admin, secret)
-	eventually(t, "it is good for an hour", func() bool {
+	mustertest.Holds(t, time.Minute, "it is good for an hour", func() bool {
 		_, err := discovery.Discover(t.Context(), options)
 		return err == nil
 	})
 	secret.StringData = map[string]string{"expiration": time.Now().Add(-time.Second).UTC().Format(time.RFC3339)}
 	require.NoError(t, admin.Update(t.Context(), secret))
-	eventually(t, "and nobody finds the hub by it afterwards", func() bool {
+	mustertest.Holds(t, time.Minute, "and nobody finds the hub by it afterwards", func() bool {
 		_, err := discovery.Discover(t.Context(), options)
 		if err != nil {
 			require.ErrorIs(t, err, discovery.ErrUnknownToken)

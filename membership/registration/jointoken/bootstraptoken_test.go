@@ -16,6 +16,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/internal/regtest"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // bootstrapToken makes a JoinToken of that type, which goes with the test.
@@ -76,8 +77,8 @@ func TestBootstrapTokenFromCreationToDeletion(t *testing.T) {
 	h.quiet()
 
 	require.NoError(t, h.Delete(t.Context(), token))
-	h.eventually("deletion leaves no token", func() bool { return h.system(token) == nil })
-	h.eventually("nor a copy that works", func() bool { return !h.works(bootstrap) })
+	mustertest.Holds(h.t, time.Minute, "deletion leaves no token", func() bool { return h.system(token) == nil })
+	mustertest.Holds(h.t, time.Minute, "nor a copy that works", func() bool { return !h.works(bootstrap) })
 }
 
 // A person who was told a token keeps it: it is prolonged, while there is a hub to do that.
@@ -86,7 +87,7 @@ func TestBootstrapTokenIsProlonged(t *testing.T) {
 	token := h.waitFor(h.bootstrapToken("long01", func(s *v1alpha1.JoinTokenSpec) { s.CredentialTTLSeconds = 7200 }), v1alpha1.ReasonReady)
 	first := h.bootstrap(token)
 	h.later(token, time.Hour)
-	h.eventually("half of its life is over", func() bool { return h.bootstrap(token).ExpirationTime.After(first.ExpirationTime) })
+	mustertest.Holds(h.t, time.Minute, "half of its life is over", func() bool { return h.bootstrap(token).ExpirationTime.After(first.ExpirationTime) })
 	require.Equal(t, first.Token, h.bootstrap(token).Token)
 	require.Equal(t, first.Key, h.bootstrap(token).Key)
 	require.Equal(t, h.bootstrap(token).ExpirationTime.Format(time.RFC3339), string(h.system(token).Data["expiration"]))
@@ -113,7 +114,7 @@ func TestBootstrapTokenExpires(t *testing.T) {
 	h.quiet()
 
 	h.later(token, answerGrace+time.Second)
-	h.eventually("copies are dead", func() bool { return h.system(token) == nil && !h.works(bootstrap) })
+	mustertest.Holds(h.t, time.Minute, "copies are dead", func() bool { return h.system(token) == nil && !h.works(bootstrap) })
 	require.Equal(t, []string{"Secret/" + token.Name}, h.owns(token))
 	_, err = Check(t.Context(), h, request)
 	require.NoError(t, err, "and is recognized as long as there is the token")
@@ -142,7 +143,7 @@ func TestBootstrapTokenIsUsedUp(t *testing.T) {
 		"the API server ends the copies, should there be no hub to do it")
 	require.True(t, h.works(bootstrap), "the cluster can fetch its answer")
 	h.later(token, answerGrace+time.Second)
-	h.eventually("copies are dead", func() bool { return h.system(token) == nil && !h.works(bootstrap) })
+	mustertest.Holds(h.t, time.Minute, "copies are dead", func() bool { return h.system(token) == nil && !h.works(bootstrap) })
 }
 
 func TestBootstrapTokenIsRepaired(t *testing.T) {
@@ -170,7 +171,7 @@ func TestBootstrapTokenIsRepaired(t *testing.T) {
 	} {
 		before := h.bootstrap(token)
 		test.spoil()
-		h.eventually(test.reason, func() bool {
+		mustertest.Holds(h.t, time.Minute, test.reason, func() bool {
 			bootstrap, system := bootstrapIn(secretIfAny(h, token)), h.system(token)
 			return bootstrap != nil && system != nil && len(system.Data) == 7 && string(system.Data["auth-extra-groups"]) == "system:bootstrappers:muster" &&
 				string(system.Data["expiration"]) == bootstrap.ExpirationTime.Format(time.RFC3339) && bootstrap.ExpirationTime.Year() < 2999 &&
@@ -198,7 +199,7 @@ func TestAdministratorsOwnTokenIsAdoptedAndNeverWritten(t *testing.T) {
 
 	h.later(token, time.Hour+answerGrace+time.Minute)
 	h.waitFor(token, v1alpha1.ReasonExpired)
-	h.eventually("it may do nothing any more", func() bool { return !h.works(bootstrap) })
+	mustertest.Holds(h.t, time.Minute, "it may do nothing any more", func() bool { return !h.works(bootstrap) })
 	require.NoError(t, h.Delete(t.Context(), token))
 	h.quiet()
 	require.Equal(t, own.ResourceVersion, h.system(token).ResourceVersion, "what is not ours is not written")
@@ -285,10 +286,10 @@ func TestBootstrapTokenIsNotLeakedByAHubThatWasDown(t *testing.T) {
 	}
 	again = h.bootstrapToken("again1")
 	h.start(plane.ForTest(t).User("hub"), Options{Clock: h.clock, BootstrapTokens: true})
-	h.eventually("what was left is removed", func() bool { return h.system(gone) == nil })
+	mustertest.Holds(h.t, time.Minute, "what was left is removed", func() bool { return h.system(gone) == nil })
 	h.waitFor(again, v1alpha1.ReasonReady)
 	require.NotEqual(t, first.Token, h.bootstrap(again).Token, "a JoinToken that was made anew is another one")
-	h.eventually("copies of the first are dead", func() bool { return !h.works(first) })
+	mustertest.Holds(h.t, time.Minute, "copies of the first are dead", func() bool { return !h.works(first) })
 }
 
 func TestBootstrapTokensOnlyByOption(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/internal/regtest"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 var errKilled = errors.New("killed")
@@ -357,7 +358,7 @@ func TestSecretFollowsTheHub(t *testing.T) {
 	before := h.bootstrap(token)
 	h.stop()
 	h.start(plane.ForTest(t).User("hub"), Options{Clock: h.clock, Server: "https://hub.example.com"})
-	h.eventually("the new address", func() bool { return h.bootstrap(token).Server == "https://hub.example.com" })
+	mustertest.Holds(h.t, time.Minute, "the new address", func() bool { return h.bootstrap(token).Server == "https://hub.example.com" })
 	require.Equal(t, before.Key, h.bootstrap(token).Key)
 	require.Equal(t, before.CA, h.bootstrap(token).CA)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 func TestTokenFromCreationToDeletion(t *testing.T) {
@@ -34,7 +35,7 @@ func TestTokenFromCreationToDeletion(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, token.UID, checked.UID)
 
-	h.eventually("an event", func() bool {
+	mustertest.Holds(h.t, time.Minute, "an event", func() bool {
 		var events eventsv1.EventList
 		require.NoError(t, h.List(t.Context(), &events, client.InNamespace(namespace)))
 		for _, event := range events.Items {
@@ -51,10 +52,10 @@ func TestTokenFromCreationToDeletion(t *testing.T) {
 	_, err = Read(t.Context(), h, again)
 	require.ErrorIs(t, err, membership.ErrPending, "the Secret is not that token's")
 	require.NoError(t, h.Delete(t.Context(), token))
-	h.eventually("deletion leaves nothing", func() bool { return len(h.owns(token)) == 0 })
+	mustertest.Holds(h.t, time.Minute, "deletion leaves nothing", func() bool { return len(h.owns(token)) == 0 })
 	_, err = Read(t.Context(), h, token)
 	require.ErrorIs(t, err, membership.ErrPending, "the Secret is gone")
-	h.eventually("nor a copy that works", func() bool { return !h.works(bootstrap) })
+	mustertest.Holds(h.t, time.Minute, "nor a copy that works", func() bool { return !h.works(bootstrap) })
 	_, err = Check(t.Context(), h, request)
 	require.ErrorContains(t, err, `JoinToken "life" is not there`)
 }
@@ -64,7 +65,7 @@ func (h *hub) quiet() {
 	h.t.Helper()
 	const still = 2 * time.Second
 	last, since := h.requests.Load(), time.Now()
-	h.eventually("no request for a while", func() bool {
+	mustertest.Holds(h.t, time.Minute, "no request for a while", func() bool {
 		if now := h.requests.Load(); now != last {
 			last, since = now, time.Now()
 		}
@@ -81,7 +82,7 @@ func TestRotation(t *testing.T) {
 	h.quiet()
 	require.Equal(t, first.Token, h.bootstrap(token).Token, "too early")
 	h.later(token, 10*time.Second)
-	h.eventually("half of its life is over", func() bool { return h.bootstrap(token).Token != first.Token })
+	mustertest.Holds(h.t, time.Minute, "half of its life is over", func() bool { return h.bootstrap(token).Token != first.Token })
 	second := h.bootstrap(token)
 	require.Equal(t, first.Key, second.Key, "requests made with the first are still recognized")
 	require.True(t, h.works(first) && h.works(second), "a copy works for the other half")
@@ -116,7 +117,7 @@ func TestRepair(t *testing.T) {
 	} {
 		before := h.bootstrap(token)
 		test.spoil()
-		h.eventually(test.reason, func() bool {
+		mustertest.Holds(h.t, time.Minute, test.reason, func() bool {
 			bootstrap := bootstrapIn(secretIfAny(h, token))
 			return bootstrap != nil && bootstrap.Token != before.Token && h.works(bootstrap)
 		})
@@ -165,7 +166,7 @@ func TestExpiry(t *testing.T) {
 	h.quiet()
 
 	h.later(token, answerGrace+time.Second)
-	h.eventually("copies are dead", func() bool { return !h.works(bootstrap) })
+	mustertest.Holds(h.t, time.Minute, "copies are dead", func() bool { return !h.works(bootstrap) })
 	require.Equal(t, []string{"Secret/expiry"}, h.owns(token))
 	_, err = Check(t.Context(), h, request)
 	require.NoError(t, err, "and is recognized as long as there is the token")
@@ -204,7 +205,7 @@ func TestUsedUp(t *testing.T) {
 	require.Nil(t, bootstrapIn(h.secret(token)))
 	require.True(t, h.works(bootstrap), "the cluster can fetch its answer")
 	h.later(token, answerGrace+time.Second)
-	h.eventually("copies are dead", func() bool { return !h.works(bootstrap) })
+	mustertest.Holds(h.t, time.Minute, "copies are dead", func() bool { return !h.works(bootstrap) })
 	require.Equal(t, []string{"Secret/once"}, h.owns(token))
 	h.quiet()
 }

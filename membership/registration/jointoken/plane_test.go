@@ -3,8 +3,6 @@ package jointoken
 import (
 	"context"
 	"net/http"
-	"os"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,12 +19,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/yaml"
 
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/registration/internal/regtest"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
@@ -34,7 +32,7 @@ const namespace = membership.RegistrationNamespace
 
 var plane = localplane.Shared{Options: localplane.Options{Name: "jointoken"}}
 
-func TestMain(m *testing.M) { os.Exit(localplane.Run(m, &plane)) }
+func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 // A hub is one with the controller running, as a user who may do what its markers ask for.
 type hub struct {
@@ -60,7 +58,7 @@ func newHub(t *testing.T) *hub {
 	h.grantBootstrapTokens("hub")
 	cfg := plane.ForTest(t).User("hub")
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			h.requests.Add(1)
 			return next.RoundTrip(r)
 		})
@@ -71,20 +69,8 @@ func newHub(t *testing.T) *hub {
 
 // grantBootstrapTokens gives a user the one generated Role that is needed for bootstrap tokens.
 func (h *hub) grantBootstrapTokens(user string) {
-	file, err := os.ReadFile("../../hub/rbac/bootstrap-tokens.yaml")
-	require.NoError(h.t, err)
-	role := &rbacv1.Role{}
-	require.NoError(h.t, yaml.UnmarshalStrict(file, role))
-	regtest.Create(h.t, h, role, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: role.Namespace, Name: role.Name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	})
+	require.NoError(h.t, mustertest.GrantFiles(h.t.Context(), h, user, "../../hub/rbac/bootstrap-tokens.yaml"))
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func newManager(t *testing.T, cfg *rest.Config) ctrl.Manager {
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
@@ -97,14 +83,7 @@ func newManager(t *testing.T, cfg *rest.Config) ctrl.Manager {
 func (h *hub) start(cfg *rest.Config, options Options) {
 	mgr := newManager(h.t, cfg)
 	require.NoError(h.t, SetupWithManager(mgr, options))
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- mgr.Start(ctx) }()
-	h.stop = sync.OnceFunc(func() {
-		cancel()
-		require.NoError(h.t, <-done)
-	})
-	h.t.Cleanup(h.stop)
+	h.stop = mustertest.Run(h.t, "the hub", mgr.Start)
 }
 
 func (h *hub) withWatch() client.WithWatch {
@@ -120,15 +99,10 @@ func (h *hub) token(name string, spec v1alpha1.JoinTokenSpec) *v1alpha1.JoinToke
 	return token
 }
 
-func (h *hub) eventually(what string, is func() bool) {
-	h.t.Helper()
-	require.Eventually(h.t, is, time.Minute, 50*time.Millisecond, what)
-}
-
 // waitFor waits until a token is in a state, and returns it.
 func (h *hub) waitFor(token *v1alpha1.JoinToken, reason string, is ...func(*v1alpha1.JoinToken) bool) *v1alpha1.JoinToken {
 	h.t.Helper()
-	h.eventually(reason, func() bool {
+	mustertest.Holds(h.t, time.Minute, reason, func() bool {
 		require.NoError(h.t, h.Get(h.t.Context(), client.ObjectKeyFromObject(token), token))
 		ready := meta.FindStatusCondition(token.Status.Conditions, v1alpha1.ConditionReady)
 		ok := ready != nil && ready.Reason == reason && ready.ObservedGeneration == token.Generation
