@@ -33,7 +33,9 @@ func TestUnreported_BoundClusterStays(t *testing.T) {
 		{"it has no object", func(c *scheduler.Cluster) { *c = scheduler.Cluster{Name: c.Name, Unreported: true, Absent: true} }, true, true},
 		{"it was not chosen before", func(*scheduler.Cluster) {}, false, false},
 		{"it leaves", func(c *scheduler.Cluster) { c.Leaving = true }, true, false},
-		{"a user taints it", func(c *scheduler.Cluster) { c.Taints = []corev1.Taint{{Key: "repair", Effect: corev1.TaintEffectNoExecute}} }, true, false},
+		{"a user taints it", func(c *scheduler.Cluster) {
+			c.Taints = []corev1.Taint{{Key: "repair", Effect: corev1.TaintEffectNoExecute}}
+		}, true, false},
 		{"it has reported, without the property", func(c *scheduler.Cluster) { c.Unreported = false }, true, false},
 		{"it has reported the property", func(c *scheduler.Cluster) { c.Unreported, c.Properties = false, map[string]string{"tier": "gold"} }, false, true},
 	} {
