@@ -89,6 +89,7 @@ func TestPreviousMakesNoDifference(t *testing.T) {
 			}
 			c := schedulertest.Cluster(name)
 			c.Healthy = rapid.IntRange(0, 4).Draw(t, "healthy") > 0
+			c.Unreported = rapid.IntRange(0, 4).Draw(t, "unreported") == 0
 			c.Labels = map[string]string{
 				"env":    rapid.SampledFrom([]string{"prod", "prod", "dev"}).Draw(t, "env"),
 				"region": rapid.SampledFrom([]string{"eu", "us", "ap"}).Draw(t, "region"),

@@ -34,10 +34,24 @@ type WatcherOptions struct {
 	// changed back. Nil means that nobody is told.
 	OnChange func(names []string)
 
+	// OnOutage is called when the hub begins to suspect itself, and when it stops. It is called from the goroutine that calls
+	// OnChange, before OnChange, and must not block. Nil: it is logged, and [Watcher.Outage] returns it.
+	OnOutage func(OutageChange)
+
 	// Clock is what silence is timed by. Nil means the real one.
 	Clock clock.Clock
 	// Log is for outages, and for the reflector's troubles with the API server. The zero Logger logs nothing.
 	Log logr.Logger
+}
+
+// OutageChange is the beginning or the end of an [Outage].
+type OutageChange struct {
+	// Suspected is true at the beginning.
+	Suspected bool
+	// Affected is how many of the Tracked members are late or not ready.
+	Affected, Tracked int
+	// Withheld is how many members have taints and failover withheld.
+	Withheld int
 }
 
 // Watcher watches all heartbeat Leases of the hub and runs a [Monitor] on what it sees. All its methods
@@ -50,6 +64,7 @@ type Watcher struct {
 	leases   AllLeases
 	memberOf func(namespace string) (string, bool)
 	onChange func([]string)
+	onOutage func(OutageChange)
 	clock    clock.Clock
 	log      logr.Logger
 	nudge    chan struct{} // there is something to do for the goroutine of Start
@@ -71,11 +86,14 @@ func NewWatcher(leases AllLeases, memberOf func(namespace string) (member string
 	if opts.OnChange == nil {
 		opts.OnChange = func([]string) {}
 	}
+	if opts.OnOutage == nil {
+		opts.OnOutage = func(OutageChange) {}
+	}
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
 	}
 	w := &Watcher{
-		leases: leases, memberOf: memberOf, onChange: opts.OnChange, clock: opts.Clock, log: opts.Log,
+		leases: leases, memberOf: memberOf, onChange: opts.OnChange, onOutage: opts.OnOutage, clock: opts.Clock, log: opts.Log,
 		nudge: make(chan struct{}, 1), monitor: NewMonitor(opts.Policy),
 	}
 	w.monitor.Pause(w.clock.Now()) // nothing can be observed before the watch stands
@@ -97,7 +115,11 @@ func (w *Watcher) Start(ctx context.Context) error {
 	defer reflector.Wait()
 
 	for {
-		if names := w.expire(); len(names) > 0 {
+		names, outage := w.expire()
+		if outage != nil {
+			w.onOutage(*outage)
+		}
+		if len(names) > 0 {
 			w.onChange(names)
 		}
 		timer := w.clock.NewTimer(w.idle())
@@ -175,14 +197,16 @@ func (w *Watcher) wake() {
 	}
 }
 
-// expire brings the verdicts up to date and returns whom to tell of.
-func (w *Watcher) expire() []string {
+// expire brings the verdicts up to date, and returns the members whose verdict has changed, and the beginning or the end of an
+// outage; nil: neither.
+func (w *Watcher) expire() (names []string, change *OutageChange) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	names := sorted(append(w.changed, w.monitor.Expire(w.clock.Now())...))
+	names = sorted(append(w.changed, w.monitor.Expire(w.clock.Now())...))
 	w.changed = nil
 	if outage, ok := w.monitor.Outage(); ok != w.outage {
 		w.outage = ok
+		change = &OutageChange{Suspected: ok, Affected: w.monitor.affected, Tracked: w.monitor.tracked, Withheld: w.monitor.withheld()}
 		if ok {
 			w.log.Info("Most members are silent or not ready, so the hub suspects itself and withholds taints and failover",
 				"affected", outage.Affected, "late", outage.Late, "tracked", outage.Tracked)
@@ -191,7 +215,7 @@ func (w *Watcher) expire() []string {
 				"affected", w.monitor.Stats().Affected)
 		}
 	}
-	return names
+	return names, change
 }
 
 // idle returns how long to sleep; a little at least, because among 100,000 members one or the other is

@@ -339,7 +339,9 @@ func TestManyChanges(t *testing.T) {
 		w.with(func(*Monitor, time.Time) []string { return []string{"a"} })
 	}
 	require.LessOrEqual(t, len(w.changed), 3)
-	require.Equal(t, []string{"a"}, w.expire())
+	names, outage := w.expire()
+	require.Equal(t, []string{"a"}, names)
+	require.Nil(t, outage)
 }
 
 func TestStartTwice(t *testing.T) {

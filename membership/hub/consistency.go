@@ -20,11 +20,13 @@ import (
 
 // consistency raises the hub's epoch when an agent has noticed that the hub was restored, and finds out when the caches of
 // the hub show what the API server has since then. It does nothing until an agent asks. It may be used concurrently.
+//
+// The caches of placements, WorkSets and add-ons need no such comparison. If the store was restored while this process
+// ran, the process ends ([storeversion.Monitor]), and all controllers of its manager start again with new caches.
 type consistency struct {
 	identity *hubIdentity
 	cache    client.Reader
 	reader   client.Reader // not a cache
-	checks   []func(context.Context) error
 	clock    clock.PassiveClock
 
 	mu      sync.Mutex
@@ -79,11 +81,6 @@ func (c *consistency) reach(ctx context.Context, required int64) (int64, error) 
 	}
 	if len(c.pending) > 0 {
 		return 0, membership.ErrPending
-	}
-	for _, check := range c.checks {
-		if err := check(ctx); err != nil {
-			return 0, fmt.Errorf("check that the hub is consistent: %w", err)
-		}
 	}
 	logf.FromContext(ctx).Info("The hub is consistent", "epoch", c.at)
 	c.done = c.at

@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -80,11 +79,6 @@ type Options struct {
 
 	// MaxTombstones bounds the number of these records. The oldest are deleted first. Zero: 5000.
 	MaxTombstones int
-
-	// ConsistencyChecks are asked after the hub was restored to an earlier state, in their order, before the hub tells its
-	// agents that it is consistent, and again until all of them return nil. Each returns nil once its controllers decide on
-	// what the API server has by then; membership.ErrPending means not yet. Nil: only the hub's own caches are compared.
-	ConsistencyChecks []func(context.Context) error
 
 	// Workers is how many members, and how many requests, are worked on at a time. Zero: 8.
 	Workers int

@@ -88,11 +88,12 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		recorder: mgr.GetEventRecorder("muster-hub"), queue: &lateQueue{},
 		asking: make(chan struct{}, max(1, options.Workers/2)), identity: hubID, tombstones: left,
 		epochs: &consistency{
-			identity: hubID, cache: hub.GetClient(), reader: hub.GetAPIReader(), checks: options.ConsistencyChecks, clock: options.Clock,
+			identity: hubID, cache: hub.GetClient(), reader: hub.GetAPIReader(), clock: options.Clock,
 		},
 	}
 	watcher := heartbeat.NewWatcher(leases.Leases(""), members.names.member, heartbeat.WatcherOptions{
-		Policy: options.Heartbeat, OnChange: members.queue.add, Clock: options.Clock, Log: log(mgr, "heartbeat"),
+		Policy: options.Heartbeat, OnChange: members.queue.add,
+		OnOutage: recordOutage(mgr.GetEventRecorder("muster-hub"), options.RegistrationNamespace), Clock: options.Clock, Log: log(mgr, "heartbeat"),
 	})
 	members.heartbeats = watcher
 	if err := mgr.Add(watcher); err != nil {

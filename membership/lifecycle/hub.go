@@ -382,6 +382,10 @@ func left(o HubObserved) HubStep {
 		// Not before: a leave that had ended would be over, and what was still to be done never done.
 		step.Leave.Ended = true
 	}
+	if forced(o) && !ended(o) {
+		// A namespace that was gone before the deadline gave the gates no chance to release what they have elsewhere.
+		step.Actions = append([]HubAction{ForceGates}, step.Actions...)
+	}
 	reason, message := v1alpha1.ReasonLeft, "The cluster has left. Set spec.state to Join to let it come back, or delete this object."
 	if forced(o) {
 		reason = v1alpha1.ReasonLeaveForced

@@ -257,7 +257,7 @@ func TestNextHub(t *testing.T) {
 				o.Leave.Forced, o.Leave.ForcedAt, o.Leave.Waiting = true, new(metav1.NewTime(epoch.Add(deadline))), "works"
 			}),
 			want: want{
-				phase: v1alpha1.PhaseLeft, actions: []HubAction{WriteTombstone, RemoveFinalizer}, reason: v1alpha1.ReasonLeaveForced,
+				phase: v1alpha1.PhaseLeft, actions: []HubAction{ForceGates, WriteTombstone, RemoveFinalizer}, reason: v1alpha1.ReasonLeaveForced,
 				message: "The deadline passed and the cluster was removed while waiting for works. The cluster has left. Set spec.state to Join to let it come back, or delete this object.",
 				leave: record(func(l *v1alpha1.LeaveStatus) {
 					l.Forced, l.ForcedAt, l.Waiting = true, new(metav1.NewTime(epoch.Add(deadline))), "works"
@@ -317,6 +317,18 @@ func TestNextHub(t *testing.T) {
 			o: isLeaving(func(o *HubObserved) {
 				o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Gates, o.Claimed = false, v1alpha1.StateLeave, Absent, false, nil, nil, false
 				o.Leave.Forced, o.Leave.Waiting = true, "agent"
+			}),
+			want: want{
+				phase: v1alpha1.PhaseLeft, actions: []HubAction{ForceGates}, reason: v1alpha1.ReasonLeaveForced,
+				message: "The deadline passed and the cluster was removed while waiting for the agent. The cluster has left. Set spec.state to Join to let it come back, or delete this object.",
+				leave:   record(func(l *v1alpha1.LeaveStatus) { l.Forced, l.Waiting, l.Ended = true, "agent", true }),
+			},
+		},
+		{
+			name: "left by force and ended", reason: "the gates are not forced again for as long as the object exists",
+			o: isLeaving(func(o *HubObserved) {
+				o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Gates, o.Claimed = false, v1alpha1.StateLeave, Absent, false, nil, nil, false
+				o.Leave.Forced, o.Leave.Waiting, o.Leave.Ended = true, "agent", true
 			}),
 			want: want{
 				phase: v1alpha1.PhaseLeft, reason: v1alpha1.ReasonLeaveForced,

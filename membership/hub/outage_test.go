@@ -1,0 +1,42 @@
+package hub_test
+
+import (
+	"errors"
+	"testing"
+
+	eventsv1 "k8s.io/api/events/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/hub"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
+
+// TestOutage_RecordsEvents checks that the outage guard records an Event beside the hub's ConfigMap when it begins to
+// withhold taints and failover, and when it stops. A fleet of one member is enough.
+func TestOutage_RecordsEvents(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{})
+	until := func(reason, kind string) {
+		t.Helper()
+		h.eventually("there is an Event "+reason, func() error {
+			var list eventsv1.EventList
+			if err := h.client.List(t.Context(), &list, client.InNamespace(membership.RegistrationNamespace)); err != nil {
+				return err
+			}
+			for _, event := range list.Items {
+				if event.Reason == reason && event.Type == kind && event.Regarding.Name == membership.HubConfigMap {
+					return nil
+				}
+			}
+			return errors.New("there is none")
+		})
+	}
+	a := h.joined(h.token("outage", v1alpha1.JoinTokenSpec{}), agent.Options{Name: "outage"})
+	a.stop()
+	until("OutageSuspected", "Warning")
+	a.start()
+	until("OutageEnded", "Normal")
+	h.remove("outage")
+	a.stop()
+}
