@@ -56,7 +56,7 @@ func TestReadmeHub(t *testing.T) {
 
 	placement, set, addon := objects(t)
 	created := map[client.Object]bool{}
-	mustertest.Eventually(t, mustertest.Patience{For: 2 * time.Minute, Every: 100 * time.Millisecond}, "the hub acts on all objects", func() error {
+	mustertest.Eventually(t, 2*time.Minute, "the hub acts on all objects", func() error {
 		select {
 		case err := <-exited:
 			exited <- err

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-var patience = mustertest.Patience{For: 2 * time.Minute, Every: 100 * time.Millisecond}
+const patience = 2 * time.Minute
 
 // TestDeployment applies the manifests in deploy/hub to a control plane and runs this program twice, as the Deployment
 // would: with its arguments, and with the credentials of its ServiceAccount. All parts of the hub act on their objects,

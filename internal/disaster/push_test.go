@@ -155,7 +155,7 @@ func (w *world) deployMobile() {
 	for _, o := range []client.Object{
 		object(w.t, mobilePlacementYAML, &placementv1alpha1.Placement{}), object(w.t, mobileWorkSetYAML, &placementv1alpha1.WorkSet{}),
 	} {
-		mustertest.Eventually(w.t, mustertest.Patience{For: timeout}, "create "+o.GetName(), func() error {
+		mustertest.Eventually(w.t, timeout, "create "+o.GetName(), func() error {
 			return client.IgnoreAlreadyExists(w.client.Create(w.t.Context(), o))
 		})
 	}

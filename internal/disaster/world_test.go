@@ -74,7 +74,7 @@ type world struct {
 	options assembly.HubOptions
 	stopHub func()
 	members []*member
-	wire    mustertest.Wire // counts the requests of the hub and of the agents that runHub and start have started
+	wire    mustertest.RequestCounter // counts the requests of the hub and of the agents that runHub and start have started
 }
 
 // member is a cluster with an agent.
@@ -189,7 +189,7 @@ func serveHub(ctx context.Context, config *rest.Config, options manager.Options,
 
 // count counts the requests of a client.
 func (w *world) count(next http.RoundTripper) http.RoundTripper {
-	return counted{RoundTripper: w.wire.Over(next), next: next}
+	return counted{RoundTripper: w.wire.Wrap(next), next: next}
 }
 
 // counted lets clients find the transport below, whose connections they close.

@@ -54,7 +54,7 @@ func TestUnjoin(t *testing.T) {
 	stopAgent()
 
 	var timeout *TimeoutError
-	f.eventually("the reason is the agent", func() bool { // The hub needs a moment to say so.
+	mustertest.Holds(f.t, patience, "the reason is the agent", func() bool { // The hub needs a moment to say so.
 		_, err := Unjoin(ctx, f.config, "south", UnjoinOptions{Timeout: time.Second})
 		require.ErrorAs(t, err, &timeout)
 		return strings.Contains(timeout.Reason, "waits for the member's agent")
