@@ -16,8 +16,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// removalRequested reports whether a user asked for the removal of a MemberCluster, given its last state. A MemberCluster has a
-// finalizer, so one that vanishes without such a request was lost, such as in a restore of the hub.
+// removalRequested reports whether a user asked for the removal of a MemberCluster, given its last state. A MemberCluster
+// has a finalizer, so one that vanishes without such a request was lost, such as in a restore of the hub.
 func removalRequested(last *membershipv1alpha1.MemberCluster) bool {
 	return last.DeletionTimestamp != nil || last.Spec.State == membershipv1alpha1.StateLeave ||
 		last.Status.Phase == membershipv1alpha1.PhaseLeaving || last.Status.Phase == membershipv1alpha1.PhaseLeft
@@ -28,8 +28,8 @@ func absent(name string) *scheduler.Cluster {
 	return &scheduler.Cluster{Name: name, Absent: true, Unreported: true}
 }
 
-// presence tells clusters whose removal the source reported from clusters that are missing without such a report. Its lock
-// makes one step of each change of the fleet.
+// presence tells clusters whose removal the source reported from clusters that are missing without such a report. Its
+// lock makes one step of each change of the fleet.
 type presence struct {
 	mu      sync.Mutex
 	present map[string]bool // the source has set them
@@ -41,8 +41,8 @@ func newPresence() presence {
 	return presence{present: map[string]bool{}, removed: map[string]bool{}, missing: map[string]bool{}}
 }
 
-// keepAbsent adds to the fleet the clusters of a decision that the source has neither set nor removed: that a cluster is
-// missing is no request to leave it.
+// keepAbsent adds to the fleet the clusters of a decision that the source has neither set nor removed: that a cluster
+// is missing is no request to leave it.
 func (d *deciding) keepAbsent(decided map[string]bool) {
 	p := &d.presence
 	p.mu.Lock()
@@ -70,7 +70,9 @@ func (d *deciding) dropAbsent(names []string) {
 }
 
 // keepGroups gives absent clusters the decision group that they had: their labels are not known.
-func keepGroups(before []decision.Slice, decisions []v1alpha1.ClusterDecision, all []published) []v1alpha1.ClusterDecision {
+func keepGroups(
+	before []decision.Slice, decisions []v1alpha1.ClusterDecision, all []published,
+) []v1alpha1.ClusterDecision {
 	missing := setOf(observedOf(all).absent)
 	if len(missing) == 0 {
 		return decisions
@@ -131,8 +133,9 @@ func (o observed) set(status *v1alpha1.PlacementStatus, generation int64, now me
 			names += fmt.Sprintf(" and %d more", more)
 		}
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonClusterMissing
-		condition.Message = bounded.Text(fmt.Sprintf("Chosen clusters stay although they do not exist on the hub, since no request to remove them "+
-			"was observed: %s. Restore the clusters, or remove them from the placement with a PlacementEviction.", names), maxMessage)
+		condition.Message = bounded.Text(fmt.Sprintf("Chosen clusters stay although they do not exist on the hub, since no "+
+			"request to remove them was observed: %s. Restore the clusters, or remove them from the placement with a "+
+			"PlacementEviction.", names), maxMessage)
 	}
 	meta.SetStatusCondition(&status.Conditions, condition)
 }
@@ -148,7 +151,8 @@ func alarms(before, after *v1alpha1.PlacementStatus) []metav1.Condition {
 	return alarms
 }
 
-// withAbsent adds to a fleet the clusters of a decision that are missing in its snapshot, and reports whether there are any.
+// withAbsent adds to a fleet the clusters of a decision that are missing in its snapshot, and reports whether there are
+// any.
 func withAbsent(fleet *scheduler.Cache, whole *scheduler.Snapshot, decided map[string]bool) (added bool) {
 	for name := range decided {
 		if _, there := whole.Slot(name); !there {

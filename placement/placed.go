@@ -126,10 +126,13 @@ func (d *deciding) forget(k key) {
 	d.without.keep(k, nil)
 	d.census.place(k, nil)
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	var left []string
 	if p := d.known[k]; p != nil {
+		left = p.on
 		p.again()
 		d.leave(k, p)
 		delete(d.known, k)
 	}
+	d.mu.Unlock()
+	d.dropAbsent(left)
 }

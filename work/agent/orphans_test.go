@@ -129,7 +129,7 @@ func TestOrphans_MissingWork(t *testing.T) {
 	all := agent.OrphanSummary{Works: 1, Objects: 2, First: []string{"shop"}}
 	reported(all)
 	stop()
-	w.start(observe)
+	stop = w.start(observe)
 	reported(all) // an agent that is started again reports what it finds
 	w.event("Orphaned")
 	still()
@@ -153,6 +153,9 @@ func TestOrphans_MissingWork(t *testing.T) {
 	w.gone(again)
 	require.Nil(t, w.read("ConfigMap", "a"), "a request is carried out")
 	require.Nil(t, w.applied(again))
+	stop()
+	w.start(observe)
+	reported(agent.OrphanSummary{}) // which replaces what an earlier run reported
 }
 
 // A Work that is created again without some of the objects does not ask for their deletion: it never had them.
