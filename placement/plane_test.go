@@ -26,7 +26,7 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "placement"}}
 
 func TestMain(m *testing.M) { planetest.Main(m, &plane) }
 
-// hub is a namespace of the shared plane.
+// hub is a namespace of an API server.
 type hub struct {
 	t         testing.TB
 	client    client.Client
@@ -36,7 +36,15 @@ type hub struct {
 
 var scheme = planetest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme)
 
+// newHub returns a hub in memory, which the test has for itself.
 func newHub(t testing.TB) *hub {
+	config := planetest.Memory(t, scheme, crds.Install, membershipcrds.Install).Admin()
+	c := planetest.Client(t, config, scheme)
+	return &hub{t: t, client: c, config: config, namespace: planetest.Namespace(t, c)}
+}
+
+// newHubOnPlane returns a namespace of the shared control plane, for tests of what Kubernetes itself does.
+func newHubOnPlane(t testing.TB) *hub {
 	config := plane.ForTest(t).Config()
 	config.QPS, config.Burst = 1000, 1000
 	c := planetest.Client(t, config, scheme, crds.Install, membershipcrds.Install)
