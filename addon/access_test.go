@@ -23,6 +23,7 @@ import (
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/template"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
@@ -60,7 +61,7 @@ func (h *hub) backdate(name, member string) {
 	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: h.namespaceOf(member) + "." + h.name(name)}, secret))
 	const record = v1alpha1.GroupName + "/credential"
 	before := secret.DeepCopy()
-	secret.Annotations[record] = regexp.MustCompile(`"issued":"[^"]*"`).ReplaceAllString(secret.Annotations[record], `"issued":"2000-01-01T00:00:00Z"`)
+	secret.Annotations[record] = regexp.MustCompile(`"issued":"[^"]*"`).ReplaceAllString(secret.Annotations[record], `"issued":"1990-01-01T00:00:00Z"`)
 	require.NotEqual(h.t, before.Annotations, secret.Annotations)
 	require.NoError(h.t, h.client.Patch(h.t.Context(), secret, client.MergeFrom(before)))
 }
@@ -76,10 +77,12 @@ func (h *hub) lookAgain(name, member string) {
 
 // TestAccessOutlivesTrouble: what a member was told before goes on running there while it is held, or anything is wrong: so its agent's credential is renewed, and nothing else
 // of it changes.
-func TestAccessOutlivesTrouble(t *testing.T) {
+func TestAccessOutlivesTrouble(t *testing.T) { testkit.Virtual(t, testAccessOutlivesTrouble) }
+
+func testAccessOutlivesTrouble(t *testing.T) {
 	h := newRegisteringHub(t)
 	members := h.obey()
-	o := addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: &addon.Registration{}, Allow: anything}
+	o := addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: h.registration(), Allow: anything}
 	r := h.start(o)
 	h.members("c", "d")
 	h.choose("all", "a", "b", "c", "d")
@@ -152,11 +155,15 @@ func TestAccessOutlivesTrouble(t *testing.T) {
 }
 
 // TestWhatKeepsFromAccess: people read why an agent has no access, or cannot keep the one that it has.
-func TestWhatKeepsFromAccess(t *testing.T) {
+func TestWhatKeepsFromAccess(t *testing.T) { testkit.Virtual(t, testWhatKeepsFromAccess) }
+
+func testWhatKeepsFromAccess(t *testing.T) {
 	h := newRegisteringHub(t)
 	h.obey()
 	nowhere := h.name("nowhere")
-	r := h.start(addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: &addon.Registration{Namespace: nowhere}})
+	registration := h.registration()
+	registration.Namespace = nowhere
+	r := h.start(addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: registration})
 	h.addon("x", h.placed("all"))
 	condition := func() metav1.Condition {
 		m := h.memberAddon("x", "a")
@@ -186,7 +193,7 @@ func TestWhatKeepsFromAccess(t *testing.T) {
 			return next.RoundTrip(r)
 		})
 	}
-	h.start(addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: &addon.Registration{}})
+	h.start(addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: h.registration()})
 	h.eventually("it comes right", func() bool {
 		return is(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) && condition().Status == metav1.ConditionTrue
 	})
@@ -205,10 +212,12 @@ func TestWhatKeepsFromAccess(t *testing.T) {
 }
 
 // TestAccessThatNobodyAsksFor: what an agent has on the hub goes when it does not ask for it any more, though its status says that it has none.
-func TestAccessThatNobodyAsksFor(t *testing.T) {
+func TestAccessThatNobodyAsksFor(t *testing.T) { testkit.Virtual(t, testAccessThatNobodyAsksFor) }
+
+func testAccessThatNobodyAsksFor(t *testing.T) {
 	h := newRegisteringHub(t)
 	h.obey()
-	r := h.start(addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: &addon.Registration{}})
+	r := h.start(addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: h.registration()})
 	h.addon("x", h.placed("all"))
 	h.eventually("a has it", func() bool {
 		return is(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) && h.memberAddon("x", "a").Status.Registration != nil
@@ -219,7 +228,7 @@ func TestAccessThatNobodyAsksFor(t *testing.T) {
 	before := m.DeepCopy()
 	m.Status.Registration = nil
 	require.NoError(t, h.client.Status().Patch(t.Context(), m, client.MergeFrom(before)))
-	r = h.start(addon.Options{Agents: []addon.Agent{echo{h.name("x")}}, Registration: &addon.Registration{}})
+	r = h.start(addon.Options{Agents: []addon.Agent{echo{h.name("x")}}, Registration: h.registration()})
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespaceOf("a"), Name: "addon-" + h.name("x")}}
 	h.eventually("it is gone", func() bool { return h.gone(account) && h.secretOf(h.works("x", "a")) == nil })
 	asked := func() (n int) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -69,7 +70,9 @@ func (h *hub) works(name, member string) []workv1alpha1.Work {
 }
 
 // TestInstall: an add-on of a Placement comes to its members, is well, and goes with the choice.
-func TestInstall(t *testing.T) {
+func TestInstall(t *testing.T) { testkit.Virtual(t, testInstall) }
+
+func testInstall(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
 	h.choose("some", "a", "b")

@@ -9,10 +9,13 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 )
 
 // TestOwnNamespace: who may write a MemberAddon cannot have by it what is in namespaces that are not the member's.
-func TestOwnNamespace(t *testing.T) {
+func TestOwnNamespace(t *testing.T) { testkit.Virtual(t, testOwnNamespace) }
+
+func testOwnNamespace(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.obey()

@@ -41,7 +41,7 @@ func (h *hub) fleet(n int) (names []string) {
 // BenchmarkInstall takes a new Addon to all members, until the last Work is written. The floor is to create a MemberAddon and a Work like these for each
 // member with as many writers.
 func BenchmarkInstall(b *testing.B) {
-	h := newHub(b)
+	h := newHubOnPlane(b)
 	names := h.fleet(*benchMembers)
 	creates := &testkit.Created{Resource: "works"}
 	h.wrap = creates.Wrap
@@ -108,7 +108,7 @@ func (h *hub) bare(name string, members []string) {
 
 // BenchmarkRestart starts the controllers where everything is in place, until they are done with all that they have read. Nothing is written.
 func BenchmarkRestart(b *testing.B) {
-	h := newHub(b)
+	h := newHubOnPlane(b)
 	names := h.fleet(*benchMembers)
 	h.obey()
 	options := addon.Options{Agents: []addon.Agent{counting{echo{h.name("echo")}, nil}}}

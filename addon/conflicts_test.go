@@ -21,6 +21,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/mustertest"
 )
@@ -64,7 +65,9 @@ func (r tidyReporter) Manifests(ctx context.Context, in addon.Input) ([]client.O
 }
 
 // TestConflicts: that somebody else is quicker at any write of an add-on's life ends in what it ends in otherwise, without an error in the log.
-func TestConflicts(t *testing.T) {
+func TestConflicts(t *testing.T) { testkit.Virtual(t, testConflicts) }
+
+func testConflicts(t *testing.T) {
 	h := newHub(t)
 	err := h.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
 	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
@@ -86,7 +89,7 @@ func TestConflicts(t *testing.T) {
 			}
 		}, funcr.Options{})
 	}
-	r := h.start(addon.Options{Agents: []addon.Agent{tidyReporter{reporter{echo{h.name("echo")}}}}, Registration: &addon.Registration{}})
+	r := h.start(addon.Options{Agents: []addon.Agent{tidyReporter{reporter{echo{h.name("echo")}}}}, Registration: h.registration()})
 	h.own("echo", "b", nil)
 	h.addon("echo", func(s *v1alpha1.AddonSpec) {
 		h.placed("all")(s)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -28,31 +29,36 @@ import (
 // TestCrash ends the controllers at each of the writes of an add-on's life, before it is sent or before its answer is there, and has others
 // go on.
 func TestCrash(t *testing.T) {
+	writes := 0
+	t.Run("whole", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			whole := mustertest.NewCrash(0, mustertest.RequestLost)
+			newCrashHub(t).live(t, "whole", whole, 0)
+			writes = whole.Writes()
+		})
+	})
+	t.Logf("a life has %d writes", writes)
+	require.Greater(t, writes, least)
+	for at := 1; at <= writes; at++ {
+		for _, how := range []mustertest.Loss{mustertest.ResponseLost, mustertest.RequestLost} {
+			if !testkit.Exhaustive() && (how == mustertest.ResponseLost) == (at%2 == 0) {
+				continue // Each write is hit, by one of the two.
+			}
+			t.Run(fmt.Sprintf("at/%d-%s", at, how), func(t *testing.T) {
+				testkit.Virtual(t, func(t *testing.T) {
+					newCrashHub(t).live(t, fmt.Sprintf("at-%d-%s", at, how), mustertest.NewCrash(at, how), 2*writes)
+				})
+			})
+		}
+	}
+}
+
+func newCrashHub(t *testing.T) *hub {
 	h := newHub(t)
 	h.members("a", "b")
 	h.choose("all", "a", "b")
 	h.obey()
-	whole := mustertest.NewCrash(0, mustertest.RequestLost)
-	h.live(t, "whole", whole, 0)
-	writes := whole.Writes()
-	t.Logf("a life has %d writes", writes)
-	require.Greater(t, writes, least)
-	lives := make(chan struct{}, 6)  // at a time
-	t.Run("at", func(t *testing.T) { // which ends when all of them have
-		for at := 1; at <= writes; at++ {
-			for _, how := range []mustertest.Loss{mustertest.ResponseLost, mustertest.RequestLost} {
-				if !testkit.Exhaustive() && (how == mustertest.ResponseLost) == (at%2 == 0) {
-					continue // Each write is hit, by one of the two.
-				}
-				t.Run(fmt.Sprintf("%d-%s", at, how), func(t *testing.T) {
-					t.Parallel()
-					lives <- struct{}{}
-					defer func() { <-lives }()
-					h.live(t, fmt.Sprintf("at-%d-%s", at, how), mustertest.NewCrash(at, how), 2*writes)
-				})
-			}
-		}
-	})
+	return h
 }
 
 // least is how many writes a life has at the least.

@@ -14,6 +14,7 @@ import (
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/health"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/placement/rollout"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
@@ -41,7 +42,9 @@ func (teller) Health(_ context.Context, _ addon.Input, works []health.Work) (hea
 }
 
 // TestHealthOfWhatRuns: an add-on is asked for its health also where it cannot be told what is new, since what it was told before still runs.
-func TestHealthOfWhatRuns(t *testing.T) {
+func TestHealthOfWhatRuns(t *testing.T) { testkit.Virtual(t, testHealthOfWhatRuns) }
+
+func testHealthOfWhatRuns(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.choose("all", "a", "b")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/mustertest"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
@@ -38,7 +39,6 @@ type fleet struct {
 	*hub
 	*running
 	*lookout
-	root    testing.TB
 	members *hollow
 	names   []string
 	version string
@@ -50,7 +50,7 @@ const maxFailures = 2
 
 func newFleet(t *testing.T, size int, rollout placementv1alpha1.RolloutStrategy) *fleet {
 	h := newHub(t)
-	f := &fleet{hub: h, root: t, version: "v1", lookout: h.observe("fleet", size/10)}
+	f := &fleet{hub: h, version: "v1", lookout: h.observe("fleet", size/10)}
 	for i := range size {
 		f.names = append(f.names, fmt.Sprintf("m%03d", i))
 	}
@@ -70,9 +70,8 @@ func newFleet(t *testing.T, size int, rollout placementv1alpha1.RolloutStrategy)
 	return f
 }
 
-// begin starts the controllers, which outlive a part of the test.
+// begin starts the controllers.
 func (f *fleet) begin() {
-	defer f.within(f.root)()
 	f.running, f.began = f.start(addon.Options{Agents: []addon.Agent{versioned{f.name("fleet"), f.version}}}), time.Now()
 }
 
@@ -143,7 +142,9 @@ func (f *fleet) refuse(text string) {
 }
 
 // TestFleet has an add-on on many members go through changes of its configuration and its version, of which some fail.
-func TestFleet(t *testing.T) {
+func TestFleet(t *testing.T) { testkit.Virtual(t, testFleet) }
+
+func testFleet(t *testing.T) {
 	f := newFleet(t, fleetSize, placementv1alpha1.RolloutStrategy{Type: placementv1alpha1.RolloutProgressive})
 	for _, step := range []struct {
 		name string
@@ -156,15 +157,11 @@ func TestFleet(t *testing.T) {
 		{"the controllers are restarted in the middle of it", f.restarts},
 		{"the agent has another version", f.upgrades},
 	} {
-		ok := t.Run(step.name, func(t *testing.T) {
-			defer f.within(t)()
+		testkit.Step(t, step.name, func() {
 			f.count()
 			step.do()
 			f.check(t)
 		})
-		if !ok {
-			t.FailNow()
-		}
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -156,14 +157,16 @@ func (h *hub) gone(o client.Object) bool {
 }
 
 // in is the hub for a subtest.
-func (h *hub) in(t *testing.T) *hub {
+func (h *hub) in(t testing.TB) *hub {
 	sub := *h
 	sub.t = t
 	return &sub
 }
 
 // TestHooks: what runs before an add-on is removed, on the member and on the hub.
-func TestHooks(t *testing.T) {
+func TestHooks(t *testing.T) { testkit.Virtual(t, testHooks) }
+
+func testHooks(t *testing.T) {
 	h := newHub(t)
 	h.members("a")
 	h.choose("all", "a")
@@ -196,80 +199,74 @@ func TestHooks(t *testing.T) {
 		cleaner{echo{h.name("code")}}, cleaner{echo{h.name("fails")}}, patient, sorry,
 	}})
 
-	t.Run("all", func(t *testing.T) { // which ends when all of them have
-		for _, name := range []string{"code", "plain"} {
-			t.Run("a Job of "+name, func(t *testing.T) {
-				t.Parallel()
-				h := h.in(t)
-				spec := h.placed("all")
-				if name == "plain" {
-					spec = h.templated("all", h.template("plain"))
-				}
-				seen := h.watchAddon(name, nil)
-				a := h.installed(name, spec, "a")
-				for _, w := range h.works(name, "a") {
-					require.NotContains(t, string(w.Spec.Manifests[len(w.Spec.Manifests)-1].Raw), `"Job"`, "it does not run before")
-				}
-				require.Nil(t, h.hooksOn(name, "a"))
-				require.NoError(t, h.client.Delete(t.Context(), a))
-				h.eventually("the hook runs", func() bool {
-					return h.hooksOn(name, "a") != nil && reason(h.memberAddon(name, "a"), v1alpha1.ConditionProgressing) == v1alpha1.ReasonPreDelete
-				})
-				require.Len(t, h.hooksOn(name, "a").Spec.Manifests, 1)
-				require.Contains(t, string(h.hooksOn(name, "a").Spec.Manifests[0].Raw), `"Job"`)
-				require.True(t, h.intact(name, "a"))
-				script(hushed, name, false)
-				h.eventually("all is gone", func() bool { return h.gone(a) && len(h.works(name, "a")) == 0 })
-				hooks, works, addon := h.steps(name)
-				h.eventually("all of it was seen", func() bool { return seen.first(addon("gone").is) > 0 })
-				seen.inOrder("a", addon("deleted"), hooks("made"), works("deleted"), works("gone"), hooks("deleted"), hooks("gone"), addon("gone"))
-				require.Zero(t, h.told(name, "a", v1alpha1.ReasonDeadlineExceeded))
-			})
-		}
-		t.Run("a Job that fails is run again", func(t *testing.T) {
-			t.Parallel()
+	for _, name := range []string{"code", "plain"} {
+		testkit.Step(t, "a Job of "+name, func() {
 			h := h.in(t)
-			a := h.installed("fails", h.placed("all"), "a")
-			require.NoError(t, h.client.Delete(t.Context(), a))
-			h.eventually("it has failed", func() bool {
-				return reason(h.memberAddon("fails", "a"), v1alpha1.ConditionDegraded) == v1alpha1.ReasonHookFailed
-			})
-			first := h.hooksOn("fails", "a")
-			require.NotNil(t, first)
-			require.Contains(t, h.memberAddon("fails", "a").Status.Message, "the Deployment is refused", "it says why")
-			h.eventually("an Event tells", func() bool { return h.told("fails", "a", v1alpha1.ReasonHookFailed) == 1 })
-			h.eventually("it is run again", func() bool { w := h.hooksOn("fails", "a"); return w != nil && w.UID != first.UID })
-			require.True(t, h.intact("fails", "a"))
-			script(refused, "fails", false)
-			h.eventually("all is gone", func() bool { return h.gone(a) && len(h.works("fails", "a")) == 0 })
-		})
-		t.Run("a function is asked until it is done", func(t *testing.T) {
-			t.Parallel()
-			h := h.in(t)
-			seen := h.watchAddon("patient", nil)
-			a := h.installed("patient", h.placed("all"), "a")
-			require.NoError(t, h.client.Delete(t.Context(), a))
-			h.eventually("it is asked", func() bool { return patient.count() > 0 })
-			require.True(t, h.intact("patient", "a"))
-			h.eventually("all is gone", func() bool { return h.gone(a) })
-			require.Equal(t, 3, patient.count(), "once it is done nobody asks any more")
-			_, works, addon := h.steps("patient")
-			seen.inOrder("a", addon("deleted"), records(v1alpha1.ConditionProgressing, v1alpha1.ReasonPreDelete), works("deleted"))
-		})
-		t.Run("a function that fails is asked again", func(t *testing.T) {
-			t.Parallel()
-			h := h.in(t)
-			a := h.installed("sorry", h.placed("all"), "a")
-			require.NoError(t, h.client.Delete(t.Context(), a))
-			for _, why := range []string{"the database is locked", "panicked: a nil map"} {
-				h.eventually("it says "+why, func() bool {
-					m := h.memberAddon("sorry", "a")
-					return reason(m, v1alpha1.ConditionDegraded) == v1alpha1.ReasonHookFailed && strings.Contains(m.Status.Message, why)
-				})
-				require.True(t, h.intact("sorry", "a"))
+			spec := h.placed("all")
+			if name == "plain" {
+				spec = h.templated("all", h.template("plain"))
 			}
-			h.eventually("all is gone", func() bool { return h.gone(a) })
-			require.Equal(t, 3, sorry.count())
+			seen := h.watchAddon(name, nil)
+			a := h.installed(name, spec, "a")
+			for _, w := range h.works(name, "a") {
+				require.NotContains(t, string(w.Spec.Manifests[len(w.Spec.Manifests)-1].Raw), `"Job"`, "it does not run before")
+			}
+			require.Nil(t, h.hooksOn(name, "a"))
+			require.NoError(t, h.client.Delete(t.Context(), a))
+			h.eventually("the hook runs", func() bool {
+				return h.hooksOn(name, "a") != nil && reason(h.memberAddon(name, "a"), v1alpha1.ConditionProgressing) == v1alpha1.ReasonPreDelete
+			})
+			require.Len(t, h.hooksOn(name, "a").Spec.Manifests, 1)
+			require.Contains(t, string(h.hooksOn(name, "a").Spec.Manifests[0].Raw), `"Job"`)
+			require.True(t, h.intact(name, "a"))
+			script(hushed, name, false)
+			h.eventually("all is gone", func() bool { return h.gone(a) && len(h.works(name, "a")) == 0 })
+			hooks, works, addon := h.steps(name)
+			h.eventually("all of it was seen", func() bool { return seen.first(addon("gone").is) > 0 })
+			seen.inOrder("a", addon("deleted"), hooks("made"), works("deleted"), works("gone"), hooks("deleted"), hooks("gone"), addon("gone"))
+			require.Zero(t, h.told(name, "a", v1alpha1.ReasonDeadlineExceeded))
 		})
+	}
+	testkit.Step(t, "a Job that fails is run again", func() {
+		h := h.in(t)
+		a := h.installed("fails", h.placed("all"), "a")
+		require.NoError(t, h.client.Delete(t.Context(), a))
+		h.eventually("it has failed", func() bool {
+			return reason(h.memberAddon("fails", "a"), v1alpha1.ConditionDegraded) == v1alpha1.ReasonHookFailed
+		})
+		first := h.hooksOn("fails", "a")
+		require.NotNil(t, first)
+		require.Contains(t, h.memberAddon("fails", "a").Status.Message, "the Deployment is refused", "it says why")
+		h.eventually("an Event tells", func() bool { return h.told("fails", "a", v1alpha1.ReasonHookFailed) == 1 })
+		h.eventually("it is run again", func() bool { w := h.hooksOn("fails", "a"); return w != nil && w.UID != first.UID })
+		require.True(t, h.intact("fails", "a"))
+		script(refused, "fails", false)
+		h.eventually("all is gone", func() bool { return h.gone(a) && len(h.works("fails", "a")) == 0 })
+	})
+	testkit.Step(t, "a function is asked until it is done", func() {
+		h := h.in(t)
+		seen := h.watchAddon("patient", nil)
+		a := h.installed("patient", h.placed("all"), "a")
+		require.NoError(t, h.client.Delete(t.Context(), a))
+		h.eventually("it is asked", func() bool { return patient.count() > 0 })
+		require.True(t, h.intact("patient", "a"))
+		h.eventually("all is gone", func() bool { return h.gone(a) })
+		require.Equal(t, 3, patient.count(), "once it is done nobody asks any more")
+		_, works, addon := h.steps("patient")
+		seen.inOrder("a", addon("deleted"), records(v1alpha1.ConditionProgressing, v1alpha1.ReasonPreDelete), works("deleted"))
+	})
+	testkit.Step(t, "a function that fails is asked again", func() {
+		h := h.in(t)
+		a := h.installed("sorry", h.placed("all"), "a")
+		require.NoError(t, h.client.Delete(t.Context(), a))
+		for _, why := range []string{"the database is locked", "panicked: a nil map"} {
+			h.eventually("it says "+why, func() bool {
+				m := h.memberAddon("sorry", "a")
+				return reason(m, v1alpha1.ConditionDegraded) == v1alpha1.ReasonHookFailed && strings.Contains(m.Status.Message, why)
+			})
+			require.True(t, h.intact("sorry", "a"))
+		}
+		h.eventually("all is gone", func() bool { return h.gone(a) })
+		require.Equal(t, 3, sorry.count())
 	})
 }

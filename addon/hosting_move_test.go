@@ -8,11 +8,14 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
 // TestMove: an agent that is to run elsewhere stays where it is until it is there, also if the controllers start anew in between.
-func TestMove(t *testing.T) {
+func TestMove(t *testing.T) { testkit.Virtual(t, testMove) }
+
+func testMove(t *testing.T) {
 	h := newHostingHub(t)
 	members := h.obey()
 	options := addon.Options{Agents: []addon.Agent{lodger{name: h.name("x")}}}
@@ -52,7 +55,9 @@ func TestMove(t *testing.T) {
 }
 
 // TestMoveBack: who changes his mind finds nothing left of where the agent never was, even if nobody answers there.
-func TestMoveBack(t *testing.T) {
+func TestMoveBack(t *testing.T) { testkit.Virtual(t, testMoveBack) }
+
+func testMoveBack(t *testing.T) {
 	h := newHostingHub(t)
 	members := h.obey()
 	r := h.start(addon.Options{Agents: []addon.Agent{lodger{name: h.name("x")}}})
@@ -72,7 +77,9 @@ func TestMoveBack(t *testing.T) {
 }
 
 // TestMoveRollsOut: agents move as fast as the rollout has it, and no faster.
-func TestMoveRollsOut(t *testing.T) {
+func TestMoveRollsOut(t *testing.T) { testkit.Virtual(t, testMoveRollsOut) }
+
+func testMoveRollsOut(t *testing.T) {
 	h := newHostingHub(t)
 	members := h.obey()
 	r := h.start(addon.Options{Agents: []addon.Agent{lodger{h.name("x"), false}}})

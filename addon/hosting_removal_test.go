@@ -13,6 +13,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -72,7 +73,9 @@ func (d *diary) at(entry string) int {
 }
 
 // TestHostedRemoval: hooks run where they belong, then the member is cleaned, and its agent goes after that.
-func TestHostedRemoval(t *testing.T) {
+func TestHostedRemoval(t *testing.T) { testkit.Virtual(t, testHostedRemoval) }
+
+func testHostedRemoval(t *testing.T) {
 	h := newHostingHub(t)
 	h.choose("all", "a")
 	h.obey()
@@ -103,31 +106,33 @@ func TestHostedRemoval(t *testing.T) {
 func TestHostedRemovalFromTheDead(t *testing.T) {
 	for _, dead := range []string{"a", "h"} {
 		t.Run(dead, func(t *testing.T) {
-			h := newHostingHub(t)
-			h.choose("all", "a")
-			members := h.obey()
-			h.start(addon.Options{Agents: []addon.Agent{lodger{h.name("x"), false}}})
-			h.addon("x", h.hosted("h"))
-			h.eventually("it runs", func() bool { return h.runs("x", "a", "h") })
-			members.die(dead)
-			h.health(dead, metav1.ConditionUnknown)
-			require.NoError(t, h.client.Delete(t.Context(), h.get("x")))
-			h.eventually("it says who is waited for", func() bool {
-				m := h.memberAddon("x", "a")
-				who := map[string]string{"a": "The member cannot", "h": "Member " + h.name("h") + ", which hosts its agent, cannot"}[dead]
-				return m == nil || strings.Contains(m.Status.Message, who)
+			testkit.Virtual(t, func(t *testing.T) {
+				h := newHostingHub(t)
+				h.choose("all", "a")
+				members := h.obey()
+				h.start(addon.Options{Agents: []addon.Agent{lodger{h.name("x"), false}}})
+				h.addon("x", h.hosted("h"))
+				h.eventually("it runs", func() bool { return h.runs("x", "a", "h") })
+				members.die(dead)
+				h.health(dead, metav1.ConditionUnknown)
+				require.NoError(t, h.client.Delete(t.Context(), h.get("x")))
+				h.eventually("it says who is waited for", func() bool {
+					m := h.memberAddon("x", "a")
+					who := map[string]string{"a": "The member cannot", "h": "Member " + h.name("h") + ", which hosts its agent, cannot"}[dead]
+					return m == nil || strings.Contains(m.Status.Message, who)
+				})
+				require.NotNil(t, h.memberAddon("x", "a"))
+				h.eventually("it is gone", func() bool { return h.memberAddon("x", "a") == nil && len(h.worksOn("x", "a")) == 0 })
+				left := h.worksFor("x", "a", "h")
+				for _, w := range left {
+					require.NotNil(t, w.DeletionTimestamp)
+				}
+				if dead == "h" {
+					require.Len(t, left, 1, "it is for that member to take back when it can")
+					members.revive("h")
+				}
+				h.eventually("nothing is left", func() bool { return len(h.worksFor("x", "a", "h")) == 0 })
 			})
-			require.NotNil(t, h.memberAddon("x", "a"))
-			h.eventually("it is gone", func() bool { return h.memberAddon("x", "a") == nil && len(h.worksOn("x", "a")) == 0 })
-			left := h.worksFor("x", "a", "h")
-			for _, w := range left {
-				require.NotNil(t, w.DeletionTimestamp)
-			}
-			if dead == "h" {
-				require.Len(t, left, 1, "it is for that member to take back when it can")
-				members.revive("h")
-			}
-			h.eventually("nothing is left", func() bool { return len(h.worksFor("x", "a", "h")) == 0 })
 		})
 	}
 }
@@ -136,24 +141,26 @@ func TestHostedRemovalFromTheDead(t *testing.T) {
 func TestHostedRemovalAfterGone(t *testing.T) {
 	for _, gone := range []string{"a", "h"} {
 		t.Run(gone, func(t *testing.T) {
-			h := newHostingHub(t)
-			h.choose("all", "a")
-			members := h.obey()
-			h.start(addon.Options{Agents: []addon.Agent{lodger{h.name("x"), true}}})
-			h.addon("x", func(s *v1alpha1.AddonSpec) {
-				h.hosted("h")(s)
-				s.Removal.DeadlineSeconds = 3600
-			})
-			h.eventually("it runs", func() bool { return h.runs("x", "a", "h") })
-			members.die(gone)
-			require.NoError(t, h.client.Delete(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.name(gone)}}))
-			if gone == "h" {
-				h.eventually("it says so", func() bool { return strings.Contains(h.memberAddon("x", "a").Status.Message, "is no member") })
-			}
-			require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), h.memberAddon("x", "a"))))
-			h.choose("all")
-			h.eventually("nothing is left", func() bool {
-				return h.memberAddon("x", "a") == nil && len(h.worksOn("x", "a")) == 0 && len(h.worksFor("x", "a", "h")) == 0
+			testkit.Virtual(t, func(t *testing.T) {
+				h := newHostingHub(t)
+				h.choose("all", "a")
+				members := h.obey()
+				h.start(addon.Options{Agents: []addon.Agent{lodger{h.name("x"), true}}})
+				h.addon("x", func(s *v1alpha1.AddonSpec) {
+					h.hosted("h")(s)
+					s.Removal.DeadlineSeconds = 3600
+				})
+				h.eventually("it runs", func() bool { return h.runs("x", "a", "h") })
+				members.die(gone)
+				require.NoError(t, h.client.Delete(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.name(gone)}}))
+				if gone == "h" {
+					h.eventually("it says so", func() bool { return strings.Contains(h.memberAddon("x", "a").Status.Message, "is no member") })
+				}
+				require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), h.memberAddon("x", "a"))))
+				h.choose("all")
+				h.eventually("nothing is left", func() bool {
+					return h.memberAddon("x", "a") == nil && len(h.worksOn("x", "a")) == 0 && len(h.worksFor("x", "a", "h")) == 0
+				})
 			})
 		})
 	}
@@ -161,7 +168,9 @@ func TestHostedRemovalAfterGone(t *testing.T) {
 
 // TestHostedOrphans: a MemberAddon that is missing is no request to delete what its agent has on a hosting member. If the deletion of the
 // MemberAddon was observed before, the Works have the note of that, and are deleted.
-func TestHostedOrphans(t *testing.T) {
+func TestHostedOrphans(t *testing.T) { testkit.Virtual(t, testHostedOrphans) }
+
+func testHostedOrphans(t *testing.T) {
 	h := newHostingHub(t)
 	h.choose("all", "a")
 	h.obey()

@@ -15,6 +15,7 @@ import (
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/template"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -54,16 +55,6 @@ func (l lodger) Manifests(_ context.Context, in addon.Input) ([]client.Object, e
 // newHostingHub has members a and b, which a Placement chooses, and h and i, which may host.
 func newHostingHub(t *testing.T) *hub {
 	h := newHub(t)
-	t.Cleanup(func() { // else the controllers of other tests would find them, and nobody whose they are
-		var left workv1alpha1.WorkList
-		require.NoError(t, h.client.List(context.Background(), &left, client.HasLabels{v1alpha1.HostedForLabel}))
-		for i := range left.Items {
-			before := left.Items[i].DeepCopy()
-			left.Items[i].Finalizers = nil
-			_ = h.client.Patch(context.Background(), &left.Items[i], client.MergeFrom(before))
-			_ = h.client.Delete(context.Background(), &left.Items[i])
-		}
-	})
 	h.members("a", "b", "h", "i")
 	h.choose("all", "a", "b")
 	return h
@@ -166,7 +157,9 @@ func (m *hollow) revive(name string) {
 }
 
 // TestHosted: the agents of several members run on another one, are told apart there, and go when the add-on does.
-func TestHosted(t *testing.T) {
+func TestHosted(t *testing.T) { testkit.Virtual(t, testHosted) }
+
+func testHosted(t *testing.T) {
 	h := newHostingHub(t)
 	h.choose("all", "a", "b", "h")
 	h.obey()
@@ -211,7 +204,9 @@ func TestHosted(t *testing.T) {
 }
 
 // TestHostedTemplate: what a template says of locations counts as well.
-func TestHostedTemplate(t *testing.T) {
+func TestHostedTemplate(t *testing.T) { testkit.Virtual(t, testHostedTemplate) }
+
+func testHostedTemplate(t *testing.T) {
 	h := newHostingHub(t)
 	h.obey()
 	h.start(addon.Options{})
@@ -238,7 +233,9 @@ func TestHostedTemplate(t *testing.T) {
 }
 
 // TestHostedUnsupported: a member that cannot host says so, and nothing is taken away from where it is.
-func TestHostedUnsupported(t *testing.T) {
+func TestHostedUnsupported(t *testing.T) { testkit.Virtual(t, testHostedUnsupported) }
+
+func testHostedUnsupported(t *testing.T) {
 	h := newHostingHub(t)
 	members := h.obey()
 	r := h.start(addon.Options{Agents: []addon.Agent{lodger{name: h.name("x")}}})
@@ -303,7 +300,9 @@ func TestHostedUnsupported(t *testing.T) {
 }
 
 // TestForgedLabels: an agent that gives labels of others to a Work of its own does nothing to them.
-func TestForgedLabels(t *testing.T) {
+func TestForgedLabels(t *testing.T) { testkit.Virtual(t, testForgedLabels) }
+
+func testForgedLabels(t *testing.T) {
 	h := newHostingHub(t)
 	h.obey()
 	r := h.start(addon.Options{Agents: []addon.Agent{lodger{h.name("x"), false}}})

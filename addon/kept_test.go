@@ -14,12 +14,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/mustertest"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
 // TestKept: a MemberAddon that a finalizer of somebody else keeps says so, and holds up no rollout of its Addon, nor its status, also after a restart.
-func TestKept(t *testing.T) {
+func TestKept(t *testing.T) { testkit.Virtual(t, testKept) }
+
+func testKept(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "dead")
 	members := h.obey()
@@ -54,7 +57,7 @@ func TestKept(t *testing.T) {
 			strings.Contains(said.Message, "removalDeadlineSeconds") {
 			return nil
 		}
-		return fmt.Errorf("the MemberAddon reports %s: %s", said.Reason, said.Message)
+		return fmt.Errorf("the MemberAddon reports %s: %s; %s: %+v", said.Reason, said.Message, m.Status.Message, m)
 	})
 	r.quiet(t)
 	r.stop()
@@ -78,7 +81,9 @@ func TestKept(t *testing.T) {
 }
 
 // TestStatusDenied: a MemberAddon whose status cannot be written holds up no rollout of its Addon.
-func TestStatusDenied(t *testing.T) {
+func TestStatusDenied(t *testing.T) { testkit.Virtual(t, testStatusDenied) }
+
+func testStatusDenied(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
 	h.obey()

@@ -17,6 +17,7 @@ import (
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/health"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/placement/rollout"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -87,7 +88,9 @@ func (h *hub) poke(name, member string) {
 }
 
 // TestLateFunctions: a function that does not return is told of by name, is not called again before it does, and holds up nobody else.
-func TestLateFunctions(t *testing.T) {
+func TestLateFunctions(t *testing.T) { testkit.Virtual(t, testLateFunctions) }
+
+func testLateFunctions(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.choose("all", "a", "b")
@@ -142,86 +145,81 @@ func TestLateFunctions(t *testing.T) {
 	h.updated("predelete", "a")
 	require.NoError(t, h.client.Delete(t.Context(), predelete))
 
-	t.Run("each", func(t *testing.T) { // which ends when all of them have
-		for _, row := range rows {
-			t.Run(row.function, func(t *testing.T) {
-				t.Parallel()
-				h, name, agent := h.in(t), strings.ToLower(row.function), agents[row.function]
-				says := func(text string) func() bool {
-					return func() bool {
-						m := h.memberAddon(name, "a")
-						if m == nil {
-							return false
-						}
-						c := meta.FindStatusCondition(m.Status.Conditions, row.condition)
-						return c != nil && c.Reason == row.reason && strings.Contains(c.Message, text)
-					}
-				}
-				function := row.function + " of add-on " + h.name(name)
-				if row.function == "Allow" {
-					function = "addon.Options.Allow"
-				}
-				h.eventually("it says which function is late", says(function+" took longer than 1s"))
-				poked := time.Now()
-				h.eventually("it says that it waits for it", func() bool {
-					if time.Since(poked) > time.Second/4 {
-						h.poke(name, "a")
-						poked = time.Now()
-					}
-					return says(function + " took longer than 1s and has not returned since ")()
-				})
-				switch {
-				case row.function == "PreDelete":
-					h.eventually("the other is rid of it", func() bool { return h.memberAddon(name, "b") == nil })
-				case !row.everywhere:
-					h.updated(name, "b")
-				}
-				close(agent.returns)
-				h.eventually("it goes on", func() bool {
-					m := h.memberAddon(name, "a")
-					if row.function == "PreDelete" {
-						return m == nil
-					}
-					if time.Since(poked) > time.Second/4 {
-						h.poke(name, "a")
-						poked = time.Now()
-					}
-					return is(m, v1alpha1.ConditionAvailable) && m.Status.AppliedRevision != "" && m.Status.AppliedRevision == m.Status.DesiredRevision
-				})
-				agent.mu.Lock()
-				defer agent.mu.Unlock()
-				if !row.everywhere {
-					require.Equal(t, 1, agent.most, "what has not returned is not called again")
-				}
+	testkit.Step(t, "others", func() {
+		h := h.in(t)
+		h.addon("prompt", h.placed("all"))
+		h.updated("prompt", "a")
+		h.updated("prompt", "b")
+	})
+	testkit.Step(t, "too many members", func() {
+		h := h.in(t)
+		h.addon("crowd", h.placed("crowd"))
+		say := func(text string) func() bool {
+			return func() bool {
+				return count(crowd, func(name string) bool {
+					m := h.memberAddon("crowd", name)
+					return m != nil && strings.Contains(m.Status.Message, text)
+				}) > 0
+			}
+		}
+		h.eventually("who waits for long says so", say("Manifests of add-on "+h.name("crowd")+" is not called now"))
+		for _, name := range crowd {
+			h.eventually(name+" has had its turn", func() bool {
+				m := h.memberAddon("crowd", name)
+				return m != nil && strings.Contains(m.Status.Message, "took longer than 1s")
 			})
 		}
-		t.Run("others", func(t *testing.T) {
-			t.Parallel()
-			h := h.in(t)
-			h.addon("prompt", h.placed("all"))
-			h.updated("prompt", "a")
-			h.updated("prompt", "b")
-		})
-		t.Run("too many members", func(t *testing.T) {
-			t.Parallel()
-			h := h.in(t)
-			h.addon("crowd", h.placed("crowd"))
-			say := func(text string) func() bool {
+	})
+	for _, row := range rows {
+		testkit.Step(t, row.function, func() {
+			h, name, agent := h.in(t), strings.ToLower(row.function), agents[row.function]
+			says := func(text string) func() bool {
 				return func() bool {
-					return count(crowd, func(name string) bool {
-						m := h.memberAddon("crowd", name)
-						return m != nil && strings.Contains(m.Status.Message, text)
-					}) > 0
+					m := h.memberAddon(name, "a")
+					if m == nil {
+						return false
+					}
+					c := meta.FindStatusCondition(m.Status.Conditions, row.condition)
+					return c != nil && c.Reason == row.reason && strings.Contains(c.Message, text)
 				}
 			}
-			h.eventually("who waits for long says so", say("Manifests of add-on "+h.name("crowd")+" is not called now"))
-			for _, name := range crowd {
-				h.eventually(name+" has had its turn", func() bool {
-					m := h.memberAddon("crowd", name)
-					return m != nil && strings.Contains(m.Status.Message, "took longer than 1s")
-				})
+			function := row.function + " of add-on " + h.name(name)
+			if row.function == "Allow" {
+				function = "addon.Options.Allow"
+			}
+			h.eventually("it says which function is late", says(function+" took longer than 1s"))
+			poked := time.Now()
+			h.eventually("it says that it waits for it", func() bool {
+				if time.Since(poked) > time.Second/4 {
+					h.poke(name, "a")
+					poked = time.Now()
+				}
+				return says(function + " took longer than 1s and has not returned since ")()
+			})
+			switch {
+			case row.function == "PreDelete":
+				h.eventually("the other is rid of it", func() bool { return h.memberAddon(name, "b") == nil })
+			case !row.everywhere:
+				h.updated(name, "b")
+			}
+			close(agent.returns)
+			h.eventually("it goes on", func() bool {
+				m := h.memberAddon(name, "a")
+				if row.function == "PreDelete" {
+					return m == nil
+				}
+				if time.Since(poked) > time.Second/4 {
+					h.poke(name, "a")
+					poked = time.Now()
+				}
+				return is(m, v1alpha1.ConditionAvailable) && m.Status.AppliedRevision != "" && m.Status.AppliedRevision == m.Status.DesiredRevision
+			})
+			agent.mu.Lock()
+			defer agent.mu.Unlock()
+			if !row.everywhere {
+				require.Equal(t, 1, agent.most, "what has not returned is not called again")
 			}
 		})
-	})
+	}
 	r.quiet(t)
 }

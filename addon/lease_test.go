@@ -12,11 +12,14 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 )
 
 // TestLease: an add-on is well as long as its agent renews its Lease, which it may, and may not those of others.
-func TestLease(t *testing.T) {
+func TestLease(t *testing.T) { testkit.Virtual(t, testLease) }
+
+func testLease(t *testing.T) {
 	h := newHub(t)
 	err := h.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
 	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
@@ -24,7 +27,7 @@ func TestLease(t *testing.T) {
 	h.choose("all", "a")
 	h.obey()
 	names := []string{h.name("x"), h.name("x-y")}
-	r := h.start(addon.Options{Agents: []addon.Agent{reporter{echo{names[0]}}, reporter{echo{names[1]}}}, Registration: &addon.Registration{}})
+	r := h.start(addon.Options{Agents: []addon.Agent{reporter{echo{names[0]}}, reporter{echo{names[1]}}}, Registration: h.registration()})
 	for _, name := range []string{"x", "x-y"} {
 		h.addon(name, func(s *v1alpha1.AddonSpec) {
 			h.placed("all")(s)

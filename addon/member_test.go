@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/addon"
+	"github.com/muster-sdk/muster/internal/testkit"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -35,7 +36,9 @@ func (b byMember) Manifests(_ context.Context, in addon.Input) ([]client.Object,
 }
 
 // TestMemberChangesReach: what follows from a member that has changed reaches it, and its heartbeats cost nothing.
-func TestMemberChangesReach(t *testing.T) {
+func TestMemberChangesReach(t *testing.T) { testkit.Virtual(t, testMemberChangesReach) }
+
+func testMemberChangesReach(t *testing.T) {
 	h := newHub(t)
 	h.members("a")
 	h.obey()

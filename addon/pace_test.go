@@ -12,6 +12,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
@@ -35,7 +36,9 @@ func (f *fleet) group(canaries int) {
 }
 
 // TestMandatoryGroup: nobody else is told what one member of a mandatory group has failed with, however many may fail.
-func TestMandatoryGroup(t *testing.T) {
+func TestMandatoryGroup(t *testing.T) { testkit.Virtual(t, testMandatoryGroup) }
+
+func testMandatoryGroup(t *testing.T) {
 	f := newFleet(t, 20, placementv1alpha1.RolloutStrategy{
 		Type: placementv1alpha1.RolloutProgressivePerGroup, MandatoryGroups: []placementv1alpha1.DecisionGroupReference{{Name: "canary"}},
 	})
@@ -61,7 +64,9 @@ func TestMandatoryGroup(t *testing.T) {
 }
 
 // TestSoak: a slot is free when its member has been well for as long as was asked for, and not when it begins to be.
-func TestSoak(t *testing.T) {
+func TestSoak(t *testing.T) { testkit.Virtual(t, testSoak) }
+
+func testSoak(t *testing.T) {
 	h := newHub(t)
 	names := []string{"m0", "m1", "m2", "m3", "m4", "m5"}
 	h.members(names...)

@@ -74,7 +74,7 @@ func (v *verbs) note(done string) {
 
 // The role in the folder rbac is enough for all that the controllers do, and nothing of it is too much.
 func TestPermissions(t *testing.T) {
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	h.members("a", "b")
 	h.choose("some", "a")
 	h.choose("all", "a", "b")

@@ -22,6 +22,7 @@ import (
 	membershipcrds "github.com/muster-sdk/muster/membership/crds"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/apiserver"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 	placementcrds "github.com/muster-sdk/muster/placement/crds"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
@@ -32,7 +33,7 @@ import (
 // plane is what tests run on, in parallel, since they mostly wait.
 var plane = localplane.NewPool(3, localplane.Options{
 	Name:    "addon",
-	Prepare: mustertest.Prepare(scheme, crds.Install, membershipcrds.Install, placementcrds.Install, workcrds.InstallOnHub),
+	Prepare: mustertest.Prepare(scheme, installs...),
 })
 
 func TestMain(m *testing.M) { mustertest.Main(m, plane.Shared()...) }
@@ -42,6 +43,7 @@ type hub struct {
 	t         testing.TB
 	client    client.WithWatch
 	config    *rest.Config
+	memory    *apiserver.Server // nil: the hub is on a control plane
 	namespace string
 	wrap      func(http.RoundTripper) http.RoundTripper // what the managers' requests go through before they are counted
 	manage    func(*manager.Options)                    // what the managers have besides
@@ -49,7 +51,17 @@ type hub struct {
 
 var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme, placementv1alpha1.AddToScheme, workv1alpha1.AddToScheme)
 
+var installs = []func(context.Context, client.Client) error{crds.Install, membershipcrds.Install, placementcrds.Install, workcrds.InstallOnHub}
+
+// newHub returns a hub in memory, which the test has for itself.
 func newHub(t testing.TB) *hub {
+	s := testkit.Memory(t, scheme, installs...)
+	c := mustertest.Client(t, s.Admin(), scheme)
+	return &hub{t: t, client: c, config: s.Admin(), memory: s, namespace: mustertest.Namespace(t, c)}
+}
+
+// newHubOnPlane returns a hub on a control plane, for tests of what Kubernetes itself does.
+func newHubOnPlane(t testing.TB) *hub {
 	config := plane.ForTest(t).Config()
 	config.QPS, config.Burst = 1000, 1000
 	c := mustertest.Client(t, config, scheme)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 )
 
 // reader is an add-on in Go that has on each member what its configurations say, in their order.
@@ -130,15 +131,10 @@ func (h *hub) updated(name, member string) *v1alpha1.MemberAddon {
 	return m
 }
 
-// within has a hub belong to a part of its test, until what it returns is called.
-func (h *hub) within(t testing.TB) func() {
-	whole := h.t
-	h.t = t
-	return func() { h.t = whole }
-}
-
 // TestPrecedence: which configurations count for a member, and what the status says of them.
-func TestPrecedence(t *testing.T) {
+func TestPrecedence(t *testing.T) { testkit.Virtual(t, testPrecedence) }
+
+func testPrecedence(t *testing.T) {
 	rows := []struct {
 		name, reason                string
 		defaults, placement, member []string
@@ -198,9 +194,8 @@ func TestPrecedence(t *testing.T) {
 	h.start(o)
 	h.choose("all", "a")
 	for _, row := range rows {
-		t.Run(row.name, func(t *testing.T) {
+		testkit.Step(t, row.name, func() {
 			t.Log(row.reason)
-			defer h.within(t)()
 			h.own(row.name, "a", func(s *v1alpha1.MemberAddonSpec) { s.Configs = h.references(row.member) })
 			h.addon(row.name, func(s *v1alpha1.AddonSpec) {
 				s.Configs = []v1alpha1.ConfigKind{addonConfigs, configMaps}

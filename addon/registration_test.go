@@ -38,6 +38,11 @@ func mayReadConfigMaps(by v1alpha1.RegistrationCredential) *v1alpha1.TemplateReg
 	return &v1alpha1.TemplateRegistration{Credential: by, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}}}}
 }
 
+// registration is of a hub in memory, whose certificate is in no client configuration.
+func (h *hub) registration() *addon.Registration {
+	return &addon.Registration{Server: h.memory.URL(), CA: h.memory.CertificateAuthority()}
+}
+
 // agentOf is a client of the hub as an add-on's agent has it, by what its Works bring to the member; nil: they bring none.
 func (h *hub) agentOf(name, member string) client.Client {
 	h.t.Helper()
@@ -51,6 +56,9 @@ func (h *hub) agentOf(name, member string) client.Client {
 			config := &rest.Config{Host: h.config.Host, BearerToken: string(secret.Data["token"])}
 			config.TLSClientConfig = rest.TLSClientConfig{
 				CAData: h.config.CAData, CAFile: h.config.CAFile, CertData: secret.Data[corev1.TLSCertKey], KeyData: secret.Data[corev1.TLSPrivateKeyKey],
+			}
+			if h.memory != nil {
+				config.Dial, config.CAData = h.memory.DialContext, h.memory.CertificateAuthority()
 			}
 			require.NotEqual(h.t, len(config.BearerToken) > 0, len(config.CertData) > 0, "one of the two")
 			c, err := client.New(config, client.Options{Scheme: scheme})
@@ -72,7 +80,7 @@ func TestRegistration(t *testing.T) {
 }
 
 func testRegistration(t *testing.T, reports func(echo) addon.Agent) {
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	err := h.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
 	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
 	h.members("a", "a-b")

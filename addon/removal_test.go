@@ -13,6 +13,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
@@ -29,7 +30,9 @@ func within(seconds int32, spec func(*v1alpha1.AddonSpec)) func(*v1alpha1.AddonS
 func isHooks(w *workv1alpha1.Work) bool { return strings.HasSuffix(w.Name, "-hooks") }
 
 // TestDeadline: what does not end by itself ends by force, which is on record before anything is let go.
-func TestDeadline(t *testing.T) {
+func TestDeadline(t *testing.T) { testkit.Virtual(t, testDeadline) }
+
+func testDeadline(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "dead")
 	h.choose("a", "a")
@@ -43,58 +46,55 @@ func TestDeadline(t *testing.T) {
 	members.die("dead")
 	h.health("dead", metav1.ConditionUnknown)
 
-	t.Run("all", func(t *testing.T) { // which ends when all of them have
-		t.Run("a hook that never ends", func(t *testing.T) {
-			t.Parallel()
-			h := h.in(t)
-			seen := h.watchAddon("stuck", nil)
-			require.NoError(t, h.client.Delete(t.Context(), stuck))
-			h.eventually("the hook runs", func() bool { return h.hooksOn("stuck", "a") != nil })
-			h.eventually("all is gone", func() bool { return h.gone(stuck) && len(h.works("stuck", "a")) == 0 })
-			hooks, works, addon := h.steps("stuck")
-			h.eventually("all of it was seen", func() bool { return seen.first(addon("gone").is) > 0 })
-			forced := records(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded)
-			seen.inOrder("a", addon("deleted"), hooks("made"), forced, works("deleted"), works("gone"), hooks("gone"), addon("gone"))
-			h.eventually("an Event tells", func() bool { return h.told("stuck", "a", v1alpha1.ReasonDeadlineExceeded) == 1 })
+	testkit.Step(t, "a hook that never ends", func() {
+		h := h.in(t)
+		seen := h.watchAddon("stuck", nil)
+		require.NoError(t, h.client.Delete(t.Context(), stuck))
+		h.eventually("the hook runs", func() bool { return h.hooksOn("stuck", "a") != nil })
+		h.eventually("all is gone", func() bool { return h.gone(stuck) && len(h.works("stuck", "a")) == 0 })
+		hooks, works, addon := h.steps("stuck")
+		h.eventually("all of it was seen", func() bool { return seen.first(addon("gone").is) > 0 })
+		forced := records(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded)
+		seen.inOrder("a", addon("deleted"), hooks("made"), forced, works("deleted"), works("gone"), hooks("gone"), addon("gone"))
+		h.eventually("an Event tells", func() bool { return h.told("stuck", "a", v1alpha1.ReasonDeadlineExceeded) == 1 })
+	})
+	testkit.Step(t, "a member that is dead", func() {
+		h := h.in(t)
+		seen := h.watchAddon("lost", nil)
+		require.NoError(t, h.client.Delete(t.Context(), lost))
+		h.eventually("all is gone", func() bool { return h.gone(lost) && len(h.works("lost", "dead")) == 0 })
+		_, works, addon := h.steps("lost")
+		h.eventually("all of it was seen", func() bool { return seen.first(addon("gone").is) > 0 })
+		seen.inOrder("dead", addon("deleted"), records(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded), works("deleted"), works("gone"), addon("gone"))
+		h.eventually("an Event tells", func() bool { return h.told("lost", "dead", v1alpha1.ReasonDeadlineExceeded) == 1 })
+	})
+	testkit.Step(t, "a deadline of 0", func() {
+		h := h.in(t)
+		seen := h.watchAddon("now", nil)
+		require.NoError(t, h.client.Delete(t.Context(), now))
+		h.eventually("it waits", func() bool {
+			return reason(h.memberAddon("now", "dead"), v1alpha1.ConditionProgressing) == v1alpha1.ReasonPreDelete
 		})
-		t.Run("a member that is dead", func(t *testing.T) {
-			t.Parallel()
-			h := h.in(t)
-			seen := h.watchAddon("lost", nil)
-			require.NoError(t, h.client.Delete(t.Context(), lost))
-			h.eventually("all is gone", func() bool { return h.gone(lost) && len(h.works("lost", "dead")) == 0 })
-			_, works, addon := h.steps("lost")
-			h.eventually("all of it was seen", func() bool { return seen.first(addon("gone").is) > 0 })
-			seen.inOrder("dead", addon("deleted"), records(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded), works("deleted"), works("gone"), addon("gone"))
-			h.eventually("an Event tells", func() bool { return h.told("lost", "dead", v1alpha1.ReasonDeadlineExceeded) == 1 })
-		})
-		t.Run("a deadline of 0", func(t *testing.T) {
-			t.Parallel()
-			h := h.in(t)
-			seen := h.watchAddon("now", nil)
-			require.NoError(t, h.client.Delete(t.Context(), now))
-			h.eventually("it waits", func() bool {
-				return reason(h.memberAddon("now", "dead"), v1alpha1.ConditionProgressing) == v1alpha1.ReasonPreDelete
-			})
-			m := h.memberAddon("now", "dead")
-			before := m.DeepCopy()
-			m.Spec.RemovalDeadlineSeconds = new(int32(0))
-			require.NoError(t, h.client.Patch(t.Context(), m, client.MergeFrom(before)))
-			h.eventually("all is gone", func() bool { return h.gone(now) && len(h.works("now", "dead")) == 0 })
-			_, works, addon := h.steps("now")
-			h.eventually("all of it was seen", func() bool { return seen.first(addon("gone").is) > 0 })
-			seen.inOrder("dead", addon("deleted"), records(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded), works("deleted"), addon("gone"))
-			require.NotZero(t, seen.first(func(s sight) bool {
-				m, is := s.object.(*v1alpha1.MemberAddon)
-				return is && strings.Contains(m.Status.Message, "removalDeadlineSeconds is 0")
-			}), "it says why")
-		})
+		m := h.memberAddon("now", "dead")
+		before := m.DeepCopy()
+		m.Spec.RemovalDeadlineSeconds = new(int32(0))
+		require.NoError(t, h.client.Patch(t.Context(), m, client.MergeFrom(before)))
+		h.eventually("all is gone", func() bool { return h.gone(now) && len(h.works("now", "dead")) == 0 })
+		_, works, addon := h.steps("now")
+		h.eventually("all of it was seen", func() bool { return seen.first(addon("gone").is) > 0 })
+		seen.inOrder("dead", addon("deleted"), records(v1alpha1.ConditionDegraded, v1alpha1.ReasonDeadlineExceeded), works("deleted"), addon("gone"))
+		require.NotZero(t, seen.first(func(s sight) bool {
+			m, is := s.object.(*v1alpha1.MemberAddon)
+			return is && strings.Contains(m.Status.Message, "removalDeadlineSeconds is 0")
+		}), "it says why")
 	})
 }
 
 // TestGone: a MemberCluster that is missing is no request to remove its add-ons. A request to remove one from a member that is gone has no
 // deadline, and the agent says goodbye before.
-func TestGone(t *testing.T) {
+func TestGone(t *testing.T) { testkit.Virtual(t, testGone) }
+
+func testGone(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.choose("all", "a", "b")
@@ -126,7 +126,9 @@ func TestGone(t *testing.T) {
 }
 
 // TestForeignNamespace: what a person has made in a namespace of no member stays, but does not keep an Addon that is to go.
-func TestForeignNamespace(t *testing.T) {
+func TestForeignNamespace(t *testing.T) { testkit.Virtual(t, testForeignNamespace) }
+
+func testForeignNamespace(t *testing.T) {
 	h := newHub(t)
 	h.start(addon.Options{Agents: []addon.Agent{echo{h.name("echo")}}})
 	a := h.addon("echo", nil)
@@ -143,7 +145,9 @@ func TestForeignNamespace(t *testing.T) {
 }
 
 // TestComesBack: what a person deletes comes back anew while a Placement chooses the member, and not before all of it was taken back.
-func TestComesBack(t *testing.T) {
+func TestComesBack(t *testing.T) { testkit.Virtual(t, testComesBack) }
+
+func testComesBack(t *testing.T) {
 	h := newHub(t)
 	h.members("a")
 	h.choose("all", "a")
@@ -172,7 +176,9 @@ func TestComesBack(t *testing.T) {
 }
 
 // TestManyRemovals: of an Addon that is deleted only so many go at a time, and the dead hold up nobody.
-func TestManyRemovals(t *testing.T) {
+func TestManyRemovals(t *testing.T) { testkit.Virtual(t, testManyRemovals) }
+
+func testManyRemovals(t *testing.T) {
 	h := newHub(t)
 	const most = 7
 	var names []string
@@ -228,7 +234,9 @@ func TestManyRemovals(t *testing.T) {
 }
 
 // TestTemplateGone: without its template nobody knows which hooks an add-on has; that it has some is known all the same.
-func TestTemplateGone(t *testing.T) {
+func TestTemplateGone(t *testing.T) { testkit.Virtual(t, testTemplateGone) }
+
+func testTemplateGone(t *testing.T) {
 	h := newHub(t)
 	h.members("a")
 	h.choose("all", "a")
@@ -263,7 +271,9 @@ func TestTemplateGone(t *testing.T) {
 }
 
 // TestOneFails: a member that cannot be given an add-on keeps no other from it, nor from what is rolled out.
-func TestOneFails(t *testing.T) {
+func TestOneFails(t *testing.T) { testkit.Virtual(t, testOneFails) }
+
+func testOneFails(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	broken := &membershipv1alpha1.MemberCluster{}

@@ -70,6 +70,9 @@ func (l *memberLook) remove(ctx context.Context) (after time.Duration, err error
 		if err := l.observeLive(ctx); err != nil {
 			return 0, err
 		}
+		if !controllerutil.ContainsFinalizer(l.object, v1alpha1.MemberAddonFinalizer) {
+			return 0, l.reportKept(ctx) // The cache does not show yet that the finalizer is removed.
+		}
 		if o, err = l.leaving(ctx, p); err != nil {
 			return 0, err
 		}

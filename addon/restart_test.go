@@ -11,12 +11,15 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
 // TestFailureWithoutAWord: members that cannot be told what is new, since the agent cannot say what that is for them, count as failures also for
 // controllers that begin anew: nobody gets their turn once more.
-func TestFailureWithoutAWord(t *testing.T) {
+func TestFailureWithoutAWord(t *testing.T) { testkit.Virtual(t, testFailureWithoutAWord) }
+
+func testFailureWithoutAWord(t *testing.T) {
 	h := newHub(t)
 	names := []string{"m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "m9"}
 	h.members(names...)

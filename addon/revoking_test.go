@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/mustertest"
 )
@@ -35,7 +36,9 @@ func denying(denies func(*http.Request) bool) func(http.RoundTripper) http.Round
 }
 
 // TestRevokingRefused: a removal that may not end the access of its agent says why, fails at its deadline, and ends as soon as it may.
-func TestRevokingRefused(t *testing.T) {
+func TestRevokingRefused(t *testing.T) { testkit.Virtual(t, testRevokingRefused) }
+
+func testRevokingRefused(t *testing.T) {
 	h := newHub(t)
 	err := h.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
 	require.True(t, err == nil || apierrors.IsAlreadyExists(err), err)
@@ -46,7 +49,7 @@ func TestRevokingRefused(t *testing.T) {
 	h.wrap = denying(func(r *http.Request) bool {
 		return refuses.Load() && r.Method == http.MethodDelete && mustertest.AttributesOf(r).Resource == "serviceaccounts"
 	})
-	h.start(addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: &addon.Registration{}})
+	h.start(addon.Options{Agents: []addon.Agent{reporter{echo{h.name("x")}}}, Registration: h.registration()})
 	a := h.addon("x", within(600, func(*v1alpha1.AddonSpec) {}))
 	m := h.own("x", "a", nil)
 	h.eventually("it runs", func() bool { return is(h.memberAddon("x", "a"), v1alpha1.ConditionAvailable) })

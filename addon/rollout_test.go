@@ -12,6 +12,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -66,7 +67,9 @@ func count(names []string, holds func(string) bool) (n int) {
 }
 
 // TestRollout: a new configuration goes on slot by slot, halts where more members fail than may, and goes on when they are mended.
-func TestRollout(t *testing.T) {
+func TestRollout(t *testing.T) { testkit.Virtual(t, testRollout) }
+
+func testRollout(t *testing.T) {
 	h := newHub(t)
 	var names []string
 	for i := range 12 {

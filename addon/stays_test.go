@@ -10,6 +10,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -24,7 +25,9 @@ func (h *hub) leave(name string) {
 }
 
 // TestStays: what is on its way out stays as it is until it goes, and is not made what members without a Placement have.
-func TestStays(t *testing.T) {
+func TestStays(t *testing.T) { testkit.Virtual(t, testStays) }
+
+func testStays(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c", "d")
 	h.choose("all", "a", "b", "c")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -19,7 +20,6 @@ type strategies struct {
 	*hub
 	*running
 	options addon.Options
-	root    testing.TB // the controllers outlive a row
 }
 
 func (s *strategies) restart() {
@@ -28,7 +28,6 @@ func (s *strategies) restart() {
 }
 
 func (s *strategies) begin() {
-	defer s.within(s.root)()
 	s.running = s.start(s.options)
 }
 
@@ -37,7 +36,9 @@ func (s *strategies) settles() { s.t.Helper(); s.quiet(s.t) }
 
 // TestStrategies walks through the tables of package install, row by row. Each row has an add-on and Placements of its own, which are told by
 // the name of the row, and members whose names are in its list.
-func TestStrategies(t *testing.T) {
+func TestStrategies(t *testing.T) { testkit.Virtual(t, testStrategies) }
+
+func testStrategies(t *testing.T) {
 	rows := []struct {
 		name, reason string
 		members      []string
@@ -260,12 +261,11 @@ func TestStrategies(t *testing.T) {
 			h.members(row.name + "-" + m)
 		}
 	}
-	s := &strategies{hub: h, options: h.painters(names...), root: t}
+	s := &strategies{hub: h, options: h.painters(names...)}
 	s.begin()
 	for _, row := range rows {
-		t.Run(row.name, func(t *testing.T) {
+		testkit.Step(t, row.name, func() {
 			t.Log(row.reason)
-			defer h.within(t)()
 			row.do(s)
 		})
 	}

@@ -9,11 +9,14 @@ import (
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/template"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
 // TestTaken: an add-on that finds another's Work under the name of its own says so, wherever that is, and takes nothing away.
-func TestTaken(t *testing.T) {
+func TestTaken(t *testing.T) { testkit.Virtual(t, testTaken) }
+
+func testTaken(t *testing.T) {
 	h := newHostingHub(t)
 	h.obey()
 	h.start(addon.Options{Agents: []addon.Agent{echo{h.name("own")}, lodger{name: h.name("hosted")}, lodger{name: h.name("forged")}}})
@@ -30,7 +33,7 @@ func TestTaken(t *testing.T) {
 			v1alpha1.AddonLabel: h.name("forged"), v1alpha1.HostedForLabel: h.namespaceOf("b"),
 		}},
 	} {
-		t.Run(row.name, func(t *testing.T) {
+		testkit.Step(t, row.name, func() {
 			h := h.in(t)
 			at := row.on
 			if at == "" {

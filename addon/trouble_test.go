@@ -14,10 +14,13 @@ import (
 
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
 )
 
 // TestConfigTrouble: a member whose configuration is not right keeps what it has, runs on and says so, and all others have what is new.
-func TestConfigTrouble(t *testing.T) {
+func TestConfigTrouble(t *testing.T) { testkit.Virtual(t, testConfigTrouble) }
+
+func testConfigTrouble(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.obey()
@@ -87,8 +90,7 @@ func TestConfigTrouble(t *testing.T) {
 			func() { change(own("configmaps own")) },
 		},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			defer h.within(t)()
+		testkit.Step(t, row.name, func() {
 			before, was := h.memberAddon("reader", "a"), h.works("reader", "a")
 			row.wrong()
 			said := h.says(before, v1alpha1.ConditionConfigured, metav1.ConditionFalse, row.why)
@@ -116,7 +118,9 @@ func TestConfigTrouble(t *testing.T) {
 }
 
 // TestInstallNamespace: the Addon's goes below that of a configuration, and both below the member's own.
-func TestInstallNamespace(t *testing.T) {
+func TestInstallNamespace(t *testing.T) { testkit.Virtual(t, testInstallNamespace) }
+
+func testInstallNamespace(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
 	h.obey()
@@ -143,7 +147,9 @@ func TestInstallNamespace(t *testing.T) {
 }
 
 // TestTemplate: an add-on without code has what its template says on each member, and where that cannot be said one member alone has less.
-func TestTemplate(t *testing.T) {
+func TestTemplate(t *testing.T) { testkit.Virtual(t, testTemplate) }
+
+func testTemplate(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
 	h.obey()
@@ -203,7 +209,9 @@ func (a troubled) Manifests(ctx context.Context, in addon.Input) ([]client.Objec
 }
 
 // TestTroubledAddons: an add-on that panics, fails or does not answer keeps no other from the same members.
-func TestTroubledAddons(t *testing.T) {
+func TestTroubledAddons(t *testing.T) { testkit.Virtual(t, testTroubledAddons) }
+
+func testTroubledAddons(t *testing.T) {
 	h := newHub(t)
 	var names []string
 	for i := range 20 { // more than there are workers

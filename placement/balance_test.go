@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
@@ -16,7 +17,9 @@ import (
 
 // Placements spread evenly over clusters that are as good as each other, though many are decided at a time, and after a restart as well. Nobody
 // moves because others come.
-func TestBalance(t *testing.T) {
+func TestBalance(t *testing.T) { testkit.Virtual(t, testBalance) }
+
+func testBalance(t *testing.T) {
 	h, s := newHub(t), newSource(many(10, "eu")...)
 	create := func(batch string) {
 		for i := range 100 {
@@ -80,7 +83,9 @@ func (s slow) Schedule(ctx context.Context, snapshot *scheduler.Snapshot, reques
 }
 
 // A source that counts placements itself is believed.
-func TestSourceThatCounts(t *testing.T) {
+func TestSourceThatCounts(t *testing.T) { testkit.Virtual(t, testSourceThatCounts) }
+
+func testSourceThatCounts(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu", func(c *scheduler.Cluster) { c.Placements = 50 }), cluster("b", "eu"))
 	h.start(placement.Options{Clusters: counts{s}})
 	for i := range 5 {

@@ -20,7 +20,7 @@ import (
 //	go test -run '^$' -bench Restart -benchtime 3x ./placement
 func BenchmarkRestart(b *testing.B) {
 	const placements = 200
-	h, s := newHub(b), newSource(many(100, "eu")...)
+	h, s := newHubOnPlane(b), newSource(many(100, "eu")...)
 	for i := range placements {
 		h.create(fmt.Sprintf("p-%03d", i), inRegion(v1alpha1.PlacementPolicy{}, "eu"))
 	}

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
@@ -28,7 +29,9 @@ import (
 )
 
 // Of 200 placements over 100 clusters, a change of one cluster has exactly those decided again that are on it, or that it could help.
-func TestOnlyTheConcerned(t *testing.T) {
+func TestOnlyTheConcerned(t *testing.T) { testkit.Virtual(t, testOnlyTheConcerned) }
+
+func testOnlyTheConcerned(t *testing.T) {
 	h, s := newHub(t), newSource()
 	avoided := func(c *scheduler.Cluster) {
 		c.Taints = []corev1.Taint{{Key: "old", Effect: corev1.TaintEffectPreferNoSchedule}}
@@ -112,7 +115,9 @@ func TestOnlyTheConcerned(t *testing.T) {
 }
 
 // A change that comes while a placement is being decided on the fleet of before is not lost, though nobody knew the placement to be there.
-func TestOvertaken(t *testing.T) {
+func TestOvertaken(t *testing.T) { testkit.Virtual(t, testOvertaken) }
+
+func testOvertaken(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu"), cluster("b", "eu"))
 	decider := &paused{Decider: newCounting(t), in: make(chan string), out: make(chan struct{})}
 	h.create("web", inRegion(pick(1), "eu"))
@@ -151,7 +156,9 @@ func (p *paused) Schedule(ctx context.Context, snapshot *scheduler.Snapshot, req
 }
 
 // One placement whose decisions fail, whichever way, does not stop the others, and what was chosen for it stays.
-func TestDecidersThatFail(t *testing.T) {
+func TestDecidersThatFail(t *testing.T) { testkit.Virtual(t, testDecidersThatFail) }
+
+func testDecidersThatFail(t *testing.T) {
 	h, s := newHub(t), newSource(many(3, "eu")...)
 	decider := &failing{Decider: newCounting(t), hung: make(chan struct{})}
 	names := []string{"error", "panic", "hang", "goexit"}
@@ -216,7 +223,9 @@ func (f *failing) Schedule(ctx context.Context, snapshot *scheduler.Snapshot, re
 }
 
 // MemberClusters are the clusters where nobody has said otherwise: labels and taints move placements, heartbeats do not.
-func TestMembers(t *testing.T) {
+func TestMembers(t *testing.T) { testkit.Virtual(t, testMembers) }
+
+func testMembers(t *testing.T) {
 	h := newHub(t)
 	region := h.namespace // MemberClusters are in no namespace
 	member := func(name string) *membershipv1alpha1.MemberCluster {

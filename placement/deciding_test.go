@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/placement/failover"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
@@ -19,7 +20,9 @@ import (
 )
 
 // A placement is decided, follows the clusters, and goes with its policy.
-func TestDeciding(t *testing.T) {
+func TestDeciding(t *testing.T) { testkit.Virtual(t, testDeciding) }
+
+func testDeciding(t *testing.T) {
 	h, s := newHub(t), newSource(append(many(150, "eu"), cluster("us-1", "us"))...)
 	h.start(placement.Options{Clusters: s})
 	h.create("web", inRegion(pick(3), "eu"))
@@ -56,7 +59,9 @@ func TestDeciding(t *testing.T) {
 }
 
 // A restart with everything in place writes nothing and changes nothing, even if clusters have come meanwhile that do not matter.
-func TestRestart(t *testing.T) {
+func TestRestart(t *testing.T) { testkit.Virtual(t, testRestart) }
+
+func testRestart(t *testing.T) {
 	h, s := newHub(t), newSource(many(150, "eu")...)
 	first := h.start(placement.Options{Clusters: s})
 	h.create("all", v1alpha1.PlacementPolicy{})
@@ -80,7 +85,9 @@ func TestRestart(t *testing.T) {
 }
 
 // The annotation has a placement decided once without regard to what was chosen. Among equal clusters it moves nothing.
-func TestReschedule(t *testing.T) {
+func TestReschedule(t *testing.T) { testkit.Virtual(t, testReschedule) }
+
+func testReschedule(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("b", "eu"), cluster("c", "eu"))
 	h.create("web", pick(1))
 	h.start(placement.Options{Clusters: s})
@@ -125,7 +132,9 @@ func TestReschedule(t *testing.T) {
 }
 
 // NoExecute taints move a placement when its toleration ends, without anything else happening.
-func TestTolerationSeconds(t *testing.T) {
+func TestTolerationSeconds(t *testing.T) { testkit.Virtual(t, testTolerationSeconds) }
+
+func testTolerationSeconds(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu"))
 	policy := pick(1)
 	policy.Tolerations = []v1alpha1.Toleration{{Key: "lost", Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(2))}}
@@ -148,6 +157,10 @@ func TestTolerationSeconds(t *testing.T) {
 
 // Nor does it take a date on the taint: who taints by hand gives none.
 func TestTolerationSecondsOfTaintsWithoutDate(t *testing.T) {
+	testkit.Virtual(t, testTolerationSecondsOfTaintsWithoutDate)
+}
+
+func testTolerationSecondsOfTaintsWithoutDate(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu"))
 	policy := pick(1)
 	policy.Tolerations = []v1alpha1.Toleration{{Key: "repair", Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(60))}}
@@ -175,7 +188,9 @@ func TestTolerationSecondsOfTaintsWithoutDate(t *testing.T) {
 }
 
 // With a policy of failover a healthy cluster stays until another is ready in its place, and a placement returns when it may.
-func TestFailover(t *testing.T) {
+func TestFailover(t *testing.T) { testkit.Virtual(t, testFailover) }
+
+func testFailover(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu"), cluster("b", "us"))
 	var ready atomic.Bool
 	web := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "web"}, Spec: v1alpha1.PlacementSpec{
@@ -202,6 +217,10 @@ func TestFailover(t *testing.T) {
 
 // A change of the policy takes effect at once, also if it could not be decided at first and somebody else decides it then: it is no failover.
 func TestPolicyThatCouldNotBeDecided(t *testing.T) {
+	testkit.Virtual(t, testPolicyThatCouldNotBeDecided)
+}
+
+func testPolicyThatCouldNotBeDecided(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu"), cluster("b", "us"))
 	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.Placement{
 		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "error"}, Spec: v1alpha1.PlacementSpec{Policy: inRegion(pick(1), "eu"), Failover: &v1alpha1.FailoverPolicy{}},

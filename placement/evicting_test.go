@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,6 +20,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
@@ -76,7 +78,9 @@ func (h *hub) evictable(name string, spec v1alpha1.PlacementSpec) {
 }
 
 // An eviction moves one placement, keeps it off the cluster for as long as it is there, and says so.
-func TestEviction(t *testing.T) {
+func TestEviction(t *testing.T) { testkit.Virtual(t, testEviction) }
+
+func testEviction(t *testing.T) {
 	h, s, decider := newHub(t), newSource(many(3, "eu")...), newCounting(t)
 	r := h.start(placement.Options{Clusters: s, Decider: decider})
 	for name, policy := range map[string]v1alpha1.PlacementPolicy{"few": pick(2), "all": {}, "other": {}} {
@@ -123,7 +127,9 @@ func TestEviction(t *testing.T) {
 }
 
 // A budget bounds how many available clusters go at a time; those that wait go when it allows that.
-func TestEvictionWithinABudget(t *testing.T) {
+func TestEvictionWithinABudget(t *testing.T) { testkit.Virtual(t, testEvictionWithinABudget) }
+
+func testEvictionWithinABudget(t *testing.T) {
 	h, s := newHub(t), newSource(many(5, "eu")...)
 	ready := &readiness{ready: map[string]bool{}}
 	h.start(placement.Options{Clusters: s, Ready: placement.ReadyFunc(ready.Ready)})
@@ -193,7 +199,9 @@ func (g givingUp) Schedule(ctx context.Context, snapshot *scheduler.Snapshot, re
 }
 
 // The eviction of the last cluster of a group takes no others along.
-func TestEvictionOfTheLastOfAGroup(t *testing.T) {
+func TestEvictionOfTheLastOfAGroup(t *testing.T) { testkit.Virtual(t, testEvictionOfTheLastOfAGroup) }
+
+func testEvictionOfTheLastOfAGroup(t *testing.T) {
 	h, s := newHub(t), newSource(append(many(3, "eu"), cluster("us-0", "us"))...)
 	h.start(placement.Options{Clusters: s})
 	h.evictable("web", v1alpha1.PlacementSpec{Policy: v1alpha1.PlacementPolicy{GroupSpread: []v1alpha1.GroupSpreadConstraint{{Label: "region", MinGroups: 2}}}})
@@ -206,23 +214,27 @@ func TestEvictionOfTheLastOfAGroup(t *testing.T) {
 func TestEvictionThatWouldTakeMoreAlong(t *testing.T) {
 	for _, names := range [][2]string{{"a-group", "b-one"}, {"b-group", "a-one"}} {
 		t.Run(names[0]+" and "+names[1], func(t *testing.T) {
-			h, s := newHub(t), newSource(append(many(3, "eu"), cluster("us-0", "us"))...)
-			h.start(placement.Options{Clusters: s, Decider: givingUp{newCounting(t)}})
-			policy := v1alpha1.PlacementPolicy{GroupSpread: []v1alpha1.GroupSpreadConstraint{{Label: "region", MinGroups: 2}}}
-			h.evictable("web", v1alpha1.PlacementSpec{Policy: policy, DisruptionBudget: &v1alpha1.DisruptionBudget{MaxUnavailable: new(intstr.FromInt32(1))}})
-			h.evict(names[0], "web", "us-0")
-			c := h.executed(names[0], metav1.ConditionFalse, v1alpha1.ReasonBudgetExhausted)
-			require.Contains(t, c.Message, "the policy would give up more")
-			require.Len(t, h.chosen("web"), 4)
-			h.evict(names[1], "web", "eu-000")
-			h.executed(names[1], metav1.ConditionTrue, v1alpha1.ReasonEvicted)
-			require.Equal(t, []string{"eu-001", "eu-002", "us-0"}, sorted(h.chosen("web")))
+			testkit.Virtual(t, func(t *testing.T) {
+				h, s := newHub(t), newSource(append(many(3, "eu"), cluster("us-0", "us"))...)
+				h.start(placement.Options{Clusters: s, Decider: givingUp{newCounting(t)}})
+				policy := v1alpha1.PlacementPolicy{GroupSpread: []v1alpha1.GroupSpreadConstraint{{Label: "region", MinGroups: 2}}}
+				h.evictable("web", v1alpha1.PlacementSpec{Policy: policy, DisruptionBudget: &v1alpha1.DisruptionBudget{MaxUnavailable: new(intstr.FromInt32(1))}})
+				h.evict(names[0], "web", "us-0")
+				c := h.executed(names[0], metav1.ConditionFalse, v1alpha1.ReasonBudgetExhausted)
+				require.Contains(t, c.Message, "the policy would give up more")
+				require.Len(t, h.chosen("web"), 4)
+				h.evict(names[1], "web", "eu-000")
+				h.executed(names[1], metav1.ConditionTrue, v1alpha1.ReasonEvicted)
+				require.Equal(t, []string{"eu-001", "eu-002", "us-0"}, sorted(h.chosen("web")))
+			})
 		})
 	}
 }
 
 // Where the failover replaces before it evicts, so do evictions by hand, whatever else is changed meanwhile.
-func TestEvictionWithFailover(t *testing.T) {
+func TestEvictionWithFailover(t *testing.T) { testkit.Virtual(t, testEvictionWithFailover) }
+
+func testEvictionWithFailover(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu"))
 	ready := &readiness{ready: map[string]bool{"a": true}}
 	h.start(placement.Options{Clusters: s, Ready: placement.ReadyFunc(ready.Ready)})
@@ -247,7 +259,9 @@ func TestEvictionWithFailover(t *testing.T) {
 }
 
 // What an eviction says where there is nothing to evict, and that it is deleted by itself if that was asked for.
-func TestEvictionOfNothing(t *testing.T) {
+func TestEvictionOfNothing(t *testing.T) { testkit.Virtual(t, testEvictionOfNothing) }
+
+func testEvictionOfNothing(t *testing.T) {
 	h, s, clock := newHub(t), newSource(many(2, "eu")...), clocktesting.NewFakeClock(time.Now())
 	h.start(placement.Options{Clusters: s, Clock: clock})
 	h.evict("early", "late", "eu-000")
@@ -285,6 +299,7 @@ func TestEvictionOfNothing(t *testing.T) {
 	h.eventually("it is gone", func() bool { return !h.evictionIsThere("brief") })
 	h.eventually("the cluster is back", func() bool { return len(h.chosen("brief")) == 2 })
 	require.NoError(t, h.client.Delete(t.Context(), h.get("late")))
+	synctest.Wait() // until the controller has observed that
 	h.evict("after", "late", "eu-001")
 	h.executed("after", metav1.ConditionFalse, v1alpha1.ReasonPlacementNotFound)
 	if diff := cmp.Diff(v1alpha1.ReasonNotPlaced, h.eviction("early").Status.Conditions[0].Reason); diff != "" {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
@@ -37,32 +38,36 @@ func TestCrash(t *testing.T) {
 	for _, through := range []bool{false, true} {
 		for k := range int64(7) {
 			t.Run(fmt.Sprintf("write %d, through: %v", k, through), func(t *testing.T) {
-				h := newHub(t)
-				for name, policy := range policies {
-					h.create(name, policy)
-				}
-				first := h.start(placement.Options{Clusters: s}, dying(k, through))
-				h.eventually("death", func() bool {
-					return first.wire.writes.Load() > k || h.condition("all").Reason != "" && h.condition("few").Reason != ""
-				})
-				first.stop()
-				before := h.slices()
-				h.start(placement.Options{Clusters: s})
-				check(t, h)
-				for _, slice := range before {
-					now := &v1alpha1.PlacementDecision{}
-					require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(&slice), now))
-					if diff := cmp.Diff(slice.Decisions, now.Decisions); diff != "" {
-						t.Errorf("%s was changed (-before +after):\n%s", slice.Name, diff)
+				testkit.Virtual(t, func(t *testing.T) {
+					h := newHub(t)
+					for name, policy := range policies {
+						h.create(name, policy)
 					}
-				}
+					first := h.start(placement.Options{Clusters: s}, dying(k, through))
+					h.eventually("death", func() bool {
+						return first.wire.writes.Load() > k || h.condition("all").Reason != "" && h.condition("few").Reason != ""
+					})
+					first.stop()
+					before := h.slices()
+					h.start(placement.Options{Clusters: s})
+					check(t, h)
+					for _, slice := range before {
+						now := &v1alpha1.PlacementDecision{}
+						require.NoError(t, h.client.Get(t.Context(), client.ObjectKeyFromObject(&slice), now))
+						if diff := cmp.Diff(slice.Decisions, now.Decisions); diff != "" {
+							t.Errorf("%s was changed (-before +after):\n%s", slice.Name, diff)
+						}
+					}
+				})
 			})
 		}
 	}
 }
 
 // What somebody else does to PlacementDecisions is undone.
-func TestHealing(t *testing.T) {
+func TestHealing(t *testing.T) { testkit.Virtual(t, testHealing) }
+
+func testHealing(t *testing.T) {
 	h, s := newHub(t), newSource(many(120, "eu")...)
 	long := "a." + strings.Repeat("b", 60) + "." + strings.Repeat("c", 60) + "." + strings.Repeat("d", 60) + "." + strings.Repeat("e", 60)
 	for _, name := range []string{"all", long} {
@@ -116,7 +121,9 @@ func TestHealing(t *testing.T) {
 }
 
 // A placement whose name somebody had before gets slices of its own, and what belongs to others is left alone.
-func TestNamesThatAreTaken(t *testing.T) {
+func TestNamesThatAreTaken(t *testing.T) { testkit.Virtual(t, testNamesThatAreTaken) }
+
+func testNamesThatAreTaken(t *testing.T) {
 	h, s := newHub(t), newSource(many(3, "eu")...)
 	old := h.create("web", pick(1))
 	first := h.start(placement.Options{Clusters: s})
@@ -139,7 +146,9 @@ func TestNamesThatAreTaken(t *testing.T) {
 }
 
 // A placement that is deleted and made anew under its name while the controller runs is another one: nothing of the first sticks to it.
-func TestMadeAnew(t *testing.T) {
+func TestMadeAnew(t *testing.T) { testkit.Virtual(t, testMadeAnew) }
+
+func testMadeAnew(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("b", "eu"))
 	h.start(placement.Options{Clusters: s})
 	for _, want := range []string{"b", "a"} {
@@ -157,7 +166,7 @@ func TestMadeAnew(t *testing.T) {
 
 // A cache that is behind makes nobody write twice, or write what was before.
 func TestLaggingCache(t *testing.T) {
-	h, s := newHub(t), newSource(many(3, "eu")...)
+	h, s := newHubOnPlane(t), newSource(many(3, "eu")...)
 	proxy, err := localplane.NewProxy(strings.TrimPrefix(h.config.Host, "https://"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, proxy.Close()) })

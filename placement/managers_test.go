@@ -16,6 +16,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/placement"
@@ -34,7 +35,7 @@ func (h *hub) restricted() *rest.Config {
 
 // The role in the folder rbac is enough for all that the controller does, and for nothing else.
 func TestPermissions(t *testing.T) {
-	h, s := newHub(t), newSource(many(101, "eu")...)
+	h, s := newHubOnPlane(t), newSource(many(101, "eu")...)
 	config := h.restricted()
 	old := h.create("web", v1alpha1.PlacementPolicy{})
 	restricted := func(s *setup) {
@@ -79,7 +80,9 @@ func TestPermissions(t *testing.T) {
 }
 
 // Of two managers one decides, and when it ends the other goes on where it was.
-func TestTwoManagers(t *testing.T) {
+func TestTwoManagers(t *testing.T) { testkit.Virtual(t, testTwoManagers) }
+
+func testTwoManagers(t *testing.T) {
 	h, s := newHub(t), newSource(many(3, "eu")...)
 	elected := func(s *setup) {
 		o := s.options
@@ -111,33 +114,35 @@ func TestEvictionRateSurvivesRestarts(t *testing.T) {
 	for _, through := range []bool{false, true} {
 		for k := range int64(3) {
 			t.Run(fmt.Sprintf("write %d, through: %v", k, through), func(t *testing.T) {
-				h, s, clock := newHub(t), newSource(many(6, "eu")...), clocktesting.NewFakeClock(time.Now())
-				first := h.start(placement.Options{Clusters: s, Clock: clock})
-				h.evictable("web", v1alpha1.PlacementSpec{Policy: pick(3), Failover: &v1alpha1.FailoverPolicy{MaxEvictions: new(int32(1)), PeriodSeconds: new(int32(3600))}})
-				first.stop()
-				lost := h.chosen("web")[:2]
-				for _, name := range lost {
-					s.set(cluster(name, "eu", func(c *scheduler.Cluster) {
-						c.Healthy, c.Taints = false, []corev1.Taint{{Key: "lost", Effect: corev1.TaintEffectNoExecute}}
-					}))
-				}
-				left := func() int {
-					return 2 - len(slices.DeleteFunc(h.chosen("web"), func(name string) bool { return !slices.Contains(lost, name) }))
-				}
-				second := h.start(placement.Options{Clusters: s, Clock: clock}, dying(k, through))
-				h.eventually("death", func() bool { return second.wire.writes.Load() > k || left() == 1 })
-				second.stop()
-				decider := newCounting(t)
-				h.start(placement.Options{Clusters: s, Clock: clock, Decider: decider})
-				h.eventually("it is decided again", func() bool { return decider.total() > 0 })
-				h.eventually("it is written down", func() bool { return len(h.get("web").Status.RecentEvictions) == 1 })
-				quiet(t, func() int64 { return int64(decider.total()) })
-				require.LessOrEqual(t, left(), 1)
-				require.EqualValues(t, 1, h.get("web").Status.RecentEvictions[0].Count)
-				clock.Step(3602 * time.Second)
-				h.eventually("one", func() bool { return left() >= 1 })
-				clock.Step(3602 * time.Second)
-				h.eventually("and the other", func() bool { return left() == 2 })
+				testkit.Virtual(t, func(t *testing.T) {
+					h, s, clock := newHub(t), newSource(many(6, "eu")...), clocktesting.NewFakeClock(time.Now())
+					first := h.start(placement.Options{Clusters: s, Clock: clock})
+					h.evictable("web", v1alpha1.PlacementSpec{Policy: pick(3), Failover: &v1alpha1.FailoverPolicy{MaxEvictions: new(int32(1)), PeriodSeconds: new(int32(3600))}})
+					first.stop()
+					lost := h.chosen("web")[:2]
+					for _, name := range lost {
+						s.set(cluster(name, "eu", func(c *scheduler.Cluster) {
+							c.Healthy, c.Taints = false, []corev1.Taint{{Key: "lost", Effect: corev1.TaintEffectNoExecute}}
+						}))
+					}
+					left := func() int {
+						return 2 - len(slices.DeleteFunc(h.chosen("web"), func(name string) bool { return !slices.Contains(lost, name) }))
+					}
+					second := h.start(placement.Options{Clusters: s, Clock: clock}, dying(k, through))
+					h.eventually("death", func() bool { return second.wire.writes.Load() > k || left() == 1 })
+					second.stop()
+					decider := newCounting(t)
+					h.start(placement.Options{Clusters: s, Clock: clock, Decider: decider})
+					h.eventually("it is decided again", func() bool { return decider.total() > 0 })
+					h.eventually("it is written down", func() bool { return len(h.get("web").Status.RecentEvictions) == 1 })
+					quiet(t, func() int64 { return int64(decider.total()) })
+					require.LessOrEqual(t, left(), 1)
+					require.EqualValues(t, 1, h.get("web").Status.RecentEvictions[0].Count)
+					clock.Step(3602 * time.Second)
+					h.eventually("one", func() bool { return left() >= 1 })
+					clock.Step(3602 * time.Second)
+					h.eventually("and the other", func() bool { return left() == 2 })
+				})
 			})
 		}
 	}

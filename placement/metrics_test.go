@@ -3,6 +3,7 @@ package placement_test
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -38,7 +39,10 @@ func measured(t *testing.T, name string) map[string]int {
 }
 
 // What happens is counted once, and what is no more is not shown.
-func TestMetrics(t *testing.T) {
+// It is not parallel: the metrics are those of all tests of this process.
+func TestMetrics(t *testing.T) { synctest.Test(t, testMetrics) }
+
+func testMetrics(t *testing.T) {
 	h, s, decider := newHub(t), newSource(many(3, "eu")...), newCounting(t)
 	r := h.start(placement.Options{Clusters: s, Decider: decider})
 	h.evictable("web", v1alpha1.PlacementSpec{Policy: pick(2), DisruptionBudget: &v1alpha1.DisruptionBudget{MinAvailable: new(intstr.FromInt32(2))}})

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	membershipcrds "github.com/muster-sdk/muster/membership/crds"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
@@ -26,7 +27,7 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "placement"}}
 
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
-// hub is a namespace of the shared plane.
+// hub is a namespace of an API server.
 type hub struct {
 	t         testing.TB
 	client    client.Client
@@ -36,7 +37,15 @@ type hub struct {
 
 var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme)
 
+// newHub returns a hub in memory, which the test has for itself.
 func newHub(t testing.TB) *hub {
+	config := testkit.Memory(t, scheme, crds.Install, membershipcrds.Install).Admin()
+	c := mustertest.Client(t, config, scheme)
+	return &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c)}
+}
+
+// newHubOnPlane returns a namespace of the shared control plane, for tests of what Kubernetes itself does.
+func newHubOnPlane(t testing.TB) *hub {
 	config := plane.ForTest(t).Config()
 	config.QPS, config.Burst = 1000, 1000
 	c := mustertest.Client(t, config, scheme, crds.Install, membershipcrds.Install)

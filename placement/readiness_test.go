@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
@@ -50,7 +51,9 @@ func away(name string) *scheduler.Cluster {
 }
 
 // Who tells of changes is not asked without, and tells nobody in vain that waits for nothing. The clock stands still: nothing is polled.
-func TestReadinessThatTells(t *testing.T) {
+func TestReadinessThatTells(t *testing.T) { testkit.Virtual(t, testReadinessThatTells) }
+
+func testReadinessThatTells(t *testing.T) {
 	h, s, decider := newHub(t), newSource(cluster("a", "eu"), cluster("b", "eu")), newCounting(t)
 	ready := &telling{readiness: readiness{ready: map[string]bool{"a": true}}}
 	clock := clocktesting.NewFakeClock(time.Now())
@@ -88,7 +91,9 @@ func TestReadinessThatTells(t *testing.T) {
 }
 
 // Who does not tell is asked every two seconds while somebody waits, and not after that.
-func TestReadinessThatIsPolled(t *testing.T) {
+func TestReadinessThatIsPolled(t *testing.T) { testkit.Virtual(t, testReadinessThatIsPolled) }
+
+func testReadinessThatIsPolled(t *testing.T) {
 	h, s, decider := newHub(t), newSource(cluster("a", "eu"), cluster("b", "eu")), newCounting(t)
 	ready, clock := &readiness{ready: map[string]bool{"a": true}}, clocktesting.NewFakeClock(time.Now())
 	h.start(placement.Options{Clusters: s, Decider: decider, Ready: placement.ReadyFunc(ready.Ready), Clock: clock})
@@ -113,7 +118,9 @@ func TestReadinessThatIsPolled(t *testing.T) {
 }
 
 // Where nobody knows better a cluster is ready as soon as it is published, without anybody waiting for the clock.
-func TestReadinessByDefault(t *testing.T) {
+func TestReadinessByDefault(t *testing.T) { testkit.Virtual(t, testReadinessByDefault) }
+
+func testReadinessByDefault(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu"), cluster("b", "eu"))
 	h.start(placement.Options{Clusters: s, Clock: clocktesting.NewFakeClock(time.Now())})
 	h.evictable("web", v1alpha1.PlacementSpec{Policy: pick(1), Failover: &v1alpha1.FailoverPolicy{}})

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/placement/failover"
@@ -34,7 +35,9 @@ func notReady(name, region string) *scheduler.Cluster {
 
 // By default a placement stays on clusters that are unreachable, not ready, or have to join again, and the condition
 // says so.
-func TestChosenClustersStay(t *testing.T) {
+func TestChosenClustersStay(t *testing.T) { testkit.Virtual(t, testChosenClustersStay) }
+
+func testChosenClustersStay(t *testing.T) {
 	h, s := newHub(t), newSource(many(3, "eu")...)
 	h.start(placement.Options{Clusters: s})
 	policies := map[string]v1alpha1.PlacementPolicy{
@@ -74,6 +77,10 @@ func contains(names []string, name string) bool {
 // With a failover an unreachable cluster is left when its replacement is ready, and no earlier when it returns before
 // that.
 func TestFailoverOfUnreachableClusters(t *testing.T) {
+	testkit.Virtual(t, testFailoverOfUnreachableClusters)
+}
+
+func testFailoverOfUnreachableClusters(t *testing.T) {
 	h, s := newHub(t), newSource(cluster("a", "eu"), cluster("b", "eu"))
 	ready := &readiness{ready: map[string]bool{"a": true, "b": true}}
 	h.start(placement.Options{Clusters: s, Ready: placement.ReadyFunc(ready.Ready)})
@@ -135,19 +142,21 @@ func TestSpreadDropsNoHealthyCluster(t *testing.T) {
 		{"a region joins under DoNotSchedule", hard(4), 4, 0, func(s *source) { s.set(cluster("us-000", "us")) }, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h, s := newHub(t), newSource(append(many(test.eu, "eu"), many(test.us, "us")...)...)
-			h.start(placement.Options{Clusters: s})
-			h.create("web", test.policy)
-			h.scheduled(v1alpha1.ReasonScheduled, "web")
-			test.change(s)
-			h.eventually("the failed clusters are left", func() bool { return len(h.chosen("web")) == test.eu+test.left })
-			h.change("web", func(p *v1alpha1.Placement) { p.Spec.DecisionGroups = []v1alpha1.DecisionGroup{{Name: "again"}} })
-			h.eventually("decided again", func() bool { return h.get("web").Status.ObservedGeneration == 2 })
-			chosen := h.chosen("web")
-			for _, c := range many(test.eu, "eu") {
-				require.Contains(t, chosen, c.Name)
-			}
-			require.Len(t, chosen, test.eu+test.left)
+			testkit.Virtual(t, func(t *testing.T) {
+				h, s := newHub(t), newSource(append(many(test.eu, "eu"), many(test.us, "us")...)...)
+				h.start(placement.Options{Clusters: s})
+				h.create("web", test.policy)
+				h.scheduled(v1alpha1.ReasonScheduled, "web")
+				test.change(s)
+				h.eventually("the failed clusters are left", func() bool { return len(h.chosen("web")) == test.eu+test.left })
+				h.change("web", func(p *v1alpha1.Placement) { p.Spec.DecisionGroups = []v1alpha1.DecisionGroup{{Name: "again"}} })
+				h.eventually("decided again", func() bool { return h.get("web").Status.ObservedGeneration == 2 })
+				chosen := h.chosen("web")
+				for _, c := range many(test.eu, "eu") {
+					require.Contains(t, chosen, c.Name)
+				}
+				require.Len(t, chosen, test.eu+test.left)
+			})
 		})
 	}
 }

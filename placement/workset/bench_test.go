@@ -61,7 +61,7 @@ func (h *hub) inventoryOf(n int) (inventory, workset.Options) {
 
 // BenchmarkDistribute takes a new Placement and a new WorkSet to all clusters. The floor is to create Works like these with as many writers.
 func BenchmarkDistribute(b *testing.B) {
-	h := newHub(b)
+	h := newHubOnPlane(b)
 	clusters, options := h.inventoryOf(*benchClusters)
 	creates := &testkit.Created{Resource: "works"}
 	h.wrap = creates.Wrap
@@ -106,7 +106,7 @@ func (h *hub) bareWorks(name string, clusters inventory) {
 
 // BenchmarkRestart starts the controllers where everything is in place. The floor is to list all Works once.
 func BenchmarkRestart(b *testing.B) {
-	h := newHub(b)
+	h := newHubOnPlane(b)
 	clusters, options := h.inventoryOf(100)
 	first := h.start(options)
 	stop := h.obey()

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/placement/workset"
 	"github.com/muster-sdk/muster/work/agent"
 	workcrds "github.com/muster-sdk/muster/work/crds"
@@ -19,6 +20,10 @@ import (
 // A generated Work that is deleted by hand is created again, and the member, which has a real agent, does not change.
 // The deletion of the WorkSet is a request.
 func TestGeneratedWorkIsDeletedByHand(t *testing.T) {
+	testkit.Virtual(t, testGeneratedWorkIsDeletedByHand)
+}
+
+func testGeneratedWorkIsDeletedByHand(t *testing.T) {
 	h := newHub(t)
 	require.NoError(t, workcrds.InstallOnMember(t.Context(), h.client))
 	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,26 +24,31 @@ import (
 // TestCrash ends the controllers at each of the writes of a WorkSet's life, before it is sent or before its answer is there, and has others
 // go on.
 func TestCrash(t *testing.T) {
-	f := newHollows(t, 4)
-	whole := mustertest.NewCrash(0, mustertest.RequestLost)
-	f.live(t, "whole", whole)
-	writes := whole.Writes()
+	writes := 0
+	t.Run("whole", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			whole := mustertest.NewCrash(0, mustertest.RequestLost)
+			newHollowsInMemory(t, 4).live(t, "whole", whole)
+			writes = whole.Writes()
+		})
+	})
 	t.Logf("a life has %d writes", writes)
 	require.Greater(t, writes, 20)
-	t.Run("answers are lost while nothing can be watched", f.losesAnswers)
-	t.Run("at", func(t *testing.T) { // which ends when all of them have
-		for at := 1; at <= writes; at++ {
-			for _, how := range []mustertest.Loss{mustertest.ResponseLost, mustertest.RequestLost} {
-				if (raceDetector || !testkit.Exhaustive()) && (how == mustertest.ResponseLost) == (at%2 == 0) {
-					continue // Each write is hit, by one of the two.
-				}
-				t.Run(fmt.Sprintf("%d-%s", at, how), func(t *testing.T) {
-					t.Parallel()
-					f.live(t, fmt.Sprintf("at-%d-%s", at, how), mustertest.NewCrash(at, how))
-				})
-			}
-		}
+	t.Run("answers are lost while nothing can be watched", func(t *testing.T) {
+		testkit.Virtual(t, func(t *testing.T) { newHollowsInMemory(t, 4).losesAnswers(t) })
 	})
+	for at := 1; at <= writes; at++ {
+		for _, how := range []mustertest.Loss{mustertest.ResponseLost, mustertest.RequestLost} {
+			if (raceDetector || !testkit.Exhaustive()) && (how == mustertest.ResponseLost) == (at%2 == 0) {
+				continue // Each write is hit, by one of the two.
+			}
+			t.Run(fmt.Sprintf("at/%d-%s", at, how), func(t *testing.T) {
+				testkit.Virtual(t, func(t *testing.T) {
+					newHollowsInMemory(t, 4).live(t, fmt.Sprintf("at-%d-%s", at, how), mustertest.NewCrash(at, how))
+				})
+			})
+		}
+	}
 }
 
 // lifeTest is a WorkSet that lives in a namespace of its own, with others beside it.

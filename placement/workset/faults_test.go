@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/placement/workset"
@@ -23,7 +24,9 @@ func backAtOnce(s *v1alpha1.WorkSetSpec) {
 }
 
 // An object that outgrows its Work moves to another one. That takes two rounds with the member, and is no failure.
-func TestMoveIsNoFailure(t *testing.T) {
+func TestMoveIsNoFailure(t *testing.T) { testkit.Virtual(t, testMoveIsNoFailure) }
+
+func testMoveIsNoFailure(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("all")
@@ -77,7 +80,9 @@ func writesWorks(r *http.Request) bool {
 }
 
 // A hub that refuses writes for a while is not the fault of a revision.
-func TestHubFailsForAWhile(t *testing.T) {
+func TestHubFailsForAWhile(t *testing.T) { testkit.Virtual(t, testHubFailsForAWhile) }
+
+func testHubFailsForAWhile(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("all")
@@ -109,7 +114,9 @@ func TestHubFailsForAWhile(t *testing.T) {
 }
 
 // A revision that leaves a cluster's content as it was is noted, and the rollout goes on however long that takes.
-func TestNotesAreSeen(t *testing.T) {
+func TestNotesAreSeen(t *testing.T) { testkit.Virtual(t, testNotesAreSeen) }
+
+func testNotesAreSeen(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("all")
@@ -138,7 +145,9 @@ func TestNotesAreSeen(t *testing.T) {
 }
 
 // A cluster that an override fails for keeps what it has, with its replicas. The others go on.
-func TestOverrideFailsForOne(t *testing.T) {
+func TestOverrideFailsForOne(t *testing.T) { testkit.Virtual(t, testOverrideFailsForOne) }
+
+func testOverrideFailsForOne(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("all")
@@ -170,7 +179,9 @@ func TestOverrideFailsForOne(t *testing.T) {
 }
 
 // A revision that somebody has deleted cannot be rolled out, and nobody says that it was.
-func TestPinnedRevisionIsGone(t *testing.T) {
+func TestPinnedRevisionIsGone(t *testing.T) { testkit.Virtual(t, testPinnedRevisionIsGone) }
+
+func testPinnedRevisionIsGone(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("some", "a")
@@ -199,7 +210,9 @@ func TestPinnedRevisionIsGone(t *testing.T) {
 }
 
 // A rollout cannot go back to a revision that somebody has deleted: clusters stay as they are, and the WorkSet says why.
-func TestNoWayBack(t *testing.T) {
+func TestNoWayBack(t *testing.T) { testkit.Virtual(t, testNoWayBack) }
+
+func testNoWayBack(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("all")

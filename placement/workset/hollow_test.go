@@ -53,25 +53,49 @@ const agentRole = "agents-of-works"
 // newHollows makes members and runs their agents. The hub is one that the test may do anything to.
 func newHollows(t *testing.T, size int) *hollows {
 	t.Helper()
-	f := newHubAndPlane(t, size)
-	require.NoError(t, f.client.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: agentRole}, Rules: agent.HubRules()}))
-	require.NoError(t, testkit.InParallel(f.names, f.make))
+	return newHubAndPlane(t, size).join()
+}
+
+// newHollowsInMemory is newHollows on API servers in memory.
+func newHollowsInMemory(t *testing.T, size int) *hollows {
+	t.Helper()
+	own := testkit.Memory(t, scheme, crds.Install, membershipcrds.Install, workcrds.InstallOnHub)
+	members := testkit.Memory(t, scheme, workcrds.InstallOnMember)
+	return newHollowsOn(t, size, own.Admin(), members.Admin()).join()
+}
+
+// join makes the members, and runs their agents.
+func (f *hollows) join() *hollows {
+	f.t.Helper()
+	require.NoError(f.t, f.client.Create(f.t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: agentRole}, Rules: agent.HubRules()}))
+	require.NoError(f.t, testkit.InParallel(f.names, f.make))
 	for _, name := range f.names {
 		f.startAgent(name)
 	}
 	return f
 }
 
-// newHubAndPlane makes a hub that has no members yet, and for those that it will have a cluster each.
+// newHubAndPlane makes a hub on a control plane that has no members yet, and for those that it will have a cluster each.
 func newHubAndPlane(t *testing.T, size int) *hollows {
 	t.Helper()
 	shared := plane.ForTest(t).Config()
-	shared.QPS = -1
 	own := localplane.ForTest(t, localplane.Options{Name: "fleethub"})
-	f := &hollows{root: t, plane: own, shared: shared, running: map[string]func(){}, hub: &hub{t: t, config: own.Config(), namespace: "fleet"}}
-	f.config.QPS = -1
-	f.client = mustertest.Client(t, f.config, scheme, crds.Install, membershipcrds.Install, workcrds.InstallOnHub)
-	f.members = mustertest.Client(t, shared, scheme, workcrds.InstallOnMember)
+	f := newHollowsOn(t, size, own.Config(), shared, crds.Install, membershipcrds.Install, workcrds.InstallOnHub, workcrds.InstallOnMember)
+	f.plane = own
+	return f
+}
+
+// newHollowsOn is newHubAndPlane on two API servers. The last of what it installs is for the members.
+func newHollowsOn(t *testing.T, size int, own, shared *rest.Config, installs ...func(context.Context, client.Client) error) *hollows {
+	t.Helper()
+	own.QPS, shared.QPS = -1, -1
+	onHub, onMembers := installs, installs
+	if n := len(installs); n > 0 {
+		onHub, onMembers = installs[:n-1], installs[n-1:]
+	}
+	f := &hollows{root: t, shared: shared, running: map[string]func(){}, hub: &hub{t: t, config: own, namespace: "fleet"}}
+	f.client = mustertest.Client(t, f.config, scheme, onHub...)
+	f.members = mustertest.Client(t, shared, scheme, onMembers...)
 	require.NoError(t, f.client.Create(t.Context(), namespace(f.namespace)))
 	for i := range size {
 		f.names = append(f.names, fmt.Sprintf("m%03d", i))

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/placement"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/placement/workset"
@@ -39,7 +40,9 @@ func cluster(name string) *scheduler.Cluster {
 }
 
 // A chosen cluster whose namespace is not known for a moment keeps what it has.
-func TestNamespaceIsNotKnown(t *testing.T) {
+func TestNamespaceIsNotKnown(t *testing.T) { testkit.Virtual(t, testNamespaceIsNotKnown) }
+
+func testNamespaceIsNotKnown(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("all")
@@ -76,7 +79,9 @@ func TestNamespaceIsNotKnown(t *testing.T) {
 }
 
 // An estimator that fails, panics or never comes back stops nobody.
-func TestEstimatorFails(t *testing.T) {
+func TestEstimatorFails(t *testing.T) { testkit.Virtual(t, testEstimatorFails) }
+
+func testEstimatorFails(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("all")
@@ -120,7 +125,9 @@ func TestEstimatorFails(t *testing.T) {
 }
 
 // A member whose namespace is gone has its WorkSet say so, without a storm of requests.
-func TestNamespaceIsGone(t *testing.T) {
+func TestNamespaceIsGone(t *testing.T) { testkit.Virtual(t, testNamespaceIsGone) }
+
+func testNamespaceIsGone(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	require.NoError(t, h.client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member-" + h.member("a")}}))
@@ -144,7 +151,9 @@ func TestNamespaceIsGone(t *testing.T) {
 }
 
 // What was given to a Work by hand is taken off it, and a name that somebody else has is left to them.
-func TestMarksAndNames(t *testing.T) {
+func TestMarksAndNames(t *testing.T) { testkit.Virtual(t, testMarksAndNames) }
+
+func testMarksAndNames(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	taken := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + h.member("b"), Name: h.namespace + ".web-0"}, Spec: workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{configMap("mine", nil)}}}
@@ -179,7 +188,9 @@ func TestMarksAndNames(t *testing.T) {
 }
 
 // A WorkSet that is made anew under its name at once gets its clusters back.
-func TestAnew(t *testing.T) {
+func TestAnew(t *testing.T) { testkit.Virtual(t, testAnew) }
+
+func testAnew(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("all")
@@ -205,7 +216,9 @@ func TestAnew(t *testing.T) {
 }
 
 // Where a rollout goes by decision groups nobody guesses them: while they are not known it does not go on.
-func TestGroupsAreNotKnown(t *testing.T) {
+func TestGroupsAreNotKnown(t *testing.T) { testkit.Virtual(t, testGroupsAreNotKnown) }
+
+func testGroupsAreNotKnown(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	groups := []v1alpha1.DecisionGroup{{Name: "canary", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"name": "a"}}}}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/placement/workset"
@@ -14,7 +15,9 @@ import (
 )
 
 // What is deleted is taken back as spec.work.delete says by then, whatever the Works were told.
-func TestPartsAsTheWorkSetSays(t *testing.T) {
+func TestPartsAsTheWorkSetSays(t *testing.T) { testkit.Virtual(t, testPartsAsTheWorkSetSays) }
+
+func testPartsAsTheWorkSetSays(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	var broken atomic.Bool
@@ -50,7 +53,7 @@ func TestPartsAsTheWorkSetSays(t *testing.T) {
 			r = h.start(workset.Options{})
 		}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		testkit.Step(t, c.name, func() {
 			h.place(c.name, "a", "b")
 			h.distribute(c.name, c.name, nil, configMap(c.name, nil))
 			h.eventually("each cluster has a Work", func() bool { return len(h.works(c.name)) == 2 && h.get(c.name).Status.Rollout.Phase != "" })

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
@@ -36,7 +37,7 @@ func (h *hub) restricted() *rest.Config {
 
 // The role in the folder rbac is enough for all that the controller does, but for reading what is selected, and for nothing else.
 func TestPermissions(t *testing.T) {
-	h := newHub(t)
+	h := newHubOnPlane(t)
 	h.members("a", "b")
 	h.place("some", "a", "b")
 	h.obey()
@@ -101,8 +102,11 @@ func TestPermissions(t *testing.T) {
 }
 
 // A manager that sees some namespaces leaves the WorkSets of others alone, and is not kept busy by their Works.
-func TestForeignNamespaces(t *testing.T) {
-	theirs, ours := newHub(t), newHub(t)
+func TestForeignNamespaces(t *testing.T) { testkit.Virtual(t, testForeignNamespaces) }
+
+func testForeignNamespaces(t *testing.T) {
+	theirs := newHub(t)
+	ours := hubOn(t, theirs.config)
 	for _, h := range []*hub{theirs, ours} {
 		h.members("a")
 		h.place("all")

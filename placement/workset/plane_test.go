@@ -36,7 +36,7 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "workset"}}
 
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
-// hub is a namespace of the shared plane, and members whose names begin with its name.
+// hub is a namespace of an API server, and members whose names begin with its name.
 type hub struct {
 	t         testing.TB
 	client    client.WithWatch
@@ -47,10 +47,21 @@ type hub struct {
 
 var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme, workv1alpha1.AddToScheme)
 
+// newHub returns a hub in memory, which the test has for itself.
 func newHub(t testing.TB) *hub {
+	return hubOn(t, testkit.Memory(t, scheme, crds.Install, membershipcrds.Install, workcrds.InstallOnHub).Admin())
+}
+
+// newHubOnPlane returns a namespace of the shared control plane, for tests of what Kubernetes itself does.
+func newHubOnPlane(t testing.TB) *hub {
 	config := plane.ForTest(t).Config()
 	config.QPS, config.Burst = 1000, 1000
-	c := mustertest.Client(t, config, scheme, crds.Install, membershipcrds.Install, workcrds.InstallOnHub)
+	return hubOn(t, config, crds.Install, membershipcrds.Install, workcrds.InstallOnHub)
+}
+
+// hubOn returns a new namespace of an API server.
+func hubOn(t testing.TB, config *rest.Config, installs ...func(context.Context, client.Client) error) *hub {
+	c := mustertest.Client(t, config, scheme, installs...)
 	return &hub{t: t, client: c, config: config, namespace: mustertest.Namespace(t, c)}
 }
 

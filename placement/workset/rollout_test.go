@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/placement/workset"
@@ -71,7 +72,9 @@ func canaryFirst(s *v1alpha1.WorkSetSpec) {
 }
 
 // What has killed the canary, and so had it leave, comes to nobody else; but a person can say so.
-func TestCanaryThatIsLost(t *testing.T) {
+func TestCanaryThatIsLost(t *testing.T) { testkit.Virtual(t, testCanaryThatIsLost) }
+
+func testCanaryThatIsLost(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
 	h.group("all", "canary", "a")
@@ -100,6 +103,10 @@ func TestCanaryThatIsLost(t *testing.T) {
 
 // A cluster that takes the place of another one runs what that did, however long a new revision waits.
 func TestFailoverWhileARolloutIsHeld(t *testing.T) {
+	testkit.Virtual(t, testFailoverWhileARolloutIsHeld)
+}
+
+func testFailoverWhileARolloutIsHeld(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
 	h.place("one", "a")
@@ -131,6 +138,10 @@ func TestFailoverWhileARolloutIsHeld(t *testing.T) {
 
 // Which group is mandatory is not guessed: not by a wrong name, and not while a Placement is missing by which the others are counted.
 func TestMandatoryGroupThatIsNotThere(t *testing.T) {
+	testkit.Virtual(t, testMandatoryGroupThatIsNotThere)
+}
+
+func testMandatoryGroupThatIsNotThere(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
 	h.group("canaries", "canry", "a", "a")

@@ -14,9 +14,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	membershipcrds "github.com/muster-sdk/muster/membership/crds"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
-
 	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/placement/crds"
@@ -46,7 +46,9 @@ func (h *hub) vanish(name string) {
 }
 
 // Works whose WorkSet is missing are kept and reported, and a WorkSet of the name adopts them without writing to them.
-func TestUnclaimedWorks(t *testing.T) {
+func TestUnclaimedWorks(t *testing.T) { testkit.Virtual(t, testUnclaimedWorks) }
+
+func testUnclaimedWorks(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("all")
@@ -90,7 +92,9 @@ func (h *hub) hasEvent(reason string) bool {
 }
 
 // A Work of a cluster whose MemberCluster is missing, and that is chosen no longer for that, is kept.
-func TestWorksOfAMissingMember(t *testing.T) {
+func TestWorksOfAMissingMember(t *testing.T) { testkit.Virtual(t, testWorksOfAMissingMember) }
+
+func testWorksOfAMissingMember(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("all")
@@ -125,7 +129,9 @@ func (h *hub) choose2(placement string, names ...string) {
 
 // Selectors that match nothing although they matched objects before leave the clusters as they are, until a user says
 // otherwise.
-func TestEmptySelection(t *testing.T) {
+func TestEmptySelection(t *testing.T) { testkit.Virtual(t, testEmptySelection) }
+
+func testEmptySelection(t *testing.T) {
 	h := newHub(t)
 	h.members("a")
 	h.place("all")

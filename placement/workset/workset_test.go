@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/placement/workset"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
@@ -26,7 +27,9 @@ func sorted(s []string) []string {
 }
 
 // A WorkSet reaches the clusters of its Placement, and is taken back with it.
-func TestDistributes(t *testing.T) {
+func TestDistributes(t *testing.T) { testkit.Virtual(t, testDistributes) }
+
+func testDistributes(t *testing.T) {
 	h := newHub(t)
 	h.members("east", "west")
 	h.place("all")
@@ -52,7 +55,9 @@ func TestDistributes(t *testing.T) {
 }
 
 // A restart with everything in place writes nothing.
-func TestRestartIsQuiet(t *testing.T) {
+func TestRestartIsQuiet(t *testing.T) { testkit.Virtual(t, testRestartIsQuiet) }
+
+func testRestartIsQuiet(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
 	h.place("all")
@@ -72,7 +77,9 @@ func TestRestartIsQuiet(t *testing.T) {
 }
 
 // A cluster that is chosen no longer gives back what it has, and one that is chosen gets it.
-func TestFollowsDecisions(t *testing.T) {
+func TestFollowsDecisions(t *testing.T) { testkit.Virtual(t, testFollowsDecisions) }
+
+func testFollowsDecisions(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
 	h.place("some", "a", "b")
@@ -87,7 +94,9 @@ func TestFollowsDecisions(t *testing.T) {
 }
 
 // While a Placement is not there nobody loses what they have.
-func TestMissingPlacement(t *testing.T) {
+func TestMissingPlacement(t *testing.T) { testkit.Virtual(t, testMissingPlacement) }
+
+func testMissingPlacement(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b")
 	h.place("some", "a", "b")
@@ -109,7 +118,9 @@ func TestMissingPlacement(t *testing.T) {
 }
 
 // No more clusters are on their way than may, and when too many fail all go back.
-func TestRollsOutAndBack(t *testing.T) {
+func TestRollsOutAndBack(t *testing.T) { testkit.Virtual(t, testRollsOutAndBack) }
+
+func testRollsOutAndBack(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c", "d")
 	h.place("all")
@@ -140,7 +151,9 @@ func TestRollsOutAndBack(t *testing.T) {
 }
 
 // What is selected on the hub travels, and so does what becomes of it.
-func TestSelects(t *testing.T) {
+func TestSelects(t *testing.T) { testkit.Virtual(t, testSelects) }
+
+func testSelects(t *testing.T) {
 	h := newHub(t)
 	h.members("a")
 	h.place("all")
@@ -166,7 +179,9 @@ func TestSelects(t *testing.T) {
 }
 
 // Replicas are divided, and follow the clusters.
-func TestDivides(t *testing.T) {
+func TestDivides(t *testing.T) { testkit.Virtual(t, testDivides) }
+
+func testDivides(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
 	h.place("some", "a", "b")
@@ -199,6 +214,10 @@ func (h *hub) replicas(set string) map[string]int64 {
 
 // Clusters that are chosen while a rollout is held take nothing from those that run, until their turn comes.
 func TestHeldClustersTakeNoReplicas(t *testing.T) {
+	testkit.Virtual(t, testHeldClustersTakeNoReplicas)
+}
+
+func testHeldClustersTakeNoReplicas(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c", "d")
 	h.place("some", "a", "b")
@@ -221,7 +240,9 @@ func TestHeldClustersTakeNoReplicas(t *testing.T) {
 }
 
 // What somebody does to a Work on the hub is undone.
-func TestRepairsWorks(t *testing.T) {
+func TestRepairsWorks(t *testing.T) { testkit.Virtual(t, testRepairsWorks) }
+
+func testRepairsWorks(t *testing.T) {
 	h := newHub(t)
 	h.members("a", "b", "c")
 	h.place("all")

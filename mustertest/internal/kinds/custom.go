@@ -3,6 +3,7 @@ package kinds
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -39,8 +40,18 @@ type custom struct {
 	columns         []apiextensionsv1.CustomResourceColumnDefinition
 }
 
-// FromCRD returns the served versions of a CustomResourceDefinition.
+var (
+	compiledKinds    compiled[[]*Kind]
+	compiledVersions compiled[*custom]
+)
+
+// FromCRD returns the served versions of a CustomResourceDefinition. Equal definitions share their Kinds.
 func FromCRD(crd *apiextensionsv1.CustomResourceDefinition) ([]*Kind, error) {
+	kinds, err := compiledKinds.get(&crd.Spec, "", func() ([]*Kind, error) { return fromCRD(crd.DeepCopy()) })
+	return slices.Clone(kinds), err
+}
+
+func fromCRD(crd *apiextensionsv1.CustomResourceDefinition) ([]*Kind, error) {
 	var out []*Kind
 	preferred := true
 	for _, version := range crd.Spec.Versions {
@@ -87,6 +98,10 @@ func storedVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
 }
 
 func compile(crd *apiextensionsv1.CustomResourceDefinition, v apiextensionsv1.CustomResourceDefinitionVersion) (*custom, error) {
+	return compiledVersions.get(&crd.Spec, v.Name, func() (*custom, error) { return newCustom(crd, *v.DeepCopy()) })
+}
+
+func newCustom(crd *apiextensionsv1.CustomResourceDefinition, v apiextensionsv1.CustomResourceDefinitionVersion) (*custom, error) {
 	c := &custom{
 		gvk:        schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind},
 		namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,

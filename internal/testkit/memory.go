@@ -1,0 +1,60 @@
+package testkit
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/apiserver"
+)
+
+// latency is how long a server of Memory takes for a write. Without it, everything would happen at one instant of virtual
+// time: no test could interfere in between, and two Events of one object would have the same time and with it the same name.
+// Reads take no time: some clients hold a mutex over discovery, and a goroutine that waits for a mutex stops virtual time.
+const latency = 5 * time.Millisecond
+
+func slowWrites(r apiserver.RequestInfo) *apiserver.Fault {
+	switch r.Verb {
+	case "create", "update", "patch", "delete":
+		return &apiserver.Fault{Delay: latency}
+	}
+	return nil
+}
+
+// Memory starts an API server in memory for a test, and installs definitions on it, as with crds.Install. The server ends
+// after everything else that the test starts. See package apiserver for what such a server does not do.
+func Memory(t testing.TB, scheme *apiruntime.Scheme, installs ...func(context.Context, client.Client) error) *apiserver.Server {
+	t.Helper()
+	s, err := apiserver.New(apiserver.Options{Faults: apiserver.FaultsFunc(slowWrites)})
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	require.NoError(t, mustertest.Prepare(scheme, installs...)(t.Context(), s.Admin()))
+	return s
+}
+
+// cores is how many tests of Virtual run at a time: they use the processor all the time.
+var cores = make(chan struct{}, runtime.GOMAXPROCS(0))
+
+// Virtual runs a test in the virtual time of a testing/synctest bubble, beside other parallel tests. Waiting costs no time
+// there, and a busy machine does not exceed a deadline. The test needs an API server of Memory, and has no subtests.
+func Virtual(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	t.Parallel()
+	cores <- struct{}{}
+	defer func() { <-cores }()
+	synctest.Test(t, test)
+}
+
+// Step runs a part of a test in virtual time, where subtests are not possible, and logs its name.
+func Step(t *testing.T, name string, do func()) {
+	t.Helper()
+	t.Logf("step %q", name)
+	do()
+}
