@@ -48,7 +48,7 @@ func TestReadmeHub(t *testing.T) {
 	go func() { exited <- hub.Wait() }()
 	t.Cleanup(func() {
 		cancel()
-		<-exited
+		<-exited //nolint:errcheck // It was killed.
 		if t.Failed() {
 			t.Log(output.String())
 		}

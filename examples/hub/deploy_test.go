@@ -209,7 +209,7 @@ func start(t *testing.T, name, binary string, config *rest.Config, args []string
 			t.Errorf("replica %s ended by itself: %v", name, err)
 		default:
 			cancel()
-			<-exited
+			<-exited //nolint:errcheck // It was asked to end.
 		}
 		if t.Failed() {
 			t.Logf("replica %s:\n%s", name, output.String())

@@ -66,7 +66,7 @@ func main() {
 	}
 	ctrl.SetLogger(zap.New(zap.WriteTo(os.Stderr)))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	go func() { <-ctx.Done(); stop() }() // A second signal ends the program at once.
 	config, err := ctrl.GetConfig()
 	if err == nil {
 		err = run(ctx, config, f)

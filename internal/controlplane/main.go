@@ -2,7 +2,7 @@
 // file: it acts as the one whose name it is called by. One binary links the packages that they share
 // once, which makes it a fifth of their size together and as much faster to build.
 //
-// internal/localplane builds it, and kwok beside it, and starts control planes from them.
+// mustertest/localplane builds it, and kwok beside it, and starts control planes from them.
 package main
 
 import (

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,11 +69,7 @@ func hubFiles() (map[string]string, error) {
 }
 
 func component(what string, resources ...string) string {
-	text := "# " + what + "\napiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources:\n"
-	for _, resource := range resources {
-		text += "- " + resource + "\n"
-	}
-	return text
+	return "# " + what + "\napiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources:\n- " + strings.Join(resources, "\n- ") + "\n"
 }
 
 // rolesOf returns the roles that packages declare, each bound to the account.
