@@ -25,7 +25,7 @@ func Main(m *testing.M, shared ...*localplane.Shared) {
 	ctrllog.SetLogger(logr.Discard())
 	// The second handler sleeps until a time that all errors of the process share. Tests in virtual time have different times, and
 	// would sleep for years.
-	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // There is no other way.
 	os.Exit(localplane.Run(m, shared...))
 }
 
