@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,7 +47,7 @@ func TestCrash(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("at/%d-%s", at, how), func(t *testing.T) {
 				testkit.Virtual(t, func(t *testing.T) {
-					newCrashHub(t).live(t, fmt.Sprintf("at-%d-%s", at, how), mustertest.NewCrash(at, how), 2*writes)
+					newCrashHub(t).live(t, fmt.Sprintf("at-%d-%s", at, strings.ToLower(string(how))), mustertest.NewCrash(at, how), 2*writes)
 				})
 			})
 		}

@@ -44,7 +44,7 @@ func TestCrash(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("at/%d-%s", at, how), func(t *testing.T) {
 				testkit.Virtual(t, func(t *testing.T) {
-					newHollowsInMemory(t, 4).live(t, fmt.Sprintf("at-%d-%s", at, how), mustertest.NewCrash(at, how))
+					newHollowsInMemory(t, 4).live(t, fmt.Sprintf("at-%d-%s", at, strings.ToLower(string(how))), mustertest.NewCrash(at, how))
 				})
 			})
 		}
