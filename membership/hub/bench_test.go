@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -38,10 +39,18 @@ import (
 )
 
 var (
-	fleetSize    = flag.Int("members", 300, "how many members BenchmarkJoin joins")
+	fleetSize    = flag.Int("members", defaultFleetSize(), "how many members BenchmarkJoin joins")
 	hubWorkers   = flag.Int("hub-workers", 0, "hub.Options.Workers in BenchmarkJoin; 0: the default")
 	floorWorkers = flag.Int("floor-workers", 16, "how many goroutines make the writes of BenchmarkJoin's floor")
 )
+
+// defaultFleetSize is small where CI only checks that the benchmark runs.
+func defaultFleetSize() int {
+	if os.Getenv("MUSTER_BENCH") == "small" {
+		return 30
+	}
+	return 300
+}
 
 const (
 	// fleetPatience is for a whole fleet to come in, or to be gone.
