@@ -26,7 +26,7 @@ type Cluster struct {
 	// Leaving or a [StrictPlugin] rejects it.
 	Unreported bool
 	// Absent is true if the cluster has no object on the hub although no request to remove it was observed. It is neither Joined nor
-	// Healthy, and it is Unreported.
+	// Healthy, and it is Unreported. No filter rejects it, because its labels are unknown too.
 	Absent bool
 	// Healthy is true while the cluster is known to be well. Not to know is not to be well.
 	Healthy bool

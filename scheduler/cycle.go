@@ -172,8 +172,13 @@ func (c *cycle) filter(ctx context.Context) error {
 		if err := c.filterBy(ctx, p); err != nil {
 			return err
 		}
-		if !p.strict && !spared.Empty() {
-			c.feasible.Insert(spared)
+		if !spared.Empty() {
+			stays := spared
+			if p.isStrict(c.request) {
+				stays = spared.Clone()
+				stays.Retain(c.snapshot.Where("scheduler:absent", absent))
+			}
+			c.feasible.Insert(stays)
 		}
 		if now := c.feasible.Len(); now < left {
 			c.rejected[p.index], left = int32(left-now), now

@@ -108,11 +108,11 @@ type LocalPlugin interface {
 }
 
 // StrictPlugin is a FilterPlugin that decides by what users say of a cluster, and not by what the agent of the cluster reports.
-// It may reject a cluster that was chosen before and is [Cluster].Unreported.
+// It may reject a cluster that was chosen before and is [Cluster].Unreported, unless the cluster is [Cluster].Absent.
 type StrictPlugin interface {
 	FilterPlugin
-	// Strict is called once.
-	Strict() bool
+	// Strict reports whether that is so for the request. It is called for each decision, also concurrently.
+	Strict(request *Request) bool
 }
 
 // MaxScore is the best score; the worst is 0.

@@ -60,7 +60,7 @@ type plugin struct {
 	preFilter  PreFilterPlugin
 	filter     FilterPlugin
 	filterAll  BatchFilterPlugin
-	strict     bool
+	strict     StrictPlugin
 	postFilter PostFilterPlugin
 	preScore   PreScorePlugin
 	score      ScorePlugin
@@ -184,7 +184,7 @@ func newPlugin(config PluginConfig, registry Registry, handle Handle) (made *plu
 	made.filter, _ = instance.(FilterPlugin)
 	made.filterAll, _ = instance.(BatchFilterPlugin)
 	if strict, is := instance.(StrictPlugin); is {
-		made.strict = strict.Strict()
+		made.strict = strict
 	}
 	made.postFilter, _ = instance.(PostFilterPlugin)
 	made.preScore, _ = instance.(PreScorePlugin)

@@ -196,7 +196,7 @@ func (c *cycle) judge(ctx context.Context, cluster *Cluster) (judgement, error) 
 		switch status := p.filter.Filter(ctx, &c.state, c.request, cluster); status.Code() {
 		case Success:
 		case Unschedulable:
-			if !p.strict && c.isBound(cluster) && spared(cluster) {
+			if c.isBound(cluster) && spared(cluster) && (cluster.Absent || !p.isStrict(c.request)) {
 				continue
 			}
 			c.cluster = nil

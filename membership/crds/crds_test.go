@@ -330,7 +330,7 @@ func TestColumns(t *testing.T) {
 	_, got := crdtest.Columns(t, plane.ForTest(t).Config(), "/apis/membership.muster.dev/v1alpha1/memberclusters/columns")
 	want := map[string]any{
 		"Name": "columns", "Accepted": "True", "Joined": "True", "Healthy": "Unknown", "Phase": "Joined", "Version": "v1.36.3",
-		"CPU": nil, "Memory": nil, "Mode": "Pull", "Why": "",
+		"CPU": nil, "Memory": nil, "Mode": "Pull", "Orphans": nil, "Why": "",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

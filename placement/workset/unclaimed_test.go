@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -91,7 +92,7 @@ func (h *hub) hasEvent(reason string) bool {
 	return false
 }
 
-// A Work of a cluster whose MemberCluster is missing, and that is chosen no longer for that, is kept.
+// A cluster whose MemberCluster is missing stays chosen, since no request to remove it was observed, and its Work is kept.
 func TestWorksOfAMissingMember(t *testing.T) { testkit.Virtual(t, testWorksOfAMissingMember) }
 
 func testWorksOfAMissingMember(t *testing.T) {
@@ -105,9 +106,10 @@ func testWorksOfAMissingMember(t *testing.T) {
 	before := h.uids("web")
 	member := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.member("b")}}
 	require.NoError(t, h.client.Delete(t.Context(), member))
-	h.eventually("it is not chosen any more", func() bool {
+	h.eventually("the Placement reports that it is missing", func() bool {
 		p := &v1alpha1.Placement{}
-		return h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "all"}, p) == nil && p.Status.SelectedClusters == 1
+		return h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "all"}, p) == nil && p.Status.SelectedClusters == 2 &&
+			meta.IsStatusConditionFalse(p.Status.Conditions, v1alpha1.ConditionClustersObserved)
 	})
 	r.quiet(t)
 	require.Equal(t, before, h.uids("web"))

@@ -3,6 +3,7 @@ package clusteraffinity
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/muster-sdk/muster/placement/v1alpha1"
@@ -28,7 +29,24 @@ var (
 	_ scheduler.PreScorePlugin    = &plugin{}
 	_ scheduler.BatchScorePlugin  = &plugin{}
 	_ scheduler.HintPlugin        = &plugin{}
+	_ scheduler.StrictPlugin      = &plugin{}
 )
+
+// Strict is true if the required terms select by labels only, which users and administrators set.
+func (p *plugin) Strict(request *scheduler.Request) bool {
+	affinity := request.Policy.Spec().Affinity
+	if affinity == nil {
+		return true
+	}
+	for i := range affinity.Required {
+		rest := affinity.Required[i]
+		rest.LabelSelector = nil
+		if !equality.Semantic.DeepEqual(rest, v1alpha1.ClusterSelectorTerm{}) {
+			return false
+		}
+	}
+	return true
+}
 
 // affinity is what a policy asks for.
 type affinity struct {

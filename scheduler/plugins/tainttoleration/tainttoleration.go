@@ -34,7 +34,7 @@ var (
 func (plugin) Name() string { return Name }
 
 // Strict is true: users taint clusters.
-func (plugin) Strict() bool { return true }
+func (plugin) Strict(*scheduler.Request) bool { return true }
 
 func (plugin) PreFilter(_ context.Context, _ *scheduler.CycleState, request *scheduler.Request) *scheduler.Status {
 	if request.Policy.Spec().Type == v1alpha1.PickFixed {
