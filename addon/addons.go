@@ -151,6 +151,7 @@ func (l *addonLook) observe(ctx context.Context) error {
 		l.has[name] = m
 		o.MemberAddons = append(o.MemberAddons, install.MemberAddon{
 			Member: name, InstalledBy: m.Annotations[v1alpha1.InstalledByAnnotation], GoesBy: m.Status.Placement, Deleting: m.DeletionTimestamp != nil,
+			Unclaimed: m.Annotations[v1alpha1.AddonUIDAnnotation] != string(l.addon.UID), Earlier: l.earlier(m),
 		})
 	}
 	for _, p := range l.addon.Spec.Install.Placements {
@@ -170,6 +171,15 @@ func (l *addonLook) observe(ctx context.Context) error {
 		l.problem(v1alpha1.ReasonPlacementNotFound, why)
 	}
 	return nil
+}
+
+// earlier reports whether a MemberAddon was created for an earlier Addon. MemberAddons of earlier releases name no Addon; they
+// are of an earlier one if they are older than this one.
+func (l *addonLook) earlier(m *v1alpha1.MemberAddon) bool {
+	if uid := m.Annotations[v1alpha1.AddonUIDAnnotation]; uid != "" {
+		return uid != string(l.addon.UID)
+	}
+	return m.CreationTimestamp.Before(&l.addon.CreationTimestamp)
 }
 
 func (l *addonLook) problem(reason, message string) {
@@ -237,7 +247,7 @@ func (l *addonLook) carryOut(ctx context.Context, d *install.Decision) error {
 		made := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: l.addon.Name,
 			Labels:      map[string]string{v1alpha1.AddonLabel: l.addon.Name},
-			Annotations: map[string]string{v1alpha1.InstalledByAnnotation: d.Placement},
+			Annotations: map[string]string{v1alpha1.InstalledByAnnotation: d.Placement, v1alpha1.AddonUIDAnnotation: string(l.addon.UID)},
 			Finalizers:  []string{v1alpha1.MemberAddonFinalizer},
 		}}
 		err := l.client.Create(ctx, made)
@@ -250,6 +260,7 @@ func (l *addonLook) carryOut(ctx context.Context, d *install.Decision) error {
 	if d.Action == install.Annotate {
 		next := has.DeepCopy()
 		metav1.SetMetaDataAnnotation(&next.ObjectMeta, v1alpha1.InstalledByAnnotation, d.Placement)
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, v1alpha1.AddonUIDAnnotation, string(l.addon.UID))
 		err := l.client.Patch(ctx, next, client.MergeFromWithOptions(has, client.MergeFromWithOptimisticLock{}))
 		return wrap(client.IgnoreNotFound(err), "annotate", has)
 	}

@@ -20,10 +20,12 @@
 //	is there while the Addon is being deleted           deleted, in turn          AddonDeleted, WaitsForTurn
 //	is on a member that leaves                          kept                      Leaving: the leave takes it back
 //	was made by a person, so has no installed-by        kept                      ByHand
-//	goes by the Placement that it is installed by       kept                      Chosen
+//	goes by the Placement that it is installed by       kept                      Chosen; annotated if it is of an earlier Addon
 //	goes by another Placement                           annotated with that one   ChosenByAnother
 //	goes by none, and a Placement of the strategy       kept                      Uncertain
 //	is missing or not decided
+//	goes by none, and was created for an earlier Addon  kept                      EarlierAddon: a restored Placement may not have
+//	with this name                                                                chosen the member yet
 //	goes by none                                        deleted, in turn          NotChosen, WaitsForTurn
 //
 // And a member that is chosen and has none:

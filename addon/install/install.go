@@ -79,6 +79,12 @@ type MemberAddon struct {
 	GoesBy string
 	// Deleting says that its deletion has begun.
 	Deleting bool
+	// Unclaimed is true if the MemberAddon does not name this Addon by its UID. It is annotated when a Placement has chosen its
+	// member.
+	Unclaimed bool
+	// Earlier is true if the MemberAddon was created for an earlier Addon with this name, as after a restore of the hub. It is kept
+	// until a Placement chooses its member: the Placement may not have chosen it yet.
+	Earlier bool
 }
 
 // Plan is what is to be done.
@@ -123,6 +129,7 @@ const (
 	ByHand          Reason = "ByHand"
 	Uncertain       Reason = "Uncertain"
 	Leaving         Reason = "Leaving"
+	EarlierAddon    Reason = "EarlierAddon"
 	NotJoined       Reason = "NotJoined"
 	Removing        Reason = "Removing"
 	WaitsForTurn    Reason = "WaitsForTurn"
@@ -261,11 +268,17 @@ func (d *decider) decide(name string) Decision {
 	case has.InstalledBy == "":
 		return d.share(decision(Keep, ByHand))
 	}
+	_, chosen := d.chosen[name]
 	switch made := d.share(decision(Keep, Chosen)); {
 	case made.Placement == "" && !d.certain:
 		return decision(Keep, Uncertain)
+	case made.Placement == "" && has.Earlier:
+		return decision(Keep, EarlierAddon)
 	case made.Placement == "":
 		return decision(Delete, NotChosen)
+	case made.Placement == has.InstalledBy && chosen && has.Unclaimed:
+		made.Action = Annotate
+		return made
 	case made.Placement != has.InstalledBy:
 		made.Action, made.Reason = Annotate, ChosenByAnother
 		return made

@@ -98,6 +98,20 @@ func TestDecide(t *testing.T) {
 			"a Delete NotChosen\nb Keep Chosen fleet/edge",
 		},
 		{
+			"after a restore, the Placement has not chosen the member yet: what an earlier Addon installed is kept",
+			Observed{Strategy: by("edge"), Members: fleet("a"), Placements: placed("decided edge:"), MemberAddons: []MemberAddon{
+				{Member: "a", InstalledBy: "fleet/edge", Unclaimed: true, Earlier: true},
+			}},
+			"a Keep EarlierAddon",
+		},
+		{
+			"once the Placement has chosen the member, the MemberAddon is this Addon's",
+			Observed{Strategy: by("edge"), Members: fleet("a"), Placements: placed("decided edge: a"), MemberAddons: []MemberAddon{
+				{Member: "a", InstalledBy: "fleet/edge", Unclaimed: true, Earlier: true},
+			}},
+			"a Annotate Chosen fleet/edge",
+		},
+		{
 			"a member that is to join is waited for, as is one that nobody knows",
 			Observed{Strategy: by("edge"), Members: fleet("a-outside"), Placements: placed("decided edge: a b")},
 			"a Skip NotJoined\nb Skip NotJoined",

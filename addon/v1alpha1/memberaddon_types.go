@@ -17,6 +17,9 @@ const (
 	// InstalledByAnnotation on a MemberAddon names the Placement that it is there for, as <namespace>/<name>. Where it is missing a
 	// person has made the MemberAddon, and it is nobody else's to delete.
 	InstalledByAnnotation = GroupName + "/installed-by"
+	// AddonUIDAnnotation on a MemberAddon is the UID of the Addon that it was created for. A MemberAddon of an earlier Addon with
+	// the same name, as after a restore of the hub, is not removed until a Placement has chosen its member.
+	AddonUIDAnnotation = GroupName + "/addon-uid"
 	// RevisionAnnotation on the first Work of an add-on on a member names the revision that the member was told last, and
 	// RevisionSinceAnnotation says since when, as RFC 3339 has it.
 	RevisionAnnotation      = GroupName + "/revision"

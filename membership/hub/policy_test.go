@@ -195,8 +195,8 @@ func TestGatesAreAskedFromTimeToTime(t *testing.T) {
 	h.untilPrepared("polled")
 	require.NoError(t, h.client.Delete(t.Context(), h.member("polled")))
 	h.eventually("the gate is asked", func() error { return orError(asked.Load() > 0, "nobody asked") })
-	before := asked.Load()
-	for n := range 30 { // 9 seconds
+	before, began := asked.Load(), time.Now()
+	for n := range 30 { // At least 9 seconds.
 		h.eventually("the Membership can be changed", func() error {
 			self := h.membership("polled")
 			self.Status.Version.Kubernetes = fmt.Sprintf("v1.%d.0", n)
@@ -206,7 +206,7 @@ func TestGatesAreAskedFromTimeToTime(t *testing.T) {
 	}
 	n := asked.Load() - before
 	require.Positive(t, n, "it is asked again and again")
-	require.LessOrEqual(t, n, int64(6), "it is asked every two seconds")
+	require.LessOrEqual(t, n, int64(time.Since(began)/(2*time.Second))+2, "it is asked every two seconds")
 	h.change("polled", func(c *v1alpha1.MemberCluster) { c.Spec.Leave.DeadlineSeconds = 1 })
 	h.untilGone("polled")
 }
@@ -254,8 +254,9 @@ func TestFailuresAreNotTriedAgainAtOnce(t *testing.T) {
 		said := messages(h.member("failing").Status.Conditions)
 		return orError(strings.Contains(said, "failure"), "%s", said)
 	})
+	before := issuer.cleans.Load() // The failure may have been shown late.
 	pause(5 * time.Second)
-	require.Less(t, issuer.cleans.Load(), int64(20), "to clean up was tried so often")
+	require.Less(t, issuer.cleans.Load()-before, int64(20), "to clean up was tried so often")
 	issuer.cleanable.Store(true)
 	h.untilGone("failing")
 }
