@@ -1,5 +1,10 @@
 // Package simulation tests a whole fleet in one process and in virtual time: a complete hub, complete agents, users who act
 // at random, and faults. All decisions of users and faults come from one seed.
 //
-// The package has tests only. See TestSimulation for the oracles, and docs/testing.md for the commands.
+// The package has tests only. TestSimulation runs a few seeds, MUSTER_SIMULATION=1h as many as an hour allows, and
+// -seed N -seeds 1 repeats one. Function simulate lists the oracles.
+//
+// A seed determines what users do and when, which disasters happen, and which request of a kind is lost or slow. It does not
+// determine the order of goroutines that run at one instant, nor keys and certificates, so two runs of one seed can differ
+// in requests.
 package simulation

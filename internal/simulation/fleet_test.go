@@ -18,7 +18,7 @@ func TestFleet_JoinsPlacesHealsAndLeaves(t *testing.T) {
 	began := time.Now()
 	phase := func(what string) {}
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, 3, mutant{})
+		w := newWorld(t, &history{writes: map[string]int{}}, 1, 3, mutant{})
 		defer w.close()
 		phase = func(what string) { t.Logf("%s after %s of virtual time", what, w.h.now()) }
 		for _, m := range w.members {

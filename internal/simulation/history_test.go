@@ -25,8 +25,6 @@ type history struct {
 	violations []string
 }
 
-func newHistory() *history { return &history{began: time.Now(), writes: map[string]int{}} }
-
 func (h *history) now() time.Duration { return time.Since(h.began) }
 
 func (h *history) note(format string, args ...any) {

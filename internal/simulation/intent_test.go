@@ -54,20 +54,34 @@ func newIntent(w *world) *intent {
 	}
 }
 
-// change changes what users want. What is wanted no longer counts as a request to delete it, and so does what the change
-// names: a user who moves an object from one Work to another accepts that it is deleted in between.
+// change changes what users want. What they want no longer is a request to delete it, except while a Placement is missing.
 func (i *intent) change(f func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	before := i.wants()
+	before, was, undecided := i.wants(), maps.Clone(i.in), i.undecided()
 	f()
-	after := i.wants()
-	now := i.w.h.now()
+	after, now := i.wants(), i.w.h.now()
 	for m, objects := range before {
 		for o := range objects {
 			if _, still := after[m][o]; !still {
-				i.requested[m+"/"+o] = now
+				undecided[m+"/"+o] = true
 			}
+		}
+	}
+	stay := i.undecided()
+	for key := range undecided {
+		if m, o, _ := strings.Cut(key, "/"); after[m][o] != "" {
+			continue
+		}
+		if stay[key] {
+			i.lingering[key] = true // muster takes nothing away while a Placement is missing
+		} else {
+			i.requested[key] = now
+		}
+	}
+	for key := range i.created { // a leave deletes orphaned objects as well
+		if m, _, _ := strings.Cut(key, "/"); was[m] && !i.in[m] {
+			i.requested[key] = now
 		}
 	}
 	for m, objects := range after {
@@ -78,6 +92,22 @@ func (i *intent) change(f func()) {
 			}
 		}
 	}
+}
+
+// undecided returns the objects, by member/object, of WorkSets whose Placement does not exist.
+func (i *intent) undecided() map[string]bool {
+	all := map[string]bool{}
+	for m, in := range i.in {
+		for _, set := range i.worksets {
+			if _, ok := i.placements[set.placement]; ok || !in {
+				continue
+			}
+			for o := range set.objects {
+				all[m+"/"+o] = true
+			}
+		}
+	}
+	return all
 }
 
 // wants returns the versions of the objects that users want on each member.
@@ -97,6 +127,15 @@ func (i *intent) wants() map[string]map[string]string {
 		}
 	}
 	return all
+}
+
+// moved notes that a user gives a WorkSet another Placement, which may not choose a member that is unreachable now.
+func (i *intent) moved(set workSetIntent) {
+	for m := range i.in {
+		for o := range set.objects {
+			i.requested[m+"/"+o] = i.w.h.now()
+		}
+	}
 }
 
 // disaster notes that something happened that no user asked for. Objects that no user wants by then may stay.

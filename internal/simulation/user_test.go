@@ -64,7 +64,12 @@ func (w *world) userChangesWorkSet() {
 		set.placement = before.placement
 	}
 	w.h.note("user sets WorkSet %s: placement %s, objects %v", name, set.placement, set.objects)
-	w.intent.change(func() { w.intent.worksets[name] = set })
+	w.intent.change(func() {
+		if before, ok := w.intent.worksets[name]; ok && before.placement != set.placement {
+			w.intent.moved(before)
+		}
+		w.intent.worksets[name] = set
+	})
 	w.putWorkSet(name)
 }
 

@@ -71,6 +71,8 @@ type world struct {
 	members []*member
 	mutant  mutant
 	intent  *intent
+	backups []snapshot
+	tokens  int
 }
 
 // member is a cluster with an agent.
@@ -90,9 +92,9 @@ func newScheme() *runtime.Scheme {
 }
 
 // newWorld starts a hub and its members. It must be called in a bubble, and the world closed in it.
-func newWorld(t *testing.T, seed uint64, members int, planted mutant) *world {
+func newWorld(t *testing.T, h *history, seed uint64, members int, planted mutant) *world {
 	t.Helper()
-	h := newHistory()
+	h.began = time.Now()
 	w := &world{
 		t: t, ctx: t.Context(), seed: seed, random: rand.New(rand.NewPCG(seed, 1)), h: h, net: newNetwork(seed, h),
 		scheme: newScheme(), mutant: planted,
@@ -230,7 +232,11 @@ func (w *world) startHub() {
 func (w *world) startAgent(m *member) {
 	name := "agent-" + m.name
 	m.process = w.run(name, func(ctx context.Context, p *process) error {
-		home := &wire{n: w.net, process: name, server: m.name, dead: &p.dead, mutant: w.mutant.member}
+		home := &wire{
+			n: w.net, process: name, server: m.name, dead: &p.dead, mutant: w.mutant.member,
+			// The agent lists every kind that it may list when it searches for objects without an AppliedWork.
+			allowed: func(a mustertest.Attributes, _ string) bool { return a.Verb == "list" },
+		}
 		cfg := m.server.Config(agentUser)
 		cfg.Wrap(home.over)
 		mgr, err := manager.New(cfg, w.managerOptions(name))
