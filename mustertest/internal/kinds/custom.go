@@ -2,8 +2,10 @@ package kinds
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -77,6 +79,24 @@ func FromCRD(crd *apiextensionsv1.CustomResourceDefinition) ([]*Kind, error) {
 	return out, nil
 }
 
+// validators are the compiled rules of all schemas of the process, by their JSON. Compilation takes most of the time of a
+// new server. Validators are immutable.
+var validators sync.Map
+
+func celValidator(
+	v apiextensionsv1.CustomResourceDefinitionVersion, structural *structuralschema.Structural,
+) (*cel.Validator, error) {
+	key, err := json.Marshal(v.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("encode the schema: %w", err)
+	}
+	if compiled, ok := validators.Load(string(key)); ok {
+		return compiled.(*cel.Validator), nil
+	}
+	compiled, _ := validators.LoadOrStore(string(key), cel.NewValidator(structural, true, celconfig.PerCallLimit))
+	return compiled.(*cel.Validator), nil
+}
+
 func storedVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
 	for _, version := range crd.Spec.Versions {
 		if version.Storage {
@@ -121,7 +141,9 @@ func compile(crd *apiextensionsv1.CustomResourceDefinition, v apiextensionsv1.Cu
 			return nil, err
 		}
 	}
-	c.cel = cel.NewValidator(structural, true, celconfig.PerCallLimit)
+	if c.cel, err = celValidator(v, structural); err != nil {
+		return nil, err
+	}
 	for _, selectable := range v.SelectableFields {
 		path := jsonpath.New("selectableField").AllowMissingKeys(true)
 		if err := path.Parse("{" + selectable.JSONPath + "}"); err != nil {
