@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/clock"
 
 	"github.com/muster-sdk/muster/mustertest/internal/kinds"
@@ -29,6 +31,9 @@ type Options struct {
 	Seed uint64
 	// Faults, if set, is asked before each request what goes wrong with it.
 	Faults Faults
+	// Observe, if set, is called for each change of an object, in the order of resourceVersions. The Server is locked
+	// meanwhile: Observe must return at once, without a request. Restore is no change.
+	Observe func(Change)
 	// ManualControllers keeps the controllers from running in the background: they run in Settle only.
 	ManualControllers bool
 	// History is the number of changes per resource that a watch can read at least; older ones are compacted.
@@ -39,6 +44,26 @@ type Options struct {
 	// WatchTimeout is the time after which a watch without timeoutSeconds ends. Default: 30 minutes, and up to as
 	// long again by Seed. A negative duration never ends a watch.
 	WatchTimeout time.Duration
+}
+
+// A Change is one change of one object in a Server, by a request or by a built-in controller. The objects must not be changed.
+type Change struct {
+	Type     watch.EventType // Added, Modified or Deleted
+	Resource schema.GroupResource
+	Object   *unstructured.Unstructured // after the change; for Deleted the last state
+	Before   *unstructured.Unstructured // nil for Added
+}
+
+var changeTypes = map[store.EventType]watch.EventType{
+	store.Added: watch.Added, store.Modified: watch.Modified, store.Deleted: watch.Deleted,
+}
+
+func (s *Server) reportChange(event store.Event) {
+	change := Change{Type: changeTypes[event.Type], Resource: event.Item.Key.Resource, Object: event.Item.Unstructured()}
+	if event.Before != nil {
+		change.Before = event.Before.Unstructured()
+	}
+	s.options.Observe(change)
 }
 
 // A Server is an API server in memory. Make it with New. All its methods may be called concurrently.
@@ -86,6 +111,9 @@ func New(options Options) (*Server, error) {
 		options: options, clock: options.Clock, store: store.New(options.History),
 		served: map[schema.GroupVersionResource]*kinds.Kind{}, tokens: map[string]user{},
 		epoch: make(chan struct{}),
+	}
+	if options.Observe != nil {
+		s.store.Observe(s.reportChange)
 	}
 	s.key = sha256.Sum256(fmt.Appendf(nil, "muster in-memory API server %s %d", options.Name, options.Seed))
 	s.seed = rand.New(rand.NewPCG(options.Seed, binary.BigEndian.Uint64(s.key[:])))

@@ -121,7 +121,12 @@ type Store struct {
 	history   int
 	changed   chan struct{}
 	feed      []Event
+	observe   func(Event)
 }
+
+// Observe has f called for each change, in the order of revisions, while the Store is locked: f must not use the Store. It must be
+// called before the Store is used. Restore is no change.
+func (s *Store) Observe(f func(Event)) { s.observe = f }
 
 // New returns an empty Store. History is the number of changes per resource that the Store keeps at least; older
 // ones are compacted. Zero keeps all.
@@ -194,6 +199,9 @@ func (s *Store) record(tab *table, event Event) {
 	tab.sorted = nil
 	tab.log = append(tab.log, event)
 	s.feed = append(s.feed, event)
+	if s.observe != nil {
+		s.observe(event)
+	}
 	if s.history > 0 && len(tab.log) > 2*s.history {
 		drop := len(tab.log) - s.history
 		s.compacted = max(s.compacted, tab.log[drop-1].Item.Revision)

@@ -1,0 +1,257 @@
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/mustertest/apiserver"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// intent is what users want, and which deletions they have asked for. The oracle of deletions uses nothing else: it knows
+// neither the hub's objects nor muster's decisions.
+type intent struct {
+	w *world
+
+	mu         sync.Mutex
+	placements map[string]placementIntent
+	worksets   map[string]workSetIntent
+	works      map[string]map[string]string // hand-written Works, by member: versions of objects
+	in         map[string]bool              // whether the member must be in the fleet
+	accepted   map[string]bool
+	unsettled  bool // a disaster is not repaired yet
+
+	requested map[string]time.Duration // the last request of a user that may delete an object, by member/object
+	wanted    map[string]time.Duration // since when a user wants an object on a member
+	created   map[string]time.Duration // when the object was created on the member
+	byHand    map[string]bool          // a user deletes the object on the member
+	lingering map[string]bool          // the object may stay although no user wants it: a disaster removed its request
+}
+
+type placementIntent struct {
+	members []string // nil: all
+}
+
+type workSetIntent struct {
+	placement string
+	objects   map[string]string // versions
+}
+
+func newIntent(w *world) *intent {
+	return &intent{
+		w: w, placements: map[string]placementIntent{}, worksets: map[string]workSetIntent{}, works: map[string]map[string]string{},
+		in: map[string]bool{}, accepted: map[string]bool{}, requested: map[string]time.Duration{}, wanted: map[string]time.Duration{},
+		created: map[string]time.Duration{}, byHand: map[string]bool{}, lingering: map[string]bool{},
+	}
+}
+
+// change changes what users want. What they want no longer is a request to delete it, except while a Placement is missing.
+func (i *intent) change(f func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	before, was, undecided := i.wants(), maps.Clone(i.in), i.undecided()
+	f()
+	after, now := i.wants(), i.w.h.now()
+	for m, objects := range before {
+		for o := range objects {
+			if _, still := after[m][o]; !still {
+				undecided[m+"/"+o] = true
+			}
+		}
+	}
+	stay := i.undecided()
+	for key := range undecided {
+		if m, o, _ := strings.Cut(key, "/"); after[m][o] != "" {
+			continue
+		}
+		if stay[key] {
+			i.lingering[key] = true // muster takes nothing away while a Placement is missing
+		} else {
+			i.requested[key] = now
+		}
+	}
+	for key := range i.created { // a leave deletes orphaned objects as well
+		if m, _, _ := strings.Cut(key, "/"); was[m] && !i.in[m] {
+			i.requested[key] = now
+		}
+	}
+	for m, objects := range after {
+		for o := range objects {
+			if _, was := before[m][o]; !was {
+				i.wanted[m+"/"+o] = now
+				delete(i.lingering, m+"/"+o)
+			}
+		}
+	}
+}
+
+// undecided returns the objects, by member/object, of WorkSets whose Placement does not exist.
+func (i *intent) undecided() map[string]bool {
+	all := map[string]bool{}
+	for m, in := range i.in {
+		for _, set := range i.worksets {
+			if _, ok := i.placements[set.placement]; ok || !in {
+				continue
+			}
+			for o := range set.objects {
+				all[m+"/"+o] = true
+			}
+		}
+	}
+	return all
+}
+
+// wants returns the versions of the objects that users want on each member.
+func (i *intent) wants() map[string]map[string]string {
+	all := map[string]map[string]string{}
+	for m, in := range i.in {
+		all[m] = map[string]string{}
+		if !in {
+			continue
+		}
+		maps.Copy(all[m], i.works[m])
+		for _, set := range i.worksets {
+			p, ok := i.placements[set.placement]
+			if ok && (p.members == nil || slices.Contains(p.members, m)) {
+				maps.Copy(all[m], set.objects)
+			}
+		}
+	}
+	return all
+}
+
+// moved notes that a user gives a WorkSet another Placement, which may not choose a member that is unreachable now.
+func (i *intent) moved(set workSetIntent) {
+	for m := range i.in {
+		for o := range set.objects {
+			i.requested[m+"/"+o] = i.w.h.now()
+		}
+	}
+}
+
+// disaster notes that something happened that no user asked for. Objects that no user wants by then may stay.
+func (i *intent) disaster() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.unsettled = true
+	wants := i.wants()
+	for key := range i.created {
+		m, o, _ := strings.Cut(key, "/")
+		if _, ok := wants[m][o]; !ok {
+			i.lingering[key] = true
+		}
+	}
+}
+
+// settled notes that all requests were carried out: none of them justifies a later deletion.
+func (i *intent) settled() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.unsettled = false
+	clear(i.requested)
+}
+
+func (i *intent) deleteByHand(member, object string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.byHand[member+"/"+object] = true
+}
+
+// mayBeRefused reports whether the hub may refuse requests of the member's agent.
+func (i *intent) mayBeRefused(member string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.unsettled || !i.in[member] || !i.accepted[member]
+}
+
+// observe is the oracle of deletions: no object is deleted on a member without an earlier request by a user.
+func (i *intent) observe(member string, change apiserver.Change) {
+	if change.Resource.Resource != "configmaps" || change.Object.GetNamespace() != userSpace {
+		return
+	}
+	name := change.Object.GetName()
+	if !strings.HasPrefix(name, "o-") {
+		return
+	}
+	key := member + "/" + name
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch change.Type {
+	case watch.Added:
+		i.created[key] = i.w.h.now()
+	case watch.Modified:
+		owners := 0
+		for label := range change.Object.GetAnnotations() {
+			if strings.HasPrefix(label, "work.muster.dev/owner") {
+				owners++
+			}
+		}
+		if owners > 1 {
+			i.w.h.violated("object %s has %d owners", key, owners)
+		}
+	case watch.Deleted:
+		created := i.created[key]
+		delete(i.created, key)
+		delete(i.lingering, key)
+		if i.byHand[key] {
+			delete(i.byHand, key)
+			return
+		}
+		request, ok := i.requested[key]
+		if wanted, is := i.wanted[key]; !ok || request < created && (!is || request < wanted) {
+			i.w.h.violated("object %s was deleted, and no user asked for it (created %s, last request %s %t)", key, created, request, ok)
+		}
+	}
+}
+
+// missing returns what is not as users want it.
+func (i *intent) missing() error {
+	i.mu.Lock()
+	wants, lingering := i.wants(), maps.Clone(i.lingering)
+	i.mu.Unlock()
+	var problems []error
+	for _, m := range i.w.members {
+		var list corev1.ConfigMapList
+		if err := m.admin.List(i.w.ctx, &list, client.InNamespace(userSpace)); err != nil {
+			return err
+		}
+		have := map[string]string{}
+		for _, o := range list.Items {
+			if strings.HasPrefix(o.Name, "o-") {
+				have[o.Name] = o.Data["version"]
+			}
+		}
+		for o, version := range wants[m.name] {
+			if got, ok := have[o]; !ok || got != version {
+				problems = append(problems, fmt.Errorf("%s/%s has version %q instead of %q (exists: %t)", m.name, o, got, version, ok))
+			}
+		}
+		for o := range have {
+			if _, ok := wants[m.name][o]; !ok && !lingering[m.name+"/"+o] {
+				problems = append(problems, fmt.Errorf("%s/%s exists although no user wants it", m.name, o))
+			}
+		}
+	}
+	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(problems...)
+}
+
+// manifests are ConfigMaps with these versions.
+func manifests(objects map[string]string) []workv1alpha1.Manifest {
+	var all []workv1alpha1.Manifest
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
+		all = append(all, workv1alpha1.Manifest{})
+		all[len(all)-1].Raw = fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":%q,"name":%q},"data":{"version":%q}}`,
+			userSpace, name, objects[name])
+	}
+	return all
+}

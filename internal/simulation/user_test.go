@@ -1,0 +1,286 @@
+package simulation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+var (
+	placementNames = []string{"p0", "p1"}
+	workSetNames   = []string{"w0", "w1", "w2"}
+)
+
+// act has users do something at random.
+func (w *world) act() {
+	switch r := w.random; r.IntN(12) {
+	case 0, 1, 2:
+		w.userChangesWorkSet()
+	case 3:
+		w.userDeletesWorkSet()
+	case 4, 5:
+		w.userChangesPlacement()
+	case 6:
+		w.userDeletesPlacement()
+	case 7, 8:
+		w.userChangesWork()
+	case 9:
+		w.userEditsMember()
+	case 10:
+		w.userMovesMember()
+	case 11:
+		w.userAccepts()
+	}
+}
+
+func (w *world) member() *member { return w.members[w.random.IntN(len(w.members))] }
+
+func (w *world) version() string { return fmt.Sprint(w.random.IntN(1000000)) }
+
+// objects returns some objects with the prefix.
+func (w *world) objects(prefix string) map[string]string {
+	all := map[string]string{}
+	for n := range 1 + w.random.IntN(3) {
+		all[fmt.Sprintf("o-%s-%d", prefix, n)] = w.version()
+	}
+	return all
+}
+
+func (w *world) userChangesWorkSet() {
+	name := workSetNames[w.random.IntN(len(workSetNames))]
+	set := workSetIntent{placement: placementNames[w.random.IntN(len(placementNames))], objects: w.objects(name)}
+	if before, ok := w.intent.worksets[name]; ok && w.random.IntN(3) > 0 {
+		set.placement = before.placement
+	}
+	w.h.note("user sets WorkSet %s: placement %s, objects %v", name, set.placement, set.objects)
+	w.intent.change(func() {
+		if before, ok := w.intent.worksets[name]; ok && before.placement != set.placement {
+			w.intent.moved(before)
+		}
+		w.intent.worksets[name] = set
+	})
+	w.putWorkSet(name)
+}
+
+func (w *world) putWorkSet(name string) {
+	want := w.intent.worksets[name]
+	set := &placementv1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: userSpace, Name: name}}
+	w.put(set, func() {
+		set.Spec.Placements = []placementv1alpha1.PlacementReference{{Name: want.placement}}
+		set.Spec.Manifests = manifests(want.objects)
+	})
+}
+
+func (w *world) userDeletesWorkSet() {
+	name := workSetNames[w.random.IntN(len(workSetNames))]
+	w.h.note("user deletes WorkSet %s", name)
+	w.intent.change(func() { delete(w.intent.worksets, name) })
+	w.remove(&placementv1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: userSpace, Name: name}})
+}
+
+func (w *world) userChangesPlacement() {
+	name := placementNames[w.random.IntN(len(placementNames))]
+	var want placementIntent
+	if w.random.IntN(2) == 0 {
+		want.members = []string{}
+		for _, m := range w.members {
+			if w.random.IntN(3) > 0 {
+				want.members = append(want.members, m.name)
+			}
+		}
+		if len(want.members) == 0 {
+			want.members = []string{w.member().name}
+		}
+	}
+	w.h.note("user sets Placement %s: members %v", name, want.members)
+	w.intent.change(func() { w.intent.placements[name] = want })
+	w.putPlacement(name)
+}
+
+func (w *world) putPlacement(name string) {
+	want := w.intent.placements[name]
+	p := &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: userSpace, Name: name}}
+	w.put(p, func() {
+		p.Spec.Policy.Type, p.Spec.Policy.ClusterNames = placementv1alpha1.PickAll, nil
+		if want.members != nil {
+			p.Spec.Policy.Type, p.Spec.Policy.ClusterNames = placementv1alpha1.PickFixed, want.members
+		}
+	})
+}
+
+func (w *world) userDeletesPlacement() {
+	name := placementNames[w.random.IntN(len(placementNames))]
+	w.h.note("user deletes Placement %s", name)
+	w.intent.change(func() { delete(w.intent.placements, name) })
+	w.remove(&placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: userSpace, Name: name}})
+}
+
+func (w *world) userChangesWork() {
+	m := w.member()
+	if !w.intent.in[m.name] {
+		return
+	}
+	if _, ok := w.intent.works[m.name]; ok && w.random.IntN(3) == 0 {
+		w.h.note("user deletes the Work of %s", m.name)
+		w.intent.change(func() { delete(w.intent.works, m.name) })
+		w.remove(handWritten(m.name))
+		return
+	}
+	objects := w.objects("hand")
+	w.h.note("user sets the Work of %s: %v", m.name, objects)
+	if err := w.admin.Get(w.ctx, client.ObjectKey{Name: "member-" + m.name}, &corev1.Namespace{}); err != nil {
+		return // the member has not been accepted yet
+	}
+	w.intent.change(func() { w.intent.works[m.name] = objects })
+	w.putWork(m.name)
+}
+
+func handWritten(member string) *workv1alpha1.Work {
+	return &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "member-" + member, Name: "hand"}}
+}
+
+func (w *world) putWork(member string) {
+	work := handWritten(member)
+	w.put(work, func() { work.Spec.Manifests = manifests(w.intent.works[member]) })
+}
+
+// userEditsMember changes or deletes an object on a member, which muster has to repair.
+func (w *world) userEditsMember() {
+	m := w.member()
+	var list corev1.ConfigMapList
+	require.NoError(w.t, m.admin.List(w.ctx, &list, client.InNamespace(userSpace)))
+	list.Items = slices.DeleteFunc(list.Items, func(o corev1.ConfigMap) bool { return o.Name[:2] != "o-" || o.DeletionTimestamp != nil })
+	if len(list.Items) == 0 {
+		return
+	}
+	o := &list.Items[w.random.IntN(len(list.Items))]
+	if w.random.IntN(2) == 0 {
+		w.h.note("user deletes %s on %s", o.Name, m.name)
+		w.intent.deleteByHand(m.name, o.Name)
+		require.NoError(w.t, client.IgnoreNotFound(m.admin.Delete(w.ctx, o)))
+		return
+	}
+	w.h.note("user edits %s on %s", o.Name, m.name)
+	o.Data = map[string]string{"version": "edited"}
+	if err := m.admin.Update(w.ctx, o); !apierrors.IsConflict(err) {
+		require.NoError(w.t, client.IgnoreNotFound(err))
+	}
+}
+
+// userMovesMember has a member leave, or come back.
+func (w *world) userMovesMember() {
+	m := w.member()
+	in := !w.intent.in[m.name]
+	w.h.note("user sets that %s is in the fleet: %t", m.name, in)
+	w.intent.change(func() {
+		w.intent.in[m.name] = in
+		if !in {
+			delete(w.intent.works, m.name) // the namespace is deleted with all Works
+		}
+	})
+	w.putMember(m)
+}
+
+func (w *world) userAccepts() {
+	m := w.member()
+	accepted := !w.intent.accepted[m.name]
+	w.h.note("user accepts %s: %t", m.name, accepted)
+	w.intent.change(func() { w.intent.accepted[m.name] = accepted })
+	w.putMember(m)
+}
+
+// putMember sets what users want of a MemberCluster, if it exists.
+func (w *world) putMember(m *member) {
+	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
+	if err := w.admin.Get(w.ctx, client.ObjectKeyFromObject(cluster), cluster); err != nil {
+		require.NoError(w.t, client.IgnoreNotFound(err))
+		return
+	}
+	w.put(cluster, func() {
+		cluster.Spec.State, cluster.Spec.Accepted = membershipv1alpha1.StateJoin, new(w.intent.accepted[m.name])
+		if !w.intent.in[m.name] {
+			cluster.Spec.State = membershipv1alpha1.StateLeave
+		}
+	})
+}
+
+// put creates or updates an object of a user, who repeats a request that is in conflict with another.
+func (w *world) put(o client.Object, set func()) {
+	w.t.Helper()
+	for {
+		_, err := controllerutil.CreateOrUpdate(w.ctx, w.admin, o, func() error { set(); return nil })
+		if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+			continue
+		}
+		if err != nil { // such as a namespace that is being deleted; repair repeats it
+			w.h.note("put %T %s: %v", o, o.GetName(), err)
+		}
+		return
+	}
+}
+
+func (w *world) remove(o client.Object) {
+	if err := client.IgnoreNotFound(w.admin.Delete(w.ctx, o)); err != nil {
+		w.h.note("delete %T %s: %v", o, o.GetName(), err)
+	}
+}
+
+// repair has users repeat everything that they want, as a GitOps controller does, and accept the members that wait.
+func (w *world) repair() {
+	w.intent.change(func() {
+		for _, m := range w.members {
+			w.intent.accepted[m.name] = true
+		}
+	})
+	for _, m := range w.members {
+		if !w.intent.in[m.name] {
+			w.putMember(m)
+			continue
+		}
+		w.acceptMember(m)
+	}
+	for _, name := range placementNames {
+		if _, ok := w.intent.placements[name]; ok {
+			w.putPlacement(name)
+		} else {
+			w.remove(&placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: userSpace, Name: name}})
+		}
+	}
+	for _, name := range workSetNames {
+		if _, ok := w.intent.worksets[name]; ok {
+			w.putWorkSet(name)
+		} else {
+			w.remove(&placementv1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: userSpace, Name: name}})
+		}
+	}
+	for _, m := range slices.Sorted(maps.Keys(w.intent.in)) {
+		switch _, ok := w.intent.works[m]; {
+		case ok:
+			w.putWork(m)
+		case w.intent.in[m]:
+			w.remove(handWritten(m))
+		}
+	}
+}
+
+// acceptMember lets in a member that waits for an administrator, whatever exists of it on the hub.
+func (w *world) acceptMember(m *member) {
+	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
+	kubeSystem := &corev1.Namespace{}
+	require.NoError(w.t, m.admin.Get(w.ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, kubeSystem))
+	w.put(cluster, func() {
+		cluster.Spec.State, cluster.Spec.Accepted = membershipv1alpha1.StateJoin, new(true)
+		cluster.Spec.ClusterID = string(kubeSystem.UID)
+	})
+}

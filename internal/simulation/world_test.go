@@ -1,0 +1,345 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/muster-sdk/muster/assembly"
+	"github.com/muster-sdk/muster/internal/storeversion"
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/registration"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/apiserver"
+	workcrds "github.com/muster-sdk/muster/work/crds"
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	ctrl.SetLogger(logr.Discard())
+	// The default handlers sleep until a time that is kept in a global variable, which belongs to an earlier bubble.
+	utilruntime.ErrorHandlers = nil //nolint:reassign // The default handlers keep a time of an earlier bubble.
+	os.Exit(m.Run())
+}
+
+const (
+	hubUser   = "muster-hub"
+	agentUser = "muster-agent"
+	userSpace = "apps" // the namespace of the users' objects, on the hub and on members
+)
+
+// world is a hub, its members and all that happens to them.
+type world struct {
+	t       *testing.T
+	ctx     context.Context
+	seed    uint64
+	random  *rand.Rand // of users and disasters
+	h       *history
+	net     *network
+	scheme  *runtime.Scheme
+	hub     *apiserver.Server
+	admin   client.Client
+	process *process // of the hub
+	members []*member
+	mutant  mutant
+	intent  *intent
+	backups []snapshot
+	tokens  int
+}
+
+// member is a cluster with an agent.
+type member struct {
+	name    string
+	server  *apiserver.Server
+	admin   client.Client
+	process *process
+}
+
+func resourceOf(a mustertest.Attributes) schema.GroupResource {
+	return schema.GroupResource{Group: a.Group, Resource: a.Resource}
+}
+
+func newScheme() *runtime.Scheme {
+	return mustertest.Scheme(assembly.AddToScheme, apiextensionsv1.AddToScheme)
+}
+
+// newWorld starts a hub and its members. It must be called in a bubble, and the world closed in it.
+func newWorld(t *testing.T, h *history, seed uint64, members int, planted mutant) *world {
+	t.Helper()
+	h.began = time.Now()
+	w := &world{
+		t: t, ctx: t.Context(), seed: seed, random: rand.New(rand.NewPCG(seed, 1)), h: h, net: newNetwork(seed, h),
+		scheme: newScheme(), mutant: planted,
+	}
+	w.intent = newIntent(w)
+	w.hub, w.admin = w.newServer("hub", nil)
+	require.NoError(t, assembly.InstallHubDefinitions(w.ctx, w.admin))
+	for _, name := range []string{membership.RegistrationNamespace, userSpace} {
+		w.create(w.admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	for _, folder := range []string{"membership/hub", "placement", "placement/workset", "addon", "addon/leave", "work/leave"} {
+		require.NoError(t, mustertest.GrantFiles(w.ctx, w.admin, hubUser, "../../"+folder+"/rbac/role.yaml"))
+	}
+	w.startHub()
+	joinYAML := w.token("first")
+	for i := range members {
+		m := w.newMember(fmt.Sprint("m", i))
+		w.members = append(w.members, m)
+		w.install(m, joinYAML)
+		w.startAgent(m)
+	}
+	return w
+}
+
+func (w *world) newServer(name string, observe func(apiserver.Change)) (*apiserver.Server, client.Client) {
+	s, err := apiserver.New(apiserver.Options{Name: name, Seed: w.seed, Observe: observe})
+	require.NoError(w.t, err)
+	c, err := client.New(s.Admin(), client.Options{Scheme: w.scheme})
+	require.NoError(w.t, err)
+	return s, c
+}
+
+func (w *world) create(c client.Client, o client.Object) {
+	w.t.Helper()
+	require.NoError(w.t, client.IgnoreAlreadyExists(c.Create(w.ctx, o)))
+}
+
+func (w *world) newMember(name string) *member {
+	m := &member{name: name}
+	m.server, m.admin = w.newServer(name, func(change apiserver.Change) { w.intent.observe(m.name, change) })
+	require.NoError(w.t, workcrds.InstallOnMember(w.ctx, m.admin))
+	for _, name := range []string{agent.DefaultNamespace, userSpace} {
+		w.create(m.admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	for _, folder := range []string{"membership/agent", "work/agent"} {
+		require.NoError(w.t, mustertest.GrantFiles(w.ctx, m.admin, agentUser, "../../"+folder+"/rbac/role.yaml"))
+	}
+	// What the administrator of a member allows Works to contain.
+	require.NoError(w.t, mustertest.Grant(w.ctx, m.admin, agentUser, &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "content"},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"configmaps", "namespaces"}, Verbs: []string{"*"}},
+			{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"*"}},
+		},
+	}))
+	return m
+}
+
+// A process is one run of a hub or an agent.
+type process struct {
+	dead   atomic.Bool
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+func (w *world) run(name string, start func(context.Context, *process) error) *process {
+	ctx, cancel := context.WithCancel(w.ctx)
+	p := &process{cancel: cancel, ended: make(chan struct{})}
+	go func() {
+		defer close(p.ended)
+		for {
+			err := start(ctx, p)
+			if ctx.Err() != nil {
+				return
+			}
+			if _, restored := errors.AsType[*storeversion.RewoundError](err); !restored {
+				w.h.note("%s ended: %v", name, err)
+			}
+			if sleep(ctx, 5*time.Second) != nil { // as a Deployment restarts it
+				return
+			}
+		}
+	}()
+	return p
+}
+
+// stop ends a process in order, and waits for its end.
+func (p *process) stop() {
+	p.cancel()
+	<-p.ended
+}
+
+// kill ends a process at once: no request of it arrives any more.
+func (p *process) kill() {
+	p.dead.Store(true)
+	p.stop()
+}
+
+func (w *world) managerOptions(name string) manager.Options {
+	return manager.Options{
+		Scheme: w.scheme, Logger: w.logger(name), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	}
+}
+
+func (w *world) logger(name string) logr.Logger {
+	if os.Getenv("MUSTER_TEST_LOGS") == "" {
+		return logr.Discard()
+	}
+	return funcr.New(func(prefix, args string) { w.h.note("LOG %s %s", prefix, args) }, funcr.Options{}).WithName(name)
+}
+
+func (w *world) startHub() {
+	w.process = w.run("hub", func(ctx context.Context, p *process) error {
+		wire := &wire{n: w.net, process: "hub", server: "hub", dead: &p.dead, mutant: w.mutant.hub}
+		cfg := w.hub.Config(hubUser)
+		cfg.Wrap(wire.over)
+		mgr, err := manager.New(cfg, w.managerOptions("hub"))
+		if err != nil {
+			return err
+		}
+		o := assembly.HubOptions{SkipDefinitions: true}
+		o.Membership.Server, o.Membership.CA = w.hub.URL(), w.hub.CertificateAuthority()
+		if w.mutant.options != nil {
+			w.mutant.options(&o)
+		}
+		if err := assembly.SetupHub(ctx, mgr, o); err != nil {
+			return err
+		}
+		return mgr.Start(ctx)
+	})
+}
+
+func (w *world) startAgent(m *member) {
+	name := "agent-" + m.name
+	m.process = w.run(name, func(ctx context.Context, p *process) error {
+		home := &wire{
+			n: w.net, process: name, server: m.name, dead: &p.dead, mutant: w.mutant.member,
+			// The agent lists every kind that it may list when it searches for objects without an AppliedWork.
+			allowed: func(a mustertest.Attributes, _ string) bool { return a.Verb == "list" },
+		}
+		cfg := m.server.Config(agentUser)
+		cfg.Wrap(home.over)
+		mgr, err := manager.New(cfg, w.managerOptions(name))
+		if err != nil {
+			return err
+		}
+		away := &wire{
+			n: w.net, process: name, server: "hub", dead: &p.dead, mutant: w.mutant.agent,
+			allowed: func(mustertest.Attributes, string) bool { return w.intent.mayBeRefused(m.name) },
+		}
+		o := assembly.AgentOptions{Membership: agent.Options{Name: m.name, HubConfig: func(c *rest.Config) {
+			c.Dial = w.hub.DialContext
+			c.Wrap(away.over)
+		}}}
+		o.Membership.Log, o.Works.Log = w.logger(name), w.logger(name+"-works")
+		if w.mutant.agentOptions != nil {
+			w.mutant.agentOptions(&o)
+		}
+		if err := assembly.SetupAgent(ctx, mgr, o); err != nil {
+			return err
+		}
+		return mgr.Start(ctx)
+	})
+}
+
+// close ends all processes and servers, so that the bubble can end.
+func (w *world) close() {
+	w.net.chaotic.Store(false)
+	if w.process != nil {
+		w.process.kill()
+	}
+	for _, m := range w.members {
+		if m.process != nil {
+			m.process.kill()
+		}
+		m.server.Close()
+	}
+	w.hub.Close()
+}
+
+// token returns the join.yaml of a JoinToken that accepts by itself.
+func (w *world) token(name string) []byte {
+	w.t.Helper()
+	token := &membershipv1alpha1.JoinToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: name},
+		Spec:       membershipv1alpha1.JoinTokenSpec{AutoAccept: true},
+	}
+	w.create(w.admin, token)
+	var secret corev1.Secret
+	w.until("JoinToken "+name+" has a credential", 5*time.Minute, func() error {
+		if err := w.admin.Get(w.ctx, client.ObjectKeyFromObject(token), &secret); err != nil {
+			return err
+		}
+		_, err := registration.ParseBootstrap(secret.Data[registration.BootstrapKey])
+		return err
+	})
+	return secret.Data[registration.BootstrapKey]
+}
+
+// install stores a join.yaml where the agent reads it.
+func (w *world) install(m *member, joinYAML []byte) {
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: agent.DefaultNamespace, Name: agent.DefaultBootstrapSecret},
+		Data:       map[string][]byte{registration.BootstrapKey: joinYAML},
+	}
+	require.NoError(w.t, client.IgnoreNotFound(m.admin.Delete(w.ctx, secret.DeepCopy())))
+	require.NoError(w.t, m.admin.Create(w.ctx, secret))
+}
+
+// joined returns nil if the member has joined and is healthy.
+func (w *world) joined(name string) error {
+	var cluster membershipv1alpha1.MemberCluster
+	if err := w.admin.Get(w.ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
+		return err
+	}
+	conditions := cluster.Status.Conditions
+	if cluster.DeletionTimestamp == nil && meta.IsStatusConditionTrue(conditions, membershipv1alpha1.ConditionJoined) &&
+		meta.IsStatusConditionTrue(conditions, membershipv1alpha1.ConditionHealthy) {
+		return nil
+	}
+	var all []string
+	for _, c := range conditions {
+		all = append(all, fmt.Sprintf("%s=%s %s", c.Type, c.Status, c.Message))
+	}
+	return fmt.Errorf("MemberCluster %s: phase %s: %s", name, cluster.Status.Phase, strings.Join(all, "; "))
+}
+
+// until polls in virtual time, and reports a violation if the time is over.
+func (w *world) until(what string, limit time.Duration, wrong func() error) bool {
+	w.t.Helper()
+	var err error
+	for began := time.Now(); time.Since(began) < limit; <-time.After(time.Second) { // virtual
+		if err = wrong(); err == nil {
+			return true
+		}
+	}
+	w.h.violated("%s: not within %s: %v", what, limit, err)
+	return false
+}
+
+// A mutant is a planted bug. The zero value is none.
+type mutant struct {
+	name               string
+	hub, agent, member func(http.RoundTripper) http.RoundTripper // wrap the clients of the hub, and of agents
+	options            func(*assembly.HubOptions)
+	agentOptions       func(*assembly.AgentOptions)
+}
