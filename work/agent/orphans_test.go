@@ -128,10 +128,10 @@ func TestOrphans_MissingWork(t *testing.T) {
 	require.Contains(t, applied.Status.Conditions[0].Message, "2 objects kept without a Work: Work "+work.Namespace+"/shop of hub "+w.name+" does not exist")
 	all := agent.OrphanSummary{Works: 1, Objects: 2, First: []string{"shop"}}
 	reported(all)
+	w.event("Orphaned") // Before the agent stops: an Event that is not sent yet would be lost.
 	stop()
 	stop = w.start(observe)
 	reported(all) // an agent that is started again reports what it finds
-	w.event("Orphaned")
 	still()
 	_, member := w.quiet()
 	require.Empty(t, w.toHost.take(), "%v", member)
