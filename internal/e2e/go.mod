@@ -5,6 +5,7 @@ go 1.26.0
 
 require (
 	github.com/stretchr/testify v1.12.1
+	golang.org/x/mod v0.38.0
 	golang.org/x/sync v0.22.0
 	sigs.k8s.io/kind v0.33.0
 )
@@ -20,7 +21,6 @@ require (
 	github.com/spf13/cobra v1.8.0 // indirect
 	github.com/spf13/pflag v1.0.5 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/mod v0.38.0 // indirect
 	golang.org/x/sys v0.6.0 // indirect
 	sigs.k8s.io/yaml v1.4.0 // indirect
 )
