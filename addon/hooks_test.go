@@ -251,7 +251,7 @@ func testHooks(t *testing.T) {
 		h.eventually("it is asked", func() bool { return patient.count() > 0 })
 		require.True(t, h.intact("patient", "a"))
 		h.eventually("all is gone", func() bool { return h.gone(a) })
-		require.Equal(t, 3, patient.count(), "once it is done nobody asks any more")
+		require.Equal(t, 3, patient.count(), "the hook is not called again after it is done")
 		_, works, addon := h.steps("patient")
 		seen.inOrder("a", addon("deleted"), records(v1alpha1.ConditionProgressing, v1alpha1.ReasonPreDelete), works("deleted"))
 	})

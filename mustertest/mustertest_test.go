@@ -72,7 +72,7 @@ func TestCrash(t *testing.T) {
 		served server
 	}{
 		{"whose answer is lost, that was carried out", 2, mustertest.ResponseLost, 5},
-		{"what is never sent nobody hears of", 2, mustertest.RequestLost, 4},
+		{"a request that is not sent has no effect", 2, mustertest.RequestLost, 4},
 		{"who never ends does all", 0, mustertest.RequestLost, 8},
 	} {
 		var served server

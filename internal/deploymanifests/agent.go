@@ -36,7 +36,7 @@ func agentFiles() (map[string]string, error) {
 	cluster, local := apart(membership)
 	workCluster, workLocal := apart(works)
 	if len(workLocal) > 0 {
-		return nil, fmt.Errorf("work/agent/rbac/role.yaml has a Role: say here who is to have it")
+		return nil, fmt.Errorf("work/agent/rbac/role.yaml declares a Role, and no file of deploy contains it")
 	}
 	text := map[string]string{
 		// The account, and what it may do on the member: all of its cluster, and nothing of one namespace.
@@ -61,7 +61,7 @@ func agentFiles() (map[string]string, error) {
 	return text, nil
 }
 
-// grants is what Works may contain: nothing, until somebody labels a ClusterRole.
+// grants returns what Works may contain: nothing, until a ClusterRole has the label.
 func grants() []role {
 	return []role{{rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: string(agent) + "-works"},

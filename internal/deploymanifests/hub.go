@@ -18,7 +18,9 @@ const hub program = "muster-hub"
 const selectionLabel = "placement.muster.dev/aggregate-to-hub"
 
 // hubRoles are the packages of a hub that connects to no member, in the order of assembly.SetupHub.
-var hubRoles = []string{"membership/hub", "addon/leave", "work/leave", "work/unassigned", "placement", "placement/workset", "addon"}
+var hubRoles = []string{
+	"membership/hub", "addon/leave", "work/leave", "work/unassigned", "placement", "placement/workset", "addon",
+}
 
 // hubFiles returns the content of the folder hub, by path.
 func hubFiles() (map[string]string, error) {
@@ -61,15 +63,19 @@ func hubFiles() (map[string]string, error) {
 		"base/kustomization.yaml": kustomization("A complete hub: membership, placements, WorkSets and add-ons. The program installs the definitions.",
 			"account.yaml", "permissions.yaml", "users.yaml", "deployment.yaml", "availability.yaml", "networkpolicy.yaml") +
 			"images:\n- name: muster-hub\n  newName: muster-hub # the image of your hub program\n  newTag: latest\n",
-		"components/select-anything/kustomization.yaml": component("WorkSets may select objects of any kind on the hub, Secrets included.", "role.yaml"),
-		"components/users-place/kustomization.yaml":     component("Who may edit a namespace may place what WorkSets may select on every member, with the permissions of its agent.", "role.yaml"),
-		"components/monitoring/kustomization.yaml":      component("A Service for the metrics, and a ServiceMonitor of the Prometheus Operator.", "service.yaml"),
+		"components/select-anything/kustomization.yaml": component(
+			"WorkSets may select objects of any kind on the hub, Secrets included.", "role.yaml"),
+		"components/users-place/kustomization.yaml": component(
+			"Users with the role edit in a namespace may place on every member, with the permissions of its agent.", "role.yaml"),
+		"components/monitoring/kustomization.yaml": component(
+			"A Service for the metrics, and a ServiceMonitor of the Prometheus Operator.", "service.yaml"),
 	}
 	return text, nil
 }
 
 func component(what string, resources ...string) string {
-	return "# " + what + "\napiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources:\n- " + strings.Join(resources, "\n- ") + "\n"
+	return "# " + what + "\napiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources:\n- " +
+		strings.Join(resources, "\n- ") + "\n"
 }
 
 // rolesOf returns the roles that packages declare, each bound to the account.

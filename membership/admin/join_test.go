@@ -102,7 +102,7 @@ func TestJoin(t *testing.T) {
 	mustertest.Holds(f.t, patience, "the ServiceAccount goes with its binding", func() bool {
 		return !f.get(&corev1.ServiceAccount{}, agent.DefaultNamespace, accessName) && !f.get(&corev1.Secret{}, agent.DefaultNamespace, tokenSecret)
 	})
-	mustertest.Holds(f.t, patience, "the namespace goes when nobody uses it", func() bool { return !f.get(&corev1.Namespace{}, "", agent.DefaultNamespace) })
+	mustertest.Holds(f.t, patience, "the unused namespace is deleted", func() bool { return !f.get(&corev1.Namespace{}, "", agent.DefaultNamespace) })
 
 	leave, err = Unjoin(ctx, f.config, "east", UnjoinOptions{Member: f.config})
 	require.NoError(t, err, "a member that is not there has left")

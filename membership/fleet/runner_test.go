@@ -95,7 +95,7 @@ func TestRunnerThatStays(t *testing.T) {
 	<-c.ctx.Done()
 	_, err := c.get("/x")
 	require.NoError(t, err, "it has time to end in good order")
-	mustertest.Eventually(t, patience, "somebody waits for it to return", func() error { return orError(fake.fake.HasWaiters(), "nobody does") })
+	mustertest.Eventually(t, patience, "the caller waits for the answer", func() error { return orError(fake.fake.HasWaiters(), "no caller waits") })
 	fake.fake.Step(grace)
 	mustertest.Eventually(t, patience, "its connections are closed", func() error {
 		_, err := c.get("/x")

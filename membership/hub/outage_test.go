@@ -29,7 +29,7 @@ func TestOutage_RecordsEvents(t *testing.T) {
 					return nil
 				}
 			}
-			return errors.New("there is none")
+			return errors.New("the hub has recorded no such Event")
 		})
 	}
 	a := h.joined(h.token("outage", v1alpha1.JoinTokenSpec{}), agent.Options{Name: "outage"})

@@ -114,7 +114,7 @@ func (h *Hub) waitForMembers(names map[string]bool, limit time.Duration) {
 			if err := members.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 				return err
 			}
-			last := fmt.Errorf("there are %d MemberClusters", len(list.Items))
+			last := fmt.Errorf("the hub has %d MemberClusters", len(list.Items))
 			count := 0
 			for i := range list.Items {
 				if !names[list.Items[i].Name] {

@@ -129,5 +129,5 @@ func testForeignNamespaces(t *testing.T) {
 	require.Contains(t, theirs.works("web"), "a/web-0")
 	require.Equal(t, before["DELETE works"], r.wire.Count("DELETE works"))
 	require.Equal(t, before["PATCH works"], r.wire.Count("PATCH works"))
-	require.Equal(t, reads, r.wire.Count("GET worksets"), "nobody asks for theirs")
+	require.Equal(t, reads, r.wire.Count("GET worksets"), "no WorkSet of others is read")
 }

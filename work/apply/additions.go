@@ -86,7 +86,7 @@ func mayBeAdded(path fieldpath.Path) bool {
 	}
 }
 
-// leaves reports whether a field is in the manifest, whoever has it on the cluster, or is left to others.
+// leaves reports whether a field is in the manifest, whichever manager owns it on the cluster, or is left to others.
 func (o Object) leaves(path fieldpath.Path) bool {
 	field := pathOf(path)
 	if _, found := field.Get(o.Manifest.Object); found {

@@ -168,7 +168,7 @@ func TestFromATokenToAMember(t *testing.T) {
 		return err == nil && meta.IsStatusConditionTrue(member.Status.Conditions, v1alpha1.ConditionJoined)
 	})
 
-	mustertest.Holds(t, time.Minute, "the token is used up: nobody finds the hub by it", func() bool {
+	mustertest.Holds(t, time.Minute, "the token is used up and finds no hub", func() bool {
 		_, err := discover(typed)
 		if err != nil {
 			require.ErrorIs(t, err, discovery.ErrUnknownToken)
@@ -182,14 +182,14 @@ func TestFromATokenToAMember(t *testing.T) {
 	}}
 	require.NoError(t, registration.Sign(late, claim, found))
 	require.NoError(t, regtest.Client(t, found.RESTConfig()).Create(t.Context(), late), "for ten minutes")
-	mustertest.Holds(t, time.Minute, "but nobody else comes in", func() bool {
+	mustertest.Holds(t, time.Minute, "but no other cluster joins", func() bool {
 		require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(late), late))
 		return late.Status.Answer == v1alpha1.AnswerDenied
 	})
 	require.Contains(t, late.Status.Conditions[0].Message, "is used up")
 
 	require.NoError(t, admin.Delete(t.Context(), token))
-	mustertest.Holds(t, time.Minute, "without its JoinToken it is nobody's", func() bool {
+	mustertest.Holds(t, time.Minute, "without its JoinToken it has no owner", func() bool {
 		return apierrors.IsUnauthorized(regtest.Client(t, found.RESTConfig()).Get(t.Context(), client.ObjectKeyFromObject(late), late))
 	})
 }
@@ -294,7 +294,7 @@ func TestExpiredToken(t *testing.T) {
 	})
 	secret.StringData = map[string]string{"expiration": time.Now().Add(-time.Second).UTC().Format(time.RFC3339)}
 	require.NoError(t, admin.Update(t.Context(), secret))
-	mustertest.Holds(t, time.Minute, "and nobody finds the hub by it afterwards", func() bool {
+	mustertest.Holds(t, time.Minute, "and it finds no hub afterwards", func() bool {
 		_, err := discovery.Discover(t.Context(), options)
 		if err != nil {
 			require.ErrorIs(t, err, discovery.ErrUnknownToken)
