@@ -155,9 +155,10 @@ func (p FieldPath) isFreeForm() bool {
 		e.kind == fieldElement && (e.name == "labels" || e.name == "annotations")
 }
 
-// isPlain says whether a name may be written without quotes.
+// isPlain says whether a name may be written without quotes. A name that begins with an asterisk has quotes, because an
+// asterisk in brackets stands for all items.
 func isPlain(name string) bool {
-	return name != "" && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r == '.' || !isPlainRune(r) })
+	return name != "" && name[0] != '*' && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r == '.' || !isPlainRune(r) })
 }
 
 func isPlainRune(r rune) bool {

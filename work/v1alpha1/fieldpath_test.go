@@ -32,6 +32,7 @@ func TestParseFieldPath(t *testing.T) {
 		{"an item by its key", `.spec.containers[name="web"].image`, containers.Item(map[string]any{"name": "web"}).Field("image"), ""},
 		{"an item by two keys, in order", `.spec.ports[protocol="TCP",containerPort=80]`, root.Field("spec").Field("ports").Item(map[string]any{"containerPort": 80, "protocol": "TCP"}), `.spec.ports[containerPort=80,protocol="TCP"]`},
 		{"a key that looks like an index", `.spec.containers[0="web"]`, containers.Item(map[string]any{"0": "web"}), ""},
+		{"a key that begins with an asterisk", `.spec.containers["*"="web"]`, containers.Item(map[string]any{"*": "web"}), ""},
 		{"a key with other than plain characters", `.spec.containers["a.b"=true]`, containers.Item(map[string]any{"a.b": true}), ""},
 		{"a bracket in a value", `.spec.containers[name="a]b,c=d"].image`, containers.Item(map[string]any{"name": "a]b,c=d"}).Field("image"), ""},
 		{"a plain item", `.metadata.finalizers[="example.com/a"]`, root.Field("metadata").Field("finalizers").Value("example.com/a"), ""},
@@ -137,7 +138,7 @@ func TestFieldPathOfOtherValues(t *testing.T) {
 }
 
 func anyPath() *rapid.Generator[v1alpha1.FieldPath] {
-	name := rapid.OneOf(rapid.SampledFrom([]string{"metadata", "annotations", "labels", "a.b/c", "0", "", "\xff", "a]", `"`}), rapid.String())
+	name := rapid.OneOf(rapid.SampledFrom([]string{"metadata", "annotations", "labels", "a.b/c", "0", "", "\xff", "a]", `"`, "*", "*a"}), rapid.String())
 	value := rapid.OneOf(rapid.String().AsAny(), rapid.Int64().AsAny(), rapid.Float64().AsAny(), rapid.Bool().AsAny())
 	return rapid.Custom(func(t *rapid.T) v1alpha1.FieldPath {
 		var path v1alpha1.FieldPath
