@@ -25,12 +25,13 @@ func (m *Monitor) add(name string) *member {
 	return e
 }
 
-// beat notes a heartbeat, the one thing that has to be cheap.
-func (m *Monitor) beat(e *member, now time.Time) []string {
+// beat records a heartbeat and reports whether the state of the member has changed. The caller calls suspect afterwards if
+// doubted is true: the heartbeat may end a suspicion.
+func (m *Monitor) beat(e *member, now time.Time) (entered, doubted bool) {
 	at := m.clock(now)
 	e.heard, e.anchor = m.elapsed(now), at
 	if !e.tracked {
-		return nil
+		return false, false
 	}
 	m.beats++
 
@@ -46,18 +47,13 @@ func (m *Monitor) beat(e *member, now time.Time) []string {
 		m.enter(e, Healthy, now)
 	}
 
-	var changed []string
+	doubted = before == Awaited // the member is evidence now
 	if e.late() {
 		m.setLate(e, false)
 		m.queue.set(e, e.due()) // it can be late again before it would have been lost
-		changed = m.suspect(now)
-	} else if before == Awaited {
-		changed = m.suspect(now) // it is evidence now
+		doubted = true
 	}
-	if e.state != before {
-		changed = sorted(append(changed, e.name))
-	}
-	return changed
+	return e.state != before, doubted
 }
 
 // blame counts a loss as a flap if the one before it was not long ago. A loss in an outage is the hub's

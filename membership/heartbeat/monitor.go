@@ -104,13 +104,26 @@ func (m *Monitor) Untrack(name string, now time.Time) []string {
 //
 // It may come before the member is tracked, and is remembered.
 func (m *Monitor) Observe(name string, renewed, now time.Time) []string {
+	entered, doubted := m.observe(name, renewed, now)
+	var changed []string
+	if doubted {
+		changed = m.suspect(now)
+	}
+	if entered {
+		changed = sorted(append(changed, name))
+	}
+	return changed
+}
+
+// observe is Observe without the suspicion of an outage; its results are those of beat.
+func (m *Monitor) observe(name string, renewed, now time.Time) (entered, doubted bool) {
 	e := m.members[name]
 	if e == nil {
 		e = m.add(name)
 	}
 	mark := markOf(renewed)
 	if mark == 0 || mark == e.renewed {
-		return nil
+		return false, false
 	}
 	e.renewed = mark
 	return m.beat(e, now)
@@ -146,9 +159,10 @@ func (m *Monitor) Gone(name string) {
 // Relist takes in all Leases that there are: by member what the agent wrote as the time. It counts
 // those that differ from what was observed before as heartbeats, like Observe. Others, which nothing is
 // known of, may be ages old: they are remembered, so that the next change counts. Those that are missing
-// are Gone.
+// are Gone. All Leases count as observed at the same time: an outage ends only after all of them have been taken in.
 func (m *Monitor) Relist(leases map[string]time.Time, now time.Time) []string {
 	var changed []string
+	suspicion := false
 	for name, renewed := range leases {
 		e := m.members[name]
 		switch {
@@ -157,8 +171,15 @@ func (m *Monitor) Relist(leases map[string]time.Time, now time.Time) []string {
 		case e.renewed == 0:
 			e.renewed = markOf(renewed)
 		default:
-			changed = append(changed, m.Observe(name, renewed, now)...)
+			entered, doubted := m.observe(name, renewed, now)
+			if entered {
+				changed = append(changed, name)
+			}
+			suspicion = suspicion || doubted
 		}
+	}
+	if suspicion {
+		changed = append(changed, m.suspect(now)...)
 	}
 	for name := range m.members {
 		if _, there := leases[name]; !there {

@@ -95,6 +95,11 @@ func (n *naive) untrack(name string, now time.Time) {
 }
 
 func (n *naive) observe(name string, renewed, now time.Time) {
+	n.beat(name, renewed, now)
+	n.reconsider(now)
+}
+
+func (n *naive) beat(name string, renewed, now time.Time) {
 	e := n.get(name)
 	if renewed.IsZero() || renewed.Equal(e.renewed) {
 		return
@@ -115,7 +120,6 @@ func (n *naive) observe(name string, renewed, now time.Time) {
 	if e.state != was {
 		e.since = now
 	}
-	n.reconsider(now)
 }
 
 func (n *naive) gone(name string) {
@@ -131,9 +135,10 @@ func (n *naive) relist(leases map[string]time.Time, now time.Time) {
 		if e := n.get(name); e.renewed.IsZero() {
 			e.renewed = leases[name]
 		} else {
-			n.observe(name, leases[name], now)
+			n.beat(name, leases[name], now)
 		}
 	}
+	n.reconsider(now)
 	for _, name := range slices.Sorted(maps.Keys(n.members)) {
 		if _, ok := leases[name]; !ok {
 			n.gone(name)
