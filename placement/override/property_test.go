@@ -50,7 +50,7 @@ func drawRule(t *rapid.T) v1alpha1.OverrideRule {
 
 func TestProperties(t *testing.T) {
 	clusters := []*scheduler.Cluster{{Name: "east", Labels: map[string]string{"region": "eu", "zone": "1"}}, {Name: "west"}}
-	succeeded := 0
+	drawn, succeeded := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		overrides := &v1alpha1.Overrides{ExpandManifests: rapid.Bool().Draw(t, "expand")}
 		for range rapid.IntRange(0, 4).Draw(t, "rules") {
@@ -66,6 +66,7 @@ func TestProperties(t *testing.T) {
 		plan, err := override.New(objects, overrides)
 		require.NoError(t, err)
 		for _, cluster := range clusters {
+			drawn++
 			result, err := plan.For(cluster)
 			fresh, freshErr := override.Apply(objects, overrides, cluster)
 			require.Empty(t, cmp.Diff(fresh, result), "what was asked before makes no difference")
@@ -94,7 +95,10 @@ func TestProperties(t *testing.T) {
 		require.Empty(t, cmp.Diff(before, objects), "objects were changed")
 		require.Empty(t, cmp.Diff(given, overrides), "overrides were changed")
 	})
-	require.Greater(t, succeeded, 20, "most draws fail: they show little")
+	if drawn < 100 {
+		return // -short: too few draws to say anything about their share
+	}
+	require.Greater(t, succeeded*4, drawn, "most draws fail: they show little")
 }
 
 func cmpCopy(objects []bundle.Object) []bundle.Object {
