@@ -1,6 +1,7 @@
 package assembly
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ type HubOptions struct {
 	Membership hub.Options
 
 	// Placement are the options of package placement. Default of Ready: where the WorkSets of a Placement are
-	// available.
+	// available. Default of Removals: the hub's records of MemberClusters that were deleted on request.
 	Placement placement.Options
 
 	// WorkSets are the options of package placement/workset. SetupHub sets Readiness if it is nil.
@@ -203,8 +204,27 @@ func (o *HubOptions) setupMembership(mgr manager.Manager, c client.Client, insta
 	return hub.SetupWithManager(mgr, options)
 }
 
+// removals are the hub's records of members that left on request.
+type removals struct {
+	reader    client.Reader // not a cache
+	namespace string
+}
+
+func (r removals) LastRemoval(ctx context.Context, cluster string) (*placement.Removal, error) {
+	at, version, err := hub.LastRemoval(ctx, r.reader, r.namespace, cluster)
+	if err != nil || at.IsZero() {
+		return nil, err
+	}
+	return &placement.Removal{Time: at, ResourceVersion: version}, nil
+}
+
 func (o *HubOptions) setupParts(mgr manager.Manager) error {
 	placements, worksets := o.Placement, o.WorkSets
+	if placements.Removals == nil && placements.Clusters == nil {
+		placements.Removals = removals{
+			reader: mgr.GetAPIReader(), namespace: cmp.Or(o.Membership.RegistrationNamespace, membership.RegistrationNamespace),
+		}
+	}
 	if o.has(PartWorkSets) {
 		if worksets.Readiness == nil {
 			worksets.Readiness = workset.NewReadiness()
