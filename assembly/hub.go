@@ -71,7 +71,8 @@ type Connections struct {
 	// Fleet are the options of package membership/fleet. SetupHub adds the runners for Push and Install to Runners.
 	Fleet fleet.Options
 
-	// Push runs the agents of members with joinMode Push in the hub's process. Default nil: Push is off.
+	// Push runs the agents of members with joinMode Push in the hub's process. Default nil: Push is off. Default of Agent:
+	// [PushAgent] with default options, which applies Works.
 	Push *push.Options
 
 	// Install installs the agents of members with joinMode Install. Default nil: Install is off.
@@ -167,7 +168,11 @@ func (o *HubOptions) setupConnections(mgr manager.Manager) (membership.LeaveGate
 	options.Runners = slices.Clone(options.Runners)
 	var gate membership.LeaveGate
 	if o.Connections.Push != nil {
-		runner, err := push.New(mgr, *o.Connections.Push)
+		pushed := *o.Connections.Push
+		if pushed.Agent == nil {
+			pushed.Agent = PushAgent(AgentOptions{InstallDefinitions: true})
+		}
+		runner, err := push.New(mgr, pushed)
 		if err != nil {
 			return nil, fmt.Errorf("set up joinMode Push: %w", err)
 		}
