@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -170,7 +171,34 @@ func (l *addonLook) observe(ctx context.Context) error {
 	for _, why := range l.plan.Problems {
 		l.problem(v1alpha1.ReasonPlacementNotFound, why)
 	}
+	if message := keptMessage(l.plan.Decisions); message != "" {
+		l.problems = append(l.problems, health.Problem{Reason: v1alpha1.ReasonEarlierAddon, Message: message, Retried: true})
+	}
 	return nil
+}
+
+// maxKeptNames is how many members the message about kept MemberAddons names.
+const maxKeptNames = 10
+
+// keptMessage names the members whose MemberAddons are kept although no Placement has chosen them, and the next step. It is
+// empty if there are none.
+func keptMessage(decisions []install.Decision) string {
+	var members []string
+	for _, d := range decisions {
+		if d.Reason == install.EarlierAddon {
+			members = append(members, d.Member)
+		}
+	}
+	if len(members) == 0 {
+		return ""
+	}
+	slices.Sort(members)
+	names := strings.Join(members[:min(len(members), maxKeptNames)], ", ")
+	if more := len(members) - maxKeptNames; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("MemberAddons of an earlier Addon with this name are kept on members that no Placement has chosen: %s. "+
+		"Choose the members with a Placement in spec.install, or delete the MemberAddons", names)
 }
 
 // earlier reports whether a MemberAddon was created for an earlier Addon. MemberAddons of earlier releases name no Addon; they

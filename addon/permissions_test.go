@@ -93,9 +93,10 @@ func TestPermissions(t *testing.T) {
 	h.color("colors", "red")
 	h.eventually("it updates", func() bool { return h.colorOf("code", "a") == "red" })
 	code := h.get("code")
+	before := code.DeepCopy()
 	code.Spec.Install.Placements = append(code.Spec.Install.Placements[:0:0], *code.Spec.Install.Placements[0].DeepCopy())
 	code.Spec.Install.Placements[0].Name = "all"
-	require.NoError(t, h.client.Update(t.Context(), code))
+	require.NoError(t, h.client.Patch(t.Context(), code, client.MergeFrom(before))) // the controller may write the status meanwhile
 	h.eventually("it annotates", func() bool {
 		return strings.HasSuffix(h.memberAddon("code", "a").Annotations[v1alpha1.InstalledByAnnotation], "/all") && is(h.memberAddon("code", "b"), v1alpha1.ConditionAvailable)
 	})

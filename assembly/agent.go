@@ -77,11 +77,7 @@ func (o *AgentOptions) addWorks(options *agent.Options, member *rest.Config) err
 	works.Member = member
 	options.Companions = slices.Insert(slices.Clone(options.Companions), 0,
 		agent.CompanionFunc("works", func(ctx context.Context, hub agent.Hub) error {
-			works := works
-			works.Hub, works.HubName, works.Namespace = hub.Config, hub.Name, hub.Member.Namespace
-			works.PruneGate = pruneGate(hub, works.PruneGate)
-			works.OnOrphans = onOrphans(hub, works.OnOrphans)
-			a, err := workagent.New(works)
+			a, err := workagent.New(worksOf(hub, works))
 			if err != nil {
 				return err
 			}
@@ -109,6 +105,14 @@ func (o *AgentOptions) addWorks(options *agent.Options, member *rest.Config) err
 		}
 	}
 	return nil
+}
+
+// worksOf returns the options of the agent of Works for one hub.
+func worksOf(hub agent.Hub, works workagent.Options) workagent.Options {
+	works.Hub, works.HubName, works.Namespace = hub.Config, hub.Name, hub.Member.Namespace
+	works.PruneGate = pruneGate(hub, works.PruneGate)
+	works.OnOrphans = onOrphans(hub, works.OnOrphans)
+	return works
 }
 
 // pruneGate withholds deletions while the hub may be inconsistent, and while another gate does.

@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
+	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/agent"
+	"github.com/muster-sdk/muster/membership/fleet"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	workagent "github.com/muster-sdk/muster/work/agent"
 )
@@ -49,6 +51,43 @@ func TestPruneGate(t *testing.T) {
 	inconsistent = nil
 	require.Equal(t, "maintenance", pruneGate(hub, closed)(t.Context()))
 	require.Empty(t, pruneGate(hub, nil)(t.Context()))
+}
+
+// TestPushAgent checks that the agent of a member with joinMode Push has the companion that applies Works and its cleaner,
+// that an invalid option shows instead of an agent without them, and that the options of the caller do not change.
+func TestPushAgent(t *testing.T) {
+	mine := agent.CompanionFunc("mine", func(context.Context, agent.Hub) error { return nil })
+	options := AgentOptions{Membership: agent.Options{Companions: []agent.Companion{mine}}}
+	for _, host := range []string{"https://east", "https://west"} {
+		is := PushAgent(options)(fleet.Connected{Config: &rest.Config{Host: host}})
+		require.Equal(t, host, is.Member.Host)
+		require.Len(t, is.Companions, 2)
+		require.Equal(t, "works", is.Companions[0].Name())
+		require.Len(t, is.Cleaners, 1)
+	}
+	require.Len(t, options.Membership.Companions, 1)
+
+	options.WithoutWorks = true
+	is := PushAgent(options)(fleet.Connected{Config: &rest.Config{Host: "https://east"}})
+	require.Len(t, is.Companions, 1)
+	require.Empty(t, is.Cleaners)
+
+	is = PushAgent(AgentOptions{Works: workagent.Options{Workers: -1}})(fleet.Connected{Config: &rest.Config{Host: "https://east"}})
+	require.Error(t, is.Companions[0].Run(t.Context(), agent.Hub{}))
+	_, err := is.Cleaners[0].Remaining(t.Context(), membership.Member{})
+	require.Error(t, err, "a leave must not end while the objects cannot be removed")
+}
+
+// TestWorksOf checks that the agent of Works withholds deletions while the hub may be inconsistent.
+func TestWorksOf(t *testing.T) {
+	hub := agent.Hub{
+		Name: "one", Member: membership.Member{Namespace: "member-east"},
+		MayPrune: func(context.Context) error { return errors.New("the hub was restored") },
+	}
+	works := worksOf(hub, workagent.Options{})
+	require.Equal(t, "the hub was restored", works.PruneGate(t.Context()))
+	require.Equal(t, "member-east", works.Namespace)
+	require.Equal(t, "one", works.HubName)
 }
 
 // TestOnOrphans checks that orphaned objects are reported to the hub and to the caller.

@@ -1,6 +1,7 @@
 package assembly
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ type HubOptions struct {
 	Membership hub.Options
 
 	// Placement are the options of package placement. Default of Ready: where the WorkSets of a Placement are
-	// available.
+	// available. Default of Removals: the hub's records of MemberClusters that were deleted on request.
 	Placement placement.Options
 
 	// WorkSets are the options of package placement/workset. SetupHub sets Readiness if it is nil.
@@ -70,7 +71,8 @@ type Connections struct {
 	// Fleet are the options of package membership/fleet. SetupHub adds the runners for Push and Install to Runners.
 	Fleet fleet.Options
 
-	// Push runs the agents of members with joinMode Push in the hub's process. Default nil: Push is off.
+	// Push runs the agents of members with joinMode Push in the hub's process. Default nil: Push is off. Default of Agent:
+	// [PushAgent] with default options, which applies Works.
 	Push *push.Options
 
 	// Install installs the agents of members with joinMode Install. Default nil: Install is off.
@@ -166,7 +168,11 @@ func (o *HubOptions) setupConnections(mgr manager.Manager) (membership.LeaveGate
 	options.Runners = slices.Clone(options.Runners)
 	var gate membership.LeaveGate
 	if o.Connections.Push != nil {
-		runner, err := push.New(mgr, *o.Connections.Push)
+		pushed := *o.Connections.Push
+		if pushed.Agent == nil {
+			pushed.Agent = PushAgent(AgentOptions{InstallDefinitions: true})
+		}
+		runner, err := push.New(mgr, pushed)
 		if err != nil {
 			return nil, fmt.Errorf("set up joinMode Push: %w", err)
 		}
@@ -203,8 +209,27 @@ func (o *HubOptions) setupMembership(mgr manager.Manager, c client.Client, insta
 	return hub.SetupWithManager(mgr, options)
 }
 
+// removals are the hub's records of members that left on request.
+type removals struct {
+	reader    client.Reader // not a cache
+	namespace string
+}
+
+func (r removals) LastRemoval(ctx context.Context, cluster string) (*placement.Removal, error) {
+	at, version, err := hub.LastRemoval(ctx, r.reader, r.namespace, cluster)
+	if err != nil || at.IsZero() {
+		return nil, err
+	}
+	return &placement.Removal{Time: at, ResourceVersion: version}, nil
+}
+
 func (o *HubOptions) setupParts(mgr manager.Manager) error {
 	placements, worksets := o.Placement, o.WorkSets
+	if placements.Removals == nil && placements.Clusters == nil {
+		placements.Removals = removals{
+			reader: mgr.GetAPIReader(), namespace: cmp.Or(o.Membership.RegistrationNamespace, membership.RegistrationNamespace),
+		}
+	}
 	if o.has(PartWorkSets) {
 		if worksets.Readiness == nil {
 			worksets.Readiness = workset.NewReadiness()

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +29,12 @@ func absent(name string) *scheduler.Cluster {
 	return &scheduler.Cluster{Name: name, Absent: true, Unreported: true}
 }
 
+// asked is a question of a placement about a cluster.
+type asked struct {
+	placement key
+	cluster   string
+}
+
 // presence tells clusters whose removal the source reported from clusters that are missing without such a report. Its
 // lock makes one step of each change of the fleet.
 type presence struct {
@@ -35,10 +42,37 @@ type presence struct {
 	present map[string]bool // the source has set them
 	removed map[string]bool // the source has removed them; until it sets them again
 	missing map[string]bool // in the fleet as absent clusters, for the placements that are on them
+	kept    map[asked]bool  // no removal of the cluster is on record since the placement chose it
 }
 
 func newPresence() presence {
-	return presence{present: map[string]bool{}, removed: map[string]bool{}, missing: map[string]bool{}}
+	return presence{present: map[string]bool{}, removed: map[string]bool{}, missing: map[string]bool{}, kept: map[asked]bool{}}
+}
+
+// unexplained returns the clusters that the source has neither set nor removed, and about which the placement has not
+// asked yet.
+func (p *presence) unexplained(k key, decided map[string]bool) (names []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name := range decided {
+		if !p.present[name] && !p.removed[name] && !p.kept[asked{k, name}] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (p *presence) explained(k key, name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.present[name] {
+		p.kept[asked{k, name}] = true
+	}
+}
+
+// dropAnswers removes the answers about a cluster that exists, or of a placement that does not. The caller has the lock.
+func (p *presence) dropAnswers(obsolete func(asked) bool) {
+	maps.DeleteFunc(p.kept, func(question asked, _ bool) bool { return obsolete(question) })
 }
 
 // keepAbsent adds to the fleet the clusters of a decision that the source has neither set nor removed: that a cluster

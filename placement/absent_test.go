@@ -2,8 +2,11 @@ package placement_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -102,6 +105,65 @@ func TestAbsentClusters_LeftOnRequest(t *testing.T) {
 	h.change("some", func(p *v1alpha1.Placement) { p.Spec.Policy = inRegion(pick(1), "eu") })
 	h.eventually("fewer are wanted", func() bool { return len(h.chosen("some")) == 1 })
 	require.Equal(t, []string{"eu-000"}, h.chosen("some"), "an existing cluster is preferred")
+}
+
+// recorded are removals on record, by cluster. The controller asks for them while it decides.
+type recorded struct {
+	asked    chan struct{} // about eu-001
+	removals map[string]*placement.Removal
+}
+
+func (r recorded) LastRemoval(_ context.Context, cluster string) (*placement.Removal, error) {
+	switch cluster {
+	case "eu-001":
+		select {
+		case r.asked <- struct{}{}:
+		default:
+		}
+	case "eu-002":
+		return nil, errors.New("the record cannot be read")
+	}
+	return r.removals[cluster], nil
+}
+
+// TestAbsentClusters_RemovedWhileStopped checks that a placement leaves a missing cluster whose removal was recorded after
+// the placement chose it, and stays on clusters with an older record or with a record that cannot be read.
+func TestAbsentClusters_RemovedWhileStopped(t *testing.T) {
+	h, s := newHub(t), newSource(many(3, "eu")...)
+	first := h.start(placement.Options{Clusters: s})
+	for name, policy := range absences() {
+		h.create(name, policy)
+		h.scheduled(v1alpha1.ReasonScheduled, name)
+	}
+	first.stop()
+	later := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "left"}}
+	require.NoError(t, h.client.Create(t.Context(), later))
+	inTime, before := time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
+	for _, step := range []struct {
+		removal placement.Removal
+		chosen  []string
+	}{
+		{placement.Removal{Time: before, ResourceVersion: later.ResourceVersion}, []string{"eu-000", "eu-001", "eu-002"}},
+		{placement.Removal{Time: inTime, ResourceVersion: "1"}, []string{"eu-000", "eu-001", "eu-002"}},
+		{placement.Removal{Time: inTime, ResourceVersion: later.ResourceVersion}, []string{"eu-000", "eu-002"}},
+	} {
+		asked := make(chan struct{}, 100)
+		running := h.start(placement.Options{Clusters: newSource(), Removals: recorded{asked, map[string]*placement.Removal{
+			"eu-000": {Time: before, ResourceVersion: "1"}, "eu-001": &step.removal,
+		}}})
+		for range absences() { // each placement asks about eu-001
+			select {
+			case <-asked:
+			case <-time.After(time.Minute):
+				t.Fatal("no placement asks whether eu-001 was removed")
+			}
+		}
+		for name := range absences() {
+			h.untilMissing(name, len(step.chosen))
+			h.eventually("the decision is as the records say", func() bool { return slices.Equal(step.chosen, slices.Sorted(slices.Values(h.chosen(name)))) })
+		}
+		running.stop()
+	}
 }
 
 // joinedMember creates a MemberCluster that has joined and reported the property tier.

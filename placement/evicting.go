@@ -65,7 +65,10 @@ func (d *deciding) attempt(ctx context.Context, k key, placement *v1alpha1.Place
 	if p.decided == 0 { // from now on p.laid is what was decided, whatever others do to the objects
 		p.laid = slicesOf(placement.Name, a.before)
 	}
-	d.keepAbsent(namesOf(p.laid))
+	on := namesOf(p.laid)
+	removed := setOf(d.removedMeanwhile(ctx, a))
+	maps.DeleteFunc(on, func(name string, _ bool) bool { return removed[name] })
+	d.keepAbsent(on)
 	a.snapshot = d.census.fleet.Snapshot()
 	var keptOff []string
 	for _, object := range evictions {
@@ -73,9 +76,10 @@ func (d *deciding) attempt(ctx context.Context, k key, placement *v1alpha1.Place
 	}
 	a.request = &scheduler.Request{
 		Name: k, Policy: p.policy, Bound: p.bound(placement, a.snapshot, setOf(keptOff)),
-		Placed:   slices.Sorted(maps.Keys(namesOf(p.laid))),
+		Placed:   slices.Sorted(maps.Keys(on)),
 		Failover: placement.Spec.Failover != nil, Previous: p.previous, Now: d.Clock.Now(),
 	}
+	a.request.Bound = slices.DeleteFunc(a.request.Bound, func(name string) bool { return removed[name] })
 	if reschedule(placement) {
 		a.request.Bound, a.request.Previous = nil, nil
 	}

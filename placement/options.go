@@ -36,6 +36,9 @@ type Options struct {
 	// Ready tells whether what a placement has put on a cluster does its work, for policies of failover that wait for a replacement, and
 	// for disruption budgets. Nil: it does as soon as the cluster is published, if that is healthy.
 	Ready Readiness
+	// Removals reports which clusters without an object were removed on request. Nil: a chosen cluster whose removal the
+	// controller did not observe stays chosen until it is evicted.
+	Removals Removals
 	// Workers is how many placements are decided at a time. Zero: 4.
 	Workers int
 	// Timeout is how long one decision may take, without what is written then. Zero: 30 s.

@@ -134,5 +134,8 @@ func (d *deciding) forget(k key) {
 		delete(d.known, k)
 	}
 	d.mu.Unlock()
+	d.presence.mu.Lock()
+	d.presence.dropAnswers(func(q asked) bool { return q.placement == k })
+	d.presence.mu.Unlock()
 	d.dropAbsent(left)
 }

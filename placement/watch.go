@@ -25,6 +25,7 @@ func (d *deciding) Set(cluster *scheduler.Cluster) {
 	d.presence.present[cluster.Name] = true
 	delete(d.presence.removed, cluster.Name)
 	delete(d.presence.missing, cluster.Name)
+	d.presence.dropAnswers(func(q asked) bool { return q.cluster == cluster.Name })
 	event := d.census.set(d.dates.put(cluster))
 	d.presence.mu.Unlock()
 	d.changed(event)

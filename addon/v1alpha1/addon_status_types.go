@@ -22,6 +22,7 @@ const (
 const (
 	ReasonInvalid           = "Invalid"           // the spec cannot be right: it says what
 	ReasonPlacementNotFound = "PlacementNotFound" // a Placement is not there, or not decided yet
+	ReasonEarlierAddon      = "EarlierAddon"      // MemberAddons of an earlier Addon are kept: no Placement has chosen their members
 	ReasonClustersFailed    = "ClustersFailed"    // it is degraded on some members
 	ReasonRolloutHalted     = "RolloutHalted"     // on more members than may it has failed
 )

@@ -1,7 +1,6 @@
 package disaster
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -24,7 +23,6 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
-	workagent "github.com/muster-sdk/muster/work/agent"
 )
 
 // TestOutage_PushWithoutEgress checks that a hub which cannot reach any of its members with joinMode Push deletes and
@@ -34,7 +32,9 @@ func TestOutage_PushWithoutEgress(t *testing.T) {
 	t.Parallel()
 	w := prepareWorld(t)
 	w.options.Connections = &assembly.Connections{
-		Fleet: fleet.Options{ProbeInterval: time.Second, ProbeTimeout: time.Second}, Push: &push.Options{Agent: pushAgent},
+		Fleet: fleet.Options{ProbeInterval: time.Second, ProbeTimeout: time.Second}, Push: &push.Options{
+			Agent: assembly.PushAgent(assembly.AgentOptions{Membership: agent.Options{ProbeInterval: 500 * time.Millisecond}}),
+		},
 	}
 	w.startHub()
 	var proxies []*localplane.Proxy
@@ -74,28 +74,6 @@ func TestOutage_PushWithoutEgress(t *testing.T) {
 	}
 	w.update("2")
 	w.staysPlaced(before, 0)
-}
-
-// pushAgent returns the options of the agents that run in the hub's process: they apply Works.
-func pushAgent(member fleet.Connected) agent.Options {
-	return agent.Options{
-		ProbeInterval: 500 * time.Millisecond,
-		Companions: []agent.Companion{agent.CompanionFunc("works", func(ctx context.Context, hub agent.Hub) error {
-			a, err := workagent.New(workagent.Options{
-				Hub: hub.Config, HubName: hub.Name, Namespace: hub.Member.Namespace, Member: member.Config,
-				PruneGate: func(ctx context.Context) string {
-					if err := hub.MayPrune(ctx); err != nil {
-						return err.Error()
-					}
-					return ""
-				},
-			})
-			if err != nil {
-				return err
-			}
-			return a.Start(ctx)
-		})},
-	}
 }
 
 // connect lets the hub reach a member through a proxy, and accepts the member with joinMode Push.

@@ -478,6 +478,15 @@ func (w *world) running(m *member, version string) {
 // update changes the ConfigMap of the WorkSet, and waits until each member has it: the delivery works.
 func (w *world) update(version string) {
 	w.t.Helper()
+	w.write(version)
+	for _, m := range w.members {
+		w.running(m, version)
+	}
+}
+
+// write changes the WorkSet, and does not wait for its delivery.
+func (w *world) write(version string) {
+	w.t.Helper()
 	set := &placementv1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "shop"}}
 	w.eventually("the WorkSet is updated", func() error {
 		if err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
@@ -492,7 +501,4 @@ func (w *world) update(version string) {
 		}
 		return w.client.Update(w.t.Context(), set)
 	})
-	for _, m := range w.members {
-		w.running(m, version)
-	}
 }

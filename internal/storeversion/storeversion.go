@@ -10,8 +10,10 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -59,6 +61,36 @@ type Monitor struct {
 	Interval time.Duration
 	// Clock tells the time. Default: the system's.
 	Clock clock.Clock
+
+	mu      sync.Mutex
+	rewound chan struct{} // closed by Compare; nil: not made yet
+}
+
+// Compare takes an object from a cache and the same object as the API server returned it afterwards. A version that is
+// older than the cached one exists only after a restore, and ends Start. This detects a restore that later writes hide from
+// the comparison of lists. It may be called concurrently.
+func (m *Monitor) Compare(cached, live client.Object) {
+	order, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), cached.GetResourceVersion())
+	if err != nil || order >= 0 || live.GetUID() != cached.GetUID() {
+		return
+	}
+	found := m.found()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	select {
+	case <-found:
+	default:
+		close(found)
+	}
+}
+
+func (m *Monitor) found() chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.rewound == nil {
+		m.rewound = make(chan struct{})
+	}
+	return m.rewound
 }
 
 // NeedLeaderElection is false: every replica has caches.
@@ -87,6 +119,8 @@ func (m *Monitor) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-m.found():
+			return &RewoundError{Server: m.Server}
 		case <-c.After(interval):
 		}
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/storeversion"
@@ -66,5 +68,30 @@ func TestMonitor_Start(t *testing.T) {
 		defer cancel()
 		monitor := &storeversion.Monitor{Reader: &answers{versions: []string{"5", "6", "7"}}, List: &corev1.ConfigMapList{}}
 		require.NoError(t, monitor.Start(ctx), "a store that only grows, and one that does not answer, are no reason to end")
+	})
+}
+
+func TestMonitor_Compare(t *testing.T) {
+	version := func(uid types.UID, version string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: uid, ResourceVersion: version}}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		monitor := &storeversion.Monitor{Reader: &answers{}, List: &corev1.ConfigMapList{}, Server: "the hub"}
+		ended := make(chan error, 1)
+		go func() { ended <- monitor.Start(t.Context()) }()
+		for _, same := range [][2]*corev1.ConfigMap{
+			{version("a", "9"), version("a", "9")},
+			{version("a", "9"), version("a", "10")},
+			{version("a", "9"), version("b", "8")},
+			{version("a", "x"), version("a", "8")},
+		} {
+			monitor.Compare(same[0], same[1])
+		}
+		synctest.Wait()
+		require.Empty(t, ended, "none of these versions requires a restore")
+		monitor.Compare(version("a", "10"), version("a", "9"))
+		monitor.Compare(version("a", "10"), version("a", "9"))
+		var rewound *storeversion.RewoundError
+		require.ErrorAs(t, <-ended, &rewound)
 	})
 }

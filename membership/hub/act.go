@@ -83,7 +83,8 @@ func (r *members) writeTombstone(ctx context.Context, o *memberObserved) error {
 	if cluster.Spec.ClusterID == "" {
 		return nil
 	}
-	// A leader that was paused since it decided must not record a leave that was called off meanwhile.
+	// The leave is on record as one that cannot be called off (lifecycle.NextHub), so that a leader that is paused after
+	// this request records what is true. The comparison excludes a MemberCluster that was restored meanwhile.
 	latest := &v1alpha1.MemberCluster{}
 	if err := r.reader.Get(ctx, client.ObjectKeyFromObject(cluster), latest); err != nil {
 		return fmt.Errorf("read MemberCluster %s: %w", cluster.Name, err)

@@ -256,7 +256,14 @@ func TestTombstonesAreBounded(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MemberClusterSpec{ClusterID: "id-" + name, Accepted: new(true)},
 		}))
 		h.untilPhase(name, v1alpha1.PhaseAccepted)
+		at, _, err := hub.LastRemoval(t.Context(), h.client, membership.RegistrationNamespace, name)
+		require.NoError(t, err)
+		require.True(t, at.IsZero(), "a member that exists was not removed")
 		h.remove(name)
+		at, version, err := hub.LastRemoval(t.Context(), h.client, membership.RegistrationNamespace, name)
+		require.NoError(t, err)
+		require.False(t, at.IsZero())
+		require.NotEmpty(t, version)
 	}
 	require.Equal(t, 2, count())
 	h.stop()

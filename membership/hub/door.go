@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/keymutex"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -55,6 +56,7 @@ type door struct {
 
 	identity   *hubIdentity
 	tombstones *tombstones
+	conflicts  workqueue.TypedRateLimiter[string] // the pauses after conflicts, by request
 
 	// counting keeps those who come in by one token from refusing each other's counts.
 	counting sync.Mutex
@@ -136,12 +138,13 @@ func (d *door) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.
 	var request v1alpha1.JoinRequest
 	if err := d.client.Get(ctx, key.NamespacedName, &request); err != nil {
 		if apierrors.IsNotFound(err) {
+			d.conflicts.Forget(key.Name)
 			d.written.forget(key.Name)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if request.DeletionTimestamp != nil {
-		return retry(0, d.release(ctx, &request))
+		return retry(d.conflicts, key.Name, 0, d.release(ctx, &request))
 	}
 	if d.written.newer(&request, d.options.Clock.Now()) {
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
@@ -154,15 +157,15 @@ func (d *door) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.
 	gone, collected := d.collect(ctx, &request, step)
 	switch {
 	case gone:
-		return retry(0, collected)
+		return retry(d.conflicts, key.Name, 0, collected)
 	case collected != nil:
-		return retry(0, errors.Join(err, collected))
+		return retry(d.conflicts, key.Name, 0, errors.Join(err, collected))
 	}
 	after := d.untilCollected(&request)
 	if request.Status.Answer == "" {
 		after = quietFor
 	}
-	return retry(sooner(step.After, after), err)
+	return retry(d.conflicts, key.Name, sooner(step.After, after), err)
 }
 
 // quietFor is for how long a request that is Pending has no answer: most are issued by then, and what nobody

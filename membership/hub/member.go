@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/muster-sdk/muster/internal/storeversion"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/heartbeat"
 	"github.com/muster-sdk/muster/membership/lifecycle"
@@ -50,6 +52,8 @@ type members struct {
 	asked      asked
 	asking     chan struct{} // has room for as many workers as may wait for the Acceptor at a time
 	queue      *lateQueue
+	conflicts  workqueue.TypedRateLimiter[string] // the pauses after conflicts, by member
+	store      *storeversion.Monitor
 	identity   *hubIdentity
 	tombstones *tombstones
 	epochs     *consistency
@@ -107,6 +111,7 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	var cluster v1alpha1.MemberCluster
 	if err := r.client.Get(ctx, request.NamespacedName, &cluster); err != nil {
 		if apierrors.IsNotFound(err) {
+			r.conflicts.Forget(request.Name)
 			r.unwatch(request.Name)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -116,7 +121,7 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	}
 	observed, step, acted, err := r.round(ctx, &cluster)
 	if err != nil {
-		return retry(0, client.IgnoreNotFound(err))
+		return r.retry(ctx, request.Name, 0, client.IgnoreNotFound(err))
 	}
 	if observed.gone {
 		// Nobody can read its status any more, but its events are still there.
@@ -128,10 +133,10 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		}
 		r.note(before, gone)
 		r.unwatch(gone.Name)
-		return retry(0, acted)
+		return r.retry(ctx, request.Name, 0, acted)
 	}
 	again, err := r.report(ctx, observed, step, acted)
-	return retry(sooner(step.After, again), errors.Join(acted, observed.renewing, observed.confirming, err))
+	return r.retry(ctx, request.Name, sooner(step.After, again), errors.Join(acted, observed.renewing, observed.confirming, err))
 }
 
 // errUnseen says that there is what the cache does not show.
@@ -224,12 +229,33 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// retry turns the outcome of a round into what the controller is to do. A conflict is no error: somebody else was
-// quicker, and the next look will see what they did.
-func retry(after time.Duration, err error) (reconcile.Result, error) {
+// newConflictPauses returns the pauses after conflicts. They grow per object, because a cache that shows a store before
+// its restore causes conflicts until the process ends.
+func newConflictPauses() workqueue.TypedRateLimiter[string] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](conflictPause, maxConflictPause)
+}
+
+// retry is the function retry for a member. After repeated conflicts it compares the cached MemberCluster with the API
+// server's, because a restored store causes conflicts that do not end.
+func (r *members) retry(ctx context.Context, name string, after time.Duration, err error) (reconcile.Result, error) {
+	if apierrors.IsConflict(err) && r.conflicts.NumRequeues(name) >= conflictsBeforeComparison {
+		cached, live := &v1alpha1.MemberCluster{}, &v1alpha1.MemberCluster{}
+		key := client.ObjectKey{Name: name}
+		if r.client.Get(ctx, key, cached) == nil && r.reader.Get(ctx, key, live) == nil {
+			r.store.Compare(cached, live)
+		}
+	}
+	return retry(r.conflicts, name, after, err)
+}
+
+// retry converts the outcome of a reconcile into a result. A conflict is not an error: the object changed meanwhile, and
+// the next reconcile observes the change.
+func retry(conflicts workqueue.TypedRateLimiter[string], name string, after time.Duration, err error) (reconcile.Result, error) {
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: conflicts.When(name)}, nil
+	}
+	conflicts.Forget(name)
 	switch {
-	case apierrors.IsConflict(err):
-		return reconcile.Result{RequeueAfter: conflictPause}, nil
 	case errors.Is(err, membership.ErrPending):
 		return reconcile.Result{RequeueAfter: pendingPause}, nil
 	case err != nil:
@@ -240,6 +266,9 @@ func retry(after time.Duration, err error) (reconcile.Result, error) {
 }
 
 const (
-	conflictPause = 50 * time.Millisecond
-	pendingPause  = 200 * time.Millisecond
+	conflictPause    = 50 * time.Millisecond
+	maxConflictPause = time.Minute
+	// conflictsBeforeComparison is after how many conflicts in a row a MemberCluster is compared with the API server's.
+	conflictsBeforeComparison = 3
+	pendingPause              = 200 * time.Millisecond
 )

@@ -67,9 +67,10 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		}
 	}
 
-	if err := mgr.Add(&storeversion.Monitor{
+	store := &storeversion.Monitor{
 		Reader: hub.GetAPIReader(), List: &v1alpha1.MemberClusterList{}, Server: mgr.GetConfig().Host, Clock: options.Clock,
-	}); err != nil {
+	}
+	if err := mgr.Add(store); err != nil {
 		return fmt.Errorf("add the monitor of the hub's store to the manager: %w", err)
 	}
 
@@ -87,6 +88,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		client: hub.GetClient(), reader: hub.GetAPIReader(), options: options,
 		recorder: mgr.GetEventRecorder("muster-hub"), queue: &lateQueue{},
 		asking: make(chan struct{}, max(1, options.Workers/2)), identity: hubID, tombstones: left,
+		conflicts: newConflictPauses(), store: store,
 		epochs: &consistency{
 			identity: hubID, cache: hub.GetClient(), reader: hub.GetAPIReader(), clock: options.Clock,
 		},
@@ -110,7 +112,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	door := &door{
 		client: hub.GetClient(), reader: hub.GetAPIReader(), options: options,
 		recorder: mgr.GetEventRecorder("muster-hub"), concluding: keymutex.NewHashed(options.Workers),
-		identity: hubID, tombstones: left,
+		identity: hubID, tombstones: left, conflicts: newConflictPauses(),
 	}
 	if err := door.setup(mgr, hub); err != nil {
 		return fmt.Errorf("set up the controller of JoinRequests: %w", err)

@@ -113,6 +113,29 @@ func (s *tombstones) expire(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// LastRemoval returns when the hub last recorded that a MemberCluster of this name was deleted on request, and the
+// resourceVersion of the record. The time is zero if there is no record, or if a MemberCluster of this name exists. It
+// needs get on MemberClusters and list on ConfigMaps in the registration namespace; the reader must not be a cache.
+func LastRemoval(ctx context.Context, reader client.Reader, registrationNamespace, member string) (time.Time, string, error) {
+	cluster, err := found(ctx, reader, client.ObjectKey{Name: member}, &v1alpha1.MemberCluster{})
+	if err != nil || cluster != nil {
+		return time.Time{}, "", err
+	}
+	var list corev1.ConfigMapList
+	if err := reader.List(ctx, &list, client.InNamespace(registrationNamespace), client.HasLabels{membership.TombstoneLabel}); err != nil {
+		return time.Time{}, "", fmt.Errorf("list the tombstones of members in namespace %s: %w", registrationNamespace, err)
+	}
+	var last time.Time
+	var version string
+	for i := range list.Items {
+		t, ok := parseTombstone(&list.Items[i])
+		if ok && !t.Kept && t.MemberName == member && t.Time.After(last) {
+			last, version = t.Time, list.Items[i].ResourceVersion
+		}
+	}
+	return last, version, nil
+}
+
 func tombstoneObject(namespace string, t lifecycle.Tombstone) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{

@@ -60,7 +60,6 @@ var hubTransitions = []transitions{
 	{[]string{hubLeft}, hubPending, "state Join, and not accepted"},
 	{[]string{hubLeft}, hubDenied, "state Join, and denied"},
 	{[]string{hubLeft}, hubAccepted, "state Join"},
-	{[]string{hubLeft}, hubJoining, "state Join, and an agent waits"},
 	{[]string{hubLeft}, hubLeaving, "something is on the hub again"},
 	{[]string{hubLeft}, outside, "deleted"},
 	{[]string{hubPending, hubDenied, hubAccepted}, outside, "deleted, and nothing was on the hub"},

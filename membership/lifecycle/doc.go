@@ -94,7 +94,6 @@
 //	    Left --> Pending: state Join, and not accepted
 //	    Left --> Denied: state Join, and denied
 //	    Left --> Accepted: state Join
-//	    Left --> Joining: state Join, and an agent waits
 //	    Left --> Leaving: something is on the hub again
 //	    Left --> [*]: deleted
 //	    Pending --> [*]: deleted, and nothing was on the hub

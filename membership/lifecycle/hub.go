@@ -139,6 +139,9 @@ func final(o HubObserved, step HubStep) bool {
 		return true // how the last leave ended is known no more
 	}
 	o.Leave = thisLeave(o)
+	if o.Claimed && o.Namespace == Absent && !irrevocable(o) && step.Leave != nil && step.Leave.Waiting == waitingForNamespace {
+		return true // the leave cannot be called off any more
+	}
 	return step.Leave != nil && (step.Leave.Forced && !forced(o) || step.Leave.Ended && !ended(o))
 }
 
@@ -159,9 +162,17 @@ func nextHub(o HubObserved) HubStep {
 // leaves reports whether the member is on its way out, or out. A leave can be called off until the agent has been told
 // to clean up. From then on it may be gone, and a Membership that said Join again would speak to nobody.
 func leaves(o HubObserved) bool {
-	told := o.Membership != nil && o.Membership.Clean || o.Leave != nil && o.Leave.Waiting == waitingForAgent
-	underWay := o.Leave != nil && !o.Leave.Ended && (told || o.Leave.Forced || o.Namespace != Present)
-	return o.Deleting || o.Desired == v1alpha1.StateLeave || underWay
+	told := o.Membership != nil && o.Membership.Clean
+	underWay := o.Leave != nil && !o.Leave.Ended && (told || o.Namespace != Present)
+	return o.Deleting || o.Desired == v1alpha1.StateLeave || underWay || irrevocable(o)
+}
+
+// irrevocable reports whether the record of a leave, or the deletion of the MemberCluster, excludes that the leave is
+// called off. The hub writes a tombstone only then: a leader that is paused before that write may resume at any time.
+func irrevocable(o HubObserved) bool {
+	l := o.Leave
+	recorded := l != nil && !l.Ended && (l.Forced || l.Waiting == waitingForAgent || l.Waiting == waitingForNamespace)
+	return o.Deleting || recorded
 }
 
 func nextJoin(o HubObserved) HubStep {
@@ -318,6 +329,7 @@ func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 		step.Actions = append(step.Actions, AskGates)
 		return step
 	case record.Waiting == "":
+		record.Waiting = waitingForNamespace
 		step.Actions = takeBack(o)
 		step.After = GatePoll
 		return step
@@ -375,6 +387,14 @@ func left(o HubObserved) HubStep {
 	switch {
 	case o.Deleting && o.Finalizer:
 		step.Actions = append(step.Actions, WriteTombstone, RemoveFinalizer)
+	case o.Claimed && !irrevocable(o):
+		if step.Leave == nil || step.Leave.Ended {
+			step.Leave = &v1alpha1.LeaveStatus{StartedAt: metav1.NewTime(o.Now), Deadline: metav1.NewTime(o.Now.Add(o.Deadline))}
+		}
+		step.Phase, step.Leave.Waiting, step.Leave.Remaining = v1alpha1.PhaseLeaving, waitingForNamespace, nil
+		step.After = time.Nanosecond
+		step.Conditions = leaveConditions(o, *step.Leave)
+		return step
 	case !o.Deleting && o.Claimed:
 		step.Actions = append(step.Actions, WriteTombstone, ReleaseClaim)
 	}

@@ -220,8 +220,9 @@ func TestNextHub(t *testing.T) {
 			name: "clean", reason: "access goes before the namespace, which takes its time to",
 			o: isLeaving(func(o *HubObserved) { o.Membership.Report = ReportedClean }),
 			want: want{
-				phase: v1alpha1.PhaseLeaving, actions: []HubAction{RevokeAccess, DeleteNamespace}, reason: v1alpha1.ReasonLeaving, message: "The cluster is leaving.",
-				leave: record(func(*v1alpha1.LeaveStatus) {}), after: GatePoll,
+				phase: v1alpha1.PhaseLeaving, actions: []HubAction{RevokeAccess, DeleteNamespace}, reason: v1alpha1.ReasonLeaving,
+				message: "Waiting for the member's namespace to be removed.",
+				leave:   record(func(r *v1alpha1.LeaveStatus) { r.Waiting = waitingForNamespace }), after: GatePoll,
 			},
 		},
 		{
@@ -295,13 +296,37 @@ func TestNextHub(t *testing.T) {
 			},
 		},
 		{
-			name: "gone, and the object kept", reason: "the end is not on record before the claim is released, or Join would be blocked by it",
+			name: "gone, and the leave could be called off", reason: "a leader that is paused before it writes the tombstone could outlast the leave",
 			o: isLeaving(func(o *HubObserved) {
 				o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Gates = false, v1alpha1.StateLeave, Absent, false, nil, nil
 			}),
 			want: want{
+				phase: v1alpha1.PhaseLeaving, reason: v1alpha1.ReasonLeaving, message: "Waiting for the member's namespace to be removed.",
+				leave: record(func(r *v1alpha1.LeaveStatus) { r.Waiting = waitingForNamespace }), after: time.Nanosecond,
+			},
+		},
+		{
+			name: "gone, and Join is desired again", reason: "a leave whose end is on record is not called off",
+			o: isLeaving(func(o *HubObserved) {
+				o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Gates = false, v1alpha1.StateJoin, Present, false, nil, &GatesSeen{}
+				o.Leave.Waiting = waitingForNamespace
+			}),
+			want: want{
+				phase: v1alpha1.PhaseLeaving, actions: []HubAction{DeleteNamespace}, reason: v1alpha1.ReasonLeaving,
+				message: "Waiting for the member's namespace to be removed.",
+				leave:   record(func(r *v1alpha1.LeaveStatus) { r.Waiting = waitingForNamespace }), after: GatePoll,
+			},
+		},
+		{
+			name: "gone, and the object kept", reason: "the end is not on record before the claim is released, or Join would be blocked by it",
+			o: isLeaving(func(o *HubObserved) {
+				o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Gates = false, v1alpha1.StateLeave, Absent, false, nil, nil
+				o.Leave.Waiting = waitingForNamespace
+			}),
+			want: want{
 				phase: v1alpha1.PhaseLeft, actions: []HubAction{WriteTombstone, ReleaseClaim}, reason: v1alpha1.ReasonLeft,
-				message: "The cluster has left. Set spec.state to Join to let it come back, or delete this object.", leave: record(func(*v1alpha1.LeaveStatus) {}),
+				message: "The cluster has left. Set spec.state to Join to let it come back, or delete this object.",
+				leave:   record(func(r *v1alpha1.LeaveStatus) { r.Waiting = waitingForNamespace }),
 			},
 		},
 		{

@@ -24,6 +24,7 @@ const (
 	unaskedDeparture  fault = "the agent takes itself for deregistered, and no user has asked for that"
 	unaskedNamespace  fault = "the namespace goes, and no user has asked for that"
 	unaskedRevocation fault = "access goes, and no user has asked for that"
+	unaskedTombstone  fault = "the record of a leave is written, and the leave was called off"
 	unaskedRelease    fault = "the claim goes, and no user has asked for that"
 	undone            fault = "the hub has let a member go, and its agent does not clean it"
 	endless           fault = "a leave does not come to its end without the agent"
@@ -39,7 +40,7 @@ func (m *machine) counts(wrong fault) bool {
 		return true
 	}
 	switch wrong {
-	case circle, unaskedClean, unaskedDeparture, unaskedNamespace, unaskedRevocation, unaskedRelease, readmitted,
+	case circle, unaskedClean, unaskedDeparture, unaskedNamespace, unaskedRevocation, unaskedTombstone, unaskedRelease, readmitted,
 		"a claim is taken away", "a credential is issued to somebody who is not accepted":
 		return true
 	case undone, endless:
@@ -153,6 +154,9 @@ func (m *machine) uidChanges(w *world) {
 
 // gone renames the UID of the MemberCluster that there was.
 func (m *machine) gone(w *world, called uint8) {
+	if w.paused.step != 0 {
+		w.pausedOld |= pausedUID
+	}
 	rename := func(uid *uint8) {
 		if *uid == thatUID {
 			*uid = called
@@ -224,6 +228,7 @@ const (
 	pausedNamespace
 	pausedAccess
 	pausedMembership
+	pausedUID
 )
 
 // resumes lets the leader that was paused go on with what it had decided.
@@ -233,6 +238,9 @@ func (m *machine) resumes(w *world) (HubAction, fault) {
 	w.hub, w.stale = w.paused, w.pausedOld&pausedMember != 0
 	plan := m.hubs.values[w.hub.step]
 	action := plan.actions[w.hub.next]
+	if action == WriteTombstone && w.pausedOld&pausedUID == 0 && w.member && w.claim != nobody && !w.standing() {
+		return action, unaskedTombstone // its creation has no precondition
+	}
 	if !m.careless && w.refusesPaused(action) {
 		w.paused, w.pausedOld, w.hub, w.stale = planWorld{}, 0, leads, stale
 		return action + " (conflict)", ""

@@ -107,7 +107,10 @@ func (m *machine) hubStep(w *world) (uint16, hubPlan) {
 		if step.Leave != nil {
 			l := step.Leave
 			late := l.ForcedAt != nil && !l.ForcedAt.Before(new(metav1.NewTime(epoch.Add(deadline+NamespacePatience))))
-			p.leave = leaveWorld{true, l.Waiting == waitingForAgent && !l.Forced, l.Forced, l.Ended, late}
+			p.leave = leaveWorld{
+				there: true, awaitsAgent: l.Waiting == waitingForAgent && !l.Forced,
+				awaitsNamespace: l.Waiting == waitingForNamespace && !l.Forced && !l.Ended, forced: l.Forced, ended: l.Ended, late: late,
+			}
 		}
 		p.told = membershipWorld{leave: step.Membership.State == v1alpha1.StateLeave, rejoin: step.Membership.Rejoin, clean: step.Membership.Clean}
 		for _, c := range step.Conditions {

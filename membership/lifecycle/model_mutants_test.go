@@ -314,6 +314,19 @@ var mutants = []struct {
 		},
 	},
 	{
+		name: "hub records a leave that can be called off", machine: machine{moves: 2, mishaps: 1, disasters: disasters{leaders: true}},
+		hub: func(o HubObserved) HubStep {
+			if o.Claimed && o.Desired == v1alpha1.StateLeave && o.Namespace == Absent && (o.Leave == nil || !o.Leave.Ended) {
+				before := o.Leave
+				o.Leave = &v1alpha1.LeaveStatus{Waiting: waitingForNamespace}
+				step := NextHub(o)
+				step.Leave = before
+				return step
+			}
+			return NextHub(o)
+		},
+	},
+	{
 		name: "hub does not release a namespace that was deleted by hand", machine: machine{moves: 1, mishaps: 1, vandals: true},
 		hub: func(o HubObserved) HubStep {
 			step := NextHub(o)

@@ -104,6 +104,7 @@ const (
 
 type leaveWorld struct {
 	there, awaitsAgent, forced, ended bool
+	awaitsNamespace                   bool
 	late                              bool // it was forced only when the hub was out of patience with the deadline
 }
 
@@ -260,6 +261,9 @@ func (l leaveWorld) record() *v1alpha1.LeaveStatus {
 	}
 	if l.awaitsAgent {
 		record.Waiting = waitingForAgent
+	}
+	if l.awaitsNamespace {
+		record.Waiting = waitingForNamespace
 	}
 	return record
 }

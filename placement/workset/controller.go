@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -46,6 +47,9 @@ type controller struct {
 	mu             sync.Mutex
 	states         map[types.NamespacedName]*state
 	unclaimedWorks map[types.NamespacedName]int // Works whose WorkSet does not exist
+
+	conflicts workqueue.TypedRateLimiter[reconcile.Request] // the pauses after conflicts about WorkSets
+	overtaken workqueue.TypedRateLimiter[delivery]          // the pauses after conflicts about Works
 }
 
 // known is the state of a WorkSet that was looked at; nil: none was.
@@ -94,10 +98,14 @@ const moment = 100 * time.Millisecond
 func (c *controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	result, err := c.look(ctx, c.state(request.NamespacedName))
 	c.Readiness.looked(request.NamespacedName)
-	if apierrors.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: soon}, nil
+	if !apierrors.IsConflict(err) {
+		c.conflicts.Forget(request)
+		return result, err
 	}
-	return result, err
+	if s := c.known(request.NamespacedName); s != nil && c.conflicts.NumRequeues(request) >= maxConflicts {
+		s.latest = nil // the store may have been restored to a version before this one
+	}
+	return reconcile.Result{RequeueAfter: c.conflicts.When(request)}, nil
 }
 
 // look looks at a WorkSet: observe, decide, report, act.

@@ -37,6 +37,7 @@ const (
 func (c *controller) deliver(ctx context.Context, d delivery) (reconcile.Result, error) {
 	s := c.known(d.set)
 	if s == nil {
+		c.overtaken.Forget(d)
 		return reconcile.Result{}, nil
 	}
 	s.writing.RLock()
@@ -45,6 +46,7 @@ func (c *controller) deliver(ctx context.Context, d delivery) (reconcile.Result,
 	w := s.wants[d.cluster]
 	s.mu.Unlock()
 	if w == nil || w.namespace == "" {
+		c.overtaken.Forget(d)
 		return reconcile.Result{}, nil
 	}
 	if w.reading == nil && c.Clock.Now().After(w.until) {
@@ -70,12 +72,13 @@ func (c *controller) deliver(ctx context.Context, d delivery) (reconcile.Result,
 		}
 		switch err := c.take(ctx, d, w, wanted, &step{steps[i], has.named(steps[i].Work.Name)}); {
 		case errors.Is(err, errAgain):
-			return reconcile.Result{RequeueAfter: soon}, nil
+			return reconcile.Result{RequeueAfter: c.overtaken.When(d)}, nil
 		case err != nil:
 			c.trouble(s, d, trouble{err.Error(), lasts(err)})
 			return reconcile.Result{}, err
 		}
 	}
+	c.overtaken.Forget(d)
 	c.trouble(s, d, trouble{})
 	return reconcile.Result{}, nil
 }
@@ -101,8 +104,14 @@ func (c *controller) certain(ctx context.Context, d delivery, namespace string) 
 	return has, nil
 }
 
-// soon is when something is tried again that met a newer version of an object.
-const soon = 50 * time.Millisecond
+// The pauses after conflicts grow from soon to maxPause per object: while a cache shows a store before its restore, every
+// write is a conflict.
+const (
+	soon     = 50 * time.Millisecond
+	maxPause = time.Minute
+	// maxConflicts is after how many conflicts in a row the cached WorkSet replaces the version that was written last.
+	maxConflicts = 5
+)
 
 var (
 	errAgain = errors.New("something has changed meanwhile")
@@ -309,7 +318,7 @@ func (c *controller) catchUp(ctx context.Context, d delivery, name types.Namespa
 	case there.Labels[v1alpha1.WorkSetLabel] == "":
 		return c.label(ctx, d, there)
 	}
-	c.works.saw(c.works.read(there))
+	c.works.confirmed(c.works.read(there), has)
 	return errAgain
 }
 

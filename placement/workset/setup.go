@@ -61,6 +61,8 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		store: revision.NewStore(mgr.GetClient(), mgr.GetAPIReader()),
 		looks: &openqueue.Queue[reconcile.Request]{}, orders: &openqueue.Queue[delivery]{}, states: map[types.NamespacedName]*state{},
 		unclaimedWorks: map[types.NamespacedName]int{},
+		conflicts:      workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](soon, maxPause),
+		overtaken:      workqueue.NewTypedItemExponentialFailureRateLimiter[delivery](soon, maxPause),
 	}
 	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
 		return fmt.Errorf("make the client that asks what the hub serves: %w", err)

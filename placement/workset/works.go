@@ -112,6 +112,22 @@ func (w *works) saw(r *record) {
 	})
 }
 
+// confirmed takes in a Work that the API server has returned after the record of it was read. A version that is older than
+// this record is the current one of a store that was restored.
+func (w *works) confirmed(r, before *record) {
+	if before == nil || before.UID != r.UID || !version.Newer(before, r) {
+		w.saw(r)
+		return
+	}
+	w.take(r.key(), func(e *entry) []types.NamespacedName {
+		if e.record == nil || e.record.UID != before.UID || e.record.ResourceVersion != before.ResourceVersion {
+			return nil
+		}
+		e.ending = "" // a deletion that the restore has undone
+		return w.put(r.key(), e, r)
+	})
+}
+
 // lost takes in that a Work is gone.
 func (w *works) lost(r *record) {
 	w.take(r.key(), func(e *entry) []types.NamespacedName {

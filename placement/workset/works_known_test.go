@@ -60,3 +60,32 @@ func TestAllWorksAreKnown(t *testing.T) {
 	missing := many - len(w.of(web))
 	require.Zero(t, missing)
 }
+
+// TestWorks_Restored checks that an older version of a Work replaces its record only if the API server returned it after
+// the record was read: the store was restored. Anything else is a late event.
+func TestWorks_Restored(t *testing.T) {
+	w := newWorks(func(types.NamespacedName) {})
+	version := func(rv string) *record {
+		return w.read(&workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "member-a", Name: "shop.web-0", UID: "1", ResourceVersion: rv,
+			Annotations: map[string]string{v1alpha1.WorkSetAnnotation: web.String()},
+		}})
+	}
+	current := func() *record { return w.at(web, "member-a").records[0] }
+	w.saw(version("20"))
+	before := current()
+	w.deleted(before)
+	w.saw(version("10"))
+	require.Equal(t, "20", current().ResourceVersion, "an event that is late")
+
+	w.saw(version("30"))
+	w.confirmed(version("10"), before)
+	require.Equal(t, "30", current().ResourceVersion, "the record has changed since")
+
+	before = current()
+	w.confirmed(version("10"), before)
+	require.Equal(t, "10", current().ResourceVersion, "the API server has an older version now")
+	require.Nil(t, current().DeletionTimestamp, "the deletion was undone")
+	w.confirmed(version("40"), current())
+	require.Equal(t, "40", current().ResourceVersion)
+}

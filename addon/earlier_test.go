@@ -1,0 +1,66 @@
+package addon_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/testkit"
+)
+
+// TestEarlierAddon_KeptIsReported checks that an Addon names the members whose MemberAddons were created for an earlier Addon
+// and are kept although no Placement has chosen the members, and that the message ends with the choice of the member, and
+// with the deletion of the MemberAddon by a user.
+func TestEarlierAddon_KeptIsReported(t *testing.T) { testkit.Virtual(t, testEarlierAddon) }
+
+func testEarlierAddon(t *testing.T) {
+	h := newHub(t)
+	h.members("a", "b", "c")
+	h.obey()
+	h.choose("all", "a", "b", "c")
+	r := h.start(h.painters("x"))
+	h.addon("x", h.by("all"))
+	for _, m := range []string{"a", "b", "c"} {
+		h.has("x", m, "all")
+	}
+	r.stop()
+	for _, m := range []string{"a", "b"} {
+		object := h.memberAddon("x", m)
+		before := object.DeepCopy()
+		object.Annotations[v1alpha1.AddonUIDAnnotation] = "earlier"
+		require.NoError(t, h.client.Patch(t.Context(), object, client.MergeFrom(before)))
+	}
+	h.choose("all", "c")
+	h.start(h.painters("x"))
+	reports := func(why, names string) {
+		t.Helper()
+		h.untilNil(why, func() error {
+			for _, c := range h.get("x").Status.Conditions {
+				if c.Reason == v1alpha1.ReasonEarlierAddon && strings.Contains(c.Message, "has chosen: "+names+". Choose") {
+					return nil
+				}
+			}
+			return fmt.Errorf("the Addon has %+v", h.get("x").Status.Conditions)
+		})
+	}
+	reports("both are kept", h.name("a")+", "+h.name("b"))
+	require.False(t, meta.IsStatusConditionTrue(h.get("x").Status.Conditions, v1alpha1.ConditionDegraded), "nothing is wrong with the add-on")
+	h.choose("all", "b", "c")
+	reports("one is kept", h.name("a"))
+	require.NoError(t, h.client.Delete(t.Context(), h.memberAddon("x", "a")))
+	h.hasNot("x", "a")
+	h.eventually("none is kept", func() bool {
+		for _, c := range h.get("x").Status.Conditions {
+			if c.Reason == v1alpha1.ReasonEarlierAddon {
+				return false
+			}
+		}
+		return true
+	})
+	h.has("x", "b", "all")
+}
