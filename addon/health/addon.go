@@ -163,11 +163,12 @@ func (s *summary) installed() metav1.Condition {
 // available is about the members that have the add-on. Condition Installed says whether all of them have it.
 func (s *summary) available() metav1.Condition {
 	const kind = v1alpha1.ConditionAvailable
-	message := fmt.Sprintf("Add-on is available on %d of %d members.", s.counts.Available, s.counts.Total)
+	wanted := s.counts.Total - s.counts.Removing
+	message := fmt.Sprintf("Add-on is available on %d of %d members.", s.counts.Available, wanted)
 	switch {
 	case s.Deleting:
 		return not(kind, v1alpha1.ReasonRemoving, s.message())
-	case s.counts.Available < s.counts.Total:
+	case s.counts.Available < wanted:
 		return not(kind, v1alpha1.ReasonNotReady, message)
 	}
 	return is(kind, v1alpha1.ReasonAvailable, message)
