@@ -173,7 +173,8 @@ func (h *hub) start(o addon.Options) *running {
 // quiet waits until nothing has been written for a while.
 func (r *running) quiet(t testing.TB) {
 	t.Helper()
-	mustertest.Quiet(t, 1500*time.Millisecond, func() string { return fmt.Sprint(r.wire.Writes()) })
+	// Longer than the two seconds for which the status of a MemberAddon waits for the answer of its member.
+	mustertest.Quiet(t, 2500*time.Millisecond, func() string { return fmt.Sprint(r.wire.Writes()) })
 }
 
 func (h *hub) eventually(what string, holds func() bool) {

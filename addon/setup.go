@@ -32,6 +32,7 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/internal/openqueue"
+	"github.com/muster-sdk/muster/internal/readycondition"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
@@ -250,7 +251,7 @@ func (c *shared) tell(about client.Object, kind, reason, format string, args ...
 func (c *shared) announce(about client.Object, before, after []metav1.Condition) {
 	for i := range after {
 		is, was := &after[i], meta.FindStatusCondition(before, after[i].Type)
-		if was != nil && was.Status == is.Status && was.Reason == is.Reason {
+		if readycondition.Is(is.Type) || was != nil && was.Status == is.Status && was.Reason == is.Reason {
 			continue
 		}
 		if was == nil && is.Status == metav1.ConditionTrue && is.Type != v1alpha1.ConditionAvailable && is.Type != v1alpha1.ConditionInstalled && is.Type != v1alpha1.ConditionDegraded {

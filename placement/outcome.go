@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/muster-sdk/muster/internal/bounded"
+	"github.com/muster-sdk/muster/internal/readycondition"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
 )
@@ -130,8 +131,16 @@ func (v verdict) status(placement *v1alpha1.Placement, now metav1.Time) v1alpha1
 		condition.Status = metav1.ConditionTrue
 	}
 	meta.SetStatusCondition(&status.Conditions, condition)
+	var failure *metav1.Condition
+	if !v.scheduled && v.reason != v1alpha1.ReasonDecideFailed { // a decision that failed is repeated
+		failure = &condition
+	}
+	readyRule.Set(&status.Conditions, placement.Generation, now.Time, failure)
 	return status
 }
+
+// readyRule derives the condition Ready of a Placement.
+var readyRule = readycondition.Rule{Required: []string{v1alpha1.ConditionScheduled}}
 
 // turned reports whether a status says something else than before, so that people want to know: not only in other words.
 func turned(before, after *v1alpha1.PlacementStatus) bool {

@@ -62,9 +62,17 @@ func TestJudge(t *testing.T) {
 func TestStatus(t *testing.T) {
 	then, now := metav1.NewTime(time.Unix(1000, 0)), metav1.NewTime(time.Unix(2000, 0))
 	condition := func(status metav1.ConditionStatus, reason, message string, generation int64, since metav1.Time) []metav1.Condition {
-		return []metav1.Condition{{
-			Type: v1alpha1.ConditionScheduled, Status: status, Reason: reason, Message: message, ObservedGeneration: generation, LastTransitionTime: since,
-		}}
+		scheduled := metav1.Condition{
+			Type: v1alpha1.ConditionScheduled, Status: status, Reason: reason, Message: message,
+			ObservedGeneration: generation, LastTransitionTime: since,
+		}
+		ready, stalled := scheduled, scheduled
+		ready.Type, stalled.Type, stalled.Status = v1alpha1.ConditionReady, v1alpha1.ConditionStalled, metav1.ConditionTrue
+		if status == metav1.ConditionTrue {
+			ready.Reason, ready.Message = "Ready", ""
+			return []metav1.Condition{scheduled, ready}
+		}
+		return []metav1.Condition{scheduled, ready, stalled}
 	}
 	old := v1alpha1.PlacementStatus{
 		ObservedGeneration: 1, DecidedGeneration: 1, DesiredClusters: 3, SelectedClusters: 3, ReadyClusters: 2, Rescheduled: "1",

@@ -90,14 +90,16 @@ func Status(o AddonObserved) v1alpha1.AddonStatus {
 		s.Placements = nil // as it comes back from the API
 	}
 	s.count()
+	conditions := set(o.Before.Conditions, []metav1.Condition{s.installed(), s.degraded(), s.available()},
+		metav1.Condition{ObservedGeneration: o.Generation, LastTransitionTime: metav1.NewTime(o.Now)})
+	addonReady.Set(&conditions, o.Generation, o.Now, nil)
 	return v1alpha1.AddonStatus{
 		ObservedGeneration: o.Generation,
 		Message:            bounded.Text(s.message(), words.MaxSentence),
 		Counts:             s.counts,
 		Placements:         s.Placements,
 		ForcedRemovals:     s.forced(),
-		Conditions: set(o.Before.Conditions, []metav1.Condition{s.installed(), s.degraded()},
-			metav1.Condition{ObservedGeneration: o.Generation, LastTransitionTime: metav1.NewTime(o.Now)}),
+		Conditions:         conditions,
 	}
 }
 
@@ -156,6 +158,20 @@ func (s *summary) installed() metav1.Condition {
 		return not(kind, v1alpha1.ReasonUpdating, s.standing())
 	}
 	return is(kind, v1alpha1.ReasonUpdated, s.standing())
+}
+
+// available is about the members that have the add-on. Condition Installed says whether all of them have it.
+func (s *summary) available() metav1.Condition {
+	const kind = v1alpha1.ConditionAvailable
+	wanted := s.counts.Total - s.counts.Removing
+	message := fmt.Sprintf("Add-on is available on %d of %d members.", s.counts.Available, wanted)
+	switch {
+	case s.Deleting:
+		return not(kind, v1alpha1.ReasonRemoving, s.message())
+	case s.counts.Available < wanted:
+		return not(kind, v1alpha1.ReasonNotReady, message)
+	}
+	return is(kind, v1alpha1.ReasonAvailable, message)
 }
 
 func (s *summary) degraded() metav1.Condition {

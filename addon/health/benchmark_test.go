@@ -13,8 +13,8 @@ func BenchmarkAssess(b *testing.B) {
 	o.Before = Assess(o).Conditions
 	b.ReportAllocs()
 	for b.Loop() {
-		if len(Assess(o).Conditions) != 6 {
-			b.Fatal("six conditions")
+		if len(Assess(o).Conditions) != 7 {
+			b.Fatal("six conditions, and Ready")
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/muster-sdk/muster/addon/internal/words"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/internal/bounded"
+	"github.com/muster-sdk/muster/internal/readycondition"
 	"github.com/muster-sdk/muster/placement/rollout"
 )
 
@@ -19,8 +20,23 @@ func (m *member) conditions() []metav1.Condition {
 	if m.Removal == nil {
 		said = append([]metav1.Condition{m.configured(), m.registrationReady()}, said...)
 	}
-	return set(m.Before, said, metav1.Condition{ObservedGeneration: m.Generation, LastTransitionTime: metav1.NewTime(m.Now)})
+	conditions := set(m.Before, said, metav1.Condition{ObservedGeneration: m.Generation, LastTransitionTime: metav1.NewTime(m.Now)})
+	memberReady.Set(&conditions, m.Generation, m.Now, nil)
+	return conditions
 }
+
+// memberReady derives the condition Ready of a MemberAddon, and addonReady that of an Addon.
+var (
+	memberReady = readycondition.Rule{
+		Required: []string{
+			v1alpha1.ConditionConfigured, v1alpha1.ConditionRegistrationReady, v1alpha1.ConditionManifestsApplied, v1alpha1.ConditionAvailable,
+		},
+		Adverse: []string{v1alpha1.ConditionProgressing}, Failure: v1alpha1.ConditionDegraded,
+	}
+	addonReady = readycondition.Rule{
+		Required: []string{v1alpha1.ConditionInstalled, v1alpha1.ConditionAvailable}, Failure: v1alpha1.ConditionDegraded,
+	}
+)
 
 // set puts what is said among the conditions of before.
 func set(before, said []metav1.Condition, stamp metav1.Condition) []metav1.Condition {

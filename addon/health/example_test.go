@@ -41,5 +41,7 @@ func Example() {
 	// Available False NotReady
 	// Progressing False ApplyFailed
 	// Degraded True ApplyFailed
+	// Ready False ApplyFailed
+	// Stalled True ApplyFailed
 	// It will not come right by itself on 1 of 1 member. east: apps/Deployment monitoring/agent: spec.replicas: must not be negative. 0 of 2 members have it as it is to be: 0 well, 1 still to get it.
 }

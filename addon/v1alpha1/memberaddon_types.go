@@ -81,6 +81,10 @@ type MemberAddonSpec struct {
 const (
 	// ConditionConfigured is True when all configurations that count are there and valid.
 	ConditionConfigured = "Configured"
+	// ConditionReady is True when the add-on is up to date and available. For an Addon: on all of its members. It is derived from the other conditions.
+	ConditionReady = "Ready"
+	// ConditionStalled exists, and is True, only while an error needs an action of a user.
+	ConditionStalled = "Stalled"
 	// ConditionRegistrationReady is True when the add-on's agent has what it needs to reach the hub, or needs nothing.
 	ConditionRegistrationReady = "RegistrationReady"
 	// ConditionManifestsApplied is True when the member has all that the add-on consists of.

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/readycondition"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -48,6 +49,7 @@ func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.H
 	r.credential(cluster, o)
 	r.unique(cluster, o.rivals)
 	again := r.health(o, step)
+	r.ready(cluster)
 
 	if !equality.Semantic.DeepEqual(before.Status, cluster.Status) {
 		r.hear(cluster)
@@ -77,6 +79,20 @@ func (r *members) set(cluster *v1alpha1.MemberCluster, condition metav1.Conditio
 	condition.ObservedGeneration = cluster.Generation
 	condition.LastTransitionTime = metav1.NewTime(r.options.Clock.Now())
 	meta.SetStatusCondition(&cluster.Status.Conditions, condition)
+}
+
+// readyRule derives the condition Ready of a MemberCluster.
+var readyRule = readycondition.Rule{
+	Required: []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionJoined, v1alpha1.ConditionHealthy},
+}
+
+// ready sets the condition Ready, and Stalled for a member that was denied.
+func (r *members) ready(cluster *v1alpha1.MemberCluster) {
+	var failure *metav1.Condition
+	if cluster.Status.Phase == v1alpha1.PhaseDenied {
+		failure = meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionAccepted)
+	}
+	readyRule.Set(&cluster.Status.Conditions, cluster.Generation, r.options.Clock.Now(), failure)
 }
 
 // mirror shows what the agents say where administrators look.

@@ -61,7 +61,8 @@ type JoinTokenSpec struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// ConditionReady of a JoinToken is True when its Secret holds a credential that works.
+// ConditionReady of a JoinToken is True when its Secret contains a valid credential. ConditionReady of a MemberCluster is
+// True when the member is accepted, joined and healthy.
 const ConditionReady = "Ready"
 
 // Reasons of the conditions of a JoinToken.

@@ -159,6 +159,8 @@ const (
 const (
 	// ConditionAccepted is True when the cluster is let in.
 	ConditionAccepted = "Accepted"
+	// ConditionStalled exists, and is True, only while the cluster is denied.
+	ConditionStalled = "Stalled"
 	// ConditionReadyToJoin is True when all that an agent needs on the hub is there.
 	ConditionReadyToJoin = "ReadyToJoin"
 	// ConditionJoined is True when the cluster is in the fleet.

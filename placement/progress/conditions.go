@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-sdk/muster/internal/bounded"
+	"github.com/muster-sdk/muster/internal/readycondition"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
@@ -22,7 +23,14 @@ func (s *summary) conditions() []metav1.Condition {
 		condition.LastTransitionTime = metav1.NewTime(s.Now)
 		meta.SetStatusCondition(&conditions, condition)
 	}
+	readyRule.Set(&conditions, s.Generation, s.Now, nil)
 	return conditions
+}
+
+// readyRule derives the condition Ready of a WorkSet: the rollout is complete, and its objects are available on all clusters.
+var readyRule = readycondition.Rule{
+	Required: []string{v1alpha1.ConditionApplied, v1alpha1.ConditionAvailable},
+	Adverse:  []string{v1alpha1.ConditionProgressing}, Failure: v1alpha1.ConditionDegraded,
 }
 
 func is(kind, reason, message string) metav1.Condition {

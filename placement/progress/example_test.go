@@ -54,5 +54,7 @@ func ExampleStatus() {
 	// Available False NotAvailable
 	// Progressing True Progressing
 	// Degraded True ClustersFailed
+	// Ready False ClustersFailed
+	// Stalled True ClustersFailed
 	// apps/Deployment shop/web readyReplicas 9
 }

@@ -11,17 +11,32 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/muster-sdk/muster/internal/readycondition"
 	"github.com/muster-sdk/muster/placement/rollout"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
 // short writes conditions as "Applied=True/Applied".
+// short renders the conditions but those that package readycondition derives from them; checkReady is about those.
 func short(conditions []metav1.Condition) string {
 	var parts []string
 	for _, c := range conditions {
+		if readycondition.Is(c.Type) {
+			continue
+		}
 		parts = append(parts, fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason))
 	}
 	return strings.Join(parts, " ")
+}
+
+// checkReady checks that Ready is True exactly if all is applied and available, nothing progresses and nothing is degraded.
+func checkReady(t *testing.T, conditions []metav1.Condition) {
+	t.Helper()
+	isTrue := func(kind string) bool { return meta.IsStatusConditionTrue(conditions, kind) }
+	want := isTrue(v1alpha1.ConditionApplied) && isTrue(v1alpha1.ConditionAvailable) &&
+		!isTrue(v1alpha1.ConditionProgressing) && !isTrue(v1alpha1.ConditionDegraded)
+	require.Equal(t, want, isTrue(v1alpha1.ConditionReady), "condition Ready")
+	require.Equal(t, isTrue(v1alpha1.ConditionDegraded), isTrue(v1alpha1.ConditionStalled), "condition Stalled")
 }
 
 func named(name string, c Cluster) Cluster {
@@ -246,6 +261,7 @@ func TestStatus(t *testing.T) {
 			test.observed.Now, test.observed.Generation = noon, 7
 			got := Status(test.observed)
 			require.Equal(t, test.conditions, short(got.Conditions))
+			checkReady(t, got.Conditions)
 			require.Equal(t, test.message, got.Message)
 			require.Equal(t, test.counts, got.Counts)
 			require.Equal(t, int64(7), got.ObservedGeneration)

@@ -29,6 +29,10 @@ const (
 const (
 	// ConditionApplied is True when each cluster has all that it is to have by now.
 	ConditionApplied = "Applied"
+	// ConditionReady is True when the rollout is complete, and all objects are available on all clusters. For a Placement: when it is scheduled. It is derived from the other conditions.
+	ConditionReady = "Ready"
+	// ConditionStalled exists, and is True, only while an error needs an action of a user, or a Placement cannot be scheduled.
+	ConditionStalled = "Stalled"
 	// ConditionAvailable is True when all objects are ready on all clusters.
 	ConditionAvailable = "Available"
 	// ConditionProgressing is True while the rollout of a revision is under way.

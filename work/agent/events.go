@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 
+	"github.com/muster-sdk/muster/internal/readycondition"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -56,7 +57,7 @@ func (r *recorder) cleaned(work *v1alpha1.Work) {
 func (a *Agent) announce(work *v1alpha1.Work, before, after *v1alpha1.WorkStatus) {
 	for _, condition := range after.Conditions {
 		was := findCondition(before.Conditions, condition.Type)
-		if was != nil && was.Status == condition.Status {
+		if readycondition.Is(condition.Type) || was != nil && was.Status == condition.Status {
 			continue
 		}
 		kind, reason := corev1.EventTypeNormal, condition.Type

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/muster-sdk/muster/internal/readycondition"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/readiness"
 	"github.com/muster-sdk/muster/work/v1alpha1"
@@ -71,6 +72,12 @@ func (l look) seen(work *v1alpha1.Work, before *v1alpha1.WorkStatus, now time.Ti
 	return f
 }
 
+// readyRule derives the condition Ready of a Work.
+var readyRule = readycondition.Rule{
+	Required: []string{v1alpha1.ConditionApplied, v1alpha1.ConditionAvailable},
+	Adverse:  []string{v1alpha1.ConditionProgressing}, Failure: v1alpha1.ConditionDegraded,
+}
+
 // report makes the status of a Work, and says whether something is worth another try. It is pure.
 func report(f found) (v1alpha1.WorkStatus, bool) {
 	status := v1alpha1.WorkStatus{ObservedGeneration: f.generation, Conditions: slices.Clone(f.before.Conditions)}
@@ -102,6 +109,7 @@ func report(f found) (v1alpha1.WorkStatus, bool) {
 		condition.ObservedGeneration = f.generation
 		set(&status.Conditions, condition, f.now)
 	}
+	readyRule.Set(&status.Conditions, f.generation, f.now, nil)
 	if c.ending == 0 {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionComplete)
 	}

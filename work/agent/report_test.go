@@ -8,8 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/muster-sdk/muster/internal/readycondition"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/readiness"
 	"github.com/muster-sdk/muster/work/v1alpha1"
@@ -39,12 +41,26 @@ var (
 )
 
 // short writes conditions as "Applied=True/Applied".
+// short renders the conditions but those that package readycondition derives from them; checkReady is about those.
 func short(conditions []metav1.Condition) string {
 	var parts []string
 	for _, c := range conditions {
+		if readycondition.Is(c.Type) {
+			continue
+		}
 		parts = append(parts, fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason))
 	}
 	return strings.Join(parts, " ")
+}
+
+// checkReady checks that Ready is True exactly if all is applied and available, nothing progresses and nothing is degraded.
+func checkReady(t *testing.T, conditions []metav1.Condition) {
+	t.Helper()
+	isTrue := func(kind string) bool { return meta.IsStatusConditionTrue(conditions, kind) }
+	want := isTrue(v1alpha1.ConditionApplied) && isTrue(v1alpha1.ConditionAvailable) &&
+		!isTrue(v1alpha1.ConditionProgressing) && !isTrue(v1alpha1.ConditionDegraded)
+	require.Equal(t, want, isTrue(v1alpha1.ConditionReady), "condition Ready")
+	require.Equal(t, isTrue(v1alpha1.ConditionDegraded), isTrue(v1alpha1.ConditionStalled), "condition Stalled")
 }
 
 func TestReport(t *testing.T) {
@@ -186,6 +202,7 @@ func TestReport(t *testing.T) {
 			if diff := cmp.Diff(test.conditions, short(status.Conditions)); diff != "" {
 				t.Error("(-want +got)\n" + diff)
 			}
+			checkReady(t, status.Conditions)
 			require.Equal(t, test.ready, status.Ready)
 			require.Equal(t, test.message, status.Message)
 			require.Equal(t, test.retry, retry)

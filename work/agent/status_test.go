@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/readycondition"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -79,6 +80,9 @@ func render(status v1alpha1.WorkStatus) string {
 	conditions := func(of []metav1.Condition) string {
 		var parts []string
 		for _, c := range of {
+			if readycondition.Is(c.Type) { // derived from the others, see checkReady
+				continue
+			}
 			parts = append(parts, fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason))
 		}
 		return strings.Join(parts, " ")

@@ -8,8 +8,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/muster-sdk/muster/internal/readycondition"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
+
+// readyRule derives the condition Ready of a Work, as its agent does.
+var readyRule = readycondition.Rule{
+	Required: []string{v1alpha1.ConditionApplied, v1alpha1.ConditionAvailable},
+	Adverse:  []string{v1alpha1.ConditionProgressing}, Failure: v1alpha1.ConditionDegraded,
+}
 
 // statusOf returns the status of a Work whose namespace belongs to no member. It is pure. The status stays the same
 // while the Work stays the same, so that it is written once. It returns false for a Work that an agent has observed,
@@ -36,6 +43,7 @@ func statusOf(work *v1alpha1.Work, now time.Time) (v1alpha1.WorkStatus, bool) {
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
 	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionComplete)
+	readyRule.Set(&status.Conditions, work.Generation, now, nil)
 	return status, true
 }
 
@@ -64,5 +72,6 @@ func statusWhenAssigned(work *v1alpha1.Work, member string, now time.Time) (v1al
 			ObservedGeneration: work.Generation, LastTransitionTime: metav1.NewTime(now),
 		})
 	}
+	readyRule.Set(&status.Conditions, work.Generation, now, nil)
 	return status, true
 }

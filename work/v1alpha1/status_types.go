@@ -8,6 +8,10 @@ import (
 const (
 	// ConditionApplied is True when the member has all that the manifests say.
 	ConditionApplied = "Applied"
+	// ConditionReady is True when all objects are applied and available, and nothing is degraded. It is derived from the other conditions.
+	ConditionReady = "Ready"
+	// ConditionStalled exists, and is True, only while an error needs an action of a user.
+	ConditionStalled = "Stalled"
 	// ConditionAvailable is True when all objects are ready.
 	ConditionAvailable = "Available"
 	// ConditionProgressing is True while the objects are on their way to be what they shall be. Of a Work alone.
