@@ -38,7 +38,7 @@ func ExampleGate_remaining() {
 	}
 	mesh := &v1alpha1.MemberAddon{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: "mesh", Finalizers: []string{v1alpha1.MemberAddonFinalizer}},
-		Status:     v1alpha1.MemberAddonStatus{Message: "A hook runs before it is removed. It has until 2026-05-01T12:15:00Z."},
+		Status:     v1alpha1.MemberAddonStatus{Message: "A pre-delete hook is running. The deadline is 2026-05-01T12:15:00Z."},
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(mesh).Build()
 	east := membership.Member{Name: "east", Namespace: "member-east"}
@@ -62,6 +62,6 @@ func ExampleGate_remaining() {
 	fmt.Println(remaining, err)
 	// Output:
 	// [memberaddon/mesh] <nil>
-	// [memberaddon/mesh: A hook runs before it is removed. It has until 2026-05-01T12:15:00Z.] <nil>
+	// [memberaddon/mesh: A pre-delete hook is running. The deadline is 2026-05-01T12:15:00Z.] <nil>
 	// [] <nil>
 }

@@ -145,13 +145,13 @@ func TestLeaveInOrder(t *testing.T) {
 	w.leaves()
 	w.waits("addons", "memberaddon/mesh: no controller has taken notice")
 	w.played.look()
-	w.waits("addons", "memberaddon/mesh: A hook runs before it is removed.")
+	w.waits("addons", "memberaddon/mesh: A pre-delete hook is running.")
 	w.stop()
 	for _, work := range works {
 		require.True(t, w.there(work) && work.GetDeletionTimestamp() == nil, "the hooks are not done")
 	}
 	w.serve()
-	w.waits("addons", "memberaddon/mesh: A hook runs before it is removed.")
+	w.waits("addons", "memberaddon/mesh: A pre-delete hook is running.")
 	w.create(&v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: "late"}})
 	w.gone(func() {
 		if w.there(mesh) {

@@ -66,7 +66,7 @@ func TestGate(t *testing.T) {
 			remaining, err = leave.Gate(w.hub).Remaining(t.Context(), w.member)
 			require.NoError(t, err)
 			require.Len(t, remaining, 1)
-			require.Contains(t, remaining[0], "memberaddon/mesh: A hook runs before it is removed.")
+			require.Contains(t, remaining[0], "memberaddon/mesh: A pre-delete hook is running.")
 			w.opens()
 			w.opens() // it stays so
 			require.Equal(t, wayOut, w.played.did)
