@@ -33,7 +33,8 @@ func TestWhatOnlyPeopleCanSolve(t *testing.T) {
 		require.Equal(t, time.Minute, result.After)
 		return result
 	}
-	tooMuch := []rbacv1.PolicyRule{given[0], {APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"get", "escalate"}}}
+	tooMuch := []rbacv1.PolicyRule{given[0],
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"get", "escalate"}}}
 	notHeld := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"delete"}}}
 	for name, test := range map[string]struct {
 		rules []rbacv1.PolicyRule
@@ -57,7 +58,8 @@ func TestWhatOnlyPeopleCanSolve(t *testing.T) {
 		require.Equal(t, running.Secret, after.Secret, "an agent that is at work goes on")
 		require.Equal(t, health.Registered, after.Registration.State)
 		h.clock.SetTime(h.clock.Now().Add(running.After + time.Second))
-		require.NotEqual(t, running.Secret.Data["token"], problem(request).Secret.Data["token"], "and its credential is renewed")
+		require.NotEqual(t, running.Secret.Data["token"], problem(request).Secret.Data["token"],
+			"and its credential is renewed")
 		h.clock.SetTime(time.Now())
 	}
 
@@ -90,7 +92,8 @@ func TestWhatOnlyPeopleCanSolve(t *testing.T) {
 
 type unsigned struct{ client.Reader }
 
-func (u unsigned) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+func (u unsigned) Get(ctx context.Context, key client.ObjectKey, object client.Object,
+	options ...client.GetOption) error {
 	err := u.Reader.Get(ctx, key, object, options...)
 	if csr, ok := object.(*certificatesv1.CertificateSigningRequest); ok {
 		csr.Status.Certificate = nil
@@ -113,7 +116,7 @@ func TestNoSigner(t *testing.T) {
 		result, err := lonely.Ensure(t.Context(), request)
 		require.NoError(t, err)
 		require.Equal(t, health.Registering, result.Registration.State)
-		require.Contains(t, result.Problem.Message, "have the registration's credential be Token")
+		require.Contains(t, result.Problem.Message, "set the credential of the registration to Token")
 		require.True(t, result.Problem.Retried)
 		require.Equal(t, time.Minute, result.After)
 	}
