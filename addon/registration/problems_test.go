@@ -41,7 +41,7 @@ func TestWhatOnlyPeopleCanSolve(t *testing.T) {
 		want  string
 	}{
 		"too-much": {tooMuch, "registration.rules[1].verbs[1]: Forbidden"},
-		"not-held": {notHeld, "give the hub's own user these rules"},
+		"not-held": {notHeld, "grant these rules to the hub's user"},
 	} {
 		request := h.request(member, name, "")
 		request.Want.Rules = test.rules
@@ -64,7 +64,7 @@ func TestWhatOnlyPeopleCanSolve(t *testing.T) {
 	}
 
 	heartbeat := h.request(member, membership.LeaseName, "")
-	require.Contains(t, problem(heartbeat).Problem.Message, "the member's own has that name")
+	require.Contains(t, problem(heartbeat).Problem.Message, "the member's own Lease has that name")
 	heartbeat.Lease = false
 	h.registered(h.Registrar, heartbeat)
 
@@ -76,7 +76,7 @@ func TestWhatOnlyPeopleCanSolve(t *testing.T) {
 	} {
 		require.NoError(t, h.admin.Create(t.Context(), object))
 		request := h.request(member, "foreign", "")
-		require.Contains(t, problem(request).Problem.Message, client.ObjectKeyFromObject(object).String()+" is there already")
+		require.Contains(t, problem(request).Problem.Message, client.ObjectKeyFromObject(object).String()+" exists and does not belong")
 		left, err := h.Revoke(t.Context(), "foreign", member.Namespace)
 		require.NoError(t, err)
 		require.Equal(t, removal.Absent, left, "what is not ours is not deleted")

@@ -103,7 +103,7 @@ func TestRenewIssuesAnew(t *testing.T) {
 	lost, err := h.Renew(t.Context(), plain(request))
 	require.NoError(t, err)
 	require.Zero(t, h.wire.writes)
-	require.Contains(t, lost.Problem.Message, "The Role member-anew/addon-x of its agent is gone")
+	require.Contains(t, lost.Problem.Message, "Role member-anew/addon-x of the add-on agent does not exist")
 	require.True(t, lost.Problem.Retried)
 	require.Equal(t, health.Registering, lost.Registration.State)
 }

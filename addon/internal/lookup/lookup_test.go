@@ -285,6 +285,6 @@ func TestEnds(t *testing.T) {
 	require.Equal(t, "missing", r.is("one", h.ref("configmaps", "a")))
 	r.stop()
 	_, _, err = r.Find(t.Context(), types.NamespacedName{Name: "one"}, nil)
-	require.ErrorContains(t, err, "has ended")
+	require.ErrorContains(t, err, "is stopped")
 	r.Forget(types.NamespacedName{Name: "one"})
 }
