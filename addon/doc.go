@@ -23,12 +23,12 @@
 //
 //	kubectl get addons
 //	NAME        INSTALL      MEMBERS   UPDATED   AVAILABLE   DEGRADED   MESSAGE                                                 AGE
-//	collector   Placements   3         3         3           False      All 3 members have it as it is to be, and it is well.   3s
+//	collector   Placements   3         3         3           False      Add-on is up to date and available on all 3 members.   3s
 //
 //	kubectl get memberaddons -A
 //	NAMESPACE      NAME        AVAILABLE   DEGRADED   PROGRESSING   MESSAGE                                                                               AGE
 //	member-east    collector   False       True       False         It runs, and sends nothing.                                                           6s
-//	member-north   collector   True        False      True          It sends 1200 lines a minute. An update waits until fewer members are on their way.   6s
+//	member-north   collector   True        False      True          It sends 1200 lines a minute. The update waits until fewer members are being updated.   6s
 //
 // # Who has it, and by which configuration
 //

@@ -118,7 +118,7 @@ func TestHostedRemovalFromTheDead(t *testing.T) {
 				require.NoError(t, h.client.Delete(t.Context(), h.get("x")))
 				h.eventually("it says who is waited for", func() bool {
 					m := h.memberAddon("x", "a")
-					who := map[string]string{"a": "The member cannot", "h": "Member " + h.name("h") + ", which hosts its agent, cannot"}[dead]
+					who := map[string]string{"a": "The member cannot", "h": "Member " + h.name("h") + ", which hosts the add-on agent, cannot"}[dead]
 					return m == nil || strings.Contains(m.Status.Message, who)
 				})
 				require.NotNil(t, h.memberAddon("x", "a"))

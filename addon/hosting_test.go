@@ -277,7 +277,7 @@ func testHostedUnsupported(t *testing.T) {
 	h.eventually("all is well again", func() bool { return h.runs("x", "a", "h") && is(h.memberAddon("x", "a"), v1alpha1.ConditionConfigured) })
 
 	h.health("h", metav1.ConditionUnknown)
-	h.eventually("nobody knows how it is", says(v1alpha1.ConditionAvailable, "Member "+h.name("h")+", which hosts its agent, cannot be reached"))
+	h.eventually("nobody knows how it is", says(v1alpha1.ConditionAvailable, "Member "+h.name("h")+", which hosts the add-on agent, cannot be reached"))
 	h.health("h", metav1.ConditionTrue)
 	h.eventually("all is well again", func() bool { return h.runs("x", "a", "h") })
 

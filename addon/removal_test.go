@@ -166,11 +166,11 @@ func testComesBack(t *testing.T) {
 	p := &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "all"}}
 	second := h.memberAddon("echo", "a")
 	require.NoError(t, h.client.Delete(t.Context(), p))
-	h.eventually("the Addon says that it is missing", func() bool { return strings.Contains(h.get("echo").Status.Message, "There is no Placement") })
+	h.eventually("the Addon says that it is missing", func() bool { return strings.Contains(h.get("echo").Status.Message, "does not exist") })
 	r.quiet(t)
 	require.Equal(t, second.UID, h.memberAddon("echo", "a").UID, "it keeps what it has")
 	h.choose("all", "a")
-	h.eventually("it is back", func() bool { return !strings.Contains(h.get("echo").Status.Message, "There is no Placement") })
+	h.eventually("it is back", func() bool { return !strings.Contains(h.get("echo").Status.Message, "does not exist") })
 	r.quiet(t)
 	require.Equal(t, second.UID, h.memberAddon("echo", "a").UID)
 }

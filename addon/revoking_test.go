@@ -70,7 +70,7 @@ func testRevokingRefused(t *testing.T) {
 	now.Spec.RemovalDeadlineSeconds = new(int32(1))
 	require.NoError(t, h.client.Patch(t.Context(), now, client.MergeFrom(before)))
 	said := h.says(m, v1alpha1.ConditionDegraded, metav1.ConditionTrue, v1alpha1.ReasonRevokeFailed)
-	require.Contains(t, said.Message, "It stays until its access has ended.")
+	require.Contains(t, said.Message, "The MemberAddon stays until the access is revoked.")
 	h.eventually("so does the Addon", func() bool { return strings.Contains(h.get("x").Status.Message, "denied the request") })
 	require.Empty(t, h.get("x").Status.ForcedRemovals, "nothing was")
 

@@ -1,33 +1,36 @@
-// Package membership has the words that all of membership shares: names of objects, labels and taints,
-// and the small interfaces through which a product puts its own policy in.
+// Package membership contains what all packages of membership share: the names of objects, labels and taints, and the
+// small interfaces by which a product adds its own policy.
 //
-// A hub is a Kubernetes API server that the fleet is managed from, and a member one that is managed.
-// A program on the member, the agent, speaks to the hub; the hub need not reach the member, unless it is to run or install that program.
-// These packages do the work, and each can be taken on its own:
+// A hub is a Kubernetes API server that manages a fleet of member clusters. An agent on each member connects to the
+// hub. The hub need not reach the member, unless it runs or installs the agent. Each of these packages can be used on
+// its own:
 //
-//   - v1alpha1 has the API objects, and crds installs their definitions.
-//   - lifecycle decides, without doing anything: what a hub and an agent do next.
-//   - heartbeat keeps a Lease fresh on one side and watches all of them on the other.
-//   - registration has the ways to get from a bootstrap credential to one of the member's own.
-//   - hub and agent wire all of it into a controller-runtime manager, one on each side.
-//   - fleet connects a hub to members that it has kubeconfigs for; push runs their agents there, and install brings agents to them.
-//   - admin has what an administrator does, as functions.
+//   - v1alpha1 contains the API, and crds installs the definitions.
+//   - lifecycle decides the next step of a hub and of an agent. It performs no I/O.
+//   - heartbeat renews a Lease on the member's side and observes all Leases on the hub's side.
+//   - registration exchanges a bootstrap credential for a credential of the member.
+//   - hub and agent set up the controllers of each side in a controller-runtime manager.
+//   - fleet connects a hub to members by kubeconfigs; push runs the agents of such members on the hub, and install
+//     installs agents on them.
+//   - admin contains the tasks of an administrator as functions.
 //
-// # Who comes in
+// # Acceptance
 //
-// Nobody does whose MemberCluster is not accepted, by spec.accepted. An administrator sets it, or a policy does: a JoinToken that says so, or an [Acceptor] of
-// the product's, which decides the same way on an agent that asks at the door and on a MemberCluster that the hub is to bring an agent to. While
-// it is not set the condition Accepted says what is waited for, and kubectl get memberclusters -o wide shows that.
+// A member is admitted only if its MemberCluster has spec.accepted: true. An administrator sets the field, or a policy
+// does: a JoinToken, or an [Acceptor] of the product, which decides in the same way on a JoinRequest and on a
+// MemberCluster for which the hub provides an agent. Until then the condition Accepted says what is pending, and
+// kubectl get memberclusters -o wide shows it.
 //
 // # Several hubs
 //
-// A member is in one hub at a time. Its agent can have a list of them: it goes to another when its own is lost, denies it or is done with it, and goes back
-// to the first when that answers again for long enough, if it is told to. Each hub knows it by a name and a key of its own; see agent.Options.Hubs.
+// A member belongs to one hub at a time. An agent can have a list of hubs: it switches to another hub when its own is
+// lost, rejects it or has deregistered it, and fails back to the first hub if so configured. It has a separate name and
+// key for each hub; see agent.Options.Hubs.
 //
-// # What a member is, on the hub
+// # Objects of a member on the hub
 //
-// A member east is a MemberCluster "east" and a namespace "member-east", which holds its Membership
-// "self", its Lease "heartbeat" and one RoleBinding to the one ClusterRole "muster-agent" that all agents
-// share. Nothing of a member is cluster-scoped but its MemberCluster, so that an API server that
-// authorizes requests never has more to look through because there are more members.
+// A member east has a MemberCluster "east" and a namespace "member-east". The namespace contains its Membership "self",
+// its Lease "heartbeat", and one RoleBinding to the ClusterRole "muster-agent", which all agents share. The
+// MemberCluster is the only cluster-scoped object of a member, so the cost of an authorization does not grow with the
+// number of members.
 package membership

@@ -2,14 +2,14 @@ package membership
 
 import "errors"
 
-// ErrPending is returned by an [Issuer] whose credential is on its way: ask again.
-var ErrPending = errors.New("the credential is not there yet")
+// ErrPending is returned by an [Issuer] while the credential is being issued. Call it again later.
+var ErrPending = errors.New("the credential is not issued yet")
 
-// InvalidError says that a request can never succeed as it is, and which of its fields is to blame.
+// InvalidError means that a request cannot succeed because of the value of a field.
 type InvalidError struct {
-	// Field is the path of the field, such as "spec.credential.certificateRequest".
+	// Field is the path of the field, for example "spec.credential.certificateRequest".
 	Field string
-	// Problem says what is wrong with it, and what would be right.
+	// Problem describes the error and valid values.
 	Problem string
 }
 

@@ -8,10 +8,11 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// Clusters that come with the token of one's own data center come in by themselves; all others wait for an administrator.
-// The hub has verified the token. The labels would be no help: they are what the cluster says of itself.
+// Clusters that join with the token of a known data center are accepted automatically; all others wait for an
+// administrator. The hub has verified the token. Labels are claims of the cluster and must not be used.
 func ExampleAcceptorFunc() {
-	acceptor := membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Verdict, error) {
+	acceptor := membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Verdict,
+		error) {
 		if token := request.Spec.Token; token != nil && token.Name == "frankfurt" {
 			return membership.Verdict{Decision: membership.Accept}, nil
 		}
@@ -27,10 +28,11 @@ func ExampleAcceptorFunc() {
 	// Output: Hold not from one of our own sites <nil>
 }
 
-// Members that the hub is to bring an agent to come in by the label that an administrator has given them. Such a request is the hub's own: it has no
-// UID, which those that clusters make always have.
+// Members for which the hub provides an agent are accepted by a label that an administrator has set. Such a request is
+// created by the hub and has no UID, unlike requests of clusters.
 func ExampleAcceptor() {
-	acceptor := membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Verdict, error) {
+	acceptor := membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Verdict,
+		error) {
 		if request.UID == "" && request.Spec.Labels["example.com/site"] == "frankfurt" {
 			return membership.Verdict{Decision: membership.Accept}, nil
 		}
@@ -50,7 +52,7 @@ func ExampleAcceptor() {
 	// Hold <nil>
 }
 
-// A leave waits until the member's backups are elsewhere.
+// A leave waits until the backups of the member are stored elsewhere.
 func ExampleGateFunc() {
 	backups := []string{"backup/orders"}
 	gate := membership.GateFunc("backups", func(context.Context, membership.Member) ([]string, error) {

@@ -27,7 +27,8 @@ func TestNamespaceFor(t *testing.T) {
 		},
 		{
 			"what is cut off must not end in the middle of two hyphens",
-			"member-", strings.Repeat("a", 44) + "-" + strings.Repeat("b", 18), "member-" + strings.Repeat("a", 44) + "-c3f3163d73",
+			"member-", strings.Repeat("a", 44) + "-" + strings.Repeat("b", 18),
+			"member-" + strings.Repeat("a", 44) + "-c3f3163d73",
 		},
 	} {
 		if got := membership.NamespaceFor(test.prefix, test.member); got != test.want {

@@ -9,58 +9,56 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// Member names one member to the interfaces of this package.
+// Member identifies a member to the interfaces of this package.
 type Member struct {
-	// Name of the MemberCluster, and its UID.
+	// Name and UID of the MemberCluster.
 	Name string
 	UID  types.UID
-	// ClusterID tells the cluster from all others.
+	// ClusterID is the unique identifier of the cluster.
 	ClusterID string
 	// Namespace of the member on the hub.
 	Namespace string
-	// Claim is the fingerprint of the key of the one agent that speaks for the cluster.
+	// Claim is the fingerprint of the key of the agent that represents the cluster.
 	Claim string
-	// Identity is the subject that an administrator named, if one did.
+	// Identity is the subject that an administrator has assigned. Nil: none.
 	Identity *rbacv1.Subject
-	// Leave says how the member leaves.
+	// Leave is the leave policy of the member.
 	Leave v1alpha1.LeavePolicy
 }
 
-// A LeaveGate holds back a leave until what it stands for has been taken back. Gates open in the order in
-// which they were given: add-ons before the works that carry them, on the hub; the works' own clean-up
-// before the agent's credentials go, on the member.
+// A LeaveGate blocks a leave until its objects are removed. Gates are evaluated in the given order: on the hub, add-ons
+// before the Works that contain them; on the member, the removal of Works before the agent's credentials.
 //
-// Remaining starts the clean-up, or goes on with it, and reports what is left, each entry in words that a
-// person can look up ("work/guestbook"). None left opens the gate. It is called again and again until
-// then, also after a restart and after it had opened, so it must be idempotent; it must not wait, and it
-// has until its context ends. An error is reported in the member's status and tried again: it holds the
-// leave back until the deadline, no longer.
+// Remaining starts or continues the removal and returns what is left, as names that a user can look up, for example
+// "work/guestbook". An empty list opens the gate. Remaining is called repeatedly, also after a restart and after the
+// gate has opened, so it must be idempotent. It must not block, and must return before its context ends. An error is
+// reported in the status of the member and retried. It blocks the leave until the deadline at most.
 type LeaveGate interface {
 	Name() string
 	Remaining(ctx context.Context, member Member) ([]string, error)
 }
 
-// A Forcer is a [LeaveGate] that can let go when the deadline of a leave has passed: it removes what would keep the
-// member's namespace from going, such as finalizers that only the member's agents take off.
+// A Forcer is a [LeaveGate] that can release its objects after the deadline of a leave: it removes finalizers that
+// would block the deletion of the member's namespace, for example those that only agents of the member remove.
 //
-// Force is called when the member's access has ended, first before its namespace is deleted, which is the time to say what is to become of
-// what goes with it, and then again and again until the namespace is gone. That may be the first that the gate hears
-// of the leave, since Remaining is not called while a gate before it is shut. Force must be idempotent, and must not wait. Its failure
-// keeps neither the namespace nor other gates: it is reported and tried again.
+// Force is called after the access of the member has ended: before the namespace is deleted, when deletion policies can
+// still be set, and then repeatedly until the namespace is gone. It may be called without an earlier call of Remaining,
+// which is not called while an earlier gate is closed. Force must be idempotent and must not block. Its errors are
+// reported and retried, and block neither the namespace nor other gates.
 type Forcer interface {
 	Force(ctx context.Context, member Member) error
 }
 
-// A Releaser is a [LeaveGate] that can let go of a member's namespace which was deleted by hand: it removes the finalizers
-// of its own objects there, and has the member's agents keep everything on the member.
+// A Releaser is a [LeaveGate] that can release its objects in a member's namespace that a user has deleted: it removes
+// its finalizers there, and makes sure that the member's agents keep all objects on the member.
 //
-// Release is called again and again while the namespace is being deleted and the member does not leave. The namespace is
-// restored afterwards. Release must be idempotent, and must not wait. Its failure is reported and tried again.
+// Release is called repeatedly while the namespace is being deleted and the member is not leaving. The namespace is
+// restored afterwards. Release must be idempotent and must not block. Its errors are reported and retried.
 type Releaser interface {
 	Release(ctx context.Context, member Member) error
 }
 
-// GateFunc makes a [LeaveGate] of a name and a function.
+// GateFunc returns a [LeaveGate] with a name and a function.
 func GateFunc(name string, remaining func(context.Context, Member) ([]string, error)) LeaveGate {
 	return gateFunc{name, remaining}
 }
@@ -76,46 +74,45 @@ func (g gateFunc) Remaining(ctx context.Context, member Member) ([]string, error
 	return g.remaining(ctx, member)
 }
 
-// A Decision is what an [Acceptor] makes of a JoinRequest.
+// A Decision is the decision of an [Acceptor] on a request.
 type Decision string
 
 // The decisions of an Acceptor.
 const (
-	// Accept lets the cluster in.
+	// Accept admits the cluster.
 	Accept Decision = "Accept"
 	// Hold waits for an administrator to set spec.accepted of the MemberCluster.
 	Hold Decision = "Hold"
-	// Deny refuses the request for good. A MemberCluster that it is about stays undecided, and shows why it is not let in.
+	// Deny rejects the request permanently. A MemberCluster of the request stays undecided and shows the reason.
 	Deny Decision = "Deny"
 )
 
-// Verdict is a decision and its reason, which is read in the status of the JoinRequest or, where there is none, in the condition Accepted of the
-// MemberCluster.
+// Verdict is a decision and its reason. The reason is written to the status of the JoinRequest or, if there is none, to
+// the condition Accepted of the MemberCluster.
 type Verdict struct {
 	Decision Decision
 	Reason   string
 }
 
-// An Acceptor decides whether a cluster that no administrator has decided on may come in.
+// An Acceptor decides whether to admit a cluster on which no administrator has decided.
 //
-// It is asked about requests whose signature has been verified, and the JoinToken that spec.token names: the request
-// was made with it, and the token lets it through. A hub that takes requests without one (AllowWithoutToken) asks
-// about those as well; their spec.token is nil. All else in a request, such as its name and labels, is only what the
-// asker says. It is asked each time that such a request is looked at, and must answer the same for the same request. An error
-// is reported in the request's status and tried again later.
+// It is called for requests whose signature and JoinToken (spec.token) the hub has verified. If the hub permits
+// requests without a token (AllowWithoutToken), it is called for those too; their spec.token is nil. All other fields
+// of a request, such as its name and labels, are unverified claims of the client. The Acceptor is called at each
+// reconcile of such a request and must be deterministic. An error is reported in the status of the request and retried.
 //
-// It is also asked about each MemberCluster whose joinMode is Push or Install, that nobody has decided on, and that no agent speaks for: the
-// hub brings an agent to those only when they are accepted, so there is none that could ask. The request is then made up of what the
-// MemberCluster says. It has its name, its labels, its clusterID where that is set already, and its UID as memberUID; it has no token, no
-// claim key and no signature, and it alone has no metadata.uid, by which a policy can tell it from those that somebody has made. Here labels are
-// what an administrator says. To decide is a convenience and guards nothing: who may make a MemberCluster may set its spec.accepted as well. Accept
-// sets that; Hold and Deny leave it unset, and the condition Accepted says why. It is asked again when the MemberCluster changes, when the hub
-// starts, and ten seconds after an error.
+// It is also called for each undecided MemberCluster with joinMode Push or Install that has no agent yet, because the
+// hub provides an agent only for accepted members. The request then contains the name, the labels and the clusterID (if
+// set) of the MemberCluster, and its UID as memberUID. It has no token, claim key or signature, and no metadata.uid,
+// which distinguishes it from requests of clients. Its labels are set by an administrator. This call is a convenience
+// and not a security boundary: a user who can create a MemberCluster can set its spec.accepted. Accept sets the field;
+// Hold and Deny leave it unset, and the condition Accepted contains the reason. The Acceptor is called again when the
+// MemberCluster changes, when the hub starts, and ten seconds after an error.
 type Acceptor interface {
 	Accept(ctx context.Context, request *v1alpha1.JoinRequest) (Verdict, error)
 }
 
-// AcceptorFunc makes an [Acceptor] of a function.
+// AcceptorFunc is an [Acceptor] that calls a function.
 type AcceptorFunc func(ctx context.Context, request *v1alpha1.JoinRequest) (Verdict, error)
 
 // Accept calls the function.
@@ -123,23 +120,22 @@ func (f AcceptorFunc) Accept(ctx context.Context, request *v1alpha1.JoinRequest)
 	return f(ctx, request)
 }
 
-// An Issuer issues credentials of one type; see package registration for those that there are. Its methods
-// may be called concurrently.
+// An Issuer issues credentials of one type; see package registration for the available ones. Its methods must be safe
+// for concurrent use.
 type Issuer interface {
-	// Subject returns whom the permissions of a member are bound to. It follows from the member alone and
-	// does no I/O. An error says what an administrator has to set right.
+	// Subject returns the subject to which the permissions of a member are bound. It depends only on the member and
+	// performs no I/O. An error says what an administrator must change.
 	Subject(member Member) (rbacv1.Subject, error)
 
-	// Issue returns the credential. The member is what the API server said a moment ago, and no cache: an issuer may
-	// end what it issued for another claim. It must be idempotent, and must not wait: where the credential takes
-	// time it returns [ErrPending] and is called again. A request that can never succeed as it is gets an
-	// [*InvalidError]. Nothing that it made on the way outlives its success, but for what lies in the
-	// member's namespace.
+	// Issue returns the credential. The member is a live read, not from a cache, since an issuer may revoke what it issued
+	// for another claim. Issue must be idempotent and must not block: while the credential is being issued it returns
+	// [ErrPending] and is called again. It returns an [*InvalidError] for a request that cannot succeed. After its success, no
+	// temporary object may remain outside of the member's namespace.
 	Issue(ctx context.Context, member Member, request v1alpha1.CredentialRequest) (v1alpha1.Credential, error)
 }
 
-// A Cleaner is an [Issuer] that may leave something on the hub outside of the member's namespace when it is
-// interrupted. Clean removes that for a member that has left; it must be idempotent.
+// A Cleaner is an [Issuer] that may leave objects outside of the member's namespace when it is interrupted. Clean
+// removes them after the member has left. It must be idempotent.
 type Cleaner interface {
 	Clean(ctx context.Context, member Member) error
 }

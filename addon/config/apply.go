@@ -12,15 +12,16 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// ErrInvalid is the error of a configuration that cannot be right, whatever the manifests: the condition's reason is [v1alpha1.ReasonConfigInvalid].
+// ErrInvalid is the error of a configuration that is invalid for all manifests. The reason of the condition is
+// [v1alpha1.ReasonConfigInvalid].
 var ErrInvalid = errors.New("invalid configuration")
 
-// Apply returns the objects with the settings in those that have pods, in the same order; the package's documentation says what becomes of them. The objects that
-// were given are not changed: those that have pods are copied, and the others are in the result as they are. To apply the same settings again
-// changes nothing, but for what is said of registries.
+// Apply returns the objects with the settings applied to their pod templates, in the same order; see the package
+// documentation. The arguments are not modified: objects with pods are copied, and others are returned as they are. A
+// second application of the same settings changes nothing, except for registries as documented.
 //
-// The error is [ErrInvalid], or names each object in which a field that would be set is in the way, such as an env that is no list. Then
-// there is no result.
+// The error is [ErrInvalid], or names each object in which a field has an unexpected type, for example an env that is
+// not a list. With an error there is no result.
 func (s *Settings) Apply(objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	c, err := s.compile()
 	if err != nil {
@@ -47,7 +48,7 @@ func (s *Settings) Apply(objects []*unstructured.Unstructured) ([]*unstructured.
 	return out, nil
 }
 
-// compiled are settings in the form in which they are put into objects.
+// compiled are settings in the form in which they are applied to objects.
 type compiled struct {
 	nodeSelector map[string]string
 	tolerations  []map[string]any
@@ -56,12 +57,12 @@ type compiled struct {
 	resources    []resources
 }
 
-// variable of the environment, and the other spelling of its name.
+// variable is an environment variable, with its name in lower case.
 type variable struct{ name, lower, value string }
 
 type workload struct{ kind, name string }
 
-// resources of the containers that match; "*" and no container match all.
+// resources apply to matching containers; "*" and an empty container match all.
 type resources struct {
 	workload
 	container string
@@ -111,7 +112,8 @@ func resourcesOf(of *v1alpha1.ContainerResources) (resources, error) {
 	if of.Workload != "" {
 		kind, name, found := strings.Cut(of.Workload, "/")
 		if !found || kind == "" || name == "" || strings.Contains(name, "/") {
-			return resources{}, fmt.Errorf("%w: resources of workload %q: a workload is <kind>/<name>, of which either may be *", ErrInvalid, of.Workload)
+			return resources{}, fmt.Errorf("%w: resources of workload %q: a workload must be <kind>/<name>, and either "+
+				"part can be *", ErrInvalid, of.Workload)
 		}
 		out.workload = workload{kind, name}
 	}

@@ -1,55 +1,57 @@
-// Package config says which configurations count for an add-on on a member, and what they say. It is pure: no client, no clock.
+// Package config determines which configurations apply to an add-on on a member, and merges them. The package is pure:
+// it uses no client and no clock.
 //
-//   - [Effective] picks the configurations that count, of the add-on's defaults, the install strategy and the member.
-//   - [Resolve] gives them the hashes of what they say, by [Hash], and tells which are missing.
-//   - [Revision] names all that the add-on is to be on the member, so that it has changed when the name has.
-//   - [Values] makes one of several AddonConfigs, and [Settings.Apply] puts it into manifests.
+//   - [Effective] selects the configurations that apply, from the defaults of the add-on, the install strategy and the
+//     member.
+//   - [Resolve] adds the hashes of their contents, computed by [Hash], and reports missing ones.
+//   - [Revision] identifies the desired state of the add-on on the member. It changes when that state changes.
+//   - [Values] merges AddonConfigs, and [Settings.Apply] applies the result to manifests.
 //
-// # Which count
+// # Selection
 //
-// The add-on declares the kinds that it takes. For each of them, by itself, the highest level that names any configuration counts, and all that the
-// lower ones name of that kind does not: defaults, above them the install strategy's for the Placement that the member is in, above them the
-// member's own. Several of one kind keep their order. One that is named twice counts once, where it is named last: since what comes later goes before,
-// that is what twice would come to. A configuration of a kind that the add-on does not declare is refused and told of;
-// the others count as ever.
+// The add-on declares the kinds that it supports. For each kind separately, the highest level that lists a
+// configuration applies, and lower levels are ignored: defaults, then the install strategy of the member's Placement,
+// then the member. Several configurations of one kind keep their order. If one is listed twice, only its last position
+// counts, which has the same effect since later ones take precedence. A configuration of an undeclared kind is rejected
+// and reported; the others still apply.
 //
 // # Several AddonConfigs
 //
-// What a later one says goes before what an earlier one says:
+// Later AddonConfigs take precedence over earlier ones:
 //
 //   - installNamespace: the last one that is set.
-//   - variables: each name by itself. An empty value is a value.
-//   - nodePlacement, proxy: the last one that is there, as a whole, for a selector or a proxy is of one piece. An empty one, {}, takes
-//     away what earlier ones say.
-//   - registries, resources: all of them count, those of later ones first. To have an image or a container left alone that an earlier one
-//     changes, let a later one name it: a registry whose mirror is its source, or resources that are empty.
+//   - variables: the last value of each name. An empty value is a value.
+//   - nodePlacement, proxy: the last one that is set, as a whole. An empty one, {}, removes earlier ones.
+//   - registries, resources: all entries apply, those of later AddonConfigs first. To exempt an image or a container
+//     from an earlier entry, list it in a later one: a registry whose mirror is its source, or empty resources.
 //
-// # What becomes of manifests
+// # Manifests
 //
-// [Settings.Apply] changes what has pods: Deployments, DaemonSets, StatefulSets and ReplicaSets of apps, Jobs and CronJobs of batch, Pods and
-// ReplicationControllers.
+// [Settings.Apply] changes objects with pods: Deployments, DaemonSets, StatefulSets and ReplicaSets of apps, Jobs and
+// CronJobs of batch, Pods and ReplicationControllers.
 //
-//   - The node selector is added to that of the pods. Where both have the same label the configuration's value counts: who has written the manifest
-//     cannot know the nodes. Tolerations are added, but not those that are there already, to the letter.
-//   - Images of containers, init containers and image volumes come from the mirror of the first registry that they match.
-//   - Containers and init containers get HTTP_PROXY, HTTPS_PROXY and NO_PROXY, each also in lower case, since curl and wget heed http_proxy
-//     alone. A container that has either of the two itself keeps what it has and gets neither, for two that differ would be worse than none. What
-//     it has from a ConfigMap or Secret, by envFrom, cannot be seen here, and loses.
-//   - Containers and init containers get the resources of the last entry that matches, in place of all that they have; empty ones take them away.
-//     Kinds match in any case of letters, so that deployment/web is Deployment/web.
+//   - The node selector is merged into that of the pods. The value of the configuration replaces an existing one,
+//     because the author of the manifest cannot know the nodes. Tolerations are added unless an identical one exists.
+//   - Images of containers, init containers and image volumes come from the mirror of the first matching registry.
+//   - Containers and init containers get HTTP_PROXY, HTTPS_PROXY and NO_PROXY, in upper and lower case, because curl
+//     and wget read only http_proxy. If a container sets either spelling, it gets neither, because two different values
+//     would be worse than none. Variables from a ConfigMap or Secret (envFrom) are not visible here and are overridden.
+//   - The resources of the last matching entry replace those of containers and init containers. Empty ones remove them.
+//     Kinds match case-insensitively: deployment/web matches Deployment/web.
 //
 // # Registries
 //
-// A source is the beginning of an image's name, up to the end or a '/', '@' or ':' that begins a tag: quay.io/example is that of
-// quay.io/example/web:1 and quay.io/example@sha256:..., and of neither quay.io/example2/web nor, in the case of quay.io, quay.io:5000/web. The mirror takes its
-// place, and all behind it stays, the tag and the digest too.
+// A source is a prefix of an image name up to its end or a '/', '@' or ':' that starts a tag: quay.io/example matches
+// quay.io/example/web:1 and quay.io/example@sha256:..., but not quay.io/example2/web; quay.io does not match
+// quay.io:5000/web. The mirror replaces the source. The rest of the name, including tag and digest, stays.
 //
-// Images of Docker Hub have short names. The source docker.io is that of them all, of web as docker.io/library/web and of example/web as
-// docker.io/example/web; a source may be a short name as well, as it is written in the manifest.
+// Images of Docker Hub have short names. The source docker.io matches all of them: web as docker.io/library/web, and
+// example/web as docker.io/example/web. A source can also be a short name as written in the manifest.
 //
-// An empty source is that of all images. The mirror takes the place of the registry's host, and the path stays: quay.io/example/web and web become
-// mirror/example/web and mirror/library/web, as registries that mirror others have them.
+// An empty source matches all images. The mirror replaces the host of the registry, and the path stays:
+// quay.io/example/web and web become mirror/example/web and mirror/library/web, as in pull-through caches.
 //
-// An image that comes from a mirror already stays what it is, unless the source that it matches begins with that mirror and says more. So to apply
-// settings twice is the same as once, for Go agents that do it themselves; but for a mirror that is itself the beginning of a source.
+// An image that already comes from a mirror does not change, unless a matching source begins with that mirror and is
+// longer. Applying settings twice, as Go agents may do, therefore has no further effect, unless a mirror is itself a
+// prefix of a source.
 package config

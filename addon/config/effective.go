@@ -10,13 +10,13 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// Reference is a configuration, and who names it.
+// Reference is a configuration and its source.
 type Reference struct {
 	v1alpha1.ConfigReference
 	From v1alpha1.ConfigSource
 }
 
-// String is the configuration as people write it, such as "configmaps fleet/limits" or "addontemplates.addon.muster.dev logs".
+// String formats the configuration, for example "configmaps fleet/limits" or "addontemplates.addon.muster.dev logs".
 func (r Reference) String() string {
 	name := r.Name
 	if r.Namespace != "" {
@@ -29,14 +29,14 @@ func (r Reference) kind() schema.GroupResource {
 	return schema.GroupResource{Group: r.Group, Resource: r.Resource}
 }
 
-// Problem is a configuration that cannot count.
+// Problem is a configuration that cannot apply.
 type Problem struct {
 	Reference
 	// Reason is [v1alpha1.ReasonUnsupported] or [v1alpha1.ReasonConfigNotFound].
 	Reason string
 }
 
-// String is a sentence for the condition Configured.
+// String returns a message for the condition Configured.
 func (p Problem) String() string {
 	by := map[v1alpha1.ConfigSource]string{
 		v1alpha1.FromDefault:   "the defaults of the Addon",
@@ -44,15 +44,16 @@ func (p Problem) String() string {
 		v1alpha1.FromMember:    "the MemberAddon",
 	}[p.From]
 	if p.Reason == v1alpha1.ReasonUnsupported {
-		return fmt.Sprintf("The add-on does not take %s, named by %s: remove it there, or declare its kind in spec.configs of the Addon.", p.Reference, by)
+		return fmt.Sprintf("The add-on does not support %s, listed in %s: remove the reference, or declare the kind "+
+			"in spec.configs of the Addon.", p.Reference, by)
 	}
-	return fmt.Sprintf("There is no %s, named by %s.", p.Reference, by)
+	return fmt.Sprintf("%s, listed in %s, does not exist: create it, or remove the reference.", p.Reference, by)
 }
 
-// Effective returns the configurations that count for a member, by the kinds as the add-on declares them, and those of one kind in their order.
-// Placement has the configs of the install strategy for the Placement that the member is in, and member those of the MemberAddon; either may be nil. The
-// problems are references to kinds that the add-on does not declare, in the order in which they are named. Nothing is changed, and the same
-// always gives the same.
+// Effective returns the configurations that apply to a member, sorted by the order of the kinds in the Addon and then
+// by their own order. The placement argument contains the configs of the install strategy for the member's Placement,
+// and the member argument those of the MemberAddon; either may be nil. The problems are references to undeclared kinds,
+// in the order in which they are listed. The function is deterministic and does not modify its arguments.
 func Effective(addon *v1alpha1.AddonSpec, placement, member []v1alpha1.ConfigReference) ([]Reference, []Problem) {
 	var order []schema.GroupResource
 	counting := map[schema.GroupResource][]Reference{}
@@ -60,7 +61,7 @@ func Effective(addon *v1alpha1.AddonSpec, placement, member []v1alpha1.ConfigRef
 		declared := &addon.Configs[i]
 		kind := schema.GroupResource{Group: declared.Group, Resource: declared.Resource}
 		if _, again := counting[kind]; again {
-			continue // the API server lets none through
+			continue // the API server rejects others
 		}
 		order = append(order, kind)
 		counting[kind] = nil
@@ -93,7 +94,7 @@ func Effective(addon *v1alpha1.AddonSpec, placement, member []v1alpha1.ConfigRef
 	return references, once(problems)
 }
 
-// once leaves out all that comes again later. The lists are short: the API allows 32 items.
+// once removes all but the last occurrence of each item. The lists have at most 32 items.
 func once[T comparable](items []T) []T {
 	var out []T
 	for i, item := range items {

@@ -64,7 +64,7 @@ func TestEffective(t *testing.T) {
 			takes([]string{configs}), nil, nil, nil, nil,
 		},
 		{
-			"defaults count where nobody says anything",
+			"defaults apply without other configurations",
 			takes([]string{configs, "fleet/base"}), nil, nil,
 			[]string{"Default " + configs + " fleet/base"}, nil,
 		},
@@ -157,7 +157,7 @@ func TestEffective(t *testing.T) {
 			[]string{"Unsupported Member configmaps.example.com a"},
 		},
 		{
-			"what is refused is told of once for each who names it",
+			"a rejected one is reported once for each source",
 			takes(), refs("secrets b"), refs("secrets b", "secrets b", "secrets a"),
 			nil,
 			[]string{"Unsupported Placement secrets b", "Unsupported Member secrets b", "Unsupported Member secrets a"},
@@ -184,17 +184,22 @@ func TestEffective(t *testing.T) {
 }
 
 func TestProblemSaysWhatToDo(t *testing.T) {
-	require.Equal(t, "The add-on does not take secrets shop/a, named by the MemberAddon: remove it there, or declare its kind in spec.configs of the Addon.",
-		config.Problem{Reference: config.Reference{ConfigReference: ref("secrets shop/a"), From: v1alpha1.FromMember}, Reason: v1alpha1.ReasonUnsupported}.String())
-	require.Equal(t, "There is no addontemplates.addon.muster.dev logs, named by the defaults of the Addon.",
-		config.Problem{Reference: config.Reference{ConfigReference: ref("addontemplates.addon.muster.dev logs"), From: v1alpha1.FromDefault}, Reason: v1alpha1.ReasonConfigNotFound}.String())
+	require.Equal(t, "The add-on does not support secrets shop/a, listed in the MemberAddon: remove the reference, "+
+		"or declare the kind in spec.configs of the Addon.",
+		config.Problem{Reference: config.Reference{ConfigReference: ref("secrets shop/a"), From: v1alpha1.FromMember},
+			Reason: v1alpha1.ReasonUnsupported}.String())
+	require.Equal(t, "addontemplates.addon.muster.dev logs, listed in the defaults of the Addon, does not exist: "+
+		"create it, or remove the reference.",
+		config.Problem{Reference: config.Reference{ConfigReference: ref("addontemplates.addon.muster.dev logs"),
+			From: v1alpha1.FromDefault}, Reason: v1alpha1.ReasonConfigNotFound}.String())
 }
 
 func TestEffectiveProperties(t *testing.T) {
 	kinds := []string{"a", "b", "a.example", "c"}
 	names := rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y", "n/x", "z"}), 0, 4)
 	level := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) v1alpha1.ConfigReference {
-		return ref(rapid.SampledFrom(kinds).Draw(t, "kind") + " " + rapid.SampledFrom([]string{"x", "y", "n/x", "z"}).Draw(t, "name"))
+		return ref(rapid.SampledFrom(kinds).Draw(t, "kind") + " " +
+			rapid.SampledFrom([]string{"x", "y", "n/x", "z"}).Draw(t, "name"))
 	}), 0, 6)
 	rapid.Check(t, func(t *rapid.T) {
 		var declared [][]string
@@ -208,7 +213,8 @@ func TestEffectiveProperties(t *testing.T) {
 		require.Equal(t, got, again)
 		require.Empty(t, cmp.Diff(before, []any{addon, placement, member}), "what was given was changed")
 
-		// The kinds are in their order, each is from one level, the highest that names it, and all that is refused is undeclared.
+		// The kinds are in their order, each is from one level, the highest that names it, and all that is refused is
+		// undeclared.
 		sources := map[string]v1alpha1.ConfigSource{}
 		last, seen := -1, map[v1alpha1.ConfigReference]bool{}
 		var effective []v1alpha1.ConfigReference
@@ -227,7 +233,8 @@ func TestEffectiveProperties(t *testing.T) {
 		}
 		names := func(refs []v1alpha1.ConfigReference, kind string) bool {
 			return slices.ContainsFunc(refs, func(r v1alpha1.ConfigReference) bool {
-				return config.Reference{ConfigReference: r}.String() == kind+" "+config.Reference{ConfigReference: v1alpha1.ConfigReference{ObjectName: r.ObjectName}}.String()[1:]
+				return config.Reference{ConfigReference: r}.String() == kind+" "+
+					config.Reference{ConfigReference: v1alpha1.ConfigReference{ObjectName: r.ObjectName}}.String()[1:]
 			})
 		}
 		for kind, from := range sources {
@@ -241,7 +248,8 @@ func TestEffectiveProperties(t *testing.T) {
 			require.Equal(t, want, from)
 		}
 		for _, p := range problems {
-			require.False(t, slices.ContainsFunc(declared, func(d []string) bool { return strings.HasPrefix(p.Reference.String(), d[0]+" ") }))
+			require.False(t,
+				slices.ContainsFunc(declared, func(d []string) bool { return strings.HasPrefix(p.Reference.String(), d[0]+" ") }))
 		}
 
 		// Were a member to name what counts, in the same order, the same would count.

@@ -13,7 +13,8 @@ import (
 // The member's own configuration goes before the defaults, kind by kind, and a Secret is nothing that the add-on takes.
 func ExampleEffective() {
 	addon := &v1alpha1.AddonSpec{Configs: []v1alpha1.ConfigKind{
-		{Group: v1alpha1.GroupName, Resource: "addonconfigs", Defaults: []v1alpha1.ObjectName{{Namespace: "fleet", Name: "base"}}},
+		{Group: v1alpha1.GroupName, Resource: "addonconfigs",
+			Defaults: []v1alpha1.ObjectName{{Namespace: "fleet", Name: "base"}}},
 		{Resource: "configmaps", Defaults: []v1alpha1.ObjectName{{Namespace: "fleet", Name: "rules"}}},
 	}}
 	member := []v1alpha1.ConfigReference{
@@ -30,7 +31,7 @@ func ExampleEffective() {
 	// Output:
 	// Default addonconfigs.addon.muster.dev fleet/base
 	// Member configmaps member-east/rules
-	// The add-on does not take secrets member-east/token, named by the MemberAddon: remove it there, or declare its kind in spec.configs of the Addon.
+	// The add-on does not support secrets member-east/token, listed in the MemberAddon: remove the reference, or declare the kind in spec.configs of the Addon.
 }
 
 // Two AddonConfigs, of which the later one goes before, and what becomes of a Pod.

@@ -7,7 +7,7 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// registry is one with names that have no '/' at their ends.
+// registry has names without a trailing '/'.
 type registry struct{ source, mirror string }
 
 func registriesOf(all []v1alpha1.Registry) ([]registry, error) {
@@ -16,20 +16,21 @@ func registriesOf(all []v1alpha1.Registry) ([]registry, error) {
 		out[i] = registry{strings.TrimRight(r.Source, "/"), strings.TrimRight(r.Mirror, "/")}
 		for _, name := range []string{out[i].source, out[i].mirror} {
 			if strings.Contains(name, "://") || strings.ContainsAny(name, " \t\r\n") {
-				return nil, fmt.Errorf("%w: registry %q: it must be as it is in the names of images, without a scheme or spaces", ErrInvalid, name)
+				return nil, fmt.Errorf("%w: registry %q: must have the form of an image name, without a scheme or spaces",
+					ErrInvalid, name)
 			}
 		}
 		if out[i].mirror == "" {
-			return nil, fmt.Errorf("%w: the registry %q has no mirror", ErrInvalid, r.Source)
+			return nil, fmt.Errorf("%w: registry %q has no mirror", ErrInvalid, r.Source)
 		}
 	}
 	return out, nil
 }
 
-// mirrored is where an image comes from.
+// mirrored returns the image name with the mirror applied.
 func mirrored(image string, registries []registry) string {
 	if image == "" {
-		return image // of a Pod that an admission webhook completes
+		return image // an admission webhook may set the image later
 	}
 	full := fullName(image)
 	for _, r := range registries {
@@ -62,13 +63,13 @@ func (r registry) replace(image, full string) (out string, matches bool) {
 	return "", false
 }
 
-// behind is what follows the beginning of an image's name, if that ends where a part of the name does.
+// behind returns the rest of an image name after a prefix that ends at a part boundary.
 func behind(image, beginning string) (rest string, found bool) {
 	rest, found = strings.CutPrefix(image, beginning)
 	switch {
 	case !found || rest == "":
 	case rest[0] == '/', rest[0] == '@':
-	case rest[0] == ':' && !strings.Contains(rest, "/"): // else it is a port
+	case rest[0] == ':' && !strings.Contains(rest, "/"): // otherwise it is a port
 	default:
 		found = false
 	}
@@ -78,7 +79,7 @@ func behind(image, beginning string) (rest string, found bool) {
 	return rest, found
 }
 
-// fullName is that of an image with its registry and, at Docker Hub, its library: what a container runtime makes of a short one.
+// fullName returns the image name with its registry and, on Docker Hub, its library, as container runtimes complete it.
 func fullName(image string) string {
 	host, path, found := strings.Cut(image, "/")
 	if !found || !strings.ContainsAny(host, ".:") && host != "localhost" {

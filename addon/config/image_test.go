@@ -35,11 +35,15 @@ func TestRegistries(t *testing.T) {
 		{"a port is no tag", quay, "quay.io:5000/web:1", "quay.io:5000/web:1"},
 		{"a port is part of a source", registries{{Source: "quay.io:5000", Mirror: "m"}}, "quay.io:5000/web:1", "m/web:1"},
 		{"a source in the midst is none", example, "mirror2.local/quay.io/example/web", "mirror2.local/quay.io/example/web"},
-		{"a source may be one image with its tag", registries{{Source: "quay.io/web:1", Mirror: "m/web:2"}}, "quay.io/web:1", "m/web:2"},
+		{"a source may be one image with its tag", registries{{Source: "quay.io/web:1", Mirror: "m/web:2"}},
+			"quay.io/web:1", "m/web:2"},
 		{"and not another tag", registries{{Source: "quay.io/web:1", Mirror: "m/web:2"}}, "quay.io/web:10", "quay.io/web:10"},
-		{"a '/' at the end says nothing", registries{{Source: "quay.io/example/", Mirror: "m/"}}, "quay.io/example/web", "m/web"},
-		{"the first that matches counts", append(append(registries{}, example...), quay...), "quay.io/example/web", "mirror.local/e/web"},
-		{"and not the longest", append(append(registries{}, quay...), example...), "quay.io/example/web", "mirror.local/example/web"},
+		{"a '/' at the end says nothing", registries{{Source: "quay.io/example/", Mirror: "m/"}}, "quay.io/example/web",
+			"m/web"},
+		{"the first that matches counts", append(append(registries{}, example...), quay...), "quay.io/example/web",
+			"mirror.local/e/web"},
+		{"and not the longest", append(append(registries{}, quay...), example...), "quay.io/example/web",
+			"mirror.local/example/web"},
 
 		{"a short name is an image of Docker Hub", hub, "nginx:1.27", "mirror.local/hub/library/nginx:1.27"},
 		{"one with a user as well", hub, "bitnami/redis", "mirror.local/hub/bitnami/redis"},
@@ -56,21 +60,30 @@ func TestRegistries(t *testing.T) {
 		{"no source is that of all, whose paths stay", all, "quay.io/example/web:1", "mirror.local/all/example/web:1"},
 		{"short names too", all, "nginx@sha256:0f", "mirror.local/all/library/nginx@sha256:0f"},
 		{"and ports", all, "registry:5000/web", "mirror.local/all/web"},
-		{"but for what comes before", append(append(registries{}, example...), all...), "quay.io/example/web", "mirror.local/e/web"},
+		{"but for what comes before", append(append(registries{}, example...), all...), "quay.io/example/web",
+			"mirror.local/e/web"},
 
 		{"what comes from a mirror stays", all, "mirror.local/all/web", "mirror.local/all/web"},
 		{"from any", append(append(registries{}, all...), example...), "mirror.local/e/web", "mirror.local/e/web"},
-		{"a mirror within the source", registries{{Source: "quay.io", Mirror: "quay.io/mirrored"}}, "quay.io/mirrored/web", "quay.io/mirrored/web"},
+		{"a mirror within the source", registries{{Source: "quay.io", Mirror: "quay.io/mirrored"}}, "quay.io/mirrored/web",
+			"quay.io/mirrored/web"},
 		{"names that begin like a mirror are others", all, "mirror.local/all2/web", "mirror.local/all/all2/web"},
-		{"to take a registry away from others, name it", append(registries{{Source: "quay.io/example", Mirror: "quay.io/example"}}, quay...), "quay.io/example/web", "quay.io/example/web"},
-		{"the others stay", append(registries{{Source: "quay.io/example", Mirror: "quay.io/example"}}, quay...), "quay.io/web", "mirror.local/web"},
-		{"a source that says more than a mirror counts", registries{{Source: "quay.io", Mirror: "m.local"}, {Source: "m.local/old", Mirror: "m.local/new"}}, "m.local/old/web", "m.local/new/web"},
-		{"a path can be cut", registries{{Source: "quay.io/example", Mirror: "quay.io"}}, "quay.io/example/web", "quay.io/web"},
+		{"to take a registry away from others, name it",
+			append(registries{{Source: "quay.io/example", Mirror: "quay.io/example"}}, quay...), "quay.io/example/web",
+			"quay.io/example/web"},
+		{"the others stay", append(registries{{Source: "quay.io/example", Mirror: "quay.io/example"}}, quay...),
+			"quay.io/web", "mirror.local/web"},
+		{"a source that says more than a mirror counts",
+			registries{{Source: "quay.io", Mirror: "m.local"}, {Source: "m.local/old", Mirror: "m.local/new"}},
+			"m.local/old/web", "m.local/new/web"},
+		{"a path can be cut", registries{{Source: "quay.io/example", Mirror: "quay.io"}}, "quay.io/example/web",
+			"quay.io/web"},
 		{"no image is none", all, "", ""},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			settings := config.Settings{Registries: tc.registries}
-			pod := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": map[string]any{"containers": []any{map[string]any{"image": tc.image}}}}}
+			pod := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod",
+				"spec": map[string]any{"containers": []any{map[string]any{"image": tc.image}}}}}
 			got, err := settings.Apply([]*unstructured.Unstructured{pod})
 			require.NoError(t, err)
 			containers, _, _ := unstructured.NestedSlice(got[0].Object, "spec", "containers")

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// podsOf says where objects have the spec of their pods.
+// podsOf contains the paths of pod specs.
 var podsOf = map[schema.GroupKind][]string{
 	{Kind: "Pod"}:                        {"spec"},
 	{Kind: "ReplicationController"}:      {"spec", "template", "spec"},
@@ -21,7 +21,7 @@ var podsOf = map[schema.GroupKind][]string{
 	{Group: "batch", Kind: "CronJob"}:    {"spec", "jobTemplate", "spec", "template", "spec"},
 }
 
-// configureAt changes the spec of pods that an object has at a path.
+// configureAt changes the pod spec at a path of an object.
 func (c *compiled) configureAt(path []string, w workload, fields map[string]any) error {
 	if len(path) == 0 {
 		return c.configure(w, fields)
@@ -33,7 +33,7 @@ func (c *compiled) configureAt(path []string, w workload, fields map[string]any)
 	return under(path[0], c.configureAt(path[1:], w, child))
 }
 
-// configure changes the spec of pods.
+// configure changes a pod spec.
 func (c *compiled) configure(w workload, pod map[string]any) error {
 	if err := c.place(pod); err != nil {
 		return err
@@ -105,14 +105,15 @@ func (c *compiled) contain(w workload, container map[string]any) error {
 	env, _ := container["env"].([]any)
 	for _, v := range c.proxy {
 		if !has[v.name] && !has[v.lower] {
-			env = append(env, map[string]any{"name": v.name, "value": v.value}, map[string]any{"name": v.lower, "value": v.value})
+			env = append(env, map[string]any{"name": v.name, "value": v.value},
+				map[string]any{"name": v.lower, "value": v.value})
 			container["env"] = env
 		}
 	}
 	return nil
 }
 
-// mirror has the image in a field come from its mirror.
+// mirror changes the image in a field.
 func (c *compiled) mirror(fields map[string]any, name string) error {
 	image, err := get[string](fields, name)
 	if mirrored := mirrored(image, c.registries); err == nil && mirrored != image {
@@ -121,7 +122,7 @@ func (c *compiled) mirror(fields map[string]any, name string) error {
 	return err
 }
 
-// get returns a field, or the zero value if it is not there or null.
+// get returns a field, or the zero value if it is missing or null.
 func get[T any](fields map[string]any, name string) (T, error) {
 	value, isOne := fields[name].(T)
 	if isOne || fields[name] == nil {
@@ -137,7 +138,7 @@ func get[T any](fields map[string]any, name string) (T, error) {
 	return value, fmt.Errorf("%s must be a %s", name, must)
 }
 
-// under puts the field that an error is in before it.
+// under adds a field name to the path of an error.
 func under(name string, err error) error {
 	if err == nil {
 		return nil

@@ -12,9 +12,9 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// Hash tells what a configuration says from anything else that it might say, in 64 hexadecimal digits: its spec or, if it has none,
-// as a ConfigMap does not, all but its apiVersion, kind, metadata and status. The order of fields makes no difference, nor does the version of the API that
-// the object was read by, as long as that has the same fields. The object is not changed.
+// Hash returns a hash of the content of a configuration, 64 hexadecimal digits. The content is the spec or, for a kind
+// without a spec such as ConfigMap, everything except apiVersion, kind, metadata and status. The order of fields has no
+// effect, and neither has the API version if it has the same fields. The object is not modified.
 func Hash(object *unstructured.Unstructured) string {
 	content := object.Object["spec"]
 	if content == nil {
@@ -31,24 +31,26 @@ func Hash(object *unstructured.Unstructured) string {
 	return digest(content)
 }
 
-// digest is that of a value as JSON, which has the fields in the order of their names.
+// digest returns the hash of a value as JSON, in which fields are sorted by name.
 func digest(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
-		text = []byte(err.Error()) // it did not come from an API server
+		text = []byte(err.Error()) // the object does not come from an API server
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// Resolve looks up configurations and returns them as a MemberAddon's status has them, in the same order. HashOf returns the [Hash] of the object, or
-// nothing if there is none; what cannot be known for an error is not missing, and is for the caller to give up on before. Last is what the status had: a
-// configuration that is in it keeps its applied hash. When the member is told, set that to the desired one.
+// Resolve returns the configurations in the form of the status of a MemberAddon, in the same order. HashOf returns the
+// [Hash] of the object, or an empty string if it does not exist; the caller must handle read errors before. Last is the
+// previous status: a configuration in it keeps its applied hash. When the member is assigned the revision, set the
+// applied hash to the desired one.
 //
-// To hash a large configuration takes longer than all else: where many members share one, hash it once.
+// Hashing a large configuration is the most expensive step: if many members share one, hash it once.
 //
-// The problems are the configurations that are missing. While there are any, leave the member what it has.
-func Resolve(references []Reference, last []v1alpha1.ConfigStatus, hashOf func(v1alpha1.ConfigReference) string) ([]v1alpha1.ConfigStatus, []Problem) {
+// The problems are the missing configurations. While there are any, do not change the member.
+func Resolve(references []Reference, last []v1alpha1.ConfigStatus,
+	hashOf func(v1alpha1.ConfigReference) string) ([]v1alpha1.ConfigStatus, []Problem) {
 	configs := make([]v1alpha1.ConfigStatus, len(references))
 	var problems []Problem
 	for i, reference := range references {
@@ -65,26 +67,27 @@ func Resolve(references []Reference, last []v1alpha1.ConfigStatus, hashOf func(v
 	return configs, problems
 }
 
-// Content is all that an add-on is to be on a member.
+// Content is the desired state of an add-on on a member.
 type Content struct {
-	// Addon is its name.
+	// Addon is the name of the add-on.
 	Addon string
-	// Version of its agent in Go, which changes when the same configurations come to other manifests. Empty for a template, which is one of the
-	// configurations.
+	// Version of the Go agent. It must change when the same configurations lead to other manifests. Empty for a template,
+	// which is one of the configurations.
 	Version string
-	// InstallNamespace is where it is on the member.
+	// InstallNamespace is the namespace of the agent on the member.
 	InstallNamespace string
-	// HostingMember is the member that is to run the agent, as it is named. Empty: none is.
+	// HostingMember is the name of the desired hosting member. Empty: none.
 	HostingMember string
-	// Configs that count, as [Resolve] returns them.
+	// Configs that apply, as [Resolve] returns them.
 	Configs []v1alpha1.ConfigStatus
 }
 
-// Revision names the content: the add-on's name and the first 12 digits of a hash, as in metrics-5f6d8c9b7a12. It is a label value if the
-// name is that of an add-on.
+// Revision identifies the content: the name of the add-on and the first 12 digits of a hash, for example
+// metrics-5f6d8c9b7a12. It is a valid label value if the name is a valid add-on name.
 //
-// Of configurations their names and desired hashes count, and the order of those of one kind; not the order of kinds, nor who names them, nor what is
-// applied. A field that a later release adds changes no name until it is set.
+// The hash covers the names and desired hashes of configurations and the order within one kind, but not the order of
+// kinds, the source of a configuration, or applied hashes. A field that a later release adds does not change revisions
+// until it is set.
 func Revision(of Content) string {
 	type config struct {
 		v1alpha1.ConfigReference

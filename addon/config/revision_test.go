@@ -32,21 +32,35 @@ func TestHash(t *testing.T) {
 		reason, a, b string
 		same         bool
 	}{
-		{"metadata is not what it says", with, `{apiVersion: addon.muster.dev/v1alpha1, kind: AddonConfig, metadata: {name: b, labels: {a: b}, generation: 7, resourceVersion: "9"}, spec: {proxy: {http: "http://p", noProxy: a}}}`, true},
-		{"nor is the status", with, `{apiVersion: addon.muster.dev/v1alpha1, kind: AddonConfig, metadata: {name: a}, spec: {proxy: {http: "http://p", noProxy: a}}, status: {seen: true}}`, true},
-		{"fields have no order", with, `{spec: {proxy: {noProxy: a, http: "http://p"}}, metadata: {name: a}, kind: AddonConfig, apiVersion: addon.muster.dev/v1alpha1}`, true},
-		{"a version of the API that has the same fields says the same", with, `{apiVersion: addon.muster.dev/v1, kind: AddonConfig, metadata: {name: a}, spec: {proxy: {http: "http://p", noProxy: a}}}`, true},
-		{"a value", with, `{apiVersion: addon.muster.dev/v1alpha1, kind: AddonConfig, metadata: {name: a}, spec: {proxy: {http: "http://q", noProxy: a}}}`, false},
-		{"the order of a list", `{apiVersion: v1, kind: X, spec: {a: [1, 2]}}`, `{apiVersion: v1, kind: X, spec: {a: [2, 1]}}`, false},
-		{"a number and its digits", `{apiVersion: v1, kind: X, spec: {a: 1}}`, `{apiVersion: v1, kind: X, spec: {a: "1"}}`, false},
-		{"two ways to write a number", `{apiVersion: v1, kind: X, spec: {a: 1}}`, `{apiVersion: v1, kind: X, spec: {a: 1.0}}`, true},
-		{"without a spec the data counts", without, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: "1", b: "3"}}`, false},
-		{"and so does all else, in no order", without, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, uid: u}, data: {b: "2", a: "1"}}`, true},
-		{"but for the version of the API and the status", `{apiVersion: example.com/v1, kind: X, limit: 1}`, `{apiVersion: example.com/v2, kind: X, limit: 1, status: {seen: true}}`, true},
-		{"another field", without, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: "1", b: "2"}, immutable: true}`, false},
-		{"the type of a Secret", `{apiVersion: v1, kind: Secret, data: {a: AA==}}`, `{apiVersion: v1, kind: Secret, data: {a: AA==}, type: Opaque}`, false},
+		{"metadata is not what it says", with,
+			`{apiVersion: addon.muster.dev/v1alpha1, kind: AddonConfig, metadata: {name: b, labels: {a: b}, generation: 7, resourceVersion: "9"}, spec: {proxy: {http: "http://p", noProxy: a}}}`, true},
+		{"nor is the status", with,
+			`{apiVersion: addon.muster.dev/v1alpha1, kind: AddonConfig, metadata: {name: a}, spec: {proxy: {http: "http://p", noProxy: a}}, status: {seen: true}}`, true},
+		{"fields have no order", with,
+			`{spec: {proxy: {noProxy: a, http: "http://p"}}, metadata: {name: a}, kind: AddonConfig, apiVersion: addon.muster.dev/v1alpha1}`, true},
+		{"a version of the API that has the same fields says the same", with,
+			`{apiVersion: addon.muster.dev/v1, kind: AddonConfig, metadata: {name: a}, spec: {proxy: {http: "http://p", noProxy: a}}}`, true},
+		{"a value", with,
+			`{apiVersion: addon.muster.dev/v1alpha1, kind: AddonConfig, metadata: {name: a}, spec: {proxy: {http: "http://q", noProxy: a}}}`, false},
+		{"the order of a list", `{apiVersion: v1, kind: X, spec: {a: [1, 2]}}`,
+			`{apiVersion: v1, kind: X, spec: {a: [2, 1]}}`, false},
+		{"a number and its digits", `{apiVersion: v1, kind: X, spec: {a: 1}}`, `{apiVersion: v1, kind: X, spec: {a: "1"}}`,
+			false},
+		{"two ways to write a number", `{apiVersion: v1, kind: X, spec: {a: 1}}`,
+			`{apiVersion: v1, kind: X, spec: {a: 1.0}}`, true},
+		{"without a spec the data counts", without,
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: "1", b: "3"}}`, false},
+		{"and so does all else, in no order", without,
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, uid: u}, data: {b: "2", a: "1"}}`, true},
+		{"but for the version of the API and the status", `{apiVersion: example.com/v1, kind: X, limit: 1}`,
+			`{apiVersion: example.com/v2, kind: X, limit: 1, status: {seen: true}}`, true},
+		{"another field", without,
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: "1", b: "2"}, immutable: true}`, false},
+		{"the type of a Secret", `{apiVersion: v1, kind: Secret, data: {a: AA==}}`,
+			`{apiVersion: v1, kind: Secret, data: {a: AA==}, type: Opaque}`, false},
 		{"a spec that is null is none", `{apiVersion: v1, kind: X, spec: null}`, `{apiVersion: v1, kind: X}`, true},
-		{"beside a spec nothing counts", `{apiVersion: v1, kind: X, spec: {}}`, `{apiVersion: v1, kind: X, spec: {}, data: {a: b}}`, true},
+		{"beside a spec nothing counts", `{apiVersion: v1, kind: X, spec: {}}`,
+			`{apiVersion: v1, kind: X, spec: {}, data: {a: b}}`, true},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			a, b := object(t, tc.a), object(t, tc.b)
@@ -60,7 +74,9 @@ func TestHash(t *testing.T) {
 
 // A hash that changed with a release would roll out every add-on of every hub.
 func TestHashesLast(t *testing.T) {
-	require.Equal(t, "33aafd9bf306cd30011aa5fce8154c5a", config.Hash(object(t, `{apiVersion: addon.muster.dev/v1alpha1, kind: AddonConfig, metadata: {name: a}, spec: {variables: [{name: A, value: <b>}]}}`))[:32])
+	require.Equal(t, "33aafd9bf306cd30011aa5fce8154c5a",
+		config.Hash(object(t,
+			`{apiVersion: addon.muster.dev/v1alpha1, kind: AddonConfig, metadata: {name: a}, spec: {variables: [{name: A, value: <b>}]}}`))[:32])
 	require.Equal(t, "metrics-13a6371f3f23", config.Revision(content()))
 }
 
@@ -112,10 +128,12 @@ func TestResolve(t *testing.T) {
 	}
 	got, problems := config.Resolve(references, last, hashOf)
 	require.Empty(t, cmp.Diff([]v1alpha1.ConfigStatus{
-		{ConfigReference: ref("configmaps fleet/b"), DesiredHash: config.Hash(there[ref("configmaps fleet/b")]), From: v1alpha1.FromDefault},
+		{ConfigReference: ref("configmaps fleet/b"), DesiredHash: config.Hash(there[ref("configmaps fleet/b")]),
+			From: v1alpha1.FromDefault},
 		{ConfigReference: ref("configmaps fleet/gone"), AppliedHash: "had", From: v1alpha1.FromPlacement},
-		{ConfigReference: ref("configmaps fleet/a"), DesiredHash: config.Hash(there[ref("configmaps fleet/a")]), AppliedHash: "older", From: v1alpha1.FromMember},
-	}, got), "the member has what it had until it is told; who names it now is who names it")
+		{ConfigReference: ref("configmaps fleet/a"), DesiredHash: config.Hash(there[ref("configmaps fleet/a")]),
+			AppliedHash: "older", From: v1alpha1.FromMember},
+	}, got), "the member keeps its hash until the assignment; the source is the current one")
 	require.Equal(t, []config.Problem{{references[1], v1alpha1.ReasonConfigNotFound}}, problems)
 
 	again, _ := config.Resolve(references, got, hashOf)
@@ -124,11 +142,12 @@ func TestResolve(t *testing.T) {
 
 // content is that of metrics.
 func content(change ...func(*config.Content)) config.Content {
-	c := config.Content{Addon: "metrics", Version: "1.2.0", InstallNamespace: "muster-addons", Configs: []v1alpha1.ConfigStatus{
-		{ConfigReference: ref("addonconfigs.addon.muster.dev fleet/base"), DesiredHash: "aa", From: v1alpha1.FromDefault},
-		{ConfigReference: ref("addonconfigs.addon.muster.dev fleet/edge"), DesiredHash: "bb", From: v1alpha1.FromDefault},
-		{ConfigReference: ref("configmaps fleet/rules"), DesiredHash: "cc", From: v1alpha1.FromMember},
-	}}
+	c := config.Content{Addon: "metrics", Version: "1.2.0", InstallNamespace: "muster-addons",
+		Configs: []v1alpha1.ConfigStatus{
+			{ConfigReference: ref("addonconfigs.addon.muster.dev fleet/base"), DesiredHash: "aa", From: v1alpha1.FromDefault},
+			{ConfigReference: ref("addonconfigs.addon.muster.dev fleet/edge"), DesiredHash: "bb", From: v1alpha1.FromDefault},
+			{ConfigReference: ref("configmaps fleet/rules"), DesiredHash: "cc", From: v1alpha1.FromMember},
+		}}
 	for _, f := range change {
 		f(&c)
 	}
@@ -144,9 +163,12 @@ func TestRevision(t *testing.T) {
 	}{
 		{"nothing", func(*config.Content) {}, true},
 		{"what is applied is not what is wanted", func(c *config.Content) { c.Configs[0].AppliedHash = "aa" }, true},
-		{"who names it makes no difference on the member", func(c *config.Content) { c.Configs[0].From = v1alpha1.FromMember }, true},
-		{"kinds that are declared in another order are the same kinds", func(c *config.Content) { c.Configs = []v1alpha1.ConfigStatus{c.Configs[2], c.Configs[0], c.Configs[1]} }, true},
-		{"of one kind the order says what goes before what", func(c *config.Content) { c.Configs[0], c.Configs[1] = c.Configs[1], c.Configs[0] }, false},
+		{"the source makes no difference on the member",
+			func(c *config.Content) { c.Configs[0].From = v1alpha1.FromMember }, true},
+		{"kinds that are declared in another order are the same kinds",
+			func(c *config.Content) { c.Configs = []v1alpha1.ConfigStatus{c.Configs[2], c.Configs[0], c.Configs[1]} }, true},
+		{"of one kind the order says what goes before what",
+			func(c *config.Content) { c.Configs[0], c.Configs[1] = c.Configs[1], c.Configs[0] }, false},
 		{"what a configuration says", func(c *config.Content) { c.Configs[2].DesiredHash = "dd" }, false},
 		{"a configuration that is missing", func(c *config.Content) { c.Configs[2].DesiredHash = "" }, false},
 		{"an agent may use the name of a configuration", func(c *config.Content) { c.Configs[2].Name = "others" }, false},
@@ -155,9 +177,11 @@ func TestRevision(t *testing.T) {
 		{"none", func(c *config.Content) { c.Configs = nil }, false},
 		{"another version of the agent", func(c *config.Content) { c.Version = "1.2.1" }, false},
 		{"another namespace on the member", func(c *config.Content) { c.InstallNamespace = "monitoring" }, false},
-		{"another member that runs the agent: it moves by the rollout", func(c *config.Content) { c.HostingMember = "east" }, false},
+		{"another member that runs the agent: it moves by the rollout",
+			func(c *config.Content) { c.HostingMember = "east" }, false},
 		{"another add-on", func(c *config.Content) { c.Addon = "metric" }, false},
-		{"what ends one field does not begin the next", func(c *config.Content) { c.Version, c.InstallNamespace = "1.2.0m", "uster-addons" }, false},
+		{"what ends one field does not begin the next",
+			func(c *config.Content) { c.Version, c.InstallNamespace = "1.2.0m", "uster-addons" }, false},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			changed := content(tc.change)
@@ -167,7 +191,8 @@ func TestRevision(t *testing.T) {
 		})
 	}
 	none := content(func(c *config.Content) { c.Configs = []v1alpha1.ConfigStatus{} })
-	require.Equal(t, config.Revision(content(func(c *config.Content) { c.Configs = nil })), config.Revision(none), "nil is the same as none")
+	require.Equal(t, config.Revision(content(func(c *config.Content) { c.Configs = nil })), config.Revision(none),
+		"nil is the same as none")
 	many := func(first, second string) string {
 		var c config.Content
 		for i := range 40 {
@@ -175,11 +200,15 @@ func TestRevision(t *testing.T) {
 			if i%2 == 1 {
 				name = second
 			}
-			c.Configs = append(c.Configs, v1alpha1.ConfigStatus{ConfigReference: ref("configmaps " + name), DesiredHash: strconv.Itoa(i)}, v1alpha1.ConfigStatus{ConfigReference: ref("secrets a")})
+			c.Configs = append(c.Configs,
+				v1alpha1.ConfigStatus{ConfigReference: ref("configmaps " + name), DesiredHash: strconv.Itoa(i)},
+				v1alpha1.ConfigStatus{ConfigReference: ref("secrets a")})
 		}
-		slices.SortFunc(c.Configs, func(a, b v1alpha1.ConfigStatus) int { return strings.Compare(a.DesiredHash, b.DesiredHash) })
+		slices.SortFunc(c.Configs,
+			func(a, b v1alpha1.ConfigStatus) int { return strings.Compare(a.DesiredHash, b.DesiredHash) })
 		mixed := config.Revision(c)
-		slices.SortStableFunc(c.Configs, func(a, b v1alpha1.ConfigStatus) int { return strings.Compare(a.Resource, b.Resource) })
+		slices.SortStableFunc(c.Configs,
+			func(a, b v1alpha1.ConfigStatus) int { return strings.Compare(a.Resource, b.Resource) })
 		require.Equal(t, mixed, config.Revision(c), "however many there are")
 		return mixed
 	}

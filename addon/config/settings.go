@@ -6,24 +6,24 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// Settings are what all AddonConfigs that count for a member say together. The zero value changes nothing. It may be used by many at once.
+// Settings are the merged AddonConfigs of a member. The zero value changes nothing. It is safe for concurrent use.
 type Settings struct {
-	// InstallNamespace is where the add-on's agent is on the member; empty: none of them says.
+	// InstallNamespace is the namespace of the add-on's agent on the member. Empty: not set.
 	InstallNamespace string
-	// Variables by their names.
+	// Variables by name.
 	Variables map[string]string
 	// NodePlacement of pods, or nil.
 	NodePlacement *v1alpha1.NodePlacement
-	// Registries of images, of which the first that matches counts.
+	// Registries of images. The first matching one applies.
 	Registries []v1alpha1.Registry
 	// Proxy of containers, or nil.
 	Proxy *v1alpha1.Proxy
-	// Resources of containers, of which the last that matches counts.
+	// Resources of containers. The last matching entry applies.
 	Resources []v1alpha1.ContainerResources
 }
 
-// Values makes one of several AddonConfigs, of which what a later one says goes before: the package's documentation says how for each field. It shares
-// nothing with them.
+// Values merges AddonConfigs. Later ones take precedence; see the package documentation. The result shares no memory
+// with the arguments.
 func Values(configs []v1alpha1.AddonConfigSpec) Settings {
 	var s Settings
 	for i := range configs {

@@ -31,7 +31,8 @@ func TestValues(t *testing.T) {
 	}{
 		{"none says nothing", nil, config.Settings{}},
 		{"one that says nothing", []string{`{}`}, config.Settings{}},
-		{"the last namespace", []string{`{installNamespace: a}`, `{installNamespace: b}`, `{}`}, config.Settings{InstallNamespace: "b"}},
+		{"the last namespace", []string{`{installNamespace: a}`, `{installNamespace: b}`, `{}`},
+			config.Settings{InstallNamespace: "b"}},
 		{
 			"each variable by itself, and an empty value is one",
 			[]string{`{variables: [{name: A, value: a}, {name: B, value: b}]}`, `{variables: [{name: B}, {name: C, value: c}]}`},
@@ -39,20 +40,25 @@ func TestValues(t *testing.T) {
 		},
 		{
 			"a node placement is of one piece",
-			[]string{`{nodePlacement: {nodeSelector: {a: b}, tolerations: [{key: x}]}}`, `{nodePlacement: {nodeSelector: {c: d}}}`, `{}`},
+			[]string{`{nodePlacement: {nodeSelector: {a: b}, tolerations: [{key: x}]}}`,
+				`{nodePlacement: {nodeSelector: {c: d}}}`, `{}`},
 			config.Settings{NodePlacement: &v1alpha1.NodePlacement{NodeSelector: map[string]string{"c": "d"}}},
 		},
-		{"an empty one takes it away", []string{`{nodePlacement: {nodeSelector: {a: b}}}`, `{nodePlacement: {}}`}, config.Settings{NodePlacement: &v1alpha1.NodePlacement{}}},
+		{"an empty one takes it away", []string{`{nodePlacement: {nodeSelector: {a: b}}}`, `{nodePlacement: {}}`},
+			config.Settings{NodePlacement: &v1alpha1.NodePlacement{}}},
 		{
 			"a proxy is of one piece",
 			[]string{`{proxy: {http: "http://a", noProxy: x}}`, `{proxy: {https: "https://b"}}`},
 			config.Settings{Proxy: &v1alpha1.Proxy{HTTPS: "https://b"}},
 		},
-		{"and an empty one takes it away", []string{`{proxy: {http: "http://a"}}`, `{proxy: {}}`}, config.Settings{Proxy: &v1alpha1.Proxy{}}},
+		{"and an empty one takes it away", []string{`{proxy: {http: "http://a"}}`, `{proxy: {}}`},
+			config.Settings{Proxy: &v1alpha1.Proxy{}}},
 		{
 			"of registries the first that matches counts, so later ones come first",
-			[]string{`{registries: [{source: a, mirror: m1}, {source: b, mirror: m2}]}`, `{registries: [{source: c, mirror: m3}, {source: a, mirror: m4}]}`},
-			config.Settings{Registries: []v1alpha1.Registry{{Source: "c", Mirror: "m3"}, {Source: "a", Mirror: "m4"}, {Source: "a", Mirror: "m1"}, {Source: "b", Mirror: "m2"}}},
+			[]string{`{registries: [{source: a, mirror: m1}, {source: b, mirror: m2}]}`,
+				`{registries: [{source: c, mirror: m3}, {source: a, mirror: m4}]}`},
+			config.Settings{Registries: []v1alpha1.Registry{{Source: "c", Mirror: "m3"}, {Source: "a", Mirror: "m4"},
+				{Source: "a", Mirror: "m1"}, {Source: "b", Mirror: "m2"}}},
 		},
 		{
 			"of resources the last that matches counts, so later ones come last",
@@ -62,7 +68,8 @@ func TestValues(t *testing.T) {
 		{
 			"one field does not touch another",
 			[]string{`{proxy: {http: "http://a"}, installNamespace: a}`, `{variables: [{name: A, value: a}]}`},
-			config.Settings{InstallNamespace: "a", Proxy: &v1alpha1.Proxy{HTTP: "http://a"}, Variables: map[string]string{"A": "a"}},
+			config.Settings{InstallNamespace: "a", Proxy: &v1alpha1.Proxy{HTTP: "http://a"},
+				Variables: map[string]string{"A": "a"}},
 		},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -139,7 +146,8 @@ func TestApply(t *testing.T) {
 			`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, env: [{name: http_proxy, value: own}, {name: NO_PROXY, value: x}, {name: no_proxy, value: x}]}, {name: d, env: [{name: NO_PROXY, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}, {name: HTTP_PROXY, value: "http://p"}, {name: http_proxy, value: "http://p"}]}]}}`,
 		},
 		{
-			"resources take the place of those that are there, by the last that matches; quantities are as the API server writes them",
+			"resources take the place of those that are there, by the last that matches; quantities are as the API " +
+				"server writes them",
 			`{resources: [{resources: {requests: {cpu: 1}}}, {workload: "deployment/*", container: web, resources: {limits: {memory: 1024Mi}, requests: {cpu: 0.5}}}, {workload: Deployment/other, resources: {}}, {container: side, resources: {}}, {workload: "StatefulSet/web", resources: {}}]}`,
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {initContainers: [{name: init}], containers: [{name: web, resources: {requests: {memory: 1Gi}, claims: [{name: gpu}]}}, {name: side, resources: {limits: {cpu: 2}}}]}}}}`,
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {initContainers: [{name: init, resources: {requests: {cpu: "1"}}}], containers: [{name: web, resources: {limits: {memory: 1Gi}, requests: {cpu: 500m}}}, {name: side}]}}}}`,
@@ -209,13 +217,17 @@ func TestApplyFindsPods(t *testing.T) {
 func TestApplyFails(t *testing.T) {
 	const all = `{nodePlacement: {nodeSelector: {a: b}, tolerations: [{key: x}]}, proxy: {http: p}, registries: [{mirror: m}]}`
 	for _, tc := range []struct{ reason, settings, pod, want string }{
-		{"a workload without a kind", `{resources: [{workload: web, resources: {}}]}`, ``, `invalid configuration: resources of workload "web": a workload is <kind>/<name>, of which either may be *`},
-		{"a workload without a name", `{resources: [{workload: Deployment/, resources: {}}]}`, ``, `resources of workload "Deployment/"`},
-		{"a workload with a namespace", `{resources: [{workload: Deployment/shop/web, resources: {}}]}`, ``, `resources of workload "Deployment/shop/web"`},
-		{"a URL is no beginning of an image", `{registries: [{source: "https://quay.io", mirror: m}]}`, ``, `invalid configuration: registry "https://quay.io": it must be as it is in the names of images`},
+		{"a workload without a kind", `{resources: [{workload: web, resources: {}}]}`, ``,
+			`invalid configuration: resources of workload "web": a workload must be <kind>/<name>, and either part can be *`},
+		{"a workload without a name", `{resources: [{workload: Deployment/, resources: {}}]}`, ``,
+			`resources of workload "Deployment/"`},
+		{"a workload with a namespace", `{resources: [{workload: Deployment/shop/web, resources: {}}]}`, ``,
+			`resources of workload "Deployment/shop/web"`},
+		{"a URL is no beginning of an image", `{registries: [{source: "https://quay.io", mirror: m}]}`, ``,
+			`invalid configuration: registry "https://quay.io": must have the form of an image name, without a scheme or spaces`},
 		{"nor may an image become one", `{registries: [{mirror: "https://m"}]}`, ``, `registry "https://m"`},
 		{"nor have spaces", `{registries: [{mirror: "m "}]}`, ``, `registry "m "`},
-		{"a mirror that is nothing", `{registries: [{source: quay.io, mirror: /}]}`, ``, `the registry "quay.io" has no mirror`},
+		{"a mirror that is nothing", `{registries: [{source: quay.io, mirror: /}]}`, ``, `registry "quay.io" has no mirror`},
 		{"no map", all, `[]`, "configure Pod broken: spec must be a map"},
 		{"a selector that is none", all, `{nodeSelector: [a]}`, "spec.nodeSelector must be a map"},
 		{"tolerations that are none", all, `{tolerations: {}}`, "spec.tolerations must be a list"},
@@ -246,7 +258,8 @@ func TestApplyFails(t *testing.T) {
 
 // Run it with the race detector.
 func TestSettingsAreShared(t *testing.T) {
-	settings := config.Values(specs(t, `{nodePlacement: {nodeSelector: {a: b}, tolerations: [{key: x}]}, proxy: {http: p}, registries: [{mirror: m}], resources: [{resources: {limits: {cpu: 1, memory: 2Gi}}}]}`))
+	settings := config.Values(specs(t,
+		`{nodePlacement: {nodeSelector: {a: b}, tolerations: [{key: x}]}, proxy: {http: p}, registries: [{mirror: m}], resources: [{resources: {limits: {cpu: 1, memory: 2Gi}}}]}`))
 	given := []*unstructured.Unstructured{object(t, web)}
 	want, err := settings.Apply(given)
 	require.NoError(t, err)
@@ -268,19 +281,25 @@ func TestApplyProperties(t *testing.T) {
 	optional := func(t *rapid.T, of ...string) string {
 		return rapid.SampledFrom(append(of, "")).Draw(t, of[0])
 	}
-	images := rapid.SampledFrom([]string{"nginx", "nginx:1", "example/web@sha256:0f", "quay.io/example/web:1", "quay.io/example2/web", "quay.io:5000/web", "mirror.local/example/web", "localhost/a", "index.docker.io/library/a"})
+	images := rapid.SampledFrom([]string{"nginx", "nginx:1", "example/web@sha256:0f", "quay.io/example/web:1",
+		"quay.io/example2/web", "quay.io:5000/web", "mirror.local/example/web", "localhost/a", "index.docker.io/library/a"})
 	// No mirror is the beginning of a source: see the package's documentation.
-	sources := rapid.SampledFrom([]string{"", "quay.io", "quay.io/example", "docker.io", "docker.io/library", "example", "mirror.local/example/web", "nginx"})
-	mirrors := rapid.SampledFrom([]string{"mirror.local/x", "mirror.local/example/web/y", "quay.io/example/mirrored", "a.local:5000", "docker.io/mirrors/z", "quay.io/example"})
+	sources := rapid.SampledFrom([]string{"", "quay.io", "quay.io/example", "docker.io", "docker.io/library", "example",
+		"mirror.local/example/web", "nginx"})
+	mirrors := rapid.SampledFrom([]string{"mirror.local/x", "mirror.local/example/web/y", "quay.io/example/mirrored",
+		"a.local:5000", "docker.io/mirrors/z", "quay.io/example"})
 	changed := 0
 	rapid.Check(t, func(t *rapid.T) {
 		text := "{"
-		text += optional(t, `nodePlacement: {nodeSelector: {a: b}, tolerations: [{key: x, operator: Exists}]},`, `nodePlacement: {},`)
+		text += optional(t, `nodePlacement: {nodeSelector: {a: b}, tolerations: [{key: x, operator: Exists}]},`,
+			`nodePlacement: {},`)
 		text += optional(t, `proxy: {http: p},`, `proxy: {https: q, noProxy: r},`)
-		text += optional(t, `resources: [{workload: Deployment/web, resources: {limits: {cpu: 1500m}}}],`, `resources: [{container: c1, resources: {}}, {container: c0, resources: {requests: {memory: 1Gi}}}],`)
+		text += optional(t, `resources: [{workload: Deployment/web, resources: {limits: {cpu: 1500m}}}],`,
+			`resources: [{container: c1, resources: {}}, {container: c0, resources: {requests: {memory: 1Gi}}}],`)
 		spec := specs(t, text+"}")
 		for range rapid.IntRange(0, 3).Draw(t, "registries") {
-			spec[0].Registries = append(spec[0].Registries, v1alpha1.Registry{Source: sources.Draw(t, "source"), Mirror: mirrors.Draw(t, "mirror")})
+			spec[0].Registries = append(spec[0].Registries,
+				v1alpha1.Registry{Source: sources.Draw(t, "source"), Mirror: mirrors.Draw(t, "mirror")})
 		}
 		given := object(t, web)
 		containers := []any{}

@@ -17,13 +17,38 @@ func textRules(name, said string, limit int, in func(text string) string, wrong 
 // referenceRules are those of a list of configurations, which in makes a part of a spec.
 func referenceRules(at string, in func(configs string) string) []rule {
 	one := func(fields string) string { return in(`[{` + fields + `}]`) }
-	const config, template = `group: addon.muster.dev, resource: addonconfigs`, `group: addon.muster.dev, resource: addontemplates`
+	const config, template = `group: addon.muster.dev, resource: addonconfigs`,
+		`group: addon.muster.dev, resource: addontemplates`
 	named := func(i string) string { return `{` + config + `, namespace: fleet, name: ` + i + `}` }
 	return slices.Concat([]rule{
-		{"more configurations than anybody can follow", in(list(33, named(`"c#"`))), in(list(32, named(`"c#"`))), at, "must have at most 32 items"},
-		{"two templates are two add-ons", in(`[{` + template + `, name: a}, {` + template + `, name: b}]`), in(`[{` + template + `, name: a}, ` + named("b") + `]`), at, "an add-on has one AddonTemplate: remove the others"},
-		{"an AddonConfig of nowhere", one(config + `, name: a`), one(config + `, namespace: fleet, name: a`), at + "[0].namespace", "an AddonConfig is in a namespace: name it"},
-		{"an AddonTemplate of somewhere", one(template + `, namespace: fleet, name: a`), one(template + `, namespace: "", name: a`), at + "[0].namespace", "an AddonTemplate is in no namespace: remove it"},
+		{
+			"more configurations than the maximum",
+			in(list(33, named(`"c#"`))),
+			in(list(32, named(`"c#"`))),
+			at,
+			"must have at most 32 items",
+		},
+		{
+			"two templates are two add-ons",
+			in(`[{` + template + `, name: a}, {` + template + `, name: b}]`),
+			in(`[{` + template + `, name: a}, ` + named("b") + `]`),
+			at,
+			"an add-on has one AddonTemplate: remove the others",
+		},
+		{
+			"an AddonConfig of nowhere",
+			one(config + `, name: a`),
+			one(config + `, namespace: fleet, name: a`),
+			at + "[0].namespace",
+			"an AddonConfig is in a namespace: name it",
+		},
+		{
+			"an AddonTemplate of somewhere",
+			one(template + `, namespace: fleet, name: a`),
+			one(template + `, namespace: "", name: a`),
+			at + "[0].namespace",
+			"an AddonTemplate is in no namespace: remove it",
+		},
 	},
 		textRules(at+"[0].group", "group must be that of an API", 253, func(group string) string {
 			if group == "a" {
@@ -44,65 +69,313 @@ func referenceRules(at string, in func(configs string) string) []rule {
 // objectNameRules are those of an ObjectName.
 func objectNameRules(at string, in func(fields string) string) []rule {
 	return slices.Concat(
-		textRules(at+".namespace", "namespace must be the name of one", 63, func(text string) string { return in(`name: a, namespace: ` + text) }, "Fleet", "a.b", `"*"`),
-		textRules(at+".name", "name must be that of an object", 253, func(text string) string { return in(`name: ` + text) }, `""`, "a/b", "a%b", ".", ".."),
+		textRules(
+			at+".namespace",
+			"namespace must be the name of one",
+			63,
+			func(text string) string { return in(`name: a, namespace: ` + text) },
+			"Fleet",
+			"a.b",
+			`"*"`,
+		),
+		textRules(
+			at+".name",
+			"name must be that of an object",
+			253,
+			func(text string) string { return in(`name: ` + text) },
+			`""`,
+			"a/b",
+			"a%b",
+			".",
+			"..",
+		),
 	)
 }
 
 // taken are the kinds that the configurations of [referenceRules] are of.
-var taken = `configs: [{group: addon.muster.dev, resource: addonconfigs}, {group: addon.muster.dev, resource: addontemplates}, {resource: configmaps}, {group: ` + as(253) + `, resource: configmaps}, {resource: ` + as(63) + `}]`
+var taken = `configs: [{group: addon.muster.dev, resource: addonconfigs}, {group: addon.muster.dev, resource: addontemplates}, {resource: configmaps}, {group: ` + as(
+	253,
+) + `, resource: configmaps}, {resource: ` + as(
+	63,
+) + `}]`
 
 // placed is an Addon that is given to the clusters of a Placement.
 func placed(fields string) string {
-	return taken + `, hostingMembers: [hub, ` + as(63) + `], install: {type: Placements, placements: [{namespace: fleet, name: all, ` + fields + `}]}`
+	return taken + `, hostingMembers: [hub, ` + as(
+		63,
+	) + `], install: {type: Placements, placements: [{namespace: fleet, name: all, ` + fields + `}]}`
 }
 
 func addonRules() []rule {
 	one := func(fields string) string { return `configs: [{` + fields + `}]` }
 	placement := func(fields string) string { return `install: {type: Placements, placements: [` + fields + `]}` }
 	const at = "install.placements[0]"
-	const config, template = `group: addon.muster.dev, resource: addonconfigs`, `group: addon.muster.dev, resource: addontemplates`
-	return slices.Concat([]rule{
-		{"a name for people that they would not read", `displayName: ` + as(129), `displayName: ` + as(128), "displayName", "128"},
-		{"a description that is a book", `description: ` + as(1025), `description: ` + as(1024), "description", "1024"},
-		{"more hosts than anybody has", `hostingMembers: ` + list(65, `"m#"`), `hostingMembers: ` + list(64, `"m#"`), "hostingMembers", "must have at most 64 items"},
-		{"one host twice", `hostingMembers: [a, b, a]`, `hostingMembers: [a, b]`, "hostingMembers[2]", `Duplicate value: "a"`},
-		{"a host that none can be", `hostingMembers: [Hub]`, `hostingMembers: [hub]`, "hostingMembers[0]", "the name of a member must be a DNS label"},
-		{"a host with too long a name", `hostingMembers: [` + as(64) + `]`, `hostingMembers: [` + as(63) + `]`, "hostingMembers[0]", "63"},
+	const config, template = `group: addon.muster.dev, resource: addonconfigs`,
+		`group: addon.muster.dev, resource: addontemplates`
+	return slices.Concat(
+		[]rule{
+			{
+				"a name for people that they would not read",
+				`displayName: ` + as(129),
+				`displayName: ` + as(128),
+				"displayName",
+				"128",
+			},
+			{
+				"a description longer than the maximum",
+				`description: ` + as(1025),
+				`description: ` + as(1024),
+				"description",
+				"1024",
+			},
+			{
+				"more hosts than the maximum",
+				`hostingMembers: ` + list(65, `"m#"`),
+				`hostingMembers: ` + list(64, `"m#"`),
+				"hostingMembers",
+				"must have at most 64 items",
+			},
+			{
+				"one host twice",
+				`hostingMembers: [a, b, a]`,
+				`hostingMembers: [a, b]`,
+				"hostingMembers[2]",
+				`Duplicate value: "a"`,
+			},
+			{
+				"a host that none can be",
+				`hostingMembers: [Hub]`,
+				`hostingMembers: [hub]`,
+				"hostingMembers[0]",
+				"the name of a member must be a DNS label",
+			},
+			{
+				"a host with too long a name",
+				`hostingMembers: [` + as(64) + `]`,
+				`hostingMembers: [` + as(63) + `]`,
+				"hostingMembers[0]",
+				"63",
+			},
 
-		{"more kinds than anybody can follow", `configs: ` + list(17, `{resource: "k#"}`), `configs: ` + list(16, `{resource: "k#"}`), "configs", "must have at most 16 items"},
-		{"one kind twice", `configs: [{group: a, resource: b}, {group: a, resource: b}]`, `configs: [{group: a, resource: b}, {resource: b}, {group: a, resource: c}]`, "configs[1]", "Duplicate value"},
-		{"more defaults than anybody can follow", one(`resource: a, defaults: ` + list(9, `{name: "a#"}`)), one(`resource: a, defaults: ` + list(8, `{name: "a#"}`)), "configs[0].defaults", "must have at most 8 items"},
-		{"an AddonConfig of nowhere", one(config + `, defaults: [{namespace: fleet, name: a}, {name: a}]`), one(config + `, defaults: [{namespace: fleet, name: a}]`), "configs[0].defaults", "an AddonConfig is in a namespace: name it"},
-		{"an AddonTemplate of somewhere", one(template + `, defaults: [{namespace: fleet, name: a}]`), one(template + `, defaults: [{name: a}]`), "configs[0].defaults", "an AddonTemplate is in no namespace: remove it"},
-		{"two templates are two add-ons", one(template + `, defaults: [{name: a}, {name: b}]`), one(config + `, defaults: [{namespace: fleet, name: a}, {namespace: fleet, name: b}]`), "configs[0].defaults", "an add-on has one AddonTemplate: remove the others"},
+			{
+				"more kinds than the maximum",
+				`configs: ` + list(17, `{resource: "k#"}`),
+				`configs: ` + list(16, `{resource: "k#"}`),
+				"configs",
+				"must have at most 16 items",
+			},
+			{
+				"one kind twice",
+				`configs: [{group: a, resource: b}, {group: a, resource: b}]`,
+				`configs: [{group: a, resource: b}, {resource: b}, {group: a, resource: c}]`,
+				"configs[1]",
+				"Duplicate value",
+			},
+			{
+				"more defaults than the maximum",
+				one(`resource: a, defaults: ` + list(9, `{name: "a#"}`)),
+				one(`resource: a, defaults: ` + list(8, `{name: "a#"}`)),
+				"configs[0].defaults",
+				"must have at most 8 items",
+			},
+			{
+				"an AddonConfig of nowhere",
+				one(config + `, defaults: [{namespace: fleet, name: a}, {name: a}]`),
+				one(config + `, defaults: [{namespace: fleet, name: a}]`),
+				"configs[0].defaults",
+				"an AddonConfig is in a namespace: name it",
+			},
+			{
+				"an AddonTemplate of somewhere",
+				one(template + `, defaults: [{namespace: fleet, name: a}]`),
+				one(template + `, defaults: [{name: a}]`),
+				"configs[0].defaults",
+				"an AddonTemplate is in no namespace: remove it",
+			},
+			{
+				"two templates are two add-ons",
+				one(template + `, defaults: [{name: a}, {name: b}]`),
+				one(config + `, defaults: [{namespace: fleet, name: a}, {namespace: fleet, name: b}]`),
+				"configs[0].defaults",
+				"an add-on has one AddonTemplate: remove the others",
+			},
 
-		{"a way to install that does not exist", `install: {type: Everywhere}`, `install: {type: Manual}`, "install.type", `supported values: "Manual", "Placements"`},
-		{"placements that nobody would heed", `install: {placements: [{namespace: a, name: b}]}`, `install: {type: Manual, placements: []}`, "install.placements", "placements go with type Placements only"},
-		{"placements without one", `install: {type: Placements, placements: []}`, placement(`{namespace: a, name: b}`), "install.placements", "placements is required with type Placements"},
-		{"more placements than anybody can follow", `install: {type: Placements, placements: ` + list(17, `{namespace: a, name: "p#"}`) + `}`, `install: {type: Placements, placements: ` + list(16, `{namespace: a, name: "p#"}`) + `}`, "install.placements", "must have at most 16 items"},
-		{"one placement twice", placement(`{namespace: a, name: b}, {namespace: a, name: b}`), placement(`{namespace: a, name: b}, {namespace: b, name: b}`), "install.placements[1]", "Duplicate value"},
-		{"a kind that the add-on does not take", taken + `, install: {type: Placements, placements: [{namespace: a, name: b, configs: [{resource: secrets, namespace: a, name: b}]}]}`, placed(`configs: [{group: "", resource: configmaps, name: b}]`), "install.placements", "the kinds of all configs must be among spec.configs"},
-		{"a kind of another group", placed(`configs: [{group: apps, resource: configmaps, name: b}]`), placed(`configs: [{resource: configmaps, name: b}]`), "install.placements", "the kinds of all configs must be among spec.configs"},
-		{"kinds of an add-on that takes none", placement(`{namespace: a, name: b, configs: [{resource: configmaps, name: b}]}`), placement(`{namespace: a, name: b, configs: []}`), "install.placements", "the kinds of all configs must be among spec.configs"},
-		{"a host that the add-on does not have", placed(`hostingMember: east`), placed(`hostingMember: hub`), "install.placements", "each hostingMember must be among spec.hostingMembers"},
-		{"another, with as long a name as may be", placed(`hostingMember: ` + strings.Repeat("b", 63)), placed(`hostingMember: ` + as(63)), "install.placements", "each hostingMember must be among spec.hostingMembers"},
-		{"a host of an add-on that has none", placement(`{namespace: a, name: b, hostingMember: hub}`), placement(`{namespace: a, name: b, hostingMember: ""}`), "install.placements", "each hostingMember must be among spec.hostingMembers"},
-		{"a host that none can be", placed(`hostingMember: ` + as(64)), placed(`hostingMember: ` + as(63)), at + ".hostingMember", "63"},
+			{
+				"a way to install that does not exist",
+				`install: {type: Everywhere}`,
+				`install: {type: Manual}`,
+				"install.type",
+				`supported values: "Manual", "Placements"`,
+			},
+			{
+				"placements that have no effect",
+				`install: {placements: [{namespace: a, name: b}]}`,
+				`install: {type: Manual, placements: []}`,
+				"install.placements",
+				"placements go with type Placements only",
+			},
+			{
+				"placements without one",
+				`install: {type: Placements, placements: []}`,
+				placement(`{namespace: a, name: b}`),
+				"install.placements",
+				"placements is required with type Placements",
+			},
+			{
+				"more placements than the maximum",
+				`install: {type: Placements, placements: ` + list(17, `{namespace: a, name: "p#"}`) + `}`,
+				`install: {type: Placements, placements: ` + list(16, `{namespace: a, name: "p#"}`) + `}`,
+				"install.placements",
+				"must have at most 16 items",
+			},
+			{
+				"one placement twice",
+				placement(`{namespace: a, name: b}, {namespace: a, name: b}`),
+				placement(`{namespace: a, name: b}, {namespace: b, name: b}`),
+				"install.placements[1]",
+				"Duplicate value",
+			},
+			{
+				"a kind that the add-on does not take",
+				taken + `, install: {type: Placements, placements: [{namespace: a, name: b, configs: [{resource: secrets, namespace: a, name: b}]}]}`,
+				placed(`configs: [{group: "", resource: configmaps, name: b}]`),
+				"install.placements",
+				"the kinds of all configs must be among spec.configs",
+			},
+			{
+				"a kind of another group",
+				placed(`configs: [{group: apps, resource: configmaps, name: b}]`),
+				placed(`configs: [{resource: configmaps, name: b}]`),
+				"install.placements",
+				"the kinds of all configs must be among spec.configs",
+			},
+			{
+				"kinds of an add-on that takes none",
+				placement(`{namespace: a, name: b, configs: [{resource: configmaps, name: b}]}`),
+				placement(`{namespace: a, name: b, configs: []}`),
+				"install.placements",
+				"the kinds of all configs must be among spec.configs",
+			},
+			{
+				"a host that the add-on does not have",
+				placed(`hostingMember: east`),
+				placed(`hostingMember: hub`),
+				"install.placements",
+				"each hostingMember must be among spec.hostingMembers",
+			},
+			{
+				"another, with as long a name as may be",
+				placed(`hostingMember: ` + strings.Repeat("b", 63)),
+				placed(`hostingMember: ` + as(63)),
+				"install.placements",
+				"each hostingMember must be among spec.hostingMembers",
+			},
+			{
+				"a host of an add-on that has none",
+				placement(`{namespace: a, name: b, hostingMember: hub}`),
+				placement(`{namespace: a, name: b, hostingMember: ""}`),
+				"install.placements",
+				"each hostingMember must be among spec.hostingMembers",
+			},
+			{
+				"a host that none can be",
+				placed(`hostingMember: ` + as(64)),
+				placed(`hostingMember: ` + as(63)),
+				at + ".hostingMember",
+				"63",
+			},
 
-		{"a health that nobody can tell", `health: {type: Smile}`, `health: {type: Workloads}`, "health.type", `supported values: "Works", "Workloads", "Lease", "Custom", "None"`},
-		{"a lease that nobody looks at", `health: {leaseDurationSeconds: 60}`, `health: {type: Lease, leaseDurationSeconds: 60}`, "health.leaseDurationSeconds", "leaseDurationSeconds goes with type Lease only"},
-		{"a lease that is over before it is seen", `health: {type: Lease, leaseDurationSeconds: 4}`, `health: {type: Lease, leaseDurationSeconds: 5}`, "health.leaseDurationSeconds", "should be greater than or equal to 5"},
-		{"a lease of more than a day", `health: {type: Lease, leaseDurationSeconds: 86401}`, `health: {type: Lease, leaseDurationSeconds: 86400}`, "health.leaseDurationSeconds", "should be less than or equal to 86400"},
-		{"no time to be removed in", `removal: {deadlineSeconds: 9}`, `removal: {deadlineSeconds: 10}`, "removal.deadlineSeconds", "should be greater than or equal to 10"},
-		{"a removal of more than a day", `removal: {deadlineSeconds: 86401}`, `removal: {deadlineSeconds: 86400}`, "removal.deadlineSeconds", "should be less than or equal to 86400"},
-	},
-		textRules("installNamespace", "installNamespace must be the name of a namespace", 63, func(text string) string { return `installNamespace: ` + text }, "Addons", "a.b", "-a"),
-		textRules("configs[0].group", "group must be that of an API", 253, func(text string) string { return one(`resource: a, group: ` + text) }, "apps/v1", "Apps"),
-		textRules("configs[0].resource", "resource must be the plural name of a kind", 63, func(text string) string { return one(`resource: ` + text) }, `""`, "ConfigMap", "a.b"),
-		objectNameRules("configs[0].defaults[0]", func(fields string) string { return one(`resource: a, defaults: [{` + fields + `}]`) }),
-		textRules(at+".namespace", "namespace must be that of a Placement", 63, func(text string) string { return placement(`{name: a, namespace: ` + text + `}`) }, `""`, "Fleet"),
-		textRules(at+".name", "name must be that of a Placement", 253, func(text string) string { return placement(`{namespace: a, name: ` + text + `}`) }, `""`, "a/b", ".", ".."),
+			{
+				"an unknown health type",
+				`health: {type: Smile}`,
+				`health: {type: Workloads}`,
+				"health.type",
+				`supported values: "Works", "Workloads", "Lease", "Custom", "None"`,
+			},
+			{
+				"a lease duration without type Lease",
+				`health: {leaseDurationSeconds: 60}`,
+				`health: {type: Lease, leaseDurationSeconds: 60}`,
+				"health.leaseDurationSeconds",
+				"leaseDurationSeconds goes with type Lease only",
+			},
+			{
+				"a lease duration below the minimum",
+				`health: {type: Lease, leaseDurationSeconds: 4}`,
+				`health: {type: Lease, leaseDurationSeconds: 5}`,
+				"health.leaseDurationSeconds",
+				"should be greater than or equal to 5",
+			},
+			{
+				"a lease of more than a day",
+				`health: {type: Lease, leaseDurationSeconds: 86401}`,
+				`health: {type: Lease, leaseDurationSeconds: 86400}`,
+				"health.leaseDurationSeconds",
+				"should be less than or equal to 86400",
+			},
+			{
+				"no time to be removed in",
+				`removal: {deadlineSeconds: 9}`,
+				`removal: {deadlineSeconds: 10}`,
+				"removal.deadlineSeconds",
+				"should be greater than or equal to 10",
+			},
+			{
+				"a removal of more than a day",
+				`removal: {deadlineSeconds: 86401}`,
+				`removal: {deadlineSeconds: 86400}`,
+				"removal.deadlineSeconds",
+				"should be less than or equal to 86400",
+			},
+		},
+		textRules(
+			"installNamespace",
+			"installNamespace must be the name of a namespace",
+			63,
+			func(text string) string { return `installNamespace: ` + text },
+			"Addons",
+			"a.b",
+			"-a",
+		),
+		textRules(
+			"configs[0].group",
+			"group must be that of an API",
+			253,
+			func(text string) string { return one(`resource: a, group: ` + text) },
+			"apps/v1",
+			"Apps",
+		),
+		textRules(
+			"configs[0].resource",
+			"resource must be the plural name of a kind",
+			63,
+			func(text string) string { return one(`resource: ` + text) },
+			`""`,
+			"ConfigMap",
+			"a.b",
+		),
+		objectNameRules(
+			"configs[0].defaults[0]",
+			func(fields string) string { return one(`resource: a, defaults: [{` + fields + `}]`) },
+		),
+		textRules(
+			at+".namespace",
+			"namespace must be that of a Placement",
+			63,
+			func(text string) string { return placement(`{name: a, namespace: ` + text + `}`) },
+			`""`,
+			"Fleet",
+		),
+		textRules(
+			at+".name",
+			"name must be that of a Placement",
+			253,
+			func(text string) string { return placement(`{namespace: a, name: ` + text + `}`) },
+			`""`,
+			"a/b",
+			".",
+			"..",
+		),
 		referenceRules(at+".configs", func(configs string) string { return placed(`configs: ` + configs) }),
 		rolloutRules(at+".rollout", func(rollout string) string { return placed(`rollout: ` + rollout) }),
 		approvalRules(at+".approvals", func(approvals string) string { return placed(`approvals: ` + approvals) }),
@@ -126,12 +399,38 @@ var missingOfAddons = map[string]string{
 
 func memberAddonRules() []rule {
 	return slices.Concat(
-		textRules("installNamespace", "installNamespace must be the name of a namespace", 63, func(text string) string { return `installNamespace: ` + text }, "Addons", "a.b"),
+		textRules(
+			"installNamespace",
+			"installNamespace must be the name of a namespace",
+			63,
+			func(text string) string { return `installNamespace: ` + text },
+			"Addons",
+			"a.b",
+		),
 		referenceRules("configs", func(configs string) string { return `configs: ` + configs }),
-		textRules("hostingMember", "the name of a member must be a DNS label", 63, func(text string) string { return `hostingMember: ` + text }, "Hub", "a.b"),
+		textRules(
+			"hostingMember",
+			"the name of a member must be a DNS label",
+			63,
+			func(text string) string { return `hostingMember: ` + text },
+			"Hub",
+			"a.b",
+		),
 		[]rule{
-			{"a deadline before it began", `removalDeadlineSeconds: -1`, `removalDeadlineSeconds: 0`, "removalDeadlineSeconds", "should be greater than or equal to 0"},
-			{"a removal of more than a day", `removalDeadlineSeconds: 86401`, `removalDeadlineSeconds: 86400`, "removalDeadlineSeconds", "should be less than or equal to 86400"},
+			{
+				"a deadline before it began",
+				`removalDeadlineSeconds: -1`,
+				`removalDeadlineSeconds: 0`,
+				"removalDeadlineSeconds",
+				"should be greater than or equal to 0",
+			},
+			{
+				"a removal of more than a day",
+				`removalDeadlineSeconds: 86401`,
+				`removalDeadlineSeconds: 86400`,
+				"removalDeadlineSeconds",
+				"should be less than or equal to 86400",
+			},
 		},
 	)
 }

@@ -16,7 +16,15 @@ func TestColumns(t *testing.T) {
 	c := installed(t)
 	conditions := func(status ...string) (all []metav1.Condition) {
 		for i := 0; i < len(status); i += 2 {
-			all = append(all, metav1.Condition{Type: status[i], Status: metav1.ConditionStatus(status[i+1]), Reason: "Because", LastTransitionTime: metav1.Now()})
+			all = append(
+				all,
+				metav1.Condition{
+					Type:               status[i],
+					Status:             metav1.ConditionStatus(status[i+1]),
+					Reason:             "Because",
+					LastTransitionTime: metav1.Now(),
+				},
+			)
 		}
 		return all
 	}
@@ -31,13 +39,31 @@ func TestColumns(t *testing.T) {
 	require.NoError(t, c.Status().Update(t.Context(), nowhere))
 	member := stored(t, c, &v1alpha1.MemberAddon{ObjectMeta: meta("default", "columns")})
 	hosting := &v1alpha1.HostingStatus{Member: "host", Namespace: "somewhere"}
-	member.Status = v1alpha1.MemberAddonStatus{Message: "The member cannot be reached.", Hosting: hosting, Conditions: conditions(
-		v1alpha1.ConditionConfigured, "True", v1alpha1.ConditionRegistrationReady, "True", v1alpha1.ConditionManifestsApplied, "False",
-		v1alpha1.ConditionAvailable, "Unknown", v1alpha1.ConditionProgressing, "True", v1alpha1.ConditionDegraded, "False",
-	)}
+	member.Status = v1alpha1.MemberAddonStatus{
+		Message: "The member cannot be reached.",
+		Hosting: hosting,
+		Conditions: conditions(
+			v1alpha1.ConditionConfigured,
+			"True",
+			v1alpha1.ConditionRegistrationReady,
+			"True",
+			v1alpha1.ConditionManifestsApplied,
+			"False",
+			v1alpha1.ConditionAvailable,
+			"Unknown",
+			v1alpha1.ConditionProgressing,
+			"True",
+			v1alpha1.ConditionDegraded,
+			"False",
+		),
+	}
 	require.NoError(t, c.Status().Update(t.Context(), member))
 	stored(t, c, &v1alpha1.AddonConfig{ObjectMeta: meta("default", "columns")})
-	stored(t, c, &v1alpha1.AddonTemplate{ObjectMeta: meta("", "columns"), Spec: template(t, `{version: v1.2.3, manifests: []}`)})
+	stored(
+		t,
+		c,
+		&v1alpha1.AddonTemplate{ObjectMeta: meta("", "columns"), Spec: template(t, `{version: v1.2.3, manifests: []}`)},
+	)
 
 	ofAddons := []string{"Name", "Install", "Members", "Updated", "Available", "Degraded", "Message", "Age"}
 	for _, test := range []struct {
@@ -47,22 +73,27 @@ func TestColumns(t *testing.T) {
 	}{
 		{
 			"addons/columns", ofAddons,
-			map[string]any{"Name": "columns", "Install": "Manual", "Members": 3.0, "Updated": 2.0, "Available": 1.0, "Degraded": "True", "Message": "east cannot apply it"},
+			map[string]any{"Name": "columns", "Install": "Manual", "Members": 3.0, "Updated": 2.0, "Available": 1.0,
+				"Degraded": "True", "Message": "east cannot apply it"},
 		},
 		{
 			"addons/nowhere", ofAddons, // no members are 0 of them
-			map[string]any{"Name": "nowhere", "Install": "Manual", "Members": 0.0, "Updated": 0.0, "Available": 0.0, "Degraded": nil, "Message": nil},
+			map[string]any{"Name": "nowhere", "Install": "Manual", "Members": 0.0, "Updated": 0.0, "Available": 0.0,
+				"Degraded": nil, "Message": nil},
 		},
 		{
 			"namespaces/default/memberaddons/columns",
-			[]string{"Name", "Available", "Degraded", "Progressing", "Configured", "Registered", "Applied", "Host", "Message", "Age"},
+			[]string{"Name", "Available", "Degraded", "Progressing", "Configured", "Registered", "Applied", "Host", "Message",
+				"Age"},
 			map[string]any{
 				"Name": "columns", "Available": "Unknown", "Degraded": "False", "Progressing": "True",
-				"Configured": "True", "Registered": "True", "Applied": "False", "Host": "host", "Message": "The member cannot be reached.",
+				"Configured": "True", "Registered": "True", "Applied": "False", "Host": "host",
+				"Message": "The member cannot be reached.",
 			},
 		},
 		{"namespaces/default/addonconfigs/columns", []string{"Name", "Age"}, map[string]any{"Name": "columns"}},
-		{"addontemplates/columns", []string{"Name", "Version", "Age"}, map[string]any{"Name": "columns", "Version": "v1.2.3"}},
+		{"addontemplates/columns", []string{"Name", "Version", "Age"},
+			map[string]any{"Name": "columns", "Version": "v1.2.3"}},
 	} {
 		order, cells := crdtest.Columns(t, plane.ForTest(t).Config(), "/apis/addon.muster.dev/v1alpha1/"+test.path)
 		if diff := cmp.Diff(test.cells, cells); diff != "" {

@@ -32,7 +32,11 @@ var install struct {
 
 func installed(t *testing.T) client.Client {
 	t.Helper()
-	c := mustertest.Client(t, plane.ForTest(t).Config(), mustertest.Scheme(v1alpha1.AddToScheme, apiextensionsv1.AddToScheme))
+	c := mustertest.Client(
+		t,
+		plane.ForTest(t).Config(),
+		mustertest.Scheme(v1alpha1.AddToScheme, apiextensionsv1.AddToScheme),
+	)
 	install.Do(func() { install.err = crds.Install(t.Context(), c) })
 	require.NoError(t, install.err)
 	return c
@@ -41,13 +45,17 @@ func installed(t *testing.T) client.Client {
 func TestInstallIsServedAtOnceAndIdempotent(t *testing.T) {
 	c := installed(t)
 	// Served: the very next call must not be refused for an unknown kind.
-	for _, list := range []client.ObjectList{&v1alpha1.AddonList{}, &v1alpha1.MemberAddonList{}, &v1alpha1.AddonConfigList{}, &v1alpha1.AddonTemplateList{}} {
+	for _, list := range []client.ObjectList{&v1alpha1.AddonList{}, &v1alpha1.MemberAddonList{},
+		&v1alpha1.AddonConfigList{}, &v1alpha1.AddonTemplateList{}} {
 		require.NoError(t, c.List(t.Context(), list))
 	}
 
 	before := crdtest.Versions(t, c)
 	require.Equal(t, []string{
-		"addonconfigs.addon.muster.dev", "addons.addon.muster.dev", "addontemplates.addon.muster.dev", "memberaddons.addon.muster.dev",
+		"addonconfigs.addon.muster.dev",
+		"addons.addon.muster.dev",
+		"addontemplates.addon.muster.dev",
+		"memberaddons.addon.muster.dev",
 	}, slices.Sorted(maps.Keys(before)))
 	require.NoError(t, crds.Install(t.Context(), c))
 	require.Equal(t, before, crdtest.Versions(t, c), "installing again wrote something")

@@ -8,11 +8,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What the API server cannot tell. Whoever reads such an object has to.
+// Rules that only Validate can check.
 func TestOnlyValidateRefuses(t *testing.T) {
 	c := installed(t)
 	hook := func(annotations, rest string) string {
-		return `manifests: [{apiVersion: v1, kind: Pod, metadata: {name: a, annotations: {` + annotations + `}}, ` + rest + `}]`
+		return `manifests: [{apiVersion: v1, kind: Pod, metadata: {name: a, annotations: {` + annotations + `}}, ` + rest +
+			`}]`
 	}
 	text := func(text string) string {
 		return `manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: {b: [` + text + `]}}}]`
@@ -27,38 +28,79 @@ func TestOnlyValidateRefuses(t *testing.T) {
 		kind                        *kind
 		reason, fields, field, want string
 	}{
-		{addon, "labels of stages", placed(`rollout: {type: Stages, stages: [{name: a, selector: {matchLabels: {two words: a}}}]}`), "install.placements[0].rollout.stages[0].selector.matchLabels", "name part"},
-		{addon, "all together", taken + `, install: {type: Placements, placements: ` + list(16, `{namespace: fleet, name: "p#", configs: `+list(32, `{resource: configmaps, namespace: `+as(63)+`, name: c#`+as(240)+`, group: `+as(253)+`}`)+`}`) + `}`, "", "may have 262144"},
+		{addon, "labels of stages",
+			placed(`rollout: {type: Stages, stages: [{name: a, selector: {matchLabels: {two words: a}}}]}`),
+			"install.placements[0].rollout.stages[0].selector.matchLabels", "name part"},
+		{addon, "all together",
+			taken + `, install: {type: Placements, placements: ` +
+				list(16, `{namespace: fleet, name: "p#", configs: `+
+					list(32, `{resource: configmaps, namespace: `+as(63)+`, name: c#`+as(240)+`, group: `+as(253)+`}`)+`}`) + `}`,
+			"", "must be at most 262144"},
 
-		{config, "variables that are too long together", `variables: ` + list(128, `{name: A#, value: "`+strings.Repeat("<", 1000)+`"}`), "", "may have 524288"},
-		{config, "the form of a node's label", `nodePlacement: {nodeSelector: {a: two words}}`, "nodePlacement.nodeSelector[a]", "nodeSelector must have values of labels"},
-		{config, "the form of a taint's key", `nodePlacement: {tolerations: [{key: two words}]}`, "nodePlacement.tolerations[0].key", "key must be a qualified name"},
-		{config, "the form of a taint's value", `nodePlacement: {tolerations: [{key: a, value: two words}]}`, "nodePlacement.tolerations[0].value", "value must be up to 63 letters"},
-		{config, "more than the limit", `resources: [{resources: {requests: {cpu: "1.5", memory: 1Gi}, limits: {cpu: 1500m, memory: 1G}}}]`, "resources[0].resources.requests[memory]", "it is more than its limit, which is 1G"},
+		{config, "variables that are too long together",
+			`variables: ` + list(128, `{name: A#, value: "`+strings.Repeat("<", 1000)+`"}`), "", "must be at most 524288"},
+		{config, "the form of a node's label", `nodePlacement: {nodeSelector: {a: two words}}`,
+			"nodePlacement.nodeSelector[a]", "nodeSelector must have values of labels"},
+		{config, "the form of a taint's key", `nodePlacement: {tolerations: [{key: two words}]}`,
+			"nodePlacement.tolerations[0].key", "key must be a qualified name"},
+		{config, "the form of a taint's value", `nodePlacement: {tolerations: [{key: a, value: two words}]}`,
+			"nodePlacement.tolerations[0].value", "value must be up to 63 letters"},
+		{config, "more than the limit",
+			`resources: [{resources: {requests: {cpu: "1.5", memory: 1Gi}, limits: {cpu: 1500m, memory: 1G}}}]`,
+			"resources[0].resources.requests[memory]", "must not exceed its limit, which is 1G"},
 
-		{template, "an object without a name", `manifests: [{apiVersion: v1, kind: Namespace}]`, "manifests[0].metadata.name", "metadata.name is required"},
-		{template, "another object each time", `manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: a, generateName: a-}}]`, "manifests[0].metadata.generateName", "cannot be used"},
-		{template, "an object of no kind", `manifests: [{apiVersion: v1, metadata: {name: a}}]`, "manifests[0].kind", "write the kind of the object"},
-		{template, "Works of Works", `manifests: [{apiVersion: work.muster.dev/v1alpha1, kind: Work, metadata: {name: a, namespace: b}}]`, "manifests[0].apiVersion", "cannot carry objects of work.muster.dev"},
-		{template, "a label that none can have, whatever the variable", `manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {a: "${A} and"}}}]`, "manifests[0].metadata.labels", "a valid label"},
-		{template, "one object twice", `manifests: [` + configMap + `, ` + configMap + `]`, "manifests[0]", "Duplicate value"},
-		{template, "one object twice, by a variable", `manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: "${A}"}}, {apiVersion: v1, kind: Namespace, metadata: {name: "${B}"}}, {apiVersion: v1, kind: Namespace, metadata: {name: "${A}"}}]`, "manifests[0]", "it is the object of spec.manifests[2], too"},
-		{template, "an owner of the hub", `manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: a, ownerReferences: [{apiVersion: v1, kind: Node, name: a, uid: b}]}}]`, "manifests[0].metadata.ownerReferences", "remove it"},
-		{template, "manifests that are too long together", `manifests: [` + data("a", 260<<10) + `, ` + data("b", 260<<10) + `]`, "manifests", "may have 524288"},
-		{template, "each < is six bytes where it is stored", `manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: "` + strings.Repeat("<", 100<<10) + `"}}]`, "manifests", "it is 6144"},
-		{template, "options that are too long together", `manifestOptions: ` + list(70, `{select: {name: "#"}, readiness: {cel: "`+as(2000)+`"}}`), "manifestOptions", "may have 131072"},
-		{template, "a field that cannot be ignored", `manifestOptions: [{select: {name: a}, ignoredFields: [.metadata.name]}]`, "manifestOptions[0].ignoredFields[0]", "make the object"},
-		{template, "all together", `registration: {rules: ` + list(32, `{verbs: [get], apiGroups: [""], resources: [configmaps], resourceNames: `+list(99, as(250)+"#")+`}`) + `}`, "", "may have 720896"},
+		{template, "an object without a name", `manifests: [{apiVersion: v1, kind: Namespace}]`,
+			"manifests[0].metadata.name", "metadata.name is required"},
+		{template, "another object each time",
+			`manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: a, generateName: a-}}]`,
+			"manifests[0].metadata.generateName", "cannot be used"},
+		{template, "an object of no kind", `manifests: [{apiVersion: v1, metadata: {name: a}}]`, "manifests[0].kind",
+			"write the kind of the object"},
+		{template, "Works of Works",
+			`manifests: [{apiVersion: work.muster.dev/v1alpha1, kind: Work, metadata: {name: a, namespace: b}}]`,
+			"manifests[0].apiVersion", "cannot carry objects of work.muster.dev"},
+		{template, "a label that none can have, whatever the variable",
+			`manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {a: "${A} and"}}}]`,
+			"manifests[0].metadata.labels", "a valid label"},
+		{template, "one object twice", `manifests: [` + configMap + `, ` + configMap + `]`, "manifests[0]",
+			"Duplicate value"},
+		{template, "one object twice, by a variable",
+			`manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: "${A}"}}, {apiVersion: v1, kind: Namespace, metadata: {name: "${B}"}}, {apiVersion: v1, kind: Namespace, metadata: {name: "${A}"}}]`, "manifests[0]", "it is the object of spec.manifests[2], too"},
+		{template, "an owner of the hub",
+			`manifests: [{apiVersion: v1, kind: Namespace, metadata: {name: a, ownerReferences: [{apiVersion: v1, kind: Node, name: a, uid: b}]}}]`, "manifests[0].metadata.ownerReferences", "remove it"},
+		{template, "manifests that are too long together",
+			`manifests: [` + data("a", 260<<10) + `, ` + data("b", 260<<10) + `]`, "manifests", "must be at most 524288"},
+		{template, "each < is six bytes where it is stored",
+			`manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: "` + strings.Repeat("<", 100<<10) +
+				`"}}]`, "manifests", "got 6144"},
+		{template, "options that are too long together",
+			`manifestOptions: ` + list(70, `{select: {name: "#"}, readiness: {cel: "`+as(2000)+`"}}`), "manifestOptions",
+			"must be at most 131072"},
+		{template, "a field that cannot be ignored",
+			`manifestOptions: [{select: {name: a}, ignoredFields: [.metadata.name]}]`, "manifestOptions[0].ignoredFields[0]",
+			"make the object"},
+		{template, "all together",
+			`registration: {rules: ` +
+				list(32, `{verbs: [get], apiGroups: [""], resources: [configmaps], resourceNames: `+list(99, as(250)+"#")+`}`) +
+				`}`, "", "must be at most 720896"},
 		{template, "a shell's default is no variable", text(`"${HOME:-/root}"`), "manifests[0].data.a.b[0]", syntax},
 		{template, "a variable without an end", text(`a, "${A"`), "manifests[0].data.a.b[1]", syntax},
 		{template, "a variable without a name", text(`"$$${}"`), "manifests[0].data.a.b[0]", syntax},
-		{template, "a variable to select by", `manifestOptions: [{select: {name: "${a-b}"}}]`, "manifestOptions[0].select.name", syntax},
-		{template, "a namespace to select by", `manifestOptions: [{select: {namespace: "${1}"}}]`, "manifestOptions[0].select.namespace", syntax},
-		{template, "what is neither true nor false", hook(`addon.muster.dev/pre-delete: "yes"`, `spec: {restartPolicy: Never}`), "manifests[0].metadata.annotations[addon.muster.dev/pre-delete]", `supported values: "true", "false"`},
-		{template, "a hook that never ends", hook(`addon.muster.dev/pre-delete: "true"`, `spec: {}`), "manifests[0].spec.restartPolicy", "set it to Never or OnFailure"},
-		{template, "a hook that does nothing", `manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {addon.muster.dev/pre-delete: "true"}}}]`, "manifests[0].kind", "must be a Job or a Pod"},
-		{template, "a scope that there is not", hook(`addon.muster.dev/scope: Galaxy`, `spec: {}`), "manifests[0].metadata.annotations[addon.muster.dev/scope]", `supported values: "Cluster", "Namespaced"`},
-		{template, "a place that there is not", hook(`addon.muster.dev/location: Hub`, `spec: {}`), "manifests[0].metadata.annotations[addon.muster.dev/location]", `supported values: "Member", "Hosting"`},
+		{template, "a variable to select by", `manifestOptions: [{select: {name: "${a-b}"}}]`,
+			"manifestOptions[0].select.name", syntax},
+		{template, "a namespace to select by", `manifestOptions: [{select: {namespace: "${1}"}}]`,
+			"manifestOptions[0].select.namespace", syntax},
+		{template, "what is neither true nor false",
+			hook(`addon.muster.dev/pre-delete: "yes"`, `spec: {restartPolicy: Never}`),
+			"manifests[0].metadata.annotations[addon.muster.dev/pre-delete]", `supported values: "true", "false"`},
+		{template, "a hook that never ends", hook(`addon.muster.dev/pre-delete: "true"`, `spec: {}`),
+			"manifests[0].spec.restartPolicy", "set it to Never or OnFailure"},
+		{template, "a hook that does nothing",
+			`manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {addon.muster.dev/pre-delete: "true"}}}]`, "manifests[0].kind", "must be a Job or a Pod"},
+		{template, "a scope that there is not", hook(`addon.muster.dev/scope: Galaxy`, `spec: {}`),
+			"manifests[0].metadata.annotations[addon.muster.dev/scope]", `supported values: "Cluster", "Namespaced"`},
+		{template, "a place that there is not", hook(`addon.muster.dev/location: Hub`, `spec: {}`),
+			"manifests[0].metadata.annotations[addon.muster.dev/location]", `supported values: "Member", "Hosting"`},
 	} {
 		object := test.kind.object(t, test.fields)
 		ours := test.kind.validated(t, object)
@@ -66,18 +108,22 @@ func TestOnlyValidateRefuses(t *testing.T) {
 			t.Errorf("%s: want a complaint about %s that says %q, got %s", test.reason, below(test.field), test.want, cut(ours))
 		}
 		if err := c.Create(t.Context(), object, client.DryRunAll); err != nil {
-			t.Errorf("%s: the API server can tell now, so this belongs to its rules: %v", test.reason, err)
+			t.Errorf(
+				"%s: the API server rejects this object, so its rules belong to the CustomResourceDefinition: %v",
+				test.reason,
+				err,
+			)
 		}
 	}
 }
 
-// cut is no longer than anybody reads.
+// cut shortens a value for a message.
 func cut(value any) string {
 	text := fmt.Sprintf("%+v", value)
 	return text[:min(len(text), 500)]
 }
 
-// What looks wrong, and is not.
+// Valid values that resemble invalid ones.
 func TestBothAcceptTemplates(t *testing.T) {
 	c := installed(t)
 	template := &kinds()[3]

@@ -20,7 +20,7 @@ import (
 
 // What the API server and Validate must both refuse, or both accept.
 
-// rule is one mistake and what is said of it, and the nearest that is none. Either is what takes the place of fields of a minimal spec.
+// rule is one invalid value with its error, and a similar valid value. Both replace fields of a minimal spec.
 type rule struct {
 	reason       string
 	wrong, right string
@@ -31,30 +31,63 @@ type rule struct {
 // kind is one that the definitions have.
 type kind struct {
 	name, resource, namespace string
-	minimal                   string            // spec
-	rules                     []rule            // of both
-	missing                   map[string]string // what the API server alone can say, by the field: what must be there, and what a Go program leaves out
-	decode                    func(t *testing.T, object *unstructured.Unstructured) (client.Object, func() field.ErrorList)
+	minimal                   string // spec
+	rules                     []rule // of both
+	// what the API server alone can say, by the field: what must be there, and what a Go program leaves out
+	missing map[string]string
+	decode  func(t *testing.T, object *unstructured.Unstructured) (client.Object, func() field.ErrorList)
 }
 
 func kinds() []kind {
 	return []kind{
-		{"Addon", "addons", "", `{}`, addonRules(), missingOfAddons, func(t *testing.T, o *unstructured.Unstructured) (client.Object, func() field.ErrorList) {
-			typed := decoded(t, o, &v1alpha1.Addon{})
-			return typed, typed.Spec.Validate
-		}},
-		{"MemberAddon", "memberaddons", "default", `{}`, memberAddonRules(), missingOfMemberAddons, func(t *testing.T, o *unstructured.Unstructured) (client.Object, func() field.ErrorList) {
-			typed := decoded(t, o, &v1alpha1.MemberAddon{})
-			return typed, typed.Spec.Validate
-		}},
-		{"AddonConfig", "addonconfigs", "default", `{}`, configRules, missingOfConfigs, func(t *testing.T, o *unstructured.Unstructured) (client.Object, func() field.ErrorList) {
-			typed := decoded(t, o, &v1alpha1.AddonConfig{})
-			return typed, typed.Spec.Validate
-		}},
-		{"AddonTemplate", "addontemplates", "", `{manifests: [` + configMap + `]}`, templateRules, missingOfTemplates, func(t *testing.T, o *unstructured.Unstructured) (client.Object, func() field.ErrorList) {
-			typed := decoded(t, o, &v1alpha1.AddonTemplate{})
-			return typed, typed.Spec.Validate
-		}},
+		{
+			"Addon",
+			"addons",
+			"",
+			`{}`,
+			addonRules(),
+			missingOfAddons,
+			func(t *testing.T, o *unstructured.Unstructured) (client.Object, func() field.ErrorList) {
+				typed := decoded(t, o, &v1alpha1.Addon{})
+				return typed, typed.Spec.Validate
+			},
+		},
+		{
+			"MemberAddon",
+			"memberaddons",
+			"default",
+			`{}`,
+			memberAddonRules(),
+			missingOfMemberAddons,
+			func(t *testing.T, o *unstructured.Unstructured) (client.Object, func() field.ErrorList) {
+				typed := decoded(t, o, &v1alpha1.MemberAddon{})
+				return typed, typed.Spec.Validate
+			},
+		},
+		{
+			"AddonConfig",
+			"addonconfigs",
+			"default",
+			`{}`,
+			configRules,
+			missingOfConfigs,
+			func(t *testing.T, o *unstructured.Unstructured) (client.Object, func() field.ErrorList) {
+				typed := decoded(t, o, &v1alpha1.AddonConfig{})
+				return typed, typed.Spec.Validate
+			},
+		},
+		{
+			"AddonTemplate",
+			"addontemplates",
+			"",
+			`{manifests: [` + configMap + `]}`,
+			templateRules,
+			missingOfTemplates,
+			func(t *testing.T, o *unstructured.Unstructured) (client.Object, func() field.ErrorList) {
+				typed := decoded(t, o, &v1alpha1.AddonTemplate{})
+				return typed, typed.Spec.Validate
+			},
+		},
 	}
 }
 
@@ -91,7 +124,9 @@ func (k *kind) validated(t *testing.T, object *unstructured.Unstructured) []crdt
 func complaintsOf(t *testing.T, err error) []crdtest.Complaint {
 	t.Helper()
 	// What may be a number or a text can break the rules for both.
-	return first(slices.CompactFunc(crdtest.Complaints(t, err), func(a, b crdtest.Complaint) bool { return a.Field == b.Field }))
+	return first(
+		slices.CompactFunc(crdtest.Complaints(t, err), func(a, b crdtest.Complaint) bool { return a.Field == b.Field }),
+	)
 }
 
 // first leaves out that a kind is not among those of the Addon where it is none at all.
@@ -106,7 +141,10 @@ func first(found []crdtest.Complaint) []crdtest.Complaint {
 
 // list is one in YAML, of entries with a number in them.
 func list(n int, entry string) string {
-	return "[" + strings.Join(times(n, func(i int) string { return strings.ReplaceAll(entry, "#", fmt.Sprint(i)) }), ", ") + "]"
+	return "[" + strings.Join(
+		times(n, func(i int) string { return strings.ReplaceAll(entry, "#", fmt.Sprint(i)) }),
+		", ",
+	) + "]"
 }
 
 func times[T any](n int, entry func(i int) T) []T {

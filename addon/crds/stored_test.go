@@ -44,7 +44,8 @@ func TestDefaults(t *testing.T) {
 			{installNamespace: muster-addons, install: {type: Manual}, health: {type: Works}, removal: {deadlineSeconds: 900}}`},
 		{"one for the clusters of a placement", &v1alpha1.Addon{ObjectMeta: meta("", "a"), Spec: v1alpha1.AddonSpec{
 			Configs: []v1alpha1.ConfigKind{{Resource: "configmaps"}},
-			Install: v1alpha1.InstallStrategy{Type: v1alpha1.InstallPlacements, Placements: []v1alpha1.PlacementInstall{{Namespace: "fleet", Name: "all"}}},
+			Install: v1alpha1.InstallStrategy{Type: v1alpha1.InstallPlacements,
+				Placements: []v1alpha1.PlacementInstall{{Namespace: "fleet", Name: "all"}}},
 		}}, `
 			{installNamespace: muster-addons, configs: [{group: "", resource: configmaps}], health: {type: Works}, removal: {deadlineSeconds: 900},
 			install: {type: Placements, placements: [{namespace: fleet, name: all, rollout: {type: All, progressDeadlineSeconds: 600, onFailure: Halt, state: Run}}]}}`},
@@ -79,7 +80,7 @@ func template(t *testing.T, text string) v1alpha1.AddonTemplateSpec {
 	return spec
 }
 
-// The names of add-ons are part of others, and a MemberAddon is that of the Addon whose name it has.
+// The name of an add-on is part of other names, and a MemberAddon has the name of its Addon.
 func TestNames(t *testing.T) {
 	c := installed(t)
 	for _, test := range []struct {
@@ -106,7 +107,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// kubectl get muster shows all of them, and status is for those alone who may write it.
+// `kubectl get muster` lists all kinds, and only the status subresource changes a status.
 func TestScopesAndSubresources(t *testing.T) {
 	c := installed(t)
 	for name, want := range map[string]struct {
@@ -129,21 +130,25 @@ func TestScopesAndSubresources(t *testing.T) {
 	addon := stored(t, c, &v1alpha1.Addon{ObjectMeta: meta("", "status")})
 	addon.Status.Message, addon.Spec.DisplayName = "well", "Status"
 	require.NoError(t, c.Update(t.Context(), addon))
-	require.Empty(t, addon.Status.Message, "who writes the spec cannot write the status")
+	require.Empty(t, addon.Status.Message, "an update of the spec does not change the status")
 	require.EqualValues(t, 2, addon.Generation)
 	addon.Status.Message, addon.Spec.DisplayName = "well", "Other"
 	require.NoError(t, c.Status().Update(t.Context(), addon))
 	require.Equal(t, "well", addon.Status.Message)
-	require.Equal(t, "Status", addon.Spec.DisplayName, "who writes the status cannot write the spec")
+	require.Equal(t, "Status", addon.Spec.DisplayName, "an update of the status does not change the spec")
 	require.EqualValues(t, 2, addon.Generation)
 }
 
-// Each of two who approve owns an approval of his own, and takes back no other.
+// Each of two approvers owns one approval and removes only that one.
 func TestApprovalsOfSeveralPeople(t *testing.T) {
 	c := installed(t)
-	addon := stored(t, c, &v1alpha1.Addon{ObjectMeta: meta("", "approvals"), Spec: v1alpha1.AddonSpec{Install: v1alpha1.InstallStrategy{
-		Type: v1alpha1.InstallPlacements, Placements: []v1alpha1.PlacementInstall{{Namespace: "fleet", Name: "all"}},
-	}}})
+	addon := stored(
+		t,
+		c,
+		&v1alpha1.Addon{ObjectMeta: meta("", "approvals"), Spec: v1alpha1.AddonSpec{Install: v1alpha1.InstallStrategy{
+			Type: v1alpha1.InstallPlacements, Placements: []v1alpha1.PlacementInstall{{Namespace: "fleet", Name: "all"}},
+		}}},
+	)
 	approve := func(who string, approvals ...any) {
 		object := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "addon.muster.dev/v1alpha1", "kind": "Addon",
@@ -152,7 +157,11 @@ func TestApprovalsOfSeveralPeople(t *testing.T) {
 				map[string]any{"namespace": "fleet", "name": "all", "approvals": approvals},
 			}}},
 		}}
-		require.NoError(t, c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(who)), who)
+		require.NoError(
+			t,
+			c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(who)),
+			who,
+		)
 	}
 	stages := func() (found []string) {
 		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(addon), addon))

@@ -16,52 +16,52 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// AddonObserved is what is known of an add-on on all members.
+// AddonObserved is the observed state of an add-on on all members.
 type AddonObserved struct {
-	// Generation of the Addon that this is about.
+	// Generation of the Addon to which the status applies.
 	Generation int64
-	// Before is its status as it is: a condition that stays as it is keeps its time.
+	// Before is the current status. A condition that does not change keeps its transition time.
 	Before v1alpha1.AddonStatus
-	// Now is the time of what changes. It must not be zero.
+	// Now is the transition time of changed conditions. It must not be zero.
 	Now time.Time
-	// Deleting says that its deletion has begun.
+	// Deleting is true if the Addon has a deletionTimestamp.
 	Deleting bool
-	// Members that have a MemberAddon of it, in any order, each once.
+	// Members that have a MemberAddon of this Addon, in any order, without duplicates.
 	Members []Member
-	// Awaited is how many members are to have one that have none yet.
+	// Awaited is the number of selected members that have no MemberAddon yet.
 	Awaited int
-	// Placements of the install strategy in their order. They are passed on as they are, the first 16.
+	// Placements of the install strategy in the order of the spec. Status copies the first 16 of them.
 	Placements []v1alpha1.PlacementStatus
 	// Problems of the add-on as a whole, in any order.
 	Problems []Problem
-	// Forced removals of members that have no MemberAddon any more, in any order. Those of Members and of Before need not be among them,
-	// and may be.
+	// Forced are forced removals of members that no longer have a MemberAddon, in any order. Removals that Members or
+	// Before already contain may be included.
 	Forced []v1alpha1.ForcedRemoval
 }
 
-// Member is what matters of a MemberAddon, small enough to keep for all of a fleet.
+// Member is the part of a MemberAddon that Status needs. It is small enough to be cached for a whole fleet.
 type Member struct {
 	Name string
-	// Updated: it has what it is to have.
+	// Updated is true if the member has the desired revision.
 	Updated bool
-	// The conditions of those names.
+	// Available and Degraded are the statuses of these conditions.
 	Available, Degraded metav1.ConditionStatus
-	// Removing says that its deletion has begun.
+	// Removing is true if the MemberAddon has a deletionTimestamp.
 	Removing bool
-	// Message of its status, of at most 512 bytes.
+	// Message of the status, at most 512 bytes.
 	Message string
-	// Forced is the record of its removal, if that was forced.
+	// Forced is the record of a forced removal. Nil: the removal was not forced.
 	Forced *v1alpha1.ForcedRemoval
 }
 
-// MemberOf takes from the MemberAddon of a member what matters. It keeps nothing of it but strings.
+// MemberOf extracts from a MemberAddon what Status needs. The result shares only strings with the MemberAddon.
 func MemberOf(name string, a *v1alpha1.MemberAddon) Member {
 	status := func(kind string) metav1.ConditionStatus {
 		condition := meta.FindStatusCondition(a.Status.Conditions, kind)
 		if condition == nil || a.Status.ObservedGeneration != a.Generation {
-			return metav1.ConditionUnknown // it has not been looked at as it is
+			return metav1.ConditionUnknown // the conditions describe an earlier generation
 		}
-		switch condition.Status { // the constants, so that what was decoded need not be kept
+		switch condition.Status { // constants, so that the decoded object can be garbage-collected
 		case metav1.ConditionTrue:
 			return metav1.ConditionTrue
 		case metav1.ConditionFalse:
@@ -79,15 +79,16 @@ func MemberOf(name string, a *v1alpha1.MemberAddon) Member {
 	return m
 }
 
-// Status is what is to be said of an add-on on all members. It changes nothing of what it is given, and may share it.
+// Status returns the status of an Addon on all members. It does not modify its argument; the result may share memory
+// with it.
 //
-// As long as nothing but Now and Before changes, and Before is what was said last, it says the same again.
+// The result does not change while only Now changes and Before is the previous result.
 func Status(o AddonObserved) v1alpha1.AddonStatus {
 	s := &summary{AddonObserved: o}
 	s.Problems = slices.SortedFunc(slices.Values(o.Problems), compareProblems)
 	s.Placements = o.Placements[:min(len(o.Placements), maxPlacements)]
 	if len(s.Placements) == 0 {
-		s.Placements = nil // as it comes back from the API
+		s.Placements = nil // equal to the value that the API returns
 	}
 	s.count()
 	conditions := set(o.Before.Conditions, []metav1.Condition{s.installed(), s.degraded(), s.available()},
@@ -103,14 +104,14 @@ func Status(o AddonObserved) v1alpha1.AddonStatus {
 	}
 }
 
-const maxPlacements = 16 // as the API has it
+const maxPlacements = 16 // the limit of the API
 
-// summary sums up the members of an add-on.
+// summary is the sum of the members of an add-on.
 type summary struct {
 	AddonObserved
 	counts        v1alpha1.AddonCounts
-	firstDegraded *Member // the first that is degraded
-	firstRemoved  *Member // the first that is being removed
+	firstDegraded *Member // the first degraded member by name
+	firstRemoved  *Member // the first member by name that is being removed
 }
 
 func (s *summary) count() {
@@ -144,7 +145,7 @@ func (s *summary) count() {
 	}
 }
 
-// wanted is how many members are to have the add-on.
+// wanted returns the number of members that must have the add-on.
 func (s *summary) wanted() int { return int(s.counts.Total-s.counts.Removing) + s.Awaited }
 
 func (s *summary) installed() metav1.Condition {
@@ -153,11 +154,11 @@ func (s *summary) installed() metav1.Condition {
 	case s.Deleting:
 		return not(kind, v1alpha1.ReasonRemoving, s.message())
 	case len(s.Problems) > 0:
-		return not(kind, s.Problems[0].reason(), s.Problems[0].words())
+		return not(kind, s.Problems[0].reason(), s.Problems[0].text())
 	case int(s.counts.Updated) < s.wanted():
-		return not(kind, v1alpha1.ReasonUpdating, s.standing())
+		return not(kind, v1alpha1.ReasonUpdating, s.progress())
 	}
-	return is(kind, v1alpha1.ReasonUpdated, s.standing())
+	return is(kind, v1alpha1.ReasonUpdated, s.progress())
 }
 
 // available is about the members that have the add-on. Condition Installed says whether all of them have it.
@@ -177,19 +178,19 @@ func (s *summary) available() metav1.Condition {
 func (s *summary) degraded() metav1.Condition {
 	const kind = v1alpha1.ConditionDegraded
 	switch {
-	case s.stuck():
-		return is(kind, s.Problems[0].reason(), s.wrong())
+	case s.blocked():
+		return is(kind, s.Problems[0].reason(), s.failureText())
 	case s.halted() != nil:
-		return is(kind, placementv1alpha1.ReasonRolloutHalted, s.wrong())
+		return is(kind, placementv1alpha1.ReasonRolloutHalted, s.failureText())
 	case s.firstDegraded != nil:
-		return is(kind, placementv1alpha1.ReasonClustersFailed, s.wrong())
+		return is(kind, placementv1alpha1.ReasonClustersFailed, s.failureText())
 	}
 	return not(kind, v1alpha1.ReasonAsDesired, "")
 }
 
-func (s *summary) stuck() bool { return len(s.Problems) > 0 && !s.Problems[0].Retried }
+func (s *summary) blocked() bool { return len(s.Problems) > 0 && !s.Problems[0].Retried }
 
-// halted is the first placement whose rollout was halted, or taken back. Nil: there is none.
+// halted returns the first placement whose rollout is halted or rolled back, or nil.
 func (s *summary) halted() *v1alpha1.PlacementStatus {
 	if s.Deleting {
 		return nil
@@ -203,35 +204,38 @@ func (s *summary) halted() *v1alpha1.PlacementStatus {
 	return nil
 }
 
-// message is what people read: what is wrong, and then how far it is. Nothing in it goes on with time.
+// message returns the errors, followed by the progress. It contains no text that changes with time alone.
 func (s *summary) message() string {
 	switch {
 	case !s.Deleting:
-		return words.Join(s.wrong(), s.standing(), s.waiting(), s.goodbye())
+		return words.Join(s.failureText(), s.progress(), s.waiting(), s.removing())
 	case s.counts.Total == 0:
-		return words.Join(s.wrong(), "It is being deleted.")
+		return words.Join(s.failureText(), "Add-on is being deleted.")
 	}
-	return words.Join(s.wrong(), fmt.Sprintf("It is being deleted: %s to go, %d on the way.", members(int(s.counts.Total)), s.counts.Removing), s.removed())
+	return words.Join(s.failureText(),
+		fmt.Sprintf("Add-on is being deleted: %s remaining, %d being removed.", members(int(s.counts.Total)),
+			s.counts.Removing), s.removed())
 }
 
-// wrong says what will not come right by itself. Empty: nothing is wrong.
-func (s *summary) wrong() string {
+// wrong describes the failures that require a change by a user. It is empty if there are none.
+func (s *summary) failureText() string {
 	halted := s.halted()
 	switch {
 	case len(s.Problems) == 1:
-		return s.Problems[0].words()
+		return s.Problems[0].text()
 	case len(s.Problems) > 1:
-		return words.Join(s.Problems[0].words(), fmt.Sprintf("There %s %s.", isOrAre(len(s.Problems)-1), words.Count(len(s.Problems)-1, "more problem")))
+		return words.Join(s.Problems[0].text(),
+			fmt.Sprintf("There %s %s.", isOrAre(len(s.Problems)-1), words.Count(len(s.Problems)-1, "more problem")))
 	case halted != nil:
-		return words.Join(fmt.Sprintf("The rollout by Placement %s/%s is halted.", halted.Namespace, halted.Name),
+		return words.Join(fmt.Sprintf("The rollout for Placement %s/%s is halted.", halted.Namespace, halted.Name),
 			words.Sentence(bounded.Text(halted.Rollout.Message, words.MaxPart)), s.example(s.firstDegraded))
 	case s.firstDegraded != nil:
-		return words.Join(fmt.Sprintf("It will not come right by itself on %s.", s.of(int(s.counts.Degraded))), s.example(s.firstDegraded))
+		return words.Join(fmt.Sprintf("Add-on is degraded on %s.", s.of(int(s.counts.Degraded))), s.example(s.firstDegraded))
 	}
 	return ""
 }
 
-// example is what one of the members says.
+// example returns the message of one member.
 func (s *summary) example(m *Member) string {
 	if m == nil || m.Message == "" {
 		return ""
@@ -239,52 +243,50 @@ func (s *summary) example(m *Member) string {
 	return fmt.Sprintf("%s: %s", m.Name, words.Sentence(m.Message))
 }
 
-// standing says how far the members are.
-func (s *summary) standing() string {
+// standing describes the progress of the members.
+func (s *summary) progress() string {
 	updated, wanted := int(s.counts.Updated), s.wanted()
 	switch {
 	case wanted == 0:
-		return "No member is to have it."
+		return "No member is selected."
 	case updated == wanted && int(s.counts.Available) == wanted && wanted == 1:
-		return "1 member has it as it is to be, and it is well."
+		return "Add-on is up to date and available on 1 member."
 	case updated == wanted && int(s.counts.Available) == wanted:
-		return fmt.Sprintf("All %d members have it as it is to be, and it is well.", wanted)
+		return fmt.Sprintf("Add-on is up to date and available on all %d members.", wanted)
 	}
-	parts := []string{fmt.Sprintf("%d well", s.counts.Available)}
+	parts := []string{fmt.Sprintf("%d available", s.counts.Available)}
 	if s.counts.Unknown > 0 {
-		parts = append(parts, fmt.Sprintf("%d of which nobody knows", s.counts.Unknown))
+		parts = append(parts, fmt.Sprintf("%d unknown", s.counts.Unknown))
 	}
 	if s.Awaited > 0 {
-		parts = append(parts, fmt.Sprintf("%d still to get it", s.Awaited))
+		parts = append(parts, fmt.Sprintf("%d pending", s.Awaited))
 	}
-	have := "have"
-	if wanted == 1 {
-		have = "has"
-	}
-	return fmt.Sprintf("%d of %s %s it as it is to be: %s.", updated, members(wanted), have, strings.Join(parts, ", "))
+	return fmt.Sprintf("Add-on is up to date on %d of %s: %s.", updated, members(wanted), strings.Join(parts, ", "))
 }
 
-// waiting says what a rollout waits for, where that is not members.
+// waiting describes what a rollout waits for, other than members.
 func (s *summary) waiting() string {
 	for i := range s.Placements {
 		p := &s.Placements[i]
 		switch p.Rollout.Phase {
-		case placementv1alpha1.PhaseWaitingForApproval, placementv1alpha1.PhaseWaitingForTime, placementv1alpha1.PhasePaused, placementv1alpha1.PhaseStopped:
-			return fmt.Sprintf("Placement %s/%s: %s", p.Namespace, p.Name, words.Sentence(cmp.Or(p.Rollout.Message, string(p.Rollout.Phase))))
+		case placementv1alpha1.PhaseWaitingForApproval, placementv1alpha1.PhaseWaitingForTime,
+			placementv1alpha1.PhasePaused, placementv1alpha1.PhaseStopped:
+			return fmt.Sprintf("Placement %s/%s: %s", p.Namespace, p.Name,
+				words.Sentence(cmp.Or(p.Rollout.Message, string(p.Rollout.Phase))))
 		}
 	}
 	return ""
 }
 
-// goodbye tells of members that are not to have it any more.
-func (s *summary) goodbye() string {
+// goodbye describes the members from which the add-on is being removed.
+func (s *summary) removing() string {
 	if s.counts.Removing == 0 {
 		return ""
 	}
-	return words.Join(fmt.Sprintf("It is being removed from %s.", members(int(s.counts.Removing))), s.removed())
+	return words.Join(fmt.Sprintf("Add-on is being removed from %s.", members(int(s.counts.Removing))), s.removed())
 }
 
-// removed is what one of the members says that are being left, if that was not said.
+// removed returns the message of a member that is being removed, unless it is also the degraded example.
 func (s *summary) removed() string {
 	if s.firstRemoved == s.firstDegraded {
 		return ""

@@ -38,7 +38,8 @@ func fleet(texts ...string) (all []Member) {
 }
 
 func rolls(phase placementv1alpha1.RolloutPhase) []v1alpha1.PlacementStatus {
-	return []v1alpha1.PlacementStatus{{Namespace: "fleet", Name: "edge", Rollout: placementv1alpha1.RolloutStatus{Phase: phase, Message: "1 cluster failed, where 0 may: b."}}}
+	return []v1alpha1.PlacementStatus{{Namespace: "fleet", Name: "edge",
+		Rollout: placementv1alpha1.RolloutStatus{Phase: phase, Message: "1 cluster failed, where 0 may: b."}}}
 }
 
 func TestStatus(t *testing.T) {
@@ -50,28 +51,72 @@ func TestStatus(t *testing.T) {
 		want     string // Installed and Degraded
 		message  string
 	}{
-		{"all are well", AddonObserved{Members: fleet("a "+well, "b "+well)}, v1alpha1.AddonCounts{Total: 2, Updated: 2, Available: 2}, "True/Updated False/AsDesired", "All 2 members have it as it is to be, and it is well."},
-		{"there is but one", AddonObserved{Members: fleet("a " + well)}, v1alpha1.AddonCounts{Total: 1, Updated: 1, Available: 1}, "True/Updated False/AsDesired", "1 member has it as it is to be, and it is well."},
-		{"nobody is to have it: so nobody lacks it", AddonObserved{}, v1alpha1.AddonCounts{}, "True/Updated False/AsDesired", "No member is to have it."},
-		{"some are on their way", AddonObserved{Members: fleet("a "+well, "b available", "c")}, v1alpha1.AddonCounts{Total: 3, Updated: 1, Available: 2}, "False/Updating False/AsDesired", "1 of 3 members have it as it is to be: 2 well."},
-		{"some are still to get it", AddonObserved{Members: fleet("a " + well), Awaited: 2}, v1alpha1.AddonCounts{Total: 1, Updated: 1, Available: 1}, "False/Updating False/AsDesired", "1 of 3 members have it as it is to be: 1 well, 2 still to get it."},
-		{"to have it is not to be well, and nobody knows of some", AddonObserved{Members: fleet("a updated unknown", "b updated")}, v1alpha1.AddonCounts{Total: 2, Updated: 2, Unknown: 1}, "True/Updated False/AsDesired", "2 of 2 members have it as it is to be: 0 well, 1 of which nobody knows."},
-		{"some will not come right: the first by name tells", AddonObserved{Members: fleet("c degraded", "b updated degraded", "a "+well)}, v1alpha1.AddonCounts{Total: 3, Updated: 2, Available: 1, Degraded: 2}, "False/Updating True/ClustersFailed", "It will not come right by itself on 2 of 3 members. b: It is so. 2 of 3 members have it as it is to be: 1 well."},
-		{"a rollout is halted", AddonObserved{Members: fleet("a "+well, "b degraded"), Placements: rolls(placementv1alpha1.PhaseFailed)}, v1alpha1.AddonCounts{Total: 2, Updated: 1, Available: 1, Degraded: 1}, "False/Updating True/RolloutHalted", "The rollout by Placement fleet/edge is halted. 1 cluster failed, where 0 may: b. b: It is so. 1 of 2 members have it as it is to be: 1 well."},
-		{"one waits for a person", AddonObserved{Members: fleet("a available"), Placements: rolls(placementv1alpha1.PhaseWaitingForApproval)}, v1alpha1.AddonCounts{Total: 1, Available: 1}, "False/Updating False/AsDesired", "0 of 1 member has it as it is to be: 1 well. Placement fleet/edge: 1 cluster failed, where 0 may: b."},
-		{"a problem goes before all else", AddonObserved{Members: fleet("a degraded"), Problems: []Problem{{"PlacementNotFound", "There is no Placement", true}, {"NoAgent", "There is no agent", false}}}, v1alpha1.AddonCounts{Total: 1, Degraded: 1}, "False/NoAgent True/NoAgent", "There is no agent. There is 1 more problem. 0 of 1 member has it as it is to be: 0 well."},
-		{"one that may pass is told of, and is no degradation", AddonObserved{Members: fleet("a " + well), Problems: []Problem{{"PlacementNotFound", "There is no Placement", true}}}, v1alpha1.AddonCounts{Total: 1, Updated: 1, Available: 1}, "False/PlacementNotFound False/AsDesired", "There is no Placement. 1 member has it as it is to be, and it is well."},
-		{"who is on the way out is not to have it", AddonObserved{Members: fleet("a "+well, "b updated available removing")}, v1alpha1.AddonCounts{Total: 2, Updated: 1, Available: 1, Removing: 1}, "True/Updated False/AsDesired", "1 member has it as it is to be, and it is well. It is being removed from 1 member. b: It is so."},
-		{"it is being deleted", AddonObserved{Deleting: true, Members: fleet("a removing degraded", "b "+well), Placements: rolls(placementv1alpha1.PhaseFailed)}, v1alpha1.AddonCounts{Total: 2, Updated: 1, Available: 1, Degraded: 1, Removing: 1}, "False/Removing True/ClustersFailed", "It will not come right by itself on 1 of 2 members. a: It is so. It is being deleted: 2 members to go, 1 on the way."},
-		{"and nobody has it any more", AddonObserved{Deleting: true}, v1alpha1.AddonCounts{}, "False/Removing False/AsDesired", "It is being deleted."},
+		{"all are well", AddonObserved{Members: fleet("a "+well, "b "+well)},
+			v1alpha1.AddonCounts{Total: 2, Updated: 2, Available: 2}, "True/Updated False/AsDesired",
+			"Add-on is up to date and available on all 2 members."},
+		{"there is but one", AddonObserved{Members: fleet("a " + well)},
+			v1alpha1.AddonCounts{Total: 1, Updated: 1, Available: 1}, "True/Updated False/AsDesired",
+			"Add-on is up to date and available on 1 member."},
+		{"no member is selected, so none is outdated", AddonObserved{}, v1alpha1.AddonCounts{},
+			"True/Updated False/AsDesired", "No member is selected."},
+		{"some are on their way", AddonObserved{Members: fleet("a "+well, "b available", "c")},
+			v1alpha1.AddonCounts{Total: 3, Updated: 1, Available: 2}, "False/Updating False/AsDesired",
+			"Add-on is up to date on 1 of 3 members: 2 available."},
+		{"some are still to get it", AddonObserved{Members: fleet("a " + well), Awaited: 2},
+			v1alpha1.AddonCounts{Total: 1, Updated: 1, Available: 1}, "False/Updating False/AsDesired",
+			"Add-on is up to date on 1 of 3 members: 1 available, 2 pending."},
+		{"up to date is not available, and some are unknown",
+			AddonObserved{Members: fleet("a updated unknown", "b updated")},
+			v1alpha1.AddonCounts{Total: 2, Updated: 2, Unknown: 1}, "True/Updated False/AsDesired",
+			"Add-on is up to date on 2 of 2 members: 0 available, 1 unknown."},
+		{"some are degraded: the first by name is the example",
+			AddonObserved{Members: fleet("c degraded", "b updated degraded", "a "+well)},
+			v1alpha1.AddonCounts{Total: 3, Updated: 2, Available: 1, Degraded: 2}, "False/Updating True/ClustersFailed",
+			"Add-on is degraded on 2 of 3 members. b: It is so. Add-on is up to date on 2 of 3 members: 1 available."},
+		{"a rollout is halted",
+			AddonObserved{Members: fleet("a "+well, "b degraded"), Placements: rolls(placementv1alpha1.PhaseFailed)},
+			v1alpha1.AddonCounts{Total: 2, Updated: 1, Available: 1, Degraded: 1}, "False/Updating True/RolloutHalted",
+			"The rollout for Placement fleet/edge is halted. 1 cluster failed, where 0 may: b. b: It is so. Add-on is " +
+				"up to date on 1 of 2 members: 1 available."},
+		{"one waits for a person",
+			AddonObserved{Members: fleet("a available"), Placements: rolls(placementv1alpha1.PhaseWaitingForApproval)},
+			v1alpha1.AddonCounts{Total: 1, Available: 1}, "False/Updating False/AsDesired",
+			"Add-on is up to date on 0 of 1 member: 1 available. Placement fleet/edge: 1 cluster failed, where 0 may: b."},
+		{"a problem goes before all else",
+			AddonObserved{Members: fleet("a degraded"),
+				Problems: []Problem{{"PlacementNotFound", "There is no Placement", true},
+					{"NoAgent", "There is no agent", false}}}, v1alpha1.AddonCounts{Total: 1, Degraded: 1},
+			"False/NoAgent True/NoAgent",
+			"There is no agent. There is 1 more problem. Add-on is up to date on 0 of 1 member: 0 available."},
+		{"a retried problem is reported, and is not a degradation",
+			AddonObserved{Members: fleet("a " + well),
+				Problems: []Problem{{"PlacementNotFound", "There is no Placement", true}}},
+			v1alpha1.AddonCounts{Total: 1, Updated: 1, Available: 1}, "False/PlacementNotFound False/AsDesired",
+			"There is no Placement. Add-on is up to date and available on 1 member."},
+		{"a member that is being removed is not selected",
+			AddonObserved{Members: fleet("a "+well, "b updated available removing")},
+			v1alpha1.AddonCounts{Total: 2, Updated: 1, Available: 1, Removing: 1}, "True/Updated False/AsDesired",
+			"Add-on is up to date and available on 1 member. Add-on is being removed from 1 member. b: It is so."},
+		{"it is being deleted",
+			AddonObserved{Deleting: true, Members: fleet("a removing degraded", "b "+well),
+				Placements: rolls(placementv1alpha1.PhaseFailed)},
+			v1alpha1.AddonCounts{Total: 2, Updated: 1, Available: 1, Degraded: 1, Removing: 1},
+			"False/Removing True/ClustersFailed",
+			"Add-on is degraded on 1 of 2 members. a: It is so. Add-on is being deleted: 2 members remaining, 1 " +
+				"being removed."},
+		{"and no member has it", AddonObserved{Deleting: true}, v1alpha1.AddonCounts{}, "False/Removing False/AsDesired",
+			"Add-on is being deleted."},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			test.observed.Generation, test.observed.Now = 7, noon
 			got := Status(test.observed)
 			require.Equal(t, test.counts, got.Counts)
 			require.Equal(t, test.message, got.Message)
-			require.Equal(t, test.want, fmt.Sprintf("%s/%s %s/%s", got.Conditions[0].Status, got.Conditions[0].Reason, got.Conditions[1].Status, got.Conditions[1].Reason))
-			require.Equal(t, []string{v1alpha1.ConditionInstalled, v1alpha1.ConditionDegraded}, []string{got.Conditions[0].Type, got.Conditions[1].Type})
+			require.Equal(t, test.want,
+				fmt.Sprintf("%s/%s %s/%s", got.Conditions[0].Status, got.Conditions[0].Reason, got.Conditions[1].Status,
+					got.Conditions[1].Reason))
+			require.Equal(t, []string{v1alpha1.ConditionInstalled, v1alpha1.ConditionDegraded},
+				[]string{got.Conditions[0].Type, got.Conditions[1].Type})
 			require.Equal(t, int64(7), got.ObservedGeneration)
 		})
 	}
@@ -82,7 +127,8 @@ func TestMemberOf(t *testing.T) {
 		a := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: v1alpha1.MemberAddonStatus{
 			ObservedGeneration: 2, DesiredRevision: "r2", AppliedRevision: "r2", Message: strings.Repeat("m", 1000),
 			Conditions: []metav1.Condition{
-				{Type: "ManifestsApplied", Status: metav1.ConditionTrue}, {Type: "Available", Status: metav1.ConditionTrue}, {Type: "Degraded", Status: metav1.ConditionFalse},
+				{Type: "ManifestsApplied", Status: metav1.ConditionTrue}, {Type: "Available", Status: metav1.ConditionTrue},
+				{Type: "Degraded", Status: metav1.ConditionFalse},
 			},
 		}}
 		for _, change := range changes {
@@ -95,14 +141,23 @@ func TestMemberOf(t *testing.T) {
 		addon  *v1alpha1.MemberAddon
 		want   Member
 	}{
-		{"it has what it is to have", made(), Member{Updated: true, Available: "True", Degraded: "False"}},
-		{"it was told, and has not all yet", made(func(a *v1alpha1.MemberAddon) { a.Status.Conditions[0].Status = "False" }), Member{Available: "True", Degraded: "False"}},
-		{"it has all of the one before", made(func(a *v1alpha1.MemberAddon) { a.Status.AppliedRevision = "r1" }), Member{Available: "True", Degraded: "False"}},
-		{"nobody knows what it is to have", made(func(a *v1alpha1.MemberAddon) { a.Status.AppliedRevision, a.Status.DesiredRevision = "", "" }), Member{Available: "True", Degraded: "False"}},
-		{"it has not been looked at as it is", made(func(a *v1alpha1.MemberAddon) { a.Generation = 3 }), Member{Available: "Unknown", Degraded: "Unknown"}},
-		{"nobody has looked at it", made(func(a *v1alpha1.MemberAddon) { a.Status.Conditions = nil }), Member{Available: "Unknown", Degraded: "Unknown"}},
-		{"a status that is none is unknown", made(func(a *v1alpha1.MemberAddon) { a.Status.Conditions[1].Status = "Odd" }), Member{Updated: true, Available: "Unknown", Degraded: "False"}},
-		{"it is on its way out", made(func(a *v1alpha1.MemberAddon) { a.DeletionTimestamp = new(metav1.NewTime(noon)) }), Member{Available: "True", Degraded: "False", Removing: true}},
+		{"it has the desired revision", made(), Member{Updated: true, Available: "True", Degraded: "False"}},
+		{"it was assigned the revision, and has not applied all of it",
+			made(func(a *v1alpha1.MemberAddon) { a.Status.Conditions[0].Status = "False" }),
+			Member{Available: "True", Degraded: "False"}},
+		{"it has all of the one before", made(func(a *v1alpha1.MemberAddon) { a.Status.AppliedRevision = "r1" }),
+			Member{Available: "True", Degraded: "False"}},
+		{"the desired revision is unknown",
+			made(func(a *v1alpha1.MemberAddon) { a.Status.AppliedRevision, a.Status.DesiredRevision = "", "" }),
+			Member{Available: "True", Degraded: "False"}},
+		{"it has not been looked at as it is", made(func(a *v1alpha1.MemberAddon) { a.Generation = 3 }),
+			Member{Available: "Unknown", Degraded: "Unknown"}},
+		{"the status describes an earlier generation", made(func(a *v1alpha1.MemberAddon) { a.Status.Conditions = nil }),
+			Member{Available: "Unknown", Degraded: "Unknown"}},
+		{"a status that is none is unknown", made(func(a *v1alpha1.MemberAddon) { a.Status.Conditions[1].Status = "Odd" }),
+			Member{Updated: true, Available: "Unknown", Degraded: "False"}},
+		{"it is on its way out", made(func(a *v1alpha1.MemberAddon) { a.DeletionTimestamp = new(metav1.NewTime(noon)) }),
+			Member{Available: "True", Degraded: "False", Removing: true}},
 	} {
 		got := MemberOf("east", test.addon)
 		require.LessOrEqual(t, len(got.Message), 512)
@@ -115,7 +170,8 @@ func TestStatusStaysShort(t *testing.T) {
 	long := strings.Repeat("é", 2000)
 	o := AddonObserved{Now: noon, Problems: []Problem{{Message: long}, {Reason: "b"}, {Reason: "c"}}}
 	for i := range 5000 {
-		o.Members = append(o.Members, Member{Name: fmt.Sprint(i), Degraded: metav1.ConditionTrue, Removing: i%2 == 0, Message: long[:512]})
+		o.Members = append(o.Members,
+			Member{Name: fmt.Sprint(i), Degraded: metav1.ConditionTrue, Removing: i%2 == 0, Message: long[:512]})
 	}
 	for range 20 {
 		o.Placements = append(o.Placements, rolls(placementv1alpha1.PhaseFailed)...)

@@ -7,9 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What is said of one member with two Works, and what of an Addon on 5,000 members. The floor is to touch each member once.
+// The evaluation of one member with two Works, and the status of an Addon on 5,000 members. The floor is to touch each
+// member once.
 func BenchmarkAssess(b *testing.B) {
-	o := told(says(allWell), says(onItsWay))
+	o := assigned(says(allWell), says(onItsWay))
 	o.Before = Assess(o).Conditions
 	b.ReportAllocs()
 	for b.Loop() {
@@ -23,7 +24,9 @@ func BenchmarkStatus(b *testing.B) {
 	const n = 5000
 	o := AddonObserved{Now: noon}
 	for i := range n {
-		o.Members = append(o.Members, Member{Name: fmt.Sprintf("cluster-%04d", i), Updated: true, Available: metav1.ConditionTrue, Degraded: metav1.ConditionFalse})
+		o.Members = append(o.Members,
+			Member{Name: fmt.Sprintf("cluster-%04d", i), Updated: true, Available: metav1.ConditionTrue,
+				Degraded: metav1.ConditionFalse})
 	}
 	report := func(b *testing.B) { b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/member") }
 	b.Run("5000 members", func(b *testing.B) {

@@ -10,15 +10,15 @@ import (
 	"github.com/muster-sdk/muster/placement/rollout"
 )
 
-// check is what the health check says of what the member was told, if it has that.
-func (m *member) check() verdict {
+// check evaluates the health check for the revision that the member was assigned.
+func (m *member) check() result {
 	switch {
 	case m.Removal != nil:
-		return verdict{rollout.Progressing, cmp.Or(m.Removal.Reason, v1alpha1.ReasonRemoving), m.Removal.Message}
+		return result{rollout.Progressing, cmp.Or(m.Removal.Reason, v1alpha1.ReasonRemoving), m.Removal.Message}
 	case !m.Reachable:
-		return verdict{rollout.Unknown, v1alpha1.ReasonMemberUnknown, m.unreachable()}
+		return result{rollout.Unknown, v1alpha1.ReasonMemberUnknown, m.unreachable()}
 	case m.Revision == "":
-		return verdict{rollout.Progressing, v1alpha1.ReasonNotReady, m.unsettled()}
+		return result{rollout.Progressing, v1alpha1.ReasonNotReady, m.pendingMessage()}
 	}
 	switch m.Check.Type {
 	case v1alpha1.HealthLease:
@@ -27,35 +27,38 @@ func (m *member) check() verdict {
 		return m.byAnswer()
 	}
 	switch {
-	case !m.settled():
-		return verdict{rollout.Progressing, v1alpha1.ReasonNotReady, m.unsettled()}
+	case !m.reported():
+		return result{rollout.Progressing, v1alpha1.ReasonNotReady, m.pendingMessage()}
 	case m.byWorks() && !m.all((*Work).available), !m.byWorks() && !m.all((*Work).applied):
-		return verdict{rollout.Progressing, v1alpha1.ReasonNotReady, m.worst.words()}
+		return result{rollout.Progressing, v1alpha1.ReasonNotReady, m.worst.text()}
 	case m.byWorks():
-		return verdict{rollout.Succeeded, v1alpha1.ReasonAvailable, "All of it is applied and ready."}
+		return result{rollout.Succeeded, v1alpha1.ReasonAvailable, "All objects are applied and ready."}
 	case m.byWorkloads() && !m.all((*Work).running):
-		return verdict{rollout.Progressing, v1alpha1.ReasonNotReady, m.unready(m.worst)}
+		return result{rollout.Progressing, v1alpha1.ReasonNotReady, m.unready(m.worst)}
 	case m.byWorkloads() && slices.ContainsFunc(m.Works, func(w Work) bool { return w.Workloads.Total > 0 }):
-		return verdict{rollout.Succeeded, v1alpha1.ReasonAvailable, "All of it is applied, and its workloads are ready."}
+		return result{rollout.Succeeded, v1alpha1.ReasonAvailable, "All objects are applied, and all workloads are ready."}
 	}
-	return verdict{rollout.Succeeded, v1alpha1.ReasonAvailable, "All of it is applied."}
+	return result{rollout.Succeeded, v1alpha1.ReasonAvailable, "All objects are applied."}
 }
 
-func (m *member) byAnswer() verdict {
+func (m *member) byAnswer() result {
 	switch m.Answer.Health {
 	case rollout.Succeeded:
-		return verdict{rollout.Succeeded, v1alpha1.ReasonAvailable, cmp.Or(m.answer(), "The add-on says that it is well.")}
+		return result{rollout.Succeeded, v1alpha1.ReasonAvailable, cmp.Or(m.answer(), "The add-on reports that it is "+
+			"healthy.")}
 	case rollout.Failed:
-		return verdict{rollout.Failed, v1alpha1.ReasonNotReady, cmp.Or(m.answer(), "The add-on says that it has failed.")}
+		return result{rollout.Failed, v1alpha1.ReasonNotReady, cmp.Or(m.answer(), "The add-on reports a failure.")}
 	case rollout.Progressing:
-		return verdict{rollout.Progressing, v1alpha1.ReasonNotReady, cmp.Or(m.answer(), "The add-on says that it is not ready yet.")}
+		return result{rollout.Progressing, v1alpha1.ReasonNotReady, cmp.Or(m.answer(), "The add-on reports that it is "+
+			"not ready yet.")}
 	}
-	return verdict{rollout.Unknown, v1alpha1.ReasonNotReady, cmp.Or(m.answer(), "The add-on does not say how it is doing.")}
+	return result{rollout.Unknown, v1alpha1.ReasonNotReady, cmp.Or(m.answer(), "The add-on does not report its health.")}
 }
 
-// byLease goes by when the hub saw the Lease renewed. One that was renewed only before the member was told its revision says
-// nothing about that, and gets as long anew: so an agent that an update has killed is a failure, and one that takes its time is not.
-func (m *member) byLease() verdict {
+// byLease uses the time at which the hub observed the last renewal. A renewal before the member was assigned its
+// revision proves nothing about that revision, so the agent then has one more lease duration: an agent that an update
+// has broken is a failure, and an agent that starts slowly is not.
+func (m *member) byLease() result {
 	duration := defaultLease
 	if m.Check.LeaseDurationSeconds != nil {
 		duration = time.Duration(*m.Check.LeaseDurationSeconds) * time.Second
@@ -69,28 +72,30 @@ func (m *member) byLease() verdict {
 	}
 	m.wake(ends)
 	m.wake(fails)
-	switch words := fmt.Sprintf("Its agent has not renewed its Lease since %s.", m.Renewed.UTC().Format(time.RFC3339)); {
+	switch text := fmt.Sprintf("The add-on agent has not renewed its Lease since %s.",
+		m.Renewed.UTC().Format(time.RFC3339)); {
 	case !m.Now.Before(fails):
-		return verdict{rollout.Failed, v1alpha1.ReasonLeaseExpired, words}
+		return result{rollout.Failed, v1alpha1.ReasonLeaseExpired, text}
 	case !m.Now.Before(ends):
-		return verdict{rollout.Progressing, v1alpha1.ReasonLeaseExpired, words}
+		return result{rollout.Progressing, v1alpha1.ReasonLeaseExpired, text}
 	case m.Since.After(m.Renewed):
-		return verdict{rollout.Progressing, v1alpha1.ReasonAvailable, "Its agent has not renewed its Lease since it was updated."}
+		return result{rollout.Progressing, v1alpha1.ReasonAvailable, "The add-on agent has not renewed its Lease " +
+			"since the update."}
 	}
-	return verdict{rollout.Succeeded, v1alpha1.ReasonAvailable, "Its agent renews its Lease."}
+	return result{rollout.Succeeded, v1alpha1.ReasonAvailable, "The add-on agent renews its Lease."}
 }
 
-// neverRenewed is what there is to say of an agent that nobody has heard of: it may be about to start, for as long as that may take.
-func (m *member) neverRenewed(duration time.Duration) verdict {
+// neverRenewed evaluates an agent that has never renewed its Lease: it is starting for as long as a start may take.
+func (m *member) neverRenewed(duration time.Duration) result {
 	fails := m.Since.Add(max(duration, startTime))
 	m.wake(fails)
 	if m.Since.IsZero() || m.Now.Before(fails) {
-		return verdict{rollout.Progressing, v1alpha1.ReasonNotReady, "Its agent has not renewed its Lease yet."}
+		return result{rollout.Progressing, v1alpha1.ReasonNotReady, "The add-on agent has not renewed its Lease yet."}
 	}
-	return verdict{rollout.Failed, v1alpha1.ReasonLeaseExpired, "Its agent has never renewed its Lease."}
+	return result{rollout.Failed, v1alpha1.ReasonLeaseExpired, "The add-on agent has never renewed its Lease."}
 }
 
-// wake has the member looked at again at a time, if that is still to come.
+// wake schedules a reconcile at a time in the future.
 func (m *member) wake(at time.Time) {
 	if at.After(m.Now) && (m.next.IsZero() || at.Before(m.next)) {
 		m.next = at

@@ -13,14 +13,14 @@ import (
 	"github.com/muster-sdk/muster/placement/rollout"
 )
 
-// conditions of the MemberAddon: those of before, with what is to be said now. While it is removed nobody looks at its
-// configuration and its registration any more: what was said of them stays.
+// conditions returns the previous conditions with the current ones merged in. During a removal, the configuration and
+// the registration are no longer evaluated, and their conditions stay.
 func (m *member) conditions() []metav1.Condition {
-	said := []metav1.Condition{m.manifestsApplied(), m.isAvailable(), m.progressing(), m.degraded()}
+	current := []metav1.Condition{m.manifestsApplied(), m.isAvailable(), m.progressing(), m.degraded()}
 	if m.Removal == nil {
-		said = append([]metav1.Condition{m.configured(), m.registrationReady()}, said...)
+		current = append([]metav1.Condition{m.configured(), m.registrationReady()}, current...)
 	}
-	conditions := set(m.Before, said, metav1.Condition{ObservedGeneration: m.Generation, LastTransitionTime: metav1.NewTime(m.Now)})
+	conditions := set(m.Before, current, metav1.Condition{ObservedGeneration: m.Generation, LastTransitionTime: metav1.NewTime(m.Now)})
 	memberReady.Set(&conditions, m.Generation, m.Now, nil)
 	return conditions
 }
@@ -38,10 +38,10 @@ var (
 	}
 )
 
-// set puts what is said among the conditions of before.
-func set(before, said []metav1.Condition, stamp metav1.Condition) []metav1.Condition {
+// set merges conditions into the previous ones.
+func set(before, current []metav1.Condition, stamp metav1.Condition) []metav1.Condition {
 	conditions := slices.Clone(before)
-	for _, condition := range said {
+	for _, condition := range current {
 		condition.Message = bounded.Text(condition.Message, words.MaxSentence)
 		condition.ObservedGeneration, condition.LastTransitionTime = stamp.ObservedGeneration, stamp.LastTransitionTime
 		meta.SetStatusCondition(&conditions, condition)
@@ -61,7 +61,7 @@ func unknown(kind, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: reason, Message: message}
 }
 
-// problem is the first about a condition. Nil: there is none.
+// problem returns the first problem of a condition, or nil.
 func (m *member) problem(kind string) *Problem {
 	for i := range m.Problems {
 		about := v1alpha1.ConditionManifestsApplied
@@ -81,7 +81,7 @@ func (m *member) problem(kind string) *Problem {
 func (m *member) configured() metav1.Condition {
 	const kind = v1alpha1.ConditionConfigured
 	if p := m.problem(kind); p != nil {
-		return not(kind, p.reason(), p.words())
+		return not(kind, p.reason(), p.text())
 	}
 	return is(kind, v1alpha1.ReasonConfigured, "")
 }
@@ -92,32 +92,34 @@ func (m *member) registrationReady() metav1.Condition {
 	case !m.registered():
 		return not(kind, v1alpha1.ReasonRegistering, m.registering())
 	case m.Registration.State == Registered:
-		return is(kind, v1alpha1.ReasonRegistered, m.hindered())
+		return is(kind, v1alpha1.ReasonRegistered, m.renewalError())
 	}
 	return is(kind, v1alpha1.ReasonNotRequired, "")
 }
 
-// manifestsApplied goes by the last word of a member that cannot be reached. Who waits for a turn has what it was told.
+// manifestsApplied uses the last report of an unreachable member. A member that waits for a rollout permit has its
+// previous revision.
 func (m *member) manifestsApplied() metav1.Condition {
 	const kind = v1alpha1.ConditionManifestsApplied
 	switch p := m.problem(kind); {
 	case m.Removal != nil:
 		return not(kind, v1alpha1.ReasonRemoving, m.Removal.Message)
 	case p != nil:
-		return not(kind, p.reason(), p.words())
+		return not(kind, p.reason(), p.text())
 	case m.Revision == "" && m.Hold != "":
-		return not(kind, v1alpha1.ReasonWaitingForTurn, held(m.Hold))
-	case !m.settled() || m.updates():
-		return not(kind, v1alpha1.ReasonApplying, m.unsettled())
+		return not(kind, v1alpha1.ReasonWaitingForTurn, holdMessage(m.Hold))
+	case !m.reported() || m.updates():
+		return not(kind, v1alpha1.ReasonApplying, m.pendingMessage())
 	case m.all((*Work).applied):
 		return is(kind, v1alpha1.ReasonApplied, "")
-	case m.hopeless(m.worst):
-		return not(kind, v1alpha1.ReasonApplyFailed, m.worst.words())
+	case m.failedForGood(m.worst):
+		return not(kind, v1alpha1.ReasonApplyFailed, m.worst.text())
 	}
-	return not(kind, v1alpha1.ReasonApplying, m.worst.words())
+	return not(kind, v1alpha1.ReasonApplying, m.worst.text())
 }
 
-// isAvailable is about what is there: a configuration that is wrong does not make unwell what runs by the one before.
+// isAvailable describes what runs on the member: an invalid configuration does not make the previous revision
+// unavailable.
 func (m *member) isAvailable() metav1.Condition {
 	const kind = v1alpha1.ConditionAvailable
 	switch a := m.available; {
@@ -136,33 +138,33 @@ func (m *member) progressing() metav1.Condition {
 	const kind = v1alpha1.ConditionProgressing
 	switch {
 	case m.Removal != nil:
-		return is(kind, m.verdict.reason, m.Removal.Message)
-	case m.verdict.health == rollout.Failed:
-		return not(kind, m.verdict.reason, m.verdict.message)
+		return is(kind, m.result.reason, m.Removal.Message)
+	case m.result.health == rollout.Failed:
+		return not(kind, m.result.reason, m.result.message)
 	case m.behind() && halted(m.Hold):
-		return not(kind, v1alpha1.ReasonWaitingForTurn, held(m.Hold))
+		return not(kind, v1alpha1.ReasonWaitingForTurn, holdMessage(m.Hold))
 	case m.behind() && m.Hold != "":
-		return is(kind, v1alpha1.ReasonWaitingForTurn, held(m.Hold))
+		return is(kind, v1alpha1.ReasonWaitingForTurn, holdMessage(m.Hold))
 	case m.behind():
 		return is(kind, v1alpha1.ReasonUpdating, m.updating())
 	case !m.Reachable && !m.applied():
 		return unknown(kind, v1alpha1.ReasonMemberUnknown, m.unreachable())
-	case !m.Reachable || m.verdict.health == rollout.Succeeded:
+	case !m.Reachable || m.result.health == rollout.Succeeded:
 		return not(kind, v1alpha1.ReasonUpdated, "")
 	}
-	return is(kind, v1alpha1.ReasonUpdating, m.verdict.message)
+	return is(kind, v1alpha1.ReasonUpdating, m.result.message)
 }
 
 func (m *member) degraded() metav1.Condition {
 	const kind = v1alpha1.ConditionDegraded
 	switch {
 	case m.Removal != nil && m.Removal.Failed:
-		return is(kind, m.verdict.reason, m.Removal.Message)
+		return is(kind, m.result.reason, m.Removal.Message)
 	case m.Removal != nil:
-	case m.verdict.health == rollout.Failed:
-		return is(kind, m.verdict.reason, m.verdict.message)
+	case m.result.health == rollout.Failed:
+		return is(kind, m.result.reason, m.result.message)
 	case !m.Reachable:
-		return unknown(kind, v1alpha1.ReasonMemberUnknown, m.verdict.message)
+		return unknown(kind, v1alpha1.ReasonMemberUnknown, m.result.message)
 	}
 	return not(kind, v1alpha1.ReasonAsDesired, "")
 }

@@ -3,32 +3,34 @@ package health
 import "time"
 
 const (
-	// turnTime is how long it may take until it is decided whether a member is told what is new, before it is said that it waits for that.
-	turnTime = time.Second
-	// answerTime is how long a member has to say something about what it was told, before it is said that it has not.
-	answerTime = 2 * time.Second
+	// permitTime is how long a rollout decision may take before the status says that the member waits for a permit.
+	permitTime = time.Second
+	// reportTime is how long a member may take to report on a revision before the status says that it has not.
+	reportTime = 2 * time.Second
 )
 
-// Defer is how long not to write yet what [Assess] says, since a better word is about to come: whether it is the member's turn, where that has been open since a
-// time (zero: it is not), and then the member's answer. Most come in time, which halves the writes of an installation. Zero: write it.
+// Defer returns how long to delay the write of the status that [Assess] returns, because a better one is expected soon:
+// first the rollout permit, if the rollout has been open since the given time (zero: it is not open), then the report
+// of the member. Most of them arrive in time, which halves the number of writes of an installation. Zero: write now.
 func Defer(o Observed, open time.Time) time.Duration {
 	if o.Removal != nil || len(o.Problems) > 0 {
 		return 0
 	}
 	if !open.IsZero() && o.Revision != o.Desired && o.Hold == "" {
-		if wait := turnTime - o.Now.Sub(open); wait > 0 {
+		if wait := permitTime - o.Now.Sub(open); wait > 0 {
 			return wait
 		}
 	}
-	wait := answerTime - o.Now.Sub(o.Since)
-	if o.Revision == "" || !o.Reachable || o.answered() || wait > answerTime { // the times are of two processes' clocks
+	wait := reportTime - o.Now.Sub(o.Since)
+	// the times come from the clocks of two processes
+	if o.Revision == "" || !o.Reachable || o.allReported() || wait > reportTime {
 		return 0
 	}
 	return max(wait, 0)
 }
 
-// answered reports whether the member has said something about all that it was told.
-func (o Observed) answered() bool {
+// answered reports whether the member has reported on every Work.
+func (o Observed) allReported() bool {
 	if !o.Current || len(o.Works) == 0 {
 		return false
 	}

@@ -1,91 +1,98 @@
-// Package health says how an add-on is doing: on one member, from what its Works, its Lease or its own function say, and on all members
-// together. It is pure: no client, no clock. All of it may be called concurrently.
+// Package health determines the state of an add-on: on one member, from its Works, its Lease or a function of the
+// add-on, and on all members together. The package is pure: it uses no client and no clock. All functions are safe for
+// concurrent use.
 //
-// [Of] takes from a Work what matters, when the Work changes. [Assess] makes of that, and of what the hub itself knows, the conditions of a
-// MemberAddon, its one sentence, and the health that a rollout goes by. [MemberOf] takes from a MemberAddon what matters, and [Status] sums
-// up those of an Addon.
+// [Of] extracts what is needed from a Work when the Work changes. [Assess] combines it with the state of the hub into the
+// conditions and the message of a MemberAddon and the health that a rollout uses. [MemberOf] extracts what is needed
+// from a MemberAddon, and [Status] summarizes the MemberAddons of an Addon.
 //
 // # Health
 //
-// [Report].Health is for [github.com/muster-sdk/muster/placement/rollout.Next], which knows of soaking and deadlines. The first row counts that is true:
+// [Report].Health is the input of [github.com/muster-sdk/muster/placement/rollout.Next], which handles soak times and
+// deadlines. The first matching row applies:
 //
-//	the add-on on the member                                 health        since
-//	has a Problem that is not Retried                        Failed        nothing that the member does can change it
-//	is on a member that cannot be reached                    Unknown       what it said last may not be so anymore
-//	was told nothing yet, is not Current, or has a Work      Progressing   what is known is about something before
-//	that is being deleted or whose status is about another
-//	generation
-//	has a Work that is Degraded and not all applied          Failed (1)    the member says that it will not come right by itself
-//	has a Work that is Degraded otherwise, with type Works,  Failed (1)    its objects say that they have failed
-//	or with Workloads because of one of these
-//	has a Work that is not all applied                       Progressing
-//	has no credential for the hub and needs one, or a        Progressing
-//	problem about it that is Retried
-//	all else                                                 as the health check says
+//	the add-on on the member                                 health        reason
+//	has a Problem that is not Retried                        Failed        no action of the member can change it
+//	is on an unreachable member                              Unknown       the last report may be outdated
+//	has no revision yet, is not Current, or has a Work       Progressing   the report describes an earlier state
+//	that is being deleted or whose status describes
+//	another generation
+//	has a Work that is Degraded and not fully applied        Failed (1)    the member reports a permanent failure
+//	has a Work that is Degraded otherwise, with type Works,  Failed (1)    the objects report a failure
+//	or with Workloads because of a workload
+//	has a Work that is not fully applied                     Progressing
+//	has no credential for the hub and needs one, or has a    Progressing
+//	Retried problem with its credential
+//	otherwise                                                the result of the health check
 //
-//	(1) Not where the add-on has several Works and the reason is UnknownKind or Conflict, since one of them may define the kind or
-//	    give the object up to another, and the agent needs some seconds to find out.
+//	(1) Except if the add-on has several Works and the reason is UnknownKind or Conflict: another Work may define the
+//	    kind or release the object, and the agent needs some seconds to notice.
 //
-// So failures are what members and add-ons say, not only time that has run out. And the health check says:
+// Failures are therefore reports of members and add-ons, not only expired timeouts. The health check:
 //
-//	type     it goes by                                      health                  condition Available
-//	Works    the readiness of all that was applied, such     Succeeded               True/Available
-//	         as Deployments: all is ready
-//	         not all is                                      Progressing             False/NotReady
-//	Work-    that of Deployments, StatefulSets and           Succeeded               True/Available
-//	loads    DaemonSets alone: all are ready, or there are
-//	         none
-//	         not all are                                     Progressing             False/NotReady
-//	Lease    it was never renewed                            Progressing             False/NotReady
-//	         nor for its duration, or 10 minutes if that     Failed                  False/LeaseExpired
-//	         is longer, since the member was told
-//	         it was renewed before the member was told       Progressing             True/Available
-//	         its revision, less than its duration ago
-//	         it was renewed since, likewise                  Succeeded               True/Available
-//	         it has not been renewed for its duration        Progressing             False/LeaseExpired
-//	         nor for as long since the member was told       Failed                  False/LeaseExpired
-//	Custom   the add-on's own function                       as that says            True/Available, False/NotReady, or
-//	                                                                                 Unknown/NotReady where it cannot say
-//	None     that it is applied                              Succeeded               True/Available
+//	type     state                                           health                  condition Available
+//	Works    all applied objects are ready                   Succeeded               True/Available
+//	         otherwise                                       Progressing             False/NotReady
+//	Work-    all Deployments, StatefulSets and DaemonSets    Succeeded               True/Available
+//	loads    are ready, or there are none
+//	         otherwise                                       Progressing             False/NotReady
+//	Lease    never renewed                                   Progressing             False/NotReady
+//	         not renewed for its duration, or for 10         Failed                  False/LeaseExpired
+//	         minutes if that is longer, since the member
+//	         was assigned the revision
+//	         renewed before the member was assigned its      Progressing             True/Available
+//	         revision, less than its duration ago
+//	         renewed since, less than its duration ago       Succeeded               True/Available
+//	         not renewed for its duration                    Progressing             False/LeaseExpired
+//	         and assigned at least that long ago             Failed                  False/LeaseExpired
+//	Custom   the result of the add-on's function             that result             True/Available, False/NotReady, or
+//	                                                                                 Unknown/NotReady for an unknown result
+//	None     applied                                         Succeeded               True/Available
 //
 // # Conditions of a MemberAddon
 //
-//	condition           True                                       False                                          Unknown
-//	Configured          as it says                                 ConfigNotFound, ConfigInvalid, Unsupported
-//	RegistrationReady   NotRequired, Registered                    Registering
-//	ManifestsApplied    Applied: the member has what it was told   NoAgent, ManifestsFailed, Applying,
-//	                                                               ApplyFailed, WaitingForTurn, Removing
-//	Available           as it says                                 NotReady, LeaseExpired, Removing               MemberUnknown, NotReady
-//	Progressing         Updating, WaitingForTurn, and while it     Updated, WaitingForTurn where the rollout is   MemberUnknown
-//	                    is removed PreDelete, Removing             paused, stopped or halted, the failure
-//	Degraded            the failure: the reason of a problem,      AsDesired                                      MemberUnknown
-//	                    ApplyFailed, NotReady, LeaseExpired;
-//	                    HookFailed, RevokeFailed, DeadlineExceeded
+//	condition           True                          False                                   Unknown
+//	Configured          Configured                    ConfigNotFound, ConfigInvalid,
+//	                                                  Unsupported
+//	RegistrationReady   NotRequired, Registered       Registering
+//	ManifestsApplied    Applied                       NoAgent, ManifestsFailed, Applying,
+//	                                                  ApplyFailed, WaitingForTurn, Removing
+//	Available           Available                     NotReady, LeaseExpired, Removing        MemberUnknown, NotReady
+//	Progressing         Updating, WaitingForTurn;     Updated; WaitingForTurn if the          MemberUnknown
+//	                    during a removal PreDelete,   rollout is paused, stopped or halted;
+//	                    Removing                      the reason of a failure
+//	Degraded            the reason of a problem,      AsDesired                               MemberUnknown
+//	                    ApplyFailed, NotReady,
+//	                    LeaseExpired, HookFailed,
+//	                    RevokeFailed,
+//	                    DeadlineExceeded
 //
-// A configuration that is wrong does not make unavailable what runs by the one before, nor is that applied any less. An agent whose credential is good and
-// cannot be renewed is Registered, and the message says why. A member that cannot be reached has all that by its
-// last word that is not Unknown, and its last word is in the message. Once the removal has begun Configured and RegistrationReady stay as
-// they are.
+// An invalid configuration changes neither Available nor the applied objects of the previous revision. An agent whose
+// credential is valid but cannot be renewed is Registered, and the message contains the error. The conditions of an
+// unreachable member that are not Unknown, and the message, use its last report. During a removal, Configured and
+// RegistrationReady do not change.
 //
 // # Conditions of an Addon
 //
 //	condition   True                                                  False
-//	Installed   Updated: all members that are to have it have what    the reason of a problem, Updating, Removing
-//	            it is to be there, also if there are none
-//	Degraded    the reason of a problem, RolloutHalted,               AsDesired
-//	            ClustersFailed: of package placement/v1alpha1
+//	Installed   Updated: all selected members have the desired        the reason of a problem, Updating, Removing
+//	            revision, or no member is selected
+//	Degraded    the reason of a problem; RolloutHalted and            AsDesired
+//	            ClustersFailed of package placement/v1alpha1
 //
-// A removal that was forced is on record there, the newest first, for as long as no [v1alpha1.MaxForcedRemovals] others are newer. It is one
-// by its member and time, however often it is told of.
+// The status of the Addon records forced removals, the newest first, at most [v1alpha1.MaxForcedRemovals]. The member
+// and the time identify a record, so that a repeated report does not add one.
 //
-// Members are not trusted: what they write is cut. Nothing that is said goes on with time, so that what is at rest is not written.
+// Input of members is not trusted and is truncated. Messages do not change with time alone, so that the status of an
+// add-on at rest is not written.
 //
-// # What controllers owe
+// # Requirements for controllers
 //
-//   - To rollout.Next a member with a Problem is one that was told the desired revision: give its Target that one. Otherwise its failure
-//     does not count.
-//   - Health is that of now. Remember since when, and after a restart take [Since].
-//   - Give Status what [MemberOf] finds of a MemberAddon that goes, as the event of its deletion has it: where a removal was forced, that may be
-//     the last that is seen of it. To put it on record before the finalizer goes is surer.
-//   - Call Assess again after [Report].After: a Lease ends without an event. Renewals that change nothing else need no call.
+//   - rollout.Next must see a member with a Problem as a member that was assigned the desired revision: set it in its
+//     Target. Otherwise the failure does not count.
+//   - Health is the current health. Store the time of its last change, and use [Since] after a restart.
+//   - Pass the result of [MemberOf] for a deleted MemberAddon, from its last known state, to Status: this may be the
+//     last observation of a forced removal. It is safer to record the removal before the finalizer is removed.
+//   - Call Assess again after [Report].After: a Lease expires without an event. Renewals that change nothing else need
+//     no call.
 package health

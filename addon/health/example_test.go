@@ -14,11 +14,14 @@ import (
 // An add-on that a member refuses, and its Addon.
 func Example() {
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
-	work.Status.ObservedGeneration, work.Status.Message = 2, "apps/Deployment monitoring/agent: spec.replicas: must not be negative"
-	work.Status.Conditions = []metav1.Condition{{Type: "Applied", Status: "False", Reason: "Rejected"}, {Type: "Degraded", Status: "True", Reason: "Rejected"}}
+	work.Status.ObservedGeneration, work.Status.Message = 2, "apps/Deployment monitoring/agent: spec.replicas: "+
+		"must not be negative"
+	work.Status.Conditions = []metav1.Condition{{Type: "Applied", Status: "False", Reason: "Rejected"},
+		{Type: "Degraded", Status: "True", Reason: "Rejected"}}
 
 	report := health.Assess(health.Observed{
-		Generation: 1, Now: time.Unix(0, 0), Reachable: true, Desired: "v2", Revision: "v2", Current: true, Works: []health.Work{health.Of(work)},
+		Generation: 1, Now: time.Unix(0, 0), Reachable: true, Desired: "v2", Revision: "v2", Current: true,
+		Works: []health.Work{health.Of(work)},
 		Check: v1alpha1.HealthCheck{Type: v1alpha1.HealthWorks},
 	})
 	fmt.Println(report.Health)
@@ -28,9 +31,11 @@ func Example() {
 	}
 
 	east := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Generation: 1}, Status: v1alpha1.MemberAddonStatus{
-		ObservedGeneration: 1, DesiredRevision: "v2", AppliedRevision: "v2", Message: report.Message, Conditions: report.Conditions,
+		ObservedGeneration: 1, DesiredRevision: "v2", AppliedRevision: "v2", Message: report.Message,
+		Conditions: report.Conditions,
 	}}
-	status := health.Status(health.AddonObserved{Now: time.Unix(0, 0), Members: []health.Member{health.MemberOf("east", east)}, Awaited: 1})
+	status := health.Status(health.AddonObserved{Now: time.Unix(0, 0),
+		Members: []health.Member{health.MemberOf("east", east)}, Awaited: 1})
 	fmt.Println(status.Message)
 	// Output:
 	// Failed
@@ -43,5 +48,5 @@ func Example() {
 	// Degraded True ApplyFailed
 	// Ready False ApplyFailed
 	// Stalled True ApplyFailed
-	// It will not come right by itself on 1 of 1 member. east: apps/Deployment monitoring/agent: spec.replicas: must not be negative. 0 of 2 members have it as it is to be: 0 well, 1 still to get it.
+	// Add-on is degraded on 1 of 1 member. east: apps/Deployment monitoring/agent: spec.replicas: must not be negative. Add-on is up to date on 0 of 2 members: 0 available, 1 pending.
 }

@@ -13,21 +13,24 @@ import (
 	"github.com/muster-sdk/muster/internal/bounded"
 )
 
-// forced is the record of the removal of a MemberAddon. Nil: it was not forced. Its time follows from the object alone, so that whoever looks makes the
-// same record of it: that of the condition, or of the deletion where the condition was there before.
+// forced returns the record of a forced removal of a MemberAddon, or nil. The time depends only on the object, so that
+// all controllers create the same record: it is the time of the condition, or of the deletion if the condition is
+// older.
 func forced(member string, a *v1alpha1.MemberAddon) *v1alpha1.ForcedRemoval {
 	condition := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionDegraded)
-	if a.DeletionTimestamp == nil || condition == nil || condition.Status != metav1.ConditionTrue || condition.Reason != v1alpha1.ReasonDeadlineExceeded {
+	if a.DeletionTimestamp == nil || condition == nil || condition.Status != metav1.ConditionTrue ||
+		condition.Reason != v1alpha1.ReasonDeadlineExceeded {
 		return nil
 	}
 	at := condition.LastTransitionTime
 	if at.Before(a.DeletionTimestamp) {
 		at = *a.DeletionTimestamp
 	}
-	return &v1alpha1.ForcedRemoval{Member: member, Time: at.Rfc3339Copy(), Message: bounded.Text(condition.Message, words.MaxPart)}
+	return &v1alpha1.ForcedRemoval{Member: member, Time: at.Rfc3339Copy(),
+		Message: bounded.Text(condition.Message, words.MaxPart)}
 }
 
-// forced are the removals to tell of: those that are known, and those that were told of already.
+// forced returns the forced removals of the status: the observed ones and the recorded ones.
 func (s *summary) forced() []v1alpha1.ForcedRemoval {
 	all := slices.Clone(s.Forced)
 	for i := range s.Members {
@@ -35,16 +38,17 @@ func (s *summary) forced() []v1alpha1.ForcedRemoval {
 			all = append(all, *record)
 		}
 	}
-	for i := range all { // as they come back from the API
+	for i := range all { // equal to the value that the API returns
 		all[i].Time, all[i].Message = all[i].Time.Rfc3339Copy(), bounded.Text(all[i].Message, words.MaxPart)
 	}
 	slices.SortFunc(all, func(a, b v1alpha1.ForcedRemoval) int { return strings.Compare(a.Message, b.Message) })
-	// What is known now goes before what was told: the message may have changed.
+	// Observed records precede stored ones because the message may have changed.
 	all = append(all, s.Before.ForcedRemovals...)
 	slices.SortStableFunc(all, func(a, b v1alpha1.ForcedRemoval) int {
 		return cmp.Or(b.Time.Compare(a.Time.Time), strings.Compare(a.Member, b.Member))
 	})
-	all = slices.CompactFunc(all, func(a, b v1alpha1.ForcedRemoval) bool { return a.Member == b.Member && a.Time.Equal(&b.Time) })
+	all = slices.CompactFunc(all,
+		func(a, b v1alpha1.ForcedRemoval) bool { return a.Member == b.Member && a.Time.Equal(&b.Time) })
 	if len(all) == 0 {
 		return nil
 	}

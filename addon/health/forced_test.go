@@ -15,14 +15,16 @@ import (
 )
 
 func record(member string, minute int, message string) v1alpha1.ForcedRemoval {
-	return v1alpha1.ForcedRemoval{Member: member, Time: metav1.NewTime(noon.Add(time.Duration(minute) * time.Minute)), Message: message}
+	return v1alpha1.ForcedRemoval{Member: member, Time: metav1.NewTime(noon.Add(time.Duration(minute) * time.Minute)),
+		Message: message}
 }
 
 func TestForcedOf(t *testing.T) {
 	made := func(changes ...func(*v1alpha1.MemberAddon)) *v1alpha1.MemberAddon {
 		a := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: new(metav1.NewTime(noon))}}
 		a.Status.Conditions = []metav1.Condition{{
-			Type: "Degraded", Status: metav1.ConditionTrue, Reason: "DeadlineExceeded", LastTransitionTime: metav1.NewTime(noon.Add(10*time.Minute + time.Millisecond)), Message: "It is late.",
+			Type: "Degraded", Status: metav1.ConditionTrue, Reason: "DeadlineExceeded",
+			LastTransitionTime: metav1.NewTime(noon.Add(10*time.Minute + time.Millisecond)), Message: "It is late.",
 		}}
 		for _, change := range changes {
 			change(a)
@@ -38,11 +40,16 @@ func TestForcedOf(t *testing.T) {
 		{"it was degraded already when its deletion began, and forced at once", made(func(a *v1alpha1.MemberAddon) {
 			a.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-time.Hour))
 		}), new(record("east", 0, "It is late."))},
-		{"it is being removed", made(func(a *v1alpha1.MemberAddon) { a.Status.Conditions[0].Status = metav1.ConditionFalse }), nil},
-		{"a hook has failed, which is not the end", made(func(a *v1alpha1.MemberAddon) { a.Status.Conditions[0].Reason = "HookFailed" }), nil},
+		{"it is being removed",
+			made(func(a *v1alpha1.MemberAddon) { a.Status.Conditions[0].Status = metav1.ConditionFalse }), nil},
+		{"a hook has failed, which is not the end",
+			made(func(a *v1alpha1.MemberAddon) { a.Status.Conditions[0].Reason = "HookFailed" }), nil},
 		{"it is not being removed", made(func(a *v1alpha1.MemberAddon) { a.DeletionTimestamp = nil }), nil},
-		{"nobody has looked at it", made(func(a *v1alpha1.MemberAddon) { a.Status.Conditions = nil }), nil},
-		{"a message is bounded", made(func(a *v1alpha1.MemberAddon) { a.Status.Conditions[0].Message = strings.Repeat("m", 600) }), new(record("east", 10, strings.Repeat("m", 509)+"…"))},
+		{"the status describes an earlier generation", made(func(a *v1alpha1.MemberAddon) { a.Status.Conditions = nil }),
+			nil},
+		{"a message is bounded",
+			made(func(a *v1alpha1.MemberAddon) { a.Status.Conditions[0].Message = strings.Repeat("m", 600) }),
+			new(record("east", 10, strings.Repeat("m", 509)+"…"))},
 	} {
 		require.Empty(t, cmp.Diff(test.want, MemberOf("east", test.addon).Forced), test.reason)
 	}
@@ -50,7 +57,7 @@ func TestForcedOf(t *testing.T) {
 
 func TestForced(t *testing.T) {
 	type records = []v1alpha1.ForcedRemoval
-	held := func(records ...v1alpha1.ForcedRemoval) (members []Member) {
+	holdMessage := func(records ...v1alpha1.ForcedRemoval) (members []Member) {
 		for i := range records {
 			members = append(members, Member{Name: records[i].Member, Removing: true, Forced: &records[i]})
 		}
@@ -62,18 +69,24 @@ func TestForced(t *testing.T) {
 		want                  records
 	}{
 		{"there was none", nil, nil, nil, nil},
-		{"what was told is kept, whoever is gone", records{record("a", 1, "x")}, nil, nil, records{record("a", 1, "x")}},
-		{"the newest is first", records{record("a", 1, "x")}, records{record("b", 3, "x")}, records{record("c", 2, "x")}, records{record("b", 3, "x"), record("c", 2, "x"), record("a", 1, "x")}},
-		{"each is told once, as it is now", records{record("a", 1, "before")}, records{record("a", 1, "now")}, records{record("a", 1, "now")}, records{record("a", 1, "now")}},
-		{"the same member a second time is another", records{record("a", 1, "x")}, records{record("a", 2, "x")}, nil, records{record("a", 2, "x"), record("a", 1, "x")}},
-		{"members of one time are in the order of their names", nil, records{record("b", 1, "x"), record("a", 1, "x"), record("a-b", 1, "x")}, nil, records{record("a", 1, "x"), record("a-b", 1, "x"), record("b", 1, "x")}},
+		{"recorded removals are kept", records{record("a", 1, "x")}, nil, nil, records{record("a", 1, "x")}},
+		{"the newest is first", records{record("a", 1, "x")}, records{record("b", 3, "x")}, records{record("c", 2, "x")},
+			records{record("b", 3, "x"), record("c", 2, "x"), record("a", 1, "x")}},
+		{"each is recorded once, with its current message", records{record("a", 1, "before")},
+			records{record("a", 1, "now")}, records{record("a", 1, "now")}, records{record("a", 1, "now")}},
+		{"the same member a second time is another", records{record("a", 1, "x")}, records{record("a", 2, "x")}, nil,
+			records{record("a", 2, "x"), record("a", 1, "x")}},
+		{"members of one time are in the order of their names", nil,
+			records{record("b", 1, "x"), record("a", 1, "x"), record("a-b", 1, "x")}, nil,
+			records{record("a", 1, "x"), record("a-b", 1, "x"), record("b", 1, "x")}},
 	} {
-		got := Status(AddonObserved{Now: noon, Before: v1alpha1.AddonStatus{ForcedRemovals: test.before}, Forced: test.forced, Members: held(test.other...)})
+		got := Status(AddonObserved{Now: noon, Before: v1alpha1.AddonStatus{ForcedRemovals: test.before},
+			Forced: test.forced, Members: holdMessage(test.other...)})
 		require.Empty(t, cmp.Diff(test.want, got.ForcedRemovals), test.reason)
 	}
 }
 
-// However often a removal is told of, by whoever, before and after a restart, the newest are on record, each once.
+// The newest forced removals are recorded once each, however often they are reported, before and after a restart.
 func TestForcedIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var before v1alpha1.AddonStatus
@@ -81,7 +94,8 @@ func TestForcedIsBounded(t *testing.T) {
 		for range rapid.IntRange(1, 4).Draw(t, "restarts") {
 			o := AddonObserved{Now: noon}
 			for range rapid.IntRange(0, 40).Draw(t, "forced") {
-				r := record(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "member"), rapid.IntRange(0, 60).Draw(t, "minute"), "x")
+				r := record(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "member"), rapid.IntRange(0, 60).Draw(t, "minute"),
+					"x")
 				every[fmt.Sprint(r.Member, r.Time.Unix())] = r
 				o.Forced = append(o.Forced, r)
 			}
@@ -90,7 +104,7 @@ func TestForcedIsBounded(t *testing.T) {
 			got := Status(o)
 			require.Equal(t, given, fmt.Sprint(o), "nothing that was given is changed")
 			o.Before = stored(t, got)
-			require.Empty(t, cmp.Diff(o.Before, Status(o)), "to tell of it again changes nothing")
+			require.Empty(t, cmp.Diff(o.Before, Status(o)), "a repeated report changes nothing")
 			before = o.Before
 		}
 		require.Len(t, before.ForcedRemovals, min(len(every), v1alpha1.MaxForcedRemovals))
@@ -100,7 +114,8 @@ func TestForcedIsBounded(t *testing.T) {
 			require.False(t, i > 0 && r.Time.After(before.ForcedRemovals[i-1].Time.Time))
 		}
 		for _, left := range every {
-			require.False(t, left.Time.After(before.ForcedRemovals[len(before.ForcedRemovals)-1].Time.Time), "none that is newer was left out")
+			require.False(t, left.Time.After(before.ForcedRemovals[len(before.ForcedRemovals)-1].Time.Time),
+				"none that is newer was left out")
 		}
 	})
 }

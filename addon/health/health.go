@@ -15,129 +15,134 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// defaultLease is how long a Lease counts after it was last seen to be renewed, where the add-on does not say.
+// defaultLease is how long a Lease is valid after its last observed renewal if the add-on sets no duration.
 const defaultLease = 180 * time.Second
 
-// startTime is how long the agent of an add-on has at least, from when the member was told, to be pulled, to start and to renew its Lease for the first time: as
-// long as Kubernetes gives a Deployment by default to make progress (progressDeadlineSeconds).
+// startTime is the minimum time that an agent has to pull its image, start and renew its Lease for the first time, from
+// the assignment of the revision. It equals the default progressDeadlineSeconds of a Deployment.
 const startTime = 10 * time.Minute
 
-// Observed is what is known of an add-on on a member.
+// Observed is the observed state of an add-on on one member.
 type Observed struct {
-	// Generation of the MemberAddon that this is about.
+	// Generation of the MemberAddon to which the report applies.
 	Generation int64
-	// Before are its conditions as they are: one that stays as it is keeps its time, and those of other types stay.
+	// Before are the current conditions. A condition that does not change keeps its transition time, and conditions of
+	// other types stay.
 	Before []metav1.Condition
-	// Now is the time of what changes. It must not be zero.
+	// Now is the transition time of changed conditions. It must not be zero.
 	Now time.Time
 
-	// Reachable: the member is healthy, so that what it says is so; and so is the one that hosts its agent.
+	// Reachable is true if the member, and the hosting member of its agent if there is one, are healthy.
 	Reachable bool
-	// Hosting is the name of that one, if it is what cannot be reached. Empty: it is the member itself.
+	// Hosting is the name of the hosting member if that one is unreachable. Empty: the member itself.
 	Hosting string
-	// Problems that no member can do anything about, in any order.
+	// Problems that no member can solve, in any order.
 	Problems []Problem
-	// Registration of the add-on's agent. Zero: it needs none.
+	// Registration of the add-on's agent. The zero value: no registration is required.
 	Registration Registration
 
-	// Desired is the revision that the member is to have in the end. Empty: nobody knows yet.
+	// Desired is the revision that the member must have in the end. Empty: not known yet.
 	Desired string
-	// Revision that it was told last, and Since when, by the clock that Now is of. Empty: none yet.
+	// Revision is the last revision that the member was assigned, and Since its time, by the clock of Now. Empty: none.
 	Revision string
 	Since    time.Time
-	// Hold is why it has not been told Desired. Empty: it has, or is about to be.
+	// Hold is the reason why the rollout blocks Desired. Empty: not blocked.
 	Hold rollout.HoldReason
-	// Current: all Works are on the hub as Revision says: content written, none missing, none too many.
+	// Current is true if the Works on the hub match Revision: up-to-date content, none missing, none in excess.
 	Current bool
-	// Works of the add-on, hooks excepted, in any order.
+	// Works of the add-on without hooks, in any order.
 	Works []Work
 
-	// Check says what its health is told by. The zero value is that by Works.
+	// Check defines how the health is determined. The zero value is type Works.
 	Check v1alpha1.HealthCheck
-	// Renewed is when the hub saw its Lease renewed last, by the hub's clock. Zero: it has not. After a restart, it is when it was seen
-	// first.
+	// Renewed is the time of the last Lease renewal that the hub observed, by the clock of the hub. Zero: none. After a
+	// restart, it is the time of the first observation.
 	Renewed time.Time
-	// Answer of the add-on's own function.
+	// Answer of the add-on's health function.
 	Answer Answer
 
-	// Removal is what the removal of the add-on says. Nil: its deletion has not begun.
+	// Removal is the state of the removal. Nil: the MemberAddon is not being deleted.
 	Removal *Removal
 }
 
-// Problem is one that a member can do nothing about.
+// Problem is an error that a member cannot solve.
 type Problem struct {
-	// Reason is one of those of the API: ConfigNotFound, ConfigInvalid and Unsupported are about the condition Configured, Registering is
-	// about RegistrationReady, and all others, such as NoAgent and ManifestsFailed, are about ManifestsApplied.
+	// Reason is a reason of the API. ConfigNotFound, ConfigInvalid and Unsupported belong to the condition Configured,
+	// Registering belongs to RegistrationReady, and all others, such as NoAgent and ManifestsFailed, to ManifestsApplied.
 	Reason string
-	// Message is a sentence that says what is wrong, and what to do.
+	// Message says what is wrong and what to do.
 	Message string
-	// Retried problems may pass: what led to them is tried again. They are told of, and are no failure.
+	// Retried is true if the operation is retried. Such a problem is reported, but is not a failure.
 	Retried bool
 }
 
-// Registration is what has become of the access of the add-on's agent to the hub.
+// Registration is the state of the access of the add-on's agent to the hub.
 type Registration struct {
 	State RegistrationState
-	// Message says in a sentence what it waits for, and of one that is Registered what is wrong all the same. Empty: nothing to add.
+	// Message says what the registration waits for. For a Registered one, it is an error that occurred since. Empty:
+	// nothing to add.
 	Message string
 }
 
-// RegistrationState says how far a registration is.
+// RegistrationState is the progress of a registration.
 type RegistrationState string
 
-// The states of a registration. Any other is taken for Registering.
+// The states of a registration. Other values are treated as Registering.
 const (
 	NotRequired RegistrationState = ""
 	Registering RegistrationState = "Registering"
 	Registered  RegistrationState = "Registered"
 )
 
-// Answer is what an add-on's own function says of its health.
+// Answer is the result of the add-on's health function.
 type Answer struct {
-	// Health: Succeeded is well, Failed will not come right by itself. Empty: it cannot say, as with Unknown.
+	// Health is Succeeded for a healthy add-on and Failed for a failure that requires a change. Empty means Unknown.
 	Health rollout.Health
-	// Message says why in a sentence.
+	// Message is the reason.
 	Message string
 }
 
-// Removal is how far the removal of an add-on is, in the words of package removal.
+// Removal is the state of a removal, as package removal reports it.
 type Removal struct {
-	// Reason and Message of it.
+	// Reason and Message of the step.
 	Reason, Message string
-	// Failed: it does not go as it should.
+	// Failed is true if the removal does not proceed.
 	Failed bool
 }
 
-// Report is what is to be said of an add-on on a member.
+// Report is the result of [Assess].
 type Report struct {
 	// Conditions of the MemberAddon.
 	Conditions []metav1.Condition
-	// Message is the one sentence for people, of at most 1024 bytes.
+	// Message is a summary for users, at most 1024 bytes.
 	Message string
-	// Health is how the member fares at the revision that it was told.
+	// Health of the member at the revision that it was assigned.
 	Health rollout.Health
-	// After is when time alone will have changed something. Zero: never.
+	// After is the duration after which the result changes by time alone. Zero: never.
 	After time.Duration
 }
 
-// Assess says how an add-on is doing on a member. It changes nothing of what it is given.
+// Assess evaluates the state of an add-on on one member. It does not modify its argument.
 //
-// As long as nothing but Now and Before changes, before After has passed, and Before is what was said last, it says the same again.
+// The result does not change before After has passed while only Now changes and Before is the previous result.
 func Assess(o Observed) Report {
 	m := newMember(o)
-	report := Report{Message: bounded.Text(m.message(), words.MaxSentence), Health: m.verdict.health, Conditions: m.conditions()}
+	report := Report{Message: bounded.Text(m.message(), words.MaxSentence), Health: m.result.health,
+		Conditions: m.conditions()}
 	if m.next.After(o.Now) {
 		report.After = m.next.Sub(o.Now)
 	}
 	return report
 }
 
-// Since is when what [Report].Health follows from has last changed, given the conditions that are stored: no earlier than the health
-// itself did. It is for the HealthSince of a [rollout.Target], whoever restarts. Zero: never.
+// Since returns the last time at which an input of [Report].Health changed, according to the stored conditions. It is
+// not earlier than the change of the health itself. Use it for the HealthSince of a [rollout.Target] after a restart.
+// Zero: never.
 func Since(conditions []metav1.Condition) (since time.Time) {
 	for _, condition := range conditions {
 		switch condition.Type {
-		case v1alpha1.ConditionRegistrationReady, v1alpha1.ConditionManifestsApplied, v1alpha1.ConditionAvailable, v1alpha1.ConditionDegraded:
+		case v1alpha1.ConditionRegistrationReady, v1alpha1.ConditionManifestsApplied, v1alpha1.ConditionAvailable,
+			v1alpha1.ConditionDegraded:
 			if condition.LastTransitionTime.After(since) {
 				since = condition.LastTransitionTime.Time
 			}
@@ -146,19 +151,19 @@ func Since(conditions []metav1.Condition) (since time.Time) {
 	return since
 }
 
-// verdict is a health, and why.
-type verdict struct {
+// verdict is a health and its reason.
+type result struct {
 	health  rollout.Health
-	reason  string // of the API
+	reason  string // a reason of the API
 	message string
 }
 
-// member is one look at an add-on on a member.
+// member is one evaluation of an add-on on a member.
 type member struct {
 	Observed
-	worst     *Work   // that most wants to be looked at; nil: there is none
-	available verdict // what the health check says of what is there
-	verdict   verdict // what is to be said of all
+	worst     *Work  // the Work with the most severe state; nil: no Works
+	available result // the result of the health check
+	result    result // the overall result
 	next      time.Time
 }
 
@@ -167,40 +172,42 @@ func newMember(o Observed) *member {
 	m.Problems = slices.SortedFunc(slices.Values(o.Problems), compareProblems)
 	for i := range m.Works {
 		w := &m.Works[i]
-		if m.worst == nil || cmp.Or(cmp.Compare(m.rank(m.worst), m.rank(w)), strings.Compare(w.Message, m.worst.Message), strings.Compare(w.Reason, m.worst.Reason)) < 0 {
+		if m.worst == nil ||
+			cmp.Or(cmp.Compare(m.rank(m.worst), m.rank(w)), strings.Compare(w.Message, m.worst.Message),
+				strings.Compare(w.Reason, m.worst.Reason)) < 0 {
 			m.worst = w
 		}
 	}
 	m.available = m.check()
-	m.verdict = m.judge()
+	m.result = m.evaluate()
 	return m
 }
 
-// judge says how the member fares at the revision that it was told; see the package's table.
-func (m *member) judge() verdict {
+// judge determines the health of the member at its assigned revision; see the table of the package.
+func (m *member) evaluate() result {
 	switch {
 	case m.Removal != nil:
 		return m.available
-	case m.stuck():
-		return verdict{rollout.Failed, m.Problems[0].reason(), m.Problems[0].words()}
+	case m.blocked():
+		return result{rollout.Failed, m.Problems[0].reason(), m.Problems[0].text()}
 	case !m.Reachable:
-		return verdict{rollout.Unknown, v1alpha1.ReasonMemberUnknown, m.unreachable()}
-	case !m.settled():
-		return verdict{rollout.Progressing, v1alpha1.ReasonApplying, m.unsettled()}
-	case m.hopeless(m.worst) && m.worst.applied():
-		return verdict{rollout.Failed, v1alpha1.ReasonNotReady, m.unready(m.worst)}
-	case m.hopeless(m.worst):
-		return verdict{rollout.Failed, v1alpha1.ReasonApplyFailed, m.worst.words()}
+		return result{rollout.Unknown, v1alpha1.ReasonMemberUnknown, m.unreachable()}
+	case !m.reported():
+		return result{rollout.Progressing, v1alpha1.ReasonApplying, m.pendingMessage()}
+	case m.failedForGood(m.worst) && m.worst.applied():
+		return result{rollout.Failed, v1alpha1.ReasonNotReady, m.unready(m.worst)}
+	case m.failedForGood(m.worst):
+		return result{rollout.Failed, v1alpha1.ReasonApplyFailed, m.worst.text()}
 	case !m.all((*Work).applied):
-		return verdict{rollout.Progressing, v1alpha1.ReasonApplying, m.worst.words()}
+		return result{rollout.Progressing, v1alpha1.ReasonApplying, m.worst.text()}
 	case !m.registered():
-		return verdict{rollout.Progressing, v1alpha1.ReasonRegistering, m.registering()}
+		return result{rollout.Progressing, v1alpha1.ReasonRegistering, m.registering()}
 	}
 	return m.available
 }
 
-// stuck reports whether there is a problem that is no passing one.
-func (m *member) stuck() bool { return len(m.Problems) > 0 && !m.Problems[0].Retried }
+// stuck reports whether there is a problem that is not retried.
+func (m *member) blocked() bool { return len(m.Problems) > 0 && !m.Problems[0].Retried }
 
 func (m *member) registered() bool {
 	if m.problem(v1alpha1.ConditionRegistrationReady) != nil {
@@ -209,17 +216,17 @@ func (m *member) registered() bool {
 	return m.Registration.State == NotRequired || m.Registration.State == Registered
 }
 
-// settled reports whether all Works are as they are to be, and the member has looked at them as they are.
-func (m *member) settled() bool { return m.Revision != "" && m.Current && m.all((*Work).settled) }
+// settled reports whether all Works are up to date and the member has reported on their current generation.
+func (m *member) reported() bool { return m.Revision != "" && m.Current && m.all((*Work).reported) }
 
-// behind reports whether there is a newer revision than the one that it was told.
+// behind reports whether there is a newer revision than the assigned one.
 func (m *member) behind() bool { return m.Desired != "" && m.Revision != m.Desired }
 
-// updates reports whether it is about to be told a newer revision: it is not while anything is wrong.
-func (m *member) updates() bool { return m.behind() && m.Hold == "" && !m.stuck() }
+// updates reports whether a newer revision is about to be assigned. It is not while there is a problem.
+func (m *member) updates() bool { return m.behind() && m.Hold == "" && !m.blocked() }
 
-// applied reports whether the member had all that it was told when it was last heard of.
-func (m *member) applied() bool { return m.settled() && m.all((*Work).applied) }
+// applied reports whether the member had applied everything according to its last report.
+func (m *member) applied() bool { return m.reported() && m.all((*Work).applied) }
 
 func (m *member) all(is func(*Work) bool) bool {
 	for i := range m.Works {
@@ -230,10 +237,10 @@ func (m *member) all(is func(*Work) bool) bool {
 	return true
 }
 
-// hopeless reports whether a Work will not come right by itself, nor by another Work of the add-on: that may define the kind, or
-// give up the object, which the agent finds out when it tries again. What is all applied
-// may still have failed by its own word, which counts where nothing else is asked.
-func (m *member) hopeless(w *Work) bool {
+// hopeless reports whether a Work has failed for good and no other Work of the add-on can solve it. Another Work may
+// define the kind or release the object, which the agent notices at its next attempt. A fully applied Work can still be
+// Degraded, which counts only if the health check covers it.
+func (m *member) failedForGood(w *Work) bool {
 	switch {
 	case w == nil || w.Degraded != metav1.ConditionTrue:
 		return false
@@ -245,12 +252,12 @@ func (m *member) hopeless(w *Work) bool {
 
 func (m *member) byWorkloads() bool { return m.Check.Type == v1alpha1.HealthWorkloads }
 
-// unready is what keeps a Work that is applied from being well.
+// unready returns the message of an applied Work that is not healthy.
 func (m *member) unready(w *Work) string {
 	if m.byWorkloads() && !w.running() {
 		return words.Sentence(w.Workloads.Message)
 	}
-	return w.words()
+	return w.text()
 }
 
 func (m *member) byWorks() bool {
@@ -261,12 +268,12 @@ func (m *member) byWorks() bool {
 	return true
 }
 
-// rank says how wrong a Work is: more is worse.
+// rank is the severity of the state of a Work. Higher is worse.
 func (m *member) rank(w *Work) int {
 	switch {
-	case m.hopeless(w) && !w.applied():
+	case m.failedForGood(w) && !w.applied():
 		return 7
-	case m.hopeless(w):
+	case m.failedForGood(w):
 		return 6
 	case !w.applied() && w.Degraded == metav1.ConditionTrue:
 		return 5
@@ -284,18 +291,20 @@ func (m *member) rank(w *Work) int {
 
 func (p *Problem) reason() string { return cmp.Or(p.Reason, v1alpha1.ReasonManifestsFailed) }
 
-func (p *Problem) words() string {
+func (p *Problem) text() string {
 	return words.Sentence(bounded.Text(cmp.Or(p.Message, p.reason()), words.MaxPart))
 }
 
-// compareProblems puts first what keeps others from mattering.
+// compareProblems sorts problems that hide others first.
 func compareProblems(a, b Problem) int {
-	return cmp.Or(cmp.Compare(severity(a), severity(b)), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message))
+	return cmp.Or(cmp.Compare(severity(a), severity(b)), strings.Compare(a.Reason, b.Reason),
+		strings.Compare(a.Message, b.Message))
 }
 
 func severity(p Problem) int {
 	reasons := []string{
-		v1alpha1.ReasonNoAgent, v1alpha1.ReasonUnsupported, v1alpha1.ReasonConfigInvalid, v1alpha1.ReasonConfigNotFound, v1alpha1.ReasonRegistering,
+		v1alpha1.ReasonNoAgent, v1alpha1.ReasonUnsupported, v1alpha1.ReasonConfigInvalid, v1alpha1.ReasonConfigNotFound,
+		v1alpha1.ReasonRegistering,
 	}
 	at := slices.Index(reasons, p.Reason)
 	if at < 0 {

@@ -29,7 +29,8 @@ func anyText(t *rapid.T) string {
 
 func anyProblem(t *rapid.T) Problem {
 	return Problem{
-		Reason:  rapid.SampledFrom([]string{"", "ConfigNotFound", "ConfigInvalid", "Unsupported", "Registering", "NoAgent", "ManifestsFailed", "Odd"}).Draw(t, "reason"),
+		Reason: rapid.SampledFrom([]string{"", "ConfigNotFound", "ConfigInvalid", "Unsupported", "Registering", "NoAgent",
+			"ManifestsFailed", "Odd"}).Draw(t, "reason"),
 		Message: anyText(t), Retried: rapid.Bool().Draw(t, "retried"),
 	}
 }
@@ -38,13 +39,17 @@ func anyObserved(t *rapid.T) Observed {
 	mostly := func(name string) bool { return rapid.IntRange(0, 5).Draw(t, name) > 0 }
 	o := Observed{
 		Generation: 3, Now: noon.Add(123456 * time.Microsecond), Reachable: mostly("reachable"), Current: mostly("current"),
-		Registration: Registration{rapid.SampledFrom([]RegistrationState{NotRequired, Registered, Registering}).Draw(t, "registration"), anyText(t)},
-		Desired:      rapid.SampledFrom([]string{"r2", "r2", ""}).Draw(t, "desired"), Revision: rapid.SampledFrom([]string{"r2", "r2", "r1", ""}).Draw(t, "revision"),
-		Since: noon.Add(-time.Duration(rapid.IntRange(0, 400).Draw(t, "since")) * time.Second),
-		Hold:  rapid.SampledFrom([]rollout.HoldReason{"", "", rollout.HoldOrder, rollout.HoldFailures}).Draw(t, "hold"),
-		Check: v1alpha1.HealthCheck{Type: rapid.SampledFrom([]v1alpha1.HealthType{"", "Works", "Workloads", "Lease", "Custom", "None"}).Draw(t, "check")},
+		Registration: Registration{rapid.SampledFrom([]RegistrationState{NotRequired, Registered, Registering}).Draw(t,
+			"registration"), anyText(t)},
+		Desired:  rapid.SampledFrom([]string{"r2", "r2", ""}).Draw(t, "desired"),
+		Revision: rapid.SampledFrom([]string{"r2", "r2", "r1", ""}).Draw(t, "revision"),
+		Since:    noon.Add(-time.Duration(rapid.IntRange(0, 400).Draw(t, "since")) * time.Second),
+		Hold:     rapid.SampledFrom([]rollout.HoldReason{"", "", rollout.HoldOrder, rollout.HoldFailures}).Draw(t, "hold"),
+		Check: v1alpha1.HealthCheck{Type: rapid.SampledFrom([]v1alpha1.HealthType{"", "Works", "Workloads", "Lease",
+			"Custom", "None"}).Draw(t, "check")},
 		Answer: Answer{
-			rapid.SampledFrom([]rollout.Health{"", rollout.Succeeded, rollout.Failed, rollout.Progressing, rollout.Unknown, "Odd"}).Draw(t, "answer"), anyText(t),
+			rapid.SampledFrom([]rollout.Health{"", rollout.Succeeded, rollout.Failed, rollout.Progressing, rollout.Unknown,
+				"Odd"}).Draw(t, "answer"), anyText(t),
 		},
 	}
 	if renewed := rapid.IntRange(0, 400).Draw(t, "renewed"); renewed > 0 {
@@ -54,12 +59,16 @@ func anyObserved(t *rapid.T) Observed {
 		o.Problems = rapid.SliceOfN(rapid.Custom(anyProblem), 1, 3).Draw(t, "problems")
 	}
 	if !mostly("no removal") {
-		o.Removal = &Removal{rapid.SampledFrom([]string{"", "PreDelete", "HookFailed"}).Draw(t, "removal"), anyText(t), rapid.Bool().Draw(t, "failed")}
+		o.Removal = &Removal{rapid.SampledFrom([]string{"", "PreDelete", "HookFailed"}).Draw(t, "removal"), anyText(t),
+			rapid.Bool().Draw(t, "failed")}
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "works") {
-		work := workOf(rapid.SampledFrom([]string{allWell, allWell, onItsWay, failed, rejected, unmet, repeated, ""}).Draw(t, "says"))
+		work := workOf(rapid.SampledFrom([]string{allWell, allWell, onItsWay, failed, rejected, unmet, repeated,
+			""}).Draw(t, "says"))
 		work.Status.Message = anyText(t)
-		withManifests(work, rapid.SampledFrom([]string{"", "Deployment=True/Ready", "Deployment=False/Progressing", "DaemonSet=False/NotReady Issuer=True/Ready"}).Draw(t, "manifests"))
+		withManifests(work,
+			rapid.SampledFrom([]string{"", "Deployment=True/Ready", "Deployment=False/Progressing",
+				"DaemonSet=False/NotReady Issuer=True/Ready"}).Draw(t, "manifests"))
 		if !mostly("seen") {
 			work.Generation++
 		}
@@ -75,7 +84,8 @@ func stored[T any](t require.TestingT, made T) (back T) {
 	return back
 }
 
-// What was said, stored and read again is what is said again until time changes something: or a MemberAddon at rest would be written for ever.
+// The result does not change after it is stored and read again. Otherwise a MemberAddon at rest would be written
+// forever.
 func TestAssessIsAFixedPoint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObserved(t)
@@ -123,23 +133,26 @@ func TestReportIsConsistent(t *testing.T) {
 		require.GreaterOrEqual(t, got.After, time.Duration(0))
 		if o.Removal != nil {
 			require.Len(t, is, 4)
-			require.Equal(t, []metav1.ConditionStatus{"False", "False", "True"}, []metav1.ConditionStatus{is["ManifestsApplied"], is["Available"], is["Progressing"]})
+			require.Equal(t, []metav1.ConditionStatus{"False", "False", "True"},
+				[]metav1.ConditionStatus{is["ManifestsApplied"], is["Available"], is["Progressing"]})
 			return
 		}
 		require.Len(t, is, 6)
 		require.NotEmpty(t, got.Message)
-		require.Equal(t, got.Health == rollout.Failed, is["Degraded"] == metav1.ConditionTrue, "a failure is degraded, and nothing else is")
+		require.Equal(t, got.Health == rollout.Failed, is["Degraded"] == metav1.ConditionTrue,
+			"a failure is degraded, and nothing else is")
 		if got.Health == rollout.Failed {
 			require.Equal(t, metav1.ConditionFalse, is["Progressing"])
 		}
 		if got.Health == rollout.Succeeded {
 			require.Equal(t, metav1.ConditionTrue, is["Available"])
 			require.Equal(t, metav1.ConditionTrue, is["RegistrationReady"])
-			stuck := slices.ContainsFunc(o.Problems, func(p Problem) bool { return !p.Retried })
-			require.True(t, o.Reachable && o.Revision != "" && o.Current && !stuck)
+			blocked := slices.ContainsFunc(o.Problems, func(p Problem) bool { return !p.Retried })
+			require.True(t, o.Reachable && o.Revision != "" && o.Current && !blocked)
 			for _, w := range o.Works {
-				require.True(t, w.settled() && w.applied())
-				require.True(t, o.Check.Type != v1alpha1.HealthWorkloads || w.Workloads.Ready == w.Workloads.Total && !w.Workloads.Failed)
+				require.True(t, w.reported() && w.applied())
+				require.True(t,
+					o.Check.Type != v1alpha1.HealthWorkloads || w.Workloads.Ready == w.Workloads.Total && !w.Workloads.Failed)
 			}
 		}
 		if !o.Reachable {
@@ -153,9 +166,11 @@ func TestReportIsConsistent(t *testing.T) {
 }
 
 func anyAddon(t *rapid.T) AddonObserved {
-	status := rapid.SampledFrom([]metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown})
+	status := rapid.SampledFrom([]metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue,
+		metav1.ConditionFalse, metav1.ConditionUnknown})
 	o := AddonObserved{
-		Generation: 3, Now: noon.Add(123456 * time.Microsecond), Deleting: rapid.IntRange(0, 4).Draw(t, "deleting") == 0, Awaited: rapid.IntRange(0, 2).Draw(t, "awaited"),
+		Generation: 3, Now: noon.Add(123456 * time.Microsecond), Deleting: rapid.IntRange(0, 4).Draw(t, "deleting") == 0,
+		Awaited:  rapid.IntRange(0, 2).Draw(t, "awaited"),
 		Problems: rapid.SliceOfN(rapid.Custom(anyProblem), 0, 2).Draw(t, "problems"),
 		Placements: rolls(rapid.SampledFrom([]placementv1alpha1.RolloutPhase{
 			"", placementv1alpha1.PhaseFailed, placementv1alpha1.PhasePaused, placementv1alpha1.PhaseSucceeded,
@@ -167,7 +182,8 @@ func anyAddon(t *rapid.T) AddonObserved {
 			Degraded: status.Draw(t, "degraded"), Removing: rapid.IntRange(0, 3).Draw(t, "removing") == 0, Message: anyText(t),
 		})
 		if o.Members[i].Removing {
-			o.Members[i].Forced = &v1alpha1.ForcedRemoval{Member: o.Members[i].Name, Time: metav1.NewTime(noon.Add(time.Duration(i) * time.Millisecond)), Message: anyText(t)}
+			o.Members[i].Forced = &v1alpha1.ForcedRemoval{Member: o.Members[i].Name,
+				Time: metav1.NewTime(noon.Add(time.Duration(i) * time.Millisecond)), Message: anyText(t)}
 		}
 	}
 	return o
@@ -179,7 +195,8 @@ func TestStatusIsAFixedPoint(t *testing.T) {
 		o.Before = stored(t, Status(o))
 		o.Now = o.Now.Add(time.Hour)
 		require.Empty(t, cmp.Diff(o.Before, Status(o)))
-		o.Members, o.Problems = rapid.Permutation(o.Members).Draw(t, "members"), rapid.Permutation(o.Problems).Draw(t, "problems")
+		o.Members, o.Problems = rapid.Permutation(o.Members).Draw(t, "members"),
+			rapid.Permutation(o.Problems).Draw(t, "problems")
 		require.Empty(t, cmp.Diff(o.Before, Status(o)), "their order says nothing")
 		for _, c := range o.Before.Conditions {
 			require.NotEmpty(t, c.Reason)

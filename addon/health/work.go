@@ -12,63 +12,66 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Work is what matters of a Work's status, small enough to keep for all of a fleet.
+// Work is the part of a Work's status that Assess needs. It is small enough to be cached for a whole fleet.
 type Work struct {
-	// Generation of the Work, and the one that its status is about.
+	// Generation of the Work, and the generation that its status describes.
 	Generation, Observed int64
-	// The conditions of the Work: True, False, or Unknown where one is missing or about a generation before Observed.
+	// The conditions of the Work. A condition is Unknown if it is missing or older than Observed.
 	Applied, Available, Degraded metav1.ConditionStatus
-	// Reason of what is most wrong: of Degraded, then Applied, then Available. Empty: nothing is.
+	// Reason of the most severe condition: Degraded, then Applied, then Available. Empty: none.
 	Reason string
-	// Message is the Work's one sentence, of at most 512 bytes.
+	// Message of the status of the Work, at most 512 bytes.
 	Message string
-	// Deleting says that its deletion has begun.
+	// Deleting is true if the Work has a deletionTimestamp.
 	Deleting bool
-	// Workloads of it.
+	// Workloads of the Work.
 	Workloads Workloads
 }
 
-// Workloads is how the Deployments, StatefulSets and DaemonSets of a Work are.
+// Workloads is the state of the Deployments, StatefulSets and DaemonSets of a Work.
 type Workloads struct {
-	// Total is how many it has, and Ready how many of these are ready. What its status was too long to tell of counts as one.
+	// Total is the number of workloads, and Ready the number of ready ones. Workloads that a truncated status omits count
+	// as one.
 	Total, Ready int32
-	// Failed: one says that it has failed.
+	// Failed is true if a workload reports a failure.
 	Failed bool
-	// Message says why the first that has failed, or else the first that is not ready, is not; of at most 512 bytes. Empty: all are ready.
+	// Message describes the first failed workload, or else the first one that is not ready, in at most 512 bytes. Empty:
+	// all are ready.
 	Message string
 }
 
-// Of takes from a Work what matters. It keeps nothing of it but strings.
+// Of extracts from a Work what Assess needs. The result shares only strings with the Work.
 func Of(w *workv1alpha1.Work) Work {
 	made := Work{
-		Generation: w.Generation, Observed: w.Status.ObservedGeneration, Message: bounded.Text(w.Status.Message, words.MaxPart),
+		Generation: w.Generation, Observed: w.Status.ObservedGeneration,
+		Message:  bounded.Text(w.Status.Message, words.MaxPart),
 		Deleting: w.DeletionTimestamp != nil,
 	}
-	var wrong [3]string
-	made.Degraded, wrong[0] = said(&w.Status, workv1alpha1.ConditionDegraded)
-	made.Applied, wrong[1] = said(&w.Status, workv1alpha1.ConditionApplied)
-	made.Available, wrong[2] = said(&w.Status, workv1alpha1.ConditionAvailable)
+	var failureText [3]string
+	made.Degraded, failureText[0] = currentCondition(&w.Status, workv1alpha1.ConditionDegraded)
+	made.Applied, failureText[1] = currentCondition(&w.Status, workv1alpha1.ConditionApplied)
+	made.Available, failureText[2] = currentCondition(&w.Status, workv1alpha1.ConditionAvailable)
 	if made.Degraded != metav1.ConditionTrue {
-		wrong[0] = ""
+		failureText[0] = ""
 	}
 	if made.Applied == metav1.ConditionTrue {
-		wrong[1] = ""
+		failureText[1] = ""
 	}
 	if made.Available == metav1.ConditionTrue {
-		wrong[2] = ""
+		failureText[2] = ""
 	}
-	made.Reason = cmp.Or(wrong[:]...)
+	made.Reason = cmp.Or(failureText[:]...)
 	made.Workloads = workloads(w, made.available())
 	return made
 }
 
-// said is what a condition says that is about the generation that the status is about.
-func said(status *workv1alpha1.WorkStatus, kind string) (is metav1.ConditionStatus, reason string) {
+// said returns a condition if it describes the generation of the status.
+func currentCondition(status *workv1alpha1.WorkStatus, kind string) (is metav1.ConditionStatus, reason string) {
 	condition := current(status.Conditions, kind, status.ObservedGeneration)
 	if condition == nil {
 		return metav1.ConditionUnknown, ""
 	}
-	switch condition.Status { // the constants, so that what was decoded need not be kept
+	switch condition.Status { // constants, so that the decoded object can be garbage-collected
 	case metav1.ConditionTrue:
 		return metav1.ConditionTrue, condition.Reason
 	case metav1.ConditionFalse:
@@ -77,7 +80,7 @@ func said(status *workv1alpha1.WorkStatus, kind string) (is metav1.ConditionStat
 	return metav1.ConditionUnknown, condition.Reason
 }
 
-// current is the condition of a type, if it is about that generation. Nil: it is not.
+// current returns the condition of a type if it describes the generation, or nil.
 func current(conditions []metav1.Condition, kind string, generation int64) *metav1.Condition {
 	condition := meta.FindStatusCondition(conditions, kind)
 	if condition == nil || condition.ObservedGeneration != 0 && condition.ObservedGeneration < generation {
@@ -86,8 +89,8 @@ func current(conditions []metav1.Condition, kind string, generation int64) *meta
 	return condition
 }
 
-// workloads sums up those of a Work. The agent cuts a status that is too long: of manifests that are well it leaves out the conditions,
-// and of many with long names the last ones.
+// workloads summarizes the workloads of a Work. The agent truncates a status that is too long: it omits the conditions
+// of healthy manifests and, of many manifests with long names, the last ones.
 func workloads(w *workv1alpha1.Work, available bool) Workloads {
 	var sum Workloads
 	for i := range w.Status.Manifests {
@@ -102,7 +105,7 @@ func workloads(w *workv1alpha1.Work, available bool) Workloads {
 			sum.Ready++
 			continue
 		}
-		why := "the member does not say how it is"
+		why := "the member reports no status"
 		failed := false
 		if condition != nil {
 			why, failed = cmp.Or(condition.Message, condition.Reason), condition.Reason == workv1alpha1.ReasonNotReady
@@ -127,20 +130,20 @@ func isWorkload(m *workv1alpha1.ManifestStatus) bool {
 	return false
 }
 
-// settled reports whether the member has looked at the Work as it is now.
-func (w *Work) settled() bool { return w.Observed == w.Generation && !w.Deleting }
+// settled reports whether the member has reported on the current generation of the Work.
+func (w *Work) reported() bool { return w.Observed == w.Generation && !w.Deleting }
 
 func (w *Work) applied() bool   { return w.Applied == metav1.ConditionTrue }
 func (w *Work) available() bool { return w.Available == metav1.ConditionTrue }
 func (w *Work) running() bool   { return w.Workloads.Ready == w.Workloads.Total }
 
-// words are what it says of itself. One without any can come from an agent of somebody else's.
-func (w *Work) words() string {
+// words returns the message of the Work. Agents of other vendors may report none.
+func (w *Work) text() string {
 	switch {
 	case w.Message != "":
 		return words.Sentence(w.Message)
 	case w.Reason != "":
 		return w.Reason + "."
 	}
-	return "The member does not say why."
+	return "The member reports no reason."
 }

@@ -23,12 +23,17 @@ func TestOf(t *testing.T) {
 		want   Work
 	}{
 		{"all is well", workOf(allWell), Work{Applied: isTrue, Available: isTrue, Degraded: isFalse}},
-		{"that it is degraded is worst", workOf(rejected), Work{Applied: isFalse, Available: isFalse, Degraded: isTrue, Reason: "Rejected"}},
-		{"then what is not applied", workOf(repeated), Work{Applied: isFalse, Available: isFalse, Degraded: isFalse, Reason: "Failed"}},
-		{"then what is not ready", workOf(onItsWay), Work{Applied: isTrue, Available: isFalse, Degraded: isFalse, Reason: "Progressing"}},
-		{"what is about a generation before says nothing", stale, Work{Applied: isTrue, Available: unknown, Degraded: isFalse}},
+		{"that it is degraded is worst", workOf(rejected),
+			Work{Applied: isFalse, Available: isFalse, Degraded: isTrue, Reason: "Rejected"}},
+		{"then what is not applied", workOf(repeated),
+			Work{Applied: isFalse, Available: isFalse, Degraded: isFalse, Reason: "Failed"}},
+		{"then what is not ready", workOf(onItsWay),
+			Work{Applied: isTrue, Available: isFalse, Degraded: isFalse, Reason: "Progressing"}},
+		{"what is about a generation before says nothing", stale,
+			Work{Applied: isTrue, Available: unknown, Degraded: isFalse}},
 		{"a condition need not say what it is about", undated, Work{Applied: isTrue, Available: unknown, Degraded: unknown}},
-		{"a status that is none is unknown", workOf("Applied=Perhaps/Odd"), Work{Applied: unknown, Available: unknown, Degraded: unknown, Reason: "Odd"}},
+		{"a status that is none is unknown", workOf("Applied=Perhaps/Odd"),
+			Work{Applied: unknown, Available: unknown, Degraded: unknown, Reason: "Odd"}},
 	} {
 		test.want.Generation, test.want.Observed, test.want.Message = 3, 3, "web: it says so"
 		require.Empty(t, cmp.Diff(test.want, Of(test.work)), test.reason)
@@ -54,17 +59,39 @@ func TestWorkloadsOf(t *testing.T) {
 		want   Workloads
 	}{
 		{"it has none", made(onItsWay, "Issuer=False/NotReady"), Workloads{}},
-		{"the three kinds count", made(onItsWay, "Deployment=True/Ready StatefulSet=True/Ready DaemonSet=True/Ready ReplicaSet=False/NotReady"), Workloads{Total: 3, Ready: 3}},
-		{"of their own group alone", made(onItsWay, "Deployment=False/NotReady", func(w *workv1alpha1.Work) { w.Status.Manifests[0].Group = "apps.example.com" }), Workloads{}},
-		{"the first that is not ready is told of", made(onItsWay, "Deployment=True/Ready StatefulSet=False/Progressing DaemonSet=False/Progressing"), Workloads{Total: 3, Ready: 1, Message: "apps/StatefulSet shop/b: 1 of 2 are ready"}},
-		{"one that has failed goes before", made(failed, "Deployment=False/Progressing StatefulSet=False/NotReady DaemonSet=False/NotReady"), Workloads{Total: 3, Failed: true, Message: "apps/StatefulSet shop/b: 1 of 2 are ready"}},
-		{"one that could not be read is not ready", made(onItsWay, "Deployment=Unknown/Unknown"), Workloads{Total: 1, Message: "apps/Deployment shop/a: 1 of 2 are ready"}},
-		{"one without a message has a reason", made(onItsWay, "Deployment=False/Progressing", func(w *workv1alpha1.Work) { w.Status.Manifests[0].Conditions[0].Message = "" }), Workloads{Total: 1, Message: "apps/Deployment shop/a: Progressing"}},
-		{"what is about a generation before says nothing", made(onItsWay, "Deployment=True/Ready", func(w *workv1alpha1.Work) { w.Status.Manifests[0].Conditions[0].ObservedGeneration = 2 }), Workloads{Total: 1, Message: "apps/Deployment shop/a: the member does not say how it is"}},
-		{"nor does a manifest without conditions", made(onItsWay, "Deployment="), Workloads{Total: 1, Message: "apps/Deployment shop/a: the member does not say how it is"}},
-		{"unless they were left out, which are those of what is well", made(onItsWay, "Deployment= DaemonSet=False/Progressing", truncated), Workloads{Total: 2, Ready: 1, Message: "apps/DaemonSet shop/b: 1 of 2 are ready"}},
-		{"of manifests that were left out nobody knows", made(onItsWay, "Deployment=True/Ready Issuer=True/Ready", truncated, func(w *workv1alpha1.Work) { w.Status.Manifests = w.Status.Manifests[:1] }), Workloads{Total: 2, Ready: 1, Message: "Left out: much."}},
-		{"unless all of the Work is well", made(allWell, "Deployment=True/Ready Issuer=True/Ready", truncated, func(w *workv1alpha1.Work) { w.Status.Manifests = w.Status.Manifests[:1] }), Workloads{Total: 1, Ready: 1}},
+		{"the three kinds count", made(onItsWay, "Deployment=True/Ready StatefulSet=True/Ready DaemonSet=True/Ready "+
+			"ReplicaSet=False/NotReady"), Workloads{Total: 3, Ready: 3}},
+		{"of their own group alone",
+			made(onItsWay, "Deployment=False/NotReady",
+				func(w *workv1alpha1.Work) { w.Status.Manifests[0].Group = "apps.example.com" }), Workloads{}},
+		{"the first that is not ready is reported", made(onItsWay, "Deployment=True/Ready "+
+			"StatefulSet=False/Progressing DaemonSet=False/Progressing"),
+			Workloads{Total: 3, Ready: 1, Message: "apps/StatefulSet shop/b: 1 of 2 are ready"}},
+		{"one that has failed goes before", made(failed, "Deployment=False/Progressing StatefulSet=False/NotReady "+
+			"DaemonSet=False/NotReady"),
+			Workloads{Total: 3, Failed: true, Message: "apps/StatefulSet shop/b: 1 of 2 are ready"}},
+		{"one that could not be read is not ready", made(onItsWay, "Deployment=Unknown/Unknown"),
+			Workloads{Total: 1, Message: "apps/Deployment shop/a: 1 of 2 are ready"}},
+		{"one without a message has a reason",
+			made(onItsWay, "Deployment=False/Progressing",
+				func(w *workv1alpha1.Work) { w.Status.Manifests[0].Conditions[0].Message = "" }),
+			Workloads{Total: 1, Message: "apps/Deployment shop/a: Progressing"}},
+		{"what is about a generation before says nothing",
+			made(onItsWay, "Deployment=True/Ready",
+				func(w *workv1alpha1.Work) { w.Status.Manifests[0].Conditions[0].ObservedGeneration = 2 }),
+			Workloads{Total: 1, Message: "apps/Deployment shop/a: the member reports no status"}},
+		{"nor does a manifest without conditions", made(onItsWay, "Deployment="),
+			Workloads{Total: 1, Message: "apps/Deployment shop/a: the member reports no status"}},
+		{"unless they were left out, which are those of what is well",
+			made(onItsWay, "Deployment= DaemonSet=False/Progressing", truncated),
+			Workloads{Total: 2, Ready: 1, Message: "apps/DaemonSet shop/b: 1 of 2 are ready"}},
+		{"omitted manifests are unknown",
+			made(onItsWay, "Deployment=True/Ready Issuer=True/Ready", truncated,
+				func(w *workv1alpha1.Work) { w.Status.Manifests = w.Status.Manifests[:1] }),
+			Workloads{Total: 2, Ready: 1, Message: "Left out: much."}},
+		{"unless all of the Work is well",
+			made(allWell, "Deployment=True/Ready Issuer=True/Ready", truncated,
+				func(w *workv1alpha1.Work) { w.Status.Manifests = w.Status.Manifests[:1] }), Workloads{Total: 1, Ready: 1}},
 		{"messages are bounded", made(onItsWay, "Deployment=False/Progressing", func(w *workv1alpha1.Work) {
 			w.Status.Manifests[0].Conditions[0].Message = strings.Repeat("m", 600)
 		}), Workloads{Total: 1, Message: "apps/Deployment shop/a: " + strings.Repeat("m", 485) + "…"}},

@@ -1,59 +1,63 @@
-// Package install decides which members are to have an add-on, by which Placement, and what is to become of the MemberAddons that there
-// are. It is pure: no client, no clock. All of it may be called concurrently.
+// Package install decides which members must have an add-on, which Placement applies to each, and what happens to
+// existing MemberAddons. The package is pure: it uses no client and no clock. All functions are safe for concurrent
+// use.
 //
-// [Decide] looks at the install strategy, at what is known of its Placements, at the members and at the MemberAddons, and answers with one
-// [Decision] for each member that has the add-on or is chosen to, and with the clusters that each Placement rolls out to. It is
-// level-triggered: correct from any observation, however often it is asked, and in whatever order things come.
+// [Decide] takes the install strategy, its Placements, the members and the MemberAddons. It returns one [Decision] for each
+// member that has the add-on or is selected, and the clusters to which each Placement rolls out. The decision is
+// level-triggered: it depends only on the observation, not on the order of events.
 //
-// # Which Placement a cluster goes by
+// # The Placement of a cluster
 //
-// It goes by the first Placement of the strategy that is known to have chosen it. There is one exception: if the Placement that it went by
-// stands before that one, and is missing or not decided, nobody knows whether it still has it, and the cluster stays with it. So a
-// Placement that is gone for a moment does not hand its clusters, with another configuration, to the next one and back.
+// The first Placement of the strategy that is known to select a cluster applies, with one exception. If the cluster
+// previously belonged to an earlier Placement of the list, and that Placement is missing or undecided, the cluster
+// stays with it. A Placement that is missing for a moment therefore does not hand its clusters, with another
+// configuration, to the next one and back.
 //
-// # What becomes of a MemberAddon
+// # Existing MemberAddons
 //
-// The first row counts that is true:
+// The first matching row applies:
 //
-//	the MemberAddon                                     becomes                   reason
-//	is being deleted already                            kept                      Removing: if it is still chosen, it is made anew
-//	is there while the Addon is being deleted           deleted, in turn          AddonDeleted, WaitsForTurn
-//	is on a member that leaves                          kept                      Leaving: the leave takes it back
-//	was made by a person, so has no installed-by        kept                      ByHand
-//	goes by the Placement that it is installed by       kept                      Chosen; annotated if it is of an earlier Addon
-//	goes by another Placement                           annotated with that one   ChosenByAnother
-//	goes by none, and a Placement of the strategy       kept                      Uncertain
-//	is missing or not decided
-//	goes by none, and was created for an earlier Addon  kept                      EarlierAddon: a restored Placement may not have
-//	with this name                                                                chosen the member yet
-//	goes by none                                        deleted, in turn          NotChosen, WaitsForTurn
+//	the MemberAddon                                     action                    reason
+//	is being deleted                                    keep                      Removing: created again if still selected
+//	exists while the Addon is being deleted             delete, with a limit      AddonDeleted, WaitsForTurn
+//	is on a leaving member                              keep                      Leaving: the leave removes it
+//	was created by a user (no installed-by)             keep                      ByHand
+//	belongs to the Placement that installed it          keep                      Chosen; annotated if it is of an earlier Addon
+//	belongs to another Placement                        annotate                  ChosenByAnother
+//	belongs to none, and a Placement of the strategy    keep                      Uncertain
+//	is missing or undecided
+//	belongs to none, and is of an earlier Addon with    keep                      EarlierAddon: a restored Placement may not have
+//	this name                                                                     selected the member yet
+//	belongs to none                                     delete, with a limit      NotChosen, WaitsForTurn
 //
-// And a member that is chosen and has none:
+// A selected member without a MemberAddon:
 //
-//	leaves                                              is skipped                Leaving
-//	has not joined                                      is skipped                NotJoined
-//	all else                                            gets one                  Chosen
+//	is leaving                                          skip                      Leaving
+//	has not joined                                      skip                      NotJoined
+//	otherwise                                           create                    Chosen
 //
-// What a person has made is never deleted nor taken over, unless the Addon itself is deleted. It takes part in the rollout of the Placement
-// that it goes by all the same, and has its configuration. To make a MemberAddon one's own, take the annotation off; to
-// give it back, delete it.
+// A MemberAddon that a user created is never deleted or taken over, unless the Addon is deleted. It takes part in the
+// rollout of the Placement that selects its cluster and has the configuration of that Placement. To take over a
+// MemberAddon as a user, remove the annotation. To return it, delete the MemberAddon.
 //
-// With type Manual there is no Placement to go by, so what was installed by one goes. Two things speak for that, and against keeping it: it is
-// what happens to a Placement that is taken out of the list while others stay, so that the spec alone says who has the add-on, and
-// not how it came to be; and it is how to give an add-on to nobody without deleting it. Who wants to go on by hand takes the annotations off first.
+// With type Manual there is no Placement, so MemberAddons that a Placement installed are deleted. This is consistent
+// with the removal of a single Placement from the list: the spec alone determines which members have the add-on. It is
+// also the way to remove an add-on from all members without deleting it. To continue manually, remove the annotations
+// first.
 //
-// # In turn
+// # Limit for removals
 //
-// No more than MaxRemoving MemberAddons are on their way out at a time. Those of members that cannot be reached do not count and do not wait:
-// there is nothing to do for them until their deadline, which begins with their deletion, and they must hold up nobody else.
+// At most MaxRemoving MemberAddons are being removed at a time. MemberAddons of unreachable members do not count and
+// are not delayed: until their deadline, which starts with their deletion, nothing can be done for them.
 //
-// # What controllers owe
+// # Requirements for controllers
 //
-//   - Clusters and State of a Placement belong together: Decided is for one whose decisions are all known, are of its present spec, and
-//     which is not being deleted.
-//   - Delete and annotate with the resourceVersion that was looked at, so that nothing happens to what a person has made theirs since.
-//   - Remember for a MemberAddon that a person has made which Placement it went by, where a restart does not lose it, and give it back as
-//     GoesBy. Without that, its configuration changes when that Placement is missing.
-//   - Hold the rollout of a [Share] that is not Decided: some of its clusters are in no group that is known.
-//   - An Addon that is being deleted is let go when the API server, not a cache, shows no MemberAddon of it.
+//   - Clusters and State of a Placement must be consistent: Decided requires that all decisions are known and belong to
+//     the current spec, and that the Placement is not being deleted.
+//   - Delete and annotate with the observed resourceVersion, so that a MemberAddon that a user has since taken over is
+//     not changed.
+//   - Store the Placement of a MemberAddon that a user created, persistently, and pass it as GoesBy. Otherwise its
+//     configuration changes when that Placement is missing.
+//   - Pause the rollout of a [Share] that is not Decided: the groups of some of its clusters are unknown.
+//   - Remove the finalizer of a deleted Addon only when the API server, not a cache, returns no MemberAddon of it.
 package install

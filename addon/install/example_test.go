@@ -7,14 +7,16 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// One cluster has just been chosen, one is no longer, one goes by a Placement that somebody is about to make anew.
+// One cluster has just been selected, one is no longer selected, and one belongs to a Placement that a user is about to
+// create again.
 func ExampleDecide() {
 	plan := install.Decide(install.Observed{
 		Strategy: v1alpha1.InstallStrategy{Type: v1alpha1.InstallPlacements, Placements: []v1alpha1.PlacementInstall{
 			{Namespace: "fleet", Name: "edge"}, {Namespace: "fleet", Name: "all"},
 		}},
 		Placements: []install.Placement{
-			{Namespace: "fleet", Name: "all", State: install.Decided, Clusters: []install.Cluster{{Name: "east"}, {Name: "west"}}},
+			{Namespace: "fleet", Name: "all", State: install.Decided,
+				Clusters: []install.Cluster{{Name: "east"}, {Name: "west"}}},
 		},
 		Members: []install.Member{{Name: "east", Joined: true}, {Name: "north", Joined: true}, {Name: "west", Joined: true}},
 		MemberAddons: []install.MemberAddon{
@@ -35,5 +37,5 @@ func ExampleDecide() {
 	// west Keep Chosen, by "fleet/edge"
 	// fleet/edge 1
 	// fleet/all 1
-	// There is no Placement fleet/edge: the add-on is taken away from nobody until it is there, or spec.install no longer names it.
+	// Placement fleet/edge does not exist: the add-on stays on its members until the Placement is created or removed from spec.install.
 }

@@ -10,119 +10,119 @@ import (
 	"github.com/muster-sdk/muster/placement/rollout"
 )
 
-// DefaultMaxRemoving is how many MemberAddons may be on their way out at a time where nothing else is said.
+// DefaultMaxRemoving is the maximum number of MemberAddons that are removed at a time if no other limit is set.
 const DefaultMaxRemoving = 50
 
-// Observed is what is known of an add-on.
+// Observed is the observed state of an add-on.
 type Observed struct {
 	Strategy v1alpha1.InstallStrategy
-	// Deleting says that the deletion of the Addon has begun: nobody is to have it.
+	// Deleting is true if the Addon has a deletionTimestamp: no member must have the add-on.
 	Deleting bool
-	// Placements are those that the strategy names, in any order, each once. One that is not among them is missing.
+	// Placements of the strategy, in any order, without duplicates. A Placement that is not included is missing.
 	Placements []Placement
-	// Members are all members, in any order, each once.
+	// Members are all members, in any order, without duplicates.
 	Members []Member
-	// MemberAddons are all of the add-on, in any order, each member once.
+	// MemberAddons are all MemberAddons of the add-on, in any order, at most one for each member.
 	MemberAddons []MemberAddon
-	// MaxRemoving is how many MemberAddons may be on their way out at a time. Zero or less: DefaultMaxRemoving.
+	// MaxRemoving is the maximum number of MemberAddons that are removed at a time. Zero or less: DefaultMaxRemoving.
 	MaxRemoving int
 }
 
-// Placement is what is known of a Placement.
+// Placement is the observed state of a Placement.
 type Placement struct {
 	Namespace, Name string
 	State           State
-	// Clusters that it is known to have chosen, each once.
+	// Clusters that the Placement is known to select, without duplicates.
 	Clusters []Cluster
-	// Groups are its decision groups, those without clusters too. Nil: nobody knows.
+	// Groups are the decision groups, including empty ones. Nil: unknown.
 	Groups []rollout.Group
 }
 
-// State says what is known of a Placement.
+// State is the state of the observation of a Placement.
 type State string
 
-// The states of a Placement. Any other is taken for Undecided.
+// The states of a Placement. Other values are treated as Undecided.
 const (
-	// Missing Placements are not there.
+	// Missing means that the Placement does not exist.
 	Missing State = "Missing"
-	// Undecided Placements are there, and Clusters need not be those that they are to have: they are being deleted, were not decided by
-	// their present spec, or not all of their decisions are known.
+	// Undecided means that Clusters may be incomplete or outdated: the Placement is being deleted, has no decision for its
+	// current spec, or not all of its decisions are known.
 	Undecided State = "Undecided"
-	// Decided Placements have chosen Clusters, and no others.
+	// Decided means that Clusters are exactly the selected clusters.
 	Decided State = "Decided"
 )
 
-// Cluster is a cluster that a Placement has chosen.
+// Cluster is a cluster that a Placement selects.
 type Cluster struct {
 	Name string
-	// Group is the decision group that it is in.
+	// Group is the decision group of the cluster.
 	Group rollout.Group
 }
 
 // Member is a member of the fleet.
 type Member struct {
 	Name string
-	// Joined members may get something new.
+	// Joined is true if the member may get new add-ons.
 	Joined bool
-	// Leaving members get nothing new, and what they have goes by the gate of their leave.
+	// Leaving is true if the member is leaving. It gets no new add-ons, and the leave removes the existing ones.
 	Leaving bool
-	// Reachable members can take back what they have.
+	// Reachable is true if the member can remove objects.
 	Reachable bool
 }
 
 // MemberAddon is the add-on on a member.
 type MemberAddon struct {
 	Member string
-	// InstalledBy is the value of [v1alpha1.InstalledByAnnotation]. Empty: a person has made it.
+	// InstalledBy is the value of [v1alpha1.InstalledByAnnotation]. Empty: a user created the MemberAddon.
 	InstalledBy string
-	// GoesBy is the Placement by which one that a person has made went when that was decided last, as in [Decision]. Empty: none.
+	// GoesBy is the Placement of the last [Decision] for a MemberAddon that a user created. Empty: none.
 	GoesBy string
-	// Deleting says that its deletion has begun.
+	// Deleting is true if the MemberAddon has a deletionTimestamp.
 	Deleting bool
-	// Unclaimed is true if the MemberAddon does not name this Addon by its UID. It is annotated when a Placement has chosen its
-	// member.
+	// Unclaimed is true if the MemberAddon does not contain the UID of this Addon. It is annotated when a Placement
+	// selects its member.
 	Unclaimed bool
-	// Earlier is true if the MemberAddon was created for an earlier Addon with this name, as after a restore of the hub. It is kept
-	// until a Placement chooses its member: the Placement may not have chosen it yet.
+	// Earlier is true if the MemberAddon was created for an earlier Addon with this name, for example before a restore of
+	// the hub. It is kept until a Placement selects its member, because the Placement may not have selected it yet.
 	Earlier bool
 }
 
-// Plan is what is to be done.
+// Plan is the result of [Decide].
 type Plan struct {
-	// Decisions in the order of the members' names.
+	// Decisions in the order of the member names.
 	Decisions []Decision
-	// Shares has for each Placement of the strategy the clusters that go by it, in the order of the strategy. None while
-	// the Addon is being deleted.
+	// Shares are the clusters of each Placement, in the order of the strategy. Empty while the Addon is being deleted.
 	Shares []Share
-	// Problems are sentences about Placements that are missing, in the order of the strategy.
+	// Problems are messages about missing Placements, in the order of the strategy.
 	Problems []string
 }
 
-// Decision is what is to become of the add-on on a member.
+// Decision is the action for the add-on on one member.
 type Decision struct {
 	Member string
 	Action Action
 	Reason Reason
-	// Placement that the member goes by, as <namespace>/<name>, as it is annotated. Empty: none. The member is in its share.
+	// Placement that applies to the member, as <namespace>/<name>, in the form of the annotation. Empty: none. The member
+	// is in its share.
 	Placement string
 }
 
-// Action is what is to be done about the add-on on a member.
+// Action is an action for the add-on on a member.
 type Action string
 
 // The actions.
 const (
-	Create   Action = "Create"   // make a MemberAddon that is installed by the Placement
-	Annotate Action = "Annotate" // it is installed by this Placement from now on
+	Create   Action = "Create"   // create a MemberAddon that the Placement installs
+	Annotate Action = "Annotate" // annotate the MemberAddon with this Placement
 	Delete   Action = "Delete"
-	Keep     Action = "Keep" // nothing
-	Skip     Action = "Skip" // there is none, and it is not the time for one
+	Keep     Action = "Keep" // no action
+	Skip     Action = "Skip" // there is no MemberAddon, and none is created
 )
 
-// Reason says why.
+// Reason is the reason of a decision.
 type Reason string
 
-// The reasons of decisions; see the package's tables.
+// The reasons of decisions; see the tables of the package.
 const (
 	Chosen          Reason = "Chosen"
 	ChosenByAnother Reason = "ChosenByAnother"
@@ -137,49 +137,49 @@ const (
 	AddonDeleted    Reason = "AddonDeleted"
 )
 
-// Share is the clusters that go by a Placement, to which it rolls out.
+// Share is the set of clusters to which a Placement rolls out.
 type Share struct {
 	// Placement as <namespace>/<name>.
 	Placement string
-	// Decided is false while nobody knows all that it has chosen. Clusters that are its own only because they were are then in a group
-	// after all others.
+	// Decided is false while the selection of the Placement is not completely known. Clusters that are only kept from an
+	// earlier decision are then in a group after all others.
 	Decided bool
 	// Clusters in the order of their names.
 	Clusters []Cluster
-	// Groups are those of the Placement.
+	// Groups of the Placement.
 	Groups []rollout.Group
 }
 
-// Key is how a Placement is named by annotations and decisions.
+// Key returns the name of a Placement as it is used in annotations and decisions.
 func Key(namespace, name string) string { return namespace + "/" + name }
 
-// Decide decides what is to become of the add-on on all members. It changes nothing of what it is given.
+// Decide returns the plan for the add-on on all members. It does not modify its argument.
 func Decide(o Observed) Plan {
 	d := newDecider(o)
 	var plan Plan
 	for _, name := range d.names {
 		plan.Decisions = append(plan.Decisions, d.decide(name))
 	}
-	d.takeTurns(plan.Decisions)
+	d.limitRemovals(plan.Decisions)
 	for _, p := range d.placements {
 		plan.Shares = append(plan.Shares, Share{p.key, p.state == Decided, p.clusters, p.groups})
 		if p.state == Missing {
-			plan.Problems = append(plan.Problems, "There is no Placement "+p.key+
-				": the add-on is taken away from nobody until it is there, or spec.install no longer names it.")
+			plan.Problems = append(plan.Problems, "Placement "+p.key+
+				" does not exist: the add-on stays on its members until the Placement is created or removed from spec.install.")
 		}
 	}
 	return plan
 }
 
-// placement is one of the strategy.
+// placement is a Placement of the strategy.
 type placement struct {
 	key      string
 	state    State
-	clusters []Cluster // that go by it
+	clusters []Cluster // the clusters to which it applies
 	groups   []rollout.Group
 }
 
-// choice is the first known choice of a cluster.
+// choice is the first known selection of a cluster.
 type choice struct {
 	placement int
 	group     rollout.Group
@@ -187,9 +187,9 @@ type choice struct {
 
 type decider struct {
 	Observed
-	names      []string // of all members that there is something to say of, in order
+	names      []string // all members with a decision, in order
 	placements []placement
-	index      map[string]int // of the placements
+	index      map[string]int // the index in placements
 	certain    bool           // all placements are decided
 	chosen     map[string]choice
 	members    map[string]Member
@@ -219,7 +219,7 @@ func newDecider(o Observed) *decider {
 	return d
 }
 
-// choose has each cluster chosen by the first placement that is known to have chosen it.
+// choose assigns each cluster to the first placement that is known to select it.
 func (d *decider) choose() {
 	known := make(map[string]Placement, len(d.Placements))
 	for _, p := range d.Placements {
@@ -245,7 +245,7 @@ func (d *decider) choose() {
 	}
 }
 
-// decide says what is to become of the add-on on a member, where it is not to wait for its turn.
+// decide returns the decision for a member, without the limit for removals.
 func (d *decider) decide(name string) Decision {
 	decision := func(action Action, reason Reason) Decision {
 		return Decision{Member: name, Action: action, Reason: reason}
@@ -287,7 +287,7 @@ func (d *decider) decide(name string) Decision {
 	}
 }
 
-// share puts a member into the share of the placement that it goes by, if there is one.
+// share adds a member to the share of its placement, if there is one.
 func (d *decider) share(decision Decision) Decision {
 	by, chosen := d.chosen[decision.Member]
 	has := d.installed[decision.Member]
@@ -304,8 +304,8 @@ func (d *decider) share(decision Decision) Decision {
 	return decision
 }
 
-// takeTurns has those wait that would be too many on their way out.
-func (d *decider) takeTurns(decisions []Decision) {
+// limitRemovals delays the removals that exceed the limit.
+func (d *decider) limitRemovals(decisions []Decision) {
 	free := d.MaxRemoving
 	if free <= 0 {
 		free = DefaultMaxRemoving

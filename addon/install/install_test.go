@@ -29,7 +29,8 @@ func placed(texts ...string) (all []Placement) {
 	for _, text := range texts {
 		head, clusters, _ := strings.Cut(text, ":")
 		state, name, _ := strings.Cut(head, " ")
-		p := Placement{Namespace: "fleet", Name: name, State: map[string]State{"decided": Decided, "undecided": Undecided, "missing": Missing}[state]}
+		p := Placement{Namespace: "fleet", Name: name,
+			State: map[string]State{"decided": Decided, "undecided": Undecided, "missing": Missing}[state]}
 		for cluster := range strings.FieldsSeq(clusters) {
 			p.Clusters = append(p.Clusters, Cluster{Name: cluster, Group: rollout.Group{Name: "of-" + name, Index: 1}})
 		}
@@ -42,12 +43,14 @@ func placed(texts ...string) (all []Placement) {
 func fleet(text string) (all []Member) {
 	for one := range strings.FieldsSeq(text) {
 		name, state, _ := strings.Cut(one, "-")
-		all = append(all, Member{Name: name, Joined: state != "outside", Leaving: state == "leaving", Reachable: state != "away"})
+		all = append(all,
+			Member{Name: name, Joined: state != "outside", Leaving: state == "leaving", Reachable: state != "away"})
 	}
 	return all
 }
 
-// there is MemberAddons, "a=fleet/edge b c~fleet/edge d-deleting": installed by, by hand, by hand and going by, being deleted.
+// there parses MemberAddons, "a=fleet/edge b c~fleet/edge d-deleting": installed by a Placement, by a user, by a user
+// in the share of a Placement, being deleted.
 func there(text string) (all []MemberAddon) {
 	for one := range strings.FieldsSeq(text) {
 		one, deleting := strings.CutSuffix(one, "-deleting")
@@ -73,7 +76,7 @@ func TestDecide(t *testing.T) {
 		want     string
 	}{
 		{
-			"nobody has chosen anything, and what a person makes is theirs",
+			"no Placement is listed, and MemberAddons of a user stay",
 			Observed{Strategy: manual, Members: fleet("a b"), MemberAddons: there("a")},
 			"a Keep ByHand",
 		},
@@ -88,13 +91,15 @@ func TestDecide(t *testing.T) {
 			"a Delete NotChosen\nb Keep ByHand",
 		},
 		{
-			"who is chosen gets it, and what was there is kept",
-			Observed{Strategy: by("edge"), Members: fleet("a b"), Placements: placed("decided edge: b a"), MemberAddons: there("a=fleet/edge")},
+			"a selected member gets it, and an existing one is kept",
+			Observed{Strategy: by("edge"), Members: fleet("a b"), Placements: placed("decided edge: b a"),
+				MemberAddons: there("a=fleet/edge")},
 			"a Keep Chosen fleet/edge\nb Create Chosen fleet/edge",
 		},
 		{
-			"who is chosen no longer loses it",
-			Observed{Strategy: by("edge"), Members: fleet("a b"), Placements: placed("decided edge: b"), MemberAddons: there("a=fleet/edge b=fleet/edge")},
+			"a member that is no longer selected loses it",
+			Observed{Strategy: by("edge"), Members: fleet("a b"), Placements: placed("decided edge: b"),
+				MemberAddons: there("a=fleet/edge b=fleet/edge")},
 			"a Delete NotChosen\nb Keep Chosen fleet/edge",
 		},
 		{
@@ -106,24 +111,27 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			"once the Placement has chosen the member, the MemberAddon is this Addon's",
-			Observed{Strategy: by("edge"), Members: fleet("a"), Placements: placed("decided edge: a"), MemberAddons: []MemberAddon{
-				{Member: "a", InstalledBy: "fleet/edge", Unclaimed: true, Earlier: true},
-			}},
+			Observed{Strategy: by("edge"), Members: fleet("a"), Placements: placed("decided edge: a"),
+				MemberAddons: []MemberAddon{
+					{Member: "a", InstalledBy: "fleet/edge", Unclaimed: true, Earlier: true},
+				}},
 			"a Annotate Chosen fleet/edge",
 		},
 		{
-			"a member that is to join is waited for, as is one that nobody knows",
+			"a member that has not joined is skipped, as is an unknown one",
 			Observed{Strategy: by("edge"), Members: fleet("a-outside"), Placements: placed("decided edge: a b")},
 			"a Skip NotJoined\nb Skip NotJoined",
 		},
 		{
 			"a member that leaves gets nothing new, and keeps what it has until its leave takes it back",
-			Observed{Strategy: by("edge"), Members: fleet("a-leaving b-leaving c-leaving d-leaving"), Placements: placed("decided edge: a b"), MemberAddons: there("b=fleet/edge c=fleet/edge d")},
+			Observed{Strategy: by("edge"), Members: fleet("a-leaving b-leaving c-leaving d-leaving"),
+				Placements: placed("decided edge: a b"), MemberAddons: there("b=fleet/edge c=fleet/edge d")},
 			"a Skip Leaving\nb Keep Leaving\nc Keep Leaving\nd Keep Leaving",
 		},
 		{
 			"a member that was joined and is denied keeps what it has for as long as it is chosen",
-			Observed{Strategy: by("edge"), Members: fleet("a-outside b-outside"), Placements: placed("decided edge: a"), MemberAddons: there("a=fleet/edge b=fleet/edge")},
+			Observed{Strategy: by("edge"), Members: fleet("a-outside b-outside"), Placements: placed("decided edge: a"),
+				MemberAddons: there("a=fleet/edge b=fleet/edge")},
 			"a Keep Chosen fleet/edge\nb Delete NotChosen",
 		},
 		{
@@ -133,22 +141,26 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			"of two placements the first in the list counts, whatever order they come in",
-			Observed{Strategy: by("edge", "rest"), Members: fleet("a b"), Placements: placed("decided rest: a b", "decided edge: b")},
+			Observed{Strategy: by("edge", "rest"), Members: fleet("a b"),
+				Placements: placed("decided rest: a b", "decided edge: b")},
 			"a Create Chosen fleet/rest\nb Create Chosen fleet/edge",
 		},
 		{
 			"what goes by another placement now says so",
-			Observed{Strategy: by("edge", "rest"), Members: fleet("a"), Placements: placed("decided edge: a", "decided rest: a"), MemberAddons: there("a=fleet/rest")},
+			Observed{Strategy: by("edge", "rest"), Members: fleet("a"),
+				Placements: placed("decided edge: a", "decided rest: a"), MemberAddons: there("a=fleet/rest")},
 			"a Annotate ChosenByAnother fleet/edge",
 		},
 		{
 			"also if the one before is not in the list any more",
-			Observed{Strategy: by("rest"), Members: fleet("a b"), Placements: placed("decided edge: a b", "decided rest: a"), MemberAddons: there("a=fleet/edge b=fleet/edge")},
+			Observed{Strategy: by("rest"), Members: fleet("a b"), Placements: placed("decided edge: a b", "decided rest: a"),
+				MemberAddons: there("a=fleet/edge b=fleet/edge")},
 			"a Annotate ChosenByAnother fleet/rest\nb Delete NotChosen",
 		},
 		{
 			"what a person has made is not taken over, and goes by the placement all the same",
-			Observed{Strategy: by("edge"), Members: fleet("a b"), Placements: placed("decided edge: a"), MemberAddons: there("a b")},
+			Observed{Strategy: by("edge"), Members: fleet("a b"), Placements: placed("decided edge: a"),
+				MemberAddons: there("a b")},
 			"a Keep ByHand fleet/edge\nb Keep ByHand",
 		},
 		{
@@ -158,42 +170,50 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			"nor is anything handed to the next one for that long",
-			Observed{Strategy: by("edge", "rest"), Members: fleet("a b"), Placements: placed("missing edge", "decided rest: a b"), MemberAddons: there("a=fleet/edge b~fleet/edge")},
+			Observed{Strategy: by("edge", "rest"), Members: fleet("a b"),
+				Placements: placed("missing edge", "decided rest: a b"), MemberAddons: there("a=fleet/edge b~fleet/edge")},
 			"a Keep Chosen fleet/edge\nb Keep ByHand fleet/edge",
 		},
 		{
 			"but one before it takes its clusters, which does not depend on what is missing",
-			Observed{Strategy: by("edge", "rest"), Members: fleet("a"), Placements: placed("decided edge: a", "missing rest"), MemberAddons: there("a=fleet/rest")},
+			Observed{Strategy: by("edge", "rest"), Members: fleet("a"), Placements: placed("decided edge: a", "missing rest"),
+				MemberAddons: there("a=fleet/rest")},
 			"a Annotate ChosenByAnother fleet/edge",
 		},
 		{
 			"what would go is kept while any placement may have chosen it",
-			Observed{Strategy: by("edge", "rest"), Members: fleet("a"), Placements: placed("decided edge:", "undecided rest: b"), MemberAddons: there("a=fleet/edge")},
+			Observed{Strategy: by("edge", "rest"), Members: fleet("a"),
+				Placements: placed("decided edge:", "undecided rest: b"), MemberAddons: there("a=fleet/edge")},
 			"a Keep Uncertain\nb Skip NotJoined",
 		},
 		{
-			"who is known to be chosen gets it at once, whatever else there is to be decided",
-			Observed{Strategy: by("edge", "rest"), Members: fleet("a b"), Placements: placed("undecided edge: a", "decided rest: a b")},
+			"a member that is known to be selected gets it, although other Placements are undecided",
+			Observed{Strategy: by("edge", "rest"), Members: fleet("a b"),
+				Placements: placed("undecided edge: a", "decided rest: a b")},
 			"a Create Chosen fleet/edge\nb Create Chosen fleet/rest",
 		},
 		{
-			"a state that nobody knows is not decided",
-			Observed{Strategy: by("edge"), Members: fleet("a"), Placements: []Placement{{Namespace: "fleet", Name: "edge", State: "?"}}, MemberAddons: there("a=fleet/edge")},
+			"an unknown state counts as undecided",
+			Observed{Strategy: by("edge"), Members: fleet("a"),
+				Placements: []Placement{{Namespace: "fleet", Name: "edge", State: "?"}}, MemberAddons: there("a=fleet/edge")},
 			"a Keep Chosen fleet/edge",
 		},
 		{
 			"names are compared whole: a placement of another namespace is another one",
-			Observed{Strategy: by("edge"), Members: fleet("a"), Placements: placed("decided edge:"), MemberAddons: there("a=fleet2/edge")},
+			Observed{Strategy: by("edge"), Members: fleet("a"), Placements: placed("decided edge:"),
+				MemberAddons: there("a=fleet2/edge")},
 			"a Delete NotChosen",
 		},
 		{
 			"what is being deleted is left to that, also if it is still chosen, and is made anew afterwards",
-			Observed{Strategy: by("edge"), Members: fleet("a b"), Placements: placed("decided edge: a"), MemberAddons: there("a=fleet/edge-deleting b-deleting")},
+			Observed{Strategy: by("edge"), Members: fleet("a b"), Placements: placed("decided edge: a"),
+				MemberAddons: there("a=fleet/edge-deleting b-deleting")},
 			"a Keep Removing\nb Keep Removing",
 		},
 		{
-			"with the Addon goes everything, whoever made it, wherever it is, and whatever nobody knows",
-			Observed{Deleting: true, Strategy: by("edge"), Members: fleet("a b-leaving c-away"), MemberAddons: there("a=fleet/edge b=fleet/edge c d e-deleting")},
+			"deleting the Addon deletes all MemberAddons, in every state",
+			Observed{Deleting: true, Strategy: by("edge"), Members: fleet("a b-leaving c-away"),
+				MemberAddons: there("a=fleet/edge b=fleet/edge c d e-deleting")},
 			"a Delete AddonDeleted\nb Delete AddonDeleted\nc Delete AddonDeleted\nd Delete AddonDeleted\ne Keep Removing",
 		},
 		{
@@ -203,17 +223,20 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			"those that are on their way already count",
-			Observed{Strategy: manual, MaxRemoving: 2, Members: fleet("a b c"), MemberAddons: there("a=fleet/edge b=fleet/edge c-deleting")},
+			Observed{Strategy: manual, MaxRemoving: 2, Members: fleet("a b c"),
+				MemberAddons: there("a=fleet/edge b=fleet/edge c-deleting")},
 			"a Delete NotChosen\nb Keep WaitsForTurn\nc Keep Removing",
 		},
 		{
 			"more than may be do not make room by being too many",
-			Observed{Strategy: manual, MaxRemoving: 1, Members: fleet("a b c"), MemberAddons: there("a=fleet/edge b-deleting c-deleting")},
+			Observed{Strategy: manual, MaxRemoving: 1, Members: fleet("a b c"),
+				MemberAddons: there("a=fleet/edge b-deleting c-deleting")},
 			"a Keep WaitsForTurn\nb Keep Removing\nc Keep Removing",
 		},
 		{
 			"members that cannot be reached, or are gone, neither wait nor have others wait: only their deadline passes",
-			Observed{Deleting: true, MaxRemoving: 1, Members: fleet("a-away b c c-away d-away"), MemberAddons: there("a b c d-deleting e")},
+			Observed{Deleting: true, MaxRemoving: 1, Members: fleet("a-away b c c-away d-away"),
+				MemberAddons: there("a b c d-deleting e")},
 			"a Delete AddonDeleted\nb Delete AddonDeleted\nc Delete AddonDeleted\nd Keep Removing\ne Delete AddonDeleted",
 		},
 	} {
@@ -241,10 +264,12 @@ func TestShares(t *testing.T) {
 		t.Errorf("those that leave, or have not joined, are no affair of a rollout: -want +got:\n%s", diff)
 	}
 	require.Equal(t, []string{
-		"There is no Placement fleet/gone: the add-on is taken away from nobody until it is there, or spec.install no longer names it.",
+		"Placement fleet/gone does not exist: the add-on stays on its members until the Placement is created or " +
+			"removed from spec.install.",
 	}, plan.Problems, "one that is not decided yet is no problem")
 
-	require.Empty(t, Decide(Observed{Deleting: true, Strategy: by("edge"), Placements: placed("decided edge: a"), Members: fleet("a")}))
+	require.Empty(t,
+		Decide(Observed{Deleting: true, Strategy: by("edge"), Placements: placed("decided edge: a"), Members: fleet("a")}))
 	require.Empty(t, Decide(Observed{Strategy: manual, Placements: placed("missing edge")}))
 }
 

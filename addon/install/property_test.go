@@ -21,7 +21,8 @@ func anyObserved(t *rapid.T) Observed {
 	for _, name := range names {
 		keys = append(keys, Key("fleet", name))
 	}
-	o := Observed{MaxRemoving: rapid.IntRange(0, 3).Draw(t, "max"), Deleting: rapid.IntRange(0, 4).Draw(t, "deleting") == 0}
+	o := Observed{MaxRemoving: rapid.IntRange(0, 3).Draw(t, "max"),
+		Deleting: rapid.IntRange(0, 4).Draw(t, "deleting") == 0}
 	if rapid.IntRange(0, 5).Draw(t, "manual") > 0 {
 		o.Strategy = by(rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 3, rapid.ID).Draw(t, "strategy")...)
 	}
@@ -29,7 +30,8 @@ func anyObserved(t *rapid.T) Observed {
 		if rapid.IntRange(0, 4).Draw(t, "missing") == 0 {
 			continue
 		}
-		p := Placement{Namespace: "fleet", Name: name, State: rapid.SampledFrom([]State{Decided, Decided, Decided, Undecided, Missing}).Draw(t, "state")}
+		p := Placement{Namespace: "fleet", Name: name,
+			State: rapid.SampledFrom([]State{Decided, Decided, Decided, Undecided, Missing}).Draw(t, "state")}
 		if p.State != Missing {
 			for _, c := range rapid.SliceOfDistinct(rapid.SampledFrom(clusterNames), rapid.ID).Draw(t, "clusters") {
 				p.Clusters = append(p.Clusters, Cluster{Name: c})
@@ -40,12 +42,15 @@ func anyObserved(t *rapid.T) Observed {
 	for _, name := range clusterNames {
 		if rapid.IntRange(0, 5).Draw(t, "a member") > 0 {
 			leaving := rapid.IntRange(0, 5).Draw(t, "leaving") == 0
-			o.Members = append(o.Members, Member{Name: name, Joined: rapid.IntRange(0, 4).Draw(t, "joined") > 0, Leaving: leaving, Reachable: rapid.Bool().Draw(t, "reachable")})
+			o.Members = append(o.Members,
+				Member{Name: name, Joined: rapid.IntRange(0, 4).Draw(t, "joined") > 0, Leaving: leaving,
+					Reachable: rapid.Bool().Draw(t, "reachable")})
 		}
 		if rapid.Bool().Draw(t, "has it") {
 			o.MemberAddons = append(o.MemberAddons, MemberAddon{
 				Member: name, InstalledBy: rapid.SampledFrom(append(keys, "", "fleet/other")).Draw(t, "installed by"),
-				GoesBy: rapid.SampledFrom(append(keys, "")).Draw(t, "goes by"), Deleting: rapid.IntRange(0, 4).Draw(t, "is deleted") == 0,
+				GoesBy:   rapid.SampledFrom(append(keys, "")).Draw(t, "goes by"),
+				Deleting: rapid.IntRange(0, 4).Draw(t, "is deleted") == 0,
 			})
 		}
 	}
@@ -81,9 +86,10 @@ func (o *Observed) state(key string) State {
 }
 
 func (o *Observed) certain() bool {
-	return o.Strategy.Type != v1alpha1.InstallPlacements || !slices.ContainsFunc(o.Strategy.Placements, func(p v1alpha1.PlacementInstall) bool {
-		return o.state(Key(p.Namespace, p.Name)) != Decided
-	})
+	return o.Strategy.Type != v1alpha1.InstallPlacements ||
+		!slices.ContainsFunc(o.Strategy.Placements, func(p v1alpha1.PlacementInstall) bool {
+			return o.state(Key(p.Namespace, p.Name)) != Decided
+		})
 }
 
 func TestWhatIsKept(t *testing.T) {
@@ -100,14 +106,15 @@ func TestWhatIsKept(t *testing.T) {
 			if d.Action == Delete && !o.certain() {
 				t.Fatalf("%v: a placement may have chosen it", d)
 			}
-			if j := slices.IndexFunc(o.Members, func(m Member) bool { return m.Name == d.Member }); j >= 0 && o.Members[j].Leaving {
+			if j := slices.IndexFunc(o.Members, func(m Member) bool { return m.Name == d.Member }); j >= 0 &&
+				o.Members[j].Leaving {
 				t.Fatalf("%v: it leaves", d)
 			}
 		}
 	})
 }
 
-// When a plan was carried out there is nothing more to do but for those that wait for their turn, and in the end for nobody.
+// After a plan is carried out, the next plan changes only members that waited, and in the end none.
 func TestDecideComesToRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObserved(t)
@@ -122,7 +129,8 @@ func TestDecideComesToRest(t *testing.T) {
 				}
 				waits = waits || d.Reason == WaitsForTurn
 			}
-			if diff := cmp.Diff(plan.Shares, again.Shares); diff != "" && !slices.ContainsFunc(plan.Decisions, func(d Decision) bool { return d.Action == Delete }) {
+			if diff := cmp.Diff(plan.Shares, again.Shares); diff != "" &&
+				!slices.ContainsFunc(plan.Decisions, func(d Decision) bool { return d.Action == Delete }) {
 				t.Fatalf("shares: %s", diff)
 			}
 			if !waits {
@@ -145,7 +153,7 @@ func TestMissingForAMoment(t *testing.T) {
 			o.Placements[i].State = Decided
 		}
 		before := carriedOut(o, Decide(o))
-		// Only what is settled: what had to go is gone.
+		// Deleted MemberAddons are gone.
 		before.MemberAddons = slices.DeleteFunc(before.MemberAddons, func(a MemberAddon) bool { return a.Deleting })
 		before = carriedOut(before, Decide(before))
 		settled := Decide(before)
@@ -158,7 +166,8 @@ func TestMissingForAMoment(t *testing.T) {
 				during.Placements = append(during.Placements, p)
 			case 1:
 				p.State = Undecided
-				p.Clusters = slices.DeleteFunc(slices.Clone(p.Clusters), func(Cluster) bool { return rapid.Bool().Draw(t, "not seen") })
+				p.Clusters = slices.DeleteFunc(slices.Clone(p.Clusters),
+					func(Cluster) bool { return rapid.Bool().Draw(t, "not seen") })
 				during.Placements = append(during.Placements, p)
 			}
 		}
@@ -170,7 +179,7 @@ func TestMissingForAMoment(t *testing.T) {
 			if has := slices.ContainsFunc(during.MemberAddons, func(a MemberAddon) bool { return a.Member == d.Member }); has {
 				j := slices.IndexFunc(settled.Decisions, func(s Decision) bool { return s.Member == d.Member })
 				if settled.Decisions[j].Reason == Uncertain {
-					continue // another one was missing before, and what would go is whose it was, for all that anybody knows
+					continue // another Placement was missing before, so its former members are kept
 				}
 				require.Equal(t, settled.Decisions[j].Placement, moment.Decisions[i].Placement, d.Member)
 			}
@@ -209,7 +218,8 @@ func TestPlanIsConsistent(t *testing.T) {
 				require.Empty(t, goes[c.Name], "in two shares")
 				goes[c.Name] = share.Placement
 			}
-			require.True(t, slices.IsSortedFunc(share.Clusters, func(a, b Cluster) int { return strings.Compare(a.Name, b.Name) }))
+			require.True(t,
+				slices.IsSortedFunc(share.Clusters, func(a, b Cluster) int { return strings.Compare(a.Name, b.Name) }))
 		}
 		reachable := map[string]bool{}
 		for _, m := range o.Members {

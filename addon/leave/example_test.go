@@ -18,7 +18,7 @@ import (
 	workleave "github.com/muster-sdk/muster/work/leave"
 )
 
-// A hub whose members give back their add-ons when they leave, and then all other Works.
+// A hub whose members remove their add-ons when they leave, and then all other Works.
 func ExampleGate() {
 	setup := func(mgr manager.Manager) error {
 		c := mgr.GetClient()
@@ -37,8 +37,9 @@ func ExampleGate_remaining() {
 		panic(err)
 	}
 	mesh := &v1alpha1.MemberAddon{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: "mesh", Finalizers: []string{v1alpha1.MemberAddonFinalizer}},
-		Status:     v1alpha1.MemberAddonStatus{Message: "A hook runs before it is removed. It has until 2026-05-01T12:15:00Z."},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: "mesh",
+			Finalizers: []string{v1alpha1.MemberAddonFinalizer}},
+		Status: v1alpha1.MemberAddonStatus{Message: "A pre-delete hook is running. The deadline is 2026-05-01T12:15:00Z."},
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(mesh).Build()
 	east := membership.Member{Name: "east", Namespace: "member-east"}
@@ -62,6 +63,6 @@ func ExampleGate_remaining() {
 	fmt.Println(remaining, err)
 	// Output:
 	// [memberaddon/mesh] <nil>
-	// [memberaddon/mesh: A hook runs before it is removed. It has until 2026-05-01T12:15:00Z.] <nil>
+	// [memberaddon/mesh: A pre-delete hook is running. The deadline is 2026-05-01T12:15:00Z.] <nil>
 	// [] <nil>
 }

@@ -27,7 +27,7 @@ import (
 
 // Tests with a hub are not parallel: each has the plane's members for itself.
 
-// watched is a gate whose answers are taken down.
+// watched is a gate whose results are recorded.
 type watched struct {
 	membership.LeaveGate
 	membership.Forcer
@@ -47,20 +47,21 @@ func (g watched) Remaining(ctx context.Context, member membership.Member) ([]str
 	return remaining, err
 }
 
-// hubWorld is a world whose hub runs, with the gates of add-ons and of Works, and a member that has no agent but that of Works.
+// hubWorld is a world with a running hub, the gates of add-ons and of Works, and a member with an agent for Works only.
 type hubWorld struct {
 	*world
 	clock *mustertest.Clock
 	stop  func() // the hub
 
 	mu      sync.Mutex
-	answers []string // of the gates: whose, and whether it was open
+	answers []string // of the gates: the name, and whether it was open
 }
 
 func newHubWorld(t *testing.T, name string) *hubWorld {
 	t.Helper()
 	w := &hubWorld{world: newWorld(t, name), clock: &mustertest.Clock{}}
-	w.create(&membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: membershipv1alpha1.MemberClusterSpec{Accepted: new(true)}})
+	w.create(&membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: membershipv1alpha1.MemberClusterSpec{Accepted: new(true)}})
 	w.stop = w.serve()
 	w.eventually(func() error {
 		return errorIf(!w.there(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.member.Namespace}}), "no namespace")
@@ -71,12 +72,13 @@ func newHubWorld(t *testing.T, name string) *hubWorld {
 // serve runs a hub until the returned function is called, or the test ends.
 func (w *hubWorld) serve() (stop func()) {
 	w.t.Helper()
-	return mustertest.StartManager(w.t, plane.ForTest(w.t).Config(), manager.Options{Scheme: scheme}, func(mgr manager.Manager) error {
-		c := mgr.GetClient()
-		return hub.SetupWithManager(mgr, hub.Options{Clock: w.clock, Gates: []membership.LeaveGate{
-			watch(leave.GateAt(c, w.clock), w.answered), watch(workleave.Gate(c), w.answered),
-		}})
-	})
+	return mustertest.StartManager(w.t, plane.ForTest(w.t).Config(), manager.Options{Scheme: scheme},
+		func(mgr manager.Manager) error {
+			c := mgr.GetClient()
+			return hub.SetupWithManager(mgr, hub.Options{Clock: w.clock, Gates: []membership.LeaveGate{
+				watch(leave.GateAt(c, w.clock), w.answered), watch(workleave.Gate(c), w.answered),
+			}})
+		})
 }
 
 func (w *hubWorld) answered(gate string, remaining []string) {
@@ -129,7 +131,8 @@ func (w *hubWorld) gone(act func()) {
 		if w.there(w.cluster()) {
 			return fmt.Errorf("the leave is %+v", w.cluster().Status.Leave)
 		}
-		return errorIf(w.there(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.member.Namespace}}), "the namespace is there")
+		return errorIf(w.there(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.member.Namespace}}),
+			"the namespace is there")
 	})
 }
 
@@ -143,15 +146,15 @@ func TestLeaveInOrder(t *testing.T) {
 	w.applied("addon-mesh-0", "shop")
 
 	w.leaves()
-	w.waits("addons", "memberaddon/mesh: no controller has taken notice")
+	w.waits("addons", "memberaddon/mesh: no controller has observed")
 	w.played.look()
-	w.waits("addons", "memberaddon/mesh: A hook runs before it is removed.")
+	w.waits("addons", "memberaddon/mesh: A pre-delete hook is running.")
 	w.stop()
 	for _, work := range works {
 		require.True(t, w.there(work) && work.GetDeletionTimestamp() == nil, "the hooks are not done")
 	}
 	w.serve()
-	w.waits("addons", "memberaddon/mesh: A hook runs before it is removed.")
+	w.waits("addons", "memberaddon/mesh: A pre-delete hook is running.")
 	w.create(&v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: "late"}})
 	w.gone(func() {
 		if w.there(mesh) {
@@ -164,7 +167,7 @@ func TestLeaveInOrder(t *testing.T) {
 	require.Empty(t, w.has())
 }
 
-// A leave comes to its end whoever is dead.
+// A forced leave ends regardless of which components are running.
 func TestForcedLeave(t *testing.T) {
 	t.Run("a controller that lives does what it can itself", func(t *testing.T) {
 		w := newHubWorld(t, "alive")
@@ -178,7 +181,7 @@ func TestForcedLeave(t *testing.T) {
 		})
 		w.clock.Move(membershipDeadline)
 		w.eventually(func() error {
-			return errorIf(!w.there(mesh) || mesh.Spec.RemovalDeadlineSeconds == nil, "it is not told to hurry")
+			return errorIf(!w.there(mesh) || mesh.Spec.RemovalDeadlineSeconds == nil, "no deadline is set")
 		})
 		require.Contains(t, mesh.Finalizers, v1alpha1.MemberAddonFinalizer)
 		w.gone(w.played.look)
@@ -191,7 +194,7 @@ func TestForcedLeave(t *testing.T) {
 		w.addon("mesh")
 		w.work("addon-mesh-0", "mesh", "")
 		w.leaves()
-		w.waits("addons", "memberaddon/mesh: no controller has taken notice")
+		w.waits("addons", "memberaddon/mesh: no controller has observed")
 		w.clock.Move(membershipDeadline)
 		w.gone(func() {})
 		require.Equal(t, []string{"addons shut"}, w.said())
@@ -207,10 +210,10 @@ func TestForcedLeave(t *testing.T) {
 		w.work("shop", "", "")
 		w.applied("addon-mesh-0", "shop")
 		w.leaves()
-		w.waits("addons", "memberaddon/mesh: no controller has taken notice")
+		w.waits("addons", "memberaddon/mesh: no controller has observed")
 		w.clock.Move(membershipDeadline)
 		w.gone(func() {})
-		require.Equal(t, []string{"addons shut"}, w.said(), "the gate of Works was not asked")
+		require.Equal(t, []string{"addons shut"}, w.said(), "the gate of Works was not evaluated")
 		require.Equal(t, []string{"addon-mesh-0", "shop"}, w.has())
 	})
 	t.Run("gates have their time also when the deadline is shortened to long ago", func(t *testing.T) {
@@ -219,7 +222,7 @@ func TestForcedLeave(t *testing.T) {
 		w.work("addon-mesh-0", "mesh", "")
 		w.work("shop", "", "")
 		w.leaves()
-		w.waits("addons", "memberaddon/mesh: no controller has taken notice")
+		w.waits("addons", "memberaddon/mesh: no controller has observed")
 		w.clock.Move(membershipDeadline / 2)
 		cluster := w.cluster()
 		cluster.Spec.Leave.DeadlineSeconds = 1
@@ -237,7 +240,7 @@ func TestForcedLeave(t *testing.T) {
 		})
 		w.clock.Move(membershipDeadline)
 		w.eventually(func() error {
-			return errorIf(!w.there(mesh) || mesh.Spec.RemovalDeadlineSeconds == nil, "it is not told to hurry")
+			return errorIf(!w.there(mesh) || mesh.Spec.RemovalDeadlineSeconds == nil, "no deadline is set")
 		})
 		require.Contains(t, mesh.Finalizers, v1alpha1.MemberAddonFinalizer)
 		w.stop()

@@ -23,7 +23,7 @@ func TestHurry(t *testing.T) {
 		reason   string
 		deleted  metav1.Time
 		deadline *int32
-		noticed  bool
+		observed bool
 		after    time.Duration
 		want     *int32 // the deadline
 		let      bool   // go
@@ -31,26 +31,27 @@ func TestHurry(t *testing.T) {
 		{"its controller is at work", begun, nil, seen, time.Hour, new(int32(3600)), false},
 		{"a deadline to come ends now", begun, new(int32(86400)), seen, time.Hour, new(int32(3600)), false},
 		{"part of a second is past already", begun, nil, seen, 1900 * time.Millisecond, new(int32(1)), false},
-		{"what was told it is told once", begun, new(int32(3600)), unseen, time.Hour + time.Second, new(int32(3600)), false},
-		{"nor is its controller late yet", begun, new(int32(3600)), unseen, time.Hour + patience - 1, new(int32(3600)), false},
-		{"it is", begun, new(int32(3600)), unseen, time.Hour + patience, new(int32(3600)), true},
-		{"also one that has seen all", begun, new(int32(3600)), seen, time.Hour + patience, new(int32(3600)), true},
-		{"somebody wanted it gone", begun, new(int32(0)), seen, patience, new(int32(0)), true},
-		{"nobody takes notice", begun, nil, unseen, patience, nil, true},
-		{"somebody may", begun, nil, unseen, patience - 1, new(int32(patience/time.Second) - 1), false},
-		{"nobody, with a deadline to come", begun, new(int32(900)), unseen, patience, new(int32(900)), true},
+		{"a deadline is set once", begun, new(int32(3600)), unseen, time.Hour + time.Second, new(int32(3600)), false},
+		{"nor is its controller late yet", begun, new(int32(3600)), unseen, time.Hour + gracePeriod - 1, new(int32(3600)),
+			false},
+		{"it is", begun, new(int32(3600)), unseen, time.Hour + gracePeriod, new(int32(3600)), true},
+		{"also one that has seen all", begun, new(int32(3600)), seen, time.Hour + gracePeriod, new(int32(3600)), true},
+		{"a user deleted it", begun, new(int32(0)), seen, gracePeriod, new(int32(0)), true},
+		{"no controller observes it", begun, nil, unseen, gracePeriod, nil, true},
+		{"a controller may observe it", begun, nil, unseen, gracePeriod - 1, new(int32(gracePeriod/time.Second) - 1), false},
+		{"no controller, with a later deadline", begun, new(int32(900)), unseen, gracePeriod, new(int32(900)), true},
 		{"the namespace does not go yet", never, nil, seen, time.Hour, new(int32(0)), false},
-		{"and has not been told twice", never, new(int32(0)), seen, time.Hour, new(int32(0)), false},
+		{"and no second deadline is set", never, new(int32(0)), seen, time.Hour, new(int32(0)), false},
 		{"the clock is behind the API server's", begun, nil, seen, -time.Hour, new(int32(0)), false},
 		{"the API takes no more than a day", begun, nil, seen, 30 * time.Hour, new(int32(86400)), false},
 		{"after which it is let go", begun, new(int32(86400)), seen, 30 * time.Hour, new(int32(86400)), true},
 	} {
-		addon := memberAddon(test.deadline, test.noticed)
+		addon := memberAddon(test.deadline, test.observed)
 		if test.deleted != never {
 			addon.DeletionTimestamp = &test.deleted
 		}
 		before := addon.DeepCopy()
-		changed := hurry(addon, epoch.Add(test.after))
+		changed := forceStep(addon, epoch.Add(test.after))
 		require.Equal(t, test.want, addon.Spec.RemovalDeadlineSeconds, test.reason)
 		require.Equal(t, test.let, len(addon.Finalizers) == 1, test.reason)
 		require.Contains(t, addon.Finalizers, "example.com/other", test.reason)
@@ -69,18 +70,19 @@ func seconds(a *v1alpha1.MemberAddon) int32 {
 	return *a.Spec.RemovalDeadlineSeconds
 }
 
-func memberAddon(deadline *int32, noticed bool) *v1alpha1.MemberAddon {
-	addon := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Generation: 2, Finalizers: []string{v1alpha1.MemberAddonFinalizer, "example.com/other"}}}
+func memberAddon(deadline *int32, observed bool) *v1alpha1.MemberAddon {
+	addon := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Generation: 2,
+		Finalizers: []string{v1alpha1.MemberAddonFinalizer, "example.com/other"}}}
 	addon.Spec.RemovalDeadlineSeconds = deadline
-	if noticed {
+	if observed {
 		addon.Status.ObservedGeneration = 2
 	}
 	return addon
 }
 
-// Whatever there was, and however often it is forced: nobody is hurried twice, a controller that may be there has its time, and in the end our
-// finalizer is gone.
-func TestHurryProperties(t *testing.T) {
+// For every initial state and any number of forced leaves: a deadline is set once, a controller that may be running has
+// its time, and in the end muster's finalizer is removed.
+func TestForce_Properties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		addon := memberAddon(nil, rapid.Bool().Draw(t, "noticed"))
@@ -89,10 +91,10 @@ func TestHurryProperties(t *testing.T) {
 			addon.Spec.RemovalDeadlineSeconds = new(rapid.Int32Range(0, maxDeadlineSeconds).Draw(t, "deadline"))
 		}
 		now := epoch.Add(time.Duration(rapid.Int64Range(-int64(time.Minute), int64(8*24*time.Hour)).Draw(t, "begins")))
-		begins, attended, told := now, noticed(addon), 0
+		begins, attended, told := now, observed(addon), 0
 		for len(addon.Finalizers) == 2 {
 			before := addon.DeepCopy()
-			if changed := hurry(addon, now); changed != !equal(before, addon) {
+			if changed := forceStep(addon, now); changed != !equal(before, addon) {
 				t.Fatalf("it says that it has changed something: %t", changed)
 			}
 			if !equal(before, addon) {
@@ -105,20 +107,21 @@ func TestHurryProperties(t *testing.T) {
 					t.Fatalf("%s after it was deleted it has %d seconds", now.Sub(epoch), seconds(addon))
 				}
 			}
-			if len(addon.Finalizers) == 1 && now.Sub(epoch) < patience {
+			if len(addon.Finalizers) == 1 && now.Sub(epoch) < gracePeriod {
 				t.Fatalf("its controller had %s", now.Sub(epoch))
 			}
 			// Deadlines are in whole seconds, of which the last is cut.
-			if len(addon.Finalizers) == 1 && attended && told > 0 && now.Sub(begins) < patience-time.Second && begins.Sub(epoch) < maxDeadlineSeconds*time.Second {
+			if len(addon.Finalizers) == 1 && attended && told > 0 && now.Sub(begins) < gracePeriod-time.Second &&
+				begins.Sub(epoch) < maxDeadlineSeconds*time.Second {
 				t.Fatalf("a controller that was there had %s", now.Sub(begins))
 			}
 			now = now.Add(time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(10*time.Second)).Draw(t, "again after")))
-			if now.Sub(begins) > time.Minute+2*patience {
+			if now.Sub(begins) > time.Minute+2*gracePeriod {
 				t.Fatal("it is never let go")
 			}
 		}
 		if told > 1 {
-			t.Fatalf("it was told %d times", told)
+			t.Fatalf("the deadline was set %d times", told)
 		}
 	})
 }

@@ -21,18 +21,19 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Name of the gate.
+// Name is the name of the gate.
 const Name = "addons"
 
-// patience is how long the controller of MemberAddons has to act on what it is told, a change of leaders included. The hub forces its
-// gates again and again for twice as long (lifecycle.NamespacePatience).
-const patience = 30 * time.Second
+// patience is the time in which the controller of MemberAddons must act, including a change of the leader. The hub
+// retries forced gates for twice as long (lifecycle.NamespacePatience).
+const gracePeriod = 30 * time.Second
 
 // +kubebuilder:rbac:groups=addon.muster.dev,resources=memberaddons,verbs=list;watch;patch;delete
 // +kubebuilder:rbac:groups=work.muster.dev,resources=works,verbs=list;watch;patch
 
-// Gate deletes the MemberAddons of a member that leaves, and is open when there are none: see the tables of the package. The client's scheme
-// knows addon/v1alpha1 and work/v1alpha1; it may read from caches. The permissions are in the folder rbac. It may be called concurrently.
+// Gate returns a gate that deletes the MemberAddons of a leaving member and is open when there are none; see the tables
+// of the package. The scheme of the client must contain addon/v1alpha1 and work/v1alpha1. The client may read from
+// caches. The folder rbac contains the required permissions. The gate is safe for concurrent use.
 func Gate(c client.Client) interface {
 	membership.LeaveGate
 	membership.Forcer
@@ -48,7 +49,7 @@ type gate struct {
 
 func (gate) Name() string { return Name }
 
-// Remaining deletes the MemberAddons, and names those that are still there, each with why.
+// Remaining deletes the MemberAddons and returns those that still exist, each with the reason.
 func (g gate) Remaining(ctx context.Context, member membership.Member) ([]string, error) {
 	addons, err := g.list(ctx, member)
 	if err != nil {
@@ -58,14 +59,15 @@ func (g gate) Remaining(ctx context.Context, member membership.Member) ([]string
 	var errs []error
 	for i := range addons {
 		remaining = append(remaining, describe(&addons[i]))
-		if err := g.release(ctx, member, &addons[i]); !apierrors.IsConflict(err) { // somebody was quicker: the next look sees what they did
+		// the next reconcile observes the concurrent change
+		if err := g.release(ctx, member, &addons[i]); !apierrors.IsConflict(err) {
 			errs = append(errs, err)
 		}
 	}
 	return remaining, errors.Join(errs...)
 }
 
-// release begins to delete a MemberAddon.
+// release starts the deletion of a MemberAddon.
 func (g gate) release(ctx context.Context, member membership.Member, addon *v1alpha1.MemberAddon) error {
 	if err := g.orphan(ctx, member, addon); err != nil {
 		return err
@@ -92,34 +94,35 @@ func (g gate) list(ctx context.Context, member membership.Member) ([]v1alpha1.Me
 	return addons.Items, nil
 }
 
-// undefined reports whether the hub does not have the kind at all.
+// undefined reports whether the hub does not have the kind.
 func undefined(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
 
 func describe(addon *v1alpha1.MemberAddon) string {
 	text := "memberaddon/" + addon.Name
 	switch {
 	case addon.DeletionTimestamp == nil:
-		return text // its status is of another time
-	case !noticed(addon):
-		return text + ": no controller has taken notice of its deletion yet"
+		return text // the status does not describe the deletion
+	case !observed(addon):
+		return text + ": no controller has observed the deletion yet"
 	case addon.Status.Message == "":
 		return text
 	}
 	return text + ": " + bounded.Text(addon.Status.Message, words.MaxPart)
 }
 
-// noticed reports whether a controller has seen a MemberAddon as it is: its deletion makes a new generation of it.
-func noticed(addon *v1alpha1.MemberAddon) bool {
+// noticed reports whether a controller has observed the deletion, which increases the generation.
+func observed(addon *v1alpha1.MemberAddon) bool {
 	return addon.Status.ObservedGeneration == addon.Generation
 }
 
-// orphan has the Works of an add-on leave their objects as they are, where the member's leave policy says so.
+// orphan sets the Works of an add-on to orphan their objects if the leave policy of the member requires it.
 func (g gate) orphan(ctx context.Context, member membership.Member, addon *v1alpha1.MemberAddon) error {
 	if member.Leave.Resources != membershipv1alpha1.OrphanResources {
 		return nil
 	}
 	var works workv1alpha1.WorkList
-	err := g.client.List(ctx, &works, client.InNamespace(addon.Namespace), client.MatchingLabels{v1alpha1.AddonLabel: addon.Name})
+	err := g.client.List(ctx, &works, client.InNamespace(addon.Namespace),
+		client.MatchingLabels{v1alpha1.AddonLabel: addon.Name})
 	if err != nil && !undefined(err) {
 		return fmt.Errorf("list the Works of MemberAddon %s/%s: %w", addon.Namespace, addon.Name, err)
 	}
@@ -131,17 +134,17 @@ func (g gate) orphan(ctx context.Context, member membership.Member, addon *v1alp
 		}
 		err := g.client.Patch(ctx, work, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("have Work %s/%s orphan its objects: %w", work.Namespace, work.Name, err)
+			return fmt.Errorf("set Work %s/%s to orphan its objects: %w", work.Namespace, work.Name, err)
 		}
 	}
 	return nil
 }
 
-// ofHooks reports whether a Work has the pre-delete hooks of an add-on. Jobs that have run are nothing that a member would keep, and those that
-// have failed would be in the way of the next try.
+// ofHooks reports whether a Work contains the pre-delete hooks of an add-on. Completed Jobs are not worth keeping, and
+// failed ones would block the next attempt.
 func ofHooks(work *workv1alpha1.Work) bool { return strings.HasSuffix(work.Name, "-hooks") }
 
-// Force has the removal deadlines of all MemberAddons end now, and takes our finalizer off those that nobody removes.
+// Force ends the removal deadlines of all MemberAddons and removes muster's finalizer if no controller acts.
 func (g gate) Force(ctx context.Context, member membership.Member) error {
 	addons, err := g.list(ctx, member)
 	if err != nil {
@@ -154,7 +157,7 @@ func (g gate) Force(ctx context.Context, member membership.Member) error {
 	return errors.Join(errs...)
 }
 
-// Release takes the finalizer of add-ons off MemberAddons that are being deleted with the member's namespace. Nothing is
+// Release removes muster's finalizer from MemberAddons that are being deleted with the member's namespace. Nothing is
 // removed from the member: the MemberAddons and their Works are created again in the restored namespace.
 func (g gate) Release(ctx context.Context, member membership.Member) error {
 	addons, err := g.list(ctx, member)
@@ -178,7 +181,7 @@ func (g gate) Release(ctx context.Context, member membership.Member) error {
 
 func (g gate) force(ctx context.Context, addon *v1alpha1.MemberAddon) error {
 	before := addon.DeepCopy()
-	if !hurry(addon, g.clock.Now()) {
+	if !forceStep(addon, g.clock.Now()) {
 		return nil
 	}
 	err := g.client.Patch(ctx, addon, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
@@ -188,9 +191,9 @@ func (g gate) force(ctx context.Context, addon *v1alpha1.MemberAddon) error {
 	return nil
 }
 
-// hurry brings a MemberAddon one step closer to its end, if it is time for one. A deadline that ends now hurries its controller, and tells later
-// calls, which remember nothing, since when that is overdue.
-func hurry(addon *v1alpha1.MemberAddon, now time.Time) (changed bool) {
+// hurry performs the next step to force a removal, if one is due. The deadline that it sets lets the controller act and
+// records, for later calls, since when the controller is overdue.
+func forceStep(addon *v1alpha1.MemberAddon, now time.Time) (changed bool) {
 	var passed time.Duration
 	if addon.DeletionTimestamp != nil {
 		passed = max(0, now.Sub(addon.DeletionTimestamp.Time))
@@ -200,14 +203,14 @@ func hurry(addon *v1alpha1.MemberAddon, now time.Time) (changed bool) {
 		overdue = passed - time.Duration(*seconds)*time.Second
 	}
 	switch {
-	case overdue >= 0 && overdue < patience:
+	case overdue >= 0 && overdue < gracePeriod:
 		return false
-	case overdue >= 0, passed >= patience && !noticed(addon):
+	case overdue >= 0, passed >= gracePeriod && !observed(addon):
 		return controllerutil.RemoveFinalizer(addon, v1alpha1.MemberAddonFinalizer)
 	}
 	addon.Spec.RemovalDeadlineSeconds = new(int32(min(passed/time.Second, maxDeadlineSeconds)))
 	return true
 }
 
-// maxDeadlineSeconds is the most that the API takes.
+// maxDeadlineSeconds is the maximum value that the API accepts.
 const maxDeadlineSeconds = 86400

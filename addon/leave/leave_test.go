@@ -25,7 +25,8 @@ import (
 )
 
 // wayOut is what a controller does about an add-on with a hook and access to the hub.
-var wayOut = []removal.Action{removal.RunHooks, removal.DeleteWorks, removal.DeleteHooks, removal.RevokeCredentials, removal.RemoveFinalizer}
+var wayOut = []removal.Action{removal.RunHooks, removal.DeleteWorks, removal.DeleteHooks, removal.RevokeCredentials,
+	removal.RemoveFinalizer}
 
 func TestGate(t *testing.T) {
 	t.Parallel()
@@ -35,10 +36,14 @@ func TestGate(t *testing.T) {
 		after           membershipv1alpha1.ResourcePolicy
 		kept            []string
 	}{
-		"deletes":  {"a member that leaves gives its add-ons back", "", membershipv1alpha1.DeleteResources, membershipv1alpha1.DeleteResources, nil},
-		"orphans":  {"a member may keep them, but not what their hooks have left", "", membershipv1alpha1.OrphanResources, membershipv1alpha1.OrphanResources, []string{"addon-mesh-0"}},
-		"changes":  {"it may say so after it has begun to leave", "", membershipv1alpha1.DeleteResources, membershipv1alpha1.OrphanResources, []string{"addon-mesh-0"}},
-		"overrule": {"whatever the Works say", ", manifestOptions: [{select: {name: addon-mesh-0}, delete: Delete}]", membershipv1alpha1.OrphanResources, membershipv1alpha1.OrphanResources, []string{"addon-mesh-0"}},
+		"deletes": {"a member that leaves gives its add-ons back", "", membershipv1alpha1.DeleteResources,
+			membershipv1alpha1.DeleteResources, nil},
+		"orphans": {"a member may keep them, but not what their hooks have left", "", membershipv1alpha1.OrphanResources,
+			membershipv1alpha1.OrphanResources, []string{"addon-mesh-0"}},
+		"changes": {"it may say so after it has begun to leave", "", membershipv1alpha1.DeleteResources,
+			membershipv1alpha1.OrphanResources, []string{"addon-mesh-0"}},
+		"overrule": {"whatever the Works say", ", manifestOptions: [{select: {name: addon-mesh-0}, delete: Delete}]",
+			membershipv1alpha1.OrphanResources, membershipv1alpha1.OrphanResources, []string{"addon-mesh-0"}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
@@ -57,7 +62,7 @@ func TestGate(t *testing.T) {
 			require.True(t, w.there(mesh) && mesh.DeletionTimestamp != nil)
 			remaining, err = leave.Gate(w.hub).Remaining(t.Context(), w.member)
 			require.NoError(t, err)
-			require.Equal(t, []string{"memberaddon/mesh: no controller has taken notice of its deletion yet"}, remaining)
+			require.Equal(t, []string{"memberaddon/mesh: no controller has observed the deletion yet"}, remaining)
 
 			w.member.Leave.Resources = test.after
 			_, err = leave.Gate(w.hub).Remaining(t.Context(), w.member)
@@ -66,7 +71,7 @@ func TestGate(t *testing.T) {
 			remaining, err = leave.Gate(w.hub).Remaining(t.Context(), w.member)
 			require.NoError(t, err)
 			require.Len(t, remaining, 1)
-			require.Contains(t, remaining[0], "memberaddon/mesh: A hook runs before it is removed.")
+			require.Contains(t, remaining[0], "memberaddon/mesh: A pre-delete hook is running.")
 			w.opens()
 			w.opens() // it stays so
 			require.Equal(t, wayOut, w.played.did)
@@ -77,8 +82,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// A person who makes a MemberAddon while the member leaves does not keep it.
-func TestGateDeletesWhatIsMadeMeanwhile(t *testing.T) {
+// A MemberAddon that a user creates while the member leaves is deleted.
+func TestGate_DeletesConcurrentlyCreated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "meanwhile").namespace()
 	w.opens()
@@ -87,7 +92,7 @@ func TestGateDeletesWhatIsMadeMeanwhile(t *testing.T) {
 	require.False(t, w.there(late))
 }
 
-// What one add-on meets does not keep the others from going, and who was quicker is no error.
+// An error of one add-on does not block the others, and a concurrent change is not an error.
 func TestGateGoesOn(t *testing.T) {
 	t.Parallel()
 	gr := schema.GroupResource{Group: v1alpha1.GroupName, Resource: "memberaddons"}
@@ -97,8 +102,8 @@ func TestGateGoesOn(t *testing.T) {
 		want   string
 	}{
 		"refused":  {"an admission webhook may say no", errors.New("no"), "delete MemberAddon member-refused/a: no"},
-		"conflict": {"somebody has made another one", apierrors.NewConflict(gr, "a", errors.New("the UID differs")), ""},
-		"gone":     {"somebody has deleted it", apierrors.NewNotFound(gr, "a"), ""},
+		"conflict": {"another one was created", apierrors.NewConflict(gr, "a", errors.New("the UID differs")), ""},
+		"gone":     {"it was deleted", apierrors.NewNotFound(gr, "a"), ""},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
@@ -117,16 +122,18 @@ func TestGateGoesOn(t *testing.T) {
 	}
 }
 
-// An add-on whose Works cannot be told to orphan is not deleted: they would take back what the member is to keep.
-func TestGateTellsWorksFirst(t *testing.T) {
+// An add-on whose Works cannot be set to orphan is not deleted: the member would remove objects that must stay.
+func TestGate_OrphansWorksFirst(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		reason string
 		err    error
 		want   string
 	}{
-		"untold":  {"an admission webhook may say no", errors.New("no"), "have Work member-untold/addon-a-0 orphan its objects: no"},
-		"written": {"somebody has written it meanwhile", apierrors.NewConflict(schema.GroupResource{}, "a", errors.New("changed")), ""},
+		"failing": {"an admission webhook may say no", errors.New("no"), "set Work member-failing/addon-a-0 to orphan " +
+			"its objects: no"},
+		"written": {"it was changed concurrently",
+			apierrors.NewConflict(schema.GroupResource{}, "a", errors.New("changed")), ""},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
@@ -153,7 +160,8 @@ func TestStale(t *testing.T) {
 	w := newWorld(t, "stale").namespace()
 	gate := leave.Gate(stale{w.hub})
 	mesh, work := w.addon("mesh"), w.work("addon-mesh-0", "mesh", "")
-	for _, w.member.Leave.Resources = range []membershipv1alpha1.ResourcePolicy{membershipv1alpha1.DeleteResources, membershipv1alpha1.OrphanResources} {
+	for _, w.member.Leave.Resources = range []membershipv1alpha1.ResourcePolicy{membershipv1alpha1.DeleteResources,
+		membershipv1alpha1.OrphanResources} {
 		remaining, err := gate.Remaining(t.Context(), w.member)
 		require.NoError(t, err)
 		require.Equal(t, []string{"memberaddon/mesh"}, remaining)
@@ -184,7 +192,8 @@ func (s stale) List(ctx context.Context, list client.ObjectList, options ...clie
 func TestGateWithoutDefinitions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "undefined").namespace()
-	gate := leave.Gate(refusing{Client: w.hub, list: &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: v1alpha1.GroupName, Kind: "MemberAddon"}}})
+	gate := leave.Gate(refusing{Client: w.hub,
+		list: &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: v1alpha1.GroupName, Kind: "MemberAddon"}}})
 	remaining, err := gate.Remaining(t.Context(), w.member)
 	require.NoError(t, err)
 	require.Empty(t, remaining)
@@ -221,36 +230,36 @@ func (r refusing) Patch(ctx context.Context, o client.Object, patch client.Patch
 	return r.Client.Patch(ctx, o, patch, options...)
 }
 
-// Force tells a controller that is there to hurry, lets go of what nobody removes, and does neither twice.
+// Force sets the deadline for a running controller, removes a finalizer without one, and does neither twice.
 func TestForce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "forced").namespace()
-	noticed, unnoticed := w.addon("noticed"), w.addon("unnoticed")
+	observed, unnoticed := w.addon("noticed"), w.addon("unnoticed")
 	work := w.work("addon-noticed-0", "noticed", "")
 	unnoticed.Finalizers = append(unnoticed.Finalizers, "example.com/other")
 	require.NoError(t, w.admin.Update(t.Context(), unnoticed))
 	_, err := leave.Gate(w.hub).Remaining(t.Context(), w.member)
 	require.NoError(t, err)
-	require.True(t, w.there(noticed) && w.there(unnoticed))
-	require.NotEqual(t, noticed.Generation, noticed.Status.ObservedGeneration, "its deletion is a new generation")
-	noticed.Status.ObservedGeneration = noticed.Generation
-	require.NoError(t, w.admin.Status().Update(t.Context(), noticed))
+	require.True(t, w.there(observed) && w.there(unnoticed))
+	require.NotEqual(t, observed.Generation, observed.Status.ObservedGeneration, "its deletion is a new generation")
+	observed.Status.ObservedGeneration = observed.Generation
+	require.NoError(t, w.admin.Status().Update(t.Context(), observed))
 
 	w.member.Leave.Resources = membershipv1alpha1.OrphanResources
-	clock := testclock.NewFakePassiveClock(noticed.DeletionTimestamp.Add(10 * time.Minute))
+	clock := testclock.NewFakePassiveClock(observed.DeletionTimestamp.Add(10 * time.Minute))
 	force := func() {
 		t.Helper()
 		require.NoError(t, leave.GateAt(w.hub, clock).Force(t.Context(), w.member))
 	}
 	force()
-	require.True(t, w.there(noticed) && w.there(unnoticed))
-	versions := func() []string { return []string{noticed.ResourceVersion, unnoticed.ResourceVersion} }
+	require.True(t, w.there(observed) && w.there(unnoticed))
+	versions := func() []string { return []string{observed.ResourceVersion, unnoticed.ResourceVersion} }
 	before := versions()
 	force()
-	require.True(t, w.there(noticed) && w.there(unnoticed))
+	require.True(t, w.there(observed) && w.there(unnoticed))
 	require.Equal(t, before, versions(), "they are written once")
-	require.Equal(t, new(int32(600)), noticed.Spec.RemovalDeadlineSeconds)
-	require.Equal(t, []string{v1alpha1.MemberAddonFinalizer}, noticed.Finalizers)
+	require.Equal(t, new(int32(600)), observed.Spec.RemovalDeadlineSeconds)
+	require.Equal(t, []string{v1alpha1.MemberAddonFinalizer}, observed.Finalizers)
 	require.Equal(t, []string{"example.com/other"}, unnoticed.Finalizers, "those of others are theirs to take off")
 	require.Nil(t, unnoticed.Spec.RemovalDeadlineSeconds)
 	require.True(t, w.there(work))
@@ -259,7 +268,7 @@ func TestForce(t *testing.T) {
 
 	clock.SetTime(clock.Now().Add(time.Minute))
 	force()
-	require.False(t, w.there(noticed))
+	require.False(t, w.there(observed))
 	require.True(t, w.there(unnoticed))
 }
 

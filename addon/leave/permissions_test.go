@@ -19,7 +19,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// The permissions of the folder rbac are enough, also for a client that reads from caches, and none of them is too much.
+// The permissions of the folder rbac are sufficient, also for a client that reads from caches, and all are necessary.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "allowed").namespace()
@@ -28,7 +28,8 @@ func TestPermissions(t *testing.T) {
 		addon := w.addon("a")
 		w.work("addon-a-0", "a", "")
 		remaining, err := leave.Gate(gate).Remaining(t.Context(), w.member)
-		return errors.Join(err, leave.Gate(gate).Force(t.Context(), w.member), w.letGo(addon), errorIf(err == nil && len(remaining) == 0, "nothing remains"))
+		return errors.Join(err, leave.Gate(gate).Force(t.Context(), w.member), w.letGo(addon),
+			errorIf(err == nil && len(remaining) == 0, "nothing remains"))
 	}
 	cached, err := cluster.New(w.config, func(o *cluster.Options) { o.Scheme = scheme })
 	require.NoError(t, err)
@@ -68,7 +69,8 @@ func (w *world) letGo(addon *v1alpha1.MemberAddon) error {
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: "addon-a-0"}}
 	var errs []error
 	for _, o := range []client.Object{addon, work} {
-		errs = append(errs, client.IgnoreNotFound(w.admin.Delete(w.t.Context(), o)), client.IgnoreNotFound(w.admin.Patch(w.t.Context(), o, nothing)))
+		errs = append(errs, client.IgnoreNotFound(w.admin.Delete(w.t.Context(), o)),
+			client.IgnoreNotFound(w.admin.Patch(w.t.Context(), o, nothing)))
 	}
 	return errors.Join(errs...)
 }

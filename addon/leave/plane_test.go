@@ -36,7 +36,7 @@ func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 var scheme = mustertest.Scheme(membershipv1alpha1.AddToScheme, workv1alpha1.AddToScheme, v1alpha1.AddToScheme)
 
-// world is a hub with one member, which are one plane. What the member's add-ons and others apply is in a namespace of its name.
+// world is a hub with one member in one plane. Objects of the member are in a namespace of its name.
 type world struct {
 	t      *testing.T
 	admin  client.Client
@@ -49,7 +49,8 @@ type world struct {
 // newWorld makes all but the MemberCluster and its namespace.
 func newWorld(t *testing.T, name string) *world {
 	t.Helper()
-	admin := mustertest.Client(t, plane.ForTest(t).Config(), scheme, membershipcrds.Install, workcrds.InstallOnHub, workcrds.InstallOnMember, addoncrds.Install)
+	admin := mustertest.Client(t, plane.ForTest(t).Config(), scheme, membershipcrds.Install, workcrds.InstallOnHub,
+		workcrds.InstallOnMember, addoncrds.Install)
 	w := &world{t: t, admin: admin, member: membership.Member{Name: name, Namespace: "member-" + name}}
 	w.config = w.user("hub-"+name, role(t).Rules)
 	w.hub = mustertest.Client(t, w.config, scheme)
@@ -85,7 +86,8 @@ func (w *world) namespace() *world {
 // addon makes a MemberAddon as its controller would have it.
 func (w *world) addon(name string) *v1alpha1.MemberAddon {
 	w.t.Helper()
-	addon := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: name, Finalizers: []string{v1alpha1.MemberAddonFinalizer}}}
+	addon := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: w.member.Namespace, Name: name,
+		Finalizers: []string{v1alpha1.MemberAddonFinalizer}}}
 	w.create(addon)
 	addon.Status.ObservedGeneration, addon.Status.Message = addon.Generation, "All is well."
 	require.NoError(w.t, w.admin.Status().Update(w.t.Context(), addon))
@@ -99,7 +101,8 @@ func (w *world) work(name, addon, options string) *workv1alpha1.Work {
 	if addon != "" {
 		work.Labels = map[string]string{v1alpha1.AddonLabel: addon}
 	}
-	spec := fmt.Sprintf("{manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s}}]%s}", name, w.member.Name, options)
+	spec := fmt.Sprintf("{manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s}}]%s}", name,
+		w.member.Name, options)
 	require.NoError(w.t, yaml.UnmarshalStrict([]byte(spec), &work.Spec))
 	work.Finalizers = []string{workv1alpha1.Finalizer} // as soon as an agent has seen it
 	w.create(work)

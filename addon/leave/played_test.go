@@ -20,8 +20,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// played is a controller of MemberAddons. It does what package removal says whenever the test has it look, with a hook for each add-on and
-// a Secret for its access to the hub, if there is one.
+// played is a controller of MemberAddons. At each reconcile it performs the step of package removal, with a hook for
+// each add-on and a Secret for its access to the hub, if there is one.
 type played struct {
 	*world
 
@@ -29,7 +29,7 @@ type played struct {
 	did    []removal.Action
 }
 
-// look looks at all MemberAddons of the member.
+// look reconciles all MemberAddons of the member.
 func (p *played) look() {
 	p.t.Helper()
 	var list v1alpha1.MemberAddonList
@@ -45,10 +45,13 @@ func (p *played) remove(addon *v1alpha1.MemberAddon) {
 	p.t.Helper()
 	ctx := context.Background()
 	var works workv1alpha1.WorkList
-	require.NoError(p.t, p.admin.List(ctx, &works, client.InNamespace(addon.Namespace), client.MatchingLabels{v1alpha1.AddonLabel: addon.Name}))
+	require.NoError(p.t,
+		p.admin.List(ctx, &works, client.InNamespace(addon.Namespace),
+			client.MatchingLabels{v1alpha1.AddonLabel: addon.Name}))
 	o := removal.Observed{
-		Now: time.Now(), Started: addon.DeletionTimestamp.Time, Finalizer: slices.Contains(addon.Finalizers, v1alpha1.MemberAddonFinalizer),
-		Forced: p.forced[addon.Name], Member: removal.Reachable, Jobs: removal.JobsOf(nil),
+		Now: time.Now(), Started: addon.DeletionTimestamp.Time,
+		Finalizer: slices.Contains(addon.Finalizers, v1alpha1.MemberAddonFinalizer),
+		Forced:    p.forced[addon.Name], Member: removal.Reachable, Jobs: removal.JobsOf(nil),
 	}
 	for i := range works.Items {
 		switch work := &works.Items[i]; {
@@ -94,13 +97,15 @@ func (p *played) let(err error) bool {
 	return false
 }
 
-func (p *played) act(ctx context.Context, action removal.Action, addon *v1alpha1.MemberAddon, works []workv1alpha1.Work) error {
+func (p *played) act(ctx context.Context, action removal.Action, addon *v1alpha1.MemberAddon,
+	works []workv1alpha1.Work) error {
 	switch action {
 	case removal.RunHooks:
 		p.work("addon-"+addon.Name+"-hooks", addon.Name, "")
 		return nil
 	case removal.RevokeCredentials:
-		return p.admin.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: addon.Namespace, Name: "addon-" + addon.Name}})
+		return p.admin.Delete(ctx,
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: addon.Namespace, Name: "addon-" + addon.Name}})
 	case removal.RemoveFinalizer:
 		addon.Finalizers = nil
 		return p.admin.Update(ctx, addon)
@@ -113,7 +118,9 @@ func (p *played) act(ctx context.Context, action removal.Action, addon *v1alpha1
 			}
 			errs = append(errs, client.IgnoreNotFound(p.admin.Delete(ctx, &works[i])))
 			if action == removal.StripFinalizers {
-				errs = append(errs, client.IgnoreNotFound(p.admin.Patch(ctx, &works[i], client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))))
+				errs = append(errs,
+					client.IgnoreNotFound(p.admin.Patch(ctx, &works[i],
+						client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))))
 			}
 		}
 		return errors.Join(errs...)

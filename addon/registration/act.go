@@ -15,7 +15,7 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// act makes what is missing, in an order in which each step may be the last one that is taken.
+// act creates missing objects, in an order in which an interruption after every step is safe.
 func (r *Registrar) act(ctx context.Context, w *wanted, o *observed) error {
 	if err := w.foreign(o); err != nil {
 		return err
@@ -27,7 +27,7 @@ func (r *Registrar) act(ctx context.Context, w *wanted, o *observed) error {
 	if _, people := errors.AsType[*problem](refused); refused != nil && (o.role == nil || !people) {
 		return refused
 	}
-	// An agent that has a role goes on with it, until the rules that it is to have can be had.
+	// An agent with a Role keeps it until the desired rules can be granted.
 	if err := r.ensureLease(ctx, w, o); err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (r *Registrar) act(ctx context.Context, w *wanted, o *observed) error {
 		return issuing
 	}
 	if o.account != nil && w.credential != v1alpha1.RegistrationToken {
-		if err := r.remove(ctx, o.account); err != nil { // and with it the tokens
+		if err := r.remove(ctx, o.account); err != nil { // this deletes the tokens
 			return err
 		}
 		o.account = nil
@@ -47,7 +47,7 @@ func (r *Registrar) act(ctx context.Context, w *wanted, o *observed) error {
 	return refused
 }
 
-// withdraw ends what another holder has.
+// withdraw revokes the access of another holder.
 func (r *Registrar) withdraw(ctx context.Context, w *wanted, o *observed) error {
 	if o.binding != nil && o.record.For != w.holder || o.binding != nil && o.binding.RoleRef != w.roleRef() {
 		if err := r.remove(ctx, o.binding); err != nil {
@@ -78,8 +78,10 @@ func (r *Registrar) ensureRole(ctx context.Context, w *wanted, o *observed) erro
 	}
 	role.Rules = w.roleRules()
 	err := write(ctx, role)
-	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "attempting to grant RBAC permissions not currently held") {
-		return refuse("the hub cannot grant what it does not have itself: give the hub's own user these rules, or take them out (" + err.Error() + ")")
+	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "attempting to grant RBAC permissions not "+
+		"currently held") {
+		return refuse("the hub cannot grant permissions that it does not have: grant these rules to the hub's user, " +
+			"or remove them (" + err.Error() + ")")
 	}
 	if err == nil {
 		o.role = role
@@ -102,7 +104,8 @@ func (r *Registrar) ensureLease(ctx context.Context, w *wanted, o *observed) err
 	return r.remove(ctx, o.lease)
 }
 
-// ensureBinding gives the role to who has the credential that is there. Who is to have the next one gets it when that is there.
+// ensureBinding binds the Role to the holder of the current credential. The holder of the next one is bound when it
+// exists.
 func (r *Registrar) ensureBinding(ctx context.Context, w *wanted, o *observed) error {
 	if !w.usable(o, r.clock.Now()) {
 		return nil
@@ -144,7 +147,7 @@ func (r *Registrar) create(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// update fails where somebody else has written the object since it was read.
+// update fails if the object has changed since it was read.
 func (r *Registrar) update(ctx context.Context, object client.Object) error {
 	if err := r.client.Update(ctx, object); err != nil {
 		return fmt.Errorf("update %s %s: %w", kindOf(object), client.ObjectKeyFromObject(object), err)

@@ -17,14 +17,16 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-// Kinds returns an object of each kind that a Registrar makes, for watches; [MemberAddonOf] says whose one is.
+// Kinds returns one object of each kind that a Registrar creates, for watches; see [MemberAddonOf].
 func Kinds() []client.Object {
-	return []client.Object{&rbacv1.Role{}, &rbacv1.RoleBinding{}, &coordinationv1.Lease{}, &corev1.ServiceAccount{}, &corev1.Secret{}}
+	return []client.Object{&rbacv1.Role{}, &rbacv1.RoleBinding{}, &coordinationv1.Lease{}, &corev1.ServiceAccount{},
+		&corev1.Secret{}}
 }
 
-// NewCache adds a cache to a manager that has what Registrars make and nothing else: the objects of [Kinds] that have the label of an
-// add-on, and of Secrets those in the namespace of [Options] that holds the credentials; empty is the default. It is for the Options' Cache
-// and for watches. A manager's own cache may be restricted to what its product looks at, and must not hold all Secrets of a hub.
+// NewCache adds a cache to a manager that contains only objects of Registrars: the objects of [Kinds] that have the
+// label of an add-on and, for Secrets, those in the namespace of [Options] that contains the credentials (empty: the
+// default). Use it for the Cache of [Options] and for watches. The manager's own cache may be restricted, and must not
+// contain all Secrets of a hub.
 func NewCache(mgr manager.Manager, namespace string) (cache.Cache, error) {
 	addons, err := labels.NewRequirement(v1alpha1.AddonLabel, selection.Exists, nil)
 	if err != nil {
@@ -46,7 +48,7 @@ func NewCache(mgr manager.Manager, namespace string) (cache.Cache, error) {
 		err = mgr.Add(objects)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make a cache of registrations: %w", err)
+		return nil, fmt.Errorf("create the cache of registrations: %w", err)
 	}
 	return objects, nil
 }

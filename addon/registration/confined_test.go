@@ -26,10 +26,12 @@ func TestAgentsAreConfined(t *testing.T) {
 	for _, credential := range credentials {
 		t.Run(string(credential), func(t *testing.T) {
 			h := newHub(t)
-			prefix := map[v1alpha1.RegistrationCredential]string{v1alpha1.RegistrationToken: "confined-t", v1alpha1.RegistrationCertificate: "confined-c"}[credential]
+			prefix := map[v1alpha1.RegistrationCredential]string{v1alpha1.RegistrationToken: "confined-t",
+				v1alpha1.RegistrationCertificate: "confined-c"}[credential]
 			a, ab := h.member(prefix), h.member(prefix+"-b")
 			requests := map[string]registration.Request{
-				"x of a": h.request(a, "x", credential), "x-y of a": h.request(a, "x-y", credential), "x of a-b": h.request(ab, "x", credential),
+				"x of a": h.request(a, "x", credential), "x-y of a": h.request(a, "x-y", credential),
+				"x of a-b": h.request(ab, "x", credential),
 			}
 			h.exists(
 				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "there"}},
@@ -62,14 +64,17 @@ func TestAgentsAreConfined(t *testing.T) {
 					require.Truef(t, apierrors.IsForbidden(try(t.Context())), "%s must not %s: %v", who, what, try(t.Context()))
 				}
 				for what, try := range map[string]func(context.Context) error{
-					"renew the Lease of another add-on":         renew(agent, own, otherAddon),
-					"renew the Lease of the member":             renew(agent, own, membership.LeaseName),
-					"renew the Lease on another member":         renew(agent, other, name),
-					"get the ServiceAccount of another":         get(agent, &corev1.ServiceAccount{}, own, "addon-"+otherAddon),
-					"have a token of another":                   tokenOf(agent, own, "addon-"+otherAddon),
-					"have a token of that on another member":    tokenOf(agent, other, "addon-"+name),
-					"read ConfigMaps of another member":         get(agent, &corev1.ConfigMap{}, other, "there"),
-					"read ConfigMaps of all":                    func(ctx context.Context) error { return agent.List(ctx, &corev1.ConfigMapList{}) },
+					"renew the Lease of another add-on":      renew(agent, own, otherAddon),
+					"renew the Lease of the member":          renew(agent, own, membership.LeaseName),
+					"renew the Lease on another member":      renew(agent, other, name),
+					"get the ServiceAccount of another":      get(agent, &corev1.ServiceAccount{}, own, "addon-"+otherAddon),
+					"have a token of another":                tokenOf(agent, own, "addon-"+otherAddon),
+					"have a token of that on another member": tokenOf(agent, other, "addon-"+name),
+					"read ConfigMaps of another member":      get(agent, &corev1.ConfigMap{}, other, "there"),
+					"read ConfigMaps of all": func(ctx context.Context) error {
+						return agent.List(ctx,
+							&corev1.ConfigMapList{})
+					},
 					"read ConfigMaps where the credentials are": get(agent, &corev1.ConfigMap{}, registrationNamespace, "there"),
 				} {
 					require.Truef(t, apierrors.IsForbidden(try(t.Context())), "%s must not %s: %v", who, what, try(t.Context()))
@@ -123,7 +128,8 @@ func get(agent client.Client, object client.Object, namespace, name string) func
 func renew(agent client.Client, namespace, name string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		return agent.Patch(ctx, lease, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"renewTime":"2030-01-01T00:00:00.000000Z"}}`)))
+		return agent.Patch(ctx, lease,
+			client.RawPatch(types.MergePatchType, []byte(`{"spec":{"renewTime":"2030-01-01T00:00:00.000000Z"}}`)))
 	}
 }
 

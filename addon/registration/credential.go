@@ -12,32 +12,32 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// Keys of the hub's own Secret, and of that on the member beside [KubeconfigKey].
+// Keys of the Secret on the hub, and of the Secret on the member in addition to [KubeconfigKey].
 const (
 	tokenKey       = "token"
 	certificateKey = "tls.crt"
 	privateKey     = "tls.key"
 )
 
-// recordAnnotation is on the hub's Secret, as JSON.
+// recordAnnotation on the Secret of the hub contains the record as JSON.
 const recordAnnotation = v1alpha1.GroupName + "/credential"
 
-// record says what the hub's Secret holds.
+// record describes the contents of the Secret of the hub.
 type record struct {
-	// For says whose it is; see [Request.holder].
+	// For is the holder; see [Request.holder].
 	For string `json:"for"`
-	// Credential that it holds. Empty: none yet, but the key of one that is on its way.
+	// Credential is the type of the credential. Empty: only the key of a requested certificate.
 	Credential v1alpha1.RegistrationCredential `json:"credential,omitempty"`
-	// Asked is the lifetime that was asked for, in seconds.
+	// Asked is the requested lifetime in seconds.
 	Asked int64 `json:"asked,omitempty"`
-	// Account is the UID of the ServiceAccount that the token is of.
+	// Account is the UID of the ServiceAccount of the token.
 	Account types.UID `json:"account,omitempty"`
-	// Issued and Expires are by the hub's clock.
+	// Issued and Expires are times of the hub's clock.
 	Issued  metav1.Time `json:"issued,omitzero"`
 	Expires metav1.Time `json:"expires,omitzero"`
 }
 
-// recordOf reads the record of a Secret. What cannot be read is none: the credential is issued anew.
+// recordOf parses the record of a Secret. An invalid record is ignored: the credential is issued again.
 func recordOf(secret *corev1.Secret) record {
 	var found record
 	if secret == nil || json.Unmarshal([]byte(secret.Annotations[recordAnnotation]), &found) != nil {
@@ -56,8 +56,8 @@ func recordOf(secret *corev1.Secret) record {
 	return found
 }
 
-// renewAt is when 60 to 75 % of the life of a credential are over, as agents of members have it. Where in between depends on whose it is,
-// so that a thousand that were issued together are not renewed together.
+// renewAt is a time after 60 to 75 % of the lifetime of a credential, as for agents of members. The exact time depends
+// on the holder, so that credentials that were issued together are not renewed together.
 func (c record) renewAt(holder string) time.Time {
 	hash := fnv.New32a()
 	hash.Write([]byte(holder))
@@ -65,7 +65,7 @@ func (c record) renewAt(holder string) time.Time {
 	return c.Issued.Add(time.Duration(part * float64(c.Expires.Sub(c.Issued.Time))))
 }
 
-// due reports whether a credential is to be issued.
+// due reports whether a credential must be issued.
 func (w *wanted) due(o *observed, now time.Time) bool {
 	c := o.record
 	return c.For != w.holder || c.Credential != w.credential || c.Asked != w.seconds ||
@@ -73,7 +73,7 @@ func (w *wanted) due(o *observed, now time.Time) bool {
 		!now.Before(c.renewAt(w.key.String()))
 }
 
-// usable reports whether the credential that is there gets its holder in, though perhaps not for long.
+// usable reports whether the current credential is valid, even if it expires soon.
 func (w *wanted) usable(o *observed, now time.Time) bool {
 	c := o.record
 	switch {

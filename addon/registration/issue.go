@@ -19,10 +19,12 @@ import (
 	"github.com/muster-sdk/muster/membership/registration/csr"
 )
 
-var errNoSigner = &problem{Problem: health.Problem{Reason: v1alpha1.ReasonRegistering, Retried: true, Message: "The hub has no signer " +
-	"kubernetes.io/kube-apiserver-client (the CSR signing controller of kube-controller-manager): have the registration's credential be Token."}}
+var errNoSigner = &problem{Problem: health.Problem{Reason: v1alpha1.ReasonRegistering, Retried: true,
+	Message: "The hub has no signer " +
+		"kubernetes.io/kube-apiserver-client (the CSR signing controller of kube-controller-manager): set the " +
+		"credential of the registration to Token."}}
 
-// issue gets a credential if one is due, and writes it down.
+// issue issues a credential if one is due, and stores it.
 func (r *Registrar) issue(ctx context.Context, w *wanted, o *observed) error {
 	if w.credential == v1alpha1.RegistrationToken {
 		if err := r.ensureAccount(ctx, w, o); err != nil {
@@ -51,8 +53,8 @@ func (r *Registrar) issueToken(ctx context.Context, w *wanted, o *observed) erro
 	}, map[string][]byte{tokenKey: []byte(request.Status.Token)})
 }
 
-// issueCertificate takes one step on the way to a certificate. The key is written down before anybody hears of it, and stays the same for as
-// long as the holder does, so that all steps find what the ones before them left.
+// issueCertificate performs one step of the issue of a certificate. The key is stored before it is used, and stays the
+// same for one holder, so that all steps find the results of earlier ones.
 func (r *Registrar) issueCertificate(ctx context.Context, w *wanted, o *observed) error {
 	if o.record.For != w.holder || o.secret == nil || len(o.secret.Data[privateKey]) == 0 {
 		if err := r.keepNewKey(ctx, w, o); err != nil {
@@ -66,7 +68,7 @@ func (r *Registrar) issueCertificate(ctx context.Context, w *wanted, o *observed
 	method := csr.Method{UserPrefix: userPrefix(w.key)}
 	request, _, err := method.Request(claim, new(int32(w.seconds)))
 	if err != nil {
-		return fmt.Errorf("ask for a certificate for %s: %w", w, err)
+		return fmt.Errorf("request a certificate for %s: %w", w, err)
 	}
 	credential, err := r.certificates(w).Issue(ctx, member, request)
 	switch {
@@ -77,14 +79,15 @@ func (r *Registrar) issueCertificate(ctx context.Context, w *wanted, o *observed
 	}
 	material, err := method.Open(claim, nil, credential)
 	if err != nil {
-		return fmt.Errorf("take the certificate for %s: %w", w, err)
+		return fmt.Errorf("retrieve the certificate for %s: %w", w, err)
 	}
 	return r.keep(ctx, w, o, record{
-		For: w.holder, Credential: w.credential, Asked: w.seconds, Issued: *credential.IssuedAt, Expires: *credential.ExpirationTime,
+		For: w.holder, Credential: w.credential, Asked: w.seconds, Issued: *credential.IssuedAt,
+		Expires: *credential.ExpirationTime,
 	}, map[string][]byte{certificateKey: material.Certificate, privateKey: o.secret.Data[privateKey]})
 }
 
-// certificates issues those of an add-on's agent as a member's are issued, but by names of their own.
+// certificates issues certificates for an add-on's agent as for a member, with separate names.
 func (r *Registrar) certificates(w *wanted) *csr.Issuer {
 	return &csr.Issuer{
 		Client: r.client, Reader: r.live, Clock: r.clock, Lifetime: time.Duration(w.seconds) * time.Second,
@@ -92,16 +95,18 @@ func (r *Registrar) certificates(w *wanted) *csr.Issuer {
 	}
 }
 
-// claim is the key that is written down, and the member as it speaks for it.
+// claim returns the stored key and a member with its claim.
 func (w *wanted) claim(o *observed) (membership.Member, *registration.ClaimKey, error) {
 	claim, err := registration.ParseClaimKey(o.secret.Data[privateKey])
 	if err != nil {
-		return membership.Member{}, nil, fmt.Errorf("read Secret %s/%s, which may be deleted to have a new one: %w", o.secret.Namespace, o.secret.Name, err)
+		return membership.Member{}, nil,
+			fmt.Errorf("read Secret %s/%s (delete it to create a new one): %w", o.secret.Namespace, o.secret.Name, err)
 	}
-	return membership.Member{Name: w.Member.Name, UID: w.Member.UID, Namespace: w.key.Namespace, Claim: claim.Fingerprint()}, claim, nil
+	return membership.Member{Name: w.Member.Name, UID: w.Member.UID, Namespace: w.key.Namespace,
+		Claim: claim.Fingerprint()}, claim, nil
 }
 
-// keepNewKey writes a new key down, beside the token that the same holder may still have.
+// keepNewKey stores a new key, in addition to a token that the same holder may have.
 func (r *Registrar) keepNewKey(ctx context.Context, w *wanted, o *observed) error {
 	claim, err := registration.NewClaimKey()
 	if err != nil {
@@ -118,18 +123,18 @@ func (r *Registrar) keepNewKey(ctx context.Context, w *wanted, o *observed) erro
 	return r.keep(ctx, w, o, next, data)
 }
 
-// keep writes down what there is.
+// keep stores the current credential.
 func (r *Registrar) keep(ctx context.Context, w *wanted, o *observed, next record, data map[string][]byte) error {
 	text, err := json.Marshal(next)
 	if err != nil {
-		return fmt.Errorf("write down the credential of %s: %w", w, err)
+		return fmt.Errorf("store the credential of %s: %w", w, err)
 	}
 	key := r.secretKey(w.key)
 	secret, write := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}, r.create
 	if o.secret != nil {
 		secret, write = o.secret.DeepCopy(), r.update
 	}
-	// It is in no namespace of a member, so it says whose it is.
+	// The Secret is in no member's namespace, so its labels name the owner.
 	secret.Labels = map[string]string{v1alpha1.AddonLabel: w.key.Name, membership.MemberLabel: w.Member.Name}
 	secret.Annotations = map[string]string{recordAnnotation: string(text)}
 	secret.Data = data

@@ -15,7 +15,7 @@ import (
 // KubeconfigKey is the key of the kubeconfig in the Secret on the member.
 const KubeconfigKey = "kubeconfig"
 
-// manifest is the Secret for the member. The kubeconfig refers to the files beside it, which client-go reads again while it runs.
+// manifest is the Secret for the member. The kubeconfig refers to files in the same directory, which client-go reloads.
 func (r *Registrar) manifest(request *Request, o *observed) (*corev1.Secret, error) {
 	user, data := &clientcmdapi.AuthInfo{}, map[string][]byte{}
 	keep := func(key string) string {
@@ -43,8 +43,9 @@ func (r *Registrar) manifest(request *Request, o *observed) (*corev1.Secret, err
 	return &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: request.InstallNamespace, Name: cmp.Or(request.Want.SecretName, request.MemberAddon.Name+"-hub-kubeconfig"),
-			Labels: map[string]string{v1alpha1.AddonLabel: request.MemberAddon.Name},
+			Namespace: request.InstallNamespace,
+			Name:      cmp.Or(request.Want.SecretName, request.MemberAddon.Name+"-hub-kubeconfig"),
+			Labels:    map[string]string{v1alpha1.AddonLabel: request.MemberAddon.Name},
 		},
 		Type: corev1.SecretTypeOpaque,
 		Data: data,

@@ -10,10 +10,11 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// last is the request that has led to what there is, as far as that tells. Nil: there is no credential, or nobody knows what it is for.
+// last reconstructs the request that led to the existing objects. Nil: there is no credential, or its purpose is
+// unknown.
 func (r *Request) last(o *observed) *Request {
 	credential := o.record.Credential
-	if said := r.MemberAddon.Status.Registration; credential == "" && said != nil { // somebody has deleted the Secret
+	if said := r.MemberAddon.Status.Registration; credential == "" && said != nil { // the Secret was deleted
 		credential = said.Credential
 	}
 	if credential == "" || o.role == nil {
@@ -25,13 +26,14 @@ func (r *Request) last(o *observed) *Request {
 		last.Want.ExpirationSeconds = new(int32(o.record.Asked))
 	}
 	last.Want.Rules, last.Lease = o.role.Rules, false
-	if end := len(o.role.Rules) - 1; end >= 0 && equality.Semantic.DeepEqual(o.role.Rules[end], leaseRule(r.MemberAddon.Name)) {
+	if end := len(o.role.Rules) - 1; end >= 0 &&
+		equality.Semantic.DeepEqual(o.role.Rules[end], leaseRule(r.MemberAddon.Name)) {
 		last.Want.Rules, last.Lease = o.role.Rules[:end], true
 	}
 	return &last
 }
 
-// lost is the result where there is no last request.
+// lost is the result if there is no last request.
 func (r *Request) lost(o *observed) Result {
 	if o.record.Credential == "" {
 		return Result{}
@@ -39,12 +41,13 @@ func (r *Request) lost(o *observed) Result {
 	return Result{
 		Registration: health.Registration{State: health.Registering},
 		Problem: &health.Problem{Reason: v1alpha1.ReasonRegistering, Retried: true, Message: fmt.Sprintf(
-			"The Role %s/%s of its agent is gone, and what it gave is not known before the member is told anew.", r.MemberAddon.Namespace, objectName(r.MemberAddon.Name))},
+			"Role %s/%s of the add-on agent does not exist, and its rules are unknown until the next update of the member.",
+			r.MemberAddon.Namespace, objectName(r.MemberAddon.Name))},
 		After: problemPause,
 	}
 }
 
-// IsManifest reports whether a Secret that a member gets is one that was a [Result].Secret for an add-on, by its label and its keys.
+// IsManifest reports whether a Secret for a member was a [Result].Secret of an add-on, by its label and its keys.
 func IsManifest(secret *corev1.Secret, addon string) bool {
 	has := func(key string) bool { return len(secret.Data[key]) > 0 }
 	switch len(secret.Data) {

@@ -36,7 +36,8 @@ func whoami(t testing.TB, agent client.Client) (string, error) {
 func (h *hub) signing(member membership.Member) []certificatesv1.CertificateSigningRequest {
 	h.t.Helper()
 	var list certificatesv1.CertificateSigningRequestList
-	require.NoError(h.t, h.admin.List(context.Background(), &list, client.MatchingLabels{membership.MemberLabel: member.Name}))
+	require.NoError(h.t,
+		h.admin.List(context.Background(), &list, client.MatchingLabels{membership.MemberLabel: member.Name}))
 	return list.Items
 }
 
@@ -68,7 +69,8 @@ func TestWhatAnAgentGets(t *testing.T) {
 			require.Equal(t, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}, result.Status.Subject)
 			require.Regexp(t, "^muster:addon:member-gets:certificate:[0-9a-f]{64}$", user)
 			require.WithinDuration(t, time.Now().Add(30*24*time.Hour), result.Status.ExpirationTime.Time, 10*time.Minute)
-			require.NotContains(t, h.objects(member, name), "ServiceAccount addon-certificate", "who has a certificate needs none")
+			require.NotContains(t, h.objects(member, name), "ServiceAccount addon-certificate",
+				"a certificate needs no ServiceAccount")
 			require.Empty(t, h.signing(member))
 		}
 		require.Greater(t, result.After, time.Until(result.Status.ExpirationTime.Time)/2)
@@ -87,7 +89,7 @@ func TestWhatAnAgentGets(t *testing.T) {
 		require.Eventually(t, func() bool {
 			shorter = h.registered(h.Registrar, request)
 			return time.Until(shorter.Status.ExpirationTime.Time) < time.Hour
-		}, time.Minute, 20*time.Millisecond, "who asks for a shorter life does not wait for the end of the longer one")
+		}, time.Minute, 20*time.Millisecond, "a shorter lifetime applies at once")
 	}
 }
 
@@ -107,7 +109,8 @@ func TestRenewal(t *testing.T) {
 		require.Equal(t, first.Secret, before.Secret)
 		require.LessOrEqual(t, before.After, time.Minute)
 
-		if credential == v1alpha1.RegistrationToken { // a signer of certificates has a clock of its own, by which CSRs would be old
+		// a signer of certificates has a clock of its own, by which CSRs would be old
+		if credential == v1alpha1.RegistrationToken {
 			h.clock.SetTime(start.Add(first.After + time.Second))
 			renewed, err := h.Ensure(t.Context(), request)
 			require.NoError(t, err)
@@ -156,7 +159,8 @@ func TestCertificateIsRenewedForTheSameSubject(t *testing.T) {
 func (h *hub) change(request registration.Request, how func(string) string) {
 	h.t.Helper()
 	secret := &corev1.Secret{}
-	key := client.ObjectKey{Namespace: registrationNamespace, Name: request.Member.Namespace + "." + request.MemberAddon.Name}
+	key := client.ObjectKey{Namespace: registrationNamespace,
+		Name: request.Member.Namespace + "." + request.MemberAddon.Name}
 	require.NoError(h.t, h.admin.Get(h.t.Context(), key, secret))
 	const record = "addon.muster.dev/credential"
 	changed := how(secret.Annotations[record])
@@ -181,7 +185,8 @@ func TestAnotherCredential(t *testing.T) {
 	h := newHub(t)
 	request := h.request(h.member("switch"), "x", v1alpha1.RegistrationToken)
 	last := h.registered(h.Registrar, request)
-	for _, credential := range []v1alpha1.RegistrationCredential{v1alpha1.RegistrationCertificate, v1alpha1.RegistrationToken, v1alpha1.RegistrationCertificate} {
+	for _, credential := range []v1alpha1.RegistrationCredential{v1alpha1.RegistrationCertificate,
+		v1alpha1.RegistrationToken, v1alpha1.RegistrationCertificate} {
 		request.Want.Credential = credential
 		h.eventually(string(credential), func() bool {
 			result, err := h.Ensure(t.Context(), request)
@@ -195,7 +200,8 @@ func TestAnotherCredential(t *testing.T) {
 			last = result
 			return true
 		})
-		h.eventually("the new one is good", func() bool { return renew(agentOf(t, last), request.Member.Namespace, "x")(t.Context()) == nil })
+		h.eventually("the new one is good",
+			func() bool { return renew(agentOf(t, last), request.Member.Namespace, "x")(t.Context()) == nil })
 	}
 	require.Len(t, h.objects(request.Member, "x"), 4, "no ServiceAccount is left")
 }
@@ -209,15 +215,17 @@ func TestLease(t *testing.T) {
 	h.eventually("it renews it", func() bool { return renew(agent, request.Member.Namespace, "x")(t.Context()) == nil })
 	h.wire.forget()
 	h.registered(h.Registrar, request)
-	require.Zero(t, h.wire.writes, "a Lease that is renewed is as it is to be")
+	require.Zero(t, h.wire.writes, "a renewed Lease is up to date")
 	request.Lease = false
 	h.registered(h.Registrar, request)
 	require.NotContains(t, h.objects(request.Member, "x"), "Lease x")
 	foreign := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: request.Member.Namespace, Name: "x"}}
 	require.NoError(t, h.admin.Create(t.Context(), foreign))
-	h.eventually("it may not any more", func() bool { return apierrors.IsForbidden(renew(agent, request.Member.Namespace, "x")(t.Context())) })
+	h.eventually("it may not any more",
+		func() bool { return apierrors.IsForbidden(renew(agent, request.Member.Namespace, "x")(t.Context())) })
 	h.registered(h.Registrar, request)
 	require.NoError(t, h.admin.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign))
 }
 
-// The hub's user has what this package does, and nothing more: what the tests here have asked for is what it was granted.
+// The hub's user has what this package does, and nothing more: what the tests here have asked for is what it was
+// granted.

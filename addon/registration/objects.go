@@ -15,10 +15,10 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// holderAnnotation is on a ServiceAccount, whose tokens are all of one holder.
+// holderAnnotation on a ServiceAccount is the holder of all of its tokens.
 const holderAnnotation = v1alpha1.GroupName + "/registered-for"
 
-// observed is what there is of a registration; nil is what is not there.
+// observed are the existing objects of a registration. Nil: the object does not exist.
 type observed struct {
 	role    *rbacv1.Role
 	binding *rbacv1.RoleBinding
@@ -62,7 +62,7 @@ func find[T any, P interface {
 	}
 }
 
-// ours are the objects of an add-on that are there, in the order in which they are to go: its permissions end with the first.
+// ours are the existing objects of an add-on in the order of their deletion: the first one ends its permissions.
 func (o *observed) ours(addon string) []client.Object {
 	var ours []client.Object
 	for _, object := range o.all() {
@@ -96,13 +96,14 @@ func isOf(object client.Object, addon string) bool {
 	return object.GetLabels()[v1alpha1.AddonLabel] == addon
 }
 
-// foreign complains of an object that is in the way.
+// foreign returns an error for an existing object of another owner.
 func (w *wanted) foreign(o *observed) error {
 	for _, object := range o.all() {
 		if _, lease := object.(*coordinationv1.Lease); isOf(object, w.key.Name) || lease && !w.Lease {
 			continue
 		}
-		return refuse(fmt.Sprintf("%s %s is there already and is not this add-on's: delete it, or label it %s=%s to give it to the add-on",
+		return refuse(fmt.Sprintf("%s %s exists and does not belong to this add-on: delete it, or label it %s=%s to "+
+			"assign it to the add-on",
 			kindOf(object), client.ObjectKeyFromObject(object), v1alpha1.AddonLabel, w.key.Name))
 	}
 	return nil
@@ -131,7 +132,8 @@ func (w *wanted) meta(name string) metav1.ObjectMeta {
 
 func (w *wanted) owners() []metav1.OwnerReference {
 	return []metav1.OwnerReference{{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: "MemberAddon", Name: w.key.Name, UID: w.MemberAddon.UID, Controller: new(true),
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: "MemberAddon", Name: w.key.Name, UID: w.MemberAddon.UID,
+		Controller: new(true),
 	}}
 }
 
@@ -139,8 +141,8 @@ func (w *wanted) owned(object client.Object) bool {
 	return equality.Semantic.DeepEqual(object.GetOwnerReferences(), w.owners())
 }
 
-// settled reports whether there is nothing to do.
-func (w *wanted) settled(o *observed, r *Registrar) bool {
+// settled reports whether no change is required.
+func (w *wanted) upToDate(o *observed, r *Registrar) bool {
 	if w.due(o, r.clock.Now()) || w.foreign(o) != nil || !w.roleSettled(o) || !w.leaseSettled(o) {
 		return false
 	}
@@ -150,7 +152,8 @@ func (w *wanted) settled(o *observed, r *Registrar) bool {
 }
 
 func (w *wanted) roleSettled(o *observed) bool {
-	return o.role != nil && (w.refusal != nil || w.owned(o.role) && equality.Semantic.DeepEqual(o.role.Rules, w.roleRules()))
+	return o.role != nil &&
+		(w.refusal != nil || w.owned(o.role) && equality.Semantic.DeepEqual(o.role.Rules, w.roleRules()))
 }
 
 func (w *wanted) leaseSettled(o *observed) bool {

@@ -44,7 +44,8 @@ const registrationNamespace = membership.RegistrationNamespace
 
 var credentials = []v1alpha1.RegistrationCredential{v1alpha1.RegistrationToken, v1alpha1.RegistrationCertificate}
 
-// hub is the shared plane, with a Registrar whose user may do what the folder rbac says, and has what it gives to agents.
+// hub is the shared plane, with a Registrar whose user may do what the folder rbac says, and has what it gives to
+// agents.
 type hub struct {
 	*registration.Registrar
 	t     testing.TB
@@ -68,7 +69,8 @@ func connect(t testing.TB, config *rest.Config) client.Client {
 }
 
 // given are the rules that the hub has itself, to give them to agents.
-var given = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "create"}}}
+var given = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"},
+	Verbs: []string{"get", "list", "create"}}}
 
 func newHub(t testing.TB) *hub {
 	t.Helper()
@@ -79,10 +81,13 @@ func newHub(t testing.TB) *hub {
 	user := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "hub"}}
 	all, own := roles(t)
 	h.exists(all, own,
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: all.Name}, Subjects: user, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: all.Name}},
-		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: own.Namespace, Name: own.Name}, Subjects: user, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: own.Name}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: all.Name}, Subjects: user,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: all.Name}},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: own.Namespace, Name: own.Name}, Subjects: user,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: own.Name}},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "given"}, Rules: given},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "given"}, Subjects: user, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "given"}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "given"}, Subjects: user,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "given"}},
 	)
 	h.wire = &wire{}
 	h.Registrar = h.registrar(h.wire)
@@ -138,7 +143,8 @@ func (h *hub) member(name string) membership.Member {
 }
 
 // request is that of an add-on with a Lease, which may read and make ConfigMaps.
-func (h *hub) request(member membership.Member, addon string, credential v1alpha1.RegistrationCredential) registration.Request {
+func (h *hub) request(member membership.Member, addon string,
+	credential v1alpha1.RegistrationCredential) registration.Request {
 	h.t.Helper()
 	memberAddon := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: member.Namespace, Name: addon}}
 	require.NoError(h.t, h.admin.Create(h.t.Context(), memberAddon))
@@ -262,7 +268,8 @@ func attributes(r *http.Request) string {
 	if len(rest) == 0 {
 		return ""
 	}
-	verb := map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete", http.MethodGet: "get"}[r.Method]
+	verb := map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch",
+		http.MethodDelete: "delete", http.MethodGet: "get"}[r.Method]
 	if r.Method == http.MethodGet && len(rest) == 1 {
 		verb = "list"
 		if r.URL.Query().Get("watch") != "" {
@@ -288,7 +295,8 @@ func (h *hub) objects(member membership.Member, addon string) (names []string) {
 		if gvk.Kind == "Secret" {
 			where = registrationNamespace
 		}
-		require.NoError(h.t, h.admin.List(context.Background(), list, where, client.MatchingLabels{v1alpha1.AddonLabel: addon}))
+		require.NoError(h.t,
+			h.admin.List(context.Background(), list, where, client.MatchingLabels{v1alpha1.AddonLabel: addon}))
 		for _, item := range list.Items {
 			if gvk.Kind != "Secret" || strings.HasPrefix(item.Name, member.Namespace+".") {
 				names = append(names, gvk.Kind+" "+item.Name)

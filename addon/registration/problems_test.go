@@ -33,14 +33,15 @@ func TestWhatOnlyPeopleCanSolve(t *testing.T) {
 		require.Equal(t, time.Minute, result.After)
 		return result
 	}
-	tooMuch := []rbacv1.PolicyRule{given[0], {APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"get", "escalate"}}}
+	tooMuch := []rbacv1.PolicyRule{given[0],
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"get", "escalate"}}}
 	notHeld := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"delete"}}}
 	for name, test := range map[string]struct {
 		rules []rbacv1.PolicyRule
 		want  string
 	}{
 		"too-much": {tooMuch, "registration.rules[1].verbs[1]: Forbidden"},
-		"not-held": {notHeld, "give the hub's own user these rules"},
+		"not-held": {notHeld, "grant these rules to the hub's user"},
 	} {
 		request := h.request(member, name, "")
 		request.Want.Rules = test.rules
@@ -57,12 +58,13 @@ func TestWhatOnlyPeopleCanSolve(t *testing.T) {
 		require.Equal(t, running.Secret, after.Secret, "an agent that is at work goes on")
 		require.Equal(t, health.Registered, after.Registration.State)
 		h.clock.SetTime(h.clock.Now().Add(running.After + time.Second))
-		require.NotEqual(t, running.Secret.Data["token"], problem(request).Secret.Data["token"], "and its credential is renewed")
+		require.NotEqual(t, running.Secret.Data["token"], problem(request).Secret.Data["token"],
+			"and its credential is renewed")
 		h.clock.SetTime(time.Now())
 	}
 
 	heartbeat := h.request(member, membership.LeaseName, "")
-	require.Contains(t, problem(heartbeat).Problem.Message, "the member's own has that name")
+	require.Contains(t, problem(heartbeat).Problem.Message, "the member's own Lease has that name")
 	heartbeat.Lease = false
 	h.registered(h.Registrar, heartbeat)
 
@@ -74,7 +76,7 @@ func TestWhatOnlyPeopleCanSolve(t *testing.T) {
 	} {
 		require.NoError(t, h.admin.Create(t.Context(), object))
 		request := h.request(member, "foreign", "")
-		require.Contains(t, problem(request).Problem.Message, client.ObjectKeyFromObject(object).String()+" is there already")
+		require.Contains(t, problem(request).Problem.Message, client.ObjectKeyFromObject(object).String()+" exists and does not belong")
 		left, err := h.Revoke(t.Context(), "foreign", member.Namespace)
 		require.NoError(t, err)
 		require.Equal(t, removal.Absent, left, "what is not ours is not deleted")
@@ -90,7 +92,8 @@ func TestWhatOnlyPeopleCanSolve(t *testing.T) {
 
 type unsigned struct{ client.Reader }
 
-func (u unsigned) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+func (u unsigned) Get(ctx context.Context, key client.ObjectKey, object client.Object,
+	options ...client.GetOption) error {
 	err := u.Reader.Get(ctx, key, object, options...)
 	if csr, ok := object.(*certificatesv1.CertificateSigningRequest); ok {
 		csr.Status.Certificate = nil
@@ -113,7 +116,7 @@ func TestNoSigner(t *testing.T) {
 		result, err := lonely.Ensure(t.Context(), request)
 		require.NoError(t, err)
 		require.Equal(t, health.Registering, result.Registration.State)
-		require.Contains(t, result.Problem.Message, "have the registration's credential be Token")
+		require.Contains(t, result.Problem.Message, "set the credential of the registration to Token")
 		require.True(t, result.Problem.Retried)
 		require.Equal(t, time.Minute, result.After)
 	}

@@ -36,7 +36,8 @@ func TestRenewalsAreSpread(t *testing.T) {
 
 func TestRecordThatCannotBeRead(t *testing.T) {
 	secret := func(annotation string, keys ...string) *corev1.Secret {
-		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{recordAnnotation: annotation}}, Data: map[string][]byte{}}
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{recordAnnotation: annotation}},
+			Data: map[string][]byte{}}
 		for _, key := range keys {
 			s.Data[key] = []byte("x")
 		}
@@ -48,13 +49,14 @@ func TestRecordThatCannotBeRead(t *testing.T) {
 		want   record
 	}{
 		{"there is none", nil, record{}},
-		{"somebody has emptied it", secret(""), record{}},
-		{"somebody has changed it", secret(`{"for":7}`), record{}},
+		{"it was emptied", secret(""), record{}},
+		{"it was changed", secret(`{"for":7}`), record{}},
 		{"the token is gone", secret(`{"for":"a","credential":"Token"}`, "tls.key"), record{For: "a"}},
 		{"the key is gone", secret(`{"for":"a","credential":"Certificate"}`, "tls.crt"), record{For: "a"}},
 		{"of a version to come", secret(`{"for":"a","credential":"Passkey"}`, "tls.crt"), record{For: "a"}},
 		{"the key of a certificate that is on its way", secret(`{"for":"a"}`, "tls.key"), record{For: "a"}},
-		{"whole", secret(`{"for":"a","credential":"Token"}`, "token"), record{For: "a", Credential: v1alpha1.RegistrationToken}},
+		{"whole", secret(`{"for":"a","credential":"Token"}`, "token"),
+			record{For: "a", Credential: v1alpha1.RegistrationToken}},
 	} {
 		require.Equal(t, test.want, recordOf(test.secret), test.reason)
 	}
@@ -87,8 +89,11 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		{"who writes", "Client and Live", Options{Live: c}},
 		{"where is the hub", "Options.Server", Options{Client: c, Live: c}},
 		{"a token is not sent in the clear", "Options.Server", Options{Client: c, Live: c, Server: "http://hub"}},
-		{"a config is not always right", "Options.Server", Options{Client: c, Live: c, Config: &rest.Config{Host: "http://localhost:8080"}}},
-		{"nor is its CA", "Options.CA from Config", Options{Client: c, Live: c, Config: &rest.Config{Host: "https://hub", TLSClientConfig: rest.TLSClientConfig{CAFile: "/does/not/exist"}}}},
+		{"a config is not always right", "Options.Server",
+			Options{Client: c, Live: c, Config: &rest.Config{Host: "http://localhost:8080"}}},
+		{"nor is its CA", "Options.CA from Config",
+			Options{Client: c, Live: c,
+				Config: &rest.Config{Host: "https://hub", TLSClientConfig: rest.TLSClientConfig{CAFile: "/does/not/exist"}}}},
 		{"who is the hub", "Options.CA must", Options{Client: c, Live: c, Server: "https://hub"}},
 		{"who is the hub really", "Options.CA must", Options{Client: c, Live: c, Server: "https://hub", CA: []byte("x")}},
 	} {

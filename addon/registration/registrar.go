@@ -21,8 +21,8 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-// The permissions of the Registrar, from which the files in the folder rbac are made. It does not change or watch what it has of leases/update,
-// but could else not give it to agents.
+// The permissions of the Registrar, from which the files in the folder rbac are generated. It does not use
+// leases/update itself, but cannot grant it to agents without having it.
 
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=serviceaccounts/token,verbs=create
@@ -30,34 +30,35 @@ import (
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups="",namespace=muster-registration,resources=secrets,verbs=get;list;watch;create;update;delete
 
-// How long is waited for what no watch tells of.
+// Intervals for states that no watch reports.
 const (
-	pendingPause = time.Second // for a signer
-	problemPause = time.Minute // for an administrator
+	pendingPause = time.Second // until a signer acts
+	problemPause = time.Minute // until an administrator acts
 )
 
 // Options of a [Registrar].
 type Options struct {
-	// Client writes. Its scheme knows Kubernetes; it need not be cached. Required.
+	// Client writes objects. Its scheme must contain the Kubernetes types. It need not be cached. Required.
 	Client client.Client
-	// Live reads past all caches: a manager's API reader. Whatever is written was decided on what it shows. Required.
+	// Live reads without caches: the API reader of a manager. All writes are based on its results. Required.
 	Live client.Reader
-	// Cache is what is looked at first, so that nothing is asked of the API server as long as there is nothing to do; see [NewCache].
-	// Unset: Live.
+	// Cache is read first, so that no requests are needed while nothing changes; see [NewCache]. Default: Live.
 	Cache client.Reader
-	// Server is the URL at which members reach the hub's API server, of scheme https, and CA the PEM-encoded bundle that its certificate is
-	// verified by. Empty: those of Config, which members may not be able to reach if the hub's program runs in the hub's cluster.
+	// Server is the https URL at which members reach the hub's API server, and CA the PEM-encoded bundle that verifies its
+	// certificate. Default: those of Config, which may be unreachable for members if the hub runs in its own cluster.
 	Server string
 	CA     []byte
-	// Config is the manager's. Required where Server or CA is empty.
+	// Config is the REST configuration of the manager. Required if Server or CA is empty.
 	Config *rest.Config
-	// Namespace on the hub that holds the credentials, to which no member has access. Empty: membership.RegistrationNamespace.
+	// Namespace on the hub for the credentials. No member must have access to it. Default:
+	// membership.RegistrationNamespace.
 	Namespace string
-	// Clock tells when to renew. It must be right to some minutes. Unset: the system's.
+	// Clock determines when to renew. It must be accurate to some minutes. Default: the system clock.
 	Clock clock.PassiveClock
 }
 
-// Registrar gives agents of add-ons access to the hub. It keeps no state, and may be used concurrently, but not for the same MemberAddon.
+// Registrar grants agents of add-ons access to the hub. It keeps no state. Its methods are safe for concurrent use for
+// different MemberAddons.
 type Registrar struct {
 	client    client.Client
 	live      client.Reader
@@ -68,7 +69,7 @@ type Registrar struct {
 	clock     clock.PassiveClock
 }
 
-// New returns a Registrar. The error says which option is wrong.
+// New returns a Registrar. The error names the invalid option.
 func New(o Options) (*Registrar, error) {
 	if o.Client == nil || o.Live == nil {
 		return nil, errors.New("registration.Options.Client and Live are required")
@@ -86,7 +87,7 @@ func New(o Options) (*Registrar, error) {
 	return r, r.reach(o.Config)
 }
 
-// reach finds out what agents reach the hub by.
+// reach determines the address and the CA of the hub.
 func (r *Registrar) reach(config *rest.Config) error {
 	if config == nil {
 		config = &rest.Config{}
@@ -94,7 +95,7 @@ func (r *Registrar) reach(config *rest.Config) error {
 	if r.server == "" && config.Host != "" {
 		server, _, err := rest.DefaultServerUrlFor(config)
 		if err != nil {
-			return fmt.Errorf("take registration.Options.Server from Config: %w", err)
+			return fmt.Errorf("read registration.Options.Server from Config: %w", err)
 		}
 		r.server = server.String()
 	}
@@ -103,12 +104,12 @@ func (r *Registrar) reach(config *rest.Config) error {
 		if len(r.ca) == 0 && config.CAFile != "" {
 			var err error
 			if r.ca, err = os.ReadFile(config.CAFile); err != nil {
-				return fmt.Errorf("take registration.Options.CA from Config: %w", err)
+				return fmt.Errorf("read registration.Options.CA from Config: %w", err)
 			}
 		}
 	}
 	if server, err := url.Parse(r.server); err != nil || server.Scheme != "https" || server.Hostname() == "" {
-		return fmt.Errorf("registration.Options.Server is %q, and must be a URL such as https://hub.example.com:6443", r.server)
+		return fmt.Errorf("registration.Options.Server must be a URL such as https://hub.example.com:6443, got %q", r.server)
 	}
 	if !x509.NewCertPool().AppendCertsFromPEM(r.ca) {
 		return errors.New("registration.Options.CA must be one or more PEM-encoded certificates")
@@ -116,37 +117,40 @@ func (r *Registrar) reach(config *rest.Config) error {
 	return nil
 }
 
-// Result is what has become of a registration.
+// Result is the state of a registration.
 type Result struct {
-	// Registration and Problem, if there is one, are what the add-on's health has to know.
+	// Registration, and Problem if there is one, are inputs of the add-on's health.
 	Registration health.Registration
 	Problem      *health.Problem
 	// Status of the registration. Nil: there is no credential yet.
 	Status *v1alpha1.RegistrationStatus
-	// Secret is the manifest for the member, which the add-on's Works are to have from then on. Nil: there is none yet.
+	// Secret is the manifest for the member. The add-on's Works must contain it from now on. Nil: none yet.
 	Secret *corev1.Secret
-	// After is when to look again although nothing has happened. Zero: never.
+	// After is the duration until the next reconcile without an event. Zero: none.
 	After time.Duration
 }
 
-// problem is one that is not up to the API server, and is told of in a Result.
+// problem is an error that a retry cannot solve. It is returned in a Result.
 type problem struct{ health.Problem }
 
 func (p *problem) Error() string { return p.Message }
 
-// Ensure sees to it that an add-on's agent has the access that it is to have, by as many steps as can be taken now, and says how far
-// that is. It is idempotent, does not wait, and does nothing when there is nothing to do. It may be interrupted anywhere and called again.
+// Ensure reconciles the access of an add-on's agent with as many steps as are possible now, and returns its state.
+// Ensure is idempotent, does not block, and does nothing if nothing changed. It can be interrupted at any point and
+// repeated.
 //
-// An error is the API server's, conflicts with other writers among them, and may pass: call it again. The result is right all the
-// same, as far as the cache shows; an agent that has a credential keeps it. What does not pass by itself is no error but the result's Problem.
+// An error is an error of the API server, for example a conflict, and can be retried. The result is valid even with an
+// error, as far as the cache is current; an agent with a credential keeps it. A permanent problem is not an error but
+// the Problem of the result.
 func (r *Registrar) Ensure(ctx context.Context, request Request) (Result, error) {
 	return r.ensure(ctx, &request, func(*observed) *wanted { return want(&request) })
 }
 
-// Renew sees to it that an add-on's agent keeps the access that it has, for as long as nobody can say what it is to have, or it is not to be told: the
-// rules of its Role, its Lease, and a credential of the kind and lifetime of the one that it has. It is as [Registrar.Ensure], but that Want.Credential,
-// Want.ExpirationSeconds, Want.Rules and Lease of the request do not count. Where there is no credential to be kept it does nothing, and the result is
-// the zero one. What a Role gave that is gone nobody knows any more: that is a Problem.
+// Renew maintains the existing access of an add-on's agent while the desired access is unknown or must not change: the
+// rules of its Role, its Lease, and a credential of the existing type and lifetime. It works like [Registrar.Ensure],
+// but ignores Want.Credential, Want.ExpirationSeconds, Want.Rules and Lease of the request. Without an existing
+// credential it does nothing and returns the zero Result. If the Role does not exist, its rules are unknown, which is a
+// Problem.
 func (r *Registrar) Renew(ctx context.Context, request Request) (Result, error) {
 	return r.ensure(ctx, &request, func(o *observed) *wanted {
 		if last := request.last(o); last != nil {
@@ -156,14 +160,15 @@ func (r *Registrar) Renew(ctx context.Context, request Request) (Result, error) 
 	})
 }
 
-// ensure does what there is to do for what is wanted, given what there is. Nil: nothing is.
+// ensure reconciles the desired objects with the observed ones. Nil: no changes.
 func (r *Registrar) ensure(ctx context.Context, request *Request, wantedOf func(*observed) *wanted) (Result, error) {
 	o, err := r.observe(ctx, r.cache, client.ObjectKeyFromObject(request.MemberAddon))
 	w := wantedOf(&o)
-	if err == nil && (w == nil && o.record.Credential != "" || w != nil && !w.settled(&o, r)) {
+	if err == nil && (w == nil && o.record.Credential != "" || w != nil && !w.upToDate(&o, r)) {
 		if r.cache != r.live {
 			var live observed
-			if live, err = r.observe(ctx, r.live, client.ObjectKeyFromObject(request.MemberAddon)); err == nil { // else the cache is the better word
+			// otherwise use the cached objects
+			if live, err = r.observe(ctx, r.live, client.ObjectKeyFromObject(request.MemberAddon)); err == nil {
 				o, w = live, wantedOf(&live)
 			}
 		}
@@ -187,7 +192,8 @@ func (r *Registrar) report(w *wanted, o *observed, err error) (Result, error) {
 	case errors.As(err, &problem):
 		result.Problem, result.After, err = new(problem.Problem), problemPause, nil
 	case errors.Is(err, membership.ErrPending):
-		result.Registration.Message, result.After, err = "The certificate of its agent is not signed yet.", pendingPause, nil
+		result.Registration.Message, result.After, err = "The certificate of the add-on agent is not signed yet.",
+			pendingPause, nil
 	case err != nil:
 		err = fmt.Errorf("register %s: %w", w, err)
 	case w.usable(o, now):
@@ -205,13 +211,14 @@ func (r *Registrar) report(w *wanted, o *observed, err error) (Result, error) {
 		return result, errors.Join(err, wrong)
 	}
 	result.Registration = health.Registration{State: health.Registered}
-	result.Status = &v1alpha1.RegistrationStatus{Credential: o.record.Credential, Subject: subject, ExpirationTime: new(o.record.Expires)}
+	result.Status = &v1alpha1.RegistrationStatus{Credential: o.record.Credential, Subject: subject,
+		ExpirationTime: new(o.record.Expires)}
 	result.Secret = secret
 	return result, err
 }
 
-// Present reports what is there of the registration of an add-on, given the namespace of its member: credentials and permissions. That
-// nothing is there it never says on what a cache shows.
+// Present reports which objects of the registration of an add-on exist, given the namespace of its member: credentials
+// and permissions. It never reports their absence from a cache.
 func (r *Registrar) Present(ctx context.Context, addon, namespace string) (removal.Presence, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: addon}
 	o, err := r.observe(ctx, r.cache, key)
@@ -219,21 +226,21 @@ func (r *Registrar) Present(ctx context.Context, addon, namespace string) (remov
 		o, err = r.observe(ctx, r.live, key)
 	}
 	if err != nil {
-		return removal.Present, fmt.Errorf("look for the registration of add-on %s in %s: %w", addon, namespace, err)
+		return removal.Present, fmt.Errorf("find the registration of add-on %s in %s: %w", addon, namespace, err)
 	}
 	return o.presence(addon), nil
 }
 
-// Known reports whether the cache shows anything of the registration of an add-on. What has been made a moment ago it may not show yet.
+// Known reports whether the cache contains an object of the registration of an add-on. The cache may be outdated.
 func (r *Registrar) Known(ctx context.Context, addon, namespace string) (bool, error) {
 	o, err := r.observe(ctx, r.cache, client.ObjectKey{Namespace: namespace, Name: addon})
 	if err != nil {
-		return false, fmt.Errorf("look for the registration of add-on %s in %s: %w", addon, namespace, err)
+		return false, fmt.Errorf("find the registration of add-on %s in %s: %w", addon, namespace, err)
 	}
 	return len(o.ours(addon)) > 0, nil
 }
 
-// presence says what is there.
+// presence summarizes the observed objects.
 func (o *observed) presence(addon string) removal.Presence {
 	ours := o.ours(addon)
 	if len(ours) == 0 {
@@ -247,8 +254,9 @@ func (o *observed) presence(addon string) removal.Presence {
 	return removal.Terminating
 }
 
-// Revoke ends the access of an add-on's agent, given the namespace of its member, and deletes all that was made for it: first its
-// permissions, and last what it was found by. It is idempotent, and says what is left, which is nothing unless somebody holds it back.
+// Revoke ends the access of an add-on's agent, given the namespace of its member, and deletes all objects of the
+// registration: first the permissions, and last the objects by which the others are found. It is idempotent and returns
+// what is left, which is nothing unless a finalizer blocks a deletion.
 func (r *Registrar) Revoke(ctx context.Context, addon, namespace string) (removal.Presence, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: addon}
 	o, err := r.observe(ctx, r.live, key)
@@ -272,7 +280,7 @@ func (r *Registrar) Revoke(ctx context.Context, addon, namespace string) (remova
 	return o.presence(addon), nil
 }
 
-// clean deletes what was filed for a certificate that never came. Without a key there is nothing.
+// clean deletes the requests for a certificate that was never issued. Without a key there are none.
 func (r *Registrar) clean(ctx context.Context, key client.ObjectKey, secret *corev1.Secret) error {
 	member := membership.Member{Name: secret.Labels[membership.MemberLabel]}
 	if len(secret.Data[privateKey]) == 0 || member.Name == "" {

@@ -20,12 +20,12 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// plain is the request of who does not know what an agent is to have.
+// plain is the request of a controller that does not know the desired access.
 func plain(of registration.Request) registration.Request {
 	return registration.Request{MemberAddon: of.MemberAddon, Member: of.Member, InstallNamespace: of.InstallNamespace}
 }
 
-// TestRenew: who does not know what an agent is to have keeps what it has.
+// TestRenew: the existing access is maintained while the desired access is unknown.
 func TestRenew(t *testing.T) {
 	h := newHub(t)
 	member := h.member("kept")
@@ -52,12 +52,13 @@ func TestRenew(t *testing.T) {
 		require.NoError(t, h.admin.Delete(t.Context(), lease))
 		_, err = h.Renew(t.Context(), plain(request))
 		require.NoError(t, err)
-		require.NoError(t, h.admin.Get(t.Context(), client.ObjectKeyFromObject(lease), lease), "what somebody takes away comes back")
+		require.NoError(t, h.admin.Get(t.Context(), client.ObjectKeyFromObject(lease), lease),
+			"what somebody takes away comes back")
 		agent := agentOf(t, kept)
 		h.eventually("it is good", func() bool { return renew(agent, member.Namespace, name)(t.Context()) == nil })
 		h.wire.forget()
 		h.registered(h.Registrar, request)
-		require.Zero(t, h.wire.writes, "who knows again finds all as it is to be")
+		require.Zero(t, h.wire.writes, "Ensure finds everything up to date")
 	}
 }
 
@@ -82,10 +83,13 @@ func TestRenewIssuesAnew(t *testing.T) {
 	third, err := h.Renew(t.Context(), plain(request))
 	require.NoError(t, err)
 	require.NotEqual(t, second.Secret.Data["token"], third.Secret.Data["token"])
-	h.eventually("another holder has no access any more", func() bool { return renew(old, request.Member.Namespace, "x")(t.Context()) != nil })
-	h.eventually("the new one has", func() bool { return renew(agentOf(t, third), request.Member.Namespace, "x")(t.Context()) == nil })
+	h.eventually("another holder has no access any more",
+		func() bool { return renew(old, request.Member.Namespace, "x")(t.Context()) != nil })
+	h.eventually("the new one has",
+		func() bool { return renew(agentOf(t, third), request.Member.Namespace, "x")(t.Context()) == nil })
 
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: registrationNamespace, Name: request.Member.Namespace + ".x"}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: registrationNamespace,
+		Name: request.Member.Namespace + ".x"}}
 	require.NoError(t, h.admin.Delete(t.Context(), secret))
 	request.MemberAddon.Status.Registration = third.Status
 	fourth, err := h.Renew(t.Context(), plain(request))
@@ -99,7 +103,7 @@ func TestRenewIssuesAnew(t *testing.T) {
 	lost, err := h.Renew(t.Context(), plain(request))
 	require.NoError(t, err)
 	require.Zero(t, h.wire.writes)
-	require.Contains(t, lost.Problem.Message, "The Role member-anew/addon-x of its agent is gone")
+	require.Contains(t, lost.Problem.Message, "Role member-anew/addon-x of the add-on agent does not exist")
 	require.True(t, lost.Problem.Retried)
 	require.Equal(t, health.Registering, lost.Registration.State)
 }
@@ -110,7 +114,8 @@ type interrupted struct {
 	left int
 }
 
-func (i *interrupted) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+func (i *interrupted) Get(ctx context.Context, key client.ObjectKey, object client.Object,
+	options ...client.GetOption) error {
 	if i.left--; i.left < 0 {
 		return errors.New("the API server does not answer")
 	}
@@ -162,7 +167,8 @@ func TestKnown(t *testing.T) {
 // TestIsManifest: a Secret that a member gets is told from its add-on's own ones.
 func TestIsManifest(t *testing.T) {
 	secret := func(addon string, keys ...string) *corev1.Secret {
-		made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.AddonLabel: addon}}, Data: map[string][]byte{}}
+		made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.AddonLabel: addon}},
+			Data: map[string][]byte{}}
 		for _, key := range keys {
 			made.Data[key] = []byte(key)
 		}

@@ -19,21 +19,21 @@ import (
 	"github.com/muster-sdk/muster/membership/registration/csr"
 )
 
-// DefaultTokenLifetime is how long a token lives where nothing else is asked for, as that of a member does. A certificate lives for
+// DefaultTokenLifetime is the default lifetime of a token, the same as for a member. The default for a certificate is
 // [csr.DefaultLifetime].
 const DefaultTokenLifetime = 7 * 24 * time.Hour
 
-// Request asks for the access of an add-on's agent to the hub.
+// Request describes the desired access of an add-on's agent to the hub.
 type Request struct {
-	// MemberAddon whose agent it is. It has the name of the add-on, owns what is made in its namespace, and is not written to.
+	// MemberAddon of the agent. It has the name of the add-on and owns the objects in its namespace. It is not modified.
 	MemberAddon *v1alpha1.MemberAddon
-	// Member that it is on. Name, UID, Namespace and Claim count. Its namespace is that of the MemberAddon.
+	// Member of the MemberAddon. Name, UID, Namespace and Claim are used. Its namespace is that of the MemberAddon.
 	Member membership.Member
-	// InstallNamespace is where the Secret goes on the member.
+	// InstallNamespace is the namespace of the Secret on the member.
 	InstallNamespace string
-	// Want is what the agent gets.
+	// Want is the desired access.
 	Want v1alpha1.TemplateRegistration
-	// Lease: its health is told by a Lease, so it gets one, and may renew it.
+	// Lease is true if the health type is Lease. The agent then gets a Lease, and permission to renew it.
 	Lease bool
 }
 
@@ -41,10 +41,10 @@ func (r *Request) String() string {
 	return fmt.Sprintf("add-on %s of member %s", r.MemberAddon.Name, r.Member.Name)
 }
 
-// wanted is what there is to be.
+// wanted is the desired state.
 type wanted struct {
 	*Request
-	key        client.ObjectKey // of the MemberAddon
+	key        client.ObjectKey // the key of the MemberAddon
 	holder     string
 	credential v1alpha1.RegistrationCredential
 	seconds    int64
@@ -68,23 +68,26 @@ func want(request *Request) *wanted {
 	case len(refused) > 0:
 		w.refusal = refuse(refused.ToAggregate().Error())
 	case request.Lease && w.key.Name == membership.LeaseName:
-		w.refusal = refuse("an add-on that is called " + membership.LeaseName + " cannot have health by Lease, since the member's own has that name: choose another health.type")
+		w.refusal = refuse("an add-on with the name " + membership.LeaseName + " cannot have health type Lease, " +
+			"because the member's own Lease has that name: choose another health.type")
 	}
 	return w
 }
 
 func refuse(what string) *problem {
-	return &problem{Problem: health.Problem{Reason: v1alpha1.ReasonRegistering, Message: "Its agent cannot have what it asks for: " + what}}
+	return &problem{Problem: health.Problem{Reason: v1alpha1.ReasonRegistering,
+		Message: "The add-on agent cannot get the requested rules: " + what}}
 }
 
-// holder says whose a credential is. Nobody else gets it or what it may: not the agent of a cluster that took over the member's name, and
-// not that of a MemberAddon that was made anew.
+// holder identifies the owner of a credential. The agent of a cluster that took over the member's name, or of a
+// MemberAddon that was created again, is another holder and gets neither the credential nor its permissions.
 func (r *Request) holder() string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{string(r.Member.UID), r.Member.Claim, string(r.MemberAddon.UID)}, "\n")))
+	sum := sha256.Sum256([]byte(strings.Join([]string{string(r.Member.UID), r.Member.Claim, string(r.MemberAddon.UID)},
+		"\n")))
 	return hex.EncodeToString(sum[:16])
 }
 
-// Names are of parts that have no separator in them: a namespace and an add-on are DNS labels, without ':' and '.'.
+// Parts of names contain no separator: a namespace and an add-on are DNS labels, without ':' and '.'.
 
 func objectName(addon string) string { return "addon-" + addon }
 
@@ -96,7 +99,7 @@ func (r *Registrar) secretKey(member client.ObjectKey) client.ObjectKey {
 	return client.ObjectKey{Namespace: r.namespace, Name: member.Namespace + "." + member.Name}
 }
 
-// MemberAddonOf returns which MemberAddon an object of [Kinds] belongs to.
+// MemberAddonOf returns the key of the MemberAddon to which an object of [Kinds] belongs.
 func MemberAddonOf(object client.Object) client.ObjectKey {
 	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: object.GetLabels()[v1alpha1.AddonLabel]}
 	if _, ours := object.(*corev1.Secret); ours {
@@ -105,7 +108,7 @@ func MemberAddonOf(object client.Object) client.ObjectKey {
 	return key
 }
 
-// subject is who has the credential that is there.
+// subject returns the holder of the current credential.
 func (w *wanted) subject(o *observed) (rbacv1.Subject, error) {
 	if o.record.Credential == v1alpha1.RegistrationToken {
 		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: w.key.Namespace, Name: objectName(w.key.Name)}, nil

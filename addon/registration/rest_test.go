@@ -23,7 +23,8 @@ import (
 func TestAtRest(t *testing.T) {
 	h := newHub(t)
 	member := h.member("rest")
-	mgr, err := manager.New(h.config(h.wire), manager.Options{Scheme: scheme(t), Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := manager.New(h.config(h.wire),
+		manager.Options{Scheme: scheme(t), Metrics: metricsserver.Options{BindAddress: "0"}})
 	require.NoError(t, err)
 	cached, err := registration.NewCache(mgr, "")
 	require.NoError(t, err)
@@ -68,7 +69,8 @@ func TestAtRest(t *testing.T) {
 			h.eventually("nothing is asked", quiet)
 		}
 		require.Equal(t, client.ObjectKeyFromObject(request.MemberAddon),
-			registration.MemberAddonOf(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: registrationNamespace, Name: member.Namespace + "." + name, Labels: map[string]string{v1alpha1.AddonLabel: name}}}))
+			registration.MemberAddonOf(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: registrationNamespace,
+				Name: member.Namespace + "." + name, Labels: map[string]string{v1alpha1.AddonLabel: name}}}))
 	}
 	var secrets corev1.SecretList
 	require.NoError(t, cached.List(t.Context(), &secrets))
@@ -127,7 +129,8 @@ func TestPermissionsAreNeeded(t *testing.T) {
 		switch {
 		case verb == "watch" || verb == "list" && resource != "certificates.k8s.io/certificatesigningrequests":
 			delete(granted, what) // NewCache's; see TestAtRest
-		case what == "approve certificates.k8s.io/signers", what == "patch coordination.k8s.io/leases", what == "update coordination.k8s.io/leases":
+		case what == "approve certificates.k8s.io/signers", what == "patch coordination.k8s.io/leases",
+			what == "update coordination.k8s.io/leases":
 			delete(granted, what) // nobody asks for the one; the others are held to be given
 		}
 	}

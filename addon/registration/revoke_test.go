@@ -39,7 +39,8 @@ func TestRevoke(t *testing.T) {
 		list := func() error {
 			return agent.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(member.Namespace))
 		}
-		h.eventually("its permissions end", func() bool { return apierrors.IsForbidden(list()) || apierrors.IsUnauthorized(list()) })
+		h.eventually("its permissions end",
+			func() bool { return apierrors.IsForbidden(list()) || apierrors.IsUnauthorized(list()) })
 		if credential == v1alpha1.RegistrationToken {
 			h.eventually("its token ends", func() bool { _, err := whoami(t, agent); return apierrors.IsUnauthorized(err) })
 		}
@@ -55,13 +56,15 @@ func TestRevoke(t *testing.T) {
 
 		// The add-on comes back: whoever has kept the old credential is nobody.
 		anew := h.registered(h.Registrar, request)
-		h.eventually("the new one is good", func() bool { return renew(agentOf(t, anew), member.Namespace, "x")(t.Context()) == nil })
+		h.eventually("the new one is good",
+			func() bool { return renew(agentOf(t, anew), member.Namespace, "x")(t.Context()) == nil })
 		require.Error(t, list())
 		require.NoError(t, h.admin.Delete(t.Context(), request.MemberAddon))
 		_, err = h.Revoke(t.Context(), "x", member.Namespace)
 		require.NoError(t, err)
 	}
-	require.NoError(t, kept.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(member.Namespace)), "add-on x-y is another one")
+	require.NoError(t, kept.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(member.Namespace)),
+		"add-on x-y is another one")
 	require.Len(t, h.objects(member, "x-y"), 5)
 }
 
@@ -70,7 +73,8 @@ func TestRevokeOfWhatIsPending(t *testing.T) {
 	request := h.request(h.member("pending"), "x", v1alpha1.RegistrationCertificate)
 	result, err := h.Ensure(t.Context(), request)
 	require.NoError(t, err)
-	require.Equal(t, health.Registration{State: health.Registering, Message: "The certificate of its agent is not signed yet."}, result.Registration)
+	require.Equal(t, health.Registration{State: health.Registering, Message: "The certificate of the add-on agent " +
+		"is not signed yet."}, result.Registration)
 	require.Equal(t, time.Second, result.After)
 	require.Nil(t, result.Secret)
 	require.Len(t, h.signing(request.Member), 1)
@@ -103,11 +107,13 @@ func TestInterrupted(t *testing.T) {
 				agent := agentOf(t, h.registered(h.registrar(after), request))
 				h.eventually("it renews its Lease", func() bool { return renew(agent, member.Namespace, name)(t.Context()) == nil })
 				require.Empty(t, h.signing(member), name)
-				want := map[v1alpha1.RegistrationCredential]int{v1alpha1.RegistrationToken: 5, v1alpha1.RegistrationCertificate: 4}[credential]
+				want := map[v1alpha1.RegistrationCredential]int{v1alpha1.RegistrationToken: 5,
+					v1alpha1.RegistrationCertificate: 4}[credential]
 				require.Len(t, h.objects(member, name), want, name)
 				tokens := broken.of("create serviceaccounts/token") + after.of("create serviceaccounts/token")
 				require.LessOrEqual(t, tokens, 2, "a token that was not written down is lost, and no other is issued for nothing")
-				keys := broken.of("create certificates.k8s.io/certificatesigningrequests") + after.of("create certificates.k8s.io/certificatesigningrequests")
+				keys := broken.of("create certificates.k8s.io/certificatesigningrequests") +
+					after.of("create certificates.k8s.io/certificatesigningrequests")
 				require.LessOrEqual(t, keys, 2)
 
 				gone := h.registrar(&wire{failAt: n, lose: lose})
@@ -157,7 +163,8 @@ func TestAnotherHolder(t *testing.T) {
 				return renew(old, member.Namespace, "x")(t.Context()) == nil
 			})
 			var binding rbacv1.RoleBinding
-			require.NoError(t, h.admin.Get(t.Context(), client.ObjectKey{Namespace: member.Namespace, Name: "addon-x"}, &binding))
+			require.NoError(t,
+				h.admin.Get(t.Context(), client.ObjectKey{Namespace: member.Namespace, Name: "addon-x"}, &binding))
 			require.Equal(t, request.MemberAddon.UID, binding.OwnerReferences[0].UID)
 		}
 	}

@@ -26,8 +26,10 @@ func TestValidateRules(t *testing.T) {
 		{"a verb is a wish", rule("", "configmaps", "*"), ""},
 		{"a group of others is a wish", rule("example.com", "*", "*"), ""},
 		{"its own Lease", rule("coordination.k8s.io", "leases", "get update patch", "x"), ""},
-		{"a Lease to elect a leader by, that the hub's administrator has made", rule("coordination.k8s.io", "leases", "update", "x.leader"), ""},
-		{"to look is no harm", rule("coordination.k8s.io rbac.authorization.k8s.io apps addon.muster.dev", "*", "get list watch"), ""},
+		{"a Lease to elect a leader by, that the hub's administrator has made",
+			rule("coordination.k8s.io", "leases", "update", "x.leader"), ""},
+		{"to look is no harm",
+			rule("coordination.k8s.io rbac.authorization.k8s.io apps addon.muster.dev", "*", "get list watch"), ""},
 		{"a Secret by its name", rule("", "secrets", "get", "pull-secret"), ""},
 		{"logs are to be read", rule("", "pods pods/log", "get list"), ""},
 
@@ -49,7 +51,8 @@ func TestValidateRules(t *testing.T) {
 		{"what makes pods", rule("apps batch", "deployments", "create"), "rules[0].verbs[0]"},
 		{"the namespace", rule("", "namespaces", "delete"), "rules[0].verbs[0]"},
 		{"Works, with credentials in them", rule("work.muster.dev", "works", "get"), "rules[0].resources[0]"},
-		{"which have the whole in their status, too", rule("work.muster.dev", "works/status", "get", "addon-x-0"), "rules[0].resources[0]"},
+		{"which have the whole in their status, too", rule("work.muster.dev", "works/status", "get", "addon-x-0"),
+			"rules[0].resources[0]"},
 		{"what it is configured by", rule("addon.muster.dev", "memberaddons", "patch", "x"), "rules[0].verbs[0]"},
 		{"what reaches other members", rule("placement.muster.dev", "worksets", "create"), "rules[0].verbs[0]"},
 		{"what the member's agent says", rule("membership.muster.dev", "memberships/status", "patch"), "rules[0].verbs[0]"},
@@ -65,9 +68,12 @@ func TestValidateRules(t *testing.T) {
 		require.Len(t, errs, 1, test.reason)
 		require.Equal(t, test.want, errs[0].Field, test.reason)
 	}
-	errs := ValidateRules("x", []rbacv1.PolicyRule{rule("", "configmaps", "get"), rule("*", "*", "*"), rule("batch", "jobs", "create")}, field.NewPath("rules"))
+	errs := ValidateRules("x",
+		[]rbacv1.PolicyRule{rule("", "configmaps", "get"), rule("*", "*", "*"), rule("batch", "jobs", "create")},
+		field.NewPath("rules"))
 	require.Len(t, errs, 2, "each rule by itself")
-	require.Equal(t, `rules[2].verbs[0]: Forbidden: keep to get, list and watch of jobs: a pod on the hub can run as any ServiceAccount of the namespace, those of other agents too`, errs[1].Error())
+	require.Equal(t,
+		`rules[2].verbs[0]: Forbidden: keep to get, list and watch of jobs: a pod on the hub can run as any ServiceAccount of the namespace, those of other agents too`, errs[1].Error())
 }
 
 // ask is a request, as RBAC sees it.
@@ -90,13 +96,20 @@ func allows(rule *rbacv1.PolicyRule, a ask) bool {
 // No rule that passes lets through a request that must not be made, however it is written.
 func TestNoRuleGetsAround(t *testing.T) {
 	never := []ask{
-		{"work.muster.dev", "works", "", "get", "addon-x-0"}, {"work.muster.dev", "works", "status", "get", "y"}, {"work.muster.dev", "works", "", "create", ""},
-		{"addon.muster.dev", "memberaddons", "", "update", "x"}, {"addon.muster.dev", "memberaddons", "status", "patch", "x"}, {"placement.muster.dev", "worksets", "", "create", ""},
-		{"membership.muster.dev", "memberships", "status", "update", "self"}, {"rbac.authorization.k8s.io", "rolebindings", "", "create", ""},
-		{"rbac.authorization.k8s.io", "roles", "", "escalate", "addon-x"}, {"rbac.authorization.k8s.io", "rolebindings", "", "delete", "addon-x"},
-		{"", "serviceaccounts", "token", "create", "addon-y"}, {"", "serviceaccounts", "", "impersonate", "addon-y"}, {"", "secrets", "", "create", ""},
-		{"", "secrets", "", "list", ""}, {"", "pods", "", "create", ""}, {"", "pods", "exec", "get", "p"}, {"apps", "deployments", "", "create", ""},
-		{"apps", "deployments", "scale", "update", "d"}, {"batch", "jobs", "", "create", ""}, {"", "namespaces", "", "delete", "member-a"},
+		{"work.muster.dev", "works", "", "get", "addon-x-0"}, {"work.muster.dev", "works", "status", "get", "y"},
+		{"work.muster.dev", "works", "", "create", ""},
+		{"addon.muster.dev", "memberaddons", "", "update", "x"},
+		{"addon.muster.dev", "memberaddons", "status", "patch", "x"}, {"placement.muster.dev", "worksets", "", "create", ""},
+		{"membership.muster.dev", "memberships", "status", "update", "self"},
+		{"rbac.authorization.k8s.io", "rolebindings", "", "create", ""},
+		{"rbac.authorization.k8s.io", "roles", "", "escalate", "addon-x"},
+		{"rbac.authorization.k8s.io", "rolebindings", "", "delete", "addon-x"},
+		{"", "serviceaccounts", "token", "create", "addon-y"}, {"", "serviceaccounts", "", "impersonate", "addon-y"},
+		{"", "secrets", "", "create", ""},
+		{"", "secrets", "", "list", ""}, {"", "pods", "", "create", ""}, {"", "pods", "exec", "get", "p"},
+		{"apps", "deployments", "", "create", ""},
+		{"apps", "deployments", "scale", "update", "d"}, {"batch", "jobs", "", "create", ""},
+		{"", "namespaces", "", "delete", "member-a"},
 		{"coordination.k8s.io", "leases", "", "update", "heartbeat"}, {"coordination.k8s.io", "leases", "", "patch", "x-y"},
 	}
 	of := func(values ...string) *rapid.Generator[[]string] {
@@ -106,11 +119,17 @@ func TestNoRuleGetsAround(t *testing.T) {
 	once := func(t *rapid.T) {
 		drawn++
 		rule := rbacv1.PolicyRule{
-			APIGroups: of("", "", "", "*", "apps", "batch", "rbac.authorization.k8s.io", "coordination.k8s.io", "work.muster.dev", "addon.muster.dev", "placement.muster.dev", "membership.muster.dev", "example.com").Draw(t, "groups"),
-			Resources: of("*", "*/status", "*/token", "*/scale", "*/exec", "works", "works/status", "memberaddons", "memberaddons/status", "memberships/status", "worksets", "roles", "rolebindings",
-				"serviceaccounts", "serviceaccounts/token", "secrets", "pods", "pods/exec", "deployments", "deployments/scale", "jobs", "namespaces", "leases", "configmaps").Draw(t, "resources"),
-			Verbs:         of("*", "get", "get", "list", "watch", "create", "update", "patch", "delete", "impersonate", "escalate").Draw(t, "verbs"),
-			ResourceNames: rapid.SliceOfN(rapid.SampledFrom([]string{"x", "x.leader", "x-y", "heartbeat", "self", "addon-x", "addon-y", "addon-x-0", "p", "d", "y", "member-a"}), 0, 2).Draw(t, "names"),
+			APIGroups: of("", "", "", "*", "apps", "batch", "rbac.authorization.k8s.io", "coordination.k8s.io",
+				"work.muster.dev", "addon.muster.dev", "placement.muster.dev", "membership.muster.dev", "example.com").Draw(t,
+				"groups"),
+			Resources: of("*", "*/status", "*/token", "*/scale", "*/exec", "works", "works/status", "memberaddons",
+				"memberaddons/status", "memberships/status", "worksets", "roles", "rolebindings",
+				"serviceaccounts", "serviceaccounts/token", "secrets", "pods", "pods/exec", "deployments", "deployments/scale",
+				"jobs", "namespaces", "leases", "configmaps").Draw(t, "resources"),
+			Verbs: of("*", "get", "get", "list", "watch", "create", "update", "patch", "delete", "impersonate",
+				"escalate").Draw(t, "verbs"),
+			ResourceNames: rapid.SliceOfN(rapid.SampledFrom([]string{"x", "x.leader", "x-y", "heartbeat", "self", "addon-x",
+				"addon-y", "addon-x-0", "p", "d", "y", "member-a"}), 0, 2).Draw(t, "names"),
 		}
 		if len(ValidateRules("x", []rbacv1.PolicyRule{rule}, field.NewPath("rules"))) > 0 {
 			return

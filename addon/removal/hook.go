@@ -10,35 +10,36 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Hook is something that runs before the add-on is removed.
+// Hook is the state of an operation that runs before the add-on is removed.
 type Hook struct {
 	State HookState
-	// Since is when a hook was first seen to have failed, or when the function was asked last, by the clock that Now is of. Otherwise it
-	// does not matter.
+	// Since is the time at which a failure of the hook was first observed, or of the last call of the function, by the
+	// clock of Now. In other states it has no meaning.
 	Since time.Time
-	// Message says in a sentence how it is doing, or what went wrong.
+	// Message describes the progress or the error.
 	Message string
 }
 
-// HookState says how far a hook is.
+// HookState is the progress of a hook.
 type HookState string
 
-// The states of a hook. Any other is taken for Running.
+// The states of a hook. Other values are treated as Running.
 const (
 	NoHook HookState = ""
-	// NotStarted: there is no Work of it, or the function has not been asked since the controller started.
+	// NotStarted means that there is no Work of the hook, or that the function was not called since the controller
+	// started.
 	NotStarted HookState = "NotStarted"
-	// Running: it is not done.
+	// Running means that the hook is not done.
 	Running   HookState = "Running"
 	Succeeded HookState = "Succeeded"
 	Failed    HookState = "Failed"
-	// Removing: its Work is being deleted. The function never is in this state.
+	// Removing means that the Work of the hook is being deleted. A function never has this state.
 	Removing HookState = "Removing"
 )
 
-// JobsOf says how far hooks are that run on a member, all by the one Work that is given. Nil: NotStarted. They have succeeded when the
-// member says that the Work as it is now is complete, or all ready where nothing in it comes to an end; and failed when it says that it is
-// degraded. Since is for the caller to remember.
+// JobsOf returns the state of the hooks in a Work. A nil Work is NotStarted. The hooks have succeeded when the member
+// reports the current generation of the Work as complete, or as available if nothing in the Work runs to completion.
+// They have failed when the member reports the Work as degraded. The caller must set Since.
 func JobsOf(work *workv1alpha1.Work) Hook {
 	if work == nil {
 		return Hook{State: NotStarted}
@@ -51,17 +52,18 @@ func JobsOf(work *workv1alpha1.Work) Hook {
 	case seen.Deleting:
 		hook.State = Removing
 	case seen.Observed != seen.Generation:
-		hook.Message = "" // it is about something before
+		hook.Message = "" // the status describes an earlier generation
 	case seen.Degraded == metav1.ConditionTrue:
 		hook.State = Failed
-	case complete == nil && ready, complete != nil && complete.Status == metav1.ConditionTrue && complete.ObservedGeneration == seen.Generation:
+	case complete == nil && ready,
+		complete != nil && complete.Status == metav1.ConditionTrue && complete.ObservedGeneration == seen.Generation:
 		hook.State = Succeeded
 	}
 	return hook
 }
 
-// All says how far several hooks are together, such as those on a member and those on the one that hosts its agent. They have succeeded when all have, and what
-// is to be done for one of them is to be done. None: NoHook.
+// All combines the states of several hooks, for example those on a member and on its hosting member. The result is
+// Succeeded when all have succeeded, and otherwise the state that requires an action. Without hooks it is NoHook.
 func All(hooks ...Hook) Hook {
 	all := Hook{}
 	for _, hook := range hooks {
@@ -70,13 +72,13 @@ func All(hooks ...Hook) Hook {
 		case all.State == NoHook || urgency(hook.State) > urgency(all.State):
 			all = hook
 		case hook.State != all.State && urgency(hook.State) == urgency(all.State):
-			all = Hook{State: Running} // one has succeeded, and the other is still to be run anew
+			all = Hook{State: Running} // one has succeeded, and the other must run again
 		}
 	}
 	return all
 }
 
-// urgency says how much is to be done about a hook.
+// urgency is the priority of the action that a state requires.
 func urgency(state HookState) int {
 	switch state {
 	case NotStarted:

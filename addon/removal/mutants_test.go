@@ -11,8 +11,10 @@ var mutants = []struct {
 	name string
 	next machine
 }{
-	{"it does not wait for Jobs", func(o Observed) Step { o.Jobs.State = without(o.Jobs.State, NotStarted, Running); return Next(o) }},
-	{"it takes a Job that failed for one that succeeded", func(o Observed) Step { o.Jobs.State = without(o.Jobs.State, Failed); return Next(o) }},
+	{"it does not wait for Jobs",
+		func(o Observed) Step { o.Jobs.State = without(o.Jobs.State, NotStarted, Running); return Next(o) }},
+	{"it takes a Job that failed for one that succeeded",
+		func(o Observed) Step { o.Jobs.State = without(o.Jobs.State, Failed); return Next(o) }},
 	{"it does not wait for the function", func(o Observed) Step {
 		o.Func.State = without(o.Func.State, Running, NotStarted, Failed)
 		return Next(o)
@@ -50,8 +52,8 @@ var mutants = []struct {
 		}
 		return Next(o)
 	}},
-	{"it forgets the credentials", func(o Observed) Step { o.Credentials = Absent; return Next(o) }},
-	{"it forgets the credentials where it is forced", func(o Observed) Step {
+	{"it does not revoke the credentials", func(o Observed) Step { o.Credentials = Absent; return Next(o) }},
+	{"it does not revoke the credentials when forced", func(o Observed) Step {
 		step := Next(o)
 		if slices.Contains(step.Actions, StripFinalizers) {
 			step.Actions = slices.DeleteFunc(step.Actions, func(a Action) bool { return a == RevokeCredentials })
@@ -77,34 +79,35 @@ var mutants = []struct {
 		}
 		return Next(o)
 	}},
-	{"it never loses patience", func(o Observed) Step {
+	{"it waits without a limit", func(o Observed) Step {
 		if o.Now.After(nows[overdue]) {
 			o.Now = nows[overdue]
 		}
 		return Next(o)
 	}},
 	{"it forces too early", func(o Observed) Step { o.Deadline = time.Minute; return Next(o) }},
-	{"it forces who cannot be reached", func(o Observed) Step {
+	{"it forces an unreachable member", func(o Observed) Step {
 		if o.Member == Unreachable {
 			o.Member = Gone
 		}
 		return Next(o)
 	}},
-	{"it waits for a member that is gone until the deadline, and says so to nobody", func(o Observed) Step {
+	{"it waits for a removed member until the deadline, without a record", func(o Observed) Step {
 		step := Next(o)
 		if o.Member == Gone && o.Works != Absent && !o.Forced && step.Forced {
 			return Step{}
 		}
 		return step
 	}},
-	{"it does not look again at the deadline", func(o Observed) Step {
+	{"it does not reconcile at the deadline", func(o Observed) Step {
 		step := Next(o)
 		if len(step.Actions) == 0 && !step.Forced {
 			step.After = 0
 		}
 		return step
 	}},
-	{"it forgets what is on record", func(o Observed) Step { step := Next(o); step.Forced = step.Forced && !o.Forced; return step }},
+	{"it loses the record",
+		func(o Observed) Step { step := Next(o); step.Forced = step.Forced && !o.Forced; return step }},
 	{"it ends before the Works are gone", func(o Observed) Step {
 		if o.Works == Terminating {
 			o.Works = Absent

@@ -7,105 +7,109 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// How long is waited for what no watch tells of.
+// Timeouts and intervals for states that no watch reports.
 const (
-	// DefaultDeadline is how long a removal may take where nothing else is said.
+	// DefaultDeadline is the deadline of a removal if none is set.
 	DefaultDeadline = 15 * time.Minute
-	// Patience is how long past the deadline a member that can be reached has to take back the Works.
+	// Patience is the grace period after the deadline in which a reachable member can remove the objects of the Works.
 	Patience = time.Minute
-	// RetryPause is the time between the failure of a hook and its next try.
+	// RetryPause is the time between the failure of a hook and its next attempt.
 	RetryPause = 10 * time.Second
-	// AskPause is the time between two questions to the add-on's function while it is not done.
+	// AskPause is the time between two calls of the add-on's function while it is not done.
 	AskPause = 5 * time.Second
 )
 
-// Observed is what is known of an add-on that is to go from a member.
+// Observed is the observed state of an add-on that is being removed from a member.
 type Observed struct {
 	Now time.Time
-	// Started is the deletionTimestamp of the MemberAddon. Zero: it is not to go, and there is nothing to do.
+	// Started is the deletionTimestamp of the MemberAddon. Zero: the MemberAddon is not being deleted, and no step
+	// follows.
 	Started time.Time
-	// Deadline is how long it may take. Zero or less: DefaultDeadline.
+	// Deadline is the maximum duration of the removal. Zero or less: DefaultDeadline.
 	Deadline time.Duration
-	// Finalizer: ours is on the MemberAddon.
+	// Finalizer is true if muster's finalizer is on the MemberAddon.
 	Finalizer bool
-	// Forced: that is on record.
+	// Forced is true if the removal is recorded as forced.
 	Forced bool
-	// ForceNow: the leave of the member has been forced, or the deadline of the MemberAddon was set to 0, so nothing is to be waited for.
+	// ForceNow is true if the leave of the member is forced, or if removalDeadlineSeconds of the MemberAddon is 0. The
+	// removal then waits for nothing.
 	ForceNow bool
 
-	// Member is whether anybody is there to take back what there is.
+	// Member is the state of the member that must remove the objects.
 	Member Member
-	// Hosting is the name of the hosting member that Member is about, where the member itself has nothing left. Empty: it is about the member.
+	// Hosting is the name of the hosting member that Member describes, if only Works on that one are left. Empty: Member
+	// describes the member itself.
 	Hosting string
-	// Jobs are the hooks that run on the member, all by one Work; see [JobsOf].
+	// Jobs are the hooks that run on the member, all in one Work; see [JobsOf].
 	Jobs Hook
-	// Func is the add-on's own function.
+	// Func is the function of the add-on.
 	Func Hook
-	// Works of the add-on, hooks excepted: Present if one of them is.
+	// Works of the add-on without hooks: Present if at least one is.
 	Works Presence
-	// Credentials of its agent for the hub, permissions included: Present if something of them is.
+	// Credentials of the agent for the hub, including permissions: Present if at least one object is.
 	Credentials Presence
-	// Failed is the action that was carried out last, if that failed. It is told of as long as it is to be done.
+	// Failed is the last performed action, if it failed. It is reported while the action is still required.
 	Failed Attempt
 }
 
-// Attempt is an action that was tried.
+// Attempt is an action that was performed.
 type Attempt struct {
-	Action Action // empty: there was none
-	Error  string // why it failed
+	Action Action // empty: none
+	Error  string // the error
 }
 
-// Member says whether a member can take back what it has. One that leaves can, until its leave has come to an end.
+// Member is the state of a member. A leaving member can remove objects until its leave is complete.
 type Member string
 
-// The states of a member. Any other is taken for Unreachable.
+// The states of a member. Other values are treated as Unreachable.
 const (
 	Reachable   Member = "Reachable"
-	Unreachable Member = "Unreachable" // nobody knows: it may come back
-	Gone        Member = "Gone"        // it is no member any more
+	Unreachable Member = "Unreachable" // it may return
+	Gone        Member = "Gone"        // the member does not exist any more
 )
 
-// Presence says whether objects are there.
+// Presence is the state of a set of objects.
 type Presence string
 
-// The states in which objects can be observed. Any other is taken for Terminating.
+// The states of objects. Other values are treated as Terminating.
 const (
 	Absent      Presence = ""
 	Present     Presence = "Present"
-	Terminating Presence = "Terminating" // the deletion of all that are there has begun
+	Terminating Presence = "Terminating" // the deletion of all existing ones has begun
 )
 
-// Action is something to be done. Each is idempotent.
+// Action is an idempotent operation.
 type Action string
 
 // The actions.
 const (
-	RunHooks          Action = "RunHooks"        // make the Work of the hooks
-	AskFunc           Action = "AskFunc"         // call the add-on's function
-	DeleteHooks       Action = "DeleteHooks"     // delete it
-	DeleteWorks       Action = "DeleteWorks"     // delete the Works of the add-on
-	StripFinalizers   Action = "StripFinalizers" // delete all Works, hooks included, and take the agent's finalizer off: what they applied stays
+	RunHooks    Action = "RunHooks"    // create the Work of the hooks
+	AskFunc     Action = "AskFunc"     // call the add-on's function
+	DeleteHooks Action = "DeleteHooks" // delete the Work of the hooks
+	DeleteWorks Action = "DeleteWorks" // delete the Works of the add-on
+	// delete all Works, including hooks, and remove the agent's finalizer: applied objects stay
+	StripFinalizers   Action = "StripFinalizers"
 	RevokeCredentials Action = "RevokeCredentials"
-	RemoveFinalizer   Action = "RemoveFinalizer" // take ours off the MemberAddon: the last that is done
+	RemoveFinalizer   Action = "RemoveFinalizer" // remove muster's finalizer from the MemberAddon: the last action
 )
 
-// Step is what is to be done next.
+// Step is the next step of a removal.
 type Step struct {
-	// Actions in their order. A later one relies on an earlier one.
+	// Actions in order. A later action requires the earlier ones.
 	Actions []Action
-	// Forced is what is to be on record before the next look.
+	// Forced is true if the removal must be recorded as forced before the next reconcile.
 	Forced bool
-	// Reason is PreDelete, Removing, HookFailed, RevokeFailed or DeadlineExceeded of the API; empty where there is nothing to be done at all.
+	// Reason is PreDelete, Removing, HookFailed, RevokeFailed or DeadlineExceeded. Empty: no step.
 	Reason string
-	// Message says in a sentence what happens, of at most 1024 bytes. Nothing in it goes on with time.
+	// Message for users, at most 1024 bytes. It contains no text that changes with time alone.
 	Message string
-	// After is when to look again although nothing has happened. Zero: never.
+	// After is the duration until the next reconcile without an event. Zero: none.
 	After time.Duration
-	// Final is true when the step cannot be taken back. It must not be taken on what caches show.
+	// Final is true if the step cannot be undone. Verify it by an observation without caches.
 	Final bool
 }
 
-// Failed reports whether it does not go as it should.
+// Failed reports whether the removal does not proceed as planned.
 func (s Step) Failed() bool {
 	switch s.Reason {
 	case v1alpha1.ReasonHookFailed, v1alpha1.ReasonRevokeFailed, v1alpha1.ReasonDeadlineExceeded:
@@ -114,7 +118,7 @@ func (s Step) Failed() bool {
 	return false
 }
 
-// Next decides what is done next to remove an add-on from a member.
+// Next returns the next step of the removal of an add-on from a member.
 func Next(o Observed) Step {
 	if o.Started.IsZero() || !o.Finalizer {
 		return Step{}
@@ -124,7 +128,7 @@ func Next(o Observed) Step {
 	case r.stage == finalizer:
 		r.do(RemoveFinalizer)
 	case r.mustForce() && !o.Forced:
-		// Afterwards nothing would tell why.
+		// The record must precede the action: afterwards the cause could not be determined.
 		r.step.Forced, r.step.After = true, time.Nanosecond
 	case o.Forced && r.letGo():
 		r.do(StripFinalizers)
@@ -145,7 +149,7 @@ func Next(o Observed) Step {
 	return r.step
 }
 
-// stage is how far a removal is: what is waited for, or to be done.
+// stage is the stage of a removal.
 type stage int
 
 const (
@@ -184,40 +188,41 @@ func newRemoval(o Observed) *removal {
 	return r
 }
 
-// awaitsJobs reports whether hooks on the member are to come to their end first. Without the add-on's Works there they are of no
-// use, and nobody runs them on a member that is gone.
+// awaitsJobs reports whether hooks on the member must complete first. They are useless without the add-on's Works, and
+// cannot run on a member that does not exist.
 func (r *removal) awaitsJobs() bool {
 	return r.Jobs.State != NoHook && r.Jobs.State != Succeeded && r.Works == Present && r.Member != Gone
 }
 
-// awaitsFunc reports whether the function is to say that it is done. It is asked also where nothing is on the member, but not once the Works are
-// going, which nobody can undo.
+// awaitsFunc reports whether the add-on's function must complete first. It is called even if there are no Works, but
+// not once their deletion has begun, which cannot be undone.
 func (r *removal) awaitsFunc() bool {
 	return r.Func.State != NoHook && r.Func.State != Succeeded && (r.Works == Present || r.Works == Absent)
 }
 
 func (r *removal) overdue() bool { return !r.Now.Before(r.deadline) }
 
-// fails reports whether what is to be done was tried, and failed.
+// fails reports whether a required action has failed.
 func (r *removal) fails() bool { return slices.Contains(r.step.Actions, r.Failed.Action) }
 
-// mustForce reports whether what is waited for is not to be waited for any more.
+// mustForce reports whether the removal must stop waiting.
 func (r *removal) mustForce() bool {
 	switch {
 	case r.stage == credentials && r.Credentials == Present:
-		return false // that is to be done, and not waited for
+		return false // this is an action of the hub, not a wait
 	case r.ForceNow || r.overdue():
 		return true
 	}
 	return r.Member == Gone && (r.stage == works || r.stage == hookWorks)
 }
 
-// letGo reports whether a removal that is forced waits for nobody any more.
+// letGo reports whether a forced removal must release the Works.
 func (r *removal) letGo() bool {
-	return r.Member != Reachable || r.ForceNow || r.stage == credentials && r.Credentials != Present || !r.Now.Before(r.deadline.Add(Patience))
+	return r.Member != Reachable || r.ForceNow || r.stage == credentials && r.Credentials != Present ||
+		!r.Now.Before(r.deadline.Add(Patience))
 }
 
-// goOn takes the next step of the way out.
+// goOn continues with the current stage.
 func (r *removal) goOn() {
 	switch until := r.deadline; {
 	case r.Forced && r.stage != credentials:
@@ -269,7 +274,7 @@ func (r *removal) runHooks() {
 
 func (r *removal) do(action Action) { r.step.Actions = append(r.step.Actions, action) }
 
-// wake has the removal looked at again at a time, or at once if that has come.
+// wake schedules the next reconcile, at once if the time has passed.
 func (r *removal) wake(at time.Time) {
 	after := max(at.Sub(r.Now), time.Nanosecond)
 	if r.step.After == 0 || after < r.step.After {

@@ -17,7 +17,7 @@ type world struct {
 	forced   bool // on record
 
 	jobs, fun              HookState
-	jobsPaused, funcPaused bool // the pause since it failed, or was asked, is over
+	jobsPaused, funcPaused bool // the pause since the failure or the last call is over
 	works, credentials     Presence
 	stuck                  bool // others hold back what is deleted, for ever
 }
@@ -34,8 +34,10 @@ var (
 )
 
 func (w world) String() string {
-	return strings.NewReplacer("main.", "").Replace(fmt.Sprintf("{clock %d, %s, forceNow %t, forced %t, jobs %q/%t, func %q/%t, works %q, credentials %q, stuck %t, on %t}",
-		w.clock, w.member, w.forceNow, w.forced, w.jobs, w.jobsPaused, w.fun, w.funcPaused, w.works, w.credentials, w.stuck, w.on))
+	return strings.NewReplacer("main.", "").Replace(fmt.Sprintf("{clock %d, %s, forceNow %t, forced %t, jobs "+
+		"%q/%t, func %q/%t, works %q, credentials %q, stuck %t, on %t}",
+		w.clock, w.member, w.forceNow, w.forced, w.jobs, w.jobsPaused, w.fun, w.funcPaused, w.works, w.credentials, w.stuck,
+		w.on))
 }
 
 // sees is what the controller observes.
@@ -49,14 +51,15 @@ func (w world) sees() Observed {
 		return Hook{State: state, Since: since, Message: "so it says"}
 	}
 	return Observed{
-		Now: now, Started: started, Deadline: 10 * time.Minute, Finalizer: w.on, Forced: w.forced, ForceNow: w.forceNow, Member: w.member,
-		Jobs: hook(w.jobs, w.jobsPaused), Func: hook(w.fun, w.funcPaused), Works: w.works, Credentials: w.credentials,
+		Now: now, Started: started, Deadline: 10 * time.Minute, Finalizer: w.on, Forced: w.forced, ForceNow: w.forceNow,
+		Member: w.member,
+		Jobs:   hook(w.jobs, w.jobsPaused), Func: hook(w.fun, w.funcPaused), Works: w.works, Credentials: w.credentials,
 	}
 }
 
 func (w world) hooksThere() bool { return w.jobs != NoHook && w.jobs != NotStarted }
 
-// gone is what becomes of something that nobody but others holds back.
+// gone returns the state of objects that only finalizers of others protect.
 func (w world) gone() Presence {
 	if w.stuck {
 		return Terminating
@@ -109,7 +112,8 @@ func (w world) do(action Action) []world {
 // machine is what the walk runs: Next, or a broken one.
 type machine func(Observed) Step
 
-// acts are the worlds in which the controller may leave this one: it may die before, between and after any of its actions.
+// acts returns the worlds in which the controller may leave this one: it may stop before, between and after its
+// actions.
 func (m machine) acts(w world) (all []world) {
 	step := m(w.sees())
 	if step.Forced && !w.forced {
@@ -146,7 +150,7 @@ func (w world) befalls() (all []world) {
 	if w.fun != NoHook {
 		to(func(v *world) { v.fun = NotStarted }) // the controller starts anew
 	}
-	if w.works == Present { // somebody deletes what is there
+	if w.works == Present { // a user deletes the existing objects
 		to(func(v *world) { v.works = Terminating })
 	}
 	if w.hooksThere() {
@@ -158,7 +162,8 @@ func (w world) befalls() (all []world) {
 	return append(all, w.answers()...)
 }
 
-// answers are what a member that can be reached does about what there is, and the API server about what nobody holds back.
+// answers returns the worlds after the reaction of a reachable member, and of the API server for objects without
+// finalizers.
 func (w world) answers() (all []world) {
 	if !w.stuck && w.credentials == Terminating {
 		w.credentials = Absent
@@ -190,7 +195,8 @@ func (w world) permitted(action Action) string {
 	late := w.clock != inTime || w.forceNow
 	held := w.forced && w.stuck // by others
 	switch {
-	case action == DeleteWorks && w.works == Present && w.jobs != NoHook && w.jobs != Succeeded && !late && !w.forced && w.member != Gone:
+	case action == DeleteWorks && w.works == Present && w.jobs != NoHook && w.jobs != Succeeded && !late && !w.forced &&
+		w.member != Gone:
 		return "Works are deleted before the hooks have succeeded"
 	case action == DeleteWorks && w.works == Present && w.fun != NoHook && w.fun != Succeeded && !late && !w.forced:
 		return "Works are deleted before the add-on has said goodbye"
@@ -227,23 +233,23 @@ func (m machine) check(w world) string {
 		case w.clock == inTime && w.member != Gone && !w.forceNow:
 			return "it is forced in time"
 		case !waits:
-			return "it is forced where nothing is to be waited for"
+			return "it is forced although nothing is pending"
 		case step.After <= 0:
-			return "nobody looks again when it is on record"
+			return "no reconcile after the record"
 		}
 	}
 	if w.forced && !step.Forced {
-		return "what is on record is forgotten"
+		return "the record is lost"
 	}
 	if len(step.Actions) == 0 && step.After <= 0 {
-		return "nobody looks again"
+		return "no reconcile is scheduled"
 	}
 	by := overdue
 	if w.forced {
 		by = outOfPatience
 	}
 	if step.After > max(nows[by].Sub(nows[w.clock]), time.Nanosecond) {
-		return "the deadline passes and nobody looks"
+		return "the deadline passes without a reconcile"
 	}
 	reached := []world{w}
 	for _, action := range step.Actions {
@@ -262,7 +268,7 @@ func (m machine) check(w world) string {
 	return ""
 }
 
-// alone goes on with nobody but the controller and the clock, and hooks that never succeed, and says whether it ends.
+// alone runs only the controller and the clock, with hooks that never succeed, and reports whether the removal ends.
 func (m machine) alone(w world) bool {
 	for range 100 {
 		if !w.on {
@@ -283,7 +289,7 @@ func (m machine) alone(w world) bool {
 	return false
 }
 
-// fair goes on in time, with a member and hooks that do what they are asked to, and says whether it ends without force.
+// fair runs a responsive member and hooks, and reports whether the removal ends without force.
 func (m machine) fair(w world) bool {
 	w.member = Reachable
 	for range 100 {
@@ -301,7 +307,7 @@ func (m machine) fair(w world) bool {
 	return false
 }
 
-// walk looks at all worlds that can be reached, and returns how many there are and the first thing that is wrong.
+// walk visits all reachable worlds and returns their number and the first violation.
 func (m machine) walk() (worlds int, wrong string) {
 	var queue []world
 	for _, stuck := range []bool{false, true} {
@@ -309,7 +315,8 @@ func (m machine) walk() (worlds int, wrong string) {
 			for _, fun := range []HookState{NoHook, NotStarted} {
 				for _, works := range []Presence{Absent, Present} {
 					for _, credentials := range []Presence{Absent, Present} {
-						queue = append(queue, world{member: Reachable, on: true, jobs: jobs, fun: fun, works: works, credentials: credentials, stuck: stuck})
+						queue = append(queue,
+							world{member: Reachable, on: true, jobs: jobs, fun: fun, works: works, credentials: credentials, stuck: stuck})
 					}
 				}
 			}

@@ -20,7 +20,8 @@ func BenchmarkRender(b *testing.B) {
 			"spec":{"containers":[{"name":"web","image":"quay.io/example/web:1","args":["--cluster=${CLUSTER_NAME}"],"ports":[{"containerPort":80}],"resources":{"requests":{"cpu":"100m"}}}]}}}}`, i)
 		spec.Manifests = append(spec.Manifests, m)
 	}
-	in := input(b, `{nodePlacement: {nodeSelector: {pool: infra}}, registries: [{source: quay.io, mirror: mirror.local}], proxy: {http: "http://proxy"}}`)
+	in := input(b,
+		`{nodePlacement: {nodeSelector: {pool: infra}}, registries: [{source: quay.io, mirror: mirror.local}], proxy: {http: "http://proxy"}}`)
 	perManifest := func(b *testing.B) {
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/1000/float64(b.N*n), "µs/manifest")
 	}

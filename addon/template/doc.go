@@ -1,52 +1,55 @@
-// Package template makes manifests of an AddonTemplate: an add-on without code. It is pure: no client, no clock.
+// Package template renders the manifests of an AddonTemplate, an add-on without code. The package is pure: it uses no
+// client and no clock.
 //
-// [Render] returns what the add-on consists of for one member, with variables, namespaces and configuration put in; and what of that goes to
-// another member, if the agent runs there.
+// [Render] returns the objects of the add-on for one member, with variables, namespaces and configuration applied, and
+// the objects for its hosting member if there is one.
 //
 // # Variables
 //
-// In all strings of the manifests, those of names included, ${NAME} stands for the value of a variable; and in the name and namespace that a manifest option
-// selects by. Names of fields have no variables.
+// In all strings of the manifests, including names, and in the name and namespace of the selector of a manifest option,
+// ${NAME} is replaced by the value of a variable. Field names cannot contain variables.
 //
-//   - CLUSTER_NAME is the name of the member, ADDON_NAME that of the add-on, and INSTALL_NAMESPACE where it is on the member. An AddonConfig
-//     cannot set them.
-//   - All others are those of AddonConfigs. One that none of them sets is an error.
+//   - CLUSTER_NAME is the name of the member, ADDON_NAME the name of the add-on, and INSTALL_NAMESPACE its namespace on
+//     the member. An AddonConfig cannot set them.
+//   - AddonConfigs define all other variables. A variable that none of them defines is an error.
 //
-// Every ${ begins a variable. To have it as text write $${ in its place, in shell scripts for example: before a { two $ are one, so that $$${NAME} is a $ and the
-// value. All else is text, $(POD_IP) and $HOME too. What a variable stands for is text as well, and is not looked through for variables.
+// Every ${ starts a variable. For a literal ${, for example in a shell script, write $${. Before a {, two $ represent
+// one, so that $$${NAME} is a $ followed by the value. Other text, such as $(POD_IP) and $HOME, does not change. Values
+// are not searched for variables.
 //
-// The result is a string, never a number: "${REPLICAS}" is "3", where an API wants 3. What should be a number for some members has to come
-// otherwise: by resources of an AddonConfig, by two templates, or by an agent in Go.
+// The result is always a string: "${REPLICAS}" becomes "3", which an API that requires the number 3 rejects. For
+// different numbers use the resources of an AddonConfig, two templates, or a Go agent.
 //
-// All strings that have variables may together become as long as the manifests of a Work, [workv1alpha1.MaxManifestBytes].
+// All strings with variables together can be as long as the manifests of a Work, [workv1alpha1.MaxManifestBytes].
 //
 // # Namespaces
 //
-// An object that has no namespace gets the install namespace, if its kind is namespaced. The hub does not know the kinds of members, so
+// A namespaced object without a namespace gets the install namespace. The hub does not know the kinds of members. The
+// scope of a kind comes from the first of these sources:
 //
-//   - what the annotation addon.muster.dev/scope of the manifest says counts, Cluster or Namespaced;
-//   - else what a CustomResourceDefinition of the template says;
-//   - else the kinds of Kubernetes that are cluster-scoped are, such as ClusterRole and StorageClass;
-//   - and all others are namespaced.
+//   - the annotation addon.muster.dev/scope of the manifest, Cluster or Namespaced;
+//   - a CustomResourceDefinition in the template;
+//   - the list of cluster-scoped kinds of Kubernetes, such as ClusterRole and StorageClass.
 //
-// So a cluster-scoped custom resource whose definition is not part of the template, such as a ClusterIssuer, needs the annotation.
-// What objects say of others, such as the namespace of a ServiceAccount that a ClusterRoleBinding names, is left as it is: write ${INSTALL_NAMESPACE}.
+// All other kinds are namespaced. A cluster-scoped custom resource whose definition is not part of the template, such
+// as a ClusterIssuer, therefore needs the annotation. References to other objects, such as the namespace of a
+// ServiceAccount in a ClusterRoleBinding, are not completed: write ${INSTALL_NAMESPACE}.
 //
-// The install namespace itself comes first, as a Namespace that has nothing but its name, unless it is among the manifests, or one that
-// every cluster has: default, kube-system, kube-public or kube-node-lease.
+// The install namespace is the first object, as a Namespace with only a name, unless it is one of the manifests or
+// exists in every cluster: default, kube-system, kube-public or kube-node-lease.
 //
 // # Hosted mode
 //
-// If the agent for the member runs on another one, the hosting member, manifests go there that have the annotation addon.muster.dev/location:
-// Hosting. All others, with Member or without, go to the member itself, and so do all if there is no hosting member. Hooks and the install namespace
-// are no exception.
+// If the agent runs on a hosting member, manifests with the annotation addon.muster.dev/location: Hosting are applied
+// there. All other manifests are applied on the member, and so are all manifests if there is no hosting member. This
+// includes hooks and the install namespace.
 //
-// On the hosting member the namespace of [HostingNamespace] is the install namespace, for objects that have none and for ${INSTALL_NAMESPACE}, so that
-// agents for several members do not meet. What has no namespace, such as a ClusterRole, needs a name of its own: write ${CLUSTER_NAME} into it. Options
-// are for both, each with the variable as it is there.
+// On the hosting member, the namespace [HostingNamespace] is the install namespace, for objects without a namespace and
+// for ${INSTALL_NAMESPACE}, so that agents for several members do not conflict. Cluster-scoped objects, such as a
+// ClusterRole, need unique names: use ${CLUSTER_NAME}. Options apply to both members, each with its own variables.
 //
 // # Hooks
 //
-// A Job or Pod with the annotation addon.muster.dev/pre-delete: "true" is for the removal of the add-on: it is no part of what is applied, but runs on the
-// member before that is taken back.
+// A Job or Pod with the annotation addon.muster.dev/pre-delete: "true" is a hook. Hooks are not applied with the other
+// manifests. They run on the member before the add-on is removed.
 package template

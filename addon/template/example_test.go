@@ -33,7 +33,8 @@ manifests:
 	_, err := template.Render(&spec, in)
 	fmt.Println(err)
 
-	in.Settings = config.Values([]v1alpha1.AddonConfigSpec{{Variables: []v1alpha1.Variable{{Name: "DOMAIN", Value: "example.com"}}}})
+	in.Settings = config.Values([]v1alpha1.AddonConfigSpec{{Variables: []v1alpha1.Variable{{Name: "DOMAIN",
+		Value: "example.com"}}}})
 	out, err := template.Render(&spec, in)
 	if err != nil {
 		panic(err)
@@ -47,7 +48,7 @@ manifests:
 	}
 	fmt.Println("before it is removed:", out.Hooks[0].GetKind(), out.Hooks[0].GetName())
 	// Output:
-	// ConfigMap collector: manifests[0].data.url: ${DOMAIN}: there is no such variable: no AddonConfig that counts sets it
+	// ConfigMap collector: manifests[0].data.url: ${DOMAIN}: the variable does not exist: no applicable AddonConfig sets it
 	// ---
 	// apiVersion: v1
 	// kind: Namespace

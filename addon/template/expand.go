@@ -10,26 +10,28 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Why a variable cannot be expanded. Errors wrap them.
+// Errors of variables. The errors of [Render] wrap them.
 var (
-	ErrSyntax   = errors.New("a variable is ${NAME}, of letters, digits and '_', not beginning with a digit; as text ${ is $${")
-	ErrUnknown  = errors.New("there is no such variable: no AddonConfig that counts sets it")
-	ErrBuiltIn  = errors.New("the variable is built in, and no AddonConfig can set it")
-	ErrTooLarge = fmt.Errorf("all strings with variables would have more than %d bytes", workv1alpha1.MaxManifestBytes)
+	ErrSyntax = errors.New("a variable is ${NAME}, of letters, digits and '_', not beginning with a digit; as " +
+		"text ${ is $${")
+	ErrUnknown  = errors.New("the variable does not exist: no applicable AddonConfig sets it")
+	ErrBuiltIn  = errors.New("the variable is built in, and an AddonConfig cannot set it")
+	ErrTooLarge = fmt.Errorf("the strings with variables must be at most %d bytes long in total",
+		workv1alpha1.MaxManifestBytes)
 )
 
-var errEmpty = errors.New("it would be empty, and select all")
+var errEmpty = errors.New("the value is empty, which would select all objects")
 
-// start is what makes text a variable.
+// start is the start of a variable.
 const start = "${"
 
-// expander puts the values of variables into strings.
+// expander replaces variables in strings.
 type expander struct {
 	values map[string]string
-	room   *int // how many bytes may still be made
+	room   *int // the remaining bytes for results
 }
 
-// installedIn is one for what goes to another cluster, where the add-on is in that namespace. They share the room.
+// installedIn returns an expander for another cluster with its install namespace. Both share the remaining bytes.
 func (e *expander) installedIn(namespace string) *expander {
 	values := maps.Clone(e.values)
 	values[installNamespace] = namespace
@@ -44,7 +46,7 @@ func newExpander(in Input) (*expander, error) {
 	e := &expander{values: maps.Clone(builtIn), room: new(workv1alpha1.MaxManifestBytes)}
 	for _, name := range slices.Sorted(maps.Keys(builtIn)) {
 		if builtIn[name] == "" {
-			return nil, fmt.Errorf("render a template: there is no %s", name)
+			return nil, fmt.Errorf("render a template: %s is empty", name)
 		}
 		if _, set := in.Settings.Variables[name]; set {
 			return nil, fmt.Errorf("%s: %w", name, ErrBuiltIn)
@@ -54,7 +56,7 @@ func newExpander(in Input) (*expander, error) {
 	return e, nil
 }
 
-// expand returns the text with the values of its variables.
+// expand replaces the variables of a string.
 func (e *expander) expand(text string) (string, error) {
 	if !strings.Contains(text, start) {
 		return text, nil
@@ -76,7 +78,7 @@ func (e *expander) expand(text string) (string, error) {
 		}
 		name, after, closed := strings.Cut(after, "}")
 		if !closed || !isName(name) {
-			// The text itself may be secret.
+			// The message contains only the line, since the text may be secret.
 			line := 1 + strings.Count(text[:len(text)-len(rest)+len(before)], "\n")
 			return "", fmt.Errorf("line %d: %w", line, ErrSyntax)
 		}
@@ -108,7 +110,7 @@ func isName(text string) bool {
 	return text != ""
 }
 
-// located is an error and the field that it is about.
+// located is an error with its field.
 type located struct {
 	at  string
 	err error
@@ -118,8 +120,8 @@ func (l *located) within(at workv1alpha1.FieldPath) *located {
 	return &located{at.String() + l.at, l.err}
 }
 
-// all expands all strings in a value, in place, but for the names of fields. It returns the value, which is another one if it is a string
-// itself. Where several fail the error is always the same.
+// all replaces the variables in all strings of a value, in place, except field names. It returns the value, which is a
+// new one if it is a string. If several replacements fail, the returned error is deterministic.
 func (e *expander) all(value any) (any, *located) {
 	switch value := value.(type) {
 	case string:
@@ -148,7 +150,7 @@ func (e *expander) all(value any) (any, *located) {
 	return value, nil
 }
 
-// selector expands what objects are selected by that may have variables.
+// selector replaces the variables in the selector of an option.
 func (e *expander) selector(s *workv1alpha1.ManifestSelector, at string) error {
 	for _, f := range []struct {
 		name string

@@ -13,7 +13,8 @@ import (
 )
 
 func east(variables map[string]string) Input {
-	return Input{Cluster: "east", Addon: "logs", InstallNamespace: "logging", Settings: config.Settings{Variables: variables}}
+	return Input{Cluster: "east", Addon: "logs", InstallNamespace: "logging",
+		Settings: config.Settings{Variables: variables}}
 }
 
 func expanderOf(t require.TestingT, variables map[string]string) *expander {
@@ -35,7 +36,8 @@ func TestExpand(t *testing.T) {
 		{"letters of either case, digits and _", "${_a1}", "low"},
 		{"an empty value is a value", "<${EMPTY}>", "<>"},
 		{"several, in the midst of text", "a-${REGION}-${CLUSTER_NAME}b", "a-eu-eastb"},
-		{"what else looks like one is text", "$HOME $(POD_IP) {{ .x }} {REGION} $ $$ $$$", "$HOME $(POD_IP) {{ .x }} {REGION} $ $$ $$$"},
+		{"what else looks like one is text", "$HOME $(POD_IP) {{ .x }} {REGION} $ $$ $$$",
+			"$HOME $(POD_IP) {{ .x }} {REGION} $ $$ $$$"},
 		{"two dollars are one, and no variable", "$${REGION}", "${REGION}"},
 		{"even of what would be none", "$${x y", "${x y"},
 		{"three are one, and a variable", "$$${REGION}", "$eu"},
@@ -58,10 +60,13 @@ func TestExpandFails(t *testing.T) {
 		want         error
 		says         string
 	}{
-		{"a variable that nobody sets", "${ZONE}", ErrUnknown, "${ZONE}: there is no such variable: no AddonConfig that counts sets it"},
+		{"a variable that is not set", "${ZONE}", ErrUnknown, "${ZONE}: the variable does not exist: no applicable " +
+			"AddonConfig sets it"},
 		{"names are whole, and letters are what they are", "${region}", ErrUnknown, ""},
-		{"no end", "${REGION", ErrSyntax, "line 1: a variable is ${NAME}, of letters, digits and '_', not beginning with a digit; as text ${ is $${"},
-		{"where it is, without a word of what may be secret", "a\n$${b\nc ${secret ", ErrSyntax, "line 3: " + ErrSyntax.Error()},
+		{"no end", "${REGION", ErrSyntax, "line 1: a variable is ${NAME}, of letters, digits and '_', not beginning " +
+			"with a digit; as text ${ is $${"},
+		{"where it is, without a word of what may be secret", "a\n$${b\nc ${secret ", ErrSyntax,
+			"line 3: " + ErrSyntax.Error()},
 		{"no name", "${}", ErrSyntax, ""},
 		{"spaces", "${ REGION }", ErrSyntax, ""},
 		{"a digit first", "${1A}", ErrSyntax, ""},
@@ -85,10 +90,11 @@ func TestBuiltInVariables(t *testing.T) {
 		require.ErrorContains(t, err, name)
 	}
 	for missing, in := range map[string]Input{
-		"CLUSTER_NAME": {Addon: "a", InstallNamespace: "b"}, "ADDON_NAME": {Cluster: "a", InstallNamespace: "b"}, "INSTALL_NAMESPACE": {Cluster: "a", Addon: "b"},
+		"CLUSTER_NAME": {Addon: "a", InstallNamespace: "b"}, "ADDON_NAME": {Cluster: "a", InstallNamespace: "b"},
+		"INSTALL_NAMESPACE": {Cluster: "a", Addon: "b"},
 	} {
 		_, err := newExpander(in)
-		require.ErrorContains(t, err, "there is no "+missing)
+		require.ErrorContains(t, err, missing+" is empty")
 	}
 }
 
@@ -133,7 +139,8 @@ func escape(text string) string {
 }
 
 func FuzzExpand(f *testing.F) {
-	for _, seed := range []string{"${CLUSTER_NAME}", "$$${REGION}", "$${", "${SLY}${EMPTY}", "${x", "a${REGION}$$${b}", "${${REGION}}", "\n${"} {
+	for _, seed := range []string{"${CLUSTER_NAME}", "$$${REGION}", "$${", "${SLY}${EMPTY}", "${x", "a${REGION}$$${b}",
+		"${${REGION}}", "\n${"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -151,7 +158,8 @@ func FuzzExpand(f *testing.F) {
 	})
 }
 
-// What is left is what was meant to be text: with values that have no $, and without escapes, nothing that begins a variable.
+// What is left is what was meant to be text: with values that have no $, and without escapes, nothing that begins a
+// variable.
 func TestNoVariableIsLeft(t *testing.T) {
 	names := []string{"A", "B_1", "CLUSTER_NAME", "INSTALL_NAMESPACE"}
 	rapid.Check(t, func(t *rapid.T) {

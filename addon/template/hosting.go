@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// HostingNamespace returns the name of the namespace, on a hosting member, of the agent of an add-on for one member: the two names, as far as they fit
-// into the 63 characters that a namespace may have, and a hash of both. It is that of no other add-on or member, whose names are compared whole:
-// the hash is always there, since the add-on a-b for the member c would else be the add-on a for b-c.
+// HostingNamespace returns the namespace on a hosting member for the agent of an add-on for one member: both names,
+// truncated to the maximum of 63 characters, and a hash of the complete names. The hash makes the result unique:
+// without it, the add-on a-b for the member c and the add-on a for the member b-c would share a namespace.
 func HostingNamespace(addon, member string) string {
-	const limit, hashed = 63, 16 // so long that nobody who may choose a name finds another one with the same hash
+	const limit, hashed = 63, 16 // the hash is long enough that a collision cannot be constructed
 	sum := sha256.Sum256([]byte(addon + "/" + member))
 	readable := addon + "-" + member
-	return strings.TrimRight(readable[:min(len(readable), limit-hashed-1)], "-") + "-" + hex.EncodeToString(sum[:])[:hashed]
+	return strings.TrimRight(readable[:min(len(readable), limit-hashed-1)], "-") + "-" +
+		hex.EncodeToString(sum[:])[:hashed]
 }

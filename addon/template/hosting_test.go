@@ -27,7 +27,8 @@ manifestOptions:
 - {select: {namespace: "${INSTALL_NAMESPACE}", name: agent}, mode: CreateOnly}
 `
 
-// inShort is what goes to a cluster: <kind> <namespace>/<name>, hooks with a * before, and the namespaces that options select by with a ?.
+// inShort is what goes to a cluster: <kind> <namespace>/<name>, hooks with a * before, and the namespaces that options
+// select by with a ?.
 func inShort(p template.Part) string {
 	var all []string
 	for _, o := range p.Objects {
@@ -48,20 +49,25 @@ func TestRenderHosted(t *testing.T) {
 	in := input(t, `{variables: [{name: WHERE, value: Hosting}]}`)
 	alone, err := template.Render(given, in)
 	require.NoError(t, err)
-	require.Equal(t, "Namespace /logging, ServiceAccount logging/agent, ServiceAccount logging/reader, ClusterRoleBinding /hosting, ClusterRoleBinding /member, "+
-		"Issuer /issuer, CustomResourceDefinition /issuers.example.com, *Pod logging/bye, *Pod logging/farewell, ?logging", inShort(alone.Part), "where the agent runs on the member all goes there")
+	require.Equal(t, "Namespace /logging, ServiceAccount logging/agent, ServiceAccount logging/reader, "+
+		"ClusterRoleBinding /hosting, ClusterRoleBinding /member, "+
+		"Issuer /issuer, CustomResourceDefinition /issuers.example.com, *Pod logging/bye, *Pod logging/farewell, ?logging",
+		inShort(alone.Part), "where the agent runs on the member all goes there")
 	require.Empty(t, alone.Hosting)
 
 	in.HostingNamespace = "logs-east"
 	got, err := template.Render(given, in)
 	require.NoError(t, err)
-	require.Equal(t, "Namespace /logging, ServiceAccount logging/reader, ClusterRoleBinding /member, CustomResourceDefinition /issuers.example.com, *Pod logging/farewell, ?logging", inShort(got.Part))
-	require.Equal(t, "Namespace /logs-east, ServiceAccount logs-east/agent, ClusterRoleBinding /hosting, Issuer /issuer, *Pod logs-east/bye, ?logs-east", inShort(got.Hosting),
+	require.Equal(t, "Namespace /logging, ServiceAccount logging/reader, ClusterRoleBinding /member, "+
+		"CustomResourceDefinition /issuers.example.com, *Pod logging/farewell, ?logging", inShort(got.Part))
+	require.Equal(t, "Namespace /logs-east, ServiceAccount logs-east/agent, ClusterRoleBinding /hosting, Issuer "+
+		"/issuer, *Pod logs-east/bye, ?logs-east", inShort(got.Hosting),
 		"a kind has the scope that the template says, wherever that goes")
 	for _, o := range append(got.Objects, got.Hosting.Objects...) {
 		if o.GetKind() == "ClusterRoleBinding" {
 			want := map[string]string{"member": "logging", "hosting": "logs-east"}[o.GetName()]
-			require.Equal(t, []any{map[string]any{"namespace": want}}, o.Object["subjects"], "the variable is where the add-on is on that cluster")
+			require.Equal(t, []any{map[string]any{"namespace": want}}, o.Object["subjects"],
+				"the variable is where the add-on is on that cluster")
 		}
 	}
 	got.Hosting.Options[0].Mode = v1alpha1.LocationMember
@@ -75,10 +81,15 @@ func TestRenderHostedFails(t *testing.T) {
 		want         error
 		says         string
 	}{
-		{"a location that is none", `manifests: [{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {addon.muster.dev/location: hosting}}}]`, template.ErrAnnotation, "Secret a: manifests[0].metadata.annotations: invalid annotation: addon.muster.dev/location must be Member or Hosting"},
-		{"one that nobody knows", `manifests: [{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {addon.muster.dev/location: "${WHERE}"}}}]`, template.ErrUnknown, `Secret a: manifests[0].metadata.annotations["addon.muster.dev/location"]: ${WHERE}: there is no such variable`},
+		{"a location that is none",
+			`manifests: [{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {addon.muster.dev/location: hosting}}}]`, template.ErrAnnotation, "Secret a: manifests[0].metadata.annotations: invalid annotation: addon.muster.dev/location must be Member or Hosting"},
+		{"an unknown variable",
+			`manifests: [{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {addon.muster.dev/location: "${WHERE}"}}}]`, template.ErrUnknown, `Secret a: manifests[0].metadata.annotations["addon.muster.dev/location"]: ${WHERE}: the variable does not exist`},
 		{"metadata that is none", `manifests: [{apiVersion: v1, kind: Secret, metadata: [a]}]`, template.ErrManifest, ""},
-		{"what is wrong with an option is told of once", `{manifests: [], manifestOptions: [{select: {name: "${D}"}}, {select: {name: "${E}"}}]}`, template.ErrUnknown, "manifestOptions[0].select.name: ${D}: there is no such variable: no AddonConfig that counts sets it\nmanifestOptions[1].select.name: ${E}: "},
+		{"an error of an option is returned once",
+			`{manifests: [], manifestOptions: [{select: {name: "${D}"}}, {select: {name: "${E}"}}]}`, template.ErrUnknown,
+			"manifestOptions[0].select.name: ${D}: the variable does not exist: no applicable AddonConfig sets " +
+				"it\nmanifestOptions[1].select.name: ${E}: "},
 	} {
 		for _, hosting := range []string{"", "logs-east"} {
 			in := input(t, "{}")
@@ -96,7 +107,8 @@ func TestRenderHostedLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var texts []string
 		for i := range rapid.IntRange(1, 6).Draw(t, "manifests") {
-			location := rapid.SampledFrom([]string{"", "annotations: {addon.muster.dev/location: Hosting}", "annotations: {addon.muster.dev/location: Member}"}).Draw(t, "location")
+			location := rapid.SampledFrom([]string{"", "annotations: {addon.muster.dev/location: Hosting}",
+				"annotations: {addon.muster.dev/location: Member}"}).Draw(t, "location")
 			texts = append(texts, `{apiVersion: v1, kind: Secret, metadata: {name: a`+string(rune('0'+i))+`, `+location+`}}`)
 		}
 		in := input(t, "{}")
@@ -129,15 +141,19 @@ func TestHostingNamespace(t *testing.T) {
 		require.Equal(t, tc.want, got[:len(got)-16], tc.reason)
 		require.Empty(t, content.IsDNS1123Label(got), tc.reason)
 	}
-	require.NotEqual(t, template.HostingNamespace("a-b", "c"), template.HostingNamespace("a", "b-c"), "names are compared whole")
-	require.NotEqual(t, template.HostingNamespace("logs", long), template.HostingNamespace("logs", long[1:]+"n"), "also where they are cut")
-	require.Equal(t, "logs-east-25d4bb5b47d302d7", template.HostingNamespace("logs", "east"), "a name that has been given stays")
+	require.NotEqual(t, template.HostingNamespace("a-b", "c"), template.HostingNamespace("a", "b-c"),
+		"names are compared whole")
+	require.NotEqual(t, template.HostingNamespace("logs", long), template.HostingNamespace("logs", long[1:]+"n"),
+		"also where they are cut")
+	require.Equal(t, "logs-east-25d4bb5b47d302d7", template.HostingNamespace("logs", "east"),
+		"a name that has been given stays")
 }
 
 func TestHostingNamespacesAreNames(t *testing.T) {
 	label := rapid.StringMatching(`[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?`)
 	rapid.Check(t, func(t *rapid.T) {
-		addon, member, otherAddon, other := label.Draw(t, "addon"), label.Draw(t, "member"), label.Draw(t, "other add-on"), label.Draw(t, "other member")
+		addon, member, otherAddon, other := label.Draw(t, "addon"), label.Draw(t, "member"), label.Draw(t, "other add-on"),
+			label.Draw(t, "other member")
 		got := template.HostingNamespace(addon, member)
 		require.Empty(t, content.IsDNS1123Label(got))
 		require.Equal(t, addon == otherAddon && member == other, got == template.HostingNamespace(otherAddon, other))

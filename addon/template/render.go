@@ -15,48 +15,49 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Why a template cannot be rendered. Errors wrap them.
+// Errors of templates. The errors of [Render] wrap them.
 var (
 	ErrManifest   = errors.New("a manifest must be a JSON object with apiVersion, kind and metadata.name")
 	ErrAnnotation = errors.New("invalid annotation")
 )
 
-// Input is the member that a template is rendered for.
+// Input describes the member for which a template is rendered.
 type Input struct {
-	// Cluster is the name of the member, Addon that of the add-on, and InstallNamespace where it is on the member. None may be empty.
+	// Cluster is the name of the member, Addon the name of the add-on, and InstallNamespace its namespace on the member.
+	// All are required.
 	Cluster, Addon, InstallNamespace string
-	// HostingNamespace is where the agent of this member is on the hosting member that it runs on; see [HostingNamespace]. Empty: it runs on the
-	// member itself, and all of the add-on goes there.
+	// HostingNamespace is the namespace of the agent on the hosting member; see [HostingNamespace]. Empty: the agent runs
+	// on the member itself, and all objects are applied there.
 	HostingNamespace string
-	// Settings are those of all AddonConfigs that count. The zero value is that of none.
+	// Settings are the merged AddonConfigs. The zero value means no AddonConfig.
 	Settings config.Settings
 }
 
-// Output is what an add-on consists of for a member. It shares nothing with the template.
+// Output contains the objects of an add-on for a member. It shares no memory with the template.
 type Output struct {
-	// Part is what goes to the member itself.
+	// Part contains the objects for the member itself.
 	Part
-	// Hosting is what goes to the hosting member. It is empty if the agent runs on the member itself.
+	// Hosting contains the objects for the hosting member. It is empty without a hosting member.
 	Hosting Part
-	// Registration is as the template has it: nil if the add-on's agent does not need the hub.
+	// Registration of the template. Nil: the add-on's agent needs no access to the hub.
 	Registration *v1alpha1.TemplateRegistration
 }
 
-// Part is what goes to one cluster.
+// Part contains the objects for one cluster.
 type Part struct {
-	// Objects to apply: the namespace where the add-on is, if it had to be added, and the manifests in their order.
+	// Objects to apply: the install namespace if it was added, and the manifests in order.
 	Objects []*unstructured.Unstructured
-	// Hooks are the Jobs and Pods that run before the add-on is removed, in their order.
+	// Hooks are the Jobs and Pods that run before the add-on is removed, in order.
 	Hooks []*unstructured.Unstructured
-	// Options of the objects. They are those of the template, with their variables as they are for this cluster.
+	// Options of the objects: those of the template with the variables of this cluster.
 	Options []workv1alpha1.ManifestOption
 }
 
-// Error is what is wrong with a template for a member.
+// Error is an error of a template for a member.
 type Error struct {
-	// Object is as the template has it, variables and all. It is empty if the error is about none, or has no name.
+	// Object as in the template, with variables. Empty if the error concerns no object, or an object without a name.
 	Object workv1alpha1.ResourceIdentifier
-	// Field of the template's spec, such as manifests[3].data.url.
+	// Field of the template's spec, for example manifests[3].data.url.
 	Field string
 	Err   error
 }
@@ -70,19 +71,21 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Render returns what the add-on consists of for a member. The same always gives the same, and nothing that is given is changed.
+// Render returns the objects of an add-on for a member. It is deterministic and does not modify its arguments.
 //
-// The error is one [*Error], or several joined, one a manifest or option, that wrap [ErrSyntax], [ErrUnknown], [ErrTooLarge], [ErrManifest] or [ErrAnnotation];
-// or it wraps [ErrBuiltIn], if settings have a variable that they cannot; or it is as of [config.Settings.Apply]. With an error there is
-// no output: half of an add-on is none.
+// The error is one [*Error], or several joined ones, one for each manifest or option. They wrap [ErrSyntax],
+// [ErrUnknown],
+// [ErrTooLarge], [ErrManifest] or [ErrAnnotation]. Alternatively, the error wraps [ErrBuiltIn] if the settings contain a
+// built-in variable, or it is an error of [config.Settings.Apply]. With an error there is no output.
 //
-// What more a manifest must be is for the Work that it gets into, and for the member to say.
+// The Work and the member validate the manifests further.
 func Render(spec *v1alpha1.AddonTemplateSpec, in Input) (Output, error) {
 	e, err := newExpander(in)
 	if err != nil {
 		return Output{}, err
 	}
-	member, hosting := &site{expander: e, namespace: in.InstallNamespace}, &site{expander: e.installedIn(in.HostingNamespace), namespace: in.HostingNamespace}
+	member, hosting := &site{expander: e, namespace: in.InstallNamespace},
+		&site{expander: e.installedIn(in.HostingNamespace), namespace: in.HostingNamespace}
 	sites := []*site{member, hosting}
 	if in.HostingNamespace == "" {
 		sites = sites[:1]
@@ -124,18 +127,18 @@ func Render(spec *v1alpha1.AddonTemplateSpec, in Input) (Output, error) {
 	return out, nil
 }
 
-// site is a cluster that something of the add-on goes to.
+// site is one of the clusters of an add-on.
 type site struct {
 	*expander
-	namespace string // where the add-on is there
+	namespace string // the install namespace
 	objects   []*unstructured.Unstructured
 	options   []workv1alpha1.ManifestOption
 	part      Part
 }
 
-// finish makes the part of the site, given the scopes of kinds that the template defines.
+// finish completes the part of the site, given the scopes of kinds that the template defines.
 func (s *site) finish(defined map[schema.GroupKind]string, settings config.Settings) error {
-	settle(s.objects, defined, s.namespace)
+	setNamespaces(s.objects, defined, s.namespace)
 	objects, err := settings.Apply(WithNamespace(s.objects, s.namespace))
 	if err != nil {
 		return err
@@ -151,24 +154,24 @@ func (s *site) finish(defined map[schema.GroupKind]string, settings config.Setti
 	return nil
 }
 
-// read reads a manifest.
+// read parses a manifest.
 func read(manifest *v1alpha1.TemplateManifest, at string) (*unstructured.Unstructured, error) {
 	text, err := manifest.MarshalJSON()
 	var content map[string]any
 	if err != nil || utiljson.Unmarshal(text, &content) != nil {
-		return nil, &Error{Field: at, Err: ErrManifest} // the cause may have a secret in it
+		return nil, &Error{Field: at, Err: ErrManifest} // the cause may contain a secret
 	}
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// hosted says whether a manifest goes to the hosting member, which decides what its variables stand for.
+// hosted reports whether a manifest is applied on the hosting member, which determines its variables.
 func (e *expander) hosted(object *unstructured.Unstructured) bool {
 	written, _, _ := unstructured.NestedString(object.Object, "metadata", "annotations", v1alpha1.LocationAnnotation)
 	location, err := e.expand(written)
 	return err == nil && location == v1alpha1.LocationHosting
 }
 
-// manifest expands the strings of a manifest.
+// manifest replaces the variables of a manifest.
 func (e *expander) manifest(object *unstructured.Unstructured, at string) error {
 	written, _ := identify(object)
 	if _, err := e.all(object.Object); err != nil {
@@ -187,10 +190,11 @@ func (e *expander) manifest(object *unstructured.Unstructured, at string) error 
 	return nil
 }
 
-// identify reads what an object is told by, and whether that is all there.
+// identify returns the identifier of an object, and whether it is complete.
 func identify(object *unstructured.Unstructured) (id workv1alpha1.ResourceIdentifier, complete bool) {
 	kind := object.GroupVersionKind()
-	id = workv1alpha1.ResourceIdentifier{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName()}
+	id = workv1alpha1.ResourceIdentifier{Group: kind.Group, Version: kind.Version, Kind: kind.Kind,
+		Namespace: object.GetNamespace(), Name: object.GetName()}
 	return id, id.Version != "" && id.Kind != "" && id.Name != ""
 }
 
@@ -201,7 +205,7 @@ func checkAnnotations(kind schema.GroupKind, annotations map[string]string) erro
 	case "", "false":
 	case "true":
 		if !slices.Contains(hookKinds, kind) {
-			return fmt.Errorf("%w: %s is for Jobs and Pods: nothing else runs to an end", ErrAnnotation, v1alpha1.PreDeleteAnnotation)
+			return fmt.Errorf("%w: %s is supported for Jobs and Pods only", ErrAnnotation, v1alpha1.PreDeleteAnnotation)
 		}
 	default:
 		return fmt.Errorf(`%w: %s must be "true" or "false"`, ErrAnnotation, v1alpha1.PreDeleteAnnotation)
@@ -212,7 +216,7 @@ func checkAnnotations(kind schema.GroupKind, annotations map[string]string) erro
 	return oneOf(annotations, v1alpha1.LocationAnnotation, v1alpha1.LocationMember, v1alpha1.LocationHosting)
 }
 
-// oneOf checks an annotation that has one of two values, or none.
+// oneOf checks an annotation that has one of two values, or is not set.
 func oneOf(annotations map[string]string, name, one, other string) error {
 	switch annotations[name] {
 	case "", one, other:

@@ -10,10 +10,12 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// clusterScoped are the kinds of Kubernetes that are in no namespace. A test compares them with the source of Kubernetes.
+// clusterScoped are the cluster-scoped kinds of Kubernetes. A test compares them with the source of Kubernetes.
 var clusterScoped = kinds(map[string][]string{
-	"":                             {"ComponentStatus", "Namespace", "Node", "PersistentVolume"},
-	"admissionregistration.k8s.io": {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration"},
+	"": {"ComponentStatus", "Namespace", "Node", "PersistentVolume"},
+	"admissionregistration.k8s.io": {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
+		"MutatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+		"ValidatingWebhookConfiguration"},
 	"apiextensions.k8s.io":         {"CustomResourceDefinition"},
 	"apiregistration.k8s.io":       {"APIService"},
 	"certificates.k8s.io":          {"CertificateSigningRequest", "ClusterTrustBundle"},
@@ -43,8 +45,7 @@ var (
 	namespace  = schema.GroupKind{Kind: "Namespace"}
 )
 
-// definedIn are the scopes of kinds that have a CustomResourceDefinition among the objects, in the words of [v1alpha1.ScopeAnnotation], which
-// are the same.
+// definedIn returns the scopes of kinds with a CustomResourceDefinition, as values of [v1alpha1.ScopeAnnotation].
 func definedIn(lists ...[]*unstructured.Unstructured) map[schema.GroupKind]string {
 	defined := map[schema.GroupKind]string{}
 	for _, object := range slices.Concat(lists...) {
@@ -57,8 +58,8 @@ func definedIn(lists ...[]*unstructured.Unstructured) map[schema.GroupKind]strin
 	return defined
 }
 
-// settle puts the objects that have no namespace into the one that is given, if their kinds are namespaced.
-func settle(objects []*unstructured.Unstructured, defined map[schema.GroupKind]string, into string) {
+// settle sets the namespace of namespaced objects without one.
+func setNamespaces(objects []*unstructured.Unstructured, defined map[schema.GroupKind]string, into string) {
 	for _, object := range objects {
 		if object.GetNamespace() != "" {
 			continue
@@ -74,7 +75,8 @@ func settle(objects []*unstructured.Unstructured, defined map[schema.GroupKind]s
 	}
 }
 
-// WithNamespace puts the Namespace of that name before the objects, unless it is among them, or one that every cluster has: no add-on should own that.
+// WithNamespace prepends the Namespace to the objects, unless it is one of them or exists in every cluster: an add-on
+// must not own those.
 func WithNamespace(objects []*unstructured.Unstructured, name string) []*unstructured.Unstructured {
 	switch name {
 	case "default", "kube-system", "kube-public", "kube-node-lease":
@@ -85,6 +87,7 @@ func WithNamespace(objects []*unstructured.Unstructured, name string) []*unstruc
 	}) {
 		return objects
 	}
-	added := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
+	added := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{"name": name}}}
 	return slices.Insert(objects, 0, added)
 }

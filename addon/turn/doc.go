@@ -1,18 +1,22 @@
-// Package turn decides whether a member may be told what is new of an add-on. It does no I/O, reads no clock and remembers nothing.
+// Package turn decides whether a member may get a new revision of an add-on: its rollout permit. The package is pure:
+// it does no I/O, uses no clock and keeps no state.
 //
-// Two controllers have to agree on that. The one of an Addon knows the rollouts: it gives each member a [Turn], and asks [Standing.Target] what the
-// rollout should think of one. The other, of a MemberAddon, knows what the member was told and what it is to have: it asks [Next].
+// Two controllers share this decision. The controller of Addons runs the rollouts: it gives each member a [Turn] and
+// uses
+// [Standing.Target] to describe the member to the rollout. The controller of MemberAddons knows the assigned and the
+// desired revision of a member, and calls [Next].
 //
-// # Who may be told
+// # Permits
 //
-//   - A member that goes by a Placement may be told the revision that the Placement's rollout has come to with it, and no other.
-//   - One that goes by none waits for nobody.
-//   - One that leaves, is to lose the add-on, or of which nobody knows whether it is to have it, is told nothing new; nor is one that has not joined told
-//     anything at all. It keeps what it has.
-//   - What a member was told already it may be told again at any time, but when it leaves: its Works are its leave's then.
+//   - A member with a Placement may get the revision that the rollout of the Placement permits, and no other.
+//   - A member without a Placement needs no permit.
+//   - A member that leaves, is about to lose the add-on, or has an uncertain selection gets no new revision. A member
+//     that has not joined gets no revision at all. Each keeps what it has.
+//   - A member may always get its assigned revision again, except while it leaves: its Works then belong to the leave.
 //
-// # What a rollout counts
+// # The rollout
 //
-// Who may be told a revision is on the way to it, told or not, from when it may. So no turn is given twice, and a controller that dies between giving
-// a turn and telling the member gives it again to the same one: what could not be told is on record with the MemberAddon.
+// A member with a permit counts as being updated from the time of the permit, even before it gets the revision. A
+// permit is therefore never given twice. A controller that stops between the permit and the assignment gives the permit
+// to the same member again: the status of the MemberAddon records a revision that could not be assigned.
 package turn

@@ -9,7 +9,8 @@ import (
 
 func Example() {
 	its := turn.Turn{Placement: "apps/all"}
-	member := turn.Observed{Turn: its, Desired: "v2", Of: "v2", Told: "v1", Before: &v1alpha1.MemberAddonStatus{}, Joined: true}
+	member := turn.Observed{Turn: its, Desired: "v2", Of: "v2", Told: "v1", Before: &v1alpha1.MemberAddonStatus{},
+		Joined: true}
 
 	member.Turn = its.Rolled("v2", "10 others are on their way", start)
 	fmt.Printf("%+v\n", turn.Next(member))

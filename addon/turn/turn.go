@@ -11,28 +11,28 @@ import (
 	"github.com/muster-sdk/muster/placement/rollout"
 )
 
-// Turn is whether a member may be told what is new. The zero value is that of one that waits for nobody.
+// Turn is the rollout permit of a member. The zero value permits every revision.
 type Turn struct {
-	// Placement that the member goes by. Empty: none.
+	// Placement of the member. Empty: none.
 	Placement string
-	// Revision of the placement's rollout that the member may be told unless it is held, and Since when. Empty: none yet.
+	// Revision is the permitted revision, unless Hold is set, and Since the time of the permit. Empty: none yet.
 	Revision string
 	Since    time.Time
-	// Hold is why the rollout holds the member. Empty: it does not.
+	// Hold is the reason why the rollout blocks the member. Empty: not blocked.
 	Hold rollout.HoldReason
-	// Keeps is why the member gets nothing new, whoever's turn it is. Empty: it may.
+	// Keeps is the reason why the member gets no new revision, regardless of the rollout. Empty: no such reason.
 	Keeps rollout.HoldReason
 }
 
-// Why a member gets nothing new, in the words of its conditions.
+// Reasons why a member gets no new revision. They are part of condition messages.
 const (
 	Leaving   rollout.HoldReason = "the member is leaving"
 	NotJoined rollout.HoldReason = "the member has not joined yet"
-	Uncertain rollout.HoldReason = "nobody knows whether the member is to have it"
-	Removed   rollout.HoldReason = "it is to be removed"
+	Uncertain rollout.HoldReason = "the selection of the member is not known yet"
+	Removed   rollout.HoldReason = "the add-on is about to be removed"
 )
 
-// KeepsBy is why a member gets nothing new for what was decided of it. Empty: it may.
+// KeepsBy returns the reason why a decision excludes a new revision. Empty: the decision permits one.
 func KeepsBy(d install.Decision) rollout.HoldReason {
 	switch {
 	case d.Reason == install.Leaving:
@@ -45,12 +45,12 @@ func KeepsBy(d install.Decision) rollout.HoldReason {
 	return ""
 }
 
-// May reports whether the member may be told what a revision of the rollout comes to for it.
+// May reports whether the member may get a revision of the rollout, with its overrides applied.
 func (t Turn) May(revision string) bool {
 	return t.Keeps == "" && (t.Placement == "" || t.Revision != "" && t.Revision == revision && t.Hold == "")
 }
 
-// After is the turn that follows on another one. What a member may be told stays as long as it goes by the same placement.
+// After returns the turn with the permit of the previous one, if both have the same placement.
 func (t Turn) After(before Turn) Turn {
 	if t.Placement == before.Placement {
 		t.Revision, t.Since, t.Hold = before.Revision, before.Since, before.Hold
@@ -58,7 +58,8 @@ func (t Turn) After(before Turn) Turn {
 	return t
 }
 
-// Rolled is the turn after a step of the placement's rollout to a revision, which holds the member for a reason. Empty: it lets it.
+// Rolled returns the turn after a step of the rollout to a revision. A hold blocks the member; an empty hold permits
+// the revision.
 func (t Turn) Rolled(revision string, hold rollout.HoldReason, now time.Time) Turn {
 	switch {
 	case hold != "":
@@ -69,34 +70,35 @@ func (t Turn) Rolled(revision string, hold rollout.HoldReason, now time.Time) Tu
 	return t
 }
 
-// Observed is what is known of a member.
+// Observed is the observed state of a member.
 type Observed struct {
 	Turn Turn
-	// Desired is the revision that the member is to have, and Of the one that it would have without anything of its own, which the rollout is of.
+	// Desired is the desired revision of the member. Of is the revision without the overrides of the member: the revision
+	// of the rollout.
 	Desired, Of string
-	// Told is the revision that it was told last. Empty: none.
+	// Told is the last revision that the member was assigned. Empty: none.
 	Told string
-	// Before is the status of the MemberAddon as it is.
+	// Before is the current status of the MemberAddon.
 	Before *v1alpha1.MemberAddonStatus
-	// Joined and Leaving say where the member is in its life.
+	// Joined and Leaving are the lifecycle state of the member.
 	Joined, Leaving bool
 }
 
-// Verdict is whether a member is told what it is to have.
+// Verdict is the decision whether a member gets the desired revision.
 type Verdict struct {
-	// Tell: it is.
+	// Tell is true if the member gets the desired revision.
 	Tell bool
-	// Stays: it is not, and what it was told counts as what it is to have.
+	// Stays is true if the member keeps its assigned revision, and that revision counts as the desired one.
 	Stays bool
-	// Hold is why it is not. Empty where Stays, since nothing is waited for.
+	// Hold is the reason why the member does not get the revision. Empty if Stays is true, since nothing is pending.
 	Hold rollout.HoldReason
 }
 
-// Next decides about a member.
+// Next returns the decision for a member.
 func Next(o Observed) Verdict {
 	keeps := o.keeps()
 	switch {
-	case !o.Leaving && (o.Told == o.Desired || keeps == "" && (o.Turn.May(o.Of) || o.tried())):
+	case !o.Leaving && (o.Told == o.Desired || keeps == "" && (o.Turn.May(o.Of) || o.failedBefore())):
 		return Verdict{Tell: true}
 	case keeps == "":
 		return Verdict{Hold: o.Turn.Hold}
@@ -117,10 +119,12 @@ func (o Observed) keeps() rollout.HoldReason {
 	return o.Turn.Keeps
 }
 
-// tried reports whether it was the member's turn before the controllers began anew, and it could not be told: its status alone says so. It is tried again,
-// for a failure that was forgotten would let others have a turn in its place.
-func (o Observed) tried() bool {
+// tried reports whether the member had a permit before the controllers restarted, and the revision could not be
+// assigned. Only the status records this. The attempt is repeated; otherwise another member would get the permit in its
+// place.
+func (o Observed) failedBefore() bool {
 	applied := meta.FindStatusCondition(o.Before.Conditions, v1alpha1.ConditionManifestsApplied)
-	return o.Turn.Revision == "" && o.Before.DesiredRevision == o.Desired && applied != nil && applied.Status == metav1.ConditionFalse &&
+	return o.Turn.Revision == "" && o.Before.DesiredRevision == o.Desired && applied != nil &&
+		applied.Status == metav1.ConditionFalse &&
 		(applied.Reason == v1alpha1.ReasonManifestsFailed || applied.Reason == v1alpha1.ReasonNoAgent)
 }

@@ -37,39 +37,56 @@ func TestNext(t *testing.T) {
 		o      turn.Observed
 		want   turn.Verdict
 	}{
-		{"who goes by no Placement waits for nobody", turn.Observed{Turn: free, Desired: "2", Of: "2", Joined: true}, turn.Verdict{Tell: true}},
-		{"it is its turn", turn.Observed{Turn: its, Desired: "2", Of: "2", Told: "1", Joined: true}, turn.Verdict{Tell: true}},
-		{"it is its turn for what the rollout is of, which comes to something else for it", turn.Observed{Turn: its, Desired: "2x", Of: "2", Told: "1x", Joined: true}, turn.Verdict{Tell: true}},
-		{"its turn was for another revision", turn.Observed{Turn: earlier, Desired: "2", Of: "2", Told: "1", Joined: true}, turn.Verdict{}},
-		{"the rollout holds it", turn.Observed{Turn: held, Desired: "2", Of: "2", Told: "1", Joined: true}, turn.Verdict{Hold: slots}},
-		{"it was told already, and is held for what comes next", turn.Observed{Turn: held, Desired: "1", Of: "2", Told: "1", Joined: true}, turn.Verdict{Tell: true}},
-		{"it was told, and is unsure to have it: that is put right", turn.Observed{Turn: lost, Desired: "2", Of: "2", Told: "2", Joined: true}, turn.Verdict{Tell: true}},
-		{"nobody has decided about it yet", turn.Observed{Turn: first, Desired: "2", Of: "2", Joined: true}, turn.Verdict{}},
-		{"it may be that it is not to have it", turn.Observed{Turn: lost, Desired: "2", Of: "2", Told: "1", Joined: true}, turn.Verdict{Stays: true}},
-		{"it may be that it is not to have it, and it has nothing", turn.Observed{Turn: lost, Desired: "2", Of: "2", Joined: true}, turn.Verdict{Hold: turn.Uncertain}},
+		{"a member without a Placement needs no permit", turn.Observed{Turn: free, Desired: "2", Of: "2", Joined: true},
+			turn.Verdict{Tell: true}},
+		{"it has a permit", turn.Observed{Turn: its, Desired: "2", Of: "2", Told: "1", Joined: true},
+			turn.Verdict{Tell: true}},
+		{"it has a permit for the revision of the rollout, which is another revision with its overrides",
+			turn.Observed{Turn: its, Desired: "2x", Of: "2", Told: "1x", Joined: true}, turn.Verdict{Tell: true}},
+		{"the permit was for another revision",
+			turn.Observed{Turn: earlier, Desired: "2", Of: "2", Told: "1", Joined: true}, turn.Verdict{}},
+		{"the rollout blocks it", turn.Observed{Turn: held, Desired: "2", Of: "2", Told: "1", Joined: true},
+			turn.Verdict{Hold: slots}},
+		{"it has the revision, and is blocked for the next one",
+			turn.Observed{Turn: held, Desired: "1", Of: "2", Told: "1", Joined: true}, turn.Verdict{Tell: true}},
+		{"it has the revision, and its selection is uncertain: it is repaired",
+			turn.Observed{Turn: lost, Desired: "2", Of: "2", Told: "2", Joined: true}, turn.Verdict{Tell: true}},
+		{"the rollout has not decided yet", turn.Observed{Turn: first, Desired: "2", Of: "2", Joined: true}, turn.Verdict{}},
+		{"its selection is uncertain", turn.Observed{Turn: lost, Desired: "2", Of: "2", Told: "1", Joined: true},
+			turn.Verdict{Stays: true}},
+		{"its selection is uncertain, and it has no revision",
+			turn.Observed{Turn: lost, Desired: "2", Of: "2", Joined: true}, turn.Verdict{Hold: turn.Uncertain}},
 		{"it joins", turn.Observed{Turn: its, Desired: "2", Of: "2"}, turn.Verdict{Hold: turn.NotJoined}},
-		{"it was told before it lost its way in", turn.Observed{Turn: its, Desired: "2", Of: "2", Told: "1"}, turn.Verdict{Tell: true}},
-		{"it leaves, and has nothing", turn.Observed{Turn: its, Desired: "2", Of: "2", Joined: true, Leaving: true}, turn.Verdict{Hold: turn.Leaving}},
-		{"it leaves with what it has, which is its leave's", turn.Observed{Turn: its, Desired: "1", Of: "1", Told: "1", Joined: true, Leaving: true}, turn.Verdict{Stays: true}},
+		{"it had a revision before it was rejected", turn.Observed{Turn: its, Desired: "2", Of: "2", Told: "1"},
+			turn.Verdict{Tell: true}},
+		{"it leaves, and has nothing", turn.Observed{Turn: its, Desired: "2", Of: "2", Joined: true, Leaving: true},
+			turn.Verdict{Hold: turn.Leaving}},
+		{"it leaves with its revision, which the leave removes",
+			turn.Observed{Turn: its, Desired: "1", Of: "1", Told: "1", Joined: true, Leaving: true}, turn.Verdict{Stays: true}},
 		{
-			"it was its turn, the manifests failed, and then the controllers began anew",
-			turn.Observed{Turn: first, Desired: "2", Of: "2", Told: "1", Joined: true, Before: statusOf("2", v1alpha1.ReasonManifestsFailed)}, turn.Verdict{Tell: true},
+			"it had a permit, the manifests failed, and the controllers restarted",
+			turn.Observed{Turn: first, Desired: "2", Of: "2", Told: "1", Joined: true,
+				Before: statusOf("2", v1alpha1.ReasonManifestsFailed)}, turn.Verdict{Tell: true},
 		},
 		{
 			"there was no agent for it",
-			turn.Observed{Turn: first, Desired: "2", Of: "2", Joined: true, Before: statusOf("2", v1alpha1.ReasonNoAgent)}, turn.Verdict{Tell: true},
+			turn.Observed{Turn: first, Desired: "2", Of: "2", Joined: true, Before: statusOf("2", v1alpha1.ReasonNoAgent)},
+			turn.Verdict{Tell: true},
 		},
 		{
 			"what failed was another revision",
-			turn.Observed{Turn: first, Desired: "3", Of: "3", Told: "1", Joined: true, Before: statusOf("2", v1alpha1.ReasonManifestsFailed)}, turn.Verdict{},
+			turn.Observed{Turn: first, Desired: "3", Of: "3", Told: "1", Joined: true,
+				Before: statusOf("2", v1alpha1.ReasonManifestsFailed)}, turn.Verdict{},
 		},
 		{
 			"it failed, and the rollout has come to another since",
-			turn.Observed{Turn: earlier, Desired: "2", Of: "2", Told: "1", Joined: true, Before: statusOf("2", v1alpha1.ReasonManifestsFailed)}, turn.Verdict{},
+			turn.Observed{Turn: earlier, Desired: "2", Of: "2", Told: "1", Joined: true,
+				Before: statusOf("2", v1alpha1.ReasonManifestsFailed)}, turn.Verdict{},
 		},
 		{
 			"it only waited",
-			turn.Observed{Turn: first, Desired: "2", Of: "2", Told: "1", Joined: true, Before: statusOf("2", v1alpha1.ReasonWaitingForTurn)}, turn.Verdict{},
+			turn.Observed{Turn: first, Desired: "2", Of: "2", Told: "1", Joined: true,
+				Before: statusOf("2", v1alpha1.ReasonWaitingForTurn)}, turn.Verdict{},
 		},
 	} {
 		if test.o.Before == nil {
@@ -79,8 +96,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-func TestNobodyMayBeToldNothing(t *testing.T) {
-	require.False(t, turn.Turn{Placement: "p"}.May(""), "a rollout that has not begun, of what nobody knows")
+func TestTurn_EmptyRevisionIsNeverPermitted(t *testing.T) {
+	require.False(t, turn.Turn{Placement: "p"}.May(""), "a rollout that has not begun, of an unknown revision")
 }
 
 func TestKeepsBy(t *testing.T) {
@@ -112,35 +129,42 @@ func TestTarget(t *testing.T) {
 	}{
 		{"it has nothing, and waits", turn.Standing{Desired: "2", Of: "2"}, held, rollout.Target{}},
 		{
-			"it may be told: nobody else takes the turn meanwhile", turn.Standing{Desired: "2", Of: "2"}, its,
+			"it has a permit: it occupies a slot", turn.Standing{Desired: "2", Of: "2"}, its,
 			rollout.Target{Revision: "2", Since: its.Since, Health: rollout.Progressing, HealthSince: its.Since},
 		},
 		{
-			"it was told", turn.Standing{Desired: "2", Of: "2", Told: "2", Since: at(1), Health: rollout.Succeeded, HealthSince: at(2)}, its,
+			"it has the revision",
+			turn.Standing{Desired: "2", Of: "2", Told: "2", Since: at(1), Health: rollout.Succeeded, HealthSince: at(2)}, its,
 			rollout.Target{Revision: "2", Since: at(1), Health: rollout.Succeeded, HealthSince: at(2)},
 		},
 		{
-			"it was told what the revision comes to for it", turn.Standing{Desired: "2x", Of: "2", Told: "2x", Since: at(1), Health: rollout.Failed, HealthSince: at(2)}, held,
+			"it has the revision with its overrides",
+			turn.Standing{Desired: "2x", Of: "2", Told: "2x", Since: at(1), Health: rollout.Failed, HealthSince: at(2)}, held,
 			rollout.Target{Revision: "2", Since: at(1), Health: rollout.Failed, HealthSince: at(2)},
 		},
 		{
-			"it has an earlier one", turn.Standing{Desired: "2", Of: "2", Told: "1", Since: at(1), Health: rollout.Succeeded, HealthSince: at(2)}, held,
+			"it has an earlier one",
+			turn.Standing{Desired: "2", Of: "2", Told: "1", Since: at(1), Health: rollout.Succeeded, HealthSince: at(2)}, held,
 			rollout.Target{Revision: "~1", Since: at(1), Health: rollout.Succeeded, HealthSince: at(2)},
 		},
 		{
-			"it has the name of this one, of before the rollout", turn.Standing{Desired: "2", Of: "3", Told: "2", Since: at(1), Health: rollout.Succeeded, HealthSince: at(2)}, held,
+			"it has the name of this one, of before the rollout",
+			turn.Standing{Desired: "2", Of: "3", Told: "2", Since: at(1), Health: rollout.Succeeded, HealthSince: at(2)}, held,
 			rollout.Target{Revision: "~2", Since: at(1), Health: rollout.Succeeded, HealthSince: at(2)},
 		},
 		{
-			"it cannot have it: it has failed, told or not", turn.Standing{Desired: "2", Of: "2", Told: "1", Failed: true, Health: rollout.Failed, HealthSince: at(3)}, its,
+			"it cannot have it: it has failed, assigned or not",
+			turn.Standing{Desired: "2", Of: "2", Told: "1", Failed: true, Health: rollout.Failed, HealthSince: at(3)}, its,
 			rollout.Target{Revision: "2", Since: at(3), Health: rollout.Failed, HealthSince: at(3)},
 		},
 		{
-			"nobody knows what it cannot have", turn.Standing{Failed: true, Health: rollout.Failed, HealthSince: at(3)}, its,
+			"the failed revision is unknown", turn.Standing{Failed: true, Health: rollout.Failed, HealthSince: at(3)}, its,
 			rollout.Target{Revision: "2", Since: at(3), Health: rollout.Failed, HealthSince: at(3)},
 		},
 		{
-			"what failed was another one", turn.Standing{Desired: "1", Of: "1", Told: "0", Since: at(1), Failed: true, Health: rollout.Failed, HealthSince: at(3)}, held,
+			"what failed was another one",
+			turn.Standing{Desired: "1", Of: "1", Told: "0", Since: at(1), Failed: true, Health: rollout.Failed,
+				HealthSince: at(3)}, held,
 			rollout.Target{Revision: "~0", Since: at(1), Health: rollout.Failed, HealthSince: at(3)},
 		},
 	} {
@@ -157,15 +181,15 @@ func TestTakesPart(t *testing.T) {
 	}{
 		{"it has joined", turn.Standing{}, true, true},
 		{"it joins", turn.Standing{}, false, false},
-		{"it has it, and cannot be seen to be in", turn.Standing{Told: "1"}, false, true},
+		{"it has a revision, and is not joined", turn.Standing{Told: "1"}, false, true},
 		{"what is wrong is its own", turn.Standing{Told: "1", Aside: true}, true, false},
 	} {
 		require.Equal(t, test.want, test.s.TakesPart(test.joined), test.reason)
 	}
 }
 
-// A turn is given once, whatever comes between: it counts as on the way until it is told or the rollout is of something else.
-func TestTurnsAreGivenOnce(t *testing.T) {
+// A permit is given once: the member counts as being updated until it has the revision or the rollout has another one.
+func TestTurn_PermitIsGivenOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now, given := start, map[string]time.Time{}
 		its := turn.Turn{Placement: "p"}
@@ -175,13 +199,14 @@ func TestTurnsAreGivenOnce(t *testing.T) {
 			hold := rapid.SampledFrom([]rollout.HoldReason{"", "", slots}).Draw(t, "hold")
 			before := its
 			if rapid.Bool().Draw(t, "decided anew") {
-				its = turn.Turn{Placement: "p", Keeps: rapid.SampledFrom([]rollout.HoldReason{"", turn.Uncertain}).Draw(t, "keeps")}.After(its)
+				its = turn.Turn{Placement: "p",
+					Keeps: rapid.SampledFrom([]rollout.HoldReason{"", turn.Uncertain}).Draw(t, "keeps")}.After(its)
 				require.Equal(t, []any{before.Revision, before.Since, before.Hold}, []any{its.Revision, its.Since, its.Hold})
 			}
 			mayBefore := its.May(revision)
 			its = its.Rolled(revision, hold, now)
 			if hold != "" {
-				require.False(t, its.May(revision), "who is held gets nothing new")
+				require.False(t, its.May(revision), "a blocked member gets no permit")
 				continue
 			}
 			if its.Keeps == "" {
@@ -192,8 +217,10 @@ func TestTurnsAreGivenOnce(t *testing.T) {
 			}
 			require.Equal(t, given[revision], its.Since, "it is as old as when it was given")
 			target := turn.Standing{Desired: revision, Of: revision}.Target(revision, its)
-			require.Equal(t, its.May(revision), target.Health == rollout.Progressing, "it takes a slot if and only if it may be told")
+			require.Equal(t, its.May(revision), target.Health == rollout.Progressing, "it occupies a slot if and only if "+
+				"it has a permit")
 		}
-		require.Equal(t, turn.Turn{Placement: "q"}, turn.Turn{Placement: "q"}.After(its), "by another placement it begins anew")
+		require.Equal(t, turn.Turn{Placement: "q"}, turn.Turn{Placement: "q"}.After(its),
+			"by another placement it begins anew")
 	})
 }

@@ -6,54 +6,55 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// AddonFinalizer keeps an Addon until it is removed from all members.
+// AddonFinalizer keeps a deleted Addon until it is removed from all members.
 const AddonFinalizer = GroupName + "/members"
 
 // Conditions of an Addon.
 const (
-	// ConditionInstalled of an Addon is True when all members that are to have it have it as it is to be.
+	// ConditionInstalled of an Addon is True when all selected members have the desired configuration.
 	ConditionInstalled = "Installed"
-	// ConditionDegraded of an Addon is True when something will not come right by itself.
+	// ConditionDegraded of an Addon or a MemberAddon is True when a failure requires a change by a user.
 	ConditionDegraded = "Degraded"
 )
 
-// Reasons of the conditions of an Addon. It also has those of a MemberAddon that say the same of all: Updated, Updating, Removing, NoAgent
-// and AsDesired.
+// Reasons of the conditions of an Addon. The reasons Updated, Updating, Removing, NoAgent and AsDesired of a
+// MemberAddon apply to an Addon as a summary of all members.
 const (
-	ReasonInvalid           = "Invalid"           // the spec cannot be right: it says what
-	ReasonPlacementNotFound = "PlacementNotFound" // a Placement is not there, or not decided yet
+	ReasonInvalid           = "Invalid"           // the spec is invalid; the message says why
+	ReasonPlacementNotFound = "PlacementNotFound" // a Placement does not exist or has no decision yet
 	ReasonEarlierAddon      = "EarlierAddon"      // MemberAddons of an earlier Addon are kept: no Placement has chosen their members
-	ReasonClustersFailed    = "ClustersFailed"    // it is degraded on some members
-	ReasonRolloutHalted     = "RolloutHalted"     // on more members than may it has failed
+	ReasonClustersFailed    = "ClustersFailed"    // the add-on is degraded on some members
+	ReasonRolloutHalted     = "RolloutHalted"     // the rollout failed on more members than its limit allows
 )
 
-// AddonStatus is what has become of an add-on.
+// AddonStatus is the observed state of an add-on.
 type AddonStatus struct {
-	// ObservedGeneration is the generation of the Addon that this status is about.
+	// ObservedGeneration is the generation of the Addon that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Message is the one sentence that says how the add-on is doing and, if something is wrong, what and what to do.
+	// Message is a summary of the state of the add-on. If an error occurred, the message contains the cause and the next
+	// step.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Counts of its members.
+	// Counts are the numbers of members by state.
 	// +optional
 	Counts AddonCounts `json:"counts"`
 
-	// Placements has the rollout for each Placement of the install strategy, in its order.
+	// Placements is the state of the rollout of each Placement of the install strategy, in the order of the spec.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Placements []PlacementStatus `json:"placements,omitempty"`
 
-	// ForcedRemovals are the latest removals that were forced, the newest first, up to 32.
+	// ForcedRemovals are the latest forced removals, the newest first. At most 32 are kept.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	ForcedRemovals []ForcedRemoval `json:"forcedRemovals,omitempty"`
 
-	// Conditions: Installed, Degraded.
+	// Conditions of the Addon: Installed and Degraded.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
@@ -61,46 +62,48 @@ type AddonStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// AddonCounts says on how many members an add-on is how far.
+// AddonCounts are the numbers of members by the state of an add-on.
 type AddonCounts struct {
-	// Total of its MemberAddons.
+	// Total is the number of MemberAddons.
 	Total int32 `json:"total"`
-	// Updated have the configuration that they are to have.
+	// Updated is the number of members that have the desired configuration.
 	Updated int32 `json:"updated"`
-	// Available are well.
+	// Available is the number of members on which the add-on is available.
 	Available int32 `json:"available"`
-	// Degraded say that it will not come right by itself.
+	// Degraded is the number of members on which a failure requires a change by a user.
 	// +optional
 	Degraded int32 `json:"degraded,omitempty"`
-	// Unknown are those of which nobody knows how they are, for example since they cannot be reached.
+	// Unknown is the number of members on which the health is unknown, for example because the member is unreachable.
 	// +optional
 	Unknown int32 `json:"unknown,omitempty"`
-	// Removing are on their way out.
+	// Removing is the number of members from which the add-on is being removed.
 	// +optional
 	Removing int32 `json:"removing,omitempty"`
 }
 
-// PlacementStatus is the rollout to the clusters of a Placement.
+// PlacementStatus is the rollout of an add-on to the clusters of one Placement.
 type PlacementStatus struct {
 	// Namespace of the Placement.
 	Namespace string `json:"namespace"`
 	// Name of the Placement.
 	Name string `json:"name"`
-	// Message says what is wrong with the Placement, such as that it is not there. Empty: nothing is.
+	// Message describes an error of the Placement, for example that the Placement does not exist. Empty: no error.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Rollout of the configuration. Its stages may be fewer than there are; see [AddonStatus.Trim].
+	// Rollout is the state of the rollout of the configuration. If the status is too long, the last stages are omitted;
+	// see
+	// [AddonStatus.Trim].
 	// +optional
 	Rollout placementv1alpha1.RolloutStatus `json:"rollout,omitzero"`
 }
 
-// ForcedRemoval is the record of a removal that was forced.
+// ForcedRemoval is the record of one forced removal.
 type ForcedRemoval struct {
-	// Member that the add-on was removed from.
+	// Member from which the add-on was removed.
 	Member string `json:"member"`
-	// Time when it was forced.
+	// Time at which the removal was forced.
 	Time metav1.Time `json:"time"`
-	// Message says what was waited for, and what may be left on the member.
+	// Message describes what the removal waited for and what may be left on the member.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Message string `json:"message,omitempty"`

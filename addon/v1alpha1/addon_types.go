@@ -6,42 +6,44 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// Limits of an Addon. The API server's own limit is etcd's, 1536 KiB for the whole object by default, with annotations, of which there may be
-// 256, and the bookkeeping of field managers, which can take a third more than the spec. A test stores an Addon with all of it.
+// Limits of an Addon. The API server limits a whole object to 1536 KiB by default (the limit of etcd). This includes up
+// to 256 KiB of annotations and the managed fields, which can be a third longer than the spec. A test stores an Addon
+// in which every part has its maximum length.
 const (
-	// MaxAddonSpecBytes is how long the spec of an Addon may be, as JSON.
+	// MaxAddonSpecBytes is the maximum length of the spec of an Addon in bytes, encoded as JSON.
 	MaxAddonSpecBytes = 256 << 10
-	// MaxAddonStatusBytes is how long the status of an Addon may be, as JSON; see [AddonStatus.Trim].
+	// MaxAddonStatusBytes is the maximum length of the status of an Addon in bytes, encoded as JSON; see
+	// [AddonStatus.Trim].
 	MaxAddonStatusBytes = 256 << 10
-	// MaxForcedRemovals is how many forced removals the status of an Addon tells of.
+	// MaxForcedRemovals is the maximum number of forced removals in the status of an Addon.
 	MaxForcedRemovals = 32
 )
 
-// AddonSpec says what an add-on is, and which members get it.
-//
+// AddonSpec defines an add-on and the members that get it.
 // +kubebuilder:validation:XValidation:rule="!has(self.install) || !has(self.install.placements) || self.install.placements.all(p, !has(p.configs) || p.configs.all(c, has(self.configs) && self.configs.exists(k, k.resource == c.resource && (has(c.group) ? k.group == c.group : size(k.group) == 0))))",fieldPath=".install.placements",message="the kinds of all configs must be among spec.configs: add the kind there, or remove the config"
 // +kubebuilder:validation:XValidation:rule="!has(self.install) || !has(self.install.placements) || self.install.placements.all(p, !has(p.hostingMember) || size(p.hostingMember) == 0 || has(self.hostingMembers) && p.hostingMember in self.hostingMembers)",fieldPath=".install.placements",message="each hostingMember must be among spec.hostingMembers: add it there, or remove it"
 type AddonSpec struct {
-	// DisplayName is for people. Empty: the name.
+	// DisplayName is a name for user interfaces. If empty, the name of the Addon is used.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
 
-	// Description says in a sentence or two what the add-on is good for.
+	// Description is a short description of the purpose of the add-on for user interfaces.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// InstallNamespace is where its agent is on the members, unless a MemberAddon or an AddonConfig says otherwise.
+	// InstallNamespace is the namespace of the add-on's agent on the members. A MemberAddon or an AddonConfig can override
+	// it. Default: muster-addons.
 	// +kubebuilder:default=muster-addons
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="installNamespace must be the name of a namespace: lower-case letters, digits and '-', starting and ending with a letter or digit"
 	// +optional
 	InstallNamespace string `json:"installNamespace,omitempty"`
 
-	// HostingMembers are the members on which its agent may run for other members, which is hosted mode: see hostingMember of a
-	// placement and of a MemberAddon. Empty: the agent runs where it works. They are listed here since who may write the MemberAddon of one
-	// member could else have what he likes run on any other.
+	// HostingMembers are the members on which the add-on's agent may run for other members (hosted mode); see
+	// hostingMember of a placement and of a MemberAddon. If empty, the agent always runs on its own member. The list is a
+	// safeguard: without it, a user who can write the MemberAddon of one member could run workloads on any other member.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=63
@@ -49,8 +51,8 @@ type AddonSpec struct {
 	// +optional
 	HostingMembers []string `json:"hostingMembers,omitempty"`
 
-	// Configs are the kinds of configuration that the add-on takes, each with what counts where nothing else is said. A
-	// configuration of another kind is refused: in this Addon by the API server, in a MemberAddon by its condition Configured.
+	// Configs are the kinds of configuration that the add-on supports, each with its defaults. A configuration of another
+	// kind is rejected: in this Addon by the API server, in a MemberAddon by the condition Configured.
 	// +listType=map
 	// +listMapKey=group
 	// +listMapKey=resource
@@ -58,47 +60,46 @@ type AddonSpec struct {
 	// +optional
 	Configs []ConfigKind `json:"configs,omitempty"`
 
-	// Install says which members get the add-on.
+	// Install selects the members that get the add-on. Default: type Manual.
 	// +kubebuilder:default={type: Manual}
 	// +optional
 	Install InstallStrategy `json:"install,omitzero"`
 
-	// Health says what the add-on's health is told by.
+	// Health defines how the health of the add-on is determined. Default: type Works.
 	// +kubebuilder:default={type: Works}
 	// +optional
 	Health HealthCheck `json:"health,omitzero"`
 
-	// Removal says how the add-on is removed from a member.
+	// Removal defines how the add-on is removed from a member.
 	// +kubebuilder:default={}
 	// +optional
 	Removal RemovalPolicy `json:"removal,omitzero"`
 }
 
-// InstallType says who decides which members get an add-on.
-//
+// InstallType is the way in which the members of an add-on are selected.
 // +kubebuilder:validation:Enum=Manual;Placements
 type InstallType string
 
 const (
-	// InstallManual leaves it to who makes MemberAddons. It is the default.
+	// InstallManual means that users create the MemberAddons. It is the default.
 	InstallManual InstallType = "Manual"
-	// InstallPlacements gives it to the clusters of Placements. MemberAddons that somebody has made are kept, on whatever clusters; where
-	// a Placement has chosen such a cluster, too, its configs and its rollout count there as well.
+	// InstallPlacements creates a MemberAddon for each cluster that one of the Placements selects. MemberAddons that a
+	// user created are kept on every cluster. If a Placement selects the cluster of such a MemberAddon, the configs and
+	// the rollout of the Placement apply to it as well.
 	InstallPlacements InstallType = "Placements"
 )
 
-// InstallStrategy says which members get an add-on.
-//
+// InstallStrategy selects the members that get an add-on.
 // +kubebuilder:validation:XValidation:rule="!has(self.placements) || size(self.placements) == 0 || has(self.type) && self.type == 'Placements'",fieldPath=".placements",reason=FieldValueForbidden,message="placements go with type Placements only: remove them, or set the type to Placements"
-// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Placements' || has(self.placements) && size(self.placements) > 0",fieldPath=".placements",reason=FieldValueRequired,message="placements is required with type Placements: name one, or set the type to Manual, which gives the add-on to nobody"
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Placements' || has(self.placements) && size(self.placements) > 0",fieldPath=".placements",reason=FieldValueRequired,message="placements is required with type Placements: name one, or set the type to Manual, which installs the add-on on no member"
 type InstallStrategy struct {
-	// Type: Manual, or Placements.
+	// Type is Manual or Placements. Default: Manual.
 	// +kubebuilder:default=Manual
 	// +optional
 	Type InstallType `json:"type,omitempty"`
 
-	// Placements whose clusters get the add-on. A cluster that several have chosen goes by the first of them in this list alone: by its
-	// configs, hostingMember and rollout, and by nothing of the others.
+	// Placements whose clusters get the add-on. If several Placements select a cluster, only the first of them in this
+	// list applies: its configs, its hostingMember and its rollout.
 	// +listType=map
 	// +listMapKey=namespace
 	// +listMapKey=name
@@ -107,40 +108,40 @@ type InstallStrategy struct {
 	Placements []PlacementInstall `json:"placements,omitempty"`
 }
 
-// PlacementInstall gives an add-on to the clusters of a Placement.
-//
+// PlacementInstall installs an add-on on the clusters of a Placement.
 // +kubebuilder:validation:XValidation:rule="!has(self.rollout) || !has(self.rollout.onFailure) || self.rollout.onFailure != 'RollBack'",fieldPath=".rollout.onFailure",reason=FieldValueForbidden,message="the rollout of an add-on cannot be rolled back, since configurations are not kept as they were: use Halt, and change the configuration back"
 type PlacementInstall struct {
 	// Namespace of the Placement.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be that of a Placement"
 	Namespace string `json:"namespace"`
-	// Name of the Placement. One that is not there takes the add-on away from nobody.
+	// Name of the Placement. If the Placement does not exist, the add-on is not removed from any member.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^/%]+$') && self != '.' && self != '..'",message="name must be that of a Placement"
 	Name string `json:"name"`
 
-	// Configs count for these clusters instead of the defaults of their kinds.
+	// Configs replace the defaults of their kinds on these clusters.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule="self.filter(c, has(c.group) && c.group == 'addon.muster.dev' && c.resource == 'addontemplates').size() <= 1",message="an add-on has one AddonTemplate: remove the others"
 	// +optional
 	Configs []ConfigReference `json:"configs,omitempty"`
 
-	// HostingMember is the member on which the agents for these clusters run, one of spec.hostingMembers. Empty: each runs on the cluster
-	// that it is for.
+	// HostingMember is the member on which the agents for these clusters run. It must be listed in spec.hostingMembers. If
+	// empty, each agent runs on its own cluster.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	HostingMember string `json:"hostingMember,omitempty"`
 
-	// Rollout says how a change of configuration reaches these clusters. Empty: all at once. Who gets the add-on for the first time
-	// gets it in the same order and at the same pace. It cannot be rolled back.
+	// Rollout defines the order and the pace in which these clusters get a changed configuration. A first installation
+	// uses the same order and pace. Default: type All, which updates all clusters at once. RollBack is not supported.
 	// +kubebuilder:default={type: All}
 	// +optional
 	Rollout placementv1alpha1.RolloutStrategy `json:"rollout,omitzero"`
 
-	// Approvals open the gates of the rollout that ask for one. Their revision is that of the rollout in status.placements. Who approves
-	// may own an approval alone, by server-side apply. Those of revisions that are gone do no harm.
+	// Approvals open the approval gates of the rollout. The revision of an approval must be the revision of the rollout in
+	// status.placements. An approver can own a single entry by server-side apply. Approvals of earlier revisions have no
+	// effect.
 	// +listType=map
 	// +listMapKey=revision
 	// +listMapKey=stage
@@ -152,44 +153,44 @@ type PlacementInstall struct {
 	Approvals []placementv1alpha1.RolloutApproval `json:"approvals,omitempty"`
 }
 
-// HealthType says what the health of an add-on is told by.
-//
+// HealthType is the source of the health of an add-on.
 // +kubebuilder:validation:Enum=Works;Workloads;Lease;Custom;None
 type HealthType string
 
 const (
-	// HealthWorks tells it by the readiness of all that was applied. It is the default.
+	// HealthWorks uses the readiness of all applied objects. It is the default.
 	HealthWorks HealthType = "Works"
-	// HealthWorkloads tells it by the readiness of its workloads alone: Deployments, StatefulSets and DaemonSets. Where it has none it
-	// is as with HealthNone.
+	// HealthWorkloads uses the readiness of Deployments, StatefulSets and DaemonSets only. If the add-on has no such
+	// objects, it behaves like HealthNone.
 	HealthWorkloads HealthType = "Workloads"
-	// HealthLease tells it by a Lease of the add-on's name that its agent renews in the member's namespace on the hub.
+	// HealthLease uses a Lease with the name of the add-on, which the add-on's agent renews in the member's namespace on
+	// the hub.
 	HealthLease HealthType = "Lease"
-	// HealthCustom tells it by the add-on's own function. One that has none is degraded and says so.
+	// HealthCustom uses a function of the add-on. If the add-on provides no function, the add-on is degraded.
 	HealthCustom HealthType = "Custom"
-	// HealthNone takes an add-on for well that is applied.
+	// HealthNone reports an add-on as available when all objects are applied.
 	HealthNone HealthType = "None"
 )
 
-// HealthCheck says what the health of an add-on is told by.
-//
+// HealthCheck defines how the health of an add-on is determined.
 // +kubebuilder:validation:XValidation:rule="(has(self.type) && self.type == 'Lease') || !has(self.leaseDurationSeconds)",fieldPath=".leaseDurationSeconds",reason=FieldValueForbidden,message="leaseDurationSeconds goes with type Lease only: remove it, or set the type to Lease"
 type HealthCheck struct {
-	// Type: Works, Workloads, Lease, Custom or None.
+	// Type is Works, Workloads, Lease, Custom or None. Default: Works.
 	// +kubebuilder:default=Works
 	// +optional
 	Type HealthType `json:"type,omitempty"`
-	// LeaseDurationSeconds is how long after it was last seen to be renewed a Lease counts. Default: 180.
+	// LeaseDurationSeconds is how long a Lease is valid after the hub observed its last renewal. Default: 180.
 	// +kubebuilder:validation:Minimum=5
 	// +kubebuilder:validation:Maximum=86400
 	// +optional
 	LeaseDurationSeconds *int32 `json:"leaseDurationSeconds,omitempty"`
 }
 
-// RemovalPolicy says how an add-on is removed from a member.
+// RemovalPolicy defines how an add-on is removed from a member.
 type RemovalPolicy struct {
-	// DeadlineSeconds is how long that may take, hooks included, until it is forced: what is left on the member then stays there, and
-	// an event and the Addon's status.forcedRemovals say so. A MemberAddon can have a deadline of its own.
+	// DeadlineSeconds is the maximum duration of a removal in seconds, including its hooks. After the deadline, the
+	// removal is forced: the remaining objects stay on the member, and an Event and status.forcedRemovals of the Addon
+	// report it. A MemberAddon can override the deadline. Default: 900.
 	// +kubebuilder:default=900
 	// +kubebuilder:validation:Minimum=10
 	// +kubebuilder:validation:Maximum=86400
@@ -198,7 +199,6 @@ type RemovalPolicy struct {
 }
 
 // Addon is the definition of an add-on.
-//
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=muster

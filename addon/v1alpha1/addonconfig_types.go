@@ -5,41 +5,43 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MaxAddonConfigBytes is how long the spec of an AddonConfig may be, as JSON.
+// MaxAddonConfigBytes is the maximum length of the spec of an AddonConfig in bytes, encoded as JSON.
 const MaxAddonConfigBytes = 512 << 10
 
-// AddonConfigSpec is a configuration that many add-ons understand. Where several count for a member, what a later one says goes before: the
-// registries, resources and variables of all count, and the nodePlacement and the proxy of the last that has one.
+// AddonConfigSpec is a configuration that many add-ons support. If several AddonConfigs apply to a member, later ones
+// take precedence over earlier ones: registries, resources and variables are merged, and the last nodePlacement and the
+// last proxy are used.
 type AddonConfigSpec struct {
-	// InstallNamespace is where the add-on's agent is on the member.
+	// InstallNamespace is the namespace of the add-on's agent on the member. If empty, this configuration does not set it.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="installNamespace must be the name of a namespace: lower-case letters, digits and '-', starting and ending with a letter or digit"
 	// +optional
 	InstallNamespace string `json:"installNamespace,omitempty"`
 
-	// Variables have values that manifests can name. They are for everybody to read who may read the hub's AddonConfigs, or the add-on on the
-	// member: nothing secret goes here.
+	// Variables are values to which manifests can refer. Every user who can read AddonConfigs on the hub or the add-on on
+	// the member can read them, so do not store secrets here.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=128
 	// +optional
 	Variables []Variable `json:"variables,omitempty"`
 
-	// NodePlacement says on which nodes the pods run.
+	// NodePlacement defines on which nodes the pods run.
 	// +optional
 	NodePlacement *NodePlacement `json:"nodePlacement,omitempty"`
 
-	// Registries say where images are from. The first whose source an image begins with counts, so that the longer of two sources goes first.
+	// Registries replace the registries of images. The first entry whose source is a prefix of the image is used, so put
+	// the longer of two sources first.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Registries []Registry `json:"registries,omitempty"`
 
-	// Proxy that the containers reach the world by.
+	// Proxy defines the proxy that the containers use for outgoing connections.
 	// +optional
 	Proxy *Proxy `json:"proxy,omitempty"`
 
-	// Resources of containers, of which the last that matches counts.
+	// Resources replace the resources of containers. The last entry that matches a container is used.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
@@ -48,8 +50,8 @@ type AddonConfigSpec struct {
 
 // Variable is a name and its value.
 type Variable struct {
-	// Name of the variable: letters, digits and '_', not beginning with a digit. CLUSTER_NAME, ADDON_NAME and INSTALL_NAMESPACE are there
-	// already, and cannot be set.
+	// Name of the variable: letters, digits and '_', not beginning with a digit. CLUSTER_NAME, ADDON_NAME and
+	// INSTALL_NAMESPACE are predefined and cannot be set.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",message="the name of a variable must be letters, digits and '_', and not begin with a digit"
 	// +kubebuilder:validation:XValidation:rule="!(self in ['CLUSTER_NAME', 'ADDON_NAME', 'INSTALL_NAMESPACE'])",reason=FieldValueForbidden,message="CLUSTER_NAME, ADDON_NAME and INSTALL_NAMESPACE are set by the hub: take another name"
@@ -60,15 +62,15 @@ type Variable struct {
 	Value string `json:"value,omitempty"`
 }
 
-// NodePlacement says on which nodes pods run.
+// NodePlacement defines on which nodes pods run.
 type NodePlacement struct {
-	// NodeSelector is added to that of the pods.
+	// NodeSelector is merged into the node selector of the pods.
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317 && key.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="nodeSelector must have keys of labels such as node-role.kubernetes.io/infra"
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(self[key]) <= 63)",message="nodeSelector must have values of labels: up to 63 letters, digits, '-', '_' or '.', starting and ending with a letter or digit"
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-	// Tolerations are added to those of the pods.
+	// Tolerations are added to the tolerations of the pods.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:XValidation:rule="!has(self.operator) || self.operator in ['', 'Equal', 'Exists', 'Lt', 'Gt']",fieldPath=".operator",message="operator must be Equal, Exists, Lt or Gt"
@@ -82,20 +84,21 @@ type NodePlacement struct {
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 }
 
-// Registry has images from one place come from another.
+// Registry replaces the registry of images.
 type Registry struct {
-	// Source is what the names of images begin with, up to a '/', '@' or ':', such as quay.io/example. Empty: all images.
+	// Source is a prefix of image names that ends before a '/', '@' or ':', for example quay.io/example. If empty, it
+	// matches all images.
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^([A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?|[[][0-9A-Fa-f:]+[]])(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$')",message="source must be a registry, or a repository in one, such as quay.io/example: without https://, tag or / at its end"
 	// +optional
 	Source string `json:"source,omitempty"`
-	// Mirror is put in its place.
+	// Mirror replaces the source in the image name.
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?|[[][0-9A-Fa-f:]+[]])(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$')",message="mirror must be a registry, or a repository in one, such as mirror.example.com/quay: without https://, tag or / at its end"
 	Mirror string `json:"mirror"`
 }
 
-// Proxy is how containers reach the world, by the variables of their environment that are usual for that.
+// Proxy defines the proxy of containers, as values of the usual environment variables.
 type Proxy struct {
 	// HTTP is the value of HTTP_PROXY.
 	// +kubebuilder:validation:MaxLength=1024
@@ -114,31 +117,32 @@ type Proxy struct {
 	NoProxy string `json:"noProxy,omitempty"`
 }
 
-// ContainerResources are what a container asks for.
+// ContainerResources are the resources of the containers that match.
 type ContainerResources struct {
-	// Workload that the container is in, as <kind>/<name>, such as Deployment/web; either may be *. Empty: any.
+	// Workload of the container in the form <kind>/<name>, for example Deployment/web. Either part can be *. If empty, all
+	// workloads match.
 	// +kubebuilder:validation:MaxLength=320
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^([A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?|[*])/([a-z0-9]([-a-z0-9.]*[a-z0-9])?|[*])$')",message="workload must be the kind and the name of a workload, such as Deployment/web, DaemonSet/* or */web"
 	// +optional
 	Workload string `json:"workload,omitempty"`
-	// Container is its name. Empty: all containers of the workload.
+	// Container is the name of the container. If empty, all containers of the workload match.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="container must be the name of one: lower-case letters, digits and '-', starting and ending with a letter or digit"
 	// +optional
 	Container string `json:"container,omitempty"`
-	// Resources take the place of those of the container.
+	// Resources replace the resources of the container.
 	Resources Resources `json:"resources"`
 }
 
-// Resources are the requests and limits of a container. Claims, which are of a pod and not for everybody, it has none.
+// Resources are the requests and limits of a container. Claims are not supported because they belong to a pod.
 type Resources struct {
-	// Requests are the least that the container needs.
+	// Requests are the minimum resources of the container.
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int ? self[name] >= 0 : !self[name].startsWith('-'))",message="requests must not be negative"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="requests must have qualified names such as cpu or nvidia.com/gpu"
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitempty"`
-	// Limits are the most that it may take.
+	// Limits are the maximum resources of the container.
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int ? self[name] >= 0 : !self[name].startsWith('-'))",message="limits must not be negative"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="limits must have qualified names such as cpu or nvidia.com/gpu"
@@ -146,8 +150,7 @@ type Resources struct {
 	Limits corev1.ResourceList `json:"limits,omitempty"`
 }
 
-// AddonConfig is a configuration that many add-ons understand.
-//
+// AddonConfig is a configuration that many add-ons support.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=muster
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

@@ -10,95 +10,100 @@ import (
 
 // Limits of an AddonTemplate.
 const (
-	// MaxTemplateManifests is how many manifests an AddonTemplate may have.
+	// MaxTemplateManifests is the maximum number of manifests in an AddonTemplate.
 	MaxTemplateManifests = 200
-	// MaxTemplateBytes is how long the manifests of an AddonTemplate may be together, as JSON. What comes of them has to fit into a
-	// Work, which may have half as much again.
+	// MaxTemplateBytes is the maximum total length of the manifests of an AddonTemplate in bytes, encoded as JSON. The
+	// manifests with variables replaced must fit into a Work, whose limit is half as much again.
 	MaxTemplateBytes = 512 << 10
-	// MaxTemplateSpecBytes is how long the spec of an AddonTemplate may be, as JSON.
+	// MaxTemplateSpecBytes is the maximum length of the spec of an AddonTemplate in bytes, encoded as JSON.
 	MaxTemplateSpecBytes = 704 << 10
 )
 
-// AddonTemplateSpec is an add-on without code.
+// AddonTemplateSpec defines an add-on without code.
 type AddonTemplateSpec struct {
-	// Version is for people.
+	// Version is a version for users. It has no effect on the installation.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// Manifests are what the add-on consists of on a member. In their strings ${NAME} stands for a variable: those of AddonConfigs, and
-	// CLUSTER_NAME, ADDON_NAME and INSTALL_NAMESPACE; ${ as text is $${. What has no namespace gets the one where the add-on is installed, if
-	// its kind is namespaced; the annotation addon.muster.dev/scope, Cluster or Namespaced, says so where the hub cannot know. That namespace is made
-	// if it is not among the manifests. Jobs and Pods with the annotation addon.muster.dev/pre-delete: "true" run before the add-on is removed: all
-	// at once, and all must succeed. One that fails for good holds the removal until it is mended or the deadline passes. Together they may be 512 KiB long.
+	// Manifests are the objects of the add-on on a member. In strings, ${NAME} is replaced by the value of a variable: the
+	// variables of AddonConfigs, CLUSTER_NAME, ADDON_NAME and INSTALL_NAMESPACE. Write $${ for a literal ${. A namespaced
+	// object without a namespace gets the install namespace. If the hub does not know the kind, the annotation
+	// addon.muster.dev/scope with the value Cluster or Namespaced defines its scope. The install namespace is created
+	// unless it is one of the manifests. Jobs and Pods with the annotation addon.muster.dev/pre-delete: "true" run before
+	// the add-on is removed. All of them run at the same time, and all must succeed. A failed one blocks the removal until
+	// it is fixed or the deadline passes. The manifests can be at most 512 KiB long in total.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
 	Manifests []TemplateManifest `json:"manifests"`
 
-	// Apply says how the manifests are applied, such as with takeover Always where the add-on was installed by other means before. It has no
-	// fieldOwner, which could not change from one template to the next.
+	// Apply defines how the manifests are applied. For example, set takeover to Always if the add-on was installed by
+	// other means before. The fieldOwner cannot be set because it could not change from one template to the next.
 	// +kubebuilder:default={}
 	// +kubebuilder:validation:XValidation:rule="!has(self.fieldOwner) || size(self.fieldOwner) == 0",fieldPath=".fieldOwner",reason=FieldValueForbidden,message="fieldOwner cannot be set here, since it could not change from one template to the next: remove it"
 	// +optional
 	Apply workv1alpha1.ApplyPolicy `json:"apply,omitzero"`
 
-	// ManifestOptions say how some of the manifests are to be treated unlike the others, for example by which rule they are ready. What they
-	// select by may have variables, too, and is compared with what the manifests come to. Together they may be 128 KiB long.
+	// ManifestOptions override how individual manifests are handled, for example their readiness rule. Selectors can
+	// contain variables and are compared with the manifests after variables are replaced. The options can be at most 128
+	// KiB long in total.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
 	// +optional
 	ManifestOptions []workv1alpha1.ManifestOption `json:"manifestOptions,omitempty"`
 
-	// Waves say how one wave of manifests waits for the one before.
+	// Waves define how one wave of manifests waits for the previous one.
 	// +kubebuilder:default={}
 	// +optional
 	Waves workv1alpha1.WavePolicy `json:"waves,omitzero"`
 
-	// Executor applies, reads and deletes the objects in the name of this ServiceAccount of the member.
+	// Executor is the ServiceAccount of the member that applies, reads and deletes the objects.
 	// +optional
 	Executor *workv1alpha1.Executor `json:"executor,omitempty"`
 
-	// Registration gives the add-on's agent access to the hub. Unset: it has none.
+	// Registration gives the add-on's agent access to the hub. If unset, the agent has no access.
 	// +optional
 	Registration *TemplateRegistration `json:"registration,omitempty"`
 }
 
-// TemplateManifest is one object, as one would write it for kubectl, with variables. The API server does not know it for an object, as it does a
-// [workv1alpha1.Manifest]: it would refuse a namespace or a label that has a variable.
-//
+// TemplateManifest is one object in the form that kubectl accepts, with variables. The API server does not validate it
+// as an object, unlike a [workv1alpha1.Manifest], because a namespace or label that contains a variable would be
+// rejected.
 // +kubebuilder:pruning:PreserveUnknownFields
 type TemplateManifest struct {
 	runtime.RawExtension `json:",inline"`
 }
 
-// RegistrationCredential is how an add-on's agent authenticates to the hub.
-//
+// RegistrationCredential is the way in which an add-on's agent authenticates to the hub.
 // +kubebuilder:validation:Enum=Token;Certificate
 type RegistrationCredential string
 
 const (
 	// RegistrationToken is a bound token of a ServiceAccount in the member's namespace. It is the default.
 	RegistrationToken RegistrationCredential = "Token"
-	// RegistrationCertificate is a client certificate of the signer kubernetes.io/kube-apiserver-client, which not every hub has.
+	// RegistrationCertificate is a client certificate of the signer kubernetes.io/kube-apiserver-client, which some hubs
+	// do not have.
 	RegistrationCertificate RegistrationCredential = "Certificate"
 )
 
 // TemplateRegistration gives an add-on's agent access to the hub.
 type TemplateRegistration struct {
-	// Credential that the agent gets: Token or Certificate.
+	// Credential of the agent: Token or Certificate. Default: Token.
 	// +kubebuilder:default=Token
 	// +optional
 	Credential RegistrationCredential `json:"credential,omitempty"`
 
-	// ExpirationSeconds is the lifetime of the credential, of which the hub may grant less. It is renewed in time, also where the member waits
-	// for its turn or something is wrong. Unset: as the hub grants.
+	// ExpirationSeconds is the requested lifetime of the credential in seconds. The hub may grant less. The credential is
+	// renewed before it expires, even while the member waits for a rollout permit or has an error. If unset, the hub
+	// decides.
 	// +kubebuilder:validation:Minimum=600
 	// +kubebuilder:validation:Maximum=31536000
 	// +optional
 	ExpirationSeconds *int32 `json:"expirationSeconds,omitempty"`
 
-	// Rules are what it may do there, in the member's namespace, beside what the add-on's health needs: with type Lease it may always
-	// renew its Lease. What it is to have elsewhere is for the hub's administrator to grant, to status.registration.subject of the MemberAddon.
+	// Rules are the permissions of the agent in the member's namespace on the hub, in addition to the permissions that the
+	// health check needs: with health type Lease, the agent can always renew its Lease. A hub administrator can grant
+	// further permissions to status.registration.subject of the MemberAddon.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:XValidation:rule="size(self.verbs) > 0",fieldPath=".verbs",reason=FieldValueRequired,message="verbs is required: a rule without them grants nothing"
@@ -108,16 +113,16 @@ type TemplateRegistration struct {
 	// +optional
 	Rules []rbacv1.PolicyRule `json:"rules,omitempty"`
 
-	// SecretName is where its kubeconfig is put, in the namespace where the agent is, under the key kubeconfig. It refers to its token,
-	// or certificate and key, as files beside it: mount the Secret as a folder. Empty: the add-on's name and -hub-kubeconfig.
+	// SecretName is the name of the Secret with the agent's kubeconfig, in the install namespace, under the key
+	// kubeconfig. The kubeconfig refers to its token, or to its certificate and key, as files in the same directory: mount
+	// the Secret as a directory. Default: the name of the add-on followed by -hub-kubeconfig.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="secretName must be a DNS name: lower-case letters, digits, '-' and '.', with a letter or digit at either end of each part"
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
 }
 
-// AddonTemplate is an add-on without code: an Addon whose configs name it needs no agent in Go.
-//
+// AddonTemplate is an add-on without code. An Addon whose configs contain it needs no agent in Go.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories=muster
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`

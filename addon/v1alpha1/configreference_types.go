@@ -1,31 +1,31 @@
 package v1alpha1
 
-// ConfigKind is a kind of configuration that an add-on takes.
-//
+// ConfigKind is a kind of configuration that an add-on supports.
 // +kubebuilder:validation:XValidation:rule="self.group != 'addon.muster.dev' || self.resource != 'addonconfigs' || !has(self.defaults) || self.defaults.all(d, has(d.namespace) && size(d.namespace) > 0)",fieldPath=".defaults",reason=FieldValueRequired,message="an AddonConfig is in a namespace: name it"
 // +kubebuilder:validation:XValidation:rule="self.group != 'addon.muster.dev' || self.resource != 'addontemplates' || !has(self.defaults) || self.defaults.all(d, !has(d.namespace) || size(d.namespace) == 0)",fieldPath=".defaults",reason=FieldValueForbidden,message="an AddonTemplate is in no namespace: remove it"
 // +kubebuilder:validation:XValidation:rule="self.group != 'addon.muster.dev' || self.resource != 'addontemplates' || !has(self.defaults) || size(self.defaults) <= 1",fieldPath=".defaults",message="an add-on has one AddonTemplate: remove the others"
 type ConfigKind struct {
-	// Group of the resource; empty is the core one.
+	// Group of the resource. If empty, the core group.
 	// +kubebuilder:default=""
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="group must be that of an API, such as addon.muster.dev, and is empty for the core group"
 	Group string `json:"group"`
-	// Resource is the plural name of the kind, such as addonconfigs.
+	// Resource is the plural name of the kind, for example addonconfigs.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="resource must be the plural name of a kind in lower-case letters, such as addonconfigs"
 	Resource string `json:"resource"`
-	// Defaults are the configurations of this kind where nothing else is said. Their order is the add-on's to interpret: usually what
-	// comes later goes before. One that is named twice counts once, where it is named last.
+	// Defaults are the configurations of this kind that apply if no placement or member overrides them. The add-on defines
+	// the meaning of their order; usually later ones take precedence. If a configuration is listed twice, only its last
+	// position counts.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	Defaults []ObjectName `json:"defaults,omitempty"`
 }
 
-// ObjectName names an object of a kind that is known.
+// ObjectName identifies an object of a known kind.
 type ObjectName struct {
-	// Namespace of the object; empty where the kind is cluster-scoped.
+	// Namespace of the object. It must be empty if the kind is cluster-scoped.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be the name of one, and is empty where the kind is cluster-scoped"
 	// +optional
@@ -36,20 +36,19 @@ type ObjectName struct {
 	Name string `json:"name"`
 }
 
-// ConfigReference names a configuration.
-//
+// ConfigReference identifies a configuration.
 // +kubebuilder:validation:XValidation:rule="!has(self.group) || self.group != 'addon.muster.dev' || self.resource != 'addonconfigs' || has(self.namespace) && size(self.namespace) > 0",fieldPath=".namespace",reason=FieldValueRequired,message="an AddonConfig is in a namespace: name it"
 // +kubebuilder:validation:XValidation:rule="!has(self.group) || self.group != 'addon.muster.dev' || self.resource != 'addontemplates' || !has(self.namespace) || size(self.namespace) == 0",fieldPath=".namespace",reason=FieldValueForbidden,message="an AddonTemplate is in no namespace: remove it"
 type ConfigReference struct {
-	// Group of the resource; empty is the core one.
+	// Group of the resource. If empty, the core group.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="group must be that of an API, such as addon.muster.dev, and is empty for the core group"
 	// +optional
 	Group string `json:"group,omitempty"`
-	// Resource is the plural name of the kind, such as addonconfigs.
+	// Resource is the plural name of the kind, for example addonconfigs.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="resource must be the plural name of a kind in lower-case letters, such as addonconfigs"
 	Resource string `json:"resource"`
-	// ObjectName names the object.
+	// ObjectName identifies the object.
 	ObjectName `json:",inline"`
 }

@@ -17,8 +17,9 @@ func read[T any](text string) *T {
 	return object
 }
 
-// The add-on metrics is given to the clusters of two Placements. Those of canary come first in the list, so that a cluster that both have chosen
-// goes by canary, and gets the next version of the template; a change reaches a quarter of the others at a time, and stops when two have failed.
+// The add-on metrics is installed on the clusters of two Placements. The Placement canary is first in the list, so that
+// its settings apply to a cluster that both have selected: these clusters get the next version of the template. A
+// change reaches a quarter of the other clusters at a time, and stops when two have failed.
 func ExampleAddon() {
 	addon := read[v1alpha1.Addon](`
 apiVersion: addon.muster.dev/v1alpha1
@@ -56,12 +57,19 @@ spec:
   removal:
     deadlineSeconds: 600
 `)
-	fmt.Println(addon.Name, "goes to", len(addon.Spec.Install.Placements), "placements, with", len(addon.Spec.Validate()), "mistakes")
+	fmt.Println(
+		addon.Name,
+		"goes to",
+		len(addon.Spec.Install.Placements),
+		"placements, with",
+		len(addon.Spec.Validate()),
+		"mistakes",
+	)
 	// Output:
 	// metrics goes to 2 placements, with 0 mistakes
 }
 
-// An add-on in no more than a name, a template and a MemberAddon for each member that is to have it.
+// An add-on that consists of a name, a template and a MemberAddon for each of its members.
 func ExampleAddonSpec() {
 	spec := v1alpha1.AddonSpec{Configs: []v1alpha1.ConfigKind{{
 		Group: v1alpha1.GroupName, Resource: "addontemplates", Defaults: []v1alpha1.ObjectName{{Name: "metrics-v1"}},
@@ -131,8 +139,8 @@ spec:
 	// 1 .svc,.cluster.local,10.0.0.0/8 0
 }
 
-// An add-on without code: an agent that reads its settings on the hub with a credential of its own, a rule for when it is ready, and a Job that
-// clears up before it is removed.
+// An add-on without code: an agent that reads its settings on the hub with its own credential, a readiness rule, and a
+// Job that cleans up before the add-on is removed.
 func ExampleAddonTemplate() {
 	template := read[v1alpha1.AddonTemplate](`
 apiVersion: addon.muster.dev/v1alpha1

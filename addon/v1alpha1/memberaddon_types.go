@@ -5,72 +5,79 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Names that muster puts on MemberAddons and what belongs to them.
+// Names that muster sets on MemberAddons and the objects that belong to them.
 const (
-	// MemberAddonFinalizer keeps a MemberAddon until the member has nothing of it any more, or the deadline has passed.
+	// MemberAddonFinalizer keeps a deleted MemberAddon until all objects of the add-on are removed from the member or the
+	// deadline has passed.
 	MemberAddonFinalizer = GroupName + "/removal"
-	// AddonLabel names the add-on on whatever belongs to it.
+	// AddonLabel is the name of the add-on, on every object that belongs to it.
 	AddonLabel = GroupName + "/addon"
-	// HostedForLabel on a Work in the namespace of a hosting member names the namespace of the MemberAddon that it belongs to, which is that of the
-	// member that the agent there works for.
+	// HostedForLabel on a Work in the namespace of a hosting member is the namespace of the MemberAddon that owns the
+	// Work. This is the namespace of the member that the hosted agent manages.
 	HostedForLabel = GroupName + "/hosted-for"
-	// InstalledByAnnotation on a MemberAddon names the Placement that it is there for, as <namespace>/<name>. Where it is missing a
-	// person has made the MemberAddon, and it is nobody else's to delete.
+	// InstalledByAnnotation on a MemberAddon is the Placement for which it was created, as <namespace>/<name>. Without the
+	// annotation, a user created the MemberAddon, and only a user deletes it.
 	InstalledByAnnotation = GroupName + "/installed-by"
-	// AddonUIDAnnotation on a MemberAddon is the UID of the Addon that it was created for. A MemberAddon of an earlier Addon with
-	// the same name, as after a restore of the hub, is not removed until a Placement has chosen its member.
+	// AddonUIDAnnotation on a MemberAddon is the UID of the Addon for which it was created. A MemberAddon of an earlier
+	// Addon with the same name, for example after a restore of the hub, is not removed until a Placement has selected its
+	// member.
 	AddonUIDAnnotation = GroupName + "/addon-uid"
-	// RevisionAnnotation on the first Work of an add-on on a member names the revision that the member was told last, and
-	// RevisionSinceAnnotation says since when, as RFC 3339 has it.
+	// RevisionAnnotation on the first Work of an add-on on a member is the last revision that the member was assigned.
+	// RevisionSinceAnnotation is the time of the assignment in RFC 3339 format.
 	RevisionAnnotation      = GroupName + "/revision"
 	RevisionSinceAnnotation = GroupName + "/revision-since"
 )
 
-// Annotations that a manifest of an add-on can have.
+// Annotations of the manifests of an add-on.
 const (
-	// PreDeleteAnnotation with the value "true" makes a Job or Pod one that runs before the add-on is removed, and not before. The first Work of
-	// an add-on on a member has it, too, if there is such a one: so that is known when nobody can say any more what the add-on consists of.
+	// PreDeleteAnnotation with the value "true" marks a Job or Pod that runs only before the add-on is removed. If there
+	// is such a manifest, the first Work of the add-on on a member has the annotation too. The controller then knows about
+	// the hook when the manifests of the add-on can no longer be rendered.
 	PreDeleteAnnotation = GroupName + "/pre-delete"
-	// ScopeAnnotation says whether the kind is [ScopeCluster] or [ScopeNamespaced], where the hub cannot know.
+	// ScopeAnnotation is the scope of the kind, [ScopeCluster] or [ScopeNamespaced]. It is required if the hub does not
+	// know the kind.
 	ScopeAnnotation = GroupName + "/scope"
-	// LocationAnnotation says where a manifest goes if the agent runs on a hosting member: [LocationHosting] or [LocationMember], which
-	// is the default. If the agent runs on the member all goes there.
+	// LocationAnnotation is the member on which a manifest is applied if the agent runs on a hosting member:
+	// [LocationHosting], or [LocationMember], which is the default. Without a hosting member, the annotation has no effect.
 	LocationAnnotation = GroupName + "/location"
 )
 
 // Values of the annotations of a manifest.
 const (
-	ScopeCluster    = "Cluster"    // it is in no namespace
-	ScopeNamespaced = "Namespaced" // it is in one
+	ScopeCluster    = "Cluster"    // the kind is cluster-scoped
+	ScopeNamespaced = "Namespaced" // the kind is namespaced
 
-	LocationMember  = "Member"  // the member that the add-on is for
-	LocationHosting = "Hosting" // the member that its agent runs on
+	LocationMember  = "Member"  // the member that the add-on manages
+	LocationHosting = "Hosting" // the member on which the agent runs
 )
 
-// MemberAddonSpec is what one member has of its own.
+// MemberAddonSpec contains the overrides for one member.
 type MemberAddonSpec struct {
-	// InstallNamespace is where the add-on's agent is on the member. Empty: as its configuration, or else the Addon says.
+	// InstallNamespace is the namespace of the add-on's agent on the member. If empty, the namespace comes from an
+	// AddonConfig or from the Addon.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="installNamespace must be the name of a namespace: lower-case letters, digits and '-', starting and ending with a letter or digit"
 	// +optional
 	InstallNamespace string `json:"installNamespace,omitempty"`
 
-	// Configs count for this member instead of all others of their kinds.
+	// Configs replace all other configurations of their kinds on this member.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule="self.filter(c, has(c.group) && c.group == 'addon.muster.dev' && c.resource == 'addontemplates').size() <= 1",message="an add-on has one AddonTemplate: remove the others"
 	// +optional
 	Configs []ConfigReference `json:"configs,omitempty"`
 
-	// HostingMember is the member on which the agent for this one runs: one of the Addon's hostingMembers, or the condition Configured is
-	// False. Empty: as the Placement says that it is there for, or else this member itself.
+	// HostingMember is the member on which the agent for this member runs. It must be one of the Addon's hostingMembers;
+	// otherwise the condition Configured is False. If empty, the value of the Placement applies; without one, the agent
+	// runs on this member.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a member must be a DNS label: lower-case letters, digits and '-', starting and ending with a letter or digit"
 	// +optional
 	HostingMember string `json:"hostingMember,omitempty"`
 
-	// RemovalDeadlineSeconds, instead of the Addon's removal.deadlineSeconds, for this member, from when the MemberAddon was deleted. It may be set while
-	// it is waited for. 0: at once, without hooks, for a member that is known to be gone.
+	// RemovalDeadlineSeconds overrides the Addon's removal.deadlineSeconds for this member. It starts when the MemberAddon
+	// is deleted and can be changed during the removal. 0 forces the removal at once, without hooks, for a member that no
+	// longer exists.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	// +optional
@@ -79,144 +86,148 @@ type MemberAddonSpec struct {
 
 // Conditions of a MemberAddon.
 const (
-	// ConditionConfigured is True when all configurations that count are there and valid.
+	// ConditionConfigured is True when all configurations that apply exist and are valid.
 	ConditionConfigured = "Configured"
-	// ConditionReady is True when the add-on is up to date and available. For an Addon: on all of its members. It is derived from the other conditions.
+	// ConditionReady is True when the add-on is up to date and available. For an Addon: on all of its members. It is
+	// derived from the other conditions.
 	ConditionReady = "Ready"
 	// ConditionStalled exists, and is True, only while an error needs an action of a user.
 	ConditionStalled = "Stalled"
-	// ConditionRegistrationReady is True when the add-on's agent has what it needs to reach the hub, or needs nothing.
+	// ConditionRegistrationReady is True when the add-on's agent has a credential for the hub, or needs none.
 	ConditionRegistrationReady = "RegistrationReady"
-	// ConditionManifestsApplied is True when the member has all that the add-on consists of.
+	// ConditionManifestsApplied is True when the member has applied all objects of the add-on.
 	ConditionManifestsApplied = "ManifestsApplied"
-	// ConditionAvailable is True when the add-on is well, and Unknown while nobody can know.
+	// ConditionAvailable is True when the add-on is healthy, and Unknown while its health cannot be determined.
 	ConditionAvailable = "Available"
-	// ConditionProgressing is True while the add-on is on its way to what it is to be.
+	// ConditionProgressing is True while the add-on is being updated or removed.
 	ConditionProgressing = "Progressing"
 )
 
 // Reasons of the conditions of a MemberAddon.
 const (
-	ReasonConfigured       = "Configured"       // all that counts is there
-	ReasonConfigNotFound   = "ConfigNotFound"   // a configuration is missing
-	ReasonConfigInvalid    = "ConfigInvalid"    // a configuration cannot be right: it says what
-	ReasonUnsupported      = "Unsupported"      // the add-on does not take configurations of the kind, or has no such hosting member
-	ReasonNotRequired      = "NotRequired"      // the add-on's agent does not need the hub
-	ReasonRegistered       = "Registered"       // the agent has its credential
-	ReasonRegistering      = "Registering"      // the agent has no credential yet
-	ReasonNoAgent          = "NoAgent"          // the hub has no code and no template for the add-on
-	ReasonManifestsFailed  = "ManifestsFailed"  // the add-on cannot say what it consists of
-	ReasonApplied          = "Applied"          // the member has it all
-	ReasonApplying         = "Applying"         // the member does not have it all yet
-	ReasonApplyFailed      = "ApplyFailed"      // the member cannot apply it
-	ReasonAvailable        = "Available"        // it is well
-	ReasonNotReady         = "NotReady"         // it is not ready yet
-	ReasonLeaseExpired     = "LeaseExpired"     // its agent does not renew its Lease
-	ReasonMemberUnknown    = "MemberUnknown"    // the member cannot be reached
-	ReasonUpdated          = "Updated"          // it is as it is to be
-	ReasonUpdating         = "Updating"         // it is on its way
-	ReasonWaitingForTurn   = "WaitingForTurn"   // the rollout has not come to it yet
-	ReasonPreDelete        = "PreDelete"        // a hook runs before it is removed
-	ReasonRemoving         = "Removing"         // it is being taken back
-	ReasonAsDesired        = "AsDesired"        // nothing is degraded
-	ReasonHookFailed       = "HookFailed"       // a hook has failed
-	ReasonRevokeFailed     = "RevokeFailed"     // the deadline of its removal has passed, and the access of its agent cannot be revoked: it stays until that has ended
+	ReasonConfigured     = "Configured"     // all configurations exist and are valid
+	ReasonConfigNotFound = "ConfigNotFound" // a configuration does not exist
+	ReasonConfigInvalid  = "ConfigInvalid"  // a configuration is invalid; the message says why
+	// the add-on does not support the kind of a configuration, or does not list the hosting member
+	ReasonUnsupported     = "Unsupported"
+	ReasonNotRequired     = "NotRequired"     // the add-on's agent needs no access to the hub
+	ReasonRegistered      = "Registered"      // the agent has a credential
+	ReasonRegistering     = "Registering"     // the agent has no credential yet
+	ReasonNoAgent         = "NoAgent"         // the hub has no code and no template for the add-on
+	ReasonManifestsFailed = "ManifestsFailed" // the manifests of the add-on cannot be rendered
+	ReasonApplied         = "Applied"         // the member has applied all objects
+	ReasonApplying        = "Applying"        // the member has not applied all objects yet
+	ReasonApplyFailed     = "ApplyFailed"     // the member cannot apply an object
+	ReasonAvailable       = "Available"       // the add-on is available
+	ReasonNotReady        = "NotReady"        // the add-on is not ready yet
+	ReasonLeaseExpired    = "LeaseExpired"    // the agent does not renew its Lease
+	ReasonMemberUnknown   = "MemberUnknown"   // the member is unreachable
+	ReasonUpdated         = "Updated"         // the member has the desired revision
+	ReasonUpdating        = "Updating"        // the update is in progress
+	ReasonWaitingForTurn  = "WaitingForTurn"  // the rollout does not permit the update yet
+	ReasonPreDelete       = "PreDelete"       // a pre-delete hook is running
+	ReasonRemoving        = "Removing"        // the add-on is being removed
+	ReasonAsDesired       = "AsDesired"       // no failure
+	ReasonHookFailed      = "HookFailed"      // a pre-delete hook has failed
+	// the removal deadline has passed and the agent's access cannot be revoked; the MemberAddon stays until it is revoked
+	ReasonRevokeFailed     = "RevokeFailed"
 	ReasonDeadlineExceeded = "DeadlineExceeded" // the removal was forced
 )
 
-// ConfigStatus is a configuration that counts for a member.
+// ConfigStatus is a configuration that applies to a member.
 type ConfigStatus struct {
-	// ConfigReference names it.
+	// ConfigReference identifies the configuration.
 	ConfigReference `json:",inline"`
-	// DesiredHash is that of its spec, as the member is to have it; of all but its metadata and status where its kind has no spec, as a ConfigMap.
-	// Empty: it is missing.
+	// DesiredHash is the hash of the desired spec of the configuration. For a kind without a spec, such as ConfigMap, it
+	// is the hash of everything except metadata and status. Empty: the configuration does not exist.
 	// +optional
 	DesiredHash string `json:"desiredHash,omitempty"`
-	// AppliedHash is that of its spec, as the member has it. Empty: it has none yet.
+	// AppliedHash is the hash of the spec that the member has. Empty: the member has none yet.
 	// +optional
 	AppliedHash string `json:"appliedHash,omitempty"`
-	// From says whose it is: Default, Placement or Member.
+	// From is where the configuration is listed: Default, Placement or Member.
 	From ConfigSource `json:"from"`
 }
 
-// HostingStatus says where the agent of a member runs that runs elsewhere.
+// HostingStatus identifies the hosting member and the namespace of a hosted agent.
 type HostingStatus struct {
-	// Member that it runs on.
+	// Member on which the agent runs.
 	Member string `json:"member"`
-	// Namespace there, which is that of no other member's agent.
+	// Namespace of the agent on the hosting member. It is unique to this MemberAddon.
 	Namespace string `json:"namespace"`
 }
 
 // RegistrationStatus is the access of an add-on's agent to the hub.
 type RegistrationStatus struct {
-	// Credential that it has.
+	// Credential is the type of the credential.
 	Credential RegistrationCredential `json:"credential"`
-	// Subject is who it is on the hub. Who wants it to have more than it has gives it to this one.
+	// Subject is the user, group or ServiceAccount that the agent authenticates as. Bind additional roles to this subject.
 	Subject rbacv1.Subject `json:"subject"`
-	// ExpirationTime of what was issued last, by the hub's clock.
+	// ExpirationTime of the last issued credential, by the clock of the hub.
 	// +optional
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 }
 
-// ConfigSource says where a configuration was named.
-//
+// ConfigSource is the place where a configuration is listed.
 // +kubebuilder:validation:Enum=Default;Placement;Member
 type ConfigSource string
 
-// Where a configuration can be named. What comes later goes before what comes earlier, for each kind as a whole.
+// Sources of a configuration. A later source replaces all configurations of the same kind of an earlier source.
 const (
 	FromDefault   ConfigSource = "Default"
 	FromPlacement ConfigSource = "Placement"
 	FromMember    ConfigSource = "Member"
 )
 
-// MemberAddonStatus is how an add-on is doing on a member.
+// MemberAddonStatus is the observed state of an add-on on one member.
 type MemberAddonStatus struct {
-	// ObservedGeneration is the generation of the MemberAddon that this status is about.
+	// ObservedGeneration is the generation of the MemberAddon that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Message is the one sentence that says how the add-on is doing and, if something is wrong, what and what to do.
+	// Message is a summary of the state of the add-on. If an error occurred, the message contains the cause and the next
+	// step.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// InstallNamespace is where the add-on's agent is on the member.
+	// InstallNamespace is the namespace of the add-on's agent on the member.
 	// +optional
 	InstallNamespace string `json:"installNamespace,omitempty"`
 
-	// Placement that it goes by, as <namespace>/<name>: its configs, hostingMember and rollout count. That is the one that it is installed
-	// by, if any, and of a MemberAddon that a person has made the one that has chosen the cluster. It stays while that Placement is missing.
+	// Placement whose configs, hostingMember and rollout apply, as <namespace>/<name>. It is the Placement that installed
+	// the MemberAddon. For a MemberAddon that a user created, it is the Placement that selects the cluster. The value
+	// stays while the Placement does not exist.
 	// +optional
 	Placement string `json:"placement,omitempty"`
 
-	// Hosting is where the agent runs, if not on the member itself.
+	// Hosting is set if the agent runs on another member.
 	// +optional
 	Hosting *HostingStatus `json:"hosting,omitempty"`
 
-	// Registration is the access that the add-on's agent has to the hub. Unset: none, or none yet.
+	// Registration is the access of the add-on's agent to the hub. Unset: no access, or none yet.
 	// +optional
 	Registration *RegistrationStatus `json:"registration,omitempty"`
 
-	// Configs are those that count, in their order. There can be 176: 32 of the member's own, 32 of the Placement, and 8 defaults for
-	// each of 14 other kinds.
+	// Configs are the configurations that apply, in order. There can be up to 176: 32 of the member, 32 of the Placement,
+	// and 8 defaults for each of 14 other kinds.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=176
 	// +optional
 	Configs []ConfigStatus `json:"configs,omitempty"`
 
-	// DesiredRevision names all that the add-on is to be on the member: configurations and version.
+	// DesiredRevision identifies the desired configuration and version of the add-on on the member.
 	// +optional
 	DesiredRevision string `json:"desiredRevision,omitempty"`
 
-	// AppliedRevision is the one that the member was told last.
+	// AppliedRevision is the last revision that the member was assigned.
 	// +optional
 	AppliedRevision string `json:"appliedRevision,omitempty"`
 
-	// RevisionSince is when it was told that.
+	// RevisionSince is the time at which the member was assigned AppliedRevision.
 	// +optional
 	RevisionSince *metav1.MicroTime `json:"revisionSince,omitempty"`
 
-	// Conditions: Configured, RegistrationReady, ManifestsApplied, Available, Progressing, Degraded.
+	// Conditions of the MemberAddon: Configured, RegistrationReady, ManifestsApplied, Available, Progressing and Degraded.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=12
@@ -224,8 +235,7 @@ type MemberAddonStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// MemberAddon is an add-on on one member. It has the add-on's name, and is in the member's namespace.
-//
+// MemberAddon is an add-on on one member. It has the name of the Addon and is in the member's namespace.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=muster

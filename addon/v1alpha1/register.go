@@ -20,8 +20,16 @@ var (
 )
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion,
-		&Addon{}, &AddonList{}, &MemberAddon{}, &MemberAddonList{}, &AddonConfig{}, &AddonConfigList{}, &AddonTemplate{}, &AddonTemplateList{},
+	scheme.AddKnownTypes(
+		GroupVersion,
+		&Addon{},
+		&AddonList{},
+		&MemberAddon{},
+		&MemberAddonList{},
+		&AddonConfig{},
+		&AddonConfigList{},
+		&AddonTemplate{},
+		&AddonTemplateList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

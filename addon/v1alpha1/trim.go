@@ -6,13 +6,14 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// maxStages is how many stages a strategy can have, the one for the clusters in none included. What a rollout remembers of these it must
-// not lose, for their gates; of decision groups, of which there can be more, it costs at most a wait.
+// maxStages is the maximum number of stages of a strategy, including the stage for clusters in no other stage. The
+// state of these must be kept for their gates. Decision groups can be more; if the state of one is lost, the rollout
+// only waits longer.
 const maxStages = 33
 
-// Trim leaves out the last stages of rollouts by decision groups, of the longest first, until the status is no longer than [MaxAddonStatusBytes]. One that is
-// short enough already, as almost every one is, stays as it is. The rest, which is bounded as long as messages are sentences, is never
-// cut. Whoever writes a status calls it before.
+// Trim removes the last stages of rollouts by decision groups, starting with the longest rollout, until the status is
+// at most [MaxAddonStatusBytes] long. A status that is short enough, as almost all are, does not change. Other parts
+// are bounded as long as messages are bounded and are never cut. Call Trim before each write of a status.
 func (s *AddonStatus) Trim() {
 	for excess := encoded(s) - MaxAddonStatusBytes; excess > 0; {
 		most := s.longestRollout()
@@ -35,11 +36,11 @@ func (s *AddonStatus) longestRollout() *placementv1alpha1.RolloutStatus {
 	return most
 }
 
-// encoded is how long a part of a status is as JSON.
+// encoded returns the length of a part of a status in bytes, encoded as JSON.
 func encoded(part any) int {
 	text, err := json.Marshal(part)
 	if err != nil {
-		return 0 // it has nothing that JSON has not
+		return 0 // the type contains only values that JSON can encode
 	}
 	return len(text)
 }

@@ -17,11 +17,11 @@ const (
 	templateResource = "addontemplates"
 )
 
-// Validate returns all that is wrong with the spec, in the order of its fields; nothing: it is valid.
+// Validate returns all errors of the spec in the order of its fields. An empty list means that the spec is valid.
 //
-// It has the rules that the CustomResourceDefinition has, and those that the API server cannot check: all that
-// [placementv1alpha1.RolloutStrategy.Validate] says, and how long the whole is. What is empty and has a default is valid. Whether there are such
-// placements, members, kinds and objects is for the hub to say.
+// Validate checks the rules of the CustomResourceDefinition and the rules that the API server cannot check: those of
+// [placementv1alpha1.RolloutStrategy.Validate], and the length of the whole spec. An empty field that has a default is
+// valid. The hub checks whether the placements, members, kinds and objects exist.
 func (s *AddonSpec) Validate() field.ErrorList {
 	spec := field.NewPath("spec")
 	configs, install := spec.Child("configs"), spec.Child("install")
@@ -30,7 +30,12 @@ func (s *AddonSpec) Validate() field.ErrorList {
 		longest(s.DisplayName, 128, spec.Child("displayName")),
 		longest(s.Description, 1024, spec.Child("description")),
 		optional(namespaceName, s.InstallNamespace, spec.Child("installNamespace")),
-		each(s.HostingMembers, 64, spec.Child("hostingMembers"), func(name *string, path *field.Path) field.ErrorList { return memberName.check(*name, path) }),
+		each(
+			s.HostingMembers,
+			64,
+			spec.Child("hostingMembers"),
+			func(name *string, path *field.Path) field.ErrorList { return memberName.check(*name, path) },
+		),
 		unique(s.HostingMembers, spec.Child("hostingMembers"), func(name string) string { return name }),
 		each(s.Configs, 16, configs, (*ConfigKind).validate),
 		unique(s.Configs, configs, func(k ConfigKind) [2]string { return [2]string{k.Group, k.Resource} }),
@@ -43,16 +48,27 @@ func (s *AddonSpec) Validate() field.ErrorList {
 	return slices.Concat(errs, s.Health.validate(spec.Child("health")), removal)
 }
 
-// admits says whether the add-on takes what a placement gives it.
+// admits checks that the add-on supports the configs and the hosting member of a placement.
 func (s *AddonSpec) admits(p *PlacementInstall, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, config := range p.Configs {
-		if !slices.ContainsFunc(s.Configs, func(k ConfigKind) bool { return k.Group == config.Group && k.Resource == config.Resource }) {
-			errs = append(errs, field.Invalid(path.Child("configs").Index(i), config.Resource, "the kinds of all configs must be among spec.configs: add the kind there, or remove the config"))
+		if !slices.ContainsFunc(
+			s.Configs,
+			func(k ConfigKind) bool { return k.Group == config.Group && k.Resource == config.Resource },
+		) {
+			errs = append(
+				errs,
+				field.Invalid(
+					path.Child("configs").Index(i),
+					config.Resource,
+					"the kinds of all configs must be among spec.configs: add the kind there, or remove the config",
+				),
+			)
 		}
 	}
 	if p.HostingMember != "" && len(p.HostingMember) <= 63 && !slices.Contains(s.HostingMembers, p.HostingMember) {
-		errs = append(errs, field.Invalid(path.Child("hostingMember"), p.HostingMember, "each hostingMember must be among spec.hostingMembers: add it there, or remove it"))
+		errs = append(errs, field.Invalid(path.Child("hostingMember"), p.HostingMember, "each hostingMember must be "+
+			"among spec.hostingMembers: add it there, or remove it"))
 	}
 	return errs
 }
@@ -80,7 +96,7 @@ func (n *ObjectName) validate(path *field.Path) field.ErrorList {
 	)
 }
 
-// validateConfigs checks the configurations that a placement or a member names.
+// validateConfigs checks the configurations of a placement or a member.
 func validateConfigs(configs []ConfigReference, path *field.Path) field.ErrorList {
 	errs := each(configs, 32, path, (*ConfigReference).validate)
 	templates := 0
@@ -104,7 +120,7 @@ func (r *ConfigReference) validate(path *field.Path) field.ErrorList {
 	)
 }
 
-// scoped checks the namespace of a kind of which it is known whether it has one.
+// scoped checks the namespace of a reference to a kind with a known scope.
 func scoped(group, resource, namespace string, path *field.Path) field.ErrorList {
 	switch {
 	case group != GroupName:
@@ -125,13 +141,20 @@ func (s *InstallStrategy) validate(path *field.Path) field.ErrorList {
 	errs := oneOf(kind, path.Child("type"), InstallManual, InstallPlacements)
 	switch {
 	case len(s.Placements) > 0 && kind != InstallPlacements:
-		errs = append(errs, field.Forbidden(placements, "placements go with type Placements only: remove them, or set the type to Placements"))
+		errs = append(errs, field.Forbidden(placements, "placements go with type Placements only: remove them, or set "+
+			"the type to Placements"))
 	case len(s.Placements) == 0 && kind == InstallPlacements:
-		errs = append(errs, field.Required(placements, "placements is required with type Placements: name one, or set the type to Manual, which gives the add-on to nobody"))
+		errs = append(errs, field.Required(placements, "placements is required with type Placements: name one, or set "+
+			"the type to Manual, which installs the add-on on no member"))
 	}
-	return slices.Concat(errs,
+	return slices.Concat(
+		errs,
 		each(s.Placements, 16, placements, (*PlacementInstall).validate),
-		unique(s.Placements, placements, func(p PlacementInstall) ObjectName { return ObjectName{Namespace: p.Namespace, Name: p.Name} }),
+		unique(
+			s.Placements,
+			placements,
+			func(p PlacementInstall) ObjectName { return ObjectName{Namespace: p.Namespace, Name: p.Name} },
+		),
 	)
 }
 
@@ -141,22 +164,30 @@ func (p *PlacementInstall) validate(path *field.Path) field.ErrorList {
 		placementNamespace.check(p.Namespace, path.Child("namespace")),
 		placementName.check(p.Name, path.Child("name")),
 		validateConfigs(p.Configs, path.Child("configs")),
-		longest(p.HostingMember, 63, path.Child("hostingMember")), // the rest is that of hostingMembers, which it must be among
+		// other rules are those of hostingMembers, which must contain it
+		longest(p.HostingMember, 63, path.Child("hostingMember")),
 		p.Rollout.Validate(rollout),
 	)
 	if p.Rollout.OnFailure == placementv1alpha1.FailureRollBack {
-		errs = append(errs, field.Forbidden(rollout.Child("onFailure"), "the rollout of an add-on cannot be rolled back, since configurations are not kept as they were: use Halt, and change the configuration back"))
+		errs = append(errs, field.Forbidden(rollout.Child("onFailure"), "the rollout of an add-on cannot be rolled "+
+			"back, since configurations are not kept as they were: use Halt, and change the configuration back"))
 	}
-	return slices.Concat(errs,
+	return slices.Concat(
+		errs,
 		each(p.Approvals, 64, approvals, validateApproval),
-		unique(p.Approvals, approvals, func(a placementv1alpha1.RolloutApproval) placementv1alpha1.RolloutApproval { return a }),
+		unique(
+			p.Approvals,
+			approvals,
+			func(a placementv1alpha1.RolloutApproval) placementv1alpha1.RolloutApproval { return a },
+		),
 	)
 }
 
 func validateApproval(a *placementv1alpha1.RolloutApproval, path *field.Path) field.ErrorList {
 	errs := longest(a.Revision, 253, path.Child("revision"))
 	if a.Revision == "" {
-		errs = append(errs, field.Invalid(path.Child("revision"), a.Revision, "revision must be that of the rollout, as in status.placements: an approval is of one revision"))
+		errs = append(errs, field.Invalid(path.Child("revision"), a.Revision, "revision must be that of the rollout, "+
+			"as in status.placements: an approval is of one revision"))
 	}
 	return slices.Concat(errs,
 		stageName.check(a.Stage, path.Child("stage")),
@@ -172,13 +203,15 @@ func (h *HealthCheck) validate(path *field.Path) field.ErrorList {
 	}
 	seconds := path.Child("leaseDurationSeconds")
 	if kind != HealthLease {
-		errs = append(errs, field.Forbidden(seconds, "leaseDurationSeconds goes with type Lease only: remove it, or set the type to Lease"))
+		errs = append(errs, field.Forbidden(seconds, "leaseDurationSeconds goes with type Lease only: remove it, or "+
+			"set the type to Lease"))
 	}
 	return append(errs, between(*h.LeaseDurationSeconds, 5, 86400, seconds)...)
 }
 
-// Validate returns all that is wrong with the spec, in the order of its fields; nothing: it is valid. It has the rules that the
-// CustomResourceDefinition has. Whether the add-on takes such configurations and has such a hosting member is for the hub to say.
+// Validate returns all errors of the spec in the order of its fields. An empty list means that the spec is valid.
+// Validate checks the rules of the CustomResourceDefinition. The hub checks whether the add-on supports the
+// configurations and the hosting member.
 func (s *MemberAddonSpec) Validate() field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := slices.Concat(
@@ -192,17 +225,17 @@ func (s *MemberAddonSpec) Validate() field.ErrorList {
 	return errs
 }
 
-// shorter bounds a spec by what it takes of the object that it is stored in.
+// shorter checks the length of a spec in its stored form.
 func shorter(spec any, limit int, path *field.Path) field.ErrorList {
 	text, err := json.Marshal(spec)
 	if err != nil || len(text) <= limit {
-		return nil // what is no JSON is an error of its field
+		return nil // a value that cannot be encoded as JSON is reported as an error of its field
 	}
 	return field.ErrorList{tooLong(path, len(text), limit)}
 }
 
 func tooLong(path *field.Path, size, limit int) *field.Error {
 	err := field.TooLong(path, "", limit)
-	err.Detail = fmt.Sprintf("it is %d bytes long as JSON and may have %d", size, limit)
+	err.Detail = fmt.Sprintf("must be at most %[2]d bytes long as JSON, got %[1]d", size, limit)
 	return err
 }

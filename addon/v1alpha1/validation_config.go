@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate returns all that is wrong with the spec, in the order of its fields; nothing: it is valid.
+// Validate returns all errors of the spec in the order of its fields. An empty list means that the spec is valid.
 //
-// It has the rules that the CustomResourceDefinition has, and those that the API server cannot check: that tolerations and node selectors
-// are right in every detail, that no request is more than its limit, and how long the whole is.
+// Validate checks the rules of the CustomResourceDefinition and the rules that the API server cannot check: the full
+// syntax of tolerations and node selectors, that no request exceeds its limit, and the length of the whole spec.
 func (s *AddonConfigSpec) Validate() field.ErrorList {
 	spec := field.NewPath("spec")
 	variables := spec.Child("variables")
@@ -47,7 +47,8 @@ func (v *Variable) validate(path *field.Path) field.ErrorList {
 		longest(v.Value, 4096, path.Child("value")),
 	)
 	if slices.Contains([]string{"CLUSTER_NAME", "ADDON_NAME", "INSTALL_NAMESPACE"}, v.Name) {
-		errs = append(errs, field.Forbidden(path.Child("name"), "CLUSTER_NAME, ADDON_NAME and INSTALL_NAMESPACE are set by the hub: take another name"))
+		errs = append(errs, field.Forbidden(path.Child("name"), "CLUSTER_NAME, ADDON_NAME and INSTALL_NAMESPACE are "+
+			"set by the hub: take another name"))
 	}
 	return errs
 }
@@ -60,34 +61,57 @@ func validateNodeSelector(selector map[string]string, path *field.Path) field.Er
 	for _, key := range slices.Sorted(maps.Keys(selector)) {
 		at, value := path.Key(key), selector[key]
 		if len(validation.IsQualifiedName(key)) > 0 {
-			errs = append(errs, field.Invalid(at, key, "nodeSelector must have keys of labels such as node-role.kubernetes.io/infra"))
+			errs = append(errs, field.Invalid(at, key, "nodeSelector must have keys of labels such as "+
+				"node-role.kubernetes.io/infra"))
 		}
 		if len(validation.IsValidLabelValue(value)) > 0 {
-			errs = append(errs, field.Invalid(at, value, "nodeSelector must have values of labels: up to 63 letters, digits, '-', '_' or '.', starting and ending with a letter or digit"))
+			errs = append(errs, field.Invalid(at, value, "nodeSelector must have values of labels: up to 63 letters, "+
+				"digits, '-', '_' or '.', starting and ending with a letter or digit"))
 		}
 	}
 	return errs
 }
 
-// validateToleration has Kubernetes' own rules. The API server cannot read forms here: it reckons that each text is as long as a request.
+// validateToleration checks the rules of Kubernetes. CEL cannot express them here: the API server estimates the cost of
+// a rule as if each string were as long as a whole request.
 func validateToleration(t *corev1.Toleration, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	key, value := path.Child("key"), path.Child("value")
-	if !slices.Contains([]corev1.TolerationOperator{"", corev1.TolerationOpEqual, corev1.TolerationOpExists, corev1.TolerationOpLt, corev1.TolerationOpGt}, t.Operator) {
+	if !slices.Contains(
+		[]corev1.TolerationOperator{
+			"",
+			corev1.TolerationOpEqual,
+			corev1.TolerationOpExists,
+			corev1.TolerationOpLt,
+			corev1.TolerationOpGt,
+		},
+		t.Operator,
+	) {
 		errs = append(errs, field.Invalid(path.Child("operator"), t.Operator, "operator must be Equal, Exists, Lt or Gt"))
 	}
-	if !slices.Contains([]corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}, t.Effect) {
-		errs = append(errs, field.Invalid(path.Child("effect"), t.Effect, "effect must be NoSchedule, PreferNoSchedule or NoExecute, and is empty for all of them"))
+	if !slices.Contains(
+		[]corev1.TaintEffect{
+			"",
+			corev1.TaintEffectNoSchedule,
+			corev1.TaintEffectPreferNoSchedule,
+			corev1.TaintEffectNoExecute,
+		},
+		t.Effect,
+	) {
+		errs = append(errs, field.Invalid(path.Child("effect"), t.Effect, "effect must be NoSchedule, "+
+			"PreferNoSchedule or NoExecute, and is empty for all of them"))
 	}
 	if t.Key == "" && t.Operator != corev1.TolerationOpExists {
 		errs = append(errs, field.Required(key, "key is required unless the operator is Exists, which tolerates every taint"))
 	}
 	errs = slices.Concat(errs, optional(taintKey, t.Key, key), taintValue.check(t.Value, value))
 	if t.Operator == corev1.TolerationOpExists && t.Value != "" {
-		errs = append(errs, field.Forbidden(value, "operator Exists tolerates every value: remove value, or use operator Equal"))
+		errs = append(errs, field.Forbidden(value, "operator Exists tolerates every value: remove value, or use "+
+			"operator Equal"))
 	}
 	if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
-		errs = append(errs, field.Forbidden(path.Child("tolerationSeconds"), "tolerationSeconds goes with effect NoExecute only: remove it, or set the effect to NoExecute"))
+		errs = append(errs, field.Forbidden(path.Child("tolerationSeconds"), "tolerationSeconds goes with effect "+
+			"NoExecute only: remove it, or set the effect to NoExecute"))
 	}
 	return errs
 }
@@ -114,7 +138,10 @@ func (r *ContainerResources) validate(path *field.Path) field.ErrorList {
 	for _, name := range slices.Sorted(maps.Keys(r.Resources.Requests)) {
 		request := r.Resources.Requests[name]
 		if limit, limited := r.Resources.Limits[name]; limited && request.Cmp(limit) > 0 {
-			errs = append(errs, field.Invalid(requests.Key(string(name)), request.String(), "it is more than its limit, which is "+limit.String()))
+			errs = append(
+				errs,
+				field.Invalid(requests.Key(string(name)), request.String(), "must not exceed its limit, which is "+limit.String()),
+			)
 		}
 	}
 	return errs

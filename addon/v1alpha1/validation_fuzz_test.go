@@ -12,7 +12,8 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// Whatever a manifest is, Validate comes to an end, changes nothing, says the same each time, and says something of what is no object.
+// Validate terminates for every manifest, does not modify it, returns the same result each time, and rejects a manifest
+// that is not an object.
 func FuzzValidateTemplate(f *testing.F) {
 	for _, seed := range []string{
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"${A}"},"data":{"a":"$$${B}$${","${":"${C"}}`,
@@ -22,7 +23,9 @@ func FuzzValidateTemplate(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		spec := v1alpha1.AddonTemplateSpec{Manifests: []v1alpha1.TemplateManifest{{RawExtension: runtime.RawExtension{Raw: []byte(raw)}}}}
+		spec := v1alpha1.AddonTemplateSpec{
+			Manifests: []v1alpha1.TemplateManifest{{RawExtension: runtime.RawExtension{Raw: []byte(raw)}}},
+		}
 		before := spec.DeepCopy()
 		said := spec.Validate()
 		if diff := cmp.Diff(before, &spec); diff != "" {

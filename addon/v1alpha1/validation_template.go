@@ -20,13 +20,13 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// Validate returns all that is wrong with the spec, in the order of its fields; nothing: it is valid.
+// Validate returns all errors of the spec in the order of its fields. An empty list means that the spec is valid.
 //
-// It has the rules that the CustomResourceDefinition has, and those that the API server cannot check: all that
-// [workv1alpha1.WorkSpec.Validate] says of manifests and options, that variables are written as such, that annotations have values that mean
-// something, that each hook comes to an end, and how long the parts and the whole are. In place of each variable it takes a value that
-// would be right everywhere, and that is another for each name; so what becomes of the manifests with real values is for who fills them in
-// to say, as whether there are such variables.
+// Validate checks the rules of the CustomResourceDefinition and the rules that the API server cannot check: those of
+// [workv1alpha1.WorkSpec.Validate] for manifests and options, the syntax of variables, the values of annotations, that
+// each hook terminates, and the lengths of the parts and of the whole spec. Validate replaces each variable by a
+// distinct value that is valid everywhere. The controller that renders the template checks the manifests with real
+// values and whether the variables exist.
 func (s *AddonTemplateSpec) Validate() field.ErrorList {
 	spec := field.NewPath("spec")
 	manifests, rest := s.validateWork(spec)
@@ -36,8 +36,10 @@ func (s *AddonTemplateSpec) Validate() field.ErrorList {
 		manifests,
 	)
 	owner := spec.Child("apply", "fieldOwner")
-	if s.Apply.FieldOwner != "" && !slices.ContainsFunc(rest, func(err *field.Error) bool { return err.Field == owner.String() }) {
-		errs = append(errs, field.Forbidden(owner, "fieldOwner cannot be set here, since it could not change from one template to the next: remove it"))
+	if s.Apply.FieldOwner != "" &&
+		!slices.ContainsFunc(rest, func(err *field.Error) bool { return err.Field == owner.String() }) {
+		errs = append(errs, field.Forbidden(owner, "fieldOwner cannot be set here, since it could not change from one "+
+			"template to the next: remove it"))
 	}
 	errs = append(errs, rest...)
 	if s.Registration != nil {
@@ -46,14 +48,14 @@ func (s *AddonTemplateSpec) Validate() field.ErrorList {
 	return errs
 }
 
-// validateWork has a Work say what is wrong with the manifests, and with all else that goes into it.
+// validateWork validates the manifests and the other parts by means of a Work.
 func (s *AddonTemplateSpec) validateWork(spec *field.Path) (manifests, rest field.ErrorList) {
 	at, options := spec.Child("manifests"), spec.Child("manifestOptions")
 	work := workv1alpha1.WorkSpec{Apply: s.Apply, ManifestOptions: s.ManifestOptions, Waves: s.Waves, Executor: s.Executor}
 	size := storedBytes(s.Manifests)
 	switch {
 	case len(s.Manifests) > MaxTemplateManifests:
-		work.Manifests = []workv1alpha1.Manifest{} // no more is said of them
+		work.Manifests = []workv1alpha1.Manifest{} // further errors would be repetitions
 		manifests = field.ErrorList{field.TooMany(at, len(s.Manifests), MaxTemplateManifests)}
 	case size > MaxTemplateBytes:
 		work.Manifests = []workv1alpha1.Manifest{}
@@ -75,7 +77,8 @@ func (s *AddonTemplateSpec) validateWork(spec *field.Path) (manifests, rest fiel
 		switch {
 		case !strings.HasPrefix(err.Field, at.String()):
 			rest = append(rest, err)
-		case err.Field != at.String() || err.Type != field.ErrorTypeTooLong: // else it is our values that are too long
+		// other too-long errors are caused by the replaced values
+		case err.Field != at.String() || err.Type != field.ErrorTypeTooLong:
 			manifests = append(manifests, err)
 		}
 	}
@@ -88,7 +91,7 @@ func (s *AddonTemplateSpec) validateWork(spec *field.Path) (manifests, rest fiel
 	return manifests, rest
 }
 
-// validateAnnotations checks those that mean something to muster, and what they make of the object.
+// validateAnnotations checks the annotations that muster interprets and their effect on the object.
 func validateAnnotations(object *unstructured.Unstructured, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, annotation := range []struct {
@@ -100,7 +103,9 @@ func validateAnnotations(object *unstructured.Unstructured, path *field.Path) fi
 		{LocationAnnotation, []string{LocationMember, LocationHosting}},
 	} {
 		if value, found := object.GetAnnotations()[annotation.name]; found {
-			errs = append(errs, oneOf(value, path.Child("metadata", "annotations").Key(annotation.name), annotation.supported...)...)
+			errs = append(
+				errs,
+				oneOf(value, path.Child("metadata", "annotations").Key(annotation.name), annotation.supported...)...)
 		}
 	}
 	if object.GetAnnotations()[PreDeleteAnnotation] != "true" {
@@ -109,17 +114,29 @@ func validateAnnotations(object *unstructured.Unstructured, path *field.Path) fi
 	switch object.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Group: "batch", Kind: "Job"}:
 	case schema.GroupKind{Kind: "Pod"}:
-		if policy, _, _ := unstructured.NestedString(object.Object, "spec", "restartPolicy"); policy != "Never" && policy != "OnFailure" {
-			errs = append(errs, field.Invalid(path.Child("spec", "restartPolicy"), policy, "what runs before the removal must come to an end, and this would always start again: set it to Never or OnFailure"))
+		if policy, _, _ := unstructured.NestedString(
+			object.Object,
+			"spec",
+			"restartPolicy",
+		); policy != "Never" &&
+			policy != "OnFailure" {
+			errs = append(errs, field.Invalid(path.Child("spec", "restartPolicy"), policy, "what runs before the removal "+
+				"must come to an end, and this would always start again: set it to Never or OnFailure"))
 		}
 	default:
-		errs = append(errs, field.Invalid(path.Child("kind"), object.GetKind(), "what runs before the removal must be a Job or a Pod: nothing else runs to an end"))
+		errs = append(errs, field.Invalid(path.Child("kind"), object.GetKind(), "what runs before the removal must be "+
+			"a Job or a Pod: nothing else runs to an end"))
 	}
 	return errs
 }
 
 func (r *TemplateRegistration) validate(path *field.Path) field.ErrorList {
-	errs := oneOf(cmp.Or(r.Credential, RegistrationToken), path.Child("credential"), RegistrationToken, RegistrationCertificate)
+	errs := oneOf(
+		cmp.Or(r.Credential, RegistrationToken),
+		path.Child("credential"),
+		RegistrationToken,
+		RegistrationCertificate,
+	)
 	if r.ExpirationSeconds != nil {
 		errs = append(errs, between(*r.ExpirationSeconds, 600, 31536000, path.Child("expirationSeconds"))...)
 	}
@@ -144,22 +161,24 @@ func validatePolicyRule(r *rbacv1.PolicyRule, path *field.Path) field.ErrorList 
 		}
 	}
 	if len(r.NonResourceURLs) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("nonResourceURLs"), "rules in a namespace cannot be about nonResourceURLs: remove them"))
+		errs = append(errs, field.Forbidden(path.Child("nonResourceURLs"), "rules in a namespace cannot be about "+
+			"nonResourceURLs: remove them"))
 	}
 	return errs
 }
 
-// storedBytes is how long manifests are where they are stored.
+// storedBytes returns the length of the manifests in their stored form.
 func storedBytes(manifests []TemplateManifest) int {
 	size := 0
 	for i := range manifests {
-		raw, _ := manifests[i].MarshalJSON() // what is no JSON is said elsewhere
+		raw, _ := manifests[i].MarshalJSON() // an encoding error is reported elsewhere
 		size += workv1alpha1.StoredBytes(raw)
 	}
 	return size
 }
 
-// withValues puts a value in the place of each variable, one that can be part of any name. What cannot be read is left for others to complain of.
+// withValues replaces each variable by a value that can be part of any name. Manifests that cannot be parsed are
+// skipped; other checks report them.
 func withValues(manifests []TemplateManifest, path *field.Path) ([]workv1alpha1.Manifest, field.ErrorList) {
 	if manifests == nil {
 		return nil, nil
@@ -185,10 +204,10 @@ func withValues(manifests []TemplateManifest, path *field.Path) ([]workv1alpha1.
 	return out, errs
 }
 
-// start matches what begins a variable or, with an even number of $, a text that looks like one.
+// start matches the beginning of a variable or, with an even number of $, a literal that looks like a variable.
 var start = regexp.MustCompile(`\$+\{([A-Za-z_][A-Za-z0-9_]*\})?`)
 
-// filled is the value with variables filled in, in its strings, but not in the names of its fields. It may change the value.
+// filled returns the value with variables replaced in its strings, except in field names. It may modify the value.
 func filled(value any, path *field.Path) (any, field.ErrorList) {
 	var errs, wrong field.ErrorList
 	switch value := value.(type) {
@@ -200,10 +219,11 @@ func filled(value any, path *field.Path) (any, field.ErrorList) {
 			case dollars%2 == 0:
 				return kept + name
 			case name == "{":
-				errs = field.ErrorList{field.Invalid(path, field.OmitValueType{}, "a variable is ${NAME}, of letters, digits and '_', not beginning with a digit; as text ${ is $${")}
+				errs = field.ErrorList{field.Invalid(path, field.OmitValueType{}, "a variable is ${NAME}, of letters, "+
+					"digits and '_', not beginning with a digit; as text ${ is $${")}
 			}
 			hash := fnv.New32a()
-			_, _ = hash.Write([]byte(name)) // which never fails
+			_, _ = hash.Write([]byte(name)) // never fails
 			return fmt.Sprintf("%sv%08x", kept, hash.Sum32())
 		})
 		return text, errs

@@ -23,8 +23,8 @@ func parsed[T any](t *testing.T, text string) *T {
 	return spec
 }
 
-// What is wrong is said in the order of the fields, of each part by who knows it. The rules one by one, and that the API server has the
-// same, are tested with the definitions.
+// Errors are returned in the order of the fields. The individual rules, and that they match those of the API server,
+// are tested in package crds.
 func TestValidateInOrder(t *testing.T) {
 	addon := parsed[v1alpha1.AddonSpec](t, `
 installNamespace: A
@@ -171,14 +171,19 @@ func TestValidateEmpty(t *testing.T) {
 	require.ErrorContains(t, errs[0], "spec.manifests: Required value: write an empty list")
 }
 
-// What is no JSON, or is deeper than anybody reads, is named, and keeps nothing else from being said.
+// A manifest that is not valid JSON or is nested too deeply is reported with its index and hides no other error.
 func TestValidateBrokenManifests(t *testing.T) {
 	var spec v1alpha1.AddonTemplateSpec
 	for _, raw := range []string{
-		`{`, `{"a":"${A}"`, `null`, `["${A}"]`, `{"a":` + strings.Repeat(`["${A}",`, 200) + `1` + strings.Repeat(`]`, 200) + `}`,
-		`{"apiVersion":"v1","kind":"Pod","metadata":"${A}"}`, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","annotations":{"addon.muster.dev/pre-delete":true}}}`,
+		`{`, `{"a":"${A}"`, `null`, `["${A}"]`,
+		`{"a":` + strings.Repeat(`["${A}",`, 200) + `1` + strings.Repeat(`]`, 200) + `}`,
+		`{"apiVersion":"v1","kind":"Pod","metadata":"${A}"}`,
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","annotations":{"addon.muster.dev/pre-delete":true}}}`,
 	} {
-		spec.Manifests = append(spec.Manifests, v1alpha1.TemplateManifest{RawExtension: runtime.RawExtension{Raw: []byte(raw)}})
+		spec.Manifests = append(
+			spec.Manifests,
+			v1alpha1.TemplateManifest{RawExtension: runtime.RawExtension{Raw: []byte(raw)}},
+		)
 	}
 	said := map[int]bool{}
 	for _, err := range spec.Validate() {
@@ -190,10 +195,15 @@ func TestValidateBrokenManifests(t *testing.T) {
 	require.Len(t, said, len(spec.Manifests), "each is complained of")
 }
 
-// Values may be longer than the variables that they stand for: a template that is not too long as it is, is not too long.
+// Values may be longer than the variables that they replace: a template of the maximum length is valid.
 func TestValidateManyVariables(t *testing.T) {
-	raw := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":%q}}`, strings.Repeat("${A}", 120<<10))
-	spec := v1alpha1.AddonTemplateSpec{Manifests: []v1alpha1.TemplateManifest{{RawExtension: runtime.RawExtension{Raw: []byte(raw)}}}}
+	raw := fmt.Sprintf(
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":%q}}`,
+		strings.Repeat("${A}", 120<<10),
+	)
+	spec := v1alpha1.AddonTemplateSpec{
+		Manifests: []v1alpha1.TemplateManifest{{RawExtension: runtime.RawExtension{Raw: []byte(raw)}}},
+	}
 	require.Empty(t, spec.Validate())
 }
 
@@ -203,7 +213,10 @@ func TestTrim(t *testing.T) {
 		for _, n := range rows {
 			p := v1alpha1.PlacementStatus{Name: fmt.Sprint("p", n)}
 			for i := range n {
-				p.Rollout.Stages = append(p.Rollout.Stages, placementv1alpha1.RolloutStageStatus{Name: fmt.Sprint(strings.Repeat("g", 1000), i)})
+				p.Rollout.Stages = append(
+					p.Rollout.Stages,
+					placementv1alpha1.RolloutStageStatus{Name: fmt.Sprint(strings.Repeat("g", 1000), i)},
+				)
 			}
 			s.Placements = append(s.Placements, p)
 		}
@@ -216,7 +229,8 @@ func TestTrim(t *testing.T) {
 		{"one that is short enough", []int{100, 100}, []int{100, 100}},
 		{"the longest is cut first", []int{100, 256}, []int{100, 144}},
 		{"the longest of several, whichever it is", []int{200, 33, 200}, []int{84, 33, 112}},
-		{"what gates are remembered by is kept, whatever it takes", []int{256, 33, 33, 33, 33, 33, 33, 33, 33, 33}, []int{33, 33, 33, 33, 33, 33, 33, 33, 33, 33}},
+		{"what gates are remembered by is kept, whatever it takes", []int{256, 33, 33, 33, 33, 33, 33, 33, 33, 33},
+			[]int{33, 33, 33, 33, 33, 33, 33, 33, 33, 33}},
 		{"none that has rollouts", nil, nil},
 	} {
 		got := status(test.before...)
@@ -224,7 +238,12 @@ func TestTrim(t *testing.T) {
 		var rows []int
 		for i, p := range got.Placements {
 			rows = append(rows, len(p.Rollout.Stages))
-			require.Equal(t, status(test.before...).Placements[i].Rollout.Stages[:len(p.Rollout.Stages)], p.Rollout.Stages, test.reason)
+			require.Equal(
+				t,
+				status(test.before...).Placements[i].Rollout.Stages[:len(p.Rollout.Stages)],
+				p.Rollout.Stages,
+				test.reason,
+			)
 		}
 		if diff := cmp.Diff(test.want, rows); diff != "" {
 			t.Errorf("%s: rows (-want +got)\n%s", test.reason, diff)

@@ -12,25 +12,25 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// DecideOptions are those of [Accept] and [Deny].
+// DecideOptions are the options of [Accept] and [Deny].
 type DecideOptions struct {
-	// RegistrationNamespace of the hub has the JoinRequests. Empty: muster-registration.
+	// RegistrationNamespace is the namespace of JoinRequests on the hub. Default: muster-registration.
 	RegistrationNamespace string
 }
 
-// Accept lets a cluster in. It is named by its MemberCluster, which may not have been asked for yet, by its JoinRequest, or by the name that its
-// JoinRequest wants. One that is let in already stays so.
+// Accept admits a cluster. The name is that of its MemberCluster, which need not exist yet, of its JoinRequest, or the
+// name that the JoinRequest requests. Accepting an accepted cluster has no effect.
 //
-// A request that waits for something else than acceptance is [ErrNameTaken] or [ErrClusterTaken], with the hub's words for
-// what to do. It is [ErrNotFound] when there is neither member nor request.
+// The error is [ErrNameTaken] or [ErrClusterTaken], with the message of the hub, if the request waits for something
+// other than acceptance, and [ErrNotFound] if there is neither a member nor a request.
 //
-// It needs get and patch on memberclusters, and list on joinrequests in the registration namespace.
+// Accept requires get and patch on memberclusters, and list on joinrequests in the registration namespace.
 func Accept(ctx context.Context, hub *rest.Config, name string, o DecideOptions) (*v1alpha1.MemberCluster, error) {
 	return decide(ctx, hub, decision{name: name, accepted: true, namespace: o.RegistrationNamespace})
 }
 
-// Deny refuses a cluster, named as for [Accept]. One that was let in loses all permissions on the hub at once, and keeps
-// what is on it; to have it leave, call [Unjoin]. Errors and permissions are those of Accept.
+// Deny rejects a cluster, which is named as for [Accept]. An accepted cluster loses all permissions on the hub at once
+// and keeps its objects; to remove them, call [Unjoin]. Errors and permissions are those of Accept.
 func Deny(ctx context.Context, hub *rest.Config, name string, o DecideOptions) (*v1alpha1.MemberCluster, error) {
 	return decide(ctx, hub, decision{name: name, accepted: false, namespace: o.RegistrationNamespace})
 }
@@ -42,7 +42,8 @@ type decision struct {
 
 func decide(ctx context.Context, config *rest.Config, d decision) (*v1alpha1.MemberCluster, error) {
 	if d.name == "" {
-		return nil, &membership.InvalidError{Field: "name", Problem: "is empty: it must be that of a MemberCluster or a JoinRequest"}
+		return nil, &membership.InvalidError{Field: "name", Problem: "is empty: it must be that of a MemberCluster or " +
+			"a JoinRequest"}
 	}
 	d.namespace = orDefault(d.namespace, membership.RegistrationNamespace)
 	hub, err := connect(Hub, config)
@@ -69,7 +70,7 @@ func decide(ctx context.Context, config *rest.Config, d decision) (*v1alpha1.Mem
 	return member, nil
 }
 
-// requested returns the member that a request is for.
+// requested returns the member of a request.
 func requested(ctx context.Context, hub *cluster, d decision) (*v1alpha1.MemberCluster, error) {
 	var list v1alpha1.JoinRequestList
 	if err := hub.List(ctx, &list, client.InNamespace(d.namespace)); err != nil {
@@ -87,10 +88,11 @@ func requested(ctx context.Context, hub *cluster, d decision) (*v1alpha1.MemberC
 	}
 	switch len(requests) {
 	case 0:
-		return nil, fmt.Errorf("no MemberCluster and no JoinRequest is called %s: %w", d.name, ErrNotFound)
+		return nil, fmt.Errorf("no MemberCluster and no JoinRequest has the name %s: %w", d.name, ErrNotFound)
 	case 1:
 	default:
-		return nil, fmt.Errorf("%d JoinRequests want the name %s: name one of them by its own name, such as %s: %w", len(requests), d.name, requests[0].Name, ErrNameTaken)
+		return nil, fmt.Errorf("%d JoinRequests request the name %s: use the name of one of them, such as %s: %w",
+			len(requests), d.name, requests[0].Name, ErrNameTaken)
 	}
 	request := requests[0]
 	if issued := meta.FindStatusCondition(request.Status.Conditions, v1alpha1.ConditionIssued); issued != nil {
@@ -105,13 +107,16 @@ func requested(ctx context.Context, hub *cluster, d decision) (*v1alpha1.MemberC
 	switch {
 	case request.Status.MemberName != "":
 	case request.Status.Answer == v1alpha1.AnswerDenied:
-		return nil, fmt.Errorf("JoinRequest %s has been refused for good: the cluster has to ask again, with another token: %w", request.Name, ErrDenied)
+		return nil, fmt.Errorf("JoinRequest %s is rejected permanently: join again with another token: %w", request.Name,
+			ErrDenied)
 	default:
-		return nil, fmt.Errorf("JoinRequest %s has not been answered by the hub yet: try again, and if that stays so look whether its controller is running: %w", request.Name, ErrNotFound)
+		return nil, fmt.Errorf("JoinRequest %s has no response from the hub yet: retry, or check that the hub's "+
+			"controller is running: %w", request.Name, ErrNotFound)
 	}
 	member, err := found(ctx, hub, client.ObjectKey{Name: request.Status.MemberName}, &v1alpha1.MemberCluster{})
 	if err == nil && member == nil {
-		err = fmt.Errorf("member %s of JoinRequest %s is gone: %w", request.Status.MemberName, request.Name, ErrNotFound)
+		err = fmt.Errorf("member %s of JoinRequest %s does not exist: %w", request.Status.MemberName, request.Name,
+			ErrNotFound)
 	}
 	return member, err
 }

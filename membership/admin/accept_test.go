@@ -55,7 +55,8 @@ func TestAccept(t *testing.T) {
 
 	_, err = Deny(ctx, f.config, "north", none)
 	require.NoError(t, err)
-	mustertest.Holds(f.t, patience, "it is not denied", func() bool { return f.member("north").Status.Phase == v1alpha1.PhaseDenied })
+	mustertest.Holds(f.t, patience, "it is not denied",
+		func() bool { return f.member("north").Status.Phase == v1alpha1.PhaseDenied })
 }
 
 // TestAcceptRequest is about requests that wait for something else than acceptance.
@@ -68,11 +69,15 @@ func TestAcceptRequest(t *testing.T) {
 		is     error
 		says   string
 	}{
-		{"another agent speaks for the cluster", "a", held(v1alpha1.ReasonClusterIDTaken, "Set spec.claim"), ErrClusterTaken, "Set spec.claim"},
-		{"another cluster has the name", "b", held(v1alpha1.ReasonNameTaken, "Choose another name"), ErrNameTaken, "Choose another name"},
-		{"the token does not let it in", "c", v1alpha1.JoinRequestStatus{Answer: v1alpha1.AnswerDenied}, ErrDenied, "has to ask again"},
-		{"the hub has not looked yet", "d", v1alpha1.JoinRequestStatus{}, ErrNotFound, "not been answered"},
-		{"its member is gone", "e", v1alpha1.JoinRequestStatus{Answer: v1alpha1.AnswerHeld, MemberName: "gone"}, ErrNotFound, "is gone"},
+		{"another agent speaks for the cluster", "a", held(v1alpha1.ReasonClusterIDTaken, "Set spec.claim"),
+			ErrClusterTaken, "Set spec.claim"},
+		{"another cluster has the name", "b", held(v1alpha1.ReasonNameTaken, "Choose another name"), ErrNameTaken,
+			"Choose another name"},
+		{"the token does not let it in", "c", v1alpha1.JoinRequestStatus{Answer: v1alpha1.AnswerDenied}, ErrDenied,
+			"join again"},
+		{"the hub has not looked yet", "d", v1alpha1.JoinRequestStatus{}, ErrNotFound, "no response"},
+		{"its member is gone", "e", v1alpha1.JoinRequestStatus{Answer: v1alpha1.AnswerHeld, MemberName: "gone"},
+			ErrNotFound, "is gone"},
 	} {
 		f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
 		request := &v1alpha1.JoinRequest{
@@ -98,6 +103,7 @@ func TestAcceptRequest(t *testing.T) {
 
 func held(reason, message string) v1alpha1.JoinRequestStatus {
 	return v1alpha1.JoinRequestStatus{Answer: v1alpha1.AnswerHeld, Conditions: []metav1.Condition{{
-		Type: v1alpha1.ConditionIssued, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: metav1.Now(),
+		Type: v1alpha1.ConditionIssued, Status: metav1.ConditionFalse, Reason: reason, Message: message,
+		LastTransitionTime: metav1.Now(),
 	}}}
 }

@@ -18,34 +18,34 @@ import (
 )
 
 const (
-	// accessName is the name of all that Join makes on a member, but for the Secret of the token.
+	// accessName is the name of all objects that Join creates on a member, except the Secret of the token.
 	accessName  = "muster-push"
 	tokenSecret = accessName + "-token"
 
-	// hubAnnotation has the UID of the hub's namespace kube-system: which hub the access is for.
+	// hubAnnotation is the UID of the hub's namespace kube-system, which identifies the hub of an access.
 	hubAnnotation = "membership.muster.dev/hub-id"
-	// madeLabel is on a namespace that these functions made, so that they may remove it again.
+	// madeLabel is on namespaces that these functions created, so that they can remove them.
 	madeLabel = "membership.muster.dev/made-by"
 	madeHere  = "muster-admin"
 
 	defaultClusterRole = "cluster-admin"
-	// tokenPatience is for the member to fill in the Secret of a token, which takes its controllers no time.
-	tokenPatience = 30 * time.Second
+	// tokenTimeout is the timeout for the member's controllers to write the token to its Secret.
+	tokenTimeout = 30 * time.Second
 )
 
-// access is what a hub is given on a member: a ServiceAccount with a token and what it may do. All of it belongs to the
-// ClusterRoleBinding, so that its deletion takes all of it away, also by the hand of that ServiceAccount.
+// access is the access of a hub to a member: a ServiceAccount with a token and permissions. The ClusterRoleBinding owns
+// all objects, so that its deletion removes all of them, even if the ServiceAccount itself deletes it.
 type access struct {
 	member    *cluster
 	hubID     string
-	name      string // of the member, on the hub
+	name      string // the name of the member on the hub
 	namespace string
-	// clusterRole that there is already, or rules for one that is made.
+	// clusterRole is the existing ClusterRole. If empty, a ClusterRole with the rules is created.
 	clusterRole string
 	rules       []rbacv1.PolicyRule
-	// lifetime of the token; zero: until it is taken away.
+	// lifetime of the token; zero: until it is revoked.
 	lifetime time.Duration
-	tell     teller
+	tell     reporter
 }
 
 func (a access) role() string {
@@ -66,12 +66,13 @@ func (a access) rights() []right {
 		rights = append(rights, right{group: rbacv1.GroupName, resource: "clusterroles", verbs: "get create patch"})
 	}
 	if a.lifetime > 0 {
-		rights = append(rights, right{resource: "serviceaccounts", subresource: "token", namespace: a.namespace, verbs: "create"})
+		rights = append(rights,
+			right{resource: "serviceaccounts", subresource: "token", namespace: a.namespace, verbs: "create"})
 	}
 	return rights
 }
 
-// object has the marks of what Join makes.
+// object returns the metadata of an object that Join creates.
 func (a access) object(name, namespace string, owner *rbacv1.ClusterRoleBinding) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{
 		Name: name, Namespace: namespace,
@@ -85,10 +86,11 @@ func (a access) object(name, namespace string, owner *rbacv1.ClusterRoleBinding)
 }
 
 func ownedBy(owner *rbacv1.ClusterRoleBinding) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding", Name: owner.Name, UID: owner.UID}
+	return metav1.OwnerReference{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding",
+		Name: owner.Name, UID: owner.UID}
 }
 
-// grant makes what is missing and returns the token.
+// grant creates missing objects and returns the token.
 func (a access) grant(ctx context.Context) (token string, err error) {
 	err = a.tell.do("give the hub access to the member", func() (string, error) {
 		if err := a.tell.makeNamespace(ctx, a.member, a.namespace); err != nil {
@@ -98,7 +100,8 @@ func (a access) grant(ctx context.Context) (token string, err error) {
 		if err != nil {
 			return "", err
 		}
-		account := &corev1.ServiceAccount{ObjectMeta: a.object(accessName, a.namespace, binding), AutomountServiceAccountToken: new(false)}
+		account := &corev1.ServiceAccount{ObjectMeta: a.object(accessName, a.namespace, binding),
+			AutomountServiceAccountToken: new(false)}
 		if err := a.member.create(ctx, account); err != nil {
 			return "", err
 		}
@@ -113,7 +116,7 @@ func (a access) grant(ctx context.Context) (token string, err error) {
 	return a.lastingToken(ctx)
 }
 
-// bind makes the ClusterRoleBinding, after the ClusterRole if that is to be made, since nobody may bind what is not there.
+// bind creates the ClusterRoleBinding, after the ClusterRole that it requires.
 func (a access) bind(ctx context.Context) (*rbacv1.ClusterRoleBinding, error) {
 	var role *rbacv1.ClusterRole
 	if a.rules != nil {
@@ -135,10 +138,12 @@ func (a access) bind(ctx context.Context) (*rbacv1.ClusterRoleBinding, error) {
 		return nil, a.member.explain("read ClusterRoleBinding "+accessName, err)
 	}
 	if binding.RoleRef != wanted.RoleRef || !equality.Semantic.DeepEqual(binding.Subjects, wanted.Subjects) {
-		return nil, fmt.Errorf("ClusterRoleBinding %s on the member gives %s %s already, which cannot be changed: unjoin the member first, then join it with the new access",
+		return nil, fmt.Errorf("ClusterRoleBinding %s on the member grants %s %s, which cannot be changed: unjoin the "+
+			"member first, then join it with the new access",
 			accessName, binding.RoleRef.Kind, binding.RoleRef.Name)
 	}
-	if role != nil && !slices.ContainsFunc(role.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == binding.UID }) {
+	if role != nil &&
+		!slices.ContainsFunc(role.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == binding.UID }) {
 		before := role.DeepCopy()
 		role.OwnerReferences = []metav1.OwnerReference{ownedBy(binding)}
 		if err := a.member.Patch(ctx, role, client.MergeFrom(before)); err != nil {
@@ -165,12 +170,13 @@ func (a access) makeRole(ctx context.Context) (*rbacv1.ClusterRole, error) {
 	return role, a.member.explain("change ClusterRole "+accessName, a.member.Patch(ctx, role, client.MergeFrom(before)))
 }
 
-// lastingToken is one in a Secret, which the member's controllers fill in: nobody would renew one that ends.
+// lastingToken is a token in a Secret, which does not expire: no component renews one that expires.
 func (a access) lastingToken(ctx context.Context) (token string, err error) {
-	secret := &corev1.Secret{ObjectMeta: a.object(tokenSecret, a.namespace, nil), Type: corev1.SecretTypeServiceAccountToken}
+	secret := &corev1.Secret{ObjectMeta: a.object(tokenSecret, a.namespace, nil),
+		Type: corev1.SecretTypeServiceAccountToken}
 	secret.Annotations[corev1.ServiceAccountNameKey] = accessName
-	err = a.tell.await(ctx, "get a token for the hub", tokenPatience, func(ctx context.Context) (seen, error) {
-		// Again each time: a Secret that came before its ServiceAccount was seen is deleted.
+	err = a.tell.await(ctx, "get a token for the hub", tokenTimeout, func(ctx context.Context) (seen, error) {
+		// Repeat the creation: a Secret that is older than its ServiceAccount in the cache is deleted.
 		now, err := found(ctx, a.member, client.ObjectKeyFromObject(secret), &corev1.Secret{})
 		if err != nil {
 			return seen{}, err
@@ -182,9 +188,10 @@ func (a access) lastingToken(ctx context.Context) (token string, err error) {
 			now = &corev1.Secret{}
 		}
 		if token = string(now.Data[corev1.ServiceAccountTokenKey]); token == "" {
-			return seen{detail: fmt.Sprintf("nobody has filled in Secret %s/%s yet: is the member's kube-controller-manager running?", a.namespace, tokenSecret)}, nil
+			return seen{detail: fmt.Sprintf("Secret %s/%s has no token yet: check that the member's "+
+				"kube-controller-manager is running", a.namespace, tokenSecret)}, nil
 		}
-		return seen{done: true, detail: "it works until it is taken away"}, nil
+		return seen{done: true, detail: "valid until it is revoked"}, nil
 	})
 	return token, err
 }
@@ -197,46 +204,49 @@ func (a access) expiringToken(ctx context.Context) (token string, err error) {
 			return "", a.member.explain("create a token of ServiceAccount "+accessName, err)
 		}
 		token = request.Status.Token
-		return "it ends at " + request.Status.ExpirationTimestamp.UTC().Format(time.RFC3339), nil
+		return "valid until " + request.Status.ExpirationTimestamp.UTC().Format(time.RFC3339), nil
 	})
 	return token, err
 }
 
-// namespacePatience is for a namespace to be gone that is being deleted, such as after a leave a moment ago.
-const namespacePatience = time.Minute
+// namespaceTimeout is the timeout for the deletion of a namespace, for example after a recent leave.
+const namespaceTimeout = time.Minute
 
-// makeNamespace marks a namespace that was not there, so that it goes when the member has left.
-func (t teller) makeNamespace(ctx context.Context, c *cluster, name string) error {
+// makeNamespace creates a namespace with a label, so that it can be removed after the leave.
+func (t reporter) makeNamespace(ctx context.Context, c *cluster, name string) error {
 	there, err := found(ctx, c, client.ObjectKey{Name: name}, &corev1.Namespace{})
 	if err == nil && there != nil && there.DeletionTimestamp != nil {
-		err = t.await(ctx, fmt.Sprintf("wait until namespace %s of last time is gone from the %s", name, c.side), namespacePatience, func(ctx context.Context) (seen, error) {
-			there, err = found(ctx, c, client.ObjectKey{Name: name}, &corev1.Namespace{})
-			return seen{done: there == nil || there.DeletionTimestamp == nil, detail: "it is being deleted"}, err
-		})
+		err = t.await(ctx, fmt.Sprintf("wait until the previous namespace %s is deleted from the %s", name, c.side),
+			namespaceTimeout, func(ctx context.Context) (seen, error) {
+				there, err = found(ctx, c, client.ObjectKey{Name: name}, &corev1.Namespace{})
+				return seen{done: there == nil || there.DeletionTimestamp == nil, detail: "the namespace is being deleted"}, err
+			})
 	}
 	if err != nil || there != nil {
 		return err
 	}
-	return c.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{madeLabel: madeHere}}})
+	return c.create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{madeLabel: madeHere}}})
 }
 
-// origin tells whose access to a member it is. Empty fields: anybody's.
+// origin identifies the owner of an access. Empty fields match any owner.
 type origin struct{ hubID, name string }
 
 func (o origin) of(binding *rbacv1.ClusterRoleBinding) bool {
 	hubID, made := binding.Annotations[hubAnnotation]
-	return made && (o.hubID == "" || o.hubID == hubID) && (o.name == "" || o.name == binding.Labels[membership.MemberLabel])
+	return made && (o.hubID == "" || o.hubID == hubID) &&
+		(o.name == "" || o.name == binding.Labels[membership.MemberLabel])
 }
 
-// withdraw takes away what Join made on a member, and the namespace if these functions made that and nobody else uses it. What belongs to
-// the ClusterRoleBinding goes with it, so that a user who has no rights but by it can do all of this.
-func withdraw(ctx context.Context, member *cluster, namespace string, from origin) (detail string, err error) {
+// withdraw removes the objects that Join created on a member, and the namespace if these functions created it and it is
+// unused. The ClusterRoleBinding owns the other objects, so that the user of that binding can perform all steps.
+func removeAccess(ctx context.Context, member *cluster, namespace string, from origin) (detail string, err error) {
 	binding, err := found(ctx, member, client.ObjectKey{Name: accessName}, &rbacv1.ClusterRoleBinding{})
 	if err != nil {
 		return "", err
 	}
 	if binding != nil && !from.of(binding) {
-		return "what is there is not of this member, and stays", nil
+		return "existing objects belong to another member and stay", nil
 	}
 	space, err := spare(ctx, member, namespace)
 	switch {
@@ -257,20 +267,21 @@ func withdraw(ctx context.Context, member *cluster, namespace string, from origi
 	return "ClusterRoleBinding and ServiceAccount " + accessName + ", namespace " + namespace, member.remove(ctx, binding)
 }
 
-// spare returns the namespace if these functions made it and nothing of anybody else is in it.
+// spare returns the namespace if these functions created it and it contains no other objects.
 func spare(ctx context.Context, member *cluster, namespace string) (*corev1.Namespace, error) {
 	space, err := found(ctx, member, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
 	if err != nil || space == nil || space.Labels[madeLabel] != madeHere || space.DeletionTimestamp != nil {
 		return nil, err
 	}
 	ours := []string{accessName, tokenSecret, "default", "kube-root-ca.crt"}
-	for _, list := range []client.ObjectList{&corev1.SecretList{}, &corev1.ServiceAccountList{}, &corev1.ConfigMapList{}, &corev1.PodList{}} {
+	for _, list := range []client.ObjectList{&corev1.SecretList{}, &corev1.ServiceAccountList{}, &corev1.ConfigMapList{},
+		&corev1.PodList{}} {
 		used := false
 		if err := member.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			if apierrors.IsForbidden(err) {
-				return nil, nil // who may not see what is in it may not remove it
+				return nil, nil // without permission to list its objects, the namespace must stay
 			}
-			return nil, member.explain("look what is in namespace "+namespace, err)
+			return nil, member.explain("list the objects in namespace "+namespace, err)
 		}
 		err := eachItem(list, func(name string) { used = used || !slices.Contains(ours, name) })
 		if err != nil || used {

@@ -12,12 +12,12 @@ import (
 	"github.com/muster-sdk/muster/membership/agent"
 )
 
-// agentSecrets are what an agent of its own has on a member.
+// agentSecrets are the Secrets of a pull agent on a member.
 type agentSecrets struct {
 	store, bootstrap string
 }
 
-// secretsFor are the ones for a hub of that name, as agent.HubOptions has them; empty: for the one that has none.
+// secretsFor returns the Secrets for a hub with a name, as in agent.HubOptions; empty: for the hub without a name.
 func secretsFor(hub string) agentSecrets {
 	if hub != "" {
 		hub = "-" + hub
@@ -27,7 +27,7 @@ func secretsFor(hub string) agentSecrets {
 
 func (a agentSecrets) names() []string { return []string{a.store, a.bootstrap} }
 
-// isAgents reports whether a Secret is one of an agent, whatever its hub.
+// isAgents reports whether a Secret belongs to an agent of any hub.
 func isAgents(secret *corev1.Secret) bool {
 	if secret.Type != corev1.SecretTypeOpaque {
 		return false
@@ -37,8 +37,8 @@ func isAgents(secret *corev1.Secret) bool {
 	})
 }
 
-// agentSecret is the name of a Secret in the namespace that is of an agent, but for these; empty: there is none. For a user who may not list
-// Secrets it is one of a hub without a name, if anything: those of others cannot be guessed.
+// agentSecret returns the name of a Secret of another agent in the namespace; empty: none. Without permission to list
+// Secrets only the Secret of a hub without a name can be found.
 func agentSecret(ctx context.Context, member *cluster, namespace string, but agentSecrets) (string, error) {
 	var secrets corev1.SecretList
 	err := member.List(ctx, &secrets, client.InNamespace(namespace))
@@ -51,7 +51,7 @@ func agentSecret(ctx context.Context, member *cluster, namespace string, but age
 		return "", nil
 	}
 	if !apierrors.IsForbidden(err) {
-		return "", member.explain("look for the Secrets of agents in namespace "+namespace, err)
+		return "", member.explain("find the Secrets of agents in namespace "+namespace, err)
 	}
 	for _, name := range secretsFor("").names() {
 		if slices.Contains(but.names(), name) {

@@ -28,7 +28,7 @@ func TestIsAgents(t *testing.T) {
 	require.Equal(t, []string{"muster-agent", "muster-bootstrap"}, secretsFor("").names())
 }
 
-// TestAgentSecret looks for agents of other hubs, as somebody who may list Secrets and as somebody who may not.
+// TestAgentSecret looks for agents of other hubs, with and without permission to list Secrets.
 func TestAgentSecret(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()
@@ -57,7 +57,7 @@ func TestAgentSecret(t *testing.T) {
 	require.Equal(t, "muster-agent-two", sees(f.c, agentSecrets{}))
 	require.Equal(t, "muster-agent-two", sees(f.c, secretsFor("one")))
 	require.Empty(t, sees(f.c, secretsFor("two")))
-	require.Empty(t, sees(blind, agentSecrets{}), "nobody can guess that name")
+	require.Empty(t, sees(blind, agentSecrets{}), "the name cannot be derived")
 	add("muster-bootstrap")
 	require.Equal(t, "muster-bootstrap", sees(blind, secretsFor("two")))
 	require.Empty(t, sees(blind, secretsFor("")))
@@ -92,8 +92,9 @@ func TestCleanOneHub(t *testing.T) {
 	told, asked := &steps{}, false
 	unprepare := func(context.Context, client.Client) (string, error) { asked = true; return "", nil }
 	require.NoError(t, Clean(ctx, f.config, CleanOptions{Hub: "two", Unprepare: unprepare, Progress: told.tell}))
-	require.False(t, asked, "somebody needs it")
-	require.Contains(t, told.details("remove the hub's access from the member")[1], "it stays there: ClusterRoleBinding muster-push")
+	require.False(t, asked, "another agent needs it")
+	require.Contains(t, told.details("remove the hub's access from the member")[1], "it stays there: "+
+		"ClusterRoleBinding muster-push")
 	require.NoError(t, Clean(ctx, f.config, CleanOptions{Unprepare: unprepare}))
 	require.True(t, asked)
 }

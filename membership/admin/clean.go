@@ -16,34 +16,37 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// CleanOptions say how [Clean] cleans a member.
+// CleanOptions are the options of [Clean].
 type CleanOptions struct {
-	// Hub is the name of the hub, as [RegisterOptions] has it. What is of other hubs stays, and the access of one that runs the agent itself. Empty: the one
-	// that has no name, and such access.
+	// Hub is the name of the hub, as in [RegisterOptions]. Objects of other hubs stay, as does the access of a hub that
+	// runs the agent itself. Default: the hub without a name, including such access.
 	Hub string
-	// Namespace of the agent. Empty: muster-system.
+	// Namespace of the agent. Default: muster-system.
 	Namespace string
-	// Cleaners take back what the hub had applied, and no other, in their order: those that the agent has for it. Nil: nothing but membership's own is removed.
+	// Cleaners remove the objects that the hub had applied, in this order: the cleaners of the agent for that hub. Nil:
+	// only objects of membership are removed.
 	Cleaners []membership.LeaveGate
-	// Resources say whether the cleaners delete what the hub had applied, or leave it without an owner. Empty: Delete.
+	// Resources defines whether the cleaners delete or orphan the applied objects. Default: Delete.
 	Resources v1alpha1.ResourcePolicy
-	// Unprepare is called with a client of the member, after all that, to take back what the Prepare of [Join] or [Register] has installed,
-	// such as RemoveFromMember of package work/crds. It returns why something stays there, which is told as a [Step], or nothing. Nil: what was installed stays.
+	// Unprepare is called with a client of the member after the other steps, to remove what the Prepare of [Join] or
+	// [Register] installed, for example RemoveFromMember of package work/crds. It returns why something stays, which is
+	// reported as a [Step], or nothing. Nil: installed objects stay.
 	Unprepare func(ctx context.Context, member client.Client) (kept string, err error)
-	// Timeout bounds the wait for the cleaners. Zero: five minutes.
+	// Timeout for the cleaners. Default: five minutes.
 	Timeout time.Duration
-	// Progress is told each step.
+	// Progress is called with each step.
 	Progress func(Step)
 }
 
-// Clean removes what muster has left on a member whose hub is gone, or has forgotten it: what the Cleaners stand for, then the
-// agent's Secrets, then what was installed, unless an agent of another hub needs that, then what [Join] made, and at last the agent's namespace, if these
-// functions made that and nothing else is in it. No agent may be running there: it would have what it needs to clean up by itself, and might begin anew.
+// Clean removes the remains of muster from a member whose hub does not exist or has deregistered it: the objects of the
+// Cleaners, then the agent's Secrets, then installed definitions unless an agent of another hub needs them, then the
+// objects of [Join], and finally the agent's namespace if these functions created it and it is unused. No agent must be
+// running on the member; it could remove its objects itself, and might register again.
 //
-// A hub that is still there is not told. Have the member leave by [Unjoin] then.
+// Clean does not inform an existing hub. Use [Unjoin] in that case.
 //
-// It needs what the Cleaners and Unprepare need; get and delete on secrets in the agent's namespace, and list, without which it does not know of other hubs
-// that have a name; and what Unjoin needs on a member.
+// Clean requires the permissions of the Cleaners and of Unprepare; get and delete on secrets in the agent's namespace,
+// and list to find other hubs with a name; and the permissions of Unjoin on a member.
 func Clean(ctx context.Context, config *rest.Config, o CleanOptions) error {
 	o.Namespace = orDefault(o.Namespace, agent.DefaultNamespace)
 	o.Resources = orDefault(o.Resources, v1alpha1.DeleteResources)
@@ -55,7 +58,7 @@ func Clean(ctx context.Context, config *rest.Config, o CleanOptions) error {
 	if err != nil {
 		return err
 	}
-	tell := teller(o.Progress)
+	tell := reporter(o.Progress)
 	forgotten := membership.Member{Leave: v1alpha1.LeavePolicy{Resources: o.Resources}}
 	for _, cleaner := range o.Cleaners {
 		err := tell.await(ctx, "take back "+cleaner.Name(), o.Timeout, func(ctx context.Context) (seen, error) {
@@ -69,7 +72,8 @@ func Clean(ctx context.Context, config *rest.Config, o CleanOptions) error {
 			return err
 		}
 	}
-	err = tell.do("remove what the agent remembers", func() (string, error) { return forget(ctx, member, o.Namespace, secretsFor(o.Hub)) })
+	err = tell.do("remove the state of the agent",
+		func() (string, error) { return deleteAgentSecrets(ctx, member, o.Namespace, secretsFor(o.Hub)) })
 	if err != nil {
 		return err
 	}
@@ -79,10 +83,11 @@ func Clean(ctx context.Context, config *rest.Config, o CleanOptions) error {
 			return err
 		}
 	}
-	return tell.do("remove the hub's access from the member", func() (string, error) { return o.withdraw(ctx, member) })
+	return tell.do("remove the hub's access from the member",
+		func() (string, error) { return o.removeAccess(ctx, member) })
 }
 
-// unprepare takes back what was installed, unless somebody else needs it.
+// unprepare removes installed objects unless another hub needs them.
 func (o *CleanOptions) unprepare(ctx context.Context, member *cluster) (detail string, err error) {
 	user, err := o.access(ctx, member)
 	if err == nil && user == "" {
@@ -94,16 +99,16 @@ func (o *CleanOptions) unprepare(ctx context.Context, member *cluster) (detail s
 	return unprepare(ctx, member, o.Unprepare)
 }
 
-// withdraw takes away what Join made, where that is this hub's, and the namespace.
-func (o *CleanOptions) withdraw(ctx context.Context, member *cluster) (detail string, err error) {
+// withdraw removes the objects of Join if they belong to this hub, and the namespace.
+func (o *CleanOptions) removeAccess(ctx context.Context, member *cluster) (detail string, err error) {
 	user, err := o.access(ctx, member)
 	if err != nil || user != "" {
 		return staying(user, err)
 	}
-	return withdraw(ctx, member, o.Namespace, origin{})
+	return removeAccess(ctx, member, o.Namespace, origin{})
 }
 
-// access says that a hub has access which is not the one that is cleaned away; empty: none has.
+// access describes the remaining access of another hub; empty: none.
 func (o *CleanOptions) access(ctx context.Context, member *cluster) (string, error) {
 	if o.Hub == "" {
 		return "", nil
@@ -112,11 +117,12 @@ func (o *CleanOptions) access(ctx context.Context, member *cluster) (string, err
 	if err != nil || binding == nil {
 		return "", err
 	}
-	return "ClusterRoleBinding " + accessName + " is of a hub that runs its agent itself", nil
+	return "ClusterRoleBinding " + accessName + " belongs to a hub that runs its agent itself", nil
 }
 
 // forget deletes the agent's Secrets.
-func forget(ctx context.Context, member *cluster, namespace string, secrets agentSecrets) (detail string, err error) {
+func deleteAgentSecrets(ctx context.Context, member *cluster, namespace string, secrets agentSecrets) (detail string,
+	err error) {
 	var gone []string
 	for _, name := range secrets.names() {
 		secret, err := found(ctx, member, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.Secret{})

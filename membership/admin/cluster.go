@@ -17,17 +17,17 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// requestTimeout bounds a request where the config says nothing.
+// requestTimeout is the default timeout of a request.
 const requestTimeout = 10 * time.Second
 
-// cluster is one of the two sides.
+// cluster is the hub or the member.
 type cluster struct {
 	client.Client
 	side   Side
 	config *rest.Config
 }
 
-// connect makes no request.
+// connect creates a client without sending a request.
 func connect(side Side, config *rest.Config) (*cluster, error) {
 	if config == nil {
 		return nil, fmt.Errorf("there is no config for the %s", side)
@@ -40,15 +40,15 @@ func connect(side Side, config *rest.Config) (*cluster, error) {
 	if config.Timeout == 0 {
 		config.Timeout = requestTimeout
 	}
-	config.QPS = -1 // the API server knows best what it can bear, and a limit here would end a wait before its time
+	config.QPS = -1 // the API server limits requests; a client-side limit would delay a wait
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("make a client of the %s: %w", side, err)
+		return nil, fmt.Errorf("create a client of the %s: %w", side, err)
 	}
 	return &cluster{Client: c, side: side, config: config}, nil
 }
 
-// id is the UID of the namespace kube-system, which tells a cluster from all others.
+// id returns the UID of the namespace kube-system, which identifies a cluster.
 func (c *cluster) id(ctx context.Context) (string, error) {
 	var namespace corev1.Namespace
 	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &namespace); err != nil {
@@ -57,7 +57,7 @@ func (c *cluster) id(ctx context.Context) (string, error) {
 	return string(namespace.UID), nil
 }
 
-// found returns the object, or nil when there is none.
+// found returns the object, or nil if it does not exist.
 func found[O client.Object](ctx context.Context, c *cluster, key client.ObjectKey, object O) (O, error) {
 	var none O
 	err := c.Get(ctx, key, object)
@@ -70,7 +70,7 @@ func found[O client.Object](ctx context.Context, c *cluster, key client.ObjectKe
 	return object, nil
 }
 
-// create makes an object, unless it is there already.
+// create creates an object unless it exists.
 func (c *cluster) create(ctx context.Context, object client.Object) error {
 	err := c.Create(ctx, object)
 	if apierrors.IsAlreadyExists(err) {
@@ -79,9 +79,10 @@ func (c *cluster) create(ctx context.Context, object client.Object) error {
 	return c.explain(fmt.Sprintf("create %s %s", kindOf(c, object), display(client.ObjectKeyFromObject(object))), err)
 }
 
-// remove deletes an object that is as it was read, and takes it well that it is gone.
+// remove deletes an object that has not changed since it was read. A missing object is not an error.
 func (c *cluster) remove(ctx context.Context, object client.Object) error {
-	err := c.Delete(ctx, object, client.Preconditions{UID: new(object.GetUID())}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := c.Delete(ctx, object, client.Preconditions{UID: new(object.GetUID())},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

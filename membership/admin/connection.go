@@ -23,36 +23,37 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// kubeConfigKey is the key that cluster-api writes kubeconfigs to.
+// kubeConfigKey is the key of kubeconfigs in cluster-api.
 const kubeConfigKey = "value"
 
-// connectionSecret is the name that cluster-api gives to such a Secret.
+// connectionSecret returns the name of a kubeconfig Secret in cluster-api.
 func connectionSecret(member string) string { return member + "-kubeconfig" }
 
 // Annotations of the Secret.
 const (
-	// clusterAnnotation has the ID of the cluster that the Secret leads to.
+	// clusterAnnotation is the ID of the cluster of the kubeconfig.
 	clusterAnnotation = "membership.muster.dev/cluster-id"
-	// endingAnnotation is put on before the access is taken away by which the Secret leads to the member, so that whoever finds
-	// that it leads there no more knows why.
+	// endingAnnotation is set before the access of the kubeconfig is revoked, so that a later call knows why it is
+	// invalid.
 	endingAnnotation = "membership.muster.dev/access-ending"
 )
 
-// isConnection reports whether a Secret was made by a Join of the member.
+// isConnection reports whether a Secret was created by a Join of the member.
 func isConnection(secret *corev1.Secret, member string) bool {
 	return secret.Labels[membership.MemberLabel] == member
 }
 
 // connection is the Secret that Join has made for a member, or nil where it has made none.
 func connection(ctx context.Context, hub *cluster, namespace, member string) (*corev1.Secret, error) {
-	secret, err := found(ctx, hub, client.ObjectKey{Namespace: namespace, Name: connectionSecret(member)}, &corev1.Secret{})
+	secret, err := found(ctx, hub, client.ObjectKey{Namespace: namespace, Name: connectionSecret(member)},
+		&corev1.Secret{})
 	if err != nil || secret == nil || !isConnection(secret, member) {
 		return nil, err
 	}
 	return secret, nil
 }
 
-// follow connects to a member as the hub does. Call end when the connection is needed no more.
+// follow connects to a member as the hub does. Call end when the connection is no longer needed.
 func follow(secret *corev1.Secret) (member *cluster, end func(), err error) {
 	way, err := kubeconfig.Parse(secret.Data, kubeConfigKey, kubeconfig.Options{})
 	if err != nil {
@@ -73,7 +74,7 @@ func follow(secret *corev1.Secret) (member *cluster, end func(), err error) {
 	return member, live.Close, nil
 }
 
-// endpoint is how the hub reaches a member.
+// endpoint is the address by which the hub reaches a member.
 type endpoint struct {
 	server, serverName string
 	ca                 []byte
@@ -81,7 +82,7 @@ type endpoint struct {
 	proxyHeaders       map[string]string
 }
 
-// endpointOf takes from a config what the options do not say.
+// endpointOf completes the options with the values of a config.
 func endpointOf(config *rest.Config, o JoinOptions) (endpoint, error) {
 	e := endpoint{server: o.Server, ca: o.CA, proxy: o.ProxyURL, proxyHeaders: o.ProxyHeaders}
 	if o.Server == "" {
@@ -100,7 +101,8 @@ func endpointOf(config *rest.Config, o JoinOptions) (endpoint, error) {
 		return e, nil
 	}
 	if config.Insecure {
-		return e, errors.New("the kubeconfig does not verify the server's certificate, and the hub does not send a credential to a server that it cannot verify")
+		return e, errors.New("the kubeconfig does not verify the server's certificate, and the hub does not send a " +
+			"credential to a server that it cannot verify")
 	}
 	full := rest.CopyConfig(config)
 	if err := rest.LoadTLSFiles(full); err != nil {
@@ -110,7 +112,7 @@ func endpointOf(config *rest.Config, o JoinOptions) (endpoint, error) {
 	return e, nil
 }
 
-// proxyOf is the proxy that a config names for a server. What the environment of this process names is not the hub's.
+// proxyOf returns the proxy of a config for a server. The environment of this process does not apply to the hub.
 func proxyOf(config *rest.Config, server string) (string, error) {
 	at, err := url.Parse(server)
 	if err != nil || config.Proxy == nil {
@@ -118,7 +120,7 @@ func proxyOf(config *rest.Config, server string) (string, error) {
 	}
 	proxy, err := config.Proxy(&http.Request{Method: http.MethodGet, URL: at, Host: at.Host, Header: http.Header{}})
 	if err != nil {
-		return "", errors.New("the config does not tell its proxy") // the cause may quote a password
+		return "", errors.New("the config does not tell its proxy") // the cause may contain a password
 	}
 	if proxy == nil {
 		return "", nil
@@ -126,7 +128,7 @@ func proxyOf(config *rest.Config, server string) (string, error) {
 	return proxy.String(), nil
 }
 
-// data of a Secret from which a hub reads the endpoint, with a token.
+// data returns the contents of a Secret from which a hub reads the endpoint, with a token.
 func (e endpoint) data(name, token string) (map[string][]byte, error) {
 	whole, err := clientcmd.Write(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{name: {
@@ -137,7 +139,7 @@ func (e endpoint) data(name, token string) (map[string][]byte, error) {
 		CurrentContext: name,
 	})
 	if err != nil {
-		return nil, errors.New("write the kubeconfig of the member") // the cause may quote it
+		return nil, errors.New("write the kubeconfig of the member") // the cause may contain the token
 	}
 	data := map[string][]byte{kubeConfigKey: whole}
 	if len(e.proxyHeaders) > 0 {
@@ -148,7 +150,7 @@ func (e endpoint) data(name, token string) (map[string][]byte, error) {
 	return data, nil
 }
 
-// valid returns a [*membership.InvalidError] for what a hub would not accept, which names the option.
+// valid returns a [*membership.InvalidError] for a value that a hub rejects. The error names the option.
 func (e endpoint) valid() error {
 	data, err := e.data("member", "token")
 	if err != nil {
@@ -168,7 +170,8 @@ func (e endpoint) valid() error {
 	return &membership.InvalidError{Field: cmp.Or(options[invalid.Field], invalid.Field), Problem: invalid.Problem}
 }
 
-// writeSecret stores the kubeconfig. It belongs to the MemberCluster, so that it goes with that, unless [Unjoin] needs it a while longer.
+// writeSecret stores the kubeconfig. The MemberCluster owns the Secret unless [Unjoin] needs it after the deletion of
+// the MemberCluster.
 func (j *join) writeSecret(ctx context.Context, token string) (changed bool, err error) {
 	if err := j.tell.makeNamespace(ctx, j.hub, j.ConnectionNamespace); err != nil {
 		return false, err
@@ -181,9 +184,10 @@ func (j *join) writeSecret(ctx context.Context, token string) (changed bool, err
 	wanted := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: key.Namespace, Name: key.Name,
-			Labels:          map[string]string{membership.MemberLabel: j.Name},
-			Annotations:     map[string]string{clusterAnnotation: j.ClusterID},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "MemberCluster", Name: j.Name, UID: j.cluster.UID}},
+			Labels:      map[string]string{membership.MemberLabel: j.Name},
+			Annotations: map[string]string{clusterAnnotation: j.ClusterID},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "MemberCluster",
+				Name: j.Name, UID: j.cluster.UID}},
 		},
 		Data: data,
 	}

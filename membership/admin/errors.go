@@ -11,35 +11,36 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// Errors that a caller may want to tell apart by errors.Is.
+// Errors that callers can match with errors.Is.
 var (
-	// ErrNameTaken is about a name that belongs to something else.
+	// ErrNameTaken means that a name belongs to another object.
 	ErrNameTaken = errors.New("the name is taken")
-	// ErrClusterTaken is about a cluster that is a member already: under another name, of another hub, or in another way.
+	// ErrClusterTaken means that a cluster is a member already: with another name, of another hub, or in another join
+	// mode.
 	ErrClusterTaken = errors.New("the cluster is taken")
-	// ErrExpired is about a join token, or the credential in it, that can be used no more.
+	// ErrExpired means that a join token, or its credential, is no longer valid.
 	ErrExpired = errors.New("the join token has ended")
-	// ErrDenied is about a cluster that was not let in.
+	// ErrDenied means that a cluster was not accepted.
 	ErrDenied = errors.New("the cluster was denied")
-	// ErrNotFound is about a member or request that is not there.
+	// ErrNotFound means that a member or a request does not exist.
 	ErrNotFound = errors.New("not found")
 )
 
-// Side is one of the two clusters that these functions speak to.
+// Side is one of the two clusters of a function.
 type Side string
 
-// The two sides.
+// The hub and the member.
 const (
 	Hub    Side = "hub"
 	Member Side = "member"
 )
 
-// An UnreachableError says that an API server could not be reached at all.
+// An UnreachableError means that an API server could not be reached.
 type UnreachableError struct {
 	Which Side
-	// Server is the address that was tried.
+	// Server is the address of the API server.
 	Server string
-	// Err says what happened.
+	// Err is the cause.
 	Err error
 }
 
@@ -47,22 +48,22 @@ func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("the %s at %s cannot be reached: %v", e.Which, e.Server, e.Err)
 }
 
-// Unwrap returns what happened.
+// Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// A Finding is something that stands in the way.
+// A Finding is one failed check.
 type Finding struct {
-	// Check is what was looked at, such as "rights on the hub".
+	// Check is the name of the check, for example "rights on the hub".
 	Check string
-	// Problem is what is wrong.
+	// Problem is the error.
 	Problem string
-	// Fix is what to do about it.
+	// Fix is the next step.
 	Fix string
-	// Err is what a program can tell it by, such as [ErrNameTaken]; it may be nil.
+	// Err is an error that programs can match, for example [ErrNameTaken]. It may be nil.
 	Err error
 }
 
-// A PreflightError has all that stood in the way. Nothing has been changed.
+// A PreflightError contains all failed checks. Nothing was changed.
 type PreflightError struct {
 	Findings []Finding
 }
@@ -86,13 +87,14 @@ func (e *PreflightError) Unwrap() []error {
 	return errs
 }
 
-// A TimeoutError says what was waited for in vain. What had been done before stays; call the function again to go on waiting.
+// A TimeoutError means that a wait has ended without success. Completed steps are not undone; call the function again
+// to continue.
 type TimeoutError struct {
-	// Doing is what was being done.
+	// Doing is the step that was waiting.
 	Doing string
-	// After is how long was waited.
+	// After is the duration of the wait.
 	After time.Duration
-	// Reason is why it was not done, when that was last looked at.
+	// Reason is the last observed reason.
 	Reason string
 }
 
@@ -100,10 +102,10 @@ func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("%s: gave up after %s: %s", e.Doing, e.After.Round(time.Millisecond), e.Reason)
 }
 
-// Is reports that a TimeoutError is context.DeadlineExceeded.
+// Is reports that a TimeoutError matches context.DeadlineExceeded.
 func (e *TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// explain says what was tried where, and makes an [*UnreachableError] of what came of the network.
+// explain adds the operation and the cluster to an error, and converts network errors to an [*UnreachableError].
 func (c *cluster) explain(doing string, err error) error {
 	if err == nil {
 		return nil

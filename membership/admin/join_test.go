@@ -23,13 +23,14 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestJoin goes from nothing to a member that has joined, and out again with nothing left. Who runs the hub's agents is another
-// package; an agent with the kubeconfig that Join has stored does the same here.
+// TestJoin goes from nothing to a member that has joined, and out again with nothing left. Who runs the hub's agents is
+// another package; an agent with the kubeconfig that Join has stored does the same here.
 func TestJoin(t *testing.T) {
 	f := newFleet(t)
 	f.run()
 	ctx, told := t.Context(), &steps{}
-	options := JoinOptions{Name: "east", Labels: map[string]string{"region": "eu"}, Timeout: 2 * time.Second, Progress: told.tell}
+	options := JoinOptions{Name: "east", Labels: map[string]string{"region": "eu"}, Timeout: 2 * time.Second,
+		Progress: told.tell}
 
 	_, err := Join(ctx, f.config, f.config, options)
 	var timeout *TimeoutError
@@ -39,9 +40,11 @@ func TestJoin(t *testing.T) {
 
 	mc := f.member("east")
 	want := v1alpha1.MemberClusterSpec{
-		Accepted: new(true), State: v1alpha1.StateJoin, ClusterID: f.id(), HeartbeatPeriodSeconds: 60, JoinMode: v1alpha1.JoinPush,
-		KubeConfigSecretRef: &v1alpha1.KubeConfigSecretRef{Namespace: membership.ConnectionNamespace, Name: "east-kubeconfig", Key: "value"},
-		Leave:               v1alpha1.LeavePolicy{Resources: v1alpha1.DeleteResources, DeadlineSeconds: 900},
+		Accepted: new(true), State: v1alpha1.StateJoin, ClusterID: f.id(), HeartbeatPeriodSeconds: 60,
+		JoinMode: v1alpha1.JoinPush,
+		KubeConfigSecretRef: &v1alpha1.KubeConfigSecretRef{Namespace: membership.ConnectionNamespace,
+			Name: "east-kubeconfig", Key: "value"},
+		Leave: v1alpha1.LeavePolicy{Resources: v1alpha1.DeleteResources, DeadlineSeconds: 900},
 	}
 	require.Empty(t, cmp.Diff(want, mc.Spec))
 	require.Equal(t, "eu", mc.Labels["region"])
@@ -74,7 +77,7 @@ func TestJoin(t *testing.T) {
 	_, err = Join(ctx, f.config, f.config, options)
 	require.NoError(t, err)
 	require.Equal(t, before, versions())
-	require.Equal(t, "it was registered already", (*told)[len(*told)-1].Detail)
+	require.Equal(t, "the member was registered already", (*told)[len(*told)-1].Detail)
 
 	// A second name for the same cluster is refused.
 	other := options
@@ -100,21 +103,25 @@ func TestJoin(t *testing.T) {
 	require.False(t, f.get(&corev1.Secret{}, membership.ConnectionNamespace, "east-kubeconfig"))
 	require.False(t, f.get(&rbacv1.ClusterRoleBinding{}, "", accessName))
 	mustertest.Holds(f.t, patience, "the ServiceAccount goes with its binding", func() bool {
-		return !f.get(&corev1.ServiceAccount{}, agent.DefaultNamespace, accessName) && !f.get(&corev1.Secret{}, agent.DefaultNamespace, tokenSecret)
+		return !f.get(&corev1.ServiceAccount{}, agent.DefaultNamespace, accessName) &&
+			!f.get(&corev1.Secret{}, agent.DefaultNamespace, tokenSecret)
 	})
-	mustertest.Holds(f.t, patience, "the unused namespace is deleted", func() bool { return !f.get(&corev1.Namespace{}, "", agent.DefaultNamespace) })
+	mustertest.Holds(f.t, patience, "the unused namespace is deleted",
+		func() bool { return !f.get(&corev1.Namespace{}, "", agent.DefaultNamespace) })
 
 	leave, err = Unjoin(ctx, f.config, "east", UnjoinOptions{Member: f.config})
 	require.NoError(t, err, "a member that is not there has left")
 	require.Nil(t, leave)
 }
 
-// TestJoinTogether is about two who register one cluster at the same time, by different names: both have found the way clear.
+// TestJoinTogether is about two who register one cluster at the same time, by different names: both have found the way
+// clear.
 func TestJoinTogether(t *testing.T) {
 	f := newFleet(t)
 	var joins []*join
 	for _, name := range []string{"first", "second"} { // by name, where they are of the same second
-		mc := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MemberClusterSpec{ClusterID: "both"}}
+		mc := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: v1alpha1.MemberClusterSpec{ClusterID: "both"}}
 		f.create(mc)
 		joins = append(joins, &join{JoinOptions: JoinOptions{Name: name, ClusterID: "both"}, hub: f.c, cluster: mc})
 	}
@@ -123,10 +130,12 @@ func TestJoinTogether(t *testing.T) {
 	require.NoError(t, joins[0].alone(t.Context()))
 	require.True(t, f.get(&v1alpha1.MemberCluster{}, "", "first"))
 
-	f.create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "third"}, Spec: v1alpha1.MemberClusterSpec{ClusterID: "both"}})
+	f.create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "third"},
+		Spec: v1alpha1.MemberClusterSpec{ClusterID: "both"}})
 	kept, err := connect(Hub, failing(f.config, http.MethodDelete, "memberclusters"))
 	require.NoError(t, err)
-	err = (&join{JoinOptions: JoinOptions{Name: "third", ClusterID: "both"}, hub: kept, cluster: f.member("third")}).alone(t.Context())
+	err = (&join{JoinOptions: JoinOptions{Name: "third", ClusterID: "both"}, hub: kept,
+		cluster: f.member("third")}).alone(t.Context())
 	require.ErrorIs(t, err, ErrClusterTaken, "whether or not it can be taken back")
 	require.ErrorContains(t, err, "delete MemberCluster third", "and that it could not is told")
 }
@@ -154,7 +163,8 @@ func TestJoinByRules(t *testing.T) {
 	options.Rules[0].Verbs = []string{"get", "list"}
 	_, err = Join(ctx, f.config, f.config, options)
 	require.NoError(t, err)
-	mustertest.Holds(f.t, patience, "the rules are changed", func() bool { return there.List(ctx, &corev1.NamespaceList{}) == nil })
+	mustertest.Holds(f.t, patience, "the rules are changed",
+		func() bool { return there.List(ctx, &corev1.NamespaceList{}) == nil })
 
 	options.Rules = nil
 	_, err = Join(ctx, f.config, f.config, options)
@@ -162,7 +172,8 @@ func TestJoinByRules(t *testing.T) {
 
 	_, err = Unjoin(ctx, f.config, "east", UnjoinOptions{Member: f.config, Timeout: patience})
 	require.NoError(t, err)
-	mustertest.Holds(f.t, patience, "the role goes with its binding", func() bool { return !f.get(&rbacv1.ClusterRole{}, "", accessName) })
+	mustertest.Holds(f.t, patience, "the role goes with its binding",
+		func() bool { return !f.get(&rbacv1.ClusterRole{}, "", accessName) })
 }
 
 func TestJoinOptions(t *testing.T) {
@@ -173,8 +184,10 @@ func TestJoinOptions(t *testing.T) {
 	}{
 		{"a member has a name", JoinOptions{}, "Name"},
 		{"which is one that a MemberCluster can have", JoinOptions{Name: "East!"}, "Name"},
-		{"there is one way to say what the hub may do", JoinOptions{Name: "east", ClusterRole: "edit", Rules: []rbacv1.PolicyRule{}}, "Rules"},
-		{"API servers issue no token that is shorter", JoinOptions{Name: "east", TokenLifetime: time.Minute}, "TokenLifetime"},
+		{"there is one way to say what the hub may do",
+			JoinOptions{Name: "east", ClusterRole: "edit", Rules: []rbacv1.PolicyRule{}}, "Rules"},
+		{"API servers issue no token that is shorter", JoinOptions{Name: "east", TokenLifetime: time.Minute},
+			"TokenLifetime"},
 	} {
 		_, err := Join(t.Context(), &rest.Config{}, &rest.Config{}, test.options)
 		var invalid *membership.InvalidError
@@ -211,25 +224,42 @@ func TestJoinPreflight(t *testing.T) {
 		checks      []string
 		says        string
 	}{
-		{reason: "neither side answers, and both are told of", hub: gone, member: gone, as: new(*UnreachableError), checks: []string{"reach the hub", "reach the member"}, says: "https://127.0.0.1:1"},
-		{reason: "a credential that is refused is not a network that is broken", hub: stranger, checks: []string{"reach the hub"}, says: "does not accept the credential"},
-		{reason: "the wrong cluster was named as the hub", hub: noHub, checks: []string{"CRDs on the hub"}, says: "it is no hub"},
-		{reason: "all missing rights are told at once", hub: nobody, checks: []string{"reach the hub"}, says: "namespaces"},
-		{reason: "a hub verifies its members", member: insecure, checks: []string{"the member's address"}, says: "does not verify"},
-		{reason: "the name is that of another cluster", there: []client.Object{named(v1alpha1.MemberClusterSpec{ClusterID: "other"})}, is: ErrNameTaken, checks: []string{"name"}, says: "other"},
-		{reason: "the name is on its way out", there: []client.Object{named(v1alpha1.MemberClusterSpec{ClusterID: f.id()}, "example.com/keep")}, deleted: true, is: ErrNameTaken, checks: []string{"name"}},
-		{reason: "the cluster has an agent of its own", there: []client.Object{named(v1alpha1.MemberClusterSpec{ClusterID: f.id(), Claim: claim})}, is: ErrClusterTaken, checks: []string{"cluster ID"}},
-		{reason: "the cluster is a member under another name", is: ErrClusterTaken, checks: []string{"cluster ID"}, says: "west", there: []client.Object{
-			&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "west"}, Spec: v1alpha1.MemberClusterSpec{ClusterID: f.id()}}}},
-		{reason: "an agent of another hub is there", is: ErrClusterTaken, checks: []string{"the member"}, there: []client.Object{space.DeepCopy(),
-			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: space.Name, Name: agent.DefaultStoreSecret}}}},
+		{reason: "neither side answers, and both are told of", hub: gone, member: gone, as: new(*UnreachableError),
+			checks: []string{"reach the hub", "reach the member"}, says: "https://127.0.0.1:1"},
+		{reason: "a credential that is refused is not a network that is broken", hub: stranger,
+			checks: []string{"reach the hub"}, says: "does not accept the credential"},
+		{reason: "the wrong cluster was named as the hub", hub: noHub, checks: []string{"CRDs on the hub"},
+			says: "it is no hub"},
+		{reason: "all missing permissions are reported at once", hub: nobody, checks: []string{"reach the hub"}, says: "namespaces"},
+		{reason: "a hub verifies its members", member: insecure, checks: []string{"the member's address"},
+			says: "does not verify"},
+		{reason: "the name is that of another cluster",
+			there: []client.Object{named(v1alpha1.MemberClusterSpec{ClusterID: "other"})}, is: ErrNameTaken,
+			checks: []string{"name"}, says: "other"},
+		{reason: "the name is on its way out",
+			there: []client.Object{named(v1alpha1.MemberClusterSpec{ClusterID: f.id()}, "example.com/keep")}, deleted: true,
+			is: ErrNameTaken, checks: []string{"name"}},
+		{reason: "the cluster has an agent of its own",
+			there: []client.Object{named(v1alpha1.MemberClusterSpec{ClusterID: f.id(), Claim: claim})}, is: ErrClusterTaken,
+			checks: []string{"cluster ID"}},
+		{reason: "the cluster is a member under another name", is: ErrClusterTaken, checks: []string{"cluster ID"},
+			says: "west", there: []client.Object{
+				&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "west"},
+					Spec: v1alpha1.MemberClusterSpec{ClusterID: f.id()}}}},
+		{reason: "an agent of another hub is there", is: ErrClusterTaken, checks: []string{"the member"},
+			there: []client.Object{space.DeepCopy(),
+				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: space.Name, Name: agent.DefaultStoreSecret}}}},
 		{reason: "another hub runs its agent", is: ErrClusterTaken, checks: []string{"the member"}, there: []client.Object{
-			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accessName}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}}}},
-		{reason: "somebody else's Secret is not overwritten", is: ErrNameTaken, checks: []string{"name"}, there: []client.Object{connections.DeepCopy(),
-			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: connections.Name, Name: "east-kubeconfig"}}}},
-		{reason: "the way back to another cluster is not overwritten", is: ErrNameTaken, checks: []string{"name"}, says: "still has access to cluster other", there: []client.Object{connections.DeepCopy(),
-			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: connections.Name, Name: "east-kubeconfig",
-				Labels: map[string]string{membership.MemberLabel: "east"}, Annotations: map[string]string{clusterAnnotation: "other"}}}}},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accessName},
+				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}}}},
+		{reason: "a foreign Secret is not overwritten", is: ErrNameTaken, checks: []string{"name"},
+			there: []client.Object{connections.DeepCopy(),
+				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: connections.Name, Name: "east-kubeconfig"}}}},
+		{reason: "the way back to another cluster is not overwritten", is: ErrNameTaken, checks: []string{"name"},
+			says: "still has access to cluster other", there: []client.Object{connections.DeepCopy(),
+				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: connections.Name, Name: "east-kubeconfig",
+					Labels:      map[string]string{membership.MemberLabel: "east"},
+					Annotations: map[string]string{clusterAnnotation: "other"}}}}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			f := *f
@@ -284,8 +314,10 @@ func TestJoinRights(t *testing.T) {
 		rule("", "namespaces", "get", "create"), rule("", "secrets", "get", "create", "update"),
 	}
 	memberRules := []rbacv1.PolicyRule{
-		rule("", "namespaces", "get", "create"), rule("", "serviceaccounts", "get", "create"), rule("", "secrets", "get", "create"),
-		rule("rbac.authorization.k8s.io", "clusterrolebindings", "get", "create"), rule("rbac.authorization.k8s.io", "clusterroles", "bind"),
+		rule("", "namespaces", "get", "create"), rule("", "serviceaccounts", "get", "create"),
+		rule("", "secrets", "get", "create"),
+		rule("rbac.authorization.k8s.io", "clusterrolebindings", "get", "create"),
+		rule("rbac.authorization.k8s.io", "clusterroles", "bind"),
 	}
 	hub, member := f.user("hub-admin", hubRules), f.user("member-admin", memberRules)
 	mustertest.Holds(f.t, patience, "the rules count", func() bool {
@@ -301,7 +333,8 @@ func TestJoinRights(t *testing.T) {
 		missing string
 	}{
 		"hub-less-secrets": {hubRules[:2], "the user may not get,create,update secrets in namespace muster-connections"},
-		"hub-less-delete": {append(hubRules[1:], rule("membership.muster.dev", "memberclusters", "get", "list", "create", "patch")),
+		"hub-less-delete": {append(hubRules[1:],
+			rule("membership.muster.dev", "memberclusters", "get", "list", "create", "patch")),
 			"the user may not delete memberclusters.membership.muster.dev"},
 	} {
 		less := f.user(name, test.rules)
@@ -321,8 +354,9 @@ func (f *fleet) user(name string, rules []rbacv1.PolicyRule) *rest.Config {
 	f.t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "test-" + name}, Rules: rules}
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
+		ObjectMeta: role.ObjectMeta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
 	}
 	for _, object := range []client.Object{role, binding} {
 		f.create(object)

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// preflight finds all that stands in the way of a Join, and what it has to know of both sides.
+// preflight runs the checks of a Join and collects the required state of both sides.
 func (j *join) preflight(ctx context.Context) error {
 	var p preflight
 	hubID := p.reach(ctx, j.hub)
@@ -47,7 +47,7 @@ func (j *join) preflight(ctx context.Context) error {
 	return p.err()
 }
 
-// checkEndpoint finds out how the hub is to reach the member.
+// checkEndpoint determines how the hub reaches the member.
 func (j *join) checkEndpoint(p *preflight) {
 	var err error
 	if j.endpoint, err = endpointOf(j.member.config, j.JoinOptions); err == nil {
@@ -55,11 +55,11 @@ func (j *join) checkEndpoint(p *preflight) {
 	}
 	if err != nil {
 		p.add(Finding{Check: "the member's address", Problem: err.Error(), Err: err,
-			Fix: "say how the hub reaches the member: its URL (https), the certificate authority that it is verified by, and the proxy if there is one"})
+			Fix: "set how the hub reaches the member: the https URL, the certificate authority, and the proxy if there is one"})
 	}
 }
 
-// checkNames looks whether the name is free, or the cluster's own, and the cluster no member by another name.
+// checkNames checks that the name is unused or belongs to the cluster, and that the cluster has no other name.
 func (j *join) checkNames(ctx context.Context, p *preflight) (err error) {
 	if j.cluster, err = found(ctx, j.hub, client.ObjectKey{Name: j.Name}, &v1alpha1.MemberCluster{}); err != nil {
 		return err
@@ -72,21 +72,27 @@ func (j *join) checkNames(ctx context.Context, p *preflight) (err error) {
 		return err
 	}
 	for _, other := range others {
-		p.add(Finding{Check: "cluster ID", Problem: fmt.Sprintf("cluster %s is member %s already", j.ClusterID, other.Name), Err: ErrClusterTaken,
+		p.add(Finding{Check: "cluster ID", Problem: fmt.Sprintf("cluster %s is member %s already", j.ClusterID, other.Name),
+			Err: ErrClusterTaken,
 			Fix: fmt.Sprintf("use that name, or unjoin %s first", other.Name)})
 	}
-	secret, err := found(ctx, j.hub, client.ObjectKey{Namespace: j.ConnectionNamespace, Name: connectionSecret(j.Name)}, &corev1.Secret{})
+	secret, err := found(ctx, j.hub, client.ObjectKey{Namespace: j.ConnectionNamespace, Name: connectionSecret(j.Name)},
+		&corev1.Secret{})
 	if err != nil || secret == nil {
 		return err
 	}
 	before := secret.Annotations[clusterAnnotation]
 	switch {
 	case isConnection(secret, j.Name) && len(secret.OwnerReferences) == 0 && before != "" && before != j.ClusterID:
-		p.add(Finding{Check: "name", Problem: fmt.Sprintf("the hub still has access to cluster %s, which was %s before", before, j.Name), Err: ErrNameTaken,
-			Fix: fmt.Sprintf("unjoin %s, which takes that away, or choose another name", j.Name)})
+		p.add(Finding{Check: "name",
+			Problem: fmt.Sprintf("the hub still has access to cluster %s, which was %s before", before, j.Name),
+			Err:     ErrNameTaken,
+			Fix:     fmt.Sprintf("unjoin %s, which takes that away, or choose another name", j.Name)})
 	case !isConnection(secret, j.Name):
-		p.add(Finding{Check: "name", Problem: fmt.Sprintf("the hub has a Secret %s/%s that was not made by a join", secret.Namespace, secret.Name), Err: ErrNameTaken,
-			Fix: "delete that Secret if nobody uses it, or choose another name"})
+		p.add(Finding{Check: "name",
+			Problem: fmt.Sprintf("the hub has a Secret %s/%s that was not made by a join", secret.Namespace, secret.Name),
+			Err:     ErrNameTaken,
+			Fix:     "delete that Secret if nobody uses it, or choose another name"})
 	}
 	return nil
 }
@@ -94,33 +100,39 @@ func (j *join) checkNames(ctx context.Context, p *preflight) (err error) {
 func (j *join) checkCluster(p *preflight, mc *v1alpha1.MemberCluster) {
 	switch {
 	case mc.DeletionTimestamp != nil:
-		p.add(Finding{Check: "name", Problem: fmt.Sprintf("a member %s is on its way out", j.Name), Err: ErrNameTaken, Fix: "wait until it is gone, or choose another name"})
+		p.add(Finding{Check: "name", Problem: fmt.Sprintf("member %s is being deleted", j.Name), Err: ErrNameTaken,
+			Fix: "wait until it is deleted, or choose another name"})
 	case mc.Spec.ClusterID != "" && mc.Spec.ClusterID != j.ClusterID:
-		p.add(Finding{Check: "name", Problem: fmt.Sprintf("%s is the name of another cluster, with ID %s; this one has %s", j.Name, mc.Spec.ClusterID, j.ClusterID), Err: ErrNameTaken,
+		p.add(Finding{Check: "name",
+			Problem: fmt.Sprintf("%s is the name of another cluster, with ID %s; this one has %s", j.Name, mc.Spec.ClusterID,
+				j.ClusterID), Err: ErrNameTaken,
 			Fix: "choose another name, or unjoin that cluster first"})
 	case mc.Spec.JoinMode != v1alpha1.JoinPush && mc.Spec.Claim != "":
-		p.add(Finding{Check: "cluster ID", Problem: fmt.Sprintf("%s is a member already, by an agent of its own (joinMode %s)", j.Name, mc.Spec.JoinMode), Err: ErrClusterTaken,
-			Fix: "unjoin it first, if the hub shall run its agent instead"})
+		p.add(Finding{Check: "cluster ID", Problem: fmt.Sprintf("%s is a member already, by an agent of its own "+
+			"(joinMode %s)", j.Name, mc.Spec.JoinMode), Err: ErrClusterTaken,
+			Fix: "unjoin it first if the hub must run its agent"})
 	}
 }
 
-// checkMember looks whether the member is of another hub, or has an agent of its own.
+// checkMember checks whether the member belongs to another hub or has its own agent.
 func (j *join) checkMember(ctx context.Context, p *preflight) error {
 	binding, err := found(ctx, j.member, client.ObjectKey{Name: accessName}, &rbacv1.ClusterRoleBinding{})
 	if err != nil {
 		return err
 	}
 	if binding != nil && binding.Annotations[hubAnnotation] != j.access.hubID {
-		p.add(Finding{Check: "the member", Problem: "another hub has access to it, and runs its agent", Err: ErrClusterTaken,
-			Fix: "unjoin it from that hub; if that is gone, clean the member first"})
+		p.add(Finding{Check: "the member", Problem: "another hub has access to the member and runs its agent",
+			Err: ErrClusterTaken,
+			Fix: "unjoin it from that hub; if that hub does not exist any more, clean the member first"})
 	}
 	if j.cluster != nil && j.cluster.Spec.JoinMode == v1alpha1.JoinPush {
 		return nil
 	}
 	name, err := agentSecret(ctx, j.member, j.MemberNamespace, agentSecrets{})
 	if err == nil && name != "" {
-		p.add(Finding{Check: "the member", Problem: fmt.Sprintf("it has Secret %s/%s: an agent of its own has joined a hub, or is about to", j.MemberNamespace, name), Err: ErrClusterTaken,
-			Fix: "unjoin it from that hub; if that is gone, clean the member first"})
+		p.add(Finding{Check: "the member", Problem: fmt.Sprintf("Secret %s/%s exists: an agent on the member has "+
+			"joined a hub or is about to", j.MemberNamespace, name), Err: ErrClusterTaken,
+			Fix: "unjoin it from that hub; if that hub does not exist any more, clean the member first"})
 	}
 	return err
 }

@@ -69,7 +69,10 @@ func (f *fleet) attend(name string, bootstrap *registration.Bootstrap) (stop fun
 	f.t.Helper()
 	options := agent.Options{Name: name}
 	if bootstrap != nil {
-		options.Bootstrap = agent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return bootstrap, nil })
+		options.Bootstrap = agent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) {
+			return bootstrap,
+				nil
+		})
 	}
 	return f.manage(func(mgr manager.Manager) error { return agent.SetupWithManager(mgr, options) })
 }
@@ -154,7 +157,7 @@ func (f *fleet) empty() {
 	}
 }
 
-// discard deletes an object whoever holds on to it.
+// discard deletes an object and its finalizers.
 func (f *fleet) discard(object client.Object) {
 	ctx := context.Background()
 	_ = f.c.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))

@@ -13,19 +13,20 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
-// Move gives a member the bootstrap credential of another hub, together with the request to move there. The agent stays
-// in its hub until the other one has let it in, and then leaves everything on the member as it is: objects keep their
+// Move gives a member the bootstrap credential of another hub with a request to move there. The agent stays with its
+// hub until the other hub has accepted it, and then leaves all objects on the member unchanged: objects keep their
 // UIDs, and a Work of the other hub with the same namespace and name adopts the objects of the former one.
 //
-// The former hub is not asked. Delete the MemberCluster there after the move; the agent has left that hub, so the leave
-// ends at its deadline and deletes nothing on the member.
+// Move does not contact the former hub. Delete the MemberCluster there after the move; the agent has left that hub, so
+// the leave ends at its deadline and deletes nothing on the member.
 //
 // Options, errors and permissions are those of [Register], and get on the agent's Secret. Replace is implied. The error
-// wraps [agent.ErrNotRegistered] if the cluster is no member. A member whose hub has no identity yet is an error: upgrade
-// that hub first. Move does nothing for a member of this very hub.
+// wraps [agent.ErrNotRegistered] if the cluster is no member. A member whose hub has no identity yet is an error:
+// upgrade that hub first. Move does nothing for a member of the same hub.
 func Move(ctx context.Context, config *rest.Config, bootstrap *registration.Bootstrap, o RegisterOptions) error {
 	if bootstrap == nil || bootstrap.HubID == "" {
-		return &membership.InvalidError{Field: "bootstrap", Problem: "must be the bootstrap credential of a hub that has an identity"}
+		return &membership.InvalidError{Field: "bootstrap", Problem: "must be the bootstrap credential of a hub that " +
+			"has an identity"}
 	}
 	if err := checkHub(o.Hub); err != nil {
 		return err
@@ -39,9 +40,11 @@ func Move(ctx context.Context, config *rest.Config, bootstrap *registration.Boot
 	case err != nil:
 		return err
 	case is.HubID == "":
-		return fmt.Errorf("move member %s: its hub at %s has no identity yet, so a move cannot name it: upgrade that hub", is.Name, is.Server)
+		return fmt.Errorf("move member %s: its hub at %s has no identity yet, so a move cannot name it: upgrade that hub",
+			is.Name, is.Server)
 	case is.HubID == bootstrap.HubID:
-		teller(o.Progress).tell(Step{Doing: "move member " + is.Name, Detail: "it is a member of this hub already", Done: true})
+		reporter(o.Progress).tell(Step{Doing: "move member " + is.Name, Detail: "the member belongs to this hub already",
+			Done: true})
 		return nil
 	}
 	request := *bootstrap

@@ -19,7 +19,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
-// hasty is a clock that goes on by ten seconds whenever somebody looks at it.
+// hasty is a clock that goes on by ten seconds at each call.
 type hasty struct {
 	clock.RealClock
 	looks atomic.Int64
@@ -31,7 +31,8 @@ func (h *hasty) Now() time.Time {
 
 func (h *hasty) Since(t time.Time) time.Duration { return h.Now().Sub(t) }
 
-// TestNoSigner: whoever registers a cluster at a hub that cannot sign what the agent asks for is told so, and what to do, from the member's side.
+// TestNoSigner: Register reports a hub without a signer, and what to
+// do, from the member's side.
 func TestNoSigner(t *testing.T) {
 	p := localplane.ForTest(t, localplane.Options{Name: "unsigned", NoSigner: true, Prepare: prepare})
 	c, err := connect(Hub, p.Config())

@@ -15,7 +15,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// right is something that the user has to be allowed. An empty namespace is any.
+// right is a required permission. An empty namespace means all namespaces.
 type right struct {
 	group, resource, subresource string
 	namespace                    string
@@ -33,12 +33,12 @@ func (r right) String() string {
 	return words
 }
 
-// preflight collects what stands in the way.
+// preflight collects failed checks.
 type preflight []Finding
 
 func (p *preflight) add(f Finding) { *p = append(*p, f) }
 
-// err is nil where nothing does.
+// err returns nil if there are none.
 func (p preflight) err() error {
 	if len(p) == 0 {
 		return nil
@@ -46,7 +46,7 @@ func (p preflight) err() error {
 	return &PreflightError{Findings: p}
 }
 
-// reach looks whether a cluster answers and takes the user's credential. Where it does not there is no use in asking it more.
+// reach checks whether a cluster responds and accepts the credential. If not, further checks are skipped.
 func (p *preflight) reach(ctx context.Context, c *cluster) (id string) {
 	id, err := c.id(ctx)
 	check := fmt.Sprintf("reach the %s", c.side)
@@ -56,32 +56,36 @@ func (p *preflight) reach(ctx context.Context, c *cluster) (id string) {
 		return id
 	case errors.As(err, &unreachable):
 		p.add(Finding{Check: check, Problem: unreachable.Error(), Err: unreachable,
-			Fix: "check the address and the certificate authority in the kubeconfig, and the network between here and there"})
+			Fix: "check the address and the certificate authority in the kubeconfig, and the network to the cluster"})
 	case apierrors.IsUnauthorized(err):
-		p.add(Finding{Check: check, Problem: fmt.Sprintf("the %s does not accept the credential in the kubeconfig", c.side), Err: err,
-			Fix: "log in to the cluster anew, or choose another context"})
+		p.add(Finding{Check: check, Problem: fmt.Sprintf("the %s does not accept the credential in the kubeconfig", c.side),
+			Err: err,
+			Fix: "log in to the cluster again, or choose another context"})
 	default:
-		p.add(Finding{Check: check, Problem: err.Error(), Err: err, Fix: "let the user get the namespace kube-system, by whose UID clusters are told apart"})
+		p.add(Finding{Check: check, Problem: err.Error(), Err: err, Fix: "permit the user to get the namespace " +
+			"kube-system, whose UID identifies a cluster"})
 	}
 	return ""
 }
 
-// served looks whether the hub knows muster's kinds. Whether the user may read them is another question.
+// served checks whether the hub has muster's kinds. Permissions to read them are checked separately.
 func (p *preflight) served(ctx context.Context, hub *cluster) bool {
 	err := hub.List(ctx, &v1alpha1.MemberClusterList{}, client.Limit(1))
 	switch {
 	case err == nil || apierrors.IsForbidden(err):
 		return true
 	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
-		p.add(Finding{Check: "CRDs on the hub", Problem: "the cluster does not know MemberClusters, so it is no hub, or not yet", Err: err,
+		p.add(Finding{Check: "CRDs on the hub",
+			Problem: "the cluster has no MemberCluster kind, so it is no hub, or not yet", Err: err,
 			Fix: "choose the kubeconfig of the hub, or install the definitions: crds.Install, which musterctl init does"})
 	default:
-		p.add(Finding{Check: "CRDs on the hub", Problem: hub.explain("list MemberClusters", err).Error(), Err: err, Fix: "look at the API server of the hub"})
+		p.add(Finding{Check: "CRDs on the hub", Problem: hub.explain("list MemberClusters", err).Error(), Err: err,
+			Fix: "check the API server of the hub"})
 	}
 	return false
 }
 
-// may looks whether the user has the rights.
+// may checks the permissions of the user.
 func (p *preflight) may(ctx context.Context, c *cluster, rights []right) {
 	var missing []string
 	for _, r := range rights {
@@ -93,8 +97,9 @@ func (p *preflight) may(ctx context.Context, c *cluster, rights []right) {
 				},
 			}}
 			if err := c.Create(ctx, review); err != nil {
-				p.add(Finding{Check: fmt.Sprintf("rights on the %s", c.side), Problem: c.explain("ask for the user's rights", err).Error(), Err: err,
-					Fix: "look at the API server: everybody may create a SelfSubjectAccessReview"})
+				p.add(Finding{Check: fmt.Sprintf("rights on the %s", c.side),
+					Problem: c.explain("check the permissions of the user", err).Error(), Err: err,
+					Fix: "check the API server: every user may create a SelfSubjectAccessReview"})
 				return
 			}
 			if !review.Status.Allowed {
@@ -107,7 +112,8 @@ func (p *preflight) may(ctx context.Context, c *cluster, rights []right) {
 		}
 	}
 	if len(missing) > 0 {
-		p.add(Finding{Check: fmt.Sprintf("rights on the %s", c.side), Problem: "the user may not " + strings.Join(missing, "; nor "),
-			Fix: "choose another user or context, or give this one the rights"})
+		p.add(Finding{Check: fmt.Sprintf("rights on the %s", c.side),
+			Problem: "the user may not " + strings.Join(missing, "; nor "),
+			Fix:     "choose another user or context, or grant the permissions to this user"})
 	}
 }

@@ -11,31 +11,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A Step tells how far a function is. The same Doing comes again when its Detail has changed, and at last when it is Done; one that
-// fails is not Done, and its error is that of the function.
+// A Step reports the progress of a function. A step is reported again when its Detail changes, and finally with Done
+// set. A step that fails is not Done; its error is the error of the function.
 type Step struct {
-	// Doing is what is being done, such as "wait until east has joined".
+	// Doing is the operation, for example "wait until east has joined".
 	Doing string
-	// Detail is what that waits for, or, when it is done, what came of it. It may be empty.
+	// Detail is what the operation waits for or, when it is done, its result. Optional.
 	Detail string
-	// Done is true when it has been done.
+	// Done is true when the operation has succeeded.
 	Done bool
 }
 
-// poll is how often something is looked at that is waited for.
+// poll is the interval of checks while waiting.
 const poll = 500 * time.Millisecond
 
-// teller tells steps to whoever wants to know.
-type teller func(Step)
+// teller reports steps.
+type reporter func(Step)
 
-func (t teller) tell(step Step) {
+func (t reporter) tell(step Step) {
 	if t != nil {
 		t(step)
 	}
 }
 
-// do tells of a step and takes it.
-func (t teller) do(doing string, act func() (detail string, err error)) error {
+// do reports and performs a step.
+func (t reporter) do(doing string, act func() (detail string, err error)) error {
 	t.tell(Step{Doing: doing})
 	detail, err := act()
 	if err != nil {
@@ -45,22 +45,24 @@ func (t teller) do(doing string, act func() (detail string, err error)) error {
 	return nil
 }
 
-// prepare has the caller install what it needs on the member.
-func (t teller) prepare(ctx context.Context, member *cluster, act func(context.Context, client.Client) error) error {
+// prepare calls the Prepare function of the caller.
+func (t reporter) prepare(ctx context.Context, member *cluster, act func(context.Context, client.Client) error) error {
 	if act == nil {
 		return nil
 	}
-	return t.do("prepare the member", func() (string, error) { return "", member.explain("prepare the member", act(ctx, member)) })
+	return t.do("prepare the member",
+		func() (string, error) { return "", member.explain("prepare the member", act(ctx, member)) })
 }
 
-// seen is what a look at something that is waited for has shown.
+// seen is one observation of a state that is awaited.
 type seen struct {
 	done   bool
-	detail string // what came of it, or why it is not done yet
+	detail string // the result, or the pending reason
 }
 
-// await looks until the thing is done, for no longer than patience. An error ends it, but for one that may pass by itself.
-func (t teller) await(ctx context.Context, doing string, patience time.Duration, look func(context.Context) (seen, error)) error {
+// await observes a state until it is done, for at most the timeout. An error ends the wait unless it is temporary.
+func (t reporter) await(ctx context.Context, doing string, patience time.Duration,
+	look func(context.Context) (seen, error)) error {
 	real := clock.RealClock{}
 	began := real.Now()
 	waiting, cancel := context.WithTimeout(ctx, patience)
@@ -70,7 +72,7 @@ func (t teller) await(ctx context.Context, doing string, patience time.Duration,
 
 	told := Step{Doing: doing}
 	t.tell(told)
-	reason := "there was no time to look"
+	reason := "the timeout is too short for an observation"
 	for {
 		now, err := look(waiting)
 		switch {
@@ -100,9 +102,10 @@ func (t teller) await(ctx context.Context, doing string, patience time.Duration,
 	}
 }
 
-// passing reports whether an error may go away without anybody doing something about it.
+// passing reports whether an error may be temporary.
 func passing(err error) bool {
 	var unreachable *UnreachableError
-	return errors.As(err, &unreachable) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
+	return errors.As(err, &unreachable) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsTooManyRequests(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || apierrors.IsConflict(err)
 }

@@ -51,7 +51,7 @@ func newProxy(t *testing.T, server string) *proxy {
 	return p
 }
 
-// TestJoinProxy is about a member that nobody reaches but by a proxy.
+// TestJoinProxy is about a member that is reachable only through a proxy.
 func TestJoinProxy(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()
@@ -90,16 +90,25 @@ func TestEndpointProxy(t *testing.T) {
 		field   string // of an error
 	}{
 		{reason: "there is none", config: rest.Config{Host: "east"}},
-		{reason: "the config's is that of the hub too", config: rest.Config{Host: "east", Proxy: named("http://x:y@proxy:3128")}, want: "http://x:y@proxy:3128"},
+		{reason: "the config's is that of the hub too",
+			config: rest.Config{Host: "east", Proxy: named("http://x:y@proxy:3128")}, want: "http://x:y@proxy:3128"},
 		{reason: "it may have none for this server", config: rest.Config{Host: "https://west", Proxy: named("http://proxy")}},
-		{reason: "an option counts more", config: rest.Config{Host: "east", Proxy: named("http://proxy")}, options: JoinOptions{ProxyURL: "socks5://other"}, want: "socks5://other"},
-		{reason: "another address need not be behind it", config: rest.Config{Host: "east", Proxy: named("http://proxy")}, options: JoinOptions{Server: "https://east:6443"}},
-		{reason: "but may be behind another", config: rest.Config{Host: "east"}, options: JoinOptions{Server: "https://east:6443", ProxyURL: "http://other"}, want: "http://other"},
-		{reason: "a hub knows no such proxies", config: rest.Config{Host: "east"}, options: JoinOptions{ProxyURL: "ftp://secret-words@other"}, field: "ProxyURL"},
-		{reason: "nobody would send the headers", config: rest.Config{Host: "east"}, options: JoinOptions{ProxyHeaders: header}, field: "ProxyHeaders"},
-		{reason: "what is no header", config: rest.Config{Host: "east"}, options: JoinOptions{ProxyURL: "http://proxy", ProxyHeaders: map[string]string{"a b": "secret-words"}}, field: "ProxyHeaders"},
+		{reason: "an option counts more", config: rest.Config{Host: "east", Proxy: named("http://proxy")},
+			options: JoinOptions{ProxyURL: "socks5://other"}, want: "socks5://other"},
+		{reason: "another address need not be behind it", config: rest.Config{Host: "east", Proxy: named("http://proxy")},
+			options: JoinOptions{Server: "https://east:6443"}},
+		{reason: "but may be behind another", config: rest.Config{Host: "east"},
+			options: JoinOptions{Server: "https://east:6443", ProxyURL: "http://other"}, want: "http://other"},
+		{reason: "a hub knows no such proxies", config: rest.Config{Host: "east"},
+			options: JoinOptions{ProxyURL: "ftp://secret-words@other"}, field: "ProxyURL"},
+		{reason: "the headers would have no effect", config: rest.Config{Host: "east"},
+			options: JoinOptions{ProxyHeaders: header}, field: "ProxyHeaders"},
+		{reason: "what is no header", config: rest.Config{Host: "east"},
+			options: JoinOptions{ProxyURL: "http://proxy", ProxyHeaders: map[string]string{"a b": "secret-words"}},
+			field:   "ProxyHeaders"},
 		{reason: "a hub speaks to no server by http", config: rest.Config{Host: "http://secret-words"}, field: "Server"},
-		{reason: "a bundle is one of certificates", config: rest.Config{Host: "east"}, options: JoinOptions{CA: []byte("secret-words")}, field: "CA"},
+		{reason: "a bundle is one of certificates", config: rest.Config{Host: "east"},
+			options: JoinOptions{CA: []byte("secret-words")}, field: "CA"},
 	} {
 		e, err := endpointOf(&test.config, test.options)
 		require.NoError(t, err, test.reason)

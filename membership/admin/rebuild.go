@@ -25,7 +25,7 @@ type RebuildOptions struct {
 	Members []*rest.Config
 	// Namespace of the agents on the members. Default: muster-system.
 	Namespace string
-	// Hub is the name that the agents have for the hub, as in [RegisterOptions]. Default: none.
+	// Hub is the name of the hub in the agents' options, as in [RegisterOptions]. Default: none.
 	Hub string
 	// RegistrationNamespace of the hub. Rebuild creates it. Default: muster-registration.
 	RegistrationNamespace string
@@ -73,13 +73,14 @@ func Rebuild(ctx context.Context, config *rest.Config, o RebuildOptions) error {
 		return err
 	}
 	r := &rebuild{RebuildOptions: o, hub: hub, tell: o.Progress}
-	if err := r.tell.do("read what the agents have recorded", func() (string, error) { return r.read(ctx) }); err != nil {
+	if err := r.tell.do("read the registrations of the agents",
+		func() (string, error) { return r.read(ctx) }); err != nil {
 		return err
 	}
 	if err := r.tell.makeNamespace(ctx, hub, o.RegistrationNamespace); err != nil {
 		return err
 	}
-	if err := r.tell.do("give the hub its identity", func() (string, error) { return r.identify(ctx) }); err != nil {
+	if err := r.tell.do("restore the identity of the hub", func() (string, error) { return r.identify(ctx) }); err != nil {
 		return err
 	}
 	for i := range r.members {
@@ -96,7 +97,7 @@ type rebuild struct {
 	RebuildOptions
 	hub     *cluster
 	members []*agent.Registration
-	tell    teller
+	tell    reporter
 }
 
 // read reads the registrations of all members, before anything is changed.
@@ -111,7 +112,7 @@ func (r *rebuild) read(ctx context.Context) (string, error) {
 			return "", err
 		}
 		if is.HubID == "" {
-			return "", fmt.Errorf("member %s: its hub had no identity, so it cannot be recognized as the same one", is.Name)
+			return "", fmt.Errorf("member %s: its hub had no identity, so the rebuilt hub cannot be recognized", is.Name)
 		}
 		if first := r.first(); first != nil && first.HubID != is.HubID {
 			return "", fmt.Errorf("member %s is of hub %s, and member %s is of hub %s: rebuild one hub at a time",
@@ -148,14 +149,16 @@ func (r *rebuild) identify(ctx context.Context) (string, error) {
 		return "ConfigMap " + key.String(), r.hub.explain("create ConfigMap "+key.String(), r.hub.Create(ctx, stored))
 	}
 	if other := stored.Data[membership.HubIDKey]; other != id {
-		return "", fmt.Errorf("ConfigMap %s has the identity %s, and the members are of hub %s: if this hub shall replace that one, "+
+		return "", fmt.Errorf("ConfigMap %s has the identity %s, and the members are of hub %s: if this hub shall "+
+			"replace that one, "+
 			"stop its controllers, delete the ConfigMap and repeat; otherwise move the members", key, other, id)
 	}
 	if known, err := strconv.ParseInt(stored.Data[membership.HubEpochKey], 10, 64); err == nil && known >= epoch {
-		return "it had that already", nil
+		return "the hub has the identity already", nil
 	}
 	stored.Data[membership.HubEpochKey] = strconv.FormatInt(epoch, 10)
-	return "raised the epoch in ConfigMap " + key.String(), r.hub.explain("update ConfigMap "+key.String(), r.hub.Update(ctx, stored))
+	return "raised the epoch in ConfigMap " + key.String(),
+		r.hub.explain("update ConfigMap "+key.String(), r.hub.Update(ctx, stored))
 }
 
 // create creates the MemberCluster of a member, unless there is one with its name, its claim or its cluster ID.
@@ -168,13 +171,15 @@ func (r *rebuild) create(ctx context.Context, is *agent.Registration) (string, e
 		return m.Spec.Claim == is.Claim || m.Spec.ClusterID == is.ClusterID
 	})
 	if same >= 0 {
-		return "it exists, as " + existing.Items[same].Name, nil
+		return "the MemberCluster exists, with the name " + existing.Items[same].Name, nil
 	}
-	member := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: is.Name, Finalizers: []string{membership.Finalizer}}}
+	member := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: is.Name,
+		Finalizers: []string{membership.Finalizer}}}
 	member.Spec.ClusterID, member.Spec.Claim, member.Spec.Accepted = is.ClusterID, is.Claim, new(true)
 	err := r.hub.Create(ctx, member)
 	if apierrors.IsAlreadyExists(err) {
-		return "", fmt.Errorf("MemberCluster %s exists, and is of another cluster than the member of that name: %w", is.Name, ErrNameTaken)
+		return "", fmt.Errorf("MemberCluster %s exists, and is of another cluster than the member of that name: %w",
+			is.Name, ErrNameTaken)
 	}
 	return "", r.hub.explain("create MemberCluster "+is.Name, err)
 }

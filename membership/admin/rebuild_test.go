@@ -36,7 +36,8 @@ func hubConfigMap(id, epoch string) *corev1.ConfigMap {
 }
 
 func rebuilding(hub *cluster, members ...*agent.Registration) *rebuild {
-	return &rebuild{RebuildOptions: RebuildOptions{RegistrationNamespace: membership.RegistrationNamespace}, hub: hub, members: members}
+	return &rebuild{RebuildOptions: RebuildOptions{RegistrationNamespace: membership.RegistrationNamespace}, hub: hub,
+		members: members}
 }
 
 // TestRebuild_InvalidOptions checks that options which cannot be are refused before any cluster is contacted.
@@ -44,7 +45,8 @@ func TestRebuild_InvalidOptions(t *testing.T) {
 	var invalid *membership.InvalidError
 	require.ErrorAs(t, Rebuild(t.Context(), &rest.Config{}, RebuildOptions{}), &invalid)
 	require.Equal(t, "Members", invalid.Field)
-	require.ErrorContains(t, Rebuild(t.Context(), nil, RebuildOptions{Members: []*rest.Config{{}}}), "no config for the hub")
+	require.ErrorContains(t, Rebuild(t.Context(), nil, RebuildOptions{Members: []*rest.Config{{}}}),
+		"no config for the hub")
 }
 
 // TestMove_InvalidOptions checks that a move requires the credential of a hub that has an identity.
@@ -54,7 +56,8 @@ func TestMove_InvalidOptions(t *testing.T) {
 		require.ErrorAs(t, Move(t.Context(), &rest.Config{}, bootstrap, RegisterOptions{}), &invalid)
 		require.Equal(t, "bootstrap", invalid.Field)
 	}
-	require.ErrorContains(t, Move(t.Context(), nil, &registration.Bootstrap{HubID: "hub"}, RegisterOptions{}), "no config for the member")
+	require.ErrorContains(t, Move(t.Context(), nil, &registration.Bootstrap{HubID: "hub"}, RegisterOptions{}),
+		"no config for the member")
 }
 
 // TestRegistrationOf_NotRegistered checks that a cluster without an agent's record is not a member.
@@ -64,8 +67,8 @@ func TestRegistrationOf_NotRegistered(t *testing.T) {
 	require.ErrorContains(t, err, "https://member")
 }
 
-// TestRebuild_Identity checks that a hub gets the identity of the lost one with a later epoch, and that a hub with another
-// identity is refused and not changed.
+// TestRebuild_Identity checks that a hub gets the identity of the lost one with a later epoch, and that a hub with
+// another identity is refused and not changed.
 func TestRebuild_Identity(t *testing.T) {
 	members := []*agent.Registration{{Name: "a", HubID: "lost", HubEpoch: 3}, {Name: "b", HubID: "lost", HubEpoch: 7}}
 	for _, test := range []struct {
@@ -78,7 +81,8 @@ func TestRebuild_Identity(t *testing.T) {
 		{"a repeated call", []client.Object{hubConfigMap("lost", "8")}, hubConfigMap("lost", "8"), ""},
 		{"an epoch that members have passed", []client.Object{hubConfigMap("lost", "2")}, hubConfigMap("lost", "8"), ""},
 		{"an epoch that is not a number", []client.Object{hubConfigMap("lost", "x")}, hubConfigMap("lost", "8"), ""},
-		{"a hub of its own", []client.Object{hubConfigMap("other", "1")}, hubConfigMap("other", "1"), "has the identity other"},
+		{"a hub of its own", []client.Object{hubConfigMap("other", "1")}, hubConfigMap("other", "1"),
+			"has the identity other"},
 	} {
 		hub := fakeCluster(t, Hub, test.objects...)
 		_, err := rebuilding(hub, members...).identify(t.Context())
@@ -105,8 +109,10 @@ func TestRebuild_Members(t *testing.T) {
 		detail string
 		err    error
 	}{
-		{"the claim exists", agent.Registration{Name: "a", Claim: "claim", ClusterID: "another"}, "it exists, as renamed", nil},
-		{"the cluster ID exists", agent.Registration{Name: "a", Claim: "another", ClusterID: "id"}, "it exists, as renamed", nil},
+		{"the claim exists", agent.Registration{Name: "a", Claim: "claim", ClusterID: "another"},
+			"the MemberCluster exists, with the name renamed", nil},
+		{"the cluster ID exists", agent.Registration{Name: "a", Claim: "another", ClusterID: "id"},
+			"the MemberCluster exists, with the name renamed", nil},
 		{"the name is taken", agent.Registration{Name: "renamed", Claim: "another", ClusterID: "another"}, "", ErrNameTaken},
 		{"a member that is missing", agent.Registration{Name: "b", Claim: "b", ClusterID: "b"}, "", nil},
 	} {

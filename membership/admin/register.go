@@ -20,47 +20,53 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// RegisterOptions say how [Register] gives a cluster its bootstrap credential. The zero value does so and does not wait.
+// RegisterOptions are the options of [Register]. With the zero value, Register does not wait.
 type RegisterOptions struct {
-	// Namespace of the agent. It is made if it is not there. Empty: muster-system.
+	// Namespace of the agent. Register creates it. Default: muster-system.
 	Namespace string
-	// Hub tells the hub from others of the same member, a DNS label: the name that the agent has for it in agent.Options.Hubs. The Secrets are muster-bootstrap-Hub
-	// and muster-agent-Hub then. An agent of several hubs is in one at a time; to be in several at once takes as many agents, each with a name of its
-	// own for its hub. Empty: the hub has no name, as where it is the only one. Package work/agent calls that one "hub", which no other should be called.
+	// Hub is the name of the hub in agent.Options.Hubs, a DNS label. The Secrets are then muster-bootstrap-Hub and
+	// muster-agent-Hub. An agent of several hubs belongs to one of them at a time. To belong to several hubs, run one
+	// agent for each, each with a unique name for its hub. Default: no name, for a single hub. Package work/agent uses the
+	// name "hub" for that hub, so do not use this name.
 	Hub string
-	// Replace replaces the bootstrap credential of another hub of the same name. What has joined that hub stays in it until it is out there.
+	// Replace replaces the bootstrap credential of another hub with the same name. An agent stays with its hub until it
+	// has left.
 	Replace bool
-	// Unchecked does not look whether the hub answers and takes the credential. It is for a hub that the member reaches, and this
-	// program does not.
+	// Unchecked skips the check of the hub and the credential, for a hub that only the member can reach.
 	Unchecked bool
 
-	// Prepare is called with a client of the member, before that is given its credential, to install there what its agent needs, such as
-	// InstallOnMember of package work/crds. It is called each time. Nil: nothing is done.
+	// Prepare is called with a client of the member before the credential is stored, to install the definitions that the
+	// agent needs, for example InstallOnMember of package work/crds. It is called by every Register. Optional.
 	Prepare func(ctx context.Context, member client.Client) error
 
-	// Wait is how long to wait until the agent has joined, as it says itself on the member. Zero: not at all.
+	// Wait is how long to wait until the agent reports on the member that it has joined. Zero: Register does not wait.
 	Wait time.Duration
-	// Progress is told each step.
+	// Progress is called with each step.
 	Progress func(Step)
 }
 
-// Register gives a cluster what its agent needs to join a hub: the Secret muster-bootstrap, or muster-bootstrap-Hub. It does not install the agent, which is
-// part of a program of yours.
+// Register stores the credential that an agent needs to join a hub on a cluster: the Secret muster-bootstrap, or
+// muster-bootstrap-Hub. It does not install the agent, which is part of the product.
 //
-// It looks first whether anything stands in the way, and if so changes nothing and returns a [*PreflightError], which may wrap
-// [ErrExpired], when the hub does not take the credential, [ErrClusterTaken] for a cluster that has the credential of
-// another hub, or whose agent a hub runs, or an [*UnreachableError]. A credential of the same hub is replaced, as for an agent that shall ask again.
+// Register first runs all checks. If one fails, it changes nothing and returns a [*PreflightError], which may wrap
+// [ErrExpired] if the hub rejects the credential, [ErrClusterTaken] if the cluster has the credential of another hub or a
+// hub runs its agent, or an [*UnreachableError]. A credential of the same hub is replaced.
 //
-// With Wait it waits until the agent is in that hub, by what the agent keeps on its Secret. It ends before its time in [ErrClusterTaken], when the cluster's ID belongs to
-// another member, or to one that another agent speaks for; [ErrNameTaken], when the name that the agent asks for belongs to another cluster;
-// [ErrExpired], when the hub does not take the credential any more, or the JoinToken is used up; or [ErrDenied]. Only what the agent was told with this very credential
-// counts. If it was told that before Register began, somebody may have changed the hub's mind since: then Register gives the agent half a minute to ask again. A
-// [*TimeoutError] says what it has waited for. An agent that is in the hub already has joined, whatever it is given.
+// With Wait, Register waits until the agent has joined, according to the agent status on the member. It returns early
+// with
+// [ErrClusterTaken] if the cluster's ID belongs to another member or to one with another agent; [ErrNameTaken] if the
+// requested name belongs to another cluster; [ErrExpired] if the hub rejects the credential or the JoinToken is used
+// up; or
+// [ErrDenied]. Only results of this credential count. A result that is older than the call may be outdated: Register
+// then waits half a minute for the agent to retry. A [*TimeoutError] contains the pending reason. An agent that is
+// already a member of the hub has joined with any credential.
 //
-// It needs on the member get and create on namespaces; get, create and update on secrets in the agent's namespace; and get on clusterrolebindings.
+// Register requires on the member get and create on namespaces; get, create and update on secrets in the agent's
+// namespace; and get on clusterrolebindings.
 func Register(ctx context.Context, config *rest.Config, bootstrap *registration.Bootstrap, o RegisterOptions) error {
 	if bootstrap == nil {
-		return &membership.InvalidError{Field: "bootstrap", Problem: "is nil: it must be that of a join token"}
+		return &membership.InvalidError{Field: "bootstrap", Problem: "must not be nil: set the bootstrap credential " +
+			"of a join token"}
 	}
 	if err := checkHub(o.Hub); err != nil {
 		return err
@@ -74,13 +80,13 @@ func Register(ctx context.Context, config *rest.Config, bootstrap *registration.
 	if r.data, err = bootstrap.Marshal(); err != nil {
 		return err
 	}
-	if err := r.tell.do("look whether anything stands in the way", func() (string, error) { return "", r.preflight(ctx) }); err != nil {
+	if err := r.tell.do("run the preflight checks", func() (string, error) { return "", r.preflight(ctx) }); err != nil {
 		return err
 	}
 	if err := r.tell.prepare(ctx, member, o.Prepare); err != nil {
 		return err
 	}
-	if err := r.tell.do("give the member its join token", func() (string, error) { return r.write(ctx) }); err != nil {
+	if err := r.tell.do("store the join token on the member", func() (string, error) { return r.write(ctx) }); err != nil {
 		return err
 	}
 	if o.Wait <= 0 {
@@ -89,15 +95,15 @@ func Register(ctx context.Context, config *rest.Config, bootstrap *registration.
 	return r.await(ctx)
 }
 
-// register is one Register under way.
+// register is one call of Register.
 type register struct {
 	RegisterOptions
 	member    *cluster
 	bootstrap *registration.Bootstrap
 	names     agentSecrets
-	data      []byte         // of bootstrap
-	secret    *corev1.Secret // as it is; nil: there is none
-	tell      teller
+	data      []byte         // of the bootstrap credential
+	secret    *corev1.Secret // the current Secret; nil: none
+	tell      reporter
 	waited    outlook
 }
 
@@ -120,7 +126,8 @@ func (r *register) preflight(ctx context.Context) error {
 		return p.err()
 	}
 	var err error
-	if r.secret, err = found(ctx, r.member, client.ObjectKey{Namespace: r.Namespace, Name: r.names.bootstrap}, &corev1.Secret{}); err != nil {
+	if r.secret, err = found(ctx, r.member, client.ObjectKey{Namespace: r.Namespace, Name: r.names.bootstrap},
+		&corev1.Secret{}); err != nil {
 		return err
 	}
 	binding, err := found(ctx, r.member, client.ObjectKey{Name: accessName}, &rbacv1.ClusterRoleBinding{})
@@ -128,25 +135,29 @@ func (r *register) preflight(ctx context.Context) error {
 		return err
 	}
 	if binding != nil && (origin{}).of(binding) {
-		p.add(Finding{Check: "the member", Problem: fmt.Sprintf("a hub runs its agent (joinMode Push), as member %s", binding.Labels[membership.MemberLabel]), Err: ErrClusterTaken,
-			Fix: "unjoin it there first; if that hub is gone, clean the member"})
+		p.add(Finding{Check: "the member",
+			Problem: fmt.Sprintf("a hub runs the agent of member %s (joinMode Push)", binding.Labels[membership.MemberLabel]),
+			Err:     ErrClusterTaken,
+			Fix:     "unjoin it there first; if that hub does not exist any more, clean the member"})
 	}
 	if r.secret != nil && !r.Replace {
 		there, err := registration.ParseBootstrap(r.secret.Data[registration.BootstrapKey])
 		if err == nil && there.Server != r.bootstrap.Server {
-			p.add(Finding{Check: "the member", Problem: fmt.Sprintf("it has the join token of another hub, %s", there.Server), Err: ErrClusterTaken,
-				Fix: "unjoin it there first, or replace the token if that hub is gone"})
+			p.add(Finding{Check: "the member",
+				Problem: fmt.Sprintf("the member has the join token of another hub, %s", there.Server), Err: ErrClusterTaken,
+				Fix: "unjoin it there first, or replace the token if that hub does not exist any more"})
 		}
 	}
 	return p.err()
 }
 
-// checkHub asks the hub, with the bootstrap credential, for a request that nobody has made: one that may ask gets the answer that
-// there is none.
+// checkHub reads a request that does not exist, with the bootstrap credential: the response is NotFound if the
+// credential is valid.
 func (r *register) checkHub(ctx context.Context, p *preflight) {
 	hub, err := connect(Hub, r.bootstrap.RESTConfig())
 	if err == nil {
-		_, err = found(ctx, hub, client.ObjectKey{Namespace: r.bootstrap.Namespace, Name: "preflight"}, &v1alpha1.JoinRequest{})
+		_, err = found(ctx, hub, client.ObjectKey{Namespace: r.bootstrap.Namespace, Name: "preflight"},
+			&v1alpha1.JoinRequest{})
 	}
 	const check = "the join token"
 	var unreachable *UnreachableError
@@ -154,11 +165,13 @@ func (r *register) checkHub(ctx context.Context, p *preflight) {
 	case err == nil:
 	case errors.As(err, &unreachable):
 		p.add(Finding{Check: check, Problem: unreachable.Error(), Err: unreachable,
-			Fix: "make sure that the hub's address is one that the member reaches; if this machine alone does not, go on unchecked"})
+			Fix: "make sure that the member reaches the hub's address; if only this machine does not, skip the check " +
+				"with Unchecked"})
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
-		p.add(Finding{Check: check, Problem: "the hub does not take it: it has ended, or was deleted", Err: ErrExpired, Fix: "create another token on the hub"})
+		p.add(Finding{Check: check, Problem: "the hub rejects the token: it has expired, or was deleted", Err: ErrExpired,
+			Fix: "create another token on the hub"})
 	default:
-		p.add(Finding{Check: check, Problem: err.Error(), Err: err, Fix: "look at the API server of the hub"})
+		p.add(Finding{Check: check, Problem: err.Error(), Err: err, Fix: "check the API server of the hub"})
 	}
 }
 

@@ -43,13 +43,15 @@ func TestRegister(t *testing.T) {
 	require.Error(t, Register(ctx, f.plane.User("nobody"), bootstrap, RegisterOptions{}))
 	require.Nil(t, given(), "nothing has been changed")
 
-	require.NoError(t, Register(ctx, f.config, &wrong, RegisterOptions{Unchecked: true}), "this machine need not reach the hub")
+	require.NoError(t, Register(ctx, f.config, &wrong, RegisterOptions{Unchecked: true}),
+		"this machine need not reach the hub")
 	require.ErrorIs(t, Register(ctx, f.config, bootstrap, RegisterOptions{}), ErrClusterTaken)
 	require.Equal(t, wrong.Server, given().Server)
 	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{Replace: true}))
 	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{}), "twice is harmless")
 	next := f.token(v1alpha1.JoinTokenSpec{})
-	require.NoError(t, Register(ctx, f.config, next, RegisterOptions{}), "another token of the same hub replaces the one before")
+	require.NoError(t, Register(ctx, f.config, next, RegisterOptions{}), "another token of the same hub replaces "+
+		"the one before")
 	require.Equal(t, next.TokenName, given().TokenName)
 
 	var invalid *membership.InvalidError
@@ -63,5 +65,6 @@ func TestRegister(t *testing.T) {
 
 	_, err = Join(ctx, f.config, f.config, JoinOptions{Name: "by-push", MemberNamespace: "push", Timeout: -1})
 	require.NoError(t, err)
-	require.ErrorIs(t, Register(ctx, f.config, next, RegisterOptions{Replace: true}), ErrClusterTaken, "the hub runs its agent")
+	require.ErrorIs(t, Register(ctx, f.config, next, RegisterOptions{Replace: true}), ErrClusterTaken,
+		"the hub runs its agent")
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// needs calls a function as users who lack one right each, in the order in which the function uses them, and as one who has all of them. The
-// function goes on as far as it gets each time.
+// needs calls a function as users who lack one right each, in the order in which the function uses them, and as one who
+// has all of them. The function goes on as far as it gets each time.
 func (f *fleet) needs(name string, all []right, call func(user *rest.Config) error) {
 	f.t.Helper()
 	for i, missing := range all {
@@ -59,7 +59,8 @@ func TestDecideRights(t *testing.T) {
 	require.NoError(t, f.c.Status().Update(t.Context(), request))
 	group := v1alpha1.GroupVersion.Group
 	f.needs("decide", []right{
-		{group: group, resource: "memberclusters", verbs: "get"}, {group: group, resource: "joinrequests", verbs: "list"}, {group: group, resource: "memberclusters", verbs: "patch"},
+		{group: group, resource: "memberclusters", verbs: "get"}, {group: group, resource: "joinrequests", verbs: "list"},
+		{group: group, resource: "memberclusters", verbs: "patch"},
 	}, func(user *rest.Config) error {
 		if _, err := Deny(t.Context(), user, "request", DecideOptions{}); err != nil {
 			return err
@@ -105,10 +106,12 @@ func TestUnjoinRights(t *testing.T) {
 	}
 	user := f.user("unjoin-whole", whole)
 	mustertest.Holds(f.t, patience, "nothing else is needed", func() bool { return unjoin(user) == nil })
-	mustertest.Holds(f.t, patience, "the namespace goes", func() bool { return !f.get(&corev1.Namespace{}, "", namespace) })
+	mustertest.Holds(f.t, patience, "the namespace goes",
+		func() bool { return !f.get(&corev1.Namespace{}, "", namespace) })
 }
 
-// TestRegisterRights: what Register says that it needs on a member is enough, also to wait, and without any of it nothing is changed.
+// TestRegisterRights: what Register says that it needs on a member is enough, also to wait, and without any of it
+// nothing is changed.
 func TestRegisterRights(t *testing.T) {
 	f := newFleet(t)
 	f.run()
@@ -129,7 +132,8 @@ func TestRegisterRights(t *testing.T) {
 		mustertest.Holds(f.t, patience, "without the right to "+missing.String(), func() bool {
 			last = register(user)
 			return errors.As(last, &failed) && len(failed.Findings) == 1 &&
-				(strings.Contains(last.Error(), "may not "+missing.verbs+" "+missing.resource) || strings.Contains(last.Error(), "cannot "+missing.verbs))
+				(strings.Contains(last.Error(), "may not "+missing.verbs+" "+missing.resource) ||
+					strings.Contains(last.Error(), "cannot "+missing.verbs))
 		})
 	}
 	require.False(t, f.get(&corev1.Namespace{}, "", namespace), "nothing has been changed")

@@ -20,31 +20,34 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// TokenOptions say what token [CreateToken] makes. The zero value is one that lets anybody ask, for ever.
+// TokenOptions are the options of [CreateToken]. The zero value permits requests without acceptance, without an
+// expiration.
 type TokenOptions struct {
-	// Name of the JoinToken: a DNS label of at most 52 characters; of type BootstrapToken, bootstrap-token-<id>. Empty: one is made up, which
-	// begins with "join-" or has a new ID, so that each call makes another token.
+	// Name of the JoinToken: a DNS label of at most 52 characters; for type BootstrapToken, bootstrap-token-<id>. Default:
+	// a new name with the prefix "join-" or a new ID, so that each call creates another token.
 	Name string
-	// Spec says who may come in with the token, and for how long.
+	// Spec of the JoinToken.
 	Spec v1alpha1.JoinTokenSpec
-	// Namespace of the JoinToken. It is made if it is not there. Empty: muster-registration.
+	// Namespace of the JoinToken. CreateToken creates it. Default: muster-registration.
 	Namespace string
 
-	// Timeout bounds the wait for the hub to put a credential into the token's Secret. Zero: a minute.
+	// Timeout for the hub to write a credential to the token's Secret. Default: one minute.
 	Timeout time.Duration
-	// Progress is told each step.
+	// Progress is called with each step.
 	Progress func(Step)
 }
 
-// CreateToken makes a JoinToken, waits until the hub has made a credential for it, and returns both. The [registration.Bootstrap] is a
-// secret, which does not show when it is printed; its Marshal gives what [Register], or an agent, takes as join.yaml. The status
-// of the JoinToken says when it ends.
+// CreateToken creates a JoinToken, waits until the hub has created a credential for it, and returns both. The
+// [registration.Bootstrap] is secret and hides its contents when printed. Its Marshal method returns the join.yaml that
+// [Register], or an agent, reads. The status of the JoinToken contains its expiration time.
 //
-// A token of that name that is there already is returned if its spec is the same, and is [ErrNameTaken] otherwise. One that has ended or is used
-// up is [ErrExpired]. A hub has to be running.
+// An existing token of that name is returned if its spec is the same; otherwise the error is [ErrNameTaken]. The error
+// is
+// [ErrExpired] if it has expired or is used up. CreateToken requires a running hub.
 //
-// It needs create and get on jointokens, get on secrets, and get and create on namespaces.
-func CreateToken(ctx context.Context, config *rest.Config, o TokenOptions) (*v1alpha1.JoinToken, *registration.Bootstrap, error) {
+// CreateToken requires create and get on jointokens, get on secrets, and get and create on namespaces.
+func CreateToken(ctx context.Context, config *rest.Config, o TokenOptions) (*v1alpha1.JoinToken,
+	*registration.Bootstrap, error) {
 	if o.Name != "" {
 		if err := checkName("Name", o.Name); err != nil {
 			return nil, nil, err
@@ -67,7 +70,7 @@ func CreateToken(ctx context.Context, config *rest.Config, o TokenOptions) (*v1a
 	if err != nil {
 		return nil, nil, err
 	}
-	tell := teller(o.Progress)
+	tell := reporter(o.Progress)
 	var token *v1alpha1.JoinToken
 	var made bool
 	err = tell.do("create the token", func() (detail string, err error) {
@@ -91,7 +94,7 @@ func CreateToken(ctx context.Context, config *rest.Config, o TokenOptions) (*v1a
 			return seen{}, err
 		}
 		if now == nil || now.UID != token.UID {
-			return seen{}, fmt.Errorf("JoinToken %s was deleted by somebody else: %w", token.Name, ErrNotFound)
+			return seen{}, fmt.Errorf("JoinToken %s was deleted concurrently: %w", token.Name, ErrNotFound)
 		}
 		token = now
 		var result seen
@@ -99,14 +102,14 @@ func CreateToken(ctx context.Context, config *rest.Config, o TokenOptions) (*v1a
 		return result, err
 	})
 	if _, never := errors.AsType[*membership.InvalidError](err); never && made {
-		err = errors.Join(err, hub.remove(ctx, token)) // else each try would leave another one
+		err = errors.Join(err, hub.remove(ctx, token)) // otherwise each attempt would leave a token
 	}
 	return token, bootstrap, err
 }
 
-// makeToken makes a token, or finds that it is there as it is to be.
+// makeToken creates a token, or returns the existing one with the same spec.
 func makeToken(ctx context.Context, hub *cluster, o TokenOptions) (token *v1alpha1.JoinToken, made bool, err error) {
-	if err := teller(o.Progress).makeNamespace(ctx, hub, o.Namespace); err != nil {
+	if err := reporter(o.Progress).makeNamespace(ctx, hub, o.Namespace); err != nil {
 		return nil, false, err
 	}
 	token = &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}, Spec: o.Spec}
@@ -125,31 +128,32 @@ func makeToken(ctx context.Context, hub *cluster, o TokenOptions) (token *v1alph
 	case err != nil:
 		return nil, false, err
 	case there == nil || there.DeletionTimestamp != nil:
-		return nil, false, fmt.Errorf("JoinToken %s is being deleted: try again when it is gone: %w", o.Name, ErrNameTaken)
+		return nil, false, fmt.Errorf("JoinToken %s is being deleted: retry after its deletion: %w", o.Name, ErrNameTaken)
 	default:
 		if wanted.CredentialTTLSeconds == 0 {
 			wanted.CredentialTTLSeconds = defaultCredentialTTL
 		}
 		if !equality.Semantic.DeepEqual(there.Spec, wanted) {
-			return nil, false, fmt.Errorf("there is a JoinToken %s with another spec: delete it, or choose another name: %w", o.Name, ErrNameTaken)
+			return nil, false,
+				fmt.Errorf("JoinToken %s exists with another spec: delete it, or choose another name: %w", o.Name, ErrNameTaken)
 		}
 		return there, false, nil
 	}
 }
 
-// newTokenID makes up the ID of a bootstrap token. It is no secret, and only has to be another one.
+// newTokenID returns a new ID of a bootstrap token. The ID must be unique, and is not secret.
 func newTokenID() (string, error) {
 	token, err := bootstraputil.GenerateBootstrapToken()
 	if err != nil {
-		return "", fmt.Errorf("make up the ID of a bootstrap token: %w", err)
+		return "", fmt.Errorf("generate the ID of a bootstrap token: %w", err)
 	}
 	return token[:bootstrapapi.BootstrapTokenIDBytes], nil
 }
 
-// defaultCredentialTTL is what the API server puts in.
+// defaultCredentialTTL is the default of the API.
 const defaultCredentialTTL = 86400
 
-// credentialOf returns what is in the Secret of a token that is ready.
+// credentialOf returns the contents of the Secret of a token that is ready.
 func credentialOf(ctx context.Context, hub *cluster, token *v1alpha1.JoinToken) (*registration.Bootstrap, seen, error) {
 	bootstrap, err := jointoken.Read(ctx, hub, token)
 	switch {

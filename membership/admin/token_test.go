@@ -16,7 +16,8 @@ import (
 func TestCreateToken(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()
-	options := TokenOptions{Name: "edge", Spec: v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(3600)), AutoAccept: true}, Timeout: 600 * time.Millisecond}
+	options := TokenOptions{Name: "edge", Spec: v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(3600)), AutoAccept: true},
+		Timeout: 600 * time.Millisecond}
 	_, _, err := CreateToken(ctx, f.config, options)
 	var timeout *TimeoutError
 	require.ErrorAs(t, err, &timeout)
@@ -45,7 +46,8 @@ func TestCreateToken(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, first.Name, second.Name, "without a name each is another")
 
-	_, _, err = CreateToken(ctx, f.config, TokenOptions{Spec: v1alpha1.JoinTokenSpec{Type: v1alpha1.JoinTokenBootstrapToken}})
+	_, _, err = CreateToken(ctx, f.config,
+		TokenOptions{Spec: v1alpha1.JoinTokenSpec{Type: v1alpha1.JoinTokenBootstrapToken}})
 	var invalid *membership.InvalidError
 	require.ErrorAs(t, err, &invalid, "this hub has no such tokens")
 	require.Equal(t, "spec.type", invalid.Field)
@@ -56,7 +58,8 @@ func TestCreateToken(t *testing.T) {
 	}
 
 	short := TokenOptions{Name: "short", Spec: v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(1))}}
-	mustertest.Holds(f.t, patience, "it does not end", func() bool { _, _, err = CreateToken(ctx, f.config, short); return err != nil })
+	mustertest.Holds(f.t, patience, "it does not end",
+		func() bool { _, _, err = CreateToken(ctx, f.config, short); return err != nil })
 	require.ErrorIs(t, err, ErrExpired)
 }
 
@@ -66,7 +69,8 @@ func TestCreateTokenOptions(t *testing.T) {
 		options TokenOptions
 	}{
 		{"a name is one that a JoinToken can have", TokenOptions{Name: "Edge!"}},
-		{"no token gives labels that are reserved", TokenOptions{Spec: v1alpha1.JoinTokenSpec{Labels: map[string]string{"muster.dev/x": "y"}}}},
+		{"no token gives labels that are reserved",
+			TokenOptions{Spec: v1alpha1.JoinTokenSpec{Labels: map[string]string{"muster.dev/x": "y"}}}},
 	} {
 		_, _, err := CreateToken(t.Context(), &rest.Config{Host: "https://127.0.0.1:1"}, test.options)
 		var invalid *membership.InvalidError

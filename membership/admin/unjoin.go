@@ -18,59 +18,63 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// UnjoinOptions say how [Unjoin] has a member leave. The zero value has it leave for good, in order.
+// UnjoinOptions are the options of [Unjoin]. With the zero value, the member leaves permanently.
 type UnjoinOptions struct {
-	// Member is how to reach the member, to remove what [Join] made there. Nil: by the kubeconfig that Join stored on the hub;
-	// a member that has an agent of its own is cleaned by that.
+	// Member is the config of the member, to remove the objects of [Join]. Default: the kubeconfig that Join stored on the
+	// hub. The agent of a pull member removes its own objects.
 	Member *rest.Config
-	// Keep keeps the MemberCluster, with spec.state Leave, and what Join made, so that the cluster can join again.
+	// Keep keeps the MemberCluster, with spec.state Leave, and the objects of Join, so that the cluster can join again.
 	Keep bool
-	// Force shortens the deadline of the leave to a second. The hub then removes the member whatever is missing, and puts that
-	// on record; what the member has is left there. It is for members that are gone. It cannot be had with Keep, as the deadline
-	// would stay that short for later leaves.
+	// Force shortens the deadline of the leave to one second. The hub then removes the member and records what is missing;
+	// objects on the member stay. Use it for members that do not exist any more. It cannot be combined with Keep, because
+	// the short deadline would apply to later leaves.
 	Force bool
 
-	// Unprepare is called with a client of the member, before what Join made is removed, to take back what the Prepare of Join or Register has installed,
-	// such as RemoveFromMember of package work/crds. It returns why something stays there, which is told as a [Step], or nothing. It is not called where there is
-	// an agent on the member, or another hub has access to it. Nil: what was installed stays.
+	// Unprepare is called with a client of the member before the objects of Join are removed, to remove what the Prepare
+	// of Join or Register installed, for example RemoveFromMember of package work/crds. It returns why something stays,
+	// which is reported as a [Step], or nothing. It is not called if the member has another agent or another hub has
+	// access to it. Nil: installed objects stay.
 	Unprepare func(ctx context.Context, member client.Client) (kept string, err error)
 
-	// MemberNamespace and ConnectionNamespace are those that Join was given. Empty: muster-system and muster-connections.
+	// MemberNamespace and ConnectionNamespace of Join. Default: muster-system and muster-connections.
 	MemberNamespace     string
 	ConnectionNamespace string
 
-	// Timeout bounds the wait. Zero: the deadline of the leave and two minutes. Negative: Unjoin does not wait, and what Join made
-	// stays until another Unjoin removes it.
+	// Timeout of the wait. Default: the deadline of the leave plus two minutes. Negative: Unjoin does not wait, and the
+	// objects of Join stay until another Unjoin removes them.
 	Timeout time.Duration
-	// Progress is told each step.
+	// Progress is called with each step.
 	Progress func(Step)
 }
 
-// Unjoin has a member leave: it deletes the MemberCluster, waits until the hub has let it go, and removes what [Join] made on
-// both sides. It takes off no finalizer: what keeps a member is the hub's to end, at the deadline of the leave at the latest, for
-// which a hub has to be running.
+// Unjoin removes a member from the fleet: it deletes the MemberCluster, waits for the end of the leave, and removes the
+// objects of [Join] from both sides. It removes no finalizers: the hub ends the leave, at its deadline at the latest,
+// which requires a running hub.
 //
-// It returns how the leave stood when it was last seen, which tells whether it was forced and what was left; nil if there was
-// none. A member that is not there has left, which is no error.
+// Unjoin returns the last observed status of the leave, including whether it was forced and what was left; nil if there
+// was none. A member that does not exist has left, which is not an error.
 //
-// The Secret with the member's kubeconfig is deleted last. If Unjoin ends early it is kept, although the MemberCluster goes, and
-// another Unjoin finds the way to the member by it. What was not removed from a member that cannot be reached is an
-// [*UnreachableError], and one that does not accept the credential of the Secret, such as one that has ended, an error as well:
-// the leave is over nevertheless, and Unjoin may be called again, with Member if need be. With Force that is only told as a
-// [Step], and the Secret goes. Where there is no such Secret and Member is nil, a Step tells that something may be left there.
+// The Secret with the member's kubeconfig is deleted last. If Unjoin ends early, the Secret is kept after the deletion
+// of the MemberCluster, and another Unjoin uses it to reach the member. If the member is unreachable, the error is an
+// [*UnreachableError]; a rejected credential of the Secret, for example an expired one, is an error as well. The leave is
+// complete nevertheless; call Unjoin again, with Member if required. With Force both are reported only as a [Step], and
+// the Secret is deleted. Without such a Secret and without Member, a Step reports that objects may be left on the
+// member.
 //
-// On the hub it needs get and delete on memberclusters, and patch with Keep or Force; get, patch and delete on secrets in the
-// connection namespace; and get on the namespace kube-system. On the member, the user of Member, or else the hub by its
-// credential, needs get and delete on clusterrolebindings and get on namespaces; and to remove the namespace there, patch and
-// delete on namespaces, and list on secrets, serviceaccounts, configmaps and pods in it, without which that stays. What Unprepare is not allowed to
-// do, or get on secrets in that namespace, which comes before it, is told, and what was installed stays: the hub's credential may do only what
-// the hub was given.
+// Unjoin requires on the hub get and delete on memberclusters, and patch with Keep or Force; get, patch and delete on
+// secrets in the connection namespace; and get on the namespace kube-system. On the member, the user of Member, or else
+// the hub's credential, requires get and delete on clusterrolebindings and get on namespaces; and to remove the
+// namespace, patch and delete on namespaces, and list on secrets, serviceaccounts, configmaps and pods in it, without
+// which the namespace stays. Missing permissions of Unprepare, or to get the secrets in that namespace before it, are
+// reported, and the installed objects stay: the hub's credential has only the permissions that the hub was granted.
 func Unjoin(ctx context.Context, hub *rest.Config, name string, o UnjoinOptions) (*v1alpha1.LeaveStatus, error) {
 	if err := checkName("name", name); err != nil {
 		return nil, err
 	}
 	if o.Keep && o.Force {
-		return nil, &membership.InvalidError{Field: "Force", Problem: "cannot be had with Keep: the deadline of all later leaves would be a second as well; leave it out, or change spec.leave.deadlineSeconds of the MemberCluster for a while"}
+		return nil, &membership.InvalidError{Field: "Force", Problem: "cannot be combined with Keep, because the " +
+			"deadline of all later leaves would be one second: remove it, or change spec.leave.deadlineSeconds of the " +
+			"MemberCluster temporarily"}
 	}
 	o.MemberNamespace = orDefault(o.MemberNamespace, agent.DefaultNamespace)
 	o.ConnectionNamespace = orDefault(o.ConnectionNamespace, membership.ConnectionNamespace)
@@ -79,7 +83,8 @@ func Unjoin(ctx context.Context, hub *rest.Config, name string, o UnjoinOptions)
 	if u.hub, err = connect(Hub, hub); err != nil {
 		return nil, err
 	}
-	if err := u.tell.do("tell the hub that "+name+" leaves", func() (string, error) { return u.begin(ctx) }); err != nil {
+	if err := u.tell.do("notify the hub that "+name+" leaves",
+		func() (string, error) { return u.begin(ctx) }); err != nil {
 		return nil, err
 	}
 	if o.Timeout < 0 {
@@ -96,16 +101,16 @@ func Unjoin(ctx context.Context, hub *rest.Config, name string, o UnjoinOptions)
 	return u.leave, u.cleanUp(ctx)
 }
 
-// unjoin is one Unjoin under way.
+// unjoin is one call of Unjoin.
 type unjoin struct {
 	UnjoinOptions
 	name    string
 	hub     *cluster
 	hubID   string
-	tell    teller
-	cluster *v1alpha1.MemberCluster // as it was at first; nil: there was none
-	leave   *v1alpha1.LeaveStatus   // as last seen
-	secret  *corev1.Secret          // as it was at first: how the hub reaches the member; nil: Join had made none
+	tell    reporter
+	cluster *v1alpha1.MemberCluster // as first observed; nil: none
+	leave   *v1alpha1.LeaveStatus   // as last observed
+	secret  *corev1.Secret          // as first observed: the access to the member; nil: Join has created none
 }
 
 func (u *unjoin) begin(ctx context.Context) (detail string, err error) {
@@ -119,7 +124,7 @@ func (u *unjoin) begin(ctx context.Context) (detail string, err error) {
 		u.leave = u.cluster.Status.Leave
 	}
 	if u.Keep {
-		return u.turn(ctx)
+		return u.setLeave(ctx)
 	}
 	if err := u.release(ctx); err != nil {
 		return "", err
@@ -132,11 +137,11 @@ func (u *unjoin) begin(ctx context.Context) (detail string, err error) {
 			return "", err
 		}
 	}
-	return "", u.hasten(ctx)
+	return "", u.shortenDeadline(ctx)
 }
 
-// turn has the member leave without deleting it.
-func (u *unjoin) turn(ctx context.Context) (detail string, err error) {
+// turn sets spec.state to Leave without deleting the member.
+func (u *unjoin) setLeave(ctx context.Context) (detail string, err error) {
 	if u.cluster == nil {
 		return "there is no such member", nil
 	}
@@ -148,9 +153,9 @@ func (u *unjoin) turn(ctx context.Context) (detail string, err error) {
 	return "", u.hub.explain("change MemberCluster "+u.name, u.hub.Patch(ctx, u.cluster, client.MergeFrom(before)))
 }
 
-// hasten shortens the deadline, of a MemberCluster that is being deleted and of no other: one that lives on would leave like that
-// for ever.
-func (u *unjoin) hasten(ctx context.Context) error {
+// hasten shortens the deadline of a MemberCluster that is being deleted. Other MemberClusters would keep the short
+// deadline.
+func (u *unjoin) shortenDeadline(ctx context.Context) error {
 	if !u.Force || u.cluster.Spec.Leave.DeadlineSeconds == 1 {
 		return nil
 	}
@@ -159,12 +164,12 @@ func (u *unjoin) hasten(ctx context.Context) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"leave":{"deadlineSeconds":1}}}`, u.cluster.UID)
 	err := u.hub.Patch(ctx, now, client.RawPatch(types.MergePatchType, patch))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it is gone, and there may be another of that name
+		return nil // it was deleted, and another one may have the name
 	}
 	return u.hub.explain("change MemberCluster "+u.name, err)
 }
 
-// await waits until the member is gone, or has left.
+// await waits until the member has left.
 func (u *unjoin) await(ctx context.Context) error {
 	patience := u.Timeout
 	if patience == 0 {
@@ -185,7 +190,7 @@ func (u *unjoin) await(ctx context.Context) error {
 			return seen{done: true, detail: u.outcome()}, nil
 		}
 		if u.Keep && now.Spec.State != v1alpha1.StateLeave {
-			return seen{}, fmt.Errorf("member %s was told to join again by somebody else", u.name)
+			return seen{}, fmt.Errorf("member %s was set to join again concurrently", u.name)
 		}
 		return seen{detail: leaving(now)}, nil
 	})
@@ -193,7 +198,7 @@ func (u *unjoin) await(ctx context.Context) error {
 
 func (u *unjoin) outcome() string {
 	if u.leave != nil && u.leave.Forced {
-		return "it was removed by force, while the hub waited for " + awaited(u.leave.Waiting)
+		return "the member was removed by force, while the hub waited for " + awaited(u.leave.Waiting)
 	}
-	return "it has left"
+	return "the member has left"
 }

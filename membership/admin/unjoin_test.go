@@ -27,10 +27,13 @@ func TestUnjoinKeep(t *testing.T) {
 	f := newFleet(t)
 	f.run()
 	ctx := t.Context()
-	f.create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)}})
-	mustertest.Holds(f.t, patience, "it is not prepared", func() bool { // before there is anything of it, a leave is over at once, and nothing is on record
+	f.create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "kept"},
+		Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)}})
+	// before there is anything of it, a leave is over at once, and nothing is on record
+	mustertest.Holds(f.t, patience, "it is not prepared", func() bool {
 		kept := f.member("kept")
-		return slices.Contains(kept.Finalizers, membership.Finalizer) && meta.IsStatusConditionTrue(kept.Status.Conditions, v1alpha1.ConditionReadyToJoin)
+		return slices.Contains(kept.Finalizers, membership.Finalizer) &&
+			meta.IsStatusConditionTrue(kept.Status.Conditions, v1alpha1.ConditionReadyToJoin)
 	})
 	for _, reason := range []string{"it leaves", "twice is harmless"} {
 		leave, err := Unjoin(ctx, f.config, "kept", UnjoinOptions{Keep: true})
@@ -49,8 +52,10 @@ func TestUnjoin(t *testing.T) {
 	bootstrap := f.token(v1alpha1.JoinTokenSpec{AutoAccept: true})
 	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{}))
 	stopAgent := f.attend("south", nil)
-	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{Wait: patience}), "the member tells that its agent has joined")
-	mustertest.Holds(f.t, patience, "the hub does not know", func() bool { return f.member("south").Status.Phase == v1alpha1.PhaseJoined })
+	require.NoError(t, Register(ctx, f.config, bootstrap, RegisterOptions{Wait: patience}),
+		"the member tells that its agent has joined")
+	mustertest.Holds(f.t, patience, "the hub does not know",
+		func() bool { return f.member("south").Status.Phase == v1alpha1.PhaseJoined })
 	stopAgent()
 
 	var timeout *TimeoutError
@@ -66,8 +71,9 @@ func TestUnjoin(t *testing.T) {
 	require.True(t, leave.Forced, "the hub put on record that it was forced")
 	require.False(t, f.get(&v1alpha1.MemberCluster{}, "", "south"))
 
-	// A hub that does not run forces nothing, and nobody does in its place.
-	f.create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "west", Finalizers: []string{membership.Finalizer}}})
+	// A hub that does not run forces no leave.
+	f.create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "west",
+		Finalizers: []string{membership.Finalizer}}})
 	stopHub()
 	_, err = Unjoin(ctx, f.config, "west", UnjoinOptions{Force: true, Timeout: time.Second})
 	require.ErrorAs(t, err, &timeout)
@@ -79,7 +85,8 @@ func TestUnjoin(t *testing.T) {
 	gate := membership.GateFunc("works", remaining([]string{"work/shop"}, nil))
 	require.NoError(t, Clean(ctx, f.config, CleanOptions{Cleaners: []membership.LeaveGate{gate}}))
 	require.False(t, f.get(&corev1.Secret{}, agent.DefaultNamespace, agent.DefaultStoreSecret))
-	mustertest.Holds(f.t, patience, "the namespace goes", func() bool { return !f.get(&corev1.Namespace{}, "", agent.DefaultNamespace) })
+	mustertest.Holds(f.t, patience, "the namespace goes",
+		func() bool { return !f.get(&corev1.Namespace{}, "", agent.DefaultNamespace) })
 	require.NoError(t, Clean(ctx, f.config, CleanOptions{}), "twice is harmless")
 }
 
@@ -93,7 +100,7 @@ func TestUnjoinDeadMember(t *testing.T) {
 		options UnjoinOptions
 		fails   bool
 	}{
-		{"what the hub had there may be there still, which somebody has to know", UnjoinOptions{}, true},
+		{"remaining objects are reported", UnjoinOptions{}, true},
 		{"by force that is known, and only told", UnjoinOptions{Force: true}, false},
 	} {
 		_, err := Join(ctx, f.config, f.config, JoinOptions{Name: "east", Timeout: -1})
@@ -113,7 +120,8 @@ func TestUnjoinDeadMember(t *testing.T) {
 			require.Contains(t, strings.Join(told.details("remove the hub's access from the member"), "\n"), "it stays there")
 		}
 		require.False(t, f.get(&v1alpha1.MemberCluster{}, "", "east"))
-		require.Equal(t, test.fails, f.get(&corev1.Secret{}, membership.ConnectionNamespace, "east-kubeconfig"), "the way back stays for as long as there is something to do there")
+		require.Equal(t, test.fails, f.get(&corev1.Secret{}, membership.ConnectionNamespace, "east-kubeconfig"),
+			"the way back stays for as long as there is something to do there")
 	}
 }
 
@@ -123,13 +131,14 @@ func TestUnjoinOthers(t *testing.T) {
 	ctx := t.Context()
 	theirs := func(annotations map[string]string) *rbacv1.ClusterRoleBinding {
 		return &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: accessName, Annotations: annotations, Labels: map[string]string{membership.MemberLabel: "east"}},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+			ObjectMeta: metav1.ObjectMeta{Name: accessName, Annotations: annotations,
+				Labels: map[string]string{membership.MemberLabel: "east"}},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
 		}
 	}
 	for reason, annotations := range map[string]map[string]string{
 		"a member of that name is in the fleet of another hub": {hubAnnotation: "another"},
-		"nobody's that we know":                                nil,
+		"of no known owner":                                nil,
 	} {
 		binding := theirs(annotations)
 		f.create(binding)
@@ -138,22 +147,24 @@ func TestUnjoinOthers(t *testing.T) {
 		require.True(t, f.get(&rbacv1.ClusterRoleBinding{}, "", accessName), reason)
 		f.discard(binding)
 	}
-	require.NoError(t, teller(nil).makeNamespace(ctx, f.c, agent.DefaultNamespace))
+	require.NoError(t, reporter(nil).makeNamespace(ctx, f.c, agent.DefaultNamespace))
 	f.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: agent.DefaultNamespace, Name: "somebodys"}})
 	require.NoError(t, Clean(ctx, f.config, CleanOptions{}))
-	require.True(t, f.get(&corev1.ConfigMap{}, agent.DefaultNamespace, "somebodys"), "a namespace that somebody uses stays")
+	require.True(t, f.get(&corev1.ConfigMap{}, agent.DefaultNamespace, "somebodys"),
+		"a used namespace stays")
 	var space corev1.Namespace
 	require.True(t, f.get(&space, "", agent.DefaultNamespace))
 	require.Nil(t, space.DeletionTimestamp)
 }
 
-// TestUnprepare has what was installed on a member removed, unless somebody else needs it, or the user may not.
+// TestUnprepare removes installed objects, unless another hub needs them or a permission is missing.
 func TestUnprepare(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()
 	const installed = "installed"
 	prepare := func(ctx context.Context, c client.Client) error {
-		return client.IgnoreAlreadyExists(c.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: installed}}))
+		return client.IgnoreAlreadyExists(c.Create(ctx,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: installed}}))
 	}
 	unprepare := func(ctx context.Context, c client.Client) (string, error) {
 		var there corev1.ConfigMap
@@ -166,7 +177,8 @@ func TestUnprepare(t *testing.T) {
 		return "", c.Delete(ctx, &there)
 	}
 	bootstrap := func() client.Object {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agent.DefaultNamespace, Name: agent.DefaultBootstrapSecret}}
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agent.DefaultNamespace,
+			Name: agent.DefaultBootstrapSecret}}
 	}
 	theirs := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: accessName, Annotations: map[string]string{hubAnnotation: "another"}},
@@ -179,19 +191,24 @@ func TestUnprepare(t *testing.T) {
 		rules  []rbacv1.PolicyRule
 		stays  string // what is told of it; empty: it goes
 	}{
-		{"an agent is, or shall be, in the fleet of another hub", bootstrap(), nil, "it stays there: Secret muster-system/muster-bootstrap is of an agent"},
-		{"another hub has access, and runs an agent for it", theirs, nil, "it stays there: ClusterRoleBinding muster-push is of another"},
+		{"an agent is, or shall be, in the fleet of another hub", bootstrap(), nil, "it stays there: Secret " +
+			"muster-system/muster-bootstrap is of an agent"},
+		{"another hub has access, and runs an agent for it", theirs, nil, "it stays there: ClusterRoleBinding " +
+			"muster-push is of another"},
 		{
-			"it is in use", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: installed}, Data: map[string]string{"a": "b"}}, nil,
+			"it is in use",
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: installed},
+				Data: map[string]string{"a": "b"}}, nil,
 			"it stays there: there is something in it",
 		},
 		{
 			"the hub was given no more than this", nil, []rbacv1.PolicyRule{
-				rule("", "secrets", "get"), rule("", "namespaces", "get"), rule(rbacv1.GroupName, "clusterrolebindings", "get", "delete"), rule("", "configmaps", "get"),
+				rule("", "secrets", "get"), rule("", "namespaces", "get"),
+				rule(rbacv1.GroupName, "clusterrolebindings", "get", "delete"), rule("", "configmaps", "get"),
 			},
 			`cannot delete resource "configmaps"`,
 		},
-		{"nobody else needs it", nil, nil, ""},
+		{"no other hub needs it", nil, nil, ""},
 		{"twice is harmless", nil, nil, ""},
 	} {
 		member := f.config
@@ -226,7 +243,8 @@ func TestUnprepare(t *testing.T) {
 		f.discard(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: installed}})
 	}
 
-	// Who cleans a member is told the same, and does not ask whether an agent is there: its Secrets have just been removed.
+	// Who cleans a member is told the same, and does not ask whether an agent is there: its Secrets have just been
+	// removed.
 	for reason, data := range map[string]map[string]string{"it goes": nil, "it is in use": {"a": "b"}} {
 		mustertest.Holds(f.t, patience, "the namespace that an agent was in has gone", func() bool {
 			var namespace corev1.Namespace

@@ -9,16 +9,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// undoing is what is done about what was installed on a member.
+// undoing is the step that removes installed objects from a member.
 const undoing = "remove what was installed on the member"
 
-// unprepare has the caller remove what it had installed.
-func unprepare(ctx context.Context, member *cluster, act func(context.Context, client.Client) (kept string, err error)) (detail string, err error) {
+// unprepare calls the Unprepare function of the caller.
+func unprepare(ctx context.Context, member *cluster,
+	act func(context.Context, client.Client) (kept string, err error)) (detail string, err error) {
 	kept, err := act(ctx, member)
 	return staying(kept, member.explain(undoing, err))
 }
 
-// staying tells what stays on a member, which is no failure, and that goes for what the user may not remove as well.
+// staying reports remaining objects, which is not an error, and neither is a missing permission.
 func staying(kept string, err error) (detail string, _ error) {
 	if apierrors.IsForbidden(err) {
 		kept, err = err.Error(), nil
@@ -29,23 +30,23 @@ func staying(kept string, err error) (detail string, _ error) {
 	return "it stays there: " + kept, nil
 }
 
-// anotherUser says who else may need what was installed on a member; empty: nobody that is known.
+// anotherUser returns who else may need the installed objects; empty: none is known.
 func anotherUser(ctx context.Context, member *cluster, namespace string, us origin) (string, error) {
 	binding, err := found(ctx, member, client.ObjectKey{Name: accessName}, &rbacv1.ClusterRoleBinding{})
 	if err != nil {
 		return "", err
 	}
 	if binding != nil && !us.of(binding) {
-		return "ClusterRoleBinding " + accessName + " is of another member, or hub", nil
+		return "ClusterRoleBinding " + accessName + " belongs to another member or hub", nil
 	}
 	return anotherAgent(ctx, member, namespace, agentSecrets{})
 }
 
-// anotherAgent says which agent may need it, but for that of these Secrets.
+// anotherAgent returns another agent that may need the installed objects.
 func anotherAgent(ctx context.Context, member *cluster, namespace string, but agentSecrets) (string, error) {
 	name, err := agentSecret(ctx, member, namespace, but)
 	if err != nil || name == "" {
 		return "", err
 	}
-	return fmt.Sprintf("Secret %s/%s is of an agent that is, or shall be, in a fleet", namespace, name), nil
+	return fmt.Sprintf("Secret %s/%s belongs to an agent that has joined a hub or is about to", namespace, name), nil
 }

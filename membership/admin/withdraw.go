@@ -14,9 +14,10 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// release has the Secret outlive the MemberCluster: it is the only way back to the member, and is removed last.
+// release removes the owner of the Secret: it is the only connection to the member, and is removed last.
 func (u *unjoin) release(ctx context.Context) (err error) {
-	if u.secret, err = connection(ctx, u.hub, u.ConnectionNamespace, u.name); err != nil || u.secret == nil || len(u.secret.OwnerReferences) == 0 {
+	if u.secret, err = connection(ctx, u.hub, u.ConnectionNamespace, u.name); err != nil || u.secret == nil ||
+		len(u.secret.OwnerReferences) == 0 {
 		return err
 	}
 	before := u.secret.DeepCopy()
@@ -25,7 +26,7 @@ func (u *unjoin) release(ctx context.Context) (err error) {
 	return u.hub.explain("take Secret "+display(client.ObjectKeyFromObject(before))+" from its owner", err)
 }
 
-// cleanUp removes what Join made, on the member and then on the hub.
+// cleanUp removes the objects of Join, on the member and then on the hub.
 func (u *unjoin) cleanUp(ctx context.Context) error {
 	const doing = "remove the hub's access from the member"
 	secret, err := connection(ctx, u.hub, u.ConnectionNamespace, u.name)
@@ -37,9 +38,11 @@ func (u *unjoin) cleanUp(ctx context.Context) error {
 		return nil
 	case u.Member == nil && u.secret == nil:
 		if u.cluster == nil || u.cluster.Spec.JoinMode == v1alpha1.JoinPush {
-			u.tell.tell(Step{Doing: doing, Detail: "the hub has no Secret of Join's that leads there; what Join may have made is removed by the member's own kubeconfig", Done: true})
+			u.tell.tell(Step{Doing: doing, Detail: "the hub has no kubeconfig Secret of Join; use the member's own " +
+				"kubeconfig to remove the objects of Join from the member", Done: true})
 		} else if u.Unprepare != nil && u.cluster.Spec.JoinMode == v1alpha1.JoinPull {
-			u.tell.tell(Step{Doing: undoing, Detail: "it stays there: the hub has no access, so that is for whoever has installed the agent", Done: true})
+			u.tell.tell(Step{Doing: undoing, Detail: "it stays there: the hub has no access, so remove it with the agent",
+				Done: true})
 		}
 		return nil
 	}
@@ -47,7 +50,7 @@ func (u *unjoin) cleanUp(ctx context.Context) error {
 		return u.unfinished(secret, err)
 	}
 	err = u.tell.do(doing, func() (string, error) {
-		detail, err := u.withdraw(ctx)
+		detail, err := u.removeAccess(ctx)
 		if lost, is := errors.AsType[*lostError](err); is && u.Force {
 			return "it stays there: " + lost.Error(), nil
 		}
@@ -63,15 +66,16 @@ func (u *unjoin) cleanUp(ctx context.Context) error {
 }
 
 func (u *unjoin) unfinished(secret *corev1.Secret, err error) error {
-	words := u.name + " is out of the fleet, but what the hub had on it is there still"
+	words := u.name + " has left the fleet, but the hub's access to it still exists"
 	if secret != nil {
-		words += fmt.Sprintf("; Secret %s is kept, so that another unjoin can remove it, by the member's own kubeconfig if need be, or by force leave it there", client.ObjectKeyFromObject(secret))
+		words += fmt.Sprintf("; Secret %s is kept, so that another unjoin can remove the access, with the member's "+
+			"own kubeconfig, or with force leave it there", client.ObjectKeyFromObject(secret))
 	}
 	return fmt.Errorf("%s: %w", words, err)
 }
 
-// undo takes back what was installed on the member. It comes before the hub's access goes, which may be what it is done by; so a failure that may pass ends
-// the Unjoin, and another goes on from there. Of a member that cannot be reached the next step tells.
+// undo removes installed objects from the member. It precedes the removal of the access, which it may need. A temporary
+// failure ends Unjoin, and another call continues. The next step reports an unreachable member.
 func (u *unjoin) undo(ctx context.Context) error {
 	if u.Unprepare == nil {
 		return nil
@@ -91,7 +95,7 @@ func (u *unjoin) undo(ctx context.Context) error {
 	})
 }
 
-// passing tells of a member that cannot be reached by what the hub has, and by force of any failure; others are errors.
+// passing reports an unreachable member, or with Force any failure, as a step; other failures are errors.
 func (u *unjoin) passing(detail string, err error) (string, error) {
 	if err == nil {
 		return detail, nil
@@ -102,13 +106,13 @@ func (u *unjoin) passing(detail string, err error) (string, error) {
 	return "", err
 }
 
-// lostError is about a member that cannot be reached, or not by what the hub has of it.
+// lostError means that a member cannot be reached with the stored access.
 type lostError struct{ error }
 
 func (e *lostError) Unwrap() error { return e.error }
 
-// withdraw takes away what the hub has on the member.
-func (u *unjoin) withdraw(ctx context.Context) (detail string, err error) {
+// withdraw removes the hub's access from the member.
+func (u *unjoin) removeAccess(ctx context.Context) (detail string, err error) {
 	member, end, err := u.connect()
 	if err != nil {
 		return "", u.lost(err)
@@ -119,23 +123,23 @@ func (u *unjoin) withdraw(ctx context.Context) (detail string, err error) {
 	case err != nil:
 		return "", u.lost(err)
 	case over:
-		return "it was removed already", nil
+		return "the access was removed already", nil
 	}
 	if err := u.mark(ctx); err != nil {
 		return "", err
 	}
-	detail, err = withdraw(ctx, member, u.MemberNamespace, origin{hubID: u.hubID, name: u.name})
+	detail, err = removeAccess(ctx, member, u.MemberNamespace, origin{hubID: u.hubID, name: u.name})
 	if err == nil {
 		return detail, nil
 	}
-	// Somebody else who does the same may have been faster.
+	// A concurrent Unjoin may have been faster.
 	if over, failed := u.over(ctx, member); failed == nil && over {
-		return "it was removed already", nil
+		return "the access was removed already", nil
 	}
 	return "", u.lost(err)
 }
 
-// connect goes to the member by what the caller has, or else by what the hub has.
+// connect uses the config of the caller, or else the stored access.
 func (u *unjoin) connect() (member *cluster, end func(), err error) {
 	if u.Member == nil {
 		return follow(u.secret)
@@ -144,7 +148,7 @@ func (u *unjoin) connect() (member *cluster, end func(), err error) {
 	return member, func() {}, err
 }
 
-// over reports whether the hub's access has ended by the hand of an Unjoin, which the access then does not show any more.
+// over reports whether an Unjoin has removed the hub's access.
 func (u *unjoin) over(ctx context.Context, member *cluster) (bool, error) {
 	_, err := found(ctx, member, client.ObjectKey{Name: accessName}, &rbacv1.ClusterRoleBinding{})
 	if u.Member != nil || !denied(err) {
@@ -157,7 +161,7 @@ func (u *unjoin) over(ctx context.Context, member *cluster) (bool, error) {
 	return false, err
 }
 
-// mark puts on record that the access is about to end.
+// mark records that the access is about to be removed.
 func (u *unjoin) mark(ctx context.Context) error {
 	if u.secret == nil || u.secret.Annotations[endingAnnotation] != "" {
 		return nil
@@ -171,7 +175,7 @@ func (u *unjoin) mark(ctx context.Context) error {
 	return u.hub.explain("mark Secret "+display(client.ObjectKeyFromObject(before)), err)
 }
 
-// lost marks the errors for which there is nothing to be done by what the hub has.
+// lost marks errors that the stored access cannot solve.
 func (u *unjoin) lost(err error) error {
 	unreachable, is := errors.AsType[*UnreachableError](err)
 	_, invalid := errors.AsType[*membership.InvalidError](err)
@@ -181,5 +185,5 @@ func (u *unjoin) lost(err error) error {
 	return err
 }
 
-// denied reports whether an API server did not take a credential, or did not let it do something.
+// denied reports whether an API server rejected a credential or a permission.
 func denied(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }

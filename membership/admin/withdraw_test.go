@@ -20,8 +20,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestUnjoinAgain ends an Unjoin early, wherever that may be, lets the MemberCluster go with all that belongs to it, and unjoins again. No
-// hub runs, so that the MemberCluster goes at once.
+// TestUnjoinAgain ends an Unjoin early, wherever that may be, lets the MemberCluster go with all that belongs to it,
+// and unjoins again. No hub runs, so that the MemberCluster goes at once.
 func TestUnjoinAgain(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()
@@ -44,17 +44,22 @@ func TestUnjoinAgain(t *testing.T) {
 		{reason: "the member did not answer", first: UnjoinOptions{Member: gone}, fails: isA[*UnreachableError]},
 		{reason: "the member is gone for ever", first: UnjoinOptions{Member: gone}, fails: isA[*UnreachableError],
 			second: UnjoinOptions{Member: gone, Force: true}, told: "it stays there: "},
-		{reason: "the hub failed when the access had been removed", hub: failing(f.config, http.MethodDelete, "secrets"), fails: isA[*UnreachableError], told: "it was removed already"},
-		{reason: "the hub's credential has ended", broken: true, fails: apierrors.IsUnauthorized, second: UnjoinOptions{Member: f.config}},
-		{reason: "the hub's credential has ended, and nobody has another", broken: true, fails: apierrors.IsUnauthorized, second: UnjoinOptions{Force: true}, told: "it stays there: "},
+		{reason: "the hub failed when the access had been removed", hub: failing(f.config, http.MethodDelete, "secrets"),
+			fails: isA[*UnreachableError], told: "it was removed already"},
+		{reason: "the hub's credential has ended", broken: true, fails: apierrors.IsUnauthorized,
+			second: UnjoinOptions{Member: f.config}},
+		{reason: "the hub's credential has expired, and there is no other", broken: true, fails: apierrors.IsUnauthorized,
+			second: UnjoinOptions{Force: true}, told: "it stays there: "},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			f := *f
 			f.t = t
 			mc, err := Join(ctx, f.config, f.config, JoinOptions{Name: "east", MemberNamespace: space.Name, Timeout: -1})
 			require.NoError(t, err)
-			belongs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: membership.ConnectionNamespace, Name: "belongs",
-				OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "MemberCluster", Name: mc.Name, UID: mc.UID}}}}
+			belongs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: membership.ConnectionNamespace,
+				Name: "belongs",
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "MemberCluster",
+					Name: mc.Name, UID: mc.UID}}}}
 			f.create(belongs)
 			var secret corev1.Secret
 			require.True(t, f.get(&secret, membership.ConnectionNamespace, "east-kubeconfig"))
@@ -73,8 +78,10 @@ func TestUnjoinAgain(t *testing.T) {
 			} else {
 				require.True(t, test.fails(err), err)
 			}
-			mustertest.Holds(f.t, patience, "what belongs to the MemberCluster goes with it", func() bool { return !f.get(belongs, belongs.Namespace, belongs.Name) })
-			require.True(t, f.get(&secret, membership.ConnectionNamespace, "east-kubeconfig"), "the way back to the member stays")
+			mustertest.Holds(f.t, patience, "what belongs to the MemberCluster goes with it",
+				func() bool { return !f.get(belongs, belongs.Namespace, belongs.Name) })
+			require.True(t, f.get(&secret, membership.ConnectionNamespace, "east-kubeconfig"),
+				"the way back to the member stays")
 
 			told := &steps{}
 			test.second.Progress = told.tell
@@ -94,8 +101,9 @@ func TestUnjoinAgain(t *testing.T) {
 	told := &steps{}
 	_, err := Unjoin(ctx, f.config, "east", UnjoinOptions{Progress: told.tell})
 	require.NoError(t, err, "a member that is not there has left")
-	require.Contains(t, told.details(doing), "the hub has no Secret of Join's that leads there; what Join may have made is removed by the member's own kubeconfig",
-		"but whoever deleted the MemberCluster by other means is told what that leaves")
+	require.Contains(t, told.details(doing), "the hub has no Secret of Join's that leads there; what Join may have "+
+		"made is removed by the member's own kubeconfig",
+		"but remaining objects are reported after a deletion by other means")
 }
 
 // TestUnjoinTogether has two administrators do the same at the same time.
@@ -128,7 +136,8 @@ func TestUnjoinJoinedAgain(t *testing.T) {
 	options := JoinOptions{Name: "east", MemberNamespace: "rejoined", Timeout: -1}
 	_, err := Join(ctx, f.config, f.config, options)
 	require.NoError(t, err)
-	u := &unjoin{UnjoinOptions: UnjoinOptions{MemberNamespace: "rejoined", ConnectionNamespace: membership.ConnectionNamespace}, name: "east", hub: f.c}
+	u := &unjoin{UnjoinOptions: UnjoinOptions{MemberNamespace: "rejoined",
+		ConnectionNamespace: membership.ConnectionNamespace}, name: "east", hub: f.c}
 	_, err = u.begin(ctx)
 	require.NoError(t, err)
 	require.NoError(t, u.mark(ctx))
@@ -145,7 +154,8 @@ func TestUnjoinJoinedAgain(t *testing.T) {
 func TestUnjoinForce(t *testing.T) {
 	f := newFleet(t)
 	ctx := t.Context()
-	f.create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "stays", Finalizers: []string{"example.com/keep"}}})
+	f.create(&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "stays",
+		Finalizers: []string{"example.com/keep"}}})
 	_, err := Unjoin(ctx, f.config, "stays", UnjoinOptions{Keep: true, Force: true, Timeout: 1})
 	var invalid *membership.InvalidError
 	require.ErrorAs(t, err, &invalid)

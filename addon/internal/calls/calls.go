@@ -1,4 +1,4 @@
-// Package calls has functions of others called, and waits for none of them for ever.
+// Package calls calls functions of add-ons with a timeout and a limit for concurrent calls.
 package calls
 
 import (
@@ -13,62 +13,65 @@ import (
 )
 
 var (
-	// ErrOverdue is the error of a function that did not return in time. It is worth another try later.
+	// ErrOverdue means that a function did not return before its timeout. The call can be retried later.
 	ErrOverdue = errors.New("took longer than")
-	// ErrBusy is the error of a call that was not made, since as many of its group as may be are waited for. Its owner is told when there is room.
-	ErrBusy = errors.New("as many calls as may be at a time have not returned yet")
+	// ErrBusy means that a function was not called because the limit of its group is reached. Options.Free is called for
+	// the owner when a call is possible.
+	ErrBusy = errors.New("too many concurrent calls")
 
 	errEnded = errors.New("ended its goroutine")
 )
 
-// Key is what there is one call of at a time.
+// Key identifies a call. There is at most one call at a time for each key.
 type Key struct {
-	// Owner is whom the function is called for.
+	// Owner is the object for which the function is called.
 	Owner types.NamespacedName
-	// Function is its name as errors have it, such as "Manifests of add-on logs".
+	// Function is the name of the function in errors, for example "Manifests of add-on logs".
 	Function string
-	// Subject is what the function is asked about, if it is asked about several things for one owner.
+	// Subject distinguishes several calls of the function for one owner. Optional.
 	Subject string
-	// Group is of which calls there is a limited number at a time. Empty: any number.
+	// Group is the group of calls to which Limit applies. Empty: no limit.
 	Group string
 }
 
-// Options of a Caller. All must be set.
+// Options of a Caller. All fields are required.
 type Options struct {
-	// Timeout is how long is waited for a function. Its context ends then.
+	// Timeout is the maximum duration of a call. The context of the function ends then.
 	Timeout time.Duration
-	// Limit is how many calls of a group are waited for at a time.
+	// Limit is the maximum number of concurrent calls of a group.
 	Limit int
-	// Free is called when an owner that was told [ErrBusy] can try again. It must return at once.
+	// Free is called when an owner whose call failed with [ErrBusy] can retry. It must not block.
 	Free func(owner types.NamespacedName)
 }
 
-// Caller remembers which calls have not returned. Make it by [New]. It may be used concurrently.
+// Caller tracks calls that have not returned. Create it with [New]. It is safe for concurrent use.
 type Caller struct {
 	options Options
 
 	mu      sync.Mutex
 	calls   map[Key]call
-	waited  map[string]int                    // calls that are waited for, by group
-	refused map[string][]types.NamespacedName // who is to be told when there is room in a group, in their order
+	waited  map[string]int                    // pending calls by group
+	refused map[string][]types.NamespacedName // the owners that wait for a group, in order
 }
 
-// call is one that has not returned, or that was overdue the last time.
+// call is a call that has not returned, or whose last attempt was overdue.
 type call struct {
 	out     bool
-	since   time.Time // when it was made
-	overdue int       // how often in a row
-	again   time.Time // not before it is made again
+	since   time.Time // the start of the call
+	overdue int       // consecutive overdue calls
+	again   time.Time // the earliest time of the next call
 }
 
-// New makes a Caller.
+// New returns a Caller.
 func New(o Options) *Caller {
-	return &Caller{options: o, calls: map[Key]call{}, waited: map[string]int{}, refused: map[string][]types.NamespacedName{}}
+	return &Caller{options: o, calls: map[Key]call{}, waited: map[string]int{},
+		refused: map[string][]types.NamespacedName{}}
 }
 
-// Do calls a function and returns what it does; what it panics with is an error. A function that has not returned when the time is over goes on, with
-// a context that has ended, and its result is lost: the error is [ErrOverdue]. As long as it has not returned it is not called again for that key, and
-// afterwards not before a pause: as long as the timeout, and longer, up to four times that, each time that it is overdue once more.
+// Do calls a function and returns its result. A panic is returned as an error. If the function does not return before
+// the timeout, it continues with a canceled context, its result is discarded, and the error is [ErrOverdue]. The
+// function is not called again for the key until it has returned and a pause has passed: one timeout, and up to four
+// timeouts after consecutive overdue calls.
 func Do[T any](ctx context.Context, c *Caller, k Key, function func(context.Context) (T, error)) (T, error) {
 	type outcome struct {
 		result T
@@ -109,7 +112,8 @@ func Do[T any](ctx context.Context, c *Caller, k Key, function func(context.Cont
 	return o.result, o.err
 }
 
-// Forget forgets what an owner is told and waits for, since there is none any more. What has not returned is remembered until it does.
+// Forget removes the state of an owner that no longer exists. Calls that have not returned are tracked until they
+// return.
 func (c *Caller) Forget(owner types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,14 +127,15 @@ func (c *Caller) Forget(owner types.NamespacedName) {
 	}
 }
 
-// begin takes down that a call is made, or says why not.
+// begin registers a call, or returns why it is not possible.
 func (c *Caller) begin(k Key) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, last := time.Now(), c.calls[k]
 	switch {
 	case last.out:
-		return fmt.Errorf("%w and has not returned since %s: it is not called again before it does", c.overdue(k), last.since.UTC().Format(time.RFC3339))
+		return fmt.Errorf("%w and has not returned since %s: the call is not repeated before that", c.overdue(k),
+			last.since.UTC().Format(time.RFC3339))
 	case now.Before(last.again):
 		return c.overdue(k)
 	case k.Group != "" && c.waited[k.Group] >= c.options.Limit:
@@ -149,7 +154,7 @@ func (c *Caller) overdue(k Key) error {
 	return fmt.Errorf("%s %w %s", k.Function, ErrOverdue, c.options.Timeout)
 }
 
-// returned takes down that a call has returned, which may be long after its end.
+// returned registers the return of a call, which may be long after its timeout.
 func (c *Caller) returned(k Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +163,7 @@ func (c *Caller) returned(k Key) {
 	c.keep(k, last)
 }
 
-// end takes down that a call is waited for no more.
+// end registers that a call is no longer awaited.
 func (c *Caller) end(k Key, overdue bool) {
 	c.mu.Lock()
 	last := c.calls[k]
@@ -172,7 +177,7 @@ func (c *Caller) end(k Key, overdue bool) {
 	if c.waited[k.Group]--; c.waited[k.Group] == 0 {
 		delete(c.waited, k.Group)
 	}
-	// Who is told may need no call any more: all that there is room for are.
+	// A notified owner may not need a call any more, so all owners for which there is room are notified.
 	waiting := c.refused[k.Group]
 	told := slices.Clone(waiting[:max(0, min(len(waiting), c.options.Limit-c.waited[k.Group]))])
 	c.refuse(k.Group, waiting[len(told):])
@@ -182,14 +187,14 @@ func (c *Caller) end(k Key, overdue bool) {
 	}
 }
 
-// keep keeps of a call what matters later. The lock is held.
+// keep stores the state of a call that is needed later. The lock must be locked.
 func (c *Caller) keep(k Key, of call) {
 	if c.calls[k] = of; !of.out && of.overdue == 0 {
 		delete(c.calls, k)
 	}
 }
 
-// refuse keeps who waits for room in a group. The lock is held.
+// refuse stores the owners that wait for a group. The lock must be locked.
 func (c *Caller) refuse(group string, owners []types.NamespacedName) {
 	if c.refused[group] = owners; len(owners) == 0 {
 		delete(c.refused, group)

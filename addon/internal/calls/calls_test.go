@@ -27,10 +27,11 @@ func manifestsFor(owner types.NamespacedName) calls.Key {
 	return calls.Key{Owner: owner, Function: "Manifests of add-on logs", Group: "logs"}
 }
 
-// newCaller returns a Caller, and what has the owners that it tells that there is room.
+// newCaller returns a Caller, and the owners that it notifies.
 func newCaller(limit int) (*calls.Caller, <-chan types.NamespacedName) {
 	told := make(chan types.NamespacedName, 100)
-	return calls.New(calls.Options{Timeout: timeout, Limit: limit, Free: func(owner types.NamespacedName) { told <- owner }}), told
+	return calls.New(calls.Options{Timeout: timeout, Limit: limit,
+		Free: func(owner types.NamespacedName) { told <- owner }}), told
 }
 
 // does has a function return a text.
@@ -57,13 +58,18 @@ func TestOutcomes(t *testing.T) {
 			"just in time", "a deadline is the end of the time, and not before",
 			func(context.Context) (string, error) { pass(timeout - 1); return "all", nil }, "all", "", nil,
 		},
-		{"fails", "the error is the function's own, so that it can be matched", func(context.Context) (string, error) { return "some", sorry }, "some", "the database is locked", sorry},
-		{"panics", "no function ends the hub", func(context.Context) (string, error) { panic("a nil map") }, "", "panicked: a nil map", nil},
-		{"ends its goroutine", "as a test's FailNow does: nobody is to wait for that", func(context.Context) (string, error) { runtime.Goexit(); return "", nil }, "", "ended its goroutine", nil},
-		{"obeys its context", "what it says of that is less than which function took how long", obeys, "", "Manifests of add-on logs took longer than 30s", calls.ErrOverdue},
+		{"fails", "the error is the function's own, so that it can be matched",
+			func(context.Context) (string, error) { return "some", sorry }, "some", "the database is locked", sorry},
+		{"panics", "no function ends the hub", func(context.Context) (string, error) { panic("a nil map") }, "",
+			"panicked: a nil map", nil},
+		{"ends its goroutine", "like FailNow of a test: the caller must not block",
+			func(context.Context) (string, error) { runtime.Goexit(); return "", nil }, "", "ended its goroutine", nil},
+		{"obeys its context", "what it says of that is less than which function took how long", obeys, "",
+			"Manifests of add-on logs took longer than 30s", calls.ErrOverdue},
 		{
-			"ignores its context", "a worker is not held for ever",
-			func(context.Context) (string, error) { pass(time.Hour); return "all", nil }, "", "Manifests of add-on logs took longer than 30s", calls.ErrOverdue,
+			"ignores its context", "a worker is not blocked forever",
+			func(context.Context) (string, error) { pass(time.Hour); return "all", nil }, "",
+			"Manifests of add-on logs took longer than 30s", calls.ErrOverdue,
 		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -102,9 +108,11 @@ func TestOneAtATime(t *testing.T) {
 			began := time.Now()
 			_, err = calls.Do(t.Context(), c, manifestsFor(east), stuck)
 			require.ErrorIs(t, err, calls.ErrOverdue)
-			require.EqualError(t, err, "Manifests of add-on logs took longer than 30s and has not returned since "+called+": it is not called again before it does",
-				"the words do not go on with time, or a status would be written again and again")
-			require.Zero(t, time.Since(began), "nobody waits for it")
+			require.EqualError(t, err,
+				"Manifests of add-on logs took longer than 30s and has not returned since "+called+
+					": the call is not repeated before that",
+				"the message does not change with time, or a status would be written repeatedly")
+			require.Zero(t, time.Since(began), "the caller does not block")
 			require.EqualValues(t, 1, running.Load())
 		}
 		c.Forget(east)
@@ -113,7 +121,8 @@ func TestOneAtATime(t *testing.T) {
 
 		other := manifestsFor(east)
 		other.Subject = "configmaps fleet/limits"
-		for _, k := range []calls.Key{manifestsFor(west), other, {Owner: east, Function: "Health of add-on logs", Group: "logs"}} {
+		for _, k := range []calls.Key{manifestsFor(west), other,
+			{Owner: east, Function: "Health of add-on logs", Group: "logs"}} {
 			result, err := calls.Do(t.Context(), c, k, does("all"))
 			require.NoError(t, err)
 			require.Equal(t, "all", result)
@@ -126,7 +135,8 @@ func TestOneAtATime(t *testing.T) {
 	})
 }
 
-// TestPauses: what is always overdue is called again after pauses that grow, up to a bound, and start afresh once it has returned in time.
+// TestPauses: a function that is always overdue is called again after growing pauses, up to a maximum, which start
+// again after a call in time.
 func TestPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newCaller(1)
@@ -156,7 +166,8 @@ func TestPauses(t *testing.T) {
 	})
 }
 
-// TestGroups: of a group no more are waited for than may be, which holds up no other. Who was refused is told when there is room.
+// TestGroups: the number of concurrent calls of a group is limited, which does not affect other groups. A refused owner
+// is notified when there is room.
 func TestGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, told := newCaller(2)
@@ -176,7 +187,8 @@ func TestGroups(t *testing.T) {
 			require.ErrorIs(t, err, calls.ErrBusy)
 		}
 		for range 3 { // more than may be
-			for _, k := range []calls.Key{{Owner: east, Function: "Health", Group: "metrics"}, {Owner: east, Function: "Health"}} {
+			for _, k := range []calls.Key{{Owner: east, Function: "Health", Group: "metrics"},
+				{Owner: east, Function: "Health"}} {
 				_, err := calls.Do(t.Context(), c, k, does("all"))
 				require.NoError(t, err, "of another group, and of none")
 			}
@@ -185,7 +197,7 @@ func TestGroups(t *testing.T) {
 		c.Forget(key("gone").Owner)
 		pass(timeout)
 		synctest.Wait()
-		require.Len(t, told, 3, "each once, and not who is gone")
+		require.Len(t, told, 3, "each once, and not the removed owner")
 		require.Equal(t, "c", (<-told).Name, "in their order")
 		_, err := calls.Do(t.Context(), c, key("c"), does("all"))
 		require.NoError(t, err, "what is overdue is waited for no more, although it has not returned")
@@ -193,7 +205,7 @@ func TestGroups(t *testing.T) {
 	})
 }
 
-// TestEnd: who calls is not held when its own context ends, and that is not the function's fault.
+// TestEnd: a call returns when the context of its caller ends, which does not count as overdue.
 func TestEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newCaller(1)

@@ -1,27 +1,29 @@
-// Package lookup finds the configurations that the references of add-ons name, of any kind, and tells when they change.
+// Package lookup reads the configurations that add-ons reference, of any kind, and reports when they change.
 //
-// A [Finder] is told by [Finder.Find] what a user asks for, and calls [Options].Changed when that has become something else: an object
-// is there or gone, its content is another one by [config.Hash], or nobody knows any more, or knows again. It is silent when only metadata or status has changed.
+// [Finder.Find] registers the references of a user, and [Options].Changed is called when the result of Find has changed:
+// an object was created or deleted, its content by [config.Hash] has changed, or its state became unknown or known.
+// Changes of metadata and status are not reported.
 //
-// # What is kept
+// # Memory
 //
-// AddonConfigs and AddonTemplates come from the manager's cache, which has them for the controllers. Any other kind is watched there by its
-// metadata alone, and what somebody asks for is read from the API server: once for each version, however many ask, and kept for as long as
-// one does. So of the hub's Secrets and ConfigMaps nothing is in memory but their metadata, and of that cache.Options.DefaultTransform can leave
-// out more, such as managedFields.
+// AddonConfigs and AddonTemplates come from the manager's cache. For all other kinds the cache contains only metadata,
+// and referenced objects are read from the API server: once for each version, regardless of the number of users, and
+// kept while there is a user. Of Secrets and ConfigMaps, only metadata is cached, which cache.Options.DefaultTransform
+// can reduce, for example by managedFields.
 //
-// # What cannot be known
+// # Unknown configurations
 //
-// A kind that the hub does not have, that may not be read, or that is slow is a [Problem] of what is of that kind, and neither an error nor
-// a reason to take an object for missing. It is found out within five seconds, tried again every fifteen for all users together, and
-// Changed says when it is over: a definition that is installed later is found without a restart. A kind that comes back in other versions alone is not, as the
-// manager's mapper keeps those that it has seen.
+// If the hub does not have a kind, does not permit its use, or is slow, the objects of that kind are a [Problem]. This
+// is neither an error nor treated as a missing object. The condition is detected within five seconds and checked again
+// every fifteen seconds, once for all users, and Changed reports its end: a definition that is installed later is found
+// without a restart. The exception is a kind that returns in other versions only, because the manager's mapper keeps
+// the versions that it has read.
 //
-// What a manager's cache does not say is that a watch has stopped to work. That permissions were taken away after a kind was first listed is seen when an object
-// has to be read again, and not before.
+// A manager's cache does not report that a watch has stopped working. If permissions are removed after a kind was first
+// listed, this is detected when an object must be read again.
 //
 // # Permissions
 //
-// The hub's controller needs get, list and watch on all kinds that add-ons declare in spec.configs: in the whole cluster or, where the manager's cache
-// is restricted to namespaces, in these. An object in another namespace is a Problem.
+// The hub's controller needs get, list and watch for all kinds that add-ons declare in spec.configs: cluster-wide, or
+// in the namespaces of the manager's cache if the cache is restricted. An object in another namespace is a Problem.
 package lookup

@@ -13,7 +13,7 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// What a controller makes of a Find: what is missing is one thing, and what nobody knows another.
+// What a controller makes of a Find: a missing configuration differs from an unknown one.
 func Example() {
 	setUp := func(mgr manager.Manager, enqueue func(types.NamespacedName)) (*lookup.Finder, error) {
 		finder, err := lookup.New(lookup.Options{
@@ -24,7 +24,8 @@ func Example() {
 		}
 		return finder, mgr.Add(finder)
 	}
-	reconcile := func(ctx context.Context, finder *lookup.Finder, user types.NamespacedName, references []config.Reference) ([]v1alpha1.ConfigStatus, error) {
+	reconcile := func(ctx context.Context, finder *lookup.Finder, user types.NamespacedName,
+		references []config.Reference) ([]v1alpha1.ConfigStatus, error) {
 		named := make([]v1alpha1.ConfigReference, len(references))
 		for i := range references {
 			named[i] = references[i].ConfigReference

@@ -20,41 +20,41 @@ import (
 )
 
 const (
-	// patience is how long a Find waits for a kind, since it was first asked for, and how long for objects.
-	patience = 5 * time.Second
-	// pause is the time between two tries of what failed.
+	// patience is the timeout of a Find for a new kind, and for reading objects.
+	timeout = 5 * time.Second
+	// pause is the interval between retries.
 	pause = 15 * time.Second
 )
 
 var (
-	errClosed = errors.New("the finder of configurations has ended")
-	errSlow   = fmt.Errorf("it took longer than %s", patience)
+	errClosed = errors.New("the finder of configurations is stopped")
+	errSlow   = fmt.Errorf("timeout after %s", timeout)
 )
 
-// Options of a Finder. All but Log and Clock must be set.
+// Options of a Finder. All fields except Log and Clock are required.
 type Options struct {
-	// Cache is the manager's, which must run. Kinds that are asked for are watched by it from then on, by their metadata alone. They stay in
-	// it when nobody asks for them any more, since others may have come to use them.
+	// Cache is the cache of the manager, which must be running. It watches the metadata of requested kinds from their
+	// first request. A watch does not end when its last user is removed, because other controllers may use it.
 	Cache cache.Cache
-	// Live reads what the cache does not have: the manager's GetAPIReader.
+	// Live reads objects that are not cached: the manager's GetAPIReader.
 	Live client.Reader
-	// Mapper knows the hub's kinds: the manager's.
+	// Mapper is the manager's RESTMapper.
 	Mapper meta.RESTMapper
-	// Log says when a kind cannot be watched, and when it can again.
+	// Log logs when a kind cannot be watched, and when it can again.
 	Log logr.Logger
-	// Changed is called when a Find would return something else to a user than the last one did; once, until the user has called it again. It
-	// must return at once. It may be called concurrently, and once more after Forget.
+	// Changed is called when a Find of a user would return another result than the last one; once until the next Find. It
+	// must not block. It can be called concurrently, and once after Forget.
 	Changed func(user types.NamespacedName)
-	// Clock tells the time. Nil: the system's.
+	// Clock is the source of time. Default: the system clock.
 	Clock clock.Clock
 }
 
-// Finder finds configurations. Make it by [New]. Its methods may be called concurrently, but Find and Forget for one user only after
-// one another.
+// Finder reads configurations. Create it with [New]. Its methods are safe for concurrent use, except that Find and
+// Forget must not be called concurrently for one user.
 type Finder struct {
 	options Options
 
-	life context.Context // of all that runs
+	life context.Context // of all goroutines
 	end  context.CancelFunc
 
 	mu     sync.Mutex
@@ -64,23 +64,23 @@ type Finder struct {
 	ended  sync.WaitGroup
 }
 
-// Config is a configuration that is there.
+// Config is an existing configuration.
 type Config struct {
 	*unstructured.Unstructured
-	// Hash is that of package config.
+	// Hash is the hash of package config.
 	Hash string
 }
 
-// Problem is why nobody knows whether a configuration is there.
+// Problem is the reason why the state of a configuration is unknown.
 type Problem struct {
 	v1alpha1.ConfigReference
-	// Message is a sentence that names the configuration and says what is the matter and what to do.
+	// Message names the configuration, the error and the next step.
 	Message string
-	// Retried problems may pass by themselves. The others want somebody to do something, and end by themselves when that is done.
+	// Retried is true if the error may be temporary. Other errors require a change by a user, and are also retried.
 	Retried bool
 }
 
-// New makes a Finder. A watch begins with the first Find that needs it.
+// New returns a Finder. A watch starts with the first Find that needs it.
 func New(o Options) (*Finder, error) {
 	if o.Cache == nil || o.Live == nil || o.Mapper == nil || o.Changed == nil {
 		return nil, errors.New("lookup.Options: Cache, Live, Mapper and Changed must be set")
@@ -93,8 +93,8 @@ func New(o Options) (*Finder, error) {
 	return f, nil
 }
 
-// Start waits until ctx ends, then ends all that runs and waits for it. After that nobody is told of anything, and Find fails. It is a
-// manager.Runnable.
+// Start blocks until ctx ends, then stops and awaits all goroutines. After that Changed is not called, and Find fails.
+// Start implements manager.Runnable.
 func (f *Finder) Start(ctx context.Context) error {
 	<-ctx.Done()
 	f.mu.Lock()
@@ -106,15 +106,17 @@ func (f *Finder) Start(ctx context.Context) error {
 	return nil
 }
 
-// Find returns those of the configurations that are there, and from now on tells the user when that changes; what it asked for before and
-// does not any more it is not told of. A configuration that is neither among the objects nor among the problems is missing.
+// Find returns the configurations that exist, and registers the user for changes of them; earlier registrations of the
+// user end. A configuration that is neither in the result nor in the problems does not exist.
 //
-// The objects are shared, and must not be changed. Their content is as it is now; their metadata and status may be those of a while ago.
+// The objects are shared and must not be modified. Their content is current; their metadata and status may be outdated.
 //
-// It waits for ctx, for five seconds at most for kinds that nobody has asked for before, and for as long for objects that nobody has
-// read yet. What is not known by then, is forbidden or does not exist as a kind is a Problem, in the order of the references, and is not waited
-// for again. The error is that of ctx, or that the Finder has ended: then nothing is known, and the user is told of nothing until the next Find.
-func (f *Finder) Find(ctx context.Context, user types.NamespacedName, references []v1alpha1.ConfigReference) (map[v1alpha1.ConfigReference]*Config, []Problem, error) {
+// Find blocks until ctx ends, at most five seconds for new kinds and five seconds for objects that were not read yet. A
+// configuration that is unknown by then, forbidden, or of an unknown kind is a Problem, in the order of the references,
+// and later calls do not block for it. An error means that ctx has ended or the Finder is stopped: there is no result,
+// and no registration until the next Find.
+func (f *Finder) Find(ctx context.Context, user types.NamespacedName,
+	references []v1alpha1.ConfigReference) (map[v1alpha1.ConfigReference]*Config, []Problem, error) {
 	wanted, err := f.want(user, references)
 	if err != nil {
 		return nil, nil, err
@@ -122,7 +124,7 @@ func (f *Finder) Find(ctx context.Context, user types.NamespacedName, references
 	for _, o := range wanted {
 		f.await(ctx, o.kind)
 	}
-	reading, cancel := context.WithTimeoutCause(ctx, patience, errSlow)
+	reading, cancel := context.WithTimeoutCause(ctx, timeout, errSlow)
 	defer cancel()
 	for _, o := range wanted {
 		o.look(reading)
@@ -134,12 +136,12 @@ func (f *Finder) Find(ctx context.Context, user types.NamespacedName, references
 	return objects, problems, nil
 }
 
-// Forget ends what a user asked for, and frees what nobody else does.
+// Forget removes the registration of a user, and all state without other users.
 func (f *Finder) Forget(user types.NamespacedName) {
 	_, _ = f.want(user, nil)
 }
 
-// want has a user want these and no others. It is told of none of them until it has seen what they are.
+// want registers the references of a user. Changes are reported after the user has read the state.
 func (f *Finder) want(user types.NamespacedName, references []v1alpha1.ConfigReference) ([]*object, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -168,7 +170,7 @@ func (f *Finder) want(user types.NamespacedName, references []v1alpha1.ConfigRef
 	return wanted, nil
 }
 
-// kindOf is the kind of a reference, which begins to be watched. The lock is held.
+// kindOf returns the kind of a reference and starts its watch. The lock must be locked.
 func (f *Finder) kindOf(reference v1alpha1.ConfigReference) *kind {
 	resource := schema.GroupResource{Group: reference.Group, Resource: reference.Resource}
 	k := f.kinds[resource]
@@ -180,24 +182,25 @@ func (f *Finder) kindOf(reference v1alpha1.ConfigReference) *kind {
 	return k
 }
 
-// await waits until a kind is watched, or cannot be.
+// await blocks until a kind is watched or cannot be watched.
 func (f *Finder) await(ctx context.Context, k *kind) {
-	left := patience - f.options.Clock.Since(k.began)
+	left := timeout - f.options.Clock.Since(k.began)
 	if left <= 0 {
 		return
 	}
 	timer := f.options.Clock.NewTimer(left)
 	defer timer.Stop()
 	select {
-	case <-k.settled:
+	case <-k.attempted:
 	case <-timer.C():
 	case <-ctx.Done():
 	case <-f.life.Done():
 	}
 }
 
-// snapshot is what is known of what a user wants. From now on it is told of changes.
-func (f *Finder) snapshot(user types.NamespacedName, wanted []*object) (map[v1alpha1.ConfigReference]*Config, []Problem) {
+// snapshot returns the state of the references of a user. Later changes are reported.
+func (f *Finder) snapshot(user types.NamespacedName, wanted []*object) (map[v1alpha1.ConfigReference]*Config,
+	[]Problem) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	objects := make(map[v1alpha1.ConfigReference]*Config, len(wanted))
@@ -207,12 +210,12 @@ func (f *Finder) snapshot(user types.NamespacedName, wanted []*object) (map[v1al
 			o.users[user] = true
 		}
 		if !o.known {
-			o.stale = true // no time was left: it is read when there is
+			o.stale = true // the timeout has passed: read it later
 			o.nudge()
 		}
-		switch trouble := o.matter(); {
-		case !trouble.none():
-			problems = append(problems, trouble.about(o.ConfigReference))
+		switch lookupError := o.unknownBecause(); {
+		case !lookupError.none():
+			problems = append(problems, lookupError.about(o.ConfigReference))
 		case o.content != nil:
 			objects[o.ConfigReference] = &Config{o.content, o.hash}
 		}
@@ -220,8 +223,8 @@ func (f *Finder) snapshot(user types.NamespacedName, wanted []*object) (map[v1al
 	return objects, problems
 }
 
-// tell calls users, without the lock.
-func (f *Finder) tell(users []types.NamespacedName) {
+// tell calls Changed for users, without the lock.
+func (f *Finder) notify(users []types.NamespacedName) {
 	for _, user := range users {
 		f.options.Changed(user)
 	}

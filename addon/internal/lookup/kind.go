@@ -17,18 +17,19 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// kind is one that somebody asks for. The lock of its Finder guards what changes; what is of the hub stays as it is from when trouble is none.
+// kind is a requested kind. The lock of its Finder protects the variable fields; the others do not change once the kind
+// is found.
 type kind struct {
-	finder   *Finder
-	resource schema.GroupResource
-	began    time.Time
-	settled  chan struct{} // closed when it is watched, or the first try has failed
-	wake     chan struct{} // has an object that is to be looked at
-	life     context.Context
-	stop     context.CancelFunc
+	finder    *Finder
+	resource  schema.GroupResource
+	began     time.Time
+	attempted chan struct{} // closed when it is watched, or the first attempt has failed
+	wake      chan struct{} // signals an object that must be read
+	life      context.Context
+	stop      context.CancelFunc
 
-	trouble trouble
-	objects map[v1alpha1.ObjectName]*object
+	lookupError lookupError
+	objects     map[v1alpha1.ObjectName]*object
 
 	gvk        schema.GroupVersionKind
 	namespaced bool
@@ -38,14 +39,15 @@ type kind struct {
 
 func newKind(f *Finder, resource schema.GroupResource) *kind {
 	k := &kind{
-		finder: f, resource: resource, began: f.options.Clock.Now(), settled: make(chan struct{}), wake: make(chan struct{}, 1),
-		trouble: unasked, objects: map[v1alpha1.ObjectName]*object{},
+		finder: f, resource: resource, began: f.options.Clock.Now(), attempted: make(chan struct{}),
+		wake:        make(chan struct{}, 1),
+		lookupError: unasked, objects: map[v1alpha1.ObjectName]*object{},
 	}
 	k.life, k.stop = context.WithCancel(f.life)
 	return k
 }
 
-// object is the one that a reference of this kind names. The lock is held.
+// object returns the object of a reference of this kind. The lock must be locked.
 func (k *kind) object(reference v1alpha1.ConfigReference) *object {
 	o := k.objects[reference.ObjectName]
 	if o == nil {
@@ -55,7 +57,7 @@ func (k *kind) object(reference v1alpha1.ConfigReference) *object {
 	return o
 }
 
-// prototype is an object for the cache to fill. Of two kinds it has whole objects, which our controllers use.
+// prototype returns an object for the cache. Two kinds are cached completely because the add-on controllers use them.
 func (k *kind) prototype() client.Object {
 	switch k.gvk {
 	case v1alpha1.GroupVersion.WithKind("AddonConfig"):
@@ -68,16 +70,16 @@ func (k *kind) prototype() client.Object {
 	return metadata
 }
 
-// run watches the kind for as long as somebody asks for it.
+// run watches the kind while it has users.
 func (k *kind) run() {
 	clock := k.finder.options.Clock
 	for {
-		trouble := k.begin(k.life)
+		lookupError := k.begin(k.life)
 		if k.life.Err() != nil {
 			break
 		}
-		k.settle(trouble)
-		if trouble.none() {
+		k.record(lookupError)
+		if lookupError.none() {
 			break
 		}
 		timer := clock.NewTimer(pause)
@@ -91,18 +93,18 @@ func (k *kind) run() {
 	for k.life.Err() == nil {
 		due, next := k.due()
 		for _, o := range due {
-			ctx, cancel := context.WithTimeoutCause(k.life, patience, errSlow)
+			ctx, cancel := context.WithTimeoutCause(k.life, timeout, errSlow)
 			o.look(ctx)
 			cancel()
 		}
 		k.sleep(clock, next)
 	}
 	if k.handler != nil {
-		_ = k.informer.RemoveEventHandler(k.handler) // fails only on one that is not its own
+		_ = k.informer.RemoveEventHandler(k.handler) // fails only for a foreign handler
 	}
 }
 
-// sleep waits until an object is to be looked at, at the given time if that is not zero.
+// sleep waits until an object must be read, or until the given time if it is not zero.
 func (k *kind) sleep(clock clock.Clock, next time.Time) {
 	var timeout <-chan time.Time
 	if !next.IsZero() {
@@ -117,7 +119,7 @@ func (k *kind) sleep(clock clock.Clock, next time.Time) {
 	}
 }
 
-// due are the objects to be looked at now, and when the next one is. Zero: nobody knows.
+// due returns the objects that must be read now, and the time of the next one. Zero: none.
 func (k *kind) due() (due []*object, next time.Time) {
 	k.finder.mu.Lock()
 	defer k.finder.mu.Unlock()
@@ -139,17 +141,17 @@ func (k *kind) due() (due []*object, next time.Time) {
 func (k *kind) nudge() {
 	select {
 	case k.wake <- struct{}{}:
-	default: // it is awake
+	default: // already signaled
 	}
 }
 
-// settle takes in what became of a try to watch the kind.
-func (k *kind) settle(now trouble) {
+// settle processes the result of an attempt to watch the kind.
+func (k *kind) record(now lookupError) {
 	f := k.finder
 	f.mu.Lock()
-	before := k.trouble
+	before := k.lookupError
 	now = now.since(before)
-	k.trouble = now
+	k.lookupError = now
 	var users []types.NamespacedName
 	if now != before {
 		for _, o := range k.objects {
@@ -157,18 +159,19 @@ func (k *kind) settle(now trouble) {
 		}
 	}
 	select {
-	case <-k.settled:
+	case <-k.attempted:
 	default:
-		close(k.settled)
+		close(k.attempted)
 	}
 	f.mu.Unlock()
 	switch {
 	case now == before:
 	case !now.none():
-		f.options.Log.Info("Configurations of a kind cannot be watched; trying again.", "resource", k.resource.String(), "reason", now.clause)
+		f.options.Log.Info("Cannot watch configurations of a kind; retrying", "resource", k.resource.String(), "reason",
+			now.clause)
 	case before != unasked:
-		f.options.Log.Info("Configurations of a kind are watched again.", "resource", k.resource.String())
+		f.options.Log.Info("Watching configurations of a kind again", "resource", k.resource.String())
 	}
 	slices.SortFunc(users, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
-	f.tell(slices.Compact(users)) // who asks for several is told once
+	f.notify(slices.Compact(users)) // a user of several objects is notified once
 }

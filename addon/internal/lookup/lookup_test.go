@@ -32,8 +32,10 @@ func TestFind(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	resource, widget := h.kind()
-	template := &v1alpha1.AddonTemplate{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}, Spec: v1alpha1.AddonTemplateSpec{Version: "1.4", Manifests: []v1alpha1.TemplateManifest{}}}
-	settings := &v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "a"}, Spec: v1alpha1.AddonConfigSpec{InstallNamespace: "logging"}}
+	template := &v1alpha1.AddonTemplate{ObjectMeta: metav1.ObjectMeta{Name: h.namespace},
+		Spec: v1alpha1.AddonTemplateSpec{Version: "1.4", Manifests: []v1alpha1.TemplateManifest{}}}
+	settings := &v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "a"},
+		Spec: v1alpha1.AddonConfigSpec{InstallNamespace: "logging"}}
 	h.create(h.configMap("a", "blue"), widget("a"), template, settings)
 	r := h.start()
 	cluster := h.ref("addontemplates.addon.muster.dev", h.namespace)
@@ -43,8 +45,10 @@ func TestFind(t *testing.T) {
 	misplaced := cluster
 	misplaced.Namespace = h.namespace
 	refs := []v1alpha1.ConfigReference{
-		h.ref("configmaps", "a"), h.ref("configmaps", "b"), h.ref(resource, "a"), h.ref(resource, "b"), cluster, h.ref("addonconfigs.addon.muster.dev", "a"),
-		nowhere, misplaced, h.ref("gadgets.example.com", "a"), h.ref("configmap", "a"), h.ref("deployments", "a"), h.ref("tokenreviews.authentication.k8s.io", "a"), h.ref("configmaps", "a"),
+		h.ref("configmaps", "a"), h.ref("configmaps", "b"), h.ref(resource, "a"), h.ref(resource, "b"), cluster,
+		h.ref("addonconfigs.addon.muster.dev", "a"),
+		nowhere, misplaced, h.ref("gadgets.example.com", "a"), h.ref("configmap", "a"), h.ref("deployments", "a"),
+		h.ref("tokenreviews.authentication.k8s.io", "a"), h.ref("configmaps", "a"),
 	}
 	got := r.find("one", refs...)
 	var is []string
@@ -56,17 +60,22 @@ func TestFind(t *testing.T) {
 		"unknown", "unknown", "unknown", "unknown", "unknown", "unknown", "ConfigMap blue",
 	}, is)
 	for at, want := range map[int]string{
-		6:  "configmaps a: the kind is namespaced: say in which namespace it is.",
-		7:  "addontemplates.addon.muster.dev " + h.namespace + "/" + h.namespace + ": the kind is not namespaced: remove the namespace.",
-		8:  "gadgets.example.com " + h.namespace + "/a: the hub has no resource gadgets of example.com: install its definition, or correct the reference.",
-		9:  "configmap " + h.namespace + "/a: the hub has no resource configmap of the core group: install its definition, or correct the reference.",
-		10: "deployments " + h.namespace + "/a: the hub has no resource deployments of the core group: install its definition, or correct the reference.",
-		11: "tokenreviews.authentication.k8s.io " + h.namespace + "/a: tokenreviews.authentication.k8s.io cannot be listed and watched: put the configuration into another kind.",
+		6: "configmaps a: the kind is namespaced: set the namespace.",
+		7: "addontemplates.addon.muster.dev " + h.namespace + "/" + h.namespace + ": the kind is not namespaced: " +
+			"remove the namespace.",
+		8: "gadgets.example.com " + h.namespace + "/a: the hub has no resource gadgets of example.com: install its " +
+			"definition, or correct the reference.",
+		9: "configmap " + h.namespace + "/a: the hub has no resource configmap of the core group: install its " +
+			"definition, or correct the reference.",
+		10: "deployments " + h.namespace + "/a: the hub has no resource deployments of the core group: install its " +
+			"definition, or correct the reference.",
+		11: "tokenreviews.authentication.k8s.io " + h.namespace + "/a: tokenreviews.authentication.k8s.io cannot be " +
+			"listed and watched: put the configuration into another kind.",
 	} {
 		require.Equal(t, want, got[at].problem.Message)
 		require.False(t, got[at].problem.Retried, want)
 	}
-	require.Zero(t, r.asked("LIST secrets"), "nobody asked for them")
+	require.Zero(t, r.asked("LIST secrets"), "they were not requested")
 
 	objects, _, err := r.Find(t.Context(), types.NamespacedName{Name: "other"}, refs[:1])
 	require.NoError(t, err)
@@ -109,9 +118,12 @@ func TestChanges(t *testing.T) {
 	// That a silent change has been seen, and not told, is known when the one after it is told: so each has one behind it.
 	walk("map", h.ref("configmaps", "limits"), []step{
 		{"it appears", func() { h.create(limits) }, true, "ConfigMap 1"},
-		{"it changes", func() { change(h, limits, func(c *corev1.ConfigMap) { c.Data["value"] = "2" }) }, true, "ConfigMap 2"},
-		{"its labels say nothing", func() { change(h, limits, func(c *corev1.ConfigMap) { label(c) }) }, false, "ConfigMap 2"},
-		{"it changes again, and once is told", func() { change(h, limits, func(c *corev1.ConfigMap) { c.Data["value"] = "3" }) }, true, "ConfigMap 3"},
+		{"it changes", func() { change(h, limits, func(c *corev1.ConfigMap) { c.Data["value"] = "2" }) }, true,
+			"ConfigMap 2"},
+		{"its labels say nothing", func() { change(h, limits, func(c *corev1.ConfigMap) { label(c) }) }, false,
+			"ConfigMap 2"},
+		{"it changes again, and one notification follows",
+			func() { change(h, limits, func(c *corev1.ConfigMap) { c.Data["value"] = "3" }) }, true, "ConfigMap 3"},
 		{"it goes", func() { require.NoError(t, h.client.Delete(t.Context(), limits)) }, true, "missing"},
 		{"and is back as it was", func() { h.create(h.configMap("limits", "3")) }, true, "ConfigMap 3"},
 	})
@@ -127,19 +139,24 @@ func TestChanges(t *testing.T) {
 		{"its spec does", func() {
 			change(h, w, func(u *unstructured.Unstructured) { u.Object["spec"] = map[string]any{"size": int64(2)} })
 		}, true, "Widget 2"},
-		{"nor does what is beside its spec", func() { change(h, w, func(u *unstructured.Unstructured) { u.Object["note"] = "x" }) }, false, "Widget 2"},
+		{"nor does what is beside its spec",
+			func() { change(h, w, func(u *unstructured.Unstructured) { u.Object["note"] = "x" }) }, false, "Widget 2"},
 		{"it goes", func() { require.NoError(t, h.client.Delete(t.Context(), w)) }, true, "missing"},
 	})
-	settings := &v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "a"}, Spec: v1alpha1.AddonConfigSpec{InstallNamespace: "one"}}
+	settings := &v1alpha1.AddonConfig{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "a"},
+		Spec: v1alpha1.AddonConfigSpec{InstallNamespace: "one"}}
 	walk("settings", h.ref("addonconfigs.addon.muster.dev", "a"), []step{
 		{"it appears", func() { h.create(settings) }, true, "AddonConfig one"},
-		{"its labels say nothing", func() { change(h, settings, func(c *v1alpha1.AddonConfig) { label(c) }) }, false, "AddonConfig one"},
+		{"its labels say nothing", func() { change(h, settings, func(c *v1alpha1.AddonConfig) { label(c) }) }, false,
+			"AddonConfig one"},
 		{"it changes", func() {
 			change(h, settings, func(c *v1alpha1.AddonConfig) { c.Spec.InstallNamespace = "two" })
 		}, true, "AddonConfig two"},
 	})
-	require.LessOrEqual(t, r.asked("GET limits"), 5, "once for each version, that with other labels included: a ConfigMap has no generation")
-	require.LessOrEqual(t, r.asked("GET a"), 3, "of a Widget what changes metadata or status alone is not read, and AddonConfigs are in the cache")
+	require.LessOrEqual(t, r.asked("GET limits"), 5, "once for each version, that with other labels included: a "+
+		"ConfigMap has no generation")
+	require.LessOrEqual(t, r.asked("GET a"), 3, "of a Widget what changes metadata or status alone is not read, "+
+		"and AddonConfigs are in the cache")
 }
 
 // A thousand members that share a configuration read it once for each of its versions.
@@ -155,7 +172,8 @@ func TestManyUsers(t *testing.T) {
 		got := make([]string, users)
 		for i := range users {
 			wait.Go(func() {
-				objects, _, err := r.Find(t.Context(), types.NamespacedName{Name: fmt.Sprint(i)}, []v1alpha1.ConfigReference{h.ref("configmaps", "shared")})
+				objects, _, err := r.Find(t.Context(), types.NamespacedName{Name: fmt.Sprint(i)},
+					[]v1alpha1.ConfigReference{h.ref("configmaps", "shared")})
 				if err == nil {
 					got[i] = says(objects[h.ref("configmaps", "shared")].Unstructured)
 				}
@@ -172,14 +190,14 @@ func TestManyUsers(t *testing.T) {
 	for version := 2; version < 5; version++ {
 		change(h, shared, func(c *corev1.ConfigMap) { c.Data["value"] = fmt.Sprint(version) })
 		for i := range users {
-			h.eventually("all are told", func() bool { return r.called(fmt.Sprint(i)) == version-1 })
+			h.eventually("all are notified", func() bool { return r.called(fmt.Sprint(i)) == version-1 })
 		}
 		all(fmt.Sprint("ConfigMap ", version))
 		require.Equal(t, version, r.asked("GET shared"))
 	}
 	require.Equal(t, lists, r.asked("LIST configmaps")+r.asked("WATCH configmaps"), "and watch it once")
 	for i := range users {
-		require.Equal(t, 3, r.called(fmt.Sprint(i)), "each is told of each version once")
+		require.Equal(t, 3, r.called(fmt.Sprint(i)), "each is notified of each version once")
 	}
 }
 
@@ -208,7 +226,8 @@ func TestReadAheadOfTheCache(t *testing.T) {
 	r.hears("one", 0)
 	require.Equal(t, "ConfigMap 3", r.is("one", h.ref("configmaps", "a")))
 	h.create(h.configMap("b", "1"))
-	h.eventually("the cache has come as far", func() bool { return r.is("other", h.ref("configmaps", "b")) == "ConfigMap 1" })
+	h.eventually("the cache has come as far",
+		func() bool { return r.is("other", h.ref("configmaps", "b")) == "ConfigMap 1" })
 	require.Equal(t, "ConfigMap 3", r.is("one", h.ref("configmaps", "a")))
 	require.Equal(t, 2, r.asked("GET a"))
 	require.Equal(t, 1, r.called("one"))
@@ -224,7 +243,7 @@ func TestKindComesLater(t *testing.T) {
 	require.Equal(t, "unknown", r.is("two", ref))
 	_, widget := h.kind()
 	h.create(widget("a"))
-	h.pass("both are told", func() bool { return r.called("one") > 0 && r.called("two") > 0 })
+	h.pass("both are notified", func() bool { return r.called("one") > 0 && r.called("two") > 0 })
 	// That may have been no more than another trouble: discovery can have a kind before its objects can be listed.
 	h.pass("both find it", func() bool { return r.is("one", ref) == "Widget 1" && r.is("two", ref) == "Widget 1" })
 }
@@ -247,7 +266,7 @@ func TestForget(t *testing.T) {
 	change(h, b, func(c *corev1.ConfigMap) { c.Data["value"] = "3" })
 	r.hears("one", 0)
 	require.Equal(t, 1, r.called("two"))
-	require.Equal(t, reads, r.asked("GET a"), "what nobody asks for is not read")
+	require.Equal(t, reads, r.asked("GET a"), "an unused object is not read")
 	require.Equal(t, "ConfigMap 3", r.is("two", h.ref("configmaps", "a")), "nor is it kept")
 	for _, user := range []string{"one", "two", "two", "nobody"} {
 		r.Forget(types.NamespacedName{Namespace: h.namespace, Name: user})
@@ -266,6 +285,6 @@ func TestEnds(t *testing.T) {
 	require.Equal(t, "missing", r.is("one", h.ref("configmaps", "a")))
 	r.stop()
 	_, _, err = r.Find(t.Context(), types.NamespacedName{Name: "one"}, nil)
-	require.ErrorContains(t, err, "has ended")
+	require.ErrorContains(t, err, "is stopped")
 	r.Forget(types.NamespacedName{Name: "one"})
 }

@@ -16,38 +16,38 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// object is a configuration that somebody asks for. The lock of its Finder guards what changes.
+// object is a requested configuration. The lock of its Finder protects the variable fields.
 type object struct {
 	v1alpha1.ConfigReference
 	*kind
-	busy  chan struct{}                 // has somebody who reads it
-	users map[types.NamespacedName]bool // whether they have seen what it is
+	busy  chan struct{}                 // full while a goroutine reads it
+	users map[types.NamespacedName]bool // whether each user has read the current state
 
 	state
-	known bool      // it was read once
+	known bool      // it was read at least once
 	stale bool      // it has changed since it was read
-	again time.Time // when to read it again; zero: when it changes
+	again time.Time // the time of the next attempt; zero: at the next change
 }
 
-// state is what a configuration is. The zero value: missing.
+// state is the state of a configuration. The zero value: it does not exist.
 type state struct {
-	content *unstructured.Unstructured
-	hash    string // of the content
-	failure trouble
+	content   *unstructured.Unstructured
+	hash      string // hash of the content
+	readError lookupError
 }
 
-// matter is why nobody knows what the object is. The lock is held.
-func (o *object) matter() trouble {
+// unknownBecause returns the reason why the state of the object is unknown. The lock must be locked.
+func (o *object) unknownBecause() lookupError {
 	switch {
-	case !o.trouble.none():
-		return o.trouble
+	case !o.lookupError.none():
+		return o.lookupError
 	case !o.known:
 		return unread
 	}
-	return o.failure
+	return o.readError
 }
 
-// release has a user want it no more. The lock is held.
+// release removes a user. The lock must be locked.
 func (o *object) release(user types.NamespacedName) {
 	delete(o.users, user)
 	if len(o.users) > 0 {
@@ -60,7 +60,7 @@ func (o *object) release(user types.NamespacedName) {
 	}
 }
 
-// outdated appends the users that have seen what it was. They are told once, until they have looked again. The lock is held.
+// outdated appends the users that have read an earlier state, once until they read again. The lock must be locked.
 func (o *object) outdated(users []types.NamespacedName) []types.NamespacedName {
 	for user, seen := range o.users {
 		if seen {
@@ -71,8 +71,8 @@ func (o *object) outdated(users []types.NamespacedName) []types.NamespacedName {
 	return users
 }
 
-// look reads the object if it has changed, or was never read. Where several look one reads, and the others wait. A reading that took too long is a
-// failure, [errSlow], and one that its caller gave up is none.
+// look reads the object if it has changed or was never read. Of concurrent callers one reads, and the others wait. A
+// timeout is a failure, [errSlow]; a canceled call is not.
 func (o *object) look(ctx context.Context) {
 	f := o.finder
 	select {
@@ -82,7 +82,7 @@ func (o *object) look(ctx context.Context) {
 		return
 	}
 	f.mu.Lock()
-	fresh, had := !o.trouble.none() || o.known && !o.stale, o.state
+	fresh, had := !o.lookupError.none() || o.known && !o.stale, o.state
 	if !fresh {
 		o.stale = false
 	}
@@ -98,27 +98,27 @@ func (o *object) look(ctx context.Context) {
 		o.nudge()
 		return
 	}
-	now.failure = now.failure.since(had.failure)
+	now.readError = now.readError.since(had.readError)
 	var users []types.NamespacedName
-	if !o.known || now.hash != had.hash || now.failure != had.failure {
+	if !o.known || now.hash != had.hash || now.readError != had.readError {
 		users = o.outdated(nil)
 	}
 	o.state, o.known, o.again = now, true, time.Time{}
-	if !now.failure.none() {
+	if !now.readError.none() {
 		o.again = f.options.Clock.Now().Add(pause)
 	}
-	nudge := o.stale || !now.failure.none()
+	nudge := o.stale || !now.readError.none()
 	f.mu.Unlock()
-	if nudge { // it is to be looked at again
+	if nudge { // it must be read again
 		o.nudge()
 	}
-	f.tell(users)
+	f.notify(users)
 }
 
-// read finds out what the object is, given what it was. Content that is the same by its metadata is not read.
+// read reads the object, given its previous state. Content is not read again if the metadata has not changed.
 func (o *object) read(ctx context.Context, had state) state {
-	if failure := misplaced(o.ConfigReference, o.namespaced); !failure.none() {
-		return state{failure: failure}
+	if lookupError := misplaced(o.ConfigReference, o.namespaced); !lookupError.none() {
+		return state{readError: lookupError}
 	}
 	key := client.ObjectKey{Namespace: o.Namespace, Name: o.Name}
 	cached := o.prototype()
@@ -126,8 +126,9 @@ func (o *object) read(ctx context.Context, had state) state {
 	case apierrors.IsNotFound(err):
 		return state{}
 	case err != nil:
-		return state{failure: uncached(o.ConfigReference, err)}
-	case had.content != nil && had.content.GetUID() == cached.GetUID() && had.content.GetResourceVersion() == cached.GetResourceVersion():
+		return state{readError: uncached(o.ConfigReference, err)}
+	case had.content != nil && had.content.GetUID() == cached.GetUID() &&
+		had.content.GetResourceVersion() == cached.GetResourceVersion():
 		return state{content: had.content, hash: had.hash}
 	}
 	content := &unstructured.Unstructured{}
@@ -143,8 +144,8 @@ func (o *object) read(ctx context.Context, had state) state {
 	case apierrors.IsNotFound(err):
 		return state{}
 	case err != nil:
-		return state{failure: unreadable(o.resource, err)}
+		return state{readError: unreadable(o.resource, err)}
 	}
-	content.SetManagedFields(nil) // nobody needs them
+	content.SetManagedFields(nil) // they are not used
 	return state{content: content, hash: config.Hash(content)}
 }

@@ -49,7 +49,8 @@ type hub struct {
 
 func newHub(t testing.TB) *hub {
 	scheme := mustertest.Scheme(apiextensionsv1.AddToScheme, v1alpha1.AddToScheme)
-	h := &hub{t: t, config: plane.ForTest(t).Config(), cache: cache.Options{Scheme: scheme}, clock: testclock.NewFakeClock(time.Now())}
+	h := &hub{t: t, config: plane.ForTest(t).Config(), cache: cache.Options{Scheme: scheme},
+		clock: testclock.NewFakeClock(time.Now())}
 	h.config.QPS, h.config.Burst = 1000, 1000
 	h.client = mustertest.Client(t, h.config, scheme, crds.Install)
 	h.namespace = mustertest.Namespace(t, h.client)
@@ -70,13 +71,15 @@ func change[T client.Object](h *hub, object T, f func(T)) {
 }
 
 func (h *hub) configMap(name, value string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}, Data: map[string]string{"value": value}}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
+		Data: map[string]string{"value": value}}
 }
 
 // ref names an object of a resource in the hub's namespace, as in configmaps or widgets.example.com.
 func (h *hub) ref(resource, name string) v1alpha1.ConfigReference {
 	r := schema.ParseGroupResource(resource)
-	return v1alpha1.ConfigReference{Group: r.Group, Resource: r.Resource, ObjectName: v1alpha1.ObjectName{Namespace: h.namespace, Name: name}}
+	return v1alpha1.ConfigReference{Group: r.Group, Resource: r.Resource,
+		ObjectName: v1alpha1.ObjectName{Namespace: h.namespace, Name: name}}
 }
 
 // kind defines a kind Widget of a group of the hub's own.
@@ -88,10 +91,12 @@ func (h *hub) kind() (resource string, widget func(name string) *unstructured.Un
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets." + group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList"},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Singular: "widget", Kind: "Widget",
+				ListKind: "WidgetList"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true, Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: anything},
+				Name: "v1", Served: true, Storage: true,
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: anything},
 			}},
 		},
 	}
@@ -133,15 +138,18 @@ func (h *hub) user() (name string, grant func(everywhere bool, verbs ...string))
 	h.config.QPS, h.config.Burst = 1000, 1000
 	return name, func(everywhere bool, verbs ...string) {
 		h.t.Helper()
-		at, rules := metav1.ObjectMeta{Name: name}, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: verbs}}
+		at, rules := metav1.ObjectMeta{Name: name},
+			[]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: verbs}}
 		if everywhere {
 			h.create(&rbacv1.ClusterRole{ObjectMeta: at, Rules: rules},
-				&rbacv1.ClusterRoleBinding{ObjectMeta: at, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}})
+				&rbacv1.ClusterRoleBinding{ObjectMeta: at, Subjects: subjects,
+					RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}})
 			return
 		}
 		at.Namespace = h.namespace
 		h.create(&rbacv1.Role{ObjectMeta: at, Rules: rules},
-			&rbacv1.RoleBinding{ObjectMeta: at, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}})
+			&rbacv1.RoleBinding{ObjectMeta: at, Subjects: subjects,
+				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}})
 	}
 }
 
@@ -244,7 +252,8 @@ type found struct {
 
 func (r *running) find(user string, references ...v1alpha1.ConfigReference) []found {
 	r.h.t.Helper()
-	objects, problems, err := r.Find(r.h.t.Context(), types.NamespacedName{Namespace: r.h.namespace, Name: user}, references)
+	objects, problems, err := r.Find(r.h.t.Context(), types.NamespacedName{Namespace: r.h.namespace, Name: user},
+		references)
 	require.NoError(r.h.t, err)
 	out := make([]found, len(references))
 	for i, reference := range references {
@@ -269,7 +278,8 @@ func (r *running) is(user string, reference v1alpha1.ConfigReference) string {
 }
 
 func says(object *unstructured.Unstructured) string {
-	for _, path := range [][]string{{"data", "value"}, {"spec", "size"}, {"spec", "version"}, {"spec", "installNamespace"}} {
+	for _, path := range [][]string{{"data", "value"}, {"spec", "size"}, {"spec", "version"},
+		{"spec", "installNamespace"}} {
 		if value, there, _ := unstructured.NestedFieldNoCopy(object.Object, path...); there {
 			return object.GetKind() + " " + strings.Trim(strings.ReplaceAll(fmt.Sprint(value), "\n", " "), " ")
 		}

@@ -14,15 +14,15 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// begin tries to watch the kind.
-func (k *kind) begin(ctx context.Context) trouble {
+// begin attempts to watch the kind.
+func (k *kind) begin(ctx context.Context) lookupError {
 	if k.handler != nil && k.handler.HasSynced() {
-		return trouble{}
+		return lookupError{}
 	}
 	if t := k.find(); !t.none() {
 		return t
 	}
-	// An informer that may not list stays in the manager's cache, unsynced. So ask before whether it may.
+	// An informer without permission to list stays in the manager's cache, unsynced. So check the permission first.
 	t, forbidden := k.probe(ctx)
 	if !t.none() {
 		return t
@@ -37,11 +37,11 @@ func (k *kind) begin(ctx context.Context) trouble {
 		}
 		k.informer = informer
 	}
-	timer := k.finder.options.Clock.NewTimer(patience)
+	timer := k.finder.options.Clock.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case <-k.synced():
-		return trouble{}
+		return lookupError{}
 	case <-timer.C():
 	case <-ctx.Done():
 	}
@@ -51,7 +51,7 @@ func (k *kind) begin(ctx context.Context) trouble {
 	return unsynced(k.resource)
 }
 
-// synced is closed when the kind is watched. Nil: it is not about to be.
+// synced is closed when the kind is watched. Nil: the kind is not being listed.
 func (k *kind) synced() <-chan struct{} {
 	if k.handler == nil {
 		return nil
@@ -59,14 +59,14 @@ func (k *kind) synced() <-chan struct{} {
 	return k.handler.HasSyncedChecker().Done()
 }
 
-// find asks what kind the resource has.
-func (k *kind) find() trouble {
+// find looks up the kind of the resource.
+func (k *kind) find() lookupError {
 	mapper := k.finder.options.Mapper
 	kinds, err := mapper.KindsFor(k.resource.WithVersion(""))
 	if err != nil {
 		return unmapped(k.resource, err)
 	}
-	for _, candidate := range kinds { // to the mapper no group is any group, and a singular name is as good
+	for _, candidate := range kinds { // the mapper treats an empty group as any group, and accepts singular names
 		if candidate.Group != k.resource.Group {
 			continue
 		}
@@ -76,20 +76,20 @@ func (k *kind) find() trouble {
 		}
 		if mapping.Resource.Resource == k.resource.Resource {
 			k.gvk, k.namespaced = mapping.GroupVersionKind, mapping.Scope.Name() == meta.RESTScopeNameNamespace
-			return trouble{}
+			return lookupError{}
 		}
 	}
 	return unknown(k.resource)
 }
 
-// manyNamespaces is how many namespaces are tried where all together cannot be listed.
+// manyNamespaces is the maximum number of namespaces that are tried if a cluster-wide list is forbidden.
 const manyNamespaces = 8
 
-// probe asks whether the kind can be listed: everywhere, or at least in a namespace that is asked for, as where the manager sees some alone. Then
-// the error says why it cannot be everywhere.
-func (k *kind) probe(ctx context.Context) (trouble, error) {
+// probe checks whether the kind can be listed: cluster-wide, or at least in one requested namespace if the manager's
+// cache is restricted. The error is then that of the cluster-wide request.
+func (k *kind) probe(ctx context.Context) (lookupError, error) {
 	list := func(options ...client.ListOption) error {
-		ctx, cancel := context.WithTimeout(ctx, patience)
+		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		objects := &metav1.PartialObjectMetadataList{}
 		objects.SetGroupVersionKind(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List"))
@@ -98,19 +98,19 @@ func (k *kind) probe(ctx context.Context) (trouble, error) {
 	everywhere := list()
 	switch {
 	case everywhere == nil:
-		return trouble{}, nil
+		return lookupError{}, nil
 	case !apierrors.IsForbidden(everywhere) || !k.namespaced:
 		return unlisted(k.resource, everywhere), nil
 	}
 	for _, namespace := range k.namespaces() {
 		if list(client.InNamespace(namespace)) == nil {
-			return trouble{}, everywhere
+			return lookupError{}, everywhere
 		}
 	}
 	return unreadable(k.resource, everywhere), nil
 }
 
-// namespaces are those of objects that are asked for, the first ones.
+// namespaces returns the namespaces of requested objects, up to the limit.
 func (k *kind) namespaces() []string {
 	k.finder.mu.Lock()
 	defer k.finder.mu.Unlock()
@@ -125,13 +125,15 @@ func (k *kind) namespaces() []string {
 	return names[:min(len(names), manyNamespaces)]
 }
 
-// events are told to who looks at objects. Where there is a generation, and a change leaves it as it was, it is one of metadata or status alone.
+// events marks changed objects. If the object has a generation, and an event leaves it unchanged, only metadata or
+// status has changed.
 func (k *kind) events() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: k.changed, DeleteFunc: k.changed,
 		UpdateFunc: func(before, after any) {
 			b, a := before.(metav1.Object), after.(metav1.Object)
-			if b.GetResourceVersion() == a.GetResourceVersion() || b.GetUID() == a.GetUID() && b.GetGeneration() == a.GetGeneration() && a.GetGeneration() != 0 {
+			if b.GetResourceVersion() == a.GetResourceVersion() || b.GetUID() == a.GetUID() &&
+				b.GetGeneration() == a.GetGeneration() && a.GetGeneration() != 0 {
 				return
 			}
 			k.changed(after)
@@ -150,7 +152,7 @@ func (k *kind) changed(event any) {
 	k.finder.mu.Lock()
 	o := k.objects[v1alpha1.ObjectName{Namespace: at.GetNamespace(), Name: at.GetName()}]
 	if o != nil {
-		o.stale = true // also if it is being read right now
+		o.stale = true // also if it is being read now
 	}
 	k.finder.mu.Unlock()
 	if o != nil {

@@ -1,4 +1,4 @@
-// Package words makes the texts of statuses: bounded, valid and of whole sentences.
+// Package words formats the messages of statuses: bounded, valid UTF-8, complete sentences.
 package words
 
 import (
@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// How long texts may be, in bytes.
+// Maximum lengths of messages in bytes.
 const (
-	// MaxSentence is for what a status says; the API refuses a longer one.
+	// MaxSentence is the limit of a status message. The API rejects longer ones.
 	MaxSentence = 1024
-	// MaxPart is for what others say in it, such as members.
+	// MaxPart is the limit of a quoted message, for example of a member.
 	MaxPart = 512
 )
 
-// Join makes one text of those sentences that are not empty.
+// Join joins the messages that are not empty.
 func Join(sentences ...string) string {
 	return strings.Join(slices.DeleteFunc(sentences, func(one string) bool { return one == "" }), " ")
 }
 
-// Sentence ends a text, that another may follow.
+// Sentence adds a full stop to a message if it has none.
 func Sentence(text string) string {
 	if text == "" || strings.HasSuffix(text, ".") || strings.HasSuffix(text, "…") {
 		return text
@@ -28,7 +28,7 @@ func Sentence(text string) string {
 	return text + "."
 }
 
-// Count is a number of things, such as "1 member" and "2 members".
+// Count formats a number of things, for example "1 member" and "2 members".
 func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -1,5 +1,5 @@
-// Package agentstate is how an agent fares on its way to a hub, as it keeps it on the member for whoever waits for that: in an annotation of
-// the Secret that it remembers in. An Event says the same to people, and is gone after an hour.
+// Package agentstate is the agent status that an agent stores on its member, in an annotation of its state Secret. An
+// Event contains the same information for users, and expires after an hour.
 package agentstate
 
 import (
@@ -14,45 +14,45 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
-// Annotation is where a State is, on the Secret that an agent remembers in.
+// Annotation is the annotation of the agent's state Secret that contains a State.
 const Annotation = "membership.muster.dev/agent-state"
 
-// Reasons of a State beside those of a JoinRequest's condition Issued.
+// Reasons of a State in addition to the reasons of a JoinRequest's condition Issued.
 const (
 	HubUnreachable   = "HubUnreachable"
 	BootstrapMissing = "BootstrapMissing"
 	BootstrapRefused = "BootstrapRefused"
 	HubFull          = "HubFull"
 	HubUnfit         = "HubUnfit"
-	// StepFailed is about something that went wrong on the agent's own side.
+	// StepFailed means that a step of the agent itself failed.
 	StepFailed = "StepFailed"
 )
 
-// Away is the state of an agent of several hubs that has left this one for another.
+// Away is the state of an agent of several hubs that has switched to another hub.
 const Away lifecycle.AgentPhase = "Away"
 
-// limit is how many bytes of a message are kept.
+// limit is the maximum length of a message in bytes.
 const limit = 1024
 
-// A State is how an agent fares with one hub.
+// A State is the status of an agent with one hub.
 type State struct {
-	// State is the agent's phase, or Away.
+	// State is the phase of the agent, or Away.
 	State lifecycle.AgentPhase `json:"state"`
-	// Reason is what it waits for, or what it was refused for. Empty: nothing that anybody has to know.
+	// Reason is why the agent waits or was rejected. Empty: no action is required.
 	Reason string `json:"reason,omitempty"`
-	// Message says that to people, in the words of the hub where it has said something.
+	// Message describes the reason, as reported by the hub if it has reported one.
 	Message string `json:"message,omitempty"`
-	// Time is when it was written, by the agent's clock.
+	// Time of the last write, by the clock of the agent.
 	Time time.Time `json:"time"`
-	// Hub is the address of the hub. Empty: none is known.
+	// Hub is the address of the hub. Empty: unknown.
 	Hub string `json:"hub,omitempty"`
-	// Bootstrap tells which bootstrap credential it asked with last; see [Fingerprint]. Empty: it has not asked since it was started.
+	// Bootstrap is the [Fingerprint] of the bootstrap credential of the last request. Empty: no request since the start.
 	Bootstrap string `json:"bootstrap,omitempty"`
 }
 
-var errUnreadable = errors.New("it is not what an agent of this version writes")
+var errUnreadable = errors.New("not written by an agent of this version")
 
-// Parse reads an annotation. An empty one is the zero State.
+// Parse parses an annotation. An empty annotation is the zero State.
 func Parse(annotation string) (State, error) {
 	var s State
 	if annotation == "" {
@@ -64,16 +64,16 @@ func Parse(annotation string) (State, error) {
 	return s, nil
 }
 
-// Marshal returns what Parse reads.
+// Marshal returns the format that Parse reads.
 func (s State) Marshal() (string, error) {
 	s.Time = s.Time.UTC().Truncate(time.Second)
-	s.Message = s.Message[:min(limit, len(s.Message))] // JSON puts something in the place of half a character
+	s.Message = s.Message[:min(limit, len(s.Message))] // JSON replaces an incomplete character at the end
 	data, err := json.Marshal(s)
 	return string(data), err
 }
 
-// Replaces reports whether a state says something else than the one that is written, so that it is worth a write. On the way to a hub an agent passes
-// through phases in less than a second; until it waits for something they are all the same. So is a network that fails in one way and then in another.
+// Replaces reports whether a state differs from the written one so that a write is required. Phases of a registration
+// that last less than a second are treated as equal, and so are different network errors.
 func (s State) Replaces(written State) bool {
 	switch {
 	case s.State == "":
@@ -85,11 +85,12 @@ func (s State) Replaces(written State) bool {
 	case s.Reason == "":
 		return false
 	default:
-		return s.Hub != written.Hub || s.Bootstrap != written.Bootstrap || s.Message != written.Message && s.Reason != HubUnreachable && s.Reason != StepFailed
+		return s.Hub != written.Hub || s.Bootstrap != written.Bootstrap || s.Message != written.Message &&
+			s.Reason != HubUnreachable && s.Reason != StepFailed
 	}
 }
 
-// stage takes the phases together that lead to a hub, or back to it.
+// stage groups the phases of a registration, or of a return to a hub.
 func stage(phase lifecycle.AgentPhase) lifecycle.AgentPhase {
 	switch phase {
 	case lifecycle.Registering, lifecycle.Joining, lifecycle.Rejected:
@@ -99,13 +100,14 @@ func stage(phase lifecycle.AgentPhase) lifecycle.AgentPhase {
 	}
 }
 
-// Fingerprint tells bootstrap credentials apart, and nothing else: they cannot be found by it. When the credential ends does not count.
+// Fingerprint distinguishes bootstrap credentials. It does not reveal them. The expiration time is not included.
 func Fingerprint(b *registration.Bootstrap) string {
 	if b == nil {
 		return ""
 	}
 	hash := sha256.New()
-	for _, part := range [][]byte{[]byte("muster bootstrap"), []byte(b.Server), b.CA, []byte(b.Namespace), []byte(b.TokenName), []byte(b.Token), b.Key} {
+	for _, part := range [][]byte{[]byte("muster bootstrap"), []byte(b.Server), b.CA, []byte(b.Namespace),
+		[]byte(b.TokenName), []byte(b.Token), b.Key} {
 		fmt.Fprintf(hash, "%d:", len(part))
 		hash.Write(part)
 	}

@@ -13,7 +13,8 @@ import (
 )
 
 func TestReplaces(t *testing.T) {
-	held := State{State: lifecycle.Registering, Reason: "NameTaken", Message: "East is another.", Hub: "https://hub", Bootstrap: "one"}
+	held := State{State: lifecycle.Registering, Reason: "NameTaken", Message: "East is another.", Hub: "https://hub",
+		Bootstrap: "one"}
 	with := func(s State, change func(*State)) State { change(&s); return s }
 	joined := State{State: lifecycle.Joined, Message: "In the fleet.", Hub: "https://hub"}
 	for _, test := range []struct {
@@ -26,12 +27,16 @@ func TestReplaces(t *testing.T) {
 		{"the first", State{}, held, true},
 		{"the same later", held, with(held, func(s *State) { s.Time = time.Unix(1, 0) }), false},
 		{"the hub has other words", held, with(held, func(s *State) { s.Message = "West is another." }), true},
-		{"it was asked with another token, and said the same", held, with(held, func(s *State) { s.Bootstrap = "two" }), true},
-		{"the network fails in another way", with(held, func(s *State) { s.Reason = HubUnreachable }), with(held, func(s *State) { s.Reason, s.Message = HubUnreachable, "No route." }), false},
+		{"it was asked with another token, and said the same", held, with(held, func(s *State) { s.Bootstrap = "two" }),
+			true},
+		{"the network fails in another way", with(held, func(s *State) { s.Reason = HubUnreachable }),
+			with(held, func(s *State) { s.Reason, s.Message = HubUnreachable, "No route." }), false},
 		{"it waits for nothing any more", held, State{State: lifecycle.Registering}, true},
-		{"on the way nothing is worth a word", State{State: lifecycle.Unregistered}, State{State: lifecycle.Joining, Hub: "https://hub", Message: "Looking."}, false},
+		{"on the way nothing is worth a word", State{State: lifecycle.Unregistered},
+			State{State: lifecycle.Joining, Hub: "https://hub", Message: "Looking."}, false},
 		{"it has arrived", State{State: lifecycle.Joining, Hub: "https://hub"}, joined, true},
-		{"what troubles a member is not written down here", joined, with(joined, func(s *State) { s.Message, s.Bootstrap = "In the fleet (no route).", "one" }), false},
+		{"what troubles a member is not written down here", joined,
+			with(joined, func(s *State) { s.Message, s.Bootstrap = "In the fleet (no route).", "one" }), false},
 		{"its hub has moved", joined, with(joined, func(s *State) { s.Hub = "https://elsewhere" }), true},
 		{"it is refused", joined, State{State: lifecycle.Rejected, Reason: "Denied"}, true},
 		{"it is shut out, and asks why", joined, State{State: lifecycle.Rejected}, true},
@@ -44,7 +49,7 @@ func TestReplaces(t *testing.T) {
 
 func TestMarshal(t *testing.T) {
 	want := State{
-		State: lifecycle.Rejected, Reason: "Denied", Message: "Nobody wants it.", Hub: "https://hub", Bootstrap: "one",
+		State: lifecycle.Rejected, Reason: "Denied", Message: "The request was denied.", Hub: "https://hub", Bootstrap: "one",
 		Time: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
 	}
 	data, err := want.Marshal()
@@ -67,14 +72,16 @@ func TestMarshal(t *testing.T) {
 }
 
 func TestFingerprint(t *testing.T) {
-	b := registration.Bootstrap{Server: "https://hub", Namespace: "n", TokenName: "t", Token: "secret-words", CA: []byte("ca"), Key: []byte("key")}
+	b := registration.Bootstrap{Server: "https://hub", Namespace: "n", TokenName: "t", Token: "secret-words",
+		CA: []byte("ca"), Key: []byte("key")}
 	same := b
 	same.ExpirationTime = time.Unix(1, 0)
 	require.Equal(t, Fingerprint(&b), Fingerprint(&same))
 	require.NotContains(t, Fingerprint(&b), "secret")
 	require.Empty(t, Fingerprint(nil))
 	for name, change := range map[string]func(*registration.Bootstrap){
-		"server": func(b *registration.Bootstrap) { b.Server += "x" }, "token": func(b *registration.Bootstrap) { b.Token += "x" },
+		"server":    func(b *registration.Bootstrap) { b.Server += "x" },
+		"token":     func(b *registration.Bootstrap) { b.Token += "x" },
 		"name":      func(b *registration.Bootstrap) { b.TokenName += "x" },
 		"namespace": func(b *registration.Bootstrap) { b.Namespace, b.TokenName = "nt", "" },
 		"ca":        func(b *registration.Bootstrap) { b.CA = nil },
@@ -93,7 +100,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := s.Marshal(); err == nil && s.State != "" { // there are times that JSON has no words for
+		if again, err := s.Marshal(); err == nil && s.State != "" { // JSON cannot represent all times
 			got, err := Parse(again)
 			require.NoError(t, err)
 			require.False(t, got.Replaces(got))

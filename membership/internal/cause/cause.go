@@ -1,4 +1,4 @@
-// Package cause has words for what goes wrong on the way to a server, that stay the same for as long as the trouble does.
+// Package cause formats connection errors so that repeated errors have the same message.
 package cause
 
 import (
@@ -10,8 +10,8 @@ import (
 	"regexp"
 )
 
-// Of says in a few words why a server could not be reached: what went wrong, without what was tried. The same trouble
-// is the same words each time, so that it is news once, in a log or a condition. Nil is the empty string.
+// Of returns a short description of why a server could not be reached, without the request. The result is the same for
+// repeated errors, so that a log or a condition changes only with the cause. It is empty for nil.
 func Of(err error) string {
 	if err == nil {
 		return ""
@@ -23,9 +23,10 @@ func Of(err error) string {
 	var lookup *net.DNSError
 	switch {
 	case errors.As(err, &lookup):
-		// Which of its servers was asked, and from which port, differs from try to try.
+		// The asked name server and the local port differ at each attempt.
 		return (&net.DNSError{Err: lookupProblem(lookup), Name: lookup.Name}).Error()
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
+		errors.As(err, &timeout) && timeout.Timeout():
 		return "no answer in time"
 	}
 	return changing.ReplaceAllString(err.Error(), "")
@@ -42,6 +43,6 @@ func lookupProblem(err *net.DNSError) string {
 	}
 }
 
-// changing is what differs from try to try in the words of package net (the port of our own side), of crypto/x509 (the
-// time) and of HTTP/2 (the number of the stream).
+// changing matches the parts of messages that differ at each attempt: of package net (the local port), of crypto/x509
+// (the time) and of HTTP/2 (the number of the stream).
 var changing = regexp.MustCompile(`[^ ]+:\d+->|current time [^ ]+ is |LastStreamID=\d+, `)

@@ -28,20 +28,29 @@ func TestOf(t *testing.T) {
 		want   string
 	}{
 		{"nothing is the matter", nil, ""},
-		{"nobody is there", op("dial", 54321, sys("connect", syscall.ECONNREFUSED)), "dial tcp 10.0.0.1:443: connect: connection refused"},
-		{"our own port is another each time", op("read", 54321, sys("read", syscall.ECONNRESET)), "read tcp 10.0.0.1:443: read: connection reset by peer"},
+		{"no server listens", op("dial", 54321, sys("connect", syscall.ECONNREFUSED)), "dial tcp 10.0.0.1:443: " +
+			"connect: connection refused"},
+		{"the local port differs each time", op("read", 54321, sys("read", syscall.ECONNRESET)),
+			"read tcp 10.0.0.1:443: read: connection reset by peer"},
 		{"the CA is another's", x509.UnknownAuthorityError{}, "x509: certificate signed by unknown authority"},
 		{"what time it is goes on",
-			x509.CertificateInvalidError{Reason: x509.Expired, Detail: "current time 2026-01-01T00:00:00Z is after 2025-01-01T00:00:00Z"},
+			x509.CertificateInvalidError{Reason: x509.Expired, Detail: "current time 2026-01-01T00:00:00Z is after " +
+				"2025-01-01T00:00:00Z"},
 			"x509: certificate has expired or is not yet valid: after 2025-01-01T00:00:00Z"},
-		{"the name is wrong", &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "hub.example", Server: "10.0.0.10:53", IsNotFound: true}},
+		{"the name is wrong",
+			&net.OpError{Op: "dial", Net: "tcp",
+				Err: &net.DNSError{Err: "no such host", Name: "hub.example", Server: "10.0.0.10:53", IsNotFound: true}},
 			"lookup hub.example: no such host"},
-		{"which name server does not answer, and to which port, is another each time", &net.DNSError{Err: "read udp 10.1.1.1:41234->10.0.0.10:53: i/o timeout", Name: "hub.example", Server: "10.0.0.10:53", IsTimeout: true},
+		{"which name server does not answer, and to which port, is another each time",
+			&net.DNSError{Err: "read udp 10.1.1.1:41234->10.0.0.10:53: i/o timeout", Name: "hub.example",
+				Server: "10.0.0.10:53", IsTimeout: true},
 			"lookup hub.example: no answer in time"},
-		{"the proxy is away", &net.OpError{Op: "proxyconnect", Net: "tcp", Err: op("dial", 1, sys("connect", syscall.ECONNREFUSED))},
+		{"the proxy is away",
+			&net.OpError{Op: "proxyconnect", Net: "tcp", Err: op("dial", 1, sys("connect", syscall.ECONNREFUSED))},
 			"proxyconnect tcp: dial tcp 10.0.0.1:443: connect: connection refused"},
 		{"a request that hangs", context.DeadlineExceeded, "no answer in time"},
-		{"a server that is no API server", errors.New("http: server gave HTTP response to HTTPS client"), "http: server gave HTTP response to HTTPS client"},
+		{"a server that is no API server", errors.New("http: server gave HTTP response to HTTPS client"),
+			"http: server gave HTTP response to HTTPS client"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			require.Equal(t, tc.want, cause.Of(tc.err))

@@ -17,10 +17,10 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// requestTimeout bounds each request, where the context does not end before.
+// requestTimeout is the timeout of each request.
 const requestTimeout = 10 * time.Second
 
-// Of returns the ID of the cluster that a config leads to, which is the UID of its namespace kube-system. It asks once.
+// Of returns the ID of a cluster, which is the UID of its namespace kube-system. It sends one request.
 func Of(ctx context.Context, config *rest.Config) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -36,44 +36,47 @@ func Of(ctx context.Context, config *rest.Config) (string, error) {
 	return string(namespace.UID), nil
 }
 
-// A Reserver writes cluster IDs into MemberClusters. Its method may be called concurrently; nobody waits for another.
+// A Reserver writes cluster IDs to MemberClusters. Its method is safe for concurrent use and does not block other
+// calls.
 type Reserver struct {
 	reader client.Reader
 	writer client.Writer
 
-	// reserving has the IDs that are just being reserved, and for whom: two members of one cluster must not each find that it is not the other's.
-	// Whoever reserves by another Reserver meanwhile is found out at the door, which lets in neither.
+	// reserving contains the IDs of calls in progress and their members: two members of one cluster must not both find the
+	// ID unused. Concurrent reservations by another Reserver are detected at the join request, which admits neither.
 	reserving sync.Map
 }
 
-// NewReserver returns one that reads past all caches, by the reader.
+// NewReserver returns a Reserver that reads live objects with the reader.
 func NewReserver(reader client.Reader, writer client.Writer) *Reserver {
 	return &Reserver{reader: reader, writer: writer}
 }
 
-// Reserve makes sure that the ID is that of a MemberCluster and of no other one, and writes spec.clusterID where it is empty; the MemberCluster is
-// then what the API server has answered. The error names the other one, or says why it could not be written: also because there is another
-// MemberCluster of that name by now, or one that is another cluster.
+// Reserve makes sure that the ID belongs to this MemberCluster only, and writes spec.clusterID if it is empty; the
+// MemberCluster is then the response of the API server. The error names the other member, or says why the write failed,
+// for example because the MemberCluster was replaced or has another ID.
 func (r *Reserver) Reserve(ctx context.Context, cluster *v1alpha1.MemberCluster, id string) error {
 	if other, taken := r.reserving.LoadOrStore(id, cluster.Name); taken {
-		return fmt.Errorf("member %s is to be cluster %s, which member %s is to be as well: trying again when that is decided", cluster.Name, id, other)
+		return fmt.Errorf("member %s needs cluster ID %s, which is being reserved for member %s: retrying", cluster.Name,
+			id, other)
 	}
 	defer r.reserving.Delete(id)
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var same v1alpha1.MemberClusterList
 	if err := r.reader.List(ctx, &same, client.MatchingFields{"spec.clusterID": id}); err != nil {
-		return fmt.Errorf("look for other members that are cluster %s: %w", id, err)
+		return fmt.Errorf("find other members with cluster ID %s: %w", id, err)
 	}
 	for i := range same.Items {
 		if other := &same.Items[i]; other.UID != cluster.UID {
-			return fmt.Errorf("member %s is to be cluster %s, which MemberCluster %s is already: delete one of them", cluster.Name, id, other.Name)
+			return fmt.Errorf("member %s needs cluster ID %s, which MemberCluster %s has already: delete one of them",
+				cluster.Name, id, other.Name)
 		}
 	}
 	if cluster.Spec.ClusterID == id {
 		return nil
 	}
-	// The UID is the only precondition: what else is written meanwhile is no reason to try again.
+	// The UID is the only precondition: concurrent changes of other fields do not matter.
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]types.UID{"uid": cluster.UID}, "spec": map[string]string{"clusterID": id},
 	})

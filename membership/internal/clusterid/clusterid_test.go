@@ -42,14 +42,14 @@ func TestOf(t *testing.T) {
 	require.Equal(t, string(namespace.UID), id)
 
 	_, err = Of(t.Context(), plane.ForTest(t).User("nobody"))
-	require.True(t, apierrors.IsForbidden(err), "who looks at the error can tell that: %v", err)
+	require.True(t, apierrors.IsForbidden(err), "the error can be matched: %v", err)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = Of(ended, config)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// hub is a plane with definitions, and counts what is sent to it.
+// hub is a plane with definitions, and counts requests.
 func hub(t *testing.T) (client.Client, *atomic.Int64) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -76,10 +76,11 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// newMember makes a MemberCluster, which goes with the test.
+// newMember creates a MemberCluster, which is deleted at the end of the test.
 func newMember(t *testing.T, c client.Client, name, id string) *v1alpha1.MemberCluster {
 	t.Helper()
-	cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MemberClusterSpec{ClusterID: id}}
+	cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.MemberClusterSpec{ClusterID: id}}
 	require.NoError(t, c.Create(t.Context(), cluster))
 	t.Cleanup(func() { require.NoError(t, client.IgnoreNotFound(c.Delete(context.Background(), cluster))) })
 	return cluster
@@ -89,12 +90,12 @@ func TestReserve(t *testing.T) {
 	c, writes := hub(t)
 	for _, test := range []struct {
 		name, reason string
-		id           string                        // that is in spec already
-		meanwhile    func(*v1alpha1.MemberCluster) // happens after it was seen
-		want, stored string                        // the error, and spec.clusterID after all
+		id           string                        // already in spec
+		meanwhile    func(*v1alpha1.MemberCluster) // a concurrent change
+		want, stored string                        // the error, and the resulting spec.clusterID
 		writes       int64
 	}{
-		{name: "new", reason: "nobody has said which cluster it is", stored: "east", writes: 1},
+		{name: "new", reason: "the cluster ID is not set", stored: "east", writes: 1},
 		{name: "known", reason: "nothing is to be written", id: "east", stored: "east"},
 		{
 			name: "touched", reason: "that is no reason to fail", stored: "east", writes: 1,
@@ -105,7 +106,7 @@ func TestReserve(t *testing.T) {
 			},
 		},
 		{
-			name: "named", reason: "somebody was quicker to say which cluster it is", stored: "west", writes: 1,
+			name: "named", reason: "the cluster ID was set concurrently", stored: "west", writes: 1,
 			meanwhile: func(cluster *v1alpha1.MemberCluster) {
 				cluster = cluster.DeepCopy()
 				cluster.Spec.ClusterID = "west"
@@ -124,7 +125,7 @@ func TestReserve(t *testing.T) {
 		{
 			name: "taken", reason: "a cluster is one member",
 			meanwhile: func(*v1alpha1.MemberCluster) { newMember(t, c, "first", "east") },
-			want:      "member taken is to be cluster east, which MemberCluster first is already",
+			want:      "member taken needs cluster ID east, which MemberCluster first has already",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

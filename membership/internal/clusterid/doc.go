@@ -1,5 +1,5 @@
-// Package clusterid is for those who let a cluster in that an administrator has only named by a kubeconfig: it finds out which cluster that is, and
-// reserves that for its MemberCluster before anything is done there.
+// Package clusterid is for those who let a cluster in that an administrator has only named by a kubeconfig: it finds
+// out which cluster that is, and reserves that for its MemberCluster before anything is done there.
 //
 //	id, err := clusterid.Of(ctx, config)
 //	...

@@ -15,7 +15,8 @@ import (
 func ExampleOf() {
 	member := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"0c7aa5ab-5bd5-4b0f-9a2c-4a2b4d1c8f7e"}}`)
+		_, _ = io.WriteString(w,
+			`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"0c7aa5ab-5bd5-4b0f-9a2c-4a2b4d1c8f7e"}}`)
 	}))
 	defer member.Close()
 

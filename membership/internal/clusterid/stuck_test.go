@@ -23,7 +23,7 @@ func (stuck) List(ctx context.Context, _ client.ObjectList, _ ...client.ListOpti
 	return ctx.Err()
 }
 
-// To make sure that a cluster is nobody else's delays no other cluster, and a second member of the same one is told.
+// A slow reservation delays no other cluster, and a second member of the same cluster gets an error.
 func TestNobodyWaitsForAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewReserver(stuck{}, nil)
@@ -36,12 +36,13 @@ func TestNobodyWaitsForAnother(t *testing.T) {
 		for _, id := range []string{"a", "b", "c"} {
 			asking.Go(func() {
 				if err := reserve("of-"+id, id); err == nil {
-					t.Errorf("cluster %s was reserved by nobody", id)
+					t.Errorf("cluster %s was not reserved", id)
 				}
 			})
 		}
 		synctest.Wait()
-		require.ErrorContains(t, reserve("other", "a"), "member other is to be cluster a, which member of-a is to be as well")
+		require.ErrorContains(t, reserve("other", "a"), "member other needs cluster ID a, which is being reserved for "+
+			"member of-a")
 		asking.Wait()
 		require.Equal(t, requestTimeout, time.Since(began), "one waits for the other")
 		require.ErrorIs(t, reserve("other", "a"), context.DeadlineExceeded, "the first has given up")

@@ -1,4 +1,4 @@
-// Package panics keeps what somebody else's code panics with from ending the program.
+// Package panics converts panics of callbacks into errors.
 package panics
 
 import (
@@ -6,15 +6,15 @@ import (
 	"runtime/debug"
 )
 
-// Error is what a call panicked with.
+// Error is a recovered panic.
 type Error struct {
 	Value any
-	Stack []byte // where it did
+	Stack []byte // the stack of the panic
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Recovered is the error of a call; an *Error where it panicked.
+// Recovered calls a function and returns its error; an *Error if it panicked.
 func Recovered(call func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

@@ -1,5 +1,5 @@
-// Package pool has connections that can be closed all at once, while requests are on their way over them and while others are
-// being opened:
+// Package pool provides connections that can be closed all at once, including those with active requests and those that
+// are being opened:
 //
 //	p := pool.New(nil)
 //	p.Use(&http.Transport{TLSClientConfig: tlsConfig})
@@ -7,7 +7,7 @@
 //	...
 //	p.Close()
 //
-// That is how a credential or an address is changed under clients and watches: the pool of before is closed, and the next request goes by
-// another one. A pool that was closed is not used again, since its transport takes a moment to see that its connections are closed and hands them out until
-// then.
+// This replaces a credential or an address below existing clients and watches: the previous pool is closed, and the
+// next request uses another one. A closed pool is not used again, because its transport takes a moment to detect closed
+// connections and returns them until then.
 package pool

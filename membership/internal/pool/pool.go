@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/util/connrotation"
 )
 
-// ErrClosed is what requests get from a pool that is closed, and connections that are being opened for it. It wraps [net.ErrClosed].
+// ErrClosed is the error of requests and new connections of a closed pool. It wraps [net.ErrClosed].
 var ErrClosed = fmt.Errorf("these connections to the API server are not used any more: %w", net.ErrClosed)
 
 const (
@@ -21,14 +21,15 @@ const (
 	handshakeTimeout = 10 * time.Second
 )
 
-// A Pool is the connections of one http.Transport. Its methods may be called concurrently, but for Use.
+// A Pool contains the connections of one http.Transport. Its methods, except Use, are safe for concurrent use.
 type Pool struct {
 	dialer    *connrotation.Dialer
 	transport *http.Transport
 	closed    atomic.Bool
 }
 
-// New returns a pool that opens connections by a function; nil: one that gives up after ten seconds. It serves no requests before Use was called.
+// New returns a pool that opens connections with a function. Default: a dialer with a timeout of ten seconds. Call Use
+// before the first request.
 func New(dial connrotation.DialFunc) *Pool {
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext
@@ -36,8 +37,8 @@ func New(dial connrotation.DialFunc) *Pool {
 	return &Pool{dialer: connrotation.NewDialer(dial)}
 }
 
-// Use has the pool send requests by a transport, which is the pool's from then on, and fills in what it leaves open: how long a handshake may take, what
-// client-go sets, and DialContext, which is the pool's own. A DialContext that is set has to come down to that.
+// Use sets the transport of the pool, which then owns it, and completes it: the handshake timeout, the defaults of
+// client-go, and DialContext of the pool. If DialContext is set, it must call that of the pool.
 func (p *Pool) Use(transport *http.Transport) {
 	if transport.DialContext == nil {
 		transport.DialContext = p.DialContext
@@ -48,13 +49,13 @@ func (p *Pool) Use(transport *http.Transport) {
 	p.transport = utilnet.SetTransportDefaults(transport)
 }
 
-// DialContext opens a connection that ends with the pool, also when that is closed while it is being opened.
+// DialContext opens a connection that ends with the pool, even if the pool is closed meanwhile.
 func (p *Pool) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	if p.closed.Load() {
 		return nil, ErrClosed
 	}
 	connection, err := p.dialer.DialContext(ctx, network, address)
-	if err == nil && p.closed.Load() { // Close may have been through with those that it knew
+	if err == nil && p.closed.Load() { // Close may have closed the known connections before
 		_ = connection.Close()
 		return nil, ErrClosed
 	}
@@ -69,20 +70,21 @@ func (p *Pool) RoundTrip(request *http.Request) (*http.Response, error) {
 	return p.transport.RoundTrip(request)
 }
 
-// CloseIdleConnections closes what nobody uses; client-go looks for a method of this name.
+// CloseIdleConnections closes idle connections; client-go looks for a method of this name.
 func (p *Pool) CloseIdleConnections() { p.transport.CloseIdleConnections() }
 
-// Close closes all connections: requests that are on their way fail, and watches end. It may be called more than once, and of a nil pool.
+// Close closes all connections: active requests fail, and watches end. It may be called several times, and on a nil
+// pool.
 func (p *Pool) Close() {
 	if p == nil {
 		return
 	}
-	p.closed.Store(true) // before those that are there are closed
+	p.closed.Store(true) // set before existing connections are closed
 	p.transport.CloseIdleConnections()
 	p.dialer.CloseAll()
 }
 
-// Refuse does for a request that is not sent what an [http.RoundTripper] owes whatever it returns, and returns the error.
+// Refuse closes the body of a request that is not sent, as an [http.RoundTripper] must, and returns the error.
 func Refuse(request *http.Request, err error) error {
 	if request.Body != nil {
 		_ = request.Body.Close()

@@ -58,7 +58,7 @@ func TestClose(t *testing.T) {
 	require.NoError(t, response.Body.Close())
 	p.CloseIdleConnections()
 	watch, err := send(t, p, s.URL+"/watch")
-	require.NoError(t, err, "only what nobody used was closed")
+	require.NoError(t, err, "only idle connections were closed")
 	defer watch.Body.Close()
 
 	p.Close()
@@ -90,8 +90,9 @@ func (c *closing) Close() error {
 // A connection that is being opened while its pool is closed does not survive it, whenever in between that happens.
 func TestClosedWhileDialing(t *testing.T) {
 	for _, test := range []struct {
-		name, reason  string
-		before, after bool // whether Close is called before the connection is there, or after; neither: before it is asked for
+		name, reason string
+		// whether Close is called before the connection is there, or after; neither: before it is asked for
+		before, after bool
 		dials         int
 	}{
 		{name: "before", reason: "nothing is opened for a pool that is closed", dials: 0},

@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// What may not be read is a problem that says what to grant, does not keep the rest from being found, and ends when that is granted.
+// What may not be read is a problem that says what to grant, does not keep the rest from being found, and ends when
+// that is granted.
 func TestForbidden(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -21,11 +22,13 @@ func TestForbidden(t *testing.T) {
 	h.create(h.configMap("a", "blue"))
 	r := h.start()
 	got := r.find("one", h.ref("configmaps", "a"), h.ref("gadgets.example.com", "a"))
-	require.Equal(t, "configmaps "+h.namespace+"/a: the hub's controller may not read it: grant get, list and watch on configmaps to "+name+
-		", in all namespaces that its cache has.", got[0].problem.Message)
+	require.Equal(t, "configmaps "+h.namespace+"/a: the hub's controller may not read the object: grant get, list "+
+		"and watch on configmaps to "+name+
+		", in all namespaces of its cache.", got[0].problem.Message)
 	require.False(t, got[0].problem.Retried)
 	require.Contains(t, got[1].problem.Message, "has no resource gadgets")
-	require.Zero(t, r.asked("WATCH configmaps"), "what may not be listed is not watched, or the manager's cache would never be in sync")
+	require.Zero(t, r.asked("WATCH configmaps"), "what may not be listed is not watched, or the manager's cache "+
+		"would never be in sync")
 	asked := r.asked("LIST configmaps")
 	require.Equal(t, got, r.find("one", h.ref("configmaps", "a"), h.ref("gadgets.example.com", "a")))
 	require.Equal(t, asked, r.asked("LIST configmaps"), "it is not asked again for each user")
@@ -34,9 +37,10 @@ func TestForbidden(t *testing.T) {
 
 	grant(true, "list", "watch")
 	h.pass("it may watch, and tries to get more than once", func() bool { return r.asked("GET a") > 1 })
-	require.Equal(t, 1, r.called("one"), "who has been told and has not looked is not told again")
+	require.Equal(t, 1, r.called("one"), "a notified user that has not read is not notified again")
 	got = r.find("one", h.ref("configmaps", "a"))
-	require.Contains(t, got[0].problem.Message, "grant get, list and watch on configmaps to "+name, "to list is not to get")
+	require.Contains(t, got[0].problem.Message, "grant get, list and watch on configmaps to "+name,
+		"to list is not to get")
 	other := r.find("one", h.ref("configmaps", "a"), h.ref("configmaps", "b"))
 	require.Equal(t, []string{"unknown", "missing"}, []string{other[0].is, other[1].is})
 	grant(false, "get")
@@ -83,7 +87,8 @@ func TestRestrictedCache(t *testing.T) {
 	elsewhere.Namespace = "default"
 	got := r.find("one", elsewhere, h.ref("configmaps", "a"), h.ref("configmaps", "b"))
 	require.Equal(t, []string{"unknown", "ConfigMap blue", "missing"}, []string{got[0].is, got[1].is, got[2].is})
-	require.Equal(t, "configmaps default/a: the cache of the hub's manager does not have namespace default: add it to the namespaces of the cache, or name an object in one of those.",
+	require.Equal(t, "configmaps default/a: the cache of the hub's manager does not contain namespace default: add "+
+		"it to the namespaces of the cache, or reference an object in one of those.",
 		got[0].problem.Message)
 	require.False(t, got[0].problem.Retried)
 }
@@ -106,7 +111,8 @@ func TestReadFails(t *testing.T) {
 	broken("/configmaps/a")
 	got := r.find("one", h.ref("configmaps", "a"), h.ref("configmaps", "b"))
 	require.Equal(t, []string{"unknown", "ConfigMap green"}, []string{got[0].is, got[1].is})
-	require.Contains(t, got[0].problem.Message, "configmaps "+h.namespace+"/a: the hub cannot read it, and is asked again: the wire is cut")
+	require.Contains(t, got[0].problem.Message, "configmaps "+h.namespace+"/a: retrying after a read error: the "+
+		"wire is cut")
 	require.True(t, got[0].problem.Retried)
 	asked := r.asked("GET a")
 	h.pass("it is tried again", func() bool { return r.asked("GET a") > asked+2 })

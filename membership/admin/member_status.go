@@ -15,27 +15,28 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// standing is whether a member has joined, and if not, the first condition that says why.
-func standing(cluster *v1alpha1.MemberCluster) (seen, error) {
+// standing returns whether a member has joined and, if not, the first condition that explains why.
+func memberStatus(cluster *v1alpha1.MemberCluster) (seen, error) {
 	if cluster.Spec.Accepted != nil && !*cluster.Spec.Accepted {
 		return seen{}, fmt.Errorf("member %s: spec.accepted is false: %w", cluster.Name, ErrDenied)
 	}
 	if cluster.DeletionTimestamp != nil || cluster.Spec.State == v1alpha1.StateLeave {
-		return seen{}, fmt.Errorf("member %s is told to leave: %w", cluster.Name, ErrDenied)
+		return seen{}, fmt.Errorf("member %s has spec.state Leave: %w", cluster.Name, ErrDenied)
 	}
 	conditions := cluster.Status.Conditions
 	if meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionJoined) {
-		return seen{done: true, detail: "it has joined"}, nil
+		return seen{done: true, detail: "the member has joined"}, nil
 	}
-	for _, kind := range []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionReachable, v1alpha1.ConditionInstalled, v1alpha1.ConditionReadyToJoin, v1alpha1.ConditionJoined} {
+	for _, kind := range []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionReachable, v1alpha1.ConditionInstalled,
+		v1alpha1.ConditionReadyToJoin, v1alpha1.ConditionJoined} {
 		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status != metav1.ConditionTrue {
 			return seen{detail: fmt.Sprintf("%s (%s)", strings.TrimSuffix(c.Message, "."), c.Reason)}, nil
 		}
 	}
-	return seen{detail: "the hub has not looked at it yet: is its controller running?"}, nil
+	return seen{detail: "the hub has not processed the MemberCluster yet: is its controller running?"}, nil
 }
 
-// leaving is what a leave waits for.
+// leaving describes what a leave waits for.
 func leaving(cluster *v1alpha1.MemberCluster) string {
 	leave := cluster.Status.Leave
 	if leave == nil || leave.Ended && cluster.DeletionTimestamp == nil {
@@ -44,11 +45,11 @@ func leaving(cluster *v1alpha1.MemberCluster) string {
 	var words strings.Builder
 	switch {
 	case leave.Forced:
-		words.WriteString("the deadline has passed, and the hub goes on without " + awaited(leave.Waiting))
+		words.WriteString("the deadline has passed, and the hub continues without " + awaited(leave.Waiting))
 	case leave.Waiting != "":
 		words.WriteString("the hub waits for " + awaited(leave.Waiting))
 	default:
-		words.WriteString("the hub takes back what it has of the member")
+		words.WriteString("the hub removes its objects of the member")
 	}
 	if n := len(leave.Remaining); n > 0 {
 		const shown = 3
@@ -63,11 +64,11 @@ func leaving(cluster *v1alpha1.MemberCluster) string {
 	return words.String()
 }
 
-// awaited names what a leave waits for: a gate, or what the hub itself waits for.
+// awaited names what a leave waits for: a gate, or a step of the hub.
 func awaited(waiting string) string {
 	switch waiting {
 	case "":
-		return "what is left"
+		return "the remaining objects"
 	case "agent", "namespace":
 		return "the member's " + waiting
 	default:
@@ -77,12 +78,13 @@ func awaited(waiting string) string {
 
 func checkName(field, name string) error {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		return &membership.InvalidError{Field: field, Problem: "must be a DNS label of at most 63 characters: lower-case letters, digits and '-', starting and ending with a letter or digit"}
+		return &membership.InvalidError{Field: field, Problem: "must be a DNS label of at most 63 characters: " +
+			"lower-case letters, digits and '-', starting and ending with a letter or digit"}
 	}
 	return nil
 }
 
-// checkHub looks at the name of a hub, which may have none.
+// checkHub checks the name of a hub, which may be empty.
 func checkHub(name string) error {
 	if name == "" {
 		return nil

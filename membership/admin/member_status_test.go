@@ -14,7 +14,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-func TestStanding(t *testing.T) {
+func TestMemberStatus(t *testing.T) {
 	condition := func(kind string, status metav1.ConditionStatus) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Reason: "Because", Message: "It is " + kind + "."}
 	}
@@ -26,15 +26,22 @@ func TestStanding(t *testing.T) {
 		err     error
 	}{
 		{"no hub is running", v1alpha1.MemberCluster{}, false, "is its controller running", nil},
-		{"the first that is missing is told, without its full stop", v1alpha1.MemberCluster{Status: v1alpha1.MemberClusterStatus{Conditions: []metav1.Condition{
-			condition(v1alpha1.ConditionJoined, metav1.ConditionFalse), condition(v1alpha1.ConditionReachable, metav1.ConditionFalse), condition(v1alpha1.ConditionAccepted, metav1.ConditionTrue)}}},
+		{"the first that is missing is told, without its full stop",
+			v1alpha1.MemberCluster{Status: v1alpha1.MemberClusterStatus{Conditions: []metav1.Condition{
+				condition(v1alpha1.ConditionJoined, metav1.ConditionFalse),
+				condition(v1alpha1.ConditionReachable, metav1.ConditionFalse),
+				condition(v1alpha1.ConditionAccepted, metav1.ConditionTrue)}}},
 			false, "It is Reachable (Because)", nil},
-		{"it has joined, whatever else is wrong", v1alpha1.MemberCluster{Status: v1alpha1.MemberClusterStatus{Conditions: []metav1.Condition{
-			condition(v1alpha1.ConditionJoined, metav1.ConditionTrue), condition(v1alpha1.ConditionReachable, metav1.ConditionFalse)}}}, true, "it has joined", nil},
-		{"somebody has denied it", v1alpha1.MemberCluster{Spec: v1alpha1.MemberClusterSpec{Accepted: new(false)}}, false, "", ErrDenied},
-		{"somebody has it leave", v1alpha1.MemberCluster{Spec: v1alpha1.MemberClusterSpec{State: v1alpha1.StateLeave}}, false, "", ErrDenied},
+		{"it has joined, whatever else is wrong",
+			v1alpha1.MemberCluster{Status: v1alpha1.MemberClusterStatus{Conditions: []metav1.Condition{
+				condition(v1alpha1.ConditionJoined, metav1.ConditionTrue),
+				condition(v1alpha1.ConditionReachable, metav1.ConditionFalse)}}}, true, "the member has joined", nil},
+		{"a user has denied it", v1alpha1.MemberCluster{Spec: v1alpha1.MemberClusterSpec{Accepted: new(false)}}, false,
+			"", ErrDenied},
+		{"a user has requested the leave", v1alpha1.MemberCluster{Spec: v1alpha1.MemberClusterSpec{State: v1alpha1.StateLeave}},
+			false, "", ErrDenied},
 	} {
-		got, err := standing(&test.cluster)
+		got, err := memberStatus(&test.cluster)
 		require.ErrorIs(t, err, test.err, test.reason)
 		require.Equal(t, test.done, got.done, test.reason)
 		require.Contains(t, got.detail, test.detail, test.reason)
@@ -49,14 +56,19 @@ func TestLeaving(t *testing.T) {
 		want   string
 	}{
 		{"no hub is running", nil, "the hub has not begun the leave yet: is its controller running?"},
-		{"what is on record is the leave before", &v1alpha1.LeaveStatus{Ended: true}, "the hub has not begun the leave yet: is its controller running?"},
+		{"what is on record is the leave before", &v1alpha1.LeaveStatus{Ended: true}, "the hub has not begun the " +
+			"leave yet: is its controller running?"},
 		{"a gate", &v1alpha1.LeaveStatus{Deadline: deadline, Waiting: "works", Remaining: []string{"a", "b", "c", "d", "e"}},
 			"the hub waits for works: a, b, c and 2 more (until 12:30:00 UTC at the latest)"},
-		{"the agent", &v1alpha1.LeaveStatus{Deadline: deadline, Waiting: "agent"}, "the hub waits for the member's agent (until 12:30:00 UTC at the latest)"},
-		{"nothing any more", &v1alpha1.LeaveStatus{Deadline: deadline}, "the hub takes back what it has of the member (until 12:30:00 UTC at the latest)"},
-		{"it was forced", &v1alpha1.LeaveStatus{Deadline: deadline, Waiting: "agent", Forced: true}, "the deadline has passed, and the hub goes on without the member's agent"},
+		{"the agent", &v1alpha1.LeaveStatus{Deadline: deadline, Waiting: "agent"}, "the hub waits for the member's " +
+			"agent (until 12:30:00 UTC at the latest)"},
+		{"nothing any more", &v1alpha1.LeaveStatus{Deadline: deadline}, "the hub removes its objects of the member " +
+			"(until 12:30:00 UTC at the latest)"},
+		{"it was forced", &v1alpha1.LeaveStatus{Deadline: deadline, Waiting: "agent", Forced: true},
+			"the deadline has passed, and the hub continues without the member's agent"},
 	} {
-		require.Equal(t, test.want, leaving(&v1alpha1.MemberCluster{Status: v1alpha1.MemberClusterStatus{Leave: test.leave}}), test.reason)
+		require.Equal(t, test.want,
+			leaving(&v1alpha1.MemberCluster{Status: v1alpha1.MemberClusterStatus{Leave: test.leave}}), test.reason)
 	}
 }
 
@@ -74,14 +86,16 @@ func TestAwait(t *testing.T) {
 	}{
 		{"it is done", []seen{{detail: "soon"}, {detail: "soon"}, {done: true, detail: "now"}}, nil, 0, nil, "",
 			[]Step{{"wait", "", false}, {"wait", "soon", false}, {"wait", "now", true}}},
-		{"it is not, and why not is told", []seen{{detail: "not yet"}}, nil, 0, context.DeadlineExceeded, "wait: gave up after 10s: not yet",
+		{"it is not, and why not is told", []seen{{detail: "not yet"}}, nil, 0, context.DeadlineExceeded,
+			"wait: gave up after 10s: not yet",
 			[]Step{{"wait", "", false}, {"wait", "not yet", false}}},
 		{"a network comes back", []seen{{}, {done: true}}, []error{unreachable, nil}, 0, nil, "",
 			[]Step{{"wait", "", false}, {"wait", unreachable.Error(), false}, {"wait", "", true}}},
 		{"or it does not", []seen{{}}, []error{unreachable}, 0, context.DeadlineExceeded, "refused",
 			[]Step{{"wait", "", false}, {"wait", unreachable.Error(), false}}},
-		{"what nobody can help ends it", []seen{{}}, []error{final}, 0, final, "final", []Step{{"wait", "", false}}},
-		{"the caller has had enough", []seen{{detail: "not yet"}}, nil, time.Second, context.Canceled, "not yet", []Step{{"wait", "", false}, {"wait", "not yet", false}}},
+		{"a permanent error ends it", []seen{{}}, []error{final}, 0, final, "final", []Step{{"wait", "", false}}},
+		{"the caller has had enough", []seen{{detail: "not yet"}}, nil, time.Second, context.Canceled, "not yet",
+			[]Step{{"wait", "", false}, {"wait", "not yet", false}}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -90,7 +104,7 @@ func TestAwait(t *testing.T) {
 				time.AfterFunc(test.cancel, cancel)
 			}
 			told, n := &steps{}, 0
-			err := teller(told.tell).await(ctx, "wait", 10*time.Second, func(context.Context) (seen, error) {
+			err := reporter(told.tell).await(ctx, "wait", 10*time.Second, func(context.Context) (seen, error) {
 				i := min(n, len(test.looks)-1)
 				n++
 				if len(test.errs) > 0 {
@@ -116,14 +130,24 @@ func TestEndpoint(t *testing.T) {
 		want   endpoint
 		fails  bool
 	}{
-		{"that of the config", rest.Config{Host: "https://east:6443/", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca"), ServerName: "kubernetes"}}, "", "",
+		{"that of the config",
+			rest.Config{Host: "https://east:6443/",
+				TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca"), ServerName: "kubernetes"}}, "", "",
 			endpoint{server: "https://east:6443/", serverName: "kubernetes", ca: []byte("ca")}, false},
-		{"a config may leave the scheme out", rest.Config{Host: "east:6443"}, "", "", endpoint{server: "https://east:6443"}, false},
-		{"the hub knows it by another address, which has another name", rest.Config{Host: "https://127.0.0.1", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca"), ServerName: "local"}},
+		{"a config may leave the scheme out", rest.Config{Host: "east:6443"}, "", "", endpoint{server: "https://east:6443"},
+			false},
+		{"the hub knows it by another address, which has another name",
+			rest.Config{Host: "https://127.0.0.1",
+				TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca"), ServerName: "local"}},
 			"https://east", "", endpoint{server: "https://east", ca: []byte("ca")}, false},
-		{"and another authority", rest.Config{Host: "https://127.0.0.1", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, "https://east", "other", endpoint{server: "https://east", ca: []byte("other")}, false},
-		{"nobody is trusted blindly", rest.Config{Host: "https://east", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, "", "", endpoint{}, true},
-		{"a file that is not there", rest.Config{Host: "https://east", TLSClientConfig: rest.TLSClientConfig{CAFile: "/no/such/file"}}, "", "", endpoint{}, true},
+		{"and another authority",
+			rest.Config{Host: "https://127.0.0.1", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, "https://east",
+			"other", endpoint{server: "https://east", ca: []byte("other")}, false},
+		{"input is validated",
+			rest.Config{Host: "https://east", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, "", "", endpoint{}, true},
+		{"a file that is not there",
+			rest.Config{Host: "https://east", TLSClientConfig: rest.TLSClientConfig{CAFile: "/no/such/file"}}, "", "",
+			endpoint{}, true},
 	} {
 		got, err := endpointOf(&test.config, JoinOptions{Server: test.server, CA: []byte(test.ca)})
 		require.Equal(t, test.fails, err != nil, "%s: %v", test.reason, err)

@@ -23,7 +23,7 @@ func (r *removal) reason() string {
 	return v1alpha1.ReasonRemoving
 }
 
-// locked reports whether nothing but an access that cannot be revoked keeps it past its deadline.
+// locked reports whether past the deadline only a credential that cannot be revoked blocks the removal.
 func (r *removal) locked() bool {
 	return r.stage == credentials && !r.Forced && r.fails() && (r.ForceNow || r.overdue())
 }
@@ -32,58 +32,59 @@ func (r *removal) message() string {
 	var text string
 	switch {
 	case r.stage == finalizer && r.Forced:
-		text = words.Join("It is removed.", r.why())
+		text = words.Join("The add-on is removed.", r.why())
 	case r.stage == finalizer:
-		text = "It is removed."
+		text = "The add-on is removed."
 	case r.mustForce() && !r.Forced:
-		text = words.Join(r.why(), r.awaited(), "It is removed without that.")
+		text = words.Join(r.why(), r.awaited(), "The removal continues without waiting.")
 	case r.Forced && r.letGo():
-		text = words.Join(r.why(), "What is left of it on the member stays there.", r.trouble())
+		text = words.Join(r.why(), "The remaining objects stay on the member.", r.actionError())
 	case r.Forced && r.stage != credentials:
-		text = words.Join(r.why(), fmt.Sprintf("%s has until %s to take it back; what is left then stays there.", r.who(), at(r.deadline.Add(Patience))), r.trouble())
+		text = words.Join(r.why(), fmt.Sprintf("%s has until %s to remove the objects; the remaining objects then "+
+			"stay on the member.", r.memberName(), at(r.deadline.Add(Patience))), r.actionError())
 	case r.Forced:
 		text = words.Join(r.why(), r.awaited())
 	case r.locked():
-		text = words.Join(r.why(), r.awaited(), "It stays until its access has ended.")
+		text = words.Join(r.why(), r.awaited(), "The MemberAddon stays until the access is revoked.")
 	default:
-		text = words.Join(r.awaited(), fmt.Sprintf("It has until %s.", at(r.deadline)))
+		text = words.Join(r.awaited(), fmt.Sprintf("The deadline is %s.", at(r.deadline)))
 	}
 	return bounded.Text(text, words.MaxSentence)
 }
 
-// why says why it is forced.
+// why describes the reason for which the removal is forced.
 func (r *removal) why() string {
 	switch {
 	case r.ForceNow:
-		return "It is not waited for: the leave of the member was forced, or its removalDeadlineSeconds is 0."
+		return "The removal does not wait: the leave of the member was forced, or removalDeadlineSeconds is 0."
 	case r.Member == Gone:
-		return r.who() + " is gone."
+		return r.memberName() + " is gone."
 	}
-	return "The deadline of its removal has passed."
+	return "The deadline of the removal has passed."
 }
 
-// awaited says what is waited for.
+// awaited describes what the removal waits for.
 func (r *removal) awaited() string {
 	var text string
 	switch r.stage {
 	case hooks:
-		return words.Join(r.jobs(), r.function(), r.trouble())
+		return words.Join(r.jobs(), r.function(), r.actionError())
 	case works:
-		text = "It is being taken back."
+		text = "The member is removing the objects."
 	case hookWorks:
-		text = "What its hooks have left is being taken back."
+		text = "The member is removing the objects of the hooks."
 	default:
-		return words.Join("Its access to the hub is being revoked.", r.trouble())
+		return words.Join("The access of the add-on agent to the hub is being revoked.", r.actionError())
 	}
-	return words.Join(text, r.trouble(), r.away())
+	return words.Join(text, r.actionError(), r.away())
 }
 
-// trouble says why what is to be done does not succeed.
-func (r *removal) trouble() string {
+// trouble describes the error of a required action.
+func (r *removal) actionError() string {
 	if !r.fails() {
 		return ""
 	}
-	return words.Sentence(bounded.Text("That fails, and is tried again: "+r.Failed.Error, words.MaxPart/2))
+	return words.Sentence(bounded.Text("Retrying after an error: "+r.Failed.Error, words.MaxPart/2))
 }
 
 func (r *removal) away() string {
@@ -91,13 +92,13 @@ func (r *removal) away() string {
 	case Reachable, Gone:
 		return ""
 	}
-	return r.who() + " cannot be reached."
+	return r.memberName() + " cannot be reached."
 }
 
-// who is waited for.
-func (r *removal) who() string {
+// who names the member that must act.
+func (r *removal) memberName() string {
 	if r.Hosting != "" {
-		return "Member " + r.Hosting + ", which hosts its agent,"
+		return "Member " + r.Hosting + ", which hosts the add-on agent,"
 	}
 	return "The member"
 }
@@ -106,9 +107,9 @@ func (r *removal) jobs() string {
 	if !r.awaitsJobs() {
 		return ""
 	}
-	text := "A hook runs before it is removed."
+	text := "A pre-delete hook is running."
 	if r.Jobs.State == Failed {
-		text = "A hook has failed, and is run again."
+		text = "A pre-delete hook has failed and runs again."
 	}
 	return words.Join(text, said(r.Jobs), r.away())
 }
@@ -117,9 +118,9 @@ func (r *removal) function() string {
 	if !r.awaitsFunc() {
 		return ""
 	}
-	text := "The add-on says goodbye before it is removed."
+	text := "The add-on prepares its removal."
 	if r.Func.State == Failed {
-		text = "The add-on has failed to say goodbye, and is asked again."
+		text = "The preparation of the removal has failed and is retried."
 	}
 	return words.Join(text, said(r.Func))
 }

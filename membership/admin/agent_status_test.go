@@ -17,11 +17,12 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestFaring is about what an agent says of itself.
-func TestFaring(t *testing.T) {
+// TestJoinStatus is about what an agent says of itself.
+func TestJoinStatus(t *testing.T) {
 	wanted := agentstate.State{Hub: "https://hub", Bootstrap: "this"}
 	says := func(phase lifecycle.AgentPhase, reason string, change ...func(*agentstate.State)) agentstate.State {
-		s := agentstate.State{State: phase, Reason: reason, Message: "Its words.", Hub: wanted.Hub, Bootstrap: wanted.Bootstrap}
+		s := agentstate.State{State: phase, Reason: reason, Message: "Its words.", Hub: wanted.Hub,
+			Bootstrap: wanted.Bootstrap}
 		for _, c := range change {
 			c(&s)
 		}
@@ -35,35 +36,42 @@ func TestFaring(t *testing.T) {
 		detail string
 		err    error
 	}{
-		{"it has said nothing", agentstate.State{}, false, "has not said", nil},
+		{"it has said nothing", agentstate.State{}, false, "has not reported", nil},
 		{"it is on its way", says(lifecycle.Registering, ""), false, "Its words.", nil},
-		{"it waits for somebody", says(lifecycle.Registering, v1alpha1.ReasonWaitingForAcceptance), false, "Its words.", nil},
+		{"it waits for acceptance", says(lifecycle.Registering, v1alpha1.ReasonWaitingForAcceptance), false, "Its words.", nil},
 		{"it waits for the hub", says(lifecycle.Registering, agentstate.HubUnreachable), false, "Its words.", nil},
-		{"a name that an administrator has to give to it", says(lifecycle.Registering, v1alpha1.ReasonNameReserved), false, "Its words.", nil},
-		{"something is wrong where it runs", says(lifecycle.Unregistered, agentstate.StepFailed, before), false, "Its words.", nil},
-		{"it is in", says(lifecycle.Joined, ""), true, "it has joined", nil},
-		{"it came in by another token", says(lifecycle.Joined, "", before), true, "it has joined", nil},
-		{"it is in another hub", says(lifecycle.Joined, "", func(s *agentstate.State) { s.Hub = "https://elsewhere" }), false, "https://elsewhere", nil},
-		{"the cluster is another member", says(lifecycle.Registering, v1alpha1.ReasonClusterIDTaken), false, "", ErrClusterTaken},
+		{"a name that an administrator has to give to it", says(lifecycle.Registering, v1alpha1.ReasonNameReserved), false,
+			"Its words.", nil},
+		{"something is wrong where it runs", says(lifecycle.Unregistered, agentstate.StepFailed, before), false,
+			"Its words.", nil},
+		{"it is in", says(lifecycle.Joined, ""), true, "the member has joined", nil},
+		{"it came in by another token", says(lifecycle.Joined, "", before), true, "the member has joined", nil},
+		{"it is in another hub", says(lifecycle.Joined, "", func(s *agentstate.State) { s.Hub = "https://elsewhere" }),
+			false, "https://elsewhere", nil},
+		{"the cluster is another member", says(lifecycle.Registering, v1alpha1.ReasonClusterIDTaken), false, "",
+			ErrClusterTaken},
 		{"the name is another cluster's", says(lifecycle.Registering, v1alpha1.ReasonNameTaken), false, "", ErrNameTaken},
 		{"the token is used up", says(lifecycle.Rejected, v1alpha1.ReasonTokenRefused), false, "", ErrExpired},
 		{"the credential has ended", says(lifecycle.Rejected, agentstate.BootstrapRefused), false, "", ErrExpired},
 		{"it is denied", says(lifecycle.Rejected, v1alpha1.ReasonDenied), false, "", ErrDenied},
-		{"the hub makes nothing of what it asks", says(lifecycle.Rejected, v1alpha1.ReasonInvalidRequest), false, "", ErrDenied},
-		{"it was denied with another token", says(lifecycle.Rejected, v1alpha1.ReasonTokenRefused, before), false, "not asked with this join token", nil},
-		{"it has nothing to ask with, as it knows", says(lifecycle.Rejected, agentstate.BootstrapMissing, before), false, "not asked with this join token", nil},
+		{"the hub makes nothing of what it asks", says(lifecycle.Rejected, v1alpha1.ReasonInvalidRequest), false, "",
+			ErrDenied},
+		{"it was denied with another token", says(lifecycle.Rejected, v1alpha1.ReasonTokenRefused, before), false,
+			"not used this join token", nil},
+		{"it has nothing to ask with, as it knows", says(lifecycle.Rejected, agentstate.BootstrapMissing, before), false,
+			"not used this join token", nil},
 		{"it is shut out, and asks why", says(lifecycle.Rejected, ""), false, "Its words.", nil},
 		{"it leaves", says(lifecycle.Leaving, ""), false, "Leaving: Its words.", nil},
 		{"it is at another of its hubs", says(agentstate.Away, ""), false, "Its words.", nil},
 	} {
-		got, err := faring(test.state, wanted)
+		got, err := joinStatus(test.state, wanted)
 		require.ErrorIs(t, err, test.err, test.reason)
 		require.Equal(t, test.done, got.done, test.reason)
 		require.Contains(t, got.detail, test.detail, test.reason)
 	}
 }
 
-// TestWeigh is about refusals that were there before anybody waited.
+// TestWeigh covers rejections that are older than the call.
 func TestWeigh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var o outlook
@@ -73,7 +81,7 @@ func TestWeigh(t *testing.T) {
 		require.ErrorIs(t, o.refusal, ErrDenied, "it stands until the agent has asked again")
 		_, err = o.weigh("since", seen{}, ErrNameTaken)
 		require.ErrorIs(t, err, ErrNameTaken, "that was written a moment ago")
-		<-time.After(refusalPatience) // by the bubble's clock
+		<-time.After(rejectionGracePeriod) // by the bubble's clock
 		_, err = o.weigh("before", seen{}, ErrDenied)
 		require.ErrorIs(t, err, ErrDenied, "it must have asked again")
 		got, err = o.weigh("before", seen{detail: "soon"}, nil)
@@ -97,7 +105,8 @@ func TestRefused(t *testing.T) {
 	err := Register(ctx, f.config, bootstrap, wait)
 	require.ErrorIs(t, err, ErrNameTaken)
 	require.ErrorContains(t, err, "belongs to another cluster")
-	require.ErrorIs(t, Register(ctx, f.config, bootstrap, RegisterOptions{Wait: time.Second}), ErrNameTaken, "it stands, as far as anybody knows")
+	require.ErrorIs(t, Register(ctx, f.config, bootstrap, RegisterOptions{Wait: time.Second}), ErrNameTaken,
+		"it applies")
 
 	// The name is free now, which the agent does not know yet; another member has its cluster's ID instead.
 	taken := &v1alpha1.MemberCluster{}
@@ -107,10 +116,12 @@ func TestRefused(t *testing.T) {
 	told := &steps{}
 	wait.Progress = told.tell
 	require.ErrorIs(t, Register(ctx, f.config, bootstrap, wait), ErrClusterTaken)
-	require.Contains(t, told.details("wait until the agent has joined")[1], "was refused before")
+	require.Contains(t, told.details("wait until the agent has joined")[1], "was rejected earlier")
 
-	// Denied, then let in. That is so when nobody knows any Events.
-	require.NoError(t, f.c.Patch(ctx, &v1alpha1.MemberCluster{ObjectMeta: taken.ObjectMeta}, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"claim":null,"accepted":false}}`))))
+	// Denied, then let in. That is so without Events.
+	require.NoError(t,
+		f.c.Patch(ctx, &v1alpha1.MemberCluster{ObjectMeta: taken.ObjectMeta},
+			client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"claim":null,"accepted":false}}`))))
 	require.ErrorIs(t, Register(ctx, f.config, bootstrap, wait), ErrDenied)
 	_, err = Accept(ctx, f.config, "refused-west", DecideOptions{})
 	require.NoError(t, err)
@@ -121,7 +132,7 @@ func TestRefused(t *testing.T) {
 	require.NoError(t, Register(ctx, f.config, f.token(v1alpha1.JoinTokenSpec{}), wait), "it is in, whatever it is given")
 }
 
-// TestUsedUp registers a cluster with a token that lets nobody in any more, and then with another one.
+// TestUsedUp registers a cluster with a token that is used up, and then with another one.
 func TestUsedUp(t *testing.T) {
 	f := newFleet(t)
 	f.run()
@@ -130,6 +141,7 @@ func TestUsedUp(t *testing.T) {
 	f.attend("used-up", nil)
 	wait := RegisterOptions{Wait: patience}
 	require.ErrorIs(t, Register(ctx, f.config, used, wait), ErrExpired)
-	require.NoError(t, Register(ctx, f.config, f.token(v1alpha1.JoinTokenSpec{AutoAccept: true}), wait), "what was said of the other token does not count")
+	require.NoError(t, Register(ctx, f.config, f.token(v1alpha1.JoinTokenSpec{AutoAccept: true}), wait),
+		"what was said of the other token does not count")
 	require.True(t, f.get(&v1alpha1.MemberCluster{}, "", "used-up"))
 }
