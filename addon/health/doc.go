@@ -52,12 +52,12 @@
 // # Conditions of a MemberAddon
 //
 //	condition           True                          False                                   Unknown
-//	Configured          Configured                    ConfigNotFound, ConfigInvalid,
+//	Configured          as its type                   ConfigNotFound, ConfigInvalid,
 //	                                                  Unsupported
 //	RegistrationReady   NotRequired, Registered       Registering
 //	ManifestsApplied    Applied                       NoAgent, ManifestsFailed, Applying,
 //	                                                  ApplyFailed, WaitingForTurn, Removing
-//	Available           Available                     NotReady, LeaseExpired, Removing        MemberUnknown, NotReady
+//	Available           as its type                   NotReady, LeaseExpired, Removing        MemberUnknown, NotReady
 //	Progressing         Updating, WaitingForTurn;     Updated; WaitingForTurn if the          MemberUnknown
 //	                    during a removal PreDelete,   rollout is paused, stopped or halted;
 //	                    Removing                      the reason of a failure

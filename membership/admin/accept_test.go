@@ -77,7 +77,7 @@ func TestAcceptRequest(t *testing.T) {
 			"join again"},
 		{"the hub has not looked yet", "d", v1alpha1.JoinRequestStatus{}, ErrNotFound, "no response"},
 		{"its member is gone", "e", v1alpha1.JoinRequestStatus{Answer: v1alpha1.AnswerHeld, MemberName: "gone"},
-			ErrNotFound, "is gone"},
+			ErrNotFound, "does not exist"},
 	} {
 		f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}})
 		request := &v1alpha1.JoinRequest{

@@ -114,7 +114,7 @@ func TestUnjoinDeadMember(t *testing.T) {
 			var unreachable *UnreachableError
 			require.ErrorAs(t, err, &unreachable, test.reason)
 			require.Equal(t, Member, unreachable.Which)
-			require.ErrorContains(t, err, "is out of the fleet")
+			require.ErrorContains(t, err, "has left the fleet")
 		} else {
 			require.NoError(t, err, test.reason)
 			require.Contains(t, strings.Join(told.details("remove the hub's access from the member"), "\n"), "it stays there")
@@ -138,7 +138,7 @@ func TestUnjoinOthers(t *testing.T) {
 	}
 	for reason, annotations := range map[string]map[string]string{
 		"a member of that name is in the fleet of another hub": {hubAnnotation: "another"},
-		"of no known owner":                                nil,
+		"of no known owner": nil,
 	} {
 		binding := theirs(annotations)
 		f.create(binding)
@@ -192,9 +192,9 @@ func TestUnprepare(t *testing.T) {
 		stays  string // what is told of it; empty: it goes
 	}{
 		{"an agent is, or shall be, in the fleet of another hub", bootstrap(), nil, "it stays there: Secret " +
-			"muster-system/muster-bootstrap is of an agent"},
+			"muster-system/muster-bootstrap belongs to an agent"},
 		{"another hub has access, and runs an agent for it", theirs, nil, "it stays there: ClusterRoleBinding " +
-			"muster-push is of another"},
+			"muster-push belongs to another"},
 		{
 			"it is in use",
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: installed},

@@ -45,7 +45,7 @@ func TestUnjoinAgain(t *testing.T) {
 		{reason: "the member is gone for ever", first: UnjoinOptions{Member: gone}, fails: isA[*UnreachableError],
 			second: UnjoinOptions{Member: gone, Force: true}, told: "it stays there: "},
 		{reason: "the hub failed when the access had been removed", hub: failing(f.config, http.MethodDelete, "secrets"),
-			fails: isA[*UnreachableError], told: "it was removed already"},
+			fails: isA[*UnreachableError], told: "the access was removed already"},
 		{reason: "the hub's credential has ended", broken: true, fails: apierrors.IsUnauthorized,
 			second: UnjoinOptions{Member: f.config}},
 		{reason: "the hub's credential has expired, and there is no other", broken: true, fails: apierrors.IsUnauthorized,
@@ -101,8 +101,8 @@ func TestUnjoinAgain(t *testing.T) {
 	told := &steps{}
 	_, err := Unjoin(ctx, f.config, "east", UnjoinOptions{Progress: told.tell})
 	require.NoError(t, err, "a member that is not there has left")
-	require.Contains(t, told.details(doing), "the hub has no Secret of Join's that leads there; what Join may have "+
-		"made is removed by the member's own kubeconfig",
+	require.Contains(t, told.details(doing), "the hub has no kubeconfig Secret of Join; use the member's own kubeconfig "+
+		"to remove the objects of Join from the member",
 		"but remaining objects are reported after a deletion by other means")
 }
 

@@ -21,9 +21,9 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// BenchmarkConnect connects to 100 members of which 20 take connections and never answer, and to the other 80 alone. It reports how long it took until
-// the last of the 80 was connected, in both cases, and the ratio of the two: 1 is that the black holes cost nothing. The floor is 80 members
-// connected to by the same code without anybody beside them.
+// BenchmarkConnect connects to 100 members of which 20 take connections and never answer, and to the other 80 alone. It
+// reports how long it took until the last of the 80 was connected, in both cases, and the ratio of the two: 1 is that
+// the black holes cost nothing. The floor is 80 members connected to by the same code without anybody beside them.
 func BenchmarkConnect(b *testing.B) {
 	const good, holes = 80, 20
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -37,7 +37,8 @@ func BenchmarkConnect(b *testing.B) {
 	defer hole.Close() // nobody accepts: the system does, and nobody answers
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	access := func(url string) *kubeconfig.Access {
-		parsed, err := kubeconfig.Parse(map[string][]byte{"server": []byte(url), "token": []byte("x"), "ca.crt": ca}, "", kubeconfig.Options{})
+		parsed, err := kubeconfig.Parse(map[string][]byte{"server": []byte(url), "token": []byte("x"), "ca.crt": ca}, "",
+			kubeconfig.Options{})
 		require.NoError(b, err)
 		return parsed
 	}

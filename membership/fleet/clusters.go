@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// ErrClusterNotFound is returned for a member that there is no live cluster of: it is unknown, not joined, not reachable, or has no
-// kubeConfigSecretRef.
+// ErrClusterNotFound is returned for a member that there is no live cluster of: it is unknown, not joined, not
+// reachable, or has no kubeConfigSecretRef.
 var ErrClusterNotFound = errors.New("there is no live cluster of that name")
 
-// clusters are the live clusters of a fleet. It is the Runner that makes and engages them, one by one.
+// clusters are the live clusters of a fleet. The Runner creates and engages them one by one.
 type clusters struct {
 	options ProviderOptions
 	engage  func(ctx context.Context, name string, live cluster.Cluster) error
@@ -30,14 +30,14 @@ type clusters struct {
 	shared *engaged
 }
 
-// engaged is what there is of live clusters.
+// engaged is the shared state of live clusters.
 type engaged struct {
 	mu      sync.Mutex
 	by      map[string]cluster.Cluster
 	indexes []index
 }
 
-// index is one that all clusters are to have.
+// index is an index of all clusters.
 type index struct {
 	object  client.Object
 	field   string
@@ -82,7 +82,7 @@ func (c *clusters) Run(ctx context.Context, member Connected) error {
 	if err := c.sync(ctx, name, live); err != nil {
 		return err
 	}
-	for !c.shared.add(name, live, applied) { // there are indexes that came meanwhile
+	for !c.shared.add(name, live, applied) { // indexes were added meanwhile
 		if applied, err = c.shared.index(ctx, name, live, applied); err != nil {
 			return err
 		}
@@ -102,7 +102,8 @@ func (c *clusters) Run(ctx context.Context, member Connected) error {
 	}
 }
 
-// bounded has a cluster's mapper wait for no answer for ever: it asks without a context, and whoever waits for a kind waits for it.
+// bounded sets a timeout for discovery requests of the cluster's mapper, which have no context and block all users of a
+// kind.
 func (c *clusters) bounded(o *cluster.Options) {
 	o.MapperProvider = func(config *rest.Config, httpClient *http.Client) (meta.RESTMapper, error) {
 		patient := *httpClient
@@ -111,17 +112,18 @@ func (c *clusters) bounded(o *cluster.Options) {
 	}
 }
 
-// sync waits until the caches that there are from the beginning hold what is there, but not for ever.
+// sync waits for the initial caches to sync, with a timeout.
 func (c *clusters) sync(ctx context.Context, name string, live cluster.Cluster) error {
 	ctx, cancel := context.WithTimeout(ctx, c.options.SyncTimeout)
 	defer cancel()
 	if !live.GetCache().WaitForCacheSync(ctx) {
-		return fmt.Errorf("the caches of member %s have not synced in %s: %w", name, c.options.SyncTimeout, context.Cause(ctx))
+		return fmt.Errorf("the caches of member %s have not synced in %s: %w", name, c.options.SyncTimeout,
+			context.Cause(ctx))
 	}
 	return nil
 }
 
-// index has a cluster have the indexes from the given one on, and returns how many there are.
+// index adds the indexes from the given position to a cluster and returns their number.
 func (e *engaged) index(ctx context.Context, name string, live cluster.Cluster, from int) (int, error) {
 	e.mu.Lock()
 	indexes := e.indexes[from:]
@@ -134,7 +136,7 @@ func (e *engaged) index(ctx context.Context, name string, live cluster.Cluster, 
 	return from + len(indexes), nil
 }
 
-// add lets a cluster be found if it has all indexes.
+// add publishes a cluster if it has all indexes.
 func (e *engaged) add(name string, live cluster.Cluster, applied int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -158,7 +160,7 @@ func (e *engaged) get(name string) (cluster.Cluster, bool) {
 	return live, there
 }
 
-// indexAll has all clusters have an index, those to come included. One that does not answer does not delay another.
+// indexAll adds an index to all clusters, including later ones. A cluster that does not respond does not delay others.
 func (e *engaged) indexAll(ctx context.Context, i index) error {
 	e.mu.Lock()
 	e.indexes = append(e.indexes, i)

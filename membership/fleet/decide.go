@@ -15,13 +15,14 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// finding is what is known of the way to a member: a reason of the condition Reachable, and why. The zero value: nothing yet.
+// finding is the state of the connection to a member: a reason of the condition Reachable, and a message. Zero:
+// unknown.
 type finding struct{ reason, message string }
 
-// patience is how many looks in a row have to fail before a member that was reachable is not.
+// patience is the number of consecutive failed probes after which a reachable member becomes unreachable.
 const patience = 3
 
-// heard says what an answer to GET path, or an error, means. Status is 0 without an answer.
+// heard evaluates a response to GET path, or an error. The status is 0 without a response.
 func heard(path string, status int, err error) finding {
 	switch {
 	case status == 0:
@@ -29,28 +30,32 @@ func heard(path string, status int, err error) finding {
 	case status == http.StatusUnauthorized:
 		return finding{v1alpha1.ReasonUnauthorized, "The member refuses the credential: put another one into the Secret."}
 	case status == http.StatusForbidden:
-		return finding{v1alpha1.ReasonUnauthorized, fmt.Sprintf("The credential may not get %s on the member: permit that.", path)}
+		return finding{v1alpha1.ReasonUnauthorized,
+			fmt.Sprintf("The credential may not get %s on the member: permit that.", path)}
 	case err != nil:
-		return finding{v1alpha1.ReasonUnreachable, fmt.Sprintf("The member's answer to GET %s makes no sense: %v.", path, err)}
+		return finding{v1alpha1.ReasonUnreachable,
+			fmt.Sprintf("The member's answer to GET %s makes no sense: %v.", path, err)}
 	case status >= http.StatusInternalServerError || status == http.StatusTooManyRequests:
-		return finding{v1alpha1.ReasonUnreachable, fmt.Sprintf("The member answers GET %s by %d %s.", path, status, http.StatusText(status))}
+		return finding{v1alpha1.ReasonUnreachable,
+			fmt.Sprintf("The member answers GET %s by %d %s.", path, status, http.StatusText(status))}
 	default:
 		return finding{v1alpha1.ReasonReachable, "The hub reaches the member."}
 	}
 }
 
-// after is what to make of a look, given what the condition says and how many looks have failed in a row, this one included. A member
-// that does not answer once may do so the next time; what it says counts at once.
+// after returns the new state after a probe, given the condition and the number of consecutive failures including this
+// one. A single missing response does not change the state; a response always does.
 func (f finding) after(cluster *v1alpha1.MemberCluster, failures int) finding {
 	before := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReachable)
-	if f.reason == v1alpha1.ReasonUnreachable && failures < patience && before != nil && before.Status == metav1.ConditionTrue {
+	if f.reason == v1alpha1.ReasonUnreachable && failures < patience && before != nil &&
+		before.Status == metav1.ConditionTrue {
 		return finding{}
 	}
 	return f
 }
 
-// settled is what to tell after a look, given what is told and what the look before found. Troubles that take turns, such as a host that
-// sometimes refuses and sometimes is silent, are one trouble: other words for the same reason count when they came twice.
+// settled returns the state to report after a probe, given the reported and the previous one. Alternating messages of
+// one reason are one error: a new message counts when it was observed twice.
 func (f finding) settled(told, before finding) finding {
 	if f.reason == "" || f.reason == told.reason && f != before {
 		return told
@@ -58,7 +63,7 @@ func (f finding) settled(told, before finding) finding {
 	return f
 }
 
-// counted is the reason that a member is counted by; empty: by none, since the hub is not to reach it.
+// counted returns the reason under which a member is counted; empty: the hub does not connect to it.
 func (f finding) counted(cluster *v1alpha1.MemberCluster) string {
 	switch {
 	case cluster.Spec.KubeConfigSecretRef == nil:
@@ -70,8 +75,8 @@ func (f finding) counted(cluster *v1alpha1.MemberCluster) string {
 	}
 }
 
-// turned returns the conditions of a member as they are to be, and whether that is something new. Another generation of the
-// spec is not, by itself: what is taken from it shows in the words.
+// turned returns the desired conditions of a member, and whether they have changed. A new generation alone is no
+// change.
 func turned(cluster *v1alpha1.MemberCluster, f finding, now metav1.Time) ([]metav1.Condition, bool) {
 	conditions := slices.Clone(cluster.Status.Conditions)
 	if cluster.Spec.KubeConfigSecretRef == nil {
@@ -94,8 +99,8 @@ func turned(cluster *v1alpha1.MemberCluster, f finding, now metav1.Time) ([]meta
 	})
 }
 
-// placed returns where a member is to be shown to be, and whether that is something new, given the way to it; nil: there is none. What was found out before a
-// restart counts until the member has answered.
+// placed returns the endpoint to report, and whether it has changed; a nil way means that there is no connection. A
+// value from before a restart stays until the member has responded.
 func placed(cluster *v1alpha1.MemberCluster, w *way) (*v1alpha1.Endpoint, bool) {
 	is := cluster.Status.Endpoint
 	switch {
@@ -111,19 +116,20 @@ func placed(cluster *v1alpha1.MemberCluster, w *way) (*v1alpha1.Endpoint, bool) 
 	return &endpoint, !equality.Semantic.DeepEqual(is, &endpoint)
 }
 
-// fits reports whether a status has room for an endpoint.
+// fits reports whether an endpoint is within the limits of the API.
 func fits(e *v1alpha1.Endpoint) bool {
-	const url, name, ca = 2048, 253, 65536 // as MemberCluster has them
-	return len(e.Server) <= url && len(e.ProxyURL) <= url && len(e.TLSServerName) <= name && base64.StdEncoding.EncodedLen(len(e.CABundle)) <= ca
+	const url, name, ca = 2048, 253, 65536 // the limits of MemberCluster
+	return len(e.Server) <= url && len(e.ProxyURL) <= url && len(e.TLSServerName) <= name &&
+		base64.StdEncoding.EncodedLen(len(e.CABundle)) <= ca
 }
 
-// kubeSystemUID is the property by which an agent tells the UID of its kube-system. That of package agent has the same name.
+// kubeSystemUID is the property with the UID of kube-system that an agent reports. Package agent uses the same name.
 const kubeSystemUID = "membership.muster.dev/kube-system-uid"
 
 var uuid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// identityOf is the UID of the member's kube-system, or empty where that is not known: what the member's agent says or, before there is one, the
-// cluster ID, where it looks like one.
+// identityOf returns the UID of the member's kube-system, or nothing if it is unknown: the value that the agent reports
+// or, without one, the cluster ID if it has the form of a UID.
 func identityOf(cluster *v1alpha1.MemberCluster) string {
 	for _, property := range cluster.Status.Properties {
 		if property.Name == kubeSystemUID {
@@ -136,16 +142,17 @@ func identityOf(cluster *v1alpha1.MemberCluster) string {
 	return ""
 }
 
-// recognized says whether what answered is the cluster that it is to be.
+// recognized reports whether the responding cluster is the expected one.
 func recognized(want, got string) finding {
 	if want == "" || want == got {
 		return finding{v1alpha1.ReasonReachable, "The hub reaches the member."}
 	}
 	return finding{v1alpha1.ReasonOtherCluster, fmt.Sprintf(
-		"The Secret leads to another cluster: its kube-system has the UID %s, and the member's has %s. Correct the Secret, or join that cluster under a name of its own.", got, want)}
+		"The Secret leads to another cluster: its kube-system has the UID %s, and the member's has %s. Correct the "+
+			"Secret, or join that cluster under a name of its own.", got, want)}
 }
 
-// joined reports whether a member is in the fleet.
+// joined reports whether a member has joined.
 func joined(cluster *v1alpha1.MemberCluster) bool {
 	return meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionJoined)
 }

@@ -55,14 +55,23 @@ func TestTurned(t *testing.T) {
 		{"nothing is known yet", nil, ref, finding{}, 0, "", false},
 		{"the first look counts", nil, ref, unreachable, 1, v1alpha1.ReasonUnreachable, true},
 		{"it answers", nil, ref, reachable, 0, v1alpha1.ReasonReachable, true},
-		{"it still does", condition("True", v1alpha1.ReasonReachable, "yes"), ref, reachable, 0, v1alpha1.ReasonReachable, false},
-		{"once is nothing", condition("True", v1alpha1.ReasonReachable, "yes"), ref, unreachable, 1, v1alpha1.ReasonReachable, false},
-		{"three times is", condition("True", v1alpha1.ReasonReachable, "yes"), ref, unreachable, 3, v1alpha1.ReasonUnreachable, true},
-		{"what it says counts at once", condition("True", v1alpha1.ReasonReachable, "yes"), ref, finding{v1alpha1.ReasonUnauthorized, "no"}, 1, v1alpha1.ReasonUnauthorized, true},
-		{"it corrected the address, and now the CA is wrong", condition("False", v1alpha1.ReasonUnreachable, "no such host"), ref, unreachable, 9, v1alpha1.ReasonUnreachable, true},
-		{"the same trouble is no news", condition("False", v1alpha1.ReasonUnreachable, "refused"), ref, unreachable, 9, v1alpha1.ReasonUnreachable, false},
-		{"another field is", condition("False", v1alpha1.ReasonKubeConfigInvalid, "server"), ref, invalid, 0, v1alpha1.ReasonKubeConfigInvalid, true},
-		{"the same field is not", condition("False", v1alpha1.ReasonKubeConfigInvalid, "token"), ref, invalid, 0, v1alpha1.ReasonKubeConfigInvalid, false},
+		{"it still does", condition("True", v1alpha1.ReasonReachable, "yes"), ref, reachable, 0, v1alpha1.ReasonReachable,
+			false},
+		{"once is nothing", condition("True", v1alpha1.ReasonReachable, "yes"), ref, unreachable, 1,
+			v1alpha1.ReasonReachable, false},
+		{"three times is", condition("True", v1alpha1.ReasonReachable, "yes"), ref, unreachable, 3,
+			v1alpha1.ReasonUnreachable, true},
+		{"what it says counts at once", condition("True", v1alpha1.ReasonReachable, "yes"), ref,
+			finding{v1alpha1.ReasonUnauthorized, "no"}, 1, v1alpha1.ReasonUnauthorized, true},
+		{"it corrected the address, and now the CA is wrong",
+			condition("False", v1alpha1.ReasonUnreachable, "no such host"), ref, unreachable, 9, v1alpha1.ReasonUnreachable,
+			true},
+		{"the same trouble is no news", condition("False", v1alpha1.ReasonUnreachable, "refused"), ref, unreachable, 9,
+			v1alpha1.ReasonUnreachable, false},
+		{"another field is", condition("False", v1alpha1.ReasonKubeConfigInvalid, "server"), ref, invalid, 0,
+			v1alpha1.ReasonKubeConfigInvalid, true},
+		{"the same field is not", condition("False", v1alpha1.ReasonKubeConfigInvalid, "token"), ref, invalid, 0,
+			v1alpha1.ReasonKubeConfigInvalid, false},
 		{"no reference, no condition", condition("True", v1alpha1.ReasonReachable, "yes"), nil, finding{}, 0, "", true},
 		{"and there is none to take away", nil, nil, finding{}, 0, "", false},
 	} {
@@ -99,7 +108,8 @@ func TestSettled(t *testing.T) {
 	}{
 		{"the first look counts", []finding{refused}, []finding{refused}},
 		{"a look that may be mistaken tells nothing", []finding{refused, {}}, []finding{refused, refused}},
-		{"two troubles that take turns are one", []finding{refused, silent, refused, silent}, []finding{refused, refused, refused, refused}},
+		{"two troubles that take turns are one", []finding{refused, silent, refused, silent},
+			[]finding{refused, refused, refused, refused}},
 		{"one that stays is another", []finding{refused, silent, silent}, []finding{refused, refused, silent}},
 		{"another reason counts at once", []finding{refused, unauthorized}, []finding{refused, unauthorized}},
 	} {
@@ -115,7 +125,8 @@ func TestSettled(t *testing.T) {
 
 func TestCounted(t *testing.T) {
 	cluster := &v1alpha1.MemberCluster{}
-	require.Empty(t, finding{v1alpha1.ReasonReachable, "yes"}.counted(cluster), "what the hub is not to reach is not counted, though it is still being cleared up")
+	require.Empty(t, finding{v1alpha1.ReasonReachable, "yes"}.counted(cluster), "what the hub is not to reach is "+
+		"not counted, though it is still being cleared up")
 	cluster.Spec.KubeConfigSecretRef = ref
 	require.Equal(t, v1alpha1.ReasonReachable, finding{v1alpha1.ReasonReachable, "yes"}.counted(cluster))
 	require.Equal(t, connecting, finding{}.counted(cluster), "nothing is known yet")
@@ -138,7 +149,8 @@ func TestOptions(t *testing.T) {
 		{"what cannot be a namespace", Options{Namespaces: []string{"ok", "No"}}, "fleet.Options.Namespaces[1]"},
 		{"a runner that is none", Options{Runners: []Runner{nil}}, "fleet.Options.Runners[0]"},
 		{"a runner without a name", Options{Runners: []Runner{named("")}}, "fleet.Options.Runners[0]"},
-		{"two of one name could not be told apart", Options{Runners: []Runner{named("a"), named("a")}}, "fleet.Options.Runners[1]"},
+		{"two of one name could not be told apart", Options{Runners: []Runner{named("a"), named("a")}},
+			"fleet.Options.Runners[1]"},
 		{"nor could one from live clusters", Options{Runners: []Runner{named("live cluster")}}, "fleet.Options.Runners[0]"},
 		{"an interval in the past", Options{ProbeInterval: -1}, "fleet.Options.ProbeInterval"},
 		{"a timeout in the past", Options{ProbeTimeout: -1}, "fleet.Options.ProbeTimeout"},
@@ -158,7 +170,8 @@ func TestOptions(t *testing.T) {
 func TestFits(t *testing.T) {
 	require.True(t, fits(&v1alpha1.Endpoint{Server: "https://member", CABundle: make([]byte, 49152)}))
 	for _, e := range []v1alpha1.Endpoint{
-		{CABundle: make([]byte, 49153)}, {Server: strings.Repeat("a", 2049)}, {ProxyURL: strings.Repeat("a", 2049)}, {TLSServerName: strings.Repeat("a", 254)},
+		{CABundle: make([]byte, 49153)}, {Server: strings.Repeat("a", 2049)}, {ProxyURL: strings.Repeat("a", 2049)},
+		{TLSServerName: strings.Repeat("a", 254)},
 	} {
 		require.False(t, fits(&e), "the API server would refuse the status as a whole, its conditions included")
 	}

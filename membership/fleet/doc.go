@@ -1,59 +1,67 @@
-// Package fleet connects a hub to members that it has a kubeconfig for: those with spec.kubeConfigSecretRef. For each of them it keeps one way
-// by which what runs on the hub reaches the member, says in a condition whether it does, and runs what is to run for it.
+// Package fleet connects a hub to the members with spec.kubeConfigSecretRef. For each member it maintains one
+// connection for components of the hub, reports its state in a condition, and runs the configured runners.
 //
 //	f, err := fleet.SetupWithManager(mgr, fleet.Options{Runners: []fleet.Runner{...}})
 //
-// # The way to a member
+// # Connections
 //
-// What a Secret may say is told by package registration/kubeconfig; it is read in the namespaces of the options alone. A new Secret is tried
-// first, by asking for the namespace kube-system: when that has the UID that the member's has, all that was made of the connection goes
-// by it from then on, without a restart. One that leads to another cluster, is refused, or does not answer changes nothing, and is tried again. Which UID
-// is the member's is what was there before; or what its agent says, by the property membership.muster.dev/kube-system-uid; or spec.clusterID, if
-// that looks like a UID. Nothing is sent to a member before it has been recognized, but that question.
+// Package registration/kubeconfig documents the format of the Secrets. They are read in the namespaces of the options
+// only. A new Secret is tested first with a request for the namespace kube-system. If its UID is that of the member,
+// all clients use the new Secret from then on, without a restart. A Secret that leads to another cluster, is rejected,
+// or gets no response changes nothing, and is retried. The expected UID is the previous one, or the property
+// membership.muster.dev/kube-system-uid that the agent reports, or spec.clusterID if it has the form of a UID. No other
+// request is sent to a member before it is recognized.
 //
-// A Secret that makes no sense any more leaves what it said before, for as long as that works. One that is gone, or not where the hub reads Secrets, ends it.
+// If a Secret becomes invalid, its previous contents are used while they work. If it is deleted, or its namespace is
+// not among those of the options, the connection ends.
 //
 // # The condition Reachable
 //
-// It is there where kubeConfigSecretRef is, is written by the leader, and only when it turned:
+// The leader writes the condition of each member with a kubeConfigSecretRef when its state changes:
 //
-//   - Reachable (True): the member answers GET /readyz, which is asked for every thirty seconds.
-//   - Unreachable: it does not, three times in a row if it did before. The message says why; other words count when they came twice.
-//   - Unauthorized: it refuses the credential, or does not permit it to get its namespace kube-system, or /readyz.
-//   - KubeConfigMissing, KubeConfigInvalid: there is no such Secret, or it makes no sense. The message names the field.
+//   - Reachable (True): the member responds to GET /readyz, which is sent every thirty seconds.
+//   - Unreachable: three consecutive requests failed, or the first one. The message contains the reason; a new message
+//     counts when it was observed twice.
+//   - Unauthorized: the member rejects the credential, or does not permit it to get its namespace kube-system, or
+//     /readyz.
+//   - KubeConfigMissing, KubeConfigInvalid: the Secret does not exist, or is invalid. The message names the field.
 //   - OtherCluster: the Secret leads to another cluster.
 //
-// Where the member was found is in status.endpoint, without the credential.
+// The address of the member is in status.endpoint, without the credential.
 //
-// # Members are independent
+// # Isolation of members
 //
-// Each has a goroutine of its own, in which the hub connects and waits for answers; each Runner, and each live cluster, has another, and connections of
-// its own. So a member that takes everything and answers nothing costs the others nothing.
+// Each member has its own goroutine, which connects and waits for responses. Each Runner and each live cluster has
+// another goroutine and its own connections. A member that accepts requests and never responds does not affect other
+// members.
 //
 // # Runners and live clusters
 //
-// A [Runner] runs on the leader; when it fails it is called again, after a second and later after half a minute, and an Event tells of it. A [Provider] has
-// a live cluster.Cluster for each member that has joined, as multicluster-runtime wants them; it can be started in every replica of a hub. A replica
-// that neither leads nor has a Provider started makes no connections.
+// A [Runner] runs on the leader. If it fails it is called again, after one second and later after half a minute, and an
+// Event reports the failure. A [Provider] provides a live cluster.Cluster for each joined member, as
+// multicluster-runtime requires; it can be started in every replica of a hub. A replica that is not the leader and has
+// no started Provider opens no connections.
 //
-// # What it costs
+// # Cost
 //
-// At rest a GET of /readyz for each member and ProbeInterval, and on the hub nothing. A Secret is read when it changed; the hub holds no other content of Secrets.
+// At rest, one GET of /readyz for each member and ProbeInterval, and no requests to the hub. A Secret is read when it
+// has changed; the hub caches no other contents of Secrets.
 //
 // # Metrics
 //
-// They are in the registry of controller-runtime while the fleet runs. Each replica shows those of its own connections:
+// The metrics are in the registry of controller-runtime while the fleet runs. Each replica reports its own connections:
 //
-//	muster_fleet_members{reason}                  members by what is known of the way there: reasons of the condition Reachable, or Connecting
-//	muster_fleet_probe_duration_seconds{reason}   how long a member took to answer, or was waited for, by what came of it
-//	muster_fleet_runners{runner,state}            members that a runner is Running for, is Failing for (it waits to be called again), or is Overdue
-//	                                              for: it was to return, has not, and is not called again before it has
-//	muster_fleet_runner_failures_total{runner}    how often it failed, or panicked, and was to be called again
+//	muster_fleet_members{reason}                  members by state: reasons of the condition Reachable, or Connecting
+//	muster_fleet_probe_duration_seconds{reason}   duration of probes, by result
+//	muster_fleet_runners{runner,state}            members by state of a runner: Running, Failing (it waits to be called
+//	                                              again), or Overdue (it must return and has not)
+//	muster_fleet_runner_failures_total{runner}    failures and panics of a runner
 //
-// A runner is told by its name; "live cluster" is what a Provider has run. No series is of one member alone: the condition and Events tell who it is.
+// The label runner is the name of the runner; "live cluster" is the runner of a Provider. No series is for one member
+// only: the condition and Events identify members.
 //
 // # Permissions
 //
-// On the hub those in the folder rbac. On a member: get the namespace kube-system and /readyz (which the ClusterRole system:public-info-viewer gives to
-// everybody), and what runners and live clusters need.
+// On the hub, those in the folder rbac. On a member: get the namespace kube-system and /readyz (which the ClusterRole
+// system:public-info-viewer grants to all users), and the permissions of runners and live clusters.
 package fleet

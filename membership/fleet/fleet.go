@@ -109,8 +109,8 @@ func (f *Fleet) duties() duties {
 	return duties{f.leading, f.clusters}
 }
 
-// tell has a member's goroutine know what was observed; nil is that the member is gone. It does not wait. A member that the hub is not to reach, and
-// is not reaching, has no goroutine.
+// tell has a member's goroutine know what was observed; nil is that the member is gone. It does not wait. A member that
+// the hub is not to reach, and is not reaching, has no goroutine.
 func (f *Fleet) tell(name string, o *observed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -111,7 +111,8 @@ func (m *member) run(ctx context.Context) {
 	}
 }
 
-// step observes the member, has all run that is to run, and reports. It returns when to look again; 0 is when there is news.
+// step observes the member, has all run that is to run, and reports. It returns when to look again; 0 is when there is
+// news.
 func (m *member) step(ctx, attempt context.Context, o *observed) time.Duration {
 	duties := m.fleet.duties()
 	if o == nil {
@@ -171,7 +172,8 @@ func (m *member) count(reason string) {
 
 // doubt ends all that goes to what was taken for the member, when the member's agent says that it is another cluster.
 func (m *member) doubt(cluster *v1alpha1.MemberCluster) {
-	if m.way == nil || m.way.identity == "" || recognized(identityOf(cluster), m.way.identity).reason == v1alpha1.ReasonReachable {
+	if m.way == nil || m.way.identity == "" ||
+		recognized(identityOf(cluster), m.way.identity).reason == v1alpha1.ReasonReachable {
 		return
 	}
 	m.way.known.Store(false) // for who takes the time to return
@@ -180,7 +182,8 @@ func (m *member) doubt(cluster *v1alpha1.MemberCluster) {
 
 // due reports whether it is time to look, or there is a Secret that nobody has tried.
 func (m *member) due(o *observed) bool {
-	return m.tried == nil || m.tried.access.Revision() != o.secret.access.Revision() || !m.fleet.options.Clock.Now().Before(m.next)
+	return m.tried == nil || m.tried.access.Revision() != o.secret.access.Revision() ||
+		!m.fleet.options.Clock.Now().Before(m.next)
 }
 
 // look finds out how the member is reached, and follows its Secret where that leads to the same member.
@@ -244,7 +247,8 @@ func (m *member) current(cluster *v1alpha1.MemberCluster) *v1alpha1.MemberCluste
 	return cluster
 }
 
-// report writes the condition if it has turned, and the endpoint if it is another. It returns whether that need not be tried again.
+// report writes the condition if it has turned, and the endpoint if it is another. It returns whether that need not be
+// tried again.
 func (m *member) report(ctx context.Context, cluster *v1alpha1.MemberCluster) bool {
 	conditions, news := turned(cluster, m.found, metav1.NewTime(m.fleet.options.Clock.Now()))
 	endpoint, moved := placed(cluster, m.way)

@@ -17,7 +17,8 @@ type metrics struct {
 	failures *prometheus.CounterVec
 }
 
-// connecting is what a member is counted as before anything is known of it; the other values are reasons of the condition Reachable.
+// connecting is what a member is counted as before anything is known of it; the other values are reasons of the
+// condition Reachable.
 const connecting = "Connecting"
 
 // runnerState is what a runner is counted as for one member.
@@ -35,14 +36,16 @@ func newMetrics(runners []Runner) *metrics {
 			Name: "muster_fleet_members", Help: "Members that this program connects to, by what it knows of the way there.",
 		}, []string{"reason"}),
 		probes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "muster_fleet_probe_duration_seconds", Help: "How long members took to answer, or were waited for, by what came of it.",
+			Name: "muster_fleet_probe_duration_seconds", Help: "How long members took to answer, or were waited for, by " +
+				"what came of it.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 2, 13), // 5 ms to 20 s
 		}, []string{"reason"}),
 		runners: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "muster_fleet_runners", Help: "Members that a runner is there for, by how it stands with them.",
 		}, []string{"runner", "state"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "muster_fleet_runner_failures_total", Help: "How often a runner failed for a member, or panicked, and was to be called again.",
+			Name: "muster_fleet_runner_failures_total", Help: "How often a runner failed for a member, or panicked, and " +
+				"was to be called again.",
 		}, []string{"runner"}),
 	}
 	for _, reason := range []string{
@@ -102,8 +105,8 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// expose shows the metrics in the registry of controller-runtime until they are hidden. Of several fleets in one process the first one's are
-// shown: two metrics of one name cannot be.
+// expose shows the metrics in the registry of controller-runtime until they are hidden. Of several fleets in one
+// process the first one's are shown: two metrics of one name cannot be.
 func (m *metrics) expose() (hide func(), _ error) {
 	err := ctrlmetrics.Registry.Register(m)
 	if _, already := errors.AsType[prometheus.AlreadyRegisteredError](err); already {

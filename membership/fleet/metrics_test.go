@@ -33,7 +33,8 @@ func measured(t testing.TB, name string) map[string]int {
 			for _, pair := range m.GetLabel() {
 				labels = append(labels, pair.GetValue())
 			}
-			values[strings.Join(labels, " ")] = int(m.GetCounter().GetValue()+m.GetGauge().GetValue()) + int(m.GetHistogram().GetSampleCount())
+			values[strings.Join(labels, " ")] = int(m.GetCounter().GetValue()+m.GetGauge().GetValue()) +
+				int(m.GetHistogram().GetSampleCount())
 		}
 	}
 	return values
@@ -61,7 +62,8 @@ func TestMetrics(t *testing.T) {
 	counted := func(want map[string]int) {
 		t.Helper()
 		all := map[string]int{
-			"Connecting": 0, "Reachable": 0, "Unreachable": 0, "Unauthorized": 0, "KubeConfigMissing": 0, "KubeConfigInvalid": 0, "OtherCluster": 0,
+			"Connecting": 0, "Reachable": 0, "Unreachable": 0, "Unauthorized": 0, "KubeConfigMissing": 0,
+			"KubeConfigInvalid": 0, "OtherCluster": 0,
 		}
 		maps.Copy(all, want)
 		mustertest.Eventually(t, patience, "members are counted", func() error {
@@ -103,7 +105,8 @@ func TestMetrics(t *testing.T) {
 	counted(map[string]int{"Unauthorized": 1, "KubeConfigMissing": 1})
 
 	problems, err := testutil.GatherAndLint(ctrlmetrics.Registry,
-		"muster_fleet_members", "muster_fleet_probe_duration_seconds", "muster_fleet_runners", "muster_fleet_runner_failures_total")
+		"muster_fleet_members", "muster_fleet_probe_duration_seconds", "muster_fleet_runners",
+		"muster_fleet_runner_failures_total")
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	h.stop()

@@ -44,8 +44,8 @@ func (o *observed) sameWay(other *observed) bool {
 	return o.secret.access.Revision() == other.secret.access.Revision()
 }
 
-// Reconcile tells the goroutine of a member what its objects say. It asks the API server for a Secret only when that is another than it
-// has read.
+// Reconcile tells the goroutine of a member what its objects say. It asks the API server for a Secret only when that is
+// another than it has read.
 func (f *Fleet) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o := &observed{cluster: &v1alpha1.MemberCluster{}}
 	if err := f.cache.Get(ctx, request.NamespacedName, o.cluster); apierrors.IsNotFound(err) {
@@ -71,7 +71,8 @@ func (f *Fleet) readSecret(ctx context.Context, cluster *v1alpha1.MemberCluster)
 	}
 	key := f.secretOf(cluster)
 	if !slices.Contains(f.options.Namespaces, key.Namespace) {
-		return troubled(v1alpha1.ReasonKubeConfigInvalid, "spec.kubeConfigSecretRef.namespace: the hub reads no Secrets but in %s.", strings.Join(f.options.Namespaces, ", ")), nil
+		return troubled(v1alpha1.ReasonKubeConfigInvalid, "spec.kubeConfigSecretRef.namespace: the hub reads no "+
+			"Secrets but in %s.", strings.Join(f.options.Namespaces, ", ")), nil
 	}
 	missing := troubled(v1alpha1.ReasonKubeConfigMissing, "spec.kubeConfigSecretRef: there is no Secret %s.", key)
 	metadata := secretMetadata()

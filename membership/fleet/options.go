@@ -13,29 +13,29 @@ import (
 	"github.com/muster-sdk/muster/membership/registration/kubeconfig"
 )
 
-// Options are what a product can decide. The zero value works; each field says what it then means.
+// Options are the options of a Fleet. The zero value of each field is its documented default.
 type Options struct {
-	// Namespaces are those that Secrets are read in, and no others; the first is that of a kubeConfigSecretRef that names none. Nil:
-	// membership.ConnectionNamespace. With others, the Role in the folder rbac has to be made there instead.
+	// Namespaces are the namespaces in which Secrets are read; the first is the default of kubeConfigSecretRef. Default:
+	// membership.ConnectionNamespace. For others, create the Role of the folder rbac there.
 	Namespaces []string
 
-	// Kubeconfig allows Secrets to say what is refused otherwise.
+	// Kubeconfig permits contents of Secrets that are rejected by default.
 	Kubeconfig kubeconfig.Options
 
-	// Runners run on the leader for each member. Their names differ. Nil: none.
+	// Runners run on the leader for each member. Their names must be unique. Default: none.
 	Runners []Runner
 
-	// ProbeInterval is the time between two looks at a member that answers, jittered by a fifth. One that does not is looked at three times
-	// as often. Zero: 30 seconds.
+	// ProbeInterval is the interval of probes of a member that responds, with a jitter of 20 %. Other members are probed
+	// three times as often. Default: 30 seconds.
 	ProbeInterval time.Duration
 
-	// ProbeTimeout bounds each look. Zero: 10 seconds.
+	// ProbeTimeout is the timeout of each probe. Default: 10 seconds.
 	ProbeTimeout time.Duration
 
-	// Workers is how many Secrets are read at a time. Zero: 8.
+	// Workers is the number of Secrets that are read concurrently. Default: 8.
 	Workers int
 
-	// Clock tells the time. Nil: the system's.
+	// Clock is the source of time. Default: the system clock.
 	Clock clock.Clock
 }
 
@@ -81,7 +81,7 @@ func (o Options) validate() error {
 		invalid("ProbeTimeout", "%s is in the past", o.ProbeTimeout)
 	}
 	if o.Workers < 1 {
-		invalid("Workers", "%d do no work", o.Workers)
+		invalid("Workers", "must be at least 1, got %d", o.Workers)
 	}
 	seen := map[string]bool{(*clusters)(nil).Name(): true}
 	for i, runner := range o.Runners {

@@ -1,7 +1,7 @@
 package fleet
 
-// The permissions that the hub needs, from which the file in the folder rbac is made. What it has read of a Secret it keeps, so it need not list
-// any but by their metadata; Kubernetes cannot tell the one from the other.
+// The permissions of the hub, from which the file in the folder rbac is generated. Contents of Secrets are cached after
+// a get, so list is needed for metadata only; RBAC cannot distinguish the two.
 
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=memberclusters,verbs=list;watch
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=memberclusters/status,verbs=patch

@@ -36,7 +36,8 @@ import (
 )
 
 // plane is the hub of all tests, and a member of some.
-var plane = localplane.Shared{Options: localplane.Options{Name: "fleet", Prepare: mustertest.Prepare(scheme(), crds.Install, prepare)}}
+var plane = localplane.Shared{Options: localplane.Options{Name: "fleet",
+	Prepare: mustertest.Prepare(scheme(), crds.Install, prepare)}}
 
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
@@ -133,7 +134,8 @@ func orError(ok bool, format string, args ...any) error {
 }
 
 // member makes a MemberCluster that has a Secret of its name with this data; nil is none.
-func (h *hub) member(name string, data map[string]string, changes ...func(*v1alpha1.MemberCluster)) *v1alpha1.MemberCluster {
+func (h *hub) member(name string, data map[string]string,
+	changes ...func(*v1alpha1.MemberCluster)) *v1alpha1.MemberCluster {
 	h.t.Helper()
 	if data != nil {
 		h.secret(name, data)
@@ -218,7 +220,8 @@ func (h *hub) status(name string, how func(*v1alpha1.MemberCluster)) {
 func (h *hub) joined(name string, status metav1.ConditionStatus) {
 	h.t.Helper()
 	h.status(name, func(cluster *v1alpha1.MemberCluster) {
-		meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionJoined, Status: status, Reason: "Test"})
+		meta.SetStatusCondition(&cluster.Status.Conditions,
+			metav1.Condition{Type: v1alpha1.ConditionJoined, Status: status, Reason: "Test"})
 	})
 }
 
@@ -246,7 +249,8 @@ func newFake(t testing.TB, uid string) *fake {
 		case r.Header.Get("Authorization") != "Bearer "+f.token.Load().(string):
 			w.WriteHeader(http.StatusUnauthorized)
 		case r.URL.Path == "/api/v1/namespaces/kube-system":
-			_, _ = fmt.Fprintf(w, `{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": %q}}`, f.uid.Load())
+			_, _ = fmt.Fprintf(w, `{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": %q}}`,
+				f.uid.Load())
 		case f.holds.Load() && r.URL.Path != "/readyz":
 			<-r.Context().Done()
 		default:

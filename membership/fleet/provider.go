@@ -10,45 +10,46 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// An Engager is told of live clusters: what package multicluster of multicluster-runtime calls Aware. Its context ends when the cluster
-// is there no more. It must not block.
+// An Engager is notified of live clusters; package multicluster of multicluster-runtime calls it Aware. The context
+// ends when the cluster is disengaged. Engage must not block.
 type Engager[Name ~string] interface {
 	Engage(ctx context.Context, name Name, live cluster.Cluster) error
 }
 
-// ProviderOptions say how live clusters are to be. The zero value works.
+// ProviderOptions are the options of live clusters. The zero value of each field is its documented default.
 type ProviderOptions struct {
-	// QPS and Burst limit requests to each cluster by itself. Zero: those of client-go; a negative QPS is no limit.
+	// QPS and Burst limit the requests to each cluster. Zero: the defaults of client-go. A negative QPS means no limit.
 	QPS   float32
 	Burst int
-	// ClusterOptions are those of each cluster: its scheme, and what its cache and its client are to be like. Nil: those of
-	// controller-runtime. They are for all clusters, so they must not hold what is for one, such as a mapper.
+	// ClusterOptions configure each cluster: its scheme, cache and client. Default: those of controller-runtime. They
+	// apply to all clusters, so they must not contain cluster-specific values such as a mapper.
 	ClusterOptions []cluster.Option
-	// SyncTimeout bounds the wait for caches that a cluster has from the beginning, which it does by indexes, and for each answer about the
-	// kinds that it has. Zero: a minute.
+	// SyncTimeout is the timeout for the initial caches, and for each discovery request. Default: one minute.
 	SyncTimeout time.Duration
-	// NotFound is what Get's error is besides ErrClusterNotFound, such as multicluster.ErrClusterNotFound. Nil: nothing.
+	// NotFound is an additional error that Get wraps besides ErrClusterNotFound, such as multicluster.ErrClusterNotFound.
+	// Optional.
 	NotFound error
 }
 
-// Provider has a live cluster for each member that has joined and that the hub reaches, in push and pull mode alike: its client, cache and mapper. A cluster is
-// engaged when the member is joined and was reached, and disengaged when it leaves, is gone, or has no Secret any more. It outlives new
-// credentials and times without an answer; its caches are those that somebody asked for.
+// Provider provides a live cluster for each member that has joined and that the hub reaches, in push and pull mode: its
+// client, cache and mapper. A cluster is engaged when the member has joined and was reached, and disengaged when the
+// member leaves, is deleted, or has no Secret. It survives new credentials and interruptions; its caches are those that
+// were requested.
 //
 // A provider for multicluster-runtime is
 //
 //	fleet.NewProvider[multicluster.ClusterName, multicluster.Aware](f, fleet.ProviderOptions{NotFound: multicluster.ErrClusterNotFound})
 //
-// and, for versions whose names are strings, one of string instead of ClusterName; it implements Provider and ProviderRunnable of that package.
-// Its methods may be called concurrently.
+// and, for versions whose names are strings, the same with string instead of ClusterName. It implements Provider and
+// ProviderRunnable of that package. Its methods are safe for concurrent use.
 type Provider[Name ~string, Aware Engager[Name]] struct {
 	fleet   *Fleet
 	options ProviderOptions
 	shared  *engaged
 }
 
-// NewProvider returns a provider of the clusters of a fleet, which can have one that is started at a time. Nothing is connected or cached for its
-// sake before that.
+// NewProvider returns a provider of the clusters of a fleet. Only one can be started at a time. It connects after its
+// start.
 func NewProvider[Name ~string, Aware Engager[Name]](f *Fleet, options ProviderOptions) *Provider[Name, Aware] {
 	if options.SyncTimeout <= 0 {
 		options.SyncTimeout = defaultSyncTimeout
@@ -56,7 +57,7 @@ func NewProvider[Name ~string, Aware Engager[Name]](f *Fleet, options ProviderOp
 	return &Provider[Name, Aware]{fleet: f, options: options, shared: &engaged{by: map[string]cluster.Cluster{}}}
 }
 
-// Get returns the live cluster of a member. It does not wait. Its error is [ErrClusterNotFound] where there is none.
+// Get returns the live cluster of a member. It does not block. The error is [ErrClusterNotFound] if there is none.
 func (p *Provider[Name, Aware]) Get(_ context.Context, name Name) (cluster.Cluster, error) {
 	if live, there := p.shared.get(string(name)); there {
 		return live, nil
@@ -67,17 +68,20 @@ func (p *Provider[Name, Aware]) Get(_ context.Context, name Name) (cluster.Clust
 	return nil, fmt.Errorf("member %s: %w", name, ErrClusterNotFound)
 }
 
-// IndexField has the caches of all clusters have an index, those to come included. The error joins those of the clusters that there are.
-func (p *Provider[Name, Aware]) IndexField(ctx context.Context, object client.Object, field string, extract client.IndexerFunc) error {
+// IndexField adds an index to the caches of all clusters, including later ones. The error joins those of existing
+// clusters.
+func (p *Provider[Name, Aware]) IndexField(ctx context.Context, object client.Object, field string,
+	extract client.IndexerFunc) error {
 	return p.shared.indexAll(ctx, index{object, field, extract})
 }
 
-// Start engages clusters until the context ends, while the manager of the fleet runs, whether that leads or not. With its end all clusters are
-// disengaged.
+// Start engages clusters until the context ends, while the manager of the fleet runs, with or without leadership. At
+// the end all clusters are disengaged.
 func (p *Provider[Name, Aware]) Start(ctx context.Context, aware Aware) error {
-	engine := &clusters{options: p.options, ctx: ctx, shared: p.shared, engage: func(ctx context.Context, name string, live cluster.Cluster) error {
-		return aware.Engage(ctx, Name(name), live)
-	}}
+	engine := &clusters{options: p.options, ctx: ctx, shared: p.shared,
+		engage: func(ctx context.Context, name string, live cluster.Cluster) error {
+			return aware.Engage(ctx, Name(name), live)
+		}}
 	var already bool
 	p.fleet.change(func() {
 		if already = p.fleet.clusters != nil; !already {

@@ -84,8 +84,9 @@ func (h *hub) tokenOf(name string) string {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 	require.NoError(h.t, h.admin.Create(ctx, account))
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: name}},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: name}},
 	}
 	require.NoError(h.t, h.admin.Create(ctx, binding))
 	h.t.Cleanup(func() {
@@ -143,7 +144,8 @@ func TestRotation(t *testing.T) {
 	}
 	created := func(wave string) {
 		t.Helper()
-		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "rotation-" + wave, Labels: map[string]string{"wave": wave}}}
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "rotation-" + wave,
+			Labels: map[string]string{"wave": wave}}}
 		require.NoError(t, h.admin.Create(ctx, object))
 		t.Cleanup(func() { _ = h.admin.Delete(context.Background(), object) })
 		mustertest.Eventually(t, patience, "the cache sees wave "+wave, func() error { return sees(wave) })
@@ -153,8 +155,10 @@ func TestRotation(t *testing.T) {
 	// The next credential, and the end of the first.
 	second := h.tokenOf("rotation-2")
 	h.secret("rotation", h.planeData(h.config.Host, second))
-	require.NoError(t, h.admin.Delete(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "rotation-1"}}))
-	old, err := client.New(&rest.Config{Host: h.config.Host, BearerToken: first, TLSClientConfig: rest.TLSClientConfig{CAData: h.config.CAData}}, client.Options{Mapper: h.admin.RESTMapper()})
+	require.NoError(t,
+		h.admin.Delete(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "rotation-1"}}))
+	old, err := client.New(&rest.Config{Host: h.config.Host, BearerToken: first,
+		TLSClientConfig: rest.TLSClientConfig{CAData: h.config.CAData}}, client.Options{Mapper: h.admin.RESTMapper()})
 	require.NoError(t, err)
 	mustertest.Eventually(t, patience, "the first credential is refused", func() error {
 		err := old.List(ctx, &corev1.ConfigMapList{})
@@ -212,14 +216,17 @@ func TestPermissions(t *testing.T) {
 	cluster := h.get("permissions")
 	elsewhere := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "x"}}
 	for what, do := range map[string]func() error{
-		"get a Secret elsewhere":   func() error { return c.Get(ctx, client.ObjectKeyFromObject(elsewhere), elsewhere) },
-		"list Secrets everywhere":  func() error { return c.List(ctx, &corev1.SecretList{}) },
-		"create a Secret":          func() error { return c.Create(ctx, secretOf("permissions-x")) },
-		"update a Secret":          func() error { return c.Update(ctx, secretOf("permissions")) },
-		"delete a Secret":          func() error { return c.Delete(ctx, secretOf("permissions")) },
-		"change a member's spec":   func() error { return c.Update(ctx, cluster) },
-		"delete a member":          func() error { return c.Delete(ctx, cluster) },
-		"create a member":          func() error { return c.Create(ctx, &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "x"}}) },
+		"get a Secret elsewhere":  func() error { return c.Get(ctx, client.ObjectKeyFromObject(elsewhere), elsewhere) },
+		"list Secrets everywhere": func() error { return c.List(ctx, &corev1.SecretList{}) },
+		"create a Secret":         func() error { return c.Create(ctx, secretOf("permissions-x")) },
+		"update a Secret":         func() error { return c.Update(ctx, secretOf("permissions")) },
+		"delete a Secret":         func() error { return c.Delete(ctx, secretOf("permissions")) },
+		"change a member's spec":  func() error { return c.Update(ctx, cluster) },
+		"delete a member":         func() error { return c.Delete(ctx, cluster) },
+		"create a member": func() error {
+			return c.Create(ctx,
+				&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "x"}})
+		},
 		"read its own namespaces":  func() error { return c.List(ctx, &corev1.NamespaceList{}) },
 		"read what works are sent": func() error { return c.List(ctx, &v1alpha1.MembershipList{}) },
 	} {
@@ -232,12 +239,14 @@ func TestPermissions(t *testing.T) {
 func TestMemberRefuses(t *testing.T) {
 	h := startHub(t, fleet.Options{})
 	token := h.tokenOf("refuses")
-	require.NoError(t, h.admin.Delete(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "refuses"}}))
+	require.NoError(t,
+		h.admin.Delete(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "refuses"}}))
 	h.member("refuses", h.planeData(h.config.Host, token))
 	require.Contains(t, h.reachable("refuses", v1alpha1.ReasonUnauthorized).Message, "/api/v1/namespaces/kube-system")
 	require.NoError(t, h.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "refuses"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "refuses"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "refuses"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "refuses"}},
 	}))
 	h.reachable("refuses", v1alpha1.ReasonReachable)
 }

@@ -17,15 +17,17 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestReplicas has two replicas of a hub, of which the first leads: what the other does for a member without a Provider, with one, and when it
-// comes to lead.
+// TestReplicas has two replicas of a hub, of which the first leads: what the other does for a member without a
+// Provider, with one, and when it comes to lead.
 func TestReplicas(t *testing.T) {
 	election := manager.Options{
-		LeaderElection: true, LeaderElectionID: "replicas", LeaderElectionNamespace: metav1.NamespaceDefault, LeaderElectionReleaseOnCancel: true,
-		LeaderElectionConfig: plane.ForTest(t).Config(), RetryPeriod: new(200 * time.Millisecond),
+		LeaderElection: true, LeaderElectionID: "replicas", LeaderElectionNamespace: metav1.NamespaceDefault,
+		LeaderElectionReleaseOnCancel: true,
+		LeaderElectionConfig:          plane.ForTest(t).Config(), RetryPeriod: new(200 * time.Millisecond),
 	}
 	first, second := newRecorder(), newRecorder()
-	// The leader asks the member when its Secret has changed, and not again: whatever else the member is asked is the other's.
+	// The leader asks the member when its Secret has changed, and not again: whatever else the member is asked is the
+	// other's.
 	leader := startReplica(t, fleet.Options{Runners: []fleet.Runner{first}, ProbeInterval: time.Hour}, election)
 	<-leader.leads
 	f := newFake(t, uidA)
@@ -50,7 +52,8 @@ func TestReplicas(t *testing.T) {
 	}
 
 	// Without a Provider it knows the member's Secret, and does not go there.
-	const secretPath, whoPath = "GET /api/v1/namespaces/muster-connections/secrets/replicas", "GET /api/v1/namespaces/kube-system"
+	const secretPath, whoPath = "GET /api/v1/namespaces/muster-connections/secrets/replicas",
+		"GET /api/v1/namespaces/kube-system"
 	const rotations = 3
 	who := 0
 	for i := range rotations {

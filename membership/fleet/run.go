@@ -122,7 +122,8 @@ func (r *run) keep(ctx context.Context) {
 			details = append(details, "stack", string(panicked.Stack))
 		}
 		r.fleet.log.Error(err, "A runner failed; it is called again", details...)
-		r.fleet.recorder.Eventf(r.latest(), nil, corev1.EventTypeWarning, "RunnerFailed", "Run", "%s", bounded.Text(fmt.Sprintf("%s: %v", r.runner.Name(), err), maxNote))
+		r.fleet.recorder.Eventf(r.latest(), nil, corev1.EventTypeWarning, "RunnerFailed", "Run", "%s",
+			bounded.Text(fmt.Sprintf("%s: %v", r.runner.Name(), err), maxNote))
 		select {
 		case <-ctx.Done():
 		case <-clock.After(pause):
@@ -142,7 +143,10 @@ func (r *run) once(ctx context.Context) error {
 	defer func() { leave() }()
 	returned := make(chan error, 1)
 	go func() {
-		returned <- panics.Recovered(func() error { return r.runner.Run(ctx, Connected{Cluster: r.latest().DeepCopy(), Config: config}) })
+		returned <- panics.Recovered(func() error {
+			return r.runner.Run(ctx,
+				Connected{Cluster: r.latest().DeepCopy(), Config: config})
+		})
 	}()
 	select {
 	case err := <-returned:
@@ -153,7 +157,8 @@ func (r *run) once(ctx context.Context) error {
 	case err := <-returned:
 		return err
 	case <-r.fleet.options.Clock.After(grace):
-		r.fleet.log.Info("A runner has not returned in time; its connections are closed", "runner", r.runner.Name(), "member", r.member.name)
+		r.fleet.log.Info("A runner has not returned in time; its connections are closed", "runner", r.runner.Name(),
+			"member", r.member.name)
 		takeBack()
 		leave()
 		leave = r.fleet.metrics.enter(r.runner.Name(), overdue)

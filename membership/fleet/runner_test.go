@@ -95,13 +95,15 @@ func TestRunnerThatStays(t *testing.T) {
 	<-c.ctx.Done()
 	_, err := c.get("/x")
 	require.NoError(t, err, "it has time to end in good order")
-	mustertest.Eventually(t, patience, "the caller waits for the answer", func() error { return orError(fake.fake.HasWaiters(), "no caller waits") })
+	mustertest.Eventually(t, patience, "the caller waits for the answer",
+		func() error { return orError(fake.fake.HasWaiters(), "no caller waits") })
 	fake.fake.Step(grace)
 	mustertest.Eventually(t, patience, "its connections are closed", func() error {
 		_, err := c.get("/x")
 		return orError(err != nil, "they are not")
 	})
-	require.Equal(t, map[string]int{"recorder Running": 0, "recorder Failing": 0, "recorder Overdue": 1}, runners(t, "recorder"))
+	require.Equal(t, map[string]int{"recorder Running": 0, "recorder Failing": 0, "recorder Overdue": 1},
+		runners(t, "recorder"))
 	runner.quiet(t)
 	close(release)
 	c = runner.called(t)
@@ -154,7 +156,8 @@ func TestUnreachable(t *testing.T) {
 	mustertest.Eventually(t, patience, "requests go on", func() error { _, err := c.get("/x"); return err })
 	require.NoError(t, c.ctx.Err())
 	runner.quiet(t)
-	require.Equal(t, v1alpha1.ReasonReachable, meta.FindStatusCondition(h.get("unreachable-not").Status.Conditions, v1alpha1.ConditionReachable).Reason)
+	require.Equal(t, v1alpha1.ReasonReachable,
+		meta.FindStatusCondition(h.get("unreachable-not").Status.Conditions, v1alpha1.ConditionReachable).Reason)
 }
 
 // A Secret that is corrected is tried at once, though the wrong one is still being tried.

@@ -128,7 +128,8 @@ func TestSecret(t *testing.T) {
 
 	// A reference to where the hub reads no Secrets.
 	h.change("life", func(m *v1alpha1.MemberCluster) { m.Spec.KubeConfigSecretRef.Namespace = "kube-system" })
-	require.Contains(t, h.reachable("life", v1alpha1.ReasonKubeConfigInvalid).Message, "spec.kubeConfigSecretRef.namespace")
+	require.Contains(t, h.reachable("life", v1alpha1.ReasonKubeConfigInvalid).Message,
+		"spec.kubeConfigSecretRef.namespace")
 	c.wait(t)
 	h.change("life", func(m *v1alpha1.MemberCluster) { m.Spec.KubeConfigSecretRef.Namespace = "" })
 	h.reachable("life", v1alpha1.ReasonReachable)
@@ -138,11 +139,13 @@ func TestSecret(t *testing.T) {
 	h.change("life", func(m *v1alpha1.MemberCluster) { m.Spec.KubeConfigSecretRef = nil })
 	c.wait(t)
 	mustertest.Eventually(t, patience, "the condition is gone", func() error {
-		return orError(meta.FindStatusCondition(h.get("life").Status.Conditions, v1alpha1.ConditionReachable) == nil, "it is there")
+		return orError(meta.FindStatusCondition(h.get("life").Status.Conditions, v1alpha1.ConditionReachable) == nil,
+			"it is there")
 	})
 	at("")
 	runner.quiet(t)
-	for _, reason := range []string{v1alpha1.ReasonKubeConfigMissing, v1alpha1.ReasonOtherCluster, v1alpha1.ReasonReachable} {
+	for _, reason := range []string{v1alpha1.ReasonKubeConfigMissing, v1alpha1.ReasonOtherCluster,
+		v1alpha1.ReasonReachable} {
 		h.event("life", reason)
 	}
 }

@@ -22,13 +22,13 @@ import (
 const controllerName = "muster-fleet"
 
 // SetupWithManager adds the connections of a hub to its members to a manager, whose config leads to the hub. The
-// CustomResourceDefinitions must be installed by the time that the manager starts; see package crds. An error names the option that
-// cannot be, or says what could not be set up.
+// CustomResourceDefinitions must be installed before the manager starts; see package crds. The error names the invalid
+// option or the failed step.
 //
-// Runners and conditions are the leader's. Where a program runs several times for the sake of its [Provider], those that do not
-// lead are connected to members only if their Provider was started.
+// The leader runs runners and writes conditions. Replicas that are not the leader connect to members only if their
+// [Provider] is started.
 //
-// It has a cache of its own, of MemberClusters and of the metadata of Secrets in Options.Namespaces.
+// The fleet has its own cache of MemberClusters and of the metadata of Secrets in Options.Namespaces.
 func SetupWithManager(mgr manager.Manager, o Options) (*Fleet, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -66,7 +66,8 @@ func newFleet(mgr manager.Manager, options Options) (*Fleet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make its cache: %w", err)
 	}
-	direct, err := client.New(config, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: scheme, Mapper: mgr.GetRESTMapper()})
+	direct, err := client.New(config,
+		client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: scheme, Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("make its client: %w", err)
 	}
@@ -79,7 +80,8 @@ func newFleet(mgr manager.Manager, options Options) (*Fleet, error) {
 	}, nil
 }
 
-// everywhere has a manager start a cache whether or not it leads, before all that uses it: a cache that has options by kind would be the leader's.
+// everywhere has a manager start a cache whether or not it leads, before all that uses it: a cache that has options by
+// kind would be the leader's.
 type everywhere struct{ cache.Cache }
 
 // GetCache tells the manager that it is one.
@@ -96,7 +98,8 @@ func (f *Fleet) setup(mgr manager.Manager) error {
 			NeedLeaderElection:      new(false), // it only observes
 			SkipNameValidation:      new(true),  // one program may be the hub of several fleets
 		}).
-		WatchesRawSource(source.Kind(f.cache, &v1alpha1.MemberCluster{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.MemberCluster]{})).
+		WatchesRawSource(source.Kind(f.cache, &v1alpha1.MemberCluster{},
+			&handler.TypedEnqueueRequestForObject[*v1alpha1.MemberCluster]{})).
 		WatchesRawSource(source.Kind(f.cache, secretMetadata(), handler.TypedEnqueueRequestsFromMapFunc(f.membersOf))).
 		Complete(f)
 }

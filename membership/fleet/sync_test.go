@@ -49,8 +49,9 @@ func TestSyncTimeout(t *testing.T) {
 	p, many := h.providing(fleet.ProviderOptions{SyncTimeout: 2 * time.Second})
 	bind := func(name, role string) *rbacv1.ClusterRoleBinding {
 		return &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: name}},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: name}},
 		}
 	}
 	late := h.tokenOf("sync-late")
@@ -58,7 +59,8 @@ func TestSyncTimeout(t *testing.T) {
 	require.NoError(t, h.admin.Create(t.Context(), bind("sync-late", "view"))) // which may not list Secrets
 	h.member("sync-late", h.planeData(h.config.Host, late))
 	h.joined("sync-late", metav1.ConditionTrue)
-	require.Contains(t, h.event("sync-late", "RunnerFailed"), "live cluster: the caches of member sync-late have not synced in 2s")
+	require.Contains(t, h.event("sync-late", "RunnerFailed"), "live cluster: the caches of member sync-late have "+
+		"not synced in 2s")
 	h.reachable("sync-late", v1alpha1.ReasonReachable)
 
 	h.member("sync-good", h.planeData(h.config.Host, h.tokenOf("sync-good")))

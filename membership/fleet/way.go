@@ -55,7 +55,8 @@ func (w *way) current(access *kubeconfig.Access) bool {
 	return w.known.Load() && w.live.Access().Revision() == access.Revision()
 }
 
-var errUnknown = errors.New("the member has not answered the hub yet, which therefore does not know whether it is the right cluster")
+var errUnknown = errors.New("the member has not answered the hub yet, which therefore does not know whether it " +
+	"is the right cluster")
 
 // lend returns a config that sends nothing before the member is known: what is there may be another cluster.
 func (w *way) lend() (*rest.Config, func(), error) {

@@ -29,10 +29,12 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-var benchMembers = flag.Int("members", 20, "how many push members BenchmarkBlackHoles has; every fifth becomes a black hole")
+var benchMembers = flag.Int("members", 20, "how many push members BenchmarkBlackHoles has; every fifth becomes "+
+	"a black hole")
 
-// BenchmarkBlackHoles has one hub run the agents of many members, and measures how long a Work takes from its creation until the hub knows that it is applied: while
-// all members answer, which is the floor, and while every fifth takes what is sent to it and never answers.
+// BenchmarkBlackHoles has one hub run the agents of many members, and measures how long a Work takes from its creation
+// until the hub knows that it is applied: while all members answer, which is the floor, and while every fifth takes
+// what is sent to it and never answers.
 func BenchmarkBlackHoles(b *testing.B) {
 	w := newWorld(b)
 	hole, err := localplane.NewProxy(eastPlane.ForTest(b).Config().Host)
@@ -54,7 +56,8 @@ func BenchmarkBlackHoles(b *testing.B) {
 			good = append(good, name)
 		}
 		config.Wrap(named(name))
-		cluster := w.newMember(name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted, s.HeartbeatPeriodSeconds = new(true), 10 })
+		cluster := w.newMember(name,
+			func(s *v1alpha1.MemberClusterSpec) { s.Accepted, s.HeartbeatPeriodSeconds = new(true), 10 })
 		running.Go(func() {
 			for ctx.Err() == nil {
 				_ = w.runner.Run(ctx, fleet.Connected{Cluster: cluster, Config: config}) // it is called again, as the fleet does
@@ -94,7 +97,8 @@ func BenchmarkBlackHoles(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 
 	for _, name := range slices.Concat(good, holes) {
-		require.NoError(b, w.hub.Delete(context.Background(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+		require.NoError(b,
+			w.hub.Delete(context.Background(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
 	w.untilNothingLeft()
 }
@@ -106,13 +110,15 @@ func (w *world) roundTrip(member, name string) time.Duration {
 	defer cancel()
 	c, err := client.NewWithWatch(hubPlane.ForTest(w.t).Config(), client.Options{Scheme: scheme})
 	require.NoError(w.t, err)
-	watching, err := c.Watch(ctx, &workv1alpha1.WorkList{}, client.InNamespace("member-"+member), client.MatchingFields{"metadata.name": name})
+	watching, err := c.Watch(ctx, &workv1alpha1.WorkList{}, client.InNamespace("member-"+member),
+		client.MatchingFields{"metadata.name": name})
 	require.NoError(w.t, err)
 	defer watching.Stop()
 	began := time.Now()
 	w.send(member, name)
 	for event := range watching.ResultChan() {
-		if work, is := event.Object.(*workv1alpha1.Work); is && meta.IsStatusConditionTrue(work.Status.Conditions, workv1alpha1.ConditionApplied) {
+		if work, is := event.Object.(*workv1alpha1.Work); is &&
+			meta.IsStatusConditionTrue(work.Status.Conditions, workv1alpha1.ConditionApplied) {
 			return time.Since(began)
 		}
 	}
@@ -125,12 +131,14 @@ func named(name string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return mustertest.RoundTripper(func(request *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(request)
-			if err != nil || request.Method != http.MethodGet || request.URL.Path != "/api/v1/namespaces/"+metav1.NamespaceSystem {
+			if err != nil || request.Method != http.MethodGet ||
+				request.URL.Path != "/api/v1/namespaces/"+metav1.NamespaceSystem {
 				return response, err
 			}
 			_ = response.Body.Close()
 			body, err := json.Marshal(&corev1.Namespace{
-				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID("cluster-of-" + name)},
+				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+				ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID("cluster-of-" + name)},
 			})
 			if err != nil {
 				return nil, err

@@ -20,15 +20,18 @@ import (
 )
 
 const (
-	// tokenLife is for how long an agent can ask to join with one JoinToken. It takes seconds, and gets another one if need be.
+	// tokenLife is for how long an agent can ask to join with one JoinToken. It takes seconds, and gets another one if
+	// need be.
 	tokenLife = time.Hour
-	// freshFor is for how long what was read of a JoinToken is taken to be so: an agent asks twice a second while the hub is at work.
+	// freshFor is for how long what was read of a JoinToken is taken to be so: an agent asks twice a second while the hub
+	// is at work.
 	freshFor = time.Minute
 	// tokenPoll is the time between two looks at a JoinToken that the hub is making the credential of.
 	tokenPoll = 100 * time.Millisecond
 )
 
-// bootstrap is the [agent.BootstrapSource] of one agent, which alone uses it, from one goroutine: it makes a JoinToken when there is something to ask for.
+// bootstrap is the [agent.BootstrapSource] of one agent, which alone uses it, from one goroutine: it makes a JoinToken
+// when there is something to ask for.
 type bootstrap struct {
 	*member
 	clusterID string
@@ -68,8 +71,8 @@ func (b *bootstrap) Load(ctx context.Context) (*registration.Bootstrap, error) {
 // Forget does nothing: the runner removes the JoinToken itself.
 func (b *bootstrap) Forget(context.Context) error { return nil }
 
-// read returns the credential of the member's JoinToken, which it makes where there is none and removes where that has ended. The error is an
-// ErrPending when the hub is about to make the credential.
+// read returns the credential of the member's JoinToken, which it makes where there is none and removes where that has
+// ended. The error is an ErrPending when the hub is about to make the credential.
 func (b *bootstrap) read(ctx context.Context) (*registration.Bootstrap, error) {
 	token := b.newToken(b.clusterID)
 	key := client.ObjectKeyFromObject(token)
@@ -98,13 +101,14 @@ func (b *bootstrap) read(ctx context.Context) (*registration.Bootstrap, error) {
 	return held, nil
 }
 
-// newToken is the member's JoinToken, which lets in nobody but this very member: it is the MemberCluster's own, and one cluster's. Whether it is let in is
-// for spec.accepted to say.
+// newToken is the member's JoinToken, which lets in nobody but this very member: it is the MemberCluster's own, and one
+// cluster's. Whether it is let in is for spec.accepted to say.
 func (m *member) newToken(clusterID string) *v1alpha1.JoinToken {
 	return &v1alpha1.JoinToken{
 		ObjectMeta: ownedBy(m.connected.Cluster, metav1.ObjectMeta{
 			Namespace: m.options.RegistrationNamespace, Name: "push-" + string(m.connected.Cluster.UID),
 		}),
-		Spec: v1alpha1.JoinTokenSpec{ClusterID: clusterID, MaxUses: new(int32(1)), TTLSeconds: new(int64(tokenLife / time.Second))},
+		Spec: v1alpha1.JoinTokenSpec{ClusterID: clusterID, MaxUses: new(int32(1)),
+			TTLSeconds: new(int64(tokenLife / time.Second))},
 	}
 }

@@ -38,8 +38,9 @@ func (w *world) account() *account {
 	a := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "pushed"}}
 	require.NoError(w.t, client.IgnoreAlreadyExists(w.east.Create(w.t.Context(), a)))
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: a.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: a.Namespace, Name: a.Name}},
+		ObjectMeta: metav1.ObjectMeta{Name: a.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: a.Namespace, Name: a.Name}},
 	}
 	require.NoError(w.t, client.IgnoreAlreadyExists(w.east.Create(w.t.Context(), binding)))
 	w.t.Cleanup(func() {
@@ -69,7 +70,8 @@ func (w *world) refused(token string) {
 	c, err := client.New(w.configBy(token), client.Options{Scheme: scheme})
 	require.NoError(w.t, err)
 	mustertest.Eventually(w.t, patience, "a token that was revoked is refused", func() error {
-		if err := c.Get(w.t.Context(), client.ObjectKey{Name: "default"}, &corev1.Namespace{}); !apierrors.IsUnauthorized(err) {
+		if err := c.Get(w.t.Context(), client.ObjectKey{Name: "default"},
+			&corev1.Namespace{}); !apierrors.IsUnauthorized(err) {
 			return fmt.Errorf("it is answered by %w", err)
 		}
 		return nil
@@ -77,16 +79,19 @@ func (w *world) refused(token string) {
 }
 
 func (w *world) configBy(token string) *rest.Config {
-	return &rest.Config{Host: w.config.Host, TLSClientConfig: rest.TLSClientConfig{CAData: w.config.CAData}, BearerToken: token}
+	return &rest.Config{Host: w.config.Host, TLSClientConfig: rest.TLSClientConfig{CAData: w.config.CAData},
+		BearerToken: token}
 }
 
-// TestByFleet: from a Secret to joined and out again, by the fleet, with the Secret replaced again and again while Works change all the time.
+// TestByFleet: from a Secret to joined and out again, by the fleet, with the Secret replaced again and again while
+// Works change all the time.
 func TestByFleet(t *testing.T) {
 	w := newWorld(t)
 	const name = "fleet-east"
 	ctx := t.Context()
 	mgr := newManager(t, hubPlane.ForTest(t).Config())
-	_, err := fleet.SetupWithManager(mgr, fleet.Options{Runners: []fleet.Runner{w.runner}, ProbeInterval: 500 * time.Millisecond})
+	_, err := fleet.SetupWithManager(mgr,
+		fleet.Options{Runners: []fleet.Runner{w.runner}, ProbeInterval: 500 * time.Millisecond})
 	require.NoError(t, err)
 	start(t, mgr)
 
@@ -94,7 +99,8 @@ func TestByFleet(t *testing.T) {
 	first, revoke := a.token("token-0")
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: membership.ConnectionNamespace, Name: name},
-		StringData: map[string]string{kubeconfig.ServerKey: w.config.Host, kubeconfig.CAKey: string(w.config.CAData), kubeconfig.TokenKey: first},
+		StringData: map[string]string{kubeconfig.ServerKey: w.config.Host, kubeconfig.CAKey: string(w.config.CAData),
+			kubeconfig.TokenKey: first},
 	}
 	require.NoError(t, w.hub.Create(ctx, secret))
 	w.newMember(name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(true) })
@@ -128,11 +134,13 @@ func TestByFleet(t *testing.T) {
 		return nil
 	})
 	require.Same(t, begun, w.lent.Load(), "nothing was started anew")
-	require.NoError(t, w.east.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "load"}}))
+	require.NoError(t,
+		w.east.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "load"}}))
 	w.untilApplied("load") // the watch was opened anew by the credential of the time
 
 	w.remove(name)
-	require.True(t, apierrors.IsNotFound(w.east.Get(ctx, client.ObjectKey{Namespace: "default", Name: "load"}, &corev1.ConfigMap{})))
+	require.True(t,
+		apierrors.IsNotFound(w.east.Get(ctx, client.ObjectKey{Namespace: "default", Name: "load"}, &corev1.ConfigMap{})))
 	require.NoError(t, w.hub.Delete(ctx, secret))
 	revoke()
 	w.untilNothingLeft()
@@ -148,13 +156,16 @@ func (w *world) changing(member, name string) (stop func(), last func() string) 
 		for ctx.Err() == nil {
 			next := strconv.Itoa(n + 1)
 			raw, err := json.Marshal(&corev1.ConfigMap{
-				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"n": next},
+				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"n": next},
 			})
 			if err != nil {
 				panic(err)
 			}
 			work := &workv1alpha1.Work{}
-			if err := w.hub.Get(ctx, client.ObjectKey{Namespace: membership.NamespaceFor(membership.DefaultNamespacePrefix, member), Name: name}, work); err != nil {
+			if err := w.hub.Get(ctx,
+				client.ObjectKey{Namespace: membership.NamespaceFor(membership.DefaultNamespacePrefix, member), Name: name},
+				work); err != nil {
 				continue
 			}
 			work.Spec.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}

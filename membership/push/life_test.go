@@ -40,7 +40,8 @@ func TestLife(t *testing.T) {
 	sent := w.wire.log()
 	cluster := w.newMember(name, nil)
 	f := w.run(cluster)
-	require.Contains(t, messages(w.until(name, v1alpha1.PhasePending).Status.Conditions), "set spec.accepted to true to let the cluster in, or to false to deny it. The hub's policy says: Say where it is.")
+	require.Contains(t, messages(w.until(name, v1alpha1.PhasePending).Status.Conditions),
+		"set spec.accepted to true to let the cluster in, or to false to deny it. The hub's policy says: Say where it is.")
 	asked := w.rests(sent)
 	w.site(name, "theirs")
 	require.Contains(t, messages(w.until(name, v1alpha1.PhaseDenied).Status.Conditions), "None of ours.")
@@ -66,7 +67,9 @@ func TestLife(t *testing.T) {
 		return nil
 	})
 	store := &corev1.Secret{}
-	require.NoError(t, w.hub.Get(ctx, client.ObjectKey{Namespace: membership.ConnectionNamespace, Name: "agent-" + string(cluster.UID)}, store))
+	require.NoError(t,
+		w.hub.Get(ctx, client.ObjectKey{Namespace: membership.ConnectionNamespace, Name: "agent-" + string(cluster.UID)},
+			store))
 	require.Equal(t, cluster.UID, store.OwnerReferences[0].UID)
 	require.Equal(t, name, store.Labels[membership.MemberLabel])
 
@@ -84,7 +87,8 @@ func TestLife(t *testing.T) {
 	// In steady state there is the heartbeat and nothing else.
 	before := w.beats(name)
 	mustertest.Eventually(t, patience, "three beats go by in quiet", func() error {
-		if requests := sent(); slices.ContainsFunc(requests, func(r string) bool { return !strings.HasSuffix(r, "/leases/"+membership.LeaseName) }) {
+		if requests := sent(); slices.ContainsFunc(requests,
+			func(r string) bool { return !strings.HasSuffix(r, "/leases/"+membership.LeaseName) }) {
 			before = w.beats(name)
 			return fmt.Errorf("there was %v", requests)
 		}
@@ -97,7 +101,8 @@ func TestLife(t *testing.T) {
 	f = w.run(cluster)
 	require.Contains(t, w.healthy(name, metav1.ConditionFalse).Message, "does not answer")
 	before = w.beats(name)
-	mustertest.Eventually(t, patience, "the heart beats on", func() error { return orError(w.beats(name) >= before+2, "it does not") })
+	mustertest.Eventually(t, patience, "the heart beats on",
+		func() error { return orError(w.beats(name) >= before+2, "it does not") })
 	w.proxy.Heal()
 	w.healthy(name, metav1.ConditionTrue)
 	claim := cluster.Spec.Claim
@@ -111,7 +116,8 @@ func TestLife(t *testing.T) {
 	w.change(name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(true) })
 	cluster = w.until(name, v1alpha1.PhaseJoined)
 	require.Equal(t, claim, cluster.Spec.Claim)
-	mustertest.Eventually(t, patience, "the heart beats again", func() error { return orError(w.beats(name) > before, "it does not") })
+	mustertest.Eventually(t, patience, "the heart beats again",
+		func() error { return orError(w.beats(name) > before, "it does not") })
 
 	// It leaves and is kept: nothing is left on either side, and the agent has not asked whether it may come back.
 	sent()
@@ -163,7 +169,8 @@ func TestDeadMember(t *testing.T) {
 	w.clearMember("abandoned")
 }
 
-// The hub is killed right after each of its requests in turn, and goes on from there: it joins, and leaves, by one claim and one request.
+// The hub is killed right after each of its requests in turn, and goes on from there: it joins, and leaves, by one
+// claim and one request.
 func TestKilledAnywhere(t *testing.T) {
 	w := newWorld(t)
 	const name = "killed"
@@ -203,7 +210,8 @@ func orError(ok bool, format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// rests waits until the runner has come to rest, the last that it does before being to throw the JoinToken away, and returns what it sent on the way.
+// rests waits until the runner has come to rest, the last that it does before being to throw the JoinToken away, and
+// returns what it sent on the way.
 func (w *world) rests(sent func() []string) (all []string) {
 	w.t.Helper()
 	mustertest.Eventually(w.t, patience, "the runner rests", func() error {
@@ -230,7 +238,8 @@ func (w *world) phase(name string) v1alpha1.Phase {
 func (w *world) beats(name string) int64 {
 	w.t.Helper()
 	lease := &coordinationv1.Lease{}
-	require.NoError(w.t, w.hub.Get(w.t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.LeaseName}, lease))
+	require.NoError(w.t,
+		w.hub.Get(w.t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.LeaseName}, lease))
 	if seen := w.lease.Swap(new(lease.ResourceVersion)); seen == nil || *seen != lease.ResourceVersion {
 		w.renewals.Add(1)
 	}
@@ -294,6 +303,8 @@ func (w *world) sweep() (nothingNew func()) {
 // clearMember takes away what a member that was dead is left with.
 func (w *world) clearMember(name string) {
 	w.t.Helper()
-	require.NoError(w.t, w.east.Delete(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}))
+	require.NoError(w.t,
+		w.east.Delete(context.Background(),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}))
 	require.NoError(w.t, w.east.DeleteAllOf(context.Background(), &workv1alpha1.AppliedWork{}))
 }

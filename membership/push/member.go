@@ -20,7 +20,8 @@ import (
 const (
 	// requestTimeout bounds each request.
 	requestTimeout = 10 * time.Second
-	// recallTimeout bounds the look at a member whose agent has run before: a member that does not answer must not cost it heartbeats.
+	// recallTimeout bounds the look at a member whose agent has run before: a member that does not answer must not cost it
+	// heartbeats.
 	recallTimeout = 2 * time.Second
 )
 
@@ -84,7 +85,8 @@ func (m *member) serve(ctx context.Context, seen observed, changed <-chan struct
 	}
 }
 
-// agentOptions are those of the member's agent, which calls left once, when the member is out and the hub knows that it is clean.
+// agentOptions are those of the member's agent, which calls left once, when the member is out and the hub knows that it
+// is clean.
 func (m *member) agentOptions(clusterID string, left func()) agent.Options {
 	connected := m.connected
 	connected.Config = rest.CopyConfig(connected.Config)
@@ -117,13 +119,15 @@ func (m *member) agentOptions(clusterID string, left func()) agent.Options {
 			left() // before the agent asks at the door whether it may come back: the runner knows when
 		}
 	}
-	o.Companions = append([]agent.Companion{agent.CompanionFunc("muster-join-token", func(ctx context.Context, _ agent.Hub) error {
-		return m.withdraw(ctx) // it has done its work
-	})}, o.Companions...)
+	o.Companions = append([]agent.Companion{agent.CompanionFunc("muster-join-token",
+		func(ctx context.Context, _ agent.Hub) error {
+			return m.withdraw(ctx) // it has done its work
+		})}, o.Companions...)
 	return o
 }
 
-// identify returns the ID of the cluster that the hub reaches, and makes sure that it is, or becomes, that of the MemberCluster and of no other one.
+// identify returns the ID of the cluster that the hub reaches, and makes sure that it is, or becomes, that of the
+// MemberCluster and of no other one.
 func (m *member) identify(ctx context.Context, seen observed) (string, error) {
 	wanted := seen.cluster.Spec.ClusterID
 	recalled, timeout := seen.recorded && wanted != "", requestTimeout
@@ -140,7 +144,8 @@ func (m *member) identify(ctx context.Context, seen observed) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("find out which cluster member %s is: %w", m.name, err)
 	case wanted != "" && id != wanted:
-		return "", fmt.Errorf("member %s is cluster %s, and its kubeconfig leads to cluster %s: give it one that leads to its own, or make another MemberCluster", m.name, wanted, id)
+		return "", fmt.Errorf("member %s is cluster %s, and its kubeconfig leads to cluster %s: give it one that "+
+			"leads to its own, or make another MemberCluster", m.name, wanted, id)
 	case wanted == id && seen.recorded:
 		return id, nil
 	}

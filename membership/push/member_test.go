@@ -32,7 +32,8 @@ func TestAgentOptions(t *testing.T) {
 		}
 	}
 	m := r.member(fleet.Connected{
-		Cluster: &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east", UID: "uid"}}, Config: &rest.Config{Host: "https://east"},
+		Cluster: &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east", UID: "uid"}},
+		Config:  &rest.Config{Host: "https://east"},
 	})
 	left := 0
 	o := m.agentOptions("id", func() { left++ })
@@ -44,7 +45,8 @@ func TestAgentOptions(t *testing.T) {
 
 	remembered := &rest.Config{Host: "https://hub.old", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("old")}}
 	o.HubConfig(remembered)
-	require.Equal(t, "https://hub.new", remembered.Host, "an agent that joined when the hub was elsewhere would not find it")
+	require.Equal(t, "https://hub.new", remembered.Host, "an agent that joined when the hub was elsewhere would "+
+		"not find it")
 	require.Equal(t, "new", string(remembered.CAData))
 	require.Equal(t, "product", remembered.UserAgent)
 

@@ -1,6 +1,7 @@
 package push
 
-// The permissions that a runner needs on the hub, from which the file in the folder rbac is made. What its agents do they do as their members.
+// The permissions of a runner on the hub, from which the file in the folder rbac is generated. Its agents use the
+// permissions of their members.
 
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=memberclusters,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=membership.muster.dev,namespace=muster-registration,resources=jointokens,verbs=create;get;delete

@@ -39,9 +39,11 @@ import (
 )
 
 var (
-	scheme    = mustertest.Scheme(v1alpha1.AddToScheme, workv1alpha1.AddToScheme)
-	hubPlane  = localplane.Shared{Options: localplane.Options{Name: "hub", Prepare: mustertest.Prepare(scheme, crds.Install, workcrds.InstallOnHub)}}
-	eastPlane = localplane.Shared{Options: localplane.Options{Name: "east", Prepare: mustertest.Prepare(scheme, workcrds.InstallOnMember)}}
+	scheme   = mustertest.Scheme(v1alpha1.AddToScheme, workv1alpha1.AddToScheme)
+	hubPlane = localplane.Shared{Options: localplane.Options{Name: "hub",
+		Prepare: mustertest.Prepare(scheme, crds.Install, workcrds.InstallOnHub)}}
+	eastPlane = localplane.Shared{Options: localplane.Options{Name: "east",
+		Prepare: mustertest.Prepare(scheme, workcrds.InstallOnMember)}}
 )
 
 func TestMain(m *testing.M) { mustertest.Main(m, &hubPlane, &eastPlane) }
@@ -73,7 +75,8 @@ func newWorld(t testing.TB) *world {
 	hubConfig, eastConfig := hubPlane.ForTest(t).Config(), eastPlane.ForTest(t).Config()
 	w.hub, w.east = mustertest.Client(t, hubConfig, scheme), mustertest.Client(t, eastConfig, scheme)
 	for _, name := range []string{membership.RegistrationNamespace, membership.ConnectionNamespace} {
-		require.NoError(t, client.IgnoreAlreadyExists(w.hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})))
+		require.NoError(t,
+			client.IgnoreAlreadyExists(w.hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})))
 	}
 	var err error
 	w.proxy, err = localplane.NewProxy(eastConfig.Host)
@@ -97,7 +100,8 @@ func newWorld(t testing.TB) *world {
 }
 
 // bySite is a product's policy: it goes by the label "site".
-var bySite = membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Verdict, error) {
+var bySite = membership.AcceptorFunc(func(_ context.Context, request *v1alpha1.JoinRequest) (membership.Verdict,
+	error) {
 	switch request.Spec.Labels["site"] {
 	case "ours":
 		return membership.Verdict{Decision: membership.Accept}, nil
@@ -147,7 +151,8 @@ func (w *world) user(p *localplane.Plane) *rest.Config {
 func (w *world) newMember(name string, change func(*v1alpha1.MemberClusterSpec)) *v1alpha1.MemberCluster {
 	w.t.Helper()
 	cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MemberClusterSpec{
-		JoinMode: v1alpha1.JoinPush, KubeConfigSecretRef: &v1alpha1.KubeConfigSecretRef{Name: name}, HeartbeatPeriodSeconds: 1,
+		JoinMode: v1alpha1.JoinPush, KubeConfigSecretRef: &v1alpha1.KubeConfigSecretRef{Name: name},
+		HeartbeatPeriodSeconds: 1,
 	}}
 	if change != nil {
 		change(&cluster.Spec)
@@ -339,7 +344,8 @@ func (w *world) healthy(name string, status metav1.ConditionStatus) metav1.Condi
 		if err := w.hub.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
 			return err
 		}
-		if healthy = meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy); healthy == nil || healthy.Status != status {
+		if healthy = meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy); healthy == nil ||
+			healthy.Status != status {
 			return errors.New(messages(cluster.Status.Conditions))
 		}
 		return nil
@@ -358,7 +364,9 @@ func messages(conditions []metav1.Condition) string {
 // remove deletes a MemberCluster and waits until it is gone.
 func (w *world) remove(name string) {
 	w.t.Helper()
-	require.NoError(w.t, client.IgnoreNotFound(w.hub.Delete(w.t.Context(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})))
+	require.NoError(w.t,
+		client.IgnoreNotFound(w.hub.Delete(w.t.Context(),
+			&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})))
 	mustertest.Eventually(w.t, patience, "MemberCluster "+name+" is gone", func() error {
 		cluster := &v1alpha1.MemberCluster{}
 		err := w.hub.Get(w.t.Context(), client.ObjectKey{Name: name}, cluster)
@@ -392,7 +400,8 @@ func (w *world) left() []string {
 		require.NoError(w.t, w.hub.List(w.t.Context(), look.list, look.where...))
 		require.NoError(w.t, meta.EachListItem(look.list, func(object runtime.Object) error {
 			o := object.(client.Object)
-			if o.GetName() != "default" && o.GetName() != "muster-push-muster-push" { // every namespace's ServiceAccount, and the test's own binding
+			// every namespace's ServiceAccount, and the test's own binding
+			if o.GetName() != "default" && o.GetName() != "muster-push-muster-push" {
 				out = append(out, fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName()))
 			}
 			return nil

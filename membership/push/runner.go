@@ -21,26 +21,27 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// Options say how a Runner is to be. The zero value of each is its documented default.
+// Options are the options of a Runner. The zero value of each field is its documented default.
 type Options struct {
-	// Agent returns how the agent of a member is to be: its Companions, Cleaners, Collectors, intervals, Version and so on. It is called each
-	// time that an agent is started, and may be called concurrently. The runner sets Name, ClusterID, Labels, Member, Bootstrap and Store itself,
-	// and Log where it is not set; HubConfig is called after the runner has set how it reaches the hub. Nil: an agent that joins, beats and leaves.
+	// Agent returns the options of the agent of a member: its Companions, Cleaners, Collectors, intervals, Version and so
+	// on. It is called at each start of an agent and must be safe for concurrent use. The runner sets Name, ClusterID,
+	// Labels, Member, Bootstrap and Store itself, and Log if it is not set; HubConfig is called after the runner has set
+	// the connection to the hub. Default: an agent that joins, sends heartbeats and leaves.
 	Agent func(member fleet.Connected) agent.Options
 
-	// RegistrationNamespace is where the hub keeps JoinTokens; it is the option of that name of package hub. Empty:
-	// [membership.RegistrationNamespace].
+	// RegistrationNamespace is the option of that name of package hub. Default: [membership.RegistrationNamespace].
 	RegistrationNamespace string
 
-	// StoreNamespace is where agents keep what they remember, in one Secret each. Who reads those can act as the members. It has to be there. Empty:
-	// [membership.ConnectionNamespace].
+	// StoreNamespace is the namespace of the state of agents, one Secret for each. A user who can read these Secrets can
+	// act as the members. It must exist. Default: [membership.ConnectionNamespace].
 	StoreNamespace string
 }
 
-// A Runner runs the agents of the members whose spec.joinMode is Push. It is a [fleet.Runner], and its methods may be called concurrently.
+// A Runner runs the agents of members with spec.joinMode Push. It implements [fleet.Runner]. Its methods are safe for
+// concurrent use.
 type Runner struct {
 	options  Options
-	hub      *rest.Config // how to reach the hub, without a credential
+	hub      *rest.Config // the address of the hub, without a credential
 	client   client.Client
 	secrets  corev1client.SecretInterface // in StoreNamespace
 	clusters cache.Cache
@@ -50,11 +51,12 @@ type Runner struct {
 
 var _ fleet.Runner = (*Runner)(nil)
 
-// New returns a runner for the hub of the manager, to which it adds a cache of MemberClusters; the manager is never started. The manager's scheme must
-// know membership/v1alpha1. The error says what could not be set up.
+// New returns a runner for the hub of the manager and adds a cache of MemberClusters to it; New does not start the
+// manager. The manager's scheme must contain membership/v1alpha1. The error says what failed.
 func New(mgr manager.Manager, o Options) (*Runner, error) {
 	if !mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("MemberCluster")) {
-		return nil, errors.New("the manager's scheme does not know membership.muster.dev: call AddToScheme of membership/v1alpha1 before")
+		return nil, errors.New("the manager's scheme does not know membership.muster.dev: call AddToScheme of " +
+			"membership/v1alpha1 before")
 	}
 	if o.RegistrationNamespace == "" {
 		o.RegistrationNamespace = membership.RegistrationNamespace
@@ -65,14 +67,15 @@ func New(mgr manager.Manager, o Options) (*Runner, error) {
 	if o.Agent == nil {
 		o.Agent = func(fleet.Connected) agent.Options { return agent.Options{} }
 	}
-	// Its own wrappers may authenticate, and agents authenticate as members.
+	// Wrappers of the config may authenticate, and agents authenticate as members.
 	r := &Runner{options: o, hub: rest.AnonymousClientConfig(mgr.GetConfig())}
 	server, _, err := rest.DefaultServerUrlFor(mgr.GetConfig())
 	if err != nil {
 		return nil, fmt.Errorf("find out where the hub is: %w", err)
 	}
 	r.hub.Host = server.String()
-	if r.client, err = client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}); err != nil {
+	if r.client, err = client.New(mgr.GetConfig(),
+		client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}); err != nil {
 		return nil, fmt.Errorf("make a client of the hub: %w", err)
 	}
 	r.ids = clusterid.NewReserver(r.client, r.client)
@@ -82,7 +85,8 @@ func New(mgr manager.Manager, o Options) (*Runner, error) {
 	}
 	r.secrets = core.Secrets(o.StoreNamespace)
 	r.clusters, err = cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: cache.TransformStripManagedFields(),
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		DefaultTransform: cache.TransformStripManagedFields(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of MemberClusters: %w", err)
@@ -90,7 +94,7 @@ func New(mgr manager.Manager, o Options) (*Runner, error) {
 	return r, r.listen(mgr)
 }
 
-// listen has the bells ring for every change of a MemberCluster.
+// listen notifies the bells of every change of a MemberCluster.
 func (r *Runner) listen(mgr manager.Manager) error {
 	informer, err := r.clusters.GetInformer(context.Background(), &v1alpha1.MemberCluster{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -113,11 +117,11 @@ func (r *Runner) listen(mgr manager.Manager) error {
 	return nil
 }
 
-// Name is push.
+// Name returns push.
 func (r *Runner) Name() string { return "push" }
 
-// Run runs the agent of a member for as long as the member is in or about to be, and waits while it is not. It returns nil when the context has ended,
-// the MemberCluster is gone, or its join mode is not Push.
+// Run runs the agent of a member while the member has joined or must join, and waits otherwise. It returns nil when the
+// context has ended, the MemberCluster is deleted, or its join mode is not Push.
 func (r *Runner) Run(ctx context.Context, connected fleet.Connected) error {
 	if connected.Cluster.Spec.JoinMode != v1alpha1.JoinPush {
 		return nil
@@ -159,7 +163,7 @@ func (r *Runner) Run(ctx context.Context, connected fleet.Connected) error {
 	return nil
 }
 
-// unlessEnded is err, unless the context has ended, which is no failure.
+// unlessEnded returns err, or nil if the context has ended.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -167,8 +171,8 @@ func unlessEnded(ctx context.Context, err error) error {
 	return nil
 }
 
-// cluster returns a MemberCluster as it was seen last; nil: it is gone, or another one has its name. That is read from the API server, since the cache may
-// not have seen yet what the fleet has.
+// cluster returns the current MemberCluster; nil: it is deleted, or another one has its name. A missing object is
+// verified by a live read, because the cache may be older than that of the fleet.
 func (r *Runner) cluster(ctx context.Context, name string, uid types.UID) (*v1alpha1.MemberCluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -183,13 +187,14 @@ func (r *Runner) cluster(ctx context.Context, name string, uid types.UID) (*v1al
 	return nil, nil
 }
 
-// bells tell those who listen that a MemberCluster has changed. The zero value is ready for use.
+// bells notify listeners of changes of MemberClusters. The zero value is ready for use.
 type bells struct {
 	mu     sync.Mutex
 	byName map[string]chan struct{} // each has room for one
 }
 
-// listen returns what is rung when the MemberCluster changes, until done is called. One at a time listens to a name.
+// listen returns a channel that receives a value when the MemberCluster changes, until done is called. Each name has
+// one listener.
 func (b *bells) listen(name string) (rung <-chan struct{}, done func()) {
 	bell := make(chan struct{}, 1)
 	b.mu.Lock()
@@ -212,6 +217,6 @@ func (b *bells) ring(name string) {
 	defer b.mu.Unlock()
 	select {
 	case b.byName[name] <- struct{}{}:
-	default: // nobody listens, or it rings already
+	default: // no listener, or already notified
 	}
 }

@@ -17,13 +17,16 @@ func TestStance(t *testing.T) {
 	}{
 		{"accepted", "an administrator wants it in", func(*observed) {}, serving},
 		{"accepted, with a record", "the hub was started anew", func(o *observed) { o.recorded = true }, serving},
-		{"another agent's claim", "the door says how this one can take over", func(o *observed) { o.cluster.Spec.Claim = "c" }, serving},
-		{"nobody has decided", "to ask at the door would make a claim for nothing", func(o *observed) { o.cluster.Spec.Accepted = nil }, resting},
+		{"another agent's claim", "the door says how this one can take over",
+			func(o *observed) { o.cluster.Spec.Claim = "c" }, serving},
+		{"nobody has decided", "to ask at the door would make a claim for nothing",
+			func(o *observed) { o.cluster.Spec.Accepted = nil }, resting},
 		{"denied", "there is nothing to ask", func(o *observed) { o.cluster.Spec.Accepted = new(false) }, resting},
 		{"acceptance is withdrawn", "it may be given back, and the agent is still the one", func(o *observed) {
 			o.cluster.Spec.Accepted, o.cluster.Spec.Claim, o.recorded = new(false), "c", true
 		}, resting},
-		{"pulled by now", "whoever runs the agent now has to be let in first", func(o *observed) { o.cluster.Spec.JoinMode, o.recorded = v1alpha1.JoinPull, true }, resting},
+		{"pulled by now", "whoever runs the agent now has to be let in first",
+			func(o *observed) { o.cluster.Spec.JoinMode, o.recorded = v1alpha1.JoinPull, true }, resting},
 		{"leaving", "the agent cleans the member", func(o *observed) {
 			o.cluster.Spec.State, o.cluster.Spec.Claim, o.recorded = v1alpha1.StateLeave, "c", true
 		}, serving},
@@ -31,16 +34,19 @@ func TestStance(t *testing.T) {
 			o.cluster.DeletionTimestamp, o.cluster.Spec.Claim, o.recorded = new(metav1.Now()), "c", true
 		}, serving},
 		{"leaving, withdrawn", "the agent may be let in again to clean the member", func(o *observed) {
-			o.cluster.Spec.State, o.cluster.Spec.Claim, o.recorded, o.cluster.Spec.Accepted = v1alpha1.StateLeave, "c", true, new(false)
+			o.cluster.Spec.State, o.cluster.Spec.Claim, o.recorded, o.cluster.Spec.Accepted = v1alpha1.StateLeave, "c", true,
+				new(false)
 		}, serving},
 		{"has left, and the hub is about to say so", "another agent would ask for nothing but to be held", func(o *observed) {
 			o.cluster.Spec.State, o.cluster.Spec.Claim = v1alpha1.StateLeave, "c"
 		}, resting},
-		{"left", "nothing is to be left", func(o *observed) { o.cluster.Spec.State, o.recorded = v1alpha1.StateLeave, true }, forgetting},
+		{"left", "nothing is to be left",
+			func(o *observed) { o.cluster.Spec.State, o.recorded = v1alpha1.StateLeave, true }, forgetting},
 		{"left, and pulled by now", "nothing is to be left", func(o *observed) {
 			o.cluster.Spec.State, o.recorded, o.cluster.Spec.JoinMode = v1alpha1.StateLeave, true, v1alpha1.JoinPull
 		}, forgetting},
-		{"deleted before it came", "nothing is to be left", func(o *observed) { o.cluster.DeletionTimestamp = new(metav1.Now()) }, forgetting},
+		{"deleted before it came", "nothing is to be left",
+			func(o *observed) { o.cluster.DeletionTimestamp = new(metav1.Now()) }, forgetting},
 		{"gone", "nothing is to be left", func(o *observed) { o.cluster = nil }, forgetting},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -53,7 +59,8 @@ func TestStance(t *testing.T) {
 	}
 }
 
-// One who listens hears of what has happened since, however often, and the next one for the same name is not disturbed by the one before.
+// One who listens hears of what has happened since, however often, and the next one for the same name is not disturbed
+// by the one before.
 func TestBells(t *testing.T) {
 	var b bells
 	b.ring("east") // nobody listens

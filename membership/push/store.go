@@ -11,7 +11,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// storeName is the name of the Secret that a member's agent remembers in. A UID is nobody else's, whatever members and other Secrets are called.
+// storeName is the name of the Secret that a member's agent remembers in. A UID is nobody else's, whatever members and
+// other Secrets are called.
 func storeName(cluster *v1alpha1.MemberCluster) string { return "agent-" + string(cluster.UID) }
 
 // ownedSecrets makes Secrets that go with a MemberCluster, should nobody be there to remove them.
@@ -21,7 +22,8 @@ type ownedSecrets struct {
 }
 
 // Create creates a Secret with its owner.
-func (s ownedSecrets) Create(ctx context.Context, secret *corev1.Secret, options metav1.CreateOptions) (*corev1.Secret, error) {
+func (s ownedSecrets) Create(ctx context.Context, secret *corev1.Secret,
+	options metav1.CreateOptions) (*corev1.Secret, error) {
 	secret = secret.DeepCopy()
 	secret.ObjectMeta = ownedBy(s.owner, secret.ObjectMeta)
 	return s.SecretInterface.Create(ctx, secret, options)

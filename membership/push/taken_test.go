@@ -18,7 +18,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// A kubeconfig that leads elsewhere than it should brings nobody in, and whoever looks at the Events is told what to do.
+// A kubeconfig that leads elsewhere than it should brings nobody in, and whoever looks at the Events is told what to
+// do.
 func TestTaken(t *testing.T) {
 	w := newWorld(t)
 	id := w.eastID()
@@ -79,12 +80,14 @@ func TestPermissions(t *testing.T) {
 		"count JoinTokens":            c.Status().Patch(ctx, &v1alpha1.JoinToken{ObjectMeta: in(registration, "any")}, patch),
 		"make JoinTokens elsewhere":   c.Create(ctx, &v1alpha1.JoinToken{ObjectMeta: in("default", "any")}),
 		"ask at the door":             c.Create(ctx, &v1alpha1.JoinRequest{ObjectMeta: in(registration, "any")}),
-		"answer at the door":          c.Status().Patch(ctx, &v1alpha1.JoinRequest{ObjectMeta: in(registration, "any")}, patch),
-		"speak for members":           c.Status().Patch(ctx, &v1alpha1.Membership{ObjectMeta: in("member-any", "self")}, patch),
-		"read Memberships":            c.List(ctx, &v1alpha1.MembershipList{}),
-		"make namespaces":             c.Create(ctx, &corev1.Namespace{ObjectMeta: in("", "any")}),
-		"bind roles":                  c.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: in(registration, "any")}),
-		"make accounts":               c.Create(ctx, &corev1.ServiceAccount{ObjectMeta: in(registration, "any")}),
+		"answer at the door": c.Status().Patch(ctx, &v1alpha1.JoinRequest{ObjectMeta: in(registration, "any")},
+			patch),
+		"speak for members": c.Status().Patch(ctx, &v1alpha1.Membership{ObjectMeta: in("member-any", "self")},
+			patch),
+		"read Memberships": c.List(ctx, &v1alpha1.MembershipList{}),
+		"make namespaces":  c.Create(ctx, &corev1.Namespace{ObjectMeta: in("", "any")}),
+		"bind roles":       c.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: in(registration, "any")}),
+		"make accounts":    c.Create(ctx, &corev1.ServiceAccount{ObjectMeta: in(registration, "any")}),
 	} {
 		require.True(t, apierrors.IsForbidden(err), "it may %s: %v", what, err)
 	}

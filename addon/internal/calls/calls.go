@@ -1,4 +1,4 @@
-// Package calls calls functions of add-ons with a timeout and a limit for concurrent calls.
+// Package calls invokes functions of add-ons with a timeout and a limit for concurrent calls.
 package calls
 
 import (
