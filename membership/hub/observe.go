@@ -83,6 +83,7 @@ func (r *members) observe(ctx context.Context, from client.Reader, cluster *v1al
 		Finalizer: controllerutil.ContainsFinalizer(cluster, membership.Finalizer),
 		Deadline:  time.Duration(cluster.Spec.Leave.DeadlineSeconds) * time.Second,
 		Leave:     cluster.Status.Leave,
+		Phase:     cluster.Status.Phase,
 		Namespace: presence(namespace),
 		Access:    o.access(accepted != nil && *accepted),
 	}

@@ -23,6 +23,7 @@ type HubObserved struct {
 	Finalizer bool                  // ours is on it
 	Deadline  time.Duration         // spec.leave.deadlineSeconds
 	Leave     *v1alpha1.LeaveStatus // status.leave, as recorded
+	Phase     v1alpha1.Phase        // status.phase, as recorded
 
 	// Of what it has in the hub.
 	Namespace  Presence
@@ -135,6 +136,9 @@ func final(o HubObserved, step HubStep) bool {
 			}
 		}
 	}
+	if step.Phase == v1alpha1.PhaseLeft && step.Leave == nil && o.Phase != "" && o.Phase != v1alpha1.PhaseLeft {
+		return true // a cache may not show yet the namespace that was created for the member
+	}
 	if step.Leave != nil && ended(o) && !step.Leave.Ended {
 		return true // how the last leave ended is known no more
 	}
@@ -153,9 +157,21 @@ func nextHub(o HubObserved) HubStep {
 		// Nothing is made for a member before it is certain that it will be taken back.
 		step := nextJoin(o)
 		step.Actions = []HubAction{AddFinalizer}
+		if o.Namespace != Present && accepts(o) {
+			notReadyToJoin(step.Conditions)
+		}
 		return step
 	default:
 		return nextJoin(o)
+	}
+}
+
+// notReadyToJoin changes the condition ReadyToJoin of a member whose namespace does not exist yet.
+func notReadyToJoin(conditions []metav1.Condition) {
+	for i := range conditions {
+		if conditions[i].Type == v1alpha1.ConditionReadyToJoin {
+			conditions[i] = no(v1alpha1.ConditionReadyToJoin, v1alpha1.ReasonPreparing, "The hub is preparing for the cluster.")
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -421,6 +422,14 @@ func TestFinal(t *testing.T) {
 		{"gone, and the claim released", "the same: the record of the end is the last that is done", isLeaving(func(o *HubObserved) {
 			o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Claimed = false, v1alpha1.StateLeave, Absent, false, nil, false
 		}), true},
+		{"without a record of the leave", "the namespace may have been created a moment ago", isLeaving(func(o *HubObserved) {
+			o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Claimed = false, v1alpha1.StateLeave, Absent, false, nil, false
+			o.Leave, o.Phase = nil, v1alpha1.PhaseAccepted
+		}), true},
+		{"left without a record of the leave", "a member that wants nothing costs nothing", isLeaving(func(o *HubObserved) {
+			o.Deleting, o.Desired, o.Namespace, o.Access, o.Membership, o.Claimed = false, v1alpha1.StateLeave, Absent, false, nil, false
+			o.Leave, o.Phase = nil, v1alpha1.PhaseLeft
+		}), false},
 		{"leaves again", "a namespace that a cache still shows is no other stay, whose leave would end and begin as long as it does", isLeaving(func(o *HubObserved) {
 			o.Leave.Ended = true
 		}), true},
@@ -434,6 +443,20 @@ func TestFinal(t *testing.T) {
 				t.Errorf("%s: final is %v, want %v: %+v", test.reason, step.Final, test.want, step)
 			}
 		})
+	}
+}
+
+// TestNextHub_ReadyToJoinOnlyWithNamespace checks that a member whose finalizer is added first is not reported as ready
+// to join: its namespace is created afterwards.
+func TestNextHub_ReadyToJoinOnlyWithNamespace(t *testing.T) {
+	for _, test := range []struct {
+		namespace Presence
+		want      metav1.ConditionStatus
+	}{{Absent, metav1.ConditionFalse}, {Present, metav1.ConditionTrue}} {
+		step := NextHub(HubObserved{Now: epoch, Accepted: new(true), Namespace: test.namespace, Deadline: deadline})
+		if ready := meta.FindStatusCondition(step.Conditions, v1alpha1.ConditionReadyToJoin); ready == nil || ready.Status != test.want {
+			t.Errorf("namespace %v: got %+v, want ReadyToJoin %s", test.namespace, ready, test.want)
+		}
 	}
 }
 
