@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -38,6 +39,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration/csr"
 	"github.com/muster-sdk/muster/membership/registration/token"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
@@ -480,12 +482,17 @@ func (r *running) ended() {
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	require.Eventually(t, is, patience, interval, what)
+	mustertest.Holds(t, patience, what, is)
 }
 
 func is(t *testing.T, r *running, phase lifecycle.AgentPhase) {
 	t.Helper()
-	require.Eventually(t, func() bool { return r.last().Phase == phase }, patience, interval, "the agent never is "+string(phase))
+	mustertest.Eventually(t, patience, "the agent is "+string(phase), func() error {
+		if last := r.last(); last.Phase != phase {
+			return fmt.Errorf("the agent is %s: %s", last.Phase, last.Message)
+		}
+		return nil
+	})
 }
 
 // deaf is an API server that takes connections and answers nothing.

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -30,6 +31,7 @@ import (
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/registration"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 func TestAccompanied(t *testing.T) {
@@ -395,7 +397,12 @@ func TestCompanions(t *testing.T) {
 	}
 	runs := func(want, inAll int64) {
 		t.Helper()
-		require.Eventually(t, func() bool { return running.Load() == want }, patience, interval, "%d run, not %d", running.Load(), want)
+		mustertest.Eventually(t, patience, fmt.Sprintf("%d companions run", want), func() error {
+			if n := running.Load(); n != want {
+				return fmt.Errorf("%d companions run", n)
+			}
+			return nil
+		})
 		require.Equal(t, inAll, begun.Load())
 	}
 	r := h.run(o)

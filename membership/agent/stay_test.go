@@ -26,6 +26,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration/csr"
 	"github.com/muster-sdk/muster/membership/registration/token"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 )
 
@@ -379,7 +380,12 @@ func TestDoor(t *testing.T) {
 	})})
 	says := func(words string) {
 		t.Helper()
-		require.Eventually(t, func() bool { return strings.Contains(r.last().Message, words) }, patience, interval, words)
+		mustertest.Eventually(t, patience, "the message of the agent contains "+words, func() error {
+			if last := r.last().Message; !strings.Contains(last, words) {
+				return fmt.Errorf("the message of the agent is %q", last)
+			}
+			return nil
+		})
 	}
 	says("there is no bootstrap credential")
 	wrong := *h.bootstrap
