@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/muster-sdk/muster/tenancy"
+	"github.com/muster-sdk/muster/internal/tenancy"
 )
 
 // BenchmarkEvaluator decides about 10,000 clusters for each namespace in turn. There are 1,000 namespaces, each with a

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"pgregory.net/rapid"
 
-	"github.com/muster-sdk/muster/tenancy"
+	"github.com/muster-sdk/muster/internal/tenancy"
 )
 
 var names = rapid.SampledFrom([]string{"a", "b", "c"})
