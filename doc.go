@@ -19,9 +19,9 @@
 //   - scheduler/queue holds what waits for a decision, and scheduler/replicas divides replicas among the chosen clusters.
 //   - placement decides Placements into PlacementDecisions, and placement/workset brings WorkSets to the clusters that were chosen, by
 //     revisions and rollouts. placement/v1alpha1 has their types and policies.
-//   - placement/rollout says who may be updated now, placement/override what one cluster gets of an object, placement/division how many
-//     replicas, placement/bundle how objects become Works, and placement/progress how far clusters are with them: pure functions, of
-//     use to controllers of your own as well. placement/selection watches what is selected, and placement/revision keeps what was.
+//   - placement/rollout says who may be updated now, placement/override what one cluster gets of an object, placement/internal/division how many
+//     replicas, placement/bundle how objects become Works, and placement/internal/progress how far clusters are with them: pure functions, of
+//     use to controllers of your own as well. placement/selection watches what is selected, and placement/internal/revision keeps what was.
 //   - placement/interop shows members and decisions to tools that know those kinds of SIG Multicluster.
 //   - work/apply brings objects of a cluster to what is wanted, for any controller; work/agent drives it from Works on a hub.
 //   - addon installs add-ons on members, configures them, rolls out what is new, watches them, and takes them back: agents in Go, or

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/muster-sdk/muster/addon/health"
-	"github.com/muster-sdk/muster/addon/install"
-	"github.com/muster-sdk/muster/addon/turn"
+	"github.com/muster-sdk/muster/addon/internal/install"
+	"github.com/muster-sdk/muster/addon/internal/turn"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )

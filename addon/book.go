@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-sdk/muster/addon/health"
-	"github.com/muster-sdk/muster/addon/turn"
+	"github.com/muster-sdk/muster/addon/internal/turn"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 

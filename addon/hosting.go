@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/muster-sdk/muster/addon/health"
-	"github.com/muster-sdk/muster/addon/template"
+	"github.com/muster-sdk/muster/addon/internal/template"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/addon/health"
-	"github.com/muster-sdk/muster/addon/install"
+	"github.com/muster-sdk/muster/addon/internal/install"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/placement/rollout"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-sdk/muster/addon"
-	"github.com/muster-sdk/muster/addon/template"
+	"github.com/muster-sdk/muster/addon/internal/template"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/internal/testkit"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/muster-sdk/muster/addon/install"
+	"github.com/muster-sdk/muster/addon/internal/install"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"

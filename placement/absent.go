@@ -12,7 +12,7 @@ import (
 
 	"github.com/muster-sdk/muster/internal/bounded"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
-	"github.com/muster-sdk/muster/placement/decision"
+	"github.com/muster-sdk/muster/placement/internal/decision"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
 )

@@ -14,7 +14,7 @@ import (
 
 	"github.com/muster-sdk/muster/internal/testkit"
 	"github.com/muster-sdk/muster/placement"
-	"github.com/muster-sdk/muster/placement/failover"
+	"github.com/muster-sdk/muster/placement/internal/failover"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
 )

@@ -6,8 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/muster-sdk/muster/placement/decision"
-	"github.com/muster-sdk/muster/placement/failover"
+	"github.com/muster-sdk/muster/placement/internal/decision"
+	"github.com/muster-sdk/muster/placement/internal/failover"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
 )

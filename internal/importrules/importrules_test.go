@@ -59,7 +59,7 @@ var rules = []rule{
 	},
 	{
 		packages: "work/unassigned", // it tells the namespaces of members from others
-		ours:     []string{"work/v1alpha1", "membership", "membership/v1alpha1"},
+		ours:     []string{"internal/readycondition", "work/v1alpha1", "membership", "membership/v1alpha1"},
 	},
 	{
 		packages: "work/...",
@@ -198,7 +198,7 @@ func TestCheck(t *testing.T) {
 		{"a plugin is as pure as the scheduler", "scheduler/plugins/balance", []string{"k8s.io/client-go/tools/cache"}, "client-go"},
 		{"the scheduler reads policies", "scheduler", []string{module + "/placement/v1alpha1"}, ""},
 		{"the scheduler knows no controller", "scheduler", []string{module + "/placement"}, "placement"},
-		{"selectors mean the same wherever a WorkSet has them", "placement/division", []string{module + "/placement/internal/selector", module + "/scheduler/replicas"}, ""},
+		{"selectors mean the same wherever a WorkSet has them", "placement/internal/division", []string{module + "/placement/internal/selector", module + "/scheduler/replicas"}, ""},
 		{"placement speaks in types, not controllers", "placement", []string{module + "/work/apply"}, "work/apply"},
 		{"an add-on is told of by types", "addon/v1alpha1", []string{module + "/membership/v1alpha1"}, "membership/v1alpha1"},
 		{"the agents of add-ons get what members get", "addon/registration", []string{module + "/membership/registration/csr"}, ""},

@@ -10,7 +10,7 @@ import (
 // division in the object that it is part of; it may be nil.
 //
 // It has the rules that the CustomResourceDefinition has, and that label selectors must be valid. CEL expressions are not read; package
-// placement/division does that.
+// placement/internal/division does that.
 func (d *ReplicaDivision) Validate(path *field.Path) field.ErrorList {
 	errs := oneOf(d.Strategy, path.Child("strategy"), DivisionDuplicated, DivisionStaticWeight, DivisionDynamicWeight, DivisionAggregated)
 	weights := path.Child("weights")

@@ -35,7 +35,7 @@ type WorkSetRevisionSpec struct {
 	// The API server must not know Content for an object: its rules take two objects for equal of which one has other unknown fields, if
 	// they are as many, so that a field could be renamed. What has no type is compared as a whole.
 
-	// Content is what this part has of the revision, in a format that package placement/revision knows. There may be Secrets in it.
+	// Content is what this part has of the revision, in a format that package placement/internal/revision knows. There may be Secrets in it.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Content runtime.RawExtension `json:"content"`

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/muster-sdk/muster/placement/revision"
+	"github.com/muster-sdk/muster/placement/internal/revision"
 )
 
 // act has Works written. What was told is remembered, since the watch shows it only later.

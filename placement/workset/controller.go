@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/muster-sdk/muster/internal/openqueue"
+	"github.com/muster-sdk/muster/placement/internal/revision"
 	"github.com/muster-sdk/muster/placement/internal/version"
-	"github.com/muster-sdk/muster/placement/revision"
 	"github.com/muster-sdk/muster/placement/selection"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )

@@ -9,8 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/muster-sdk/muster/placement/progress"
-	"github.com/muster-sdk/muster/placement/revision"
+	"github.com/muster-sdk/muster/placement/internal/progress"
+	"github.com/muster-sdk/muster/placement/internal/revision"
 	"github.com/muster-sdk/muster/placement/rollout"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )

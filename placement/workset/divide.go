@@ -6,7 +6,7 @@ import (
 	"maps"
 
 	"github.com/muster-sdk/muster/placement/bundle"
-	"github.com/muster-sdk/muster/placement/division"
+	"github.com/muster-sdk/muster/placement/internal/division"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
 )

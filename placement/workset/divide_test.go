@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-sdk/muster/placement/bundle"
-	"github.com/muster-sdk/muster/placement/revision"
+	"github.com/muster-sdk/muster/placement/internal/revision"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
 	"github.com/muster-sdk/muster/scheduler/replicas"

@@ -10,7 +10,7 @@
 // # Revisions
 //
 // What is selected and written, the overrides, the division of replicas and the options of Works make a revision, which is named for its
-// content. Each is kept (package placement/revision) before any cluster is told of it, so that clusters whose turn has not come keep
+// content. Each is kept (package placement/internal/revision) before any cluster is told of it, so that clusters whose turn has not come keep
 // the one before, whatever becomes of the objects on the hub. spec.revision goes back to one of them, or holds one.
 //
 // While a selected kind cannot be read, or an object that was named is missing, there is no new revision: what the clusters have stays. While
@@ -71,7 +71,7 @@
 //
 // # Replicas
 //
-// With spec.replicas the replicas of workloads are divided among the clusters (packages placement/division and scheduler/replicas). They are not part
+// With spec.replicas the replicas of workloads are divided among the clusters (packages placement/internal/division and scheduler/replicas). They are not part
 // of the revision: when clusters come or go, the others get theirs at once. While the Estimator fails, or takes more than five seconds, clusters keep
 // the replicas that they have.
 //

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/muster-sdk/muster/placement/bundle"
-	"github.com/muster-sdk/muster/placement/division"
+	"github.com/muster-sdk/muster/placement/internal/division"
 	"github.com/muster-sdk/muster/scheduler/replicas"
 )
 

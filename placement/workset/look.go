@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/muster-sdk/muster/placement/bundle"
-	"github.com/muster-sdk/muster/placement/progress"
+	"github.com/muster-sdk/muster/placement/internal/progress"
 	"github.com/muster-sdk/muster/placement/rollout"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"

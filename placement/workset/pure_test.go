@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/muster-sdk/muster/placement/bundle"
-	"github.com/muster-sdk/muster/placement/revision"
+	"github.com/muster-sdk/muster/placement/internal/revision"
 	"github.com/muster-sdk/muster/placement/rollout"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"

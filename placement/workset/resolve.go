@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"github.com/muster-sdk/muster/placement/bundle"
-	"github.com/muster-sdk/muster/placement/division"
+	"github.com/muster-sdk/muster/placement/internal/division"
+	"github.com/muster-sdk/muster/placement/internal/revision"
 	"github.com/muster-sdk/muster/placement/override"
-	"github.com/muster-sdk/muster/placement/revision"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )

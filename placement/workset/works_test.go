@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-sdk/muster/placement/bundle"
-	"github.com/muster-sdk/muster/placement/progress"
+	"github.com/muster-sdk/muster/placement/internal/progress"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )

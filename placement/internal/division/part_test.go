@@ -1,0 +1,112 @@
+package division_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/muster-sdk/muster/placement/bundle"
+	"github.com/muster-sdk/muster/placement/internal/division"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// parties are clusters named a, b and so on, each with its part and what it has of a workload.
+func parties(objects []bundle.Object, parts []division.Part, current []int32) []division.Cluster {
+	out := make([]division.Cluster, len(parts))
+	for i, part := range parts {
+		out[i] = division.Cluster{
+			Cluster: &scheduler.Cluster{Name: string(rune('a' + i))}, Objects: objects, Part: part,
+			Current: map[bundle.Key]int32{objects[0].Key(): current[i]},
+		}
+	}
+	return out
+}
+
+func TestParts(t *testing.T) {
+	const takes, keeps, waits = division.Takes, division.Keeps, division.Waits
+	for _, test := range []struct {
+		reason   string
+		spec     string
+		replicas int
+		parts    []division.Part
+		current  []int32
+		want     []int32 // of those who take or wait
+	}{
+		{"the first of a rollout has its share, and not that of those after it", `{strategy: StaticWeight}`, 12, []division.Part{takes, waits, waits, waits}, []int32{0, 0, 0, 0}, []int32{3, 3, 3, 3}},
+		{"nothing is taken from who has it for who waits", `{strategy: StaticWeight}`, 12, []division.Part{takes, takes, waits, waits}, []int32{6, 6, 0, 0}, []int32{6, 6, 3, 3}},
+		{"who waits no longer has its share of that at once", `{strategy: StaticWeight}`, 12, []division.Part{takes, takes, takes, waits}, []int32{6, 6, 0, 0}, []int32{4, 4, 4, 3}},
+		{"fewer replicas are fewer, whoever waits", `{strategy: StaticWeight}`, 8, []division.Part{takes, takes, waits, waits}, []int32{6, 6, 0, 0}, []int32{4, 4, 2, 2}},
+		{"more replicas wait as well", `{strategy: StaticWeight}`, 40, []division.Part{takes, takes, waits, waits}, []int32{6, 6, 0, 0}, []int32{10, 10, 10, 10}},
+		{"what is all for one that waits stays where it is until then", `{strategy: StaticWeight, weights: [{clusters: {names: [b]}, weight: 1}]}`, 12, []division.Part{takes, waits}, []int32{12, 0}, []int32{12, 12}},
+		{"what one keeps the others do not have", `{strategy: StaticWeight}`, 12, []division.Part{takes, keeps, takes}, []int32{4, 4, 4}, []int32{4, 4}},
+		{"however much it is", `{strategy: StaticWeight}`, 6, []division.Part{takes, keeps, takes}, []int32{4, 10, 4}, []int32{0, 0}},
+		{"who keeps nothing leaves all to the others", `{strategy: StaticWeight}`, 12, []division.Part{takes, keeps, takes}, []int32{4, 0, 4}, []int32{6, 6}},
+		{"the weight of who keeps does not matter", `{strategy: StaticWeight, weights: [{clusters: {names: [b]}, weight: 9}, {clusters: {names: [a, c]}, weight: 1}]}`, 12, []division.Part{takes, keeps, takes}, []int32{4, 4, 4}, []int32{4, 4}},
+		{"by room all stays where it is", `{strategy: DynamicWeight}`, 12, []division.Part{takes, takes, waits}, []int32{6, 6, 0}, []int32{6, 6, 0}},
+		{"as few as possible, which are not those that wait", `{strategy: Aggregated}`, 12, []division.Part{takes, keeps, waits}, []int32{8, 4, 0}, []int32{8, 0}},
+		{"without a division nobody's part matters, but that who keeps gets nothing", `{strategy: Duplicated}`, 5, []division.Part{takes, keeps, waits}, []int32{5, 5, 0}, []int32{5, 5}},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			objects := parse(t, fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: %d}}`, test.replicas))
+			result, err := divided(t, test.spec).Divide(objects, parties(objects, test.parts, test.current), nil)
+			require.NoError(t, err)
+			var got []int32
+			for i, share := range result.Clusters {
+				if test.parts[i] == keeps {
+					require.Equal(t, division.Share{}, share)
+					continue
+				}
+				got = append(got, share.Replicas)
+			}
+			require.Equal(t, test.want, got)
+			require.Empty(t, result.Unplaced)
+		})
+	}
+}
+
+// Whoever waits or keeps, those who take have together no less than before or than there is for them, and all that run no more than there are.
+func TestPartsKeepTheSum(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.Int32Range(0, 30).Draw(t, "replicas")
+		object, err := bundle.Parse(fmt.Appendf(nil, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":%d}}`, n))
+		require.NoError(t, err)
+		parts := rapid.SliceOfN(rapid.SampledFrom([]division.Part{division.Takes, division.Keeps, division.Waits}), 1, 6).Draw(t, "parts")
+		current := make([]int32, len(parts))
+		kept, had, waiting, taking := int32(0), int32(0), false, false
+		for i, part := range parts {
+			switch part {
+			case division.Waits:
+				waiting = true
+				continue
+			case division.Keeps:
+				current[i] = rapid.Int32Range(0, 10).Draw(t, "current")
+				kept += current[i]
+			case division.Takes:
+				current[i] = rapid.Int32Range(0, 10).Draw(t, "current")
+				had, taking = had+current[i], true
+			}
+		}
+		d, err := division.New(&v1alpha1.ReplicaDivision{Strategy: rapid.SampledFrom([]v1alpha1.DivisionStrategy{
+			v1alpha1.DivisionStaticWeight, v1alpha1.DivisionDynamicWeight, v1alpha1.DivisionAggregated,
+		}).Draw(t, "strategy")})
+		require.NoError(t, err)
+		objects := []bundle.Object{object}
+		result, err := d.Divide(objects, parties(objects, parts, current), nil)
+		require.NoError(t, err)
+		given := int32(0)
+		for i := range parts {
+			if parts[i] == division.Takes {
+				given += result.Clusters[i].Replicas
+			}
+		}
+		left := max(n-kept, 0)
+		require.LessOrEqual(t, given, left)
+		require.GreaterOrEqual(t, given, min(had, left))
+		if taking && !waiting {
+			require.Equal(t, left, given)
+		}
+	})
+}

@@ -1,0 +1,25 @@
+package eviction_test
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/muster-sdk/muster/placement/internal/eviction"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// A placement of three clusters leaves one of them; the next has to wait.
+func ExamplePlan() {
+	for _, v := range eviction.Plan(eviction.Observed{
+		Published: []eviction.Cluster{{Name: "east", Available: true}, {Name: "north", Available: true}, {Name: "west", Available: true}},
+		Expected:  3,
+		Evictions: []string{"west", "east"},
+		Budget:    &v1alpha1.DisruptionBudget{MaxUnavailable: new(intstr.FromInt32(1))},
+	}) {
+		fmt.Printf("%s %s: %q\n", v.Cluster, v.Reason, v.Message)
+	}
+	// Output:
+	// west Evicted: ""
+	// east BudgetExhausted: "2 of 3 clusters are available, and 2 must remain so (maxUnavailable: 1)"
+}

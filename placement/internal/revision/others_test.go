@@ -1,0 +1,252 @@
+package revision_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/placement/internal/revision"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// Revisions go with their WorkSet. One that is made anew under its name does not lose what it saves to the garbage collector.
+func TestMadeAnew(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	old, s, c := h.workSet("web"), h.store(&wire{}), large(t, "a")
+	info := save(t, s, old, c, 1)
+	held := h.stored()[info.Name+"-2"]
+	finalizers := func(of string) {
+		require.NoError(t, h.client.Patch(t.Context(), held, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+of+`}}`))))
+	}
+	finalizers(`["example.com/hold"]`)
+	require.NoError(t, h.client.Delete(t.Context(), old))
+	workSet := h.workSet("web")
+	require.NotEqual(t, old.UID, workSet.UID)
+	require.Empty(t, list(t, s, workSet), "they are not its")
+	_, err := s.Load(t.Context(), workSet, info.Name)
+	require.ErrorIs(t, err, revision.ErrNotFound)
+	refused := func() {
+		_, err := s.Save(t.Context(), workSet, c, 1)
+		require.ErrorContains(t, err, "to be tried again")
+		require.NotErrorIs(t, err, revision.ErrForeign)
+		require.Equal(t, old.UID, h.stored()[held.Name].OwnerReferences[0].UID)
+	}
+	refused()
+	h.eventually("the garbage collector comes", func() bool { return h.stored()[held.Name].DeletionTimestamp != nil })
+	refused()
+	finalizers(`null`)
+	h.eventually("then it is saved", func() bool {
+		info, err = s.Save(t.Context(), workSet, c, 1)
+		return err == nil
+	})
+	require.Len(t, h.stored(), 3)
+	h.loads(workSet, info)
+	require.NoError(t, h.client.Delete(t.Context(), workSet))
+	h.eventually("all are gone", func() bool { return len(h.stored()) == 0 })
+}
+
+// What is left of a WorkSet that was deleted alone is its successor's.
+func TestOrphans(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	old, s := h.workSet("web"), h.store(&wire{})
+	for _, text := range []string{"<a>", "<b>"} {
+		save(t, s, old, content(t, text), 7)
+	}
+	require.NoError(t, h.client.Delete(t.Context(), old, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	h.eventually("they have no owner", func() bool {
+		for _, r := range h.stored() {
+			if len(r.OwnerReferences) > 0 {
+				return false
+			}
+		}
+		return apierrors.IsNotFound(h.client.Get(t.Context(), client.ObjectKeyFromObject(old), &v1alpha1.WorkSet{}))
+	})
+	before := h.stored()
+	require.Len(t, before, 2)
+	workSet := h.workSet("web")
+	require.Empty(t, list(t, s, workSet))
+	info := save(t, s, workSet, content(t, "<a>"), 1)
+	require.Equal(t, []any{before[info.Name].UID, int64(1)}, []any{h.stored()[info.Name].UID, info.Number})
+	require.Equal(t, []revision.Info{info}, list(t, s, workSet))
+	h.loads(workSet, info)
+}
+
+// What is not the WorkSet's is left alone, whatever it is called.
+func TestForeign(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	workSet, s := h.workSet("web"), h.store(&wire{})
+	c := content(t, "a")
+	name := revision.Name("web", c.Hash())
+	mine := metav1.NewControllerRef(workSet, v1alpha1.GroupVersion.WithKind("WorkSet"))
+	owner := func(change func(*metav1.OwnerReference)) []metav1.OwnerReference {
+		o := *mine
+		change(&o)
+		return []metav1.OwnerReference{o}
+	}
+	labeled := map[string]string{v1alpha1.WorkSetLabel: "web"}
+	for _, test := range []struct {
+		reason string
+		meta   metav1.ObjectMeta
+	}{
+		{"nobody's", metav1.ObjectMeta{}},
+		{"a DaemonSet's", metav1.ObjectMeta{Labels: labeled, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(workSet, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))}}},
+		{"another WorkSet's", metav1.ObjectMeta{Labels: labeled, OwnerReferences: owner(func(o *metav1.OwnerReference) { o.Name, o.UID = "db", "1" })}},
+		{"labeled as the WorkSet's, with another spec", metav1.ObjectMeta{Labels: labeled}},
+		{"the WorkSet's, with another spec", metav1.ObjectMeta{Labels: labeled, OwnerReferences: []metav1.OwnerReference{*mine}}},
+	} {
+		test.meta.Namespace, test.meta.Name = h.namespace, name
+		test.meta.Finalizers = []string{"example.com/hold"} // what has an owner that is not there is the garbage collector's
+		r := &v1alpha1.WorkSetRevision{ObjectMeta: test.meta, Number: 3, Spec: v1alpha1.WorkSetRevisionSpec{
+			WorkSet: "web", Revision: name, Hash: c.Hash().String(), Part: "1/1", Objects: 1, Content: runtime.RawExtension{Raw: []byte(`{"spec":{}}`)},
+		}}
+		require.NoError(t, h.client.Create(t.Context(), r), test.reason)
+		_, err := s.Save(t.Context(), workSet, c, 1)
+		require.ErrorIs(t, err, revision.ErrForeign, test.reason)
+		require.ErrorContains(t, err, name, "it says which")
+		require.Empty(t, list(t, s, workSet), test.reason)
+		now := h.stored()[name]
+		require.Equal(t, []any{r.UID, int64(3), r.Labels, r.OwnerReferences}, []any{now.UID, now.Number, now.Labels, now.OwnerReferences}, test.reason)
+		now.Finalizers = nil
+		require.NoError(t, h.client.Update(t.Context(), now))
+		require.NoError(t, client.IgnoreNotFound(h.client.Delete(t.Context(), now)))
+		h.eventually("it is gone", func() bool { return len(h.stored()) == 0 })
+	}
+}
+
+// Who changes what is on a revision hides it until it is saved again. It can be loaded all the time.
+func TestMeddling(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	workSet, s, w := h.workSet("web"), h.store(&wire{}), &wire{}
+	info := save(t, s, workSet, large(t, "a"), 2)
+	for _, patch := range []string{
+		`{"metadata":{"labels":null}}`,
+		`{"metadata":{"annotations":null}}`,
+		`{"metadata":{"annotations":{"placement.muster.dev/revision-part":"1/3"}}}`,
+		`{"metadata":{"labels":{"placement.muster.dev/workset":"db"}}}`,
+		`{"metadata":{"annotations":{"placement.muster.dev/revision-hash":"` + strings.Repeat("0", 64) + `"}}}`,
+		`{"metadata":{"ownerReferences":null}}`,
+	} {
+		require.NoError(t, h.client.Patch(t.Context(), h.stored()[info.Name+"-2"], client.RawPatch(types.MergePatchType, []byte(patch))))
+		require.False(t, list(t, s, workSet)[0].Complete, patch)
+		if !strings.Contains(patch, "owner") {
+			h.loads(workSet, info)
+		}
+		w.writes.Store(0)
+		mended := save(t, h.store(w), workSet, large(t, "a"), 2)
+		require.Equal(t, []any{true, info.Number, info.Hash, int64(2)}, []any{mended.Complete, mended.Number, mended.Hash, w.writes.Load()}, patch)
+	}
+	h.loads(workSet, info)
+	require.Len(t, h.stored(), 3)
+}
+
+// A hash that only begins as the name does is that of other content.
+func TestCollision(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	workSet, s := h.workSet("web"), h.store(&wire{})
+	info := save(t, s, workSet, content(t, "a"), 1)
+	other := info.Hash.String()[:12] + strings.Repeat("0", 52)
+	patch := `{"metadata":{"annotations":{"placement.muster.dev/revision-hash":"` + other + `"}}}`
+	require.NoError(t, h.client.Patch(t.Context(), h.stored()[info.Name], client.RawPatch(types.MergePatchType, []byte(patch))))
+	before := h.versions()
+	_, err := s.Save(t.Context(), workSet, content(t, "a"), 2)
+	require.ErrorContains(t, err, info.Name+" has other content, with the hash "+other)
+	require.Equal(t, before, h.versions())
+}
+
+// Delete deletes what was listed, not what has its name since.
+func TestDeleteByUID(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	workSet, s := h.workSet("web"), h.store(&wire{})
+	before := save(t, s, workSet, large(t, "a"), 1)
+	require.NoError(t, h.client.Delete(t.Context(), h.stored()[before.Name+"-2"]))
+	after := save(t, s, workSet, large(t, "a"), 1)
+	require.NoError(t, s.Delete(t.Context(), workSet, before))
+	require.Len(t, h.stored(), 1)
+	require.NoError(t, s.Delete(t.Context(), workSet, after))
+	require.Empty(t, h.stored())
+}
+
+// Who may view, edit or administer the namespace of a WorkSet with the roles that Kubernetes has for that cannot read its revisions, in which there may be
+// Secrets that he cannot read either. ControllerRevisions, which others keep such things in, he can.
+func TestExposure(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	info := save(t, h.store(&wire{}), h.workSet("web"), content(t, "a"), 1)
+	for _, role := range []string{"view", "edit", "admin"} {
+		user := h.namespace + role
+		require.NoError(t, h.client.Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		}))
+		c := mustertest.Client(t, plane.ForTest(t).User(user), scheme)
+		h.eventually(role+" is in force", func() bool {
+			return c.List(t.Context(), &appsv1.ControllerRevisionList{}, client.InNamespace(h.namespace)) == nil
+		})
+		var one v1alpha1.WorkSetRevision
+		err := c.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: info.Name}, &one)
+		require.True(t, apierrors.IsForbidden(err), "%s: %v", role, err)
+		err = c.List(t.Context(), &v1alpha1.WorkSetRevisionList{}, client.InNamespace(h.namespace))
+		require.True(t, apierrors.IsForbidden(err), "%s: %v", role, err)
+	}
+}
+
+// The verbs of permissions.go are enough, and each is needed.
+func TestPermissions(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	text, err := os.ReadFile("permissions.go")
+	require.NoError(t, err)
+	markers := regexp.MustCompile(`(?m)^// \+kubebuilder:rbac:groups=(\S+),resources=(\S+),verbs=(\S+)$`).FindAllStringSubmatch(string(text), -1)
+	require.Len(t, markers, 1)
+	verbs := strings.Split(markers[0][3], ";")
+	use := func(without string) error {
+		user := h.namespace + without
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{markers[0][1]}, Resources: []string{markers[0][2]}, Verbs: slices.DeleteFunc(slices.Clone(verbs), func(v string) bool { return v == without }),
+		}}}
+		require.NoError(t, h.client.Create(t.Context(), role))
+		require.NoError(t, h.client.Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		}))
+		c := mustertest.Client(t, plane.ForTest(t).User(user), scheme)
+		s, workSet := revision.NewStore(c, c), h.workSet("web"+without)
+		s.SetLimit(limit)
+		a, err := s.Save(t.Context(), workSet, content(t, "a"), 1)
+		if err != nil {
+			return err
+		}
+		if _, err := s.Save(t.Context(), workSet, large(t, "b"), 2); err != nil {
+			return err
+		}
+		if _, err := s.Save(t.Context(), workSet, content(t, "a"), 3); err != nil { // which gets another number
+			return err
+		}
+		if _, err := s.Load(t.Context(), workSet, a.Name); err != nil {
+			return err
+		}
+		return s.Delete(t.Context(), workSet, list(t, s, workSet)...)
+	}
+	require.NoError(t, use(""))
+	for _, verb := range verbs {
+		require.True(t, apierrors.IsForbidden(use(verb)), "without "+verb)
+	}
+}

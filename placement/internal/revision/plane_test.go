@@ -1,0 +1,162 @@
+package revision_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
+	"github.com/muster-sdk/muster/placement/bundle"
+	"github.com/muster-sdk/muster/placement/crds"
+	"github.com/muster-sdk/muster/placement/internal/revision"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+var scheme = mustertest.Scheme(v1alpha1.AddToScheme)
+
+// plane has the definitions before its garbage collector first looks for kinds: the next look is half a minute later.
+var plane = localplane.Shared{Options: localplane.Options{Name: "revision", Prepare: mustertest.Prepare(scheme, crds.Install)}}
+
+func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
+
+// hub is a namespace of the shared plane.
+type hub struct {
+	t         testing.TB
+	client    client.Client
+	config    *rest.Config
+	namespace string
+}
+
+func newHub(t testing.TB) *hub {
+	config := plane.ForTest(t).Config()
+	config.QPS, config.Burst = 1000, 1000
+	c := mustertest.Client(t, config, scheme)
+	return &hub{t, c, config, mustertest.Namespace(t, c)}
+}
+
+func (h *hub) workSet(name string) *v1alpha1.WorkSet {
+	h.t.Helper()
+	w := &v1alpha1.WorkSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name},
+		Spec: v1alpha1.WorkSetSpec{
+			Placements: []v1alpha1.PlacementReference{{Name: "all"}}, Resources: []v1alpha1.ResourceSelector{{Kind: "ConfigMap"}},
+		},
+	}
+	require.NoError(h.t, h.client.Create(h.t.Context(), w))
+	return w
+}
+
+// wire counts requests, and fails writes.
+type wire struct {
+	reads, writes atomic.Int64
+	fail          func(write int64) error
+}
+
+// limit is how many bytes of content the parts of these stores have.
+const limit = 3000
+
+// store is a new Store, as after a restart.
+func (h *hub) store(w *wire) *revision.Store {
+	config := rest.CopyConfig(h.config)
+	config.Wrap(func(inner http.RoundTripper) http.RoundTripper {
+		return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			switch {
+			case !strings.Contains(r.URL.Path, "worksetrevisions"): // discovery
+			case r.Method == http.MethodGet:
+				w.reads.Add(1)
+			default:
+				if n := w.writes.Add(1); w.fail != nil {
+					if err := w.fail(n); err != nil {
+						return nil, err
+					}
+				}
+			}
+			return inner.RoundTrip(r)
+		})
+	})
+	c := mustertest.Client(h.t, config, scheme)
+	s := revision.NewStore(c, c)
+	s.SetLimit(limit)
+	return s
+}
+
+// stored are the WorkSetRevisions of the namespace by their names.
+func (h *hub) stored() map[string]*v1alpha1.WorkSetRevision {
+	h.t.Helper()
+	var list v1alpha1.WorkSetRevisionList
+	require.NoError(h.t, h.client.List(h.t.Context(), &list, client.InNamespace(h.namespace)))
+	out := map[string]*v1alpha1.WorkSetRevision{}
+	for i := range list.Items {
+		out[list.Items[i].Name] = &list.Items[i]
+	}
+	return out
+}
+
+// versions are what changes when any of them is written.
+func (h *hub) versions() map[string]string {
+	h.t.Helper()
+	out := map[string]string{}
+	for name, r := range h.stored() {
+		out[name] = string(r.UID) + "@" + r.ResourceVersion
+	}
+	return out
+}
+
+func (h *hub) eventually(what string, holds func() bool) {
+	h.t.Helper()
+	mustertest.Holds(h.t, 2*time.Minute, what, holds)
+}
+
+// content has one object for each text.
+func content(t require.TestingT, texts ...string) *revision.Content {
+	c := &revision.Content{}
+	for i, text := range texts {
+		o, err := bundle.Of(map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": fmt.Sprintf("o%d", i)}, "data": map[string]any{"k": text},
+		})
+		require.NoError(t, err)
+		c.Objects = append(c.Objects, o)
+	}
+	return c
+}
+
+// large needs three parts.
+func large(t require.TestingT, text string) *revision.Content {
+	text = strings.Repeat(text, limit*2/3/len(text))
+	return content(t, text+"0", text+"1", text+"2<")
+}
+
+func save(t testing.TB, s *revision.Store, w *v1alpha1.WorkSet, c *revision.Content, number int64) revision.Info {
+	t.Helper()
+	info, err := s.Save(t.Context(), w, c, number)
+	require.NoError(t, err)
+	return info
+}
+
+func list(t testing.TB, s *revision.Store, w *v1alpha1.WorkSet) []revision.Info {
+	t.Helper()
+	infos, err := s.List(t.Context(), w)
+	require.NoError(t, err)
+	return infos
+}
+
+// loads checks that the hub has all of a revision.
+func (h *hub) loads(w *v1alpha1.WorkSet, info revision.Info) {
+	h.t.Helper()
+	c, err := h.store(&wire{}).Load(h.t.Context(), w, info.Name)
+	require.NoError(h.t, err)
+	require.Equal(h.t, info.Hash, c.Hash())
+	require.Len(h.t, c.Objects, info.Objects)
+}
+
+var errDead = errors.New("dead")

@@ -1,0 +1,296 @@
+package revision_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/placement/internal/revision"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// A history, and what each step of it costs.
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	h, w := newHub(t), &wire{}
+	workSet, s := h.workSet("web"), h.store(w)
+	spent := func() [2]int64 { return [2]int64{w.reads.Swap(0), w.writes.Swap(0)} }
+	require.Empty(t, list(t, s, workSet))
+	require.Equal(t, [2]int64{1, 0}, spent())
+
+	a := save(t, s, workSet, content(t, "a"), 0)
+	require.Equal(t, [2]int64{2, 1}, spent(), "a list, a write, a list")
+	require.Equal(t, []any{revision.Name("web", content(t, "a").Hash()), int64(1), 1, true}, []any{a.Name, a.Number, a.Objects, a.Complete})
+	require.Equal(t, a, save(t, s, workSet, content(t, "a"), 7), "the newest has its number")
+	require.Equal(t, [2]int64{1, 0}, spent())
+
+	b := save(t, s, workSet, large(t, "b"), 5)
+	require.Equal(t, [2]int64{2, 3}, spent())
+	require.Equal(t, []any{int64(5), 3, true}, []any{b.Number, b.Objects, b.Complete})
+	require.Equal(t, []revision.Info{b, a}, list(t, s, workSet))
+	spent()
+
+	again := save(t, s, workSet, content(t, "a"), 3)
+	require.Equal(t, [2]int64{1, 1}, spent(), "one that comes again gets a number, and nothing else")
+	require.Equal(t, int64(6), again.Number, "one after all others, whatever the caller knows")
+	require.Equal(t, a.CreatedAt, again.CreatedAt)
+	require.Equal(t, []string{a.Name, b.Name}, names(list(t, s, workSet)))
+	require.Equal(t, int64(6), h.stored()[a.Name].Number, "for kubectl")
+	spent()
+
+	for _, want := range []struct {
+		info  revision.Info
+		reads int64
+	}{{a, 1}, {b, 4}} {
+		got, err := s.Load(t.Context(), workSet, want.info.Name)
+		require.NoError(t, err)
+		require.Equal(t, want.info.Hash, got.Hash())
+		require.Equal(t, [2]int64{want.reads, 0}, spent())
+		same, err := s.Load(t.Context(), workSet, want.info.Name)
+		require.NoError(t, err)
+		require.Same(t, got, same, "it is remembered")
+		require.Equal(t, [2]int64{0, 0}, spent())
+	}
+	require.NoError(t, s.Delete(t.Context(), workSet, b))
+	require.Equal(t, [2]int64{0, 3}, spent())
+	require.NoError(t, s.Delete(t.Context(), workSet, b), "what is gone is gone")
+	require.Equal(t, []string{a.Name}, names(list(t, s, workSet)))
+	_, err := s.Load(t.Context(), workSet, b.Name)
+	require.ErrorIs(t, err, revision.ErrNotFound, "it is not remembered either")
+}
+
+func names(infos []revision.Info) (out []string) {
+	for _, info := range infos {
+		out = append(out, info.Name)
+	}
+	return out
+}
+
+// What the API server makes of a WorkSet, and of a revision, changes no hash.
+func TestAPIServerChangesNoHash(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	contentOf := func(w *v1alpha1.WorkSet) *revision.Content {
+		return &revision.Content{Overrides: w.Spec.Overrides, Replicas: w.Spec.Replicas, Work: w.Spec.Work}
+	}
+	w := &v1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "web"}, Spec: v1alpha1.WorkSetSpec{
+		Placements: []v1alpha1.PlacementReference{{Name: "all"}}, Resources: []v1alpha1.ResourceSelector{{Kind: "ConfigMap"}},
+		Overrides: &v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{{MergePatch: &runtime.RawExtension{Raw: []byte(`{"z":-0.0,"y":{"n":null},"x":"<","w":1.0}`)}, Objects: []v1alpha1.ObjectSelector{{Group: new("")}}}}},
+		Replicas:  &v1alpha1.ReplicaDivision{Strategy: v1alpha1.DivisionStaticWeight, Weights: []v1alpha1.ClusterWeight{}},
+		Work:      v1alpha1.WorkTemplate{ManifestOptions: []workv1alpha1.ManifestOption{{Select: workv1alpha1.ManifestSelector{Name: "a"}, Wave: new(int32(0))}}},
+	}}
+	before := contentOf(w.DeepCopy())
+	require.NoError(t, h.client.Create(t.Context(), w))
+	require.NotEqual(t, before.Work, w.Spec.Work, "the API server has filled in defaults")
+	require.Equal(t, before.Hash(), contentOf(w).Hash())
+
+	info := save(t, h.store(&wire{}), w, before, 1)
+	loaded, err := h.store(&wire{}).Load(t.Context(), w, info.Name)
+	require.NoError(t, err)
+	require.Equal(t, before.Hash(), loaded.Hash())
+	require.Equal(t, w.Spec.Work, loaded.Work, "Load fills in the same")
+}
+
+// The API server is why a revision is what it was: nobody can change its spec, while its labels and its number can change whatever is in it.
+func TestImmutable(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	workSet, s := h.workSet("web"), h.store(&wire{})
+	info := save(t, s, workSet, content(t, "<a> & \u2028 b", "1"), 1)
+	for what, patch := range map[string]string{
+		"content":       `{"spec":{"content":{"objects":[]}}}`,
+		"removal":       `{"spec":{"content":null}}`,
+		"another name":  `{"spec":{"content":{"objects":null,"other":[]}}}`,
+		"beside it":     `{"spec":{"objects":3}}`,
+		"all":           `{"spec":null}`,
+		"and no number": `{"number":null}`,
+	} {
+		err := h.client.Patch(t.Context(), h.stored()[info.Name], client.RawPatch(types.MergePatchType, []byte(patch)))
+		require.True(t, apierrors.IsInvalid(err), "%s: %v", what, err)
+	}
+	for kind, patch := range map[types.PatchType]string{
+		types.MergePatchType: `{"metadata":{"labels":{"merge":"x"}}}`,
+		types.JSONPatchType:  `[{"op":"add","path":"/metadata/labels/json","value":"x"}]`,
+		types.ApplyPatchType: `{"apiVersion":"placement.muster.dev/v1alpha1","kind":"WorkSetRevision","metadata":{"labels":{"apply":"x"}}}`,
+	} {
+		var options []client.PatchOption
+		if kind == types.ApplyPatchType {
+			options = append(options, client.FieldOwner("somebody"))
+		}
+		require.NoError(t, h.client.Patch(t.Context(), h.stored()[info.Name], client.RawPatch(kind, []byte(patch)), options...), kind)
+	}
+	require.NoError(t, h.client.Update(t.Context(), h.stored()[info.Name]), "written as it was read")
+	save(t, s, workSet, content(t, "b"), 2)
+	require.Equal(t, int64(3), save(t, s, workSet, content(t, "<a> & \u2028 b", "1"), 3).Number)
+	require.Equal(t, "x", h.stored()[info.Name].Labels["merge"], "what others put on it stays")
+	h.loads(workSet, info)
+}
+
+// The process is killed before any write of a revision of three parts.
+func TestCrash(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	for k := range int64(3) {
+		workSet := h.workSet(fmt.Sprintf("web-%d", k))
+		c := large(t, "a")
+		dying := h.store(&wire{fail: func(write int64) error {
+			if write > k {
+				return errDead
+			}
+			return nil
+		}})
+		_, err := dying.Save(t.Context(), workSet, c, 4)
+		require.ErrorIs(t, err, errDead)
+
+		w := &wire{}
+		s, name := h.store(w), revision.Name(workSet.Name, c.Hash())
+		infos := list(t, s, workSet)
+		_, err = s.Load(t.Context(), workSet, name)
+		if k == 0 {
+			require.Empty(t, infos)
+			require.ErrorIs(t, err, revision.ErrNotFound)
+		} else {
+			require.Len(t, infos, 1)
+			require.False(t, infos[0].Complete)
+			require.Equal(t, name, infos[0].Name)
+			require.ErrorIs(t, err, revision.ErrIncomplete)
+		}
+		before := h.versions()
+		info := save(t, s, workSet, c, 4)
+		require.Equal(t, 3-k, w.writes.Load(), "what is there is not written again")
+		after := h.versions()
+		for part, version := range before {
+			require.Equal(t, version, after[part])
+		}
+		require.Equal(t, []any{true, int64(4), name}, []any{info.Complete, info.Number, info.Name})
+		h.loads(workSet, info)
+	}
+	// So it is when a part is deleted, be it the first; and such a revision can be deleted.
+	workSet, s := h.workSet("web"), h.store(&wire{})
+	info := save(t, s, workSet, large(t, "a"), 1)
+	for i := range 3 {
+		require.NoError(t, h.client.Delete(t.Context(), h.stored()[fmt.Sprintf("%s-%d", info.Name, i+1)]))
+		_, err := h.store(&wire{}).Load(t.Context(), workSet, info.Name)
+		require.ErrorIs(t, err, revision.ErrIncomplete)
+		if i < 2 {
+			require.True(t, save(t, s, workSet, large(t, "a"), 1).Complete)
+		}
+	}
+	require.NoError(t, s.Delete(t.Context(), workSet, list(t, s, workSet)...))
+	require.Empty(t, list(t, s, workSet))
+}
+
+// Several save at once, as two leaders may for a moment: each revision is there once, and nobody has an error that another try does not cure.
+func TestConcurrently(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	workSet := h.workSet("web")
+	var all sync.WaitGroup
+	for i := range 6 {
+		s := h.store(&wire{})
+		all.Go(func() {
+			for _, text := range []string{"a", "b", "c"}[:1+i%3] {
+				_, err := s.Save(t.Context(), workSet, large(t, text), 1)
+				for tries := 0; apierrors.IsConflict(err) && tries < 50; tries++ {
+					_, err = s.Save(t.Context(), workSet, large(t, text), 1)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	infos := list(t, h.store(&wire{}), workSet)
+	require.Len(t, infos, 3)
+	require.Len(t, h.stored(), 9)
+	for _, info := range infos {
+		require.True(t, info.Complete)
+		h.loads(workSet, info)
+	}
+}
+
+// Names as long as they may be, of WorkSets that differ in the last letter.
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	s := h.store(&wire{})
+	long := strings.Repeat("a.", 125) + "aa"
+	require.Len(t, long, 252)
+	var infos []revision.Info
+	for _, name := range []string{long + "b", long + "c"} {
+		workSet := h.workSet(name)
+		info := save(t, s, workSet, large(t, "a"), 1)
+		infos = append(infos, info)
+		require.Equal(t, []revision.Info{info}, list(t, s, workSet))
+		h.loads(workSet, info)
+	}
+	require.NotEqual(t, infos[0].Name, infos[1].Name)
+	readable := h.workSet(strings.Repeat("r", 200))
+	info := save(t, s, readable, large(t, "a"), 1)
+	require.True(t, strings.HasPrefix(info.Name, readable.Name), "what has room for its name has it")
+	h.loads(readable, info)
+	for name, r := range h.stored() {
+		require.Empty(t, validation.IsDNS1123Subdomain(name))
+		require.LessOrEqual(t, len(r.Labels[v1alpha1.WorkSetLabel]), 63)
+	}
+}
+
+// As much as fits into an object of a Work fits into a revision, and so does a revision of many.
+func TestSizes(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	workSet, s := h.workSet("web"), revision.NewStore(h.client, h.client)
+	full := content(t, strings.Repeat("x", workv1alpha1.MaxManifestBytes-200))
+	full.Overrides = &v1alpha1.Overrides{Rules: []v1alpha1.OverrideRule{{MergePatch: &runtime.RawExtension{Raw: []byte(`{"data":{"k":"` + strings.Repeat("y", v1alpha1.MaxOverrideBytes-100) + `"}}`)}}}}
+	h.loads(workSet, save(t, s, workSet, full, 1))
+	markup := content(t, slices.Repeat([]string{strings.Repeat("<a>", 10_000)}, 50)...) // twelve bytes each, in JSON of the API server
+	info := save(t, s, workSet, markup, 2)
+	require.Greater(t, len(h.stored()), 4, "what counts is the text that is stored")
+	h.loads(workSet, info)
+	for _, r := range h.stored() {
+		text, err := json.Marshal(r)
+		require.NoError(t, err)
+		require.Less(t, len(text), workv1alpha1.MaxManifestBytes+4<<10, "beside the content there is little: what is known of field managers must not grow with it")
+	}
+	h.loads(workSet, save(t, s, workSet, &revision.Content{}, 3))
+}
+
+// A revision that somebody names in a spec is one of this WorkSet or none.
+func TestLoadWhatIsNot(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	workSet, other, s := h.workSet("web"), h.workSet("db"), h.store(&wire{})
+	info := save(t, s, workSet, large(t, "a"), 1)
+	for _, name := range []string{"", "web", "../web-5f6d8c9b7a12", "web-5f6d8c9b7a12", info.Name + "-1", save(t, s, other, content(t, "a"), 1).Name} {
+		_, err := s.Load(t.Context(), workSet, name)
+		require.ErrorIs(t, err, revision.ErrNotFound, name)
+	}
+	good := save(t, s, workSet, content(t, "a"), 1)
+	spec := h.stored()[good.Name].Spec
+	text := string(spec.Content.Raw)
+	for name, test := range map[string]struct{ reason, content, want string }{
+		"web-000000000001": {"none of ours", `{}`, "it has format 0"},
+		"web-000000000002": {"another revision under this name", text, revision.ErrCorrupt.Error()},
+		"web-000000000003": {"what was edited on its way", strings.ReplaceAll(text, `"a"`, `"b"`), revision.ErrCorrupt.Error()},
+	} {
+		spec.Content.Raw = []byte(test.content)
+		r := &v1alpha1.WorkSetRevision{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}, Number: 1, Spec: spec}
+		r.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(workSet, v1alpha1.GroupVersion.WithKind("WorkSet"))}
+		require.NoError(t, h.client.Create(t.Context(), r), test.reason)
+		_, err := s.Load(t.Context(), workSet, name)
+		require.ErrorContains(t, err, test.want, test.reason)
+	}
+}
