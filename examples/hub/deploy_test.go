@@ -31,6 +31,7 @@ import (
 	"github.com/muster-sdk/muster/assembly"
 	"github.com/muster-sdk/muster/deploy"
 	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/registration"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
@@ -54,7 +55,10 @@ func TestDeployment(t *testing.T) {
 	require.NoError(t, assembly.AddToScheme(scheme))
 	c, err := client.New(plane.Config(), client.Options{Scheme: scheme})
 	require.NoError(t, err)
-	args := applyManifests(t, c)
+	const server = "https://hub.example.com:6443"
+	caFile := filepath.Join(t.TempDir(), "ca.crt")
+	require.NoError(t, os.WriteFile(caFile, plane.Config().CAData, 0o600))
+	args := append(applyManifests(t, c), "--api-server-url="+server, "--api-server-ca-file="+caFile)
 
 	binary := filepath.Join(t.TempDir(), "hub")
 	output, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput()
@@ -64,6 +68,9 @@ func TestDeployment(t *testing.T) {
 	leader := waitForLeader(t, c, "")
 	start(t, "second", binary, config, args)
 	allPartsAct(t, c, "apps")
+	secret := &corev1.Secret{}
+	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: "apps"}, secret))
+	require.Contains(t, string(secret.Data[registration.BootstrapKey]), "server: "+server)
 
 	first.stop()
 	waitForLeader(t, c, leader)

@@ -1,6 +1,8 @@
 // Command hub is a complete hub: membership, placements, WorkSets and add-ons. The manifests in deploy/hub run it:
 //
-//	kubectl apply -k deploy/hub/base    # with an image of this program
+//	kubectl apply -k deploy/hub/base    # with an image of this program, see the Dockerfile
+//
+// Inside the hub's cluster, set --api-server-url and --api-server-ca-file: members cannot reach the address that a Pod uses.
 //
 // A product has a program like this one of its own, with its own controllers, add-ons and scheduler plugins in the same
 // manager.
@@ -13,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,6 +35,7 @@ const leaseName = "muster-hub"
 type flags struct {
 	elect                      bool
 	namespace, probes, metrics string
+	server, caFile             string
 	skipDefinitions            bool
 }
 
@@ -42,6 +46,10 @@ func parse(args []string) (flags, error) {
 	set.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "namespace of the Lease; default: POD_NAMESPACE")
 	set.StringVar(&f.probes, "health-probe-bind-address", "0", "address of /healthz and /readyz; 0: none")
 	set.StringVar(&f.metrics, "metrics-bind-address", "0", "address of the metrics; 0: none")
+	set.StringVar(&f.server, "api-server-url", "", "URL at which members reach the API server of the hub, such as "+
+		"https://hub.example.com:6443; default: the URL that this program uses, which members usually cannot reach")
+	set.StringVar(&f.caFile, "api-server-ca-file", "", "file with the PEM certificates by which members verify the API "+
+		"server; default: those that this program uses")
 	set.BoolVar(&f.skipDefinitions, "skip-definitions", false, "do not install the CustomResourceDefinitions; they must exist")
 	if err := set.Parse(args); err != nil {
 		return f, err
@@ -51,6 +59,8 @@ func parse(args []string) (flags, error) {
 		return f, fmt.Errorf("unexpected argument %q", set.Arg(0))
 	case f.elect && f.namespace == "":
 		return f, errors.New("--leader-elect requires --namespace")
+	case f.server != "" && !strings.HasPrefix(f.server, "https://"):
+		return f, fmt.Errorf("--api-server-url must begin with https://, got %q", f.server)
 	}
 	return f, nil
 }
@@ -95,7 +105,14 @@ func run(ctx context.Context, config *rest.Config, f flags) error {
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
 		return err
 	}
-	if err := assembly.SetupHub(ctx, mgr, assembly.HubOptions{SkipDefinitions: f.skipDefinitions}); err != nil {
+	options := assembly.HubOptions{SkipDefinitions: f.skipDefinitions}
+	options.Membership.Server = f.server
+	if f.caFile != "" {
+		if options.Membership.CA, err = os.ReadFile(f.caFile); err != nil {
+			return fmt.Errorf("read --api-server-ca-file: %w", err)
+		}
+	}
+	if err := assembly.SetupHub(ctx, mgr, options); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
