@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	os.Exit(localplane.Run(m, &hubPlane, &memberPlane))
 }
 
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // TestHubs_ElectionAndNames checks that agents which may stand in for each other elect one leader, and that each hub of
 // the flags becomes a hub of the options.

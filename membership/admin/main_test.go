@@ -37,7 +37,7 @@ func prepare(ctx context.Context, config *rest.Config) error {
 
 func TestMain(m *testing.M) { mustertest.Main(m, plane.Shared()...) }
 
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // fleet is a hub that a test administers, and the one cluster that can be its member.
 type fleet struct {

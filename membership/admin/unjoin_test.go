@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -83,10 +84,17 @@ func TestUnjoin(t *testing.T) {
 	// The member still has what its agent had. It was made by Register, so it goes.
 	require.True(t, f.get(&corev1.Secret{}, agent.DefaultNamespace, agent.DefaultStoreSecret))
 	gate := membership.GateFunc("works", remaining([]string{"work/shop"}, nil))
-	require.NoError(t, Clean(ctx, f.config, CleanOptions{Cleaners: []membership.LeaveGate{gate}}))
+	cleaned := &steps{}
+	require.NoError(t, Clean(ctx, f.config, CleanOptions{Cleaners: []membership.LeaveGate{gate}, Progress: cleaned.tell}))
 	require.False(t, f.get(&corev1.Secret{}, agent.DefaultNamespace, agent.DefaultStoreSecret))
-	mustertest.Holds(f.t, patience, "the namespace goes",
-		func() bool { return !f.get(&corev1.Namespace{}, "", agent.DefaultNamespace) })
+	mustertest.Eventually(f.t, patience, "the namespace goes", func() error {
+		namespace := &corev1.Namespace{}
+		if !f.get(namespace, "", agent.DefaultNamespace) {
+			return nil
+		}
+		return fmt.Errorf("namespace: deleted at %v, %+v; steps of Clean: %+v",
+			namespace.DeletionTimestamp, namespace.Status, *cleaned)
+	})
 	require.NoError(t, Clean(ctx, f.config, CleanOptions{}), "twice is harmless")
 }
 

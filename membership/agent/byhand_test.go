@@ -44,7 +44,7 @@ import (
 )
 
 const (
-	patience = 60 * time.Second
+	patience = 3 * time.Minute
 	interval = 20 * time.Millisecond
 )
 

@@ -37,7 +37,7 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "install"}}
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
 const (
-	patience = time.Minute
+	patience = 3 * time.Minute
 	interval = 25 * time.Millisecond
 )
 

@@ -49,7 +49,7 @@ var (
 func TestMain(m *testing.M) { mustertest.Main(m, &hubPlane, &eastPlane) }
 
 const (
-	patience = time.Minute
+	patience = 3 * time.Minute
 	interval = 25 * time.Millisecond
 )
 

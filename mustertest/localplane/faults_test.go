@@ -30,8 +30,7 @@ func TestAPIServerComesBackWithItsData(t *testing.T) {
 	killed := p.apiServer.cmd.Process.Pid
 	require.NoError(t, p.KillAPIServer())
 	require.False(t, alive(killed))
-	// A user who has no connection yet: one that was open ends with EOF instead.
-	require.ErrorIs(t, get(t, p.User("new")), syscall.ECONNREFUSED)
+	requireRefused(t, p.User("new"))
 	require.ErrorContains(t, p.KillAPIServer(), "not running")
 
 	ended, cancel := context.WithCancel(t.Context())

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -36,6 +37,21 @@ func clientFor(t *testing.T, cfg *rest.Config) *kubernetes.Clientset {
 	client, err := kubernetes.NewForConfigAndClient(cfg, httpClient)
 	require.NoError(t, err)
 	return client
+}
+
+// requireRefused waits until connections to a killed API server are refused. A request on a connection that was open
+// before ends with EOF instead.
+func requireRefused(t *testing.T, cfg *rest.Config) {
+	t.Helper()
+	deadline := time.Now().Add(eventually)
+	for {
+		err := get(t, cfg)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			return
+		}
+		require.True(t, time.Now().Before(deadline), "connections are not refused: %v", err)
+		time.Sleep(tick)
+	}
 }
 
 // get asks the API server for something, once: a clientset tries again when a connection breaks.

@@ -3,7 +3,6 @@ package localplane
 import (
 	"context"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -142,7 +141,7 @@ func TestPauseAPIServer(t *testing.T) {
 	require.NoError(t, p.KillAPIServer())
 	require.ErrorContains(t, p.PauseAPIServer(t.Context()), "it is not running")
 	require.ErrorContains(t, p.ResumeAPIServer(), "it is not running")
-	require.ErrorIs(t, get(t, p.Config()), syscall.ECONNREFUSED)
+	requireRefused(t, p.Config())
 }
 
 func createConfigMap(t *testing.T, client kubernetes.Interface, namespace, name string) *corev1.ConfigMap {
