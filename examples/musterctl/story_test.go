@@ -220,7 +220,7 @@ func TestStory(t *testing.T) {
 	stopAgent = start(t, eastPlane.Config(), func(mgr manager.Manager) error { return agent.SetupWithManager(mgr, agent.Options{Name: "east"}) })
 	require.Eventually(t, func() bool { code, _, _ := call(t, "", onHub("accept", "east")...); return code == exitDone }, time.Minute, 200*time.Millisecond)
 	want(exitDone, "joined", append(typed(nil), "--wait", "1m")...)
-	want(exitDone, "it has left", onBoth("unjoin", "east")...)
+	want(exitDone, "the member has left", onBoth("unjoin", "east")...)
 	want(exitDone, "no such member", onBoth("unjoin", "east")...)
 	stopAgent()
 	nothingNew(t, "unjoin takes what register has installed, where it is told how to reach that", eastPlane.Config(), memberBefore)

@@ -58,7 +58,7 @@ func TestTwoHubs(t *testing.T) {
 	want(exitTaken, "token of another hub", onMember("register", "--hub", "one", "--join-file", files["two"])...)
 	want(exitUsage, "Hub", onMember("register", "--hub", "No Label", "--join-file", files["one"])...)
 	want(exitUsage, "Hub", onMember("clean", "--yes", "--hub", "No Label")...)
-	want(exitTaken, "an agent of its own", onMember("join", "both", "--kubeconfig", first.Kubeconfig())...)
+	want(exitTaken, "an agent on the member", onMember("join", "both", "--kubeconfig", first.Kubeconfig())...)
 	for name := range files {
 		stops[name] = start(t, second.Config(), func(mgr manager.Manager) error {
 			return agent.SetupWithManager(mgr, agent.Options{Name: "both", Hubs: []agent.HubOptions{{Name: name}}})
@@ -100,7 +100,7 @@ func TestTwoHubs(t *testing.T) {
 	joined(second)
 
 	// The other hub is left in order: the agent itself takes its Secrets away.
-	want(exitDone, "it has left", "unjoin", "both", "--timeout", time.Minute.String(), "--kubeconfig", second.Kubeconfig())
+	want(exitDone, "the member has left", "unjoin", "both", "--timeout", time.Minute.String(), "--kubeconfig", second.Kubeconfig())
 	require.True(t, eventually(func() bool { return !is(secret("muster-agent-two")) && !is(secret("muster-bootstrap-two")) }))
 	stops["two"]()
 	want(exitDone, "", onMember("clean", "--yes", "--hub", "two")...)

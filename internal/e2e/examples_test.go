@@ -69,7 +69,7 @@ func (a *admin) inAndOut(program string) {
 		a.does("joined", a.onBoth("register", "--join-file", joinFile, "--wait", "2m")...)
 	}
 	a.does("east", a.onHub("get", "members")...)
-	a.does("it has left", a.onBoth("unjoin", "east")...)
+	a.does("the member has left", a.onBoth("unjoin", "east")...)
 	a.does("no such member", a.onBoth("unjoin", "east")...)
 	agent.interrupt(a.t)
 	a.does("there was nothing", a.onBoth("clean", "--yes")...)

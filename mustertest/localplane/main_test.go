@@ -43,15 +43,8 @@ func clientFor(t *testing.T, cfg *rest.Config) *kubernetes.Clientset {
 // before ends with EOF instead.
 func requireRefused(t *testing.T, cfg *rest.Config) {
 	t.Helper()
-	deadline := time.Now().Add(eventually)
-	for {
-		err := get(t, cfg)
-		if errors.Is(err, syscall.ECONNREFUSED) {
-			return
-		}
-		require.True(t, time.Now().Before(deadline), "connections are not refused: %v", err)
-		time.Sleep(tick)
-	}
+	require.Eventually(t, func() bool { return errors.Is(get(t, cfg), syscall.ECONNREFUSED) }, eventually, tick,
+		"connections are not refused")
 }
 
 // get asks the API server for something, once: a clientset tries again when a connection breaks.
