@@ -22,6 +22,7 @@ import (
 	"github.com/muster-sdk/muster/addon/internal/install"
 	"github.com/muster-sdk/muster/addon/internal/turn"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/deletion"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -344,7 +345,7 @@ func healthy(m *membershipv1alpha1.MemberCluster) bool {
 }
 
 func leaving(m *membershipv1alpha1.MemberCluster) bool {
-	return m.DeletionTimestamp != nil || m.Spec.State == membershipv1alpha1.StateLeave || m.Status.Phase == membershipv1alpha1.PhaseLeaving
+	return deletion.OfMember(m)
 }
 
 // keyOf is the member's add-on as the book has it.

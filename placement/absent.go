@@ -11,18 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-sdk/muster/internal/bounded"
-	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/placement/internal/decision"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
 )
-
-// removalRequested reports whether a user asked for the removal of a MemberCluster, given its last state. A MemberCluster
-// has a finalizer, so one that vanishes without such a request was lost, such as in a restore of the hub.
-func removalRequested(last *membershipv1alpha1.MemberCluster) bool {
-	return last.DeletionTimestamp != nil || last.Spec.State == membershipv1alpha1.StateLeave ||
-		last.Status.Phase == membershipv1alpha1.PhaseLeaving || last.Status.Phase == membershipv1alpha1.PhaseLeft
-}
 
 // absent returns a cluster that has no object. A placement that is on it stays, and others do not choose it.
 func absent(name string) *scheduler.Cluster {

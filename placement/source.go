@@ -11,6 +11,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	"github.com/muster-sdk/muster/internal/deletion"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
 )
@@ -66,7 +67,7 @@ func (m members) Run(ctx context.Context, fleet Fleet) error {
 			member, ok := object.(*membershipv1alpha1.MemberCluster)
 			switch {
 			case !ok:
-			case removalRequested(member):
+			case deletion.OfMember(member):
 				fleet.Remove(member.Name)
 			default:
 				fleet.Set(absent(member.Name))
@@ -96,11 +97,10 @@ func ClusterOf(member *membershipv1alpha1.MemberCluster) *scheduler.Cluster {
 func clusterOf(member *membershipv1alpha1.MemberCluster) *scheduler.Cluster {
 	status := &member.Status
 	cluster := &scheduler.Cluster{
-		Name:   member.Name,
-		Labels: maps.Clone(member.Labels),
-		Joined: meta.IsStatusConditionTrue(status.Conditions, membershipv1alpha1.ConditionJoined),
-		Leaving: member.DeletionTimestamp != nil || member.Spec.State == membershipv1alpha1.StateLeave ||
-			status.Phase == membershipv1alpha1.PhaseLeaving,
+		Name:        member.Name,
+		Labels:      maps.Clone(member.Labels),
+		Joined:      meta.IsStatusConditionTrue(status.Conditions, membershipv1alpha1.ConditionJoined),
+		Leaving:     deletion.OfMember(member),
 		Unreported:  unreported(status),
 		Healthy:     meta.IsStatusConditionTrue(status.Conditions, membershipv1alpha1.ConditionHealthy),
 		Capacity:    status.Resources.Capacity.DeepCopy(),

@@ -9,8 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/assembly"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/hub"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
@@ -83,6 +85,43 @@ func TestMembership_RecreatedWithAnotherUID(t *testing.T) {
 	m.stays(t, before, quiet)
 	w.apply()
 	w.update("2")
+	m.unchanged(t, before)
+}
+
+// TestMembership_DefinitionsRemoved checks that a member keeps everything when the definition of Memberships or of
+// MemberClusters is removed from the hub, and is joined again when the definition and the MemberCluster are back.
+func TestMembership_DefinitionsRemoved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, hub.Options{}, "east")
+	w.deploy()
+	m, ctx := w.members[0], t.Context()
+	before := m.uids(t)
+
+	removeDefinition(t, w.client, "memberships.membership.muster.dev")
+	m.stays(t, before, quiet)
+	require.NoError(t, assembly.InstallHubDefinitions(ctx, w.client))
+	w.eventually("the member is joined again", func() error { return w.conditions(m.name, metav1.ConditionTrue) })
+	w.update("2")
+	m.unchanged(t, before)
+
+	cluster := &membershipv1alpha1.MemberCluster{}
+	require.NoError(t, w.client.Get(ctx, client.ObjectKey{Name: m.name}, cluster))
+	removeDefinition(t, w.client, "memberclusters.membership.muster.dev")
+	m.stays(t, before, quiet)
+	require.NoError(t, assembly.InstallHubDefinitions(ctx, w.client))
+	m.stays(t, before, quiet)
+	again := &membershipv1alpha1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: cluster.Labels}, Spec: cluster.Spec,
+	}
+	w.eventually("the MemberCluster is accepted again", func() error {
+		if err := w.client.Create(ctx, again.DeepCopy()); !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		// The agent was first, and asked to join as the cluster that it is.
+		return w.client.Patch(ctx, again.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"accepted":true}}`)))
+	})
+	w.eventually("the member is joined again", func() error { return w.conditions(m.name, metav1.ConditionTrue) })
+	w.update("3")
 	m.unchanged(t, before)
 }
 

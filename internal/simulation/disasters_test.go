@@ -6,12 +6,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/assembly"
+	"github.com/muster-sdk/muster/membership"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest/apiserver"
+	workcrds "github.com/muster-sdk/muster/work/crds"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -23,7 +29,7 @@ type snapshot struct {
 
 // strike has something go wrong that is larger than a request. Most of it lasts until calm or longer.
 func (w *world) strike() {
-	switch r := w.random; r.IntN(12) {
+	switch r := w.random; r.IntN(17) {
 	case 0:
 		m := w.member()
 		w.h.note("agent of %s is killed", m.name)
@@ -66,7 +72,119 @@ func (w *world) strike() {
 		w.loseWork()
 	case 11:
 		w.recreateMember(w.member())
+	case 12:
+		w.pauseHub()
+	case 13:
+		w.loseTombstones()
+	case 14:
+		w.removeDefinition()
+	case 15:
+		w.restoreMember(w.member())
+	case 16:
+		w.installOtherHub(w.member())
 	}
+}
+
+// pauseHub suspends the hub at its requests while another replica leads. The requests that it had begun arrive when it
+// continues, and its Lease ends it soon after.
+func (w *world) pauseHub() {
+	w.h.note("the hub is paused, and another replica takes over")
+	before := w.process
+	before.pause()
+	w.startHub()
+	w.wait(time.Duration(5+w.random.IntN(90)) * time.Second)
+	w.h.note("the paused hub continues")
+	before.resume()
+	w.wait(time.Duration(w.random.IntN(3000)) * time.Millisecond)
+	before.kill()
+}
+
+// loseTombstones deletes the hub's records of members that left.
+func (w *world) loseTombstones() {
+	w.h.note("the records of members that left are lost")
+	w.intent.disaster()
+	require.NoError(w.t, w.admin.DeleteAllOf(w.ctx, &corev1.ConfigMap{},
+		client.InNamespace(membership.RegistrationNamespace), client.HasLabels{membership.TombstoneLabel}))
+}
+
+// removeDefinition removes a definition of the hub or of a member, with all its objects, and installs it again.
+func (w *world) removeDefinition() {
+	m := w.member()
+	admin, where, install := w.admin, "the hub", assembly.InstallHubDefinitions
+	name := []string{
+		"appliedworks.work.muster.dev", "works.work.muster.dev", "memberships.membership.muster.dev",
+		"memberclusters.membership.muster.dev", "placements.placement.muster.dev",
+		"placementdecisions.placement.muster.dev", "worksets.placement.muster.dev",
+	}[w.random.IntN(7)]
+	if name == "appliedworks.work.muster.dev" {
+		admin, where, install = m.admin, m.name, workcrds.InstallOnMember
+	}
+	w.h.note("definition %s is removed from %s", name, where)
+	w.intent.disaster()
+	if admin == m.admin {
+		w.intent.inventoryLost(m.name)
+	}
+	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	require.NoError(w.t, client.IgnoreNotFound(admin.Delete(w.ctx, definition)))
+	w.wait(time.Duration(w.random.IntN(60)) * time.Second)
+	for admin.Get(w.ctx, client.ObjectKeyFromObject(definition), definition) == nil { // a person helps the deletion along
+		w.clearFinalizers(admin, definition)
+		w.wait(time.Second)
+	}
+	w.wait(time.Duration(w.random.IntN(60)) * time.Second)
+	w.intent.disaster()
+	require.NoError(w.t, install(w.ctx, admin))
+	w.h.note("definition %s is installed again", name)
+}
+
+// clearFinalizers removes the finalizers of all objects of a definition.
+func (w *world) clearFinalizers(admin client.Client, definition *apiextensionsv1.CustomResourceDefinition) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: definition.Spec.Group, Version: definition.Spec.Versions[0].Name, Kind: definition.Spec.Names.Kind + "List",
+	})
+	if admin.List(w.ctx, list) != nil {
+		return // it is not served any more
+	}
+	for i := range list.Items {
+		o := &list.Items[i]
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		if err := admin.Patch(w.ctx, o, patch); client.IgnoreNotFound(err) != nil {
+			w.h.note("remove the finalizers of %s %s: %v", definition.Spec.Names.Kind, o.Name, err)
+		}
+	}
+}
+
+// restoreMember sets a member back to an earlier state, or saves its state if there is none.
+func (w *world) restoreMember(m *member) {
+	if m.backup == nil {
+		w.h.note("%s is backed up", m.name)
+		m.backup = &snapshot{w.h.now(), m.server.Save()}
+		return
+	}
+	w.h.note("%s is restored to its state of %s", m.name, m.backup.at)
+	w.intent.disaster()
+	m.process.kill()
+	m.server.Restore(m.backup.state)
+	var list corev1.ConfigMapList
+	require.NoError(w.t, m.admin.List(w.ctx, &list, client.InNamespace(userSpace)))
+	w.intent.restored(m.name, list.Items)
+	w.intent.disaster()
+	w.startAgent(m)
+}
+
+// installOtherHub puts the join.yaml of another hub where the agent of a member reads it.
+func (w *world) installOtherHub(m *member) {
+	if !w.intent.in[m.name] {
+		return // it would rightly join the other hub
+	}
+	if w.other == nil {
+		w.startOther()
+	}
+	m.strayed = true
+	w.h.note("the join.yaml of another hub is installed on %s", m.name)
+	w.intent.disaster()
+	w.install(m, w.otherJoinYAML)
 }
 
 // churn increases the resourceVersion of the hub. The hub detects a restore by a decreased resourceVersion, every ten
@@ -149,10 +267,11 @@ func (w *world) calm() {
 	if w.intent.unsettled {
 		w.wait(time.Minute)
 		w.tokens++
-		joinYAML := w.token(fmt.Sprint("again-", w.tokens))
+		joinYAML := w.token(w.admin, fmt.Sprint("again-", w.tokens))
 		for _, m := range w.members {
-			if w.joined(m.name) != nil {
+			if m.strayed || w.joined(m.name) != nil {
 				w.install(m, joinYAML)
+				m.strayed = false
 			}
 		}
 	}

@@ -59,8 +59,18 @@ func (i *intent) change(f func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	before, was, undecided := i.wants(), maps.Clone(i.in), i.undecided()
+	anyMember := func(string) bool { return true }
+	everywhere := i.wantsOn(anyMember)
 	f()
 	after, now := i.wants(), i.w.h.now()
+	// A member that left may be in the fleet again after a disaster, with a token that accepts by itself.
+	for m, objects := range i.wantsOn(anyMember) {
+		for o := range everywhere[m] {
+			if _, still := objects[o]; !still && !i.in[m] {
+				i.requested[m+"/"+o] = now
+			}
+		}
+	}
 	for m, objects := range before {
 		for o := range objects {
 			if _, still := after[m][o]; !still {
@@ -112,10 +122,14 @@ func (i *intent) undecided() map[string]bool {
 
 // wants returns the versions of the objects that users want on each member.
 func (i *intent) wants() map[string]map[string]string {
+	return i.wantsOn(func(m string) bool { return i.in[m] })
+}
+
+func (i *intent) wantsOn(has func(member string) bool) map[string]map[string]string {
 	all := map[string]map[string]string{}
-	for m, in := range i.in {
+	for m := range i.in {
 		all[m] = map[string]string{}
-		if !in {
+		if !has(m) {
 			continue
 		}
 		maps.Copy(all[m], i.works[m])
@@ -129,7 +143,8 @@ func (i *intent) wants() map[string]map[string]string {
 	return all
 }
 
-// moved notes that a user gives a WorkSet another Placement, which may not choose a member that is unreachable now.
+// moved notes that a user gives a WorkSet another Placement, or creates its Placement anew: that one may not choose a member
+// that is unreachable now.
 func (i *intent) moved(set workSetIntent) {
 	for m := range i.in {
 		for o := range set.objects {
@@ -152,12 +167,60 @@ func (i *intent) disaster() {
 	}
 }
 
-// settled notes that all requests were carried out: none of them justifies a later deletion.
+// settled notes that all requests were carried out: none of them justifies a later deletion, except of an object that no
+// user wants and that a disaster kept.
 func (i *intent) settled() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.unsettled = false
-	clear(i.requested)
+	maps.DeleteFunc(i.requested, func(key string, _ time.Duration) bool { return !i.lingering[key] })
+}
+
+// restored notes that a member was set back to an earlier state, with these ConfigMaps.
+func (i *intent) restored(member string, objects []corev1.ConfigMap) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	maps.DeleteFunc(i.created, func(key string, _ time.Duration) bool { return strings.HasPrefix(key, member+"/") })
+	maps.DeleteFunc(i.byHand, func(key string, _ bool) bool { return strings.HasPrefix(key, member+"/") })
+	for _, o := range objects {
+		if strings.HasPrefix(o.Name, "o-") {
+			i.created[member+"/"+o.Name] = i.w.h.now()
+		}
+	}
+}
+
+// repeated notes that users repeat their requests: a restored object that no user wants is deleted again.
+func (i *intent) repeated() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	wants := i.wants()
+	for key := range i.created {
+		if m, o, _ := strings.Cut(key, "/"); wants[m][o] == "" {
+			i.requested[key] = i.w.h.now()
+		}
+	}
+}
+
+// inventoryLost notes that a member has lost its AppliedWorks. Its agent finds an object again when the Work of the object
+// exists. An object whose Work is deleted before that stays.
+func (i *intent) inventoryLost(member string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for key := range i.created {
+		if strings.HasPrefix(key, member+"/") {
+			i.lingering[key] = true
+		}
+	}
+}
+
+// inVain notes that a user deletes an object of the hub that a disaster has removed: what it had applied on the member stays
+// until the user releases it.
+func (i *intent) inVain(member string, objects map[string]string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for o := range objects {
+		i.lingering[member+"/"+o] = true
+	}
 }
 
 func (i *intent) deleteByHand(member, object string) {

@@ -1,10 +1,13 @@
 package simulation
 
 import (
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +15,7 @@ import (
 	"time"
 
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
 var (
@@ -49,8 +53,9 @@ func simulate(t *testing.T, seed uint64, planted mutant) (out result) {
 	h := &history{writes: map[string]int{}}
 	// Virtual time stands still while a goroutine runs, or waits for a mutex. This timer uses real time.
 	watchdog := time.AfterFunc(stuck, func() {
-		text := h.text()
-		panic(fmt.Sprintf("seed %d takes longer than %s of real time\n%s", seed, stuck, text[max(0, len(text)-40_000):]))
+		text, stacks := h.text(), make([]byte, 4<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)] // the mutex is among them
+		panic(fmt.Sprintf("seed %d takes longer than %s of real time\n%s\n%s", seed, stuck, text[max(0, len(text)-40_000):], stacks))
 	})
 	defer watchdog.Stop()
 	out.history = h
@@ -88,7 +93,8 @@ func (w *world) round() {
 		w.wait(time.Duration(w.random.IntN(90)) * time.Second)
 	}
 	w.calm()
-	if !w.until("requests are carried out", convergence, w.converged) {
+	if !w.until("requests are carried out", convergence, func() error { w.reapply(); return w.converged() }) {
+		w.describe()
 		return
 	}
 	w.h.note("converged")
@@ -103,7 +109,31 @@ func (w *world) round() {
 	}
 	if err := w.converged(); err != nil {
 		w.h.violated("what was carried out changed again: %v", err)
+		w.describe()
 	}
+}
+
+// describe notes the status of the WorkSets and Placements, to explain a violation.
+func (w *world) describe() {
+	var sets placementv1alpha1.WorkSetList
+	var placements placementv1alpha1.PlacementList
+	if err := errors.Join(w.admin.List(w.ctx, &sets), w.admin.List(w.ctx, &placements)); err != nil {
+		w.h.note("describe: %v", err)
+	}
+	for i := range sets.Items {
+		w.h.note("status of WorkSet %s: %s", sets.Items[i].Name, toJSON(sets.Items[i].Status))
+	}
+	for i := range placements.Items {
+		w.h.note("status of Placement %s: %s", placements.Items[i].Name, toJSON(placements.Items[i].Status))
+	}
+}
+
+func toJSON(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // converged returns nil if each member and each object is as users want it.

@@ -9,9 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/muster-sdk/muster/membership"
+	"github.com/muster-sdk/muster/membership/registration"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
@@ -64,6 +67,7 @@ func (w *world) userChangesWorkSet() {
 		set.placement = before.placement
 	}
 	w.h.note("user sets WorkSet %s: placement %s, objects %v", name, set.placement, set.objects)
+	w.repeatIfRestored(hasKey(w.intent.worksets, name))
 	w.intent.change(func() {
 		if before, ok := w.intent.worksets[name]; ok && before.placement != set.placement {
 			w.intent.moved(before)
@@ -79,12 +83,15 @@ func (w *world) putWorkSet(name string) {
 	w.put(set, func() {
 		set.Spec.Placements = []placementv1alpha1.PlacementReference{{Name: want.placement}}
 		set.Spec.Manifests = manifests(want.objects)
+		// By default, a member that leaves while it is updated halts the rollout until a user intervenes.
+		set.Spec.Rollout.MaxFailures = new(intstr.FromString("100%"))
 	})
 }
 
 func (w *world) userDeletesWorkSet() {
 	name := workSetNames[w.random.IntN(len(workSetNames))]
 	w.h.note("user deletes WorkSet %s", name)
+	w.repeatIfRestored(hasKey(w.intent.worksets, name))
 	w.intent.change(func() { delete(w.intent.worksets, name) })
 	w.remove(&placementv1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: userSpace, Name: name}})
 }
@@ -104,7 +111,17 @@ func (w *world) userChangesPlacement() {
 		}
 	}
 	w.h.note("user sets Placement %s: members %v", name, want.members)
-	w.intent.change(func() { w.intent.placements[name] = want })
+	w.repeatIfRestored(hasKey(w.intent.placements, name))
+	w.intent.change(func() {
+		if _, exists := w.intent.placements[name]; !exists {
+			for _, set := range w.intent.worksets {
+				if set.placement == name {
+					w.intent.moved(set)
+				}
+			}
+		}
+		w.intent.placements[name] = want
+	})
 	w.putPlacement(name)
 }
 
@@ -122,6 +139,7 @@ func (w *world) putPlacement(name string) {
 func (w *world) userDeletesPlacement() {
 	name := placementNames[w.random.IntN(len(placementNames))]
 	w.h.note("user deletes Placement %s", name)
+	w.repeatIfRestored(hasKey(w.intent.placements, name))
 	w.intent.change(func() { delete(w.intent.placements, name) })
 	w.remove(&placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: userSpace, Name: name}})
 }
@@ -133,16 +151,25 @@ func (w *world) userChangesWork() {
 	}
 	if _, ok := w.intent.works[m.name]; ok && w.random.IntN(3) == 0 {
 		w.h.note("user deletes the Work of %s", m.name)
+		objects := w.intent.works[m.name]
 		w.intent.change(func() { delete(w.intent.works, m.name) })
-		w.remove(handWritten(m.name))
+		if !w.remove(handWritten(m.name)) {
+			w.intent.inVain(m.name, objects)
+		}
 		return
 	}
 	objects := w.objects("hand")
 	w.h.note("user sets the Work of %s: %v", m.name, objects)
+	w.repeatIfRestored(hasKey(w.intent.works, m.name))
 	if err := w.admin.Get(w.ctx, client.ObjectKey{Name: "member-" + m.name}, &corev1.Namespace{}); err != nil {
 		return // the member has not been accepted yet
 	}
+	before := w.intent.works[m.name]
 	w.intent.change(func() { w.intent.works[m.name] = objects })
+	if work := handWritten(m.name); w.admin.Get(w.ctx, client.ObjectKeyFromObject(work), work) != nil {
+		maps.DeleteFunc(before, func(o, _ string) bool { _, still := objects[o]; return still })
+		w.intent.inVain(m.name, before)
+	}
 	w.putWork(m.name)
 }
 
@@ -153,6 +180,19 @@ func handWritten(member string) *workv1alpha1.Work {
 func (w *world) putWork(member string) {
 	work := handWritten(member)
 	w.put(work, func() { work.Spec.Manifests = manifests(w.intent.works[member]) })
+}
+
+// repeatIfRestored notes a request about an object that no user has: a restore may have brought it back, with what it
+// applies.
+func (w *world) repeatIfRestored(wanted bool) {
+	if !wanted {
+		w.intent.repeated()
+	}
+}
+
+func hasKey[V any](m map[string]V, key string) bool {
+	_, ok := m[key]
+	return ok
 }
 
 // userEditsMember changes or deletes an object on a member, which muster has to repair.
@@ -181,6 +221,12 @@ func (w *world) userEditsMember() {
 // userMovesMember has a member leave, or come back.
 func (w *world) userMovesMember() {
 	m := w.member()
+	if w.admin.Get(w.ctx, client.ObjectKey{Name: m.name}, &membershipv1alpha1.MemberCluster{}) != nil {
+		return // lost in a disaster
+	}
+	if m.strayed {
+		return // it would rightly join the other hub
+	}
 	in := !w.intent.in[m.name]
 	w.h.note("user sets that %s is in the fleet: %t", m.name, in)
 	w.intent.change(func() {
@@ -230,10 +276,13 @@ func (w *world) put(o client.Object, set func()) {
 	}
 }
 
-func (w *world) remove(o client.Object) {
-	if err := client.IgnoreNotFound(w.admin.Delete(w.ctx, o)); err != nil {
+// remove deletes an object of a user, and reports whether it existed.
+func (w *world) remove(o client.Object) bool {
+	err := w.admin.Delete(w.ctx, o)
+	if client.IgnoreNotFound(err) != nil {
 		w.h.note("delete %T %s: %v", o, o.GetName(), err)
 	}
+	return !apierrors.IsNotFound(err)
 }
 
 // repair has users repeat everything that they want, as a GitOps controller does, and accept the members that wait.
@@ -243,6 +292,7 @@ func (w *world) repair() {
 			w.intent.accepted[m.name] = true
 		}
 	})
+	w.intent.repeated()
 	for _, m := range w.members {
 		if !w.intent.in[m.name] {
 			w.putMember(m)
@@ -274,6 +324,19 @@ func (w *world) repair() {
 	}
 }
 
+// reapply creates the hand-written Works that are missing, such as those in a namespace that was deleted meanwhile.
+func (w *world) reapply() {
+	for _, m := range w.members {
+		if _, wanted := w.intent.works[m.name]; !wanted {
+			continue
+		}
+		work := handWritten(m.name)
+		if err := w.admin.Get(w.ctx, client.ObjectKeyFromObject(work), work); apierrors.IsNotFound(err) {
+			w.putWork(m.name)
+		}
+	}
+}
+
 // acceptMember lets in a member that waits for an administrator, whatever exists of it on the hub.
 func (w *world) acceptMember(m *member) {
 	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
@@ -282,5 +345,26 @@ func (w *world) acceptMember(m *member) {
 	w.put(cluster, func() {
 		cluster.Spec.State, cluster.Spec.Accepted = membershipv1alpha1.StateJoin, new(true)
 		cluster.Spec.ClusterID = string(kubeSystem.UID)
+		if claim := w.claimOf(cluster.Spec.ClusterID); claim != "" && w.joined(m.name) != nil {
+			cluster.Spec.Claim = claim // as the status of the JoinRequest advises
+		}
 	})
+}
+
+// claimOf returns the fingerprint of the latest JoinRequest that waits for an administrator; empty: there is none.
+func (w *world) claimOf(clusterID string) string {
+	var list membershipv1alpha1.JoinRequestList
+	require.NoError(w.t, w.admin.List(w.ctx, &list, client.InNamespace(membership.RegistrationNamespace)))
+	var latest *membershipv1alpha1.JoinRequest
+	for i := range list.Items {
+		r := &list.Items[i]
+		if r.Spec.ClusterID == clusterID && r.Status.Answer == membershipv1alpha1.AnswerHeld &&
+			(latest == nil || latest.CreationTimestamp.Before(&r.CreationTimestamp)) {
+			latest = r
+		}
+	}
+	if latest == nil {
+		return ""
+	}
+	return registration.Fingerprint(latest.Spec.ClaimKey)
 }

@@ -65,7 +65,7 @@ type wire struct {
 	n       *network
 	process string
 	server  string
-	dead    *atomic.Bool // the process was killed
+	run     *process
 	mutant  func(http.RoundTripper) http.RoundTripper
 	allowed func(mustertest.Attributes, string) bool // reports whether a refusal by RBAC is expected
 }
@@ -105,7 +105,7 @@ func (w *wire) carry(r *http.Request, next http.RoundTripper) (*http.Response, e
 	if chaos && fault < 4 {
 		pause += time.Duration(random.Int64N(int64(15 * time.Second)))
 	}
-	if err := sleep(r.Context(), pause); err != nil {
+	if err := errors.Join(sleep(r.Context(), pause), w.run.await(r.Context())); err != nil {
 		return nil, err
 	}
 	if err := w.broken(); err != nil {
@@ -142,6 +142,7 @@ var lockers = []string{
 	"membership/hub.(*consistency)",
 	"membership/agent.(*pruneGuard)",
 	"work/agent.(*markedObjects)",
+	"client-go/tools/events.(*eventBroadcasterImpl)",
 }
 
 func holdsMutex() bool {
@@ -167,7 +168,7 @@ func (w *wire) on(links map[string]bool) bool {
 }
 
 func (w *wire) broken() error {
-	if w.dead.Load() || w.on(w.n.partitioned) {
+	if w.run.dead.Load() || w.on(w.n.partitioned) {
 		return errLost
 	}
 	return nil

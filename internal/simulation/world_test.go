@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -73,6 +74,10 @@ type world struct {
 	intent  *intent
 	backups []snapshot
 	tokens  int
+
+	other         *apiserver.Server // another hub; nil: it does not exist yet
+	otherProcess  *process
+	otherJoinYAML []byte
 }
 
 // member is a cluster with an agent.
@@ -81,6 +86,8 @@ type member struct {
 	server  *apiserver.Server
 	admin   client.Client
 	process *process
+	backup  *snapshot
+	strayed bool // it has the join.yaml of another hub
 }
 
 func resourceOf(a mustertest.Attributes) schema.GroupResource {
@@ -101,15 +108,9 @@ func newWorld(t *testing.T, h *history, seed uint64, members int, planted mutant
 	}
 	w.intent = newIntent(w)
 	w.hub, w.admin = w.newServer("hub", nil)
-	require.NoError(t, assembly.InstallHubDefinitions(w.ctx, w.admin))
-	for _, name := range []string{membership.RegistrationNamespace, userSpace} {
-		w.create(w.admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	}
-	for _, folder := range []string{"membership/hub", "placement", "placement/workset", "addon", "addon/leave", "work/leave"} {
-		require.NoError(t, mustertest.GrantFiles(w.ctx, w.admin, hubUser, "../../"+folder+"/rbac/role.yaml"))
-	}
+	w.prepareHub(w.admin)
 	w.startHub()
-	joinYAML := w.token("first")
+	joinYAML := w.token(w.admin, "first")
 	for i := range members {
 		m := w.newMember(fmt.Sprint("m", i))
 		w.members = append(w.members, m)
@@ -117,6 +118,18 @@ func newWorld(t *testing.T, h *history, seed uint64, members int, planted mutant
 		w.startAgent(m)
 	}
 	return w
+}
+
+// prepareHub installs what a hub needs.
+func (w *world) prepareHub(admin client.Client) {
+	w.t.Helper()
+	require.NoError(w.t, assembly.InstallHubDefinitions(w.ctx, admin))
+	for _, name := range []string{membership.RegistrationNamespace, userSpace} {
+		w.create(admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	for _, folder := range []string{"membership/hub", "placement", "placement/workset", "addon", "addon/leave", "work/leave"} {
+		require.NoError(w.t, mustertest.GrantFiles(w.ctx, admin, hubUser, "../../"+folder+"/rbac/role.yaml"))
+	}
 }
 
 func (w *world) newServer(name string, observe func(apiserver.Change)) (*apiserver.Server, client.Client) {
@@ -155,6 +168,8 @@ func (w *world) newMember(name string) *member {
 
 // A process is one run of a hub or an agent.
 type process struct {
+	mu     sync.Mutex
+	gate   chan struct{} // closed when a pause ends; nil: the process is not paused
 	dead   atomic.Bool
 	cancel context.CancelFunc
 	ended  chan struct{}
@@ -179,6 +194,36 @@ func (w *world) run(name string, start func(context.Context, *process) error) *p
 		}
 	}()
 	return p
+}
+
+// pause suspends a process at its requests.
+func (p *process) pause() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gate = make(chan struct{})
+}
+
+func (p *process) resume() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.gate)
+	p.gate = nil
+}
+
+// await waits while the process is paused.
+func (p *process) await(ctx context.Context) error {
+	p.mu.Lock()
+	gate := p.gate
+	p.mu.Unlock()
+	if gate == nil {
+		return nil
+	}
+	select {
+	case <-gate:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // stop ends a process in order, and waits for its end.
@@ -207,17 +252,28 @@ func (w *world) logger(name string) logr.Logger {
 	return funcr.New(func(prefix, args string) { w.h.note("LOG %s %s", prefix, args) }, funcr.Options{}).WithName(name)
 }
 
-func (w *world) startHub() {
-	w.process = w.run("hub", func(ctx context.Context, p *process) error {
-		wire := &wire{n: w.net, process: "hub", server: "hub", dead: &p.dead, mutant: w.mutant.hub}
-		cfg := w.hub.Config(hubUser)
+func (w *world) startHub() { w.process = w.runHub("hub", w.hub) }
+
+// startOther starts another hub, with a JoinToken that accepts by itself.
+func (w *world) startOther() {
+	server, admin := w.newServer("other", nil)
+	w.other = server
+	w.prepareHub(admin)
+	w.otherProcess = w.runHub("other", server)
+	w.otherJoinYAML = w.token(admin, "other")
+}
+
+func (w *world) runHub(name string, server *apiserver.Server) *process {
+	return w.run(name, func(ctx context.Context, p *process) error {
+		wire := &wire{n: w.net, process: name, server: name, run: p, mutant: w.mutant.hub}
+		cfg := server.Config(hubUser)
 		cfg.Wrap(wire.over)
-		mgr, err := manager.New(cfg, w.managerOptions("hub"))
+		mgr, err := manager.New(cfg, w.managerOptions(name))
 		if err != nil {
 			return err
 		}
 		o := assembly.HubOptions{SkipDefinitions: true}
-		o.Membership.Server, o.Membership.CA = w.hub.URL(), w.hub.CertificateAuthority()
+		o.Membership.Server, o.Membership.CA = server.URL(), server.CertificateAuthority()
 		if w.mutant.options != nil {
 			w.mutant.options(&o)
 		}
@@ -232,7 +288,7 @@ func (w *world) startAgent(m *member) {
 	name := "agent-" + m.name
 	m.process = w.run(name, func(ctx context.Context, p *process) error {
 		home := &wire{
-			n: w.net, process: name, server: m.name, dead: &p.dead, mutant: w.mutant.member,
+			n: w.net, process: name, server: m.name, run: p, mutant: w.mutant.member,
 			// The agent lists every kind that it may list when it searches for objects without an AppliedWork.
 			allowed: func(a mustertest.Attributes, _ string) bool { return a.Verb == "list" },
 		}
@@ -243,10 +299,17 @@ func (w *world) startAgent(m *member) {
 			return err
 		}
 		away := &wire{
-			n: w.net, process: name, server: "hub", dead: &p.dead, mutant: w.mutant.agent,
+			n: w.net, process: name, server: "hub", run: p, mutant: w.mutant.agent,
 			allowed: func(mustertest.Attributes, string) bool { return w.intent.mayBeRefused(m.name) },
 		}
+		other := *away
+		other.server = "other"
 		o := assembly.AgentOptions{Membership: agent.Options{Name: m.name, HubConfig: func(c *rest.Config) {
+			if w.other != nil && c.Host == w.other.URL() {
+				c.Dial = w.other.DialContext
+				c.Wrap(other.over)
+				return
+			}
 			c.Dial = w.hub.DialContext
 			c.Wrap(away.over)
 		}}}
@@ -273,20 +336,24 @@ func (w *world) close() {
 		}
 		m.server.Close()
 	}
+	if w.other != nil {
+		w.otherProcess.kill()
+		w.other.Close()
+	}
 	w.hub.Close()
 }
 
 // token returns the join.yaml of a JoinToken that accepts by itself.
-func (w *world) token(name string) []byte {
+func (w *world) token(admin client.Client, name string) []byte {
 	w.t.Helper()
 	token := &membershipv1alpha1.JoinToken{
 		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: name},
 		Spec:       membershipv1alpha1.JoinTokenSpec{AutoAccept: true},
 	}
-	w.create(w.admin, token)
+	w.create(admin, token)
 	var secret corev1.Secret
 	w.until("JoinToken "+name+" has a credential", 5*time.Minute, func() error {
-		if err := w.admin.Get(w.ctx, client.ObjectKeyFromObject(token), &secret); err != nil {
+		if err := admin.Get(w.ctx, client.ObjectKeyFromObject(token), &secret); err != nil {
 			return err
 		}
 		_, err := registration.ParseBootstrap(secret.Data[registration.BootstrapKey])

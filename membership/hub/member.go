@@ -11,12 +11,14 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -50,6 +52,7 @@ type members struct {
 	orphans    orphans
 	written    written
 	asked      asked
+	deletions  deletions
 	asking     chan struct{} // has room for as many workers as may wait for the Acceptor at a time
 	queue      *lateQueue
 	conflicts  workqueue.TypedRateLimiter[string] // the pauses after conflicts, by member
@@ -57,6 +60,7 @@ type members struct {
 	identity   *hubIdentity
 	tombstones *tombstones
 	epochs     *consistency
+	discovery  discovery.DiscoveryInterface
 }
 
 func (r *members) setup(mgr manager.Manager, hub cluster.Cluster) error {
@@ -132,6 +136,9 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 			r.set(gone, condition)
 		}
 		r.note(before, gone)
+		if observed.lifecycle.WithDefinition {
+			ctrllog.FromContext(ctx).Info("Released a MemberCluster that was deleted together with its definition; the member is unchanged")
+		}
 		r.unwatch(gone.Name)
 		return r.retry(ctx, request.Name, 0, acted)
 	}
@@ -219,6 +226,7 @@ func (r *members) unwatch(member string) {
 	r.orphans.set(member, nil)
 	r.written.forget(member)
 	r.asked.forget(member)
+	r.deletions.forget(member)
 }
 
 // sooner is the earlier of two times to look again, of which zero is never.

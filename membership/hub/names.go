@@ -179,3 +179,34 @@ var butStatus = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		!maps.Equal(before.GetLabels(), after.GetLabels()) ||
 		!maps.Equal(before.GetAnnotations(), after.GetAnnotations())
 }}
+
+// deletions records when the hub first observed that a MemberCluster is being deleted. It may be used concurrently.
+type deletions struct {
+	mu    sync.Mutex
+	since map[string]deletionSeen // by the member's name
+}
+
+type deletionSeen struct {
+	uid types.UID
+	at  time.Time
+}
+
+// first returns when the deletion of a MemberCluster was first observed, which is now unless it was before.
+func (d *deletions) first(cluster *v1alpha1.MemberCluster, now time.Time) time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if seen, known := d.since[cluster.Name]; known && seen.uid == cluster.UID {
+		return seen.at
+	}
+	if d.since == nil {
+		d.since = map[string]deletionSeen{}
+	}
+	d.since[cluster.Name] = deletionSeen{cluster.UID, now}
+	return now
+}
+
+func (d *deletions) forget(member string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.since, member)
+}

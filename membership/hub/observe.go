@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/muster-sdk/muster/internal/deletion"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -87,6 +88,11 @@ func (r *members) observe(ctx context.Context, from client.Reader, cluster *v1al
 		Namespace: presence(namespace),
 		Access:    o.access(accepted != nil && *accepted),
 	}
+	if o.lifecycle.DependsOnDefinition() {
+		if err := r.observeDeletion(ctx, cluster, &o.lifecycle); err != nil {
+			return o, err
+		}
+	}
 	if o.membership != nil {
 		o.lifecycle.Membership = &lifecycle.MembershipSeen{
 			State:  o.membership.Spec.State,
@@ -101,6 +107,21 @@ func (r *members) observe(ctx context.Context, from client.Reader, cluster *v1al
 		}
 	}
 	return o, nil
+}
+
+// observeDeletion finds out whether a MemberCluster is deleted together with its definition. The hub concludes that it is not
+// only when the definition has been served since [lifecycle.ConfirmDeletion] after it first observed the deletion.
+func (r *members) observeDeletion(ctx context.Context, cluster *v1alpha1.MemberCluster, o *lifecycle.HubObserved) error {
+	since := r.deletions.first(cluster, o.Now)
+	definition, err := deletion.DefinitionOf(ctx, r.discovery, v1alpha1.GroupVersion.WithResource("memberclusters"))
+	if err != nil {
+		return err
+	}
+	// Absent contradicts the MemberCluster that was just read: the definition is removed or installed at this moment.
+	o.WithDefinition = definition == deletion.Terminating
+	o.Unconfirmed = definition == deletion.Absent ||
+		definition == deletion.Served && o.Now.Before(since.Add(lifecycle.ConfirmDeletion))
+	return nil
 }
 
 // issued lists what the agent that speaks for a member was given at the door, as long as its requests are there. It looks into the cache, and the

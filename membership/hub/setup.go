@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/utils/keymutex"
@@ -84,8 +85,13 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		return err
 	}
 
+	definitions, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("make a client of the API server's discovery: %w", err)
+	}
 	members := &members{
-		client: hub.GetClient(), reader: hub.GetAPIReader(), options: options,
+		discovery: definitions,
+		client:    hub.GetClient(), reader: hub.GetAPIReader(), options: options,
 		recorder: mgr.GetEventRecorder("muster-hub"), queue: &lateQueue{},
 		asking: make(chan struct{}, max(1, options.Workers/2)), identity: hubID, tombstones: left,
 		conflicts: newConflictPauses(), store: store,

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/deletion"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
@@ -32,7 +33,7 @@ func (r *Runner) observe(ctx context.Context, from client.Reader, m *member, of 
 		Now:         r.Clock.Now(),
 		Accepted:    cluster.Spec.Accepted != nil && *cluster.Spec.Accepted,
 		Joined:      meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionJoined),
-		Leaving:     cluster.DeletionTimestamp != nil || cluster.Spec.State == v1alpha1.StateLeave || leave != nil && !leave.Ended,
+		Leaving:     deletion.OfMember(cluster),
 		Forced:      leave != nil && leave.Forced,
 		Touched:     touched(cluster),
 		Shown:       reasonOf(cluster),

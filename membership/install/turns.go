@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/muster-sdk/muster/internal/deletion"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -48,7 +49,7 @@ type seat struct {
 // standingOf is how far a member is with what has a hash.
 func standingOf(cluster *v1alpha1.MemberCluster, hash string) standing {
 	status := cluster.Status
-	leaving := cluster.DeletionTimestamp != nil || cluster.Spec.State == v1alpha1.StateLeave || status.Leave != nil && !status.Leave.Ended
+	leaving := deletion.OfMember(cluster)
 	accepted := cluster.Spec.Accepted != nil && *cluster.Spec.Accepted
 	joined := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionJoined)
 	if cluster.Spec.JoinMode != v1alpha1.JoinInstall || !accepted || leaving || !joined || status.Install == nil {

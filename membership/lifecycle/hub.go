@@ -15,7 +15,7 @@ type HubObserved struct {
 	Now time.Time
 
 	// Of the MemberCluster.
-	Deleting  bool                  // its deletion has been asked for
+	Deleting  bool                  // it has a deletionTimestamp
 	Desired   v1alpha1.DesiredState // spec.state
 	Accepted  *bool                 // spec.accepted
 	JoinMode  v1alpha1.JoinMode     // spec.joinMode
@@ -24,6 +24,13 @@ type HubObserved struct {
 	Deadline  time.Duration         // spec.leave.deadlineSeconds
 	Leave     *v1alpha1.LeaveStatus // status.leave, as recorded
 	Phase     v1alpha1.Phase        // status.phase, as recorded
+
+	// WithDefinition is true if the MemberCluster is deleted together with its CustomResourceDefinition. That is not a
+	// request to leave the fleet.
+	WithDefinition bool
+	// Unconfirmed is true if the hub does not know yet whether WithDefinition is true of a MemberCluster with a
+	// deletionTimestamp.
+	Unconfirmed bool
 
 	// Of what it has in the hub.
 	Namespace  Presence
@@ -149,8 +156,35 @@ func final(o HubObserved, step HubStep) bool {
 	return step.Leave != nil && (step.Leave.Forced && !forced(o) || step.Leave.Ended && !ended(o))
 }
 
+// DependsOnDefinition reports whether the decision depends on WithDefinition: the MemberCluster has a deletionTimestamp,
+// and no other request to leave the fleet.
+func (o HubObserved) DependsOnDefinition() bool {
+	deleting := o.Deleting
+	o.Deleting = false
+	return deleting && !leaves(o)
+}
+
+// ConfirmDeletion is how long the hub waits before it concludes that a user requested the deletion of a MemberCluster. The
+// API server deletes the objects of a CustomResourceDefinition before it publishes that the definition is being deleted.
+const ConfirmDeletion = time.Second
+
+// deletedUnasked is the step for a MemberCluster that is deleted with its definition, or perhaps so. Nothing changes for the
+// member: its agent waits until a MemberCluster of its name exists again.
+func deletedUnasked(o HubObserved) HubStep {
+	step := HubStep{Phase: o.Phase, Leave: o.Leave.DeepCopy()}
+	switch {
+	case o.Unconfirmed:
+		step.After = ConfirmDeletion
+	case o.Finalizer:
+		step.Actions = []HubAction{RemoveFinalizer}
+	}
+	return step
+}
+
 func nextHub(o HubObserved) HubStep {
 	switch {
+	case (o.WithDefinition || o.Unconfirmed) && o.DependsOnDefinition():
+		return deletedUnasked(o)
 	case leaves(o):
 		return nextLeave(o)
 	case !o.Finalizer:

@@ -12,10 +12,12 @@ type disasters struct {
 	expiry    bool // the records of members that left are lost
 	otherHub  bool // the agent is given the bootstrap credential of another hub
 	leaders   bool // a leader is paused and resumes when another has led
+
+	definitions bool // the definition of MemberClusters is removed, and all MemberClusters with it
 }
 
 func (d disasters) any() bool {
-	return d.restores || d.reapplied || d.expiry || d.otherHub || d.leaders
+	return d.restores || d.reapplied || d.expiry || d.otherHub || d.leaders || d.definitions
 }
 
 // Faults that matter in a disaster, besides circles.
@@ -46,7 +48,7 @@ func (m *machine) counts(wrong fault) bool {
 	case undone, endless:
 		return !m.disasters.leaders
 	case staysOut:
-		return m.disasters.reapplied || m.disasters.otherHub || m.disasters.leaders
+		return m.disasters.reapplied || m.disasters.otherHub || m.disasters.leaders || m.disasters.definitions
 	default:
 		return false
 	}
@@ -54,7 +56,7 @@ func (m *machine) counts(wrong fault) bool {
 
 // hubState is all that is in the etcd of the hub.
 type hubState struct {
-	member, deleting, wantLeave, finalizer, joined, gatesShut, abandoned bool
+	member, deleting, unserved, wantLeave, finalizer, joined, gatesShut, abandoned bool
 
 	accepted, claim, credential, clock, namespace, access uint8
 	leave                                                 leaveWorld
@@ -67,7 +69,7 @@ type hubState struct {
 
 func (w *world) state() hubState {
 	return hubState{
-		member: w.member, deleting: w.deleting, wantLeave: w.wantLeave, finalizer: w.finalizer, joined: w.joined, gatesShut: w.gatesShut,
+		member: w.member, deleting: w.deleting, unserved: w.unserved, wantLeave: w.wantLeave, finalizer: w.finalizer, joined: w.joined, gatesShut: w.gatesShut,
 		abandoned: w.abandoned, accepted: w.accepted, claim: w.claim, credential: w.credential, clock: w.clock, namespace: w.namespace,
 		access: w.access, leave: w.leave, membership: w.membership, requests: w.requests, tombs: w.tombs, same: w.member,
 	}
@@ -129,6 +131,7 @@ func (m *machine) restore(w *world) {
 	rename(&w.agent.asks)
 	rename(&w.agent.given)
 	w.member, w.deleting, w.wantLeave, w.finalizer, w.joined, w.gatesShut = s.member, s.deleting, s.wantLeave, s.finalizer, s.joined, s.gatesShut
+	w.unserved = s.unserved
 	w.abandoned, w.accepted, w.claim, w.credential, w.clock, w.namespace = s.abandoned, s.accepted, s.claim, s.credential, s.clock, s.namespace
 	w.access, w.leave, w.membership, w.requests, w.tombs = s.access, s.leave, s.membership, s.requests, s.tombs
 	if w.holds == leftover {
@@ -140,14 +143,17 @@ func (m *machine) restore(w *world) {
 
 // standing reports whether a user's request to remove the member is still there.
 func (w *world) standing() bool {
-	return w.member && (w.deleting || w.wantLeave || w.leave.there && !w.leave.ended)
+	return w.member && (w.leaveRequested() || w.leave.there && !w.leave.ended)
 }
+
+// leaveRequested reports whether a user has requested that the member leaves.
+func (w *world) leaveRequested() bool { return w.wantLeave || w.deleting && !w.unserved }
 
 // uidChanges makes the MemberCluster another one with the same spec.
 func (m *machine) uidChanges(w *world) {
 	called := m.outdate(w)
 	m.gone(w, called)
-	w.deleting, w.finalizer, w.leave, w.joined, w.clock = false, false, leaveWorld{}, false, inTime
+	w.deleting, w.unserved, w.finalizer, w.leave, w.joined, w.clock = false, false, false, leaveWorld{}, false, inTime
 	w.membership, w.lag.membership = membershipWorld{}, membershipWorld{} // those are of another UID
 	w.hub, w.stale = planWorld{}, false
 }
@@ -176,7 +182,7 @@ func (m *machine) gone(w *world, called uint8) {
 func (m *machine) lost(w *world) {
 	called := m.outdate(w)
 	m.gone(w, called)
-	w.member, w.deleting, w.wantLeave, w.finalizer, w.joined, w.gatesShut, w.abandoned = false, false, false, false, false, false, false
+	w.member, w.deleting, w.unserved, w.wantLeave, w.finalizer, w.joined, w.gatesShut, w.abandoned = false, false, false, false, false, false, false, false
 	w.accepted, w.claim, w.leave, w.clock, w.namespace, w.access = undecided, nobody, leaveWorld{}, inTime, uint8(Absent), nobody
 	w.membership, w.lag, w.requests, w.tombs = membershipWorld{}, lagWorld{}, [2]requestWorld{}, 0
 	w.hub, w.stale, w.paused, w.pausedOld = planWorld{}, false, planWorld{}, 0
@@ -210,6 +216,14 @@ func (m *machine) disasterEdges(w world, visit func(edge)) {
 	}
 	if d.otherHub && w.agent.bootstrap == bootstrapWorks {
 		do("the bootstrap credential of another hub is installed", func(w *world) { w.agent.bootstrap = bootstrapOther })
+	}
+	if d.definitions && w.member && !w.deleting {
+		do("the definition of MemberClusters is removed", func(w *world) {
+			w.deleting, w.unserved = true, true
+			if w.changed(); !w.finalizer {
+				m.memberGone(w)
+			}
+		})
 	}
 	if d.leaders && w.hub.step != 0 && w.paused.step == 0 {
 		do("the leader is paused, and another one leads", func(w *world) {

@@ -65,11 +65,11 @@ func (m *memo[K, V]) get(key K, compute func() V) (uint16, V) {
 }
 
 type hubKey struct {
-	member, deleting, wantLeave, finalizer, gatesShut, statusFirst bool
-	accepted, claim, subject, clock, namespace, access             uint8
-	leave                                                          leaveWorld
-	membership                                                     membershipWorld
-	joined                                                         bool
+	member, deleting, unserved, wantLeave, finalizer, gatesShut, statusFirst bool
+	accepted, claim, subject, clock, namespace, access                       uint8
+	leave                                                                    leaveWorld
+	membership                                                               membershipWorld
+	joined                                                                   bool
 }
 
 // hubPlan is a HubStep in the model's words.
@@ -91,7 +91,7 @@ const report HubAction = "ReportStatus"
 
 func (m *machine) hubStep(w *world) (uint16, hubPlan) {
 	key := hubKey{
-		w.member, w.deleting, w.wantLeave, w.finalizer, w.gatesShut, m.statusFirst, w.accepted, w.claim, w.subject(), w.clock, w.namespace, w.access,
+		w.member, w.deleting, w.unserved, w.wantLeave, w.finalizer, w.gatesShut, m.statusFirst, w.accepted, w.claim, w.subject(), w.clock, w.namespace, w.access,
 		w.leave, w.membership, w.joined,
 	}
 	return m.hubs.get(key, func() hubPlan {

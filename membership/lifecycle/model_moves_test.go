@@ -24,7 +24,7 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 		}
 	case ReleaseClaim:
 		if failed = w.stale; !failed {
-			if m.disasters.leaders && !w.standing() {
+			if (m.disasters.leaders || m.disasters.definitions) && !w.standing() {
 				wrong = unaskedRelease
 			}
 			w.claim = nobody
@@ -67,7 +67,7 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 		if w.gatesShut && !m.unforceable {
 			wrong = "the namespace goes while a gate is shut that was not told what becomes of what it keeps"
 		}
-		if m.disasters.leaders && w.namespace == uint8(Present) && w.member && !w.standing() {
+		if (m.disasters.leaders || m.disasters.definitions) && w.namespace == uint8(Present) && w.member && !w.standing() {
 			wrong = unaskedNamespace
 		}
 		if w.namespace == uint8(Present) {
@@ -126,16 +126,18 @@ func (m *machine) memberGone(w *world) (wrong fault) {
 	if w.clock == outOfPatience && w.leave.forced && w.namespace == uint8(Terminating) {
 		w.abandoned = true
 	}
-	if w.namespace != uint8(Absent) && !w.abandoned {
+	unserved := w.unserved && !w.wantLeave
+	if w.namespace != uint8(Absent) && !w.abandoned && !unserved {
 		wrong = "a MemberCluster is gone, and its namespace is there"
 	}
-	if w.access != nobody && w.namespace != uint8(Terminating) {
+	if w.access != nobody && w.namespace != uint8(Terminating) && !unserved {
 		wrong = "a MemberCluster is gone, and its agent has access"
 	}
-	if w.holds == dirty {
+	if w.holds == dirty && !unserved {
 		w.holds = leftover
 	}
 	m.gone(w, m.outdate(w))
+	w.unserved = false
 	w.member, w.deleting, w.wantLeave, w.accepted, w.claim, w.leave, w.joined, w.clock = false, false, false, undecided, nobody, leaveWorld{}, false, inTime
 	w.membership, w.gatesShut = membershipWorld{}, false
 	w.lag.membership = membershipWorld{} // it is of another member from now on

@@ -154,6 +154,14 @@ var mutants = []struct {
 		},
 	},
 	{
+		name:    "hub takes the removal of the definition for a request",
+		machine: machine{mishaps: 1, disasters: disasters{definitions: true}},
+		hub: func(o HubObserved) HubStep {
+			o.WithDefinition = false
+			return NextHub(o)
+		},
+	},
+	{
 		name: "hub takes the record of the leave before for this one", machine: machine{moves: 2},
 		hub: func(o HubObserved) HubStep {
 			if o.Leave != nil && o.Leave.Ended && leaves(o) {

@@ -63,7 +63,7 @@ func (c *comesTo) check(i int32) (fault, world) {
 	if wrong := m.quiet(&end); wrong != "" {
 		return wrong, end
 	}
-	if w.member && (w.deleting || w.wantLeave) {
+	if w.member && w.leaveRequested() {
 		end, rests := c.hubAlone.end(i)
 		switch {
 		case !rests:
@@ -74,7 +74,7 @@ func (c *comesTo) check(i int32) (fault, world) {
 	}
 	a := &w.agent
 	able := !a.dead && w.net && a.bootstrap == bootstrapWorks
-	if w.member && (w.deleting || w.wantLeave) && able && !m.stuck && w.accepted == yesAccepted && w.clock == inTime && !w.leave.forced {
+	if w.member && w.leaveRequested() && able && !m.stuck && w.accepted == yesAccepted && w.clock == inTime && !w.leave.forced {
 		end, rests := c.inTime.end(i)
 		switch {
 		case !rests:
@@ -210,6 +210,10 @@ var models = []struct {
 	{
 		name: "another hub", why: "another hub never ends a membership, whatever it has on record",
 		machine: machine{moves: 1, mishaps: 1, disasters: disasters{otherHub: true}}, undeclared: true,
+	},
+	{
+		name: "removed definition", why: "that a MemberCluster goes with its definition is not a request",
+		machine: machine{moves: 1, mishaps: 1, disasters: disasters{definitions: true}}, undeclared: true,
 	},
 	{
 		name: "two leaders", why: "a leader that was paused and resumes destroys nothing that was created since",

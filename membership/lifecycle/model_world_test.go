@@ -17,6 +17,7 @@ type world struct {
 	// The MemberCluster.
 	member     bool
 	deleting   bool
+	unserved   bool // it is deleted together with its definition
 	wantLeave  bool
 	accepted   uint8 // unset, yes, denied
 	finalizer  bool
@@ -271,7 +272,7 @@ func (l leaveWorld) record() *v1alpha1.LeaveStatus {
 // hubSees is what the hub's controller observes, the gates asked.
 func (w *world) hubSees() HubObserved {
 	o := HubObserved{
-		Now: w.now(), Deleting: w.deleting, Desired: w.desired(), Accepted: w.acceptance(),
+		Now: w.now(), Deleting: w.deleting, WithDefinition: w.unserved, Desired: w.desired(), Accepted: w.acceptance(),
 		Claimed: w.claim != nobody, Finalizer: w.finalizer, Deadline: deadline, Leave: w.leave.record(),
 		Namespace: Presence(w.namespace), Membership: w.membership.see(), Gates: &GatesSeen{},
 		// As the controller has it: the access that it shall have, or any where it shall have none.

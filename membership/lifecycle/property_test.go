@@ -58,6 +58,9 @@ func anyHub(t *rapid.T) HubObserved {
 		Verdict:   membership.Verdict{Decision: rapid.SampledFrom([]membership.Decision{"", membership.Accept, membership.Hold, membership.Deny}).Draw(t, "verdict")},
 		NoVerdict: rapid.SampledFrom([]string{"", "no route"}).Draw(t, "no verdict"),
 	}
+	if o.Deleting {
+		o.WithDefinition, o.Unconfirmed = rapid.Bool().Draw(t, "with definition"), rapid.Bool().Draw(t, "unconfirmed")
+	}
 	if rapid.Bool().Draw(t, "has leave") {
 		o.Leave = &v1alpha1.LeaveStatus{
 			StartedAt: metav1.NewTime(anyTime(t, "started")), Deadline: metav1.NewTime(anyTime(t, "recorded deadline")),
@@ -88,6 +91,13 @@ func TestNextHubAlways(t *testing.T) {
 		}
 		if step.After < 0 {
 			t.Fatalf("after %s", step.After)
+		}
+		if (o.WithDefinition || o.Unconfirmed) && o.DependsOnDefinition() {
+			harmless := len(step.Actions) == 0 || !o.Unconfirmed && slices.Equal(step.Actions, []HubAction{RemoveFinalizer})
+			if !harmless || len(step.Conditions) > 0 || step.Phase != o.Phase || !cmp.Equal(step.Leave, o.Leave) {
+				t.Fatalf("a deletion that no user requested changes the member: %+v", step)
+			}
+			return
 		}
 		asks := slices.Contains(step.Actions, AskGates)
 		if asks != (len(step.Conditions) == 0) || asks && o.Gates != nil {

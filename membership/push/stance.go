@@ -1,6 +1,9 @@
 package push
 
-import "github.com/muster-sdk/muster/membership/v1alpha1"
+import (
+	"github.com/muster-sdk/muster/internal/deletion"
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
 
 // observed is what the runner sees of a member.
 type observed struct {
@@ -27,7 +30,7 @@ func next(o observed) stance {
 		return forgetting
 	}
 	spec := o.cluster.Spec
-	leaving := o.cluster.DeletionTimestamp != nil || spec.State == v1alpha1.StateLeave
+	leaving := deletion.OfMember(o.cluster)
 	switch {
 	case leaving && spec.Claim == "":
 		return forgetting // no agent speaks for it, or none does any more
