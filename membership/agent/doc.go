@@ -67,7 +67,7 @@
 // # Several hubs
 //
 // With Options.Hubs the agent has a list of hubs, of which the member is in one at a time. It begins with the first. When a hub has
-// taken no heartbeat for HubPatience (it is lost, or does not let the agent in), denies it, or is done with it for good, the agent goes to another, without
+// taken no heartbeat for HubPatience (it is lost, or refuses the agent), denies it, or is done with it for good, the agent goes to another, without
 // a restart of the program: to the first of the list that it never left, else to the one that it left the longest ago. It goes only where a hub
 // answers, so one that is cut off from all of them stays where it is, and so do its companions. It stays where it went, also when
 // an earlier one is back, since each change ends and begins all that the hub manages; an administrator of the hub

@@ -164,7 +164,7 @@ func TestSeveralHubs(t *testing.T) {
 	hub := s.in("hub-b")
 	require.Equal(t, b.bootstrap.Server, hub.Config.Host)
 	require.Equal(t, b.space(), hub.Member.Namespace)
-	require.True(t, s.told("Going to hub hub-b: hub hub-a has taken no heartbeat since "), "nobody is told why")
+	require.True(t, s.told("Going to hub hub-b: hub hub-a has accepted no heartbeat since "), "nobody is told why")
 	require.NotEqual(t, first.ClaimKey, s.stores["hub-b"].parsed(t).ClaimKey, "one hub could speak for the member in the other")
 
 	// It comes back, and is not gone back to, also not after a restart.
@@ -183,7 +183,7 @@ func TestSeveralHubs(t *testing.T) {
 	eventually(t, "it does not look again", func() bool { return s.told("looking again") })
 	s.clock.shift(lifecycle.ShutOutPatience)
 	s.in("hub-a")
-	require.True(t, s.told("Going to hub hub-a: hub hub-b does not let the agent in."), "nobody is told why")
+	require.True(t, s.told("Going to hub hub-a: hub hub-b refuses the agent."), "nobody is told why")
 	second := s.stores["hub-a"].parsed(t)
 	require.Equal(t, first.ClaimKey, second.ClaimKey)
 	require.Equal(t, first.Member.UID, second.Member.UID)
@@ -197,7 +197,7 @@ func TestSeveralHubs(t *testing.T) {
 	a.change(func(spec *v1alpha1.MembershipSpec) {
 		spec.State, spec.Rejoin, spec.Clean = v1alpha1.StateLeave, false, true
 	})
-	eventually(t, "it does not go on", func() bool { return s.told("Going to hub hub-b: hub hub-a is done with this member.") })
+	eventually(t, "it does not go on", func() bool { return s.told("Going to hub hub-b: hub hub-a has released this member.") })
 	require.True(t, a.clean())
 	_, was := cleaned.Load("hub-a")
 	require.True(t, was)
@@ -269,7 +269,7 @@ func TestCutOff(t *testing.T) {
 	networks[0].Heal()
 	s.clock.shift(hubPatience)
 	s.in("cut-a")
-	require.True(t, s.told("Going to hub cut-a: hub cut-b has taken no heartbeat since "), "nobody is told why")
+	require.True(t, s.told("Going to hub cut-a: hub cut-b has accepted no heartbeat since "), "nobody is told why")
 }
 
 // TestBegin has records of several hubs, as an agent may find them that was killed at any line.

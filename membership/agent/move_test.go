@@ -217,7 +217,7 @@ func TestHubDoesNotMove(t *testing.T) {
 		{list(""), "there is no Membership for the agent there"},
 		{of(h.name, "uid-of-another"), "the Membership there is that of another member"},
 		{of("another", "uid-"+h.name), "the Membership there is that of another member"},
-		{"no hub at all", "it does not answer there either"},
+		{"no hub at all", "the hub does not respond there either"},
 	} {
 		answer.Store(tc.answer)
 		old.Cut()

@@ -52,7 +52,7 @@ func (a *agent) saw(s sighting) {
 	}
 }
 
-// shutOut reports whether that is a hub which answers, and does not let the agent in.
+// shutOut reports whether that is a hub which answers, and refuses the agent.
 func shutOut(sight lifecycle.HubSight) bool {
 	return sight == lifecycle.HubRefused || sight == lifecycle.HubGone || sight == lifecycle.HubOther
 }

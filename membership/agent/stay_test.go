@@ -173,7 +173,7 @@ func TestRefusedForAMoment(t *testing.T) {
 	}
 	<-time.After(2 * time.Second)
 	require.Equal(t, lifecycle.Joined, r.last().Phase)
-	require.Contains(t, r.last().Message, "The hub refuses the agent's credential; looking again. (")
+	require.Contains(t, r.last().Message, "The hub refuses the agent's credential; trying again. (")
 	hub.refuses.Store(false)
 	h.beats()
 	eventually(t, "it does not see that it is let in", func() bool { return r.last().Message == "In the fleet." })

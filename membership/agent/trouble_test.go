@@ -139,7 +139,7 @@ func TestOwnSide(t *testing.T) {
 		return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "muster-bootstrap", errors.New("no RBAC policy matched"))
 	})})
 	eventually(t, "it does not say why", func() bool {
-		return strings.HasPrefix(r.last().Message, "The agent cannot ask to join, for a reason on its own side; trying again. (secrets \"muster-bootstrap\" is forbidden")
+		return strings.HasPrefix(r.last().Message, "The agent cannot make a JoinRequest for a local reason; trying again. (secrets \"muster-bootstrap\" is forbidden")
 	})
 	require.Equal(t, lifecycle.Registering, r.last().Phase, "nobody has rejected it")
 }

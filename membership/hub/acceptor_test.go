@@ -95,12 +95,12 @@ func TestAcceptorDecidesWithoutAnAgent(t *testing.T) {
 		{
 			name: "sites-nowhere", reason: "an administrator is told what to do", mode: v1alpha1.JoinPush, asked: true,
 			phase: v1alpha1.PhasePending, why: v1alpha1.ReasonNotDecided,
-			says: "Nobody has decided: set spec.accepted to true to let the cluster in, or to false to deny it. The hub's policy says: Say where it is.",
+			says: "No administrator has decided: set spec.accepted to true to accept the cluster, or to false to deny it. The hub's policy says: Say where it is.",
 		},
 		{
 			name: "sites-unknown", reason: "an administrator need not wait for it", mode: v1alpha1.JoinPush, site: "unknown", asked: true,
 			phase: v1alpha1.PhasePending, why: v1alpha1.ReasonPolicyFailed,
-			says: "The hub's policy could not decide, and is asked again; set spec.accepted to decide yourself. It failed: ask the Acceptor: no route to the inventory",
+			says: "The hub's policy failed and is retried; set spec.accepted to decide yourself. Error: ask the Acceptor: no route to the inventory",
 		},
 		{
 			name: "sites-refused", reason: "an administrator has decided", mode: v1alpha1.JoinPush, site: "ours", accepted: new(false),
@@ -110,7 +110,7 @@ func TestAcceptorDecidesWithoutAnAgent(t *testing.T) {
 		{
 			name: "sites-pulled", reason: "whoever comes as that may be anybody", mode: v1alpha1.JoinPull, site: "ours",
 			phase: v1alpha1.PhasePending, why: v1alpha1.ReasonNotDecided,
-			says: "Nobody has decided: set spec.accepted to true to let the cluster in, or to false to deny it.",
+			says: "No administrator has decided: set spec.accepted to true to accept the cluster, or to false to deny it.",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

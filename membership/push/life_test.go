@@ -36,7 +36,7 @@ func TestLife(t *testing.T) {
 	const name = "east"
 	ctx := t.Context()
 
-	// Nobody has decided, and the hub's policy holds it: nothing is asked, and nothing made.
+	// No administrator has decided, and the hub's policy holds it: nothing is asked, and nothing made.
 	sent := w.wire.log()
 	cluster := w.newMember(name, nil)
 	f := w.run(cluster)
