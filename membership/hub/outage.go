@@ -29,7 +29,7 @@ func recordOutage(recorder events.EventRecorder, namespace string) func(heartbea
 func outageEvent(change heartbeat.OutageChange) (level, reason, message string) {
 	if change.Suspected {
 		return corev1.EventTypeWarning, reasonOutageSuspected, fmt.Sprintf(
-			"%d of %d members are late with their heartbeats or not ready, so the hub suspects itself: taints and failover are withheld for "+
+			"%d of %d members are late with their heartbeats or not ready, so the hub itself may be the cause: taints and failover are withheld for "+
 				"%d members. Check the network of the hub.", change.Affected, change.Tracked, change.Withheld)
 	}
 	return corev1.EventTypeNormal, reasonOutageEnded, fmt.Sprintf(

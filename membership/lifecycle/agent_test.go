@@ -236,9 +236,9 @@ func TestNextAgent(t *testing.T) {
 			},
 		},
 		{
-			name: "Membership gone, and no way to ask for the reason",
-				reason: "it waits for a person rather than clean what may be wanted",
-			o: see(member, func(o *AgentObserved) { o.Hub, o.Door, o.Beating = HubGone, DoorRefused, false }),
+			name:   "Membership gone, and no way to ask for the reason",
+			reason: "it waits for a person rather than clean what may be wanted",
+			o:      see(member, func(o *AgentObserved) { o.Hub, o.Door, o.Beating = HubGone, DoorRefused, false }),
 			want: AgentStep{
 				Phase: Rejected, Actions: []AgentAction{AskDoor, ReadMembership}, After: HeldPoll,
 				Message: "The hub refuses the agent and its bootstrap credential: give the agent that of a JoinToken which is " +

@@ -172,7 +172,7 @@ func TestNextDoor(t *testing.T) {
 		},
 		{
 			name: "name accepted beforehand",
-				reason: "any user with a token could take a name that is accepted without saying " +
+			reason: "any user with a token could take a name that is accepted without saying " +
 				"for which cluster",
 			o: request(func(o *DoorObserved) { o.ByName = of("", func(m *MemberSeen) { m.ClusterID = "" }) }),
 			want: want{

@@ -83,8 +83,8 @@ func ExampleNextDoor() {
 	fmt.Println(step.Answer, step.Reason)
 	fmt.Println(step.Message)
 	// Output:
-	// Held ClusterIDTaken Cluster ID 4f1c belongs to member east, which another agent has claimed. To let this agent take
-	// over, set spec.claim of MemberCluster east to b2.
+	// Held ClusterIDTaken
+	// Cluster ID 4f1c belongs to member east, which another agent has claimed. To let this agent take over, set spec.claim of MemberCluster east to b2.
 }
 
 // A member falls silent: its condition follows, and a taint follows the condition.

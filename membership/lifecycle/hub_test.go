@@ -287,7 +287,7 @@ func TestNextHub(t *testing.T) {
 		},
 		{
 			name: "forced, and the namespace does not go",
-				reason: "a finalizer that is never removed blocks a leave no longer " +
+			reason: "a finalizer that is never removed blocks a leave no longer " +
 				"than that",
 			o: isLeaving(func(o *HubObserved) {
 				o.Now, o.Deadline, o.Namespace, o.Access, o.Membership, o.Gates = epoch.Add(deadline+NamespacePatience),

@@ -67,7 +67,7 @@ func TestNextHubByAcceptor(t *testing.T) {
 			phase: v1alpha1.PhasePending,
 			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided,
 				Message: undecided + " The hub's policy says: Ask the " +
-				"network team."},
+					"network team."},
 		},
 		{
 			name: "no verdict", reason: "the Acceptor is asked again, and no caller waits for it",
