@@ -129,7 +129,7 @@ func testStolenCredentialIsNotRenewed(t *testing.T, h *testHub) {
 				{"changed", func(r *v1alpha1.Renewal) {
 					require.NoError(t, registration.SignRenewal(r, uid, agent.claim))
 					r.Request.ExpirationSeconds = new(int32(31536000))
-				}, "signature: is not one of this renewal"},
+				}, "signature: is not a signature of this renewal"},
 				{"by-the-agent", func(r *v1alpha1.Renewal) { require.NoError(t, registration.SignRenewal(r, uid, agent.claim)) }, ""},
 			} {
 				request, _, err := method.Request(agent.claim, nil)
