@@ -42,7 +42,7 @@ import (
 // own objects, none but those that it has labeled. An error names the option that cannot be, or says what could not be set up.
 func SetupWithManager(mgr manager.Manager, o Options) error {
 	if !mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("MemberCluster")) {
-		return errors.New("the manager's scheme does not know membership.muster.dev: call AddToScheme of membership/v1alpha1 before")
+		return errors.New("the manager's scheme does not contain membership.muster.dev: call AddToScheme of membership/v1alpha1 before")
 	}
 	options, err := o.withDefaults()
 	if err != nil {

@@ -131,7 +131,7 @@ func TestLife(t *testing.T) {
 	}
 	select {
 	case <-f.ended:
-		t.Fatal("the runner has ended, and nobody would let the member come back")
+		t.Fatal("the runner has ended, and the member could not come back")
 	default:
 	}
 
