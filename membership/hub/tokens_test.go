@@ -183,7 +183,7 @@ func TestTokensOfOneMember(t *testing.T) {
 	}
 	ask("stranger")
 	denied := h.request("id-stranger", v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused)
-	require.Contains(t, messages(denied.Status.Conditions), "for one MemberCluster alone")
+	require.Contains(t, messages(denied.Status.Conditions), "for a single MemberCluster")
 	require.True(t, h.isGone("stranger"))
 	ask("owner")
 	h.untilCondition("owner", v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted)

@@ -45,7 +45,7 @@ func NextAddress(o AddressObserved) (AddressAction, string) {
 	case HubSeen:
 		return TakeAddress, ""
 	case HubOther, HubReplaced:
-		return KeepAddress, "the Membership there is that of another member"
+		return KeepAddress, "the Membership there belongs to another member"
 	case HubGone:
 		return KeepAddress, "there is no Membership for the agent there"
 	case HubRefused:

@@ -37,7 +37,7 @@ func TestNextAddress(t *testing.T) {
 			"there is no Membership for the agent there"},
 		{"a member that was deleted and made anew is another one", AddressObserved{Looked: now, Other: true, There: HubOther},
 			KeepAddress,
-			"the Membership there is that of another member"},
+			"the Membership there belongs to another member"},
 		{"a typing error", AddressObserved{Looked: now, Silent: ago(time.Hour), Other: true, There: HubUnreachable},
 			KeepAddress,
 			"the hub does not respond there either"},

@@ -41,7 +41,7 @@ func TestLife(t *testing.T) {
 	cluster := w.newMember(name, nil)
 	f := w.run(cluster)
 	require.Contains(t, messages(w.until(name, v1alpha1.PhasePending).Status.Conditions),
-		"set spec.accepted to true to let the cluster in, or to false to deny it. The hub's policy says: Say where it is.")
+		"set spec.accepted to true to accept the cluster, or to false to deny it. The hub's policy says: Say where it is.")
 	asked := w.rests(sent)
 	w.site(name, "theirs")
 	require.Contains(t, messages(w.until(name, v1alpha1.PhaseDenied).Status.Conditions), "None of ours.")

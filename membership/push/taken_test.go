@@ -35,7 +35,7 @@ func TestTaken(t *testing.T) {
 				s.ClusterID, s.JoinMode, s.KubeConfigSecretRef = id, v1alpha1.JoinPull, nil
 			})
 			t.Cleanup(func() { _ = w.hub.Delete(context.Background(), first) })
-		}, "which MemberCluster first is already"},
+		}, "which MemberCluster first has already"},
 		{"silent", "it is not known which cluster it is", func(*v1alpha1.MemberClusterSpec) {
 			w.proxy.Cut()
 			t.Cleanup(w.proxy.Heal)
