@@ -110,8 +110,8 @@ func TestStandingOf(t *testing.T) {
 	}
 }
 
-// Whatever happens in between, and however often the hub starts anew, never are more under way than may be, the first
-// is alone, nobody goes while one has failed, and all get there when they turn healthy.
+// Whatever happens in between, and however often the hub restarts, the limit is never exceeded, the first
+// is alone, none starts while one has failed, and all get there when they turn healthy.
 func TestRolloutOfMany(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		concurrent := rapid.IntRange(1, 4).Draw(t, "concurrent")
