@@ -53,10 +53,10 @@ func TestKindsOf(t *testing.T) {
 		{"no status holds such a name",
 			[]*metav1.APIResourceList{list("v1", "pods", "Pod", "longs", strings.Repeat("L", 64), "nothings", "")}, nil, nil,
 			[]v1alpha1.ServedAPIs{kinds("v1", "Pod")}, ""},
-		{"half of it would be a lie", many, nil, nil, nil, "the member serves 513 versions of API groups, and a Membership " +
-			"holds 512"},
+		{"half of it would be a lie", many, nil, nil, nil, "the member serves 513 versions of API groups, " +
+			"and the limit of a Membership is 512"},
 		{"of a group, too", []*metav1.APIResourceList{crowd}, nil, nil, nil,
-			"the member serves 513 kinds of v1, and a Membership holds 512"},
+			"the member serves 513 kinds of v1, and the limit of a Membership is 512"},
 		{"there is no such API server", nil, nil, nil, nil, "the member reports that it serves no APIs"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {

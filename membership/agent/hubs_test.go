@@ -185,7 +185,10 @@ func TestSeveralHubs(t *testing.T) {
 	s.wires["hub-a"].take()
 	s.clock.shift(hubPatience) // since it came there, or was started
 	s.loses(func() { b.shutOut(func(request *v1alpha1.JoinRequest) { b.tell(request, v1alpha1.AnswerDenied, nil) }) })
-	eventually(t, "it does not look again", func() bool { return s.told("looking again") })
+	eventually(t, "it does not look again", func() bool {
+		return s.told("The hub refuses the agent's credential; trying " +
+			"again")
+	})
 	s.clock.shift(lifecycle.ShutOutPatience)
 	s.in("hub-a")
 	require.True(t, s.told("Going to hub hub-a: hub hub-b refuses the agent."), "the reason is not reported")
@@ -275,7 +278,8 @@ func TestCutOff(t *testing.T) {
 	s.loses(networks[0].Cut)
 	networks[1].Heal()
 	s.clock.shift(hubPatience)
-	eventually(t, "it does not go where it is answered", func() bool { return s.told("Hub cut-b: The request is held") })
+	eventually(t, "it does not go where it is answered",
+		func() bool { return s.told("Hub cut-b: The request is pending") })
 	networks[0].Heal()
 	s.clock.shift(hubPatience)
 	s.in("cut-a")
@@ -404,9 +408,9 @@ func TestValidateHubs(t *testing.T) {
 		{"they have a name", Options{Hubs: []HubOptions{{Name: "a"}, {}}}, "Hubs[1].Name: "},
 		{"of their own", Options{Hubs: []HubOptions{{Name: "a"}, {Name: "a"}}}, `Hubs[1].Name: is "a", the name of another`},
 		{"or two hubs would share it", Options{Hubs: []HubOptions{{Name: "a"}}, Store: &memory{}},
-			"Store: must not be set beside Hubs"},
+			"Store: must not be set together with Hubs"},
 		{"the same", Options{Hubs: []HubOptions{{Name: "a"}}, Bootstrap: &forgetful{}},
-			"Bootstrap: must not be set beside Hubs"},
+			"Bootstrap: must not be set together with Hubs"},
 		{"one is asked beside the other",
 			Options{Cleaners: []membership.LeaveGate{gate},
 				Hubs: []HubOptions{{Name: "a", Cleaners: []membership.LeaveGate{gate}}}},

@@ -75,7 +75,10 @@ func TestReturnToFirst(t *testing.T) {
 	// The first answers, and has denied the member: that is for people to take back.
 	s.clock.shift(hubPatience)
 	s.loses(func() { a.shutOut(func(request *v1alpha1.JoinRequest) { a.tell(request, v1alpha1.AnswerDenied, nil) }) })
-	eventually(t, "it does not look again", func() bool { return s.told("looking again") })
+	eventually(t, "it does not look again", func() bool {
+		return s.told("The hub refuses the agent's credential; trying " +
+			"again")
+	})
 	s.clock.shift(lifecycle.ShutOutPatience)
 	s.in("return-b")
 	require.True(t, s.stores["return-b"].parsed(t).Stay)

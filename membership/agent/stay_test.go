@@ -144,7 +144,7 @@ func TestWithdrawn(t *testing.T) {
 	require.NoError(t, h.c.Delete(t.Context(), binding))
 	is(t, r, lifecycle.Rejected)
 	eventually(t, "it does not ask why", func() bool {
-		return strings.Contains(r.last().Message, "shuts the agent out") && strings.HasSuffix(r.last().Message, "(By hand.)")
+		return strings.Contains(r.last().Message, "refuses the agent") && strings.HasSuffix(r.last().Message, "(By hand.)")
 	})
 	require.Empty(t, cleaned, "a refusal proves nothing")
 
@@ -260,7 +260,8 @@ func TestRecordLost(t *testing.T) {
 	h.touch() // so that there is something to save
 	is(t, r, lifecycle.Registering)
 	require.NotEqual(t, before, store.parsed(t).ClaimKey)
-	eventually(t, "it does not ask again", func() bool { return strings.Contains(r.last().Message, "held") })
+	eventually(t, "it does not ask again",
+		func() bool { return strings.Contains(r.last().Message, "The request is pending") })
 	w.take()
 	<-time.After(3 * time.Second)
 	require.Zero(t, w.take()["PUT leases/heartbeat"], "it beats for a member of which it has no record")
@@ -404,7 +405,7 @@ func TestDoor(t *testing.T) {
 	give(&old)
 	says("at work")
 	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerHeld, nil) })
-	says("held")
+	says("The request is pending")
 	h.do(func(request *v1alpha1.JoinRequest) {
 		if request.Spec.Token.Name != "old" {
 			h.admit(request)
