@@ -99,7 +99,7 @@ func TestLife(t *testing.T) {
 	w.proxy.Stall()
 	f.stop()
 	f = w.run(cluster)
-	require.Contains(t, w.healthy(name, metav1.ConditionFalse).Message, "does not answer")
+	require.Contains(t, w.healthy(name, metav1.ConditionFalse).Message, "does not respond")
 	before = w.beats(name)
 	mustertest.Eventually(t, patience, "the heart beats on",
 		func() error { return orError(w.beats(name) >= before+2, "it does not") })
