@@ -98,7 +98,7 @@ func TestTables(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{Name: "west", CreationTimestamp: made}, Status: v1alpha1.MemberClusterStatus{Phase: v1alpha1.PhaseJoined, Conditions: []metav1.Condition{
 			condition(v1alpha1.ConditionJoined, metav1.ConditionTrue, ""), condition(v1alpha1.ConditionHealthy, metav1.ConditionUnknown, "No heartbeat since 03:01:12.")}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "accepted", Generation: 2, CreationTimestamp: made}, Status: v1alpha1.MemberClusterStatus{Phase: v1alpha1.PhasePending, Conditions: []metav1.Condition{
-			{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionUnknown, ObservedGeneration: 1, Message: "Nobody has decided."}}}},
+			{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionUnknown, ObservedGeneration: 1, Message: "No administrator has decided."}}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "new", CreationTimestamp: metav1.NewTime(now.Add(-time.Second))}},
 	}
 	tokens := []v1alpha1.JoinToken{
@@ -136,10 +136,10 @@ func TestReport(t *testing.T) {
 		{"a token that has ended", fmt.Errorf("JoinToken edge: %w", admin.ErrExpired), exitDenied},
 		{"a short token that the hub does not know", fmt.Errorf("find the hub: %w", discovery.ErrUnknownToken), exitDenied},
 		{"another certificate authority", fmt.Errorf("find the hub: %w", discovery.ErrWrongPin), exitDenied},
-		{"an agent that waits in vain: its cluster is a member already", fmt.Errorf("the hub does not let the agent in: cluster ID 1 belongs to member east (ClusterIDTaken): %w", admin.ErrClusterTaken), exitTaken},
-		{"the name is another cluster's", fmt.Errorf("the hub does not let the agent in: the name east belongs to another cluster (NameTaken): %w", admin.ErrNameTaken), exitTaken},
+		{"an agent that waits in vain: its cluster is a member already", fmt.Errorf("the hub refuses the agent: cluster ID 1 belongs to member east (ClusterIDTaken): %w", admin.ErrClusterTaken), exitTaken},
+		{"the name is another cluster's", fmt.Errorf("the hub refuses the agent: the name east belongs to another cluster (NameTaken): %w", admin.ErrNameTaken), exitTaken},
 		{"a refusal that stood when the time was over", fmt.Errorf("%w: %w", &admin.TimeoutError{Doing: "wait until the agent has joined", After: time.Second, Reason: "it was refused before"},
-			fmt.Errorf("the hub does not let the agent in: %w", admin.ErrExpired)), exitDenied},
+			fmt.Errorf("the hub refuses the agent: %w", admin.ErrExpired)), exitDenied},
 		{"no pins", fmt.Errorf("find the hub: %w", discovery.ErrNoPins), exitUsage},
 		{"a cluster that does not tell who it is", fmt.Errorf("find the hub: %w", discovery.ErrNotAHub), exitPreflight},
 		{"nobody to be discovered", fmt.Errorf("find the hub: %w", discovery.ErrUnreachable), exitUnreachable},

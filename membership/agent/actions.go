@@ -8,11 +8,11 @@ import (
 	"github.com/muster-sdk/muster/membership/lifecycle"
 )
 
-// firstLook is how long the agent waits to know its member before it says that it has joined, so that a join
+// firstLook is how long the agent waits for the first facts about its member before it reports Joined, so that a join
 // costs one write of the status.
 const firstLook = 5 * time.Second
 
-// act carries out one action. Each is idempotent, and what it relies on is written down before it is sent.
+// act carries out one action. Each is idempotent, and its request is recorded before it is sent.
 func (a *agent) act(ctx context.Context, action lifecycle.AgentAction) error {
 	switch action {
 	case lifecycle.MakeRequest:
@@ -24,9 +24,9 @@ func (a *agent) act(ctx context.Context, action lifecycle.AgentAction) error {
 	case lifecycle.AdoptMember:
 		return a.adoptMember(ctx)
 	case lifecycle.ReadMembership:
-		// What became of it is what the agent decides by; an error is nothing to stop at.
+		// The agent decides with the result, so an error does not stop the step.
 		if err := a.readMembership(ctx); err != nil {
-			a.log.V(1).Info("The Membership could not be read.", "error", err.Error())
+			a.log.V(1).Info("Cannot read the Membership", "error", err.Error())
 		}
 		return nil
 	case lifecycle.SavePolicy:
@@ -46,7 +46,7 @@ func (a *agent) act(ctx context.Context, action lifecycle.AgentAction) error {
 		a.connection.startBeat(ctx, period(a.membership))
 		return nil
 	case lifecycle.StopBeat:
-		a.connection.stopBeat() // it beats, or this would not be asked for
+		a.connection.stopBeat() // the action is decided only while the heartbeat runs
 		return nil
 	case lifecycle.ReportJoined:
 		a.observer.wait(ctx, firstLook)
@@ -73,6 +73,6 @@ func (a *agent) act(ctx context.Context, action lifecycle.AgentAction) error {
 	case lifecycle.AdoptRenewal:
 		return a.adoptRenewal(ctx)
 	default:
-		return fmt.Errorf("no such action: %s", action)
+		return fmt.Errorf("unknown action: %s", action)
 	}
 }

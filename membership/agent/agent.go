@@ -19,12 +19,12 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// agent carries out what package lifecycle decides. All its fields belong to the goroutine of Start.
+// agent carries out the decisions of package lifecycle. Its fields belong to the goroutine of Start.
 type agent struct {
 	Options
 
-	name    string                      // of the hub, where there are several
-	stands  func(lifecycle.HubStanding) // is told how the hub stands with the agent; nil: nobody
+	name    string                      // of the hub, if there are several
+	stands  func(lifecycle.HubStanding) // receives the state of the hub; nil: not needed
 	log     logr.Logger
 	random  func() float64 // in [0, 1)
 	events  story
@@ -32,47 +32,47 @@ type agent struct {
 	member  *member
 
 	observer   *observer
-	beside     []*companion // of all agents that come one after the other; nil: there is no other
+	beside     []*companion // shared by all consecutive agents; nil: there is no other agent
 	companions *companions
 	record     record
-	loaded     bool // the record is what the store has
+	loaded     bool // record equals the content of the store
 	claim      *registration.ClaimKey
 	door       door
 
-	connection *connection // nil: none is needed yet
-	follower   *follower   // nil: nothing is followed
+	connection *connection // nil: not needed yet
+	follower   *follower   // nil: no watch
 	sight      lifecycle.HubSight
-	sightSince time.Time            // without a break
-	trouble    string               // why nothing could be seen when that was last tried
-	membership *v1alpha1.Membership // as last seen; nil unless sight is HubSeen
+	sightSince time.Time            // since when without interruption
+	trouble    string               // the error of the last attempt to read the Membership
+	membership *v1alpha1.Membership // as last observed; nil unless sight is HubSeen
 	replaced   *v1alpha1.Membership // that of a MemberCluster which was created again; nil unless sight is HubReplaced
 	guard      *pruneGuard
 	orphans    *orphanReport
-	revision   string // the highest resource version of the hub that was seen, or that of the list after it was restored
-	rolledBack bool   // the hub was restored, and that is not written down yet
+	revision   string // the highest observed resource version of the hub, or that of the list after a restore
+	rolledBack bool   // the hub was restored, and that is not recorded yet
 	cleaned    lifecycle.MemberState
 	cleanedAt  time.Time
 	refused    refusedRenewal
-	asked      time.Time // when the renewal was last seen without an answer
-	unheard    string    // why the last heartbeat failed
-	unserved   time.Time // since when the hub has taken no heartbeat; zero: it takes them
+	asked      time.Time // when the renewal was last observed without an answer
+	unheard    string    // the error of the last heartbeat
+	unserved   time.Time // since when the hub has accepted no heartbeat; zero: it accepts them
 	whereabouts
 
 	shown lifecycle.AgentStep
-	waits string // the reason that was told last for what it waits for at the door; empty: none
+	waits string // the last reported reason of a pending JoinRequest; empty: none
 
-	fare      fareKeeper // nil: nobody reads it
-	askedWith string     // fingerprint of the bootstrap credential; empty: it has not asked since it was started
-	untold    time.Time  // until when fare is left alone
+	fare      fareKeeper // nil: the state is not published
+	askedWith string     // fingerprint of the bootstrap credential; empty: no JoinRequest since the start
+	untold    time.Time  // until when the state is not published after a failure
 }
 
 // refusedRenewal is a renewal that the hub has refused.
 type refusedRenewal struct {
 	id, why string
-	at      time.Time // when the agent first saw it
+	at      time.Time // when the agent first observed it
 }
 
-// newAgent returns an agent of the cluster that home leads to. It logs to log unless the options say otherwise.
+// newAgent returns an agent of the cluster of home. Log is the default logger.
 func newAgent(home *rest.Config, log logr.Logger, o Options) (*agent, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -101,11 +101,11 @@ func newAgent(home *rest.Config, log logr.Logger, o Options) (*agent, error) {
 	}, nil
 }
 
-// NeedLeaderElection is true: two agents of one member would disturb each other.
+// NeedLeaderElection returns true: two agents of one member would interfere with each other.
 func (a *agent) NeedLeaderElection() bool { return true }
 
-// Start runs the agent until the context ends, or the member is out for good. It waits for all that it started, and for
-// companions for as long as they have.
+// Start runs the agent until the context ends, or the member has left for good. It waits for everything that it
+// started, and for companions until their timeout.
 func (a *agent) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	a.observer = newObserver(a.member, a.log, a.Options)
@@ -129,7 +129,7 @@ func (a *agent) Start(ctx context.Context) error {
 			return nil
 		case err != nil:
 			step.After = retry.next()
-			a.log.Error(err, "A step of the agent failed; trying again.", "phase", step.Phase, "after", step.After)
+			a.log.Error(err, "A step of the agent failed, trying again", "phase", step.Phase, "after", step.After)
 			a.noteFailure(step, err)
 		case step.Done:
 			a.show(step)
@@ -163,11 +163,11 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 	}
 	beside := accompanied(observed, step.Phase)
 	if beside == endCompanions {
-		a.dismiss() // before cleaners are asked
+		a.dismiss() // before the cleaners run
 	}
 	a.observer.want(step.Phase == lifecycle.Joined || step.Phase == lifecycle.Joining)
 	if a.cleaned == lifecycle.MemberClean {
-		a.cleaned = lifecycle.MemberNotAsked // it counted for this step
+		a.cleaned = lifecycle.MemberNotAsked // the result was for this step only
 	}
 	for _, action := range step.Actions {
 		if err := a.act(ctx, action); err != nil {
@@ -183,7 +183,7 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 		}
 	}
 	if step.Phase == lifecycle.Joined && a.sight == lifecycle.HubSeen {
-		// What the member looks like is not a matter of life and death: it is told when all else is done.
+		// The report about the member has the lowest priority.
 		if err := a.write(ctx, a.report()); err != nil {
 			return step, err
 		}
@@ -192,7 +192,7 @@ func (a *agent) step(ctx context.Context) (lifecycle.AgentStep, error) {
 	return step, nil
 }
 
-// show tells everybody who is interested of a step that is not like the one before.
+// show reports a step that differs from the previous one, in logs, Events and OnPhase.
 func (a *agent) show(step lifecycle.AgentStep) {
 	if why := a.why(step); why != "" {
 		step.Message += " (" + why + ")"
@@ -217,7 +217,7 @@ func (a *agent) show(step lifecycle.AgentStep) {
 	a.OnPhase(step)
 }
 
-// why is what the step's message leaves out: it knows what is the matter, and not the words of whom it comes from.
+// why is the detail that is added to the step's message: the original error, or the message of the hub.
 func (a *agent) why(step lifecycle.AgentStep) string {
 	switch step.Phase {
 	case lifecycle.Registering, lifecycle.Rejected:
@@ -229,11 +229,10 @@ func (a *agent) why(step lifecycle.AgentStep) string {
 	}
 }
 
-// longest is the longest time for which the agent does not look at its clock, for the case that its timers stood
-// still. It costs no request.
+// longest is the maximum time between two reads of the clock, in case timers stood still. It costs no request.
 const longest = 5 * time.Minute
 
-// hub is the address of the hub that the agent is of, or would like to be; empty: none is known.
+// hub is the address of the agent's hub, or of the one that it registers with; empty: unknown.
 func (a *agent) hub() string {
 	switch {
 	case a.record.Member != nil:
@@ -245,8 +244,8 @@ func (a *agent) hub() string {
 	}
 }
 
-// pause is how long to wait after a step. Where the hub is to be asked after it, all agents that wait for the same thing
-// must not ask at the same time.
+// pause is how long to wait after a step. If the next step makes a request to the hub, the pause is jittered, so that
+// agents that wait for the same event do not send their requests together.
 func (a *agent) pause(step lifecycle.AgentStep) time.Duration {
 	if slices.Contains(step.Actions, lifecycle.AskDoor) || slices.Contains(step.Actions, lifecycle.ReadMembership) {
 		return jittered(step.After, a.random)
@@ -254,7 +253,7 @@ func (a *agent) pause(step lifecycle.AgentStep) time.Duration {
 	return min(step.After, longest)
 }
 
-// wait waits until there is something to look at.
+// wait waits until there is a new observation, or the step is due.
 func (a *agent) wait(ctx context.Context, step lifecycle.AgentStep) {
 	timer := a.Clock.NewTimer(a.pause(step))
 	defer timer.Stop()
@@ -285,17 +284,17 @@ func (a *agent) wait(ctx context.Context, step lifecycle.AgentStep) {
 				continue
 			}
 			if a.sight != lifecycle.HubSeen {
-				return // a step looks again by itself
+				return // the next step reads it
 			}
 			if err := a.readMembership(ctx); err != nil && !errors.Is(err, context.Canceled) {
-				a.log.V(1).Info("The heartbeat was refused, and so was a look at the Membership.", "error", err.Error())
+				a.log.V(1).Info("The hub refused the heartbeat and the read of the Membership", "error", err.Error())
 			}
 		}
 		return
 	}
 }
 
-// outcomes is what the heartbeat reports; nil while there is none.
+// outcomes receives the results of the heartbeat; nil while it does not run.
 func (a *agent) outcomes() <-chan heartbeat.Status {
 	if a.connection == nil || !a.connection.beating() {
 		return nil

@@ -14,21 +14,21 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// What a Membership holds of APIs: see the limits of its type.
+// The limits of a Membership for APIs, see its type.
 const (
 	maxGroupVersions = 512
 	maxKinds         = 512
-	maxKind          = 63 // characters, which is also what a CustomResourceDefinition may have
+	maxKind          = 63 // characters, which is also the limit of a CustomResourceDefinition
 )
 
-// servedAPIs is what the agent knows of the kinds that the member serves.
+// servedAPIs is what the agent knows about the kinds that the member serves.
 type servedAPIs struct {
-	told  bool // or the agent is not to say
+	told  bool // whether ReportAPIs is set
 	known bool
 	all   []v1alpha1.ServedAPIs
 }
 
-// over returns what is to be told, given what was told before.
+// over returns the APIs to report, given the previously reported ones.
 func (s servedAPIs) over(before []v1alpha1.ServedAPIs) []v1alpha1.ServedAPIs {
 	switch {
 	case !s.told:
@@ -40,12 +40,12 @@ func (s servedAPIs) over(before []v1alpha1.ServedAPIs) []v1alpha1.ServedAPIs {
 	}
 }
 
-// apis asks the member what it serves.
+// apis reads which APIs the member serves.
 func (m *member) apis(ctx context.Context) (finding, error) {
 	_, lists, err := m.discovery.ServerGroupsAndResourcesWithContext(ctx)
 	failed, partly := discovery.GroupDiscoveryFailedErrorGroups(err)
 	if err != nil && !partly {
-		return finding{}, fmt.Errorf("find out what the member serves: %w", err)
+		return finding{}, fmt.Errorf("read which APIs the member serves: %w", err)
 	}
 	found, err := kindsOf(lists, m.served, failed)
 	if err != nil {
@@ -55,9 +55,10 @@ func (m *member) apis(ctx context.Context) (finding, error) {
 	return finding{apis: found}, nil
 }
 
-// kindsOf sums up what a member serves. What an API server behind it serves that does not answer is what it was before: an extension that is away
-// for a moment is no reason to move what needs it.
-func kindsOf(lists []*metav1.APIResourceList, before []v1alpha1.ServedAPIs, failed map[schema.GroupVersion]error) ([]v1alpha1.ServedAPIs, error) {
+// kindsOf summarizes which kinds a member serves. The kinds of an extension API server that does not respond stay
+// unchanged: a short outage of an extension is no reason to move workloads.
+func kindsOf(lists []*metav1.APIResourceList, before []v1alpha1.ServedAPIs,
+	failed map[schema.GroupVersion]error) ([]v1alpha1.ServedAPIs, error) {
 	kinds := map[string][]string{}
 	for _, list := range lists {
 		for i := range list.APIResources {
@@ -74,18 +75,20 @@ func kindsOf(lists []*metav1.APIResourceList, before []v1alpha1.ServedAPIs, fail
 		}
 	}
 	if len(kinds) > maxGroupVersions {
-		return nil, fmt.Errorf("the member serves %d versions of API groups, and a Membership holds %d", len(kinds), maxGroupVersions)
+		return nil, fmt.Errorf("the member serves %d versions of API groups, and the limit of a Membership is %d", len(kinds),
+			maxGroupVersions)
 	}
 	all := make([]v1alpha1.ServedAPIs, 0, len(kinds))
 	for groupVersion, names := range kinds {
 		names = slices.Compact(slices.Sorted(slices.Values(names)))
 		if len(names) > maxKinds {
-			return nil, fmt.Errorf("the member serves %d kinds of %s, and a Membership holds %d", len(names), groupVersion, maxKinds)
+			return nil, fmt.Errorf("the member serves %d kinds of %s, and the limit of a Membership is %d", len(names),
+				groupVersion, maxKinds)
 		}
 		all = append(all, v1alpha1.ServedAPIs{GroupVersion: groupVersion, Kinds: names})
 	}
 	if len(all) == 0 {
-		return nil, errors.New("the member says that it serves nothing")
+		return nil, errors.New("the member reports that it serves no APIs")
 	}
 	slices.SortFunc(all, func(a, b v1alpha1.ServedAPIs) int { return strings.Compare(a.GroupVersion, b.GroupVersion) })
 	return all, nil

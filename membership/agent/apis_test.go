@@ -42,17 +42,22 @@ func TestKindsOf(t *testing.T) {
 		problem string
 	}{
 		{"in order, each once, and no subresources",
-			[]*metav1.APIResourceList{list("v1", "pods", "Pod", "pods/eviction", "Eviction", "bindings", "Binding"), list("apps/v1", "deployments", "Deployment", "others", "Deployment")},
+			[]*metav1.APIResourceList{list("v1", "pods", "Pod", "pods/eviction", "Eviction", "bindings", "Binding"),
+				list("apps/v1", "deployments", "Deployment", "others", "Deployment")},
 			nil, nil, []v1alpha1.ServedAPIs{kinds("apps/v1", "Deployment"), kinds("v1", "Binding", "Pod")}, ""},
 		{"an extension that is away serves what it did", []*metav1.APIResourceList{list("v1", "pods", "Pod")},
 			[]v1alpha1.ServedAPIs{kinds("metrics.k8s.io/v1beta1", "PodMetrics"), kinds("gone.example.com/v1", "Gone")}, away,
 			[]v1alpha1.ServedAPIs{kinds("metrics.k8s.io/v1beta1", "PodMetrics"), kinds("v1", "Pod")}, ""},
-		{"of one that was never there nothing is known", []*metav1.APIResourceList{list("v1", "pods", "Pod")}, nil, away, []v1alpha1.ServedAPIs{kinds("v1", "Pod")}, ""},
-		{"no status holds such a name", []*metav1.APIResourceList{list("v1", "pods", "Pod", "longs", strings.Repeat("L", 64), "nothings", "")}, nil, nil,
+		{"of one that was never there nothing is known", []*metav1.APIResourceList{list("v1", "pods", "Pod")}, nil, away,
 			[]v1alpha1.ServedAPIs{kinds("v1", "Pod")}, ""},
-		{"half of it would be a lie", many, nil, nil, nil, "the member serves 513 versions of API groups, and a Membership holds 512"},
-		{"of a group, too", []*metav1.APIResourceList{crowd}, nil, nil, nil, "the member serves 513 kinds of v1, and a Membership holds 512"},
-		{"there is no such API server", nil, nil, nil, nil, "the member says that it serves nothing"},
+		{"no status holds such a name",
+			[]*metav1.APIResourceList{list("v1", "pods", "Pod", "longs", strings.Repeat("L", 64), "nothings", "")}, nil, nil,
+			[]v1alpha1.ServedAPIs{kinds("v1", "Pod")}, ""},
+		{"half of it would be a lie", many, nil, nil, nil, "the member serves 513 versions of API groups, " +
+			"and the limit of a Membership is 512"},
+		{"of a group, too", []*metav1.APIResourceList{crowd}, nil, nil, nil,
+			"the member serves 513 kinds of v1, and the limit of a Membership is 512"},
+		{"there is no such API server", nil, nil, nil, nil, "the member reports that it serves no APIs"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			got, err := kindsOf(tc.lists, tc.before, tc.failed)

@@ -12,19 +12,19 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
-// A BootstrapSource has what an agent needs to ask a hub to join it. It is looked into each time that the agent
-// asks, so a new credential takes effect without a restart; and when the hub does not answer where it was, as it may have moved. Whoever
-// can change what it has is trusted with the member: see the package's documentation.
+// A BootstrapSource provides the bootstrap credential of an agent. The agent calls it for each read of its JoinRequest,
+// so a new credential takes effect without a restart, and when the hub does not respond at its address, because it may
+// have moved. A user who can change the source can act as the member: see the package documentation.
 type BootstrapSource interface {
-	// Load returns the bootstrap credential, or nil when there is none.
+	// Load returns the bootstrap credential; nil: there is none.
 	Load(ctx context.Context) (*registration.Bootstrap, error)
-	// Forget throws it away when the member is out for good, so that a restart does not join anew. It is
-	// no error if there is none. A credential that somebody has put there since Load should be kept; when the agent
-	// begins to clean up it calls Load once more.
+	// Forget deletes the bootstrap credential after the member has left for good, so that a restart does not join again.
+	// It is no error if there is none. It should keep a credential that was replaced since Load; the agent calls Load once
+	// more when it begins to clean up.
 	Forget(ctx context.Context) error
 }
 
-// BootstrapFunc makes a [BootstrapSource] of a function. It forgets nothing: a program that still has the
+// BootstrapFunc is a [BootstrapSource] that calls a function. Its Forget does nothing: a program that still has the
 // credential when it starts again joins again.
 type BootstrapFunc func(ctx context.Context) (*registration.Bootstrap, error)
 
@@ -34,8 +34,9 @@ func (f BootstrapFunc) Load(ctx context.Context) (*registration.Bootstrap, error
 // Forget does nothing.
 func (f BootstrapFunc) Forget(context.Context) error { return nil }
 
-// SecretBootstrap reads the bootstrap credential from key [registration.BootstrapKey] of a Secret, and deletes
-// the Secret to forget it, unless it has another content than when it was last read. It needs the permissions get and delete on that Secret.
+// SecretBootstrap reads the bootstrap credential from key [registration.BootstrapKey] of a Secret. Its Forget deletes
+// the Secret, unless the content has changed since the last read. It needs the permissions get and delete on that
+// Secret.
 func SecretBootstrap(secrets corev1client.SecretInterface, name string) BootstrapSource {
 	return &secretBootstrap{secrets: secrets, name: name}
 }
@@ -43,7 +44,7 @@ func SecretBootstrap(secrets corev1client.SecretInterface, name string) Bootstra
 type secretBootstrap struct {
 	secrets corev1client.SecretInterface
 	name    string
-	known   []byte // as last read; nil: nothing was
+	known   []byte // as last read; nil: not read
 }
 
 func (s *secretBootstrap) Load(ctx context.Context) (*registration.Bootstrap, error) {
@@ -62,7 +63,7 @@ func (s *secretBootstrap) Load(ctx context.Context) (*registration.Bootstrap, er
 	return bootstrap, nil
 }
 
-// Forget leaves alone what has come to be there since it was last read: that is for the next to join.
+// Forget keeps a Secret whose content has changed since the last read: it is for the next join.
 func (s *secretBootstrap) Forget(ctx context.Context) error {
 	secret, err := s.secrets.Get(ctx, s.name, metav1.GetOptions{})
 	if err == nil && s.known != nil && !bytes.Equal(s.known, secret.Data[registration.BootstrapKey]) {

@@ -85,7 +85,8 @@ func newByHandOn(t *testing.T, plane *localplane.Plane, name string) *byHand {
 			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"memberships"}, Verbs: []string{"list", "watch"}},
 			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"memberships/status"}, Verbs: []string{"update"}},
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
-			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"heartbeat"}, Verbs: []string{"get", "update"}},
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"heartbeat"},
+				Verbs: []string{"get", "update"}},
 		},
 	}
 	h.ensure(role)
@@ -176,7 +177,8 @@ func (h *byHand) admit(request *v1alpha1.JoinRequest) {
 	})
 }
 
-func (h *byHand) issue(ctx context.Context, member membership.Member, request v1alpha1.CredentialRequest) (v1alpha1.Credential, error) {
+func (h *byHand) issue(ctx context.Context, member membership.Member,
+	request v1alpha1.CredentialRequest) (v1alpha1.Credential, error) {
 	for {
 		credential, err := h.issuer(request.Type).Issue(ctx, member, request)
 		if !errors.Is(err, membership.ErrPending) {
@@ -193,8 +195,9 @@ func (h *byHand) prepare(member membership.Member, kind v1alpha1.CredentialType)
 	_ = h.c.Create(ctx, &v1alpha1.Membership{
 		ObjectMeta: metav1.ObjectMeta{Namespace: member.Namespace, Name: membership.MembershipName},
 		Spec: v1alpha1.MembershipSpec{
-			MemberName: member.Name, MemberUID: member.UID, State: v1alpha1.StateJoin, Rejoin: true, HeartbeatPeriodSeconds: h.period,
-			Leave: v1alpha1.LeavePolicy{Resources: v1alpha1.OrphanResources, DeadlineSeconds: 77},
+			MemberName: member.Name, MemberUID: member.UID, State: v1alpha1.StateJoin, Rejoin: true,
+			HeartbeatPeriodSeconds: h.period,
+			Leave:                  v1alpha1.LeavePolicy{Resources: v1alpha1.OrphanResources, DeadlineSeconds: 77},
 		},
 	})
 	subject := rbacv1.Subject{Kind: "ServiceAccount", Namespace: member.Namespace, Name: membership.AgentName}
@@ -213,7 +216,8 @@ func (h *byHand) binding(subjects ...rbacv1.Subject) *rbacv1.RoleBinding {
 }
 
 // tell writes an answer.
-func (h *byHand) tell(request *v1alpha1.JoinRequest, answer v1alpha1.JoinAnswer, more func(*v1alpha1.JoinRequestStatus)) {
+func (h *byHand) tell(request *v1alpha1.JoinRequest, answer v1alpha1.JoinAnswer,
+	more func(*v1alpha1.JoinRequestStatus)) {
 	request.Status = v1alpha1.JoinRequestStatus{Answer: answer, Claim: registration.Fingerprint(request.Spec.ClaimKey)}
 	meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionIssued, Status: metav1.ConditionTrue, Reason: string(answer), Message: "By hand.",
@@ -332,7 +336,8 @@ func (t tap) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := t.next.RoundTrip(request)
 	path := strings.Split(request.URL.Path, "/")
 	what := path[len(path)-1]
-	if what == membership.LeaseName || what == membership.MembershipName || what == "status" || strings.HasPrefix(what, "join-") {
+	if what == membership.LeaseName || what == membership.MembershipName || what == "status" ||
+		strings.HasPrefix(what, "join-") {
 		what = path[len(path)-2] + "/" + what
 	}
 	key := request.Method + " " + what
@@ -548,7 +553,8 @@ func (m *moody) config(config *rest.Config) {
 			}
 			path := strings.Split(request.URL.Path, "/")
 			m.refused.Store(path[len(path)-1], true)
-			status, err := json.Marshal(apierrors.NewForbidden(schema.GroupResource{Resource: "any"}, "any", errors.New("just started")).Status())
+			status, err := json.Marshal(apierrors.NewForbidden(schema.GroupResource{Resource: "any"}, "any",
+				errors.New("just started")).Status())
 			return &http.Response{
 				StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}},
 				Body: io.NopCloser(bytes.NewReader(status)), Request: request,

@@ -10,7 +10,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
-// begin finds out which hub the agent was at: that of the record with the last turn, or the first.
+// begin determines at which hub the agent was: the hub of the record with the highest turn, or the first.
 func (h *hubs) begin(ctx context.Context) error {
 	for i := range h.Hubs {
 		r, err := h.record(ctx, i)
@@ -18,14 +18,14 @@ func (h *hubs) begin(ctx context.Context) error {
 			return err
 		}
 		if r.Turn > h.turn {
-			// It came there from another hub once. Nobody knows when, so it may have been just now.
+			// The agent once came there from another hub. The time is unknown, so it may have been just now.
 			h.turn, h.current, h.since, h.stays = r.Turn, i, h.Clock.Now(), r.Stay
 		}
 	}
 	return nil
 }
 
-// record reads what is known of a hub. A record that cannot be used is for the agent to complain of, when it comes to that hub.
+// record reads the record of a hub. The agent of that hub reports an invalid record.
 func (h *hubs) record(ctx context.Context, i int) (record, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -37,7 +37,7 @@ func (h *hubs) record(ctx context.Context, i int) (record, error) {
 	return r, nil
 }
 
-// choose decides where to be, and writes down where to go before it returns that.
+// choose selects the hub, and records a change before it returns.
 func (h *hubs) choose(ctx context.Context) lifecycle.HubsStep {
 	now := h.Clock.Now()
 	for i := range h.standing {
@@ -45,7 +45,8 @@ func (h *hubs) choose(ctx context.Context) lifecycle.HubsStep {
 	}
 	for {
 		step := lifecycle.SelectHub(lifecycle.HubsObserved{
-			Now: now, Hubs: h.standing, Current: h.current, Since: h.since, Patience: h.patience, Return: h.returns, Stay: h.stays,
+			Now: now, Hubs: h.standing, Current: h.current, Since: h.since, Patience: h.patience, Return: h.returns,
+			Stay: h.stays,
 		})
 		switch {
 		case ctx.Err() != nil:
@@ -64,12 +65,12 @@ func (h *hubs) choose(ctx context.Context) lifecycle.HubsStep {
 		if err == nil {
 			return step
 		}
-		h.log.Error(err, "The agent could not write down where to go.", "hub", h.Hubs[step.Hub].Name)
+		h.log.Error(err, "Cannot record the change to another hub", "hub", h.Hubs[step.Hub].Name)
 		h.standing[step.Hub].Answer = lifecycle.HubSilent
 	}
 }
 
-// tellGoing tells everybody who is interested that the agent goes to another hub.
+// tellGoing reports that the agent goes to another hub.
 func (h *hubs) tellGoing(message string) {
 	h.stuck = ""
 	h.log.Info(message)
@@ -79,7 +80,7 @@ func (h *hubs) tellGoing(message string) {
 	h.OnPhase(lifecycle.AgentStep{Phase: lifecycle.Unregistered, Message: message})
 }
 
-// tellAway has those know who wait for the agent at the hub that it leaves.
+// tellAway publishes the state of the agent in the Secret of the hub that it leaves.
 func (h *hubs) tellAway(ctx context.Context, message string) {
 	left := h.Hubs[h.current]
 	keeper, is := left.Store.(fareKeeper)
@@ -90,11 +91,11 @@ func (h *hubs) tellAway(ctx context.Context, message string) {
 	defer cancel()
 	keeper.note(agentstate.State{State: agentstate.Away, Message: message, Time: h.Clock.Now()})
 	if err := keeper.tell(ctx); err != nil {
-		h.log.V(1).Info("How the agent fares could not be written.", "hub", left.Name, "error", err.Error())
+		h.log.V(1).Info("Cannot publish the state of the agent", "hub", left.Name, "error", err.Error())
 	}
 }
 
-// tellStuck tells them that it cannot, and why, when that is another reason than before; and when it is over.
+// tellStuck reports that the agent cannot go to another hub, and why, if the reason has changed; and the end of that.
 func (h *hubs) tellStuck(message string) {
 	if message == h.stuck {
 		return
@@ -111,7 +112,8 @@ func (h *hubs) tellStuck(message string) {
 	h.OnPhase(step)
 }
 
-// turnTo writes down that it is the hub's turn, in the record of that hub. It leaves alone that of the current one, whose agent is at work.
+// turnTo records the change in the record of the new hub. It does not change the record of the current hub, whose agent
+// is running.
 func (h *hubs) turnTo(ctx context.Context, step lifecycle.HubsStep) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -135,7 +137,7 @@ func (h *hubs) turnTo(ctx context.Context, step lifecycle.HubsStep) error {
 	return nil
 }
 
-// answers reports whether there is a hub at one of the addresses that are known of it. It shows no credential to anybody.
+// answers reports whether a hub responds at one of its known addresses. It sends no credential.
 func (h *hubs) answers(ctx context.Context, i int) bool {
 	loading, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -144,7 +146,8 @@ func (h *hubs) answers(ctx context.Context, i int) bool {
 	if err == nil && bootstrap != nil {
 		addresses = append(addresses, registered{Server: bootstrap.Server, CA: bootstrap.CA})
 	}
-	if r, err := h.record(ctx, i); err == nil && r.Member != nil && (bootstrap == nil || !r.Member.at(bootstrap.Server, bootstrap.CA)) {
+	if r, err := h.record(ctx, i); err == nil && r.Member != nil &&
+		(bootstrap == nil || !r.Member.at(bootstrap.Server, bootstrap.CA)) {
 		addresses = append(addresses, registered{Server: r.Member.Server, CA: r.Member.CA})
 	}
 	for _, address := range addresses {
@@ -152,19 +155,19 @@ func (h *hubs) answers(ctx context.Context, i int) bool {
 			return true
 		}
 	}
-	h.log.V(1).Info("Another hub does not answer.", "hub", h.Hubs[i].Name, "error", fmt.Sprint(err))
+	h.log.V(1).Info("Another hub does not respond", "hub", h.Hubs[i].Name, "error", fmt.Sprint(err))
 	return false
 }
 
-// ask returns nil when an API server answers: it may well refuse to.
+// ask returns nil if an API server responds, even if it refuses the request.
 func (h *hubs) ask(ctx context.Context, at registered) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	nobody := &keeper{}
-	if err := nobody.keep(registration.Material{}, nil); err != nil {
+	anonymous := &keeper{}
+	if err := anonymous.keep(registration.Material{}, nil); err != nil {
 		return err
 	}
-	l, err := newLink(hubConfig(at.Server, at.CA, h.HubConfig), nobody)
+	l, err := newLink(hubConfig(at.Server, at.CA, h.HubConfig), anonymous)
 	if err != nil {
 		return err
 	}
@@ -179,7 +182,7 @@ func (h *hubs) ask(ctx context.Context, at registered) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode >= http.StatusInternalServerError {
-		return fmt.Errorf("it says %s", response.Status)
+		return fmt.Errorf("the hub responds with %s", response.Status)
 	}
 	return nil
 }

@@ -12,25 +12,25 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// collectTimeout is how long a collector has, and resourceTimeout the built-in one that lists all pods.
+// collectTimeout is the timeout of a collector, and resourceTimeout that of the built-in one which lists all pods.
 const (
 	collectTimeout  = 10 * time.Second
 	resourceTimeout = time.Minute
 )
 
-// A PropertyCollector finds out facts about the member that placements can select by.
+// A PropertyCollector collects properties of the member, which placements can select by.
 //
-// Collect has ten seconds. It must return when its context ends; until it does it is not called again, the
-// properties that it returned last are kept, and the condition PropertiesCollected of the Membership names
-// it, as it does after an error. No other collector waits for it. A property whose name another collector took first
-// is left out: the built-in ones come first, then the others in their order.
+// Collect has a timeout of ten seconds. It must return when its context ends. Until then it is not called again, its
+// last properties are kept, and the condition PropertiesCollected of the Membership names it, as after an error. No
+// other collector waits for it. If several collectors return the same property, the first one is kept: the built-in
+// collectors come first, then the others in order.
 type PropertyCollector interface {
-	// Name tells the collector from others; it is shown when the collector fails.
+	// Name identifies the collector in logs and conditions.
 	Name() string
 	Collect(ctx context.Context) ([]v1alpha1.Property, error)
 }
 
-// CollectorFunc makes a [PropertyCollector] of a name and a function.
+// CollectorFunc returns a [PropertyCollector] with a name that calls a function.
 func CollectorFunc(name string, collect func(context.Context) ([]v1alpha1.Property, error)) PropertyCollector {
 	return collectorFunc{name, collect}
 }
@@ -46,7 +46,7 @@ func (c collectorFunc) Collect(ctx context.Context) ([]v1alpha1.Property, error)
 	return c.collect(ctx)
 }
 
-// source is something that is collected, built in or a user's.
+// source is a built-in collector or a collector of the user.
 type source struct {
 	name    string
 	timeout time.Duration
@@ -54,12 +54,12 @@ type source struct {
 
 	// Under the collection's lock.
 	running bool
-	found   finding // the last that was found
-	failed  bool    // the last time
-	known   bool    // it has answered once
+	found   finding // the last result
+	failed  bool    // the last call failed
+	known   bool    // a call succeeded
 }
 
-// finding is what a source has found out; each sets what is its own.
+// finding is the result of a source, which sets only its own fields.
 type finding struct {
 	version    string
 	resources  *v1alpha1.ResourceUsage
@@ -67,20 +67,20 @@ type finding struct {
 	apis       []v1alpha1.ServedAPIs
 }
 
-// collection collects from all sources, side by side.
+// collection runs all sources concurrently.
 type collection struct {
 	log     logr.Logger
 	sources []*source
-	news    func() // called when something was found, or not found in time, after its round
+	news    func() // called for a result, or a timeout, after its round
 
-	wg sync.WaitGroup // of the sources that are at work
+	wg sync.WaitGroup // of the running sources
 	mu sync.Mutex
-	// asking is true during a round, whose end is news enough.
+	// asking is true during a round, at whose end the caller is notified anyway.
 	asking bool
 }
 
-// round asks each source that is not still at work from an earlier round. It returns when all have answered, or after
-// collectTimeout: those that take longer delay nobody.
+// round calls each source that is not still running from an earlier round. It returns when all have returned, or after
+// collectTimeout: slow sources delay no others.
 func (c *collection) round(ctx context.Context) {
 	defer c.quietly()()
 	var asked sync.WaitGroup
@@ -106,7 +106,7 @@ func (c *collection) round(ctx context.Context) {
 	}
 }
 
-// ask returns when the source has returned, and says so when that has not come in time.
+// ask returns when the source has returned, and reports a timeout.
 func (c *collection) ask(ctx context.Context, s *source) {
 	limited, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -119,7 +119,7 @@ func (c *collection) ask(ctx context.Context, s *source) {
 	c.end(ctx, s, found, err)
 }
 
-// quietly keeps news back until the function that it returns is called.
+// quietly suppresses notifications until the returned function is called.
 func (c *collection) quietly() (over func()) {
 	set := func(asking bool) {
 		c.mu.Lock()
@@ -145,11 +145,11 @@ func (c *collection) end(ctx context.Context, s *source, found finding, err erro
 	defer c.mu.Unlock()
 	s.running = false
 	if ctx.Err() != nil {
-		return // the agent is being stopped
+		return // the agent stops
 	}
 	c.tell()
 	if s.failed = err != nil; s.failed {
-		c.log.Error(err, "Collecting failed; what was found before is kept.", "collector", s.name)
+		c.log.Error(err, "A collector failed, its previous result is kept", "collector", s.name)
 		return
 	}
 	s.found, s.known = found, true
@@ -161,7 +161,8 @@ func (c *collection) late(ctx context.Context, s *source) {
 	if s.running && ctx.Err() == nil {
 		s.failed = true
 		c.tell()
-		c.log.Info("A collector did not return in time; what it found before is kept.", "collector", s.name, "timeout", s.timeout)
+		c.log.Info("A collector did not return in time, its previous result is kept", "collector", s.name, "timeout",
+			s.timeout)
 	}
 }
 
@@ -174,19 +175,19 @@ func (c *collection) tell() {
 // wait waits for sources that did not return in time.
 func (c *collection) wait() { c.wg.Wait() }
 
-// facts is what has been found out about the member.
+// facts are the collected facts about the member.
 type facts struct {
-	version    string                  // empty: not known yet
-	resources  *v1alpha1.ResourceUsage // nil: not known yet
+	version    string                  // empty: unknown
+	resources  *v1alpha1.ResourceUsage // nil: unknown
 	properties []v1alpha1.Property
 	apis       servedAPIs
-	// partial is true while a source has not answered since the agent was started. What the agent said before counts until then: a member that
-	// cannot be asked for a moment has not lost what placements have chosen it for.
+	// partial is true while a source has not succeeded since the agent was started. Until then the previously reported
+	// properties stay: a short outage of a source must not remove the member from placements.
 	partial  bool
 	problems problems
 }
 
-// over returns the properties to be told, given those that were told before.
+// over returns the properties to report, given the previously reported ones.
 func (f *facts) over(before []v1alpha1.Property) []v1alpha1.Property {
 	if !f.partial {
 		return f.properties
@@ -219,7 +220,7 @@ func (c *collection) facts() facts {
 	return all
 }
 
-// property is a fact under a name of ours.
+// property returns a property with one of the built-in names.
 func property(name, format string, args ...any) []v1alpha1.Property {
 	return []v1alpha1.Property{{Name: name, Value: fmt.Sprintf(format, args...)}}
 }

@@ -9,52 +9,53 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// Hub is what a [Companion] gets of the hub.
+// Hub is the access to the hub for a [Companion].
 type Hub struct {
-	// Name of the hub in Hubs of [Options]; empty where there is only one. What a companion leaves on the member stays there when the agent goes to
-	// another hub, so a companion has to tell apart what belongs to which: that of package work/agent by its HubName.
+	// Name of the hub in Hubs of [Options]; empty if there is only one. Objects of a companion stay on the member when the
+	// agent goes to another hub, so a companion must record which hub they belong to: package work/agent uses its HubName.
 	Name string
-	// Config reaches the hub as the member, over connections that the companion shares with nobody. Each request is
-	// authenticated by the credential that the agent has at the time, so what is made of it, such as clients and caches,
-	// outlives renewals: a certificate's closes the connections, and watches are opened anew. HubConfig of [Options] has
-	// had its say; without one there is no limit to the rate. It is the companion's to change.
+	// Config connects to the hub as the member, over connections that no other companion shares. Each request is
+	// authenticated with the agent's current credential, so clients and caches stay valid after renewals: the renewal of a
+	// certificate closes the connections, and watches are opened again. HubConfig of [Options] has been applied; by
+	// default there is no rate limit. The companion may modify it.
 	Config *rest.Config
-	// MayPrune returns nil if the absence or the deletion of an object in the member's namespace on the hub is what a user
-	// asked for, and an error that says why not otherwise: the hub was restored and has not confirmed that it is consistent,
-	// the Membership cannot be seen, or the namespace itself is being deleted. A companion asks before it deletes anything
-	// on the member for that reason, and asks again later after an error. It may be called concurrently.
+	// MayPrune returns nil if a user requested the absence or the deletion of an object in the member's namespace on the
+	// hub, and an error with the reason otherwise: the hub was restored and has not confirmed that it is consistent, the
+	// Membership cannot be observed, or the namespace itself is being deleted. A companion must call it before it deletes
+	// anything on the member because of that, and again later after an error. It may be called concurrently.
 	MayPrune func(ctx context.Context) error
-	// ReportOrphans reports the orphaned objects that the companion keeps on the member: objects that no Work has any more
-	// although no user asked for their deletion. The agent writes the last report to the Membership; until the first one,
-	// it leaves there what an earlier run reported. It does not block and may be called concurrently.
+	// ReportOrphans reports the orphaned objects that the companion keeps on the member: objects that no Work contains any
+	// more although no user requested their deletion. The agent writes the last report to the Membership; until the first
+	// one, the report of an earlier run stays. It does not block and may be called concurrently.
 	ReportOrphans func(v1alpha1.OrphanSummary)
-	// Member is whom the companion speaks for, as the agent knew it when it called the companion; Leave may have
-	// changed since. What the companion may touch is in Member.Namespace.
+	// Member is the companion's member when the companion is called; Leave may have changed since. The companion may
+	// access Member.Namespace only.
 	Member membership.Member
 }
 
-// A Companion runs beside the agent, with its access to the hub, for as long as the cluster is a member. What applies
-// the hub's works on the member is one.
+// A Companion runs beside the agent, with its access to the hub, while the cluster is a member. An example is the agent
+// that applies Works on the member.
 //
-// Run is called when the agent has joined; after a restart of the agent, when that has seen that it is still in. It
-// goes on while the hub is out of reach, and when the member is told to leave, since the hub may wait for what
-// the companion does then. Its context ends when the hub has all back that it had sent, before the first of the Cleaners is
-// asked; when the hub shuts the agent out, or has forgotten it; when the agent goes to another of several hubs; and with the agent.
+// Run is called when the agent has joined; after a restart of the agent, when the agent has observed that it is still a
+// member. It continues while the hub cannot be reached, and while the member leaves, because the hub may wait for the
+// companion then. Its context ends when the hub has withdrawn all its objects, before the first of the Cleaners runs;
+// when the hub refuses or has deregistered the agent; when the agent goes to another of several hubs; and with the
+// agent.
 //
-// It has ten seconds to return then. After that its Config works no more and the agent goes on, also without it; it is
-// not called again before it has returned. When it returns an error, or panics in the goroutine that called it,
-// that is logged and told by an Event, and it is called again after a second, later after half a minute. When it returns
-// nil it has ended by itself, and is called again when the agent joins anew.
+// Run must then return within ten seconds. After that its Config does not work any more and the agent continues without
+// it; Run is not called again before it has returned. If Run returns an error, or panics in the goroutine that called
+// it, the error is logged and reported by an Event, and Run is called again after a second, later after half a minute.
+// If Run returns nil, it is called again when the agent joins again.
 //
-// Nothing that it does holds up the heartbeat or the agent. The permissions that it needs on the hub are added
-// to those of all agents there, by AgentRules of package hub.
+// A companion never delays the heartbeat or the agent. The permissions that it needs on the hub are granted to all
+// agents, with AgentRules of package hub.
 type Companion interface {
-	// Name tells the companion from others; it is shown when the companion fails.
+	// Name identifies the companion in logs and Events.
 	Name() string
 	Run(ctx context.Context, hub Hub) error
 }
 
-// CompanionFunc makes a [Companion] of a name and a function.
+// CompanionFunc returns a [Companion] with a name that calls a function.
 func CompanionFunc(name string, run func(context.Context, Hub) error) Companion {
 	return companionFunc{name, run}
 }

@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// companionPatience is how long companions have to return, all of them together.
+	// companionPatience is how long all companions together may take to return.
 	companionPatience = 10 * time.Second
-	// companionSettled is how long a companion has to run for its next failure to count as the first.
+	// companionSettled is how long a companion must run before its backoff is reset.
 	companionSettled = time.Minute
 )
 
-// accompaniment is what becomes of the companions in a step.
+// accompaniment is what a step does with the companions.
 type accompaniment int
 
 const (
-	endCompanions  accompaniment = iota // before its actions
-	keepCompanions                      // as they are
-	runCompanions                       // after its actions
+	endCompanions  accompaniment = iota // end them before the actions
+	keepCompanions                      // change nothing
+	runCompanions                       // start them after the actions
 )
 
-// accompanied decides about the companions. They begin when the agent sees that the hub has the member in, which goes for a
-// leave whose gates wait for them as well. What it cannot see neither begins nor ends them: one that began then could
-// put back what the cleaners have taken.
+// accompanied decides about the companions. They start when the agent observes that it is a member, also during a
+// leave, because its gates may wait for them. While the agent cannot observe the hub, companions are neither started
+// nor ended: a companion that started then could restore objects that the cleaners have removed.
 func accompanied(o lifecycle.AgentObserved, phase lifecycle.AgentPhase) accompaniment {
 	seen := o.Hub == lifecycle.HubSeen
 	switch {
@@ -47,7 +47,7 @@ func accompanied(o lifecycle.AgentObserved, phase lifecycle.AgentPhase) accompan
 	}
 }
 
-// dismiss ends the companions and takes back what they were lent.
+// dismiss ends the companions and closes their connections.
 func (a *agent) dismiss() {
 	a.companions.end()
 	if a.connection != nil {
@@ -55,23 +55,23 @@ func (a *agent) dismiss() {
 	}
 }
 
-// companions runs those of one agent, each in a goroutine of its own.
+// companions runs the companions of one agent, each in its own goroutine.
 type companions struct {
 	log    logr.Logger
 	events story
 	clock  clock.Clock
 	random func() float64
-	hub    string // its name
+	hub    string // name of the hub
 	guard  *pruneGuard
 
 	orphans *orphanReport
 	all     []*companion
-	cancel  context.CancelFunc // nil: they are not to run
+	cancel  context.CancelFunc // nil: they must not run
 }
 
 type companion struct {
 	Companion
-	returned chan struct{} // closed when it has returned; nil: it was never called
+	returned chan struct{} // closed when it has returned; nil: never called
 }
 
 func newCompanions(a *agent) *companions {
@@ -79,10 +79,11 @@ func newCompanions(a *agent) *companions {
 	if all == nil {
 		all = besides(a.Companions)
 	}
-	return &companions{log: a.log, events: a.events, clock: a.Clock, random: a.random, hub: a.name, guard: a.guard, orphans: a.orphans, all: all}
+	return &companions{log: a.log, events: a.events, clock: a.Clock, random: a.random, hub: a.name, guard: a.guard,
+		orphans: a.orphans, all: all}
 }
 
-// besides are companions that were never called.
+// besides returns companions that were never called.
 func besides(all []Companion) []*companion {
 	var out []*companion
 	for _, each := range all {
@@ -91,7 +92,7 @@ func besides(all []Companion) []*companion {
 	return out
 }
 
-// run has all of them run that do not yet.
+// run starts all companions that are not running.
 func (c *companions) run(ctx context.Context, with *connection, member membership.Member) error {
 	if c.cancel != nil {
 		return nil
@@ -111,7 +112,7 @@ func (c *companions) run(ctx context.Context, with *connection, member membershi
 		go func() {
 			defer close(returned)
 			if before != nil {
-				<-before // it must not run beside itself
+				<-before // the previous call must return first
 			}
 			c.runOne(ctx, each, Hub{
 				Name: c.hub, Config: configs[i], MayPrune: c.guard.MayPrune, ReportOrphans: c.orphans.put, Member: member,
@@ -121,11 +122,11 @@ func (c *companions) run(ctx context.Context, with *connection, member membershi
 	return nil
 }
 
-// runOne calls a companion until it has nothing more to do, or the context ends.
+// runOne calls a companion until it returns nil, or the context ends.
 func (c *companions) runOne(ctx context.Context, one *companion, hub Hub) {
 	log, retry := c.log.WithValues("companion", one.Name()), backoff{random: c.random}
 	for ctx.Err() == nil {
-		log.Info("A companion begins.")
+		log.Info("A companion starts")
 		began := c.clock.Now()
 		err := panics.Recovered(func() error {
 			hub := hub
@@ -135,11 +136,11 @@ func (c *companions) runOne(ctx context.Context, one *companion, hub Hub) {
 		switch {
 		case ctx.Err() != nil:
 			if err != nil && !errors.Is(err, context.Canceled) {
-				log.Info("A companion ended with an error when it was to end.", "error", err.Error())
+				log.Info("A companion returned an error after its context ended", "error", err.Error())
 			}
 			return
 		case err == nil:
-			log.Info("A companion has ended by itself; it is called again when the agent joins anew.")
+			log.Info("A companion has ended by itself, and is called again when the agent joins again")
 			return
 		case c.clock.Now().Sub(began) > companionSettled:
 			retry.reset()
@@ -149,7 +150,7 @@ func (c *companions) runOne(ctx context.Context, one *companion, hub Hub) {
 		if panicked, ok := errors.AsType[*panics.Error](err); ok {
 			details = append(details, "stack", string(panicked.Stack))
 		}
-		log.Error(err, "A companion failed; calling it again.", details...)
+		log.Error(err, "A companion failed and is called again", details...)
 		c.events.warn("CompanionFailed", one.Name()+": "+err.Error())
 		select {
 		case <-ctx.Done():
@@ -158,7 +159,7 @@ func (c *companions) runOne(ctx context.Context, one *companion, hub Hub) {
 	}
 }
 
-// end ends all of them. Those that do not return in time are left behind, and tell of themselves.
+// end ends all companions. It does not wait longer for those that do not return in time, and reports them.
 func (c *companions) end() {
 	if c.cancel == nil {
 		return
@@ -174,10 +175,13 @@ func (c *companions) end() {
 		case <-limited.Done():
 		}
 		select {
-		case <-one.returned: // while another was waited for
+		case <-one.returned: // it returned while waiting for another one
 		default:
-			c.log.Info("A companion did not return in time; going on without it.", "companion", one.Name(), "patience", companionPatience)
-			c.events.warn("CompanionStuck", one.Name()+" has not returned "+companionPatience.String()+" after it was to end; the agent goes on without it.")
+			c.log.Info("A companion did not return in time, the agent continues without it", "companion", one.Name(), "timeout",
+				companionPatience)
+			c.events.warn("CompanionStuck",
+				one.Name()+" has not returned "+companionPatience.String()+" after its context ended; the agent continues "+
+					"without it.")
 		}
 	}
 }

@@ -55,14 +55,19 @@ func TestAccompanied(t *testing.T) {
 		phase  lifecycle.AgentPhase
 		want   accompaniment
 	}{
-		{"whoever asks to join has nothing to lend", lifecycle.AgentObserved{}, lifecycle.Unregistered, endCompanions},
-		{"the hub does not know yet that the agent is there", seen(v1alpha1.StateJoin, lifecycle.ReportedNothing), lifecycle.Joining, keepCompanions},
+		{"an agent that is not registered has no connection to lend", lifecycle.AgentObserved{}, lifecycle.Unregistered,
+			endCompanions},
+		{"the hub does not know yet that the agent is there", seen(v1alpha1.StateJoin, lifecycle.ReportedNothing),
+			lifecycle.Joining, keepCompanions},
 		{"in", in, lifecycle.Joined, runCompanions},
-		{"who was restarted may have been forgotten meanwhile", lifecycle.AgentObserved{Record: registered}, lifecycle.Joining, keepCompanions},
-		{"and knows no more while the hub is away", lifecycle.AgentObserved{Record: registered, Hub: lifecycle.HubUnreachable}, lifecycle.Joining, keepCompanions},
-		{"that the hub is away ends nothing, and begins nothing where cleaners were asked before", with(in, func(o *lifecycle.AgentObserved) {
-			o.Hub = lifecycle.HubUnreachable
-		}), lifecycle.Joined, keepCompanions},
+		{"who was restarted may have been forgotten meanwhile", lifecycle.AgentObserved{Record: registered},
+			lifecycle.Joining, keepCompanions},
+		{"and knows no more while the hub is away",
+			lifecycle.AgentObserved{Record: registered, Hub: lifecycle.HubUnreachable}, lifecycle.Joining, keepCompanions},
+		{"that the hub is away ends nothing, and begins nothing where cleaners were asked before",
+			with(in, func(o *lifecycle.AgentObserved) {
+				o.Hub = lifecycle.HubUnreachable
+			}), lifecycle.Joined, keepCompanions},
 		{"nor does a refusal that may pass", with(in, func(o *lifecycle.AgentObserved) {
 			o.Hub, o.HubSince = lifecycle.HubRefused, noon
 		}), lifecycle.Joined, keepCompanions},
@@ -70,10 +75,13 @@ func TestAccompanied(t *testing.T) {
 			o.Hub, o.HubSince = lifecycle.HubRefused, noon.Add(-lifecycle.ShutOutPatience)
 		}), lifecycle.Rejected, endCompanions},
 		{"gates of the hub wait for what companions do", leaving, lifecycle.Leaving, runCompanions},
-		{"the gates are open", with(leaving, func(o *lifecycle.AgentObserved) { o.Membership.Clean = true }), lifecycle.Leaving, endCompanions},
-		{"the hub knows that the member is clean", seen(v1alpha1.StateLeave, lifecycle.ReportedClean), lifecycle.Left, endCompanions},
+		{"the gates are open", with(leaving, func(o *lifecycle.AgentObserved) { o.Membership.Clean = true }),
+			lifecycle.Leaving, endCompanions},
+		{"the hub knows that the member is clean", seen(v1alpha1.StateLeave, lifecycle.ReportedClean), lifecycle.Left,
+			endCompanions},
 		{"forgotten", lifecycle.AgentObserved{Record: forgotten, Hub: lifecycle.HubGone}, lifecycle.Leaving, endCompanions},
-		{"whatever else is seen", with(leaving, func(o *lifecycle.AgentObserved) { o.Record = forgotten }), lifecycle.Leaving, endCompanions},
+		{"whatever else is seen", with(leaving, func(o *lifecycle.AgentObserved) { o.Record = forgotten }), lifecycle.Leaving,
+			endCompanions},
 		{"out", lifecycle.AgentObserved{Record: lifecycle.Record{Out: true}}, lifecycle.Left, endCompanions},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -126,7 +134,8 @@ func TestCompanionsEndInTime(t *testing.T) {
 
 // lender is a connection to nowhere.
 func lender(t *testing.T) *connection {
-	c, err := connect(registered{Server: "http://127.0.0.1:1", Namespace: "member-a", Credential: credential{Token: "t"}}, nil, func(*rest.Config) {}, clock.RealClock{})
+	c, err := connect(registered{Server: "http://127.0.0.1:1", Namespace: "member-a", Credential: credential{Token: "t"}},
+		nil, func(*rest.Config) {}, clock.RealClock{})
 	require.NoError(t, err)
 	return c
 }
@@ -207,7 +216,7 @@ func TestCompanionsThatEnd(t *testing.T) {
 
 		ending := time.Now()
 		b.end()
-		require.Zero(t, time.Since(ending), "nobody had to be waited for")
+		require.Zero(t, time.Since(ending), "there was nothing to wait for")
 		require.Contains(t, b.logged(), "companions_test.go", "a panic is told without where it was")
 		told := map[string]bool{}
 		for len(b.events.Events) > 0 {
@@ -227,7 +236,7 @@ func TestCompanionsThatEnd(t *testing.T) {
 	})
 }
 
-// One that does not return holds nobody up for longer than it may, and never runs twice at a time.
+// A companion that does not return delays the agent no longer than its timeout, and never runs concurrently.
 func TestCompanionThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release, running, most := make(chan struct{}), atomic.Int64{}, atomic.Int64{}
@@ -253,11 +262,13 @@ func TestCompanionThatHangs(t *testing.T) {
 		b.end()
 		require.Equal(t, companionPatience, time.Since(began))
 		require.True(t, polite.Load(), "it was not waited for")
-		require.Contains(t, b.logged(), `"msg"="A companion did not return in time; going on without it." "companion"="hanging"`)
+		require.Contains(t, b.logged(), `"msg"="A companion did not return in time, the agent continues without it" "companion"="hanging"`)
 		require.NotContains(t, b.logged(), `"companion"="polite" "patience"`)
-		require.Equal(t, "Warning CompanionStuck hanging has not returned 10s after it was to end; the agent goes on without it.", <-b.events.Events)
+		require.Equal(t, "Warning CompanionStuck hanging has not returned 10s after its context ended; the agent continues "+
+			"without it.", <-b.events.Events)
 		b.with.takeBack()
-		response, err := (&http.Client{Transport: config.Transport}).Get(config.Host) //nolint:noctx // it is refused before it is sent
+		//nolint:noctx // it is refused before it is sent
+		response, err := (&http.Client{Transport: config.Transport}).Get(config.Host)
 		if err == nil {
 			_ = response.Body.Close()
 		}
@@ -275,7 +286,7 @@ func TestCompanionThatHangs(t *testing.T) {
 	})
 }
 
-// What a companion is lent works for clients of others, as whom the agent is at the time, and no longer than it may.
+// The config of a companion works for its clients, with the agent's current credential, until it is taken back.
 func TestLend(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := r.Header.Get("Authorization")
@@ -307,24 +318,28 @@ func TestLend(t *testing.T) {
 		want        []string
 		watches     bool // go on over a change of the credential
 	}{
-		{"a token", server.URL, func(*rest.Config) {}, []credential{{Token: "one"}, {Token: "two"}}, []string{"Bearer one", "Bearer two"}, true},
+		{"a token", server.URL, func(*rest.Config) {}, []credential{{Token: "one"}, {Token: "two"}},
+			[]string{"Bearer one", "Bearer two"}, true},
 		{"a certificate", server.URL, func(*rest.Config) {},
-			[]credential{{Certificate: certificate(t, claim, 1)}, {Certificate: certificate(t, claim, 2)}}, []string{"#1", "#2"}, false},
-		{"its own", server.URL, func(c *rest.Config) { c.BearerToken = "own" }, []credential{{}}, []string{"Bearer own"}, true},
+			[]credential{{Certificate: certificate(t, claim, 1)}, {Certificate: certificate(t, claim, 2)}}, []string{"#1", "#2"},
+			false},
+		{"its own", server.URL, func(c *rest.Config) { c.BearerToken = "own" }, []credential{{}}, []string{"Bearer own"},
+			true},
 		{"an address whose scheme follows from its CA", strings.TrimPrefix(server.URL, "https://"), func(*rest.Config) {},
 			[]credential{{Token: "one"}}, []string{"Bearer one"}, true},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			wrapped := 0
-			c, err := connect(registered{Server: tc.server, CA: ca, Namespace: "n", Credential: tc.credentials[0]}, claim, func(config *rest.Config) {
-				config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-					return roundTrip(func(r *http.Request) (*http.Response, error) {
-						wrapped++
-						return next.RoundTrip(r)
+			c, err := connect(registered{Server: tc.server, CA: ca, Namespace: "n", Credential: tc.credentials[0]}, claim,
+				func(config *rest.Config) {
+					config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+						return roundTrip(func(r *http.Request) (*http.Response, error) {
+							wrapped++
+							return next.RoundTrip(r)
+						})
 					})
-				})
-				tc.configure(config)
-			}, clock.RealClock{})
+					tc.configure(config)
+				}, clock.RealClock{})
 			require.NoError(t, err)
 			defer c.close()
 			config, err := c.lend()
@@ -355,7 +370,8 @@ func TestLend(t *testing.T) {
 			}
 
 			c.takeBack()
-			_, err = core.ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{})
+			_, err = core.ConfigMaps("n").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}},
+				metav1.CreateOptions{})
 			require.ErrorIs(t, err, errClosed)
 			for range watcher.ResultChan() { // or the test hangs
 			}
@@ -387,13 +403,14 @@ func TestCompanions(t *testing.T) {
 			}),
 			CompanionFunc("panicking", func(context.Context, Hub) error { panics.Add(1); panic("on purpose") }),
 		},
-		Cleaners: []membership.LeaveGate{membership.GateFunc("works", func(context.Context, membership.Member) ([]string, error) {
-			if n := running.Load(); n > 0 {
-				t.Errorf("%d companions run beside a cleaner", n)
-			}
-			asked.Add(1)
-			return nil, nil
-		})},
+		Cleaners: []membership.LeaveGate{membership.GateFunc("works",
+			func(context.Context, membership.Member) ([]string, error) {
+				if n := running.Load(); n > 0 {
+					t.Errorf("%d companions run beside a cleaner", n)
+				}
+				asked.Add(1)
+				return nil, nil
+			})},
 	}
 	runs := func(want, inAll int64) {
 		t.Helper()

@@ -13,8 +13,8 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
-// connection is the agent's access to its hub as a member: a link for the heartbeat alone, one for each companion, and one
-// for all else.
+// connection is the agent's access to its hub as a member: a link for the heartbeat, one for each companion, and one
+// for everything else.
 type connection struct {
 	member    registered
 	configure func(*rest.Config)
@@ -23,14 +23,15 @@ type connection struct {
 	rest      *link
 	lent      []*link
 	hub       *hubAPI
-	leases    coordinationv1client.LeaseInterface // over the link for all else
+	leases    coordinationv1client.LeaseInterface // over the link for everything else
 	beater    *heartbeat.Beater
 
-	stopBeat func() // nil: the heart does not beat
+	stopBeat func() // nil: the heartbeat does not run
 }
 
-// connect prepares to speak to the hub; it sends nothing yet.
-func connect(member registered, claim *registration.ClaimKey, configure func(*rest.Config), clock clock.Clock) (*connection, error) {
+// connect prepares the connection to the hub without sending a request.
+func connect(member registered, claim *registration.ClaimKey, configure func(*rest.Config),
+	clock clock.Clock) (*connection, error) {
 	keeper, err := newKeeper(member.Credential.material(), claim)
 	if err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func connect(member registered, claim *registration.ClaimKey, configure func(*re
 	}
 	config := rest.CopyConfig(c.beats.config)
 	config.ContentType = "application/vnd.kubernetes.protobuf"
-	config.QPS, config.RateLimiter = -1, nil // a heartbeat waits for nobody
+	config.QPS, config.RateLimiter = -1, nil // no rate limit for heartbeats
 	leases, err := coordinationv1client.NewForConfigAndClient(config, c.beats.client)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the heartbeat: %w", err)
@@ -68,7 +69,7 @@ func (c *connection) newLink() (*link, error) {
 	return newLink(hubConfig(c.member.Server, c.member.CA, c.configure), c.keeper)
 }
 
-// lend returns a config for one companion, with a link of its own that works until takeBack is called.
+// lend returns a config for one companion, with a separate link that works until takeBack is called.
 func (c *connection) lend() (*rest.Config, error) {
 	l, err := c.newLink()
 	if err != nil {
@@ -78,7 +79,7 @@ func (c *connection) lend() (*rest.Config, error) {
 	return l.clientConfig(), nil
 }
 
-// takeBack ends all access that was lent.
+// takeBack closes all links of companions.
 func (c *connection) takeBack() {
 	for _, l := range c.lent {
 		l.close()
@@ -86,8 +87,8 @@ func (c *connection) takeBack() {
 	c.lent = nil
 }
 
-// swap uses another credential from now on, without a restart of anything. A token is in each request; a certificate
-// belongs to a connection, so those that were made with the old one are closed.
+// swap uses another credential from now on, without a restart. A token is part of each request; a certificate belongs
+// to a connection, so connections with the old certificate are closed.
 func (c *connection) swap(next credential, claim *registration.ClaimKey) error {
 	if err := c.keeper.keep(next.material(), claim); err != nil {
 		return err
@@ -103,7 +104,7 @@ func (c *connection) swap(next credential, claim *registration.ClaimKey) error {
 	return nil
 }
 
-// move reaches the hub at another address from now on, by the same credential and without a restart of anything.
+// move uses another address of the hub from now on, with the same credential and without a restart.
 func (c *connection) move(server string, ca []byte) error {
 	links := append([]*link{c.beats, c.rest}, c.lent...)
 	routes := make([]*route, len(links))
@@ -122,7 +123,7 @@ func (c *connection) move(server string, ca []byte) error {
 
 func (c *connection) beating() bool { return c.stopBeat != nil }
 
-// startBeat beats in a goroutine until stopBeat is called or the context ends.
+// startBeat runs the heartbeat in a goroutine until stopBeat is called or the context ends.
 func (c *connection) startBeat(ctx context.Context, period time.Duration) {
 	if c.beating() {
 		return
@@ -132,7 +133,7 @@ func (c *connection) startBeat(ctx context.Context, period time.Duration) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = c.beater.Run(ctx) // it ends with the context, and has no error unless it is run twice
+		_ = c.beater.Run(ctx) // the only error is that of a second call
 	}()
 	c.stopBeat = func() {
 		cancel()
@@ -141,7 +142,7 @@ func (c *connection) startBeat(ctx context.Context, period time.Duration) {
 	}
 }
 
-// close ends the heartbeat and leaves no connection behind.
+// close ends the heartbeat and closes all connections.
 func (c *connection) close() {
 	if c.beating() {
 		c.stopBeat()

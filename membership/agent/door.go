@@ -22,24 +22,24 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// door is the agent's access to the hub before it has a credential of its own.
+// door is the agent's access to the hub with the bootstrap credential.
 type door struct {
-	bootstrap *registration.Bootstrap // nil: none is known
+	bootstrap *registration.Bootstrap // nil: unknown
 	link      *link
 	hub       *hubAPI
-	signed    *v1alpha1.JoinRequest // by this bootstrap credential
-	signedOf  *doorRequest          // what it is made of; nil: nothing is signed
+	signed    *v1alpha1.JoinRequest // with this bootstrap credential
+	signedOf  *doorRequest          // its source; nil: nothing is signed
 
 	sight  lifecycle.DoorSight
-	since  time.Time             // without a break
+	since  time.Time             // since when without interruption
 	answer *v1alpha1.JoinRequest // if sight is DoorIssued
-	// unanswered is when the request was last seen without a credential, zero if never.
+	// unanswered is when the request was last observed without a credential; zero: never.
 	unanswered time.Time
-	why        string // in the words of the hub, or of what went wrong
-	reason     string // of the hub for what is waited for, or one of ours; empty: nothing to tell anybody
+	why        string // the message of the hub, or of an error
+	reason     string // the reason of the hub, or of this package, for a pending request; empty: none
 }
 
-// connect makes ready to ask with the bootstrap credential, or goes on as before if it is the same.
+// connect prepares the connection with the bootstrap credential, and keeps it if the credential is the same.
 func (d *door) connect(bootstrap *registration.Bootstrap, configure func(*rest.Config)) error {
 	if d.bootstrap != nil && sameBootstrap(d.bootstrap, bootstrap) {
 		return nil
@@ -66,7 +66,7 @@ func sameBootstrap(a, b *registration.Bootstrap) bool {
 		bytes.Equal(a.Key, b.Key) && a.Namespace == b.Namespace && a.HubID == b.HubID && a.MoveFrom == b.MoveFrom
 }
 
-// disconnect leaves no connection behind.
+// disconnect closes all connections.
 func (d *door) disconnect() {
 	if d.link != nil {
 		d.link.close()
@@ -74,7 +74,7 @@ func (d *door) disconnect() {
 	d.bootstrap, d.link, d.hub, d.signed, d.signedOf = nil, nil, nil, nil, nil
 }
 
-// saw replaces what is known of the door.
+// saw stores a new observation.
 func (d *door) saw(sight lifecycle.DoorSight, why string, now time.Time) {
 	if d.sight != sight {
 		d.since = now
@@ -82,19 +82,19 @@ func (d *door) saw(sight lifecycle.DoorSight, why string, now time.Time) {
 	d.sight, d.why = sight, why
 }
 
-// forget forgets all that the hub has said.
+// forget drops the observation.
 func (d *door) forget() {
 	d.sight, d.answer, d.unanswered, d.why, d.reason = lifecycle.DoorNotAsked, nil, time.Time{}, "", ""
 }
 
-// hubConfig is how to reach a hub, without a credential unless configure puts one in.
+// hubConfig is the config for a hub, without a credential unless configure adds one.
 func hubConfig(server string, ca []byte, configure func(*rest.Config)) *rest.Config {
 	config := &rest.Config{Host: server, TLSClientConfig: rest.TLSClientConfig{CAData: bytes.Clone(ca)}, QPS: -1}
 	configure(config)
 	return config
 }
 
-// ask looks at the answer to a request, which it creates where there is none.
+// ask reads the answer to a request, and creates the request if it does not exist.
 func (d *door) ask(ctx context.Context, request *v1alpha1.JoinRequest) (*v1alpha1.JoinRequest, error) {
 	if d.sight == lifecycle.DoorNotAsked || d.sight == lifecycle.DoorNoRequest {
 		created, err := d.hub.createRequest(ctx, request)
@@ -109,14 +109,15 @@ func (d *door) ask(ctx context.Context, request *v1alpha1.JoinRequest) (*v1alpha
 	return theirs, err
 }
 
-var errNoRequest = errors.New("there is no JoinRequest of this agent on the hub")
+var errNoRequest = errors.New("the JoinRequest of this agent does not exist on the hub")
 
-// doorSight says what an answer means to the agent that has this request and record. The request on the hub may be
-// an older one of the same agent: both have the name of its key.
+// doorSight converts the answer to the agent's request. The request on the hub may be an older one of the same agent:
+// both have the name of its key.
 //
-// No hub but the agent's own, and only with a record of its own, ends a membership: an answer of another hub is
-// DoorDifferentHub, and the answer "Forgotten" of hubs from before there were such records is DoorHeld.
-func doorSight(r record, bootstrap *registration.Bootstrap, mine, theirs *v1alpha1.JoinRequest) (sight lifecycle.DoorSight, why string) {
+// Only the agent's own hub, with a tombstone, can end a membership: an answer of another hub is DoorDifferentHub, and
+// the answer "Forgotten" of older hubs without tombstones is DoorHeld.
+func doorSight(r record, bootstrap *registration.Bootstrap, mine,
+	theirs *v1alpha1.JoinRequest) (sight lifecycle.DoorSight, why string) {
 	var reason string
 	if c := meta.FindStatusCondition(theirs.Status.Conditions, v1alpha1.ConditionIssued); c != nil {
 		reason, why = c.Reason, c.Message
@@ -130,24 +131,25 @@ func doorSight(r record, bootstrap *registration.Bootstrap, mine, theirs *v1alph
 		return lifecycle.DoorHeld, why
 	case answerForgotten:
 		if r.Member != nil {
-			return lifecycle.DoorHeld, "The hub is of a version that does not record which members left on request: upgrade the hub."
+			return lifecycle.DoorHeld, "The hub is of a version that does not record which members left on request: upgrade " +
+				"the hub."
 		}
 		return lifecycle.DoorDeregisteredKept, why
 	case v1alpha1.AnswerDenied:
 		if r.Member == nil && reason == v1alpha1.ReasonTokenRefused && !sameProof(mine.Spec.Token, theirs.Spec.Token) {
-			// The agent has been given another JoinToken since. Its request cannot be changed, but as long as it is
-			// no member it can start over with another key, and so with a request of another name.
+			// The agent got another JoinToken since. Its request cannot be changed, but an agent that is no member can start
+			// over with another key, and so with a request of another name.
 			return lifecycle.DoorDeregisteredKept, why
 		}
 		return lifecycle.DoorDenied, why
 	case v1alpha1.AnswerDeregistered:
 		if r.hubID() != "" && theirs.Status.Hub == nil {
-			return lifecycle.DoorHeld, "The answer does not say which hub it is from."
+			return lifecycle.DoorHeld, "The answer does not contain the identity of its hub."
 		}
 		if moves {
 			return lifecycle.DoorHeld, "The hub that the member should move to has a record that the member left it."
 		}
-		// Of an older request as well: a claim speaks for one stay of one member.
+		// The answer may be for an older request as well: a claim is for one membership only.
 		if theirs.Status.MemberUID != "" {
 			return lifecycle.DoorDeregisteredKept, why
 		}
@@ -162,29 +164,30 @@ func doorSight(r record, bootstrap *registration.Bootstrap, mine, theirs *v1alph
 	}
 }
 
-// answerForgotten is what hubs of earlier versions answer to the agent of any member that they do not have.
+// answerForgotten is the answer of hubs of earlier versions to the agent of every unknown member.
 const answerForgotten v1alpha1.JoinAnswer = "Forgotten"
 
 func sameProof(a, b *v1alpha1.TokenProof) bool {
 	return a != nil && b != nil && a.Name == b.Name && bytes.Equal(a.MAC, b.MAC)
 }
 
-const olderRequest = "An older request of this agent is still on the hub, which removes it in time and then takes the next."
+const olderRequest = "An older JoinRequest of this agent is still on the hub. The hub removes it in time and then " +
+	"accepts the next one."
 
-// differentHubError is about a bootstrap credential of another hub.
+// differentHubError is the error for a bootstrap credential of another hub.
 type differentHubError struct{ mine, theirs string }
 
 func (e differentHubError) Error() string {
 	return fmt.Sprintf("the agent is a member of hub %s, and the bootstrap credential is that of hub %s", e.mine, e.theirs)
 }
 
-// homeError is about what an agent needs to ask with, and could not get or make where it is.
+// homeError is a local error before the JoinRequest could be sent.
 type homeError struct{ err error }
 
 func (e homeError) Error() string { return e.err.Error() }
 func (e homeError) Unwrap() error { return e.err }
 
-// doorFailure says what an error means.
+// doorFailure converts an error of a JoinRequest.
 func doorFailure(err error) (lifecycle.DoorSight, string) {
 	switch {
 	case errors.As(err, new(differentHubError)):
@@ -195,8 +198,9 @@ func doorFailure(err error) (lifecycle.DoorSight, string) {
 		return lifecycle.DoorNoCredential, err.Error()
 	case errors.As(err, new(homeError)):
 		return lifecycle.DoorNotAskable, cause.Of(err)
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsInvalid(err), apierrors.IsNotFound(err):
-		// Not found when creating: the namespace or the kind is not there.
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsInvalid(err),
+		apierrors.IsNotFound(err):
+		// A create that returns NotFound means that the namespace or the resource does not exist.
 		return lifecycle.DoorUnfit, err.Error()
 	case apierrors.IsForbidden(err) && quota(err):
 		return lifecycle.DoorFull, err.Error()
@@ -207,8 +211,8 @@ func doorFailure(err error) (lifecycle.DoorSight, string) {
 	}
 }
 
-// doorReason is what the agent waits for, or was refused for, given what it sees at the door and the answer there, nil if there is none. Empty: nothing
-// that anybody has to know.
+// doorReason is the reason why the agent waits or was refused, given the observation and the JoinRequest on the hub;
+// nil: there is none. Empty: there is nothing to report.
 func doorReason(sight lifecycle.DoorSight, theirs *v1alpha1.JoinRequest) string {
 	switch sight {
 	case lifecycle.DoorHeld, lifecycle.DoorPending, lifecycle.DoorDenied:
@@ -234,16 +238,17 @@ func doorReason(sight lifecycle.DoorSight, theirs *v1alpha1.JoinRequest) string 
 	}
 }
 
-// quota reports whether a ResourceQuota forbids to create something. The API server has words for it, and no code.
+// quota reports whether a ResourceQuota prevented the creation. The API server has no code for that, only a message.
 func quota(err error) bool {
 	return strings.Contains(err.Error(), "exceeded quota: ") || strings.Contains(err.Error(), "status unknown for quota: ")
 }
 
-// joinRequest is the request that was written down, proved by the bootstrap credential and signed.
-func joinRequest(r record, claim *registration.ClaimKey, bootstrap *registration.Bootstrap) (*v1alpha1.JoinRequest, error) {
+// joinRequest is the recorded request with the proof of the bootstrap credential and the signature.
+func joinRequest(r record, claim *registration.ClaimKey, bootstrap *registration.Bootstrap) (*v1alpha1.JoinRequest,
+	error) {
 	request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{
 		ClusterID:  r.ClusterID,
-		Name:       r.member().Name, // a member asks for the name that it has
+		Name:       r.member().Name, // a member requests its current name
 		Labels:     r.Request.Labels,
 		MemberUID:  r.Request.MemberUID,
 		HubID:      r.hubID(),

@@ -11,13 +11,13 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// ActionRegister is the action of Events that tell what the agent waits for on its way to a credential.
+// ActionRegister is the action of Events about the reason of a pending registration.
 const ActionRegister = "Register"
 
-// story tells what happens to the agent by Kubernetes Events about its Secret, in the cluster where that is. On the hub
-// it is the hub that tells.
+// story records Kubernetes Events about the agent's Secret, in the cluster of that Secret. The hub records its own
+// Events.
 type story struct {
-	recorder events.EventRecorder // nil: nobody listens
+	recorder events.EventRecorder // nil: no Events
 	about    *corev1.ObjectReference
 }
 
@@ -28,18 +28,18 @@ func newStory(mgr manager.Manager, namespace string) story {
 	}
 }
 
-// phase tells of the phases that somebody may want to know about later.
+// phase records an Event for the phases that matter to users.
 func (s story) phase(step lifecycle.AgentStep) {
 	switch step.Phase {
 	case lifecycle.Joined, lifecycle.Leaving, lifecycle.Left:
 		s.normal(string(step.Phase), step.Message)
 	case lifecycle.Rejected:
 		s.warn(string(step.Phase), step.Message)
-	default: // on the way to one of those
+	default: // intermediate phases
 	}
 }
 
-// waits tells what the agent waits for at the door: for a while, or for somebody to do something.
+// waits records an Event with the reason of a pending JoinRequest.
 func (s story) waits(reason, note string) {
 	kind := corev1.EventTypeWarning
 	if reason == v1alpha1.ReasonWaitingForAcceptance {
@@ -60,7 +60,7 @@ func (s story) tell(kind, reason, action, note string) {
 	}
 }
 
-// short cuts a note to the bytes that the API takes, between two characters: half of one would make it refuse the event.
+// short limits a note to the bytes that the API allows, between two characters: invalid UTF-8 would be rejected.
 func short(note string) string {
 	const limit = 1024
 	end := min(limit, len(note))

@@ -41,8 +41,8 @@ func Example() {
 	}
 }
 
-// An agent that goes to another hub when it has lost its own. Each has a Secret with its bootstrap credential: muster-bootstrap-north and
-// muster-bootstrap-south.
+// An agent that goes to another hub when it has lost its own. Each has a Secret with its bootstrap credential:
+// muster-bootstrap-north and muster-bootstrap-south.
 func ExampleSetupWithManager_severalHubs() {
 	mgr, err := manager.New(config.GetConfigOrDie(), manager.Options{
 		LeaderElection: true, LeaderElectionID: "example-agent", LeaderElectionNamespace: agent.DefaultNamespace,

@@ -14,45 +14,48 @@ import (
 	"github.com/muster-sdk/muster/membership/lifecycle"
 )
 
-// fareKeeper is a Store that keeps beside the record how the agent fares, for others to read: package admin waits for that.
+// fareKeeper is a Store that publishes the state of the agent beside the record, for example for package admin.
 type fareKeeper interface {
-	// note has the state be written together with the next record.
+	// note stores the state, to be written together with the next record.
 	note(state agentstate.State)
-	// tell writes it by itself, if it says something else than what is written. Without a record it writes nothing.
+	// tell writes the state if it differs from the published one. Without a record it writes nothing.
 	tell(ctx context.Context) error
 }
 
 const (
-	// fareTimeout bounds the write of a state, which holds up everything else.
+	// fareTimeout is the timeout of a write of the state, which delays everything else.
 	fareTimeout = 5 * time.Second
-	// fareRetry is how long a state is not written that could not be.
+	// fareRetry is the pause after a failed write of the state.
 	fareRetry = time.Minute
 )
 
-// note takes down how the agent fares, where somebody reads that.
+// note stores the state of the agent, if it is published.
 func (a *agent) note(step lifecycle.AgentStep) {
 	if a.fare == nil {
 		return
 	}
-	state := agentstate.State{State: step.Phase, Message: step.Message, Time: a.Clock.Now(), Hub: a.hub(), Bootstrap: a.askedWith}
+	state := agentstate.State{State: step.Phase, Message: step.Message, Time: a.Clock.Now(), Hub: a.hub(),
+		Bootstrap: a.askedWith}
 	if step.Phase == lifecycle.Registering || step.Phase == lifecycle.Rejected {
 		state.Reason = a.door.reason
 	}
 	a.fare.note(state)
 }
 
-// noteFailure takes down that a step failed on the way to a hub. What fails for a member that is in the fleet passes, or its hub knows.
+// noteFailure stores that a step failed before the agent has joined. Failures of a joined member are temporary, or the
+// hub knows them.
 func (a *agent) noteFailure(step lifecycle.AgentStep, err error) {
 	if a.fare == nil || step.Phase == lifecycle.Joined || step.Phase == lifecycle.Leaving {
 		return
 	}
 	a.fare.note(agentstate.State{
-		State: step.Phase, Reason: agentstate.StepFailed, Message: fmt.Sprintf("A step of the agent failed; trying again. (%v)", err),
+		State: step.Phase, Reason: agentstate.StepFailed, Message: fmt.Sprintf("A step of the agent failed; trying again. "+
+			"(%v)", err),
 		Time: a.Clock.Now(), Hub: a.hub(), Bootstrap: a.askedWith,
 	})
 }
 
-// tell has those who wait know how the agent fares, before it waits itself. That it cannot is nothing to stop at.
+// tell publishes the state before the agent waits. A failure does not stop the agent.
 func (a *agent) tell(ctx context.Context) {
 	now := a.Clock.Now()
 	if a.fare == nil || !a.loaded || now.Before(a.untold) {
@@ -66,9 +69,9 @@ func (a *agent) tell(ctx context.Context) {
 	}
 	a.untold = now.Add(fareRetry)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		a.loaded = false // the record is not what it was
+		a.loaded = false // the record has changed
 	}
-	a.log.V(1).Info("How the agent fares could not be written.", "error", err.Error())
+	a.log.V(1).Info("Cannot publish the state of the agent", "error", err.Error())
 }
 
 func (s *secretStore) note(state agentstate.State) { s.state = state }
@@ -88,10 +91,11 @@ func (s *secretStore) tell(ctx context.Context) error {
 			s.seen = updated
 			return nil
 		}
-		if err = fmt.Errorf("annotate the agent's Secret %s: %w", s.name, err); !apierrors.IsConflict(err) || attempt == attempts {
+		if err = fmt.Errorf("annotate the agent's Secret %s: %w", s.name, err); !apierrors.IsConflict(err) ||
+			attempt == attempts {
 			return err
 		}
-		// Somebody may have put a label on it.
+		// Another client may have changed the metadata.
 		latest, failed := s.secrets.Get(ctx, s.name, metav1.GetOptions{})
 		if failed != nil || !bytes.Equal(latest.Data[recordKey], s.seen.Data[recordKey]) {
 			return err
@@ -100,7 +104,7 @@ func (s *secretStore) tell(ctx context.Context) error {
 	}
 }
 
-// annotate puts the state on a Secret, and reports whether that says something else than what is there.
+// annotate sets the state on a Secret, and reports whether it has changed.
 func (s *secretStore) annotate(secret *corev1.Secret) bool {
 	written, err := agentstate.Parse(secret.Annotations[agentstate.Annotation])
 	if s.state.State == "" || err == nil && !s.state.Replaces(written) {
@@ -108,7 +112,7 @@ func (s *secretStore) annotate(secret *corev1.Secret) bool {
 	}
 	words, err := s.state.Marshal()
 	if err != nil {
-		return false // a clock that far off
+		return false // the time is out of range
 	}
 	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, agentstate.Annotation, words)
 	return true

@@ -49,11 +49,11 @@ func TestFare(t *testing.T) {
 	store.note(agentstate.State{State: lifecycle.Joined, Hub: "https://hub"})
 	require.NoError(t, store.tell(ctx))
 	require.Equal(t, lifecycle.Joined, written().State)
-	require.NoError(t, store.Save(ctx, []byte("2")), "its own write is none of somebody else")
+	require.NoError(t, store.Save(ctx, []byte("2")), "its own write is not another client's")
 	require.Equal(t, lifecycle.Joined, written().State, "a record keeps what is written")
 	require.Equal(t, 2, writes())
 
-	// Somebody puts a label on it, and then another record there.
+	// Another client adds a label, and then replaces the record.
 	secret, err := secrets.Get(ctx, "s", metav1.GetOptions{})
 	require.NoError(t, err)
 	secret.Labels = map[string]string{"a": "b"}
@@ -76,7 +76,7 @@ func TestFare(t *testing.T) {
 	require.Equal(t, lifecycle.Joined, written().State)
 	require.NoError(t, secrets.Delete(ctx, "s", metav1.DeleteOptions{}))
 	store.note(held)
-	require.Error(t, store.tell(ctx), "somebody has thrown the record away")
+	require.Error(t, store.tell(ctx), "the record was deleted")
 }
 
 // faresKeeper is a store that shows what was noted.
@@ -92,7 +92,8 @@ func (k *faresKeeper) tell(context.Context) error {
 	return nil
 }
 
-// TestAway: whoever waits for an agent of several hubs at one of them is told that it has gone to another, where anybody is told anything.
+// TestAway checks that an agent of several hubs publishes at the old hub's Secret that it has gone to another, if
+// it publishes its state.
 func TestAway(t *testing.T) {
 	left := &faresKeeper{}
 	h, err := newHubs(&rest.Config{Host: "https://member.example.com"}, logr.Discard(), Options{Hubs: []HubOptions{
@@ -100,7 +101,7 @@ func TestAway(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	h.tellAway(t.Context(), "Going to hub two.")
-	require.Empty(t, left.told.State, "it has no manager, and so nobody to tell")
+	require.Empty(t, left.told.State, "without a manager it publishes nothing")
 	a, err := h.agent(0)
 	require.NoError(t, err)
 	require.Nil(t, a.fare)
@@ -122,11 +123,12 @@ func TestAway(t *testing.T) {
 // TestNote is about what an agent says of its steps.
 func TestNote(t *testing.T) {
 	fare := &faresKeeper{}
-	a, err := newAgent(&rest.Config{Host: "https://member.example.com"}, logr.Discard(), Options{Store: fare, Bootstrap: &forgetful{}})
+	a, err := newAgent(&rest.Config{Host: "https://member.example.com"}, logr.Discard(),
+		Options{Store: fare, Bootstrap: &forgetful{}})
 	require.NoError(t, err)
 	a.note(lifecycle.AgentStep{Phase: lifecycle.Joined})
 	a.noteFailure(lifecycle.AgentStep{Phase: lifecycle.Registering}, errors.New("no"))
-	require.Empty(t, fare.noted.State, "nobody reads it")
+	require.Empty(t, fare.noted.State, "the state is not published")
 	a.fare, a.askedWith = fare, "this"
 	a.door.reason = "NameTaken"
 	a.note(lifecycle.AgentStep{Phase: lifecycle.Registering, Message: "East is another."})

@@ -12,9 +12,9 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// follower watches the Membership for as long as the hub lets it, and keeps the latest that it saw. A watch that
-// is dropped is opened again from where it was, which says nothing about the member: whether the hub is
-// there is for the heartbeat to tell.
+// follower watches the Membership while the hub allows it, and stores the latest observation. A watch that is dropped
+// continues from its last version, which is no observation of the hub: the heartbeat determines whether the hub
+// responds.
 type follower struct {
 	hub    *hubAPI
 	member registered
@@ -26,11 +26,11 @@ type follower struct {
 
 	mu     sync.Mutex
 	latest *sighting
-	mark   string        // the resource version that the watch has come to
-	news   chan struct{} // has room for one
+	mark   string        // the last observed resource version
+	news   chan struct{} // of capacity 1
 }
 
-// follow starts a follower of the agent's Membership after the list was read.
+// follow starts a follower of the agent's Membership from the version of the list.
 func (a *agent) follow(ctx context.Context, list *v1alpha1.MembershipList) *follower {
 	f := &follower{
 		hub: a.connection.hub, member: a.connection.member, clock: a.Clock, retry: backoff{random: a.random},
@@ -50,7 +50,7 @@ func (f *follower) close() {
 	<-f.done
 }
 
-// take returns what was seen since the last take, or nil.
+// take returns the observation since the last take; nil: none.
 func (f *follower) take() *sighting {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,14 +62,14 @@ func (f *follower) take() *sighting {
 func (f *follower) put(s sighting) {
 	f.mu.Lock()
 	if f.latest != nil && s.revision == "" {
-		s.revision = f.latest.revision // it must not be missed that a list was older
+		s.revision = f.latest.revision // an older list must be noticed
 	}
 	f.latest = &s
 	f.mu.Unlock()
 	wake(f.news)
 }
 
-// reached takes down how far the watch has come, which bookmarks show as well.
+// reached stores the last resource version of the watch, including bookmarks.
 func (f *follower) reached(version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -89,7 +89,7 @@ func wake(c chan struct{}) {
 	}
 }
 
-// run ends with the context, or when the follower has seen that the Membership is gone or out of its reach.
+// run ends with the context, or when the Membership is deleted or access is refused.
 func (f *follower) run(ctx context.Context, version string) {
 	for ctx.Err() == nil {
 		if version != "" {
@@ -118,12 +118,11 @@ func (f *follower) run(ctx context.Context, version string) {
 	}
 }
 
-// watch watches once, and returns the version to go on from. Empty: look anew. That is the answer to everything but
-// the regular end of a watch, since it is cheap and right whatever has happened: a version that is too old, or of an
-// etcd that was restored since; permissions taken away; or a Membership deleted, for which there are good reasons
-// and bad ones.
+// watch watches once, and returns the version to continue from; empty: list again. That is the result for everything
+// except the regular end of a watch, because it is cheap and always correct: the version may be too old, or from before
+// a restore; permissions may be withdrawn; the Membership may be deleted, on purpose or by mistake.
 func (f *follower) watch(ctx context.Context, version string) string {
-	// With its own context, because stopping a watch does not end a request whose header is still to come.
+	// A separate context, because stopping a watch does not end a request that waits for its response header.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watcher, err := f.hub.watchMembership(ctx, version)
@@ -148,7 +147,7 @@ func (f *follower) watch(ctx context.Context, version string) string {
 	return version
 }
 
-// backoff is the time to wait after failures in a row: a second, doubled each time, at most half a minute; each jittered.
+// backoff is the pause after consecutive failures: a second, doubled each time, at most half a minute, with jitter.
 type backoff struct {
 	random   func() float64
 	failures int
@@ -161,8 +160,8 @@ func (b *backoff) next() time.Duration {
 
 func (b *backoff) reset() { b.failures = 0 }
 
-// jittered is half of d to one and a half, so that agents to which the same thing happens at the same time, such as the
-// end of their watches, do not all come back at the same time.
+// jittered is between half of d and one and a half of d, so that agents with the same event, such as the end of their
+// watches, do not all return together.
 func jittered(d time.Duration, random func() float64) time.Duration {
 	return time.Duration((0.5 + random()) * float64(d))
 }

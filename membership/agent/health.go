@@ -9,24 +9,24 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// How many probes in a row it takes to change one's mind. The first one of all is believed at once.
+// The number of consecutive probes that change the health. The first probe takes effect at once.
 const (
 	failuresToUnhealthy = 3
 	successesToHealthy  = 2
 )
 
-// probeTimeout bounds a probe.
+// probeTimeout is the timeout of a probe.
 const probeTimeout = 5 * time.Second
 
-// health is what the probes say of the member's API server. The zero value knows nothing yet.
+// health is the result of the probes of the member's API server. The zero value is unknown.
 type health struct {
 	known   bool
 	healthy bool
-	message string // of when that last changed
-	against int    // probes in a row that say otherwise
+	message string // of the last change
+	against int    // consecutive probes with the opposite result
 }
 
-// probed returns the health after one more probe, which returned err.
+// probed returns the health after another probe with the result err.
 func (h health) probed(err error) health {
 	if h.known && h.healthy == (err == nil) {
 		h.against = 0
@@ -47,7 +47,8 @@ func (h health) probed(err error) health {
 }
 
 func (h health) condition() metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClusterNotReady, Message: h.message}
+	c := metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse,
+		Reason: v1alpha1.ReasonClusterNotReady, Message: h.message}
 	if h.healthy {
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonClusterReady
 	}

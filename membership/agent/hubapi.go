@@ -18,7 +18,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// requestTimeout bounds each request but watches.
+// requestTimeout is the timeout of each request except watches.
 const requestTimeout = 10 * time.Second
 
 const (
@@ -26,17 +26,17 @@ const (
 	joinRequests = "joinrequests"
 )
 
-// codecs are the same for all agents of a process, and never change.
+// codecs are shared by all agents of a process, and never change.
 var codecs = sync.OnceValues(func() (serializer.CodecFactory, runtime.ParameterCodec) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		panic(err) // only if the types contradict themselves
+		panic(err) // a programming error in the types
 	}
 	return serializer.NewCodecFactory(scheme), runtime.NewParameterCodec(scheme)
 })
 
-// hubAPI speaks to one namespace of the hub. It knows the paths of the few objects that an agent touches, so
-// it asks for no discovery and keeps no cache.
+// hubAPI is a client for one namespace of the hub. It knows the paths of the few resources that an agent uses, so it
+// needs no discovery and no cache.
 type hubAPI struct {
 	client     *rest.RESTClient
 	parameters runtime.ParameterCodec
@@ -49,7 +49,7 @@ func newHubAPI(l *link, namespace string) (*hubAPI, error) {
 	config.GroupVersion = &v1alpha1.GroupVersion
 	config.APIPath = "/apis"
 	config.NegotiatedSerializer = factory.WithoutConversion()
-	config.ContentType = runtime.ContentTypeJSON // all that custom resources are served in
+	config.ContentType = runtime.ContentTypeJSON // the only type for custom resources
 	config.AcceptContentTypes = runtime.ContentTypeJSON
 	client, err := rest.RESTClientForConfigAndClient(config, l.client)
 	if err != nil {
@@ -72,25 +72,26 @@ func (h *hubAPI) getRequest(ctx context.Context, name string) (*v1alpha1.JoinReq
 	return request, h.client.Get().Namespace(h.namespace).Resource(joinRequests).Name(name).Do(ctx).Into(request)
 }
 
-// self selects the one Membership of the namespace.
+// self selects the only Membership of the namespace.
 func self() metav1.ListOptions {
 	return metav1.ListOptions{FieldSelector: "metadata.name=" + membership.MembershipName}
 }
 
-// listMembership returns a list of the Membership, or of nothing. A list has a version to watch from. And it tells
-// that there is no Membership from that there are none of its kind: the latter is an error.
+// listMembership returns a list of the Membership. A list has a version to watch from, and it distinguishes a missing
+// Membership from a missing resource type, which is an error.
 func (h *hubAPI) listMembership(ctx context.Context) (*v1alpha1.MembershipList, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	options, list := self(), &v1alpha1.MembershipList{}
-	err := h.client.Get().Namespace(h.namespace).Resource(memberships).VersionedParams(&options, h.parameters).Do(ctx).Into(list)
+	err := h.client.Get().Namespace(h.namespace).Resource(memberships).VersionedParams(&options,
+		h.parameters).Do(ctx).Into(list)
 	if err != nil {
 		return nil, fmt.Errorf("read the Membership: %w", err)
 	}
 	return list, nil
 }
 
-// watchMembership watches until the API server ends it, which it does after half an hour or more.
+// watchMembership watches until the API server ends the watch, which happens after half an hour or more.
 func (h *hubAPI) watchMembership(ctx context.Context, version string) (watch.Interface, error) {
 	options := self()
 	options.Watch, options.ResourceVersion, options.AllowWatchBookmarks = true, version, true
@@ -101,20 +102,20 @@ func (h *hubAPI) updateStatus(ctx context.Context, m *v1alpha1.Membership) (*v1a
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	m = m.DeepCopy()
-	m.ManagedFields = nil // the API server keeps what it has when none are sent
+	m.ManagedFields = nil // the API server keeps the existing ones
 	updated := &v1alpha1.Membership{}
 	return updated, h.client.Put().Namespace(h.namespace).Resource(memberships).Name(m.Name).SubResource("status").Body(m).Do(ctx).Into(updated)
 }
 
-// sighting is what was seen of the hub: the Membership if the sight is HubSeen.
+// sighting is an observation of the hub, with the Membership if the sight is HubSeen.
 type sighting struct {
 	sight      lifecycle.HubSight
 	membership *v1alpha1.Membership
-	revision   string // of the list that it is from; empty: it is from no list
-	lagging    bool   // it is from a watch, which may be behind the answer to a write
+	revision   string // of its list; empty: it is not from a list
+	lagging    bool   // it is from a watch, which may lag behind the response to a write
 }
 
-// sightOf says what a list of the Membership means for the member with this UID.
+// sightOf converts a list of the Membership, or its error, for this member.
 func sightOf(list *v1alpha1.MembershipList, err error, member registered) sighting {
 	switch {
 	case err == nil && len(list.Items) == 0:
@@ -136,10 +137,10 @@ func sightOf(list *v1alpha1.MembershipList, err error, member registered) sighti
 	}
 }
 
-// otherHub reports whether a Membership is that of another hub than the agent is registered with.
+// otherHub reports whether a Membership belongs to another hub than the one that the agent is registered with.
 func otherHub(is *v1alpha1.HubIdentity, known string) bool {
 	return is != nil && known != "" && is.ID != known
 }
 
-// refusal reports whether err is an answer of the hub that it will not talk to this credential.
+// refusal reports whether err means that the hub refuses the credential.
 func refusal(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }

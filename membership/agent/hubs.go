@@ -15,20 +15,23 @@ import (
 	"github.com/muster-sdk/muster/membership/lifecycle"
 )
 
-// HubOptions are those of one of several hubs.
+// HubOptions are the options of one of several hubs.
 type HubOptions struct {
-	// Name tells the hub from the others, a DNS label. Companions get it, to tell apart what they hold of each hub on the member.
+	// Name identifies the hub, a DNS label. Companions receive it, to separate their objects on the member by hub.
 	Name string
-	// Bootstrap has what the agent needs to ask this hub. Default: the Secret [DefaultBootstrapSecret]-Name in the agent's namespace.
+	// Bootstrap provides the bootstrap credential for this hub. Default: the Secret [DefaultBootstrapSecret]-Name in the
+	// agent's namespace.
 	Bootstrap BootstrapSource
-	// Store keeps what the agent must remember of this hub. Default: the Secret [DefaultStoreSecret]-Name in the agent's namespace.
+	// Store stores the agent's record for this hub. Default: the Secret [DefaultStoreSecret]-Name in the agent's
+	// namespace.
 	Store Store
-	// Cleaners take back what is of this hub and of no other, before those of Options. What finds it by the name of the hub, as that of package
-	// work/agent does, belongs here.
+	// Cleaners remove the objects of this hub only, before those of Options. A cleaner that finds its objects by the name
+	// of the hub, such as that of package work/agent, belongs here.
 	Cleaners []membership.LeaveGate
 }
 
-// hubs is an agent of several hubs: an agent of one of them at a time. Its fields belong to the goroutine of Start.
+// hubs is an agent with several hubs. It runs an agent of one hub at a time. Its fields belong to the goroutine of
+// Start.
 type hubs struct {
 	Options
 
@@ -37,29 +40,30 @@ type hubs struct {
 	events story
 	random func() float64 // in [0, 1)
 
-	beside   []*companion // of all agents: one that does not return keeps the next from being called
+	beside   []*companion // shared by all agents: a companion that has not returned is not called again
 	standing []lifecycle.HubStanding
 	current  int
-	since    time.Time // when it came there from another; zero: it was there from the start
+	since    time.Time // when it came there from another hub; zero: it started there
 	patience time.Duration
-	returns  time.Duration // ReturnToFirst, for this stay
-	stays    bool          // it does not go back to the first by itself
-	turn     int           // the last that was written down
-	stuck    string        // why the agent cannot go though it would; as told
+	returns  time.Duration // ReturnToFirst, for the current hub
+	stays    bool          // it does not go back to the first hub by itself
+	turn     int           // the last recorded turn
+	stuck    string        // the last reported reason why the agent cannot go to another hub
 
-	showing sync.Mutex          // its agent shows steps as well
-	shown   lifecycle.AgentStep // by the agent; under showing
+	showing sync.Mutex          // the agent of the hub reports steps as well
+	shown   lifecycle.AgentStep // of that agent; under showing
 
 	news lastStanding
 }
 
-// newHubs returns an agent of several hubs, of the cluster that home leads to.
+// newHubs returns an agent with several hubs, for the cluster of home.
 func newHubs(home *rest.Config, log logr.Logger, o Options) (*hubs, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	h := &hubs{Options: o.withDefaults(), home: home, log: log, random: rand.Float64, beside: besides(o.Companions), news: lastStanding{wake: make(chan struct{}, 1)}}
-	h.Hubs = slices.Clone(h.Hubs) // the user's is not ours to change
+	h := &hubs{Options: o.withDefaults(), home: home, log: log, random: rand.Float64, beside: besides(o.Companions),
+		news: lastStanding{wake: make(chan struct{}, 1)}}
+	h.Hubs = slices.Clone(h.Hubs) // do not change the user's slice
 	for i := range h.Hubs {
 		if err := h.fill(i); err != nil {
 			return nil, err
@@ -72,15 +76,16 @@ func newHubs(home *rest.Config, log logr.Logger, o Options) (*hubs, error) {
 	return h, nil
 }
 
-// fill puts the defaults of a hub in, and one Store and one source for all of its agents.
+// fill sets the defaults of a hub, so that all of its agents share one Store and one source.
 func (h *hubs) fill(i int) error {
 	hub := &h.Hubs[i]
-	filled, err := Options{Namespace: h.Namespace, Bootstrap: hub.Bootstrap, Store: hub.Store}.withSecrets(h.home, "-"+hub.Name)
+	filled, err := Options{Namespace: h.Namespace, Bootstrap: hub.Bootstrap, Store: hub.Store}.withSecrets(h.home,
+		"-"+hub.Name)
 	hub.Bootstrap, hub.Store = filled.Bootstrap, filled.Store
 	return err
 }
 
-// agent returns an agent of one hub that does nothing yet.
+// agent returns an agent of one hub that is not running yet.
 func (h *hubs) agent(i int) (*agent, error) {
 	hub, o := h.Hubs[i], h.Options
 	o.Hubs, o.HubPatience, o.ReturnToFirst = nil, 0, 0
@@ -103,10 +108,11 @@ func (h *hubs) agent(i int) (*agent, error) {
 	return a, nil
 }
 
-// NeedLeaderElection is true: two agents of one member would disturb each other.
+// NeedLeaderElection returns true: two agents of one member would interfere with each other.
 func (h *hubs) NeedLeaderElection() bool { return true }
 
-// Start is at one hub after the other until the context ends, or the member is out of all of them for good. It waits for all that it started.
+// Start runs agents of one hub after the other until the context ends, or the member has left all of them for good. It
+// waits for everything that it started.
 func (h *hubs) Start(ctx context.Context) error {
 	retry := backoff{random: h.random}
 	for {
@@ -116,7 +122,7 @@ func (h *hubs) Start(ctx context.Context) error {
 		}
 		pause := retry.next()
 		if ctx.Err() == nil {
-			h.log.Error(err, "The hubs' records could not be read; trying again.", "after", pause)
+			h.log.Error(err, "Cannot read the records of the hubs, trying again", "after", pause)
 		}
 		select {
 		case <-ctx.Done():
@@ -130,7 +136,7 @@ func (h *hubs) Start(ctx context.Context) error {
 			return err
 		}
 		if step.Hub == h.current {
-			return nil // it was told to end, or there is nothing more to do
+			return nil // the context has ended, or the member has left all hubs
 		}
 		h.tellGoing(step.Message)
 		h.tellAway(ctx, step.Message)
@@ -141,13 +147,13 @@ func (h *hubs) Start(ctx context.Context) error {
 	return nil
 }
 
-// stay has an agent at the current hub until it is time to go to another, which is that of the step, or to end.
+// stay runs an agent of the current hub until the agent goes to another one, which is that of the step, or must end.
 func (h *hubs) stay(ctx context.Context) (step lifecycle.HubsStep, err error) {
 	a, err := h.agent(h.current)
 	if err != nil {
 		return step, err
 	}
-	// Or all members of a hub that is lost would go at once, and come back at once.
+	// With jitter, so that not all members of a lost hub go, and return, together.
 	h.patience, h.returns = h.upToHalfAgain(h.HubPatience), h.upToHalfAgain(h.ReturnToFirst)
 	h.news.take()
 	here := &h.standing[h.current]
@@ -194,16 +200,16 @@ func (h *hubs) stay(ctx context.Context) (step lifecycle.HubsStep, err error) {
 	}
 }
 
-// upToHalfAgain is a time, or up to half as long again, by chance.
+// upToHalfAgain returns t plus a random time of up to half of t.
 func (h *hubs) upToHalfAgain(t time.Duration) time.Duration {
 	return t + time.Duration(h.random()*float64(t)/2)
 }
 
-// lastStanding is the last that the agent said of how its hub stands with it.
+// lastStanding stores the last state of the hub that its agent reported.
 type lastStanding struct {
 	mu       sync.Mutex
 	standing *lifecycle.HubStanding
-	wake     chan struct{} // has room for one
+	wake     chan struct{} // of capacity 1
 }
 
 func (l *lastStanding) put(s lifecycle.HubStanding) {
@@ -216,7 +222,7 @@ func (l *lastStanding) put(s lifecycle.HubStanding) {
 	}
 }
 
-// take returns what was put last since it was last taken, or nil.
+// take returns the state that was stored since the last take; nil: none.
 func (l *lastStanding) take() *lifecycle.HubStanding {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -41,7 +41,8 @@ type several struct {
 const hubPatience = 10 * time.Minute
 
 func newSeveral(t *testing.T, hubs ...*byHand) *several {
-	s := &several{t: t, hubs: map[string]*byHand{}, stores: map[string]*memory{}, wires: map[string]*wire{}, beside: make(chan Hub, 100)}
+	s := &several{t: t, hubs: map[string]*byHand{}, stores: map[string]*memory{}, wires: map[string]*wire{},
+		beside: make(chan Hub, 100)}
 	s.o = Options{Name: "member", HubPatience: hubPatience, Clock: &s.clock, OnPhase: s.show, Companions: []Companion{
 		CompanionFunc("works", func(ctx context.Context, hub Hub) error {
 			s.runs.Store(hub.Name, true)
@@ -53,7 +54,8 @@ func newSeveral(t *testing.T, hubs ...*byHand) *several {
 	}}
 	for _, h := range hubs {
 		s.hubs[h.name], s.stores[h.name], s.wires[h.name] = h, &memory{}, &wire{}
-		s.o.Hubs = append(s.o.Hubs, HubOptions{Name: h.name, Store: s.stores[h.name], Bootstrap: &forgetful{bootstrap: h.bootstrap}})
+		s.o.Hubs = append(s.o.Hubs,
+			HubOptions{Name: h.name, Store: s.stores[h.name], Bootstrap: &forgetful{bootstrap: h.bootstrap}})
 	}
 	s.o.HubConfig = func(config *rest.Config) {
 		for name, h := range s.hubs {
@@ -120,7 +122,7 @@ func (s *several) in(name string) Hub {
 // loses has the hub that the agent is in lose it, and waits until it has seen that.
 func (s *several) loses(lose func()) {
 	s.t.Helper()
-	const failed = "A heartbeat failed; trying again."
+	const failed = "A heartbeat failed, trying again"
 	before := s.logs.times(failed)
 	lose()
 	eventually(s.t, "it does not see that its hub is lost", func() bool { return s.logs.times(failed) > before })
@@ -144,10 +146,11 @@ func TestSeveralHubs(t *testing.T) {
 	var cleaned sync.Map
 	for i := range s.o.Hubs {
 		name := s.o.Hubs[i].Name
-		s.o.Hubs[i].Cleaners = []membership.LeaveGate{membership.GateFunc("works", func(context.Context, membership.Member) ([]string, error) {
-			cleaned.Store(name, true)
-			return nil, nil
-		})}
+		s.o.Hubs[i].Cleaners = []membership.LeaveGate{membership.GateFunc("works",
+			func(context.Context, membership.Member) ([]string, error) {
+				cleaned.Store(name, true)
+				return nil, nil
+			})}
 	}
 	s.start()
 	s.in("hub-a")
@@ -156,7 +159,8 @@ func TestSeveralHubs(t *testing.T) {
 	s.wires["hub-a"].take()
 	a.beats()
 	got := s.wires["hub-a"].take()
-	require.Equal(t, map[string]int{"PUT leases/heartbeat": got["PUT leases/heartbeat"]}, got, "more than heartbeats at rest")
+	require.Equal(t, map[string]int{"PUT leases/heartbeat": got["PUT leases/heartbeat"]}, got,
+		"more than heartbeats at rest")
 
 	// The first is lost.
 	s.loses(func() { require.NoError(t, elsewhere.ForTest(t).KillAPIServer()) })
@@ -164,8 +168,9 @@ func TestSeveralHubs(t *testing.T) {
 	hub := s.in("hub-b")
 	require.Equal(t, b.bootstrap.Server, hub.Config.Host)
 	require.Equal(t, b.space(), hub.Member.Namespace)
-	require.True(t, s.told("Going to hub hub-b: hub hub-a has taken no heartbeat since "), "nobody is told why")
-	require.NotEqual(t, first.ClaimKey, s.stores["hub-b"].parsed(t).ClaimKey, "one hub could speak for the member in the other")
+	require.True(t, s.told("Going to hub hub-b: hub hub-a has accepted no heartbeat since "), "the reason is not reported")
+	require.NotEqual(t, first.ClaimKey, s.stores["hub-b"].parsed(t).ClaimKey,
+		"one hub could speak for the member in the other")
 
 	// It comes back, and is not gone back to, also not after a restart.
 	require.NoError(t, elsewhere.ForTest(t).StartAPIServer(t.Context()))
@@ -180,10 +185,13 @@ func TestSeveralHubs(t *testing.T) {
 	s.wires["hub-a"].take()
 	s.clock.shift(hubPatience) // since it came there, or was started
 	s.loses(func() { b.shutOut(func(request *v1alpha1.JoinRequest) { b.tell(request, v1alpha1.AnswerDenied, nil) }) })
-	eventually(t, "it does not look again", func() bool { return s.told("looking again") })
+	eventually(t, "it does not look again", func() bool {
+		return s.told("The hub refuses the agent's credential; trying " +
+			"again")
+	})
 	s.clock.shift(lifecycle.ShutOutPatience)
 	s.in("hub-a")
-	require.True(t, s.told("Going to hub hub-a: hub hub-b does not let the agent in."), "nobody is told why")
+	require.True(t, s.told("Going to hub hub-a: hub hub-b refuses the agent."), "the reason is not reported")
 	second := s.stores["hub-a"].parsed(t)
 	require.Equal(t, first.ClaimKey, second.ClaimKey)
 	require.Equal(t, first.Member.UID, second.Member.UID)
@@ -197,7 +205,10 @@ func TestSeveralHubs(t *testing.T) {
 	a.change(func(spec *v1alpha1.MembershipSpec) {
 		spec.State, spec.Rejoin, spec.Clean = v1alpha1.StateLeave, false, true
 	})
-	eventually(t, "it does not go on", func() bool { return s.told("Going to hub hub-b: hub hub-a is done with this member.") })
+	eventually(t, "it does not go on", func() bool {
+		return s.told("Going to hub hub-b: hub hub-a has released this " +
+			"member.")
+	})
 	require.True(t, a.clean())
 	_, was := cleaned.Load("hub-a")
 	require.True(t, was)
@@ -255,21 +266,24 @@ func TestCutOff(t *testing.T) {
 	networks[0].Heal()
 	a.beats()
 	require.False(t, s.told("Going to hub"))
-	eventually(t, "it does not say that this is over", func() bool { return s.last().Message == "Hub cut-a: In the fleet." })
+	eventually(t, "it does not say that this is over",
+		func() bool { return s.last().Message == "Hub cut-a: In the fleet." })
 	require.Equal(t, 1, s.wires["cut-a"].take()["POST joinrequests"])
 
-	eventually(t, "it does not see that its hub is back", func() bool { return s.logs.times("The hub takes heartbeats again.") > 0 })
+	eventually(t, "it does not see that its hub is back",
+		func() bool { return s.logs.times("The hub accepts heartbeats again") > 0 })
 
 	// One that answers is gone to, also while it has not decided.
 	b.do(func(request *v1alpha1.JoinRequest) { b.tell(request, v1alpha1.AnswerHeld, nil) })
 	s.loses(networks[0].Cut)
 	networks[1].Heal()
 	s.clock.shift(hubPatience)
-	eventually(t, "it does not go where it is answered", func() bool { return s.told("Hub cut-b: The request is held") })
+	eventually(t, "it does not go where it is answered",
+		func() bool { return s.told("Hub cut-b: The request is pending") })
 	networks[0].Heal()
 	s.clock.shift(hubPatience)
 	s.in("cut-a")
-	require.True(t, s.told("Going to hub cut-a: hub cut-b has taken no heartbeat since "), "nobody is told why")
+	require.True(t, s.told("Going to hub cut-a: hub cut-b has accepted no heartbeat since "), "the reason is not reported")
 }
 
 // TestBegin has records of several hubs, as an agent may find them that was killed at any line.
@@ -287,7 +301,8 @@ func TestBegin(t *testing.T) {
 	}{
 		{"nothing is known", [][]byte{nil, nil}, 0, false},
 		{"it never went anywhere", [][]byte{nil, of(record{ClusterID: "id"})}, 0, false},
-		{"it went, and had no time to do anything there", [][]byte{of(record{ClusterID: "id"}), of(record{Turn: 1})}, 1, true},
+		{"it went, and had no time to do anything there", [][]byte{of(record{ClusterID: "id"}), of(record{Turn: 1})}, 1,
+			true},
 		{"and back", [][]byte{of(record{Turn: 2}), of(record{Turn: 1})}, 0, true},
 		{"one that cannot be used says nothing", [][]byte{[]byte("{"), of(record{Turn: 1})}, 1, true},
 	} {
@@ -303,10 +318,12 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// What an agent has written down of its turn outlives that it starts over, or it would be somewhere else after a restart.
+// What an agent has written down of its turn outlives that it starts over, or it would be somewhere else after a
+// restart.
 func TestTurnIsKept(t *testing.T) {
 	store := &memory{}
-	a := &agent{Options: Options{Store: store}, record: record{ClusterID: "id", Member: &registered{}, Turn: 3}, companions: &companions{}}
+	a := &agent{Options: Options{Store: store}, record: record{ClusterID: "id", Member: &registered{}, Turn: 3},
+		companions: &companions{}}
 	require.NoError(t, a.startOver(t.Context()))
 	require.Equal(t, record{Version: recordVersion, Kept: true, Turn: 3}, store.parsed(t))
 }
@@ -332,13 +349,14 @@ func TestAsk(t *testing.T) {
 	was := record{Member: &registered{Server: url, CA: ca, Credential: credential{Token: "secret"}}}
 	require.True(t, ask(there, record{}))
 	require.True(t, ask(nil, was), "one that the agent was at needs no bootstrap credential")
-	require.True(t, ask(&registration.Bootstrap{Server: "https://127.0.0.1:1", CA: ca}, was), "it may have been right before")
+	require.True(t, ask(&registration.Bootstrap{Server: "https://127.0.0.1:1", CA: ca}, was),
+		"it may have been right before")
 	require.False(t, ask(nil, record{}), "there is nothing to ask")
 	require.False(t, ask(&registration.Bootstrap{Server: url}, record{}), "it is not who it should be")
 	status = http.StatusUnauthorized
-	require.True(t, ask(there, record{}), "it lets nobody ask, and is there")
+	require.True(t, ask(there, record{}), "it refuses requests, and responds")
 	status = http.StatusServiceUnavailable
-	require.False(t, ask(there, record{}), "there is nobody behind it")
+	require.False(t, ask(there, record{}), "no server is behind it")
 	for _, one := range shown {
 		require.Equal(t, "/hub/readyz", one)
 	}
@@ -383,13 +401,19 @@ func TestValidateHubs(t *testing.T) {
 		want   string
 	}{
 		{"two hubs", Options{Hubs: []HubOptions{{Name: "a"}, {Name: "b"}}}, ""},
-		{"each may have a cleaner of that name", Options{Hubs: []HubOptions{{Name: "a", Cleaners: []membership.LeaveGate{gate}}, {Name: "b", Cleaners: []membership.LeaveGate{gate}}}}, ""},
+		{"each may have a cleaner of that name",
+			Options{Hubs: []HubOptions{{Name: "a", Cleaners: []membership.LeaveGate{gate}},
+				{Name: "b", Cleaners: []membership.LeaveGate{gate}}}}, ""},
 		{"it goes into the names of Secrets", Options{Hubs: []HubOptions{{Name: "Hub A"}}}, "Hubs[0].Name: "},
 		{"they have a name", Options{Hubs: []HubOptions{{Name: "a"}, {}}}, "Hubs[1].Name: "},
 		{"of their own", Options{Hubs: []HubOptions{{Name: "a"}, {Name: "a"}}}, `Hubs[1].Name: is "a", the name of another`},
-		{"or two hubs would share it", Options{Hubs: []HubOptions{{Name: "a"}}, Store: &memory{}}, "Store: must not be set beside Hubs"},
-		{"the same", Options{Hubs: []HubOptions{{Name: "a"}}, Bootstrap: &forgetful{}}, "Bootstrap: must not be set beside Hubs"},
-		{"one is asked beside the other", Options{Cleaners: []membership.LeaveGate{gate}, Hubs: []HubOptions{{Name: "a", Cleaners: []membership.LeaveGate{gate}}}},
+		{"or two hubs would share it", Options{Hubs: []HubOptions{{Name: "a"}}, Store: &memory{}},
+			"Store: must not be set together with Hubs"},
+		{"the same", Options{Hubs: []HubOptions{{Name: "a"}}, Bootstrap: &forgetful{}},
+			"Bootstrap: must not be set together with Hubs"},
+		{"one is asked beside the other",
+			Options{Cleaners: []membership.LeaveGate{gate},
+				Hubs: []HubOptions{{Name: "a", Cleaners: []membership.LeaveGate{gate}}}},
 			`Hubs[0].Cleaners[0]: has the name "works" of another`},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// makeRequest keeps a request that is there for the same member: it may be on the hub already.
+// makeRequest keeps an existing request for the same member, because it may be on the hub already.
 func (a *agent) makeRequest(ctx context.Context) error {
 	next := a.record
 	uid := next.member().UID
@@ -36,7 +36,8 @@ func (a *agent) makeRequest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	next.Request = &doorRequest{MemberUID: uid, Labels: a.Labels, Credential: asked, Private: private, MadeAt: a.Clock.Now()}
+	next.Request = &doorRequest{MemberUID: uid, Labels: a.Labels, Credential: asked, Private: private,
+		MadeAt: a.Clock.Now()}
 	if err := a.save(ctx, func(r *record) { *r = next }); err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func (a *agent) makeRequest(ctx context.Context) error {
 	return nil
 }
 
-// identify finds out which cluster this is, and what it would like to be called.
+// identify determines the cluster ID and the requested name.
 func (a *agent) identify(ctx context.Context, r *record) error {
 	r.ClusterID, r.Name = a.ClusterID, a.Name
 	if r.ClusterID == "" {
@@ -63,7 +64,7 @@ func (a *agent) identify(ctx context.Context, r *record) error {
 	return nil
 }
 
-// askDoor never fails: what it could not find out is an answer as well.
+// askDoor returns no error for a failed request: the failure is an observation as well.
 func (a *agent) askDoor(ctx context.Context) error {
 	d, now := &a.door, a.Clock.Now()
 	mine, theirs, err := a.knock(ctx)
@@ -74,7 +75,7 @@ func (a *agent) askDoor(ctx context.Context) error {
 		sight, why := doorFailure(err)
 		d.saw(sight, why, now)
 		d.reason = doorReason(sight, nil)
-		a.log.V(1).Info("Asking at the door failed.", "error", err.Error())
+		a.log.V(1).Info("The JoinRequest failed", "error", err.Error())
 		return nil
 	}
 	sight, why := doorSight(a.record, a.door.bootstrap, mine, theirs)
@@ -91,7 +92,7 @@ func (a *agent) askDoor(ctx context.Context) error {
 	return nil
 }
 
-// nothingNew reports whether the hub's answer is the credential that the agent has already.
+// nothingNew reports whether the answer contains the agent's current credential.
 func (a *agent) nothingNew(theirs *v1alpha1.JoinRequest) bool {
 	if a.record.Member == nil || theirs.Status.Credential == nil {
 		return false
@@ -115,7 +116,7 @@ func (a *agent) knock(ctx context.Context) (mine, theirs *v1alpha1.JoinRequest, 
 		return nil, nil, differentHubError{mine: a.record.hubID(), theirs: bootstrap.HubID}
 	}
 	if a.record.Request == nil {
-		return nil, nil, homeError{errors.New("there is no request to ask for")}
+		return nil, nil, homeError{errors.New("the record contains no request")}
 	}
 	if err := a.door.connect(bootstrap, a.HubConfig); err != nil {
 		return nil, nil, homeError{err}
@@ -133,7 +134,7 @@ func (a *agent) knock(ctx context.Context) (mine, theirs *v1alpha1.JoinRequest, 
 	return a.door.signed, theirs, err
 }
 
-// register opens what the door has issued. An answer that cannot be opened is asked for again.
+// register opens the issued credential. If that fails, the answer is read again.
 func (a *agent) register(ctx context.Context) error {
 	request, answer, bootstrap := a.record.Request, a.door.answer, a.door.bootstrap
 	since := latest(request.MadeAt, a.door.unanswered)
@@ -173,7 +174,7 @@ func (a *agent) register(ctx context.Context) error {
 	return nil
 }
 
-// adoptMember takes over the UID of a MemberCluster that was created again. Nothing changes on the member.
+// adoptMember records the UID of a MemberCluster that was created again. Nothing changes on the member.
 func (a *agent) adoptMember(ctx context.Context) error {
 	member, is := *a.record.Member, a.replaced
 	before := member.UID
@@ -181,13 +182,15 @@ func (a *agent) adoptMember(ctx context.Context) error {
 	if err := a.save(ctx, func(r *record) { r.Member, r.Request, r.Renewal = &member, nil, nil }); err != nil {
 		return err
 	}
-	a.log.Info("The MemberCluster was created again, and the agent takes over its UID", "member", member.Name, "uid", member.UID, "before", before)
-	a.events.normal("MemberAdopted", fmt.Sprintf("MemberCluster %s was created again: the member goes on with UID %s.", member.Name, member.UID))
+	a.log.Info("The MemberCluster was created again, and the agent takes over its UID", "member", member.Name, "uid",
+		member.UID, "before", before)
+	a.events.normal("MemberAdopted",
+		fmt.Sprintf("MemberCluster %s was created again: the member continues with UID %s.", member.Name, member.UID))
 	a.disconnect()
 	return nil
 }
 
-// noteMove writes down that an administrator asked for a move before the agent asks the other hub.
+// noteMove records that an administrator requested a move, before the agent sends a request to the other hub.
 func (a *agent) noteMove(ctx context.Context, bootstrap *registration.Bootstrap) error {
 	if !a.record.moves(bootstrap) {
 		return nil
@@ -199,12 +202,13 @@ func (a *agent) noteMove(ctx context.Context, bootstrap *registration.Bootstrap)
 	if err := a.save(ctx, func(r *record) { r.Move = &next }); err != nil {
 		return err
 	}
-	a.log.Info("An administrator asked to move the member to another hub", "from", next.From, "to", next.To)
-	a.events.normal("MoveRequested", fmt.Sprintf("The bootstrap credential asks to move the member from hub %s to hub %s.", next.From, next.To))
+	a.log.Info("An administrator requested to move the member to another hub", "from", next.From, "to", next.To)
+	a.events.normal("MoveRequested", fmt.Sprintf("The bootstrap credential requests to move the member from hub %s to "+
+		"hub %s.", next.From, next.To))
 	return nil
 }
 
-// defaultName makes a DNS label of the beginning of a cluster ID.
+// defaultName derives a DNS label from the beginning of a cluster ID.
 func defaultName(clusterID string) string {
 	const enough = 8
 	keep := func(r rune) rune {

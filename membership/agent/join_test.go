@@ -71,7 +71,8 @@ func TestZeroOptions(t *testing.T) {
 		names = append(names, property.Name)
 	}
 	require.Equal(t, []string{PropertyKubeSystemUID, PropertyKubernetesVersion, PropertyNodeCount}, names)
-	for _, kind := range []string{v1alpha1.ConditionJoined, v1alpha1.ConditionPropertiesCollected, v1alpha1.ConditionCredentialValid} {
+	for _, kind := range []string{v1alpha1.ConditionJoined, v1alpha1.ConditionPropertiesCollected,
+		v1alpha1.ConditionCredentialValid} {
 		require.True(t, meta.IsStatusConditionTrue(m.Status.Conditions, kind), kind)
 	}
 	require.True(t, meta.IsStatusConditionTrue(m.Status.Agents[0].Conditions, v1alpha1.ConditionHealthy))
@@ -79,9 +80,11 @@ func TestZeroOptions(t *testing.T) {
 
 	// What the join has cost the hub.
 	eventually(t, "no heartbeat", func() bool { return w.has("POST leases") })
-	require.NoError(t, h.c.Get(ctx, client.ObjectKey{Namespace: h.space(), Name: membership.LeaseName}, &coordinationv1.Lease{}))
+	require.NoError(t, h.c.Get(ctx, client.ObjectKey{Namespace: h.space(), Name: membership.LeaseName},
+		&coordinationv1.Lease{}))
 	got := w.take()
-	for kind, want := range map[string]int{"POST joinrequests": 1, "POST leases": 1, "PUT self/status": 1, "WATCH memberships": 1} {
+	for kind, want := range map[string]int{"POST joinrequests": 1, "POST leases": 1, "PUT self/status": 1,
+		"WATCH memberships": 1} {
 		require.Equal(t, want, got[kind], "%s of %v", kind, got)
 	}
 
@@ -92,12 +95,14 @@ func TestZeroOptions(t *testing.T) {
 		require.NoError(t, err)
 		return state
 	}
-	eventually(t, "nobody on the member is told that it has joined", func() bool { return fares().State == lifecycle.Joined })
+	eventually(t, "no Event on the member says that it has joined",
+		func() bool { return fares().State == lifecycle.Joined })
 	require.Equal(t, h.bootstrap.Server, fares().Hub)
 	require.Equal(t, agentstate.Fingerprint(h.bootstrap), fares().Bootstrap)
 	got = onMember.take()
 	require.Equal(t, 1, got["POST secrets"], "%v", got)
-	require.Equal(t, 3, got["PUT muster-agent"], "what it must not forget is written twice, and how it fares once: %v", got)
+	require.Equal(t, 3, got["PUT muster-agent"], "what it must not forget is written twice, and how it fares once: %v",
+		got)
 	h.beats()
 	got = onMember.take()
 	require.Zero(t, got["PUT muster-agent"], "at rest nothing is written: %v", got)
@@ -155,10 +160,12 @@ func (h *byHand) permitted(user string) *rest.Config {
 func TestSteadyState(t *testing.T) {
 	h := newByHand(t, "steady").attend()
 	w := &wire{}
-	r := h.run(Options{HubConfig: w.config, ResourceInterval: 200 * time.Millisecond, ProbeInterval: 100 * time.Millisecond, ReportAPIs: true})
+	r := h.run(Options{HubConfig: w.config, ResourceInterval: 200 * time.Millisecond,
+		ProbeInterval: 100 * time.Millisecond, ReportAPIs: true})
 	is(t, r, lifecycle.Joined)
 	apps := func(api v1alpha1.ServedAPIs) bool { return api.GroupVersion == "apps/v1" }
-	eventually(t, "what the member serves is not told", func() bool { return slices.ContainsFunc(h.membership().Status.APIs, apps) })
+	eventually(t, "what the member serves is not told",
+		func() bool { return slices.ContainsFunc(h.membership().Status.APIs, apps) })
 	apis := h.membership().Status.APIs
 	require.Contains(t, apis[slices.IndexFunc(apis, apps)].Kinds, "Deployment")
 	eventually(t, "no heartbeat", func() bool { return w.take()["PUT leases/heartbeat"] > 0 })
@@ -173,12 +180,15 @@ func TestSteadyState(t *testing.T) {
 	h.ensure(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "steady-pods"}})
 	h.ensure(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "steady-pods", Name: "p"},
-		Spec:       corev1.PodSpec{NodeName: "node-0", Containers: []corev1.Container{{Name: "c", Image: "i", Resources: container("cpu", "1").Resources}}},
+		Spec: corev1.PodSpec{NodeName: "node-0",
+			Containers: []corev1.Container{{Name: "c", Image: "i", Resources: container("cpu", "1").Resources}}},
 	})
-	eventually(t, "the pod is not taken off", func() bool { return h.membership().Status.Resources.Available.Cpu().String() == "7" })
+	eventually(t, "the pod is not taken off",
+		func() bool { return h.membership().Status.Resources.Available.Cpu().String() == "7" })
 	<-time.After(time.Second)
 	require.Equal(t, 1, w.take()["PUT self/status"])
-	require.NoError(t, h.c.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "steady-pods", Name: "p"}}, client.GracePeriodSeconds(0)))
+	require.NoError(t, h.c.Delete(t.Context(),
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "steady-pods", Name: "p"}}, client.GracePeriodSeconds(0)))
 }
 
 // TestKilledAnywhere lets an agent join and leave, and kills it after the first thing that can be seen of it from
@@ -200,15 +210,16 @@ func TestKilledAnywhere(t *testing.T) {
 func livesAndDies(t *testing.T, name string, method registration.Method, kill int) (killed bool) {
 	h := newByHand(t, name).attend()
 	store, w, bootstrap, cleaned := &memory{}, &wire{}, &forgetful{bootstrap: h.bootstrap}, 0
-	o := Options{Bootstrap: bootstrap, Clock: &hasty{}, Method: method, Store: store, HubConfig: w.config, Cleaners: []membership.LeaveGate{
-		membership.GateFunc("works", func(_ context.Context, m membership.Member) ([]string, error) {
-			require.Equal(t, int32(77), m.Leave.DeadlineSeconds, "the policy that was last known")
-			if cleaned++; cleaned < 2 {
-				return []string{"work/a"}, nil
-			}
-			return nil, nil
-		}),
-	}}
+	o := Options{Bootstrap: bootstrap, Clock: &hasty{}, Method: method, Store: store, HubConfig: w.config,
+		Cleaners: []membership.LeaveGate{
+			membership.GateFunc("works", func(_ context.Context, m membership.Member) ([]string, error) {
+				require.Equal(t, int32(77), m.Leave.DeadlineSeconds, "the policy that was last known")
+				if cleaned++; cleaned < 2 {
+					return []string{"work/a"}, nil
+				}
+				return nil, nil
+			}),
+		}}
 	var seen atomic.Int64
 	hit, first := make(chan string, 1), make(chan *running, 1)
 	count := func(what string) {
@@ -233,7 +244,7 @@ func livesAndDies(t *testing.T, name string, method registration.Method, kill in
 			if len(hit) > 0 {
 				continue // it was killed
 			}
-			require.True(t, left && h.clean(), "it is out, and nobody has asked it to leave")
+			require.True(t, left && h.clean(), "it is out without a requested leave")
 			require.Empty(t, store.record)
 			require.True(t, bootstrap.forgotten.Load(), "it would join anew")
 			var requests v1alpha1.JoinRequestList
@@ -273,11 +284,12 @@ func TestHangingMember(t *testing.T) {
 	}
 	w.take()
 	<-time.After(3 * time.Second)
-	require.InDelta(t, 3, w.take()["PUT leases/heartbeat"], 1, "the heartbeat waits for nobody")
-	eventually(t, "nobody is named", func() bool {
+	require.InDelta(t, 3, w.take()["PUT leases/heartbeat"], 1, "the heartbeat waits for no other request")
+	eventually(t, "no collector is named", func() bool {
 		c := meta.FindStatusCondition(h.membership().Status.Conditions, v1alpha1.ConditionPropertiesCollected)
 		return c.Reason == v1alpha1.ReasonCollectorFailed &&
-			c.Message == "Collectors that failed or took too long, see the agent's log: broken, cluster-properties, kube-system, stuck, version."
+			c.Message == "Collectors that failed or took too long, see the agent's log: broken, cluster-properties, "+
+				"kube-system, stuck, version."
 	})
 	agent := h.membership().Status.Agents[0]
 	require.True(t, meta.IsStatusConditionFalse(agent.Conditions, v1alpha1.ConditionHealthy), "%v", agent)

@@ -13,7 +13,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// cleanMember asks the cleaners up to the first that is not done, and tells the hub, if that is there, what is left.
+// cleanMember runs the cleaners up to the first that is not done, and reports what remains to the hub, if possible.
 func (a *agent) cleanMember(ctx context.Context) error {
 	if a.cleanedAt.IsZero() {
 		a.lookAtBootstrap(ctx)
@@ -31,15 +31,16 @@ func (a *agent) cleanMember(ctx context.Context) error {
 		return nil
 	}
 	a.cleaned = lifecycle.MemberDirty
-	a.log.V(1).Info("The member is being cleaned up.", "remaining", remaining)
+	a.log.V(1).Info("The member is being cleaned up", "remaining", remaining)
 	if a.sight != lifecycle.HubSeen || a.record.Deregistered {
 		return nil
 	}
-	return a.write(ctx, report{claim: a.claim.Fingerprint(), joined: cleaningCondition, remaining: remaining[:min(len(remaining), maxRemaining)]})
+	return a.write(ctx, report{claim: a.claim.Fingerprint(), joined: cleaningCondition,
+		remaining: remaining[:min(len(remaining), maxRemaining)]})
 }
 
-// confirmClean reads again what the clean-up is based on. An agent that was paused since must not clean up what another one
-// has been in charge of meanwhile.
+// confirmClean reads the reason for the clean-up again. An agent that was paused must not clean up a member that
+// another agent has taken over.
 func (a *agent) confirmClean(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -70,20 +71,20 @@ func (a *agent) confirmClean(ctx context.Context) error {
 	return nil
 }
 
-// lookAtBootstrap has the source know what is there when the agent begins to clean up: that goes when the member is out,
-// and what comes later is for the next to join.
+// lookAtBootstrap reads the bootstrap credential when the clean-up begins: this content is deleted when the member has
+// left, and a later one is for the next join.
 func (a *agent) lookAtBootstrap(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if _, err := a.Bootstrap.Load(ctx); err != nil {
-		a.log.V(1).Info("The bootstrap credential could not be read.", "error", err.Error())
+		a.log.V(1).Info("Cannot read the bootstrap credential", "error", err.Error())
 	}
 }
 
-// maxRemaining is what a Membership holds.
+// maxRemaining is the limit of a Membership.
 const maxRemaining = 20
 
-// clean returns what the first cleaner that is not done has to say.
+// clean returns what remains to be done for the first cleaner that is not done.
 func clean(ctx context.Context, cleaners []membership.LeaveGate, member membership.Member) []string {
 	for _, cleaner := range cleaners {
 		var name string
@@ -103,7 +104,7 @@ func clean(ctx context.Context, cleaners []membership.LeaveGate, member membersh
 	return nil
 }
 
-// guarded calls somebody else's code, which has a deadline and may panic without taking the agent along.
+// guarded calls code of the product with a timeout. A panic is an error.
 func guarded(ctx context.Context, timeout time.Duration, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -16,9 +16,9 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
-// keeper holds the credential that all links of an agent use, so that it can be changed under them.
+// keeper stores the credential for all links of an agent, and can replace it.
 type keeper struct {
-	identity bool // there is nothing to keep: the user's config authenticates
+	identity bool // there is no credential to store: the user's config authenticates
 	held     atomic.Pointer[held]
 }
 
@@ -49,26 +49,27 @@ func (k *keeper) keep(material registration.Material, claim *registration.ClaimK
 	return nil
 }
 
-// A link is one way to the hub, with connections that it shares with nobody: what is slow or stuck on one link
-// does not delay another. The hub may move meanwhile: clients go on to ask for its first address, and the link leads them to where it is.
+// A link is a connection to the hub that shares its TCP connections with no other link, so that slow requests on one
+// link do not delay another. The hub may move: clients continue to use its first address, and the link sends their
+// requests to the current one.
 type link struct {
-	config *rest.Config // of the first address
-	base   *url.URL     // that address, as clients ask for it
+	config *rest.Config // for the first address
+	base   *url.URL     // the first address, which clients use
 	keeper *keeper
 	client *http.Client
-	route  atomic.Pointer[route] // of nil: the link is closed
+	route  atomic.Pointer[route] // nil: the link is closed
 }
 
-// route is how to get to the hub at one address.
+// route is a connection to the hub at one address.
 type route struct {
 	config *rest.Config
 	server *url.URL
 	tls    *tls.Config // nil: none
 	entry  http.RoundTripper
-	pool   atomic.Pointer[pool.Pool] // made with one credential; of nil: the route is not used any more
+	pool   atomic.Pointer[pool.Pool] // made with one credential; nil: the route is closed
 }
 
-// newLink returns a link by the config, authenticated by what the keeper holds at the time of each request or,
+// newLink returns a link with the config. It authenticates with the keeper's credential at the time of each request or,
 // with certificates, of each connection.
 func newLink(base *rest.Config, k *keeper) (*link, error) {
 	r, err := newRoute(base, k)
@@ -113,11 +114,12 @@ func newRoute(base *rest.Config, k *keeper) (*route, error) {
 
 func (r *route) newPool() *pool.Pool {
 	p := pool.New(r.config.Dial)
-	p.Use(&http.Transport{Proxy: r.config.Proxy, TLSClientConfig: r.tls.Clone(), DisableCompression: r.config.DisableCompression})
+	p.Use(&http.Transport{Proxy: r.config.Proxy, TLSClientConfig: r.tls.Clone(),
+		DisableCompression: r.config.DisableCompression})
 	return p
 }
 
-// RoundTrip sends a request by the route of the time.
+// RoundTrip sends a request with the current route.
 func (l *link) RoundTrip(request *http.Request) (*http.Response, error) {
 	r := l.route.Load()
 	if r == nil {
@@ -126,7 +128,7 @@ func (l *link) RoundTrip(request *http.Request) (*http.Response, error) {
 	return r.entry.RoundTrip(readdressed(request, l.base, r.server))
 }
 
-// RoundTrip sends a request over the connections of the time.
+// RoundTrip sends a request over the current connections.
 func (r *route) RoundTrip(request *http.Request) (*http.Response, error) {
 	p := r.pool.Load()
 	if p == nil {
@@ -137,12 +139,13 @@ func (r *route) RoundTrip(request *http.Request) (*http.Response, error) {
 
 var errClosed = errors.New("the agent has ended this access to the hub")
 
-// readdressed is the request that is meant for one address of a hub, as it goes to another. What is meant for neither is left as it is.
+// readdressed changes the address of a request from one address of the hub to another. Requests to other addresses stay
+// unchanged.
 func readdressed(request *http.Request, from, to *url.URL) *http.Request {
 	if *from == *to || request.URL.Host != from.Host {
 		return request
 	}
-	request = request.Clone(request.Context()) // a RoundTripper must not change the one that it is given
+	request = request.Clone(request.Context()) // a RoundTripper must not modify its argument
 	request.URL.Scheme, request.URL.Host = to.Scheme, to.Host
 	if request.Host == from.Host {
 		request.Host = to.Host
@@ -161,7 +164,7 @@ func readdressed(request *http.Request, from, to *url.URL) *http.Request {
 	return request
 }
 
-// CloseIdleConnections lets client-go close what nobody uses.
+// CloseIdleConnections allows client-go to close idle connections.
 func (l *link) CloseIdleConnections() {
 	if r := l.route.Load(); r != nil {
 		if p := r.pool.Load(); p != nil {
@@ -170,23 +173,23 @@ func (l *link) CloseIdleConnections() {
 	}
 }
 
-// reset closes all connections. The next ones are made with the credential that is kept by then, and in another pool: one
-// whose connections were closed takes a moment to see that, and would hand them out until then.
+// reset closes all connections. The next ones use the credential at that time, and another pool: a pool whose
+// connections were closed notices that with a delay, and would reuse them until then.
 func (l *link) reset() {
 	r := l.route.Load()
 	r.pool.Swap(r.newPool()).Close()
 }
 
-// take closes all connections, and makes the next ones by another route.
+// take closes all connections, and uses another route for the next ones.
 func (l *link) take(next *route) { l.route.Swap(next).close() }
 
-// close closes all connections, and lets nobody make more.
+// close closes all connections, and prevents new ones.
 func (l *link) close() { l.take(nil) }
 
 func (r *route) close() { r.pool.Swap(nil).Close() }
 
-// clientConfig is how others make clients that use this link. It has nothing of what the link does itself: client-go
-// refuses a transport with TLS beside it.
+// clientConfig is a config for clients that use this link. It does not contain what the link does itself: client-go
+// rejects a transport together with TLS settings.
 func (l *link) clientConfig() *rest.Config {
 	return &rest.Config{
 		Host: l.base.String(), Transport: l.client.Transport, UserAgent: l.config.UserAgent, Timeout: l.config.Timeout,
@@ -195,7 +198,7 @@ func (l *link) clientConfig() *rest.Config {
 	}
 }
 
-// bearer adds the token that is kept to each request.
+// bearer adds the stored token to each request.
 type bearer struct {
 	keeper *keeper
 	next   http.RoundTripper
@@ -209,5 +212,5 @@ func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(request)
 }
 
-// WrappedRoundTripper lets client-go find what it needs to cancel requests.
+// WrappedRoundTripper is for client-go, which cancels requests through it.
 func (b bearer) WrappedRoundTripper() http.RoundTripper { return b.next }

@@ -22,7 +22,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
-// TestLink swaps the credential under a link and asks a server whom it sees.
+// TestLink swaps the credential under a link and asks a server for the user of the request.
 func TestLink(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	seen := func(r *http.Request) string {
@@ -57,11 +57,16 @@ func TestLink(t *testing.T) {
 		materials []registration.Material
 		want      []string
 	}{
-		{"a token is that of the moment", nil, []registration.Material{{Token: "one"}, {Token: "two"}}, []string{"Bearer one", "Bearer two"}},
-		{"a connection with an old certificate is not used any more", nil, []registration.Material{cert(1), cert(2)}, []string{"#1", "#2"}},
-		{"what the hub issued is what counts", func(c *rest.Config) { c.BearerToken = "own" }, []registration.Material{{Token: "one"}}, []string{"Bearer one"}},
-		{"and nothing besides", func(c *rest.Config) { c.BearerToken = "own" }, []registration.Material{cert(1)}, []string{"#1"}},
-		{"unless it issues nothing", func(c *rest.Config) { c.BearerToken = "own" }, []registration.Material{{}}, []string{"Bearer own"}},
+		{"a token is that of the moment", nil, []registration.Material{{Token: "one"}, {Token: "two"}},
+			[]string{"Bearer one", "Bearer two"}},
+		{"a connection with an old certificate is not used any more", nil, []registration.Material{cert(1), cert(2)},
+			[]string{"#1", "#2"}},
+		{"what the hub issued is what counts", func(c *rest.Config) { c.BearerToken = "own" },
+			[]registration.Material{{Token: "one"}}, []string{"Bearer one"}},
+		{"and nothing besides", func(c *rest.Config) { c.BearerToken = "own" }, []registration.Material{cert(1)},
+			[]string{"#1"}},
+		{"unless it issues nothing", func(c *rest.Config) { c.BearerToken = "own" }, []registration.Material{{}},
+			[]string{"Bearer own"}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			wrapped := 0
@@ -69,7 +74,8 @@ func TestLink(t *testing.T) {
 				c.Wrap(func(next http.RoundTripper) http.RoundTripper {
 					return roundTrip(func(r *http.Request) (*http.Response, error) {
 						wrapped++
-						require.NotContains(t, []string{"Bearer one", "Bearer two"}, r.Header.Get("Authorization"), "a wrapper is shown the token that was issued")
+						require.NotContains(t, []string{"Bearer one", "Bearer two"}, r.Header.Get("Authorization"),
+							"a wrapper is shown the token that was issued")
 						return next.RoundTrip(r)
 					})
 				})
@@ -114,7 +120,8 @@ func TestLink(t *testing.T) {
 
 // certificate is one of a claim's key.
 func certificate(t *testing.T, claim *registration.ClaimKey, serial int64) []byte {
-	template := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "agent"}, NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "agent"},
+		NotAfter: time.Now().Add(time.Hour)}
 	key := claim.Signer().(*ecdsa.PrivateKey)
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)

@@ -20,25 +20,25 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// pageSize bounds what is read of the member at one time.
+// pageSize is the page size of lists of the member.
 const pageSize = 500
 
-// member is the member's API, as far as an agent uses it.
+// member is a client for the member's API.
 type member struct {
 	core      corev1client.CoreV1Interface
 	discovery discovery.DiscoveryInterfaceWithContext
 	client    *http.Client
 
-	served []v1alpha1.ServedAPIs // as last found; of the source alone
+	served []v1alpha1.ServedAPIs // the last result; used by that source only
 }
 
-// newMember returns the member at config.
+// newMember returns a client with the config.
 func newMember(config *rest.Config) (*member, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	if config.QPS == 0 && config.RateLimiter == nil {
-		config.QPS = -1 // the API server's own fairness is better than a guess
+		config.QPS = -1 // rely on the priority and fairness of the API server
 	}
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -55,7 +55,7 @@ func newMember(config *rest.Config) (*member, error) {
 	return &member{core: core, discovery: discovery, client: client}, nil
 }
 
-// close closes connections that nobody uses; client-go shares them among all clients of one config.
+// close closes idle connections; client-go shares them among all clients of one config.
 func (m *member) close() { utilnet.CloseIdleConnectionsFor(m.client.Transport) }
 
 // Names of the built-in sources.
@@ -69,7 +69,7 @@ const (
 
 var builtIn = []string{sourceVersion, sourceResources, sourceKubeSystem, sourceProperties, sourceAPIs}
 
-// sources returns what is collected of the member: the built-in, then the user's.
+// sources returns the built-in collectors and then the user's.
 func (m *member) sources(o Options) []*source {
 	all := []*source{
 		{name: sourceVersion, timeout: collectTimeout, collect: m.version},
@@ -84,15 +84,16 @@ func (m *member) sources(o Options) []*source {
 		all = append(all, &source{name: sourceAPIs, timeout: resourceTimeout, collect: m.apis})
 	}
 	for _, collector := range o.Collectors {
-		all = append(all, &source{name: collector.Name(), timeout: collectTimeout, collect: func(ctx context.Context) (finding, error) {
-			properties, err := collector.Collect(ctx)
-			return finding{properties: properties}, err
-		}})
+		all = append(all, &source{name: collector.Name(), timeout: collectTimeout,
+			collect: func(ctx context.Context) (finding, error) {
+				properties, err := collector.Collect(ctx)
+				return finding{properties: properties}, err
+			}})
 	}
 	return all
 }
 
-// kubeSystemUID is the UID of the namespace kube-system, which lives as long as its cluster.
+// kubeSystemUID is the UID of the namespace kube-system, which exists as long as its cluster.
 func (m *member) kubeSystemUID(ctx context.Context) (string, error) {
 	namespace, err := m.core.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
@@ -114,7 +115,7 @@ func (m *member) version(ctx context.Context) (finding, error) {
 	return finding{version: info.GitVersion, properties: property(PropertyKubernetesVersion, "%s", info.GitVersion)}, nil
 }
 
-// resources lists nodes and pods, a page at a time.
+// resources lists nodes and pods, one page at a time.
 func (m *member) resources(ctx context.Context) (finding, error) {
 	t := newTally()
 	err := eachPage(metav1.ListOptions{}, func(options metav1.ListOptions) (metav1.ListInterface, error) {
@@ -130,7 +131,8 @@ func (m *member) resources(ctx context.Context) (finding, error) {
 	if err != nil {
 		return finding{}, err
 	}
-	running := metav1.ListOptions{FieldSelector: "status.phase!=" + string(corev1.PodSucceeded) + ",status.phase!=" + string(corev1.PodFailed)}
+	running := metav1.ListOptions{FieldSelector: "status.phase!=" + string(corev1.PodSucceeded) + ",status.phase!=" +
+		string(corev1.PodFailed)}
 	err = eachPage(running, func(options metav1.ListOptions) (metav1.ListInterface, error) {
 		pods, err := m.core.Pods(metav1.NamespaceAll).List(ctx, options)
 		if err != nil {
@@ -157,7 +159,7 @@ func eachPage(options metav1.ListOptions, list func(metav1.ListOptions) (metav1.
 	}
 }
 
-// clusterProperties reads the objects of SIG-Multicluster's About API, where a member has it.
+// clusterProperties reads the objects of SIG-Multicluster's About API, if the member has it.
 func (m *member) clusterProperties(ctx context.Context) (finding, error) {
 	raw, err := m.get(ctx, "/apis/about.k8s.io/v1beta1/clusterproperties?limit=500")
 	if apierrors.IsNotFound(err) {
@@ -190,7 +192,7 @@ func (m *member) get(ctx context.Context, path string) ([]byte, error) {
 	return m.core.RESTClient().Get().RequestURI(path).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
 }
 
-// ready returns nil when the member's API server says that it is ready, or alive where it knows no readiness.
+// ready returns nil if the member's API server is ready, or alive if it has no readiness endpoint.
 func (m *member) ready(ctx context.Context) error {
 	var err error
 	for _, path := range []string{"/readyz", "/livez", "/healthz"} {
@@ -199,7 +201,7 @@ func (m *member) ready(ctx context.Context) error {
 		}
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return errors.New("it does not answer")
+		return errors.New("the API server does not respond")
 	}
 	return err
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/muster-sdk/muster/membership/lifecycle"
 )
 
-// metrics are those of one agent, in the registry of controller-runtime that all agents of a process share; the
-// labels "hub" and "member" tell them apart. A cluster may have the same name in several hubs.
+// metrics are the metrics of one agent, in the registry of controller-runtime that all agents of a process share. The
+// labels "hub" and "member" distinguish the agents. A cluster may have the same name in several hubs.
 type metrics struct {
 	phases  *prometheus.GaugeVec
 	beats   *prometheus.GaugeVec
@@ -20,12 +20,12 @@ type metrics struct {
 	expires *prometheus.GaugeVec
 	places  *prometheus.GaugeVec
 
-	place *int // of the hub among several; nil: there is one
+	place *int // index of the hub among several; nil: there is one
 	who   identity
-	phase lifecycle.AgentPhase // as shown
+	phase lifecycle.AgentPhase // the current value
 }
 
-// identity is the values of the labels.
+// identity contains the values of the labels.
 type identity struct{ hub, member string }
 
 func newMetrics() (*metrics, error) {
@@ -35,11 +35,15 @@ func newMetrics() (*metrics, error) {
 		name, help string
 		labels     []string
 	}{
-		{&m.phases, "muster_agent_phase", "1 for the phase that the agent is in.", []string{"hub", "member", "phase"}},
-		{&m.beats, "muster_agent_last_heartbeat_timestamp_seconds", "When the hub last took a heartbeat.", []string{"hub", "member"}},
-		{&m.failed, "muster_agent_heartbeat_failures", "Heartbeats that failed since the last that did not.", []string{"hub", "member"}},
-		{&m.expires, "muster_agent_credential_expiration_timestamp_seconds", "When the agent's credential ends, by its own clock; 0: never.", []string{"hub", "member"}},
-		{&m.places, "muster_agent_hub_index", "Which of several hubs the agent is at, in the order of its list; 0: the first.", []string{"hub", "member"}},
+		{&m.phases, "muster_agent_phase", "1 for the current phase of the agent.", []string{"hub", "member", "phase"}},
+		{&m.beats, "muster_agent_last_heartbeat_timestamp_seconds", "When the hub last accepted a heartbeat.",
+			[]string{"hub", "member"}},
+		{&m.failed, "muster_agent_heartbeat_failures", "Failed heartbeats since the last successful one.",
+			[]string{"hub", "member"}},
+		{&m.expires, "muster_agent_credential_expiration_timestamp_seconds",
+			"When the agent's credential expires, by its own clock; 0: never.", []string{"hub", "member"}},
+		{&m.places, "muster_agent_hub_index", "Index of the current hub in the agent's list of hubs; 0: the first.",
+			[]string{"hub", "member"}},
 	} {
 		*g.vec = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: g.name, Help: g.help}, g.labels)
 		err := ctrlmetrics.Registry.Register(*g.vec)
@@ -59,7 +63,7 @@ func newMetrics() (*metrics, error) {
 	return m, nil
 }
 
-// set shows where the agent of this hub stands.
+// set updates the metrics of the agent of this hub.
 func (m *metrics) set(hub string, phase lifecycle.AgentPhase, r record) {
 	if who := (identity{hub, r.member().Name}); who != m.who {
 		m.forget()
@@ -83,7 +87,7 @@ func (m *metrics) beat(status heartbeat.Status) {
 	m.failed.WithLabelValues(m.who.hub, m.who.member).Set(float64(status.Failures))
 }
 
-// forget removes all that was shown.
+// forget removes the agent's series.
 func (m *metrics) forget() {
 	m.phases.DeleteLabelValues(m.who.hub, m.who.member, string(m.phase))
 	for _, vec := range []*prometheus.GaugeVec{m.beats, m.failed, m.expires, m.places} {

@@ -12,18 +12,18 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// whereabouts is what the agent knows of where its hub is, beside the address in its record.
+// whereabouts is what the agent knows about the address of its hub, besides the one in its record.
 type whereabouts struct {
-	silent time.Time // since when the hub has not answered; zero: it does
-	looked time.Time // when the bootstrap source was last looked into; zero: not since the start
-	astray string    // why the agent does not take the other address that there is
+	silent time.Time // since when the hub has not responded; zero: it responds
+	looked time.Time // when the bootstrap source was last read for an address; zero: not since the start
+	astray string    // why the agent does not use another known address
 
 	reregister bool      // the bootstrap credential requires that the agent registers again
 	checked    time.Time // when the bootstrap source was last read for a move; zero: not since the start
 }
 
-// moveInterval is how long an agent may take to see that an administrator requests a move. It reads a Secret of its own
-// cluster for that.
+// moveInterval is the interval at which the agent checks whether an administrator requests a move. It reads a Secret of
+// its own cluster for that.
 const moveInterval = 30 * time.Second
 
 // checkMove reads whether the bootstrap credential requests a move to another hub.
@@ -37,7 +37,7 @@ func (a *agent) checkMove(ctx context.Context) {
 	defer cancel()
 	bootstrap, err := a.Bootstrap.Load(limited)
 	if err != nil {
-		a.log.V(1).Info("Reading the bootstrap credential failed", "error", err.Error())
+		a.log.V(1).Info("Cannot read the bootstrap credential", "error", err.Error())
 		return
 	}
 	switch {
@@ -55,7 +55,7 @@ func (a *agent) rebuilt(bootstrap *registration.Bootstrap, there lifecycle.HubSi
 		(there == lifecycle.HubRefused || there == lifecycle.HubGone)
 }
 
-// answered takes down whether the hub is there.
+// answered records whether the hub responds.
 func (w *whereabouts) answered(is bool, now time.Time) {
 	switch {
 	case is && !w.silent.IsZero():
@@ -66,7 +66,8 @@ func (w *whereabouts) answered(is bool, now time.Time) {
 	}
 }
 
-// relocate looks whether the hub has moved, where that is due, and goes after it. It reports whether it has.
+// relocate checks whether the hub has moved, if the check is due, and uses the new address. It reports whether the hub
+// has moved.
 func (a *agent) relocate(ctx context.Context) (moved bool, err error) {
 	observed := lifecycle.AddressObserved{Now: a.Clock.Now(), Silent: a.silent, Looked: a.looked}
 	var bootstrap *registration.Bootstrap
@@ -107,14 +108,14 @@ func (a *agent) relocate(ctx context.Context) (moved bool, err error) {
 	}
 }
 
-// lookForAddress returns the bootstrap credential if that has another address than the record. That there is none, or that it
-// cannot be had, is nothing to stop at.
+// lookForAddress returns the bootstrap credential if that has another address than the record. If there is none, or it
+// cannot be read, the agent continues.
 func (a *agent) lookForAddress(ctx context.Context) *registration.Bootstrap {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	bootstrap, err := a.Bootstrap.Load(ctx)
 	if err != nil {
-		a.log.V(1).Info("The bootstrap credential could not be read.", "error", err.Error())
+		a.log.V(1).Info("Cannot read the bootstrap credential", "error", err.Error())
 		return nil
 	}
 	if bootstrap == nil || a.record.foreign(bootstrap) || a.record.Member.at(bootstrap.Server, bootstrap.CA) {
@@ -123,13 +124,14 @@ func (a *agent) lookForAddress(ctx context.Context) *registration.Bootstrap {
 	return bootstrap
 }
 
-// tryAddress reads the Membership at another address, over connections of its own.
-func (a *agent) tryAddress(ctx context.Context, bootstrap *registration.Bootstrap) (*connection, *v1alpha1.MembershipList, lifecycle.HubSight) {
+// tryAddress reads the Membership at another address, over separate connections.
+func (a *agent) tryAddress(ctx context.Context, bootstrap *registration.Bootstrap) (*connection,
+	*v1alpha1.MembershipList, lifecycle.HubSight) {
 	member := *a.record.Member
 	member.Server, member.CA = bootstrap.Server, bytes.Clone(bootstrap.CA)
 	there, err := connect(member, a.claim, a.HubConfig, a.Clock)
 	if err != nil {
-		a.log.V(1).Info("The hub's other address cannot be used.", "server", member.Server, "error", err.Error())
+		a.log.V(1).Info("Cannot use the other address of the hub", "server", member.Server, "error", err.Error())
 		return nil, nil, lifecycle.HubUnreachable
 	}
 	list, err := there.hub.listMembership(ctx)
@@ -138,12 +140,13 @@ func (a *agent) tryAddress(ctx context.Context, bootstrap *registration.Bootstra
 		sight = lifecycle.HubOther
 	}
 	if err != nil {
-		a.log.V(1).Info("The Membership could not be read at the hub's other address.", "server", member.Server, "error", err.Error())
+		a.log.V(1).Info("Cannot read the Membership at the other address of the hub", "server", member.Server, "error",
+			err.Error())
 	}
 	return there, list, sight
 }
 
-// takeAddress writes the address down before it is used, and has all that goes on go on there.
+// takeAddress records the address before it is used, and switches all connections to it.
 func (a *agent) takeAddress(ctx context.Context, there *connection, list *v1alpha1.MembershipList) error {
 	before, next := a.record.Member.Server, *a.record.Member
 	next.Server, next.CA = there.member.Server, there.member.CA
@@ -164,8 +167,8 @@ func (a *agent) takeAddress(ctx context.Context, there *connection, list *v1alph
 	return nil
 }
 
-// goTo has the connection lead to the address of the member. A heartbeat that waits to be tried again would do so for up to a
-// period: the next step starts it anew, and so at once.
+// goTo switches the connection to the address of the member. It stops the heartbeat, whose next retry could take up to
+// a period: the next step starts it again at once.
 func (a *agent) goTo(member registered) error {
 	if err := a.connection.move(member.Server, member.CA); err != nil {
 		return err
@@ -176,18 +179,19 @@ func (a *agent) goTo(member registered) error {
 	return nil
 }
 
-// stray takes down why another address is not taken. That there is another reason than before is news.
+// stray records why another address is not used, and reports a new reason.
 func (a *agent) stray(server, why string) {
-	why = fmt.Sprintf("the bootstrap credential has the hub at %s, but %s", server, why)
+	why = fmt.Sprintf("the bootstrap credential contains the address %s, but %s", server, why)
 	if why == a.astray {
 		return
 	}
 	a.astray = why
-	a.log.Info("The hub is not taken to have moved.", "why", why)
+	a.log.Info("The agent keeps the address of its hub", "why", why)
 	a.events.warn("HubNotMoved", "The agent keeps the address of its hub: "+why+".")
 }
 
-// missed takes down how a heartbeat went, and looks whether the hub has moved. It reports whether there is news of that.
+// missed handles the result of a heartbeat, and checks whether the hub has moved. It reports whether the state of that
+// has changed.
 func (a *agent) missed(ctx context.Context, status heartbeat.Status) bool {
 	a.answered(status.LastError == nil || unwelcome(status.LastError), a.Clock.Now())
 	astray, reregister := a.astray, a.reregister

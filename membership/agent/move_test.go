@@ -78,7 +78,8 @@ func (h *byHand) reencrypted() (server string, ca []byte) {
 	transport := &http.Transport{TLSClientConfig: config}
 	h.t.Cleanup(transport.CloseIdleConnections)
 	proxy := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: transport, FlushInterval: -1,
+		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	return tlsServer(h.t, http.StripPrefix("/hubs/one", proxy)).at("/hubs/one")
 }
@@ -109,7 +110,8 @@ func TestHubMoves(t *testing.T) {
 		move   func(*byHand) (string, []byte)
 	}{
 		"token": {token.Method{}, (*byHand).reencrypted},
-		"csr":   {csr.Method{}, func(h *byHand) (string, []byte) { return h.proxied().Config(h.config).Host, h.config.CAData }},
+		"csr": {csr.Method{},
+			func(h *byHand) (string, []byte) { return h.proxied().Config(h.config).Host, h.config.CAData }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newByHand(t, "moves-"+name).attend()
@@ -215,9 +217,9 @@ func TestHubDoesNotMove(t *testing.T) {
 	for _, tc := range []struct{ answer, why string }{
 		{"401", "the agent's credential is refused there"},
 		{list(""), "there is no Membership for the agent there"},
-		{of(h.name, "uid-of-another"), "the Membership there is that of another member"},
-		{of("another", "uid-"+h.name), "the Membership there is that of another member"},
-		{"no hub at all", "it does not answer there either"},
+		{of(h.name, "uid-of-another"), "the Membership there belongs to another member"},
+		{of("another", "uid-"+h.name), "the Membership there belongs to another member"},
+		{"no hub at all", "the hub does not respond there either"},
 	} {
 		answer.Store(tc.answer)
 		old.Cut()
@@ -233,7 +235,8 @@ func TestHubDoesNotMove(t *testing.T) {
 	began := time.Now()
 	old.Cut()
 	eventually(t, "it does not ask again", func() bool { return asked.Load() >= 3 })
-	require.GreaterOrEqual(t, time.Since(began), 2*lifecycle.RetryPoll, "it asks the wrong hub more often than once in two seconds")
+	require.GreaterOrEqual(t, time.Since(began), 2*lifecycle.RetryPoll,
+		"it asks the wrong hub more often than once in two seconds")
 	old.Heal()
 	r.stop()
 
@@ -251,12 +254,13 @@ func TestHubDoesNotMove(t *testing.T) {
 
 func TestReaddressed(t *testing.T) {
 	for _, tc := range []struct{ reason, request, from, to, want string }{
-		{"nobody has moved", "https://a/api?x=1", "https://a", "https://a", "https://a/api?x=1"},
+		{"no move", "https://a/api?x=1", "https://a", "https://a", "https://a/api?x=1"},
 		{"another host", "https://a/api?x=1", "https://a", "https://b:6443", "https://b:6443/api?x=1"},
 		{"to below a path", "https://a/api", "https://a", "https://b/hub", "https://b/hub/api"},
 		{"from below a path", "https://a/hub/api", "https://a/hub/", "https://b/", "https://b/api"},
-		{"what was escaped stays so", "https://a/hub/api/x%2Fy", "https://a/hub", "https://b/other", "https://b/other/api/x%2Fy"},
-		{"what is meant for somebody else", "https://c/hub/api", "https://a/hub", "https://b", "https://c/hub/api"},
+		{"what was escaped stays so", "https://a/hub/api/x%2Fy", "https://a/hub", "https://b/other",
+			"https://b/other/api/x%2Fy"},
+		{"a request to another server", "https://c/hub/api", "https://a/hub", "https://b", "https://c/hub/api"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			parsed := func(s string) *url.URL {

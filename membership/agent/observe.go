@@ -10,7 +10,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// see takes in what was seen of the Membership meanwhile.
+// see takes over the latest observation of the Membership.
 func (a *agent) see() {
 	if a.follower == nil {
 		return
@@ -26,9 +26,10 @@ func (a *agent) see() {
 	}
 }
 
-// saw replaces what is known of the hub.
+// saw stores a new observation of the hub.
 func (a *agent) saw(s sighting) {
-	if s.lagging && s.membership != nil && a.membership != nil && older(s.membership.ResourceVersion, a.membership.ResourceVersion) {
+	if s.lagging && s.membership != nil && a.membership != nil &&
+		older(s.membership.ResourceVersion, a.membership.ResourceVersion) {
 		return
 	}
 	if a.sight != s.sight && (!shutOut(a.sight) || !shutOut(s.sight)) {
@@ -52,25 +53,25 @@ func (a *agent) saw(s sighting) {
 	}
 }
 
-// shutOut reports whether that is a hub which answers, and does not let the agent in.
+// shutOut reports whether the hub responds and refuses the agent.
 func shutOut(sight lifecycle.HubSight) bool {
 	return sight == lifecycle.HubRefused || sight == lifecycle.HubGone || sight == lifecycle.HubOther
 }
 
-// told reports whether the outcome of a heartbeat, which has another way to the hub, contradicts what was seen of it.
+// told reports whether the result of a heartbeat, which uses another connection, contradicts the last observation.
 func (a *agent) told(outcome error) bool {
 	refused := unwelcome(outcome)
 	switch {
 	case a.sight == lifecycle.HubSeen, a.sight == lifecycle.HubUnreachable && refused:
-		return refused // RBAC that is taken away ends no watch that is open
+		return refused // withdrawn RBAC permissions do not end an open watch
 	case a.sight == lifecycle.HubRefused, a.sight == lifecycle.HubUnreachable:
 		return outcome == nil
-	default: // a Lease can be there without a Membership
+	default: // a Lease can exist without a Membership
 		return false
 	}
 }
 
-// unwelcome reports whether that is how a hub answers which does not take a heartbeat.
+// unwelcome reports whether the result of a heartbeat is a refusal of the hub.
 func unwelcome(outcome error) bool {
 	return refusal(outcome) || apierrors.IsNotFound(outcome)
 }
@@ -84,11 +85,12 @@ func period(m *v1alpha1.Membership) time.Duration {
 	return time.Duration(m.Spec.HeartbeatPeriodSeconds) * time.Second
 }
 
-// observe puts together all that the decision depends on.
+// observe collects everything that the decision depends on.
 func (a *agent) observe() lifecycle.AgentObserved {
 	o := lifecycle.AgentObserved{
 		Now: a.Clock.Now(), Record: a.record.flags(), Door: a.door.sight, DoorSince: a.door.since,
-		Hub: a.sight, HubSince: a.sightSince, Beating: a.connection != nil && a.connection.beating(), Member: a.cleaned, MemberAt: a.cleanedAt,
+		Hub: a.sight, HubSince: a.sightSince, Beating: a.connection != nil && a.connection.beating(), Member: a.cleaned,
+		MemberAt:   a.cleanedAt,
 		Reregister: a.reregister,
 	}
 	if m := a.membership; m != nil {
@@ -96,9 +98,10 @@ func (a *agent) observe() lifecycle.AgentObserved {
 			State: m.Spec.State, Rejoin: m.Spec.Rejoin, Clean: m.Spec.Clean, Report: reported(m.Status, a.claim.Fingerprint()),
 		}
 		if a.requiredEpoch() > 0 || a.rolledBack {
-			o.Membership.Clean = false // what the hub says may be older than what a user asked for since
+			o.Membership.Clean = false // the Membership may be older than a later request of a user
 		}
-		o.PolicySaved = a.record.Leave != nil && *a.record.Leave == m.Spec.Leave && (m.Spec.Hub == nil || a.record.hubID() != "")
+		o.PolicySaved = a.record.Leave != nil && *a.record.Leave == m.Spec.Leave &&
+			(m.Spec.Hub == nil || a.record.hubID() != "")
 		o.Renewal = renewalState(a.record.Renewal, m)
 	}
 	if a.record.Member != nil {

@@ -10,8 +10,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// observer looks at the member in goroutines of its own, so that a member which does not answer delays
-// neither the heartbeat nor a leave.
+// observer observes the member in separate goroutines, so that a member which does not respond delays neither the
+// heartbeat nor a leave.
 type observer struct {
 	member     *member
 	collection *collection
@@ -19,11 +19,11 @@ type observer struct {
 	resources  time.Duration
 	probes     time.Duration
 
-	// wanted is false while nobody would be told: then the member is left alone.
+	// wanted is false while no report is needed: then the member is not observed.
 	wanted atomic.Bool
-	wakes  [2]chan struct{} // of the two loops, when that has changed; each has room for one
-	news   chan struct{}    // has room for one
-	first  chan struct{}    // closed after the first look of all
+	wakes  [2]chan struct{} // of the two loops, notified when wanted changes; each of capacity 1
+	news   chan struct{}    // of capacity 1
+	first  chan struct{}    // closed after the first observation
 
 	mu     sync.Mutex
 	health health
@@ -39,7 +39,7 @@ func newObserver(member *member, log logr.Logger, o Options) *observer {
 	}
 }
 
-// run looks until the context ends, and returns when all that it started has ended.
+// run observes until the context ends, and returns when all goroutines have ended.
 func (o *observer) run(ctx context.Context) {
 	var both, firsts sync.WaitGroup
 	firsts.Add(2)
@@ -57,7 +57,7 @@ func (o *observer) run(ctx context.Context) {
 	both.Wait()
 }
 
-// want says whether somebody would be told.
+// want sets whether reports are needed.
 func (o *observer) want(wanted bool) {
 	if o.wanted.Swap(wanted) != wanted {
 		for _, c := range o.wakes {
@@ -69,12 +69,12 @@ func (o *observer) want(wanted bool) {
 type loop struct {
 	interval time.Duration
 	wake     <-chan struct{}
-	first    func() // called after the first look
+	first    func() // called after the first observation
 	look     func(context.Context)
 }
 
-// every looks at once, and then each interval in which it is wanted; at once when it is wanted again after longer than
-// that.
+// every calls look at once, and then once per interval while it is wanted; at once if it is wanted again after a longer
+// pause.
 func (o *observer) every(ctx context.Context, l loop) {
 	l.look(ctx)
 	last := o.clock.Now()
@@ -120,7 +120,7 @@ func (o *observer) healthy() health {
 	return o.health
 }
 
-// wait waits for the first look, but not for longer than patience.
+// wait waits for the first observation, at most for the timeout.
 func (o *observer) wait(ctx context.Context, patience time.Duration) {
 	select {
 	case <-o.first:

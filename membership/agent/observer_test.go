@@ -11,7 +11,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// An agent may wait at the door for days: what it knew of its member when it began to is not what it tells when it is let in.
+// An agent may wait at the door for days: what it knew of its member when it began to is not what it tells when it is
+// let in.
 func TestObserverIsWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wakes := [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}
@@ -32,7 +33,7 @@ func TestObserverIsWanted(t *testing.T) {
 		require.EqualValues(t, 2, looked())
 		o.want(false)
 		<-time.After(24 * time.Hour)
-		require.EqualValues(t, 2, looked(), "nobody would be told")
+		require.EqualValues(t, 2, looked(), "no report is needed")
 		o.want(true)
 		require.EqualValues(t, 3, looked(), "what it knows is of yesterday")
 	})

@@ -21,92 +21,95 @@ import (
 
 // Defaults of [Options].
 const (
-	// DefaultNamespace is where an agent keeps its Secrets.
+	// DefaultNamespace is the namespace of the agent's Secrets.
 	DefaultNamespace = "muster-system"
-	// DefaultBootstrapSecret is the Secret that holds the bootstrap credential.
+	// DefaultBootstrapSecret is the Secret with the bootstrap credential.
 	DefaultBootstrapSecret = "muster-bootstrap"
-	// DefaultStoreSecret is the Secret that an agent remembers in.
+	// DefaultStoreSecret is the Secret with the agent's record.
 	DefaultStoreSecret = "muster-agent"
-	// DefaultResourceInterval is the time between two looks at the member.
+	// DefaultResourceInterval is the interval of observations of the member.
 	DefaultResourceInterval = time.Minute
-	// DefaultProbeInterval is the time between two probes of the member.
+	// DefaultProbeInterval is the interval of probes of the member.
 	DefaultProbeInterval = 10 * time.Second
-	// DefaultHubPatience is how long an agent of several hubs stays with one that does not take it.
+	// DefaultHubPatience is how long an agent of several hubs stays with one that does not accept its heartbeats.
 	DefaultHubPatience = 5 * time.Minute
 )
 
-// Options say how an agent is to be. The zero value of each is its documented default, and zero Options make
-// an agent that joins the cluster which its program runs in.
+// Options are the options of an agent. The zero value of each field is its documented default, and zero Options are for
+// an agent that joins the cluster in which its program runs.
 type Options struct {
-	// Name that the member would like to have, a DNS label. The hub has the say. Default: "cluster-" and the
-	// first eight characters of the cluster ID.
+	// Name is the requested name of the member, a DNS label. The hub decides. Default: "cluster-" and the first eight
+	// characters of the cluster ID.
 	Name string
-	// Labels that the member would like to be made with.
+	// Labels are the requested labels of the member.
 	Labels map[string]string
-	// ClusterID tells the cluster from all others. Default: the UID of the member's namespace kube-system.
+	// ClusterID identifies the cluster. Default: the UID of the member's namespace kube-system.
 	ClusterID string
 
-	// Namespace of the agent's own Secrets, in the cluster of the manager. It has to be there: an agent that
-	// could make namespaces could do more than it needs. Default: [DefaultNamespace].
+	// Namespace of the agent's own Secrets, in the cluster of the manager. It must exist: an agent does not get the
+	// permission to create namespaces. Default: [DefaultNamespace].
 	Namespace string
-	// Method gets the agent's credential: token.Method, csr.Method or identity.Method. Default: token.Method,
-	// which every hub can serve.
+	// Method requests the agent's credential: token.Method, csr.Method or identity.Method. Default: token.Method, which
+	// every hub supports.
 	Method registration.Method
-	// Bootstrap has what the agent needs to ask the hub. Default: the Secret [DefaultBootstrapSecret] in
-	// Namespace, with the content of the Secret that the hub made for a JoinToken.
+	// Bootstrap provides the bootstrap credential. Default: the Secret [DefaultBootstrapSecret] in Namespace, with the
+	// content of the Secret that the hub created for a JoinToken.
 	Bootstrap BootstrapSource
-	// Store keeps what the agent must remember. Default: the Secret [DefaultStoreSecret] in Namespace. Two
-	// agents in one program need one each, as do two hubs of Hubs.
+	// Store stores the agent's record. Default: the Secret [DefaultStoreSecret] in Namespace. Several agents in one
+	// program need one Store each, as do the hubs of Hubs.
 	Store Store
 
-	// Hubs are several hubs, in the order in which the agent takes them at first; it is in one of them at a time. Each has its
-	// own Bootstrap and Store, so that of Options must be left out, and Cleaners of its own. Default: one hub, which has no name.
+	// Hubs are several hubs, in order of preference; the agent is at one of them at a time. Each has its own Bootstrap and
+	// Store, so those of Options must not be set, and its own Cleaners. Default: one hub, without a name.
 	Hubs []HubOptions
-	// HubPatience is how long the agent stays with one of several hubs that does not take it, and how long at least with one that it has
-	// just come to; up to half as long again, by chance, so that not all members of a hub leave at once. Default: [DefaultHubPatience].
+	// HubPatience is how long the agent stays with one of several hubs that does not accept its heartbeats, and the
+	// minimum time at a hub after a change; plus a random time of up to half of it, so that not all members of a hub leave
+	// together. Default: [DefaultHubPatience].
 	HubPatience time.Duration
-	// ReturnToFirst has an agent that is at another hub than the first of Hubs go back there when that has answered for so long, or up to half as
-	// long again, by chance. It is asked once a minute, by a GET of /readyz without a credential. An agent that left it although it answered, or
-	// that it refused or was done with, does not go back. Take half an hour or more: each change ends and begins all that a hub manages.
-	// Zero: it stays where it is.
+	// ReturnToFirst is how long the first of Hubs must respond before an agent that is at another hub goes back to it,
+	// plus a random time of up to half of it. The agent probes that hub once a minute, with a GET of /readyz without a
+	// credential. It does not go back to a hub that responded when the agent left it, or that refused or released the
+	// agent. Use half an hour or more: each change ends and starts everything that a hub manages. Zero: the agent stays
+	// where it is.
 	ReturnToFirst time.Duration
 
-	// Member is how to reach the member. Default: the manager's config. With another it is a hosted
-	// agent, outside of its member.
+	// Member is the config of the member. Default: the manager's config. With another one the agent is hosted, outside of
+	// its member.
 	Member *rest.Config
-	// HubConfig is called with each config for the hub before it is used, to set a proxy, wrap the transport
-	// or limit the rate. What the agent authenticates by is put in afterwards; only with identity.Method,
-	// which issues nothing, does the credential that HubConfig puts in count. It may be called concurrently.
+	// HubConfig is called with each config for the hub before its use, for example to set a proxy, wrap the transport or
+	// limit the rate. The agent's credential is added afterwards; a credential that HubConfig adds applies only with
+	// identity.Method, which issues none. It may be called concurrently.
 	HubConfig func(*rest.Config)
 
-	// Cleaners are asked in their order, on the member, when it leaves or has been forgotten. What belongs to
-	// the hub goes by their hands; an agent has nothing else to clean up. Their names must differ.
+	// Cleaners run in this order on the member, when it leaves or was deregistered, and remove the objects of the hub; an
+	// agent itself has nothing else to clean up. Their names must be unique.
 	Cleaners []membership.LeaveGate
-	// Collectors add properties to those that every agent collects. Their names must differ.
+	// Collectors add properties to those that every agent collects. Their names must be unique.
 	Collectors []PropertyCollector
-	// ReportAPIs has the agent tell which kinds the member serves, once a ResourceInterval. Placements with requiredAPIs choose by that; a member
-	// that does not tell is taken to serve all. It makes a MemberCluster and a Membership some 5 to 10 kB larger.
+	// ReportAPIs reports which kinds the member serves, once per ResourceInterval. Placements with requiredAPIs select by
+	// that; a member without a report is assumed to serve all. It makes a MemberCluster and a Membership about 5 to 10 kB
+	// larger.
 	ReportAPIs bool
-	// Companions run beside the agent, with its access to the hub. Their names must differ.
+	// Companions run beside the agent, with its access to the hub. Their names must be unique.
 	Companions []Companion
-	// ResourceInterval is the time between two looks at nodes, pods and properties. Each lists all pods, so
-	// take longer for very large clusters. Default: [DefaultResourceInterval].
+	// ResourceInterval is the interval at which nodes, pods and properties are read. Each time all pods are listed, so use
+	// a longer interval for very large clusters. Default: [DefaultResourceInterval].
 	ResourceInterval time.Duration
-	// ProbeInterval is the time between two probes of the member's API server. Three failures in a row make
-	// it unhealthy, two successes healthy again. Default: [DefaultProbeInterval].
+	// ProbeInterval is the interval of probes of the member's API server. Three consecutive failures make it unhealthy,
+	// two successes healthy again. Default: [DefaultProbeInterval].
 	ProbeInterval time.Duration
 
-	// Version of the program that the agent is part of, shown on the hub; at most 128 characters.
+	// Version of the agent's program, reported to the hub; at most 128 characters.
 	Version string
-	// Clock is what the agent takes the time from. It may be wrong by any amount: expiries are counted
-	// from when the agent asked. Default: the real one.
+	// Clock is the source of time. It may be wrong by any amount: expirations are counted from the agent's requests.
+	// Default: the system clock.
 	Clock clock.Clock
-	// Log is what the agent logs to. Default: the manager's logger, under the name muster-agent.
+	// Log is the agent's logger. Default: the manager's logger, with the name muster-agent.
 	Log logr.Logger
-	// OnPhase is told each change of phase or message, so that a program can show it: a step that is Done
-	// when it has been carried out, any other before. With Hubs the message begins with the hub, and a change of hub is told
-	// as well. It is called by the goroutine that does all the work, so it must return at once, and never
-	// twice at a time.
+	// OnPhase is called for each change of phase or message, so that a program can show it: for a step with Done after its
+	// actions, for any other step before them. With Hubs the message begins with the hub, and a change of the hub is
+	// reported as well. The agent's main goroutine calls it, so it must return at once, and it is never called
+	// concurrently.
 	OnPhase func(lifecycle.AgentStep)
 }
 
@@ -138,7 +141,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// withSecrets puts in the defaults of what is kept in Secrets, whose names get a suffix.
+// withSecrets sets the defaults that are stored in Secrets, whose names get a suffix.
 func (o Options) withSecrets(home *rest.Config, suffix string) (Options, error) {
 	if o.Bootstrap != nil && o.Store != nil {
 		return o, nil
@@ -156,7 +159,7 @@ func (o Options) withSecrets(home *rest.Config, suffix string) (Options, error) 
 	return o, nil
 }
 
-// validate returns an [*membership.InvalidError] about the first option that no hub would take.
+// validate returns an [*membership.InvalidError] for the first invalid option.
 func (o Options) validate() error {
 	if o.Name != "" {
 		if problems := validation.IsDNS1123Label(o.Name); len(problems) > 0 {
@@ -164,7 +167,8 @@ func (o Options) validate() error {
 		}
 	}
 	if o.ClusterID != "" && !clusterID(o.ClusterID) {
-		return &membership.InvalidError{Field: "ClusterID", Problem: "must be up to 128 letters, digits, '-', '_', '.' or ':', and start and end with a letter or digit"}
+		return &membership.InvalidError{Field: "ClusterID",
+			Problem: "must be up to 128 letters, digits, '-', '_', '.' or ':', and start and end with a letter or digit"}
 	}
 	if utf8.RuneCountInString(o.Version) > maxVersion {
 		return &membership.InvalidError{Field: "Version", Problem: fmt.Sprintf("must be at most %d characters", maxVersion)}
@@ -199,7 +203,7 @@ func (o Options) validate() error {
 	return registration.CheckLabels("Labels", o.Labels)
 }
 
-// validateHubs is about Hubs, beside cleaners of these names.
+// validateHubs validates Hubs, given the names of other cleaners.
 func (o Options) validateHubs(cleaners map[string]bool) error {
 	names := map[string]bool{}
 	for i, hub := range o.Hubs {
@@ -211,9 +215,10 @@ func (o Options) validateHubs(cleaners map[string]bool) error {
 		case names[hub.Name]:
 			return &membership.InvalidError{Field: field + ".Name", Problem: fmt.Sprintf("is %q, the name of another", hub.Name)}
 		case o.Bootstrap != nil:
-			return &membership.InvalidError{Field: "Bootstrap", Problem: "must not be set beside Hubs, which have one each"}
+			return &membership.InvalidError{Field: "Bootstrap",
+				Problem: "must not be set together with Hubs, which have one each"}
 		case o.Store != nil:
-			return &membership.InvalidError{Field: "Store", Problem: "must not be set beside Hubs, which have one each"}
+			return &membership.InvalidError{Field: "Store", Problem: "must not be set together with Hubs, which have one each"}
 		}
 		names[hub.Name] = true
 		taken := maps.Clone(cleaners)
@@ -226,7 +231,7 @@ func (o Options) validateHubs(cleaners map[string]bool) error {
 	return nil
 }
 
-// nameProblem says what is wrong with the name of something that is told from others by it, and takes that name.
+// nameProblem returns why a name is invalid, and adds a valid name to taken.
 func nameProblem(named interface{ Name() string }, taken map[string]bool) string {
 	if named == nil {
 		return "must not be nil"
@@ -242,7 +247,7 @@ func nameProblem(named interface{ Name() string }, taken map[string]bool) string
 	}
 }
 
-// clusterID reports whether id is one that the API takes.
+// clusterID reports whether id is valid for the API.
 func clusterID(id string) bool {
 	alphanumeric := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' }
 	other := func(r rune) bool { return !alphanumeric(r) && !strings.ContainsRune("-_.:", r) }

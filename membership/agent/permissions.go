@@ -1,7 +1,7 @@
 package agent
 
-// The permissions that an agent needs on its member, from which the files in the folder rbac are made. Where
-// agent and member are apart, the first group belongs to the member and the second to the agent's cluster.
+// The permissions of an agent on its member, from which the files in the folder rbac are generated. If agent and member
+// are separate, the first group is for the member and the second for the agent's cluster.
 
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
 // +kubebuilder:rbac:groups="",resources=nodes;pods,verbs=list

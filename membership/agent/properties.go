@@ -13,8 +13,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// Properties that every agent collects. Besides, each ClusterProperty object of the member (API group
-// about.k8s.io, of SIG-Multicluster) is a property.
+// Properties that every agent collects. In addition, each ClusterProperty object of the member (API group about.k8s.io,
+// of SIG-Multicluster) is a property.
 const (
 	// PropertyKubeSystemUID is the UID of the namespace kube-system.
 	PropertyKubeSystemUID = "membership.muster.dev/kube-system-uid"
@@ -24,24 +24,23 @@ const (
 	PropertyNodeCount = "membership.muster.dev/node-count"
 )
 
-// What a Membership holds: see the limits of its type.
+// The limits of a Membership, see its type.
 const (
 	maxProperties    = 128
 	maxPropertyValue = 1024 // characters, as the others
 	maxVersion       = 128
-	maxMessage       = 1024 // less than it takes, and enough to read
+	maxMessage       = 1024 // less than the limit, and readable
 )
 
-// problems is what was not right with the properties.
+// problems are the problems with the properties.
 type problems struct {
 	failed  []string // collectors
-	invalid []string // names that no property can have
-	cut     []string // properties with too long a value
-	dropped int      // properties beyond the limit
+	invalid []string // invalid names of properties
+	cut     []string // properties whose value is too long
+	dropped int      // number of properties beyond the limit
 }
 
-// bounded returns the properties as a Membership takes them: sorted by name, the first of each name, no more and no
-// longer than it holds.
+// bounded returns the properties for a Membership: sorted by name, the first of each name, within its limits.
 func bounded(all []v1alpha1.Property, p *problems) []v1alpha1.Property {
 	seen := map[string]bool{}
 	var kept []v1alpha1.Property
@@ -68,8 +67,8 @@ func bounded(all []v1alpha1.Property, p *problems) []v1alpha1.Property {
 	return kept
 }
 
-// condition says what was not right. It has names only, not the words of errors, which may differ each time: a
-// status is written when it changed.
+// condition reports the problems. It contains only names, not the messages of errors, which may differ each time: a
+// changed status is written.
 func (p problems) condition() metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionPropertiesCollected, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonTruncated,
@@ -81,10 +80,11 @@ func (p problems) condition() metav1.Condition {
 		}
 	}
 	say("Collectors that failed or took too long, see the agent's log: %s.", p.failed)
-	say("Not a qualified name, so left out: %s.", p.invalid)
+	say("Omitted, because the name is not a qualified name: %s.", p.invalid)
 	say("Value cut to 1024 characters: %s.", p.cut)
 	if p.dropped > 0 {
-		says = append(says, fmt.Sprintf("A Membership holds 128 properties; the last %d in order of their names are left out.", p.dropped))
+		says = append(says, fmt.Sprintf("The limit of a Membership is 128 properties; the last %d in order of their names "+
+			"are omitted.", p.dropped))
 	}
 	switch {
 	case len(p.failed) > 0:
@@ -97,7 +97,7 @@ func (p problems) condition() metav1.Condition {
 	return c
 }
 
-// enumerate lists names, in order and not too many of them.
+// enumerate lists names in order, up to a limit.
 func enumerate(names []string) string {
 	const shown = 10
 	names = slices.Sorted(slices.Values(names))

@@ -16,28 +16,28 @@ import (
 	"github.com/muster-sdk/muster/membership/lifecycle"
 )
 
-// pruneProbeAge is how long the answer of a namespace probe counts. The namespace controller of Kubernetes begins to
-// delete what is in a namespace five seconds after the namespace was deleted, so an answer of this age is never about an
-// object that the controller has deleted.
+// pruneProbeAge is how long the result of a namespace probe is used. The namespace controller of Kubernetes starts to
+// delete the content of a namespace five seconds after the namespace was deleted, so a result of this age is never
+// about an object that the controller has deleted.
 const pruneProbeAge = 2 * time.Second
 
 // pruneProbe is the name of a Lease that is never created.
 const pruneProbe = "namespace-probe"
 
-// pruneGuard says whether what is missing or being deleted on the hub may be deleted on the member. The agent keeps it up
-// to date; others only ask. It may be used concurrently.
+// pruneGuard decides whether objects that are missing or being deleted on the hub may be deleted on the member. The
+// agent updates it. It may be used concurrently.
 type pruneGuard struct {
 	clock clock.PassiveClock
 
 	mu     sync.Mutex
-	why    string // not to delete anything; empty: there is no reason
+	why    string // why nothing may be deleted; empty: deletion is possible
 	leases coordinationv1client.LeaseInterface
-	probed time.Time // when the namespace was last seen not to be deleted
+	probed time.Time // when the namespace was last observed not to be terminating
 }
 
-// MayPrune returns nil if the absence or the deletion of an object in the member's namespace on the hub is what a user
-// asked for. Otherwise the error says why it may not be: the hub was restored and has not confirmed that it is
-// consistent, the Membership cannot be seen, or the namespace is being deleted. It asks the hub at most once in two
+// MayPrune returns nil if a user requested the absence or the deletion of an object in the member's namespace on the
+// hub. Otherwise the error is the reason: the hub was restored and has not confirmed that it is consistent, the
+// Membership cannot be observed, or the namespace is being deleted. It makes at most one request to the hub in two
 // seconds, and needs no permission beyond those of every agent. It may be called concurrently.
 func (g *pruneGuard) MayPrune(ctx context.Context) error {
 	g.mu.Lock()
@@ -63,8 +63,8 @@ func (g *pruneGuard) MayPrune(ctx context.Context) error {
 	return nil
 }
 
-// probeNamespace asks whether an object could be created in the member's namespace, which is not so in one that is being
-// deleted.
+// probeNamespace checks with a dry run whether an object could be created in the member's namespace, which is
+// impossible while that is being deleted.
 func probeNamespace(ctx context.Context, leases coordinationv1client.LeaseInterface) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -80,7 +80,7 @@ func probeNamespace(ctx context.Context, leases coordinationv1client.LeaseInterf
 	}
 }
 
-// set replaces what the answers depend on.
+// set replaces the state of the guard.
 func (g *pruneGuard) set(why string, leases coordinationv1client.LeaseInterface) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -90,10 +90,10 @@ func (g *pruneGuard) set(why string, leases coordinationv1client.LeaseInterface)
 	g.why, g.leases = why, leases
 }
 
-// updateGuard has the guard follow what the agent knows.
+// updateGuard updates the guard with the agent's observations.
 func (a *agent) updateGuard() {
 	if a.guard == nil {
-		return // the agent was not made to run
+		return // an agent without a main loop
 	}
 	var leases coordinationv1client.LeaseInterface
 	if a.connection != nil {
@@ -102,16 +102,16 @@ func (a *agent) updateGuard() {
 	a.guard.set(a.pruneBlocked(), leases)
 }
 
-// pruneBlocked is why nothing may be deleted on the member, as far as the agent knows without asking. Empty: there is no
-// reason.
+// pruneBlocked is why nothing may be deleted on the member, without a request to the hub. Empty: there is no reason.
 func (a *agent) pruneBlocked() string {
 	switch {
 	case a.sight != lifecycle.HubSeen || a.membership == nil:
-		return "the agent does not see its Membership on the hub"
+		return "the agent cannot observe its Membership on the hub"
 	case a.membership.DeletionTimestamp != nil:
 		return "the Membership on the hub is being deleted"
 	case a.rolledBack || a.requiredEpoch() > 0:
-		return fmt.Sprintf("the hub was restored to an earlier state, and has not confirmed that it is consistent (epoch %d or later)", a.requiredEpoch())
+		return fmt.Sprintf("the hub was restored to an earlier state, and has not confirmed that it is consistent (epoch "+
+			"%d or later)", a.requiredEpoch())
 	default:
 		return ""
 	}
@@ -125,7 +125,7 @@ func (a *agent) requiredEpoch() int64 {
 	return a.record.Hub.Required
 }
 
-// knownEpoch is the highest epoch that the Membership has shown.
+// knownEpoch is the highest epoch that the Membership has contained.
 func (a *agent) knownEpoch() int64 {
 	if a.record.Hub == nil {
 		return 0
@@ -133,9 +133,9 @@ func (a *agent) knownEpoch() int64 {
 	return a.record.Hub.Epoch
 }
 
-// noteRevision takes down how far the hub is, as a list or a watch shows. A list that is older than what was seen before
+// noteRevision records the state of the hub in a list or a watch. A list that is older than a previous observation
 // shows that the hub was restored, and so does a Membership with a lower epoch. Hubs without an epoch could never
-// confirm, so they are not waited for.
+// confirm, so the agent does not wait for them.
 func (a *agent) noteRevision(s sighting) {
 	m := s.membership
 	if s.sight != lifecycle.HubSeen || m == nil || m.Spec.Hub == nil {
@@ -151,13 +151,13 @@ func (a *agent) noteRevision(s sighting) {
 		a.rolledBack = true
 		a.revision = s.revision
 	case back:
-		a.revision = s.revision // it waits already
+		a.revision = s.revision // the agent waits already
 	case s.revision != "":
 		a.revision = s.revision
 	}
 }
 
-// settleEpoch writes down that the hub was restored, or that it has confirmed since that it is consistent.
+// settleEpoch records that the hub was restored, or that it has confirmed since that it is consistent.
 func (a *agent) settleEpoch(ctx context.Context) error {
 	if a.sight != lifecycle.HubSeen || a.membership == nil || a.membership.Spec.Hub == nil || a.record.Member == nil {
 		return nil
@@ -170,7 +170,8 @@ func (a *agent) settleEpoch(ctx context.Context) error {
 			return err
 		}
 		a.rolledBack = false
-		note := fmt.Sprintf("The hub was restored to an earlier state: nothing is deleted on the member until the hub confirms epoch %d.", next.Required)
+		note := fmt.Sprintf("The hub was restored to an earlier state: nothing is deleted on the member until the hub "+
+			"confirms epoch %d.", next.Required)
 		a.log.Info("The hub was restored to an earlier state", "epoch", shown, "waitsFor", next.Required)
 		a.events.warn("HubRestored", note)
 		return a.write(ctx, a.report())
@@ -183,7 +184,7 @@ func (a *agent) settleEpoch(ctx context.Context) error {
 		return nil
 	case required > 0 && a.membership.Status.RequiredHubEpoch != required:
 		return a.write(ctx, a.report())
-	case required == 0 && shown > a.knownEpoch() && a.record.Leave != nil: // SavePolicy writes down the first
+	case required == 0 && shown > a.knownEpoch() && a.record.Leave != nil: // SavePolicy records the first epoch
 		return a.save(ctx, func(r *record) { r.Hub = &hubState{Epoch: shown, Revision: a.revision} })
 	default:
 		return nil

@@ -43,12 +43,18 @@ func TestRestoredHubBlocksPruning(t *testing.T) {
 		{"the first list", nil, "", sighting{sight: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "10"}, false},
 		{"a later list", nil, "10", sighting{sight: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "11"}, false},
 		{"an older list", nil, "10", sighting{sight: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "9"}, true},
-		{"a list that is older than the record", &hubState{Revision: "10"}, "", sighting{sight: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "9"}, true},
-		{"a lower epoch", &hubState{Epoch: 4}, "10", sighting{sight: lifecycle.HubSeen, membership: shown(3, "hub"), revision: "11"}, true},
-		{"a watch that lags", &hubState{Epoch: 4}, "10", sighting{sight: lifecycle.HubSeen, membership: shown(3, "hub"), lagging: true}, false},
-		{"a hub without epochs could never confirm one", nil, "10", sighting{sight: lifecycle.HubSeen, membership: shown(0, ""), revision: "9"}, false},
-		{"a hub that cannot be reached says nothing", nil, "10", sighting{sight: lifecycle.HubUnreachable, revision: "9"}, false},
-		{"it waits already", &hubState{Required: 5}, "10", sighting{sight: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "9"}, false},
+		{"a list that is older than the record", &hubState{Revision: "10"}, "",
+			sighting{sight: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "9"}, true},
+		{"a lower epoch", &hubState{Epoch: 4}, "10",
+			sighting{sight: lifecycle.HubSeen, membership: shown(3, "hub"), revision: "11"}, true},
+		{"a watch that lags", &hubState{Epoch: 4}, "10",
+			sighting{sight: lifecycle.HubSeen, membership: shown(3, "hub"), lagging: true}, false},
+		{"a hub without epochs could never confirm one", nil, "10",
+			sighting{sight: lifecycle.HubSeen, membership: shown(0, ""), revision: "9"}, false},
+		{"a hub that cannot be reached says nothing", nil, "10", sighting{sight: lifecycle.HubUnreachable, revision: "9"},
+			false},
+		{"it waits already", &hubState{Required: 5}, "10",
+			sighting{sight: lifecycle.HubSeen, membership: shown(0, "hub"), revision: "9"}, false},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			a := &agent{record: record{Hub: test.record}, revision: test.revision}
@@ -60,12 +66,13 @@ func TestRestoredHubBlocksPruning(t *testing.T) {
 		})
 	}
 	gone := metav1.Now()
-	a := &agent{sight: lifecycle.HubSeen, membership: &v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &gone}}}
+	a := &agent{sight: lifecycle.HubSeen,
+		membership: &v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &gone}}}
 	require.NotEmpty(t, a.pruneBlocked(), "the Membership is being deleted")
 }
 
-// The answer about a namespace counts for two seconds, one that is being deleted is told from others, and an error is not
-// taken for an answer.
+// The answer about a namespace counts for two seconds, one that is being deleted is told from others, and an error is
+// not taken for an answer.
 func TestPruneGuardProbesTheNamespace(t *testing.T) {
 	var answer atomic.Pointer[apierrors.StatusError]
 	var asked atomic.Int32
@@ -114,7 +121,8 @@ func TestPruneGuardProbesTheNamespace(t *testing.T) {
 func TestRecordsWithoutAnIdentity(t *testing.T) {
 	before, err := parseRecord([]byte(`{"version":1,"clusterID":"id","name":"east","forgotten":true,"member":{"name":"east","uid":"uid","namespace":"member-east"}}`))
 	require.NoError(t, err)
-	require.False(t, before.flags().Deregistered, "an earlier version wrote that down without a proof that a user wanted it")
+	require.False(t, before.flags().Deregistered, "an earlier version wrote that down without a proof that a user "+
+		"wanted it")
 	require.Empty(t, before.hubID())
 	for _, bootstrap := range []*registration.Bootstrap{nil, {HubID: "a"}, {HubID: "a", MoveFrom: "b"}} {
 		require.False(t, before.strange(bootstrap), "an agent that does not know its hub asks the one that it has")
@@ -144,14 +152,18 @@ func TestRecordsWithoutAnIdentity(t *testing.T) {
 		theirs    *v1alpha1.JoinRequest
 		want      lifecycle.DoorSight
 	}{
-		{"an earlier hub answers so to every agent that it does not have", known, nil, answer("Forgotten", ""), lifecycle.DoorHeld},
+		{"an earlier hub answers so to every agent that it does not have", known, nil, answer("Forgotten", ""),
+			lifecycle.DoorHeld},
 		{"also where the agent does not know its hub", before, nil, answer("Forgotten", ""), lifecycle.DoorHeld},
-		{"the agent's own hub has a record of the leave", known, nil, answer(v1alpha1.AnswerDeregistered, "b"), lifecycle.DoorDeregistered},
-		{"no hub has the same UID by chance", before, nil, answer(v1alpha1.AnswerDeregistered, "a"), lifecycle.DoorDeregistered},
+		{"the agent's own hub has a record of the leave", known, nil, answer(v1alpha1.AnswerDeregistered, "b"),
+			lifecycle.DoorDeregistered},
+		{"no hub has the same UID by chance", before, nil, answer(v1alpha1.AnswerDeregistered, "a"),
+			lifecycle.DoorDeregistered},
 		{"another hub", known, nil, answer(v1alpha1.AnswerDeregistered, "a"), lifecycle.DoorDifferentHub},
 		{"an answer without an identity", known, nil, answer(v1alpha1.AnswerDeregistered, ""), lifecycle.DoorHeld},
 		{"another hub issues nothing either", known, nil, answer(v1alpha1.AnswerIssued, "a"), lifecycle.DoorDifferentHub},
-		{"unless an administrator asked for the move", known, moving, answer(v1alpha1.AnswerIssued, "a"), lifecycle.DoorIssued},
+		{"unless an administrator asked for the move", known, moving, answer(v1alpha1.AnswerIssued, "a"),
+			lifecycle.DoorIssued},
 		{"and even then it ends nothing", known, moving, answer(v1alpha1.AnswerDeregistered, "a"), lifecycle.DoorHeld},
 	} {
 		t.Run(test.reason, func(t *testing.T) {

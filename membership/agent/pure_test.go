@@ -59,10 +59,12 @@ func TestRequests(t *testing.T) {
 		want   corev1.ResourceList
 	}{
 		{"nothing asked, nothing taken", corev1.PodSpec{Containers: []corev1.Container{{}}}, list()},
-		{"containers run together", corev1.PodSpec{Containers: []corev1.Container{container("cpu", "1"), container("cpu", "500m", "memory", "1Gi")}},
+		{"containers run together",
+			corev1.PodSpec{Containers: []corev1.Container{container("cpu", "1"), container("cpu", "500m", "memory", "1Gi")}},
 			list("cpu", "1500m", "memory", "1Gi")},
 		{"init containers run one by one, before the rest", corev1.PodSpec{
-			InitContainers: []corev1.Container{container("cpu", "2"), container("cpu", "3")}, Containers: []corev1.Container{container("cpu", "1")},
+			InitContainers: []corev1.Container{container("cpu", "2"), container("cpu", "3")},
+			Containers:     []corev1.Container{container("cpu", "1")},
 		}, list("cpu", "3")},
 		{"a sidecar runs on beside the containers", corev1.PodSpec{
 			InitContainers: []corev1.Container{sidecar("cpu", "1")}, Containers: []corev1.Container{container("cpu", "1")},
@@ -72,9 +74,12 @@ func TestRequests(t *testing.T) {
 			Containers:     []corev1.Container{container("cpu", "1")},
 		}, list("cpu", "5")},
 		{"a pod's own requests go before those of its containers", corev1.PodSpec{
-			Resources: &corev1.ResourceRequirements{Requests: list("cpu", "3")}, Containers: []corev1.Container{container("cpu", "1", "memory", "1Gi")},
+			Resources:  &corev1.ResourceRequirements{Requests: list("cpu", "3")},
+			Containers: []corev1.Container{container("cpu", "1", "memory", "1Gi")},
 		}, list("cpu", "3", "memory", "1Gi")},
-		{"overhead comes on top", corev1.PodSpec{Overhead: list("cpu", "100m"), Containers: []corev1.Container{container("cpu", "1")}}, list("cpu", "1100m")},
+		{"overhead comes on top",
+			corev1.PodSpec{Overhead: list("cpu", "100m"), Containers: []corev1.Container{container("cpu", "1")}},
+			list("cpu", "1100m")},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, requests(&tc.pod)); diff != "" {
@@ -104,7 +109,8 @@ func pod(node, cpu string, phase corev1.PodPhase) *corev1.Pod {
 func TestTally(t *testing.T) {
 	cordoned := node("cordoned", corev1.ConditionTrue, list("cpu", "8", "pods", "10"))
 	cordoned.Spec.Unschedulable = true
-	mute := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "mute"}, Status: corev1.NodeStatus{Allocatable: list("cpu", "8")}}
+	mute := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "mute"},
+		Status: corev1.NodeStatus{Allocatable: list("cpu", "8")}}
 	sum := newTally()
 	for _, n := range []*corev1.Node{
 		node("a", corev1.ConditionTrue, list("cpu", "4", "pods", "10")),
@@ -124,7 +130,8 @@ func TestTally(t *testing.T) {
 		sum.addPod(p)
 	}
 	want := &v1alpha1.ResourceUsage{
-		Capacity: list("cpu", "6", "pods", "20"), Allocatable: list("cpu", "6", "pods", "20"), Available: list("cpu", "3", "pods", "18"),
+		Capacity: list("cpu", "6", "pods", "20"), Allocatable: list("cpu", "6", "pods", "20"),
+		Available: list("cpu", "3", "pods", "18"),
 	}
 	if diff := cmp.Diff(want, sum.sum()); diff != "" {
 		t.Errorf("want - got +\n%s", diff)
@@ -146,19 +153,23 @@ func TestBounded(t *testing.T) {
 		condition  string
 	}{
 		{"all is well", []v1alpha1.Property{{Name: "b", Value: "2"}, {Name: "a", Value: "1"}}, nil,
-			[]v1alpha1.Property{{Name: "a", Value: "1"}, {Name: "b", Value: "2"}}, "True Collected All properties were collected."},
-		{"whoever comes first has the name", []v1alpha1.Property{{Name: "a", Value: "built in"}, {Name: "a", Value: "forged"}}, nil,
+			[]v1alpha1.Property{{Name: "a", Value: "1"}, {Name: "b", Value: "2"}},
+			"True Collected All properties were collected."},
+		{"the first collector has the name",
+			[]v1alpha1.Property{{Name: "a", Value: "built in"}, {Name: "a", Value: "forged"}}, nil,
 			[]v1alpha1.Property{{Name: "a", Value: "built in"}}, "True Collected All properties were collected."},
 		{"more than the API takes would fail the whole status", many, nil,
-			nil, "False Truncated A Membership holds 128 properties; the last 2 in order of their names are left out."},
-		{"so would a long value; characters count, not bytes", []v1alpha1.Property{{Name: "a", Value: long + "!"}, {Name: "b", Value: long}}, nil,
-			[]v1alpha1.Property{{Name: "a", Value: long}, {Name: "b", Value: long}}, "False Truncated Value cut to 1024 characters: a."},
+			nil, "False Truncated The limit of a Membership is 128 properties; the last 2 in order of their names are omitted."},
+		{"so would a long value; characters count, not bytes",
+			[]v1alpha1.Property{{Name: "a", Value: long + "!"}, {Name: "b", Value: long}}, nil,
+			[]v1alpha1.Property{{Name: "a", Value: long}, {Name: "b", Value: long}},
+			"False Truncated Value cut to 1024 characters: a."},
 		{"and one that is no text", []v1alpha1.Property{{Name: "a", Value: "\xff"}}, nil,
 			[]v1alpha1.Property{{Name: "a", Value: "\uFFFD"}}, "True Collected All properties were collected."},
 		{"and a name that is none", []v1alpha1.Property{{Name: "", Value: "x"}, {Name: "a b", Value: "x"}}, nil,
-			nil, `False Truncated Not a qualified name, so left out: "", "a b".`},
+			nil, `False Truncated Omitted, because the name is not a qualified name: "", "a b".`},
 		{"a failure goes before all that", []v1alpha1.Property{{Name: "", Value: "x"}}, []string{"z", "region"},
-			nil, `False CollectorFailed Collectors that failed or took too long, see the agent's log: region, z. Not a qualified name, so left out: "".`},
+			nil, `False CollectorFailed Collectors that failed or took too long, see the agent's log: region, z. Omitted, because the name is not a qualified name: "".`},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			p := problems{failed: tc.failed}
@@ -214,7 +225,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestRenewAt holds the promise of package doc: between 60 and 75 % of the life, whatever the claim, and not all at once.
+// TestRenewAt holds the promise of package doc: between 60 and 75 % of the life, whatever the claim, and not all at
+// once.
 func TestRenewAt(t *testing.T) {
 	seen := map[time.Time]bool{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -238,7 +250,8 @@ func TestDue(t *testing.T) {
 	now := time.Now()
 	require.Equal(t, now.Add(time.Hour), due(now.Add(time.Hour), now))
 	require.Zero(t, due(time.Time{}, now))
-	require.Equal(t, now, due(now.Add(-time.Second).Round(0), now), "by the clock that goes on while the machine is suspended")
+	require.Equal(t, now, due(now.Add(-time.Second).Round(0), now),
+		"by the clock that goes on while the machine is suspended")
 }
 
 func TestIssued(t *testing.T) {
@@ -250,10 +263,13 @@ func TestIssued(t *testing.T) {
 	}{
 		{"the hub's clock counts, however wrong that of the agent is",
 			v1alpha1.Credential{IssuedAt: at(-100 * time.Hour), ExpirationTime: at(-99 * time.Hour)}, time.Hour},
-		{"without a beginning there is nothing better than the agent's clock", v1alpha1.Credential{ExpirationTime: at(2 * time.Hour)}, 2 * time.Hour},
+		{"without a beginning there is nothing better than the agent's clock",
+			v1alpha1.Credential{ExpirationTime: at(2 * time.Hour)}, 2 * time.Hour},
 		{"what is not known to end does not end", v1alpha1.Credential{IssuedAt: at(0)}, 0},
-		{"nonsense is not taken for a life, nor for one without end", v1alpha1.Credential{IssuedAt: at(time.Hour), ExpirationTime: at(0)}, unknownLife},
-		{"it does end, and it is only the agent's clock that says that it has", v1alpha1.Credential{ExpirationTime: at(-time.Hour)}, unknownLife},
+		{"nonsense is not taken for a life, nor for one without end",
+			v1alpha1.Credential{IssuedAt: at(time.Hour), ExpirationTime: at(0)}, unknownLife},
+		{"it does end, and it is only the agent's clock that says that it has",
+			v1alpha1.Credential{ExpirationTime: at(-time.Hour)}, unknownLife},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			got := issued(registration.Material{Token: "t"}, tc.answer, noon.Add(-time.Minute), noon)
@@ -279,13 +295,14 @@ func TestJitter(t *testing.T) {
 	for _, asks := range []lifecycle.AgentAction{lifecycle.AskDoor, lifecycle.ReadMembership} {
 		require.Equal(t, 5*s/2, a.pause(lifecycle.AgentStep{Actions: []lifecycle.AgentAction{asks}, After: 2 * s}), asks)
 	}
-	require.Equal(t, 2*s, a.pause(lifecycle.AgentStep{After: 2 * s}), "what nobody else waits for has its time")
+	require.Equal(t, 2*s, a.pause(lifecycle.AgentStep{After: 2 * s}), "no other agent waits for it, so there is no jitter")
 	require.Equal(t, longest, a.pause(lifecycle.AgentStep{After: 24 * time.Hour}))
 }
 
 func TestShort(t *testing.T) {
 	require.Equal(t, "as it is", short("as it is"))
-	for _, note := range []string{strings.Repeat("x", 1025), strings.Repeat("ä", 1000), "x" + strings.Repeat("ä", 1000), "x" + strings.Repeat("漢", 1000)} {
+	for _, note := range []string{strings.Repeat("x", 1025), strings.Repeat("ä", 1000), "x" + strings.Repeat("ä", 1000),
+		"x" + strings.Repeat("漢", 1000)} {
 		got := short(note)
 		require.True(t, utf8.ValidString(got), "%q", got[len(got)-4:])
 		require.LessOrEqual(t, len(got), 1024)
@@ -328,7 +345,8 @@ func TestMetricsOfTwoHubs(t *testing.T) {
 }
 
 func TestRecord(t *testing.T) {
-	r := record{ClusterID: "id", Name: "east", ClaimKey: []byte("key"), Request: &doorRequest{Private: []byte("p"), MadeAt: noon}}
+	r := record{ClusterID: "id", Name: "east", ClaimKey: []byte("key"),
+		Request: &doorRequest{Private: []byte("p"), MadeAt: noon}}
 	data, err := r.marshal()
 	require.NoError(t, err)
 	r.Version = recordVersion
@@ -351,7 +369,8 @@ func TestReport(t *testing.T) {
 	before := v1alpha1.MembershipStatus{Agents: []v1alpha1.AgentStatus{{Type: "Work"}}}
 	r := report{claim: "me", joined: joinedCondition, member: &memberReport{
 		agentVersion: "v1", health: health{}.probed(nil),
-		facts: facts{version: "v1.36.0", resources: &v1alpha1.ResourceUsage{Capacity: list("cpu", "1000m")}, properties: property("a", "1")},
+		facts: facts{version: "v1.36.0", resources: &v1alpha1.ResourceUsage{Capacity: list("cpu", "1000m")},
+			properties: property("a", "1")},
 	}}
 	first, changed := r.applied(before, noon)
 	require.True(t, changed)
@@ -390,7 +409,8 @@ func TestReport(t *testing.T) {
 	require.True(t, c.LastTransitionTime.Equal(&metav1.Time{Time: noon.Add(time.Hour)}))
 
 	cleaning, _ := report{claim: "me", joined: cleaningCondition, remaining: []string{"work/a"}}.applied(first, noon)
-	require.Equal(t, lifecycle.ReportedJoined, reported(cleaning, "me"), "the hub must not take an agent that cleans up for one that is done")
+	require.Equal(t, lifecycle.ReportedJoined, reported(cleaning, "me"),
+		"the hub must not take an agent that cleans up for one that is done")
 	require.Equal(t, first.Version, cleaning.Version)
 	clean, _ := report{claim: "me", joined: cleanedCondition}.applied(cleaning, noon)
 	require.Equal(t, lifecycle.ReportedClean, reported(clean, "me"))
@@ -400,11 +420,13 @@ func TestReport(t *testing.T) {
 // An agent that has just been started, and whose member does not answer, does not take back what it said before.
 func TestReportOfAMemberThatDoesNotAnswer(t *testing.T) {
 	said := v1alpha1.MembershipStatus{
-		Claim: "me", Version: v1alpha1.VersionInfo{Kubernetes: "v1.36.0", Agent: "v1"}, Resources: v1alpha1.ResourceUsage{Capacity: list("cpu", "1")},
+		Claim: "me", Version: v1alpha1.VersionInfo{Kubernetes: "v1.36.0", Agent: "v1"},
+		Resources:  v1alpha1.ResourceUsage{Capacity: list("cpu", "1")},
 		Properties: slices.Concat(property("region", "eu"), property("zone", "a")),
 	}
 	tell := func(claim string, f facts) v1alpha1.MembershipStatus {
-		told, _ := report{claim: claim, joined: joinedCondition, member: &memberReport{agentVersion: "v2", facts: f}}.applied(said, noon)
+		told, _ := report{claim: claim, joined: joinedCondition,
+			member: &memberReport{agentVersion: "v2", facts: f}}.applied(said, noon)
 		return told
 	}
 	nothing := tell("me", facts{partial: true})
@@ -413,7 +435,8 @@ func TestReportOfAMemberThatDoesNotAnswer(t *testing.T) {
 	require.Equal(t, said.Properties, nothing.Properties)
 
 	some := tell("me", facts{partial: true, properties: property("zone", "b")})
-	require.Equal(t, slices.Concat(property("region", "eu"), property("zone", "b")), some.Properties, "what is new counts, and nobody has answered for the rest")
+	require.Equal(t, slices.Concat(property("region", "eu"), property("zone", "b")), some.Properties,
+		"new results apply, and the other sources have not responded")
 
 	all := tell("me", facts{version: "v1.37.0", resources: &v1alpha1.ResourceUsage{}, properties: property("zone", "b")})
 	require.Equal(t, property("zone", "b"), all.Properties, "all have answered: what is not there is gone")
@@ -446,14 +469,18 @@ func TestRenewalState(t *testing.T) {
 	}{
 		{"nothing asked", nil, nil, nil, lifecycle.RenewalNone},
 		{"written down and not sent: a crash came between", asked, nil, nil, lifecycle.RenewalNone},
-		{"what was sent is an older one", asked, &v1alpha1.Renewal{ID: "0"}, &v1alpha1.RenewalAnswer{ID: "0", Refused: "No."}, lifecycle.RenewalNone},
+		{"what was sent is an older one", asked, &v1alpha1.Renewal{ID: "0"}, &v1alpha1.RenewalAnswer{ID: "0", Refused: "No."},
+			lifecycle.RenewalNone},
 		{"sent", asked, sent, nil, lifecycle.RenewalAsked},
-		{"the answer is to an older one", asked, sent, &v1alpha1.RenewalAnswer{ID: "0", Credential: &v1alpha1.Credential{}}, lifecycle.RenewalAsked},
-		{"answered", asked, sent, &v1alpha1.RenewalAnswer{ID: "1", Credential: &v1alpha1.Credential{}}, lifecycle.RenewalAnswered},
+		{"the answer is to an older one", asked, sent, &v1alpha1.RenewalAnswer{ID: "0", Credential: &v1alpha1.Credential{}},
+			lifecycle.RenewalAsked},
+		{"answered", asked, sent, &v1alpha1.RenewalAnswer{ID: "1", Credential: &v1alpha1.Credential{}},
+			lifecycle.RenewalAnswered},
 		{"refused", asked, sent, &v1alpha1.RenewalAnswer{ID: "1", Refused: "No."}, lifecycle.RenewalRefused},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			m := &v1alpha1.Membership{Spec: v1alpha1.MembershipSpec{Renewal: tc.answer}, Status: v1alpha1.MembershipStatus{Renewal: tc.sent}}
+			m := &v1alpha1.Membership{Spec: v1alpha1.MembershipSpec{Renewal: tc.answer},
+				Status: v1alpha1.MembershipStatus{Renewal: tc.sent}}
 			require.Equal(t, tc.want, renewalState(tc.asked, m))
 		})
 	}
@@ -464,7 +491,8 @@ func TestRenewalState(t *testing.T) {
 func TestDoorSight(t *testing.T) {
 	answer := func(answer v1alpha1.JoinAnswer, reason string, change func(*v1alpha1.JoinRequest)) *v1alpha1.JoinRequest {
 		r := &v1alpha1.JoinRequest{Status: v1alpha1.JoinRequestStatus{
-			Answer: answer, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionIssued, Reason: reason, Message: "Because."}},
+			Answer: answer, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionIssued, Reason: reason,
+				Message: "Because."}},
 		}}
 		r.Spec.MemberUID, r.Spec.Credential.PublicKey, r.Spec.Token = "uid", []byte("key"), &v1alpha1.TokenProof{Name: "t"}
 		if change != nil {
@@ -484,18 +512,21 @@ func TestDoorSight(t *testing.T) {
 		{"not looked at yet", member, answer("", "", nil), lifecycle.DoorPending},
 		{"held", member, answer(v1alpha1.AnswerHeld, v1alpha1.ReasonClusterIDTaken, nil), lifecycle.DoorHeld},
 		{"denied", member, answer(v1alpha1.AnswerDenied, v1alpha1.ReasonDenied, nil), lifecycle.DoorDenied},
-		{"denied for the token that it has", record{}, answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, nil), lifecycle.DoorDenied},
+		{"denied for the token that it has", record{}, answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, nil),
+			lifecycle.DoorDenied},
 		{"denied for a token that it had: start over with the one that it has", record{},
 			answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, otherToken), lifecycle.DoorDeregisteredKept},
 		{"a member never starts over for that: its claim is what it is known by", member,
 			answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, otherToken), lifecycle.DoorDenied},
 		{"nor is a claim given up that was turned down for another reason", record{},
 			answer(v1alpha1.AnswerDenied, v1alpha1.ReasonDenied, otherToken), lifecycle.DoorDenied},
-		{"forgotten", member, answer(v1alpha1.AnswerDeregistered, v1alpha1.ReasonDeregistered, nil), lifecycle.DoorDeregistered},
+		{"forgotten", member, answer(v1alpha1.AnswerDeregistered, v1alpha1.ReasonDeregistered, nil),
+			lifecycle.DoorDeregistered},
 		{"forgotten, and the MemberCluster is kept", member, answer(v1alpha1.AnswerDeregistered, v1alpha1.ReasonDeregistered,
 			func(r *v1alpha1.JoinRequest) { r.Status.MemberUID = "uid" }), lifecycle.DoorDeregisteredKept},
-		{"a claim that was forgotten stays so, whichever of its requests says it", member, answer(v1alpha1.AnswerDeregistered, v1alpha1.ReasonDeregistered,
-			func(r *v1alpha1.JoinRequest) { r.Spec.MemberUID = "" }), lifecycle.DoorDeregistered},
+		{"a claim that was forgotten stays so, whichever of its requests says it", member,
+			answer(v1alpha1.AnswerDeregistered, v1alpha1.ReasonDeregistered,
+				func(r *v1alpha1.JoinRequest) { r.Spec.MemberUID = "" }), lifecycle.DoorDeregistered},
 		{"issued", member, answer(v1alpha1.AnswerIssued, "", nil), lifecycle.DoorIssued},
 		{"sealed to a key that is gone", member, answer(v1alpha1.AnswerIssued, "",
 			func(r *v1alpha1.JoinRequest) { r.Spec.Credential.PublicKey = []byte("old") }), lifecycle.DoorHeld},
@@ -519,13 +550,17 @@ func TestDoorReason(t *testing.T) {
 	}{
 		{"the hub has not looked at it", lifecycle.DoorPending, &v1alpha1.JoinRequest{}, ""},
 		{"it takes a moment", lifecycle.DoorPending, answer(metav1.ConditionFalse, v1alpha1.ReasonIssuing), ""},
-		{"the hub cannot issue", lifecycle.DoorPending, answer(metav1.ConditionFalse, v1alpha1.ReasonIssueFailed), v1alpha1.ReasonIssueFailed},
-		{"somebody has to decide", lifecycle.DoorHeld, answer(metav1.ConditionFalse, v1alpha1.ReasonWaitingForAcceptance), v1alpha1.ReasonWaitingForAcceptance},
+		{"the hub cannot issue", lifecycle.DoorPending, answer(metav1.ConditionFalse, v1alpha1.ReasonIssueFailed),
+			v1alpha1.ReasonIssueFailed},
+		{"an administrator must decide", lifecycle.DoorHeld,
+			answer(metav1.ConditionFalse, v1alpha1.ReasonWaitingForAcceptance),
+			v1alpha1.ReasonWaitingForAcceptance},
 		{"what was issued is an older request's", lifecycle.DoorHeld, answer(metav1.ConditionTrue, "Issued"), ""},
 		{"the hub is away", lifecycle.DoorUnreachable, nil, "HubUnreachable"},
 		{"the credential has ended", lifecycle.DoorRefused, nil, "BootstrapRefused"},
-		{"nobody has given it anything to ask with", lifecycle.DoorNoCredential, nil, "BootstrapMissing"},
-		{"it is denied, for a reason", lifecycle.DoorDenied, answer(metav1.ConditionFalse, v1alpha1.ReasonTokenRefused), v1alpha1.ReasonTokenRefused},
+		{"no bootstrap credential", lifecycle.DoorNoCredential, nil, "BootstrapMissing"},
+		{"it is denied, for a reason", lifecycle.DoorDenied, answer(metav1.ConditionFalse, v1alpha1.ReasonTokenRefused),
+			v1alpha1.ReasonTokenRefused},
 		{"what is wrong is not at the door", lifecycle.DoorNotAskable, nil, ""},
 	} {
 		require.Equal(t, test.want, doorReason(test.sight, test.theirs), test.reason)
@@ -543,10 +578,13 @@ func TestSightOf(t *testing.T) {
 	}{
 		{"there it is", one, nil, lifecycle.HubSeen},
 		{"allowed to look, and it is not there", &v1alpha1.MembershipList{}, nil, lifecycle.HubGone},
-		{"another member has the namespace now", &v1alpha1.MembershipList{Items: []v1alpha1.Membership{{Spec: v1alpha1.MembershipSpec{MemberUID: "new"}}}}, nil, lifecycle.HubOther},
+		{"another member has the namespace now",
+			&v1alpha1.MembershipList{Items: []v1alpha1.Membership{{Spec: v1alpha1.MembershipSpec{MemberUID: "new"}}}}, nil,
+			lifecycle.HubOther},
 		{"no permission", nil, apierrors.NewForbidden(gr, "self", nil), lifecycle.HubRefused},
 		{"no credential", nil, apierrors.NewUnauthorized("no"), lifecycle.HubRefused},
-		{"no such kind, as on a hub that is just starting: that is no proof of anything", nil, apierrors.NewNotFound(gr, ""), lifecycle.HubUnreachable},
+		{"no such kind, as on a hub that is just starting: that is no proof of anything", nil, apierrors.NewNotFound(gr, ""),
+			lifecycle.HubUnreachable},
 		{"no connection", nil, errors.New("refused"), lifecycle.HubUnreachable},
 		{"overloaded", nil, apierrors.NewTooManyRequestsError("later"), lifecycle.HubUnreachable},
 	} {
@@ -595,8 +633,10 @@ func TestValidate(t *testing.T) {
 		{"a collector is known by its name", Options{Collectors: named("")}, "Collectors[0]: has no name"},
 		{"and by no other's", Options{Collectors: named("a", "a")}, `Collectors[1]: has the name "a"`},
 		{"nor by a built-in one's", Options{Collectors: named(sourceVersion)}, `Collectors[0]: has the name "version"`},
-		{"a collector that is not there collects nothing", Options{Collectors: []PropertyCollector{nil}}, "Collectors[0]: must not be nil"},
-		{"a cleaner that is not there would be found out when the member leaves", Options{Cleaners: []membership.LeaveGate{nil}}, "Cleaners[0]: must not be nil"},
+		{"a collector that is not there collects nothing", Options{Collectors: []PropertyCollector{nil}},
+			"Collectors[0]: must not be nil"},
+		{"a cleaner that is not there would be found out when the member leaves",
+			Options{Cleaners: []membership.LeaveGate{nil}}, "Cleaners[0]: must not be nil"},
 		{"a cleaner is known by its name", Options{Cleaners: gates("")}, "Cleaners[0]: has no name"},
 		{"and by no other's", Options{Cleaners: gates("a", "a")}, `Cleaners[1]: has the name "a"`},
 		{"a companion that is not there cannot run", Options{Companions: []Companion{nil}}, "Companions[0]: must not be nil"},
@@ -640,7 +680,8 @@ func TestNewNeedsWhatAManagerWouldGive(t *testing.T) {
 
 // Whatever prints a record by mistake prints no secret of it.
 func TestRecordIsNotPrinted(t *testing.T) {
-	r := record{Name: "east", ClaimKey: []byte("a secret key"), Member: &registered{Name: "east", Credential: credential{Token: "a secret token"}}}
+	r := record{Name: "east", ClaimKey: []byte("a secret key"),
+		Member: &registered{Name: "east", Credential: credential{Token: "a secret token"}}}
 	var out strings.Builder
 	logger := funcr.New(func(prefix, args string) { out.WriteString(args) }, funcr.Options{})
 	logger.Info("a record", "record", r, "pointer", &r)
@@ -653,10 +694,11 @@ func TestRecordIsNotPrinted(t *testing.T) {
 func TestFactsArePartialUntilAllHaveAnswered(t *testing.T) {
 	fails := errors.New("not now")
 	c := &collection{log: logr.Discard(), news: func() {}, sources: []*source{
-		{name: "a", timeout: time.Minute, collect: func(context.Context) (finding, error) { return finding{properties: property("a", "1")}, nil }},
+		{name: "a", timeout: time.Minute,
+			collect: func(context.Context) (finding, error) { return finding{properties: property("a", "1")}, nil }},
 		{name: "b", timeout: time.Minute, collect: func(context.Context) (finding, error) { return finding{}, fails }},
 	}}
-	require.True(t, c.facts().partial, "nobody has been asked")
+	require.True(t, c.facts().partial, "no source was called")
 	c.round(t.Context())
 	require.True(t, c.facts().partial)
 	fails = nil

@@ -15,57 +15,56 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// recordVersion is that of the record's form. An agent takes none that is newer.
+// recordVersion is the version of the record's format. An agent rejects newer versions.
 const recordVersion = 1
 
-// record is what an agent remembers over restarts. It is a value: what its pointers lead to is replaced as a
-// whole and never changed.
+// record is the agent's persistent state. It is a value: the targets of its pointers are replaced and never changed.
 type record struct {
 	Version   int    `json:"version"`
 	ClusterID string `json:"clusterID"`
-	// Name that was asked for.
+	// Name is the requested name.
 	Name string `json:"name"`
-	// ClaimKey as registration.ClaimKey marshals it.
+	// ClaimKey is the output of registration.ClaimKey.Marshal.
 	ClaimKey []byte                `json:"claimKey"`
 	Request  *doorRequest          `json:"request,omitempty"`
 	Member   *registered           `json:"member,omitempty"`
 	Renewal  *renewalRequest       `json:"renewal,omitempty"`
 	Leave    *v1alpha1.LeavePolicy `json:"leave,omitempty"`
 
-	// Deregistered is not the field "forgotten" of earlier versions, which they set without a proof that a user wanted it.
+	// Deregistered is not the field "forgotten" of earlier versions, which set it without proof of a user's request.
 	Deregistered bool `json:"deregistered,omitempty"`
 	Kept         bool `json:"kept,omitempty"`
 	Out          bool `json:"out,omitempty"`
 
-	// Hub is what the agent knows of the state of its hub; nil: nothing yet.
+	// Hub is the last known state of the hub; nil: unknown.
 	Hub *hubState `json:"hub,omitempty"`
-	// Move is the last move to another hub that an administrator asked for; nil: there was none.
+	// Move is the last move to another hub that an administrator requested; nil: none.
 	Move *moveRequest `json:"move,omitempty"`
 
-	// Turn counts how often the agent went from one of several hubs to another; it is at the one whose record has the highest.
+	// Turn counts the changes between several hubs; the agent is at the hub whose record has the highest value.
 	Turn int `json:"turn,omitempty"`
-	// Stay is true when it is not to go from there back to the first of them by itself.
+	// Stay is true if the agent must not go back to the first hub by itself.
 	Stay bool `json:"stay,omitempty"`
 }
 
-// hubState is how far the hub was when the agent last wrote its record.
+// hubState is the state of the hub when the agent last saved its record.
 type hubState struct {
-	// Epoch is the highest that the Membership has shown.
+	// Epoch is the highest epoch that the Membership has contained.
 	Epoch int64 `json:"epoch,omitempty"`
-	// Revision is the highest resource version of the hub that the agent has seen.
+	// Revision is the highest resource version of the hub that the agent has observed.
 	Revision string `json:"revision,omitempty"`
 	// Required is the epoch that the agent waits for before it deletes anything on the member; zero: it waits for none.
 	Required int64 `json:"required,omitempty"`
 }
 
-// moveRequest is an administrator's request to make the member one of another hub, from the field moveFrom of a join.yaml.
+// moveRequest is an administrator's request to move the member to another hub, from the field moveFrom of a join.yaml.
 type moveRequest struct {
 	From        string    `json:"from"`
 	To          string    `json:"to"`
 	RequestedAt time.Time `json:"requestedAt"`
 }
 
-// doorRequest is what the agent asks for at the door, and what it needs to open the answer.
+// doorRequest is the content of the agent's JoinRequest, and the private data to open the answer.
 type doorRequest struct {
 	MemberUID  types.UID                  `json:"memberUID,omitempty"`
 	Labels     map[string]string          `json:"labels,omitempty"`
@@ -74,7 +73,7 @@ type doorRequest struct {
 	MadeAt     time.Time                  `json:"madeAt"`
 }
 
-// registered is what the door has answered.
+// registered is the agent's registration with a hub.
 type registered struct {
 	Name       string     `json:"name"`
 	UID        types.UID  `json:"uid"`
@@ -82,19 +81,19 @@ type registered struct {
 	Server     string     `json:"server"`
 	CA         []byte     `json:"ca"`
 	Credential credential `json:"credential"`
-	// HubID is the identity of the hub; empty: it has not told it yet.
+	// HubID is the identity of the hub; empty: not reported yet.
 	HubID string `json:"hubID,omitempty"`
 
-	claim string // of the agent, where it is connected
+	claim string // of the agent, if it is connected
 }
 
-// credential is what the agent authenticates by. Its times are by the agent's clock, which may be wrong, while the
-// lifetime is the hub's word: the difference of two times by the hub's clock.
+// credential is the agent's credential. Its times are from the agent's clock, which may be wrong. The lifetime is the
+// difference of two times of the hub's clock.
 type credential struct {
 	Certificate []byte        `json:"certificate,omitempty"`
 	Token       string        `json:"token,omitempty"`
 	Since       time.Time     `json:"since"`
-	Lifetime    time.Duration `json:"lifetime,omitempty"` // 0: it does not end
+	Lifetime    time.Duration `json:"lifetime,omitempty"` // 0: unlimited
 }
 
 // renewalRequest is the request for the next credential.
@@ -112,10 +111,12 @@ func parseRecord(data []byte) (record, error) {
 		return r, nil
 	}
 	if err := json.Unmarshal(data, &r); err != nil {
-		return r, fmt.Errorf("%w: it is not JSON of the right form", errRecord) // the parser's words may quote it
+		// the parser's error may quote the record
+		return r, fmt.Errorf("%w: the content is not valid JSON for a record", errRecord)
 	}
 	if r.Version != recordVersion {
-		return r, fmt.Errorf("%w: it is of version %d, and this agent knows version %d", errRecord, r.Version, recordVersion)
+		return r, fmt.Errorf("%w: the record has version %d, and this agent supports version %d", errRecord, r.Version,
+			recordVersion)
 	}
 	return r, nil
 }
@@ -125,10 +126,10 @@ func (r record) marshal() ([]byte, error) {
 	return json.Marshal(r)
 }
 
-// String and Format keep secrets out of everything that is printed; some loggers look for the one alone.
+// String and Format keep secrets out of printed text. Some loggers use only String.
 func (r record) String() string { return "record of " + r.member().Name }
 
-// Format is String, whatever the verb.
+// Format is String, for every verb.
 func (r record) Format(state fmt.State, _ rune) { fmt.Fprint(state, r.String()) }
 
 func (r record) flags() lifecycle.Record {
@@ -138,7 +139,7 @@ func (r record) flags() lifecycle.Record {
 	}
 }
 
-// member is whom the agent speaks for, as its cleaners know it.
+// member is the member, as the cleaners receive it.
 func (r record) member() membership.Member {
 	m := membership.Member{Name: r.Name, ClusterID: r.ClusterID, Leave: leavePolicy(r.Leave)}
 	if r.Member != nil {
@@ -150,7 +151,7 @@ func (r record) member() membership.Member {
 	return m
 }
 
-// hubID is the identity of the hub that the agent is registered with; empty: it is not, or the hub has not told it.
+// hubID is the identity of the agent's hub; empty: it is not registered, or the hub has not reported it.
 func (r record) hubID() string {
 	if r.Member == nil {
 		return ""
@@ -158,13 +159,13 @@ func (r record) hubID() string {
 	return r.Member.HubID
 }
 
-// moves reports whether the bootstrap credential asks to move the member from its hub to the credential's.
+// moves reports whether the bootstrap credential requests to move the member from its hub to the credential's.
 func (r record) moves(bootstrap *registration.Bootstrap) bool {
 	return r.foreign(bootstrap) && bootstrap.MoveFrom == r.hubID()
 }
 
-// strange reports whether the bootstrap credential is that of a hub which the agent is not a member of, and no move there
-// was asked for.
+// strange reports whether the bootstrap credential belongs to a hub of which the agent is not a member, without a
+// requested move.
 func (r record) strange(bootstrap *registration.Bootstrap) bool {
 	return r.foreign(bootstrap) && !r.moves(bootstrap)
 }
@@ -173,18 +174,18 @@ func (r record) foreign(bootstrap *registration.Bootstrap) bool {
 	return r.hubID() != "" && bootstrap != nil && bootstrap.HubID != "" && bootstrap.HubID != r.hubID()
 }
 
-// isOf reports whether the record is that of this member, whatever its credential and wherever its hub is.
+// isOf reports whether the record is that of this member, regardless of its credential and the address of its hub.
 func (r record) isOf(member registered) bool {
 	m := r.Member
 	return m != nil && m.UID == member.UID && m.Name == member.Name && m.Namespace == member.Namespace
 }
 
-// at reports whether that is where the member's hub is.
+// at reports whether the hub has this address and certificate authority.
 func (m *registered) at(server string, ca []byte) bool {
 	return m.Server == server && bytes.Equal(m.CA, ca)
 }
 
-// leavePolicy is the one that the API server would put in.
+// leavePolicy is the known policy, or the API's default.
 func leavePolicy(known *v1alpha1.LeavePolicy) v1alpha1.LeavePolicy {
 	if known != nil {
 		return *known
@@ -192,8 +193,8 @@ func leavePolicy(known *v1alpha1.LeavePolicy) v1alpha1.LeavePolicy {
 	return v1alpha1.LeavePolicy{Resources: v1alpha1.DeleteResources, DeadlineSeconds: 900}
 }
 
-// issued is the credential of material as the hub has issued it. It began no earlier than since, by the agent's clock:
-// the last time that the agent knows it was not there.
+// issued is the credential of the material. Since is the last time, by the agent's clock, when the credential is known
+// not to have existed.
 func issued(material registration.Material, answer v1alpha1.Credential, since, now time.Time) credential {
 	c := credential{Certificate: material.Certificate, Token: material.Token, Since: since}
 	switch {
@@ -202,7 +203,7 @@ func issued(material registration.Material, answer v1alpha1.Credential, since, n
 	case answer.IssuedAt != nil:
 		c.Lifetime = answer.ExpirationTime.Sub(answer.IssuedAt.Time)
 	default:
-		c.Lifetime = answer.ExpirationTime.Sub(now) // there is nothing better
+		c.Lifetime = answer.ExpirationTime.Sub(now) // the best estimate
 	}
 	if c.Lifetime <= 0 {
 		c.Lifetime = unknownLife
@@ -210,8 +211,8 @@ func issued(material registration.Material, answer v1alpha1.Credential, since, n
 	return c
 }
 
-// unknownLife is what a credential is taken to live for that does end, and whose times make no sense: by this agent's
-// clock, where the issuer does not say when it was issued, or by themselves.
+// unknownLife is the assumed lifetime of a credential with an expiration whose times are inconsistent: with this
+// agent's clock, if the issuer reports no issue time, or with each other.
 const unknownLife = 10 * time.Minute
 
 func (c credential) material() registration.Material {
@@ -222,7 +223,7 @@ func (c credential) same(material registration.Material) bool {
 	return c.Token == material.Token && string(c.Certificate) == string(material.Certificate)
 }
 
-// expires is when the credential ends by the agent's clock, zero if never.
+// expires is when the credential expires by the agent's clock; zero: never.
 func (c credential) expires() time.Time {
 	if c.Lifetime == 0 {
 		return time.Time{}
@@ -237,7 +238,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// renewAt is when 60 to 75 % of the credential's life are over, where in between depends on the claim, so that
+// renewAt is when 60 to 75 % of the credential's lifetime have passed. The exact time depends on the claim, so that
 // members that joined together do not renew together. Zero: never.
 func (c credential) renewAt(claim string) time.Time {
 	if c.Lifetime == 0 {
@@ -249,8 +250,8 @@ func (c credential) renewAt(claim string) time.Time {
 	return c.Since.Add(time.Duration(part * float64(c.Lifetime)))
 }
 
-// due returns at, or now if that has come by either of a machine's two clocks: the one that goes on evenly stands still
-// while the machine is suspended, and the other one can be set.
+// due returns at, or now if that time has come by the monotonic or the wall clock: the monotonic clock stands still
+// while the machine is suspended, and the wall clock can be set.
 func due(at, now time.Time) time.Time {
 	if !at.IsZero() && !now.Round(0).Before(at.Round(0)) {
 		return now

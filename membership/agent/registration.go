@@ -10,7 +10,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
-// Registration is what an agent has recorded about the member that it is, and about its hub. It contains no secret.
+// Registration is the agent's record of its member and its hub. It contains no secret.
 type Registration struct {
 	// Name of the MemberCluster, and UID of the one that the agent registered as last.
 	Name string

@@ -8,7 +8,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
-// load reads the record when it is not known, or may not be what was saved.
+// load reads the record if it is unknown, or may differ from the saved one.
 func (a *agent) load(ctx context.Context) error {
 	if a.loaded {
 		return nil
@@ -29,18 +29,18 @@ func (a *agent) load(ctx context.Context) error {
 			return fmt.Errorf("%w: %w", errRecord, err)
 		}
 	}
-	// A clock that has been set back since must not make a credential look younger than it can be.
+	// If the clock was set back, a credential must not appear younger than possible.
 	if now := a.Clock.Now(); r.Member != nil && r.Member.Credential.Since.After(now) {
 		m := *r.Member
 		m.Credential.Since, r.Member = now, &m
 	}
 	if a.connection != nil && !r.isOf(a.connection.member) {
-		// Somebody has deleted the record, or put another there: what it does not say must not go on.
-		a.log.Info("The agent's record is not that of the member that it speaks for.", "member", a.connection.member.Name)
+		// The record was deleted or replaced by another client: continue only with what it contains.
+		a.log.Info("The agent's record belongs to another member, or was deleted", "member", a.connection.member.Name)
 		a.clear()
 	}
 	if c := a.connection; c != nil && !r.Member.at(c.member.Server, c.member.CA) {
-		if err := a.goTo(*r.Member); err != nil { // it was saved, and nobody told
+		if err := a.goTo(*r.Member); err != nil { // the address was saved, and not used yet
 			return err
 		}
 	}
@@ -51,8 +51,8 @@ func (a *agent) load(ctx context.Context) error {
 	return nil
 }
 
-// save writes down what change makes of the record. After an error nobody knows what was written, so the record
-// is read again before anything else is done.
+// save applies a change to the record and saves it. After an error the saved content is unknown, so the record is read
+// again before anything else.
 func (a *agent) save(ctx context.Context, change func(*record)) error {
 	next := a.record
 	change(&next)
@@ -70,28 +70,29 @@ func (a *agent) save(ctx context.Context, change func(*record)) error {
 	return nil
 }
 
-// forgetRecord leaves the agent as if it had just been installed.
+// forgetRecord resets the agent to the state after its installation.
 func (a *agent) forgetRecord(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if err := a.Store.Delete(ctx); err != nil {
-		return err // what is in memory says to try again, whatever became of it
+		return err // the record in memory makes the agent retry
 	}
 	a.clear()
 	a.record = record{}
 	return nil
 }
 
-// startOver leaves nothing of the claim that the agent had.
+// startOver drops the claim and everything that belongs to it.
 func (a *agent) startOver(ctx context.Context) error {
-	if err := a.save(ctx, func(r *record) { *r = record{Kept: r.Kept || r.Member != nil, Turn: r.Turn, Stay: r.Stay} }); err != nil {
+	if err := a.save(ctx,
+		func(r *record) { *r = record{Kept: r.Kept || r.Member != nil, Turn: r.Turn, Stay: r.Stay} }); err != nil {
 		return err
 	}
 	a.clear()
 	return nil
 }
 
-// clear drops all that an agent knows beside its record.
+// clear drops all state except the record.
 func (a *agent) clear() {
 	a.disconnect()
 	a.door.forget()

@@ -11,11 +11,11 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// refusalPause is the least time between two requests for renewal when the hub refused the first.
+// refusalPause is the minimum time between two renewal requests after a refusal.
 const refusalPause = time.Minute
 
-// renewalState says where the renewal stands, by what was written down and what the Membership says. A request
-// that was written down and has not reached the hub counts as none.
+// renewalState is the state of the renewal, from the record and the Membership. A recorded request that has not reached
+// the hub is RenewalNone.
 func renewalState(asked *renewalRequest, m *v1alpha1.Membership) lifecycle.RenewalState {
 	if asked == nil || m == nil {
 		return lifecycle.RenewalNone
@@ -33,12 +33,12 @@ func renewalState(asked *renewalRequest, m *v1alpha1.Membership) lifecycle.Renew
 	}
 }
 
-// askAgainAt is when to ask again after a refusal: often enough to be heard in time, and not a storm.
+// askAgainAt is when to request a renewal again after a refusal.
 func askAgainAt(refusedAt time.Time, lifetime time.Duration) time.Time {
 	return refusedAt.Add(max(lifetime/10, refusalPause))
 }
 
-// requestRenewal sends the request that was written down, or makes one if there is none or it was refused.
+// requestRenewal sends the recorded request, or a new one if there is none or it was refused.
 func (a *agent) requestRenewal(ctx context.Context) error {
 	if asked := a.record.Renewal; asked == nil || asked.ID == a.refused.id {
 		request, private, err := a.Method.Request(a.claim, nil)
@@ -49,7 +49,8 @@ func (a *agent) requestRenewal(ctx context.Context) error {
 		if err := registration.SignRenewal(&signed, a.record.Member.UID, a.claim); err != nil {
 			return err
 		}
-		next := &renewalRequest{ID: signed.ID, Credential: request, Signature: signed.Signature, Private: private, MadeAt: a.Clock.Now()}
+		next := &renewalRequest{ID: signed.ID, Credential: request, Signature: signed.Signature, Private: private,
+			MadeAt: a.Clock.Now()}
 		if err := a.save(ctx, func(r *record) { r.Renewal = next }); err != nil {
 			return err
 		}
@@ -57,12 +58,12 @@ func (a *agent) requestRenewal(ctx context.Context) error {
 	return a.write(ctx, a.report())
 }
 
-// adoptRenewal writes the next credential down before it is used. One that cannot be opened counts as refused.
+// adoptRenewal records the next credential before it is used. A credential that cannot be opened is like a refusal.
 func (a *agent) adoptRenewal(ctx context.Context) error {
 	asked, answer := a.record.Renewal, *a.membership.Spec.Renewal.Credential
 	material, err := a.Method.Open(a.claim, asked.Private, answer)
 	if err != nil {
-		a.refuse(asked.ID, "What the hub issued cannot be used: "+err.Error())
+		a.refuse(asked.ID, "The issued credential cannot be used: "+err.Error())
 		return a.save(ctx, func(r *record) { r.Renewal = nil })
 	}
 	member := *a.record.Member
@@ -71,16 +72,17 @@ func (a *agent) adoptRenewal(ctx context.Context) error {
 		return err
 	}
 	a.asked, a.refused = time.Time{}, refusedRenewal{}
-	a.log.Info("The agent's credential was renewed.", "expires", member.Credential.expires())
+	a.log.Info("The agent's credential was renewed", "expires", member.Credential.expires())
 	return a.connection.swap(member.Credential, a.claim)
 }
 
-// refuse takes down that a renewal was refused, and why.
+// refuse records that a renewal was refused, and why.
 func (a *agent) refuse(id, why string) {
 	if a.refused.id == id {
 		return
 	}
 	a.refused = refusedRenewal{id: id, why: why, at: a.Clock.Now()}
-	a.log.Info("The hub refuses to renew the agent's credential.", "why", why, "expires", a.record.Member.Credential.expires())
+	a.log.Info("The hub refuses to renew the agent's credential", "why", why, "expires",
+		a.record.Member.Credential.expires())
 	a.events.warn("RenewalRefused", "The hub refuses to renew the agent's credential: "+why)
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// tally sums up the nodes that take pods: ready, not cordoned and not being deleted. Taints do not count, since
-// pods can tolerate them. Nodes have to be added before pods.
+// tally sums up the schedulable nodes: ready, not cordoned and not being deleted. Taints are ignored, because pods can
+// tolerate them. Nodes must be added before pods.
 type tally struct {
-	nodes int // all of them
+	nodes int // including those that are not schedulable
 	free  map[string]corev1.ResourceList
 	usage v1alpha1.ResourceUsage
 }
@@ -46,7 +46,7 @@ func takesPods(node *corev1.Node) bool {
 	return false
 }
 
-// addPod takes what the pod has requested from its node.
+// addPod subtracts the requests of the pod from its node.
 func (t *tally) addPod(pod *corev1.Pod) {
 	free, counts := t.free[pod.Spec.NodeName]
 	if !counts || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
@@ -56,7 +56,7 @@ func (t *tally) addPod(pod *corev1.Pod) {
 	subtract(free, corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)})
 }
 
-// sum returns the usage. What is overcommitted on one node is not available on another.
+// sum returns the usage. A node that is overcommitted does not reduce what is available on others.
 func (t *tally) sum() *v1alpha1.ResourceUsage {
 	t.usage.Available = corev1.ResourceList{}
 	for _, free := range t.free {
@@ -70,8 +70,8 @@ func (t *tally) sum() *v1alpha1.ResourceUsage {
 	return &t.usage
 }
 
-// requests is what the scheduler takes a pod's requests for: the most that its containers may need at one time,
-// and its overhead. (KEP-753 has sidecars, KEP-2837 requests of whole pods.)
+// requests are a pod's requests as the scheduler computes them: the maximum that its containers need at one time, plus
+// its overhead. (See KEP-753 for sidecars, and KEP-2837 for requests of whole pods.)
 func requests(pod *corev1.PodSpec) corev1.ResourceList {
 	running := corev1.ResourceList{}
 	for i := range pod.Containers {
@@ -109,7 +109,7 @@ func add(sum, more corev1.ResourceList) {
 	}
 }
 
-// subtract leaves out what the list does not have.
+// subtract ignores resources that the list does not contain.
 func subtract(from, less corev1.ResourceList) {
 	for name, quantity := range less {
 		if rest, known := from[name]; known {

@@ -30,7 +30,8 @@ func (s *several) place(name string, index float64) {
 	})
 }
 
-// TestReturnToFirst has an agent that goes back to the first of its hubs when that was down, and not when that has refused it.
+// TestReturnToFirst has an agent that goes back to the first of its hubs when that was down, and not when that has
+// refused it.
 func TestReturnToFirst(t *testing.T) {
 	a, b := newByHand(t, "return-a").attend(), newByHand(t, "return-b").attend()
 	network := a.proxied()
@@ -52,7 +53,8 @@ func TestReturnToFirst(t *testing.T) {
 		t.Helper()
 		s.wires["return-a"].take()
 		s.clock.shift(lifecycle.ReturnPoll)
-		eventually(t, "it does not look whether the first hub is back", func() bool { return s.wires["return-a"].has("GET readyz") })
+		eventually(t, "it does not look whether the first hub is back",
+			func() bool { return s.wires["return-a"].has("GET readyz") })
 	}
 	s.clock.shift(hubPatience) // since it came
 	looked()                   // in vain
@@ -64,7 +66,7 @@ func TestReturnToFirst(t *testing.T) {
 	s.clock.shift(lifecycle.ReturnPoll)
 	s.in("return-a")
 	s.place("return-a", 0)
-	require.True(t, s.told("Going back to hub return-a, which has answered since "), "nobody is told why")
+	require.True(t, s.told("Going back to hub return-a, which has answered since "), "the reason is not reported")
 	require.Zero(t, s.wires["return-a"].take()["POST joinrequests"], "it has asked to join again")
 	require.Equal(t, first.Member.UID, s.stores["return-a"].parsed(t).Member.UID)
 	require.Equal(t, first.ClaimKey, s.stores["return-a"].parsed(t).ClaimKey)
@@ -73,7 +75,10 @@ func TestReturnToFirst(t *testing.T) {
 	// The first answers, and has denied the member: that is for people to take back.
 	s.clock.shift(hubPatience)
 	s.loses(func() { a.shutOut(func(request *v1alpha1.JoinRequest) { a.tell(request, v1alpha1.AnswerDenied, nil) }) })
-	eventually(t, "it does not look again", func() bool { return s.told("looking again") })
+	eventually(t, "it does not look again", func() bool {
+		return s.told("The hub refuses the agent's credential; trying " +
+			"again")
+	})
 	s.clock.shift(lifecycle.ShutOutPatience)
 	s.in("return-b")
 	require.True(t, s.stores["return-b"].parsed(t).Stay)

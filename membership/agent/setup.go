@@ -9,15 +9,15 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-// New returns an agent that does nothing until it is started, for a program that runs it outside of a manager of its member's cluster, such as
-// a hub that runs the agents of its members itself. Member, Bootstrap and Store of the options have to be set: the agent asks for no Secrets, and
-// tells no Events. Start runs it until its context ends or the member is out for good, once. The error is a [*membership.InvalidError] for
-// options that no hub would take, or that lack one of the three.
+// New returns an agent without a manager, for a program that runs outside of its member's cluster, such as a hub that
+// runs the agents of its members. Member, Bootstrap and Store of the options must be set: the agent uses no Secrets,
+// and records no Events. Start runs it once, until its context ends or the member has left for good. The error is a
+// [*membership.InvalidError] for invalid options, or if one of the three is missing.
 func New(o Options) (manager.Runnable, error) {
-	const problem = "must be set where the agent has no manager"
+	const problem = "must be set for an agent without a manager"
 	switch {
 	case len(o.Hubs) > 0:
-		return nil, &membership.InvalidError{Field: "Hubs", Problem: "must not be set where the agent has no manager"}
+		return nil, &membership.InvalidError{Field: "Hubs", Problem: "must not be set for an agent without a manager"}
 	case o.Member == nil:
 		return nil, &membership.InvalidError{Field: "Member", Problem: problem}
 	case o.Bootstrap == nil:
@@ -28,13 +28,13 @@ func New(o Options) (manager.Runnable, error) {
 	return newAgent(o.Member, logf.Log.WithName("muster-agent"), o)
 }
 
-// SetupWithManager adds an agent to a manager, which it never starts. The agent runs while the manager leads. It
-// reaches the cluster of the manager without its cache, and needs none of the manager's own scheme.
+// SetupWithManager adds an agent to a manager, which it never starts. The agent runs while the manager leads. It uses
+// the cluster of the manager without its cache, and needs no types in the manager's scheme.
 //
-// When the member is out for good the agent ends, and the manager goes on without it. The error is a
-// [*membership.InvalidError] for options that no hub would take.
+// When the member has left for good the agent ends, and the manager continues without it. The error is a
+// [*membership.InvalidError] for invalid options.
 //
-// The permissions that it needs on the member are in the folder rbac.
+// The permissions that the agent needs on the member are in the folder rbac.
 func SetupWithManager(mgr manager.Manager, o Options) error {
 	log := mgr.GetLogger().WithName("muster-agent")
 	if len(o.Hubs) > 0 {

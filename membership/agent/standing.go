@@ -8,7 +8,7 @@ import (
 	"github.com/muster-sdk/muster/membership/lifecycle"
 )
 
-// stand tells whoever has to choose between several hubs how this one stands with the agent.
+// stand reports the state of the hub to the agent of several hubs.
 func (a *agent) stand() {
 	if beating := a.connection != nil && a.connection.beating(); !beating {
 		a.served(false)
@@ -22,28 +22,29 @@ func (a *agent) stand() {
 		s.Refused = a.door.sight == lifecycle.DoorDenied || a.door.sight == lifecycle.DoorNoCredential
 	case lifecycle.Leaving:
 		s.Cleaning = time.Duration(leavePolicy(a.record.Leave).DeadlineSeconds) * time.Second
-	default: // it is served or not
+	default: // Unserved is sufficient
 	}
 	a.stands(s)
 }
 
-// heard takes down how a heartbeat went. That it fails for another reason than before, or no longer, goes into the log.
+// heard records the result of a heartbeat. A changed reason of failures, and their end, are logged.
 func (a *agent) heard(status heartbeat.Status) {
 	a.metrics.beat(status)
-	a.served(status.LastError == nil || status.LastSuccess.After(a.unserved)) // of several outcomes the last is told
+	// only the last of several results is received
+	a.served(status.LastError == nil || status.LastSuccess.After(a.unserved))
 	a.served(status.LastError == nil)
 	why := cause.Of(status.LastError)
 	switch {
 	case why == a.unheard:
 	case status.LastError == nil:
-		a.log.Info("The hub takes heartbeats again.")
+		a.log.Info("The hub accepts heartbeats again")
 	default:
-		a.log.Info("A heartbeat failed; trying again.", "why", why)
+		a.log.Info("A heartbeat failed, trying again", "why", why)
 	}
 	a.unheard = why
 }
 
-// served takes down whether the hub takes heartbeats.
+// served records whether the hub accepts heartbeats.
 func (a *agent) served(is bool) {
 	switch {
 	case is:

@@ -12,7 +12,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// report is all that an agent in the fleet tells the hub. What is nil is left as it is there.
+// report is the agent's report to the hub. Nil parts do not change the status.
 type report struct {
 	claim     string // the fingerprint of the agent's key
 	joined    metav1.Condition
@@ -20,27 +20,30 @@ type report struct {
 	member    *memberReport
 }
 
-// memberReport is about a member that is not on its way out.
+// memberReport is the report about a member that is not leaving.
 type memberReport struct {
 	agentVersion string
 	facts        facts
 	health       health
-	refused      string // why the hub did not renew the credential, in its words
+	refused      string // why the hub did not renew the credential, in the hub's message
 	renewal      *v1alpha1.Renewal
 	// requiredEpoch is the epoch of the hub that the agent waits for; zero: it waits for none.
 	requiredEpoch int64
-	// orphans is the last report of orphaned objects; nil: none was made since the agent started.
+	// orphans is the last report of orphaned objects; nil: none since the agent started.
 	orphans *v1alpha1.OrphanSummary
 }
 
-// The words for how far an agent is. Joined stays True while it cleans up: it is what the hub waits for to end.
+// The conditions for the agent's progress. Joined stays True during the clean-up, because the hub waits for its end.
 var (
-	joinedCondition   = metav1.Condition{Type: v1alpha1.ConditionJoined, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAgentJoined, Message: "The agent has joined."}
-	cleaningCondition = metav1.Condition{Type: v1alpha1.ConditionJoined, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCleaningUp, Message: "The agent is cleaning up the member."}
-	cleanedCondition  = metav1.Condition{Type: v1alpha1.ConditionJoined, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonCleanedUp, Message: "The member holds nothing of the hub any more."}
+	joinedCondition = metav1.Condition{Type: v1alpha1.ConditionJoined, Status: metav1.ConditionTrue,
+		Reason: v1alpha1.ReasonAgentJoined, Message: "The agent has joined."}
+	cleaningCondition = metav1.Condition{Type: v1alpha1.ConditionJoined, Status: metav1.ConditionTrue,
+		Reason: v1alpha1.ReasonCleaningUp, Message: "The agent is cleaning up the member."}
+	cleanedCondition = metav1.Condition{Type: v1alpha1.ConditionJoined, Status: metav1.ConditionFalse,
+		Reason: v1alpha1.ReasonCleanedUp, Message: "The member has no objects of the hub any more."}
 )
 
-// reported says how far the agent with this claim is, by its own words in the status.
+// reported is the progress of the agent with this claim, from the conditions in the status.
 func reported(status v1alpha1.MembershipStatus, claim string) lifecycle.AgentReport {
 	joined := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionJoined)
 	switch {
@@ -55,7 +58,7 @@ func reported(status v1alpha1.MembershipStatus, claim string) lifecycle.AgentRep
 	}
 }
 
-// applied returns the status with the report in it, and whether that changed anything.
+// applied returns the status with the report, and whether that changes anything.
 func (r report) applied(status v1alpha1.MembershipStatus, now time.Time) (v1alpha1.MembershipStatus, bool) {
 	next := *status.DeepCopy()
 	set := func(conditions *[]metav1.Condition, c metav1.Condition) {
@@ -73,7 +76,7 @@ func (r report) applied(status v1alpha1.MembershipStatus, now time.Time) (v1alph
 		if m.health.known {
 			set(&agent.Conditions, m.health.condition())
 		}
-		if status.Claim != r.claim { // what another agent has said is not this one's to keep
+		if status.Claim != r.claim { // drop the report of another agent
 			next.Version, next.Resources, next.Properties, next.APIs = v1alpha1.VersionInfo{}, v1alpha1.ResourceUsage{}, nil, nil
 			next.Orphans = nil
 		}
@@ -106,7 +109,8 @@ func (m *memberReport) credentialCondition() metav1.Condition {
 	}
 }
 
-// agentStatus returns the entry of this agent, which it makes where there is none. Those of others are theirs.
+// agentStatus returns the entry of this agent, and creates it if it does not exist. Entries of other agents stay
+// unchanged.
 func agentStatus(status *v1alpha1.MembershipStatus) *v1alpha1.AgentStatus {
 	i := slices.IndexFunc(status.Agents, func(a v1alpha1.AgentStatus) bool { return a.Type == v1alpha1.MembershipAgent })
 	if i < 0 {

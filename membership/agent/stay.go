@@ -12,11 +12,11 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// readMembership looks at the Membership and follows it from there. Its error is for the log.
+// readMembership reads the Membership and starts to watch it. The error is for the log.
 func (a *agent) readMembership(ctx context.Context) error {
 	a.checkMove(ctx)
 	if a.connection == nil {
-		if moved, err := a.relocate(ctx); moved || err != nil { // while the agent was not there
+		if moved, err := a.relocate(ctx); moved || err != nil { // the hub moved while the agent was not running
 			return err
 		}
 		c, err := connect(*a.record.Member, a.claim, a.HubConfig, a.Clock)
@@ -40,14 +40,14 @@ func (a *agent) readMembership(ctx context.Context) error {
 	return err
 }
 
-// found takes in what reading the Membership came to.
+// found stores the result of reading the Membership.
 func (a *agent) found(ctx context.Context, list *v1alpha1.MembershipList, err error) {
 	s := sightOf(list, err, a.connection.member)
 	s.revision = revisionOf(list)
 	a.saw(s)
 	a.trouble = cause.Of(err)
 	if a.sight == lifecycle.HubSeen {
-		a.door.disconnect() // it is not needed while the hub talks to the member
+		a.door.disconnect() // not needed while the hub accepts the member's credential
 		if a.follower == nil {
 			a.follower = a.follow(ctx, list)
 		}
@@ -70,7 +70,7 @@ func (a *agent) unfollow() {
 	}
 }
 
-// disconnect ends all connections to the hub, and forgets what was seen of it.
+// disconnect closes all connections to the hub, and drops the observations.
 func (a *agent) disconnect() {
 	a.unfollow()
 	a.dismiss()
@@ -83,27 +83,28 @@ func (a *agent) disconnect() {
 }
 
 // rewound discards everything that was read from a hub whose store was restored to an earlier state. Watches that were
-// opened before send no event until the hub has made up for what it lost, so the next step reads everything again, and
-// companions start with new caches.
+// opened before send no event until the hub has reached their version again, so the next step reads everything again,
+// and companions start with new caches.
 func (a *agent) rewound() {
 	a.log.Info("The hub's store was restored to an earlier state; reading everything again", "hub", a.hub())
 	a.events.warn("HubRestored", "The hub's store was restored to an earlier state. The agent reads everything again.")
 	a.disconnect()
 }
 
-// report is what there is to say of a member in the fleet.
+// report is the report about a member in the fleet.
 func (a *agent) report() report {
 	m := &memberReport{
 		agentVersion: a.Version, facts: a.observer.collection.facts(), health: a.observer.healthy(), refused: a.refused.why,
 		requiredEpoch: a.requiredEpoch(), orphans: a.orphans.get(),
 	}
 	if asked := a.record.Renewal; asked != nil {
-		m.renewal = &v1alpha1.Renewal{ID: asked.ID, Request: asked.Credential, ClaimKey: a.claim.Public(), Signature: asked.Signature}
+		m.renewal = &v1alpha1.Renewal{ID: asked.ID, Request: asked.Credential, ClaimKey: a.claim.Public(),
+			Signature: asked.Signature}
 	}
 	return report{claim: a.claim.Fingerprint(), joined: joinedCondition, member: m}
 }
 
-// write writes the status if the report changes it. It is the one place that does.
+// write writes the status if the report changes it. All writes of the status use it.
 func (a *agent) write(ctx context.Context, r report) error {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
@@ -121,12 +122,12 @@ func (a *agent) write(ctx context.Context, r report) error {
 		case !apierrors.IsConflict(err) || attempt == attempts:
 			return fmt.Errorf("write the status of the Membership: %w", err)
 		}
-		// Somebody else has written meanwhile; the watch may not have it yet.
+		// Another client has written the Membership; the watch may lag.
 		if err := a.readMembership(ctx); err != nil {
 			return err
 		}
 		if a.sight != lifecycle.HubSeen {
-			return errors.New("write the status of the Membership: it is not to be seen any more")
+			return errors.New("write the status of the Membership: the Membership cannot be observed any more")
 		}
 	}
 }

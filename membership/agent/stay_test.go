@@ -108,7 +108,8 @@ func TestRenewal(t *testing.T) {
 			eventually(t, "it is not adopted", func() bool { return store.parsed(t).Renewal == nil })
 			second := store.parsed(t)
 			require.False(t, second.Member.Credential.same(first.Member.Credential.material()))
-			require.False(t, second.Member.Credential.Since.Before(first.Member.Credential.Since.Add(lifetime*3/4)), "its life begins anew")
+			require.False(t, second.Member.Credential.Since.Before(first.Member.Credential.Since.Add(lifetime*3/4)),
+				"its life begins anew")
 			eventually(t, "nothing is tidied up", func() bool {
 				m := h.membership()
 				return m.Status.Renewal == nil && meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionCredentialValid)
@@ -128,10 +129,12 @@ func TestRenewal(t *testing.T) {
 func TestWithdrawn(t *testing.T) {
 	h := newByHand(t, "withdrawn").attend()
 	cleaned := make(chan membership.Member, 100)
-	r := h.run(Options{Clock: &hasty{}, Cleaners: []membership.LeaveGate{membership.GateFunc("works", func(_ context.Context, m membership.Member) ([]string, error) {
-		cleaned <- m
-		return nil, nil
-	})}})
+	r := h.run(Options{Clock: &hasty{},
+		Cleaners: []membership.LeaveGate{membership.GateFunc("works",
+			func(_ context.Context, m membership.Member) ([]string, error) {
+				cleaned <- m
+				return nil, nil
+			})}})
 	is(t, r, lifecycle.Joined)
 	binding := h.binding()
 	require.NoError(t, h.c.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
@@ -141,7 +144,7 @@ func TestWithdrawn(t *testing.T) {
 	require.NoError(t, h.c.Delete(t.Context(), binding))
 	is(t, r, lifecycle.Rejected)
 	eventually(t, "it does not ask why", func() bool {
-		return strings.Contains(r.last().Message, "shuts the agent out") && strings.HasSuffix(r.last().Message, "(By hand.)")
+		return strings.Contains(r.last().Message, "refuses the agent") && strings.HasSuffix(r.last().Message, "(By hand.)")
 	})
 	require.Empty(t, cleaned, "a refusal proves nothing")
 
@@ -173,7 +176,7 @@ func TestRefusedForAMoment(t *testing.T) {
 	}
 	<-time.After(2 * time.Second)
 	require.Equal(t, lifecycle.Joined, r.last().Phase)
-	require.Contains(t, r.last().Message, "The hub refuses the agent's credential; looking again. (")
+	require.Contains(t, r.last().Message, "The hub refuses the agent's credential; trying again. (")
 	hub.refuses.Store(false)
 	h.beats()
 	eventually(t, "it does not see that it is let in", func() bool { return r.last().Message == "In the fleet." })
@@ -201,7 +204,7 @@ func TestCleanersAreLeftAlone(t *testing.T) {
 	}})
 	is(t, r, lifecycle.Joined)
 	h.change(func(s *v1alpha1.MembershipSpec) { s.State, s.Rejoin, s.Clean = v1alpha1.StateLeave, false, true })
-	eventually(t, "nobody is asked", func() bool { return asked.Load() > 0 })
+	eventually(t, "no cleaner is called", func() bool { return asked.Load() > 0 })
 	before := asked.Load()
 	w.take()
 	const polls = 3
@@ -230,7 +233,7 @@ func TestRejoin(t *testing.T) {
 	h.beats()
 }
 
-// wiped is a store whose record somebody deletes, as a Secret, so that the next Save finds that it is not there.
+// wiped is a store whose record is deleted, like a Secret, so that the next Save does not find it.
 type wiped struct {
 	memory
 	wipe atomic.Bool
@@ -243,7 +246,8 @@ func (w *wiped) Save(ctx context.Context, record []byte) error {
 	return w.memory.Save(ctx, record)
 }
 
-// TestRecordLost has an agent that finds its record gone: it is nobody's agent then, and must not act as though it were.
+// TestRecordLost has an agent that finds its record gone: it is not registered then, and must not act as though it
+// were.
 func TestRecordLost(t *testing.T) {
 	h := newByHand(t, "lost").attend()
 	store, w := &wiped{}, &wire{}
@@ -256,7 +260,8 @@ func TestRecordLost(t *testing.T) {
 	h.touch() // so that there is something to save
 	is(t, r, lifecycle.Registering)
 	require.NotEqual(t, before, store.parsed(t).ClaimKey)
-	eventually(t, "it does not ask again", func() bool { return strings.Contains(r.last().Message, "held") })
+	eventually(t, "it does not ask again",
+		func() bool { return strings.Contains(r.last().Message, "The request is pending") })
 	w.take()
 	<-time.After(3 * time.Second)
 	require.Zero(t, w.take()["PUT leases/heartbeat"], "it beats for a member of which it has no record")
@@ -267,10 +272,12 @@ func TestRecordLost(t *testing.T) {
 func TestGone(t *testing.T) {
 	h := newByHand(t, "gone").attend()
 	var cleaned atomic.Int64
-	r := h.run(Options{Clock: &hasty{}, Cleaners: []membership.LeaveGate{membership.GateFunc("works", func(context.Context, membership.Member) ([]string, error) {
-		cleaned.Add(1)
-		return nil, nil
-	})}})
+	r := h.run(Options{Clock: &hasty{},
+		Cleaners: []membership.LeaveGate{membership.GateFunc("works",
+			func(context.Context, membership.Member) ([]string, error) {
+				cleaned.Add(1)
+				return nil, nil
+			})}})
 	is(t, r, lifecycle.Joined)
 	h.do(func(*v1alpha1.JoinRequest) {})
 	h.forgetRequests()
@@ -280,7 +287,7 @@ func TestGone(t *testing.T) {
 	h.ensure(&v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}, Spec: m.Spec})
 	is(t, r, lifecycle.Joined)
 	eventually(t, "it does not say again that it has joined", h.joined)
-	require.Zero(t, cleaned.Load(), "somebody deleted the Membership by mistake, and the member is cleaned")
+	require.Zero(t, cleaned.Load(), "the Membership was deleted by mistake, and the member is cleaned")
 
 	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerDeregistered, nil) })
 	h.forgetRequests()
@@ -336,7 +343,8 @@ func TestPeriod(t *testing.T) {
 	r := h.attend().run(Options{})
 	is(t, r, lifecycle.Joined)
 	eventually(t, "it does not beat", func() bool {
-		return h.c.Get(t.Context(), client.ObjectKey{Namespace: h.space(), Name: membership.LeaseName}, &coordinationv1.Lease{}) == nil
+		return h.c.Get(t.Context(), client.ObjectKey{Namespace: h.space(), Name: membership.LeaseName},
+			&coordinationv1.Lease{}) == nil
 	})
 	h.change(func(s *v1alpha1.MembershipSpec) { s.HeartbeatPeriodSeconds = 1 })
 	h.beats()
@@ -397,7 +405,7 @@ func TestDoor(t *testing.T) {
 	give(&old)
 	says("at work")
 	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerHeld, nil) })
-	says("held")
+	says("The request is pending")
 	h.do(func(request *v1alpha1.JoinRequest) {
 		if request.Spec.Token.Name != "old" {
 			h.admit(request)
@@ -455,14 +463,16 @@ func TestSecretStore(t *testing.T) {
 	bootstrap, err := source.Load(ctx)
 	require.NoError(t, err)
 	require.Nil(t, bootstrap)
-	h.ensure(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.name, Name: "boot"}, Data: map[string][]byte{"join.yaml": []byte("x")}})
+	h.ensure(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.name, Name: "boot"},
+		Data: map[string][]byte{"join.yaml": []byte("x")}})
 	_, err = source.Load(ctx)
 	require.ErrorAs(t, err, new(*membership.InvalidError))
 	require.NoError(t, source.Forget(ctx))
 	require.NoError(t, source.Forget(ctx))
 
 	boot := func(content string) *corev1.Secret {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.name, Name: "boot"}, Data: map[string][]byte{"join.yaml": []byte(content)}}
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.name, Name: "boot"},
+			Data: map[string][]byte{"join.yaml": []byte(content)}}
 	}
 	there := func() bool {
 		err := h.c.Get(ctx, client.ObjectKeyFromObject(boot("")), &corev1.Secret{})
@@ -473,7 +483,7 @@ func TestSecretStore(t *testing.T) {
 	_, _ = source.Load(ctx)
 	require.NoError(t, h.c.Update(ctx, boot("new")))
 	require.NoError(t, source.Forget(ctx))
-	require.True(t, there(), "it throws away what somebody has given it since")
+	require.True(t, there(), "it deletes a bootstrap credential that was replaced since")
 	_, _ = source.Load(ctx)
 	labeled := boot("new")
 	labeled.Labels = map[string]string{"a": "b"}
@@ -500,7 +510,8 @@ func TestNothingIsLeft(t *testing.T) {
 		h.change(func(s *v1alpha1.MembershipSpec) { s.State, s.Rejoin, s.Clean = v1alpha1.StateLeave, false, true })
 		r.ended()
 		require.NoError(t, h.c.Delete(t.Context(), h.membership()))
-		require.NoError(t, h.c.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: h.space(), Name: membership.AgentName}}))
+		require.NoError(t, h.c.Delete(t.Context(),
+			&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: h.space(), Name: membership.AgentName}}))
 	}
 	goleak.VerifyNone(t, before)
 }

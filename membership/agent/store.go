@@ -13,23 +13,23 @@ import (
 	"github.com/muster-sdk/muster/membership/internal/agentstate"
 )
 
-// A Store keeps one record over restarts. The record is a secret: whoever reads it can act as the member.
-// An agent calls its Store from one goroutine, and reads the record anew after each error.
+// A Store stores one record over restarts. The record is a secret: its readers can act as the member. An agent calls
+// its Store from one goroutine, and loads the record again after each error.
 type Store interface {
-	// Load returns the record, or nil when there is none.
+	// Load returns the record; nil: there is none.
 	Load(ctx context.Context) ([]byte, error)
-	// Save keeps the record instead of the one before. Once it has returned nil the record survives a crash.
+	// Save replaces the record. After it has returned nil the record survives a crash.
 	Save(ctx context.Context, record []byte) error
-	// Delete throws the record away. It is no error if there is none.
+	// Delete deletes the record. It is no error if there is none.
 	Delete(ctx context.Context) error
 }
 
 // recordKey is the key of the record in the Secret of a [SecretStore].
 const recordKey = "record"
 
-// SecretStore keeps the record in a Secret, which it makes when there is something to keep and deletes with the
-// record. It needs the permissions create, get, update and delete on Secrets of that name. A Save fails
-// when somebody else has written the Secret since it was loaded. An agent with a manager also keeps there, in an annotation, how it fares.
+// SecretStore stores the record in a Secret, which it creates with the first record and deletes with the record. It
+// needs the permissions create, get, update and delete on Secrets of that name. A Save fails if another client has
+// written the Secret since it was loaded. An agent with a manager also publishes its state there, in an annotation.
 func SecretStore(secrets corev1client.SecretInterface, name string) Store {
 	return &secretStore{secrets: secrets, name: name}
 }
@@ -37,8 +37,8 @@ func SecretStore(secrets corev1client.SecretInterface, name string) Store {
 type secretStore struct {
 	secrets corev1client.SecretInterface
 	name    string
-	seen    *corev1.Secret   // as it was left; nil: there is none
-	state   agentstate.State // to be kept beside the record; zero: none is
+	seen    *corev1.Secret   // the last known version; nil: there is none
+	state   agentstate.State // to be published beside the record; zero: none
 }
 
 func (s *secretStore) Load(ctx context.Context) ([]byte, error) {
@@ -76,7 +76,7 @@ func (s *secretStore) Save(ctx context.Context, record []byte) error {
 
 func (s *secretStore) Delete(ctx context.Context) error {
 	var options metav1.DeleteOptions
-	if s.seen != nil { // another agent may have written it since
+	if s.seen != nil { // another agent may have written the Secret since
 		options.Preconditions = &metav1.Preconditions{UID: &s.seen.UID, ResourceVersion: &s.seen.ResourceVersion}
 	}
 	s.seen = nil
@@ -86,4 +86,5 @@ func (s *secretStore) Delete(ctx context.Context) error {
 	return nil
 }
 
-var errRecord = errors.New("the agent's record cannot be used: delete it to start over, and see the hub for what becomes of the member then")
+var errRecord = errors.New("the agent's record cannot be used: delete it to start over, and check the member on the " +
+	"hub")

@@ -27,7 +27,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// logged is what is logged where nobody has asked for more.
+// logged is the log at the default verbosity.
 type logged struct {
 	mu  sync.Mutex
 	all strings.Builder
@@ -58,14 +58,20 @@ func TestDoorFailure(t *testing.T) {
 		want   lifecycle.DoorSight
 	}{
 		{"the hub has removed the request", errNoRequest, lifecycle.DoorNoRequest},
-		{"nobody has given it a credential", errNoBootstrap, lifecycle.DoorNoCredential},
-		{"what somebody gave it is none", homeError{&membership.InvalidError{Field: "kind", Problem: "must be another"}}, lifecycle.DoorNoCredential},
-		{"its own cluster does not show it the Secret", homeError{apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "muster-bootstrap", nil)}, lifecycle.DoorNotAskable},
+		{"no bootstrap credential", errNoBootstrap, lifecycle.DoorNoCredential},
+		{"an invalid bootstrap credential", homeError{&membership.InvalidError{Field: "kind", Problem: "must be another"}},
+			lifecycle.DoorNoCredential},
+		{"its own cluster does not show it the Secret",
+			homeError{apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "muster-bootstrap", nil)},
+			lifecycle.DoorNotAskable},
 		{"the credential is of no use", apierrors.NewUnauthorized("no"), lifecycle.DoorRefused},
 		{"nor is that of another place", forbidden("no RBAC policy matched"), lifecycle.DoorRefused},
-		{"there are too many requests", forbidden("exceeded quota: muster, requested: count/joinrequests=1, used: 500, limited: 500"), lifecycle.DoorFull},
-		{"nobody has counted the requests yet", forbidden("status unknown for quota: muster, resources: count/joinrequests"), lifecycle.DoorFull},
-		{"the API has another form of requests", apierrors.NewInvalid(schema.GroupKind{Kind: "JoinRequest"}, "join-1", nil), lifecycle.DoorUnfit},
+		{"there are too many requests", forbidden("exceeded quota: muster, requested: count/joinrequests=1, used: 500, " +
+			"limited: 500"), lifecycle.DoorFull},
+		{"the quota is not computed yet", forbidden("status unknown for quota: muster, resources: count/joinrequests"),
+			lifecycle.DoorFull},
+		{"the API has another form of requests", apierrors.NewInvalid(schema.GroupKind{Kind: "JoinRequest"}, "join-1", nil),
+			lifecycle.DoorUnfit},
 		{"the place is going away", terminating, lifecycle.DoorUnfit},
 		{"this is no hub", apierrors.NewNotFound(requests, "join-1"), lifecycle.DoorUnfit},
 		{"the hub is overloaded", apierrors.NewTooManyRequestsError("later"), lifecycle.DoorUnreachable},
@@ -90,12 +96,15 @@ func TestUnreachable(t *testing.T) {
 	logged := &logged{}
 	bootstrap := BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return &wrong, nil })
 	shown, w := &phases{}, &wire{}
-	a, err := newAgent(h.config, logged.logger(), Options{Name: h.name, Store: &memory{}, Bootstrap: bootstrap, Clock: &hasty{}, HubConfig: w.config, OnPhase: shown.show})
+	a, err := newAgent(h.config, logged.logger(),
+		Options{Name: h.name, Store: &memory{}, Bootstrap: bootstrap, Clock: &hasty{}, HubConfig: w.config,
+			OnPhase: shown.show})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	require.NoError(t, a.Start(ctx))
-	require.Contains(t, shown.last().Message, "The hub cannot be reached; trying again. (tls: failed to verify certificate: x509: ")
+	require.Contains(t, shown.last().Message, "The hub cannot be reached; trying again. (tls: failed to verify "+
+		"certificate: x509: ")
 	tries := 0
 	for _, n := range w.take() {
 		tries += n
@@ -136,12 +145,14 @@ func TestSignedOnce(t *testing.T) {
 func TestOwnSide(t *testing.T) {
 	h := newByHand(t, "ownside").attend()
 	r := h.run(Options{Clock: &hasty{}, Bootstrap: BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) {
-		return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "muster-bootstrap", errors.New("no RBAC policy matched"))
+		return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "muster-bootstrap",
+			errors.New("no RBAC policy matched"))
 	})})
 	eventually(t, "it does not say why", func() bool {
-		return strings.HasPrefix(r.last().Message, "The agent cannot ask to join, for a reason on its own side; trying again. (secrets \"muster-bootstrap\" is forbidden")
+		return strings.HasPrefix(r.last().Message, "The agent cannot make a JoinRequest for a local reason; trying again. "+
+			"(secrets \"muster-bootstrap\" is forbidden")
 	})
-	require.Equal(t, lifecycle.Registering, r.last().Phase, "nobody has rejected it")
+	require.Equal(t, lifecycle.Registering, r.last().Phase, "it was not rejected")
 }
 
 // TestSilentHub has a hub that fails while the agent is in.
@@ -153,9 +164,10 @@ func TestSilentHub(t *testing.T) {
 	is(t, r, lifecycle.Joined)
 	h.beats()
 	broken.fails.Store(true)
-	eventually(t, "nobody says that heartbeats fail", func() bool { return logged.times("broken on purpose") > 0 })
+	eventually(t, "no log says that heartbeats fail", func() bool { return logged.times("broken on purpose") > 0 })
 	<-time.After(2 * time.Second)
 	require.Equal(t, 1, logged.times("broken on purpose"))
 	broken.fails.Store(false)
-	eventually(t, "nobody says that it is over", func() bool { return logged.times("takes heartbeats again") == 1 })
+	eventually(t, "no log says that heartbeats succeed again",
+		func() bool { return logged.times("accepts heartbeats again") == 1 })
 }

@@ -23,7 +23,7 @@ import (
 
 // BenchmarkConnect connects to 100 members of which 20 take connections and never answer, and to the other 80 alone. It
 // reports how long it took until the last of the 80 was connected, in both cases, and the ratio of the two: 1 is that
-// the black holes cost nothing. The floor is 80 members connected to by the same code without anybody beside them.
+// the black holes cost nothing. The floor is 80 members, connected by the same code, without other members.
 func BenchmarkConnect(b *testing.B) {
 	const good, holes = 80, 20
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -34,7 +34,7 @@ func BenchmarkConnect(b *testing.B) {
 	defer server.Close()
 	hole, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test
 	require.NoError(b, err)
-	defer hole.Close() // nobody accepts: the system does, and nobody answers
+	defer hole.Close() // the system accepts connections, and no process responds
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	access := func(url string) *kubeconfig.Access {
 		parsed, err := kubeconfig.Parse(map[string][]byte{"server": []byte(url), "token": []byte("x"), "ca.crt": ca}, "",

@@ -19,7 +19,7 @@ import (
 
 // ErrClusterNotFound is returned for a member that there is no live cluster of: it is unknown, not joined, not
 // reachable, or has no kubeConfigSecretRef.
-var ErrClusterNotFound = errors.New("there is no live cluster of that name")
+var ErrClusterNotFound = errors.New("no live cluster of that name exists")
 
 // clusters are the live clusters of a fleet. The Runner creates and engages them one by one.
 type clusters struct {

@@ -26,18 +26,19 @@ const patience = 3
 func heard(path string, status int, err error) finding {
 	switch {
 	case status == 0:
-		return finding{v1alpha1.ReasonUnreachable, fmt.Sprintf("The member does not answer: %s.", cause.Of(err))}
+		return finding{v1alpha1.ReasonUnreachable, fmt.Sprintf("The member does not respond: %s.", cause.Of(err))}
 	case status == http.StatusUnauthorized:
-		return finding{v1alpha1.ReasonUnauthorized, "The member refuses the credential: put another one into the Secret."}
+		return finding{v1alpha1.ReasonUnauthorized, "The member refuses the credential: put another credential into the " +
+			"Secret."}
 	case status == http.StatusForbidden:
 		return finding{v1alpha1.ReasonUnauthorized,
 			fmt.Sprintf("The credential may not get %s on the member: permit that.", path)}
 	case err != nil:
 		return finding{v1alpha1.ReasonUnreachable,
-			fmt.Sprintf("The member's answer to GET %s makes no sense: %v.", path, err)}
+			fmt.Sprintf("The member's response to GET %s is invalid: %v.", path, err)}
 	case status >= http.StatusInternalServerError || status == http.StatusTooManyRequests:
 		return finding{v1alpha1.ReasonUnreachable,
-			fmt.Sprintf("The member answers GET %s by %d %s.", path, status, http.StatusText(status))}
+			fmt.Sprintf("The member responds to GET %s with %d %s.", path, status, http.StatusText(status))}
 	default:
 		return finding{v1alpha1.ReasonReachable, "The hub reaches the member."}
 	}
@@ -55,7 +56,7 @@ func (f finding) after(cluster *v1alpha1.MemberCluster, failures int) finding {
 }
 
 // settled returns the state to report after a probe, given the reported and the previous one. Alternating messages of
-// one reason are one error: a new message counts when it was observed twice.
+// one reason are one error: a new message is reported after it was observed twice.
 func (f finding) settled(told, before finding) finding {
 	if f.reason == "" || f.reason == told.reason && f != before {
 		return told

@@ -24,7 +24,7 @@ func TestHeard(t *testing.T) {
 		{"no answer", 0, errors.New("dial"), v1alpha1.ReasonUnreachable},
 		{"an answer", 200, nil, v1alpha1.ReasonReachable},
 		{"half an answer", 200, errors.New("EOF"), v1alpha1.ReasonUnreachable},
-		{"no such path: somebody answers", 404, nil, v1alpha1.ReasonReachable},
+		{"no such path: the server responds", 404, nil, v1alpha1.ReasonReachable},
 		{"an API server that is not ready", 500, nil, v1alpha1.ReasonUnreachable},
 		{"one that has too much to do", 429, nil, v1alpha1.ReasonUnreachable},
 		{"a credential that ended", 401, nil, v1alpha1.ReasonUnauthorized},
@@ -154,7 +154,7 @@ func TestOptions(t *testing.T) {
 		{"nor could one from live clusters", Options{Runners: []Runner{named("live cluster")}}, "fleet.Options.Runners[0]"},
 		{"an interval in the past", Options{ProbeInterval: -1}, "fleet.Options.ProbeInterval"},
 		{"a timeout in the past", Options{ProbeTimeout: -1}, "fleet.Options.ProbeTimeout"},
-		{"nobody works", Options{Workers: -1}, "fleet.Options.Workers"},
+		{"negative number of workers", Options{Workers: -1}, "fleet.Options.Workers"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			_, err := tc.options.withDefaults()

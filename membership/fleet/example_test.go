@@ -40,7 +40,7 @@ func Example() {
 	_ = setup // with a manager of the hub
 }
 
-// printer is told of clusters: a multicluster manager, or whoever else wants them.
+// printer is notified of clusters, like a multicluster manager.
 type printer struct{}
 
 func (printer) Engage(_ context.Context, name string, live cluster.Cluster) error {

@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Fleet is a hub's connections to its members; see [SetupWithManager].
+// Fleet is the set of a hub's connections to its members; see [SetupWithManager].
 type Fleet struct {
 	options  Options
 	cache    cache.Cache
-	reader   client.Reader // not the cache
+	reader   client.Reader // without a cache
 	client   client.Client
 	log      logr.Logger
 	recorder events.EventRecorder
@@ -28,9 +28,9 @@ type Fleet struct {
 
 	mu        sync.Mutex
 	life      context.Context    // of the goroutines of members; nil: not started, or ended
-	leading   bool               // runners and conditions are ours
-	clusters  Runner             // engages live clusters; nil: nobody wants any
-	members   map[string]*member // those that have a goroutine
+	leading   bool               // this replica runs the runners and writes conditions
+	clusters  Runner             // engages live clusters; nil: no provider is started
+	members   map[string]*member // the members with a goroutine
 	waiting   map[string]*observed
 	running   map[string]chan struct{} // by member and runner: closed when that has returned
 	secretsOf map[string]types.NamespacedName
@@ -38,20 +38,22 @@ type Fleet struct {
 }
 
 const (
-	// requestTimeout bounds what is asked of the hub.
+	// requestTimeout is the timeout of requests to the hub.
 	requestTimeout = 30 * time.Second
-	// grace is what a runner has to return when its context has ended.
+	// grace is how long a runner may take to return after its context has ended.
 	grace = 10 * time.Second
 )
 
-// NeedLeaderElection is false: live clusters are for every program that wants them. What is the leader's waits for it.
+// NeedLeaderElection returns false: live clusters are for every replica with a Provider. Everything else waits for
+// leadership.
 func (f *Fleet) NeedLeaderElection() bool { return false }
 
-// Start is for the manager. It returns when all that runs for members has ended, or had its time to.
+// Start runs the fleet for the manager. It returns when everything that runs for members has returned, or its grace
+// period has passed.
 func (f *Fleet) Start(ctx context.Context) error {
 	hide, err := f.metrics.expose()
 	if err != nil {
-		return fmt.Errorf("show the metrics of the fleet: %w", err)
+		return fmt.Errorf("register the metrics of the fleet: %w", err)
 	}
 	defer hide()
 	f.mu.Lock()
@@ -85,7 +87,7 @@ func (f *Fleet) Start(ctx context.Context) error {
 	return nil
 }
 
-// change changes what all members have to know, and has them look.
+// change changes the shared state and wakes the goroutines of all members.
 func (f *Fleet) change(how func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -95,7 +97,7 @@ func (f *Fleet) change(how func()) {
 	}
 }
 
-// duties are what is to be done for members by this program.
+// duties are the tasks of this replica for members.
 type duties struct {
 	leading  bool
 	clusters Runner
@@ -109,8 +111,8 @@ func (f *Fleet) duties() duties {
 	return duties{f.leading, f.clusters}
 }
 
-// tell has a member's goroutine know what was observed; nil is that the member is gone. It does not wait. A member that
-// the hub is not to reach, and is not reaching, has no goroutine.
+// tell passes an observation to the goroutine of a member; nil: the member is deleted. It does not block. A member that
+// the hub neither reaches nor must reach has no goroutine.
 func (f *Fleet) tell(name string, o *observed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -134,7 +136,7 @@ func (f *Fleet) tell(name string, o *observed) {
 	m.tell(o)
 }
 
-// leave ends the goroutine of a member, unless there is news for it.
+// leave ends the goroutine of a member, unless there is a new observation for it.
 func (f *Fleet) leave(m *member) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -145,7 +147,7 @@ func (f *Fleet) leave(m *member) bool {
 	return true
 }
 
-// seenSecret is what was read of a member's Secret last.
+// seenSecret is the last observed content of a member's Secret.
 func (f *Fleet) seenSecret(name string) (secretSeen, bool) {
 	f.mu.Lock()
 	m, waiting := f.members[name], f.waiting[name]

@@ -17,36 +17,36 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// member is the goroutine of one member: what hangs for it delays nobody else.
+// member is the goroutine of one member: a request that hangs delays no other member.
 type member struct {
 	fleet *Fleet
 	name  string
 	news  chan struct{} // of capacity 1
 
 	mu        sync.Mutex
-	observed  *observed // the latest; nil: it is gone
-	interrupt func()    // ends what is being tried by what was observed before
+	observed  *observed // the latest observation; nil: the member is deleted
+	interrupt func()    // ends the attempt with the previous observation
 
-	// What follows belongs to the goroutine.
+	// The following fields belong to the goroutine.
 	uid      types.UID
 	mode     v1alpha1.JoinMode
-	clusters Runner // that engaged its live cluster
-	way      *way   // nil: there is none
+	clusters Runner // the runner that engaged its live cluster
+	way      *way   // nil: none
 	runs     map[string]context.CancelFunc
-	found    finding // to be told
-	last     finding // of the last look
-	counted  string  // the reason that it is counted by
+	found    finding // to be reported
+	last     finding // of the last probe
+	counted  string  // its reason in the metrics
 	tried    *secretSeen
 	failures int
-	next     time.Time               // when to look again
-	cluster  *v1alpha1.MemberCluster // as written last, until it is observed
+	next     time.Time               // time of the next probe
+	cluster  *v1alpha1.MemberCluster // as last written, until it is observed
 }
 
 func newMember(f *Fleet, name string) *member {
 	return &member{fleet: f, name: name, news: make(chan struct{}, 1), runs: map[string]context.CancelFunc{}}
 }
 
-// concerns reports whether there is anything to be done for a member.
+// concerns reports whether a member requires any action.
 func concerns(o *observed) bool {
 	return o.cluster.Spec.KubeConfigSecretRef != nil || o.cluster.Status.Endpoint != nil ||
 		meta.FindStatusCondition(o.cluster.Status.Conditions, v1alpha1.ConditionReachable) != nil
@@ -75,7 +75,7 @@ func (m *member) tell(o *observed) {
 	m.wake()
 }
 
-// begin returns the latest observation, and a context for what is tried by it.
+// begin returns the latest observation, and a context for an attempt with it.
 func (m *member) begin(ctx context.Context) (*observed, context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	m.mu.Lock()
@@ -111,8 +111,8 @@ func (m *member) run(ctx context.Context) {
 	}
 }
 
-// step observes the member, has all run that is to run, and reports. It returns when to look again; 0 is when there is
-// news.
+// step observes the member, starts the required runners, and reports. It returns the time until the next step; 0: until
+// the next observation.
 func (m *member) step(ctx, attempt context.Context, o *observed) time.Duration {
 	duties := m.fleet.duties()
 	if o == nil {
@@ -127,13 +127,13 @@ func (m *member) step(ctx, attempt context.Context, o *observed) time.Duration {
 	switch {
 	case duties.none():
 		m.disconnect()
-		m.found = finding{} // it is found out anew by then
+		m.found = finding{} // determined again when required
 		m.count("")
 		return 0
-	case o.secret.garbled: // what it said before counts for as long as it works
+	case o.secret.garbled: // the previous content is used as long as it works
 		m.found, m.tried = o.secret.trouble, nil
 		if m.way != nil {
-			m.found.message += " Until then the hub goes by what it said before."
+			m.found.message += " Until then the hub uses the previous content."
 		}
 	case o.secret.access == nil:
 		m.disconnect()
@@ -150,7 +150,7 @@ func (m *member) step(ctx, attempt context.Context, o *observed) time.Duration {
 		m.look(attempt, o)
 		if attempt.Err() != nil {
 			m.tried = nil
-			return time.Nanosecond // there is something newer
+			return time.Nanosecond // there is a newer observation
 		}
 		m.count(m.found.counted(o.cluster))
 		m.arrange(ctx, o.cluster, duties)
@@ -164,29 +164,29 @@ func (m *member) step(ctx, attempt context.Context, o *observed) time.Duration {
 	return max(m.next.Sub(m.fleet.options.Clock.Now()), time.Nanosecond)
 }
 
-// count has the member counted by a reason; empty: by none.
+// count counts the member under a reason in the metrics; empty: under none.
 func (m *member) count(reason string) {
 	m.fleet.metrics.counted(m.counted, reason)
 	m.counted = reason
 }
 
-// doubt ends all that goes to what was taken for the member, when the member's agent says that it is another cluster.
+// doubt ends all connections of the member if its agent reports that it is another cluster than the connected one.
 func (m *member) doubt(cluster *v1alpha1.MemberCluster) {
 	if m.way == nil || m.way.identity == "" ||
 		recognized(identityOf(cluster), m.way.identity).reason == v1alpha1.ReasonReachable {
 		return
 	}
-	m.way.known.Store(false) // for who takes the time to return
+	m.way.known.Store(false) // for runners that have not returned yet
 	m.disconnect()
 }
 
-// due reports whether it is time to look, or there is a Secret that nobody has tried.
+// due reports whether the next probe is due, or the current Secret was not tried yet.
 func (m *member) due(o *observed) bool {
 	return m.tried == nil || m.tried.access.Revision() != o.secret.access.Revision() ||
 		!m.fleet.options.Clock.Now().Before(m.next)
 }
 
-// look finds out how the member is reached, and follows its Secret where that leads to the same member.
+// look probes the member, and uses a new Secret if it leads to the same member.
 func (m *member) look(ctx context.Context, o *observed) {
 	options := m.fleet.options
 	limited, cancel := context.WithTimeout(ctx, options.ProbeTimeout)
@@ -200,7 +200,7 @@ func (m *member) look(ctx context.Context, o *observed) {
 		found = m.connect(limited, o)
 	}
 	if ctx.Err() != nil {
-		return // there is something newer, which is why this failed
+		return // a newer observation has interrupted the attempt
 	}
 	m.fleet.metrics.probes.WithLabelValues(found.reason).Observe(options.Clock.Since(began).Seconds())
 	pause := options.ProbeInterval
@@ -215,7 +215,7 @@ func (m *member) look(ctx context.Context, o *observed) {
 	m.found, m.last = found.settled(m.found, m.last), found
 }
 
-// connect tries the way that a Secret leads, and goes it if it leads to the member.
+// connect tries a new Secret, and uses it if it leads to the member.
 func (m *member) connect(ctx context.Context, o *observed) finding {
 	candidate, err := newWay(o.secret.access)
 	if err != nil {
@@ -239,7 +239,7 @@ func (m *member) connect(ctx context.Context, o *observed) finding {
 	return found
 }
 
-// current is the member as it was observed, or written after that.
+// current is the latest of the observed and the written MemberCluster.
 func (m *member) current(cluster *v1alpha1.MemberCluster) *v1alpha1.MemberCluster {
 	if m.cluster != nil && m.cluster.ResourceVersion != cluster.ResourceVersion {
 		return m.cluster
@@ -247,8 +247,7 @@ func (m *member) current(cluster *v1alpha1.MemberCluster) *v1alpha1.MemberCluste
 	return cluster
 }
 
-// report writes the condition if it has turned, and the endpoint if it is another. It returns whether that need not be
-// tried again.
+// report writes the condition and the endpoint if they have changed. It returns false if the write must be retried.
 func (m *member) report(ctx context.Context, cluster *v1alpha1.MemberCluster) bool {
 	conditions, news := turned(cluster, m.found, metav1.NewTime(m.fleet.options.Clock.Now()))
 	endpoint, moved := placed(cluster, m.way)
@@ -259,7 +258,7 @@ func (m *member) report(ctx context.Context, cluster *v1alpha1.MemberCluster) bo
 	if m.cluster != nil {
 		_, news := turned(m.cluster, m.found, metav1.Time{})
 		if _, moved := placed(m.cluster, m.way); !news && !moved {
-			return true // it is written, and the cache lags
+			return true // written already, and the cache lags
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -288,11 +287,11 @@ func (m *member) report(ctx context.Context, cluster *v1alpha1.MemberCluster) bo
 	return true
 }
 
-// disconnect ends all that goes by the member's connections.
+// disconnect ends all connections to the member.
 func (m *member) disconnect() {
 	m.stop()
 	if m.way != nil {
-		m.way.end() // runners have theirs for as long as they may take to return
+		m.way.end() // runners keep theirs until they return
 	}
 	m.way, m.tried, m.failures = nil, nil, 0
 }

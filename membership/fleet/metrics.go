@@ -9,7 +9,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// metrics are those of one fleet. It shows them itself. No series is of one member alone: a hub may have thousands.
+// metrics are the metrics of one fleet, which is its own collector. No series is for one member only: a hub may have
+// thousands.
 type metrics struct {
 	members  *prometheus.GaugeVec
 	probes   *prometheus.HistogramVec
@@ -17,41 +18,41 @@ type metrics struct {
 	failures *prometheus.CounterVec
 }
 
-// connecting is what a member is counted as before anything is known of it; the other values are reasons of the
+// connecting is the reason of a member in the metrics whose state is not known yet; the other values are reasons of the
 // condition Reachable.
 const connecting = "Connecting"
 
-// runnerState is what a runner is counted as for one member.
+// runnerState is the state of a runner for one member in the metrics.
 type runnerState string
 
 const (
 	running runnerState = "Running"
-	failing runnerState = "Failing" // it failed, and is about to be called again
-	overdue runnerState = "Overdue" // it was to return and has not
+	failing runnerState = "Failing" // it failed, and will be called again
+	overdue runnerState = "Overdue" // it should have returned and has not
 )
 
 func newMetrics(runners []Runner) *metrics {
 	m := &metrics{
 		members: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "muster_fleet_members", Help: "Members that this program connects to, by what it knows of the way there.",
+			Name: "muster_fleet_members", Help: "Members that this process connects to, by the state of the connection.",
 		}, []string{"reason"}),
 		probes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "muster_fleet_probe_duration_seconds", Help: "How long members took to answer, or were waited for, by " +
-				"what came of it.",
+			Name: "muster_fleet_probe_duration_seconds", Help: "Duration of probes of members, by " +
+				"result.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 2, 13), // 5 ms to 20 s
 		}, []string{"reason"}),
 		runners: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "muster_fleet_runners", Help: "Members that a runner is there for, by how it stands with them.",
+			Name: "muster_fleet_runners", Help: "Members for which a runner runs, by the state of the runner.",
 		}, []string{"runner", "state"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "muster_fleet_runner_failures_total", Help: "How often a runner failed for a member, or panicked, and " +
-				"was to be called again.",
+			Name: "muster_fleet_runner_failures_total", Help: "Failures and panics of a runner for a member, after which the " +
+				"runner is called again.",
 		}, []string{"runner"}),
 	}
 	for _, reason := range []string{
 		connecting, v1alpha1.ReasonReachable, v1alpha1.ReasonUnreachable, v1alpha1.ReasonUnauthorized,
 		v1alpha1.ReasonKubeConfigMissing, v1alpha1.ReasonKubeConfigInvalid, v1alpha1.ReasonOtherCluster,
-	} { // what there is none of is 0, not missing
+	} { // a reason without members is 0, not missing
 		m.members.WithLabelValues(reason)
 	}
 	names := []string{(*clusters)(nil).Name()}
@@ -67,7 +68,7 @@ func newMetrics(runners []Runner) *metrics {
 	return m
 }
 
-// counted has a member counted by another reason than before; empty: by none.
+// counted moves a member from one reason to another; empty: none.
 func (m *metrics) counted(before, now string) {
 	if now == before {
 		return
@@ -80,7 +81,7 @@ func (m *metrics) counted(before, now string) {
 	}
 }
 
-// enter has a runner counted in a state until leave is called.
+// enter counts a runner in a state until leave is called.
 func (m *metrics) enter(runner string, state runnerState) (leave func()) {
 	gauge := m.runners.WithLabelValues(runner, string(state))
 	gauge.Inc()
@@ -105,8 +106,8 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// expose shows the metrics in the registry of controller-runtime until they are hidden. Of several fleets in one
-// process the first one's are shown: two metrics of one name cannot be.
+// expose registers the metrics with controller-runtime until hide is called. Of several fleets in one process only the
+// first is registered, because their metrics have the same names.
 func (m *metrics) expose() (hide func(), _ error) {
 	err := ctrlmetrics.Registry.Register(m)
 	if _, already := errors.AsType[prometheus.AlreadyRegisteredError](err); already {

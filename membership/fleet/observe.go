@@ -17,21 +17,22 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// observed is what a member's objects say.
+// observed is the state of a member's objects.
 type observed struct {
 	cluster *v1alpha1.MemberCluster
 	secret  secretSeen
 }
 
-// secretSeen is what a Secret says.
+// secretSeen is the state of a Secret.
 type secretSeen struct {
-	from    string             // what it was read from, and when: reference, UID and version
+	from    string             // its source: reference, UID and resourceVersion
 	access  *kubeconfig.Access // nil: see trouble
 	trouble finding
-	garbled bool // it is there and makes no sense
+	garbled bool // the Secret exists and is invalid
 }
 
-// sameWay reports whether nothing changed that matters to connections. The nil observation is that the member is gone.
+// sameWay reports whether all that affects the connections is unchanged. The nil observation means that the member is
+// deleted.
 func (o *observed) sameWay(other *observed) bool {
 	switch {
 	case o == nil || other == nil:
@@ -44,8 +45,8 @@ func (o *observed) sameWay(other *observed) bool {
 	return o.secret.access.Revision() == other.secret.access.Revision()
 }
 
-// Reconcile tells the goroutine of a member what its objects say. It asks the API server for a Secret only when that is
-// another than it has read.
+// Reconcile passes the state of a member's objects to its goroutine. It reads a Secret from the API server only if the
+// Secret has changed.
 func (f *Fleet) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o := &observed{cluster: &v1alpha1.MemberCluster{}}
 	if err := f.cache.Get(ctx, request.NamespacedName, o.cluster); apierrors.IsNotFound(err) {
@@ -55,7 +56,7 @@ func (f *Fleet) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	} else if err != nil {
 		return reconcile.Result{}, err
 	}
-	f.refer(request.Name, o.cluster) // before the Secret is looked for, which may come right after
+	f.refer(request.Name, o.cluster) // before the read of the Secret, so that a later creation is observed
 	var err error
 	if o.secret, err = f.readSecret(ctx, o.cluster); err != nil {
 		return reconcile.Result{}, err
@@ -71,10 +72,10 @@ func (f *Fleet) readSecret(ctx context.Context, cluster *v1alpha1.MemberCluster)
 	}
 	key := f.secretOf(cluster)
 	if !slices.Contains(f.options.Namespaces, key.Namespace) {
-		return troubled(v1alpha1.ReasonKubeConfigInvalid, "spec.kubeConfigSecretRef.namespace: the hub reads no "+
-			"Secrets but in %s.", strings.Join(f.options.Namespaces, ", ")), nil
+		return troubled(v1alpha1.ReasonKubeConfigInvalid, "spec.kubeConfigSecretRef.namespace: the hub reads "+
+			"Secrets only in %s.", strings.Join(f.options.Namespaces, ", ")), nil
 	}
-	missing := troubled(v1alpha1.ReasonKubeConfigMissing, "spec.kubeConfigSecretRef: there is no Secret %s.", key)
+	missing := troubled(v1alpha1.ReasonKubeConfigMissing, "spec.kubeConfigSecretRef: Secret %s does not exist.", key)
 	metadata := secretMetadata()
 	if err := f.cache.Get(ctx, key, metadata); apierrors.IsNotFound(err) {
 		return missing, nil
@@ -107,7 +108,7 @@ func troubled(reason, message string, args ...any) secretSeen {
 	return secretSeen{trouble: finding{reason, fmt.Sprintf(message, args...)}}
 }
 
-// secretOf names the Secret of a member that has one.
+// secretOf returns the name of a member's Secret. The member must have a reference.
 func (f *Fleet) secretOf(cluster *v1alpha1.MemberCluster) types.NamespacedName {
 	ref := cluster.Spec.KubeConfigSecretRef
 	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
@@ -123,7 +124,7 @@ func secretMetadata() *metav1.PartialObjectMetadata {
 	return metadata
 }
 
-// membersOf returns the members that have a Secret.
+// membersOf returns the members that reference a Secret.
 func (f *Fleet) membersOf(_ context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -134,7 +135,7 @@ func (f *Fleet) membersOf(_ context.Context, secret *metav1.PartialObjectMetadat
 	return requests
 }
 
-// refer notes which Secret a member has now, if any.
+// refer records which Secret a member references, if any.
 func (f *Fleet) refer(member string, cluster *v1alpha1.MemberCluster) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -75,10 +75,10 @@ func (o Options) validate() error {
 		}
 	}
 	if o.ProbeInterval < 0 {
-		invalid("ProbeInterval", "%s is in the past", o.ProbeInterval)
+		invalid("ProbeInterval", "%s must not be negative", o.ProbeInterval)
 	}
 	if o.ProbeTimeout < 0 {
-		invalid("ProbeTimeout", "%s is in the past", o.ProbeTimeout)
+		invalid("ProbeTimeout", "%s must not be negative", o.ProbeTimeout)
 	}
 	if o.Workers < 1 {
 		invalid("Workers", "must be at least 1, got %d", o.Workers)
@@ -92,7 +92,7 @@ func (o Options) validate() error {
 		case runner.Name() == "":
 			invalid(field, "must have a name")
 		case seen[runner.Name()]:
-			invalid(field, "a runner named %q is there already", runner.Name())
+			invalid(field, "another runner has the name %q", runner.Name())
 		default:
 			seen[runner.Name()] = true
 		}

@@ -14,14 +14,14 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// clustersName is the key of the runner of live clusters, which no Runner has.
+// clustersName is the key of the runner of live clusters. No Runner has this name.
 const clustersName = ""
 
-// arrange has run for a member what is to run.
+// arrange starts and stops the runners of a member.
 func (m *member) arrange(ctx context.Context, cluster *v1alpha1.MemberCluster, duties duties) {
 	if mode := cluster.Spec.JoinMode; mode != m.mode {
 		for name := range m.runs {
-			if name != clustersName { // which are there for people, whoever runs the agent
+			if name != clustersName { // live clusters do not depend on the join mode
 				m.cancel(name)
 			}
 		}
@@ -43,7 +43,7 @@ func (m *member) arrange(ctx context.Context, cluster *v1alpha1.MemberCluster, d
 	}
 }
 
-// stop ends all that runs for the member, and does not wait for it.
+// stop cancels all runners of the member, and does not wait for them.
 func (m *member) stop() {
 	for name := range m.runs {
 		m.cancel(name)
@@ -57,7 +57,7 @@ func (m *member) cancel(name string) {
 	}
 }
 
-// start has a runner run until its context is canceled, unless it does already.
+// start runs a runner until its context is canceled, unless it is running.
 func (m *member) start(ctx context.Context, name string, runner Runner, cluster *v1alpha1.MemberCluster) {
 	if _, runs := m.runs[name]; runs {
 		return
@@ -81,7 +81,7 @@ func (m *member) start(ctx context.Context, name string, runner Runner, cluster 
 			close(returned)
 		}()
 		if before != nil {
-			<-before // it is not called again before it has returned
+			<-before // the previous call must return first
 		}
 		r.keep(ctx)
 	})
@@ -97,10 +97,10 @@ type run struct {
 	cluster *v1alpha1.MemberCluster
 }
 
-// steady is how long a runner has to run for its troubles of before to be forgotten.
+// steady is how long a runner must run before its backoff is reset.
 const steady = time.Minute
 
-// keep calls the runner until it ends by itself, or the context ends.
+// keep calls the runner until it returns nil or the context ends.
 func (r *run) keep(ctx context.Context) {
 	clock := r.fleet.options.Clock
 	fresh := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: 30 * time.Second}
@@ -121,7 +121,7 @@ func (r *run) keep(ctx context.Context) {
 		if panicked, ok := errors.AsType[*panics.Error](err); ok {
 			details = append(details, "stack", string(panicked.Stack))
 		}
-		r.fleet.log.Error(err, "A runner failed; it is called again", details...)
+		r.fleet.log.Error(err, "A runner failed and is called again", details...)
 		r.fleet.recorder.Eventf(r.latest(), nil, corev1.EventTypeWarning, "RunnerFailed", "Run", "%s",
 			bounded.Text(fmt.Sprintf("%s: %v", r.runner.Name(), err), maxNote))
 		select {
@@ -132,7 +132,7 @@ func (r *run) keep(ctx context.Context) {
 	}
 }
 
-// once calls the runner and waits until it has returned. Its config works for no longer than it has to return.
+// once calls the runner and waits until it has returned. Its config works until the end of the grace period.
 func (r *run) once(ctx context.Context) error {
 	config, takeBack, err := r.way.lend()
 	if err != nil {
@@ -166,7 +166,7 @@ func (r *run) once(ctx context.Context) error {
 	}
 }
 
-// latest is the member as it was observed last.
+// latest is the last observed MemberCluster.
 func (r *run) latest() *v1alpha1.MemberCluster {
 	if o := r.member.latest(); o != nil && o.cluster.UID == r.cluster.UID {
 		return o.cluster
@@ -176,5 +176,5 @@ func (r *run) latest() *v1alpha1.MemberCluster {
 
 func sentence(what string, err error) string { return what + ": " + err.Error() + "." }
 
-// maxNote is how many bytes of an Event's note the API takes.
+// maxNote is the size limit of an Event's note, in bytes.
 const maxNote = 1024

@@ -132,7 +132,7 @@ func TestUnreachable(t *testing.T) {
 	_, err = c.get("/x")
 	require.ErrorContains(t, err, "does not know whether it is the right cluster")
 
-	// Somebody else joins and is probed as if nothing were, for as many looks as the other has to fail.
+	// Another member joins and is probed as usual, until the first one has failed.
 	h.member("unreachable-not", steady.data())
 	require.Equal(t, "unreachable-not", runner.called(t).Cluster.Name)
 	h.reachable("unreachable-not", v1alpha1.ReasonReachable)

@@ -65,7 +65,7 @@ func TestSecret(t *testing.T) {
 	// Garbage: what it said before is kept.
 	h.secret("life", map[string]string{"value": "s3cr3t: ["})
 	garbled := h.reachable("life", v1alpha1.ReasonKubeConfigInvalid)
-	require.Contains(t, garbled.Message, "value: is not a kubeconfig. Until then the hub goes by what it said before.")
+	require.Contains(t, garbled.Message, "value: is not a kubeconfig. Until then the hub uses the previous content.")
 	require.NotContains(t, garbled.Message, "s3cr3t")
 	works(a)
 
@@ -218,7 +218,7 @@ func TestOtherClusterAtFirst(t *testing.T) {
 	}
 }
 
-// A Secret of several members is theirs, and one that nobody names is not looked at.
+// A Secret can be referenced by several members, and a Secret without a reference is not read.
 func TestSharedSecret(t *testing.T) {
 	h := startHub(t, fleet.Options{})
 	f := newFake(t, uidA)

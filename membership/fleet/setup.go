@@ -55,7 +55,7 @@ func newFleet(mgr manager.Manager, options Options) (*Fleet, error) {
 	for _, namespace := range options.Namespaces {
 		namespaces[namespace] = cache.Config{}
 	}
-	// What is read at a time is bounded by Workers; a limit by time would make a hub of many members slow to start.
+	// Workers limits the concurrent reads; a rate limit would delay the start of a hub with many members.
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.QPS, config.RateLimiter = -1, nil
 	objects, err := cache.New(config, cache.Options{
@@ -64,12 +64,12 @@ func newFleet(mgr manager.Manager, options Options) (*Fleet, error) {
 		ByObject:         map[client.Object]cache.ByObject{secretMetadata(): {Namespaces: namespaces}},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make its cache: %w", err)
+		return nil, fmt.Errorf("make the cache of the fleet: %w", err)
 	}
 	direct, err := client.New(config,
 		client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: scheme, Mapper: mgr.GetRESTMapper()})
 	if err != nil {
-		return nil, fmt.Errorf("make its client: %w", err)
+		return nil, fmt.Errorf("make the client of the fleet: %w", err)
 	}
 	return &Fleet{
 		options: options, cache: objects, reader: direct, client: direct,
@@ -80,11 +80,11 @@ func newFleet(mgr manager.Manager, options Options) (*Fleet, error) {
 	}, nil
 }
 
-// everywhere has a manager start a cache whether or not it leads, before all that uses it: a cache that has options by
-// kind would be the leader's.
+// everywhere makes the manager start a cache in every replica, before its users: a cache with options by kind would
+// otherwise start on the leader only.
 type everywhere struct{ cache.Cache }
 
-// GetCache tells the manager that it is one.
+// GetCache identifies the runnable as a cache for the manager.
 func (e everywhere) GetCache() cache.Cache { return e.Cache }
 
 func (f *Fleet) setup(mgr manager.Manager) error {

@@ -18,17 +18,17 @@ import (
 const (
 	readyPath    = "/readyz"
 	identityPath = "/api/v1/namespaces/" + metav1.NamespaceSystem
-	// maxAnswer bounds what is read of an answer; a namespace is smaller.
+	// maxAnswer limits the size of a response; a namespace is smaller.
 	maxAnswer = 1 << 20
 )
 
-// way is how a member is reached, for as long as it is the same member and has a Secret.
+// way is the connection to a member, as long as it is the same member and has a Secret.
 type way struct {
 	live     *kubeconfig.Live
 	probe    *http.Client
-	host     string // what the probe's requests are addressed to
-	end      func() // of the probe
-	identity string // UID of kube-system, once it is known
+	host     string // the address of the probe's requests
+	end      func() // closes the probe's connections
+	identity string // UID of kube-system, if known
 	known    atomic.Bool
 }
 
@@ -50,15 +50,16 @@ func newWay(access *kubeconfig.Access) (*way, error) {
 	return w, nil
 }
 
-// current reports whether the way is what the Secret says now, and known to lead to the right cluster.
+// current reports whether the connection uses the current Secret, and is known to lead to the right cluster.
 func (w *way) current(access *kubeconfig.Access) bool {
 	return w.known.Load() && w.live.Access().Revision() == access.Revision()
 }
 
-var errUnknown = errors.New("the member has not answered the hub yet, which therefore does not know whether it " +
+var errUnknown = errors.New("the member has not responded to the hub yet, which therefore does not know whether it " +
 	"is the right cluster")
 
-// lend returns a config that sends nothing before the member is known: what is there may be another cluster.
+// lend returns a config that sends no request before the member is recognized, because the Secret may lead to another
+// cluster.
 func (w *way) lend() (*rest.Config, func(), error) {
 	config, takeBack, err := w.live.Lend()
 	if err != nil {
@@ -83,25 +84,25 @@ func (g guard) RoundTrip(request *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(request)
 }
 
-// WrappedRoundTripper lets client-go find what closes connections.
+// WrappedRoundTripper is for client-go, which closes connections through it.
 func (g guard) WrappedRoundTripper() http.RoundTripper { return g.next }
 
-// ready asks the member whether it is.
+// ready probes the member with readyPath.
 func (w *way) ready(ctx context.Context) finding {
 	_, status, err := w.get(ctx, readyPath)
 	return heard(readyPath, status, err)
 }
 
-// ask asks which cluster it is. The identity is empty unless the finding is that it is reachable.
+// ask determines the identity of the cluster. The identity is empty unless the finding is that the member is reachable.
 func (w *way) ask(ctx context.Context) (identity string, _ finding) {
 	body, status, err := w.get(ctx, identityPath)
 	var namespace metav1.PartialObjectMetadata
 	if status == http.StatusOK && err == nil {
 		if err = json.Unmarshal(body, &namespace); err != nil || namespace.UID == "" {
-			err = errors.New("it is not a namespace")
+			err = errors.New("the response is not a namespace")
 		}
 	} else if status == http.StatusNotFound {
-		err = errors.New("there is no such namespace")
+		err = errors.New("the namespace does not exist")
 	}
 	return string(namespace.UID), heard(identityPath, status, err)
 }
@@ -121,7 +122,7 @@ func (w *way) get(ctx context.Context, path string) (body []byte, status int, er
 	return body, response.StatusCode, err
 }
 
-// follow has a known way lead where another does, which is to lead to the same member.
+// follow uses another Access for the connection, which must lead to the same member.
 func (w *way) follow(access *kubeconfig.Access, identity string) error {
 	if err := w.live.Replace(access); err != nil {
 		return err

@@ -17,54 +17,54 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-// Leases is the part of a client that a [Beater] uses, bound to the member's namespace. That of client-go
-// costs the hub the least, since it speaks protobuf:
+// Leases is the part of a client that a [Beater] uses, bound to the member's namespace. The client of client-go costs
+// the hub the least, because it uses protobuf:
 //
 //	client, err := coordinationv1.NewForConfig(config)
 //	beater := heartbeat.NewBeater(client.Leases("member-east"), heartbeat.BeaterOptions{})
 //
-// Make it a client of its own, so that no one else's requests use up its rate limit.
+// Use a separate client, so that other requests do not use up its rate limit.
 type Leases interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (*coordinationv1.Lease, error)
 	Create(ctx context.Context, lease *coordinationv1.Lease, opts metav1.CreateOptions) (*coordinationv1.Lease, error)
 	Update(ctx context.Context, lease *coordinationv1.Lease, opts metav1.UpdateOptions) (*coordinationv1.Lease, error)
 }
 
-// BeaterOptions are the options of a [Beater]. The zero value of each is its documented default.
+// BeaterOptions are the options of a [Beater]. The zero value of each field is its documented default.
 type BeaterOptions struct {
-	// Period is the longest time between two heartbeats while all is well. Zero means [DefaultPeriod];
-	// others are moved into [MinPeriod] to [MaxPeriod].
+	// Period is the maximum time between two heartbeats while no attempt fails. Zero means [DefaultPeriod]; other values
+	// are limited to [MinPeriod] to [MaxPeriod].
 	Period time.Duration
-	// Identity is who holds the Lease, for people to read. Empty means the host's name, which is the
-	// pod's in a cluster. A new one takes the Lease over and counts one more in its leaseTransitions; two
-	// agents of one member show as many.
+	// Identity is the holder identity of the Lease, for information. Empty means the host name, which is the name of the
+	// pod in a cluster. An agent with another identity takes the Lease over and increments its leaseTransitions, so two
+	// agents of one member are visible there.
 	Identity string
-	// Clock is what the heartbeats are timed by. Nil means the real one.
+	// Clock is the clock for the heartbeats. Nil means the real one.
 	Clock clock.Clock
-	// Random returns numbers in [0, 1), from one goroutine at a time. Nil means math/rand/v2.
+	// Random returns numbers in [0, 1). One goroutine calls it at a time. Nil means math/rand/v2.
 	Random func() float64
 }
 
-// Status is how a [Beater] fares.
+// Status is the status of a [Beater].
 type Status struct {
-	// LastSuccess is when the Lease was last renewed, zero if never.
+	// LastSuccess is when the Lease was last renewed; zero: never.
 	LastSuccess time.Time
-	// LastError is why the last attempt failed; nil if it succeeded or none was made. It wraps the
-	// API server's answer, so that apierrors tells what the matter is:
+	// LastError is the error of the last attempt; nil if the attempt succeeded or none was made. It wraps the API server's
+	// error, so that the functions of apierrors apply:
 	//
 	//   - IsUnauthorized: the credential is not accepted.
-	//   - IsForbidden: its permissions are gone, or the namespace is being deleted if it also
+	//   - IsForbidden: the credential has no permissions any more, or the namespace is being deleted if the error also
 	//     HasStatusCause(err, corev1.NamespaceTerminatingCause).
-	//   - IsNotFound: the namespace is gone. A missing Lease is made anew, and is no error.
+	//   - IsNotFound: the namespace does not exist. A missing Lease is created again, and is no error.
 	LastError error
-	// Failures is how many attempts have failed since the last success.
+	// Failures is the number of failed attempts since the last success.
 	Failures int
-	// Rewound is true from the heartbeat on whose answer showed that the store of the hub was restored to an earlier
-	// state. Whatever was read from that hub before must be read again; make a new Beater then.
+	// Rewound is true after the response to a heartbeat showed that the store of the hub was restored to an earlier state,
+	// and stays true. State that was read from that hub before must be read again; create a new Beater then.
 	Rewound bool
 }
 
-// Beater renews the Lease of one member. All its methods may be called concurrently.
+// Beater renews the Lease of one member. Its methods may be called concurrently.
 type Beater struct {
 	leases   Leases
 	identity string
@@ -75,7 +75,7 @@ type Beater struct {
 	nudge    chan struct{} // the period has changed
 
 	running sync.Mutex
-	lease   *coordinationv1.Lease // as last seen; belongs to whoever holds running
+	lease   *coordinationv1.Lease // as last observed; used while running is locked
 	store   storeversion.Detector // of the Leases that were written; used while running is locked
 
 	mu     sync.Mutex
@@ -101,8 +101,8 @@ func NewBeater(leases Leases, opts BeaterOptions) *Beater {
 	}
 }
 
-// Run sends heartbeats until the context ends, and then returns nil. It sends the first at once, and may be
-// called again afterwards, which is how to pause; while it runs a second call returns an error.
+// Run sends heartbeats until the context ends, and then returns nil. It sends the first at once. It may be called again
+// afterwards, for example after a pause. While it runs, a second call returns an error.
 func (b *Beater) Run(ctx context.Context) error {
 	if !b.running.TryLock() {
 		return errors.New("heartbeat: the Beater is running already")
@@ -116,7 +116,7 @@ func (b *Beater) Run(ctx context.Context) error {
 		case stopped:
 			return nil
 		case nudged:
-			// A nudge may be older than this run, which began with that period already: it must not put off a retry.
+			// The signal may be older than this run, which started with that period: it must not delay a retry.
 			if period := b.currentPeriod(); period != s.period {
 				next = s.change(period, b.clock.Now())
 			}
@@ -136,7 +136,7 @@ func (b *Beater) Run(ctx context.Context) error {
 	}
 }
 
-// wake is why a sleep ended.
+// wake is the reason why a sleep ended.
 type wake int
 
 const (
@@ -161,8 +161,8 @@ func (b *Beater) sleep(ctx context.Context, d time.Duration) wake {
 	}
 }
 
-// SetPeriod changes the period, bounded as in BeaterOptions, and takes effect at once: the next heartbeat
-// comes within the new period. When it comes in it is random, since a change reaches all agents together.
+// SetPeriod changes the period, limited as in BeaterOptions, with immediate effect: the next heartbeat comes within the
+// new period, at a random time, because a change reaches all agents together.
 func (b *Beater) SetPeriod(period time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -172,20 +172,20 @@ func (b *Beater) SetPeriod(period time.Duration) {
 	b.period = period
 	select {
 	case b.nudge <- struct{}{}:
-	default: // one is on its way, and will find this period
+	default: // a signal is pending, and its receiver will read this period
 	}
 }
 
-// Status returns how the Beater fares.
+// Status returns the status after the last attempt.
 func (b *Beater) Status() Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.status
 }
 
-// Outcomes returns a channel on which the status is sent after each attempt. It has room for one; a
-// status that nobody has received is replaced by the next, so the heartbeat never waits. It is one channel,
-// for one receiver, and is not closed.
+// Outcomes returns a channel that receives the status after each attempt. Its capacity is one, and the next status
+// replaces one that was not received, so that the heartbeat never blocks. All calls return the same channel, which is
+// for one receiver and is never closed.
 func (b *Beater) Outcomes() <-chan Status { return b.outcomes }
 
 func (b *Beater) currentPeriod() time.Duration {
@@ -211,5 +211,5 @@ func (b *Beater) report(now time.Time, err error) {
 	case <-b.outcomes:
 	default:
 	}
-	b.outcomes <- status // has room: nobody else sends
+	b.outcomes <- status // never blocks: there is no other sender
 }

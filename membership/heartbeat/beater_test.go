@@ -59,11 +59,13 @@ func (s *script) Get(ctx context.Context, name string, _ metav1.GetOptions) (*co
 	return s.lease.DeepCopy(), nil
 }
 
-func (s *script) Create(ctx context.Context, l *coordinationv1.Lease, _ metav1.CreateOptions) (*coordinationv1.Lease, error) {
+func (s *script) Create(ctx context.Context, l *coordinationv1.Lease, _ metav1.CreateOptions) (*coordinationv1.Lease,
+	error) {
 	return s.write(ctx, "create", l)
 }
 
-func (s *script) Update(ctx context.Context, l *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+func (s *script) Update(ctx context.Context, l *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease,
+	error) {
 	return s.write(ctx, "update", l)
 }
 
@@ -130,12 +132,13 @@ func TestBeatSteadily(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
 		}
-		require.Nil(t, s.written().Spec.LeaseTransitions, "nobody held it before")
+		require.Nil(t, s.written().Spec.LeaseTransitions, "the Lease had no holder")
 		require.Equal(t, Status{LastSuccess: start.Add(59*time.Minute + 24*time.Second).Local()}, b.Status())
 	})
 }
 
-// A period that was set before Run is no change of the period, which would put off the retry of a first heartbeat that failed.
+// A period that was set before Run is no change of the period, which would put off the retry of a first heartbeat that
+// failed.
 func TestBeatPeriodSetBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{err: errors.New("down")}
@@ -144,7 +147,8 @@ func TestBeatPeriodSetBefore(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		defer cancel()
 		require.NoError(t, b.Run(ctx))
-		want := []ask{{"get", 0}, {"get", 500 * time.Millisecond}, {"get", 1500 * time.Millisecond}, {"get", 3500 * time.Millisecond}}
+		want := []ask{{"get", 0}, {"get", 500 * time.Millisecond}, {"get", 1500 * time.Millisecond},
+			{"get", 3500 * time.Millisecond}}
 		if diff := cmp.Diff(want, s.take()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
 		}
@@ -228,7 +232,8 @@ func TestBeatRetries(t *testing.T) {
 
 func TestBeatHangs(t *testing.T) {
 	tests := []struct{ period, timeout time.Duration }{
-		{time.Second, time.Second}, {10 * time.Second, 5 * time.Second}, {time.Minute, 15 * time.Second}, {10 * time.Minute, 15 * time.Second},
+		{time.Second, time.Second}, {10 * time.Second, 5 * time.Second}, {time.Minute, 15 * time.Second},
+		{10 * time.Minute, 15 * time.Second},
 	}
 	for _, tt := range tests {
 		t.Run(tt.period.String(), func(t *testing.T) {
@@ -282,9 +287,12 @@ func TestSetPeriod(t *testing.T) {
 		after    time.Duration // since the last heartbeat
 		want     time.Duration // the next, since the change
 	}{
-		{"shorter", "the last one is too long ago already: a random time in the new period", 10 * time.Minute, 20 * time.Second, 5 * time.Minute, 5 * time.Second},
-		{"shorter, in time", "the new period counts from the last heartbeat", 10 * time.Minute, time.Minute, 50 * time.Second, 10 * time.Second},
-		{"longer", "agents that are changed together are spread over the new period", time.Minute, 4 * time.Minute, 30 * time.Second, time.Minute},
+		{"shorter", "the last one is too long ago already: a random time in the new period", 10 * time.Minute,
+			20 * time.Second, 5 * time.Minute, 5 * time.Second},
+		{"shorter, in time", "the new period counts from the last heartbeat", 10 * time.Minute, time.Minute, 50 * time.Second,
+			10 * time.Second},
+		{"longer", "agents that are changed together are spread over the new period", time.Minute, 4 * time.Minute,
+			30 * time.Second, time.Minute},
 		{"the same", "nothing changes", time.Minute, time.Minute, 20 * time.Second, 40 * time.Second},
 	}
 	for _, tt := range tests {
@@ -364,7 +372,7 @@ func TestOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{}
 		b := running(t, s, BeaterOptions{})
-		pass(time.Hour) // nobody receives
+		pass(time.Hour) // no receiver
 		require.Len(t, s.take(), 62)
 		s.set(func() { s.err = apierrors.NewForbidden(leasesResource, membership.LeaseName, errors.New("no")) })
 		pass(time.Minute)
@@ -410,7 +418,7 @@ func TestPhasesSpread(t *testing.T) {
 	}
 }
 
-// pass lets time pass in a bubble, whose clock moves on to the next timer when nobody has anything to do.
+// pass lets time pass in a bubble, whose clock moves on to the next timer when every goroutine waits.
 func pass(d time.Duration) {
 	<-time.After(d)
 }

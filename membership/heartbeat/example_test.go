@@ -102,12 +102,14 @@ func (m *inMemory) Get(_ context.Context, name string, _ metav1.GetOptions) (*co
 	return m.lease, nil
 }
 
-func (m *inMemory) Create(_ context.Context, l *coordinationv1.Lease, _ metav1.CreateOptions) (*coordinationv1.Lease, error) {
+func (m *inMemory) Create(_ context.Context, l *coordinationv1.Lease, _ metav1.CreateOptions) (*coordinationv1.Lease,
+	error) {
 	m.lease = l
 	return l, nil
 }
 
-func (m *inMemory) Update(_ context.Context, l *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+func (m *inMemory) Update(_ context.Context, l *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease,
+	error) {
 	m.lease = l
 	return l, nil
 }

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// The reasons for which a member is affected.
+// The reasons why a member is affected.
 const (
 	isLate     uint8 = 1 << iota // it has missed a heartbeat
 	isNotReady                   // its agent reports that the cluster is not ready
 )
 
-// suspects reports whether the hub suspects itself when so many of its members are affected. A suspicion that has
-// begun goes on until the share is clearly lower.
+// suspects reports whether the outage guard is active with so many affected members. An active guard stays active until
+// the share is clearly lower.
 func (p Policy) suspects(affected, tracked int, already bool) bool {
 	if affected == 0 || affected < min(p.OutageMinimum, tracked) {
 		return false
@@ -24,12 +24,12 @@ func (p Policy) suspects(affected, tracked int, already bool) bool {
 	return share >= p.OutageShare
 }
 
-// heldBack reports whether nothing may be done about a member now.
+// heldBack reports whether taints and failover of a member are withheld.
 func (m *Monitor) heldBack(e *member) bool {
 	return (e.state.Unknown() || e.affected&isNotReady != 0) && (m.outage || m.doubt || e.held > 0)
 }
 
-// withheld is how many members are held back.
+// withheld is the number of members whose taints and failover are withheld.
 func (m *Monitor) withheld() int {
 	n := 0
 	for _, e := range m.members {
@@ -40,7 +40,7 @@ func (m *Monitor) withheld() int {
 	return n
 }
 
-// tally counts a member, or with -1 no longer counts it as it is.
+// tally adds a member to the counters with by 1, and removes it with by -1.
 func (m *Monitor) tally(e *member, by int) {
 	if !e.tracked {
 		return
@@ -53,7 +53,7 @@ func (m *Monitor) tally(e *member, by int) {
 	}
 }
 
-// setAffected notes whether a member is affected for a reason.
+// setAffected records whether a member is affected for a reason.
 func (m *Monitor) setAffected(e *member, reason uint8, is bool) {
 	m.tally(e, -1)
 	if is {
@@ -64,15 +64,16 @@ func (m *Monitor) setAffected(e *member, reason uint8, is bool) {
 	m.tally(e, +1)
 }
 
-// suspect begins or ends an outage, and returns the members that are held back because of it, or no longer.
+// suspect starts or ends an outage, and returns the members for which that starts or stops to withhold taints and
+// failover.
 //
-// It goes by the members that are late, not by those that are lost: when all fall silent at once they are lost one by
-// one, spread over a period, but each of them is late before the first is lost. So the hub suspects itself before it
-// would have tainted any member. For the same reason it goes by members that are not ready before their taints are
-// due.
+// An outage depends on the members that are late, not on those that are lost: if all become silent at once, they are
+// lost one by one, spread over a period, but each of them is late before the first is lost. So the guard is active
+// before the hub would taint any member. For the same reason, an outage depends on members that are not ready before
+// their taints are due.
 //
-// Members that have not been heard since the hub started are no evidence that the hub is well: while they could make
-// up an outage together with those that are affected, the hub is in doubt, and holds back as well.
+// Members without a heartbeat since the hub started do not show that the hub is healthy. While they could form an
+// outage together with the affected ones, taints and failover are withheld as well.
 func (m *Monitor) suspect(now time.Time) []string {
 	outage := m.policy.suspects(m.affected, m.tracked, m.outage)
 	doubt := m.policy.suspects(m.doubtful, m.tracked, false)
@@ -101,8 +102,8 @@ func (m *Monitor) suspect(now time.Time) []string {
 	return sorted(changed)
 }
 
-// flipped returns the names of the members that are held back now and were not before, or the reverse, given those
-// that a suspicion has flipped since.
+// flipped returns the names of the members whose HeldBack differs from before. Names are the members that suspect has
+// returned since.
 func (m *Monitor) flipped(names []string, before map[*member]bool) []string {
 	for e, was := range before {
 		names = slices.DeleteFunc(names, func(name string) bool { return name == e.name })
@@ -113,8 +114,8 @@ func (m *Monitor) flipped(names []string, before map[*member]bool) []string {
 	return sorted(names)
 }
 
-// grantGrace gives every affected member its grace anew, since it may need that time to be observed after an outage
-// of the hub.
+// grantGrace gives every affected member a new grace period, because after an outage of the hub the hub may need that
+// time to observe its heartbeats.
 func (m *Monitor) grantGrace(now time.Time) {
 	at := m.clock(now)
 	for _, e := range m.members {

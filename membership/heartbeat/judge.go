@@ -2,7 +2,7 @@ package heartbeat
 
 import "time"
 
-// elapsed is the time since the epoch, for people.
+// elapsed is the real time since the epoch, for output.
 func (m *Monitor) elapsed(now time.Time) time.Duration {
 	if m.epoch.IsZero() {
 		m.epoch = now
@@ -10,7 +10,7 @@ func (m *Monitor) elapsed(now time.Time) time.Duration {
 	return now.Sub(m.epoch)
 }
 
-// clock is the time on the Monitor's watch, to judge by.
+// clock is the time for decisions, which stands still while the Monitor is paused.
 func (m *Monitor) clock(now time.Time) time.Duration {
 	at := m.elapsed(now)
 	if m.paused {
@@ -25,8 +25,8 @@ func (m *Monitor) add(name string) *member {
 	return e
 }
 
-// beat records a heartbeat and reports whether the state of the member has changed. The caller calls suspect afterwards if
-// doubted is true: the heartbeat may end a suspicion.
+// beat records a heartbeat and reports whether the state of the member has changed. If doubted is true, the heartbeat
+// may end an outage, and the caller must call suspect afterwards.
 func (m *Monitor) beat(e *member, now time.Time) (entered, doubted bool) {
 	at := m.clock(now)
 	e.heard, e.anchor = m.elapsed(now), at
@@ -47,17 +47,17 @@ func (m *Monitor) beat(e *member, now time.Time) (entered, doubted bool) {
 		m.enter(e, Healthy, now)
 	}
 
-	doubted = before == Awaited // the member is evidence now
+	doubted = before == Awaited // the member counts for the outage guard now
 	if e.late() {
 		m.setLate(e, false)
-		m.queue.set(e, e.due()) // it can be late again before it would have been lost
+		m.queue.set(e, e.due()) // the member can be late again before it would have been lost
 		doubted = true
 	}
 	return e.state != before, doubted
 }
 
-// blame counts a loss as a flap if the one before it was not long ago. A loss in an outage is the hub's
-// own fault until proven otherwise, and is not held against the member.
+// blame counts a loss as a flap if the previous one was a short time ago. A loss during an outage is probably caused by
+// the hub, and does not count.
 func (m *Monitor) blame(e *member, at time.Duration) {
 	if e.lost < 0 || at-e.lost > flapWindow*e.grace {
 		e.flaps = 0
@@ -89,7 +89,7 @@ func (m *Monitor) setLate(e *member, late bool) {
 	}
 }
 
-// markOf keeps what the agent wrote as one comparable number; 0 is for no time at all.
+// markOf converts the time that the agent wrote to a comparable number; 0 is the zero time.
 func markOf(renewed time.Time) int64 {
 	if renewed.IsZero() {
 		return 0

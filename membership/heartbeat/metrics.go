@@ -2,14 +2,19 @@ package heartbeat
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Descriptions are values, not metrics: a Watcher is its own collector, so that several can live in one process.
+// The descriptions are values, not metrics: a Watcher is its own collector, so that one process can have several.
 var (
-	membersDesc  = prometheus.NewDesc("muster_heartbeat_members", "Tracked members by what is known of them.", []string{"state"}, nil)
-	lateDesc     = prometheus.NewDesc("muster_heartbeat_late_members", "Tracked members that have missed a heartbeat.", nil, nil)
-	beatsDesc    = prometheus.NewDesc("muster_heartbeats_total", "Heartbeats of tracked members that were observed.", nil, nil)
-	withheldDesc = prometheus.NewDesc("muster_heartbeat_withheld_members", "Tracked members about which taints and failover are withheld.", nil, nil)
-	outageDesc   = prometheus.NewDesc("muster_heartbeat_outage", "Whether the hub suspects itself and holds back taints and failover.", nil, nil)
-	watchDesc    = prometheus.NewDesc("muster_heartbeat_watch_up", "Whether heartbeats can be observed at present.", nil, nil)
+	membersDesc = prometheus.NewDesc("muster_heartbeat_members", "Tracked members by state.", []string{"state"}, nil)
+	lateDesc    = prometheus.NewDesc("muster_heartbeat_late_members", "Tracked members that have missed a heartbeat.",
+		nil, nil)
+	beatsDesc = prometheus.NewDesc("muster_heartbeats_total", "Heartbeats of tracked members that were observed.", nil,
+		nil)
+	withheldDesc = prometheus.NewDesc("muster_heartbeat_withheld_members",
+		"Tracked members whose taints and failover are withheld.", nil, nil)
+	outageDesc = prometheus.NewDesc("muster_heartbeat_outage",
+		"Whether there is an outage, during which taints and failover are withheld.", nil, nil)
+	watchDesc = prometheus.NewDesc("muster_heartbeat_watch_up", "Whether the watch of the heartbeats is established.",
+		nil, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -5,49 +5,49 @@ import (
 	"time"
 )
 
-// Monitor judges members by the heartbeats that the hub observes. It is pure: it does no I/O, starts
-// nothing and reads no clock; whoever calls it says what time it is. [Watcher] is one that runs.
+// Monitor evaluates the state of members by the heartbeats that the hub observes. It is pure: it does no I/O, starts no
+// goroutine and reads no clock; the caller passes the time. [Watcher] runs a Monitor.
 //
-// Pass in times of one clock that does not go backwards, as those of time.Now. The methods that return
-// names return those of the members whose verdict has changed (State or HeldBack, not merely
-// LastHeard), sorted and each once; nil if there are none, as for nearly every heartbeat.
+// Pass times of one clock that does not go backwards, such as time.Now. Methods that return names return the members
+// whose State or HeldBack has changed (a new LastHeard is no change), sorted and without duplicates; nil if there are
+// none, as for nearly every heartbeat.
 //
-// A Monitor must not be used by several goroutines at once.
+// A Monitor must not be used concurrently.
 type Monitor struct {
 	policy Policy
-	epoch  time.Time // all times are counted from the first that came in
+	epoch  time.Time // the first time that was passed; all times are relative to it
 
-	// The Monitor's watch is the time since the epoch, less blind, all the time for which it was paused.
+	// The time for decisions is the time since the epoch minus blind, which is the total time of all pauses.
 	blind    time.Duration
 	pausedAt time.Duration
 	paused   bool
 
-	members map[string]*member // tracked, and others with a Lease
-	queue   queue              // those tracked that silence can change; none wakes later than it is due
+	members map[string]*member // tracked members, and others with a Lease
+	queue   queue              // tracked members that change with time; none has a wake later than its due time
 	count   [states]int
 	tracked int
 	late    int
 	beats   uint64
 
 	affected int // tracked members that are late or not ready
-	doubtful int // these, and those that are Awaited
+	doubtful int // those plus the members that are Awaited
 	outage   bool
 	doubt    bool
 	since    time.Duration // epoch: when the outage began
 }
 
-// NewMonitor returns a Monitor that tracks nobody yet.
+// NewMonitor returns a Monitor without tracked members.
 func NewMonitor(policy Policy) *Monitor {
 	return &Monitor{policy: policy.withDefaults(), members: map[string]*member{}}
 }
 
-// Track begins to judge a member, or changes its period: 0 means [DefaultPeriod], and others are moved
-// into [MinPeriod] to [MaxPeriod].
+// Track starts to evaluate a member, or changes its period: 0 means [DefaultPeriod], and other values are limited to
+// [MinPeriod] to [MaxPeriod].
 //
-// A member that is new is Awaited for its grace from now on; Healthy at once if it was heard within that
-// time. A longer period counts from the last heartbeat on; a shorter one from now on, because the agent
-// has yet to hear of it, but does not move the end of the grace back. The name is not returned among the
-// changed: ask for its Verdict.
+// A new member is Awaited for its grace period from now on, or Healthy if a heartbeat was observed within that time. A
+// longer period applies from the last heartbeat on. A shorter one applies from now on, because the agent does not know
+// it yet, but it does not extend the current grace period. The result does not contain the name itself: call Verdict
+// for it.
 func (m *Monitor) Track(name string, period time.Duration, now time.Time) []string {
 	at := m.clock(now)
 	e := m.members[name]
@@ -78,7 +78,7 @@ func (m *Monitor) Track(name string, period time.Duration, now time.Time) []stri
 	return m.suspect(now)
 }
 
-// Untrack stops to judge a member and forgets how it fared. Untracking a stranger does nothing.
+// Untrack stops to evaluate a member and drops its state. For an unknown member it does nothing.
 func (m *Monitor) Untrack(name string, now time.Time) []string {
 	e := m.members[name]
 	if e == nil || !e.tracked {
@@ -91,18 +91,17 @@ func (m *Monitor) Untrack(name string, now time.Time) []string {
 	m.count[e.state]--
 	m.setLate(e, false)
 	delete(m.members, name)
-	if e.renewed != 0 { // its Lease still tells the next heartbeat from a repetition
+	if e.renewed != 0 { // keep the last renewTime, to distinguish the next heartbeat from a repetition
 		kept := m.add(name)
 		kept.renewed, kept.heard, kept.anchor = e.renewed, e.heard, e.anchor
 	}
 	return m.suspect(now)
 }
 
-// Observe takes in that a member's Lease was written: renewed is what the agent wrote as the time, which
-// is compared with what it wrote before and nothing else. The same again is no heartbeat, and neither is
-// zero, which stands for a Lease that has never been renewed.
+// Observe records a write of a member's Lease. Renewed is the time that the agent wrote. It is only compared with the
+// previous value: the same value is no heartbeat, and neither is zero, which means that the Lease was never renewed.
 //
-// It may come before the member is tracked, and is remembered.
+// Observe may be called before Track, and the heartbeat is kept.
 func (m *Monitor) Observe(name string, renewed, now time.Time) []string {
 	entered, doubted := m.observe(name, renewed, now)
 	var changed []string
@@ -115,7 +114,7 @@ func (m *Monitor) Observe(name string, renewed, now time.Time) []string {
 	return changed
 }
 
-// observe is Observe without the suspicion of an outage; its results are those of beat.
+// observe is Observe without the outage guard; its results are those of beat.
 func (m *Monitor) observe(name string, renewed, now time.Time) (entered, doubted bool) {
 	e := m.members[name]
 	if e == nil {
@@ -129,9 +128,9 @@ func (m *Monitor) observe(name string, renewed, now time.Time) (entered, doubted
 	return m.beat(e, now)
 }
 
-// Report takes in whether a member's agent finds its cluster ready. A member that is not ready counts for an outage
-// as a silent one does: in push mode the agents of all members lose them when the hub's network fails. A member that
-// is not tracked is ignored.
+// Report records whether a member's agent reports that its cluster is ready. For the outage guard a member that is not
+// ready counts like a silent one: in push mode the agents of all members lose their clusters if the hub's network
+// fails. A member that is not tracked is ignored.
 //
 //nolint:revive // Readiness is what the agent reports, and no mode of the method.
 func (m *Monitor) Report(name string, ready bool, now time.Time) []string {
@@ -144,8 +143,8 @@ func (m *Monitor) Report(name string, ready bool, now time.Time) []string {
 	return m.flipped(m.suspect(now), before)
 }
 
-// Gone takes in that a member's Lease was deleted. That is no sign of life, nor of death. What was
-// remembered of a member that is not tracked is forgotten.
+// Gone records that a member's Lease was deleted. That is no heartbeat and no loss. The state of a member that is not
+// tracked is dropped.
 func (m *Monitor) Gone(name string) {
 	switch e := m.members[name]; {
 	case e == nil:
@@ -156,10 +155,10 @@ func (m *Monitor) Gone(name string) {
 	}
 }
 
-// Relist takes in all Leases that there are: by member what the agent wrote as the time. It counts
-// those that differ from what was observed before as heartbeats, like Observe. Others, which nothing is
-// known of, may be ages old: they are remembered, so that the next change counts. Those that are missing
-// are Gone. All Leases count as observed at the same time: an outage ends only after all of them have been taken in.
+// Relist records all existing Leases: by member the time that the agent wrote. A time that differs from the last
+// observed one is a heartbeat, as in Observe. The first time of a member may be old: it is stored, and only its next
+// change is a heartbeat. Missing Leases are Gone. All Leases are observed at the same time: an outage ends only after
+// all of them were recorded.
 func (m *Monitor) Relist(leases map[string]time.Time, now time.Time) []string {
 	var changed []string
 	suspicion := false
@@ -189,16 +188,16 @@ func (m *Monitor) Relist(leases map[string]time.Time, now time.Time) []string {
 	return sorted(changed)
 }
 
-// Pause takes in that the hub can no longer observe heartbeats: nobody falls silent until Resume.
+// Pause records that the hub can no longer observe heartbeats: no member is late or lost until Resume.
 func (m *Monitor) Pause(now time.Time) {
 	if !m.paused {
 		m.paused, m.pausedAt = true, m.elapsed(now)
 	}
 }
 
-// Resume takes in that the hub can observe heartbeats again. The time since Pause does not count as
-// silence. A member whose period is no longer than that may have missed a heartbeat by no fault of its
-// own, and be waiting for its next try: it has its whole grace again.
+// Resume records that the hub can observe heartbeats again. The time since Pause is not silence. A member whose period
+// is not longer than the pause may have missed a heartbeat because of the pause, and may be waiting for its next
+// attempt: it gets a full grace period.
 func (m *Monitor) Resume(now time.Time) []string {
 	if !m.paused {
 		return nil
@@ -207,7 +206,7 @@ func (m *Monitor) Resume(now time.Time) []string {
 	m.blind += gap
 	m.paused = false
 	at := m.clock(now)
-	for _, e := range m.members { // each by itself: the order is of no consequence
+	for _, e := range m.members { // the order does not matter
 		if e.tracked && e.state != Lost && e.period <= gap {
 			e.anchor = at
 			m.setLate(e, false)
@@ -217,20 +216,20 @@ func (m *Monitor) Resume(now time.Time) []string {
 	return m.suspect(now)
 }
 
-// Expire lets members fall silent whose time has come. Call it at [Monitor.Next]; calling it earlier does
-// nothing, and later only makes the verdicts late.
+// Expire marks members as late or lost whose time has come. Call it at [Monitor.Next]; an earlier call does nothing,
+// and a later one only delays the changes.
 func (m *Monitor) Expire(now time.Time) []string {
 	if m.paused {
 		return nil
 	}
 	var changed []string
 	var lost []*member
-	var released map[*member]bool // whether they were held back
+	var released map[*member]bool // whether they were withheld before
 	at := m.clock(now)
 	for len(m.queue) > 0 && m.queue[0].wake <= at {
 		e := m.queue[0].member
 		switch {
-		case e.due() > at: // heard of since
+		case e.due() > at: // there was a heartbeat in the meantime
 		case e.held > 0 && e.held <= at:
 			if released == nil {
 				released = map[*member]bool{}
@@ -250,7 +249,7 @@ func (m *Monitor) Expire(now time.Time) []string {
 		}
 		m.queue.set(e, e.due())
 	}
-	// Whether the hub suspects itself is settled with all that is late, before any loss is held against a member.
+	// The outage guard is updated with all late members before a loss counts as a flap of a member.
 	flipped := m.flipped(m.suspect(now), released)
 	changed = append(changed, flipped...)
 	for _, e := range lost {
@@ -259,8 +258,7 @@ func (m *Monitor) Expire(now time.Time) []string {
 	return sorted(changed)
 }
 
-// Next returns when to call Expire, if there is anything to expire. Heartbeats that have come since it
-// was last asked may turn out to have moved it.
+// Next returns when to call Expire; false if no member can expire. Heartbeats since the last call may move that time.
 func (m *Monitor) Next() (time.Time, bool) {
 	if m.paused || len(m.queue) == 0 {
 		return time.Time{}, false
@@ -268,7 +266,7 @@ func (m *Monitor) Next() (time.Time, bool) {
 	return m.epoch.Add(m.queue[0].wake + m.blind), true
 }
 
-// Verdict returns what is known of a member as of the last call to Expire; false if it is not tracked.
+// Verdict returns the state of a member as of the last call to Expire; false if it is not tracked.
 func (m *Monitor) Verdict(name string) (Verdict, bool) {
 	e := m.members[name]
 	if e == nil || !e.tracked {
@@ -290,7 +288,7 @@ func (m *Monitor) Verdict(name string) (Verdict, bool) {
 	return v, true
 }
 
-// Outage returns the hub's suspicion of itself; false while it has none.
+// Outage returns the current outage; false if there is none.
 func (m *Monitor) Outage() (Outage, bool) {
 	if !m.outage {
 		return Outage{}, false
@@ -298,7 +296,7 @@ func (m *Monitor) Outage() (Outage, bool) {
 	return Outage{Since: m.epoch.Add(m.since), Late: m.late, Affected: m.affected, Tracked: m.tracked}, true
 }
 
-// Stats returns the present counts.
+// Stats returns the current counters.
 func (m *Monitor) Stats() Stats {
 	return Stats{
 		Awaited: m.count[Awaited], Healthy: m.count[Healthy], Lost: m.count[Lost], Unsteady: m.count[Unsteady],

@@ -26,8 +26,10 @@ func TestMonitorAgreesWithNaive(t *testing.T) {
 		agent := now.Add(-time.Hour) // the agents' clock: off, and never compared with now
 
 		names := rapid.SampledFrom(propertyNames)
-		periods := rapid.SampledFrom([]time.Duration{0, time.Second, 3 * time.Second, 10 * time.Second, time.Minute, 10 * time.Minute})
-		steps := rapid.SampledFrom([]time.Duration{0, time.Millisecond, time.Second, 5 * time.Second, 20 * time.Second, time.Minute, 5 * time.Minute, time.Hour})
+		periods := rapid.SampledFrom([]time.Duration{0, time.Second, 3 * time.Second, 10 * time.Second, time.Minute,
+			10 * time.Minute})
+		steps := rapid.SampledFrom([]time.Duration{0, time.Millisecond, time.Second, 5 * time.Second, 20 * time.Second,
+			time.Minute, 5 * time.Minute, time.Hour})
 		tick := func() time.Time { agent = agent.Add(time.Millisecond); return agent }
 
 		check := func(op string, do func() []string, besides ...string) {
@@ -36,7 +38,8 @@ func TestMonitorAgreesWithNaive(t *testing.T) {
 			var want []string
 			for name, v := range verdicts(m) {
 				old, had := before[name]
-				if had && (v.State != old.State || v.HeldBack != old.HeldBack || !v.Since.Equal(old.Since)) && !slices.Contains(besides, name) {
+				if had && (v.State != old.State || v.HeldBack != old.HeldBack || !v.Since.Equal(old.Since)) &&
+					!slices.Contains(besides, name) {
 					want = append(want, name)
 				}
 			}
@@ -156,7 +159,7 @@ func TestMonitorAgreesWithNaive(t *testing.T) {
 	})
 }
 
-// TestNoLossWithinGrace is the promise that members rely on, in whatever order things happen: nobody is
+// TestNoLossWithinGrace checks the guarantee that members rely on, for every order of events: no member is
 // lost who was heard, tracked or given its time anew less than a grace ago.
 func TestNoLossWithinGrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

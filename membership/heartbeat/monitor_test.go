@@ -101,14 +101,15 @@ func TestMonitor(t *testing.T) {
 		reason string
 		play   func(*play)
 	}{
-		{"lost at the end of the grace", "not a moment earlier: two heartbeats lost and the third late is still fine", func(p *play) {
-			p.beat("a")
-			p.pass(grace - 1)
-			p.want(Healthy, "a")
-			p.pass(1)
-			p.want(Lost, "a")
-			p.wantChanged("a")
-		}},
+		{"lost at the end of the grace", "not a moment earlier: two heartbeats lost and the third late is still fine",
+			func(p *play) {
+				p.beat("a")
+				p.pass(grace - 1)
+				p.want(Healthy, "a")
+				p.pass(1)
+				p.want(Lost, "a")
+				p.wantChanged("a")
+			}},
 		{"awaited for a whole grace", "a hub that restarts knows nothing, so it says nothing until then", func(p *play) {
 			p.pass(grace - 1)
 			p.want(Awaited, "a")
@@ -130,14 +131,15 @@ func TestMonitor(t *testing.T) {
 			}
 			p.want(Healthy, "a")
 		}},
-		{"a list at first", "a Lease that was there before may be ages old: only its next change is a sign of life", func(p *play) {
-			p.changed = p.m.Relist(map[string]time.Time{"a": epoch}, p.now)
-			p.wantChanged()
-			p.want(Awaited, "a")
-			p.changed = p.m.Relist(map[string]time.Time{"a": epoch.Add(1e6)}, p.now)
-			p.wantChanged("a")
-			p.want(Healthy, "a")
-		}},
+		{"a list at first", "a Lease that was there before may be ages old: only its next change is a sign of life",
+			func(p *play) {
+				p.changed = p.m.Relist(map[string]time.Time{"a": epoch}, p.now)
+				p.wantChanged()
+				p.want(Awaited, "a")
+				p.changed = p.m.Relist(map[string]time.Time{"a": epoch.Add(1e6)}, p.now)
+				p.wantChanged("a")
+				p.want(Healthy, "a")
+			}},
 		{"heard before it is tracked", "a member that joins is Healthy at once, not after another period", func(p *play) {
 			p.beat("new")
 			p.pass(time.Second)
@@ -157,7 +159,7 @@ func TestMonitor(t *testing.T) {
 			p.m.Observe("a", p.renewed, p.now)
 			p.want(Healthy, "a")
 		}},
-		{"never renewed", "somebody else made the Lease", func(p *play) {
+		{"never renewed", "another client created the Lease", func(p *play) {
 			p.m.Observe("a", time.Time{}, p.now)
 			p.want(Awaited, "a")
 			p.beat("a")
@@ -166,23 +168,25 @@ func TestMonitor(t *testing.T) {
 			p.pass(1)
 			p.want(Lost, "a")
 		}},
-		{"period shortened", "the agent has yet to hear of it: a grace from now on, not from its last heartbeat", func(p *play) {
-			p.track(10*time.Minute, "a")
-			p.beat("a")
-			p.pass(9 * time.Minute)
-			p.track(time.Second, "a")
-			p.pass(5*time.Second - 1)
-			p.want(Healthy, "a")
-			p.pass(1)
-			p.want(Lost, "a")
-		}},
-		{"period shortened at the end", "or else a period that is changed all the time would keep the dead alive", func(p *play) {
-			p.beat("a")
-			p.pass(grace - time.Second)
-			p.track(50*time.Second, "a")
-			p.pass(time.Second)
-			p.want(Lost, "a")
-		}},
+		{"period shortened", "the agent has yet to hear of it: a grace from now on, not from its last heartbeat",
+			func(p *play) {
+				p.track(10*time.Minute, "a")
+				p.beat("a")
+				p.pass(9 * time.Minute)
+				p.track(time.Second, "a")
+				p.pass(5*time.Second - 1)
+				p.want(Healthy, "a")
+				p.pass(1)
+				p.want(Lost, "a")
+			}},
+		{"period shortened at the end", "or else a period that is changed all the time would keep the dead alive",
+			func(p *play) {
+				p.beat("a")
+				p.pass(grace - time.Second)
+				p.track(50*time.Second, "a")
+				p.pass(time.Second)
+				p.want(Lost, "a")
+			}},
 		{"period lengthened", "the agent may already have it", func(p *play) {
 			p.beat("a")
 			p.pass(grace - 1)
@@ -299,24 +303,25 @@ func TestMonitor(t *testing.T) {
 			p.want(Healthy, "a")
 			p.wantHeldBack(false, "a")
 		}},
-		{"all are not ready", "the hub has lost its way to the members of push mode, and hears their agents all the same", func(p *play) {
-			p.track(time.Minute, "b", "c")
-			p.beat("a", "b", "c")
-			p.changed = p.m.Report("a", false, p.now)
-			p.wantChanged()
-			p.wantHeldBack(false, "a")
-			p.m.Report("b", false, p.now)
-			p.changed = p.m.Report("c", false, p.now)
-			p.wantChanged("a", "b", "c")
-			p.beats(10*grace, "a", "b", "c")
-			p.wantHeldBack(true, "a", "b", "c")
-			p.want(Healthy, "a", "b", "c")
-			p.changed = p.m.Report("b", true, p.now)
-			p.wantChanged("b")
-			p.wantHeldBack(true, "a", "c") // they have a fresh grace
-			p.beats(grace, "a", "b", "c")
-			p.wantHeldBack(false, "a", "c")
-		}},
+		{"all are not ready", "the hub has lost its way to the members of push mode, and hears their agents all the same",
+			func(p *play) {
+				p.track(time.Minute, "b", "c")
+				p.beat("a", "b", "c")
+				p.changed = p.m.Report("a", false, p.now)
+				p.wantChanged()
+				p.wantHeldBack(false, "a")
+				p.m.Report("b", false, p.now)
+				p.changed = p.m.Report("c", false, p.now)
+				p.wantChanged("a", "b", "c")
+				p.beats(10*grace, "a", "b", "c")
+				p.wantHeldBack(true, "a", "b", "c")
+				p.want(Healthy, "a", "b", "c")
+				p.changed = p.m.Report("b", true, p.now)
+				p.wantChanged("b")
+				p.wantHeldBack(true, "a", "c") // they have a fresh grace
+				p.beats(grace, "a", "b", "c")
+				p.wantHeldBack(false, "a", "c")
+			}},
 		{"one of three is not ready", "that is no outage", func(p *play) {
 			p.track(time.Minute, "b", "c")
 			p.beat("a", "b", "c")
@@ -332,18 +337,19 @@ func TestMonitor(t *testing.T) {
 			p.beats(grace, "a", "b", "d", "e")
 			p.wantHeldBack(true, "a", "b", "c")
 		}},
-		{"not ready when the hub starts", "members that were not heard yet are no evidence that the hub is well", func(p *play) {
-			p.track(time.Minute, "b", "c")
-			p.changed = p.m.Report("a", false, p.now)
-			p.wantChanged("a")
-			p.wantHeldBack(true, "a")
-			if _, suspected := p.m.Outage(); suspected {
-				p.t.Fatal("one of three is no outage")
-			}
-			p.beat("b")
-			p.wantHeldBack(false, "a")
-		}},
-		{"an outage is not held against members", "the hub's own fault makes nobody flap", func(p *play) {
+		{"not ready when the hub starts", "members that were not heard yet are no evidence that the hub is well",
+			func(p *play) {
+				p.track(time.Minute, "b", "c")
+				p.changed = p.m.Report("a", false, p.now)
+				p.wantChanged("a")
+				p.wantHeldBack(true, "a")
+				if _, suspected := p.m.Outage(); suspected {
+					p.t.Fatal("one of three is no outage")
+				}
+				p.beat("b")
+				p.wantHeldBack(false, "a")
+			}},
+		{"a loss in an outage is no flap", "the hub's own failure makes no member flap", func(p *play) {
 			p.track(time.Minute, "b", "c", "d")
 			for range 3 {
 				p.beat("a", "b", "c", "d")
@@ -447,19 +453,20 @@ func TestMonitor(t *testing.T) {
 			p.pass(1)
 			p.want(Lost, "a")
 		}},
-		{"many short pauses", "every watch ends after some minutes: the dead must not live from one to the next", func(p *play) {
-			p.beat("a")
-			for range 12 {
+		{"many short pauses", "every watch ends after some minutes: the dead must not live from one to the next",
+			func(p *play) {
+				p.beat("a")
+				for range 12 {
+					p.pass(15 * time.Second)
+					p.want(Healthy, "a")
+					p.pause()
+					p.pass(59 * time.Second)
+					p.resume()
+				}
 				p.pass(15 * time.Second)
-				p.want(Healthy, "a")
-				p.pause()
-				p.pass(59 * time.Second)
-				p.resume()
-			}
-			p.pass(15 * time.Second)
-			p.want(Lost, "a")
-		}},
-		{"a pause changes nothing for the lost", "nobody recovers without a heartbeat", func(p *play) {
+				p.want(Lost, "a")
+			}},
+		{"a pause changes nothing for the lost", "no member recovers without a heartbeat", func(p *play) {
 			p.pass(grace)
 			p.pause()
 			p.pass(time.Hour)
@@ -506,7 +513,8 @@ func TestOutageMessage(t *testing.T) {
 	p.pass(grace)
 	outage, suspected := p.m.Outage()
 	require.True(t, suspected)
-	require.Equal(t, "3 of 3 members are late with their heartbeats or not ready; since 2026-01-01T00:01:15Z the hub suspects itself and withholds taints and failover.",
+	require.Equal(t, "3 of 3 members are late with their heartbeats or not ready; since 2026-01-01T00:01:15Z taints and "+
+		"failover are withheld, because the hub itself may be the cause.",
 		outage.String())
 }
 

@@ -21,7 +21,8 @@ type simulation struct {
 func newSimulation(phases []time.Duration) *simulation {
 	n := len(phases)
 	s := &simulation{
-		m: NewMonitor(Policy{}), now: epoch, phases: phases, cut: make([]bool, n), notReady: make([]bool, n), since: make([]time.Time, n),
+		m: NewMonitor(Policy{}), now: epoch, phases: phases, cut: make([]bool, n), notReady: make([]bool, n),
+		since: make([]time.Time, n),
 	}
 	for i := range phases {
 		s.m.Track(s.name(i), time.Minute, s.now)

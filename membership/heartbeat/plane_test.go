@@ -95,15 +95,18 @@ func (h *realHub) member(name string) (namespace string, agent *rest.Config) {
 	h.t.Helper()
 	ctx := h.t.Context()
 	namespace = "member-" + name
-	_, err := h.admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	_, err := h.admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		metav1.CreateOptions{})
 	require.NoError(h.t, err)
 	h.t.Cleanup(func() {
 		require.NoError(h.t, h.admin.CoreV1().Namespaces().Delete(context.Background(), namespace, metav1.DeleteOptions{}))
 	})
-	_, err = h.admin.RbacV1().Roles(namespace).Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "agent"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
-		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"heartbeat"}, Verbs: []string{"get", "update"}},
-	}}, metav1.CreateOptions{})
+	_, err = h.admin.RbacV1().Roles(namespace).Create(ctx,
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "agent"}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"heartbeat"},
+				Verbs: []string{"get", "update"}},
+		}}, metav1.CreateOptions{})
 	require.NoError(h.t, err)
 	h.admit(namespace, name)
 	return namespace, h.User("agent-" + name)
@@ -127,7 +130,8 @@ func (h *realHub) admit(namespace, name string) {
 func (h *realHub) watcher() *rest.Config {
 	ctx := h.t.Context()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "watcher-"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"heartbeat"}, Verbs: []string{"list", "watch"}},
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"heartbeat"},
+			Verbs: []string{"list", "watch"}},
 	}}
 	role, err := h.admin.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
 	require.NoError(h.t, err)
@@ -248,7 +252,7 @@ func TestPlaneRefusals(t *testing.T) {
 	stranger.BearerToken = "worthless"
 	b = NewBeater(h.leases(stranger, namespace), BeaterOptions{})
 	h.runs(b)
-	require.True(t, apierrors.IsUnauthorized((<-b.Outcomes()).LastError), "a credential that nobody knows")
+	require.True(t, apierrors.IsUnauthorized((<-b.Outcomes()).LastError), "an unknown credential")
 
 	b = NewBeater(h.leases(cfg, "member-other"), BeaterOptions{})
 	h.runs(b)
@@ -309,7 +313,7 @@ func TestPlaneWatcher(t *testing.T) {
 			require.NoError(t, h.KillAPIServer())
 			died := time.Now()
 			<-time.After(DefaultGrace(time.Second) + 3*time.Second) // nothing is what has to happen
-			require.True(t, allHealthy(), "nobody is silent whom the hub cannot hear")
+			require.True(t, allHealthy(), "no member is silent while the hub cannot observe")
 			require.NoError(t, h.StartAPIServer(t.Context()))
 			h.eventually(func() bool {
 				for _, member := range members {

@@ -9,61 +9,59 @@ import (
 )
 
 const (
-	// DefaultPeriod is the time between two heartbeats where none is given.
+	// DefaultPeriod is the default time between two heartbeats.
 	DefaultPeriod = time.Minute
-	// MinPeriod is the shortest period; one that is shorter is taken for it.
+	// MinPeriod is the shortest period; shorter values mean MinPeriod.
 	MinPeriod = time.Second
-	// MaxPeriod is the longest period; one that is longer is taken for it.
+	// MaxPeriod is the longest period; longer values mean MaxPeriod.
 	MaxPeriod = 10 * time.Minute
 
-	// defaultOutageShare is the share at which the node lifecycle controller of Kubernetes, too, takes a
-	// zone for disrupted rather than its nodes for dead (--unhealthy-zone-threshold).
+	// defaultOutageShare is also the share at which the node lifecycle controller of Kubernetes considers a zone
+	// disrupted, instead of its nodes as lost (--unhealthy-zone-threshold).
 	defaultOutageShare   = 0.55
 	defaultOutageMinimum = 3
-	// outageHysteresis is how far the share must fall below the one that began an outage to end it.
+	// outageHysteresis is how far the share must fall below OutageShare to end an outage.
 	outageHysteresis = 0.15
 
-	// maxHold bounds the time for which a flapping member has to hold steady, and flapWindow is how close
-	// together two losses must be for the second to be a flap, both in graces. The window has to be longer
-	// than the longest hold, or else a member that is lost right after it could never be caught flapping.
+	// maxHold limits the time for which the heartbeats of a flapping member must be steady. flapWindow is the maximum time
+	// between two losses for the second to be a flap. Both are in grace periods. The window must be longer than the
+	// longest hold. Otherwise a member that is lost right after the hold would never be flapping.
 	maxHold    = 8
 	flapWindow = 16
-	maxFlaps   = math.MaxUint8 // that are counted
+	maxFlaps   = math.MaxUint8 // limit of the counter
 )
 
-// Policy is how a [Monitor] judges. The zero Policy is the documented default of each field.
+// Policy are the rules of a [Monitor]. The zero value of each field is its documented default.
 //
-// Its functions are called under the Monitor's lock, if it has one, so they must return at once, and the
-// same for the same arguments.
+// A [Watcher] calls the functions under its lock, so they must return at once, and must be deterministic.
 type Policy struct {
-	// Grace is how long a member with this period may stay silent before it counts as lost. It must be
-	// longer than the period. Nil means [DefaultGrace].
+	// Grace returns how long a member with this period may be silent before it is lost. It must be longer than the period.
+	// Nil means [DefaultGrace].
 	Grace func(period time.Duration) time.Duration
 
-	// Hold is how long a lost member has to send heartbeats, none of them late, before it counts as
-	// healthy again: flaps says how many of its losses came soon after the one before, which is none for
-	// the first. Nil means [DefaultHold].
+	// Hold returns for how long a lost member must send heartbeats without a late one before it is healthy again. Flaps is
+	// how many of its losses came soon after the previous one, which is zero for the first. Nil means [DefaultHold].
 	Hold func(flaps int, grace time.Duration) time.Duration
 
-	// OutageShare is the share of members that have to be late or not ready at one time for the hub to suspect
-	// itself, greater than 0. The suspicion ends when the share is 0.15 below that, or fewer than OutageMinimum
-	// members are affected. Zero means 0.55; more than 1 means never.
+	// OutageShare is the share of members that must be late or not ready at the same time to start an outage, greater than
+	// 0. The outage ends if the share is 0.15 below that, or if fewer than OutageMinimum members are affected. Zero means
+	// 0.55; more than 1 disables the outage guard.
 	OutageShare float64
 
-	// OutageMinimum is how many members have to be affected besides, so that two dead members in a fleet of three are
-	// not taken for an outage. In a fleet with fewer members all of them have to be affected: a hub with a single
-	// member always suspects itself, because an outage of its own network looks the same. Zero means 3.
+	// OutageMinimum is the minimum number of affected members of an outage, so that two lost members in a fleet of three
+	// are no outage. In a smaller fleet all members must be affected: with a single member, its silence always is an
+	// outage, because a failure of the hub's network looks the same. Zero means 3.
 	OutageMinimum int
 }
 
-// DefaultGrace is 3 periods and the slack that a heartbeat has on its way: a quarter of a period, at least
-// 2 s. Two heartbeats in a row may be lost, and the third late. A period of 60 s has a grace of 195 s.
+// DefaultGrace is 3 periods plus the allowed delay of a heartbeat, which is a quarter of a period and at least 2 s. So
+// two heartbeats in a row may be lost, and the third may be late. A period of 60 s has a grace period of 195 s.
 func DefaultGrace(period time.Duration) time.Duration {
 	return 3*period + slack(period)
 }
 
-// DefaultHold is nothing for a member that does not flap; one grace for the first flap, and twice as
-// much for each more, up to 8 graces. A loss is a flap if the loss before it was no more than 16 graces ago.
+// DefaultHold is zero for a member that does not flap, one grace period for the first flap, and twice as much for each
+// further flap, up to 8 grace periods. A loss is a flap if the previous loss was at most 16 grace periods ago.
 func DefaultHold(flaps int, grace time.Duration) time.Duration {
 	if flaps <= 0 {
 		return 0
@@ -71,7 +69,7 @@ func DefaultHold(flaps int, grace time.Duration) time.Duration {
 	return grace * time.Duration(min(1<<min(flaps-1, 10), maxHold))
 }
 
-// slack is by how much a heartbeat may come after its period and still be on time.
+// slack is the allowed delay of a heartbeat after its period.
 func slack(period time.Duration) time.Duration {
 	return max(period/4, 2*time.Second)
 }
@@ -83,8 +81,8 @@ func bounded(period time.Duration) time.Duration {
 	return min(max(period, MinPeriod), MaxPeriod)
 }
 
-// Validate returns a [*membership.InvalidError] about the first field that no Monitor can judge by. It calls Grace and
-// Hold for all periods of whole seconds. What it finds a Monitor does not look for.
+// Validate returns a [*membership.InvalidError] for the first invalid field. It calls Grace and Hold for all periods of
+// whole seconds. A Monitor does not validate its policy.
 func (p Policy) Validate() error {
 	invalid := func(field, problem string, args ...any) error {
 		return &membership.InvalidError{Field: field, Problem: fmt.Sprintf(problem, args...)}
@@ -99,7 +97,8 @@ func (p Policy) Validate() error {
 	for period := MinPeriod; period <= MaxPeriod; period += time.Second {
 		grace := p.Grace(period)
 		if grace <= period {
-			return invalid("Grace", "must be longer than the period, or every member is lost between two heartbeats: %s for a period of %s", grace, period)
+			return invalid("Grace", "must be longer than the period, or every member is lost between two heartbeats: %s for a "+
+				"period of %s", grace, period)
 		}
 		for flaps := range maxFlaps + 1 {
 			if hold := p.Hold(flaps, grace); hold < 0 {
@@ -110,8 +109,8 @@ func (p Policy) Validate() error {
 	return nil
 }
 
-// outageEnds is the share of late members at which an outage is over. Without the bound one that began at
-// less than the hysteresis would never be, not even when all are heard.
+// outageEnds is the share of affected members at which an outage is over. The lower bound is required if OutageShare is
+// less than the hysteresis: otherwise the outage would never end.
 func (p Policy) outageEnds() float64 { return max(0, p.OutageShare-outageHysteresis) }
 
 func (p Policy) withDefaults() Policy {

@@ -20,11 +20,16 @@ func TestPolicyValidate(t *testing.T) {
 		{"more than all is the way to say never", Policy{OutageShare: 2}, ""},
 		{"a fleet is not late by less than nothing", Policy{OutageShare: -0.1}, "OutageShare"},
 		{"nor by no number", Policy{OutageShare: math.NaN()}, "OutageShare"},
-		{"nor by fewer than nobody", Policy{OutageMinimum: -1}, "OutageMinimum"},
-		{"a grace that is the period leaves no time for the next heartbeat", Policy{Grace: func(p time.Duration) time.Duration { return p }}, "Grace"},
-		{"a grace that is the same for all is too short for some", Policy{Grace: func(time.Duration) time.Duration { return 5 * time.Minute }}, "Grace"},
-		{"one that is long enough for all will do", Policy{Grace: func(time.Duration) time.Duration { return time.Hour }}, ""},
-		{"nobody has held steady before they began", Policy{Hold: func(flaps int, _ time.Duration) time.Duration { return time.Duration(3-flaps) * time.Second }}, "Hold"},
+		{"nor by a negative number", Policy{OutageMinimum: -1}, "OutageMinimum"},
+		{"a grace that is the period leaves no time for the next heartbeat",
+			Policy{Grace: func(p time.Duration) time.Duration { return p }}, "Grace"},
+		{"a grace that is the same for all is too short for some",
+			Policy{Grace: func(time.Duration) time.Duration { return 5 * time.Minute }}, "Grace"},
+		{"one that is long enough for all will do", Policy{Grace: func(time.Duration) time.Duration { return time.Hour }},
+			""},
+		{"no heartbeats are steady before they begin",
+			Policy{Hold: func(flaps int, _ time.Duration) time.Duration { return time.Duration(3-flaps) * time.Second }},
+			"Hold"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			err := tc.policy.Validate()
@@ -39,7 +44,7 @@ func TestPolicyValidate(t *testing.T) {
 	}
 }
 
-// However small the share that begins an outage, it ends when nobody is late.
+// However small the share that begins an outage, it ends when no member is late.
 func TestOutageEnds(t *testing.T) {
 	for _, share := range []float64{0.05, 0.15, 0.2, 1} {
 		now := start

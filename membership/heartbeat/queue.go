@@ -5,35 +5,35 @@ import (
 	"time"
 )
 
-// never is later than any time.
+// never is later than every other time.
 const never = time.Duration(math.MaxInt64)
 
-// member is what a Monitor remembers of one. There are many: keep it small (TestMemberSize).
+// member is the state of one member in a Monitor. There are many: keep it small (TestMemberSize).
 //
-// Times are of two kinds. Those for people are durations since the Monitor's epoch. Those to judge by
-// (anchor, steady, lost) are on the Monitor's watch, which stands still while it is paused.
+// There are two kinds of time. Times for output are durations since the Monitor's epoch. Times for decisions (anchor,
+// steady, lost) stand still while the Monitor is paused; their comment says "watch".
 type member struct {
 	name    string
-	renewed int64         // what the agent wrote, in microseconds, only ever compared with itself; 0: no Lease
+	renewed int64         // renewTime in microseconds, only compared with itself; 0: no Lease
 	period  time.Duration // as tracked
-	grace   time.Duration // by the policy
+	grace   time.Duration // from the policy
 	since   time.Duration // epoch: when the state began
 	heard   time.Duration // epoch: last heartbeat; negative: none
-	anchor  time.Duration // watch: from when on silence is counted
-	steady  time.Duration // watch: when the heartbeats of an Unsteady member, none of them late, began
-	lost    time.Duration // watch: last loss that counted; negative: none
-	held    time.Duration // watch: until when nothing is done about it after an outage; 0: no such time
+	anchor  time.Duration // watch: start of the silence
+	steady  time.Duration // watch: when the steady heartbeats of an Unsteady member began
+	lost    time.Duration // watch: last loss that counts for flaps; negative: none
+	held    time.Duration // watch: end of the grace period after an outage; 0: none
 	index   int32         // in the queue; -1: not there
 	state   State
 	flaps   uint8
-	// affected has the reasons for which the member counts for an outage.
+	// affected is the set of reasons for which the member counts for the outage guard.
 	affected uint8
 	tracked  bool
 }
 
 func (m *member) late() bool { return m.affected&isLate != 0 }
 
-// due returns when time alone will next change what is known of the member.
+// due returns when the state of the member next changes by time alone.
 func (m *member) due() time.Duration {
 	if m.held > 0 {
 		return min(m.silent(), m.held)
@@ -41,7 +41,7 @@ func (m *member) due() time.Duration {
 	return m.silent()
 }
 
-// silent returns when silence will next change what is known of the member.
+// silent returns when silence next changes the state of the member.
 func (m *member) silent() time.Duration {
 	switch {
 	case !m.late():
@@ -53,13 +53,13 @@ func (m *member) silent() time.Duration {
 	}
 }
 
-// queue is a heap of members by when to look at them, the earliest first.
+// queue is a heap of members by the time when they must be checked, the earliest first.
 //
-// A heartbeat makes a member due later and leaves it where it is. That it was not due is found out when
-// its turn comes, once in more than a period, so that a heartbeat costs no more than to note its time.
+// A heartbeat makes a member due later and does not move it in the heap. The queue finds that when the member is first,
+// at most once per period, so that a heartbeat only stores its time.
 //
-// It is not container/heap, because with 100,000 members most of the time goes into waiting for memory:
-// the times lie side by side, and four children share a cache line.
+// container/heap is not used, because with 100,000 members most of the time is spent on cache misses: here the times
+// are adjacent in memory, and four children share a cache line.
 type queue []slot
 
 type slot struct {
@@ -69,7 +69,7 @@ type slot struct {
 
 const children = 4
 
-// set puts a member where it belongs by its time to wake, or takes it out if that is never.
+// set inserts or moves a member according to its time to wake, or removes it if that is never.
 func (q *queue) set(m *member, wake time.Duration) {
 	i := int(m.index)
 	switch {
@@ -93,7 +93,7 @@ func (q *queue) set(m *member, wake time.Duration) {
 	q.down(q.up(i))
 }
 
-// up moves the slot i towards the front as far as it has to go, and returns where it is then.
+// up moves the slot i towards the front to its place, and returns its new index.
 func (q queue) up(i int) int {
 	moved := q[i]
 	for i > 0 {
@@ -108,7 +108,7 @@ func (q queue) up(i int) int {
 	return i
 }
 
-// down moves the slot i towards the back as far as it has to go.
+// down moves the slot i towards the back to its place.
 func (q queue) down(i int) {
 	moved := q[i]
 	for {

@@ -13,8 +13,8 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-// renew makes one attempt to renew the Lease: by one request when the Lease is as it was left, by up to two
-// more when it is not known yet, or somebody else has written or deleted it.
+// renew makes one attempt to renew the Lease: one request if the Lease is unchanged since the last attempt, and up to
+// two more if it is not known yet, or if another client has written or deleted it.
 func (b *Beater) renew(ctx context.Context, period time.Duration) error {
 	if b.lease != nil {
 		err := b.update(ctx, b.lease, period)
@@ -69,18 +69,18 @@ func (b *Beater) update(ctx context.Context, lease *coordinationv1.Lease, period
 
 // sign writes a heartbeat into the Lease.
 func (b *Beater) sign(lease *coordinationv1.Lease, period time.Duration) *coordinationv1.Lease {
-	// The API server keeps what it has when none are sent; they would be most of the request.
+	// Without managedFields in the request the API server keeps the existing ones, which would be most of the request.
 	lease.ManagedFields = nil
 
 	spec := &lease.Spec
 	now := metav1.NewMicroTime(b.clock.Now().Truncate(time.Microsecond))
 	if spec.RenewTime != nil && spec.RenewTime.Time.Equal(now.Time) {
-		now.Time = now.Add(time.Microsecond) // the same time again would be no heartbeat
+		now.Time = now.Add(time.Microsecond) // an unchanged time is no heartbeat
 	}
 	spec.RenewTime = &now
 	spec.LeaseDurationSeconds = new(int32((DefaultGrace(period) + time.Second - 1) / time.Second))
 	if ptr.Deref(spec.HolderIdentity, "") != b.identity {
-		if spec.AcquireTime != nil { // somebody held it before
+		if spec.AcquireTime != nil { // the Lease had another holder
 			spec.LeaseTransitions = new(ptr.Deref(spec.LeaseTransitions, 0) + 1)
 		}
 		spec.AcquireTime = &now

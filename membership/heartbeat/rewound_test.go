@@ -18,11 +18,13 @@ type versioned struct {
 	version int
 }
 
-func (v *versioned) Create(ctx context.Context, l *coordinationv1.Lease, o metav1.CreateOptions) (*coordinationv1.Lease, error) {
+func (v *versioned) Create(ctx context.Context, l *coordinationv1.Lease, o metav1.CreateOptions) (*coordinationv1.Lease,
+	error) {
 	return v.store(v.script.Create(ctx, l, o))
 }
 
-func (v *versioned) Update(ctx context.Context, l *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+func (v *versioned) Update(ctx context.Context, l *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease,
+	error) {
 	return v.store(v.script.Update(ctx, l, o))
 }
 
@@ -36,8 +38,8 @@ func (v *versioned) store(l *coordinationv1.Lease, err error) (*coordinationv1.L
 	return l, err
 }
 
-// TestBeater_Rewound checks that a heartbeat shows a restored store, and that an outage or a Lease that was made anew is
-// none.
+// TestBeater_Rewound checks that a heartbeat shows a restored store, and that an outage or a Lease that was made anew
+// is none.
 func TestBeater_Rewound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hub := &versioned{version: 100}

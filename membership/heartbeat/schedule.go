@@ -2,11 +2,11 @@ package heartbeat
 
 import "time"
 
-// schedule says when the next heartbeat is due. It is a pure value; Run is its one user.
+// schedule computes when the next heartbeat is due. It is pure and used by Run only.
 //
-// Regular heartbeats are on a grid, one a period exactly. The grid's phase is random: agents that start
-// together send their first heartbeat together, and from then on are spread evenly over the period.
-// Retries leave the grid as it is, so they stay spread after an outage that all of them have seen.
+// Regular heartbeats are on a grid of exactly one period. The phase of the grid is random: agents that start together
+// send their first heartbeat together, and are then spread evenly over the period. Retries do not move the grid, so
+// agents stay spread after an outage of the hub.
 type schedule struct {
 	period   time.Duration
 	random   func() float64
@@ -15,8 +15,7 @@ type schedule struct {
 	failures int
 }
 
-// succeeded returns the first time on the grid that is still to come: those that a slow request has
-// missed are left out.
+// succeeded returns the next time on the grid. Times that passed during a slow request are skipped.
 func (s *schedule) succeeded(now time.Time) time.Time {
 	s.last, s.failures = now, 0
 	if s.next.IsZero() {
@@ -28,7 +27,7 @@ func (s *schedule) succeeded(now time.Time) time.Time {
 	return s.next
 }
 
-// failed returns when to try again: soon, then ever later, but never later than in a period.
+// failed returns when to try again: soon at first, then after growing pauses, at most one period.
 func (s *schedule) failed(now time.Time) time.Time {
 	first := min(max(s.period/8, 100*time.Millisecond), time.Second)
 	wait := min(first<<min(s.failures, 20), s.period)
@@ -36,8 +35,8 @@ func (s *schedule) failed(now time.Time) time.Time {
 	return now.Add(wait/2 + time.Duration(s.random()*float64(wait/2)))
 }
 
-// change begins another grid, on which the next heartbeat is no later than a period from now, nor from the
-// last one if that can still be had.
+// change starts another grid. The next heartbeat is at most one period from now, and at most one period from the last
+// one if that is still possible.
 func (s *schedule) change(period time.Duration, now time.Time) time.Time {
 	s.period = period
 	s.next = now.Add(s.phase())
@@ -52,7 +51,7 @@ func (s *schedule) phase() time.Duration {
 	return s.period - time.Duration(s.random()*float64(s.period))
 }
 
-// requestTimeout leaves time for another try within the period, and does not wait for ages in a long one.
+// requestTimeout leaves time for another attempt within the period, and is limited for long periods.
 func requestTimeout(period time.Duration) time.Duration {
 	return min(max(period/2, time.Second), 15*time.Second)
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-// onlyHeartbeats selects the Leases. An API server grants a list or a watch with it to a role that is
-// limited to this one resourceName.
+// onlyHeartbeats selects the Leases. With it, an API server allows a list or a watch to a role that is limited to this
+// resourceName.
 var onlyHeartbeats = fields.OneTermEqualSelector(metav1.ObjectNameField, membership.LeaseName).String()
 
-// reflect lists and watches by client-go's reflector, which starts over whenever it has to.
+// reflect lists and watches with client-go's reflector, which restarts as required.
 func (w *Watcher) reflect(ctx context.Context) {
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
@@ -38,32 +38,33 @@ func (w *Watcher) reflect(ctx context.Context) {
 		},
 	}
 	reflector := cache.NewReflectorWithOptions(
-		// A client that cannot stream what there is at first (WatchList) says so; it is listed then.
+		// A client that does not support WatchList reports that, and the reflector then lists.
 		cache.ToListWatcherWithWatchListSemantics(lw, w.leases),
 		&coordinationv1.Lease{}, (*sink)(w),
 		cache.ReflectorOptions{
 			Name:   "heartbeat",
 			Logger: &w.log,
-			// One process asks on behalf of the fleet: it may do so often. And the reflector does not always
-			// mind its context while it waits, which keeps Start from returning.
-			Backoff: &wait.Backoff{Duration: 500 * time.Millisecond, Cap: 2500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10},
+			// One process connects on behalf of the fleet, so frequent attempts are acceptable. Also, the reflector does not
+			// always observe its context during a backoff, which would delay the return of Start.
+			Backoff: &wait.Backoff{Duration: 500 * time.Millisecond, Cap: 2500 * time.Millisecond, Factor: 2, Jitter: 1,
+				Steps: 10},
 		})
 	reflector.RunWithContext(logr.NewContext(ctx, w.log))
 }
 
-// opened notes that the API server has granted a watch, and returns it such that its end is noted too.
+// opened records that the API server has granted a watch. The returned watch records its end.
 func (w *Watcher) opened(stream watch.Interface, opts metav1.ListOptions) watch.Interface {
 	w.sees(func() {
 		w.open = true
 		if opts.SendInitialEvents != nil && *opts.SendInitialEvents {
-			w.synced = false // until the sink gets what there was
+			w.synced = false // until the sink receives the initial state
 		}
 	})
 	return &noted{Interface: stream, stopped: func() { w.sees(func() { w.open = false }) }}
 }
 
-// sees lets change alter what is known of the watch. While it does not stand, or what was written before
-// it stood is not known yet, no heartbeat could be observed, so nobody's time may run out.
+// sees changes the state of the watch. While the watch is not established, or its initial state is not known yet, no
+// heartbeat can be observed, so no member may expire.
 func (w *Watcher) sees(change func()) {
 	w.with(func(m *Monitor, now time.Time) []string {
 		change()
@@ -73,10 +74,10 @@ func (w *Watcher) sees(change func()) {
 		m.Pause(now)
 		return nil
 	})
-	w.wake() // there are deadlines again
+	w.wake() // there are deadlines now
 }
 
-// noted is a watch whose end is noted. The reflector stops every watch as soon as it has ended.
+// noted is a watch that calls stopped at its end. The reflector stops every watch as soon as it has ended.
 type noted struct {
 	watch.Interface
 	once    sync.Once
@@ -88,10 +89,10 @@ func (n *noted) Stop() {
 	n.once.Do(n.stopped)
 }
 
-// sink is the Watcher as the store of its reflector: it keeps nothing of a Lease but what a Monitor keeps.
+// sink is the Watcher as the store of its reflector: it stores only what a Monitor needs of a Lease.
 type sink Watcher
 
-// sighting is what matters of a Lease.
+// sighting is the relevant part of a Lease.
 type sighting struct {
 	namespace string
 	renewed   time.Time
@@ -107,12 +108,12 @@ func sightingOf(obj any) sighting {
 			s.renewed = o.Spec.RenewTime.Time
 		}
 		return s
-	default: // the reflector passes on nothing else
+	default: // the reflector passes no other type
 		return sighting{}
 	}
 }
 
-// Transformer keeps the reflector from piling up whole Leases while it streams what there is at first.
+// Transformer reduces Leases before the reflector collects them for the initial state.
 func (s *sink) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) { return sightingOf(obj), nil }
 }
@@ -148,5 +149,5 @@ func (s *sink) Replace(list []any, _ string) error {
 	return nil
 }
 
-// Resync is never asked for: nothing is kept to be synced with.
+// Resync is never called: there is no resync period.
 func (s *sink) Resync() error { return nil }

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// State is what a [Monitor] knows of a member.
+// State is the state of a member's heartbeats.
 type State uint8
 
 const (
-	// Awaited means that it is too early to tell: keep what was recorded before. A member is Awaited from
-	// when it is first tracked, which is when the hub starts, to its first heartbeat or the end of the grace.
+	// Awaited means that the state is not known yet: keep the recorded health. A member is Awaited from when it is first
+	// tracked, for example after a start of the hub, to its first heartbeat or the end of the grace period.
 	Awaited State = iota
 	// Healthy means that heartbeats arrive.
 	Healthy
-	// Lost means that the hub has observed no heartbeat for the grace: the member's health is Unknown.
+	// Lost means that the hub has observed no heartbeat for the grace period: the member's health is Unknown.
 	Lost
-	// Unsteady means that a member that was lost is heard again, but has been lost so often of late
-	// that it has to hold steady first: its health is still Unknown.
+	// Unsteady means that heartbeats arrive again, but the member was lost so often recently that its heartbeats must be
+	// steady first: its health is still Unknown.
 	Unsteady
 
 	states = int(Unsteady) + 1
@@ -31,56 +31,54 @@ func (s State) String() string {
 	return [...]string{"Awaited", "Healthy", "Lost", "Unsteady"}[s]
 }
 
-// Verdict is what a [Monitor] says of one member.
+// Verdict is the state of one member.
 type Verdict struct {
 	State State
 	// Since is when the State began, by the hub's clock.
 	Since time.Time
-	// HeldBack means that the hub suspects itself (see [Outage]), or has done so a short time ago, rather than this
-	// member, whose health is Unknown or whose agent reports that it is not ready: do not act on that; neither taint
-	// nor evict.
+	// HeldBack is true if the member's health is Unknown, or its agent reports that the cluster is not ready, while there
+	// is an [Outage] or shortly after one: neither taint nor evict.
 	HeldBack bool
-	// HeldUntil is the end of the grace that the member was given when the last outage ended. Zero: there is none, or
-	// it is over.
+	// HeldUntil is the end of the grace period that the member got when the last outage ended. Zero: none, or it is over.
 	HeldUntil time.Time
 
-	// LastHeard is when the hub last observed a heartbeat, zero if it has not since it tracks the member. It
-	// moves with each heartbeat, which by itself does not make a verdict a changed one.
+	// LastHeard is when the hub last observed a heartbeat; zero: never since it tracks the member. It changes with each
+	// heartbeat, which alone does not report the member as changed.
 	LastHeard time.Time
-	// Grace is how long the member may stay silent.
+	// Grace is how long the member may be silent.
 	Grace time.Duration
-	// Hold is for how long, from Since on, an Unsteady member has to hold steady: the first heartbeat after
-	// that makes it Healthy, and one that is late begins it anew.
+	// Hold is for how long, from Since on, the heartbeats of an Unsteady member must be steady: the first heartbeat after
+	// that makes it Healthy, and a late one restarts the time.
 	Hold time.Duration
-	// Skew is by how much the agent's clock was ahead of the hub's at LastHeard; less the time that the
-	// heartbeat took to arrive, so that no more than some seconds below zero mean nothing. It is there to be
-	// shown: no verdict depends on it.
+	// Skew is how far the agent's clock was ahead of the hub's at LastHeard, minus the latency of the heartbeat. Some
+	// seconds below zero are therefore normal. It is for information: no decision depends on it.
 	Skew time.Duration
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// Outage is the hub's suspicion that it is the hub, or its network, that fails, and not its members.
+// Outage is a state in which so many members are affected that the hub or its network is the probable cause.
 type Outage struct {
-	// Since is when the hub began to suspect itself, by its own clock.
+	// Since is when the outage began, by the hub's clock.
 	Since time.Time
-	// Affected is how many of the Tracked members are late or not ready, as of now. Late have missed a heartbeat.
+	// Affected is how many of the Tracked members are currently late or not ready. Late is how many have missed a
+	// heartbeat.
 	Affected, Late, Tracked int
 }
 
-// String says so in a sentence.
+// String returns a message about the outage.
 func (o Outage) String() string {
 	return fmt.Sprintf("%d of %d members are late with their heartbeats or not ready; "+
-		"since %s the hub suspects itself and withholds taints and failover.",
+		"since %s taints and failover are withheld, because the hub itself may be the cause.",
 		o.Affected, o.Tracked, stamp(o.Since))
 }
 
-// Stats counts what a [Monitor] has in hand.
+// Stats are the counters of a [Monitor].
 type Stats struct {
 	// Awaited, Healthy, Lost and Unsteady are the numbers of tracked members in each state.
 	Awaited, Healthy, Lost, Unsteady int
-	// Late is how many of them have missed a heartbeat, and Affected how many are late or not ready.
+	// Late is the number of members that have missed a heartbeat, and Affected that of members that are late or not ready.
 	Late, Affected int
-	// Beats is how many heartbeats of tracked members have been observed.
+	// Beats is the number of observed heartbeats of tracked members.
 	Beats uint64
 }

@@ -22,44 +22,43 @@ type AllLeases interface {
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 }
 
-// WatcherOptions are the options of a [Watcher]. The zero value of each is its documented default.
+// WatcherOptions are the options of a [Watcher]. The zero value of each field is its documented default.
 type WatcherOptions struct {
-	// Policy is how members are judged.
+	// Policy are the rules by which members are evaluated.
 	Policy Policy
 
-	// OnChange is told the names of the members whose verdict has changed, sorted and each once, so that
-	// they are looked at again. It is called from one goroutine and may take its time: meanwhile
-	// heartbeats are still observed, and further names gather for the next call. It must return in the
-	// end, or the Watcher cannot stop. A name may have been untracked meanwhile, or its verdict have
-	// changed back. Nil means that nobody is told.
+	// OnChange receives the names of the members whose State or HeldBack has changed, sorted and without duplicates, so
+	// that they are reconciled. One goroutine calls it, and it may block for a while: heartbeats are still observed, and
+	// further names are collected for the next call. The Watcher cannot stop before it returns. By then a member may be
+	// untracked, or may have changed back. Nil: no notification.
 	OnChange func(names []string)
 
-	// OnOutage is called when the hub begins to suspect itself, and when it stops. It is called from the goroutine that calls
-	// OnChange, before OnChange, and must not block. Nil: it is logged, and [Watcher.Outage] returns it.
+	// OnOutage is called when an outage begins and when it ends. The goroutine that calls OnChange calls it before
+	// OnChange, and it must not block. Nil: the outage is logged, and [Watcher.Outage] returns it.
 	OnOutage func(OutageChange)
 
-	// Clock is what silence is timed by. Nil means the real one.
+	// Clock measures the silence. Nil means the real one.
 	Clock clock.Clock
-	// Log is for outages, and for the reflector's troubles with the API server. The zero Logger logs nothing.
+	// Log is for outages, and for errors of the reflector. The zero Logger logs nothing.
 	Log logr.Logger
 }
 
 // OutageChange is the beginning or the end of an [Outage].
 type OutageChange struct {
-	// Suspected is true at the beginning.
+	// Suspected is true at the beginning, and false at the end.
 	Suspected bool
 	// Affected is how many of the Tracked members are late or not ready.
 	Affected, Tracked int
-	// Withheld is how many members have taints and failover withheld.
+	// Withheld is the number of members whose taints and failover are withheld.
 	Withheld int
 }
 
-// Watcher watches all heartbeat Leases of the hub and runs a [Monitor] on what it sees. All its methods
-// may be called concurrently, also before Start and from OnChange.
+// Watcher watches all heartbeat Leases of the hub and runs a [Monitor] on them. Its methods may be called concurrently,
+// also before Start and from OnChange.
 //
-// It is a Runnable for a manager (mgr.Add) and a prometheus.Collector (metrics.Registry.Register, of
-// controller-runtime). As a Runnable it needs leader election: only the hub that acts on verdicts has use
-// for them, and it starts with a full grace for everybody.
+// A Watcher is a Runnable for a manager (mgr.Add) and a prometheus.Collector (metrics.Registry.Register, of
+// controller-runtime). As a Runnable it needs leader election: only the hub that acts on the states needs them, and it
+// starts with a full grace period for every member.
 type Watcher struct {
 	leases   AllLeases
 	memberOf func(namespace string) (string, bool)
@@ -67,22 +66,22 @@ type Watcher struct {
 	onOutage func(OutageChange)
 	clock    clock.Clock
 	log      logr.Logger
-	nudge    chan struct{} // there is something to do for the goroutine of Start
+	nudge    chan struct{} // wakes the goroutine of Start
 
 	running sync.Mutex
 
 	mu      sync.Mutex
 	monitor *Monitor
-	changed []string // yet to be told; may hold a name twice
+	changed []string // not reported yet; may contain duplicates
 	open    bool     // the API server has granted the watch
-	synced  bool     // what had been written before it is known, too
+	synced  bool     // the initial state of the watch is known
 	outage  bool     // as last logged
 }
 
-// NewWatcher returns a Watcher that is not running yet. It asks memberOf which member a namespace is
-// of; Leases in namespaces of none are passed over. It is called for every heartbeat, under a lock, and
-// must return at once.
-func NewWatcher(leases AllLeases, memberOf func(namespace string) (member string, ok bool), opts WatcherOptions) *Watcher {
+// NewWatcher returns a Watcher that is not running yet. MemberOf returns the member of a namespace; Leases in other
+// namespaces are ignored. It is called for every heartbeat, under a lock, and must return at once.
+func NewWatcher(leases AllLeases, memberOf func(namespace string) (member string, ok bool),
+	opts WatcherOptions) *Watcher {
 	if opts.OnChange == nil {
 		opts.OnChange = func([]string) {}
 	}
@@ -93,17 +92,18 @@ func NewWatcher(leases AllLeases, memberOf func(namespace string) (member string
 		opts.Clock = clock.RealClock{}
 	}
 	w := &Watcher{
-		leases: leases, memberOf: memberOf, onChange: opts.OnChange, onOutage: opts.OnOutage, clock: opts.Clock, log: opts.Log,
+		leases: leases, memberOf: memberOf, onChange: opts.OnChange, onOutage: opts.OnOutage, clock: opts.Clock,
+		log:   opts.Log,
 		nudge: make(chan struct{}, 1), monitor: NewMonitor(opts.Policy),
 	}
-	w.monitor.Pause(w.clock.Now()) // nothing can be observed before the watch stands
+	w.monitor.Pause(w.clock.Now()) // no heartbeat can be observed before the watch is established
 	return w
 }
 
 // Start watches until the context ends, and then returns nil. While it runs, a second call returns an error.
 //
-// It tries for ever to reach the API server, within 5 s of the last try, and says nothing of anybody's
-// silence while it does not.
+// It retries for ever to reach the API server, at most 5 s after the last attempt. No member is late or lost while the
+// API server cannot be reached.
 func (w *Watcher) Start(ctx context.Context) error {
 	if !w.running.TryLock() {
 		return errors.New("heartbeat: the Watcher is running already")
@@ -138,44 +138,44 @@ func (w *Watcher) Start(ctx context.Context) error {
 // NeedLeaderElection returns true; see [Watcher].
 func (w *Watcher) NeedLeaderElection() bool { return true }
 
-// Track begins to judge a member, or changes its period; see [Monitor.Track].
+// Track starts to evaluate a member, or changes its period; see [Monitor.Track].
 func (w *Watcher) Track(member string, period time.Duration) {
 	w.with(func(m *Monitor, now time.Time) []string { return m.Track(member, period, now) })
-	w.wake() // it may be due before all others
+	w.wake() // the member may be due before all others
 }
 
-// Untrack stops to judge a member; see [Monitor.Untrack].
+// Untrack stops to evaluate a member; see [Monitor.Untrack].
 func (w *Watcher) Untrack(member string) {
 	w.with(func(m *Monitor, now time.Time) []string { return m.Untrack(member, now) })
 }
 
-// Report takes in whether a member's agent finds its cluster ready; see [Monitor.Report].
+// Report records whether a member's agent reports that its cluster is ready; see [Monitor.Report].
 func (w *Watcher) Report(member string, ready bool) {
 	w.with(func(m *Monitor, now time.Time) []string { return m.Report(member, ready, now) })
 }
 
-// Verdict returns what is known of a member; false if it is not tracked.
+// Verdict returns the state of a member; false if it is not tracked.
 func (w *Watcher) Verdict(member string) (Verdict, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.monitor.Verdict(member)
 }
 
-// Outage returns the hub's suspicion of itself; false while it has none.
+// Outage returns the current outage; false if there is none.
 func (w *Watcher) Outage() (Outage, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.monitor.Outage()
 }
 
-// Stats returns the present counts.
+// Stats returns the current counters.
 func (w *Watcher) Stats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.monitor.Stats()
 }
 
-// with lets do change the Monitor, and keeps the names that it returns for OnChange.
+// with calls do with the Monitor, and collects the returned names for OnChange.
 func (w *Watcher) with(do func(m *Monitor, now time.Time) []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -184,7 +184,7 @@ func (w *Watcher) with(do func(m *Monitor, now time.Time) []string) {
 		return
 	}
 	w.changed = append(w.changed, changed...)
-	if len(w.changed) > 2*len(w.monitor.members) { // a slow OnChange must not let it grow for ever
+	if len(w.changed) > 2*len(w.monitor.members) { // limits the memory if OnChange is slow
 		w.changed = sorted(w.changed)
 	}
 	w.wake()
@@ -193,11 +193,11 @@ func (w *Watcher) with(do func(m *Monitor, now time.Time) []string) {
 func (w *Watcher) wake() {
 	select {
 	case w.nudge <- struct{}{}:
-	default: // Start has yet to come to the last one
+	default: // a signal is pending
 	}
 }
 
-// expire brings the verdicts up to date, and returns the members whose verdict has changed, and the beginning or the end of an
+// expire updates the states, and returns the members whose state has changed, and the beginning or the end of an
 // outage; nil: neither.
 func (w *Watcher) expire() (names []string, change *OutageChange) {
 	w.mu.Lock()
@@ -206,9 +206,10 @@ func (w *Watcher) expire() (names []string, change *OutageChange) {
 	w.changed = nil
 	if outage, ok := w.monitor.Outage(); ok != w.outage {
 		w.outage = ok
-		change = &OutageChange{Suspected: ok, Affected: w.monitor.affected, Tracked: w.monitor.tracked, Withheld: w.monitor.withheld()}
+		change = &OutageChange{Suspected: ok, Affected: w.monitor.affected, Tracked: w.monitor.tracked,
+			Withheld: w.monitor.withheld()}
 		if ok {
-			w.log.Info("Most members are silent or not ready, so the hub suspects itself and withholds taints and failover",
+			w.log.Info("Most members are silent or not ready, taints and failover are withheld because the hub may be the cause",
 				"affected", outage.Affected, "late", outage.Late, "tracked", outage.Tracked)
 		} else {
 			w.log.Info("Enough members are observed again, so each affected member has a fresh grace period",
@@ -218,15 +219,14 @@ func (w *Watcher) expire() (names []string, change *OutageChange) {
 	return names, change
 }
 
-// idle returns how long to sleep; a little at least, because among 100,000 members one or the other is
-// due all the time.
+// idle returns how long to sleep. The minimum exists because among 100,000 members some are due at any time.
 func (w *Watcher) idle() time.Duration {
 	const atLeast, atMost = 50 * time.Millisecond, time.Hour
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	next, ok := w.monitor.Next()
 	if !ok {
-		return atMost // a nudge comes first
+		return atMost // a signal comes first
 	}
 	return min(max(next.Sub(w.clock.Now()), atLeast), atMost)
 }

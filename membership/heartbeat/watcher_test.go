@@ -208,7 +208,8 @@ func TestWatcherForgetsDeleted(t *testing.T) {
 		s.beat("a")
 		synctest.Wait()
 		require.Len(t, w.monitor.members, 1)
-		s.watches[0].Delete(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: membership.LeaseName, Namespace: "member-a"}})
+		s.watches[0].Delete(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: membership.LeaseName,
+			Namespace: "member-a"}})
 		synctest.Wait()
 		require.Empty(t, w.monitor.members)
 	})
@@ -394,19 +395,19 @@ func TestMetrics(t *testing.T) {
 			# HELP muster_heartbeat_late_members Tracked members that have missed a heartbeat.
 			# TYPE muster_heartbeat_late_members gauge
 			muster_heartbeat_late_members 3
-			# HELP muster_heartbeat_members Tracked members by what is known of them.
+			# HELP muster_heartbeat_members Tracked members by state.
 			# TYPE muster_heartbeat_members gauge
 			muster_heartbeat_members{state="Awaited"} 1
 			muster_heartbeat_members{state="Healthy"} 2
 			muster_heartbeat_members{state="Lost"} 3
 			muster_heartbeat_members{state="Unsteady"} 0
-			# HELP muster_heartbeat_outage Whether the hub suspects itself and holds back taints and failover.
+			# HELP muster_heartbeat_outage Whether there is an outage, during which taints and failover are withheld.
 			# TYPE muster_heartbeat_outage gauge
 			muster_heartbeat_outage 1
-			# HELP muster_heartbeat_watch_up Whether heartbeats can be observed at present.
+			# HELP muster_heartbeat_watch_up Whether the watch of the heartbeats is established.
 			# TYPE muster_heartbeat_watch_up gauge
 			muster_heartbeat_watch_up 1
-			# HELP muster_heartbeat_withheld_members Tracked members about which taints and failover are withheld.
+			# HELP muster_heartbeat_withheld_members Tracked members whose taints and failover are withheld.
 			# TYPE muster_heartbeat_withheld_members gauge
 			muster_heartbeat_withheld_members 3
 			# HELP muster_heartbeats_total Heartbeats of tracked members that were observed.
@@ -421,7 +422,7 @@ func TestMetrics(t *testing.T) {
 		s.fall()
 		synctest.Wait()
 		require.NoError(t, testutil.CollectAndCompare(w, strings.NewReader(`
-			# HELP muster_heartbeat_watch_up Whether heartbeats can be observed at present.
+			# HELP muster_heartbeat_watch_up Whether the watch of the heartbeats is established.
 			# TYPE muster_heartbeat_watch_up gauge
 			muster_heartbeat_watch_up 0
 		`), "muster_heartbeat_watch_up"))

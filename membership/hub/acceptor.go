@@ -11,8 +11,9 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// ask asks the Acceptor, which may be anybody's code.
-func ask(ctx context.Context, acceptor membership.Acceptor, request *v1alpha1.JoinRequest) (verdict membership.Verdict, err error) {
+// ask calls the Acceptor, which is code of the product, with a timeout. A panic is an error.
+func ask(ctx context.Context, acceptor membership.Acceptor, request *v1alpha1.JoinRequest) (verdict membership.Verdict,
+	err error) {
 	ctx, cancel := context.WithTimeout(ctx, gatePatience)
 	defer cancel()
 	defer func() {
@@ -26,8 +27,8 @@ func ask(ctx context.Context, acceptor membership.Acceptor, request *v1alpha1.Jo
 	return verdict, nil
 }
 
-// askAcceptor has the Acceptor decide on a member to which the hub brings an agent only when somebody has decided. The error is an ErrPending when as
-// many as may wait for it already do: an Acceptor that is slow must not keep the hub from all other members.
+// askAcceptor calls the Acceptor for a member whose agent the hub starts only after a decision. If the limit of
+// concurrent calls is reached, the error is an ErrPending: a slow Acceptor must not delay the other members.
 func (r *members) askAcceptor(ctx context.Context, o *memberObserved) error {
 	if r.options.Acceptor == nil || !o.lifecycle.AsksAcceptor() {
 		return nil
@@ -43,15 +44,16 @@ func (r *members) askAcceptor(ctx context.Context, o *memberObserved) error {
 	case err == nil:
 		o.lifecycle.Verdict = verdict
 	case ctx.Err() != nil:
-		return err // the hub ends, which is no fault of the Acceptor
+		return err // the hub ends, the Acceptor has not failed
 	default:
-		logf.FromContext(ctx).Error(err, "The Acceptor fails")
+		logf.FromContext(ctx).Error(err, "The Acceptor failed")
 		o.lifecycle.NoVerdict = lifecycle.Sentence(err.Error())
 	}
 	return nil
 }
 
-// requestFor is a MemberCluster as the Acceptor is asked about it. It has no UID, which no request that somebody has made is without.
+// requestFor is the JoinRequest with which the Acceptor decides on a MemberCluster. It has no UID, unlike existing
+// requests.
 func requestFor(cluster *v1alpha1.MemberCluster) *v1alpha1.JoinRequest {
 	return &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{
 		Name: cluster.Name, MemberUID: cluster.UID, ClusterID: cluster.Spec.ClusterID, Labels: cluster.Labels,

@@ -21,7 +21,7 @@ import (
 // site is what the policy of this test goes by.
 const site = "example.com/site"
 
-// siteAcceptor knows sites, and whom it was asked about.
+// siteAcceptor accepts known sites, and records the requests.
 type siteAcceptor struct {
 	mu    sync.Mutex
 	asked map[string]*v1alpha1.JoinRequest
@@ -64,7 +64,7 @@ func (a *siteAcceptor) about(name string) *v1alpha1.JoinRequest {
 	return a.asked[name]
 }
 
-// The policy that decides at the door decides on members that come by no door before somebody has decided.
+// The policy for JoinRequests also decides on members that make no JoinRequest before a decision.
 func TestAcceptorDecidesWithoutAnAgent(t *testing.T) {
 	acceptor := &siteAcceptor{asked: map[string]*v1alpha1.JoinRequest{}, slow: make(chan struct{})}
 	var counted requests
@@ -80,37 +80,45 @@ func TestAcceptorDecidesWithoutAnAgent(t *testing.T) {
 		why, says    string // of the condition Accepted
 	}{
 		{
-			name: "sites-ours", reason: "a policy is written once for all members", mode: v1alpha1.JoinPush, site: "ours", asked: true,
+			name: "sites-ours", reason: "a policy is written once for all members", mode: v1alpha1.JoinPush, site: "ours",
+			asked: true,
+			want:  new(true), phase: v1alpha1.PhaseAccepted, why: v1alpha1.ReasonAccepted, says: "The cluster is accepted.",
+		},
+		{
+			name: "sites-installed", reason: "no agent runs on the member yet", mode: v1alpha1.JoinInstall,
+			site: "ours", asked: true,
 			want: new(true), phase: v1alpha1.PhaseAccepted, why: v1alpha1.ReasonAccepted, says: "The cluster is accepted.",
 		},
 		{
-			name: "sites-installed", reason: "there is nobody on the member yet who could ask", mode: v1alpha1.JoinInstall, site: "ours", asked: true,
-			want: new(true), phase: v1alpha1.PhaseAccepted, why: v1alpha1.ReasonAccepted, says: "The cluster is accepted.",
-		},
-		{
-			name: "sites-theirs", reason: "an administrator may know better", mode: v1alpha1.JoinPush, site: "theirs", asked: true,
+			name: "sites-theirs", reason: "an administrator may know better", mode: v1alpha1.JoinPush, site: "theirs",
+			asked: true,
 			phase: v1alpha1.PhaseDenied, why: v1alpha1.ReasonDenied,
-			says: "The hub's policy denies the cluster: set spec.accepted to true to let it in all the same. It says: None of ours.",
+			says: "The hub's policy denies the cluster: set spec.accepted to true to let it in all the same. It says: None of " +
+				"ours.",
 		},
 		{
 			name: "sites-nowhere", reason: "an administrator is told what to do", mode: v1alpha1.JoinPush, asked: true,
 			phase: v1alpha1.PhasePending, why: v1alpha1.ReasonNotDecided,
-			says: "Nobody has decided: set spec.accepted to true to let the cluster in, or to false to deny it. The hub's policy says: Say where it is.",
+			says: "No administrator has decided: set spec.accepted to true to accept the cluster, or to false to deny it. The " +
+				"hub's policy says: Say where it is.",
 		},
 		{
-			name: "sites-unknown", reason: "an administrator need not wait for it", mode: v1alpha1.JoinPush, site: "unknown", asked: true,
+			name: "sites-unknown", reason: "an administrator need not wait for it", mode: v1alpha1.JoinPush, site: "unknown",
+			asked: true,
 			phase: v1alpha1.PhasePending, why: v1alpha1.ReasonPolicyFailed,
-			says: "The hub's policy could not decide, and is asked again; set spec.accepted to decide yourself. It failed: ask the Acceptor: no route to the inventory",
+			says: "The hub's policy failed and is retried; set spec.accepted to decide yourself. Error: ask the Acceptor: no " +
+				"route to the inventory",
 		},
 		{
-			name: "sites-refused", reason: "an administrator has decided", mode: v1alpha1.JoinPush, site: "ours", accepted: new(false),
-			want: new(false), phase: v1alpha1.PhaseDenied, why: v1alpha1.ReasonDenied,
+			name: "sites-refused", reason: "an administrator has decided", mode: v1alpha1.JoinPush, site: "ours",
+			accepted: new(false),
+			want:     new(false), phase: v1alpha1.PhaseDenied, why: v1alpha1.ReasonDenied,
 			says: "The cluster is denied, or its acceptance was withdrawn: set spec.accepted to true to let it in.",
 		},
 		{
-			name: "sites-pulled", reason: "whoever comes as that may be anybody", mode: v1alpha1.JoinPull, site: "ours",
+			name: "sites-pulled", reason: "any cluster may claim it", mode: v1alpha1.JoinPull, site: "ours",
 			phase: v1alpha1.PhasePending, why: v1alpha1.ReasonNotDecided,
-			says: "Nobody has decided: set spec.accepted to true to let the cluster in, or to false to deny it.",
+			says: "No administrator has decided: set spec.accepted to true to accept the cluster, or to false to deny it.",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -120,13 +128,14 @@ func TestAcceptorDecidesWithoutAnAgent(t *testing.T) {
 			require.NoError(t, h.client.Create(t.Context(), cluster))
 			h.untilPhase(test.name, test.phase)
 			cluster = h.untilCondition(test.name, v1alpha1.ConditionAccepted, conditionStatus(test.want), test.why)
-			require.Equal(t, test.says, meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionAccepted).Message, test.reason)
+			require.Equal(t, test.says, meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionAccepted).Message,
+				test.reason)
 			require.Equal(t, test.want, cluster.Spec.Accepted, test.reason)
 
 			request := acceptor.about(test.name)
 			require.Equal(t, test.asked, request != nil, test.reason)
 			if test.asked {
-				require.Empty(t, request.UID, "it can be told from a request that somebody has made")
+				require.Empty(t, request.UID, "it differs from an existing request")
 				require.Equal(t, v1alpha1.JoinRequestSpec{
 					Name: test.name, MemberUID: cluster.UID, ClusterID: "id-" + test.name, Labels: cluster.Labels,
 				}, request.Spec)
@@ -143,12 +152,12 @@ func TestAcceptorDecidesWithoutAnAgent(t *testing.T) {
 	require.Equal(t, "Pending", columns["Phase"])
 	require.Contains(t, columns["Why"], "set spec.accepted to true")
 
-	// An Acceptor that takes its time takes it from nobody else.
+	// A slow Acceptor delays no other member.
 	slow := []string{"sites-slow-1", "sites-slow-2"}
 	for _, name := range slow {
 		require.NoError(t, h.client.Create(t.Context(), atSite(name, "slow", v1alpha1.JoinPush)))
 	}
-	h.eventually("it is at it", func() error { return orError(acceptor.busy.Load() > 0, "nobody asks") })
+	h.eventually("it is at it", func() error { return orError(acceptor.busy.Load() > 0, "it is not called") })
 	h.change("sites-refused", func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
 	h.untilPhase("sites-refused", v1alpha1.PhaseAccepted)
 	close(acceptor.slow)

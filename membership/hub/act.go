@@ -19,8 +19,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// act carries out the actions of a step in their order, up to the first that fails. That gates cannot be forced keeps nothing
-// else from being done.
+// act carries out the actions of a step in order, up to the first that fails. A failure of ForceGates does not stop the
+// other actions.
 func (r *members) act(ctx context.Context, o *memberObserved, step lifecycle.HubStep) error {
 	var unforced error
 	for _, action := range step.Actions {
@@ -34,7 +34,7 @@ func (r *members) act(ctx context.Context, o *memberObserved, step lifecycle.Hub
 		}
 		unforced = err
 	}
-	// What the Membership says changes also without a step: its period, its taints, the answer to a renewal.
+	// The Membership also changes without an action: its period, its taints, the answer to a renewal.
 	if unforced == nil && o.membership != nil && o.lifecycle.Namespace == lifecycle.Present {
 		return r.syncMembership(ctx, o, lifecycle.MembershipSeen{
 			State: o.membership.Spec.State, Rejoin: o.membership.Spec.Rejoin, Clean: o.membership.Spec.Clean,
@@ -43,7 +43,8 @@ func (r *members) act(ctx context.Context, o *memberObserved, step lifecycle.Hub
 	return unforced
 }
 
-func (r *members) carryOut(ctx context.Context, o *memberObserved, step lifecycle.HubStep, action lifecycle.HubAction) error {
+func (r *members) carryOut(ctx context.Context, o *memberObserved, step lifecycle.HubStep,
+	action lifecycle.HubAction) error {
 	switch action {
 	case lifecycle.AddFinalizer:
 		return r.patch(ctx, o.cluster, func() { controllerutil.AddFinalizer(o.cluster, membership.Finalizer) })
@@ -72,7 +73,7 @@ func (r *members) carryOut(ctx context.Context, o *memberObserved, step lifecycl
 	case lifecycle.DeleteNamespace:
 		return r.deleteNamespace(ctx, o)
 	default:
-		return fmt.Errorf("this version of the hub does not know how to")
+		return fmt.Errorf("this version of the hub does not support the action")
 	}
 }
 
@@ -83,14 +84,15 @@ func (r *members) writeTombstone(ctx context.Context, o *memberObserved) error {
 	if cluster.Spec.ClusterID == "" {
 		return nil
 	}
-	// The leave is on record as one that cannot be called off (lifecycle.NextHub), so that a leader that is paused after
-	// this request records what is true. The comparison excludes a MemberCluster that was restored meanwhile.
+	// The leave is recorded as one that cannot be called off (lifecycle.NextHub), so a leader that was paused after this
+	// request records the truth. The comparison excludes a MemberCluster that was restored in the meantime.
 	latest := &v1alpha1.MemberCluster{}
 	if err := r.reader.Get(ctx, client.ObjectKeyFromObject(cluster), latest); err != nil {
 		return fmt.Errorf("read MemberCluster %s: %w", cluster.Name, err)
 	}
 	if latest.UID != cluster.UID || latest.ResourceVersion != cluster.ResourceVersion {
-		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("memberclusters").GroupResource(), cluster.Name, errChanged)
+		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("memberclusters").GroupResource(), cluster.Name,
+			errChanged)
 	}
 	return r.tombstones.write(ctx, lifecycle.Tombstone{
 		MemberUID: cluster.UID, MemberName: cluster.Name, ClusterID: cluster.Spec.ClusterID, Claim: cluster.Spec.Claim,
@@ -99,10 +101,11 @@ func (r *members) writeTombstone(ctx context.Context, o *memberObserved) error {
 	})
 }
 
-// errChanged says that an object is not what was decided on.
+// errChanged is the error of an action on an object that changed after the decision.
 var errChanged = errors.New("the object was changed since it was observed")
 
-// patch writes what change makes of a MemberCluster, if that is anything, unless somebody else wrote it meanwhile.
+// patch applies a change to a MemberCluster, if it changes anything. It fails with a conflict if another client has
+// written the MemberCluster.
 func (r *members) patch(ctx context.Context, cluster *v1alpha1.MemberCluster, change func()) error {
 	before := cluster.DeepCopy()
 	change()
@@ -114,7 +117,7 @@ func (r *members) patch(ctx context.Context, cluster *v1alpha1.MemberCluster, ch
 	if err == nil {
 		r.written.note(cluster)
 	}
-	cluster.Status = status // as it is to be reported, not as it was
+	cluster.Status = status // keep the status that is to be reported
 	return err
 }
 
@@ -130,19 +133,20 @@ func (r *members) createNamespace(ctx context.Context, member membership.Member)
 		return err
 	}
 	if owner := namespace.Labels[membership.MemberLabel]; owner != member.Name {
-		return fmt.Errorf("namespace %s is there already and is not this member's: delete it, or label it %s=%s to give it to the member",
+		return fmt.Errorf("namespace %s exists and does not belong to this member: delete it, or label it %s=%s to give it "+
+			"to the member",
 			member.Namespace, membership.MemberLabel, member.Name)
 	}
 	return nil
 }
 
-// unchanged lets a deletion succeed only on what was observed. A leader that was paused since then deletes nothing that
-// was created or written meanwhile; the conflict is retried.
+// unchanged restricts a deletion to the observed version of an object. A leader that was paused since then deletes
+// nothing that was created or written in the meantime; the conflict is retried.
 func unchanged(object client.Object) client.Preconditions {
 	return client.Preconditions{UID: new(object.GetUID()), ResourceVersion: new(object.GetResourceVersion())}
 }
 
-// revokeAccess deletes the RoleBinding that was observed.
+// revokeAccess deletes the observed RoleBinding.
 func (r *members) revokeAccess(ctx context.Context, o *memberObserved) error {
 	if o.binding == nil {
 		return nil
@@ -153,7 +157,7 @@ func (r *members) revokeAccess(ctx context.Context, o *memberObserved) error {
 	return nil
 }
 
-// deleteNamespace removes the namespace that was observed, and what issuers may have left outside of it.
+// deleteNamespace deletes the observed namespace, and objects of issuers outside of it.
 func (r *members) deleteNamespace(ctx context.Context, o *memberObserved) error {
 	member := o.member
 	for kind, issuer := range r.options.Issuers {
@@ -162,7 +166,7 @@ func (r *members) deleteNamespace(ctx context.Context, o *memberObserved) error 
 			continue
 		}
 		if err := cleaner.Clean(ctx, member); err != nil {
-			return fmt.Errorf("clean up what issuing a %s left: %w", kind, err)
+			return fmt.Errorf("clean up after the issuer of type %s: %w", kind, err)
 		}
 	}
 	if o.namespace == nil {
@@ -197,7 +201,7 @@ func (r *members) grantAccess(ctx context.Context, o *memberObserved) error {
 	return r.client.Update(ctx, binding)
 }
 
-// releaseNamespace has all gates let go of the member's namespace, also where some of them cannot.
+// releaseNamespace makes all gates release the member's namespace, even if some of them fail.
 func (r *members) releaseNamespace(ctx context.Context, member membership.Member) error {
 	var errs []error
 	for _, gate := range r.options.Gates {
@@ -212,14 +216,14 @@ func (r *members) releaseNamespace(ctx context.Context, member membership.Member
 	return errors.Join(errs...)
 }
 
-// guarded calls code of a product, with a deadline. A panic is an error.
+// guarded calls code of a product with a timeout. A panic is an error.
 func guarded(ctx context.Context, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, gatePatience)
 	defer cancel()
 	return panics.Recovered(func() error { return call(ctx) })
 }
 
-// forceGates forces all gates, also where some of them cannot be.
+// forceGates forces all gates, even if some of them fail.
 func (r *members) forceGates(ctx context.Context, member membership.Member) error {
 	var errs []error
 	for _, gate := range r.options.Gates {
@@ -234,7 +238,7 @@ func (r *members) forceGates(ctx context.Context, member membership.Member) erro
 	return errors.Join(errs...)
 }
 
-// syncMembership makes the Membership say what it shall, and writes nothing when it does.
+// syncMembership updates the Membership to its desired content. It writes only if the content changes.
 func (r *members) syncMembership(ctx context.Context, o *memberObserved, want lifecycle.MembershipSeen) error {
 	spec := o.cluster.Spec
 	object := &v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{
@@ -245,7 +249,7 @@ func (r *members) syncMembership(ctx context.Context, o *memberObserved, want li
 		object = o.membership.DeepCopy()
 	}
 	var renewal *v1alpha1.RenewalAnswer
-	renewal, o.renewing = r.answerRenewal(ctx, o) // its failure keeps nothing else from being done
+	renewal, o.renewing = r.answerRenewal(ctx, o) // a failure does not stop the rest
 	shown, err := r.shownIdentity(ctx, o)
 	if err != nil {
 		return err
@@ -270,8 +274,8 @@ func (r *members) syncMembership(ctx context.Context, o *memberObserved, want li
 	return nil
 }
 
-// shownIdentity is the identity that a Membership shows. Its epoch is one that the hub has confirmed to the agent of this
-// member: the hub confirms when the agent waits for it, and writes nothing before.
+// shownIdentity is the hub identity in a Membership. The hub confirms an epoch only to a member whose agent waits for
+// it, and writes nothing before.
 func (r *members) shownIdentity(ctx context.Context, o *memberObserved) (*v1alpha1.HubIdentity, error) {
 	id, err := r.identity.id(ctx)
 	if err != nil {
@@ -289,13 +293,13 @@ func (r *members) shownIdentity(ctx context.Context, o *memberObserved) (*v1alph
 		if err == nil {
 			shown.Epoch = epoch
 		}
-		o.confirming = err // it keeps nothing else from being done
+		o.confirming = err // a failure does not stop the rest
 	}
 	return shown, nil
 }
 
-// createMembership creates the Membership, in the place of one that another member of this name has left. One of this very
-// member is nothing to decide about without having seen it.
+// createMembership creates the Membership, and replaces the one of an earlier member with this name. If a Membership of
+// this member exists, the observation is outdated, and the error is errUnseen.
 func (r *members) createMembership(ctx context.Context, object *v1alpha1.Membership) error {
 	created := object.DeepCopy()
 	err := r.client.Create(ctx, created)

@@ -53,10 +53,12 @@ func (h *testHub) again(name string, before types.UID) *v1alpha1.MemberCluster {
 			return err
 		}
 		self := &v1alpha1.Membership{}
-		if err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.MembershipName}, self); err != nil {
+		if err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.MembershipName},
+			self); err != nil {
 			return err
 		}
-		joined := cluster.Status.Phase == v1alpha1.PhaseJoined && cluster.UID != before && self.Spec.MemberUID == cluster.UID && self.Spec.Claim == cluster.Spec.Claim
+		joined := cluster.Status.Phase == v1alpha1.PhaseJoined && cluster.UID != before &&
+			self.Spec.MemberUID == cluster.UID && self.Spec.Claim == cluster.Spec.Claim
 		return orError(joined, "%s: %s", cluster.Status.Phase, messages(cluster.Status.Conditions))
 	})
 	return h.untilCondition(name, v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
@@ -133,7 +135,8 @@ func TestMemberClusterWithAnotherUIDIsAdopted(t *testing.T) {
 			h := startHub(t, plane.ForTest(t), hub.Options{})
 			bootstrap := h.token(name, v1alpha1.JoinTokenSpec{})
 			var cleaned cleaner
-			a := h.joined(bootstrap, agent.Options{Name: name, Method: test.method, Cleaners: []membership.LeaveGate{cleaned.gate()}})
+			a := h.joined(bootstrap,
+				agent.Options{Name: name, Method: test.method, Cleaners: []membership.LeaveGate{cleaned.gate()}})
 			h.delivered("id-" + name)
 			h.stop()
 			before := h.recreate(name, test.change)
@@ -147,7 +150,8 @@ func TestMemberClusterWithAnotherUIDIsAdopted(t *testing.T) {
 			require.Zero(t, cleaned.asked.Load(), "the agent cleaned up, and no user had asked for it")
 
 			h.remove(name)
-			h.eventually("the agent cleans up when a user asks for it", func() error { return orError(cleaned.asked.Load() > 0, "it does not") })
+			h.eventually("the agent cleans up when a user asks for it",
+				func() error { return orError(cleaned.asked.Load() > 0, "it does not") })
 			a.stop()
 		})
 	}
@@ -171,7 +175,8 @@ func TestLostMemberClusterWaitsForAnAdministrator(t *testing.T) {
 	require.Equal(t, before.UID, request.Spec.MemberUID)
 	require.NotEmpty(t, request.Spec.HubID)
 	require.Equal(t, request.Spec.HubID, request.Status.Hub.ID)
-	require.Nil(t, h.member(name).Spec.Accepted, "a token that accepts any cluster does not accept one that may have been removed")
+	require.Nil(t, h.member(name).Spec.Accepted, "a token that accepts any cluster does not accept one that may have "+
+		"been removed")
 	h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
 	a.registeredAs(h.again(name, before.UID).UID)
 	require.Zero(t, cleaned.asked.Load(), "the agent cleaned up, and no user had asked for it")
@@ -179,7 +184,8 @@ func TestLostMemberClusterWaitsForAnAdministrator(t *testing.T) {
 	a.stop()
 }
 
-// A join.yaml of another hub changes nothing on a member that its own hub rejects, until an administrator asks for a move.
+// A join.yaml of another hub changes nothing on a member that its own hub rejects, until an administrator asks for a
+// move.
 func TestAnotherHubDoesNotEndAMembership(t *testing.T) {
 	const name, elsewhere = "rejected", "other-registration"
 	p := plane.ForTest(t)
@@ -190,7 +196,10 @@ func TestAnotherHubDoesNotEndAMembership(t *testing.T) {
 	now.Store(own)
 	var cleaned cleaner
 	options := agent.Options{Name: name, Cleaners: []membership.LeaveGate{cleaned.gate()}}
-	options.Bootstrap = agent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return now.Load(), nil })
+	options.Bootstrap = agent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) {
+		return now.Load(),
+			nil
+	})
 	a := h.joined(nil, options)
 	uid := h.member(name).UID
 	h.delivered("id-" + name)
@@ -199,7 +208,8 @@ func TestAnotherHubDoesNotEndAMembership(t *testing.T) {
 	h.stop()
 	h.strip(h.member(name))
 	h.wiped(name)
-	require.NoError(t, client.IgnoreAlreadyExists(h.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: elsewhere}})))
+	require.NoError(t, client.IgnoreAlreadyExists(h.client.Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: elsewhere}})))
 	startOther(t, rest.CopyConfig(h.config), hub.Options{RegistrationNamespace: elsewhere, NamespacePrefix: "their-"})
 	theirs := *h.tokenIn(elsewhere, name, v1alpha1.JoinTokenSpec{AutoAccept: true})
 	require.NotEqual(t, own.HubID, theirs.HubID)
@@ -238,9 +248,10 @@ func TestAnotherHubDoesNotEndAMembership(t *testing.T) {
 // startOther runs another hub on the same API server, as an administrator.
 func startOther(t testing.TB, config *rest.Config, options hub.Options) {
 	t.Helper()
-	mustertest.StartManager(t, config, manager.Options{Scheme: newScheme(), Logger: testLogger(t, "other hub")}, func(mgr manager.Manager) error {
-		return hub.SetupWithManager(mgr, options)
-	})
+	mustertest.StartManager(t, config, manager.Options{Scheme: newScheme(), Logger: testLogger(t, "other hub")},
+		func(mgr manager.Manager) error {
+			return hub.SetupWithManager(mgr, options)
+		})
 }
 
 // The records of members that left are bounded, and expire.
@@ -248,12 +259,14 @@ func TestTombstonesAreBounded(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{MaxTombstones: 2})
 	count := func() int {
 		var list corev1.ConfigMapList
-		require.NoError(t, h.client.List(t.Context(), &list, client.InNamespace(membership.RegistrationNamespace), client.HasLabels{membership.TombstoneLabel}))
+		require.NoError(t, h.client.List(t.Context(), &list, client.InNamespace(membership.RegistrationNamespace),
+			client.HasLabels{membership.TombstoneLabel}))
 		return len(list.Items)
 	}
 	for _, name := range []string{"bounded-a", "bounded-b", "bounded-c", "bounded-d"} {
 		require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MemberClusterSpec{ClusterID: "id-" + name, Accepted: new(true)},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       v1alpha1.MemberClusterSpec{ClusterID: "id-" + name, Accepted: new(true)},
 		}))
 		h.untilPhase(name, v1alpha1.PhaseAccepted)
 		at, _, err := hub.LastRemoval(t.Context(), h.client, membership.RegistrationNamespace, name)
@@ -271,14 +284,15 @@ func TestTombstonesAreBounded(t *testing.T) {
 	h.eventually("the hub keeps as many as it may", func() error { return orError(count() == 1, "there are %d", count()) })
 }
 
-// Two hubs that start at once agree on one identity, each start increases the epoch, and a ConfigMap that was deleted by
-// mistake is restored from what the members know.
+// Two hubs that start at once agree on one identity, each start increases the epoch, and a ConfigMap that was deleted
+// by mistake is restored from what the members know.
 func TestHubIdentity(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{})
 	read := func() (id, epoch string) {
 		stored := &corev1.ConfigMap{}
 		h.eventually("the hub has an identity", func() error {
-			return h.client.Get(t.Context(), client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: membership.HubConfigMap}, stored)
+			return h.client.Get(t.Context(),
+				client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: membership.HubConfigMap}, stored)
 		})
 		return stored.Data["id"], stored.Data["epoch"]
 	}
@@ -299,7 +313,9 @@ func TestHubIdentity(t *testing.T) {
 		return orError(same == id && number(second) > number(first), "%s at %s, before %s at %s", same, second, id, first)
 	})
 	h.stop()
-	require.NoError(t, h.client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: membership.HubConfigMap}}))
+	require.NoError(t, h.client.Delete(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace,
+			Name: membership.HubConfigMap}}))
 	h = startHub(t, h.plane, hub.Options{})
 	same, _ := read()
 	require.Equal(t, id, same)

@@ -69,8 +69,8 @@ const (
 // whose request is collected.
 //
 // Its floor is the time in which an admin with a bare client makes the writes of as many joins, those that
-// TestWritesOfAJoin lists: in the same run, on objects of the same size, by 16 goroutines, since 8, 32 and 64 were
-// no quicker on two cores. It has no hub that watches, no agent that connects, is authorized and reads, and no member to
+// TestWritesOfAJoin lists: in the same run, on objects of the same size, by 16 goroutines, since 8, 32 and 64 were no
+// quicker on two cores. It has no hub that watches, no agent that connects, is authorized and reads, and no member to
 // look at.
 //
 // Both take the whole machine, so run it by itself. With -v it lists the requests.
@@ -224,8 +224,10 @@ func (h *testHub) likeFleet() like {
 	h.t.Helper()
 	l := like{h.member(fleetName(0)), &v1alpha1.Membership{}, &coordinationv1.Lease{}}
 	namespace := l.cluster.Status.Namespace
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: namespace, Name: membership.MembershipName}, l.self))
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: namespace, Name: membership.LeaseName}, l.lease))
+	require.NoError(h.t, h.client.Get(h.t.Context(),
+		client.ObjectKey{Namespace: namespace, Name: membership.MembershipName}, l.self))
+	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: namespace, Name: membership.LeaseName},
+		l.lease))
 	return l
 }
 
@@ -247,14 +249,16 @@ func (h *testHub) newFloor(bootstrap *registration.Bootstrap, l like, counted *r
 	var err error
 	f.bare, err = client.New(counted.wrap(h.config), client.Options{Scheme: newScheme()})
 	require.NoError(h.t, err)
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: bootstrap.Namespace, Name: bootstrap.TokenName}, f.token))
+	require.NoError(h.t, h.client.Get(h.t.Context(),
+		client.ObjectKey{Namespace: bootstrap.Namespace, Name: bootstrap.TokenName}, f.token))
 	for i := range floorSize() {
 		claim, err := registration.NewClaimKey()
 		require.NoError(h.t, err)
 		asked, _, err := token.Method{}.Request(claim, nil)
 		require.NoError(h.t, err)
 		name := floorName(i)
-		request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{ClusterID: "id-" + name, Name: name, Credential: asked}}
+		request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{ClusterID: "id-" + name, Name: name,
+			Credential: asked}}
 		require.NoError(h.t, registration.Sign(request, claim, bootstrap))
 		f.requests = append(f.requests, request)
 	}
@@ -286,7 +290,8 @@ func (f *floor) join(ctx context.Context, request *v1alpha1.JoinRequest) error {
 	account := &corev1.ServiceAccount{ObjectMeta: in(membership.AgentName), AutomountServiceAccountToken: new(false)}
 	account.Annotations = map[string]string{v1alpha1.GroupName + "/claim": claim}
 	credential := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(token.DefaultLifetime.Seconds()))}}
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: membership.LeaseName}, Spec: *f.lease.Spec.DeepCopy()}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: membership.LeaseName},
+		Spec: *f.lease.Spec.DeepCopy()}
 
 	report := func(status v1alpha1.MemberClusterStatus) error {
 		before := cluster.DeepCopy()
@@ -327,20 +332,23 @@ func (f *floor) join(ctx context.Context, request *v1alpha1.JoinRequest) error {
 	return nil
 }
 
-// count has to be done by one at a time: whoever counts must have seen the count before.
+// count has to be done by one at a time: each count must follow the previous one.
 func (f *floor) count(ctx context.Context, clusterID string) error {
 	f.counting.Lock()
 	defer f.counting.Unlock()
 	return jointoken.Count(ctx, f.bare, f.token, clusterID)
 }
 
-func (f *floor) answer(ctx context.Context, request *v1alpha1.JoinRequest, cluster *v1alpha1.MemberCluster, issued *authenticationv1.TokenRequest) error {
+func (f *floor) answer(ctx context.Context, request *v1alpha1.JoinRequest, cluster *v1alpha1.MemberCluster,
+	issued *authenticationv1.TokenRequest) error {
 	before := request.DeepCopy()
 	expiration := issued.Status.ExpirationTimestamp
 	request.Status = v1alpha1.JoinRequestStatus{
-		Answer: v1alpha1.AnswerIssued, Claim: cluster.Spec.Claim, MemberName: cluster.Name, MemberUID: cluster.UID, Namespace: cluster.Status.Namespace,
+		Answer: v1alpha1.AnswerIssued, Claim: cluster.Spec.Claim, MemberName: cluster.Name, MemberUID: cluster.UID,
+		Namespace: cluster.Status.Namespace,
 		Credential: &v1alpha1.Credential{
-			Type: v1alpha1.CredentialToken, SealedToken: make([]byte, len(issued.Status.Token)+sealing), IssuedAt: &expiration, ExpirationTime: &expiration,
+			Type: v1alpha1.CredentialToken, SealedToken: make([]byte, len(issued.Status.Token)+sealing), IssuedAt: &expiration,
+			ExpirationTime: &expiration,
 		},
 		Conditions: []metav1.Condition{{
 			Type: v1alpha1.ConditionIssued, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonIssued,
@@ -358,11 +366,13 @@ func (f *floor) clean() {
 	inParallel(f.t, len(f.requests), removals, func(i int) error {
 		cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: floorName(i)}}
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.NamespaceFor(membership.DefaultNamespacePrefix, cluster.Name)}}
-		return errors.Join(f.client.Patch(ctx, cluster, withoutFinalizers), f.client.Delete(ctx, cluster), f.client.Delete(ctx, namespace))
+		return errors.Join(f.client.Patch(ctx, cluster, withoutFinalizers), f.client.Delete(ctx, cluster),
+			f.client.Delete(ctx, namespace))
 	})
 	require.Eventually(f.t, func() bool {
 		var list corev1.NamespaceList
-		return f.client.List(ctx, &list, client.HasLabels{membership.MemberLabel}, client.Limit(1)) == nil && len(list.Items) == 0
+		return f.client.List(ctx, &list, client.HasLabels{membership.MemberLabel}, client.Limit(1)) == nil &&
+			len(list.Items) == 0
 	}, fleetPatience, time.Second, "the floor's namespaces are gone")
 }
 

@@ -12,20 +12,20 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// requestAnnotation has the UID of the JoinRequest that a MemberCluster was made for.
+// requestAnnotation is the UID of the JoinRequest for which a MemberCluster was created.
 const requestAnnotation = v1alpha1.GroupName + "/join-request"
 
-// readTTL is how long an answer is kept for its agent to read. An agent asks anew when its request is gone, by the
-// bootstrap credential that it then has, so a longer time would keep out one that was given a better one.
+// readTTL is how long an answer is kept for its agent. When its request is deleted, an agent makes another one with its
+// current bootstrap credential, so a longer time would delay an agent that got a better one.
 const readTTL = 10 * time.Minute
 
-// strangerTTL is how long the request of an agent is kept that is a member of another hub. Its request for a move has the
-// same name.
+// strangerTTL is how long the request of an agent is kept that is a member of another hub. Its request for a move has
+// the same name.
 const strangerTTL = time.Minute
 
-// collect deletes a request that has done its work, or that nobody has accepted in time, together with the
-// MemberCluster that was made for it and that nobody has decided on: what a stolen bootstrap credential can fill
-// the hub with goes away by itself.
+// collect deletes a request that is complete, or that was not accepted in time, together with the MemberCluster that
+// was created for it and not decided on. So objects that a stolen bootstrap credential created are removed
+// automatically.
 func (d *door) collect(ctx context.Context, request *v1alpha1.JoinRequest, step lifecycle.DoorStep) (bool, error) {
 	done, err := d.delivered(ctx, request)
 	if err != nil {
@@ -46,8 +46,8 @@ func (d *door) collect(ctx context.Context, request *v1alpha1.JoinRequest, step 
 	return true, client.IgnoreNotFound(d.client.Delete(ctx, request, unchanged(request)))
 }
 
-// release takes all finalizers off a request that is to go. They are there for whoever made the request to set, and would
-// keep the quota full for ever.
+// release removes all finalizers from a request that is being deleted. The client that created the request can set
+// finalizers, which would fill the quota for ever.
 func (d *door) release(ctx context.Context, request *v1alpha1.JoinRequest) error {
 	if len(request.Finalizers) == 0 {
 		return nil
@@ -58,15 +58,16 @@ func (d *door) release(ctx context.Context, request *v1alpha1.JoinRequest) error
 	return client.IgnoreNotFound(d.client.Patch(ctx, request, lock))
 }
 
-// delivered reports whether the agent has used the credential that was issued: it has joined.
+// delivered reports whether the agent has used the issued credential: it has joined.
 func (d *door) delivered(ctx context.Context, request *v1alpha1.JoinRequest) (bool, error) {
 	if request.Status.Answer != v1alpha1.AnswerIssued {
 		return false, nil
 	}
 	if request.Spec.MemberUID != "" {
-		return false, nil // it had joined before, so nothing tells whether it has read the answer
+		return false, nil // it had joined before, so it is unknown whether it has read the answer
 	}
-	self, err := found(ctx, d.client, client.ObjectKey{Namespace: request.Status.Namespace, Name: membership.MembershipName}, &v1alpha1.Membership{})
+	self, err := found(ctx, d.client,
+		client.ObjectKey{Namespace: request.Status.Namespace, Name: membership.MembershipName}, &v1alpha1.Membership{})
 	if err != nil || self == nil {
 		return false, err
 	}
@@ -76,8 +77,8 @@ func (d *door) delivered(ctx context.Context, request *v1alpha1.JoinRequest) (bo
 	return d.recorded(ctx, request)
 }
 
-// recorded reports whether it is on record when the credential ends that was issued, which nothing else tells once the request is gone. A member
-// that is gone, or has another agent by now, has no use for it.
+// recorded reports whether the expiration time of the issued credential is recorded in the MemberCluster, because it is
+// unknown after the request is deleted. A member that does not exist any more, or has another agent, needs no record.
 func (d *door) recorded(ctx context.Context, request *v1alpha1.JoinRequest) (bool, error) {
 	if request.Status.Credential == nil || request.Status.Credential.ExpirationTime == nil {
 		return true, nil
@@ -104,7 +105,7 @@ func (d *door) collectMember(ctx context.Context, request *v1alpha1.JoinRequest,
 	return client.IgnoreNotFound(d.client.Delete(ctx, cluster, unchanged(cluster)))
 }
 
-// untilCollected is for how much longer a request is kept that is of no use to anybody.
+// untilCollected is the remaining time for which a request is kept.
 func (d *door) untilCollected(request *v1alpha1.JoinRequest) time.Duration {
 	end := request.CreationTimestamp.Add(d.options.RequestTTL)
 	issued := meta.FindStatusCondition(request.Status.Conditions, v1alpha1.ConditionIssued)

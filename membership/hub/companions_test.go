@@ -32,8 +32,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// answering is a companion that works as agents of works do: by a cache of what the hub has in the member's namespace. To
-// each ConfigMap "ask-x" it makes an "answer-x", and when there is one called "take-back" it deletes all answers.
+// answering is a companion that works as agents of works do: by a cache of what the hub has in the member's namespace.
+// To each ConfigMap "ask-x" it makes an "answer-x", and when there is one called "take-back" it deletes all answers.
 type answering struct {
 	t       testing.TB
 	running atomic.Int64
@@ -73,7 +73,8 @@ func (a *answering) Run(ctx context.Context, hub agent.Hub) error {
 		case asks:
 			err = client.IgnoreAlreadyExists(c.Create(ctx, answer(asked.Namespace, x)))
 		case asked.Name == "take-back":
-			err = c.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(asked.Namespace), client.MatchingLabels{"answer": "yes"})
+			err = c.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(asked.Namespace),
+				client.MatchingLabels{"answer": "yes"})
 		}
 		if err != nil && ctx.Err() == nil {
 			a.t.Errorf("acting on %s: %v", asked.Name, err)
@@ -88,21 +89,23 @@ func (a *answering) Run(ctx context.Context, hub agent.Hub) error {
 }
 
 func answer(namespace, x string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "answer-" + x, Labels: map[string]string{"answer": "yes"}}}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "answer-" + x,
+		Labels: map[string]string{"answer": "yes"}}}
 }
 
 // ask asks the companion of a member, and waits for the answer.
 func (h *testHub) ask(member, x string) {
 	h.t.Helper()
 	namespace := "member-" + member
-	require.NoError(h.t, h.client.Create(h.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ask-" + x}}))
+	require.NoError(h.t, h.client.Create(h.t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ask-" + x}}))
 	h.eventually("the companion answers "+x, func() error {
 		return h.client.Get(h.t.Context(), client.ObjectKeyFromObject(answer(namespace, x)), &corev1.ConfigMap{})
 	})
 }
 
-// Companions have the agent's access to the hub for as long as the cluster is a member: over renewals, not beyond a restart
-// of the agent, through a leave until the gates of the hub are open, and no longer.
+// Companions have the agent's access to the hub for as long as the cluster is a member: over renewals, not beyond a
+// restart of the agent, through a leave until the gates of the hub are open, and no longer.
 func TestCompanions(t *testing.T) {
 	var h *testHub
 	works := membership.GateFunc("works", func(ctx context.Context, m membership.Member) ([]string, error) {
@@ -122,10 +125,11 @@ func TestCompanions(t *testing.T) {
 	})
 	p := plane.ForTest(t)
 	rules := []rbacv1.PolicyRule{{
-		APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch", "create", "deletecollection"},
+		APIGroups: []string{""}, Resources: []string{"configmaps"},
+		Verbs: []string{"list", "watch", "create", "deletecollection"},
 	}}
 	h = startHub(t, p, hub.Options{Gates: []membership.LeaveGate{works}, AgentRules: rules})
-	// Nobody gives what he does not have.
+	// A hub cannot grant permissions that it does not have.
 	meta := metav1.ObjectMeta{Name: "rules-of-companions"}
 	for _, object := range []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules},
@@ -155,17 +159,19 @@ func TestCompanions(t *testing.T) {
 			var rejected atomic.Bool
 			options := agent.Options{Name: name, Method: test.method, Clock: clock}
 			options.OnPhase = func(step lifecycle.AgentStep) { rejected.Store(step.Phase == lifecycle.Rejected) }
-			options.Companions = []agent.Companion{companion, agent.CompanionFunc("panicking", func(context.Context, agent.Hub) error {
-				panics.Add(1)
-				panic("on purpose")
-			})}
-			options.Cleaners = []membership.LeaveGate{membership.GateFunc("works", func(context.Context, membership.Member) ([]string, error) {
-				if n := companion.running.Load(); n > 0 {
-					t.Errorf("%d companions run beside a cleaner", n)
-				}
-				cleaned.Add(1)
-				return nil, nil
-			})}
+			options.Companions = []agent.Companion{companion,
+				agent.CompanionFunc("panicking", func(context.Context, agent.Hub) error {
+					panics.Add(1)
+					panic("on purpose")
+				})}
+			options.Cleaners = []membership.LeaveGate{membership.GateFunc("works",
+				func(context.Context, membership.Member) ([]string, error) {
+					if n := companion.running.Load(); n > 0 {
+						t.Errorf("%d companions run beside a cleaner", n)
+					}
+					cleaned.Add(1)
+					return nil, nil
+				})}
 			cluster := &v1alpha1.MemberCluster{
 				ObjectMeta: metav1.ObjectMeta{Name: name},
 				Spec:       v1alpha1.MemberClusterSpec{Accepted: new(true), ClusterID: "id-" + name, HeartbeatPeriodSeconds: 1},
@@ -196,7 +202,8 @@ func TestCompanions(t *testing.T) {
 			}
 			require.EqualValues(t, 1, companion.begun.Load(), "it was begun anew")
 
-			h.eventually("a panic is not for ever", func() error { return orError(panics.Load() > 2, "%d panics", panics.Load()) })
+			h.eventually("a panic is not for ever",
+				func() error { return orError(panics.Load() > 2, "%d panics", panics.Load()) })
 			for range 2 {
 				before := h.beat(name)
 				h.eventually("the agent beats", func() error { return orError(h.beat(name) != before, "not yet") })
@@ -238,6 +245,7 @@ func (h *testHub) renewal(name string) string {
 func (h *testHub) beat(name string) string {
 	h.t.Helper()
 	var lease coordinationv1.Lease
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.LeaseName}, &lease))
+	require.NoError(h.t, h.client.Get(h.t.Context(),
+		client.ObjectKey{Namespace: "member-" + name, Name: membership.LeaseName}, &lease))
 	return lease.ResourceVersion
 }

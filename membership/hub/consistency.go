@@ -18,22 +18,23 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// consistency raises the hub's epoch when an agent has noticed that the hub was restored, and finds out when the caches of
-// the hub show what the API server has since then. It does nothing until an agent asks. It may be used concurrently.
+// consistency increases the hub's epoch when an agent has noticed that the hub was restored, and determines when the
+// caches of the hub contain the state of the API server since then. It does nothing until an agent requires it. It may
+// be used concurrently.
 //
 // The caches of placements, WorkSets and add-ons need no such comparison. If the store was restored while this process
 // ran, the process ends ([storeversion.Monitor]), and all controllers of its manager start again with new caches.
 type consistency struct {
 	identity *hubIdentity
 	cache    client.Reader
-	reader   client.Reader // not a cache
+	reader   client.Reader // without a cache
 	clock    clock.PassiveClock
 
 	mu      sync.Mutex
 	tried   time.Time
-	at      int64               // the epoch that was asked for last
-	pending map[cached]struct{} // what the caches have not been seen to show since; nil: not begun
-	done    int64               // the epoch at which the hub was found to be consistent last
+	at      int64               // the last required epoch
+	pending map[cached]struct{} // objects that differed in every comparison so far; nil: not started
+	done    int64               // the last epoch at which the hub was consistent
 }
 
 // cached is an object in one of the hub's caches.
@@ -42,14 +43,14 @@ type cached struct {
 	key  client.ObjectKey
 }
 
-// consistencyInterval is the least time between two comparisons of the caches with the API server.
+// consistencyInterval is the minimum interval between two comparisons of the caches with the API server.
 const consistencyInterval = time.Second
 
-// maxEpochStep bounds how far an agent can raise the epoch of the hub.
+// maxEpochStep limits how far an agent can increase the epoch of the hub.
 const maxEpochStep = 1_000_000
 
-// reach returns the epoch, of at least required, at which the hub is consistent. Before it is, the error is an
-// [membership.ErrPending], or says what failed.
+// reach returns the epoch, at least required, at which the hub is consistent. Until then the error is an
+// [membership.ErrPending] or the failure.
 func (c *consistency) reach(ctx context.Context, required int64) (int64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,14 +67,16 @@ func (c *consistency) reach(ctx context.Context, required int64) (int64, error) 
 		return 0, err
 	}
 	if required-is.Epoch > maxEpochStep {
-		return 0, fmt.Errorf("an agent waits for epoch %d of the hub, and the hub is at epoch %d: an agent reports no such number by itself", required, is.Epoch)
+		return 0, fmt.Errorf("an agent waits for epoch %d of the hub, and the hub is at epoch %d: the report of the agent "+
+			"is invalid", required, is.Epoch)
 	}
 	if c.at < required {
 		before := is.Epoch
 		if is, err = c.identity.raise(ctx, max(required, before+1)); err != nil {
 			return 0, err
 		}
-		logf.FromContext(ctx).Info("An agent reports that the hub was restored to an earlier state", "epoch", is.Epoch, "before", before)
+		logf.FromContext(ctx).Info("An agent reports that the hub was restored to an earlier state", "epoch", is.Epoch,
+			"before", before)
 		c.at, c.pending = is.Epoch, nil
 	}
 	if err := c.compare(ctx); err != nil {
@@ -87,13 +90,14 @@ func (c *consistency) reach(ctx context.Context, required int64) (int64, error) 
 	return c.done, nil
 }
 
-// compare takes out of pending what the caches show as the API server has it. Each object has to be seen the same once, so
-// that changes which go on meanwhile do not matter.
+// compare removes objects from pending that are equal in the caches and on the API server. Each object must be equal
+// once, so that ongoing changes do not matter.
 func (c *consistency) compare(ctx context.Context) error {
 	first := c.pending == nil
 	pending := map[cached]struct{}{}
 	for _, list := range []client.ObjectList{
-		&v1alpha1.MemberClusterList{}, &v1alpha1.MembershipList{}, &v1alpha1.JoinRequestList{}, &corev1.NamespaceList{}, &rbacv1.RoleBindingList{},
+		&v1alpha1.MemberClusterList{}, &v1alpha1.MembershipList{}, &v1alpha1.JoinRequestList{}, &corev1.NamespaceList{},
+		&rbacv1.RoleBindingList{},
 	} {
 		kind := reflect.TypeOf(list).Elem().Name()
 		shown, err := versions(ctx, c.cache, list.DeepCopyObject().(client.ObjectList))
@@ -131,7 +135,8 @@ func (c *consistency) compare(ctx context.Context) error {
 }
 
 // versions returns the UID and the resource version of each object.
-func versions(ctx context.Context, from client.Reader, list client.ObjectList, options ...client.ListOption) (map[client.ObjectKey]string, error) {
+func versions(ctx context.Context, from client.Reader, list client.ObjectList,
+	options ...client.ListOption) (map[client.ObjectKey]string, error) {
 	if err := from.List(ctx, list, options...); err != nil {
 		return nil, err
 	}

@@ -23,14 +23,16 @@ func TestCredentialEnd(t *testing.T) {
 		renewed  *v1alpha1.Credential
 		want     *metav1.Time
 	}{
-		{"nobody knows", nil, joined, nil, nil, nil},
+		{"unknown", nil, joined, nil, nil, nil},
 		{"the agent has joined by what it was given at the door", nil, joined, until(at(1)), nil, at(1)},
 		{"its request is gone", at(1), joined, nil, nil, at(1)},
 		{"it was renewed", at(1), joined, nil, &v1alpha1.Credential{ExpirationTime: at(2)}, at(2)},
-		{"it came in anew after a renewal, the answer to which is still there", at(2), joined, until(at(3)), &v1alpha1.Credential{ExpirationTime: at(2)}, at(3)},
+		{"it came in anew after a renewal, the answer to which is still there", at(2), joined, until(at(3)),
+			&v1alpha1.Credential{ExpirationTime: at(2)}, at(3)},
 		{"and that request is gone as well", at(3), joined, nil, &v1alpha1.Credential{ExpirationTime: at(2)}, at(3)},
 		{"what it has does not end", nil, joined, until(nil), &v1alpha1.Credential{}, nil},
-		{"another agent is to speak for the cluster, and has not come", at(1), lifecycle.ReportedNothing, nil, &v1alpha1.Credential{ExpirationTime: at(2)}, nil},
+		{"another agent is to speak for the cluster, and has not come", at(1), lifecycle.ReportedNothing, nil,
+			&v1alpha1.Credential{ExpirationTime: at(2)}, nil},
 		{"it may need it to leave", at(1), lifecycle.ReportedClean, nil, nil, at(1)},
 	} {
 		o := memberObserved{issued: test.issued, membership: &v1alpha1.Membership{}}

@@ -1,28 +1,28 @@
-// Package hub wires the hub's side of membership into a controller-runtime manager:
+// Package hub adds the hub's side of membership to a controller-runtime manager:
 //
 //	err := hub.SetupWithManager(mgr, hub.Options{})
 //
-// That is all, with package crds having installed the definitions before; examples/minimal-hub/hub.go is a whole
-// program. What a product decides itself goes into [Options]: who may come in ([membership.Acceptor]), how credentials
-// are issued ([membership.Issuer]), what has to happen before a cluster leaves ([membership.LeaveGate]).
+// Package crds must have installed the definitions before; examples/minimal-hub/hub.go is a complete program. [Options]
+// contain the decisions of a product: which clusters are accepted ([membership.Acceptor]), how credentials are issued
+// ([membership.Issuer]), and what must be complete before a cluster leaves ([membership.LeaveGate]).
 //
-// # What runs
+// # Controllers
 //
-//   - The controller of MemberClusters prepares a member's namespace, lets it in and out, and reports. What it does
-//     is decided by [lifecycle.NextHub]. It asks the Acceptor about members that the hub is to bring an agent to, and that come to no door before that.
-//   - The controller of JoinRequests is the door: it answers who may have a credential, by [lifecycle.NextDoor].
-//   - The controller of JoinTokens, of package jointoken, makes bootstrap credentials and renews them.
-//   - The watcher of heartbeats, of package heartbeat, tells who has fallen silent; the condition Healthy and the taints
-//     membership.muster.dev/unreachable and /not-ready follow by [lifecycle.Health] and [lifecycle.Taints].
+//   - The controller of MemberClusters prepares a member's namespace, grants and withdraws access, and reports.
+//     [lifecycle.NextHub] decides. It calls the Acceptor for members whose agent the hub starts, because these make no
+//     JoinRequest before that.
+//   - The controller of JoinRequests answers which agent gets a credential. [lifecycle.NextDoor] decides.
+//   - The controller of JoinTokens, of package jointoken, creates bootstrap credentials and renews them.
+//   - The watcher of heartbeats, of package heartbeat, reports silent members. [lifecycle.Health] and
+//     [lifecycle.Taints] derive the condition Healthy and the taints membership.muster.dev/unreachable and /not-ready.
 //
-// All of them run on the leader alone. A hub may die at any point: its successor goes on from what it observes, and
-// starts without a write when all is in place.
+// All of them run on the leader only. A hub may fail at any point: its successor continues from what it observes, and
+// starts without a write if nothing has to change.
 //
-// # What a member costs
+// # Cost of a member
 //
-// In a quiet fleet one update of its Lease per period, and nothing else: the hub makes no request at all. A join is
-// these writes, of which those of the agent are marked with an asterisk; those of Events, one for each change of phase, are not
-// counted, nor are reads:
+// In steady state one update of its Lease per period, and no requests of the hub. A join consists of these writes.
+// Those of the agent have an asterisk. Reads, and the write of one Event per change of phase, are not included:
 //
 //	JoinRequest          create*, status, delete
 //	JoinToken            status (the use is counted)
@@ -34,25 +34,26 @@
 //	ServiceAccount       create, and a token (which is not stored), or
 //	CertificateSigningRequest  create, approve, delete
 //
-// That is thirteen that are stored with a token, and fifteen with a certificate. Where the hub sees the first heartbeat only
-// after the agent's confirmation the status of the MemberCluster is written once more. A MemberCluster that was made
-// beforehand, and a request without a JoinToken ([Options].AllowWithoutToken), save one each. TestWritesOfAJoin and TestSteadyState hold the figures.
+// These are thirteen stored writes with a token, and fifteen with a certificate. If the hub observes the first
+// heartbeat only after the agent's confirmation, the status of the MemberCluster is written once more. A MemberCluster
+// that was created before, and a request without a JoinToken ([Options].AllowWithoutToken), save one write each.
+// TestWritesOfAJoin and TestSteadyState check the numbers.
 //
-// A leave also reads the member's four objects past the caches before each step that cannot be taken back: two or three times.
+// A leave also reads the member's four objects without caches before each step that cannot be undone: two or three
+// times.
 //
-// Joining 300 members at once takes 2.7 times as long as the same writes made by a bare client in the same run, on two cores
-// that hub, agents and API server share; the requests of the hub are 27 a join, and those of an agent 14, among them some looks at its
-// request while the hub is busy:
+// Joining 300 members at once takes 2.7 times as long as the same writes by a bare client in the same run, on two cores
+// that hub, agents and API server share. The hub makes 27 requests per join, and an agent 14, including reads of its
+// JoinRequest while the hub is busy:
 //
 //	go test -run '^$' -bench Join -benchtime 1x ./membership/hub
 //
 // # Permissions
 //
-// The folder rbac has the roles that the manager's user needs; the package's tests run as a user who has these and nothing
-// else. The Role among them is for the namespace muster-registration: where [Options].RegistrationNamespace is another,
-// change its metadata.namespace to that. To give agents more than membership's own permissions ([Options].AgentRules)
-// the hub must have those itself.
+// The folder rbac contains the roles for the manager's user; the package's tests use exactly these. The Role is for the
+// namespace muster-registration: if [Options].RegistrationNamespace is another one, change its metadata.namespace. To
+// give agents more than membership's own permissions ([Options].AgentRules), the hub must have those itself.
 //
-// Agents get [AgentRole] in their own namespace, by one RoleBinding each. Nothing of a member is cluster-scoped but its
-// MemberCluster.
+// Agents get [AgentRole] in their own namespace, with one RoleBinding each. The only cluster-scoped object of a member
+// is its MemberCluster.
 package hub

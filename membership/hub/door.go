@@ -41,15 +41,15 @@ import (
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=jointokens,verbs=get
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=jointokens/status,verbs=patch
 
-// door is the controller of JoinRequests: it observes one and the members that it may be about, has package
-// lifecycle decide, carries that out and reports.
+// door is the controller of JoinRequests: it observes a request and its possible members, calls package lifecycle to
+// decide, carries out the step and reports.
 type door struct {
 	client   client.Client
-	reader   client.Reader // past the caches
+	reader   client.Reader // without a cache
 	options  Options
 	recorder events.EventRecorder
 
-	// concluding keeps two requests of one cluster ID from each finding that there is no member yet.
+	// concluding prevents that two requests with one cluster ID both find that there is no member yet.
 	concluding keymutex.KeyMutex
 
 	written written
@@ -58,11 +58,12 @@ type door struct {
 	tombstones *tombstones
 	conflicts  workqueue.TypedRateLimiter[string] // the pauses after conflicts, by request
 
-	// counting keeps those who come in by one token from refusing each other's counts.
+	// counting serializes the updates of a JoinToken's count, to avoid conflicts.
 	counting sync.Mutex
 }
 
-// The indices of the hub's caches. Of MemberClusters, the API server selects by cluster ID as well.
+// The indices of the hub's caches. The API server supports the field selector for the cluster ID of MemberClusters as
+// well.
 const (
 	byClusterID = "spec.clusterID"
 	byClaim     = "spec.claim"
@@ -107,21 +108,23 @@ func (d *door) setup(mgr manager.Manager, hub cluster.Cluster) error {
 		return d.requests(ctx, byClusterID, member.Spec.ClusterID)
 	})
 	return errors.Join(
-		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.JoinRequest{}, &handler.EnqueueRequestForObject{}, butStatus)),
+		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.JoinRequest{}, &handler.EnqueueRequestForObject{},
+			butStatus)),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.MemberCluster{}, ofMember)),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.Membership{}, byLabel)),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &rbacv1.RoleBinding{}, byLabel)),
 	)
 }
 
-// requests lists the JoinRequests that an index has under a value.
+// requests lists the JoinRequests with a value of an index.
 func (d *door) requests(ctx context.Context, index, value string) []reconcile.Request {
 	if value == "" {
 		return nil
 	}
 	var list v1alpha1.JoinRequestList
-	if d.client.List(ctx, &list, client.InNamespace(d.options.RegistrationNamespace), client.MatchingFields{index: value}) != nil {
-		return nil // the cache is going down
+	if d.client.List(ctx, &list, client.InNamespace(d.options.RegistrationNamespace),
+		client.MatchingFields{index: value}) != nil {
+		return nil // the cache is stopping
 	}
 	out := make([]reconcile.Request, len(list.Items))
 	for i := range list.Items {
@@ -130,7 +133,7 @@ func (d *door) requests(ctx context.Context, index, value string) []reconcile.Re
 	return out
 }
 
-// Reconcile brings one request one step further.
+// Reconcile performs the next step of a JoinRequest.
 func (d *door) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
 	if key.Namespace != d.options.RegistrationNamespace {
 		return reconcile.Result{}, nil
@@ -153,7 +156,7 @@ func (d *door) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.
 	if err != nil && !errors.Is(err, membership.ErrPending) {
 		err = fmt.Errorf("answer JoinRequest %s: %w", request.Name, err)
 	}
-	// Its time runs out also for a request that cannot be answered.
+	// Requests that cannot be answered expire as well.
 	gone, collected := d.collect(ctx, &request, step)
 	switch {
 	case gone:
@@ -168,11 +171,11 @@ func (d *door) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.
 	return retry(d.conflicts, key.Name, sooner(step.After, after), err)
 }
 
-// quietFor is for how long a request that is Pending has no answer: most are issued by then, and what nobody
-// has time to read need not be written.
+// quietFor is for how long a Pending request has no answer in its status: most are issued by then, so the write is
+// saved.
 const quietFor = 2 * time.Second
 
-// answer decides on a request, carries that out and writes the answer into its status.
+// answer decides on a request, carries out the step and writes the answer to the status.
 func (d *door) answer(ctx context.Context, request *v1alpha1.JoinRequest) (lifecycle.DoorStep, error) {
 	observed, token, err := d.observe(ctx, request)
 	if err != nil {
@@ -181,7 +184,7 @@ func (d *door) answer(ctx context.Context, request *v1alpha1.JoinRequest) (lifec
 	step := lifecycle.NextDoor(observed)
 	members := client.Reader(d.client)
 	if step.Final {
-		// A cache that has lost its API server may not show a member for a minute after it was made.
+		// A cache that is disconnected from its API server may lag by a minute.
 		members = d.reader
 		d.concluding.LockKey(request.Spec.ClusterID)
 		defer func() { _ = d.concluding.UnlockKey(request.Spec.ClusterID) }()
@@ -204,11 +207,14 @@ func (d *door) answer(ctx context.Context, request *v1alpha1.JoinRequest) (lifec
 	return step, d.report(ctx, request, step, member, credential)
 }
 
-// observe looks at a request and at the members that it may be about.
-func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (lifecycle.DoorObserved, *v1alpha1.JoinToken, error) {
+// observe reads a request and its possible members.
+func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (lifecycle.DoorObserved, *v1alpha1.JoinToken,
+	error) {
 	o := lifecycle.DoorObserved{
-		Answer: request.Status.Answer, Bound: request.Status.MemberUID, ClusterID: request.Spec.ClusterID, Name: request.Spec.Name,
-		Claim: registration.Fingerprint(request.Spec.ClaimKey), MemberUID: request.Spec.MemberUID, Type: request.Spec.Credential.Type,
+		Answer: request.Status.Answer, Bound: request.Status.MemberUID, ClusterID: request.Spec.ClusterID,
+		Name:  request.Spec.Name,
+		Claim: registration.Fingerprint(request.Spec.ClaimKey), MemberUID: request.Spec.MemberUID,
+		Type:      request.Spec.Credential.Type,
 		CreatedAt: request.CreationTimestamp.Time, AgentHubID: request.Spec.HubID,
 	}
 	if issued := meta.FindStatusCondition(request.Status.Conditions, v1alpha1.ConditionIssued); issued != nil {
@@ -225,8 +231,8 @@ func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (life
 		return o, nil, err
 	}
 
-	// The token has done its work once the hub has taken a claim in: one that ends between then and the acceptance
-	// strands nobody. Until somebody has decided the policy is asked, and it has to know whom it is asked about.
+	// The token is not needed after the hub has recorded the claim: an agent whose token ends between the claim and the
+	// acceptance can still join. Until a decision exists, the policy is called, and it must know the token.
 	if member := o.ByClaim; member != nil && member.Accepted != nil {
 		return o, nil, nil
 	}
@@ -240,21 +246,21 @@ func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (life
 			return o, nil, nil
 		}
 	case !d.options.AllowWithoutToken:
-		o.TokenRefused = "spec.token: is not set, and this hub lets nobody in without a JoinToken"
+		o.TokenRefused = "spec.token: is not set, and this hub requires a JoinToken"
 		return o, nil, nil
 	}
 	o.Readopt = token != nil && token.Spec.AutoAccept && token.Spec.ClusterID == o.ClusterID
 	if o.Verdict, err = d.verdict(ctx, request, token); err != nil {
 		if ctx.Err() != nil {
-			return o, token, err // the hub ends, which is no fault of the Acceptor
+			return o, token, err // the hub ends, the Acceptor has not failed
 		}
-		logf.FromContext(ctx).Error(err, "The Acceptor fails")
+		logf.FromContext(ctx).Error(err, "The Acceptor failed")
 		o.NoVerdict = lifecycle.Sentence(err.Error())
 	}
 	return o, token, nil
 }
 
-// reserved says why a token that is for one member alone does not let a request in.
+// reserved returns why a token for a single member does not admit a request; empty: it does.
 func reserved(token *v1alpha1.JoinToken, o lifecycle.DoorObserved) string {
 	uid, member := jointoken.MemberUID(token), o.ByID
 	if member == nil {
@@ -263,10 +269,11 @@ func reserved(token *v1alpha1.JoinToken, o lifecycle.DoorObserved) string {
 	if uid == "" || member != nil && member.UID == uid {
 		return ""
 	}
-	return fmt.Sprintf("spec.token.name: JoinToken %q is for one MemberCluster alone, which is not there or not that of this cluster", token.Name)
+	return fmt.Sprintf("spec.token.name: JoinToken %q is for a single MemberCluster, which does not exist or is not "+
+		"that of this cluster", token.Name)
 }
 
-// look looks, through the reader, at the members that have the cluster ID or the name of a request.
+// look reads the members with the claim, the cluster ID or the name of a request.
 func (d *door) look(ctx context.Context, members client.Reader, o *lifecycle.DoorObserved) error {
 	o.ByClaim, o.ByID, o.ByName, o.Others = nil, nil, nil, nil
 	if err := d.lookByClaim(ctx, members, o); err != nil {
@@ -302,14 +309,14 @@ func (d *door) look(ctx context.Context, members client.Reader, o *lifecycle.Doo
 	return d.lookForTombstones(ctx, members == d.reader, o)
 }
 
-// lookByClaim looks at the member that has the claim of a request.
+// lookByClaim reads the member with the claim of a request.
 func (d *door) lookByClaim(ctx context.Context, members client.Reader, o *lifecycle.DoorObserved) error {
 	var list v1alpha1.MemberClusterList
 	if err := members.List(ctx, &list, client.MatchingFields{byClaim: o.Claim}); err != nil {
 		return err
 	}
 	for i := range list.Items {
-		// Several have one claim only if an administrator copied a MemberCluster: the cluster ID tells which is meant.
+		// Several members have one claim only if an administrator copied a MemberCluster: the cluster ID is decisive.
 		if o.ByClaim != nil && list.Items[i].Spec.ClusterID != o.ClusterID {
 			continue
 		}
@@ -321,8 +328,8 @@ func (d *door) lookByClaim(ctx context.Context, members client.Reader, o *lifecy
 	return nil
 }
 
-// lookForTombstones reads the records of members that left, where the decision may depend on them: before a
-// MemberCluster is created it always does, since a claim whose member left never comes back.
+// lookForTombstones reads the records of members that left, if the decision may depend on them. It always does before a
+// MemberCluster is created, because a claim whose member left never comes back.
 func (d *door) lookForTombstones(ctx context.Context, live bool, o *lifecycle.DoorObserved) (err error) {
 	o.Tombstones = nil
 	if o.ByClaim == nil && (live || o.NeedsTombstones()) {
@@ -331,7 +338,7 @@ func (d *door) lookForTombstones(ctx context.Context, live bool, o *lifecycle.Do
 	return err
 }
 
-// invalid puts an error that refuses a request for good where it is to be seen, and returns all others.
+// invalid stores the message of an error that refuses a request for good, and returns all other errors.
 func invalid(err error, into *string) error {
 	var refused *membership.InvalidError
 	if !errors.As(err, &refused) {
@@ -341,8 +348,9 @@ func invalid(err error, into *string) error {
 	return nil
 }
 
-// verdict is what the Acceptor makes of a request or, where there is none, the token that it was made with.
-func (d *door) verdict(ctx context.Context, request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken) (membership.Verdict, error) {
+// verdict is the decision of the Acceptor, or, without one, that of the JoinToken.
+func (d *door) verdict(ctx context.Context, request *v1alpha1.JoinRequest,
+	token *v1alpha1.JoinToken) (membership.Verdict, error) {
 	switch acceptor := d.options.Acceptor; {
 	case acceptor != nil:
 		return ask(ctx, acceptor, request)
@@ -353,20 +361,23 @@ func (d *door) verdict(ctx context.Context, request *v1alpha1.JoinRequest, token
 	}
 }
 
-// see looks at a member as the door does.
+// see converts a MemberCluster for the decision.
 func (d *door) see(ctx context.Context, cluster *v1alpha1.MemberCluster) (*lifecycle.MemberSeen, error) {
 	member := memberOf(cluster, d.options.NamespacePrefix)
 	subject, missing := subjectOf(member, cluster.Spec.Credential, d.options.Issuers)
 	seen := &lifecycle.MemberSeen{
 		Name: cluster.Name, UID: cluster.UID, ClusterID: cluster.Spec.ClusterID, Claim: cluster.Spec.Claim,
-		Credential: cluster.Spec.Credential, Accepted: cluster.Spec.Accepted, Deleting: cluster.DeletionTimestamp != nil, Desired: cluster.Spec.State,
+		Credential: cluster.Spec.Credential, Accepted: cluster.Spec.Accepted, Deleting: cluster.DeletionTimestamp != nil,
+		Desired: cluster.Spec.State,
 		Leaving: cluster.Status.Leave != nil && !cluster.Status.Leave.Ended, Identified: missing == nil,
 	}
-	binding, err := found(ctx, d.client, client.ObjectKey{Namespace: member.Namespace, Name: membership.AgentName}, &rbacv1.RoleBinding{})
+	binding, err := found(ctx, d.client, client.ObjectKey{Namespace: member.Namespace, Name: membership.AgentName},
+		&rbacv1.RoleBinding{})
 	if err != nil {
 		return nil, err
 	}
-	self, err := found(ctx, d.client, client.ObjectKey{Namespace: member.Namespace, Name: membership.MembershipName}, &v1alpha1.Membership{})
+	self, err := found(ctx, d.client, client.ObjectKey{Namespace: member.Namespace, Name: membership.MembershipName},
+		&v1alpha1.Membership{})
 	if err != nil {
 		return nil, err
 	}
@@ -378,9 +389,11 @@ func (d *door) see(ctx context.Context, cluster *v1alpha1.MemberCluster) (*lifec
 	return seen, nil
 }
 
-// admit makes or binds the MemberCluster, as the step says, and returns the one that the request is for.
-func (d *door) admit(ctx context.Context, members client.Reader, request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken, step lifecycle.DoorStep) (*v1alpha1.MemberCluster, error) {
-	create, bind := slices.Contains(step.Actions, lifecycle.CreateMember), slices.Contains(step.Actions, lifecycle.BindMember)
+// admit creates or binds the MemberCluster, as the step requires, and returns that of the request.
+func (d *door) admit(ctx context.Context, members client.Reader, request *v1alpha1.JoinRequest,
+	token *v1alpha1.JoinToken, step lifecycle.DoorStep) (*v1alpha1.MemberCluster, error) {
+	create, bind := slices.Contains(step.Actions, lifecycle.CreateMember),
+		slices.Contains(step.Actions, lifecycle.BindMember)
 	if (create || bind) && token != nil {
 		if err := d.count(ctx, request, token); err != nil {
 			return nil, err
@@ -394,7 +407,7 @@ func (d *door) admit(ctx context.Context, members client.Reader, request *v1alph
 			spec.Accepted = new(true)
 		}
 		if cluster.DeletionTimestamp == nil {
-			// The hub must not miss the deletion of a MemberCluster that an agent speaks for.
+			// The hub must observe the deletion of a MemberCluster that an agent has claimed.
 			controllerutil.AddFinalizer(cluster, membership.Finalizer)
 		}
 	}
@@ -415,8 +428,8 @@ func (d *door) admit(ctx context.Context, members client.Reader, request *v1alph
 	return cluster, d.client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// count counts a request on its token, on what the token is by now. One that is used up meanwhile is refused when the
-// request is looked at again.
+// count counts a request on the current state of its token. If the token is used up, the request is refused at its next
+// reconcile.
 func (d *door) count(ctx context.Context, request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken) error {
 	d.counting.Lock()
 	defer d.counting.Unlock()
@@ -429,8 +442,7 @@ func (d *door) count(ctx context.Context, request *v1alpha1.JoinRequest, token *
 	return jointoken.Count(ctx, d.client, token, request.Spec.ClusterID)
 }
 
-// newMember is the MemberCluster that is made for a request. It has the finalizer from the start, so that no
-// write of its own is needed for it.
+// newMember is the MemberCluster for a request. It has the finalizer from the start, which saves a write.
 func newMember(request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken) *v1alpha1.MemberCluster {
 	cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{
 		Name: request.Spec.Name, Labels: map[string]string{}, Finalizers: []string{membership.Finalizer},
@@ -444,18 +456,20 @@ func newMember(request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken) *v1alph
 	return cluster
 }
 
-// issue has the credential issued. A request that can never succeed is denied.
-func (d *door) issue(ctx context.Context, request *v1alpha1.JoinRequest, cluster *v1alpha1.MemberCluster, step lifecycle.DoorStep) (*v1alpha1.Credential, lifecycle.DoorStep, error) {
+// issue calls the issuer. A request that can never succeed is denied.
+func (d *door) issue(ctx context.Context, request *v1alpha1.JoinRequest, cluster *v1alpha1.MemberCluster,
+	step lifecycle.DoorStep) (*v1alpha1.Credential, lifecycle.DoorStep, error) {
 	if cluster == nil {
-		return nil, step, membership.ErrPending // it went a moment ago, which is no fault of the request
+		return nil, step, membership.ErrPending // the MemberCluster was deleted a moment ago
 	}
 	issuer, known := d.options.Issuers[request.Spec.Credential.Type]
 	if !known {
 		step.Answer, step.Reason = v1alpha1.AnswerDenied, v1alpha1.ReasonInvalidRequest
-		step.Message = fmt.Sprintf("spec.credential.type: this hub does not issue credentials of type %s.", request.Spec.Credential.Type)
+		step.Message = fmt.Sprintf("spec.credential.type: this hub does not issue credentials of type %s.",
+			request.Spec.Credential.Type)
 		return nil, step, nil
 	}
-	// Past the cache: what was issued a moment ago must not be issued once more.
+	// Read without the cache, so that no credential is issued twice.
 	var latest v1alpha1.JoinRequest
 	if err := d.reader.Get(ctx, client.ObjectKeyFromObject(request), &latest); err != nil {
 		return nil, step, err
@@ -471,10 +485,12 @@ func (d *door) issue(ctx context.Context, request *v1alpha1.JoinRequest, cluster
 	var invalid *membership.InvalidError
 	switch {
 	case err == nil:
-		step.Answer, step.Reason, step.Message = v1alpha1.AnswerIssued, v1alpha1.ReasonIssued, "The credential is in the status."
+		step.Answer, step.Reason, step.Message = v1alpha1.AnswerIssued, v1alpha1.ReasonIssued,
+			"The credential is in the status."
 		return &credential, step, nil
 	case errors.As(err, &invalid):
-		step.Answer, step.Reason, step.Message = v1alpha1.AnswerDenied, v1alpha1.ReasonInvalidRequest, lifecycle.Sentence("spec.credential."+invalid.Error())
+		step.Answer, step.Reason, step.Message = v1alpha1.AnswerDenied, v1alpha1.ReasonInvalidRequest,
+			lifecycle.Sentence("spec.credential."+invalid.Error())
 		return nil, step, nil
 	case !errors.Is(err, membership.ErrPending):
 		step.Reason, step.Message = v1alpha1.ReasonIssueFailed, lifecycle.Sentence(err.Error())
@@ -482,11 +498,13 @@ func (d *door) issue(ctx context.Context, request *v1alpha1.JoinRequest, cluster
 	return nil, step, err
 }
 
-// report writes the answer into the status, if it is a new one.
-func (d *door) report(ctx context.Context, request *v1alpha1.JoinRequest, step lifecycle.DoorStep, cluster *v1alpha1.MemberCluster, credential *v1alpha1.Credential) error {
+// report writes the answer to the status, if it has changed.
+func (d *door) report(ctx context.Context, request *v1alpha1.JoinRequest, step lifecycle.DoorStep,
+	cluster *v1alpha1.MemberCluster, credential *v1alpha1.Credential) error {
 	before := request.DeepCopy()
 	status := &request.Status
-	if status.Answer == "" && step.Answer == v1alpha1.AnswerPending && d.options.Clock.Since(request.CreationTimestamp.Time).Abs() < quietFor {
+	if status.Answer == "" && step.Answer == v1alpha1.AnswerPending &&
+		d.options.Clock.Since(request.CreationTimestamp.Time).Abs() < quietFor {
 		return nil
 	}
 	status.Answer = step.Answer
@@ -499,7 +517,8 @@ func (d *door) report(ctx context.Context, request *v1alpha1.JoinRequest, step l
 		status.Hub = &is
 	}
 	status.MemberName, status.MemberUID, status.Namespace = "", "", ""
-	if cluster != nil && cluster.Spec.Claim == status.Claim || cluster != nil && step.Answer == v1alpha1.AnswerDeregistered {
+	if cluster != nil && cluster.Spec.Claim == status.Claim || cluster != nil &&
+		step.Answer == v1alpha1.AnswerDeregistered {
 		status.MemberName, status.MemberUID = cluster.Name, cluster.UID
 		status.Namespace = membership.NamespaceFor(d.options.NamespacePrefix, cluster.Name)
 	}
@@ -520,7 +539,7 @@ func (d *door) report(ctx context.Context, request *v1alpha1.JoinRequest, step l
 	if equality.Semantic.DeepEqual(before.Status, *status) {
 		return nil
 	}
-	status.Hub = &is // a new epoch costs no write of its own
+	status.Hub = &is // a new epoch alone is not written
 	lock := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := d.client.Status().Patch(ctx, request, lock); err != nil {
 		return client.IgnoreNotFound(err)

@@ -29,9 +29,10 @@ func ExampleSetupWithManager() {
 		Acceptor: membership.AcceptorFunc(func(context.Context, *v1alpha1.JoinRequest) (membership.Verdict, error) {
 			return membership.Verdict{Decision: membership.Accept}, nil
 		}),
-		Gates: []membership.LeaveGate{membership.GateFunc("backups", func(context.Context, membership.Member) ([]string, error) {
-			return nil, nil
-		})},
+		Gates: []membership.LeaveGate{membership.GateFunc("backups",
+			func(context.Context, membership.Member) ([]string, error) {
+				return nil, nil
+			})},
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -64,7 +64,8 @@ func TestForcedLeave(t *testing.T) {
 		require.Zero(t, left.asked.Load())
 
 		a.start()
-		h.eventually("the agent cleans up", func() error { return orError(left.asked.Load() > 0, "nobody was asked") })
+		h.eventually("the agent cleans up",
+			func() error { return orError(left.asked.Load() > 0, "the cleaner was not called") })
 		h.request("id-forced-kept", v1alpha1.AnswerHeld, v1alpha1.ReasonStateLeave)
 		h.remove("forced-kept")
 		a.stop()
@@ -84,7 +85,8 @@ func TestForcedLeave(t *testing.T) {
 		a.start()
 		h.eventually("the agent cleans up and forgets", func() error {
 			record, _ := a.store.Load(context.Background())
-			return orError(left.asked.Load() > 0 && forgotten.Load() && record == nil, "asked %d, forgotten %v", left.asked.Load(), forgotten.Load())
+			return orError(left.asked.Load() > 0 && forgotten.Load() && record == nil, "asked %d, forgotten %v",
+				left.asked.Load(), forgotten.Load())
 		})
 		a.stop()
 		var clusters v1alpha1.MemberClusterList
@@ -128,13 +130,15 @@ func TestPartitionHealsAfterTheGrace(t *testing.T) {
 	bootstrap.Server = proxy.Config(config).Host
 
 	a := h.joined(&bootstrap, agent.Options{Name: "partition"})
-	witness := h.joined(h.token("witness", v1alpha1.JoinTokenSpec{}), agent.Options{Name: "witness"}) // without which the hub would suspect itself
+	// without which the hub would suspect itself
+	witness := h.joined(h.token("witness", v1alpha1.JoinTokenSpec{}), agent.Options{Name: "witness"})
 	mine := v1alpha1.Taint{Key: "example.com/mine", Effect: corev1.TaintEffectNoSchedule}
 	h.change("partition", func(c *v1alpha1.MemberCluster) { c.Spec.Taints = []v1alpha1.Taint{mine} })
 	for range 2 { // the second time it is a flap, and takes longer to be believed
 		proxy.Stall()
 		h.untilCondition("partition", v1alpha1.ConditionHealthy, metav1.ConditionUnknown, v1alpha1.ReasonHeartbeatLost)
-		h.eventually("it is tainted", func() error { return taints(h.member("partition"), mine.Key, membership.TaintUnreachable) })
+		h.eventually("it is tainted",
+			func() error { return taints(h.member("partition"), mine.Key, membership.TaintUnreachable) })
 		proxy.Heal()
 		h.untilCondition("partition", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
 		h.eventually("it is not tainted any more", func() error { return taints(h.member("partition"), mine.Key) })
@@ -169,8 +173,8 @@ func testAgentClockIsAnHourOff(t *testing.T, h *testHub) {
 	}
 }
 
-// The API server of the hub is killed while a member joins, while it is in, and while it leaves. Each has a plane of its
-// own: after several losses in a minute informers wait for up to a minute before they try again.
+// The API server of the hub is killed while a member joins, while it is in, and while it leaves. Each has a plane of
+// its own: after several losses in a minute informers wait for up to a minute before they try again.
 func TestHubAPIServerKilled(t *testing.T) {
 	for _, test := range []struct {
 		when string
@@ -206,7 +210,8 @@ func TestHubAPIServerKilled(t *testing.T) {
 			pause(7 * time.Second) // longer than the grace
 			h.eventually("heartbeats arrive again", func() error {
 				var lease coordinationv1.Lease
-				if err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "member-mortal", Name: membership.LeaseName}, &lease); err != nil {
+				if err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "member-mortal", Name: membership.LeaseName},
+					&lease); err != nil {
 					return err
 				}
 				ago := time.Since(lease.Spec.RenewTime.Time)
@@ -274,7 +279,8 @@ func (h *testHub) untilEmpty(prefix string) {
 			if err := h.client.List(h.t.Context(), list, client.HasLabels{membership.MemberLabel}); err != nil {
 				return err
 			}
-			return nothingOf(list, func(o client.Object) bool { return hasPrefix(o.GetLabels()[membership.MemberLabel], prefix) })
+			return nothingOf(list,
+				func(o client.Object) bool { return hasPrefix(o.GetLabels()[membership.MemberLabel], prefix) })
 		})
 	}
 	h.eventually("no Lease of "+prefix+" is left", func() error {

@@ -11,8 +11,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// health puts into a MemberCluster how the member fares: the condition Healthy and the taints that follow from it. It
-// returns when to look again.
+// health sets the condition Healthy of a MemberCluster and the taints that follow from it. It returns the time until
+// the next reconcile.
 func (r *members) health(o memberObserved, step lifecycle.HubStep) time.Duration {
 	cluster := o.cluster
 	heard := step.Phase == v1alpha1.PhaseJoined || step.Phase == v1alpha1.PhaseLeaving && o.membership != nil
@@ -42,14 +42,14 @@ func (r *members) health(o memberObserved, step lifecycle.HubStep) time.Duration
 		Now: o.lifecycle.Now, Taints: cluster.Spec.Taints,
 		In:      step.Phase == v1alpha1.PhaseJoined,
 		Healthy: *meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy),
-		// What was recorded before the hub started is too old to act on.
+		// The condition that was recorded before the hub started may be outdated.
 		HeldBack: verdict.HeldBack || verdict.State == heartbeat.Awaited,
 	})
 	cluster.Spec.Taints = taints
 	return again
 }
 
-// heartbeats are the words of package heartbeat in those of package lifecycle.
+// heartbeats maps the states of package heartbeat to those of package lifecycle.
 var heartbeats = map[heartbeat.State]lifecycle.HeartbeatState{
 	heartbeat.Awaited:  lifecycle.HeartbeatAwaited,
 	heartbeat.Healthy:  lifecycle.HeartbeatHeard,
@@ -57,7 +57,7 @@ var heartbeats = map[heartbeat.State]lifecycle.HeartbeatState{
 	heartbeat.Unsteady: lifecycle.HeartbeatUnsteady,
 }
 
-// agentHealth is what the membership agent says of its cluster; nil: nothing.
+// agentHealth is the condition Healthy that the membership agent reports; nil: none.
 func agentHealth(self *v1alpha1.Membership) *metav1.Condition {
 	if self == nil {
 		return nil
@@ -70,7 +70,7 @@ func agentHealth(self *v1alpha1.Membership) *metav1.Condition {
 	return nil
 }
 
-// hear notes the last heartbeat beside the agent that it is of. Alone it is no reason to write.
+// hear sets the time of the last heartbeat of the membership agent. That time alone is no reason for a write.
 func (r *members) hear(cluster *v1alpha1.MemberCluster) {
 	verdict, tracked := r.heartbeats.Verdict(cluster.Name)
 	for i := range cluster.Status.Agents {

@@ -20,11 +20,11 @@ import (
 
 // +kubebuilder:rbac:groups="",namespace=muster-registration,resources=configmaps,verbs=get;list;create;update;delete
 
-// hubIdentity reads and writes the hub's identity and epoch, which are in the ConfigMap [membership.HubConfigMap]. The first
-// replica of a hub creates it; each process that leads increases the epoch once. It may be used concurrently.
+// hubIdentity reads and writes the hub's identity and epoch, which are in the ConfigMap [membership.HubConfigMap]. The
+// first replica of a hub creates it; each process that leads increases the epoch once. It may be used concurrently.
 type hubIdentity struct {
 	client    client.Client
-	reader    client.Reader // not a cache
+	reader    client.Reader // without a cache
 	namespace string
 
 	mu    sync.Mutex
@@ -47,7 +47,7 @@ func (h *hubIdentity) id(ctx context.Context) (string, error) {
 	return is.ID, err
 }
 
-// raise makes the epoch at least as high as asked for, and higher than before.
+// raise increases the epoch to at least the given one.
 func (h *hubIdentity) raise(ctx context.Context, atLeast int64) (v1alpha1.HubIdentity, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -73,7 +73,8 @@ func (h *hubIdentity) advance(ctx context.Context, atLeast int64) (v1alpha1.HubI
 		return is, err
 	}
 	if h.known != nil && is.ID != h.known.ID {
-		return is, fmt.Errorf("ConfigMap %s has the identity %q, and this hub is %q: restore key %s, or restart the hub to take the other identity",
+		return is, fmt.Errorf("ConfigMap %s has the identity %q, and this hub is %q: restore key %s, or restart the hub to "+
+			"use the other identity",
 			key, is.ID, h.known.ID, membership.HubIDKey)
 	}
 	if h.known != nil {
@@ -112,8 +113,8 @@ func (h *hubIdentity) create(ctx context.Context, atLeast int64) (v1alpha1.HubId
 	return is, nil
 }
 
-// recorded returns the identity that the Memberships of this hub have, so that a ConfigMap which was deleted by mistake
-// does not make every agent a stranger; nil: none has one.
+// recorded returns the identity in the Memberships of this hub, so that agents keep their hub if the ConfigMap is
+// deleted by mistake; nil: no Membership has one.
 func (h *hubIdentity) recorded(ctx context.Context) (*v1alpha1.HubIdentity, error) {
 	var list v1alpha1.MembershipList
 	if err := h.reader.List(ctx, &list); err != nil {
@@ -131,7 +132,8 @@ func (h *hubIdentity) recorded(ctx context.Context) (*v1alpha1.HubIdentity, erro
 	case 1:
 		return &v1alpha1.HubIdentity{ID: ids[0], Epoch: epochs[ids[0]]}, nil
 	default:
-		return nil, fmt.Errorf("the Memberships have different hub identities (%q and others): create ConfigMap %s/%s with the right one under key %s",
+		return nil, fmt.Errorf("the Memberships have different hub identities (%q and others): create ConfigMap %s/%s with "+
+			"the right one under key %s",
 			ids[0], h.namespace, membership.HubConfigMap, membership.HubIDKey)
 	}
 }
@@ -139,12 +141,14 @@ func (h *hubIdentity) recorded(ctx context.Context) (*v1alpha1.HubIdentity, erro
 func parseIdentity(stored *corev1.ConfigMap) (v1alpha1.HubIdentity, error) {
 	is := v1alpha1.HubIdentity{ID: stored.Data[membership.HubIDKey]}
 	if is.ID == "" || len(is.ID) > 64 {
-		return is, fmt.Errorf("ConfigMap %s/%s: key %s must be the identity of the hub, of 1 to 64 characters", stored.Namespace, stored.Name, membership.HubIDKey)
+		return is, fmt.Errorf("ConfigMap %s/%s: key %s must be the identity of the hub, of 1 to 64 characters",
+			stored.Namespace, stored.Name, membership.HubIDKey)
 	}
 	if text := stored.Data[membership.HubEpochKey]; text != "" {
 		epoch, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || epoch < 0 {
-			return is, fmt.Errorf("ConfigMap %s/%s: key %s must be an integer of at least 0, got %.20q", stored.Namespace, stored.Name, membership.HubEpochKey, text)
+			return is, fmt.Errorf("ConfigMap %s/%s: key %s must be an integer of at least 0, got %.20q", stored.Namespace,
+				stored.Name, membership.HubEpochKey, text)
 		}
 		is.Epoch = epoch
 	}

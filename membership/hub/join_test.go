@@ -118,10 +118,11 @@ func TestSteadyState(t *testing.T) {
 	a.stop()
 }
 
-// Nobody has said yes; then somebody does, and then takes it back for a while.
+// A member without a decision is accepted, and its acceptance is then withdrawn for a while.
 func testAcceptance(t *testing.T, h *testHub) {
 	bootstrap := h.token("acceptance", v1alpha1.JoinTokenSpec{Labels: map[string]string{"team": "a"}})
-	a := h.newAgent(bootstrap, agent.Options{Name: "hesitant", Labels: map[string]string{"team": "b", "region": "eu"}}).start()
+	a := h.newAgent(bootstrap,
+		agent.Options{Name: "hesitant", Labels: map[string]string{"team": "b", "region": "eu"}}).start()
 
 	h.request("id-hesitant", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
 	cluster := h.untilPhase("hesitant", v1alpha1.PhasePending)
@@ -150,13 +151,14 @@ func testLeaveAndJoinAgain(t *testing.T, h *testHub) {
 
 	h.change("again", func(c *v1alpha1.MemberCluster) { c.Spec.State = v1alpha1.StateLeave })
 	left := h.untilPhase("again", v1alpha1.PhaseLeft)
-	require.Empty(t, left.Spec.Claim, "nobody speaks for a cluster that has left")
+	require.Empty(t, left.Spec.Claim, "no agent has the claim of a cluster that has left")
 	require.False(t, left.Status.Leave.Forced, "%+v", left.Status.Leave)
 	h.request("id-again", v1alpha1.AnswerHeld, v1alpha1.ReasonStateLeave)
 
 	h.change("again", func(c *v1alpha1.MemberCluster) { c.Spec.State = v1alpha1.StateJoin })
 	h.untilCondition("again", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
-	require.NotEqual(t, first, h.member("again").Spec.Claim, "a stay has a key of its own, so that old credentials stay dead")
+	require.NotEqual(t, first, h.member("again").Spec.Claim,
+		"a stay has a key of its own, so that old credentials stay dead")
 	h.remove("again")
 	a.stop()
 }
@@ -214,12 +216,14 @@ func testTheDoorHolds(t *testing.T, h *testHub) {
 	}{
 		{
 			"a name that another cluster has is not taken from it",
-			[]*v1alpha1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "wanted"}, Spec: v1alpha1.MemberClusterSpec{ClusterID: "another"}}},
+			[]*v1alpha1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "wanted"},
+				Spec: v1alpha1.MemberClusterSpec{ClusterID: "another"}}},
 			v1alpha1.AnswerHeld, v1alpha1.ReasonNameTaken,
 		},
 		{
-			"a name that was accepted before anybody knew for whom is not given to whoever comes first",
-			[]*v1alpha1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "wanted"}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)}}},
+			"a name that was accepted without a cluster ID is not given to the first agent",
+			[]*v1alpha1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "wanted"},
+				Spec: v1alpha1.MemberClusterSpec{Accepted: new(true)}}},
 			v1alpha1.AnswerHeld, v1alpha1.ReasonNameReserved,
 		},
 		{
@@ -232,7 +236,8 @@ func testTheDoorHolds(t *testing.T, h *testHub) {
 		},
 		{
 			"an announced cluster that was denied beforehand",
-			[]*v1alpha1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "announced"}, Spec: v1alpha1.MemberClusterSpec{ClusterID: "id-wanted", Accepted: new(false)}}},
+			[]*v1alpha1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "announced"},
+				Spec: v1alpha1.MemberClusterSpec{ClusterID: "id-wanted", Accepted: new(false)}}},
 			v1alpha1.AnswerDenied, v1alpha1.ReasonDenied,
 		},
 	} {

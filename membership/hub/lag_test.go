@@ -25,8 +25,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// A hub whose cache does not show a member yet neither tells its agent that it is forgotten, which would make the agent throw
-// its claim away, nor makes another member of that cluster.
+// A hub whose cache does not show a member yet neither tells its agent that it is forgotten, which would make the agent
+// throw its claim away, nor makes another member of that cluster.
 func TestLaggingMembers(t *testing.T) {
 	members := lagging{of: "/memberclusters"}
 	h := startHub(t, plane.ForTest(t), hub.Options{}, members.wrap)
@@ -79,7 +79,8 @@ func TestLaggingMemberships(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{}, memberships.wrap)
 	bootstrap := h.token("unheard", v1alpha1.JoinTokenSpec{})
 	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: "unheard"}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true), ClusterID: "id-unheard"},
+		ObjectMeta: metav1.ObjectMeta{Name: "unheard"},
+		Spec:       v1alpha1.MemberClusterSpec{Accepted: new(true), ClusterID: "id-unheard"},
 	}))
 	h.untilPrepared("unheard")
 	pause(time.Second) // and the hub's cache shows that
@@ -101,7 +102,8 @@ func TestLaggingMemberships(t *testing.T) {
 		return orError(meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionJoined), "%s", messages(conditions))
 	})
 	require.NoError(t, h.client.Delete(t.Context(), h.member("unheard")))
-	h.eventually("the agent cleans up", func() error { return orError(asked.Load() > 1, "it was asked %d times", asked.Load()) })
+	h.eventually("the agent cleans up",
+		func() error { return orError(asked.Load() > 1, "it was asked %d times", asked.Load()) })
 	cluster := h.untilPhase("unheard", v1alpha1.PhaseLeaving)
 	require.Equal(t, "agent", cluster.Status.Leave.Waiting)
 	clean.Store(true)
@@ -110,7 +112,7 @@ func TestLaggingMemberships(t *testing.T) {
 	a.stop()
 }
 
-// A member that somebody let go by hand, with all that it had, is not in the way of a new one of its name.
+// A member that was removed by hand, with all its objects, does not block a new one of its name.
 func TestMemberInTheRemainsOfAnother(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{})
 	bootstrap := h.token("remains", v1alpha1.JoinTokenSpec{})

@@ -39,11 +39,11 @@ import (
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
 
-// members is the controller of MemberClusters: it observes one, has package lifecycle decide, carries that
-// out and reports.
+// members is the controller of MemberClusters: it observes a member, calls package lifecycle to decide, carries out the
+// step and reports.
 type members struct {
 	client     client.Client
-	reader     client.Reader // past the caches
+	reader     client.Reader // without a cache
 	options    Options
 	recorder   events.EventRecorder
 	heartbeats *heartbeat.Watcher
@@ -53,7 +53,7 @@ type members struct {
 	written    written
 	asked      asked
 	deletions  deletions
-	asking     chan struct{} // has room for as many workers as may wait for the Acceptor at a time
+	asking     chan struct{} // limits the workers that wait for the Acceptor
 	queue      *lateQueue
 	conflicts  workqueue.TypedRateLimiter[string] // the pauses after conflicts, by member
 	store      *storeversion.Monitor
@@ -89,7 +89,8 @@ func (r *members) setup(mgr manager.Manager, hub cluster.Cluster) error {
 	})
 	return errors.Join(
 		c.Watch(r.queue),
-		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.MemberCluster{}, &handler.EnqueueRequestForObject{}, butStatus)),
+		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.MemberCluster{}, &handler.EnqueueRequestForObject{},
+			butStatus)),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.Membership{}, byLabel)),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &v1alpha1.JoinRequest{}, issuedTo)),
 		c.Watch(source.Kind[client.Object](hub.GetCache(), &corev1.Namespace{}, byLabel)),
@@ -97,11 +98,11 @@ func (r *members) setup(mgr manager.Manager, hub cluster.Cluster) error {
 	)
 }
 
-// withClusterID lists the members that have a cluster ID.
+// withClusterID lists the members with a cluster ID.
 func (r *members) withClusterID(ctx context.Context, id string) []reconcile.Request {
 	var list v1alpha1.MemberClusterList
 	if r.client.List(ctx, &list, client.MatchingFields{byClusterID: id}) != nil {
-		return nil // the cache is going down
+		return nil // the cache is stopping
 	}
 	out := make([]reconcile.Request, len(list.Items))
 	for i := range list.Items {
@@ -110,7 +111,7 @@ func (r *members) withClusterID(ctx context.Context, id string) []reconcile.Requ
 	return out
 }
 
-// Reconcile brings one member one step further.
+// Reconcile performs the next step of a member.
 func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var cluster v1alpha1.MemberCluster
 	if err := r.client.Get(ctx, request.NamespacedName, &cluster); err != nil {
@@ -128,7 +129,7 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return r.retry(ctx, request.Name, 0, client.IgnoreNotFound(err))
 	}
 	if observed.gone {
-		// Nobody can read its status any more, but its events are still there.
+		// The status cannot be written any more, but the Events can.
 		gone := observed.cluster
 		before := gone.DeepCopy()
 		gone.Status.Phase = step.Phase
@@ -143,15 +144,17 @@ func (r *members) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return r.retry(ctx, request.Name, 0, acted)
 	}
 	again, err := r.report(ctx, observed, step, acted)
-	return r.retry(ctx, request.Name, sooner(step.After, again), errors.Join(acted, observed.renewing, observed.confirming, err))
+	return r.retry(ctx, request.Name, sooner(step.After, again),
+		errors.Join(acted, observed.renewing, observed.confirming, err))
 }
 
-// errUnseen says that there is what the cache does not show.
-var errUnseen = errors.New("there is one that the cache does not show yet")
+// errUnseen means that an object exists that the cache does not contain.
+var errUnseen = errors.New("an object exists that the cache does not contain yet")
 
-// round observes, decides and acts: on what the caches show, and on what the API server says where the step cannot be taken
-// back or the caches turn out to lag. Those that have lost their API server may lag by a minute.
-func (r *members) round(ctx context.Context, cluster *v1alpha1.MemberCluster) (observed memberObserved, step lifecycle.HubStep, acted, err error) {
+// round observes, decides and acts: with the caches, and again with the API server if the step is final or the caches
+// lag. A cache that is disconnected from its API server may lag by a minute.
+func (r *members) round(ctx context.Context, cluster *v1alpha1.MemberCluster) (observed memberObserved,
+	step lifecycle.HubStep, acted, err error) {
 	if observed, step, err = r.decide(ctx, r.client, cluster, nil); err != nil {
 		return observed, step, nil, err
 	}
@@ -170,8 +173,9 @@ func (r *members) round(ctx context.Context, cluster *v1alpha1.MemberCluster) (o
 	return observed, step, r.act(ctx, &observed, step), nil
 }
 
-// decide observes a member through a reader and decides on the next step. The gates are asked once in a round.
-func (r *members) decide(ctx context.Context, from client.Reader, cluster *v1alpha1.MemberCluster, gates *lifecycle.GatesSeen) (memberObserved, lifecycle.HubStep, error) {
+// decide observes a member and decides on the next step. The gates are asked once per reconcile.
+func (r *members) decide(ctx context.Context, from client.Reader, cluster *v1alpha1.MemberCluster,
+	gates *lifecycle.GatesSeen) (memberObserved, lifecycle.HubStep, error) {
 	observed, err := r.observe(ctx, from, cluster)
 	if err != nil {
 		return observed, lifecycle.HubStep{}, fmt.Errorf("observe member %s: %w", cluster.Name, err)
@@ -191,7 +195,7 @@ func (r *members) decide(ctx context.Context, from client.Reader, cluster *v1alp
 	return observed, step, nil
 }
 
-// askGates asks the gates up to the first that is not open.
+// askGates asks the gates in order, up to the first that is not open.
 func (r *members) askGates(ctx context.Context, member membership.Member) *lifecycle.GatesSeen {
 	for _, gate := range r.options.Gates {
 		remaining, err := r.askGate(ctx, gate, member)
@@ -205,10 +209,11 @@ func (r *members) askGates(ctx context.Context, member membership.Member) *lifec
 	return &lifecycle.GatesSeen{}
 }
 
-// gatePatience is how long a gate may take to answer.
+// gatePatience is the timeout of a gate and of the Acceptor.
 const gatePatience = 15 * time.Second
 
-func (r *members) askGate(ctx context.Context, gate membership.LeaveGate, member membership.Member) (remaining []string, err error) {
+func (r *members) askGate(ctx context.Context, gate membership.LeaveGate, member membership.Member) (remaining []string,
+	err error) {
 	ctx, cancel := context.WithTimeout(ctx, gatePatience)
 	defer cancel()
 	defer func() {
@@ -229,7 +234,7 @@ func (r *members) unwatch(member string) {
 	r.deletions.forget(member)
 }
 
-// sooner is the earlier of two times to look again, of which zero is never.
+// sooner is the smaller of two times until the next reconcile; zero means never.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -237,14 +242,14 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// newConflictPauses returns the pauses after conflicts. They grow per object, because a cache that shows a store before
-// its restore causes conflicts until the process ends.
+// newConflictPauses returns the pauses after conflicts. They grow per object, because a cache with the state before a
+// restore causes conflicts until the process ends.
 func newConflictPauses() workqueue.TypedRateLimiter[string] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](conflictPause, maxConflictPause)
 }
 
-// retry is the function retry for a member. After repeated conflicts it compares the cached MemberCluster with the API
-// server's, because a restored store causes conflicts that do not end.
+// retry is the function retry for a member. After repeated conflicts it compares the cached MemberCluster with that of
+// the API server, because a restored store causes conflicts that do not end.
 func (r *members) retry(ctx context.Context, name string, after time.Duration, err error) (reconcile.Result, error) {
 	if apierrors.IsConflict(err) && r.conflicts.NumRequeues(name) >= conflictsBeforeComparison {
 		cached, live := &v1alpha1.MemberCluster{}, &v1alpha1.MemberCluster{}
@@ -256,9 +261,10 @@ func (r *members) retry(ctx context.Context, name string, after time.Duration, e
 	return retry(r.conflicts, name, after, err)
 }
 
-// retry converts the outcome of a reconcile into a result. A conflict is not an error: the object changed meanwhile, and
-// the next reconcile observes the change.
-func retry(conflicts workqueue.TypedRateLimiter[string], name string, after time.Duration, err error) (reconcile.Result, error) {
+// retry converts the outcome of a reconcile into a result. A conflict is not an error: the object changed, and the next
+// reconcile observes the change.
+func retry(conflicts workqueue.TypedRateLimiter[string], name string, after time.Duration, err error) (reconcile.Result,
+	error) {
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: conflicts.When(name)}, nil
 	}
@@ -276,7 +282,8 @@ func retry(conflicts workqueue.TypedRateLimiter[string], name string, after time
 const (
 	conflictPause    = 50 * time.Millisecond
 	maxConflictPause = time.Minute
-	// conflictsBeforeComparison is after how many conflicts in a row a MemberCluster is compared with the API server's.
+	// conflictsBeforeComparison is the number of consecutive conflicts before a MemberCluster is compared with the API
+	// server.
 	conflictsBeforeComparison = 3
 	pendingPause              = 200 * time.Millisecond
 )

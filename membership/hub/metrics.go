@@ -11,10 +11,10 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// A value, not a metric: each hub collects its own.
+// membersDesc is a value, not a metric: each hub is its own collector.
 var membersDesc = prometheus.NewDesc("muster_members", "MemberClusters by their phase.", []string{"phase"}, nil)
 
-// phases counts the members in each phase. It is a prometheus.Collector; the zero value is ready.
+// phases counts the members in each phase. It is a prometheus.Collector. The zero value is ready for use.
 type phases struct {
 	mu sync.Mutex
 	of map[string]v1alpha1.Phase
@@ -57,8 +57,8 @@ func (p *phases) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// exposed shows metrics for as long as a manager leads. Where a program is the hub of several fleets the first one's are
-// shown: two metrics of one name cannot be.
+// exposed registers metrics while a manager leads. If a program is the hub of several fleets, only the metrics of the
+// first are registered, because their names are equal.
 func exposed(collectors ...prometheus.Collector) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var ours []prometheus.Collector

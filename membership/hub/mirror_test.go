@@ -22,10 +22,11 @@ func TestMirror(t *testing.T) {
 	}
 	status := v1alpha1.MemberClusterStatus{
 		Properties: []v1alpha1.Property{{Name: "gone", Value: "x"}},
-		Agents:     []v1alpha1.AgentStatus{{Type: v1alpha1.MembershipAgent, LastHeartbeat: &beat}, {Type: "Gone", LastHeartbeat: &beat}},
+		Agents: []v1alpha1.AgentStatus{{Type: v1alpha1.MembershipAgent, LastHeartbeat: &beat},
+			{Type: "Gone", LastHeartbeat: &beat}},
 	}
 	mirror(&status, memberObserved{})
-	require.Equal(t, "gone", status.Properties[0].Name, "while there is no Membership nobody has said anything else")
+	require.Equal(t, "gone", status.Properties[0].Name, "without a Membership there is no newer report")
 
 	mirror(&status, memberObserved{membership: &v1alpha1.Membership{Status: said}})
 	require.Equal(t, v1alpha1.MemberClusterStatus{

@@ -19,8 +19,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// names knows which member a namespace is of: the name of one does not tell that of the other where it was
-// too long. The zero value is ready.
+// names maps namespaces to members: the name of a namespace does not determine that of its member if the name was
+// shortened. The zero value is ready for use.
 type names struct {
 	mu sync.RWMutex
 	of map[string]string
@@ -48,14 +48,14 @@ func (n *names) member(namespace string) (string, bool) {
 	return member, ok
 }
 
-// lateQueue adds members to the queue of a controller that is made after whoever adds to it. What is added before
-// the controller runs need not be kept: it looks at every member when it starts.
+// lateQueue adds members to the queue of a controller that is created later. Members that are added before the
+// controller runs are dropped, because the controller reconciles every member when it starts.
 type lateQueue struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-// Start makes a lateQueue a source of the controller.
+// Start implements source.Source.
 func (q *lateQueue) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -74,16 +74,17 @@ func (q *lateQueue) add(members []string) {
 	}
 }
 
-// written knows which version of each object of a kind this process wrote last, so that it does not decide on what a cache
-// shows that has not seen it yet. The zero value is ready.
+// written records the version of each object of a kind that this process wrote last, so that the process does not
+// decide on an older version in a cache. The zero value is ready for use.
 type written struct {
 	mu      sync.Mutex
 	version map[string]string
-	waits   map[string]time.Time // since when a cache has not shown what was written
+	waits   map[string]time.Time // since when a cache lacks the written version
 }
 
-// writtenWait is for how long a controller waits for a cache to show what was written. A cache that takes longer has lost
-// its API server, which final steps allow for, or shows a hub that was restored and will never show it.
+// writtenWait is for how long a controller waits for a cache to contain the written version. A cache that takes longer
+// is disconnected from its API server, which final steps allow for, or the hub was restored, and the version will never
+// appear.
 const writtenWait = time.Minute
 
 func (w *written) note(object client.Object) {
@@ -96,7 +97,7 @@ func (w *written) note(object client.Object) {
 	delete(w.waits, object.GetName())
 }
 
-// newer reports whether what was written is newer than what a cache shows, for at most [writtenWait].
+// newer reports whether the written version is newer than that of a cache, for at most [writtenWait].
 func (w *written) newer(shown client.Object, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,8 +125,8 @@ func (w *written) forget(name string) {
 	delete(w.waits, name)
 }
 
-// asked knows what the gates said of each member when they were asked last, so that whatever wakes the controller up does not
-// have them asked anew. The zero value is ready.
+// asked stores the last result of the gates for each member, so that not every reconcile asks the gates. The zero value
+// is ready for use.
 type asked struct {
 	mu      sync.Mutex
 	answers map[string]gateAnswer
@@ -134,7 +135,7 @@ type asked struct {
 type gateAnswer struct {
 	said lifecycle.GatesSeen
 	at   time.Time
-	// Of what: another member of the name, or what else is wanted of it, is another question.
+	// Identify the question: another member of the name, or another spec, is another question.
 	uid        types.UID
 	generation int64
 }
@@ -148,7 +149,7 @@ func (a *asked) note(cluster *v1alpha1.MemberCluster, said lifecycle.GatesSeen, 
 	a.answers[cluster.Name] = gateAnswer{said: said, at: at, uid: cluster.UID, generation: cluster.Generation}
 }
 
-// said is what was said, and how long ago; nil: nothing, or the clock was put back.
+// said is the stored result and its age; nil: none, or the clock was set back.
 func (a *asked) said(cluster *v1alpha1.MemberCluster, now time.Time) *lifecycle.GatesSeen {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -167,11 +168,11 @@ func (a *asked) forget(member string) {
 	delete(a.answers, member)
 }
 
-// butStatus lets everything wake a controller up but a change of the status alone, which is its own. Each failure that reads
-// otherwise than the one before would be tried again at once, past the rate limit.
+// butStatus ignores changes of the status alone, which the controller itself writes. Otherwise each failure with a new
+// message would be retried at once, without the rate limit.
 var butStatus = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld, e.ObjectNew
-	return before.GetResourceVersion() == after.GetResourceVersion() || // all are looked at again from time to time
+	return before.GetResourceVersion() == after.GetResourceVersion() || // resync
 		before.GetUID() != after.GetUID() ||
 		before.GetGeneration() != after.GetGeneration() ||
 		!before.GetDeletionTimestamp().Equal(after.GetDeletionTimestamp()) ||

@@ -54,8 +54,8 @@ func (g *holder) let(ctx context.Context, member membership.Member) error {
 	return client.IgnoreNotFound(g.client.Update(ctx, held))
 }
 
-// A member's namespace that was deleted by hand is restored with everything in it that is the hub's. It does not hang on
-// finalizers, the agent deletes nothing meanwhile, and it joins again.
+// A member's namespace that was deleted by hand is restored with everything in it that is the hub's. It does not hang
+// on finalizers, the agent deletes nothing meanwhile, and it joins again.
 func TestNamespaceDeletedByHandIsRestored(t *testing.T) {
 	for name, method := range map[string]registration.Method{"wiped-token": nil, "wiped-csr": csr.Method{}} {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +108,8 @@ func TestNamespaceDeletedByHandIsRestored(t *testing.T) {
 			require.NotZero(t, gate.released.Load())
 			h.untilPhase(name, v1alpha1.PhaseJoined)
 			h.untilCondition(name, v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
-			h.eventually("the agent may delete again what a user deletes", func() error { return beside.Load().MayPrune(t.Context()) })
+			h.eventually("the agent may delete again what a user deletes",
+				func() error { return beside.Load().MayPrune(t.Context()) })
 			require.Equal(t, uid, h.member(name).UID)
 			require.Zero(t, cleaned.asked.Load(), "the agent cleaned up, and no user had asked for it")
 			h.remove(name)
@@ -126,7 +127,8 @@ func TestClonedClusterIsNamed(t *testing.T) {
 	require.Nil(t, meta.FindStatusCondition(h.member(name).Status.Conditions, v1alpha1.ConditionClusterIDUnique))
 	clone := newAsker(t, name, csr.Method{}, bootstrap)
 	require.NoError(t, h.door(bootstrap).Create(t.Context(), clone.request))
-	cluster := h.untilCondition(name, v1alpha1.ConditionClusterIDUnique, metav1.ConditionFalse, v1alpha1.ReasonClusterIDTaken)
+	cluster := h.untilCondition(name, v1alpha1.ConditionClusterIDUnique, metav1.ConditionFalse,
+		v1alpha1.ReasonClusterIDTaken)
 	require.Contains(t, messages(cluster.Status.Conditions), "JoinRequest "+clone.request.Name)
 	require.NoError(t, h.client.Delete(t.Context(), clone.request))
 	h.eventually("the clone is named no more", func() error {
@@ -142,19 +144,22 @@ func TestHubConfirmsAnEpoch(t *testing.T) {
 	const name = "epoch"
 	h := startHub(t, plane.ForTest(t), hub.Options{})
 	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MemberClusterSpec{Accepted: new(true), ClusterID: "id-" + name},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.MemberClusterSpec{Accepted: new(true), ClusterID: "id-" + name},
 	}))
 	h.untilPhase(name, v1alpha1.PhaseAccepted)
 	read := func() *v1alpha1.Membership {
 		self := &v1alpha1.Membership{}
 		h.eventually("there is a Membership", func() error {
-			return h.client.Get(t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.MembershipName}, self)
+			return h.client.Get(t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.MembershipName},
+				self)
 		})
 		return self
 	}
 	stored := func() int64 {
 		object := &corev1.ConfigMap{}
-		require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: membership.HubConfigMap}, object))
+		require.NoError(t, h.client.Get(t.Context(),
+			client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: membership.HubConfigMap}, object))
 		epoch, err := strconv.ParseInt(object.Data["epoch"], 10, 64)
 		require.NoError(t, err)
 		return epoch

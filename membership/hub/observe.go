@@ -18,24 +18,24 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// memberObserved is a member as this round sees it.
+// memberObserved is a member as observed in this reconcile.
 type memberObserved struct {
 	cluster    *v1alpha1.MemberCluster
 	member     membership.Member
-	subject    *rbacv1.Subject // whom to give access; nil: not known yet
-	unbound    error           // why it is not known, where that is worth saying
+	subject    *rbacv1.Subject // the subject of the access; nil: not known yet
+	unbound    error           // why the subject is not known, if users need to know
 	membership *v1alpha1.Membership
-	namespace  *corev1.Namespace // nil: there is none of this member
+	namespace  *corev1.Namespace // nil: it does not exist, or is not this member's
 	binding    *rbacv1.RoleBinding
-	rivals     []string              // what else has its cluster ID
-	issued     []v1alpha1.Credential // to the agent that has joined, at the door of late
+	rivals     []string              // other objects with its cluster ID
+	issued     []v1alpha1.Credential // issued to the joined agent in answers to JoinRequests
 	lifecycle  lifecycle.HubObserved
-	renewing   error // why the renewal that the agent asks for is not answered yet
-	confirming error // why the hub does not confirm yet that it is consistent
-	gone       bool  // the MemberCluster is gone by what this round did
+	renewing   error // why the requested renewal is not answered yet
+	confirming error // why the hub does not confirm its consistency yet
+	gone       bool  // this reconcile has removed the MemberCluster
 }
 
-// memberOf is a MemberCluster in the words of package membership.
+// memberOf converts a MemberCluster to the type of package membership.
 func memberOf(cluster *v1alpha1.MemberCluster, namespacePrefix string) membership.Member {
 	return membership.Member{
 		Name: cluster.Name, UID: cluster.UID, ClusterID: cluster.Spec.ClusterID,
@@ -44,9 +44,9 @@ func memberOf(cluster *v1alpha1.MemberCluster, namespacePrefix string) membershi
 	}
 }
 
-// observe looks, through the reader, at all that the hub has of a member. Through the caches it costs no request: all of it
-// is in them.
-func (r *members) observe(ctx context.Context, from client.Reader, cluster *v1alpha1.MemberCluster) (memberObserved, error) {
+// observe reads all objects of a member on the hub. With the caches it makes no request.
+func (r *members) observe(ctx context.Context, from client.Reader, cluster *v1alpha1.MemberCluster) (memberObserved,
+	error) {
 	o := memberObserved{cluster: cluster, member: memberOf(cluster, r.options.NamespacePrefix)}
 	o.subject, o.unbound = subjectOf(o.member, cluster.Spec.Credential, r.options.Issuers)
 	r.names.know(o.member.Namespace, cluster.Name)
@@ -56,16 +56,20 @@ func (r *members) observe(ctx context.Context, from client.Reader, cluster *v1al
 		return o, err
 	}
 	if namespace != nil && namespace.Labels[membership.MemberLabel] != cluster.Name {
-		namespace = nil // of another member, or of another program
+		namespace = nil // it belongs to another member, or to another program
 	}
 	o.namespace = namespace
-	if o.binding, err = found(ctx, from, client.ObjectKey{Namespace: o.member.Namespace, Name: membership.AgentName}, &rbacv1.RoleBinding{}); err != nil {
+	if o.binding, err = found(ctx, from, client.ObjectKey{Namespace: o.member.Namespace, Name: membership.AgentName},
+		&rbacv1.RoleBinding{}); err != nil {
 		return o, err
 	}
-	if o.membership, err = found(ctx, from, client.ObjectKey{Namespace: o.member.Namespace, Name: membership.MembershipName}, &v1alpha1.Membership{}); err != nil {
+	if o.membership, err = found(ctx, from,
+		client.ObjectKey{Namespace: o.member.Namespace, Name: membership.MembershipName},
+		&v1alpha1.Membership{}); err != nil {
 		return o, err
 	}
-	// What stands in a namespace that goes is as good as gone, and what another member of this name left is none of this one's.
+	// A Membership in a terminating namespace is as good as deleted, and one of an earlier member with this name is not
+	// this member's.
 	if o.membership != nil && (o.membership.Spec.MemberUID != cluster.UID || o.membership.DeletionTimestamp != nil) {
 		o.membership = nil
 	}
@@ -124,14 +128,16 @@ func (r *members) observeDeletion(ctx context.Context, cluster *v1alpha1.MemberC
 	return nil
 }
 
-// issued lists what the agent that speaks for a member was given at the door, as long as its requests are there. It looks into the cache, and the
-// controller is woken up by what that gets to know: the door keeps a request until what is in it is on record.
+// issued lists the credentials in answers to JoinRequests of the member's agent, as long as the requests exist. It
+// reads the cache, whose changes trigger the controller: a request is kept until the expiration of its credential is
+// recorded.
 func (r *members) issued(ctx context.Context, cluster *v1alpha1.MemberCluster) ([]v1alpha1.Credential, error) {
 	if cluster.Spec.ClusterID == "" {
 		return nil, nil
 	}
 	var requests v1alpha1.JoinRequestList
-	err := r.client.List(ctx, &requests, client.InNamespace(r.options.RegistrationNamespace), client.MatchingFields{byClusterID: cluster.Spec.ClusterID})
+	err := r.client.List(ctx, &requests, client.InNamespace(r.options.RegistrationNamespace),
+		client.MatchingFields{byClusterID: cluster.Spec.ClusterID})
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +151,7 @@ func (r *members) issued(ctx context.Context, cluster *v1alpha1.MemberCluster) (
 	return out, nil
 }
 
-// found gets an object; nil: it is not there.
+// found gets an object; nil: it does not exist.
 func found[T client.Object](ctx context.Context, c client.Reader, key client.ObjectKey, into T) (T, error) {
 	err := c.Get(ctx, key, into)
 	if err != nil {
@@ -155,8 +161,9 @@ func found[T client.Object](ctx context.Context, c client.Reader, key client.Obj
 	return into, nil
 }
 
-// subjectOf returns whom to give access to a member; nil: no agent has claimed it, or the error says why not.
-func subjectOf(member membership.Member, kind v1alpha1.CredentialType, issuers map[v1alpha1.CredentialType]membership.Issuer) (*rbacv1.Subject, error) {
+// subjectOf returns the subject of a member's access; nil: no agent has claimed it, or the error is the reason.
+func subjectOf(member membership.Member, kind v1alpha1.CredentialType,
+	issuers map[v1alpha1.CredentialType]membership.Issuer) (*rbacv1.Subject, error) {
 	issuer, known := issuers[kind]
 	if member.Claim == "" || !known {
 		return nil, nil
@@ -168,7 +175,7 @@ func subjectOf(member membership.Member, kind v1alpha1.CredentialType, issuers m
 	return &subject, nil
 }
 
-// access reports whether the member has the access that it shall have, or any where it shall have none.
+// access reports whether the member has the desired access, or, if it must have none, any access.
 func (o *memberObserved) access(accepted bool) bool {
 	if o.binding == nil || o.binding.DeletionTimestamp != nil {
 		return false
@@ -187,7 +194,7 @@ func presence(namespace *corev1.Namespace) lifecycle.Presence {
 	}
 }
 
-// reportOf reads how far the agent that speaks for the member says that it is.
+// reportOf reads the progress that the member's agent reports.
 func reportOf(self *v1alpha1.Membership, claim string) lifecycle.AgentReport {
 	joined := meta.FindStatusCondition(self.Status.Conditions, v1alpha1.ConditionJoined)
 	switch {
@@ -202,7 +209,7 @@ func reportOf(self *v1alpha1.Membership, claim string) lifecycle.AgentReport {
 	}
 }
 
-// ignore returns nil for the errors that mean that what an action was to bring about is so already.
+// ignore returns nil for errors that mean that the desired state exists already.
 func ignore(err error, is func(error) bool) error {
 	if is(err) {
 		return nil

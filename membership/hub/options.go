@@ -18,72 +18,74 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// Options are what a product can decide. The zero value works; each field says what it then means.
+// Options are the options of a hub. The zero value of each field is its documented default.
 type Options struct {
-	// Acceptor decides on clusters that no administrator has decided on, whether they come to the door or the hub is to bring them an agent
-	// (joinMode Push and Install). Nil: those whose JoinToken says autoAccept are let in, and all others wait for an administrator.
+	// Acceptor decides on clusters without a decision of an administrator, for JoinRequests and for members whose agent
+	// the hub starts (joinMode Push and Install). Nil: clusters whose JoinToken has autoAccept are accepted, and all
+	// others wait for an administrator.
 	Acceptor membership.Acceptor
 
-	// AllowWithoutToken takes JoinRequests without a JoinToken too. It is for those who hand out bootstrap credentials of
-	// their own: whoever may create JoinRequests then comes in past every bound that JoinTokens have (their end, their
-	// uses, their cluster ID), speaks for each MemberCluster that nobody has claimed, and needs nobody's word
-	// where that is accepted already. So nobody but them may have registration.BootstrapRole, which each JoinToken
-	// gives as well, and what guards the door is what they let through: an admission policy or a webhook
-	// on JoinRequests, which alone sees who creates one. False: a request without a token is denied.
+	// AllowWithoutToken admits JoinRequests without a JoinToken. It is for products that issue bootstrap credentials
+	// themselves. Every user that may create JoinRequests then bypasses all limits of JoinTokens (expiration, uses,
+	// cluster ID), can claim every MemberCluster without a claim, and needs no further decision if that is accepted
+	// already. So no other user may have registration.BootstrapRole, which each JoinToken grants as well, and an admission
+	// policy or a webhook on JoinRequests must restrict them: only these know the creator of a request. False: a request
+	// without a token is denied.
 	AllowWithoutToken bool
 
-	// BootstrapTokens keeps JoinTokens of type BootstrapToken too, on hubs whose API server has such tokens. It needs the Role
-	// in rbac/bootstrap-tokens.yaml besides the others, which is much; see package jointoken. False: they are not ready.
+	// BootstrapTokens supports JoinTokens of type BootstrapToken, on hubs whose API server has such tokens. It needs the
+	// Role in rbac/bootstrap-tokens.yaml in addition, which grants much; see package jointoken. False: such JoinTokens are
+	// not ready.
 	BootstrapTokens bool
 
-	// Issuers issue credentials, by the type that an agent asks for; a request for a type that is not here is
-	// denied. Nil: certificates, tokens and identities, with their packages' defaults.
+	// Issuers issue credentials, by the requested type; a request for another type is denied. Nil: certificates, tokens
+	// and identities, with the defaults of their packages.
 	Issuers map[v1alpha1.CredentialType]membership.Issuer
 
-	// Gates hold back a leave, in their order. A name has at most 253 bytes and is neither "agent" nor "namespace". Nil:
-	// nothing does but the agent's own clean-up.
+	// Gates delay a leave, in this order. A name has at most 253 bytes and is neither "agent" nor "namespace". Nil: only
+	// the agent's own clean-up delays it.
 	Gates []membership.LeaveGate
 
-	// AgentRules are permissions of agents in their own namespace that come on top of membership's. They go into
-	// the one ClusterRole that all agents share. Nil: none.
+	// AgentRules are permissions of agents in their own namespace in addition to membership's. They become part of the one
+	// ClusterRole that all agents share. Nil: none.
 	AgentRules []rbacv1.PolicyRule
 
-	// Heartbeat is how members are judged by their heartbeats. Zero: see [heartbeat.Policy].
+	// Heartbeat are the rules for heartbeats. Zero: see [heartbeat.Policy].
 	Heartbeat heartbeat.Policy
 
-	// Server and CA are what agents reach this hub by: they go into the Secrets of JoinTokens. Empty: those
-	// of the manager's own config.
+	// Server and CA are the address at which agents reach this hub, and its certificate authority, for the Secrets of
+	// JoinTokens. Empty: those of the manager's own config.
 	Server string
 	CA     []byte
 
-	// NamespacePrefix begins the names of the members' namespaces. Empty: "member-".
+	// NamespacePrefix is the prefix of the names of the members' namespaces. Empty: "member-".
 	NamespacePrefix string
 
-	// RegistrationNamespace is where JoinTokens and JoinRequests are. Empty: "muster-registration". With another, the Role
-	// in the folder rbac has to be made there instead: change its metadata.namespace.
+	// RegistrationNamespace is the namespace of JoinTokens and JoinRequests. Empty: "muster-registration". For another
+	// one, change the metadata.namespace of the Role in the folder rbac.
 	RegistrationNamespace string
 
-	// RequestTTL is how long a JoinRequest is kept that is not accepted, with the MemberCluster that was made
-	// for it. Zero: 24 hours.
+	// RequestTTL is how long a JoinRequest that is not accepted is kept, with the MemberCluster that was created for it.
+	// Zero: 24 hours.
 	RequestTTL time.Duration
 
-	// MaxRequests bounds how many JoinRequests there can be at a time, by a ResourceQuota, so that a stolen
-	// bootstrap credential cannot fill the hub. Each has a spec of no more than about 100 KiB, and 256 KiB of annotations; but
-	// as many labels, finalizers and owner references in its metadata as etcd takes (1.5 MiB unless told otherwise), which
-	// only an admission policy of the hub's cluster could bound. Zero: 500.
+	// MaxRequests limits how many JoinRequests can exist, with a ResourceQuota, so that a stolen bootstrap credential
+	// cannot fill the hub. Each has a spec of at most about 100 KiB and 256 KiB of annotations, but as many labels,
+	// finalizers and owner references as etcd accepts (1.5 MiB by default), which only an admission policy of the hub's
+	// cluster could limit. Zero: 500.
 	MaxRequests int
 
-	// TombstoneTTL is how long the hub keeps the record that a member left on request. An agent that was away for longer
-	// is not told to clean up: its JoinRequest waits for an administrator. Zero: 90 days.
+	// TombstoneTTL is how long the hub keeps the record that a member left on request. An agent that was disconnected for
+	// longer does not clean up: its JoinRequest waits for an administrator. Zero: 90 days.
 	TombstoneTTL time.Duration
 
-	// MaxTombstones bounds the number of these records. The oldest are deleted first. Zero: 5000.
+	// MaxTombstones limits the number of these records. The oldest are deleted first. Zero: 5000.
 	MaxTombstones int
 
-	// Workers is how many members, and how many requests, are worked on at a time. Zero: 8.
+	// Workers is the number of members, and of requests, that are reconciled concurrently. Zero: 8.
 	Workers int
 
-	// Clock tells the time. Nil: the system's.
+	// Clock is the source of time. Nil: the system clock.
 	Clock clock.WithTicker
 }
 
@@ -95,8 +97,8 @@ const (
 	defaultTombstoneTTL  = 90 * 24 * time.Hour
 	defaultMaxTombstones = 5000
 
-	// reconcileTimeout bounds every round of every controller, so that a hub whose API server does not answer
-	// is stuck for no longer.
+	// reconcileTimeout is the timeout of every reconcile of every controller, so that a hub whose API server does not
+	// respond is not blocked for longer.
 	reconcileTimeout = time.Minute
 )
 
@@ -140,17 +142,18 @@ func (o Options) validate() error {
 		invalid("RegistrationNamespace", "%q cannot be a namespace: %s", o.RegistrationNamespace, strings.Join(errs, "; "))
 	}
 	if strings.HasPrefix(o.RegistrationNamespace, o.NamespacePrefix) {
-		invalid("RegistrationNamespace", "%q could be the namespace of a member, since those begin with %q", o.RegistrationNamespace, o.NamespacePrefix)
+		invalid("RegistrationNamespace", "%q could be the namespace of a member, since those begin with %q",
+			o.RegistrationNamespace, o.NamespacePrefix)
 	}
 	var policy *membership.InvalidError
 	if err := o.Heartbeat.Validate(); errors.As(err, &policy) {
 		invalid("Heartbeat."+policy.Field, "%s", policy.Problem)
 	}
 	if o.RequestTTL < time.Minute {
-		invalid("RequestTTL", "%s is less than a minute, which leaves an administrator no time", o.RequestTTL)
+		invalid("RequestTTL", "must be at least a minute, got %s", o.RequestTTL)
 	}
 	if o.MaxRequests < 1 {
-		invalid("MaxRequests", "%d lets nobody ask to join", o.MaxRequests)
+		invalid("MaxRequests", "must be at least 1, got %d", o.MaxRequests)
 	}
 	if o.TombstoneTTL < time.Minute {
 		invalid("TombstoneTTL", "must be at least a minute, got %s", o.TombstoneTTL)
@@ -159,7 +162,7 @@ func (o Options) validate() error {
 		invalid("MaxTombstones", "must be at least 1, got %d", o.MaxTombstones)
 	}
 	if o.Workers < 1 {
-		invalid("Workers", "%d do no work", o.Workers)
+		invalid("Workers", "must be at least 1, got %d", o.Workers)
 	}
 	seen := map[string]bool{}
 	for i, gate := range o.Gates {
@@ -172,7 +175,7 @@ func (o Options) validate() error {
 			invalid(field, "%s", err)
 		}
 		if seen[gate.Name()] {
-			invalid(field, "a gate named %q is there already", gate.Name())
+			invalid(field, "another gate has the name %q", gate.Name())
 		}
 		seen[gate.Name()] = true
 	}
@@ -184,5 +187,5 @@ func (o Options) validate() error {
 	return errors.Join(problems...)
 }
 
-// log is the logger of a controller.
+// log returns the logger of a controller.
 func log(mgr manager.Manager, name string) logr.Logger { return mgr.GetLogger().WithName(name) }

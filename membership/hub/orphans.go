@@ -12,9 +12,10 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// orphansDesc is a value, not a metric: each hub collects its own.
+// orphansDesc is a value, not a metric: each hub is its own collector.
 var orphansDesc = prometheus.NewDesc("muster_member_orphaned_objects",
-	"Objects on a member that no Work has any more although no user asked for their deletion. Only members with such objects have a value.",
+	"Objects on a member that no Work contains any more although no user requested their deletion. Only members with "+
+		"such objects have a value.",
 	[]string{"member"}, nil)
 
 // orphans is a prometheus.Collector of the orphaned objects that members report. The zero value is ready.
@@ -48,8 +49,8 @@ func (o *orphans) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// reportOrphans sets the condition NoOrphans of a member from the summary in its status. Members that never had orphaned
-// objects have no such condition.
+// reportOrphans sets the condition NoOrphans of a member from the summary in its status. Members that never had
+// orphaned objects have no such condition.
 func (r *members) reportOrphans(cluster *v1alpha1.MemberCluster) {
 	if condition, changes := orphansCondition(cluster.Status.Orphans, cluster.Name); changes ||
 		meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionNoOrphans) != nil {
@@ -71,8 +72,9 @@ func orphansCondition(summary *v1alpha1.OrphanSummary, member string) (_ metav1.
 	}
 	return metav1.Condition{
 		Type: v1alpha1.ConditionNoOrphans, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonObjectsOrphaned,
-		Message: fmt.Sprintf("Member %s keeps %d objects of the Works %s, although these Works do not have them any more: no user asked "+
-			"for their deletion. Create the Works again to adopt the objects, or release the objects on the member to delete them.",
+		Message: fmt.Sprintf("Member %s keeps %d objects of the Works %s, although these Works do not contain them any "+
+			"more: no user requested "+
+			"their deletion. Create the Works again to adopt the objects, or release the objects on the member to delete them.",
 			member, summary.Objects, names),
 	}, true
 }

@@ -11,9 +11,11 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// TestOrphansCondition_NamesWorks checks that the condition says how many objects there are, of which Works, and what to do.
+// TestOrphansCondition_NamesWorks checks that the condition says how many objects there are, of which Works, and what
+// to do.
 func TestOrphansCondition_NamesWorks(t *testing.T) {
-	condition, orphaned := orphansCondition(&v1alpha1.OrphanSummary{Objects: 7, Works: 3, WorkNames: []string{"cart", "shop"}}, "east")
+	condition, orphaned := orphansCondition(&v1alpha1.OrphanSummary{Objects: 7, Works: 3,
+		WorkNames: []string{"cart", "shop"}}, "east")
 	require.True(t, orphaned)
 	require.Equal(t, metav1.ConditionFalse, condition.Status)
 	require.Equal(t, v1alpha1.ReasonObjectsOrphaned, condition.Reason)
@@ -33,7 +35,7 @@ func TestOrphansMetric_OnlyMembersWithOrphans(t *testing.T) {
 	all.set("west", nil)
 	all.set("north", &v1alpha1.OrphanSummary{})
 	require.NoError(t, testutil.CollectAndCompare(&all, strings.NewReader(`
-# HELP muster_member_orphaned_objects Objects on a member that no Work has any more although no user asked for their deletion. Only members with such objects have a value.
+# HELP muster_member_orphaned_objects Objects on a member that no Work contains any more although no user requested their deletion. Only members with such objects have a value.
 # TYPE muster_member_orphaned_objects gauge
 muster_member_orphaned_objects{member="east"} 7
 `)))

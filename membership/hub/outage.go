@@ -16,10 +16,11 @@ const (
 	reasonOutageEnded     = "OutageEnded"
 )
 
-// recordOutage returns a function that records an Event about the hub when the outage guard begins to withhold taints and
-// failover, and when it stops. The condition Healthy of each member says whether they are withheld for that member.
+// recordOutage returns a function that records an Event about the hub when the outage guard begins to withhold taints
+// and failover, and when it stops. The condition Healthy of each member says whether they are withheld for that member.
 func recordOutage(recorder events.EventRecorder, namespace string) func(heartbeat.OutageChange) {
-	hub := &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: membership.HubConfigMap}
+	hub := &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace,
+		Name: membership.HubConfigMap}
 	return func(change heartbeat.OutageChange) {
 		level, reason, message := outageEvent(change)
 		recorder.Eventf(hub, nil, level, reason, "Heartbeat", "%s", message)
@@ -29,10 +30,12 @@ func recordOutage(recorder events.EventRecorder, namespace string) func(heartbea
 func outageEvent(change heartbeat.OutageChange) (level, reason, message string) {
 	if change.Suspected {
 		return corev1.EventTypeWarning, reasonOutageSuspected, fmt.Sprintf(
-			"%d of %d members are late with their heartbeats or not ready, so the hub suspects itself: taints and failover are withheld for "+
+			"%d of %d members are late with their heartbeats or not ready, so the hub itself may be the cause: taints and "+
+				"failover are withheld for "+
 				"%d members. Check the network of the hub.", change.Affected, change.Tracked, change.Withheld)
 	}
 	return corev1.EventTypeNormal, reasonOutageEnded, fmt.Sprintf(
-		"Enough of the %d members are observed again: each of the %d members that are still late or not ready has a fresh grace period.",
+		"Enough of the %d members are observed again: each of the %d members that are still late or not ready has a fresh "+
+			"grace period.",
 		change.Tracked, change.Affected)
 }

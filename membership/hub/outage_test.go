@@ -34,7 +34,8 @@ func TestOutage_RecordsEvents(t *testing.T) {
 				return err
 			}
 			for _, event := range list.Items {
-				if !earlier[event.UID] && event.Reason == reason && event.Type == kind && event.Regarding.Name == membership.HubConfigMap {
+				if !earlier[event.UID] && event.Reason == reason && event.Type == kind &&
+					event.Regarding.Name == membership.HubConfigMap {
 					return nil
 				}
 			}

@@ -24,13 +24,15 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// Agents of both kinds, of members whose names begin alike, and a bootstrap credential, against everything that is not theirs.
+// Agents of both kinds, of members whose names begin alike, and a bootstrap credential, against everything that is not
+// theirs.
 func testPermissions(t *testing.T, h *testHub) {
 	bootstrap := h.token("permissions", v1alpha1.JoinTokenSpec{AutoAccept: true})
 
 	credentials := map[string]client.Client{}
 	for name, method := range map[string]registration.Method{"a": token.Method{}, "a-b": csr.Method{}} {
-		c, err := client.New(h.admitted(bootstrap, name, method), client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
+		c, err := client.New(h.admitted(bootstrap, name, method),
+			client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
 		require.NoError(t, err)
 		defer h.remove(name)
 		credentials["agent of "+name] = c
@@ -60,7 +62,8 @@ func testPermissions(t *testing.T, h *testHub) {
 		}}
 	}
 	list := func(what string, list client.ObjectList, where ...client.ListOption) attempt {
-		return attempt{"list " + what, func(ctx context.Context, c client.Client) error { return c.List(ctx, list, where...) }}
+		return attempt{"list " + what,
+			func(ctx context.Context, c client.Client) error { return c.List(ctx, list, where...) }}
 	}
 	write := func(what string, object client.Object) []attempt {
 		return []attempt{
@@ -74,16 +77,21 @@ func testPermissions(t *testing.T, h *testHub) {
 		}
 	}
 	tokenOf := func(namespace, name string) attempt {
-		return attempt{fmt.Sprintf("a token of ServiceAccount %s/%s", namespace, name), func(ctx context.Context, c client.Client) error {
-			return c.SubResource("token").Create(ctx, &corev1.ServiceAccount{ObjectMeta: in(namespace, name)}, &authenticationv1.TokenRequest{})
-		}}
+		return attempt{fmt.Sprintf("a token of ServiceAccount %s/%s", namespace, name),
+			func(ctx context.Context, c client.Client) error {
+				return c.SubResource("token").Create(ctx, &corev1.ServiceAccount{ObjectMeta: in(namespace, name)},
+					&authenticationv1.TokenRequest{})
+			}}
 	}
-	signing := &certificatesv1.CertificateSigningRequest{ObjectMeta: in("", "mine"), Spec: certificatesv1.CertificateSigningRequestSpec{
-		Request: []byte("x"), SignerName: certificatesv1.KubeAPIServerClientSignerName, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
-	}}
-	binding := &rbacv1.RoleBinding{ObjectMeta: in("", "mine"), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: membership.AgentClusterRole}}
+	signing := &certificatesv1.CertificateSigningRequest{ObjectMeta: in("", "mine"),
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request: []byte("x"), SignerName: certificatesv1.KubeAPIServerClientSignerName,
+			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
+		}}
+	binding := &rbacv1.RoleBinding{ObjectMeta: in("", "mine"),
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: membership.AgentClusterRole}}
 
-	// What nobody of them may.
+	// What none of them may do.
 	everybody := [][]attempt{
 		write("MemberCluster", &v1alpha1.MemberCluster{ObjectMeta: in("", "a")}),
 		write("Secret in kube-system", &corev1.Secret{ObjectMeta: in("kube-system", "mine")}),
@@ -136,14 +144,16 @@ func testPermissions(t *testing.T, h *testHub) {
 			get("Membership in "+namespace, self(namespace)),
 			get("Lease in "+namespace, lease(namespace, membership.LeaseName)),
 			list("Memberships in "+namespace, &v1alpha1.MembershipList{}, client.InNamespace(namespace)),
-			{"create a Lease in " + namespace, func(ctx context.Context, c client.Client) error { return c.Create(ctx, lease(namespace, "mine")) }},
+			{"create a Lease in " + namespace,
+				func(ctx context.Context, c client.Client) error { return c.Create(ctx, lease(namespace, "mine")) }},
 			{"patch the status of the Membership in " + namespace, func(ctx context.Context, c client.Client) error {
 				return c.Status().Patch(ctx, self(namespace), patch)
 			}},
 		})
 	}
 	request := &v1alpha1.JoinRequest{ObjectMeta: in(registrationNamespace, "mine"), Spec: v1alpha1.JoinRequestSpec{
-		ClusterID: "x", Name: "x", ClaimKey: []byte{1}, Signature: []byte{1}, Credential: v1alpha1.CredentialRequest{Type: v1alpha1.CredentialIdentity},
+		ClusterID: "x", Name: "x", ClaimKey: []byte{1}, Signature: []byte{1},
+		Credential: v1alpha1.CredentialRequest{Type: v1alpha1.CredentialIdentity},
 	}}
 	atTheDoor := []attempt{
 		{"create a JoinRequest", func(ctx context.Context, c client.Client) error {
@@ -153,7 +163,8 @@ func testPermissions(t *testing.T, h *testHub) {
 	}
 	beyondTheDoor := []attempt{
 		{"delete a JoinRequest", func(ctx context.Context, c client.Client) error { return c.Delete(ctx, request) }},
-		{"patch a JoinRequest", func(ctx context.Context, c client.Client) error { return c.Patch(ctx, request.DeepCopy(), patch) }},
+		{"patch a JoinRequest",
+			func(ctx context.Context, c client.Client) error { return c.Patch(ctx, request.DeepCopy(), patch) }},
 		{"answer a JoinRequest", func(ctx context.Context, c client.Client) error {
 			return c.Status().Patch(ctx, request.DeepCopy(), patch)
 		}},
@@ -221,11 +232,14 @@ func (h *testHub) admitted(bootstrap *registration.Bootstrap, name string, metho
 // Withdrawn acceptance ends what the credential may, and nothing but that: given back, it works again.
 func testWithdrawnAcceptanceCutsPermissions(t *testing.T, h *testHub) {
 	bootstrap := h.token("withdrawn", v1alpha1.JoinTokenSpec{AutoAccept: true})
-	for name, method := range map[string]registration.Method{"withdrawn-token": token.Method{}, "withdrawn-csr": csr.Method{}} {
-		c, err := client.New(h.admitted(bootstrap, name, method), client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
+	for name, method := range map[string]registration.Method{"withdrawn-token": token.Method{},
+		"withdrawn-csr": csr.Method{}} {
+		c, err := client.New(h.admitted(bootstrap, name, method),
+			client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
 		require.NoError(t, err)
 		read := func() error {
-			return c.Get(t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.MembershipName}, &v1alpha1.Membership{})
+			return c.Get(t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.MembershipName},
+				&v1alpha1.Membership{})
 		}
 		h.eventually("the agent may read its Membership", read)
 		for _, accepted := range []*bool{new(false), nil} {

@@ -125,7 +125,8 @@ type testHub struct {
 
 // startHub runs a hub until its stop is called, or the test ends.
 // It has no more permissions than those in the folder rbac.
-func startHub(t testing.TB, p *localplane.Plane, hubOptions hub.Options, wraps ...func(*rest.Config) *rest.Config) *testHub {
+func startHub(t testing.TB, p *localplane.Plane, hubOptions hub.Options,
+	wraps ...func(*rest.Config) *rest.Config) *testHub {
 	t.Helper()
 	admin := p.Config()
 	c := mustertest.Client(t, admin, newScheme(), crds.Install)
@@ -134,7 +135,8 @@ func startHub(t testing.TB, p *localplane.Plane, hubOptions hub.Options, wraps .
 		config = wrap(config)
 	}
 	options := manager.Options{Scheme: newScheme(), Logger: testLogger(t, "hub")}
-	stop := mustertest.StartManager(t, config, options, func(mgr manager.Manager) error { return hub.SetupWithManager(mgr, hubOptions) })
+	stop := mustertest.StartManager(t, config, options,
+		func(mgr manager.Manager) error { return hub.SetupWithManager(mgr, hubOptions) })
 	return &testHub{t: t, plane: p, config: admin, client: c, stop: stop}
 }
 
@@ -174,7 +176,8 @@ func (h *testHub) tokenIn(namespace, name string, spec v1alpha1.JoinTokenSpec) *
 	h.t.Helper()
 	ctx := h.t.Context()
 	token := &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec}
-	h.eventually("JoinToken "+name+" is taken", func() error { return client.IgnoreAlreadyExists(h.client.Create(ctx, token)) })
+	h.eventually("JoinToken "+name+" is taken",
+		func() error { return client.IgnoreAlreadyExists(h.client.Create(ctx, token)) })
 	h.t.Cleanup(func() { _ = h.client.Delete(context.Background(), token) })
 	var bootstrap *registration.Bootstrap
 	h.eventually("JoinToken "+name+" has a credential", func() error {
@@ -189,7 +192,8 @@ func (h *testHub) tokenIn(namespace, name string, spec v1alpha1.JoinTokenSpec) *
 		if err := h.client.Get(ctx, client.ObjectKeyFromObject(token), token); err != nil {
 			return err
 		}
-		return orError(meta.IsStatusConditionTrue(token.Status.Conditions, v1alpha1.ConditionReady), "%s", messages(token.Status.Conditions))
+		return orError(meta.IsStatusConditionTrue(token.Status.Conditions, v1alpha1.ConditionReady), "%s",
+			messages(token.Status.Conditions))
 	})
 	return bootstrap
 }
@@ -231,7 +235,8 @@ func (h *testHub) change(name string, change func(*v1alpha1.MemberCluster)) {
 // remove deletes a MemberCluster and waits until it is gone.
 func (h *testHub) remove(name string) {
 	h.t.Helper()
-	require.NoError(h.t, h.client.Delete(h.t.Context(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	require.NoError(h.t, h.client.Delete(h.t.Context(),
+		&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	h.untilGone(name)
 }
 
@@ -243,7 +248,8 @@ func (h *testHub) untilGone(name string) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("%w: it is %s, leave %+v: %s", cmp.Or(err, errors.New("it is there")), cluster.Status.Phase, cluster.Status.Leave, messages(cluster.Status.Conditions))
+		return fmt.Errorf("%w: it is %s, leave %+v: %s", cmp.Or(err, errors.New("it is there")), cluster.Status.Phase,
+			cluster.Status.Leave, messages(cluster.Status.Conditions))
 	})
 }
 
@@ -263,14 +269,16 @@ func (h *testHub) untilPhase(name string, phase v1alpha1.Phase) *v1alpha1.Member
 }
 
 // untilCondition waits for a condition's status and reason.
-func (h *testHub) untilCondition(name, kind string, status metav1.ConditionStatus, reason string) *v1alpha1.MemberCluster {
+func (h *testHub) untilCondition(name, kind string, status metav1.ConditionStatus,
+	reason string) *v1alpha1.MemberCluster {
 	h.t.Helper()
 	cluster := &v1alpha1.MemberCluster{}
 	h.eventually(fmt.Sprintf("member %s has %s=%s, %s", name, kind, status, reason), func() error {
 		if err := h.client.Get(h.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
 			return err
 		}
-		if c := meta.FindStatusCondition(cluster.Status.Conditions, kind); c == nil || c.Status != status || c.Reason != reason {
+		if c := meta.FindStatusCondition(cluster.Status.Conditions, kind); c == nil || c.Status != status ||
+			c.Reason != reason {
 			return fmt.Errorf("it has %s", messages(cluster.Status.Conditions))
 		}
 		return nil
@@ -293,7 +301,8 @@ func (h *testHub) request(clusterID string, answer v1alpha1.JoinAnswer, reason s
 }
 
 // requestIn is request for a hub with another registration namespace.
-func (h *testHub) requestIn(namespace, clusterID string, answer v1alpha1.JoinAnswer, reason string) *v1alpha1.JoinRequest {
+func (h *testHub) requestIn(namespace, clusterID string, answer v1alpha1.JoinAnswer,
+	reason string) *v1alpha1.JoinRequest {
 	h.t.Helper()
 	var found *v1alpha1.JoinRequest
 	h.eventually(fmt.Sprintf("the request of %s is %s, %s", clusterID, answer, reason), func() error {
@@ -345,7 +354,8 @@ func (a *testAgent) shows(text string) bool {
 
 // newAgent returns an agent that is not running yet. Its ID is its name unless the options say otherwise.
 func (h *testHub) newAgent(bootstrap *registration.Bootstrap, options agent.Options) *testAgent {
-	a := &testAgent{t: h.t, home: rest.CopyConfig(h.config), store: &testkit.MemoryStore{}, options: options, stop: func() {}}
+	a := &testAgent{t: h.t, home: rest.CopyConfig(h.config), store: &testkit.MemoryStore{}, options: options,
+		stop: func() {}}
 	a.home.WrapTransport = nil
 	a.options.Store = a.store
 	if a.options.OnPhase == nil {
@@ -355,7 +365,10 @@ func (h *testHub) newAgent(bootstrap *registration.Bootstrap, options agent.Opti
 		a.options.ClusterID = "id-" + options.Name
 	}
 	if bootstrap != nil {
-		a.options.Bootstrap = agent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return bootstrap, nil })
+		a.options.Bootstrap = agent.BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) {
+			return bootstrap,
+				nil
+		})
 	}
 	return a
 }

@@ -48,17 +48,23 @@ func TestOptionsAreValidated(t *testing.T) {
 		want    string
 	}{
 		{"a namespace that cannot be", hub.Options{NamespacePrefix: "Member_"}, "hub.Options.NamespacePrefix"},
-		{"requests among the members", hub.Options{RegistrationNamespace: "member-registration"}, "hub.Options.RegistrationNamespace"},
-		{"gates are told apart by name", hub.Options{Gates: append(named("twice"), named("twice")...)}, "hub.Options.Gates[1]"},
+		{"requests among the members", hub.Options{RegistrationNamespace: "member-registration"},
+			"hub.Options.RegistrationNamespace"},
+		{"gates are told apart by name", hub.Options{Gates: append(named("twice"), named("twice")...)},
+			"hub.Options.Gates[1]"},
 		{"a leave waits for the agent by itself", hub.Options{Gates: named("agent")}, "hub.Options.Gates[0]"},
 		{"a leave waits for the namespace by itself", hub.Options{Gates: named("namespace")}, "hub.Options.Gates[0]"},
 		{"what a leave waits for is recorded", hub.Options{Gates: named(strings.Repeat("x", 254))}, "hub.Options.Gates[0]"},
-		{"a share of the fleet that is negative", hub.Options{Heartbeat: heartbeat.Policy{OutageShare: -1}}, "hub.Options.Heartbeat.OutageShare"},
+		{"a share of the fleet that is negative", hub.Options{Heartbeat: heartbeat.Policy{OutageShare: -1}},
+			"hub.Options.Heartbeat.OutageShare"},
 		{"an administrator needs some time", hub.Options{RequestTTL: time.Second}, "hub.Options.RequestTTL"},
 		{"a quota of less than nothing", hub.Options{MaxRequests: -1}, "hub.Options.MaxRequests"},
-		{"an issuer that is none", hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: nil}}, "hub.Options.Issuers[Token]"},
+		{"an issuer that is none",
+			hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: nil}},
+			"hub.Options.Issuers[Token]"},
 	} {
-		mgr, err := manager.New(plane.ForTest(t).Config(), manager.Options{Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
+		mgr, err := manager.New(plane.ForTest(t).Config(),
+			manager.Options{Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
 		require.NoError(t, err)
 		require.ErrorContains(t, hub.SetupWithManager(mgr, test.options), test.want, test.reason)
 	}
@@ -72,7 +78,7 @@ func TestGates(t *testing.T) {
 		case member.Name != "gated" || open.Load():
 			return nil, nil
 		case panics.Load():
-			panic("a gate is anybody's code")
+			panic("a gate is code of the product")
 		default:
 			return []string{"work/guestbook"}, nil
 		}
@@ -86,7 +92,8 @@ func TestGates(t *testing.T) {
 	h.eventually("it says what it waits for", func() error {
 		cluster := h.member("gated")
 		joined := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionJoined)
-		ok := cluster.Status.Leave != nil && cluster.Status.Leave.Waiting == "works" && strings.Contains(joined.Message, "works (work/guestbook)")
+		ok := cluster.Status.Leave != nil && cluster.Status.Leave.Waiting == "works" &&
+			strings.Contains(joined.Message, "works (work/guestbook)")
 		return orError(ok, "%+v %s", cluster.Status.Leave, joined.Message)
 	})
 	h.untilCondition("gated", v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHeartbeating)
@@ -111,14 +118,15 @@ func TestGates(t *testing.T) {
 	a.stop()
 }
 
-// A gate that was not asked before the deadline, since another was shut, is told before the namespace goes, and one that cannot be
-// forced keeps nothing of that.
+// A gate that was not asked before the deadline, since another was shut, is told before the namespace goes, and one
+// that cannot be forced keeps nothing of that.
 func TestForcedGates(t *testing.T) {
 	var h *testHub
 	var asked atomic.Int32
 	told := make(chan corev1.NamespacePhase, 1) // in which phase the namespace was when that happened first
 	unasked := forcing{
-		membership.GateFunc("unasked", func(context.Context, membership.Member) ([]string, error) { asked.Add(1); return nil, nil }),
+		membership.GateFunc("unasked",
+			func(context.Context, membership.Member) ([]string, error) { asked.Add(1); return nil, nil }),
 		func(ctx context.Context, member membership.Member) error {
 			var namespace corev1.Namespace
 			if err := h.client.Get(ctx, client.ObjectKey{Name: member.Namespace}, &namespace); err != nil {
@@ -132,7 +140,8 @@ func TestForcedGates(t *testing.T) {
 		},
 	}
 	shut := forcing{
-		membership.GateFunc("shut", func(context.Context, membership.Member) ([]string, error) { return []string{"addon/mesh"}, nil }),
+		membership.GateFunc("shut",
+			func(context.Context, membership.Member) ([]string, error) { return []string{"addon/mesh"}, nil }),
 		func(context.Context, membership.Member) error { return errors.New("no") },
 	}
 	h = startHub(t, plane.ForTest(t), hub.Options{Gates: []membership.LeaveGate{shut, unasked}})
@@ -194,7 +203,7 @@ func TestGatesAreAskedFromTimeToTime(t *testing.T) {
 	}))
 	h.untilPrepared("polled")
 	require.NoError(t, h.client.Delete(t.Context(), h.member("polled")))
-	h.eventually("the gate is asked", func() error { return orError(asked.Load() > 0, "nobody asked") })
+	h.eventually("the gate is asked", func() error { return orError(asked.Load() > 0, "it was not asked") })
 	before, began := asked.Load(), time.Now()
 	for n := range 30 { // At least 9 seconds.
 		h.eventually("the Membership can be changed", func() error {
@@ -242,8 +251,10 @@ func (f *failing) Clean(context.Context, membership.Member) error {
 // What fails is tried again at a falling rate, also where each failure is written down.
 func TestFailuresAreNotTriedAgainAtOnce(t *testing.T) {
 	issuer := &failing{Issuer: &token.Issuer{}}
-	h := startHub(t, plane.ForTest(t), hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: issuer}})
-	a := h.newAgent(h.token("failing", v1alpha1.JoinTokenSpec{AutoAccept: true}), agent.Options{Name: "failing", Method: token.Method{}}).start()
+	h := startHub(t, plane.ForTest(t),
+		hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: issuer}})
+	a := h.newAgent(h.token("failing", v1alpha1.JoinTokenSpec{AutoAccept: true}),
+		agent.Options{Name: "failing", Method: token.Method{}}).start()
 	h.request("id-failing", v1alpha1.AnswerPending, v1alpha1.ReasonIssueFailed)
 	pause(5 * time.Second)
 	require.Less(t, issuer.issues.Load(), int64(20), "to issue a credential was tried so often")
@@ -267,7 +278,8 @@ type failsToRenew struct {
 	fails atomic.Bool
 }
 
-func (f *failsToRenew) Issue(ctx context.Context, member membership.Member, request v1alpha1.CredentialRequest) (v1alpha1.Credential, error) {
+func (f *failsToRenew) Issue(ctx context.Context, member membership.Member,
+	request v1alpha1.CredentialRequest) (v1alpha1.Credential, error) {
 	if f.fails.Load() {
 		return v1alpha1.Credential{}, errors.New("the issuer is on holiday")
 	}
@@ -279,12 +291,15 @@ func TestFailedRenewal(t *testing.T) {
 	admin, err := client.New(plane.ForTest(t).Config(), client.Options{Scheme: newScheme()})
 	require.NoError(t, err)
 	issuer := &failsToRenew{Issuer: &token.Issuer{Client: admin, Reader: admin}}
-	h := startHub(t, plane.ForTest(t), hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: issuer}})
+	h := startHub(t, plane.ForTest(t),
+		hub.Options{Issuers: map[v1alpha1.CredentialType]membership.Issuer{v1alpha1.CredentialToken: issuer}})
 	clock := &mustertest.Clock{}
-	a := h.joined(h.token("holiday", v1alpha1.JoinTokenSpec{}), agent.Options{Name: "holiday", Method: token.Method{}, Clock: clock})
+	a := h.joined(h.token("holiday", v1alpha1.JoinTokenSpec{}),
+		agent.Options{Name: "holiday", Method: token.Method{}, Clock: clock})
 	issuer.fails.Store(true)
 	clock.Move(token.DefaultLifetime * 79 / 100)
-	cluster := h.untilCondition("holiday", v1alpha1.ConditionCredentialValid, metav1.ConditionFalse, v1alpha1.ReasonRenewalFailed)
+	cluster := h.untilCondition("holiday", v1alpha1.ConditionCredentialValid, metav1.ConditionFalse,
+		v1alpha1.ReasonRenewalFailed)
 	ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReadyToJoin)
 	require.Equal(t, metav1.ConditionTrue, ready.Status, ready.Message)
 	require.Equal(t, v1alpha1.PhaseJoined, cluster.Status.Phase)
@@ -297,12 +312,14 @@ func TestFailedRenewal(t *testing.T) {
 // A credential is renewed before 80 % of its life without a restart, and a hub that refuses says so on both sides.
 func testRenewal(t *testing.T, h *testHub) {
 	bootstrap := h.token("renewal", v1alpha1.JoinTokenSpec{})
-	for name, method := range map[string]registration.Method{"renewal-token": token.Method{}, "renewal-csr": csr.Method{}} {
+	for name, method := range map[string]registration.Method{"renewal-token": token.Method{},
+		"renewal-csr": csr.Method{}} {
 		t.Run(name, func(t *testing.T) {
 			h := h.with(t)
 			clock := &mustertest.Clock{}
 			a := h.joined(bootstrap, agent.Options{Name: name, Method: method, Clock: clock})
-			lifetime := map[bool]time.Duration{true: token.DefaultLifetime, false: csr.DefaultLifetime}[method == registration.Method(token.Method{})]
+			lifetime := map[bool]time.Duration{true: token.DefaultLifetime,
+				false: csr.DefaultLifetime}[method == registration.Method(token.Method{})]
 			for range 2 {
 				before := ptr.Deref(h.membership(name).Spec.Renewal, v1alpha1.RenewalAnswer{}).ID
 				clock.Move(lifetime * 79 / 100)
@@ -327,12 +344,15 @@ func testRenewal(t *testing.T, h *testHub) {
 		// With another type on record the one that the agent asks for is not issued any more; its access stays.
 		h.change("renewal-refused", func(c *v1alpha1.MemberCluster) {
 			c.Spec.Credential = v1alpha1.CredentialIdentity
-			c.Spec.Identity = &rbacv1.Subject{Kind: "ServiceAccount", Name: membership.AgentName, Namespace: "member-renewal-refused"}
+			c.Spec.Identity = &rbacv1.Subject{Kind: "ServiceAccount", Name: membership.AgentName,
+				Namespace: "member-renewal-refused"}
 		})
 		clock.Move(token.DefaultLifetime * 79 / 100)
-		h.untilCondition("renewal-refused", v1alpha1.ConditionCredentialValid, metav1.ConditionFalse, v1alpha1.ReasonRenewalRefused)
+		h.untilCondition("renewal-refused", v1alpha1.ConditionCredentialValid, metav1.ConditionFalse,
+			v1alpha1.ReasonRenewalRefused)
 		h.eventually("the agent repeats it", func() error {
-			valid := meta.FindStatusCondition(h.membership("renewal-refused").Status.Conditions, v1alpha1.ConditionCredentialValid)
+			valid := meta.FindStatusCondition(h.membership("renewal-refused").Status.Conditions,
+				v1alpha1.ConditionCredentialValid)
 			return orError(valid != nil && valid.Status == metav1.ConditionFalse, "%+v", valid)
 		})
 		h.remove("renewal-refused")
@@ -343,7 +363,8 @@ func testRenewal(t *testing.T, h *testHub) {
 func (h *testHub) membership(name string) *v1alpha1.Membership {
 	h.t.Helper()
 	self := &v1alpha1.Membership{}
-	require.NoError(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "member-" + name, Name: membership.MembershipName}, self))
+	require.NoError(h.t, h.client.Get(h.t.Context(),
+		client.ObjectKey{Namespace: "member-" + name, Name: membership.MembershipName}, self))
 	return self
 }
 
@@ -364,7 +385,7 @@ func testIdentity(t *testing.T, h *testHub) {
 	a.stop()
 }
 
-// What nobody accepts goes away by itself, with the MemberCluster that was made for it; what was accepted stays.
+// A request that is not accepted is deleted automatically, with its MemberCluster; an accepted one stays.
 func TestOldRequestsAreCollected(t *testing.T) {
 	clock := &mustertest.Clock{}
 	h := startHub(t, plane.ForTest(t), hub.Options{Clock: clock, RequestTTL: time.Hour})
@@ -415,7 +436,8 @@ func TestFloodIsBounded(t *testing.T) {
 		require.NoError(t, err)
 		credential, _, err := token.Method{}.Request(claim, nil)
 		require.NoError(t, err)
-		request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{ClusterID: claim.Fingerprint(), Name: "flood-" + claim.Fingerprint()[:8], Credential: credential}}
+		request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{ClusterID: claim.Fingerprint(),
+			Name: "flood-" + claim.Fingerprint()[:8], Credential: credential}}
 		request.Finalizers = []string{"example.com/stay"}
 		require.NoError(t, registration.Sign(request, claim, bootstrap))
 		err = door.Create(t.Context(), request)
@@ -458,7 +480,7 @@ func TestFloodIsBounded(t *testing.T) {
 	})
 }
 
-// A hub that starts when all is in place writes nothing, and nobody is taken for dead because of it.
+// A hub that starts when all is in place writes nothing, and no member is lost because of it.
 func TestHubRestart(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{})
 	bootstrap := h.token("restart", v1alpha1.JoinTokenSpec{})
@@ -532,7 +554,8 @@ func testOrphans(t *testing.T, h *testHub) {
 	require.Nil(t, meta.FindStatusCondition(h.member("orphans").Status.Conditions, v1alpha1.ConditionNoOrphans))
 	want := v1alpha1.OrphanSummary{Objects: 3, Works: 2, WorkNames: []string{"cart", "shop"}}
 	reports <- want
-	cluster := h.untilCondition("orphans", v1alpha1.ConditionNoOrphans, metav1.ConditionFalse, v1alpha1.ReasonObjectsOrphaned)
+	cluster := h.untilCondition("orphans", v1alpha1.ConditionNoOrphans, metav1.ConditionFalse,
+		v1alpha1.ReasonObjectsOrphaned)
 	require.Equal(t, &want, cluster.Status.Orphans)
 	require.Equal(t, &want, h.membership("orphans").Status.Orphans)
 	reports <- v1alpha1.OrphanSummary{}
@@ -547,13 +570,14 @@ func testOrphans(t *testing.T, h *testHub) {
 func TestAcceptor(t *testing.T) {
 	var down atomic.Bool
 	down.Store(true)
-	acceptor := membership.AcceptorFunc(func(ctx context.Context, request *v1alpha1.JoinRequest) (membership.Verdict, error) {
+	acceptor := membership.AcceptorFunc(func(ctx context.Context, request *v1alpha1.JoinRequest) (membership.Verdict,
+		error) {
 		switch request.Spec.Name {
 		case "policy-slow":
 			<-ctx.Done()
 			return membership.Verdict{}, ctx.Err()
 		case "policy-panics":
-			panic("a policy is anybody's code")
+			panic("a policy is code of the product")
 		case "policy-down":
 			if down.Load() {
 				return membership.Verdict{}, errors.New("no route to the inventory")
@@ -582,7 +606,7 @@ func TestAcceptor(t *testing.T) {
 	began := time.Now()
 	agents = append(agents, h.newAgent(bootstrap, agent.Options{Name: "policy-fine"}).start())
 	h.untilPhase("policy-fine", v1alpha1.PhaseJoined)
-	require.Less(t, time.Since(began), 14*time.Second, "it waited for a slow policy about somebody else")
+	require.Less(t, time.Since(began), 14*time.Second, "it waited for a slow policy about another member")
 	h.remove("policy-fine")
 
 	for name, why := range map[string]string{
@@ -596,7 +620,7 @@ func TestAcceptor(t *testing.T) {
 	h.remove("policy-down")
 	clock.Move(2 * time.Hour)
 	require.NoError(t, h.touch("id-policy-panics"))
-	h.eventually("a request that nobody can decide on goes away by itself", func() error {
+	h.eventually("a request without a decision is deleted automatically", func() error {
 		var list v1alpha1.JoinRequestList
 		return errors.Join(h.client.List(t.Context(), &list), nothingOf(&list, func(o client.Object) bool {
 			return o.(*v1alpha1.JoinRequest).Spec.Name == "policy-panics" && o.GetLabels()["touched"] != ""

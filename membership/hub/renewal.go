@@ -14,9 +14,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// answerRenewal returns the answer to the renewal that the agent asks for, and the one that is there when
-// there is nothing new to say. The error is one that passes: ask again. Whatever can never succeed is answered
-// with a refusal, which the agent repeats to whoever looks there.
+// answerRenewal returns the answer to the renewal that the agent requests, or the existing one if nothing changes. The
+// error is temporary: try again. A request that can never succeed is refused, and the agent reports the refusal.
 func (r *members) answerRenewal(ctx context.Context, o *memberObserved) (*v1alpha1.RenewalAnswer, error) {
 	if o.membership == nil {
 		return nil, nil
@@ -29,13 +28,14 @@ func (r *members) answerRenewal(ctx context.Context, o *memberObserved) (*v1alph
 		return &v1alpha1.RenewalAnswer{ID: asked.ID, Refused: refusal}, nil
 	}
 	if answered != nil && answered.ID == asked.ID {
-		return answered, nil // refused; the agent asks anew, by another ID, in its time
+		return answered, nil // refused; the agent makes another request later, with another ID
 	}
 	issuer, known := r.options.Issuers[asked.Request.Type]
 	if !known {
-		return &v1alpha1.RenewalAnswer{ID: asked.ID, Refused: fmt.Sprintf("This hub does not issue credentials of type %s.", asked.Request.Type)}, nil
+		return &v1alpha1.RenewalAnswer{ID: asked.ID,
+			Refused: fmt.Sprintf("This hub does not issue credentials of type %s.", asked.Request.Type)}, nil
 	}
-	// Past the cache: what was answered a moment ago must not be issued once more.
+	// Read without the cache, so that no credential is issued twice.
 	var latest v1alpha1.Membership
 	if err := r.reader.Get(ctx, client.ObjectKeyFromObject(o.membership), &latest); err != nil {
 		return answered, fmt.Errorf("read the Membership of %s: %w", o.member.Name, err)
@@ -62,9 +62,10 @@ func (r *members) answerRenewal(ctx context.Context, o *memberObserved) (*v1alph
 	}
 }
 
-// freshMember returns a member as the API server has it, to issue a credential to, or [membership.ErrPending] if somebody has
-// changed since what was decided on: issuing to an agent takes the credential of another that spoke for the member.
-func freshMember(ctx context.Context, reader client.Reader, decided *v1alpha1.MemberCluster, namespacePrefix string) (membership.Member, error) {
+// freshMember returns a member from the API server, to issue a credential to, or [membership.ErrPending] if the member
+// has changed since the decision: issuing to an agent may invalidate the credential of the previous one.
+func freshMember(ctx context.Context, reader client.Reader, decided *v1alpha1.MemberCluster,
+	namespacePrefix string) (membership.Member, error) {
 	latest, err := found(ctx, reader, client.ObjectKeyFromObject(decided), &v1alpha1.MemberCluster{})
 	switch {
 	case err != nil:

@@ -19,9 +19,10 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// report writes down what is new about a member: its status, its taints, the events of what has changed. It
-// returns when to look again for the sake of its health.
-func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.HubStep, acted error) (time.Duration, error) {
+// report writes the changes of a member: its status, its taints, and Events. It returns the time until the next
+// reconcile for its health.
+func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.HubStep, acted error) (time.Duration,
+	error) {
 	cluster := o.cluster
 	before := cluster.DeepCopy()
 	status := &cluster.Status
@@ -29,7 +30,8 @@ func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.H
 	status.Phase = step.Phase
 	status.Leave = step.Leave
 	status.Namespace, status.Subject = "", nil
-	if o.lifecycle.Namespace != lifecycle.Absent || step.Phase != v1alpha1.PhaseLeft && step.Phase != v1alpha1.PhasePending {
+	if o.lifecycle.Namespace != lifecycle.Absent || step.Phase != v1alpha1.PhaseLeft &&
+		step.Phase != v1alpha1.PhasePending {
 		status.Namespace, status.Subject = o.member.Namespace, o.subject
 	}
 	trouble := o.unbound
@@ -53,7 +55,7 @@ func (r *members) report(ctx context.Context, o memberObserved, step lifecycle.H
 
 	if !equality.Semantic.DeepEqual(before.Status, cluster.Status) {
 		r.hear(cluster)
-		// Locked: a cache that lags must not begin a leave anew that has begun already.
+		// With a lock: a cache that lags must not start a leave again that has started already.
 		lock := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		written := cluster.DeepCopy()
 		if err := r.client.Status().Patch(ctx, written, lock); err != nil {
@@ -95,13 +97,14 @@ func (r *members) ready(cluster *v1alpha1.MemberCluster) {
 	readyRule.Set(&cluster.Status.Conditions, cluster.Generation, r.options.Clock.Now(), failure)
 }
 
-// mirror shows what the agents say where administrators look.
+// mirror copies the reports of the agents to the MemberCluster.
 func mirror(status *v1alpha1.MemberClusterStatus, o memberObserved) {
 	if o.membership == nil {
 		return
 	}
 	said := o.membership.Status
-	status.Version, status.Resources, status.Properties, status.APIs = said.Version, said.Resources, said.Properties, said.APIs
+	status.Version, status.Resources, status.Properties, status.APIs = said.Version, said.Resources, said.Properties,
+		said.APIs
 	status.Orphans = said.Orphans.DeepCopy()
 	heard := map[string]*metav1.MicroTime{}
 	for _, agent := range status.Agents {
@@ -114,8 +117,9 @@ func mirror(status *v1alpha1.MemberClusterStatus, o memberObserved) {
 	}
 }
 
-// credentialEnd is when the agent that has joined is left without a credential, by what is on record and what was issued to it at the door and by
-// renewal; nil: never, or nobody knows. It is the last of these times, whatever came first: until then one of them may work.
+// credentialEnd is when the last known credential of the joined agent expires: the recorded one, and those in answers
+// to JoinRequests and renewals; nil: never, or unknown. It is the latest of these times, in any order: until then one
+// of them may work.
 func credentialEnd(recorded *metav1.Time, o memberObserved) *metav1.Time {
 	if o.lifecycle.Membership == nil || o.lifecycle.Membership.Report == lifecycle.ReportedNothing {
 		return nil
@@ -133,7 +137,7 @@ func credentialEnd(recorded *metav1.Time, o memberObserved) *metav1.Time {
 	return end
 }
 
-// credential reports how the renewal of the agent's credential stands.
+// credential sets the condition CredentialValid from the renewal of the agent's credential.
 func (r *members) credential(cluster *v1alpha1.MemberCluster, o memberObserved) {
 	if o.membership == nil {
 		meta.RemoveStatusCondition(&cluster.Status.Conditions, v1alpha1.ConditionCredentialValid)
@@ -158,15 +162,16 @@ func (r *members) credential(cluster *v1alpha1.MemberCluster, o memberObserved) 
 	r.set(cluster, condition)
 }
 
-// passing returns an error that only says that it is to be tried again, and nil for one that a person should read.
+// passing returns an error that only means that the action is retried, and nil for an error that users must know.
 func passing(err error) error {
-	if errors.Is(err, membership.ErrPending) || apierrors.IsConflict(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+	if errors.Is(err, membership.ErrPending) || apierrors.IsConflict(err) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
 }
 
-// note makes events of what has changed about a member.
+// note records Events for the changes of a member.
 func (r *members) note(before, after *v1alpha1.MemberCluster) {
 	event := func(kind, reason, action, message string) {
 		r.recorder.Eventf(after, nil, kind, reason, action, "%s", message)
@@ -179,9 +184,11 @@ func (r *members) note(before, after *v1alpha1.MemberCluster) {
 			fmt.Sprintf("The deadline passed while waiting for %s: the member is removed without it.", is.Waiting))
 	}
 	for _, kind := range []string{
-		v1alpha1.ConditionHealthy, v1alpha1.ConditionCredentialValid, v1alpha1.ConditionClusterIDUnique, v1alpha1.ConditionNoOrphans,
+		v1alpha1.ConditionHealthy, v1alpha1.ConditionCredentialValid, v1alpha1.ConditionClusterIDUnique,
+		v1alpha1.ConditionNoOrphans,
 	} {
-		was, is := meta.FindStatusCondition(before.Status.Conditions, kind), meta.FindStatusCondition(after.Status.Conditions, kind)
+		was, is := meta.FindStatusCondition(before.Status.Conditions, kind),
+			meta.FindStatusCondition(after.Status.Conditions, kind)
 		if is == nil || was != nil && was.Status == is.Status || was == nil && is.Status != metav1.ConditionFalse {
 			continue
 		}
@@ -205,15 +212,17 @@ func phaseMessage(cluster *v1alpha1.MemberCluster) string {
 	return string(cluster.Status.Phase)
 }
 
-// reportCollected shows the condition PropertiesCollected of a Membership while it is False: what the member reports may
-// lack what the agent could not collect.
+// reportCollected copies the condition PropertiesCollected of a Membership while it is False: the reported properties
+// may then be incomplete.
 func (r *members) reportCollected(cluster *v1alpha1.MemberCluster, self *v1alpha1.Membership) {
 	const kind = v1alpha1.ConditionPropertiesCollected
 	if self == nil {
 		return
 	}
-	if collected := meta.FindStatusCondition(self.Status.Conditions, kind); collected != nil && collected.Status == metav1.ConditionFalse {
-		r.set(cluster, metav1.Condition{Type: kind, Status: collected.Status, Reason: collected.Reason, Message: collected.Message})
+	if collected := meta.FindStatusCondition(self.Status.Conditions, kind); collected != nil &&
+		collected.Status == metav1.ConditionFalse {
+		r.set(cluster, metav1.Condition{Type: kind, Status: collected.Status, Reason: collected.Reason,
+			Message: collected.Message})
 		return
 	}
 	meta.RemoveStatusCondition(&cluster.Status.Conditions, kind)

@@ -31,7 +31,8 @@ type asker struct {
 
 // newAsker returns one whose request is proved by bootstrap, if there is one. Its cluster's ID is that which
 // a test agent of the name would have.
-func newAsker(t testing.TB, name string, method registration.Method, bootstrap *registration.Bootstrap, changes ...func(*v1alpha1.JoinRequest)) *asker {
+func newAsker(t testing.TB, name string, method registration.Method, bootstrap *registration.Bootstrap,
+	changes ...func(*v1alpha1.JoinRequest)) *asker {
 	t.Helper()
 	claim, err := registration.NewClaimKey()
 	require.NoError(t, err)

@@ -21,8 +21,8 @@ import (
 	"github.com/muster-sdk/muster/membership/hub"
 )
 
-// rewinding answers all lists of one MemberCluster but the first with resourceVersion 1, as an API server does whose store
-// was restored to its beginning.
+// rewinding answers all lists of one MemberCluster but the first with resourceVersion 1, as an API server does whose
+// store was restored to its beginning.
 type rewinding struct {
 	http.RoundTripper
 	rewound *atomic.Bool // the first list was answered
@@ -47,8 +47,8 @@ func (r rewinding) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// TestRewound_EndsEveryController checks that a hub whose store is restored while it runs ends with its whole manager, other
-// controllers of the program included: their caches are as stale as the hub's.
+// TestRewound_EndsEveryController checks that a hub whose store is restored while it runs ends with its whole manager,
+// other controllers of the program included: their caches are as stale as the hub's.
 func TestRewound_EndsEveryController(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{}) // installs what a hub needs
 	h.stop()
@@ -62,7 +62,8 @@ func TestRewound_EndsEveryController(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, hub.SetupWithManager(mgr, hub.Options{}))
 	began, ended := make(chan struct{}), make(chan struct{})
-	require.NoError(t, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { // stands for placements, WorkSets and add-ons
+	// stands for placements, WorkSets and add-ons
+	require.NoError(t, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		close(began)
 		<-ctx.Done()
 		close(ended)

@@ -14,11 +14,11 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// maxRivals is how many of those that have the cluster ID of a member are named in its condition.
+// maxRivals limits the number of other objects with the cluster ID in the condition.
 const maxRivals = 5
 
-// rivals names the JoinRequests of other agents and the other MemberClusters that have the cluster ID of a member. It reads
-// the caches alone.
+// rivals lists the JoinRequests of other agents and the other MemberClusters with the cluster ID of a member. It reads
+// only caches.
 func (r *members) rivals(ctx context.Context, cluster *v1alpha1.MemberCluster) ([]string, error) {
 	if cluster.Spec.ClusterID == "" {
 		return nil, nil
@@ -47,14 +47,15 @@ func (r *members) rivals(ctx context.Context, cluster *v1alpha1.MemberCluster) (
 	return rivals, nil
 }
 
-// rivalRequest reports whether a request is held because another agent has its cluster ID, or its claim.
+// rivalRequest reports whether a request is pending because another agent has its cluster ID, or its claim.
 func rivalRequest(request *v1alpha1.JoinRequest) bool {
 	issued := meta.FindStatusCondition(request.Status.Conditions, v1alpha1.ConditionIssued)
 	return request.Status.Answer == v1alpha1.AnswerHeld && issued != nil &&
 		(issued.Reason == v1alpha1.ReasonClusterIDTaken || issued.Reason == v1alpha1.ReasonClusterIDChanged)
 }
 
-// unique reports that something else has the cluster ID of a member, which a cluster that was cloned with its agent has.
+// unique sets the condition ClusterIDUnique if other objects have the cluster ID of a member, for example because the
+// cluster was cloned with its agent.
 func (r *members) unique(cluster *v1alpha1.MemberCluster, rivals []string) {
 	if len(rivals) == 0 {
 		meta.RemoveStatusCondition(&cluster.Status.Conditions, v1alpha1.ConditionClusterIDUnique)
@@ -67,7 +68,8 @@ func (r *members) unique(cluster *v1alpha1.MemberCluster, rivals []string) {
 	r.set(cluster, metav1.Condition{
 		Type: v1alpha1.ConditionClusterIDUnique, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonClusterIDTaken,
 		Message: lifecycle.Sentence(fmt.Sprintf(
-			"Cluster ID %s is also that of %s. If the cluster was cloned, give the agent of the clone a cluster ID and a Secret of its own; otherwise delete what should not have it.",
+			"Cluster ID %s is also that of %s. If the cluster was cloned, give the agent of the clone a cluster ID and a "+
+				"Secret of its own; otherwise delete the object that must not have it.",
 			cluster.Spec.ClusterID, named)),
 	})
 }

@@ -33,17 +33,18 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// SetupWithManager adds all of a hub to a manager: the controllers of MemberClusters, JoinRequests and
-// JoinTokens, and the watcher of heartbeats. All of them run on the leader alone. The manager's config must point to the hub.
+// SetupWithManager adds a hub to a manager: the controllers of MemberClusters, JoinRequests and JoinTokens, and the
+// watcher of heartbeats. All of them run on the leader only. The manager's config must be that of the hub.
 //
-// The manager's scheme must know membership/v1alpha1, and the CustomResourceDefinitions must be installed by the time
-// that the manager starts; see package crds. When etcd is restored to an earlier state under the running hub, which the hub
-// detects within ten seconds, the manager ends with an error: the program must start again, so that all caches are rebuilt.
-// The hub has clients and caches of its own, which hold, besides muster's
-// own objects, none but those that it has labeled. An error names the option that cannot be, or says what could not be set up.
+// The manager's scheme must contain membership/v1alpha1, and the CustomResourceDefinitions must be installed before the
+// manager starts; see package crds. If etcd is restored to an earlier state while the hub runs, which the hub detects
+// within ten seconds, the manager ends with an error: the program must start again, so that all caches are rebuilt. The
+// hub has its own clients and caches, which contain muster's own objects and other objects with muster's label only.
+// The error names the invalid option or the failed step.
 func SetupWithManager(mgr manager.Manager, o Options) error {
 	if !mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("MemberCluster")) {
-		return errors.New("the manager's scheme does not know membership.muster.dev: call AddToScheme of membership/v1alpha1 before")
+		return errors.New("the manager's scheme does not contain membership.muster.dev: call AddToScheme of " +
+			"membership/v1alpha1 before")
 	}
 	options, err := o.withDefaults()
 	if err != nil {
@@ -62,9 +63,10 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	}
 	if options.Issuers == nil {
 		options.Issuers = map[v1alpha1.CredentialType]membership.Issuer{
-			v1alpha1.CredentialCertificate: &csr.Issuer{Client: hub.GetClient(), Reader: hub.GetAPIReader(), Clock: options.Clock},
-			v1alpha1.CredentialToken:       &token.Issuer{Client: hub.GetClient(), Reader: hub.GetAPIReader()},
-			v1alpha1.CredentialIdentity:    identity.Issuer{},
+			v1alpha1.CredentialCertificate: &csr.Issuer{Client: hub.GetClient(), Reader: hub.GetAPIReader(),
+				Clock: options.Clock},
+			v1alpha1.CredentialToken:    &token.Issuer{Client: hub.GetClient(), Reader: hub.GetAPIReader()},
+			v1alpha1.CredentialIdentity: identity.Issuer{},
 		}
 	}
 
@@ -80,7 +82,8 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		client: hub.GetClient(), reader: hub.GetAPIReader(), namespace: options.RegistrationNamespace,
 		ttl: options.TombstoneTTL, limit: options.MaxTombstones, clock: options.Clock,
 	}
-	common := &shared{identity: hubID, tombstones: left, client: hub.GetClient(), reader: hub.GetAPIReader(), options: options}
+	common := &shared{identity: hubID, tombstones: left, client: hub.GetClient(), reader: hub.GetAPIReader(),
+		options: options}
 	if err := mgr.Add(manager.RunnableFunc(common.run(mgr))); err != nil {
 		return err
 	}
@@ -101,7 +104,8 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	}
 	watcher := heartbeat.NewWatcher(leases.Leases(""), members.names.member, heartbeat.WatcherOptions{
 		Policy: options.Heartbeat, OnChange: members.queue.add,
-		OnOutage: recordOutage(mgr.GetEventRecorder("muster-hub"), options.RegistrationNamespace), Clock: options.Clock, Log: log(mgr, "heartbeat"),
+		OnOutage: recordOutage(mgr.GetEventRecorder("muster-hub"), options.RegistrationNamespace), Clock: options.Clock,
+		Log: log(mgr, "heartbeat"),
 	})
 	members.heartbeats = watcher
 	if err := mgr.Add(watcher); err != nil {
@@ -132,8 +136,8 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	return nil
 }
 
-// newCluster connects to the hub with a scheme, a client and caches of muster's own: a manager's caches may be
-// restricted to what its product looks at, and Namespaces and RoleBindings of others must not be held in memory.
+// newCluster connects to the hub with a separate scheme, client and caches: a manager's caches may be restricted to the
+// objects of its product, and Namespaces and RoleBindings of others must not be kept in memory.
 func newCluster(mgr manager.Manager) (cluster.Cluster, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
@@ -163,7 +167,7 @@ func withoutManagedFields(in any) (any, error) {
 	return in, nil
 }
 
-// controllerOptions are those that all controllers of the hub have in common.
+// controllerOptions are the common options of the hub's controllers.
 func controllerOptions(workers int) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: workers,
@@ -173,8 +177,8 @@ func controllerOptions(workers int) controller.Options {
 	}
 }
 
-// run makes what all members have in common, and tries until it succeeds: a hub that starts together with its
-// API server must not end because it was the quicker one.
+// run ensures the objects that all members share, and retries until it succeeds: a hub that starts together with its
+// API server must not end because the API server is not ready yet.
 func (s *shared) run(mgr manager.Manager) func(context.Context) error {
 	logger := log(mgr, "hub")
 	return func(ctx context.Context) error {
@@ -186,7 +190,7 @@ func (s *shared) run(mgr manager.Manager) func(context.Context) error {
 			if err == nil {
 				return nil
 			}
-			logger.Error(err, "Cannot make what all members have in common; trying again")
+			logger.Error(err, "Cannot create the shared objects of all members, trying again")
 			select {
 			case <-ctx.Done():
 				return nil

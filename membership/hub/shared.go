@@ -17,16 +17,19 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// AgentRole returns the ClusterRole that all agents share; a RoleBinding in each member's namespace gives it to
-// that member's agent there, and nowhere else.
+// AgentRole returns the ClusterRole that all agents share. A RoleBinding in each member's namespace grants it to that
+// member's agent there only.
 func AgentRole(more ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: membership.AgentClusterRole},
 		Rules: append([]rbacv1.PolicyRule{
-			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"memberships"}, Verbs: []string{"get", "list", "watch"}},
-			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"memberships/status"}, Verbs: []string{"get", "patch", "update"}},
+			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"memberships"},
+				Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"memberships/status"},
+				Verbs: []string{"get", "patch", "update"}},
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
-			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{membership.LeaseName}, Verbs: []string{"get", "update"}},
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
+				ResourceNames: []string{membership.LeaseName}, Verbs: []string{"get", "update"}},
 		}, more...),
 	}
 }
@@ -35,12 +38,11 @@ func AgentRole(more ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 // +kubebuilder:rbac:groups="",resources=resourcequotas/status,verbs=update
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,verbs=get;create;update
 //
-// What agents may, the hub must be allowed itself, or the API server would not let it give them that:
+// The hub needs the permissions of agents itself, because the API server does not allow it to grant others:
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=memberships/status,verbs=get;patch;update
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
 
-// shared is what all members have in common on the hub. It is made when the hub starts, and whatever was
-// changed of it behind the hub's back is put right then.
+// shared are the objects on the hub that all members share. They are created and corrected when the hub starts.
 type shared struct {
 	identity   *hubIdentity
 	tombstones *tombstones
@@ -58,7 +60,8 @@ func (s *shared) ensure(ctx context.Context) error {
 		}},
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.options.RegistrationNamespace}}
-	for _, object := range []client.Object{namespace, quota, registration.BootstrapRole(), AgentRole(s.options.AgentRules...)} {
+	for _, object := range []client.Object{namespace, quota, registration.BootstrapRole(),
+		AgentRole(s.options.AgentRules...)} {
 		if err := s.ensureObject(ctx, object); err != nil {
 			return fmt.Errorf("ensure %T %s: %w", object, object.GetName(), err)
 		}
@@ -74,8 +77,8 @@ func (s *shared) ensure(ctx context.Context) error {
 
 const countRequests = corev1.ResourceName("count/joinrequests." + v1alpha1.GroupName)
 
-// primeQuota says how much of the quota is used, where nobody has yet. The quota controller finds out about a
-// new resource every 30 seconds, and until then the API server refuses all requests to join.
+// primeQuota initializes the usage of the quota, if it is not set yet. The quota controller discovers a new resource
+// every 30 seconds, and until then the API server refuses all JoinRequests.
 func (s *shared) primeQuota(ctx context.Context, key client.ObjectKey) error {
 	var quota corev1.ResourceQuota
 	if err := s.reader.Get(ctx, key, &quota); err != nil {
@@ -89,7 +92,8 @@ func (s *shared) primeQuota(ctx context.Context, key client.ObjectKey) error {
 		return err
 	}
 	quota.Status.Hard = quota.Spec.Hard
-	quota.Status.Used = corev1.ResourceList{countRequests: *resource.NewQuantity(int64(len(requests.Items)), resource.DecimalSI)}
+	quota.Status.Used = corev1.ResourceList{countRequests: *resource.NewQuantity(int64(len(requests.Items)),
+		resource.DecimalSI)}
 	return s.client.Status().Update(ctx, &quota)
 }
 

@@ -37,7 +37,8 @@ func testTakeover(t *testing.T, h *testHub) {
 				c, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
 				require.NoError(t, err)
 				return func() error {
-					return c.Get(t.Context(), client.ObjectKey{Namespace: "member-" + test.name, Name: membership.MembershipName}, &v1alpha1.Membership{})
+					return c.Get(t.Context(), client.ObjectKey{Namespace: "member-" + test.name, Name: membership.MembershipName},
+						&v1alpha1.Membership{})
 				}
 			}
 			evicted := func(read func() error) {
@@ -82,8 +83,8 @@ func (h *testHub) answer(a *asker, want v1alpha1.JoinAnswer) *v1alpha1.JoinReque
 	return request
 }
 
-// A hub whose cache does not show yet that the claim went to another agent issues nothing to the one before, which would
-// throw the other one out.
+// A hub whose cache does not show yet that the claim went to another agent issues nothing to the one before, which
+// would throw the other one out.
 func TestLaggingClaims(t *testing.T) {
 	clusters := lagging{of: "/memberclusters"}
 	h := startHub(t, plane.ForTest(t), hub.Options{}, clusters.wrap)
@@ -93,9 +94,10 @@ func TestLaggingClaims(t *testing.T) {
 
 	// At the door: accepted and prepared beforehand.
 	early := newAsker(t, "early", token.Method{}, bootstrap)
-	require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "early"}, Spec: v1alpha1.MemberClusterSpec{
-		Accepted: new(true), ClusterID: "id-early", Claim: early.claim.Fingerprint(), Credential: v1alpha1.CredentialToken,
-	}}))
+	require.NoError(t, h.client.Create(t.Context(),
+		&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "early"}, Spec: v1alpha1.MemberClusterSpec{
+			Accepted: new(true), ClusterID: "id-early", Claim: early.claim.Fingerprint(), Credential: v1alpha1.CredentialToken,
+		}}))
 	// In the fleet: about to renew.
 	late := newAsker(t, "late", token.Method{}, bootstrap)
 	require.NoError(t, door.Create(t.Context(), late.request))

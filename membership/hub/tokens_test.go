@@ -18,7 +18,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// Leaving the token out is no way around what it bounds, and the policy is asked about nobody who did.
+// A request without a token does not bypass its limits, and the policy is not called for it.
 func TestNobodyComesInWithoutAToken(t *testing.T) {
 	var mu sync.Mutex
 	var asked []string
@@ -43,7 +43,8 @@ func TestNobodyComesInWithoutAToken(t *testing.T) {
 	}
 	announce := func(name string, spec v1alpha1.MemberClusterSpec) {
 		spec.ClusterID = "id-" + name
-		require.NoError(t, h.client.Create(t.Context(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}))
+		require.NoError(t, h.client.Create(t.Context(),
+			&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}))
 		t.Cleanup(func() {
 			_ = h.client.Delete(context.Background(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		})
@@ -52,11 +53,11 @@ func TestNobodyComesInWithoutAToken(t *testing.T) {
 	announce("announced", v1alpha1.MemberClusterSpec{Accepted: new(true)})
 	ask(newAsker(t, "announced", csr.Method{}, nil))
 	denied := h.request("id-announced", v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused)
-	require.Contains(t, messages(denied.Status.Conditions), "spec.token: is not set, and this hub lets nobody in without a JoinToken")
+	require.Contains(t, messages(denied.Status.Conditions), "spec.token: is not set, and this hub requires a JoinToken")
 	require.Empty(t, h.member("announced").Spec.Claim)
 	ask(newAsker(t, "unknown", csr.Method{}, nil))
 	h.request("id-unknown", v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused)
-	require.True(t, h.isGone("unknown"), "nothing is made for whoever is not let in")
+	require.True(t, h.isGone("unknown"), "nothing is created for a denied request")
 
 	// That a member is missing without a record of a leave ends no membership, and needs a token like everything else.
 	ask(newAsker(t, "gone", csr.Method{}, nil, func(r *v1alpha1.JoinRequest) { r.Spec.MemberUID = "gone" }))
@@ -104,7 +105,7 @@ func (h *testHub) isGone(name string) bool {
 	return err != nil
 }
 
-// A credential alone gets nobody the next one: whoever stole it would be in for ever.
+// A credential alone does not give the next one: a thief would have access for ever.
 func testStolenCredentialIsNotRenewed(t *testing.T, h *testHub) {
 	bootstrap := h.token("stolen", v1alpha1.JoinTokenSpec{AutoAccept: true})
 	for name, method := range map[string]registration.Method{"stolen-token": token.Method{}, "stolen-csr": csr.Method{}} {
@@ -125,12 +126,14 @@ func testStolenCredentialIsNotRenewed(t *testing.T, h *testHub) {
 				refuse string
 			}{
 				{"unsigned", func(*v1alpha1.Renewal) {}, "signature: is not set"},
-				{"by-another-key", func(r *v1alpha1.Renewal) { require.NoError(t, registration.SignRenewal(r, uid, thief)) }, "claimKey: is "},
+				{"by-another-key", func(r *v1alpha1.Renewal) { require.NoError(t, registration.SignRenewal(r, uid, thief)) },
+					"claimKey: is "},
 				{"changed", func(r *v1alpha1.Renewal) {
 					require.NoError(t, registration.SignRenewal(r, uid, agent.claim))
 					r.Request.ExpirationSeconds = new(int32(31536000))
-				}, "signature: is not one of this renewal"},
-				{"by-the-agent", func(r *v1alpha1.Renewal) { require.NoError(t, registration.SignRenewal(r, uid, agent.claim)) }, ""},
+				}, "signature: is not a signature of this renewal"},
+				{"by-the-agent", func(r *v1alpha1.Renewal) { require.NoError(t, registration.SignRenewal(r, uid, agent.claim)) },
+					""},
 			} {
 				request, _, err := method.Request(agent.claim, nil)
 				require.NoError(t, err)
@@ -153,7 +156,7 @@ func testStolenCredentialIsNotRenewed(t *testing.T, h *testHub) {
 	}
 }
 
-// A token that a MemberCluster owns lets in that one and nobody else, so whatever comes too late makes no other one.
+// A token that a MemberCluster owns admits only that member, so a late request creates no other one.
 func TestTokensOfOneMember(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{})
 	bootstrap := h.token("owned", v1alpha1.JoinTokenSpec{AutoAccept: true})
@@ -162,7 +165,8 @@ func TestTokensOfOneMember(t *testing.T) {
 	t.Cleanup(func() { _ = h.client.Delete(context.Background(), owner) })
 	h.eventually("the token is owned", func() error {
 		token := &v1alpha1.JoinToken{}
-		if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: "owned"}, token); err != nil {
+		if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: membership.RegistrationNamespace, Name: "owned"},
+			token); err != nil {
 			return err
 		}
 		token.OwnerReferences = []metav1.OwnerReference{{
@@ -173,12 +177,13 @@ func TestTokensOfOneMember(t *testing.T) {
 	door := h.door(bootstrap)
 	ask := func(name string) {
 		request := newAsker(t, name, csr.Method{}, bootstrap).request
-		h.eventually("the door is open", func() error { return door.Create(t.Context(), request.DeepCopy()) }) // the quota is counted first
+		// the quota is counted first
+		h.eventually("the door is open", func() error { return door.Create(t.Context(), request.DeepCopy()) })
 		t.Cleanup(func() { _ = h.client.Delete(context.Background(), request) })
 	}
 	ask("stranger")
 	denied := h.request("id-stranger", v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused)
-	require.Contains(t, messages(denied.Status.Conditions), "for one MemberCluster alone")
+	require.Contains(t, messages(denied.Status.Conditions), "for a single MemberCluster")
 	require.True(t, h.isGone("stranger"))
 	ask("owner")
 	h.untilCondition("owner", v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted)

@@ -24,11 +24,11 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// tombstones are the records of members that left on request: a ConfigMap each, in the registration namespace. No cache
-// holds them. It may be used concurrently.
+// tombstones are the records of members that left on request: a ConfigMap each, in the registration namespace. They are
+// not cached. Their methods may be called concurrently.
 type tombstones struct {
 	client    client.Client
-	reader    client.Reader // not a cache
+	reader    client.Reader // without a cache
 	namespace string
 	ttl       time.Duration
 	limit     int
@@ -39,7 +39,7 @@ type tombstones struct {
 	expired time.Time // when expire was last called
 }
 
-// expiryInterval is the least time between two lists of all tombstones, unless many were written.
+// expiryInterval is the minimum interval between two lists of all tombstones, unless many were written.
 const expiryInterval = time.Hour
 
 func hashed(parts ...string) string {
@@ -57,7 +57,8 @@ func (s *tombstones) write(ctx context.Context, t lifecycle.Tombstone) error {
 		if apierrors.IsAlreadyExists(err) {
 			return nil
 		}
-		return fmt.Errorf("record in ConfigMap %s/%s that member %s left: %w", object.Namespace, object.Name, t.MemberName, err)
+		return fmt.Errorf("record in ConfigMap %s/%s that member %s left: %w", object.Namespace, object.Name, t.MemberName,
+			err)
 	}
 	s.mu.Lock()
 	s.written++
@@ -72,7 +73,8 @@ func (s *tombstones) write(ctx context.Context, t lifecycle.Tombstone) error {
 // of returns the tombstones of a cluster ID that have not expired.
 func (s *tombstones) of(ctx context.Context, clusterID string) ([]lifecycle.Tombstone, error) {
 	var list corev1.ConfigMapList
-	err := s.reader.List(ctx, &list, client.InNamespace(s.namespace), client.MatchingLabels{membership.TombstoneLabel: hashed(clusterID)})
+	err := s.reader.List(ctx, &list, client.InNamespace(s.namespace),
+		client.MatchingLabels{membership.TombstoneLabel: hashed(clusterID)})
 	if err != nil {
 		return nil, fmt.Errorf("list the tombstones of cluster ID %s: %w", clusterID, err)
 	}
@@ -92,7 +94,8 @@ func (s *tombstones) expire(ctx context.Context) error {
 	s.written, s.expired = 0, s.clock.Now()
 	s.mu.Unlock()
 	var list corev1.ConfigMapList
-	if err := s.reader.List(ctx, &list, client.InNamespace(s.namespace), client.HasLabels{membership.TombstoneLabel}); err != nil {
+	if err := s.reader.List(ctx, &list, client.InNamespace(s.namespace),
+		client.HasLabels{membership.TombstoneLabel}); err != nil {
 		return fmt.Errorf("list the tombstones of members in namespace %s: %w", s.namespace, err)
 	}
 	slices.SortFunc(list.Items, func(a, b corev1.ConfigMap) int {
@@ -116,13 +119,15 @@ func (s *tombstones) expire(ctx context.Context) error {
 // LastRemoval returns when the hub last recorded that a MemberCluster of this name was deleted on request, and the
 // resourceVersion of the record. The time is zero if there is no record, or if a MemberCluster of this name exists. It
 // needs get on MemberClusters and list on ConfigMaps in the registration namespace; the reader must not be a cache.
-func LastRemoval(ctx context.Context, reader client.Reader, registrationNamespace, member string) (time.Time, string, error) {
+func LastRemoval(ctx context.Context, reader client.Reader, registrationNamespace, member string) (time.Time, string,
+	error) {
 	cluster, err := found(ctx, reader, client.ObjectKey{Name: member}, &v1alpha1.MemberCluster{})
 	if err != nil || cluster != nil {
 		return time.Time{}, "", err
 	}
 	var list corev1.ConfigMapList
-	if err := reader.List(ctx, &list, client.InNamespace(registrationNamespace), client.HasLabels{membership.TombstoneLabel}); err != nil {
+	if err := reader.List(ctx, &list, client.InNamespace(registrationNamespace),
+		client.HasLabels{membership.TombstoneLabel}); err != nil {
 		return time.Time{}, "", fmt.Errorf("list the tombstones of members in namespace %s: %w", registrationNamespace, err)
 	}
 	var last time.Time

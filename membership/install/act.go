@@ -19,7 +19,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// install has the agent installed, and shows how that went.
+// install installs the agent, and reports the result.
 func (r *Runner) install(ctx context.Context, m *member, target Target, s step) error {
 	cluster := target.Cluster
 	status := &v1alpha1.InstallStatus{Hash: r.hash, RequestedAt: requestedAt(cluster), Recovery: s.Recovery}
@@ -30,20 +30,21 @@ func (r *Runner) install(ctx context.Context, m *member, target Target, s step) 
 			return err
 		}
 		err = fmt.Errorf("install the agent of member %s: %w", cluster.Name, err)
-		return errors.Join(err, r.report(ctx, cluster, condition(v1alpha1.ReasonInstallFailed, advice(err, cluster)), cluster.Status.Install))
+		return errors.Join(err,
+			r.report(ctx, cluster, condition(v1alpha1.ReasonInstallFailed, advice(err, cluster)), cluster.Status.Install))
 	}
 	status.InstalledAt = new(metav1.NewTime(r.Clock.Now()))
 	return r.report(ctx, cluster, s.Then, status)
 }
 
-// bring gives the agent a credential that is good for this member alone, and hands over to the installer.
+// bring creates a credential for this member only, and calls the installer.
 func (r *Runner) bring(ctx context.Context, m *member, target Target) error {
 	if err := r.identify(ctx, target); err != nil {
 		return err
 	}
 	var err error
 	r.mu.Lock()
-	m.since, m.gaveUp = time.Time{}, false // of an earlier leave
+	m.since, m.gaveUp = time.Time{}, false // from an earlier leave
 	r.mu.Unlock()
 	m.noToken = false
 	if target.Bootstrap, err = r.bootstrap(ctx, target.Cluster); err != nil {
@@ -56,26 +57,26 @@ func (r *Runner) bring(ctx context.Context, m *member, target Target) error {
 	return nil
 }
 
-// memberError is an error of what was asked of a member. All others are of what was asked of the hub itself.
+// memberError is an error of a request to a member. All other errors are from the hub.
 type memberError struct{ error }
 
 // Unwrap returns the error.
 func (e *memberError) Unwrap() error { return e.error }
 
-// identify finds out which cluster the member is, where nobody has said, and writes it down: so the name is taken, and the agent that comes from there is
-// this member's whatever it calls itself.
+// identify determines the cluster ID if it is not set, and writes it to the MemberCluster: so the cluster ID is
+// reserved, and the agent of that cluster belongs to this member whatever name it requests.
 func (r *Runner) identify(ctx context.Context, target Target) error {
 	id := target.Cluster.Spec.ClusterID
 	if id == "" {
 		var err error
 		if id, err = clusterid.Of(ctx, target.Config); err != nil {
-			return &memberError{fmt.Errorf("find out which cluster the member is: %w", err)}
+			return &memberError{fmt.Errorf("determine the identity of the member: %w", err)}
 		}
 	}
 	return r.ids.Reserve(ctx, target.Cluster, id)
 }
 
-// uninstall has what was installed removed. Where the member does not let the hub in any more, it stays.
+// uninstall removes what was installed. If the member refuses the hub's credential, it stays.
 func (r *Runner) uninstall(ctx context.Context, m *member, target Target) error {
 	cluster := target.Cluster
 	if err := r.discard(ctx, m, cluster); err != nil {
@@ -93,12 +94,14 @@ func (r *Runner) uninstall(ctx context.Context, m *member, target Target) error 
 			return fmt.Errorf("remove the agent of member %s: %w", cluster.Name, err)
 		}
 	}
-	return r.report(ctx, cluster, condition(v1alpha1.ReasonLeft, "The cluster has left, and what was installed is removed."), nil)
+	return r.report(ctx, cluster, condition(v1alpha1.ReasonLeft, "The cluster has left, and the installed objects were "+
+		"removed."), nil)
 }
 
-// retire forgets a member whose agent is somebody else's to install from now on. What is there stays.
+// retire deletes the installation state of a member whose join mode has changed. What is installed stays.
 func (r *Runner) retire(ctx context.Context, cluster *v1alpha1.MemberCluster) error {
-	if cluster.Status.Install == nil && meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionInstalled) == nil {
+	if cluster.Status.Install == nil &&
+		meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionInstalled) == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -112,18 +115,20 @@ func (r *Runner) retire(ctx context.Context, cluster *v1alpha1.MemberCluster) er
 		before := cluster.DeepCopy()
 		cluster.Status.Install = nil
 		meta.RemoveStatusCondition(&cluster.Status.Conditions, v1alpha1.ConditionInstalled)
-		err := r.client.Status().Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		err := r.client.Status().Patch(ctx, cluster,
+			client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		if !apierrors.IsConflict(err) {
 			return err
 		}
-		if again := r.live.Get(ctx, client.ObjectKeyFromObject(cluster), cluster); again != nil || cluster.UID != uid || cluster.Spec.JoinMode == v1alpha1.JoinInstall {
+		if again := r.live.Get(ctx, client.ObjectKeyFromObject(cluster), cluster); again != nil || cluster.UID != uid ||
+			cluster.Spec.JoinMode == v1alpha1.JoinInstall {
 			return again
 		}
 		return err
 	}))
 }
 
-// giveUp leaves on a member what was installed there.
+// giveUp leaves what was installed on a member, and records an Event.
 func (r *Runner) giveUp(cluster *v1alpha1.MemberCluster, m *member, why string) {
 	r.mu.Lock()
 	first := !m.gaveUp
@@ -131,12 +136,14 @@ func (r *Runner) giveUp(cluster *v1alpha1.MemberCluster, m *member, why string) 
 	r.mu.Unlock()
 	if first {
 		r.recorder.Eventf(cluster, nil, corev1.EventTypeWarning, "AgentNotRemoved", "Uninstall", "%s", lifecycle.Sentence(
-			"What was installed on the member stays there, and is to be removed by hand. "+why))
+			"The installed objects stay on the member, and must be removed by hand. "+why))
 	}
 }
 
-// report writes what is new into the status, with an Event where the reason is another one. What the hub writes there meanwhile is kept.
-func (r *Runner) report(ctx context.Context, cluster *v1alpha1.MemberCluster, installed *metav1.Condition, status *v1alpha1.InstallStatus) error {
+// report updates the status, and records an Event if the reason has changed. Concurrent changes of the status by the
+// hub are kept.
+func (r *Runner) report(ctx context.Context, cluster *v1alpha1.MemberCluster, installed *metav1.Condition,
+	status *v1alpha1.InstallStatus) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	installed.Message = lifecycle.Sentence(installed.Message)
@@ -150,7 +157,8 @@ func (r *Runner) report(ctx context.Context, cluster *v1alpha1.MemberCluster, in
 		if equality.Semantic.DeepEqual(before.Status, cluster.Status) {
 			return nil
 		}
-		err := r.client.Status().Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		err := r.client.Status().Patch(ctx, cluster,
+			client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		written = err == nil
 		if !apierrors.IsConflict(err) {
 			return err
@@ -164,7 +172,8 @@ func (r *Runner) report(ctx context.Context, cluster *v1alpha1.MemberCluster, in
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("update the status of MemberCluster %s: %w", cluster.Name, err)
 	}
-	if written && was != installed.Reason && installed.Reason != v1alpha1.ReasonNotAccepted && installed.Reason != v1alpha1.ReasonInstallWaiting {
+	if written && was != installed.Reason && installed.Reason != v1alpha1.ReasonNotAccepted &&
+		installed.Reason != v1alpha1.ReasonInstallWaiting {
 		kind := corev1.EventTypeNormal
 		switch installed.Reason {
 		case v1alpha1.ReasonInstallFailed, v1alpha1.ReasonAgentNotHealthy, v1alpha1.ReasonAgentNotReturned:
@@ -178,14 +187,15 @@ func (r *Runner) report(ctx context.Context, cluster *v1alpha1.MemberCluster, in
 // refuses reports whether a member has refused the hub's credential.
 func refuses(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
 
-// advice is what an administrator reads of a failure: what to do is about the member only where that has failed.
+// advice is the message for a failure. The advice is about the member only if the member has failed.
 func advice(err error, cluster *v1alpha1.MemberCluster) string {
 	what := err.Error() + "."
 	ref := cluster.Spec.KubeConfigSecretRef
 	_, ofMember := errors.AsType[*memberError](err)
 	switch {
 	case !ofMember && apierrors.IsForbidden(err):
-		what += " It is the hub itself that may not: apply what is in the folder membership/install/rbac to it."
+		what += " The hub's ServiceAccount is missing permissions. Apply the manifests in the folder " +
+			"membership/install/rbac to the hub."
 	case !ofMember:
 	case apierrors.IsUnauthorized(err) && ref != nil:
 		what += fmt.Sprintf(" Put a credential that works into the Secret %s.", ref.Name)
@@ -193,7 +203,7 @@ func advice(err error, cluster *v1alpha1.MemberCluster) string {
 		what += fmt.Sprintf(" Give the subject of the kubeconfig in the Secret %s that permission on the member.", ref.Name)
 	}
 	if cluster.Status.Install != nil {
-		what += " The agent that was installed before goes on."
+		what += " The previously installed agent continues to run."
 	}
-	return what + " It is tried again."
+	return what + " The hub retries the installation."
 }

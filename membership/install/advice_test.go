@@ -21,12 +21,15 @@ func TestAdvice(t *testing.T) {
 		err           error
 		says, saysNot string
 	}{
-		{"the member does not let the hub do it", &memberError{forbidden}, "kubeconfig in the " + kubeconfig + " that permission", roles},
-		{"the member does not know the hub", &memberError{fmt.Errorf("apply: %w", unauthorized)}, "works into the " + kubeconfig, roles},
-		{"the hub may not write a JoinToken, which no kubeconfig mends", fmt.Errorf("get a credential: %w", forbidden), roles, kubeconfig},
-		{"the hub's own account has ended", unauthorized, "It is tried again.", kubeconfig},
-		{"the member cannot do it", &memberError{errors.New("full")}, "full. It is tried again.", kubeconfig},
-		{"the hub cannot do it", errors.New("full"), "full. It is tried again.", kubeconfig},
+		{"the member does not let the hub do it", &memberError{forbidden},
+			"kubeconfig in the " + kubeconfig + " that permission", roles},
+		{"the member does not know the hub", &memberError{fmt.Errorf("apply: %w", unauthorized)},
+			"works into the " + kubeconfig, roles},
+		{"the hub may not write a JoinToken, which no kubeconfig mends", fmt.Errorf("get a credential: %w", forbidden), roles,
+			kubeconfig},
+		{"the hub's own account has ended", unauthorized, "The hub retries the installation.", kubeconfig},
+		{"the member cannot do it", &memberError{errors.New("full")}, "full. The hub retries the installation.", kubeconfig},
+		{"the hub cannot do it", errors.New("full"), "full. The hub retries the installation.", kubeconfig},
 	} {
 		cluster := &v1alpha1.MemberCluster{Spec: v1alpha1.MemberClusterSpec{KubeConfigSecretRef: &v1alpha1.KubeConfigSecretRef{Name: "kubeconfig"}}}
 		got := advice(fmt.Errorf("install the agent: %w", test.err), cluster)

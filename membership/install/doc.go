@@ -1,4 +1,5 @@
-// Package install has the hub install the agents of members: those whose MemberCluster has the joinMode Install and a kubeconfig.
+// Package install installs the agents of members from the hub: of MemberClusters with joinMode Install and a
+// kubeconfig.
 //
 //	agent, err := deploy.Agent(deploy.AgentOptions{Image: "registry.example.com/agent:v1"})
 //	...
@@ -7,54 +8,64 @@
 //	fleet.Options{Runners: []fleet.Runner{runner}}
 //	hub.Options{Gates: []membership.LeaveGate{..., runner}} // the last of them
 //
-// What is installed is the product's: an [Installer], such as [Manifests], or that of package deploy, which has manifests of a whole agent.
+// The product provides an [Installer], such as [Manifests], or that of package deploy, which contains the manifests of
+// a complete agent.
 //
-// # Once, and then no more
+// # When an agent is installed
 //
-// A member is installed when it is accepted: by an administrator, or by the Acceptor of package hub, which is asked as nobody is there yet to ask at the
-// door. Until then the member is left alone. From then on it is like one that somebody else has installed the agent of: the agent comes to the door by a
-// credential of its own, and the hub need not reach the member any more. The kubeconfig may be taken back. A hub that starts again asks no member.
+// A member is installed when it is accepted: by an administrator, or by the Acceptor of package hub, which decides
+// because no agent exists yet that could make a JoinRequest. Until then the hub does not change the member. After that
+// the member is like one with an agent that was installed by hand: the agent makes its JoinRequest with its own
+// credential, and the hub does not need to reach the member any more. The kubeconfig may be removed. A hub that
+// restarts sends no requests to members.
 //
-// The agent is installed again when the annotation membership.muster.dev/install-requested-at has a new value, which status.install.requestedAt
-// answers; when the hub's address or certificate authority, or what the Installer would install ([Reviser]) is another one, in its turn; and when the agent has
-// not joined within the hour for which its credential is good. The member keeps its identity, since that is in a Secret that nobody touches
-// but the agent.
+// The agent is installed again when the annotation membership.muster.dev/install-requested-at gets a new value, which
+// status.install.requestedAt confirms; when the hub's address or certificate authority, or what the Installer would
+// install ([Reviser]), changes, with a rollout permit; and when the agent has not joined within the hour for which its
+// credential is valid. The member keeps its identity, because that is in a Secret that only the agent changes.
 //
-// It is installed again, too, when its credential has ended (status.credentialExpirationTime) while its heartbeat was lost, such as that of a member that was
-// off for weeks: it could not come back by what it has. That is done when the hub reaches the member, six times at most for one credential, an hour after
-// the first and twice as long after each of the others. Then the condition Installed is False for the reason AgentNotReturned, until the agent is heard, or
-// somebody asks for more by the annotation.
+// The agent is also installed again when its credential has expired (status.credentialExpirationTime) while its
+// heartbeat was lost, for example on a member that was switched off for weeks: the agent could not come back with its
+// credential. This happens when the hub reaches the member, at most six times for one credential, an hour after the
+// first time and after twice as long each further time. Then the condition Installed is False with the reason
+// AgentNotReturned, until the agent sends heartbeats, or a user requests another installation with the annotation.
 //
-// The condition Installed says how it stands. While an attempt fails the condition says why, and what to do about the member or the hub, whichever failed,
-// and the fleet has it tried again; the agent that was installed before goes on. One that may have been half done is done again from its beginning.
+// The condition Installed contains the state. While an attempt fails, its message says why, and what to do on the
+// member or the hub, whichever failed, and the fleet retries; a previously installed agent continues. An attempt that
+// may be incomplete is repeated from its beginning.
 //
-// # Another revision
+// # Rollout of another revision
 //
-// What is to be installed, or the hub's address, is another one for all members at once. It does not come to all at once: one agent that is in the fleet is
-// installed anew first, alone, and when it is healthy others are, [Options].Concurrent at a time. It is healthy when its heartbeat has been heard for four
-// periods, after which it would be known if it did not beat, and what was installed runs ([Checker]); until then the condition Installed is False for
-// the reason AgentStarting, and for the reason AgentNotHealthy when it is not within [Options].HealthyWithin. While one is not, or could not be installed, no
-// other one is begun. Those that wait say so by the reason InstallWaiting. Of those that the hub is connected to, members that an earlier revision
-// has left broken come first, then in the order of their names those that are heard, and the silent ones last; one that the hub does not reach waits
-// until it does, and holds nobody up.
+// Another revision, or another address of the hub, is new for all members at once, but is not installed on all at once.
+// First one agent of the fleet is installed again; when it is healthy, others follow, [Options].Concurrent at a time.
+// An agent is healthy when its heartbeats have arrived for four periods, after which missing heartbeats would be known,
+// and what was installed runs ([Checker]). Until then the condition Installed is False with the reason AgentStarting,
+// and with the reason AgentNotHealthy if the agent is not healthy within [Options].HealthyWithin. While one is not
+// healthy, or could not be installed, no further installation starts. Members that wait have the reason InstallWaiting.
+// Of the members that the hub is connected to, those that an earlier revision has broken come first, then those with
+// heartbeats, and silent ones last, each in the order of their names. A member that the hub does not reach waits until
+// it does, and delays no others.
 //
-// Nobody waits who has no agent in the fleet yet, who asks by the annotation, or whose credential has ended. All that this goes by is in the
-// MemberClusters, so a hub that starts again goes on where the last one was. It looks at those that the manager's cache shows, and only one hub may do that
-// at a time, as the leader alone runs a fleet.
+// The following members do not wait: those whose agent is not in the fleet yet, those with a request by the annotation,
+// and those whose credential has expired. The whole state is in the MemberClusters, so a hub that restarts continues.
+// The rollout uses the MemberClusters in the manager's cache, and only one hub may run it at a time: the leader, which
+// also runs the fleet.
 //
 // # The credential
 //
-// It is that of a JoinToken "install-<UID of the MemberCluster>" which is good for one use by one cluster ID: the one in spec.clusterID, which is set to
-// the UID of the member's namespace kube-system before anything else is done, where it is empty. So an agent that comes with it can be no other member than
-// this one, and it comes in because that is accepted, not by the token. The JoinToken is deleted when the agent has joined,
-// when it has ended, and with the MemberCluster. An agent that was in the fleet and got another one keeps it while it leaves, since it may need it to come back
-// and clean up.
+// The credential is that of a JoinToken "install-<UID of the MemberCluster>", valid for one use by one cluster ID:
+// spec.clusterID, which is first set to the UID of the member's namespace kube-system if it is empty. So an agent with
+// this credential can only become this member, and it is admitted because the member is accepted, not by the token. The
+// JoinToken is deleted when the agent has joined, when it has expired, and with the MemberCluster. If an agent was in
+// the fleet and got another JoinToken, that stays during a leave, because the agent may need it to come back and clean
+// up.
 //
 // # Leaving
 //
-// An agent cleans up after itself. When it has confirmed that, or was never there, what was installed is removed ([Uninstaller]), which holds up the
-// leave for a minute at most; where the hub does not reach the member any more it stays, and an Event says so. It also stays when the leave is
-// forced: the agent cleans up when it comes back. A CustomResourceDefinition stays where there is an object of what it defines, such as an AppliedWork of
-// another hub, and where somebody else had installed it. Where the [Runner] is not among the hub's Gates all this is done in the time that the member's
-// namespace takes to go, if it suffices.
+// An agent cleans up its member. When it has confirmed that, or never joined, what was installed is removed
+// ([Uninstaller]), which delays the leave for a minute at most; if the hub does not reach the member any more it stays,
+// and an Event says so. It also stays when the leave is forced: the agent cleans up when it comes back. A
+// CustomResourceDefinition stays if an object of it exists, such as an AppliedWork of another hub, or if it was not
+// installed by this package. If the [Runner] is not among the hub's Gates, all this must happen during the removal of
+// the member's namespace, and may be incomplete.
 package install

@@ -33,11 +33,12 @@ func objects(target install.Target) ([]client.Object, error) {
 	labels := map[string]string{"example.com/cluster": target.Cluster.Name}
 	return []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "muster-system", Labels: labels}},
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "muster-system", Name: "muster-agent", Labels: labels}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "muster-system", Name: "muster-agent",
+			Labels: labels}},
 	}, nil
 }
 
-// An installer that leaves it to somebody else, such as a GitOps controller.
+// An installer that delegates to another tool, such as a GitOps controller.
 func ExampleFunc() {
 	installer := install.Func(func(_ context.Context, target install.Target) error {
 		fmt.Println("install", target.Cluster.Name, "with the", target.Bootstrap)
@@ -46,7 +47,8 @@ func ExampleFunc() {
 	_ = installer.Install(context.Background(), install.Target{
 		Cluster: &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east"}},
 		Bootstrap: &registration.Bootstrap{
-			Server: "https://hub.example.com:6443", Namespace: "muster-registration", TokenName: "install-east", Token: "a secret",
+			Server: "https://hub.example.com:6443", Namespace: "muster-registration", TokenName: "install-east",
+			Token: "a secret",
 		},
 	})
 	// Output: install east with the bootstrap of JoinToken muster-registration/install-east at https://hub.example.com:6443

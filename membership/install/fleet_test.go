@@ -20,7 +20,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// TestByFleet: from a Secret to joined and out again, by the fleet. The kubeconfig is taken away when the agent is there, and comes back for the leave.
+// TestByFleet: from a Secret to joined and out again, by the fleet. The kubeconfig is taken away when the agent is
+// there, and comes back for the leave.
 func TestByFleet(t *testing.T) {
 	h := startHub(t, install.Options{Installer: manifests(t, "1")})
 	ctx := t.Context()

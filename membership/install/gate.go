@@ -10,8 +10,9 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// Remaining is that of a gate which is shut only once the agent has confirmed that the member is clean, or where it was never there: until what was
-// installed is removed, for a minute at most. It stays, and an Event says so, where the hub does not reach the member any more.
+// Remaining implements the gate. The gate is closed after the agent has confirmed that the member is clean, or if it
+// never joined, until what was installed is removed, for a minute at most. If the hub does not reach the member any
+// more, it stays, and an Event says so.
 func (r *Runner) Remaining(ctx context.Context, leaving membership.Member) ([]string, error) {
 	cluster := &v1alpha1.MemberCluster{}
 	if err := r.live.Get(ctx, client.ObjectKey{Name: leaving.Name}, cluster); err != nil {
@@ -25,18 +26,18 @@ func (r *Runner) Remaining(ctx context.Context, leaving membership.Member) ([]st
 	}
 	in, err := r.agentIn(ctx, leaving.Namespace, leaving.UID, leaving.Claim)
 	if err != nil || in {
-		return nil, err // it goes first
+		return nil, err // the agent leaves first
 	}
 	m := r.know(leaving.UID)
 	if r.lost(m) {
-		r.giveUp(cluster, m, fmt.Sprintf("The hub did not get there within %s.", uninstallPatience))
+		r.giveUp(cluster, m, fmt.Sprintf("The hub did not reach the member within %s.", uninstallPatience))
 		return nil, nil
 	}
 	m.kick()
 	return []string{"the agent that was installed"}, nil
 }
 
-// lost reports whether a leave has waited long enough for what was installed on a member.
+// lost reports whether the timeout for the removal of what was installed has passed.
 func (r *Runner) lost(m *member) bool {
 	now := r.Clock.Now()
 	r.mu.Lock()

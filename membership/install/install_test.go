@@ -55,7 +55,8 @@ func TestLife(t *testing.T) {
 	require.Equal(t, cluster.Spec.ClusterID, token.Spec.ClusterID)
 	require.Equal(t, int32(1), *token.Spec.MaxUses)
 	require.False(t, token.Spec.AutoAccept, "it is for the administrator to say")
-	require.Equal(t, cluster.UID, token.OwnerReferences[0].UID, "it goes with the MemberCluster, whatever becomes of the hub")
+	require.Equal(t, cluster.UID, token.OwnerReferences[0].UID,
+		"it goes with the MemberCluster, whatever becomes of the hub")
 
 	h.agent(cluster.Spec.ClusterID)
 	h.until(v1alpha1.ConditionJoined, v1alpha1.ReasonAgentJoined)
@@ -74,7 +75,8 @@ func TestLife(t *testing.T) {
 	stop()
 	require.NoError(t, next.client.Delete(ctx, cluster))
 	mustertest.Eventually(next.t, patience, "the leave waits", func() error {
-		if leave := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.Leave; leave == nil || leave.Waiting != install.Name {
+		if leave := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.Leave; leave == nil ||
+			leave.Waiting != install.Name {
 			return fmt.Errorf("for %+v", leave)
 		}
 		return nil
@@ -146,7 +148,8 @@ func TestAgain(t *testing.T) {
 	// A hub with another bundle, whose manifests have one object less.
 	stop()
 	authority := h.plane.Config().CAData
-	next := startHubAgain(h, install.Options{Installer: manifests(t, "2"), CA: bytes.Join([][]byte{authority, authority}, []byte("\n"))})
+	next := startHubAgain(h,
+		install.Options{Installer: manifests(t, "2"), CA: bytes.Join([][]byte{authority, authority}, []byte("\n"))})
 	next.connect(cluster, next.plane.Config())
 	mustertest.Eventually(next.t, patience, "the agent is installed anew", func() error {
 		if now := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.Install.Hash; now == before.Status.Install.Hash {
@@ -154,7 +157,8 @@ func TestAgain(t *testing.T) {
 		}
 		return nil
 	})
-	bootstrap, err := registration.ParseBootstrap(see(next, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data[registration.BootstrapKey])
+	bootstrap, err := registration.ParseBootstrap(see(next, &corev1.Secret{},
+		agent.DefaultBootstrapSecret).Data[registration.BootstrapKey])
 	require.NoError(t, err)
 	require.Equal(t, 2, bytes.Count(bootstrap.CA, []byte("BEGIN CERTIFICATE")), "the agent is told")
 	next.gone(&corev1.ConfigMap{}, next.namespace, "extra")
@@ -227,22 +231,26 @@ func TestFailure(t *testing.T) {
 	h.gone(&corev1.Namespace{}, "", h.namespace)
 }
 
-// Nobody's cluster is taken over.
+// The cluster of another member is not taken over.
 func TestTaken(t *testing.T) {
 	h := startHub(t, install.Options{Installer: manifests(t, "1")})
 	ctx := t.Context()
-	first := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "first"}, Spec: v1alpha1.MemberClusterSpec{ClusterID: "id-testtaken"}}
+	first := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "first"},
+		Spec: v1alpha1.MemberClusterSpec{ClusterID: "id-testtaken"}}
 	require.NoError(t, h.client.Create(ctx, first))
 	cluster := h.member(unchanged)
 	h.connect(cluster, h.plane.Config())
-	require.Contains(t, message(h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstallFailed)), "which MemberCluster first is already")
+	require.Contains(t, message(h.until(v1alpha1.ConditionInstalled, v1alpha1.ReasonInstallFailed)),
+		"which MemberCluster first has already")
 	require.NoError(t, h.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
-	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: agent.DefaultBootstrapSecret}, Data: map[string][]byte{"a": []byte("b")}}
+	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: agent.DefaultBootstrapSecret},
+		Data: map[string][]byte{"a": []byte("b")}}
 	require.NoError(t, h.client.Create(ctx, theirs))
 
 	require.NoError(t, h.client.Delete(ctx, first))
 	mustertest.Eventually(h.t, patience, "the other reason is shown", func() error {
-		if got := message(see(h, &v1alpha1.MemberCluster{}, cluster.Name)); !bytes.Contains([]byte(got), []byte("was not put there for it")) {
+		if got := message(see(h, &v1alpha1.MemberCluster{}, cluster.Name)); !bytes.Contains([]byte(got),
+			[]byte("belongs to another installation")) {
 			return errors.New(got)
 		}
 		return nil
@@ -258,13 +266,15 @@ func TestTaken(t *testing.T) {
 	require.NoError(t, h.client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
 }
 
-// The hub's access is taken back once the agent is there: nothing breaks, and the leave does not wait for what it cannot do.
+// The hub's access is taken back once the agent is there: nothing breaks, and the leave does not wait for what it
+// cannot do.
 func TestAccessRevoked(t *testing.T) {
 	h := startHub(t, install.Options{Installer: manifests(t, "1")})
 	ctx := t.Context()
 	access := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: h.namespace + "-access"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "installer"}},
+		ObjectMeta: metav1.ObjectMeta{Name: h.namespace + "-access"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "installer"}},
 	}
 	cluster := h.member(unchanged)
 	h.connect(cluster, h.plane.User("installer"))

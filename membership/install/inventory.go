@@ -14,13 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// InventoryName is the name of the ConfigMap on a member that names what [Manifests] has applied there.
+// InventoryName is the name of the ConfigMap on a member with the names of the objects that [Manifests] has applied.
 const InventoryName = "muster-installed"
 
-// inventoryKey has a line for each object, in the order in which they were applied.
+// inventoryKey contains one line per object, in the order in which they were applied.
 const inventoryKey = "objects"
 
-// object names one.
+// object is the name of an object.
 type object struct {
 	APIVersion, Kind, Namespace, Name string
 }
@@ -36,7 +36,7 @@ func (o object) groupKind() schema.GroupKind {
 	return schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind()
 }
 
-// same reports whether two names are of one object, whatever version it is applied in.
+// same reports whether both names identify the same object, regardless of the version.
 func (o object) same(other object) bool {
 	return o.groupKind() == other.groupKind() && o.Namespace == other.Namespace && o.Name == other.Name
 }
@@ -56,7 +56,7 @@ var (
 	definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 )
 
-// waves parts objects into those that others live in, those that others are made of, and all others.
+// waves separates namespaces, CustomResourceDefinitions and all other objects.
 func waves(objects []*unstructured.Unstructured) (namespaces, definitions, others []*unstructured.Unstructured) {
 	for _, each := range objects {
 		switch objectOf(each).groupKind() {
@@ -71,7 +71,7 @@ func waves(objects []*unstructured.Unstructured) (namespaces, definitions, other
 	return namespaces, definitions, others
 }
 
-// inventory is what was applied, in its order.
+// inventory is the list of applied objects, in order.
 type inventory []object
 
 func inventoryOf(objects []*unstructured.Unstructured) inventory {
@@ -85,12 +85,12 @@ func inventoryOf(objects []*unstructured.Unstructured) inventory {
 
 func (i inventory) has(one object) bool { return slices.ContainsFunc(i, one.same) }
 
-// without is what is not in the other.
+// without returns the objects that are not in the other inventory.
 func (i inventory) without(other inventory) inventory {
 	return slices.DeleteFunc(slices.Clone(i), other.has)
 }
 
-// with is both, each object once.
+// with returns the union, without duplicates.
 func (i inventory) with(other inventory) inventory { return append(i.without(other), other...) }
 
 func (i inventory) backwards() inventory {
@@ -107,7 +107,7 @@ func (i inventory) String() string {
 	return out.String()
 }
 
-// parseInventory reads what String wrote, and passes over what it does not understand.
+// parseInventory parses the output of String, and ignores invalid lines.
 func parseInventory(text string) (out inventory) {
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
@@ -122,18 +122,18 @@ func parseInventory(text string) (out inventory) {
 	return out
 }
 
-// inventory reads what is installed; empty: nothing is, or not by us.
+// inventory reads the inventory; empty: nothing is installed, or not by this package.
 func (s *site) inventory(ctx context.Context) (inventory, error) {
 	there := &corev1.ConfigMap{}
 	err := s.client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: InventoryName}, there)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("get ConfigMap %s/%s of the member: %w", s.namespace, InventoryName, err)
 	}
-	// What is left of an earlier member, such as one that was forced out, is this one's to take over.
+	// The objects of an earlier member, for example after a forced leave, are taken over.
 	return parseInventory(there.Data[inventoryKey]), nil
 }
 
-// record writes an inventory down, where it is not the same as before.
+// record writes an inventory if it has changed.
 func (s *site) record(ctx context.Context, before, after inventory) error {
 	if before.String() == after.String() {
 		return nil

@@ -20,26 +20,31 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
-// InstalledByLabel is on all that [Manifests] has put on a member; its value is the UID of the MemberCluster.
+// InstalledByLabel is the label of all objects that [Manifests] has created on a member; its value is the UID of the
+// MemberCluster.
 const InstalledByLabel = crdinstall.InstalledByLabel
 
-// Manifests is an [Installer] of objects: it applies them by server-side apply, and then puts the bootstrap credential where the agent looks for it.
+// Manifests is an [Installer] of objects: it applies them with server-side apply, and then creates the Secret with the
+// bootstrap credential.
 //
-// Namespaces are applied first, then CustomResourceDefinitions, which are waited for until they are served, then all else as it is ordered; then what
-// it had applied earlier and is no longer among the objects is deleted. What it applies has the [InstalledByLabel], and the ConfigMap [InventoryName] in
-// Namespace names it. A Namespace or CustomResourceDefinition that was there before is used and not taken over: it is never deleted.
+// Namespaces are applied first, then CustomResourceDefinitions, until they are served, then all other objects in order;
+// then objects that it applied earlier and that are no longer desired are deleted. Applied objects have the
+// [InstalledByLabel], and the ConfigMap [InventoryName] in Namespace lists them. An existing Namespace or
+// CustomResourceDefinition is used and not taken over: it is never deleted.
 //
-// It refuses a member with a Secret muster-bootstrap that it did not put there, since that is a member already, or about to be.
+// It refuses a member with a Secret muster-bootstrap that it did not create, because that cluster is a member already,
+// or about to become one.
 //
-// On the member it needs the permissions get, create, patch and delete on what it applies, on Secrets and ConfigMaps in Namespace, and on the
-// namespaces; get and, to delete a definition, list on what that defines; and whatever the roles among the objects give to others.
+// On the member it needs the permissions get, create, patch and delete on the applied objects, on Secrets and
+// ConfigMaps in Namespace, and on the namespaces; get and, to delete a definition, list on the resources that it
+// defines; and all permissions that the roles among the objects grant.
 type Manifests struct {
-	// Objects returns what is to be on a member. It must return the same for the same target, but for what it makes of target.Bootstrap. The caller changes
-	// what it is given.
+	// Objects returns the desired objects of a member. The result must be the same for the same target, except for the
+	// parts that depend on target.Bootstrap. The caller modifies the objects.
 	Objects func(target Target) ([]client.Object, error)
-	// Version of the objects, such as a hash of the files that they come from. Where it is another one, agents are installed anew.
+	// Version of the objects, such as a hash of their source files. If it changes, agents are installed again.
 	Version string
-	// Namespace of the bootstrap Secret, which must be among the objects or be there. Empty: muster-system.
+	// Namespace of the bootstrap Secret, which must be among the objects or exist. Empty: muster-system.
 	Namespace string
 }
 
@@ -53,10 +58,10 @@ var (
 // fieldOwner owns the fields of what is installed.
 const fieldOwner = client.FieldOwner("muster-install")
 
-// Revision is Version.
+// Revision returns Version.
 func (m *Manifests) Revision() string { return m.Version }
 
-// Install applies the objects and the bootstrap credential. What is there as it is to be is not changed.
+// Install applies the objects and the bootstrap credential. Objects in their desired state are not changed.
 func (m *Manifests) Install(ctx context.Context, target Target) error {
 	site, err := m.site(target)
 	if err != nil {
@@ -72,7 +77,7 @@ func (m *Manifests) Install(ctx context.Context, target Target) error {
 	return site.install(ctx, objects, target.Bootstrap)
 }
 
-// Missing names the first of the Deployments, StatefulSets and DaemonSets among what was applied that is not rolled out yet, and says why.
+// Missing returns the first applied Deployment, StatefulSet or DaemonSet that is not rolled out, and the reason.
 func (m *Manifests) Missing(ctx context.Context, target Target) (string, error) {
 	site, err := m.site(target)
 	if err != nil {
@@ -81,8 +86,9 @@ func (m *Manifests) Missing(ctx context.Context, target Target) (string, error) 
 	return site.missing(ctx)
 }
 
-// Uninstall deletes what Install has applied, the bootstrap credential and what the agent remembers, and waits until that is gone. The Namespace of the
-// bootstrap Secret is deleted last and not waited for. A CustomResourceDefinition of which there is still an object stays.
+// Uninstall deletes the objects of Install, the bootstrap credential and the agent's record, and waits for their
+// removal. The Namespace of the bootstrap Secret is deleted last, without waiting. A CustomResourceDefinition with
+// existing objects stays.
 func (m *Manifests) Uninstall(ctx context.Context, target Target) error {
 	site, err := m.site(target)
 	if err != nil {
@@ -91,7 +97,7 @@ func (m *Manifests) Uninstall(ctx context.Context, target Target) error {
 	return site.uninstall(ctx)
 }
 
-// render returns the objects in the form in which they are applied.
+// render returns the objects as they are applied.
 func (m *Manifests) render(target Target) (out []*unstructured.Unstructured, err error) {
 	objects, err := m.Objects(target)
 	if err != nil {
@@ -106,7 +112,7 @@ func (m *Manifests) render(target Target) (out []*unstructured.Unstructured, err
 			}
 			kind, err := apiutil.GVKForObject(object, clientgoscheme.Scheme)
 			if err != nil {
-				return nil, fmt.Errorf("find out the kind of %T %s: %w", object, object.GetName(), err)
+				return nil, fmt.Errorf("determine the kind of %T %s: %w", object, object.GetName(), err)
 			}
 			u.SetGroupVersionKind(kind)
 		}
@@ -117,7 +123,7 @@ func (m *Manifests) render(target Target) (out []*unstructured.Unstructured, err
 	return out, nil
 }
 
-// site is one member, and what is installed there.
+// site is a member with its installed objects.
 type site struct {
 	client    client.Client
 	owner     string // the value of the label
@@ -127,7 +133,7 @@ type site struct {
 func (m *Manifests) site(target Target) (*site, error) {
 	c, err := client.New(target.Config, client.Options{Scheme: clientgoscheme.Scheme})
 	if err != nil {
-		return nil, fmt.Errorf("prepare to speak to member %s: %w", target.Cluster.Name, err)
+		return nil, fmt.Errorf("make a client of member %s: %w", target.Cluster.Name, err)
 	}
 	s := &site{client: c, owner: string(target.Cluster.UID), namespace: m.Namespace}
 	if s.namespace == "" {
@@ -136,26 +142,29 @@ func (m *Manifests) site(target Target) (*site, error) {
 	return s, nil
 }
 
-// free returns an error where the bootstrap Secret is somebody else's.
+// free returns an error if the bootstrap Secret exists and was not created by this package for this member.
 func (s *site) free(ctx context.Context) error {
-	secret := metadataOf(object{APIVersion: "v1", Kind: "Secret", Namespace: s.namespace, Name: agent.DefaultBootstrapSecret})
+	secret := metadataOf(object{APIVersion: "v1", Kind: "Secret", Namespace: s.namespace,
+		Name: agent.DefaultBootstrapSecret})
 	err := s.client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look for Secret %s/%s on the member: %w", secret.Namespace, secret.Name, err)
+		return fmt.Errorf("get Secret %s/%s on the member: %w", secret.Namespace, secret.Name, err)
 	}
 	if s.owns(secret) {
 		return nil
 	}
-	return fmt.Errorf("the member has a Secret %s/%s that was not put there for it: it is a member of a hub, or was to be; let it leave that, or delete the Secret",
+	return fmt.Errorf("the member has a Secret %s/%s that belongs to another installation: the cluster is a member of a "+
+		"hub, or about to join one; let it leave that hub, or delete the Secret",
 		secret.Namespace, secret.Name)
 }
 
 func (s *site) owns(o metav1.Object) bool { return o.GetLabels()[InstalledByLabel] == s.owner }
 
-func (s *site) install(ctx context.Context, objects []*unstructured.Unstructured, bootstrap *registration.Bootstrap) error {
+func (s *site) install(ctx context.Context, objects []*unstructured.Unstructured,
+	bootstrap *registration.Bootstrap) error {
 	namespaces, definitions, others := waves(objects)
 	for _, namespace := range namespaces {
 		if err := s.applyShared(ctx, namespace); err != nil {
@@ -166,7 +175,7 @@ func (s *site) install(ctx context.Context, objects []*unstructured.Unstructured
 	if err != nil {
 		return err
 	}
-	// Before anything else is there, so that nothing is ever forgotten.
+	// The inventory is written before the objects are created, so that none is ever lost.
 	wanted := inventoryOf(objects)
 	if err := s.record(ctx, before, before.with(wanted)); err != nil {
 		return err
@@ -196,17 +205,18 @@ func (s *site) install(ctx context.Context, objects []*unstructured.Unstructured
 	return s.record(ctx, before.with(wanted), wanted)
 }
 
-// mark labels what is not there yet, or was installed: what is shared with others is not taken over.
+// mark labels an object that does not exist yet, or was installed by this package: other existing objects are shared
+// and not taken over.
 func (s *site) mark(ctx context.Context, shared *unstructured.Unstructured) error {
 	there := metadataOf(objectOf(shared))
 	err := s.client.Get(ctx, client.ObjectKeyFromObject(there), there)
-	_, installed := there.GetLabels()[InstalledByLabel] // perhaps for a member that was forced out
+	_, installed := there.GetLabels()[InstalledByLabel] // possibly for an earlier member after a forced leave
 	switch {
 	case apierrors.IsNotFound(err), err == nil && installed:
 		shared.SetLabels(with(shared.GetLabels(), s.owner))
 		return nil
 	case err != nil:
-		return fmt.Errorf("look for %s on the member: %w", objectOf(shared), err)
+		return fmt.Errorf("get %s on the member: %w", objectOf(shared), err)
 	default:
 		return nil
 	}
@@ -227,7 +237,7 @@ func (s *site) apply(ctx context.Context, each *unstructured.Unstructured) error
 	return nil
 }
 
-// give puts the bootstrap credential where the agent looks for it.
+// give creates or updates the Secret with the bootstrap credential.
 func (s *site) give(ctx context.Context, bootstrap *registration.Bootstrap) error {
 	if bootstrap == nil {
 		return &membership.InvalidError{Field: "Bootstrap", Problem: "must be set"}
@@ -241,10 +251,10 @@ func (s *site) give(ctx context.Context, bootstrap *registration.Bootstrap) erro
 		Data:       map[string][]byte{registration.BootstrapKey: joinYAML},
 	}
 	err = s.client.Create(ctx, secret, fieldOwner)
-	if apierrors.IsAlreadyExists(err) { // ours, as far as we have looked
+	if apierrors.IsAlreadyExists(err) { // free has checked its owner
 		there := secret.DeepCopy()
 		if err = s.client.Get(ctx, client.ObjectKeyFromObject(there), there); err == nil && !s.owns(there) {
-			err = errors.New("somebody has just put another one there")
+			err = errors.New("another client has just created a different one")
 		}
 		if err == nil && string(there.Data[registration.BootstrapKey]) != string(joinYAML) {
 			there.Data = secret.Data

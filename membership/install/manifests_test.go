@@ -39,7 +39,7 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 	return out
 }
 
-// What several share is used, and is removed by nobody who has not brought it, or while it is in use.
+// Shared objects are used, and are not removed by other owners, or while they are in use.
 func TestManifests(t *testing.T) {
 	ctx, p := t.Context(), plane.ForTest(t)
 	c, err := client.New(p.Config(), client.Options{Scheme: newScheme()})
@@ -47,10 +47,13 @@ func TestManifests(t *testing.T) {
 	lamp := parse(t, "{apiVersion: example.com/v1, kind: Lamp, metadata: {name: desk}}")
 	installer := manifests(t, "1", parse(t, definition), lamp)
 	bootstrap := &registration.Bootstrap{
-		Server: p.Config().Host, CA: p.Config().CAData, Token: "token", TokenName: "token", Key: make([]byte, 32), Namespace: "muster-registration",
+		Server: p.Config().Host, CA: p.Config().CAData, Token: "token", TokenName: "token", Key: make([]byte, 32),
+		Namespace: "muster-registration",
 	}
-	target := install.Target{Config: p.Config(), Bootstrap: bootstrap, Cluster: &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "uid-a"}}}
-	require.NoError(t, installer.Install(ctx, target), "a custom resource can be among what is applied with its definition")
+	target := install.Target{Config: p.Config(), Bootstrap: bootstrap,
+		Cluster: &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "uid-a"}}}
+	require.NoError(t, installer.Install(ctx, target), "a custom resource can be among what is applied with its "+
+		"definition")
 
 	seen := versions(t, c)
 	require.NoError(t, installer.Install(ctx, target))
@@ -58,11 +61,11 @@ func TestManifests(t *testing.T) {
 
 	other := target
 	other.Cluster = &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: types.UID("uid-b")}}
-	require.ErrorContains(t, installer.Install(ctx, other), "was not put there for it")
+	require.ErrorContains(t, installer.Install(ctx, other), "belongs to another installation")
 	require.NoError(t, installer.Uninstall(ctx, other), "it has nothing there")
 	require.Equal(t, seen, versions(t, c))
 
-	// Somebody has a lamp of his own, so the definition stays when ours is removed.
+	// Another object of the definition exists, so the definition stays when ours is removed.
 	theirs := parse(t, "{apiVersion: example.com/v1, kind: Lamp, metadata: {name: theirs}}")
 	require.NoError(t, c.Create(ctx, theirs))
 	require.NoError(t, installer.Uninstall(ctx, target))
@@ -102,11 +105,16 @@ func TestPermissions(t *testing.T) {
 	ctx := t.Context()
 	for reason, err := range map[string]error{
 		"Secrets of connections are the fleet's": c.List(ctx, &corev1.SecretList{}, client.InNamespace("muster-connections")),
-		"nor does it list those of tokens":       c.List(ctx, &corev1.SecretList{}, client.InNamespace("muster-registration")),
-		"members are made by others":             c.Create(ctx, &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "x"}}),
-		"and deleted by others":                  c.Delete(ctx, &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "x"}}),
-		"Memberships are the hub's":              c.Delete(ctx, &v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "self"}}),
-		"tokens elsewhere are none of its":       c.Create(ctx, &v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}}),
+		"nor does it list those of tokens": c.List(ctx, &corev1.SecretList{},
+			client.InNamespace("muster-registration")),
+		"members are made by others": c.Create(ctx,
+			&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "x"}}),
+		"and deleted by others": c.Delete(ctx,
+			&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "x"}}),
+		"Memberships are the hub's": c.Delete(ctx,
+			&v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "self"}}),
+		"tokens elsewhere are none of its": c.Create(ctx,
+			&v1alpha1.JoinToken{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}}),
 	} {
 		require.True(t, apierrors.IsForbidden(err), "%s: %v", reason, err)
 	}
@@ -130,13 +138,16 @@ spec:
 `))
 	}
 	bootstrap := &registration.Bootstrap{
-		Server: p.Config().Host, CA: p.Config().CAData, Token: "token", TokenName: "token", Key: make([]byte, 32), Namespace: "muster-registration",
+		Server: p.Config().Host, CA: p.Config().CAData, Token: "token", TokenName: "token", Key: make([]byte, 32),
+		Namespace: "muster-registration",
 	}
-	target := install.Target{Config: p.Config(), Bootstrap: bootstrap, Cluster: &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "uid-m"}}}
+	target := install.Target{Config: p.Config(), Bootstrap: bootstrap,
+		Cluster: &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "uid-m"}}}
 	until := func(what, says string) {
 		t.Helper()
 		mustertest.Eventually(t, patience, what, func() error {
-			if got, err := with("0").Missing(ctx, target); err != nil || !strings.Contains(got, says) || says == "" && got != "" {
+			if got, err := with("0").Missing(ctx, target); err != nil || !strings.Contains(got, says) || says == "" &&
+				got != "" {
 				return fmt.Errorf("%q (%w)", got, err)
 			}
 			return nil
@@ -150,7 +161,8 @@ spec:
 	until("there is no node for it", "testmissing/agent on the member is not rolled out: Available: 0/1")
 	require.NoError(t, with("0").Install(ctx, target))
 	until("that runs which was installed last", "")
-	require.NoError(t, c.Delete(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "testmissing", Name: "agent"}}))
-	until("somebody has deleted it", "testmissing/agent is gone from the member")
+	require.NoError(t, c.Delete(ctx,
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "testmissing", Name: "agent"}}))
+	until("a user has deleted it", "testmissing/agent does not exist on the member")
 	require.NoError(t, with("0").Uninstall(ctx, target))
 }

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// missing says which of the workloads does not run as it was applied last, and why; empty: all do.
+// missing returns which of the workloads does not run as last applied, and why; empty: all run.
 func (s *site) missing(ctx context.Context) (string, error) {
 	all, err := s.inventory(ctx)
 	if err != nil {
@@ -26,14 +26,14 @@ func (s *site) missing(ctx context.Context) (string, error) {
 		there.SetKind(each.Kind)
 		err := s.client.Get(ctx, client.ObjectKey{Namespace: each.Namespace, Name: each.Name}, there)
 		if apierrors.IsNotFound(err) {
-			return fmt.Sprintf("%s is gone from the member", each), nil
+			return fmt.Sprintf("%s does not exist on the member", each), nil
 		}
 		if err != nil {
-			return "", fmt.Errorf("look for %s on the member: %w", each, err)
+			return "", fmt.Errorf("get %s on the member: %w", each, err)
 		}
 		result, err := status.Compute(there)
 		if err != nil {
-			return "", fmt.Errorf("see whether %s is rolled out: %w", each, err)
+			return "", fmt.Errorf("compute the rollout status of %s: %w", each, err)
 		}
 		if result.Status != status.CurrentStatus {
 			return fmt.Sprintf("%s on the member is not rolled out: %s", each, result.Message), nil

@@ -12,100 +12,100 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// observed is what is known of a member whose agent the hub installs.
+// observed is the observed state of a member whose agent the hub installs.
 type observed struct {
 	Now time.Time
 
 	Accepted bool
 	Joined   bool
-	// Leaving: on its way out, or out.
+	// Leaving: the member is leaving or has left.
 	Leaving bool
-	// Forced: it is removed without its agent's word.
+	// Forced: the leave is forced, without the agent's confirmation.
 	Forced bool
 	// AgentIn: its agent has joined, and has not confirmed yet that the member is clean.
 	AgentIn bool
 
-	// Touched: something may have been put on the member.
+	// Touched: objects may have been created on the member.
 	Touched bool
-	// Shown is the reason that the condition Installed is shown for; empty: it is not shown.
+	// Shown is the current reason of the condition Installed; empty: there is no condition.
 	Shown string
-	// GaveUp: what is there cannot be removed.
+	// GaveUp: what is installed cannot be removed.
 	GaveUp bool
-	// Installed is what was installed last; nil: nothing was.
+	// Installed is the state of the last installation; nil: none.
 	Installed *v1alpha1.InstallStatus
-	// Hash and RequestedAt are what is to be installed.
+	// Hash and RequestedAt are the desired values.
 	Hash        string
 	RequestedAt string
-	// Token that an agent was given; nil: there is none.
+	// Token of the agent; nil: none.
 	Token *tokenSeen
-	// TokenTTL is how long another one would be good for.
+	// TokenTTL is the lifetime of a new token.
 	TokenTTL time.Duration
 
 	// Silent: its heartbeat is lost.
 	Silent bool
-	// CredentialEnd is when the agent is left without a credential; zero: never, or nobody knows.
+	// CredentialEnd is when the agent's credential expires; zero: never, or unknown.
 	CredentialEnd time.Time
-	// Unreachable: the hub has found that it does not get there.
+	// Unreachable: the hub cannot reach the member.
 	Unreachable bool
 
-	// Turn: it is to be installed anew now, where what is to be installed is another.
+	// Turn: the member has a rollout permit.
 	Turn bool
-	// Heard: its heartbeat is.
+	// Heard: its heartbeats arrive.
 	Heard bool
 	// Period of its heartbeat.
 	Period time.Duration
-	// HealthyWithin is how long it has after it was installed anew.
+	// HealthyWithin is the timeout for becoming healthy after an installation.
 	HealthyWithin time.Duration
-	// Runs is what the installer sees on the member; nil: it has not looked.
+	// Runs is the result of the Checker; nil: it was not called.
 	Runs *running
 }
 
-// begun: an attempt to install has not come to its end, or has failed.
+// begun: an attempt to install is incomplete, or has failed.
 func (o observed) begun() bool {
 	return o.Shown == v1alpha1.ReasonInstalling || o.Shown == v1alpha1.ReasonInstallFailed
 }
 
-// requested: somebody asks for it to be installed anew.
+// requested: a user requests another installation.
 func requested(o observed) bool {
 	return o.Installed != nil && o.RequestedAt != "" && o.RequestedAt != o.Installed.RequestedAt
 }
 
-// tokenSeen is the JoinToken of a member.
+// tokenSeen is the state of a member's JoinToken.
 type tokenSeen struct {
 	Ends time.Time
-	Used bool // the agent came in with it
+	Used bool // the agent has used it
 }
 
-// action is what the hub does about a member. Each may be repeated.
+// action is an action of the hub for a member. Every action may be repeated.
 type action string
 
 // The actions.
 const (
 	// idle does nothing.
 	idle action = "Idle"
-	// install makes a JoinToken and has the agent installed.
+	// install creates a JoinToken and installs the agent.
 	install action = "Install"
-	// uninstall has removed what was installed, and discards the token.
+	// uninstall removes what was installed, and deletes the token.
 	uninstall action = "Uninstall"
 	// discard deletes the JoinToken.
 	discard action = "Discard"
-	// look asks the installer what runs, to decide anew.
+	// look calls the Checker, to decide again with the result.
 	look action = "Look"
 )
 
-// step is what follows.
+// step is the next step for a member.
 type step struct {
 	Action action
-	// Condition that is to be shown before the action; nil: as it is.
+	// Condition is reported before the action; nil: unchanged.
 	Condition *metav1.Condition
-	// After is when to look again although nothing has happened. Zero: never.
+	// After is the time until the next decision although nothing changed. Zero: never.
 	After time.Duration
-	// Then is shown when the agent is installed, and Recovery is on record.
+	// Then is reported after the agent was installed, and Recovery is recorded with it.
 	Then     *metav1.Condition
 	Recovery *v1alpha1.InstallRecovery
 }
 
-// next decides what to do about a member. It is pure.
+// next decides the next step for a member. It is pure.
 func next(o observed) step {
 	switch {
 	case o.Leaving:
@@ -115,7 +115,7 @@ func next(o observed) step {
 	}
 	if why := due(o); why != "" {
 		s := step{Action: install, Then: afterwards(o), Recovery: recoveryAfter(o)}
-		if o.Shown != v1alpha1.ReasonInstallFailed { // which is shown until an attempt succeeds
+		if o.Shown != v1alpha1.ReasonInstallFailed { // the failure is shown until an attempt succeeds
 			s.Condition = condition(v1alpha1.ReasonInstalling, why)
 		}
 		return s
@@ -131,12 +131,12 @@ func next(o observed) step {
 	return s
 }
 
-// standby is about a member where nothing is to be installed now.
+// standby handles a member where nothing must be installed now.
 func standby(o observed) step {
 	recovery := recoveryOf(o)
 	s := step{Action: idle, After: recovery.After}
 	switch {
-	case o.Installed.Hash != o.Hash && o.begun(): // it goes on when the hub gets there
+	case o.Installed.Hash != o.Hash && o.begun(): // the attempt continues when the hub reaches the member
 	case o.Installed.Hash != o.Hash:
 		s.Condition = waitsForTurn()
 	case recovery.GivenUp:
@@ -150,28 +150,30 @@ func standby(o observed) step {
 	return s
 }
 
-// due says why an agent is to be installed now; empty: it is not.
+// due returns why an agent must be installed now; empty: it must not.
 func due(o observed) string {
 	switch {
 	case o.Installed == nil:
 		return "The agent is being installed."
 	case requested(o):
-		return fmt.Sprintf("The agent is being installed anew, as was requested at %s.", o.RequestedAt)
+		return fmt.Sprintf("The agent is being installed again, as was requested at %s.", o.RequestedAt)
 	case o.Installed.Hash != o.Hash && o.mayBegin():
-		return "The agent is being installed anew: the hub's address, its certificate authority or the revision of what is installed has changed."
+		return "The agent is being installed again: the hub's address, its certificate authority or the revision of what " +
+			"is installed has changed."
 	case !o.Joined && (o.Token == nil || !o.Now.Before(o.Token.Ends)):
-		return "The agent is being installed anew: it has not joined, and the credential that it was given has ended."
+		return "The agent is being installed again: it has not joined, and its bootstrap credential has expired."
 	case recoveryOf(o).Due:
-		return fmt.Sprintf("The agent is being installed anew: it is silent, and its credential ended at %s, so that it cannot come back without another one.",
+		return fmt.Sprintf("The agent is being installed again: its heartbeat is lost, and its credential expired at %s, "+
+			"so it cannot come back without another one.",
 			o.CredentialEnd.UTC().Format(time.RFC3339))
 	case o.begun() && o.Installed.Hash == o.Hash:
-		return "The agent is being installed anew: the last attempt did not come to its end."
+		return "The agent is being installed again: the last attempt is incomplete."
 	default:
 		return ""
 	}
 }
 
-// sooner is the earlier of two times to look again, of which zero is never.
+// sooner is the smaller of two times until the next decision; zero means never.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -179,11 +181,12 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// nextNotAccepted is about a member that nobody lets in: nothing is put there, and nothing that is there is taken away.
+// nextNotAccepted handles a member that is not accepted: nothing is installed, and nothing is removed.
 func nextNotAccepted(o observed) step {
 	s := step{Action: idle}
 	if !o.Touched {
-		s.Condition = condition(v1alpha1.ReasonNotAccepted, "The agent is installed when the cluster is accepted: set spec.accepted to true.")
+		s.Condition = condition(v1alpha1.ReasonNotAccepted,
+			"The agent is installed when the cluster is accepted: set spec.accepted to true.")
 	}
 	if o.Token != nil {
 		s.Action = discard
@@ -191,14 +194,14 @@ func nextNotAccepted(o observed) step {
 	return s
 }
 
-// nextLeaving is about a member that leaves. While its agent has still something to clean up it must not be removed, and where it was never
-// heard it may have it when it comes back.
+// nextLeaving handles a member that leaves. The installation must not be removed while the agent has something to clean
+// up, including after it comes back.
 func nextLeaving(o observed) step {
 	switch {
 	case o.Touched && !o.AgentIn && !o.Forced && !o.GaveUp:
 		return step{Action: uninstall}
 	case o.AgentIn && !o.Forced && o.Token != nil && !o.Token.Used && o.Now.Before(o.Token.Ends):
-		return step{Action: idle, After: o.Token.Ends.Sub(o.Now)} // it may be at the door just now, to come back and clean up
+		return step{Action: idle, After: o.Token.Ends.Sub(o.Now)} // the agent may be about to join again, to clean up
 	case o.Token != nil:
 		return step{Action: discard}
 	default:
@@ -206,12 +209,13 @@ func nextLeaving(o observed) step {
 	}
 }
 
-// installed is shown where all is as it is to be.
+// installed is the condition for the desired state.
 func installed() *metav1.Condition {
-	return condition(v1alpha1.ReasonInstalled, "The agent is installed. The hub need not reach the member until it is to be installed anew.")
+	return condition(v1alpha1.ReasonInstalled, "The agent is installed. The hub does not need to reach the member until "+
+		"the agent must be installed again.")
 }
 
-// condition is Installed, for a reason.
+// condition is the condition Installed with a reason.
 func condition(reason, message string) *metav1.Condition {
 	status := metav1.ConditionFalse
 	if reason == v1alpha1.ReasonInstalled {
@@ -220,7 +224,7 @@ func condition(reason, message string) *metav1.Condition {
 	return &metav1.Condition{Type: v1alpha1.ConditionInstalled, Status: status, Reason: reason, Message: message}
 }
 
-// hashOf tells what is installed, and what agents reach the hub by, from all else.
+// hashOf is a hash of the revision, and of the address and certificate authority of the hub.
 func hashOf(hub registration.Bootstrap, installer Installer) string {
 	revision := ""
 	if reviser, ok := installer.(Reviser); ok {

@@ -17,11 +17,13 @@ var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func TestNext(t *testing.T) {
 	installed := func(change func(*observed)) observed {
-		o := observed{Now: epoch, Accepted: true, Joined: true, Touched: true, Shown: v1alpha1.ReasonInstalled, Hash: "h", Installed: &v1alpha1.InstallStatus{Hash: "h"}}
+		o := observed{Now: epoch, Accepted: true, Joined: true, Touched: true, Shown: v1alpha1.ReasonInstalled, Hash: "h",
+			Installed: &v1alpha1.InstallStatus{Hash: "h"}}
 		change(&o)
 		return o
 	}
-	live, used, ended := &tokenSeen{Ends: epoch.Add(time.Minute)}, &tokenSeen{Ends: epoch.Add(time.Minute), Used: true}, &tokenSeen{Ends: epoch}
+	live, used, ended := &tokenSeen{Ends: epoch.Add(time.Minute)}, &tokenSeen{Ends: epoch.Add(time.Minute), Used: true},
+		&tokenSeen{Ends: epoch}
 	for _, test := range []struct {
 		reason string
 		o      observed
@@ -29,44 +31,77 @@ func TestNext(t *testing.T) {
 		why    string // the reason of the condition
 		after  time.Duration
 	}{
-		{"nobody has decided: nothing is put on somebody's cluster", observed{Now: epoch}, idle, v1alpha1.ReasonNotAccepted, 0},
+		{"no decision: nothing is created on the cluster", observed{Now: epoch}, idle, v1alpha1.ReasonNotAccepted,
+			0},
 		{"it was accepted: install", observed{Now: epoch, Accepted: true}, install, v1alpha1.ReasonInstalling, 0},
-		{"the last attempt failed: its reason is shown until one succeeds", observed{Now: epoch, Accepted: true, Touched: true, Shown: v1alpha1.ReasonInstallFailed}, install, "", 0},
+		{"the last attempt failed: its reason is shown until one succeeds",
+			observed{Now: epoch, Accepted: true, Touched: true, Shown: v1alpha1.ReasonInstallFailed}, install, "", 0},
 		{"it is in and nothing has changed: no request", installed(func(*observed) {}), idle, "", 0},
-		{"the hub has moved, and it is not its turn", installed(func(o *observed) { o.Hash = "other" }), idle, v1alpha1.ReasonInstallWaiting, 0},
-		{"it is its turn", installed(func(o *observed) { o.Hash, o.Turn = "other", true }), install, v1alpha1.ReasonInstalling, 0},
-		{"it has had its turn, also of a hub that has ended", installed(func(o *observed) { o.Hash, o.Shown = "other", v1alpha1.ReasonInstalling }), install, v1alpha1.ReasonInstalling, 0},
-		{"it is tried again", installed(func(o *observed) { o.Hash, o.Shown = "other", v1alpha1.ReasonInstallFailed }), install, "", 0},
-		{"but not where the hub does not get there", installed(func(o *observed) { o.Hash, o.Shown, o.Unreachable = "other", v1alpha1.ReasonInstallFailed, true }), idle, "", 0},
-		{"its agent has not come, so there is nothing to lose", installed(func(o *observed) { o.Hash, o.Joined = "other", false }), install, v1alpha1.ReasonInstalling, 0},
-		{"somebody asks for it, who need not wait", installed(func(o *observed) { o.Hash, o.RequestedAt = "other", "now" }), install, v1alpha1.ReasonInstalling, 0},
-		{"the hub is as it was again", installed(func(o *observed) { o.Shown = v1alpha1.ReasonInstallWaiting }), idle, v1alpha1.ReasonInstalled, 0},
-		{"somebody asks for it", installed(func(o *observed) { o.RequestedAt = "now" }), install, v1alpha1.ReasonInstalling, 0},
-		{"that was answered", installed(func(o *observed) { o.RequestedAt, o.Installed.RequestedAt = "now", "now" }), idle, "", 0},
-		{"the annotation was taken off, which asks for nothing", installed(func(o *observed) { o.Installed.RequestedAt = "now" }), idle, "", 0},
-		{"the agent has come in with the token: that is thrown away", installed(func(o *observed) { o.Token = used }), discard, "", 0},
-		{"an agent that was there before may still need it", installed(func(o *observed) { o.Token = live }), idle, "", time.Minute},
-		{"nobody can use it any more", installed(func(o *observed) { o.Token = ended }), discard, "", 0},
-		{"the agent has time to come", installed(func(o *observed) { o.Joined, o.Token = false, live }), idle, "", time.Minute},
-		{"the agent has a credential and has not confirmed: it may still fetch the answer", installed(func(o *observed) { o.Joined, o.Token = false, used }), idle, "", time.Minute},
-		{"the agent did not come in time", installed(func(o *observed) { o.Joined, o.Token = false, ended }), install, v1alpha1.ReasonInstalling, 0},
-		{"the claim was cleared: the next agent needs a credential", installed(func(o *observed) { o.Joined = false }), install, v1alpha1.ReasonInstalling, 0},
-		{"the last attempt was cut short, and what it was for is no more", installed(func(o *observed) { o.Shown = v1alpha1.ReasonInstalling }), install, v1alpha1.ReasonInstalling, 0},
-		{"it had failed, and is not known to be as it was", installed(func(o *observed) { o.Shown = v1alpha1.ReasonInstallFailed }), install, "", 0},
-		{"an agent that was given up is back", installed(func(o *observed) { o.Shown = v1alpha1.ReasonAgentNotReturned }), idle, v1alpha1.ReasonInstalled, 0},
-		{"acceptance was withdrawn: what is there stays, and is not renewed", installed(func(o *observed) { o.Accepted, o.Hash = false, "other" }), idle, "", 0},
-		{"and nobody comes in by what was given", installed(func(o *observed) { o.Accepted, o.Token = false, live }), discard, "", 0},
+		{"the hub has moved, and it is not its turn", installed(func(o *observed) { o.Hash = "other" }), idle,
+			v1alpha1.ReasonInstallWaiting, 0},
+		{"it is its turn", installed(func(o *observed) { o.Hash, o.Turn = "other", true }), install,
+			v1alpha1.ReasonInstalling, 0},
+		{"it has had its turn, also of a hub that has ended",
+			installed(func(o *observed) { o.Hash, o.Shown = "other", v1alpha1.ReasonInstalling }), install,
+			v1alpha1.ReasonInstalling, 0},
+		{"it is tried again", installed(func(o *observed) { o.Hash, o.Shown = "other", v1alpha1.ReasonInstallFailed }),
+			install, "", 0},
+		{"but not where the hub does not get there",
+			installed(func(o *observed) { o.Hash, o.Shown, o.Unreachable = "other", v1alpha1.ReasonInstallFailed, true }), idle,
+			"", 0},
+		{"its agent has not come, so there is nothing to lose",
+			installed(func(o *observed) { o.Hash, o.Joined = "other", false }), install, v1alpha1.ReasonInstalling, 0},
+		{"a request does not wait", installed(func(o *observed) { o.Hash, o.RequestedAt = "other", "now" }),
+			install, v1alpha1.ReasonInstalling, 0},
+		{"the hub is as it was again", installed(func(o *observed) { o.Shown = v1alpha1.ReasonInstallWaiting }), idle,
+			v1alpha1.ReasonInstalled, 0},
+		{"a user requests it", installed(func(o *observed) { o.RequestedAt = "now" }), install, v1alpha1.ReasonInstalling,
+			0},
+		{"that was answered", installed(func(o *observed) { o.RequestedAt, o.Installed.RequestedAt = "now", "now" }), idle,
+			"", 0},
+		{"the annotation was taken off, which asks for nothing",
+			installed(func(o *observed) { o.Installed.RequestedAt = "now" }), idle, "", 0},
+		{"the agent has come in with the token: that is thrown away", installed(func(o *observed) { o.Token = used }),
+			discard, "", 0},
+		{"an agent that was there before may still need it", installed(func(o *observed) { o.Token = live }), idle, "",
+			time.Minute},
+		{"it cannot be used any more", installed(func(o *observed) { o.Token = ended }), discard, "", 0},
+		{"the agent has time to come", installed(func(o *observed) { o.Joined, o.Token = false, live }), idle, "",
+			time.Minute},
+		{"the agent has a credential and has not confirmed: it may still fetch the answer",
+			installed(func(o *observed) { o.Joined, o.Token = false, used }), idle, "", time.Minute},
+		{"the agent did not come in time", installed(func(o *observed) { o.Joined, o.Token = false, ended }), install,
+			v1alpha1.ReasonInstalling, 0},
+		{"the claim was cleared: the next agent needs a credential", installed(func(o *observed) { o.Joined = false }),
+			install, v1alpha1.ReasonInstalling, 0},
+		{"the last attempt was cut short, and what it was for is no more",
+			installed(func(o *observed) { o.Shown = v1alpha1.ReasonInstalling }), install, v1alpha1.ReasonInstalling, 0},
+		{"it had failed, and is not known to be as it was",
+			installed(func(o *observed) { o.Shown = v1alpha1.ReasonInstallFailed }), install, "", 0},
+		{"an agent that was given up is back", installed(func(o *observed) { o.Shown = v1alpha1.ReasonAgentNotReturned }),
+			idle, v1alpha1.ReasonInstalled, 0},
+		{"acceptance was withdrawn: what is there stays, and is not renewed",
+			installed(func(o *observed) { o.Accepted, o.Hash = false, "other" }), idle, "", 0},
+		{"and its credential is withdrawn", installed(func(o *observed) { o.Accepted, o.Token = false, live }), discard,
+			"", 0},
 		{"its agent has to clean up first", installed(func(o *observed) { o.Leaving, o.AgentIn = true, true }), idle, "", 0},
-		{"and may need the credential that it was given to come back for that", installed(func(o *observed) { o.Leaving, o.AgentIn, o.Token = true, true, live }), idle, "", time.Minute},
-		{"which nobody can use any more", installed(func(o *observed) { o.Leaving, o.AgentIn, o.Token = true, true, ended }), discard, "", 0},
-		{"or which it has come in with", installed(func(o *observed) { o.Leaving, o.AgentIn, o.Token = true, true, used }), discard, "", 0},
-		{"nobody waits for it any more", installed(func(o *observed) { o.Leaving, o.AgentIn, o.Forced, o.Token = true, true, true, live }), discard, "", 0},
+		{"and may need the credential that it was given to come back for that",
+			installed(func(o *observed) { o.Leaving, o.AgentIn, o.Token = true, true, live }), idle, "", time.Minute},
+		{"which cannot be used any more", installed(func(o *observed) { o.Leaving, o.AgentIn, o.Token = true, true, ended }),
+			discard, "", 0},
+		{"or which it has come in with", installed(func(o *observed) { o.Leaving, o.AgentIn, o.Token = true, true, used }),
+			discard, "", 0},
+		{"the leave does not wait for it any more",
+			installed(func(o *observed) { o.Leaving, o.AgentIn, o.Forced, o.Token = true, true, true, live }), discard, "", 0},
 		{"the agent has confirmed", installed(func(o *observed) { o.Leaving = true }), uninstall, "", 0},
-		{"an attempt to install it has failed half way", observed{Now: epoch, Leaving: true, Touched: true}, uninstall, "", 0},
+		{"an attempt to install it has failed half way", observed{Now: epoch, Leaving: true, Touched: true}, uninstall, "",
+			0},
 		{"nothing was ever installed", observed{Now: epoch, Leaving: true}, idle, "", 0},
 		{"it cannot be removed", installed(func(o *observed) { o.Leaving, o.GaveUp = true, true }), idle, "", 0},
-		{"the agent cleans up when it comes back", installed(func(o *observed) { o.Leaving, o.Forced = true, true }), idle, "", 0},
-		{"a request does not count when it leaves", installed(func(o *observed) { o.Leaving, o.GaveUp, o.RequestedAt = true, true, "now" }), idle, "", 0},
+		{"the agent cleans up when it comes back", installed(func(o *observed) { o.Leaving, o.Forced = true, true }), idle,
+			"", 0},
+		{"a request does not count when it leaves",
+			installed(func(o *observed) { o.Leaving, o.GaveUp, o.RequestedAt = true, true, "now" }), idle, "", 0},
 	} {
 		got := next(test.o)
 		require.Equal(t, test.action, got.Action, test.reason)
@@ -80,13 +115,15 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// Whatever is seen, what was done is done: one round later there is nothing more to do, and no agent loses what it needs.
+// Whatever is seen, what was done is done: one round later there is nothing more to do, and no agent loses what it
+// needs.
 func TestNextSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
 		o := observed{
 			Now: epoch, Accepted: flag("accepted"), Joined: flag("joined"), Leaving: flag("leaving"), Forced: flag("forced"),
-			AgentIn: flag("agentIn"), Silent: flag("silent"), Unreachable: flag("unreachable"), TokenTTL: time.Hour, GaveUp: flag("gaveUp"), Hash: "h", RequestedAt: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "requested"),
+			AgentIn: flag("agentIn"), Silent: flag("silent"), Unreachable: flag("unreachable"), TokenTTL: time.Hour,
+			GaveUp: flag("gaveUp"), Hash: "h", RequestedAt: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "requested"),
 		}
 		if flag("ends") {
 			o.CredentialEnd = epoch.Add(time.Duration(rapid.IntRange(-1, 1).Draw(t, "end")) * time.Minute)
@@ -94,11 +131,13 @@ func TestNextSettles(t *testing.T) {
 		if flag("installed") {
 			o.Touched = true
 			o.Installed = &v1alpha1.InstallStatus{
-				Hash: rapid.SampledFrom([]string{"h", "g"}).Draw(t, "hash"), RequestedAt: rapid.SampledFrom([]string{"", "a"}).Draw(t, "answered"),
+				Hash:        rapid.SampledFrom([]string{"h", "g"}).Draw(t, "hash"),
+				RequestedAt: rapid.SampledFrom([]string{"", "a"}).Draw(t, "answered"),
 			}
 		}
 		if flag("token") {
-			o.Token = &tokenSeen{Ends: epoch.Add(time.Duration(rapid.IntRange(-1, 1).Draw(t, "ends")) * time.Minute), Used: flag("used")}
+			o.Token = &tokenSeen{Ends: epoch.Add(time.Duration(rapid.IntRange(-1, 1).Draw(t, "ends")) * time.Minute),
+				Used: flag("used")}
 		}
 		o.Shown = rapid.SampledFrom([]string{
 			"", v1alpha1.ReasonInstalled, v1alpha1.ReasonInstalling, v1alpha1.ReasonInstallFailed, v1alpha1.ReasonInstallWaiting,
@@ -118,10 +157,11 @@ func TestNextSettles(t *testing.T) {
 				return
 			case install:
 				if !o.Accepted || o.Leaving {
-					t.Fatal("installs where nobody wants it")
+					t.Fatal("installs without being accepted")
 				}
 				o.Touched, o.Shown = true, s.Then.Reason
-				o.Installed = &v1alpha1.InstallStatus{Hash: o.Hash, RequestedAt: o.RequestedAt, InstalledAt: new(metav1.NewTime(o.Now)), Recovery: s.Recovery}
+				o.Installed = &v1alpha1.InstallStatus{Hash: o.Hash, RequestedAt: o.RequestedAt,
+					InstalledAt: new(metav1.NewTime(o.Now)), Recovery: s.Recovery}
 				o.Token = &tokenSeen{Ends: o.Now.Add(time.Hour)}
 			case look:
 				o.Runs = &running{}
@@ -161,7 +201,7 @@ func TestInventory(t *testing.T) {
 	if diff := cmp.Diff(all, parseInventory(all.String())); diff != "" {
 		t.Errorf("what was written is not what is read: %s", diff)
 	}
-	require.Empty(t, parseInventory("what somebody\nhas written there"), "nothing is deleted that we cannot have written")
+	require.Empty(t, parseInventory("what a user\nhas written there"), "invalid lines lead to no deletion")
 	older := deployment
 	older.APIVersion = "apps/v1beta1"
 	require.Empty(t, inventory{older}.without(all), "an object of another version is the same one, and is not pruned")

@@ -16,8 +16,9 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// observe looks at a member through a reader; the MemberCluster is nil where it is gone.
-func (r *Runner) observe(ctx context.Context, from client.Reader, m *member, of *v1alpha1.MemberCluster) (observed, *v1alpha1.MemberCluster, error) {
+// observe reads the state of a member. The MemberCluster is nil if it was deleted.
+func (r *Runner) observe(ctx context.Context, from client.Reader, m *member, of *v1alpha1.MemberCluster) (observed,
+	*v1alpha1.MemberCluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	cluster := &v1alpha1.MemberCluster{}
@@ -83,7 +84,7 @@ func (r *Runner) agentIn(ctx context.Context, namespace string, uid types.UID, c
 	return heard && joined.Reason != v1alpha1.ReasonCleanedUp, nil
 }
 
-// touched reports whether something may have been put on a member.
+// touched reports whether objects may have been created on a member.
 func touched(cluster *v1alpha1.MemberCluster) bool {
 	if cluster.Status.Install != nil {
 		return true
@@ -92,7 +93,7 @@ func touched(cluster *v1alpha1.MemberCluster) bool {
 	return reason == v1alpha1.ReasonInstalling || reason == v1alpha1.ReasonInstallFailed
 }
 
-// reasonOf is the reason of the condition Installed; empty: there is none.
+// reasonOf is the reason of the condition Installed; empty: no condition.
 func reasonOf(cluster *v1alpha1.MemberCluster) string {
 	if installed := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionInstalled); installed != nil {
 		return installed.Reason
@@ -100,7 +101,7 @@ func reasonOf(cluster *v1alpha1.MemberCluster) string {
 	return ""
 }
 
-// requestedAt is the value of the annotation, as long as the status has room for it.
+// requestedAt is the value of the annotation, limited to the size of the status field.
 func requestedAt(cluster *v1alpha1.MemberCluster) string {
 	const room = 256
 	value := cluster.Annotations[membership.InstallRequestAnnotation]
@@ -110,7 +111,7 @@ func requestedAt(cluster *v1alpha1.MemberCluster) string {
 	return value
 }
 
-// shown reports whether a condition is what a member shows already.
+// shown reports whether a member has the condition already.
 func shown(cluster *v1alpha1.MemberCluster, want *metav1.Condition) bool {
 	if want == nil {
 		return true

@@ -1,6 +1,6 @@
 package install
 
-// The permissions that a Runner needs on the hub, from which the file in the folder rbac is made.
+// The permissions of a Runner on the hub, from which the file in the folder rbac is generated.
 
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=memberclusters,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=memberclusters/status,verbs=patch

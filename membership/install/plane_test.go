@@ -62,16 +62,17 @@ func startHub(t *testing.T, options install.Options, change ...func(*hub.Options
 	h := &testHub{t: t, plane: p, client: c, requests: &counter{}}
 	h.namespace = strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
 	config := h.requests.wrap(h.user("muster-hub", "../hub/rbac/role.yaml", "rbac/role.yaml"))
-	h.stop = mustertest.StartManager(t, config, manager.Options{Scheme: newScheme()}, func(mgr manager.Manager) (err error) {
-		h.runner, err = install.New(mgr, options)
-		return err
-	}, func(mgr manager.Manager) error {
-		hubOptions := hub.Options{Gates: []membership.LeaveGate{h.runner}, Server: options.Server, CA: options.CA}
-		for _, each := range change {
-			each(&hubOptions)
-		}
-		return hub.SetupWithManager(mgr, hubOptions)
-	})
+	h.stop = mustertest.StartManager(t, config, manager.Options{Scheme: newScheme()},
+		func(mgr manager.Manager) (err error) {
+			h.runner, err = install.New(mgr, options)
+			return err
+		}, func(mgr manager.Manager) error {
+			hubOptions := hub.Options{Gates: []membership.LeaveGate{h.runner}, Server: options.Server, CA: options.CA}
+			for _, each := range change {
+				each(&hubOptions)
+			}
+			return hub.SetupWithManager(mgr, hubOptions)
+		})
 	return h
 }
 
@@ -98,7 +99,8 @@ func (h *testHub) member(change func(*v1alpha1.MemberCluster)) *v1alpha1.MemberC
 		},
 	}
 	change(cluster)
-	mustertest.Eventually(h.t, patience, "the MemberCluster can be made", func() error { return h.client.Create(h.t.Context(), cluster) })
+	mustertest.Eventually(h.t, patience, "the MemberCluster can be made",
+		func() error { return h.client.Create(h.t.Context(), cluster) })
 	return cluster
 }
 
@@ -110,7 +112,8 @@ func (h *testHub) connect(cluster *v1alpha1.MemberCluster, config *rest.Config) 
 	cluster = cluster.DeepCopy() // the test goes on to read into its own
 	return mustertest.Run(h.t, "the runner", func(ctx context.Context) error {
 		for ctx.Err() == nil {
-			if err := h.runner.Run(ctx, fleet.Connected{Cluster: cluster.DeepCopy(), Config: rest.CopyConfig(config)}); err == nil {
+			if err := h.runner.Run(ctx,
+				fleet.Connected{Cluster: cluster.DeepCopy(), Config: rest.CopyConfig(config)}); err == nil {
 				return nil
 			}
 			select {
@@ -125,9 +128,10 @@ func (h *testHub) connect(cluster *v1alpha1.MemberCluster, config *rest.Config) 
 // agent runs an agent on the member, as what was installed would.
 func (h *testHub) agent(clusterID string) (stop func()) {
 	h.t.Helper()
-	return mustertest.StartManager(h.t, h.plane.Config(), manager.Options{Scheme: newScheme()}, func(mgr manager.Manager) error {
-		return agent.SetupWithManager(mgr, agent.Options{Namespace: h.namespace, ClusterID: clusterID})
-	})
+	return mustertest.StartManager(h.t, h.plane.Config(), manager.Options{Scheme: newScheme()},
+		func(mgr manager.Manager) error {
+			return agent.SetupWithManager(mgr, agent.Options{Namespace: h.namespace, ClusterID: clusterID})
+		})
 }
 
 // manifests are a namespace, an account and a ConfigMap of settings.
@@ -189,7 +193,8 @@ func (h *testHub) change(change func(*v1alpha1.MemberCluster)) {
 // leave deletes the MemberCluster and waits until it is gone.
 func (h *testHub) leave() {
 	h.t.Helper()
-	require.NoError(h.t, h.client.Delete(h.t.Context(), &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
+	require.NoError(h.t, h.client.Delete(h.t.Context(),
+		&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
 	h.gone(&v1alpha1.MemberCluster{}, "", h.namespace)
 }
 

@@ -11,21 +11,23 @@ import (
 )
 
 const (
-	// maxRecoveries is how often an agent that does not come back is installed again by itself.
+	// maxRecoveries is the maximum number of automatic installations of an agent that does not come back.
 	maxRecoveries = 6
-	// maxRecoveryPause is the longest time between two of these, unless the TokenTTL is longer. The first is as long as that, and each is twice the one before.
+	// maxRecoveryPause is the maximum pause between two of these, unless the TokenTTL is longer. The first pause is the
+	// TokenTTL, and each further one is twice as long.
 	maxRecoveryPause = 24 * time.Hour
 )
 
-// recovery is what is to be done for an agent whose credential ends while it is not heard.
+// recovery is the decision for an agent whose credential has expired while its heartbeat was lost.
 type recovery struct {
 	Due     bool
-	GivenUp bool          // it has been done often enough
-	After   time.Duration // when it may be due; zero: nobody knows
+	GivenUp bool          // the maximum number is reached
+	After   time.Duration // time until it may be due; zero: unknown
 }
 
-// recoveryOf decides whether an agent is to be installed again since it cannot come back by itself. One that is heard has a credential that works,
-// whatever is on record; and a member that the hub does not reach is left alone until it does.
+// recoveryOf decides whether an agent must be installed again because it cannot come back by itself. An agent with
+// heartbeats has a valid credential, whatever is recorded; and a member that the hub does not reach waits until it
+// does.
 func recoveryOf(o observed) recovery {
 	if !o.Joined || !o.Silent || o.CredentialEnd.IsZero() || o.Installed == nil {
 		return recovery{}
@@ -36,7 +38,7 @@ func recoveryOf(o observed) recovery {
 		due = later(due, o.Installed.InstalledAt.Add(recoveryPause(o.TokenTTL, attempts)))
 	}
 	if o.Token != nil {
-		due = later(due, o.Token.Ends) // what it was given last may still let it in
+		due = later(due, o.Token.Ends) // the agent may still join with the last token
 	}
 	switch {
 	case o.Now.Before(due):
@@ -48,7 +50,8 @@ func recoveryOf(o observed) recovery {
 	}
 }
 
-// recoveryAfter is what is on record once an agent is installed; nil: it was not for the sake of a credential. A request starts to count anew.
+// recoveryAfter is the recovery to record after an installation; nil: the credential was not the reason. A request
+// restarts the count.
 func recoveryAfter(o observed) *v1alpha1.InstallRecovery {
 	if !o.Joined || !o.Silent || o.CredentialEnd.IsZero() || o.Now.Before(o.CredentialEnd) {
 		return nil
@@ -57,12 +60,14 @@ func recoveryAfter(o observed) *v1alpha1.InstallRecovery {
 	if requested(o) {
 		attempts = 0
 	}
-	return &v1alpha1.InstallRecovery{CredentialExpirationTime: metav1.NewTime(o.CredentialEnd), Attempts: min(attempts, maxRecoveries) + 1}
+	return &v1alpha1.InstallRecovery{CredentialExpirationTime: metav1.NewTime(o.CredentialEnd),
+		Attempts: min(attempts, maxRecoveries) + 1}
 }
 
-// attemptsOf is how often an agent was installed for the sake of the credential that it had last.
+// attemptsOf is how often an agent was installed because of its last credential.
 func attemptsOf(o observed) int32 {
-	if o.Installed == nil || o.Installed.Recovery == nil || !o.Installed.Recovery.CredentialExpirationTime.Time.Equal(o.CredentialEnd) {
+	if o.Installed == nil || o.Installed.Recovery == nil ||
+		!o.Installed.Recovery.CredentialExpirationTime.Time.Equal(o.CredentialEnd) {
 		return 0
 	}
 	return o.Installed.Recovery.Attempts
@@ -76,11 +81,13 @@ func recoveryPause(tokenTTL time.Duration, attempts int32) time.Duration {
 	return pause
 }
 
-// notReturned is shown when an agent was installed often enough.
+// notReturned is the condition after the maximum number of installations.
 func notReturned() *metav1.Condition {
-	return condition(v1alpha1.ReasonAgentNotReturned, fmt.Sprintf("The agent's credential has ended, and it has not come back although it was installed "+
-		"anew %d times. Find out on the member why it does not run, or does not reach the hub, and then give the annotation %s of this MemberCluster "+
-		"a new value, to have it installed once more.", maxRecoveries, membership.InstallRequestAnnotation))
+	return condition(v1alpha1.ReasonAgentNotReturned, fmt.Sprintf("The agent's credential has expired, and the agent "+
+		"has not come back although it was installed "+
+		"again %d times. Find out on the member why it does not run, or does not reach the hub, and then give the "+
+		"annotation %s of this MemberCluster "+
+		"a new value, to install the agent once more.", maxRecoveries, membership.InstallRequestAnnotation))
 }
 
 func later(a, b time.Time) time.Time {

@@ -17,7 +17,8 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// A member was off for so long that its agent's credential has ended, as has the one that it came in with. It comes back as who it was.
+// A member was off for so long that its agent's credential has ended, as has the one that it came in with. It comes
+// back as who it was.
 func TestCredentialEnded(t *testing.T) {
 	const month = 30 * 24 * time.Hour // what is made anew has to be good by the clock that was put forward
 	clock := &mustertest.Clock{}
@@ -36,7 +37,8 @@ func TestCredentialEnded(t *testing.T) {
 	off()
 	h.until(v1alpha1.ConditionHealthy, v1alpha1.ReasonHeartbeatLost)
 	// What it has ends now, and by the hub's clock in a week.
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: before.Status.Namespace, Name: membership.AgentName}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: before.Status.Namespace,
+		Name: membership.AgentName}}
 	require.NoError(t, h.client.Delete(t.Context(), account))
 	look := func(h *testHub, now string) {
 		h.change(func(m *v1alpha1.MemberCluster) { m.Labels = map[string]string{"look": now} })
@@ -51,7 +53,8 @@ func TestCredentialEnded(t *testing.T) {
 	next := startHubAgain(h, options)
 	next.connect(cluster, next.plane.Config())
 	mustertest.Eventually(next.t, patience, "the agent is installed anew", func() error {
-		if is := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.Install; is.Recovery == nil || is.Recovery.Attempts != 1 {
+		if is := see(next, &v1alpha1.MemberCluster{}, cluster.Name).Status.Install; is.Recovery == nil ||
+			is.Recovery.Attempts != 1 {
 			return fmt.Errorf("%+v", is)
 		}
 		return nil
@@ -72,7 +75,8 @@ func TestCredentialEnded(t *testing.T) {
 		return nil
 	})
 	look(next, "again")
-	require.Equal(t, again.Data, see(next, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data, "one that is heard needs nothing")
+	require.Equal(t, again.Data, see(next, &corev1.Secret{}, agent.DefaultBootstrapSecret).Data,
+		"one that is heard needs nothing")
 
 	next.leave()
 	next.gone(&corev1.Namespace{}, "", next.namespace)

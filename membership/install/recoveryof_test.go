@@ -14,15 +14,18 @@ import (
 // lost is a member whose agent was not heard before its credential ended, a minute ago.
 func lost(change func(*observed)) observed {
 	o := observed{
-		Now: epoch, Accepted: true, Joined: true, Touched: true, Silent: true, CredentialEnd: epoch.Add(-time.Minute), TokenTTL: time.Hour,
-		Shown: v1alpha1.ReasonInstalled, Hash: "h", Installed: &v1alpha1.InstallStatus{Hash: "h", InstalledAt: new(metav1.NewTime(epoch.Add(-time.Hour)))},
+		Now: epoch, Accepted: true, Joined: true, Touched: true, Silent: true, CredentialEnd: epoch.Add(-time.Minute),
+		TokenTTL: time.Hour,
+		Shown:    v1alpha1.ReasonInstalled, Hash: "h",
+		Installed: &v1alpha1.InstallStatus{Hash: "h", InstalledAt: new(metav1.NewTime(epoch.Add(-time.Hour)))},
 	}
 	change(&o)
 	return o
 }
 
 func tried(o *observed, attempts int32, at time.Time) {
-	o.Installed.Recovery = &v1alpha1.InstallRecovery{CredentialExpirationTime: metav1.NewTime(o.CredentialEnd), Attempts: attempts}
+	o.Installed.Recovery = &v1alpha1.InstallRecovery{CredentialExpirationTime: metav1.NewTime(o.CredentialEnd),
+		Attempts: attempts}
 	o.Installed.InstalledAt = new(metav1.NewTime(at))
 }
 
@@ -34,18 +37,28 @@ func TestRecoveryOf(t *testing.T) {
 	}{
 		{"it cannot come back by itself", lost(func(*observed) {}), recovery{Due: true}},
 		{"it is heard, so it has one that works", lost(func(o *observed) { o.Silent = false }), recovery{}},
-		{"what it has does not end, or nobody knows", lost(func(o *observed) { o.CredentialEnd = time.Time{} }), recovery{}},
-		{"it may come back by itself until then", lost(func(o *observed) { o.CredentialEnd = epoch.Add(time.Hour) }), recovery{After: time.Hour}},
-		{"the hub does not get there, and is woken up when it does", lost(func(o *observed) { o.Unreachable = true }), recovery{}},
+		{"its credential does not expire, or that is unknown", lost(func(o *observed) { o.CredentialEnd = time.Time{} }),
+			recovery{}},
+		{"it may come back by itself until then", lost(func(o *observed) { o.CredentialEnd = epoch.Add(time.Hour) }),
+			recovery{After: time.Hour}},
+		{"the hub does not get there, and is woken up when it does", lost(func(o *observed) { o.Unreachable = true }),
+			recovery{}},
 		{"it has not joined, which is another matter", lost(func(o *observed) { o.Joined = false }), recovery{}},
-		{"it was given another one a while ago", lost(func(o *observed) { o.Token = &tokenSeen{Ends: epoch.Add(time.Minute)} }), recovery{After: time.Minute}},
-		{"once was not enough, and it has time", lost(func(o *observed) { tried(o, 1, epoch.Add(-time.Minute)) }), recovery{After: 59 * time.Minute}},
+		{"it was given another one a while ago",
+			lost(func(o *observed) { o.Token = &tokenSeen{Ends: epoch.Add(time.Minute)} }), recovery{After: time.Minute}},
+		{"once was not enough, and it has time", lost(func(o *observed) { tried(o, 1, epoch.Add(-time.Minute)) }),
+			recovery{After: 59 * time.Minute}},
 		{"once was not enough", lost(func(o *observed) { tried(o, 1, epoch.Add(-time.Hour)) }), recovery{Due: true}},
 		{"each time it has twice as long", lost(func(o *observed) { tried(o, 3, epoch) }), recovery{After: 4 * time.Hour}},
-		{"but a day at most", lost(func(o *observed) { tried(o, maxRecoveries, epoch); o.TokenTTL = 20 * time.Hour }), recovery{After: 24 * time.Hour}},
-		{"or as long as the credential is good", lost(func(o *observed) { tried(o, 4, epoch); o.TokenTTL = 30 * time.Hour }), recovery{After: 30 * time.Hour}},
-		{"it was enough", lost(func(o *observed) { tried(o, maxRecoveries, epoch.AddDate(0, 0, -2)) }), recovery{GivenUp: true}},
-		{"and is, where the hub does not get there", lost(func(o *observed) { tried(o, maxRecoveries, epoch.AddDate(0, 0, -2)); o.Unreachable = true }), recovery{GivenUp: true}},
+		{"but a day at most", lost(func(o *observed) { tried(o, maxRecoveries, epoch); o.TokenTTL = 20 * time.Hour }),
+			recovery{After: 24 * time.Hour}},
+		{"or as long as the credential is good", lost(func(o *observed) { tried(o, 4, epoch); o.TokenTTL = 30 * time.Hour }),
+			recovery{After: 30 * time.Hour}},
+		{"it was enough", lost(func(o *observed) { tried(o, maxRecoveries, epoch.AddDate(0, 0, -2)) }),
+			recovery{GivenUp: true}},
+		{"and is, where the hub does not get there",
+			lost(func(o *observed) { tried(o, maxRecoveries, epoch.AddDate(0, 0, -2)); o.Unreachable = true }),
+			recovery{GivenUp: true}},
 		{"it came back meanwhile, and that credential has ended as well", lost(func(o *observed) {
 			tried(o, maxRecoveries, epoch.AddDate(0, 0, -2))
 			o.CredentialEnd = epoch
@@ -66,12 +79,14 @@ func TestRecoveryAfter(t *testing.T) {
 	}
 	require.Equal(t, int32(1), attempts(func(*observed) {}))
 	require.Equal(t, int32(3), attempts(func(o *observed) { tried(o, 2, epoch) }))
-	require.Equal(t, int32(1), attempts(func(o *observed) { tried(o, maxRecoveries, epoch); o.RequestedAt = "now" }), "somebody has mended it")
+	require.Equal(t, int32(1), attempts(func(o *observed) { tried(o, maxRecoveries, epoch); o.RequestedAt = "now" }),
+		"a user has repaired it")
 	require.Zero(t, attempts(func(o *observed) { tried(o, 2, epoch); o.Silent = false }), "it is back")
 	require.Zero(t, attempts(func(o *observed) { o.CredentialEnd = epoch.Add(time.Second) }), "it was for another reason")
 }
 
-// Whenever it is looked at, an agent that never comes back is installed so many times for a credential, with the times between them growing, and no more.
+// Whenever it is looked at, an agent that never comes back is installed so many times for a credential, with the times
+// between them growing, and no more.
 func TestRecoveryEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := lost(func(*observed) {})

@@ -19,20 +19,21 @@ import (
 
 const removalInterval = 200 * time.Millisecond
 
-// uninstall takes back, the other way round. The inventory goes when all that it names is gone, but for the namespace that it is in.
+// uninstall removes the objects in reverse order. The inventory is deleted after all its objects except its namespace.
 func (s *site) uninstall(ctx context.Context) error {
 	record := object{APIVersion: "v1", Kind: "ConfigMap", Namespace: s.namespace, Name: InventoryName}
 	there := metadataOf(record)
 	err := s.client.Get(ctx, client.ObjectKeyFromObject(there), there)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("look for %s on the member: %w", record, err)
+		return fmt.Errorf("get %s on the member: %w", record, err)
 	}
 	if err == nil && s.owns(there) {
 		if err := s.uninstallRecorded(ctx, record); err != nil {
 			return err
 		}
 	}
-	// Where that was cut short there is the namespace alone. It is empty but for what Kubernetes puts there, and takes its time: nobody has to wait for it.
+	// After an interruption only the namespace remains. It is empty except for objects of Kubernetes, so its removal is
+	// not waited for.
 	return s.remove(ctx, object{APIVersion: "v1", Kind: "Namespace", Name: s.namespace})
 }
 
@@ -52,7 +53,7 @@ func (s *site) uninstallRecorded(ctx context.Context, record object) error {
 	if err := s.removeAll(ctx, others); err != nil {
 		return err
 	}
-	// The agent removes these two itself, but it may have had no time to, or never have come so far.
+	// The agent deletes these two itself, but it may have been interrupted, or may never have started.
 	for _, name := range []string{agent.DefaultBootstrapSecret, agent.DefaultStoreSecret} {
 		secret := metadataOf(object{APIVersion: "v1", Kind: "Secret", Namespace: s.namespace, Name: name})
 		if err := client.IgnoreNotFound(s.client.Delete(ctx, secret)); err != nil {
@@ -68,7 +69,7 @@ func (s *site) uninstallRecorded(ctx context.Context, record object) error {
 	return s.removeAll(ctx, append(elsewhere, record))
 }
 
-// removeAll removes objects in their order, and waits until they are gone.
+// removeAll deletes objects in order, and waits until they are removed.
 func (s *site) removeAll(ctx context.Context, all inventory) error {
 	for _, each := range all {
 		if err := s.remove(ctx, each); err != nil {
@@ -81,13 +82,13 @@ func (s *site) removeAll(ctx context.Context, all inventory) error {
 			return there == nil || there.GetDeletionTimestamp() == nil, err
 		})
 		if err != nil {
-			return fmt.Errorf("wait for %s to be gone from the member: %w", each, err)
+			return fmt.Errorf("wait for the removal of %s from the member: %w", each, err)
 		}
 	}
 	return nil
 }
 
-// remove begins to delete an object that is ours.
+// remove starts the deletion of an object of this member.
 func (s *site) remove(ctx context.Context, one object) error {
 	there, err := s.find(ctx, one)
 	if err != nil || there == nil || there.DeletionTimestamp != nil {
@@ -97,15 +98,16 @@ func (s *site) remove(ctx context.Context, one object) error {
 		if _, err := crdinstall.Remove(ctx, s.client, one.Name, s.claim); err != nil {
 			return fmt.Errorf("on the member: %w", err)
 		}
-		return nil // it stays where something is made of it: all of that would go, too
+		return nil // it stays if objects of it exist, which would be deleted with it
 	}
-	// Not as metadata: the API server answers with the object where it does not go at once, and a client of metadata fails at those of others' kinds.
+	// Not with PartialObjectMetadata: the API server may respond with the whole object, which a metadata client cannot
+	// decode for some kinds.
 	it := &unstructured.Unstructured{}
 	it.SetGroupVersionKind(there.GroupVersionKind())
 	it.SetNamespace(one.Namespace)
 	it.SetName(one.Name)
-	// What runs is gone when its object is. A role that others are aggregated to must go at once, before these do: Kubernetes writes down without it what is left
-	// of it, by an apply that would make it anew.
+	// Foreground deletion: the pods of a workload are removed before it. A role with aggregation must be deleted at once,
+	// before its parts: otherwise Kubernetes updates it with an apply that would create it again.
 	how := metav1.DeletePropagationForeground
 	if one.groupKind().Group == rbacv1.GroupName {
 		how = metav1.DeletePropagationBackground
@@ -117,7 +119,7 @@ func (s *site) remove(ctx context.Context, one object) error {
 	return nil
 }
 
-// find returns the metadata of an object that is ours; nil: it is gone, or is not.
+// find returns the metadata of an object of this member; nil: it does not exist, or belongs to another owner.
 func (s *site) find(ctx context.Context, one object) (*metav1.PartialObjectMetadata, error) {
 	there := metadataOf(one)
 	err := s.client.Get(ctx, client.ObjectKeyFromObject(there), there)
@@ -125,7 +127,7 @@ func (s *site) find(ctx context.Context, one object) (*metav1.PartialObjectMetad
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("look for %s on the member: %w", one, err)
+		return nil, fmt.Errorf("get %s on the member: %w", one, err)
 	case !s.owns(there):
 		return nil, nil
 	default:
@@ -133,10 +135,10 @@ func (s *site) find(ctx context.Context, one object) (*metav1.PartialObjectMetad
 	}
 }
 
-// claim says why a definition is not ours to remove.
+// claim returns why a definition must not be removed; empty: it may be.
 func (s *site) claim(there metav1.Object) string {
 	if s.owns(there) {
 		return ""
 	}
-	return "it is not of this member"
+	return "the definition belongs to another owner"
 }

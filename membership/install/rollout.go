@@ -9,26 +9,26 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// rollout tells members when it is their turn. All that it knows is what the cache shows, and whom it has told: that counts until it shows, so that
-// a cache that lags lets nobody in besides.
+// rollout grants rollout permits to members. Its state is that of the cache, and the permits that the cache does not
+// show yet: these count as used, so that a cache that lags leads to no additional permits.
 type rollout struct {
 	hash       string
 	concurrent int
-	call       func(types.UID) // what is called for a member whose turn it is
+	call       func(types.UID) // called for a member that gets a permit
 
 	mu      sync.Mutex
 	seats   map[types.UID]*seat
 	waiting int
 }
 
-// see takes down how far a member is, and whose turn it is after that. Where nobody waits it costs nothing.
+// see records the state of a member, and grants the next permits. If no member waits, this costs nothing.
 func (r *rollout) see(cluster *v1alpha1.MemberCluster) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.move(r.seat(cluster), standingOf(cluster, r.hash))
 }
 
-// forget takes a member out that is gone.
+// forget removes a deleted member.
 func (r *rollout) forget(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,17 +38,17 @@ func (r *rollout) forget(uid types.UID) {
 	}
 }
 
-// run takes down that a member can be worked on, or not any more.
+// run records whether the hub is connected to a member.
 func (r *rollout) run(cluster *v1alpha1.MemberCluster, running bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if running || r.seats[cluster.UID] != nil { // it may be gone by the time that nobody works on it
+	if running || r.seats[cluster.UID] != nil { // the member may have been deleted before its run ended
 		r.seat(cluster).Running = running
 		r.next()
 	}
 }
 
-// turn reports whether it is the turn of a member.
+// turn reports whether a member has a rollout permit.
 func (r *rollout) turn(uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,7 +56,7 @@ func (r *rollout) turn(uid types.UID) bool {
 	return s != nil && s.Granted
 }
 
-// seat is the one of a member, for whoever holds the lock, as are all below.
+// seat returns the entry of a member. The caller must hold the lock, as for all functions below.
 func (r *rollout) seat(cluster *v1alpha1.MemberCluster) *seat {
 	s := r.seats[cluster.UID]
 	if s == nil {
@@ -99,7 +99,7 @@ func (r *rollout) next() {
 	}
 }
 
-// look asks the installer whether what is installed runs; that it cannot be asked is a reason why nobody knows.
+// look calls the Checker. If that fails, the state is unknown, which is also a result.
 func (r *Runner) look(ctx context.Context, target Target) *running {
 	checker, can := r.Installer.(Checker)
 	if !can {
@@ -109,7 +109,7 @@ func (r *Runner) look(ctx context.Context, target Target) *running {
 	defer cancel()
 	missing, err := checker.Missing(ctx, Target{Cluster: target.Cluster.DeepCopy(), Config: target.Config})
 	if err != nil {
-		missing = "the hub cannot see how it fares: " + err.Error()
+		missing = "the hub cannot check the installed objects: " + err.Error()
 	}
 	return &running{Missing: missing}
 }

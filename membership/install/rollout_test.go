@@ -86,15 +86,17 @@ func reasonOf(cluster *v1alpha1.MemberCluster) string {
 func startAlone(t *testing.T, options install.Options, over ...transport.WrapperFunc) *testHub {
 	t.Helper()
 	p := plane.ForTest(t)
-	h := &testHub{t: t, plane: p, client: mustertest.Client(t, p.Config(), newScheme(), crds.Install), requests: &counter{}}
+	h := &testHub{t: t, plane: p, client: mustertest.Client(t, p.Config(), newScheme(), crds.Install),
+		requests: &counter{}}
 	config := h.requests.wrap(h.user("muster-hub", "../hub/rbac/role.yaml", "rbac/role.yaml"))
 	for _, each := range over {
 		config.Wrap(each)
 	}
-	h.stop = mustertest.StartManager(t, config, manager.Options{Scheme: newScheme()}, func(mgr manager.Manager) (err error) {
-		h.runner, err = install.New(mgr, options)
-		return err
-	}, func(mgr manager.Manager) error { return jointoken.SetupWithManager(mgr, jointoken.Options{}) })
+	h.stop = mustertest.StartManager(t, config, manager.Options{Scheme: newScheme()},
+		func(mgr manager.Manager) (err error) {
+			h.runner, err = install.New(mgr, options)
+			return err
+		}, func(mgr manager.Manager) error { return jointoken.SetupWithManager(mgr, jointoken.Options{}) })
 	return h
 }
 
@@ -116,7 +118,8 @@ func (h *testHub) veterans(names ...string) (out []*v1alpha1.MemberCluster) {
 		require.NoError(h.t, h.client.Get(ctx, client.ObjectKeyFromObject(cluster), cluster))
 		before := cluster.DeepCopy()
 		cluster.Status.Install = &v1alpha1.InstallStatus{Hash: "of-an-earlier-one", InstalledAt: new(metav1.Now())}
-		meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionInstalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonInstalled})
+		meta.SetStatusCondition(&cluster.Status.Conditions,
+			metav1.Condition{Type: v1alpha1.ConditionInstalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonInstalled})
 		require.NoError(h.t, h.client.Status().Patch(ctx, cluster, client.MergeFrom(before)))
 		out = append(out, cluster)
 	}
@@ -143,15 +146,17 @@ func (h *testHub) show(reasons map[string]string) {
 
 func (h *testHub) annotate(member, key, value string) {
 	h.t.Helper()
-	mustertest.Change(h.t, h.client, &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: member}}, func(m *v1alpha1.MemberCluster) {
-		metav1.SetMetaDataAnnotation(&m.ObjectMeta, key, value)
-	})
+	mustertest.Change(h.t, h.client, &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: member}},
+		func(m *v1alpha1.MemberCluster) {
+			metav1.SetMetaDataAnnotation(&m.ObjectMeta, key, value)
+		})
 }
 
 // Another revision comes to one member, and to the others when that is healthy with it.
 func TestRollout(t *testing.T) {
 	const waits, fails, has = v1alpha1.ReasonInstallWaiting, v1alpha1.ReasonAgentNotHealthy, v1alpha1.ReasonInstalled
-	inner := &tried{revision: "2", missing: map[string]string{"roll-a": "its image is not there"}, installs: map[string]int{}}
+	inner := &tried{revision: "2", missing: map[string]string{"roll-a": "its image is not there"},
+		installs: map[string]int{}}
 	options := install.Options{Installer: inner, Concurrent: 2, HealthyWithin: 8 * time.Second}
 	h := startAlone(t, options)
 	inner.client = h.client
@@ -161,7 +166,7 @@ func TestRollout(t *testing.T) {
 			h.connect(each, h.plane.Config())
 		}
 	}
-	connect(h, members[0]) // whose turn comes first depends on whom the hub is connected to
+	connect(h, members[0]) // the first turn depends on the connections of the hub
 	h.show(map[string]string{"roll-a": v1alpha1.ReasonAgentStarting})
 	connect(h, members[1:]...)
 	h.show(map[string]string{"roll-a": fails, "roll-b": waits, "roll-c": waits, "roll-d": waits, "roll-e": waits})
@@ -169,7 +174,7 @@ func TestRollout(t *testing.T) {
 	require.Equal(t, map[string]int{"roll-a": 1}, installs, "the first alone")
 	require.Equal(t, 1, together)
 
-	// A hub that starts anew knows no less. Somebody who asks, and who is new, need not wait.
+	// A hub that restarts has the same state. Requests and new members do not wait.
 	h.stop()
 	h = startAlone(t, options)
 	connect(h, members...)
@@ -188,13 +193,15 @@ func TestRollout(t *testing.T) {
 	h.annotate("roll-a", "example.com/look", "now") // which the hub does by itself, a minute later
 	h.show(map[string]string{"roll-a": has, "roll-b": has, "roll-c": has, "roll-d": has})
 	installs, together = inner.seen()
-	require.Equal(t, map[string]int{"roll-a": 1, "roll-b": 1, "roll-c": 1, "roll-d": 1, "roll-e": 1, "roll-new": 1}, installs, "each once")
+	require.Equal(t, map[string]int{"roll-a": 1, "roll-b": 1, "roll-c": 1, "roll-d": 1, "roll-e": 1, "roll-new": 1},
+		installs, "each once")
 	require.Equal(t, 2, together, "two at a time")
 	// What is thrown away of the agents that were given a credential has gone its way when there is no more to do.
 	mustertest.Quiet(t, 3*time.Second, h.requests.writes.Load)
 }
 
-// A hub that ends at its first write, then one that ends at its second, and so on: what is under way goes on, and nothing besides is begun.
+// A hub that ends at its first write, then one that ends at its second, and so on: what is under way goes on, and
+// nothing besides is begun.
 func TestRolloutOverCrashes(t *testing.T) {
 	const ends = 6
 	inner := &tried{revision: "3", installs: map[string]int{}}
@@ -217,7 +224,8 @@ func TestRolloutOverCrashes(t *testing.T) {
 			}
 		} else {
 			h.show(map[string]string{
-				"crash-a": v1alpha1.ReasonInstalled, "crash-b": v1alpha1.ReasonInstalled, "crash-c": v1alpha1.ReasonInstalled, "crash-d": v1alpha1.ReasonInstalled,
+				"crash-a": v1alpha1.ReasonInstalled, "crash-b": v1alpha1.ReasonInstalled, "crash-c": v1alpha1.ReasonInstalled,
+				"crash-d": v1alpha1.ReasonInstalled,
 			})
 		}
 		for _, stop := range stops {

@@ -28,59 +28,60 @@ const Name = "install"
 
 // Defaults of [Options].
 const (
-	// DefaultTimeout is how long one installation may take.
+	// DefaultTimeout is the default timeout of one installation.
 	DefaultTimeout = 5 * time.Minute
-	// DefaultTokenTTL is how long an agent that was installed has to come and join.
+	// DefaultTokenTTL is the default time that an installed agent has to join.
 	DefaultTokenTTL = time.Hour
-	// DefaultConcurrent is how many agents are installed anew at a time.
+	// DefaultConcurrent is how many agents are installed again concurrently by default.
 	DefaultConcurrent = 5
-	// DefaultHealthyWithin is how long an agent has to be healthy after it was installed anew.
+	// DefaultHealthyWithin is the default time in which an agent must become healthy after it was installed again.
 	DefaultHealthyWithin = 10 * time.Minute
 )
 
 const (
-	// uninstallPatience is for how long a leave waits for what was installed to be removed. The agent has just spoken to the hub from there; a
-	// hub that does not get there by then is not to get there any more.
+	// uninstallPatience is how long a leave waits for the removal of what was installed. The agent has just reached the
+	// hub; a hub that does not reach the member within this time probably has no access any more.
 	uninstallPatience = time.Minute
-	// conflictPause is how long to wait for the cache to show what somebody else has written.
+	// conflictPause is how long to wait for the cache to show the write of another client.
 	conflictPause = time.Second
-	// requestTimeout bounds what is asked of the hub at a time.
+	// requestTimeout is the timeout of requests to the hub.
 	requestTimeout = 30 * time.Second
 )
 
 // Options of a [Runner].
 type Options struct {
-	// Installer brings the agent to a member. It must be set.
+	// Installer installs the agent on a member. Required.
 	Installer Installer
 
-	// Server and CA are what agents reach this hub by, as in the Options of package hub. Empty: those of the manager's config.
+	// Server and CA are the address at which agents reach this hub, and its certificate authority, as in the Options of
+	// package hub. Empty: those of the manager's config.
 	Server string
 	CA     []byte
-	// RegistrationNamespace is where JoinTokens are. Empty: membership.RegistrationNamespace.
+	// RegistrationNamespace is the namespace of JoinTokens. Empty: membership.RegistrationNamespace.
 	RegistrationNamespace string
 
-	// Timeout bounds one installation, and one removal. Zero: [DefaultTimeout].
+	// Timeout limits one installation, and one removal. Zero: [DefaultTimeout].
 	Timeout time.Duration
-	// TokenTTL is how long the credential works that an agent is installed with. Where the agent has not joined by then it is installed again, with
-	// another one. In whole seconds. Zero: [DefaultTokenTTL].
+	// TokenTTL is the lifetime of the bootstrap credential of an installed agent, in whole seconds. If the agent has not
+	// joined by then, it is installed again with another credential. Zero: [DefaultTokenTTL].
 	TokenTTL time.Duration
-	// Concurrent is how many agents may be under way at a time where what is to be installed has changed: from when an agent is installed anew until it is
-	// healthy, or has failed. The first goes alone, and none goes while one has failed. It bounds no first installation, and none that somebody asks for.
-	// Zero: [DefaultConcurrent].
+	// Concurrent is how many agents may be in progress after a change of what is installed: from the installation of an
+	// agent until it is healthy, or has failed. The first agent is installed alone, and none is installed while one has
+	// failed. First installations and requested ones are not limited. Zero: [DefaultConcurrent].
 	Concurrent int
-	// HealthyWithin is how long an agent has, after it was installed anew, to be healthy; but never less than four of its heartbeat periods. Zero:
-	// [DefaultHealthyWithin].
+	// HealthyWithin is the time in which an agent must become healthy after it was installed again, at least four of its
+	// heartbeat periods. Zero: [DefaultHealthyWithin].
 	HealthyWithin time.Duration
-	// Clock tells the time. Nil: the system's.
+	// Clock is the source of time. Nil: the system clock.
 	Clock clock.Clock
 }
 
-// A Runner installs the agents of members whose joinMode is Install. Give it to a fleet as one of its Runners, and to the hub as the last of its
-// Gates, so that a leave waits until what was installed is removed.
+// A Runner installs the agents of members whose joinMode is Install. Add it to the Runners of a fleet, and as the last
+// of the Gates of the hub, so that a leave waits until what was installed is removed.
 type Runner struct {
 	Options
 
-	hub      registration.Bootstrap // what all bootstraps have in common
+	hub      registration.Bootstrap // the common part of all bootstraps
 	hash     string
 	cached   client.Reader
 	live     client.Reader
@@ -88,7 +89,7 @@ type Runner struct {
 	ids      *clusterid.Reserver
 	recorder events.EventRecorder
 	rollout  rollout
-	synced   toolscache.InformerSynced // nil: the rollout knows all members
+	synced   toolscache.InformerSynced // nil: the rollout contains all members
 
 	mu      sync.Mutex
 	members map[types.UID]*member
@@ -99,20 +100,21 @@ var (
 	_ membership.LeaveGate = &Runner{}
 )
 
-// member is what a Runner knows of one and would not have to.
+// member is the state of a member in a Runner. All of it can be rebuilt.
 type member struct {
-	// wake has an entry when there is something to look at.
+	// wake receives a value when the member must be observed.
 	wake chan struct{}
-	// noToken: there is no JoinToken of it.
+	// noToken: the member has no JoinToken.
 	noToken bool
-	// since is when its leave began to wait for the removal; zero: it does not. Of the Runner's mu.
+	// since is when its leave began to wait for the removal; zero: it does not wait. Guarded by the Runner's mu.
 	since time.Time
-	// gaveUp: what was installed stays. Of the Runner's mu.
+	// gaveUp: what was installed stays. Guarded by the Runner's mu.
 	gaveUp bool
 }
 
-// New returns a Runner that works by a manager of the hub's: it looks at MemberClusters by the manager's cache, which must hold them all, and whose scheme must
-// know membership/v1alpha1. The permissions that it needs on the hub are in the folder rbac. The error names the option that cannot be.
+// New returns a Runner for a manager of the hub. It reads MemberClusters from the manager's cache, which must contain
+// all of them, and the manager's scheme must contain membership/v1alpha1. The permissions that it needs on the hub are
+// in the folder rbac. The error names the invalid option.
 func New(mgr manager.Manager, o Options) (*Runner, error) {
 	if o.Installer == nil {
 		return nil, &membership.InvalidError{Field: "Installer", Problem: "must be set"}
@@ -141,7 +143,8 @@ func New(mgr manager.Manager, o Options) (*Runner, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	hub, err := jointoken.HubFor(mgr.GetConfig(), jointoken.Options{Server: o.Server, CA: o.CA, Namespace: o.RegistrationNamespace})
+	hub, err := jointoken.HubFor(mgr.GetConfig(),
+		jointoken.Options{Server: o.Server, CA: o.CA, Namespace: o.RegistrationNamespace})
 	if err != nil {
 		return nil, fmt.Errorf("set up the installation of agents: %w", err)
 	}
@@ -151,7 +154,8 @@ func New(mgr manager.Manager, o Options) (*Runner, error) {
 		ids:      clusterid.NewReserver(mgr.GetAPIReader(), mgr.GetClient()),
 		recorder: mgr.GetEventRecorder("muster-install"), members: map[types.UID]*member{},
 	}
-	informer, err := mgr.GetCache().GetInformer(context.Background(), &v1alpha1.MemberCluster{}, cache.BlockUntilSynced(false))
+	informer, err := mgr.GetCache().GetInformer(context.Background(), &v1alpha1.MemberCluster{},
+		cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, fmt.Errorf("set up the installation of agents: watch MemberClusters: %w", err)
 	}
@@ -168,16 +172,17 @@ func New(mgr manager.Manager, o Options) (*Runner, error) {
 	return r, nil
 }
 
-// Name is [Name].
+// Name returns [Name].
 func (r *Runner) Name() string { return Name }
 
-// Run installs the agent of a member whenever it is due, until its context ends. A failure is shown by the condition Installed, and returned.
+// Run installs the agent of a member whenever required, until its context ends. A failure is reported in the condition
+// Installed, and returned.
 func (r *Runner) Run(ctx context.Context, connected fleet.Connected) error {
 	if connected.Cluster.Spec.JoinMode != v1alpha1.JoinInstall {
 		return r.retire(ctx, connected.Cluster)
 	}
 	m := r.know(connected.Cluster.UID)
-	m.noToken = false // somebody else may have been at it
+	m.noToken = false // another replica may have created one
 	if r.synced != nil && !toolscache.WaitForCacheSync(ctx.Done(), r.synced) {
 		return nil
 	}
@@ -197,7 +202,7 @@ func (r *Runner) Run(ctx context.Context, connected fleet.Connected) error {
 	}
 }
 
-// wait waits for something to happen to a member, and is false when the context has ended.
+// wait waits for a change of a member, and returns false if the context has ended.
 func (r *Runner) wait(ctx context.Context, m *member, after time.Duration) bool {
 	var due <-chan time.Time
 	if after > 0 {
@@ -214,7 +219,7 @@ func (r *Runner) wait(ctx context.Context, m *member, after time.Duration) bool 
 	return true
 }
 
-// step observes, decides, acts and reports once. What caches show costs no request, and is enough to do nothing on.
+// step observes, decides, acts and reports once. It first uses the caches, which is sufficient if nothing must be done.
 func (r *Runner) step(ctx context.Context, m *member, connected fleet.Connected) (time.Duration, error) {
 	var s step
 	var seen observed
@@ -265,11 +270,11 @@ func (r *Runner) know(uid types.UID) *member {
 func (m *member) kick() {
 	select {
 	case m.wake <- struct{}{}:
-	default: // it is about to look in any case
+	default: // a signal is pending
 	}
 }
 
-// changed wakes up the one who looks after a member, if there is one.
+// changed wakes the goroutine of a member, if there is one.
 func (r *Runner) changed(object any) {
 	if cluster, ok := object.(*v1alpha1.MemberCluster); ok {
 		r.rollout.see(cluster)
@@ -285,7 +290,7 @@ func (r *Runner) wake(uid types.UID) {
 	}
 }
 
-// deleted forgets a member that is gone.
+// deleted removes the state of a deleted member.
 func (r *Runner) deleted(object any) {
 	if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = unknown.Obj

@@ -11,42 +11,44 @@ import (
 )
 
 const (
-	// soakPeriods is for how many heartbeats an agent is watched: one that does not beat is known to be silent by then.
+	// soakPeriods is for how many heartbeat periods an agent is observed: after this time missing heartbeats are known.
 	soakPeriods = 4
-	// lookInterval is how often the hub looks whether what was installed runs; where that has failed it is lookRarely.
+	// lookInterval is the interval of calls of the Checker; after a failure it is lookRarely.
 	lookInterval = 10 * time.Second
 	lookRarely   = time.Minute
-	// lookTimeout bounds one look.
+	// lookTimeout is the timeout of a call of the Checker.
 	lookTimeout = 30 * time.Second
 )
 
-// running is what an installer has seen on a member.
+// running is the result of a Checker.
 type running struct{ Missing string }
 
-// settling: the agent was installed anew, and has not been seen to be healthy since.
+// settling: the agent was installed again, and was not healthy since.
 func (o observed) settling() bool {
 	return o.Shown == v1alpha1.ReasonAgentStarting || o.Shown == v1alpha1.ReasonAgentNotHealthy
 }
 
-// mayBegin reports whether an agent that is in the fleet may be installed anew now for the sake of what is to be installed: when it is its turn, and on
-// when it has begun.
+// mayBegin reports whether an agent in the fleet may be installed again now because of another revision: with a rollout
+// permit, or if the attempt has begun.
 func (o observed) mayBegin() bool {
 	return !o.Joined || o.Turn || o.begun() && !o.Unreachable
 }
 
-// afterwards is what is shown when an agent has been installed. One that was there before, and gets something else, has to show that it is healthy; but
-// for one that was without a credential, which says nothing about what it gets.
+// afterwards is the condition after an installation. An agent that existed before, and gets another revision, must
+// become healthy first, unless it had no valid credential, which says nothing about the revision.
 func afterwards(o observed) *metav1.Condition {
 	if !o.Joined || o.Installed == nil || o.Installed.Hash == o.Hash && !o.settling() || recoveryAfter(o) != nil {
 		return installed()
 	}
-	return condition(v1alpha1.ReasonAgentStarting, fmt.Sprintf("The agent was installed anew. It is watched for %s, and until what was installed runs.", o.soak()))
+	return condition(v1alpha1.ReasonAgentStarting, fmt.Sprintf("The agent was installed again. Its health is observed "+
+		"for %s, and until the installed objects run.", o.soak()))
 }
 
 func (o observed) soak() time.Duration { return soakPeriods * o.Period }
 
-// settle decides about an agent that was installed anew, whether it is healthy: what is installed runs, and it is heard after so many periods that it would
-// be known if it did not beat. One that is not in time has failed, and is healthy when it is later.
+// settle decides whether an agent that was installed again is healthy: what is installed runs, and its heartbeats
+// arrive after enough periods for missing ones to be known. An agent that is not healthy in time has failed, and may
+// become healthy later.
 func settle(o observed) step {
 	var from time.Time
 	if at := o.Installed.InstalledAt; at != nil {
@@ -76,18 +78,23 @@ func settle(o observed) step {
 }
 
 func notHealthy(o observed) *metav1.Condition {
-	why := "its heartbeat is not heard"
+	why := "no heartbeat arrives"
 	if o.Heard {
 		why = o.Runs.Missing
 	}
-	return condition(v1alpha1.ReasonAgentNotHealthy, fmt.Sprintf("The agent was installed anew and is not healthy since: %s. While it is not, no other agent "+
-		"is installed anew for the same reason. Mend it on the member, or start the hub with what works, which is then installed here first.", why))
+	return condition(v1alpha1.ReasonAgentNotHealthy, fmt.Sprintf("The agent was installed again and is not healthy "+
+		"since: %s. While it is not, no other agent "+
+		"is installed again for the same reason. Repair the agent on the member, or start the hub with a working revision, "+
+		"which is then installed here first.", why))
 }
 
-// waitsForTurn is shown on all that wait, and is the same for as long as they do: nothing has to be written when it changes why.
+// waitsForTurn is the condition of all waiting members. It does not depend on the reason, so that it is written only
+// once.
 func waitsForTurn() *metav1.Condition {
-	return condition(v1alpha1.ReasonInstallWaiting, fmt.Sprintf("The agent is to be installed anew and waits for its turn: one is first, then a few at a "+
-		"time, and none while one has failed. Look for members whose condition Installed has the reason %s or %s, and do what it says there. "+
+	return condition(v1alpha1.ReasonInstallWaiting, fmt.Sprintf("The agent must be installed again and waits for a "+
+		"rollout permit: first one agent, then a few at a "+
+		"time, and none while one has failed. Find members whose condition Installed has the reason %s or %s, and follow "+
+		"its message. "+
 		"To have it installed now, give the annotation %s of this MemberCluster a new value.",
 		v1alpha1.ReasonInstallFailed, v1alpha1.ReasonAgentNotHealthy, membership.InstallRequestAnnotation))
 }

@@ -33,12 +33,13 @@ func (stuck) Status() client.SubResourceWriter { return stuckStatus{} }
 
 type stuckStatus struct{ client.SubResourceWriter }
 
-func (stuckStatus) Patch(ctx context.Context, _ client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+func (stuckStatus) Patch(ctx context.Context, _ client.Object, _ client.Patch,
+	_ ...client.SubResourcePatchOption) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-// A hub that does not answer is an error of whoever asks it, after a time, and so is tried again and told of.
+// A hub that does not respond leads to an error after a timeout, which is retried and reported.
 func TestHubThatDoesNotAnswer(t *testing.T) {
 	cluster := func(mode v1alpha1.JoinMode) *v1alpha1.MemberCluster {
 		c := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "east", UID: "uid"}}
@@ -52,7 +53,7 @@ func TestHubThatDoesNotAnswer(t *testing.T) {
 		{"a look", func(ctx context.Context, r *Runner) error {
 			return r.Run(ctx, fleet.Connected{Cluster: cluster(v1alpha1.JoinInstall)})
 		}},
-		{"the member is somebody else's from now on", func(ctx context.Context, r *Runner) error {
+		{"the join mode has changed", func(ctx context.Context, r *Runner) error {
 			return r.Run(ctx, fleet.Connected{Cluster: cluster(v1alpha1.JoinPull)})
 		}},
 		{"a report", func(ctx context.Context, r *Runner) error {
@@ -64,7 +65,8 @@ func TestHubThatDoesNotAnswer(t *testing.T) {
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := &Runner{Options: Options{Clock: clock.RealClock{}}, cached: stuck{}, live: stuck{}, client: stuck{}, members: map[types.UID]*member{}}
+				r := &Runner{Options: Options{Clock: clock.RealClock{}}, cached: stuck{}, live: stuck{}, client: stuck{},
+					members: map[types.UID]*member{}}
 				began := time.Now()
 				require.ErrorIs(t, tc.do(t.Context(), r), context.DeadlineExceeded)
 				require.Equal(t, requestTimeout, time.Since(began))

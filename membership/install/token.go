@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	// tokenPatience is how long the controller of JoinTokens may take.
+	// tokenPatience is the timeout for the controller of JoinTokens.
 	tokenPatience = 30 * time.Second
 	tokenInterval = 200 * time.Millisecond
 )
 
-// tokenOf is the JoinToken by which the agent of a member joins: once, as this cluster, and only where an administrator lets it. It goes with
-// the MemberCluster, whatever becomes of the hub.
+// tokenOf is the JoinToken of a member's agent: for one use, by this cluster, and without automatic acceptance. It is
+// owned by the MemberCluster.
 func (r *Runner) tokenOf(cluster *v1alpha1.MemberCluster) *v1alpha1.JoinToken {
 	return &v1alpha1.JoinToken{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: r.RegistrationNamespace,
-			Name:      Name + "-" + string(cluster.UID), // another member of this name gets another one
+			Name:      Name + "-" + string(cluster.UID), // unique, even for members of the same name
 			Labels:    map[string]string{membership.MemberLabel: cluster.Name},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1alpha1.GroupVersion.String(), Kind: "MemberCluster", Name: cluster.Name, UID: cluster.UID,
@@ -44,7 +44,7 @@ func (r *Runner) tokenOf(cluster *v1alpha1.MemberCluster) *v1alpha1.JoinToken {
 	}
 }
 
-// seeToken looks at the JoinToken of a member; nil: there is none.
+// seeToken reads the JoinToken of a member; nil: none.
 func (r *Runner) seeToken(ctx context.Context, cluster *v1alpha1.MemberCluster) (*tokenSeen, error) {
 	token := r.tokenOf(cluster)
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(token), token)
@@ -65,7 +65,8 @@ func seen(token *v1alpha1.JoinToken) *tokenSeen {
 	return s
 }
 
-// bootstrap returns the credential of the member's JoinToken, and makes that where there is none which the agent could still use.
+// bootstrap returns the credential of the member's JoinToken, and creates a JoinToken if none exists that the agent
+// could still use.
 func (r *Runner) bootstrap(ctx context.Context, cluster *v1alpha1.MemberCluster) (*registration.Bootstrap, error) {
 	ctx, cancel := context.WithTimeout(ctx, tokenPatience)
 	defer cancel()
@@ -84,14 +85,16 @@ func (r *Runner) bootstrap(ctx context.Context, cluster *v1alpha1.MemberCluster)
 	return found, nil
 }
 
-// provide goes one step further to a credential, and says what is missing while there is none.
-func (r *Runner) provide(ctx context.Context, cluster *v1alpha1.MemberCluster) (found *registration.Bootstrap, waiting string, err error) {
+// provide performs the next step towards a credential, and returns what is missing while there is none.
+func (r *Runner) provide(ctx context.Context, cluster *v1alpha1.MemberCluster) (found *registration.Bootstrap,
+	waiting string, err error) {
 	token := r.tokenOf(cluster)
 	key := client.ObjectKeyFromObject(token)
 	err = r.live.Get(ctx, key, token)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Sprintf("JoinToken %s has just been made", key), client.IgnoreAlreadyExists(r.client.Create(ctx, r.tokenOf(cluster)))
+		return nil, fmt.Sprintf("JoinToken %s has just been created", key),
+			client.IgnoreAlreadyExists(r.client.Create(ctx, r.tokenOf(cluster)))
 	case err != nil:
 		return nil, "", err
 	case token.DeletionTimestamp != nil:
@@ -109,13 +112,14 @@ func (r *Runner) provide(ctx context.Context, cluster *v1alpha1.MemberCluster) (
 		return nil, "", err
 	}
 	if found.Server != r.hub.Server || !bytes.Equal(found.CA, r.hub.CA) {
-		return nil, fmt.Sprintf("JoinToken %s names another address or certificate authority of the hub (%s) than agents are to be given (%s): "+
-			"have Server and CA of the hub's Options be the same as here", key, found.Server, r.hub.Server), nil
+		return nil, fmt.Sprintf("JoinToken %s names another address or certificate authority of the hub (%s) than agents "+
+			"must use (%s): "+
+			"set the same Server and CA in the hub's Options as here", key, found.Server, r.hub.Server), nil
 	}
 	return found, "", nil
 }
 
-// remove deletes a JoinToken, which is gone when all that it owns is.
+// remove deletes a JoinToken, after the objects that it owns.
 func (r *Runner) remove(ctx context.Context, token *v1alpha1.JoinToken) error {
 	return client.IgnoreNotFound(r.client.Delete(ctx, token, client.PropagationPolicy(metav1.DeletePropagationForeground)))
 }

@@ -12,41 +12,42 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// standing is how far a member is with what is to be installed.
+// standing is the state of a member in the rollout.
 type standing int
 
-// The standings. Those that wait are in the order of their turns.
+// The states. Those that wait are in the order of their turns.
 const (
-	// apart has no part in it: nothing is installed there yet, its agent has not joined, it leaves, or the hub does not get there.
+	// apart: not part of the rollout. Nothing is installed yet, the agent has not joined, the member leaves, or the hub
+	// does not reach it.
 	apart standing = iota
-	// waitsBroken has not been healthy since an earlier revision was installed.
+	// waitsBroken: waiting, and not healthy since an earlier revision was installed.
 	waitsBroken
-	// waitsHeard has an agent that is heard.
+	// waitsHeard: waiting, with heartbeats.
 	waitsHeard
-	// waitsSilent has one that is not.
+	// waitsSilent: waiting, without heartbeats.
 	waitsSilent
-	// underWay is being installed anew, or was and is not known to be healthy.
+	// underWay: being installed, or installed and not known to be healthy.
 	underWay
-	// failed could not be installed anew, or is not healthy since.
+	// failed: the installation failed, or the agent is not healthy since.
 	failed
-	// done is heard with what is to be installed.
+	// done: the revision is installed, with heartbeats.
 	done
 )
 
 func (s standing) waits() bool { return s == waitsBroken || s == waitsHeard || s == waitsSilent }
 
-// seat is a member as its turn depends on it.
+// seat is the state of a member that determines its turn.
 type seat struct {
 	UID      types.UID
 	Name     string
 	Standing standing
-	// Running: the hub has a connection, and could begin.
+	// Running: the hub is connected, and could begin.
 	Running bool
-	// Granted: it has had its turn, and that does not show yet.
+	// Granted: the member has a rollout permit that its status does not show yet.
 	Granted bool
 }
 
-// standingOf is how far a member is with what has a hash.
+// standingOf is the state of a member for the revision with a hash.
 func standingOf(cluster *v1alpha1.MemberCluster, hash string) standing {
 	status := cluster.Status
 	leaving := deletion.OfMember(cluster)
@@ -59,7 +60,7 @@ func standingOf(cluster *v1alpha1.MemberCluster, hash string) standing {
 	away := meta.IsStatusConditionFalse(status.Conditions, v1alpha1.ConditionReachable)
 	switch {
 	case !other && shown == v1alpha1.ReasonAgentNotHealthy:
-		return failed // also where that is why the hub does not get there any more
+		return failed // also if that is why the hub does not reach the member
 	case away:
 		return apart
 	case other && shown == v1alpha1.ReasonInstallFailed:
@@ -79,14 +80,14 @@ func standingOf(cluster *v1alpha1.MemberCluster, hash string) standing {
 	}
 }
 
-// heard reports whether an agent is heard, whatever it says of its cluster.
+// heard reports whether heartbeats arrive, whatever the agent reports about its cluster.
 func heard(cluster *v1alpha1.MemberCluster) bool {
 	healthy := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionHealthy)
 	return healthy != nil && healthy.Status != metav1.ConditionUnknown
 }
 
-// turns decides which members are to be installed anew now, besides those whose turn it has been: one alone while none is known to be healthy with
-// what is to be installed, then so many at a time, and none while one has failed. It is pure.
+// turns decides which members get a rollout permit now, in addition to existing permits: a single one while no member
+// is done, then up to the limit, and none while one has failed. It is pure.
 func turns(seats []seat, concurrent int) []types.UID {
 	limit, busy := 1, 0
 	var waiting []seat

@@ -28,16 +28,18 @@ func TestTurns(t *testing.T) {
 		seats  []seat
 		want   []types.UID
 	}{
-		{"nobody", nil, nil},
+		{"no members", nil, nil},
 		{"the first goes alone", fleet(waitsHeard, waitsHeard, waitsHeard), []types.UID{"0"}},
 		{"and has not shown yet that it is healthy", fleet(underWay, waitsHeard, waitsHeard), nil},
 		{"then so many at a time", fleet(done, waitsHeard, waitsHeard, waitsHeard), []types.UID{"1", "2"}},
 		{"of which one is under way", fleet(done, underWay, waitsHeard, waitsHeard), []types.UID{"2"}},
 		{"or was told to be, and does not show it", granted, []types.UID{"1"}},
-		{"more are under way than there should be, since somebody asked for them", fleet(done, underWay, underWay, underWay, waitsHeard), nil},
+		{"more are in progress than the limit, because of requests",
+			fleet(done, underWay, underWay, underWay, waitsHeard), nil},
 		{"one has failed: the rest waits", fleet(done, failed, waitsHeard), nil},
-		{"what is broken comes first, and what is silent last", fleet(waitsSilent, waitsHeard, waitsBroken), []types.UID{"2"}},
-		{"those that have no part in it hold nobody up", fleet(apart, waitsSilent), []types.UID{"1"}},
+		{"what is broken comes first, and what is silent last", fleet(waitsSilent, waitsHeard, waitsBroken),
+			[]types.UID{"2"}},
+		{"members outside of the rollout delay no others", fleet(apart, waitsSilent), []types.UID{"1"}},
 		{"the hub has no connection to it yet", unconnected, []types.UID{"1"}},
 	} {
 		require.Equal(t, test.want, turns(test.seats, 2), test.reason)
@@ -61,7 +63,8 @@ func TestStandingOf(t *testing.T) {
 		change(c)
 		return c
 	}
-	healthy, silent := is(v1alpha1.ConditionHealthy, yes, v1alpha1.ReasonHeartbeating), is(v1alpha1.ConditionHealthy, unknown, v1alpha1.ReasonHeartbeatLost)
+	healthy, silent := is(v1alpha1.ConditionHealthy, yes, v1alpha1.ReasonHeartbeating),
+		is(v1alpha1.ConditionHealthy, unknown, v1alpha1.ReasonHeartbeatLost)
 	away := is(v1alpha1.ConditionReachable, no, v1alpha1.ReasonUnreachable)
 	const installed, waiting = v1alpha1.ReasonInstalled, v1alpha1.ReasonInstallWaiting
 	for _, test := range []struct {
@@ -70,7 +73,8 @@ func TestStandingOf(t *testing.T) {
 		want    standing
 	}{
 		{"it has it", member("new", installed, healthy), done},
-		{"it has it, and its cluster is not ready, which is not the agent's fault", member("new", installed, is(v1alpha1.ConditionHealthy, no, v1alpha1.ReasonClusterNotReady)), done},
+		{"it has it, and its cluster is not ready, which is not the agent's fault",
+			member("new", installed, is(v1alpha1.ConditionHealthy, no, v1alpha1.ReasonClusterNotReady)), done},
 		{"it has it and proves nothing", member("new", installed, silent), apart},
 		{"it has not", member("old", installed, healthy), waitsHeard},
 		{"and shows that it waits", member("old", waiting, healthy), waitsHeard},
@@ -82,29 +86,41 @@ func TestStandingOf(t *testing.T) {
 		{"it could not be installed", member("old", v1alpha1.ReasonInstallFailed, healthy), failed},
 		{"it was installed, and is not healthy", member("new", v1alpha1.ReasonAgentNotHealthy, silent), failed},
 		{"nor is it reached", member("new", v1alpha1.ReasonAgentNotHealthy, silent, away), failed},
-		{"it has it already, and somebody wants it once more", member("new", v1alpha1.ReasonInstallFailed, healthy), done},
+		{"it is installed already, and a user requests it once more", member("new", v1alpha1.ReasonInstallFailed, healthy),
+			done},
 		{"it is not reached, and cannot begin", member("old", waiting, silent, away), apart},
-		{"it is not reached, which says nothing about what is installed", member("old", v1alpha1.ReasonInstallFailed, silent, away), apart},
-		{"it is not reached any more: nobody knows for how long", member("old", v1alpha1.ReasonInstalling, silent, away), apart},
-		{"it was never installed", with(member("old", installed, healthy), func(c *v1alpha1.MemberCluster) { c.Status.Install = nil }), apart},
-		{"its agent has not come yet", with(member("old", installed, healthy), func(c *v1alpha1.MemberCluster) { c.Status.Conditions[0].Status = no }), apart},
-		{"it leaves", with(member("old", installed, healthy), func(c *v1alpha1.MemberCluster) { c.Spec.State = v1alpha1.StateLeave }), apart},
-		{"it is not let in", with(member("old", installed, healthy), func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = nil }), apart},
-		{"its agent is somebody else's", with(member("old", installed, healthy), func(c *v1alpha1.MemberCluster) { c.Spec.JoinMode = v1alpha1.JoinPull }), apart},
+		{"it is not reached, which says nothing about what is installed",
+			member("old", v1alpha1.ReasonInstallFailed, silent, away), apart},
+		{"it cannot be reached any more", member("old", v1alpha1.ReasonInstalling, silent, away),
+			apart},
+		{"it was never installed",
+			with(member("old", installed, healthy), func(c *v1alpha1.MemberCluster) { c.Status.Install = nil }), apart},
+		{"its agent has not come yet",
+			with(member("old", installed, healthy), func(c *v1alpha1.MemberCluster) { c.Status.Conditions[0].Status = no }),
+			apart},
+		{"it leaves", with(member("old", installed, healthy),
+			func(c *v1alpha1.MemberCluster) { c.Spec.State = v1alpha1.StateLeave }), apart},
+		{"it is not let in", with(member("old", installed, healthy),
+			func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = nil }), apart},
+		{"its agent is not installed by the hub",
+			with(member("old", installed, healthy), func(c *v1alpha1.MemberCluster) { c.Spec.JoinMode = v1alpha1.JoinPull }),
+			apart},
 	} {
 		require.Equal(t, test.want, standingOf(test.cluster, "new"), test.reason)
 	}
 }
 
-// Whatever happens in between, and however often the hub starts anew, never are more under way than may be, the first is alone, nobody goes while one has
-// failed, and all get there when they turn healthy.
+// Whatever happens in between, and however often the hub restarts, the limit is never exceeded, the first
+// is alone, none starts while one has failed, and all get there when they turn healthy.
 func TestRolloutOfMany(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		concurrent := rapid.IntRange(1, 4).Draw(t, "concurrent")
 		seats := make([]seat, rapid.IntRange(1, 12).Draw(t, "members"))
 		for i := range seats {
-			standing := rapid.SampledFrom([]standing{waitsBroken, waitsHeard, waitsHeard, waitsSilent, apart}).Draw(t, "standing")
-			seats[i] = seat{UID: types.UID(fmt.Sprint(i)), Name: fmt.Sprint(i), Standing: standing, Running: rapid.Bool().Draw(t, "running")}
+			standing := rapid.SampledFrom([]standing{waitsBroken, waitsHeard, waitsHeard, waitsSilent, apart}).Draw(t,
+				"standing")
+			seats[i] = seat{UID: types.UID(fmt.Sprint(i)), Name: fmt.Sprint(i), Standing: standing,
+				Running: rapid.Bool().Draw(t, "running")}
 		}
 		count := func(of func(seat) bool) (n int) {
 			for _, each := range seats {
@@ -117,7 +133,8 @@ func TestRolloutOfMany(t *testing.T) {
 		busy := func(s seat) bool { return s.Standing == underWay || s.Granted }
 		tell := func() {
 			told := turns(seats, concurrent)
-			proven, broken := count(func(s seat) bool { return s.Standing == done }) > 0, count(func(s seat) bool { return s.Standing == failed }) > 0
+			proven, broken := count(func(s seat) bool { return s.Standing == done }) > 0,
+				count(func(s seat) bool { return s.Standing == failed }) > 0
 			if len(told) > 0 && broken {
 				t.Fatal("one has failed, and others go on")
 			}

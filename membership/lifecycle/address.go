@@ -2,18 +2,18 @@ package lifecycle
 
 import "time"
 
-// AddressObserved is what an agent knows of where its hub is. The agent has written down one address; the source of its bootstrap
-// credential, which an administrator can change, may have another.
+// AddressObserved is what an agent knows about the address of its hub. The agent has recorded one address. The source
+// of its bootstrap credential, which an administrator can change, may contain another.
 type AddressObserved struct {
 	Now time.Time
-	// Silent is since when nothing has answered as a hub does at the address that was written down; zero: the hub answers.
+	// Silent is since when no hub has responded at the recorded address; zero: the hub responds.
 	Silent time.Time
-	// Looked is when the source was last looked into; zero: not since the agent was started.
+	// Looked is when the agent last read the source; zero: not since the agent was started.
 	Looked time.Time
-	// Other is true when the source was looked into just now, and has another address.
+	// Other is true if the agent read the source just now, and the source contains another address.
 	Other bool
-	// There is what was just seen at that address, by the agent's own credential. HubSeen is the very Membership that the agent is of: one of
-	// another UID, member or namespace is HubOther.
+	// There is what the agent just observed at the other address with its own credential. HubSeen is exactly the agent's
+	// Membership: a Membership with another UID, member or namespace is HubOther.
 	There HubSight
 }
 
@@ -22,34 +22,37 @@ type AddressAction string
 
 // The actions about an address.
 const (
-	// KeepAddress goes on with the address that was written down.
+	// KeepAddress keeps the recorded address.
 	KeepAddress AddressAction = "KeepAddress"
-	// LookForAddress looks into the source of the bootstrap credential.
+	// LookForAddress reads the source of the bootstrap credential.
 	LookForAddress AddressAction = "LookForAddress"
-	// TryAddress reads the Membership at the other address by the agent's own credential, which is thereby shown to whoever is there.
+	// TryAddress reads the Membership at the other address with the agent's own credential. The server at that address
+	// receives the credential.
 	TryAddress AddressAction = "TryAddress"
-	// TakeAddress writes the other address down, and uses it from now on.
+	// TakeAddress records the other address and uses it from now on.
 	TakeAddress AddressAction = "TakeAddress"
 )
 
-// NextAddress decides what an agent does about the address of its hub, and why it keeps one though there is another. It is asked anew after
-// each action but KeepAddress and TakeAddress, with what came of it.
+// NextAddress decides what an agent does about the address of its hub. If it keeps an address although there is
+// another, it also returns the reason. The agent calls it again after each action except KeepAddress and TakeAddress,
+// with the result of the action.
 //
-// The source is looked into once when the agent starts and, while the hub does not answer, as often as that is looked for. The
-// member stays who it is wherever the hub is: the agent goes where it finds the Membership that it is of, and nowhere else.
+// The agent reads the source once when it starts, and while the hub does not respond, as often as it retries the hub.
+// The address does not change the identity of the member: the agent uses another address only if it finds its own
+// Membership there.
 func NextAddress(o AddressObserved) (AddressAction, string) {
 	switch o.There {
 	case HubSeen:
 		return TakeAddress, ""
 	case HubOther, HubReplaced:
-		return KeepAddress, "the Membership there is that of another member"
+		return KeepAddress, "the Membership there belongs to another member"
 	case HubGone:
 		return KeepAddress, "there is no Membership for the agent there"
 	case HubRefused:
 		return KeepAddress, "the agent's credential is refused there"
 	case HubUnreachable:
-		return KeepAddress, "it does not answer there either"
-	default: // not looked
+		return KeepAddress, "the hub does not respond there either"
+	default: // not observed
 	}
 	switch {
 	case o.Other:

@@ -16,23 +16,31 @@ func TestNextAddress(t *testing.T) {
 		want   AddressAction
 		why    string
 	}{
-		{"whoever was started may have missed that the hub moved", AddressObserved{}, LookForAddress, ""},
-		{"at rest nobody is asked anything", AddressObserved{Looked: ago(time.Hour)}, KeepAddress, ""},
-		{"the hub may have moved since", AddressObserved{Looked: ago(time.Hour), Silent: ago(time.Second)}, LookForAddress, ""},
-		{"an administrator takes longer than that to write a Secret", AddressObserved{Looked: ago(time.Second), Silent: ago(time.Second)}, KeepAddress, ""},
-		{"the longer it is away the less often", AddressObserved{Looked: ago(9 * time.Second), Silent: ago(time.Hour)}, KeepAddress, ""},
-		{"but never less than every ten seconds", AddressObserved{Looked: ago(10 * time.Second), Silent: ago(time.Hour)}, LookForAddress, ""},
+		{"an agent that was just started may have missed that the hub moved", AddressObserved{}, LookForAddress, ""},
+		{"no request in steady state", AddressObserved{Looked: ago(time.Hour)}, KeepAddress, ""},
+		{"the hub may have moved since", AddressObserved{Looked: ago(time.Hour), Silent: ago(time.Second)}, LookForAddress,
+			""},
+		{"an administrator takes longer than that to write a Secret",
+			AddressObserved{Looked: ago(time.Second), Silent: ago(time.Second)}, KeepAddress, ""},
+		{"the longer it is away the less often", AddressObserved{Looked: ago(9 * time.Second), Silent: ago(time.Hour)},
+			KeepAddress, ""},
+		{"but never less than every ten seconds", AddressObserved{Looked: ago(10 * time.Second), Silent: ago(time.Hour)},
+			LookForAddress, ""},
 		{"there is another address", AddressObserved{Looked: now, Other: true}, TryAddress, ""},
 		{"also where the hub is silent", AddressObserved{Looked: now, Silent: ago(time.Hour), Other: true}, TryAddress, ""},
 		{"it is there", AddressObserved{Looked: now, Other: true, There: HubSeen}, TakeAddress, ""},
-		{"another hub, which is none of its business", AddressObserved{Looked: now, Other: true, There: HubRefused}, KeepAddress,
+		{"another hub, which is none of its business", AddressObserved{Looked: now, Other: true, There: HubRefused},
+			KeepAddress,
 			"the agent's credential is refused there"},
-		{"the same hub without the member, or one that takes this user for another", AddressObserved{Looked: now, Other: true, There: HubGone}, KeepAddress,
+		{"the same hub without the member, or one that takes this user for another",
+			AddressObserved{Looked: now, Other: true, There: HubGone}, KeepAddress,
 			"there is no Membership for the agent there"},
-		{"a member that was deleted and made anew is another one", AddressObserved{Looked: now, Other: true, There: HubOther}, KeepAddress,
-			"the Membership there is that of another member"},
-		{"a typing error", AddressObserved{Looked: now, Silent: ago(time.Hour), Other: true, There: HubUnreachable}, KeepAddress,
-			"it does not answer there either"},
+		{"a member that was deleted and made anew is another one", AddressObserved{Looked: now, Other: true, There: HubOther},
+			KeepAddress,
+			"the Membership there belongs to another member"},
+		{"a typing error", AddressObserved{Looked: now, Silent: ago(time.Hour), Other: true, There: HubUnreachable},
+			KeepAddress,
+			"the hub does not respond there either"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			tc.o.Now = now
@@ -43,7 +51,8 @@ func TestNextAddress(t *testing.T) {
 	}
 }
 
-// However it is asked, nothing but the Membership that the agent is of makes it take another address, and each round ends.
+// However it is asked, nothing but the Membership that the agent is of makes it take another address, and each round
+// ends.
 func TestAddressIsTakenForOneReason(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	times := []time.Time{{}, now, now.Add(-time.Second), now.Add(-time.Hour), now.Add(time.Hour)}

@@ -6,110 +6,111 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// AgentPhase sums up where an agent stands.
+// AgentPhase summarizes the state of an agent.
 type AgentPhase string
 
 // The phases of an agent.
 const (
-	Unregistered AgentPhase = "Unregistered" // nothing asked yet
-	Registering  AgentPhase = "Registering"  // at the door
-	Joining      AgentPhase = "Joining"      // has a credential, and has not told the hub yet
-	Joined       AgentPhase = "Joined"       // in the fleet, beating
-	Leaving      AgentPhase = "Leaving"      // told to leave, or deregistered, and cleaning up
-	Left         AgentPhase = "Left"         // out, the member is clean
-	Rejected     AgentPhase = "Rejected"     // the hub refuses it, and it does not know yet what for
+	Unregistered AgentPhase = "Unregistered" // no request was made yet
+	Registering  AgentPhase = "Registering"  // has a JoinRequest
+	Joining      AgentPhase = "Joining"      // has a credential and has not reported Joined to the hub yet
+	Joined       AgentPhase = "Joined"       // in the fleet, sends heartbeats
+	Leaving      AgentPhase = "Leaving"      // asked to leave, or deregistered, and cleaning up
+	Left         AgentPhase = "Left"         // out of the fleet, the member is clean
+	Rejected     AgentPhase = "Rejected"     // the hub refuses the agent, and the agent does not know the reason yet
 )
 
-// AgentObserved is what an agent sees.
+// AgentObserved is what an agent observes.
 type AgentObserved struct {
 	Now time.Time
 
 	Record Record
-	// Door is the answer to the request that the record has, when it was last asked for.
+	// Door is the last observed answer to the recorded JoinRequest.
 	Door DoorSight
-	// DoorSince is since when that has been the answer without a break.
+	// DoorSince is since when Door has been the answer without interruption.
 	DoorSince time.Time
-	// Hub is what became of reading the Membership, when that was last tried.
+	// Hub is the result of the last attempt to read the Membership.
 	Hub HubSight
-	// HubSince is since when the hub has shown that without a break. All the ways to shut the agent out count as one.
+	// HubSince is since when Hub has been the result without interruption. All kinds of refusal are one result.
 	HubSince time.Time
-	// Membership is what was read, when Hub is HubSeen.
+	// Membership is the Membership as read. It applies if Hub is HubSeen.
 	Membership MembershipSeen
-	// PolicySaved is true when the record's policy is the one of the Membership.
+	// PolicySaved is true if the record contains the policy of the Membership.
 	PolicySaved bool
 	// Beating is true while the heartbeat runs.
 	Beating bool
-	// Member is what the cleaners said, and MemberAt when. MemberClean is of this round: what is clean may not stay so.
+	// Member is the result of the cleaners, and MemberAt its time. MemberClean must be from this reconcile: a clean member
+	// may become dirty again.
 	Member   MemberState
 	MemberAt time.Time
-	// Renewal is where the renewal of the credential stands.
+	// Renewal is the state of the renewal of the credential.
 	Renewal RenewalState
-	// RenewAt is when to ask for the next credential; zero: never.
+	// RenewAt is when to request the next credential; zero: never.
 	RenewAt time.Time
-	// Reregister is true if the bootstrap credential requires an agent that is registered to register again: it
-	// requests a move to another hub, or it is that of the agent's own hub at an address where the agent's
-	// credential is refused, as after a rebuild.
+	// Reregister is true if the bootstrap credential requires that a registered agent registers again: the bootstrap
+	// credential requests a move to another hub, or it belongs to the agent's own hub at an address where the agent's
+	// credential is refused, for example after a rebuild.
 	Reregister bool
 }
 
-// AgentAction is something that an agent does. Each is idempotent.
+// AgentAction is an action of an agent. Every action is idempotent.
 type AgentAction string
 
 // The actions of an agent.
 const (
-	// MakeRequest makes a claim key where there is none, and a request, and writes both down.
+	// MakeRequest creates a claim key if none exists, and a request, and records both.
 	MakeRequest AgentAction = "MakeRequest"
-	// AskDoor creates the JoinRequest that was written down, or looks at the answer to it.
+	// AskDoor creates the recorded JoinRequest on the hub, or reads the answer to it.
 	AskDoor AgentAction = "AskDoor"
-	// Register writes down what the door has issued, and uses it.
+	// Register records the issued credential and uses it.
 	Register AgentAction = "Register"
-	// AdoptMember writes down the UID and the name that the Membership has by now.
+	// AdoptMember records the current UID and name of the Membership.
 	AdoptMember AgentAction = "AdoptMember"
-	// ReadMembership looks at the Membership in the hub.
+	// ReadMembership reads the Membership on the hub.
 	ReadMembership AgentAction = "ReadMembership"
-	// SavePolicy writes down how to leave, in case the hub deregisters the member while the agent is away, and which hub
-	// the member belongs to.
+	// SavePolicy records the leave policy, in case the hub deregisters the member while the agent is disconnected, and the
+	// hub that the member belongs to.
 	SavePolicy AgentAction = "SavePolicy"
 	StartBeat  AgentAction = "StartBeat"
 	StopBeat   AgentAction = "StopBeat"
-	// ReportJoined tells the hub that the member has joined.
+	// ReportJoined reports to the hub that the member has joined.
 	ReportJoined AgentAction = "ReportJoined"
-	// RecordDeregistered writes down that the hub has deregistered the member.
+	// RecordDeregistered records that the hub has deregistered the member.
 	RecordDeregistered AgentAction = "RecordDeregistered"
-	// CleanMember asks the cleaners in their order up to the first that is not done, by the policy that was
-	// last known; the agent decides anew with what they said.
+	// CleanMember runs the cleaners in order, up to the first that is not done, with the last known policy. The agent then
+	// decides again with the result.
 	CleanMember AgentAction = "CleanMember"
-	// ReportClean tells the hub that the member is clean.
+	// ReportClean reports to the hub that the member is clean.
 	ReportClean AgentAction = "ReportClean"
-	// RecordOut writes down that the agent is out for good.
+	// RecordOut records that the agent is out of the fleet for good.
 	RecordOut AgentAction = "RecordOut"
-	// ForgetBootstrap throws away the bootstrap credential, so that a restart does not join anew.
+	// ForgetBootstrap deletes the bootstrap credential, so that a restart does not join again.
 	ForgetBootstrap AgentAction = "ForgetBootstrap"
-	// StartOver throws away all that was written down but Kept, which becomes true if the agent was registered, so
-	// that the agent asks at the door with a new claim.
+	// StartOver deletes the record except Kept, which becomes true if the agent was registered. The agent then makes a
+	// JoinRequest with a new claim.
 	StartOver AgentAction = "StartOver"
-	// ForgetRecord throws away all that was written down.
+	// ForgetRecord deletes the record.
 	ForgetRecord AgentAction = "ForgetRecord"
-	// RequestRenewal makes a request for the next credential, writes it down and sends it.
+	// RequestRenewal makes a request for the next credential, records it and sends it.
 	RequestRenewal AgentAction = "RequestRenewal"
-	// AdoptRenewal writes down the next credential and uses it.
+	// AdoptRenewal records the next credential and uses it.
 	AdoptRenewal AgentAction = "AdoptRenewal"
 )
 
-// AgentStep is what an agent does next.
+// AgentStep is the next step of an agent.
 type AgentStep struct {
 	Phase AgentPhase
-	// Message says why, and what a person can do about it where somebody has to.
+	// Message is the reason, and the action that a user must take, if there is one.
 	Message string
-	// Actions in their order. A later one may rely on an earlier one, so the first that fails ends the step.
+	// Actions in order. A later action may rely on an earlier one, so the first that fails ends the step.
 	Actions []AgentAction
-	// After is when to look again although nothing has happened. Zero: at once.
+	// After is the time until the next decision although nothing changed. Zero: at once.
 	After time.Duration
-	// Done is true when there is nothing to do ever again.
+	// Done is true when nothing remains to be done, ever.
 	Done bool
 }
 
-// NextAgent decides what an agent does next.
+// NextAgent decides the next step of an agent.
 func NextAgent(o AgentObserved) AgentStep {
 	switch {
 	case o.Record.Out:
@@ -123,7 +124,7 @@ func NextAgent(o AgentObserved) AgentStep {
 	}
 }
 
-// register is about an agent that has no credential of its own yet.
+// register handles an agent without a credential of its own.
 func register(o AgentObserved) AgentStep {
 	if !o.Record.Claim {
 		return AgentStep{Phase: Unregistered, Message: "Making a request to join.", Actions: []AgentAction{MakeRequest}}
@@ -135,32 +136,35 @@ func register(o AgentObserved) AgentStep {
 	case DoorUnreachable:
 		step.Message, step.After = "The hub cannot be reached; trying again.", growing(RetryPoll, o.DoorSince, o.Now)
 	case DoorNotAskable:
-		step.Message, step.After = "The agent cannot ask to join, for a reason on its own side; trying again.", growing(RetryPoll, o.DoorSince, o.Now)
+		step.Message = "The agent cannot make a JoinRequest for a local reason; trying again."
+		step.After = growing(RetryPoll, o.DoorSince, o.Now)
 	case DoorNoCredential:
 		step.Phase, step.After = Rejected, HeldPoll
-		step.Message = "The agent has nothing to ask to join with: give it the bootstrap credential of a JoinToken which is Ready."
+		step.Message = "The agent has no bootstrap credential: give it that of a JoinToken which is Ready."
 	case DoorRefused:
 		step.Phase, step.After = Rejected, HeldPoll
 		step.Message = "The hub refuses the bootstrap credential: give the agent that of a JoinToken which is Ready."
 	case DoorFull:
-		step.Message, step.After = "The hub has as many requests as it takes; trying again.", HeldPoll
+		step.Message, step.After = "The hub's limit of JoinRequests is reached; trying again.", HeldPoll
 	case DoorUnfit:
 		step.Phase, step.After = Rejected, HeldPoll
-		step.Message = "The hub cannot take the request: see whether it is the right hub, and what the agent asks for."
+		step.Message = "The hub cannot accept the request: check that it is the right hub, and what the agent requests."
 	case DoorPending:
 		step.Message = "The hub is at work on the request."
 	case DoorDifferentHub:
 		step.Phase, step.Message, step.After = Rejected, otherHubsCredential, HeldPoll
 	case DoorHeld:
-		step.Message, step.After = "The request is held, see its status on the hub.", HeldPoll
+		step.Message, step.After = "The request is pending: see its status on the hub.", HeldPoll
 	case DoorDenied:
 		step.Phase, step.Message, step.After = Rejected, "The request is denied, see its status on the hub.", HeldPoll
 	case DoorDeregistered, DoorDeregisteredKept:
 		if o.Door == DoorDeregistered && o.Record.Kept {
-			// The MemberCluster that it waited to come back to was deleted.
+			// The MemberCluster was deleted while the agent waited to come back to it.
 			return AgentStep{Phase: Left, Message: "The hub has removed this member.", Actions: []AgentAction{RecordOut}}
 		}
-		step.Message, step.Actions, step.After = "The hub has dropped the request; starting over.", []AgentAction{StartOver}, 0
+		step.Message, step.Actions, step.After = "The hub has dropped the request; starting over.", []AgentAction{
+			StartOver,
+		}, 0
 	case DoorIssued:
 		step.Message, step.Actions, step.After = "The hub has issued a credential.", []AgentAction{Register}, 0
 	default: // DoorNoRequest
@@ -169,12 +173,12 @@ func register(o AgentObserved) AgentStep {
 	return step
 }
 
-// registered is about an agent that has a credential of its own.
+// registered handles an agent that has a credential of its own.
 func registered(o AgentObserved) AgentStep {
 	return reregister(o, stay(o))
 }
 
-// stay is about an agent that goes on with the registration that it has.
+// stay handles an agent that continues with its registration.
 func stay(o AgentObserved) AgentStep {
 	switch o.Hub {
 	case HubSeen:
@@ -188,17 +192,25 @@ func stay(o AgentObserved) AgentStep {
 		}
 		return shutOut(o)
 	case HubReplaced:
-		return AgentStep{Phase: Joining, Message: "The hub has created the MemberCluster again; taking over its UID.", Actions: []AgentAction{AdoptMember}}
+		return AgentStep{
+			Phase:   Joining,
+			Message: "The hub has created the MemberCluster again; taking over its UID.",
+			Actions: []AgentAction{AdoptMember},
+		}
 	case HubUnreachable:
-		// The heartbeat goes on trying on its own; nothing else changes because of what cannot be seen.
-		step := AgentStep{Phase: Joining, Message: "The hub cannot be reached; trying again.", Actions: []AgentAction{ReadMembership}}
+		// The heartbeat retries on its own. Nothing else changes while the hub cannot be observed.
+		step := AgentStep{
+			Phase:   Joining,
+			Message: "The hub cannot be reached; trying again.",
+			Actions: []AgentAction{ReadMembership},
+		}
 		step.After = growing(RetryPoll, o.HubSince, o.Now)
 		if o.Beating {
 			step.Phase = Joined
 		}
 		return step
 	default:
-		return AgentStep{Phase: Joining, Message: "Looking for the Membership.", Actions: []AgentAction{ReadMembership}}
+		return AgentStep{Phase: Joining, Message: "Reading the Membership.", Actions: []AgentAction{ReadMembership}}
 	}
 }
 
@@ -211,7 +223,7 @@ func join(o AgentObserved) AgentStep {
 		step.Actions = append(step.Actions, StartBeat)
 	}
 	if o.Membership.Report != ReportedJoined {
-		step.Phase, step.Message = Joining, "Telling the hub that the member has joined."
+		step.Phase, step.Message = Joining, "Reporting to the hub that the member has joined."
 		step.Actions = append(step.Actions, ReportJoined)
 		step.After = RetryPoll
 		return step
@@ -219,7 +231,7 @@ func join(o AgentObserved) AgentStep {
 	return renew(o, step)
 }
 
-// renew keeps the credential fresh while the agent is in the fleet.
+// renew renews the credential while the agent is in the fleet.
 func renew(o AgentObserved, step AgentStep) AgentStep {
 	switch {
 	case o.Renewal == RenewalAnswered:
@@ -239,38 +251,48 @@ func renew(o AgentObserved, step AgentStep) AgentStep {
 	return step
 }
 
-// passing reports whether the agent may be shut out for no more than a moment: an API server that was just started
-// refuses everybody until it knows who may do what, and a Membership that was deleted by mistake is made anew. Where the
-// Membership is another member's there is nothing to wait for, and a heartbeat would keep that one alive.
+// passing reports whether the refusal may be temporary. An API server that was just started refuses every user until
+// its authorizer is ready, and the hub restores a Membership that was deleted by mistake. If the Membership is another
+// member's, waiting is useless, and a heartbeat would keep that other member alive.
 func passing(o AgentObserved) bool {
 	return o.Hub != HubOther && o.Now.Sub(o.HubSince) < ShutOutPatience
 }
 
-// beatOn changes nothing for the time being. A heartbeat that is refused costs nothing, and the one that is taken
-// tells that the agent is let in again.
+// beatOn changes nothing for the time being. A refused heartbeat costs nothing, and an accepted one shows that the
+// agent has access again.
 func beatOn(o AgentObserved) AgentStep {
-	step := AgentStep{Phase: Joining, Message: "The hub refuses the agent's credential; looking again.", Actions: []AgentAction{ReadMembership}, After: RetryPoll}
+	step := AgentStep{
+		Phase:   Joining,
+		Message: "The hub refuses the agent's credential; trying again.",
+		Actions: []AgentAction{ReadMembership},
+		After:   RetryPoll,
+	}
 	if o.Hub == HubGone {
-		step.Message = "The hub has no Membership for the agent; looking again."
+		step.Message = "The hub has no Membership for the agent; trying again."
 	}
 	if o.Beating {
 		step.Phase = Joined
 	} else {
-		step.After = growing(DoorPoll, o.HubSince, o.Now) // it may have been let in a moment ago, and not all of the hub know that yet
+		// The agent may have got access a moment ago, and not every API server of the hub knows that yet.
+		step.After = growing(DoorPoll, o.HubSince, o.Now)
 	}
 	return step
 }
 
-// shutOut is about a hub that will not talk to the credential, or has no Membership to show. Neither proves
-// anything (somebody may have deleted the Membership by mistake, and the hub be about to make it anew), so the agent asks
-// at the door whether the hub still knows it, and looks whether it is over.
+// shutOut handles a hub that refuses the credential or has no Membership for the agent. Neither is a reason to end the
+// membership: a user may have deleted the Membership by mistake, and the hub may be about to restore it. So the agent
+// asks through its JoinRequest whether the hub still knows the member, and keeps reading the Membership.
 func shutOut(o AgentObserved) AgentStep {
-	step := AgentStep{Phase: Rejected, Message: "The hub refuses the agent's credential; asking at the door why.", After: HeldPoll}
+	step := AgentStep{
+		Phase:   Rejected,
+		Message: "The hub refuses the agent's credential; asking for the reason through a JoinRequest.",
+		After:   HeldPoll,
+	}
 	switch o.Hub {
 	case HubGone:
-		step.Message = "The hub has no Membership for the agent; asking at the door why."
+		step.Message = "The hub has no Membership for the agent; asking for the reason through a JoinRequest."
 	case HubOther:
-		step.Message = "The hub's Membership is that of another member; asking at the door why."
+		step.Message = "The hub's Membership is that of another member; asking for the reason through a JoinRequest."
 	}
 	if o.Beating {
 		step.Actions = append(step.Actions, StopBeat)
@@ -290,17 +312,21 @@ func shutOut(o AgentObserved) AgentStep {
 	case DoorNoRequest, DoorPending:
 		step.After = growing(DoorPoll, o.DoorSince, o.Now)
 	case DoorNotAskable:
-		step.Message, step.After = "The hub shuts the agent out, which cannot ask why, for a reason on its own side; trying again.", growing(RetryPoll, o.DoorSince, o.Now)
+		step.Message = "The hub refuses the agent, which cannot make a JoinRequest for a local reason; trying again."
+		step.After = growing(RetryPoll, o.DoorSince, o.Now)
 	case DoorNoCredential:
-		step.Message = "The hub shuts the agent out, which has nothing to ask why with: give it the bootstrap credential of a JoinToken which is Ready."
+		step.Message = "The hub refuses the agent, which has no bootstrap credential to ask for the reason: give it that " +
+			"of a JoinToken which is Ready."
 	case DoorRefused:
-		step.Message = "The hub shuts the agent out, and refuses its bootstrap credential as well: give the agent that of a JoinToken which is Ready, so that it can ask why."
+		step.Message = "The hub refuses the agent and its bootstrap credential: give the agent that of a JoinToken which " +
+			"is Ready, so that it can ask for the reason."
 	case DoorDifferentHub:
 		step.Message = otherHubsCredential
 	case DoorHeld:
-		step.Message = "The hub shuts the agent out until somebody decides, see its JoinRequest on the hub."
+		step.Message = "The hub refuses the agent until an administrator decides: see its JoinRequest on the hub."
 	case DoorDenied:
-		step.Message = "The hub shuts the agent out: see its JoinRequest on the hub. Its acceptance was withdrawn, or its JoinToken lets it in no more."
+		step.Message = "The hub refuses the agent: see its JoinRequest on the hub. Its acceptance was withdrawn, or its " +
+			"JoinToken no longer admits it."
 	case DoorUnreachable:
 		step.After = growing(RetryPoll, o.DoorSince, o.Now)
 	}
@@ -308,12 +334,13 @@ func shutOut(o AgentObserved) AgentStep {
 	return step
 }
 
-// otherHubsCredential says what to do about a bootstrap credential of another hub, which changes nothing by itself.
-const otherHubsCredential = "The agent is a member of another hub than that of its bootstrap credential, and keeps everything: " +
+// otherHubsCredential is the message about a bootstrap credential of another hub, which changes nothing by itself.
+const otherHubsCredential = "The agent is a member of another hub than that of its bootstrap credential, and keeps " +
+	"everything: " +
 	"give it a join.yaml of its own hub, or one with moveFrom set to the identity of its own hub to move it."
 
-// leave is about an agent that the hub has asked to leave. It beats until the hub knows that the member is
-// clean, so that nobody takes a long clean-up for a death.
+// leave handles an agent that the hub has asked to leave. The agent sends heartbeats until the hub knows that the
+// member is clean, so that a long clean-up does not look like a lost member.
 func leave(o AgentObserved) AgentStep {
 	step := AgentStep{Phase: Leaving}
 	if !o.PolicySaved {
@@ -327,9 +354,9 @@ func leave(o AgentObserved) AgentStep {
 	}
 	switch {
 	case !o.Membership.Clean:
-		step.Message, step.After = "Leaving: the hub is still taking back what it had sent.", HeldPoll
+		step.Message, step.After = "Leaving: the hub is still withdrawing its objects.", HeldPoll
 	case o.Member == MemberClean:
-		step.Message, step.After = "Leaving: telling the hub that the member is clean.", RetryPoll
+		step.Message, step.After = "Leaving: reporting to the hub that the member is clean.", RetryPoll
 		step.Actions = append(step.Actions, ReportClean)
 	default:
 		step.Message = "Leaving: cleaning up."
@@ -340,23 +367,24 @@ func leave(o AgentObserved) AgentStep {
 	return step
 }
 
-// untilCleaners is how long to leave the cleaners alone. What they leave to do is reported to the hub, which is news for
-// the agent as well: without the pause each answer would bring about the next question.
+// untilCleaners is how long to wait before the cleaners run again. The agent reports their result to the hub, and that
+// report triggers the agent again: without the pause each result would cause the next run.
 func untilCleaners(o AgentObserved) time.Duration {
 	if o.Member != MemberDirty {
 		return 0
 	}
-	return min(max(0, o.MemberAt.Add(GatePoll).Sub(o.Now)), GatePoll) // or a clock that was set back could hold it up
+	// The upper bound matters if the clock was set back.
+	return min(max(0, o.MemberAt.Add(GatePoll).Sub(o.Now)), GatePoll)
 }
 
-// depart is about an agent whose hub knows that its member is clean.
+// depart handles an agent whose hub knows that the member is clean.
 func depart(o AgentObserved) AgentStep {
 	step := AgentStep{Phase: Left, Message: "The member is clean, and the hub knows it."}
 	if o.Beating {
 		step.Actions = append(step.Actions, StopBeat)
 	}
 	if o.Membership.Rejoin {
-		// The MemberCluster is kept: ask at the door, as anybody would, until it may come back.
+		// The MemberCluster is kept: the agent makes JoinRequests like a new one until it may come back.
 		step.Actions = append(step.Actions, StartOver)
 	} else {
 		step.Actions = append(step.Actions, RecordOut)
@@ -364,7 +392,7 @@ func depart(o AgentObserved) AgentStep {
 	return step
 }
 
-// cleanDeregistered is about an agent that came back to find itself deregistered.
+// cleanDeregistered handles an agent whose member was deregistered while the agent was disconnected.
 func cleanDeregistered(o AgentObserved) AgentStep {
 	step := AgentStep{Phase: Leaving, Message: "The hub has deregistered this member; cleaning up."}
 	if o.Beating {
@@ -385,7 +413,7 @@ func cleanDeregistered(o AgentObserved) AgentStep {
 	return step
 }
 
-// outForGood removes the agent's own traces. The record goes last: it is what says to go on.
+// outForGood removes the agent's own state. The record goes last, because it is the reason to continue.
 func outForGood(o AgentObserved) AgentStep {
 	step := AgentStep{
 		Phase: Left, Done: true,

@@ -48,7 +48,7 @@ func TestNextAgent(t *testing.T) {
 			o: see(asked, func(o *AgentObserved) { o.Door = DoorNoCredential }),
 			want: AgentStep{
 				Phase: Rejected, Actions: []AgentAction{AskDoor}, After: HeldPoll,
-				Message: "The agent has nothing to ask to join with: give it the bootstrap credential of a JoinToken which is Ready.",
+				Message: "The agent has no bootstrap credential: give it that of a JoinToken which is Ready.",
 			},
 		},
 		{
@@ -56,7 +56,7 @@ func TestNextAgent(t *testing.T) {
 			o: see(asked, func(o *AgentObserved) { o.Door = DoorNotAskable }),
 			want: AgentStep{
 				Phase: Registering, Actions: []AgentAction{AskDoor}, After: RetryPoll,
-				Message: "The agent cannot ask to join, for a reason on its own side; trying again.",
+				Message: "The agent cannot make a JoinRequest for a local reason; trying again.",
 			},
 		},
 		{
@@ -64,7 +64,7 @@ func TestNextAgent(t *testing.T) {
 			o: see(asked, func(o *AgentObserved) { o.Door = DoorFull }),
 			want: AgentStep{
 				Phase: Registering, Actions: []AgentAction{AskDoor}, After: HeldPoll,
-				Message: "The hub has as many requests as it takes; trying again.",
+				Message: "The hub's limit of JoinRequests is reached; trying again.",
 			},
 		},
 		{
@@ -72,7 +72,7 @@ func TestNextAgent(t *testing.T) {
 			o: see(asked, func(o *AgentObserved) { o.Door = DoorUnfit }),
 			want: AgentStep{
 				Phase: Rejected, Actions: []AgentAction{AskDoor}, After: HeldPoll,
-				Message: "The hub cannot take the request: see whether it is the right hub, and what the agent asks for.",
+				Message: "The hub cannot accept the request: check that it is the right hub, and what the agent requests.",
 			},
 		},
 		{
@@ -80,13 +80,14 @@ func TestNextAgent(t *testing.T) {
 			o: see(member, func(o *AgentObserved) { o.Hub, o.Door, o.Beating = HubRefused, DoorNotAskable, false }),
 			want: AgentStep{
 				Phase: Rejected, Actions: []AgentAction{AskDoor, ReadMembership}, After: RetryPoll,
-				Message: "The hub shuts the agent out, which cannot ask why, for a reason on its own side; trying again.",
+				Message: "The hub refuses the agent, which cannot make a JoinRequest for a local reason; trying again.",
 			},
 		},
 		{
 			name: "denied", reason: "a person may change their mind",
-			o:    see(asked, func(o *AgentObserved) { o.Door = DoorDenied }),
-			want: AgentStep{Phase: Rejected, Message: "The request is denied, see its status on the hub.", Actions: []AgentAction{AskDoor}, After: HeldPoll},
+			o: see(asked, func(o *AgentObserved) { o.Door = DoorDenied }),
+			want: AgentStep{Phase: Rejected, Message: "The request is denied, see its status on the hub.",
+				Actions: []AgentAction{AskDoor}, After: HeldPoll},
 		},
 		{
 			name: "request gone", reason: "it is made again, in no hurry",
@@ -100,11 +101,12 @@ func TestNextAgent(t *testing.T) {
 		},
 		{
 			name: "dropped before it was in", reason: "there is nothing to clean, and nothing that a person decided against it",
-			o:    see(asked, func(o *AgentObserved) { o.Door = DoorDeregistered }),
-			want: AgentStep{Phase: Registering, Message: "The hub has dropped the request; starting over.", Actions: []AgentAction{StartOver}},
+			o: see(asked, func(o *AgentObserved) { o.Door = DoorDeregistered }),
+			want: AgentStep{Phase: Registering, Message: "The hub has dropped the request; starting over.",
+				Actions: []AgentAction{StartOver}},
 		},
 		{
-			name: "deleted while it waited to come back", reason: "somebody did decide, and asking anew would undo it",
+			name: "deleted while it waited to come back", reason: "an administrator decided, and a new request would undo that",
 			o:    see(Record{Claim: true, Kept: true}, func(o *AgentObserved) { o.Door = DoorDeregistered }),
 			want: AgentStep{Phase: Left, Message: "The hub has removed this member.", Actions: []AgentAction{RecordOut}},
 		},
@@ -114,7 +116,7 @@ func TestNextAgent(t *testing.T) {
 				o.Hub, o.Membership, o.PolicySaved, o.Beating = HubSeen, MembershipSeen{State: v1alpha1.StateJoin}, false, false
 			}),
 			want: AgentStep{
-				Phase: Joining, Message: "Telling the hub that the member has joined.",
+				Phase: Joining, Message: "Reporting to the hub that the member has joined.",
 				Actions: []AgentAction{SavePolicy, StartBeat, ReportJoined}, After: RetryPoll,
 			},
 		},
@@ -143,28 +145,33 @@ func TestNextAgent(t *testing.T) {
 		},
 		{
 			name: "hub away", reason: "what cannot be seen changes nothing",
-			o:    see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubUnreachable, epoch }),
-			want: AgentStep{Phase: Joined, Message: "The hub cannot be reached; trying again.", Actions: []AgentAction{ReadMembership}, After: RetryPoll},
+			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubUnreachable, epoch }),
+			want: AgentStep{Phase: Joined, Message: "The hub cannot be reached; trying again.",
+				Actions: []AgentAction{ReadMembership}, After: RetryPoll},
 		},
 		{
 			name: "hub away for a while", reason: "all the agents that it has ask for it, so each does so ever less often",
-			o:    see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubUnreachable, epoch.Add(-20*time.Second) }),
-			want: AgentStep{Phase: Joined, Message: "The hub cannot be reached; trying again.", Actions: []AgentAction{ReadMembership}, After: 5 * time.Second},
+			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubUnreachable, epoch.Add(-20*time.Second) }),
+			want: AgentStep{Phase: Joined, Message: "The hub cannot be reached; trying again.",
+				Actions: []AgentAction{ReadMembership}, After: 5 * time.Second},
 		},
 		{
 			name: "asked just now", reason: "a hub with nothing else to do answers at once",
-			o:    see(asked, func(o *AgentObserved) { o.Door = DoorPending }),
-			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.", Actions: []AgentAction{AskDoor}, After: DoorPoll},
+			o: see(asked, func(o *AgentObserved) { o.Door = DoorPending }),
+			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.", Actions: []AgentAction{AskDoor},
+				After: DoorPoll},
 		},
 		{
 			name: "asked a while ago", reason: "whatever keeps the hub busy, it is not to be the answering of such looks",
-			o:    see(asked, func(o *AgentObserved) { o.Door, o.DoorSince = DoorPending, epoch.Add(-8*time.Second) }),
-			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.", Actions: []AgentAction{AskDoor}, After: 2 * time.Second},
+			o: see(asked, func(o *AgentObserved) { o.Door, o.DoorSince = DoorPending, epoch.Add(-8*time.Second) }),
+			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.", Actions: []AgentAction{AskDoor},
+				After: 2 * time.Second},
 		},
 		{
-			name: "asked long ago", reason: "nobody is there to answer, and somebody may come at any time",
-			o:    see(asked, func(o *AgentObserved) { o.Door, o.DoorSince = DoorPending, epoch.Add(-time.Hour) }),
-			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.", Actions: []AgentAction{AskDoor}, After: HeldPoll},
+			name: "asked long ago", reason: "an administrator may decide at any time",
+			o: see(asked, func(o *AgentObserved) { o.Door, o.DoorSince = DoorPending, epoch.Add(-time.Hour) }),
+			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.", Actions: []AgentAction{AskDoor},
+				After: HeldPoll},
 		},
 		{
 			name: "shut out, and asked a while ago", reason: "as at the door",
@@ -172,15 +179,16 @@ func TestNextAgent(t *testing.T) {
 				o.Hub, o.Door, o.DoorSince, o.Beating = HubRefused, DoorPending, epoch.Add(-8*time.Second), false
 			}),
 			want: AgentStep{
-				Phase: Rejected, Message: "The hub refuses the agent's credential; asking at the door why.",
+				Phase: Rejected, Message: "The hub refuses the agent's credential; asking for the reason through a JoinRequest.",
 				Actions: []AgentAction{AskDoor, ReadMembership}, After: 2 * time.Second,
 			},
 		},
 		{
-			name: "refused a moment ago", reason: "an API server that was just started refuses everybody, and a heartbeat that is refused costs nothing",
+			name: "refused a moment ago", reason: "an API server that was just started refuses everybody, and a heartbeat " +
+				"that is refused costs nothing",
 			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubRefused, epoch.Add(-ShutOutPatience+1) }),
 			want: AgentStep{
-				Phase: Joined, Message: "The hub refuses the agent's credential; looking again.",
+				Phase: Joined, Message: "The hub refuses the agent's credential; trying again.",
 				Actions: []AgentAction{ReadMembership}, After: RetryPoll,
 			},
 		},
@@ -188,23 +196,26 @@ func TestNextAgent(t *testing.T) {
 			name: "Membership gone a moment ago", reason: "the hub makes one anew that was deleted by mistake",
 			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubGone, epoch }),
 			want: AgentStep{
-				Phase: Joined, Message: "The hub has no Membership for the agent; looking again.",
+				Phase: Joined, Message: "The hub has no Membership for the agent; trying again.",
 				Actions: []AgentAction{ReadMembership}, After: RetryPoll,
 			},
 		},
 		{
-			name: "refused right after it was let in", reason: "not all API servers of a hub know of it in the same moment, and a join is not to wait for that",
+			name: "refused right after it was let in", reason: "not all API servers of a hub know of it in the same moment, " +
+				"and a join is not to wait for that",
 			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince, o.Beating = HubRefused, epoch, false }),
 			want: AgentStep{
-				Phase: Joining, Message: "The hub refuses the agent's credential; looking again.",
+				Phase: Joining, Message: "The hub refuses the agent's credential; trying again.",
 				Actions: []AgentAction{ReadMembership}, After: DoorPoll,
 			},
 		},
 		{
-			name: "another member's Membership", reason: "there is nothing to wait for, and a heartbeat would keep that other member alive",
+			name: "another member's Membership", reason: "there is nothing to wait for, and a heartbeat would keep that other " +
+				"member alive",
 			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince = HubOther, epoch }),
 			want: AgentStep{
-				Phase: Rejected, Message: "The hub's Membership is that of another member; asking at the door why.",
+				Phase: Rejected, Message: "The hub's Membership is that of another member; asking for the reason through a " +
+					"JoinRequest.",
 				Actions: []AgentAction{StopBeat, MakeRequest, AskDoor, ReadMembership},
 			},
 		},
@@ -212,38 +223,43 @@ func TestNextAgent(t *testing.T) {
 			name: "refused", reason: "that proves nothing, so it asks, and cleans nothing",
 			o: see(member, func(o *AgentObserved) { o.Hub = HubRefused }),
 			want: AgentStep{
-				Phase: Rejected, Message: "The hub refuses the agent's credential; asking at the door why.",
+				Phase: Rejected, Message: "The hub refuses the agent's credential; asking for the reason through a JoinRequest.",
 				Actions: []AgentAction{StopBeat, MakeRequest, AskDoor, ReadMembership},
 			},
 		},
 		{
-			name: "Membership gone", reason: "somebody may have deleted it by mistake, so that proves no more",
+			name: "Membership gone", reason: "a user may have deleted it by mistake, so that proves no more",
 			o: see(member, func(o *AgentObserved) { o.Hub, o.Beating = HubGone, false }),
 			want: AgentStep{
-				Phase: Rejected, Message: "The hub has no Membership for the agent; asking at the door why.",
+				Phase: Rejected, Message: "The hub has no Membership for the agent; asking for the reason through a JoinRequest.",
 				Actions: []AgentAction{MakeRequest, AskDoor, ReadMembership},
 			},
 		},
 		{
-			name: "Membership gone, and nobody to ask", reason: "it waits for a person rather than clean what may be wanted",
-			o: see(member, func(o *AgentObserved) { o.Hub, o.Door, o.Beating = HubGone, DoorRefused, false }),
+			name:   "Membership gone, and no way to ask for the reason",
+			reason: "it waits for a person rather than clean what may be wanted",
+			o:      see(member, func(o *AgentObserved) { o.Hub, o.Door, o.Beating = HubGone, DoorRefused, false }),
 			want: AgentStep{
 				Phase: Rejected, Actions: []AgentAction{AskDoor, ReadMembership}, After: HeldPoll,
-				Message: "The hub shuts the agent out, and refuses its bootstrap credential as well: give the agent that of a JoinToken which is Ready, so that it can ask why.",
+				Message: "The hub refuses the agent and its bootstrap credential: give the agent that of a JoinToken which is " +
+					"Ready, so that it can ask for the reason.",
 			},
 		},
 		{
 			name: "deregistered", reason: "that it was said is written down before anything is done about it",
-			o:    see(member, func(o *AgentObserved) { o.Hub, o.Door, o.Beating = HubRefused, DoorDeregistered, false }),
-			want: AgentStep{Phase: Leaving, Message: "The hub has deregistered this member.", Actions: []AgentAction{RecordDeregistered}},
+			o: see(member, func(o *AgentObserved) { o.Hub, o.Door, o.Beating = HubRefused, DoorDeregistered, false }),
+			want: AgentStep{Phase: Leaving, Message: "The hub has deregistered this member.",
+				Actions: []AgentAction{RecordDeregistered}},
 		},
 		{
-			name: "told to leave, gates shut", reason: "works are still being taken back, and the agent of works needs the member as it is",
+			name: "asked to leave, gates closed", reason: "works are still being taken back, and the agent of works needs the " +
+				"member as it is",
 			o:    toLeave(func(o *AgentObserved) { o.Membership.Clean = false }),
-			want: AgentStep{Phase: Leaving, Message: "Leaving: the hub is still taking back what it had sent.", After: HeldPoll},
+			want: AgentStep{Phase: Leaving, Message: "Leaving: the hub is still withdrawing its objects.", After: HeldPoll},
 		},
 		{
-			name: "told to leave and to clean up", reason: "it beats meanwhile, so that nobody takes a long clean-up for a death",
+			name: "asked to leave and to clean up", reason: "it beats meanwhile, so that a long clean-up does not look like a " +
+				"death",
 			o:    toLeave(func(o *AgentObserved) { o.Beating = false }),
 			want: AgentStep{Phase: Leaving, Message: "Leaving: cleaning up.", Actions: []AgentAction{StartBeat, CleanMember}},
 		},
@@ -266,18 +282,22 @@ func TestNextAgent(t *testing.T) {
 		},
 		{
 			name: "clean", reason: "the hub waits for it",
-			o:    toLeave(func(o *AgentObserved) { o.Member = MemberClean }),
-			want: AgentStep{Phase: Leaving, Message: "Leaving: telling the hub that the member is clean.", Actions: []AgentAction{ReportClean}, After: RetryPoll},
+			o: toLeave(func(o *AgentObserved) { o.Member = MemberClean }),
+			want: AgentStep{Phase: Leaving, Message: "Leaving: reporting to the hub that the member is clean.",
+				Actions: []AgentAction{ReportClean}, After: RetryPoll},
 		},
 		{
 			name: "left for good", reason: "a MemberCluster that is deleted is not to come back by itself",
-			o:    toLeave(func(o *AgentObserved) { o.Membership.Report, o.Membership.Rejoin = ReportedClean, false }),
-			want: AgentStep{Phase: Left, Message: "The member is clean, and the hub knows it.", Actions: []AgentAction{StopBeat, RecordOut}},
+			o: toLeave(func(o *AgentObserved) { o.Membership.Report, o.Membership.Rejoin = ReportedClean, false }),
+			want: AgentStep{Phase: Left, Message: "The member is clean, and the hub knows it.",
+				Actions: []AgentAction{StopBeat, RecordOut}},
 		},
 		{
-			name: "left for now", reason: "one that is kept may say Join again, so the agent waits at the door, with a new claim",
-			o:    toLeave(func(o *AgentObserved) { o.Membership.Report = ReportedClean }),
-			want: AgentStep{Phase: Left, Message: "The member is clean, and the hub knows it.", Actions: []AgentAction{StopBeat, StartOver}},
+			name: "left for now", reason: "one that is kept may say Join again, so the agent waits at the door, with a new " +
+				"claim",
+			o: toLeave(func(o *AgentObserved) { o.Membership.Report = ReportedClean }),
+			want: AgentStep{Phase: Left, Message: "The member is clean, and the hub knows it.",
+				Actions: []AgentAction{StopBeat, StartOver}},
 		},
 		{
 			name: "out", reason: "the record is what says to go on, so it goes last",

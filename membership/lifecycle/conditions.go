@@ -14,14 +14,17 @@ import (
 func leaveConditions(o HubObserved, record v1alpha1.LeaveStatus) []metav1.Condition {
 	message, remaining := "The cluster is leaving.", record.Remaining
 	if o.Gates != nil && o.Gates.Waiting == record.Waiting {
-		remaining = o.Gates.Remaining // the record has not all of them
+		remaining = o.Gates.Remaining // the record may contain only a part of the list
 	}
 	deadline := record.Deadline.UTC().Format(time.RFC3339)
 	switch {
 	case record.Forced:
-		message = fmt.Sprintf("The deadline passed: the cluster is being removed while waiting for %s%s.", awaited(record), listed(remaining))
+		message = fmt.Sprintf(
+			"The deadline passed: the cluster is being removed while waiting for %s%s.", awaited(record), listed(remaining))
 	case record.Waiting == waitingForAgent && !accepts(o):
-		message = fmt.Sprintf("The agent cannot confirm that the member is clean, because its acceptance was withdrawn: set spec.accepted to true, or wait until it is removed without it at %s.", deadline)
+		message = fmt.Sprintf(
+			"The agent cannot confirm that the member is clean, because its acceptance was withdrawn: set spec.accepted to "+
+				"true, or wait until it is removed without it at %s.", deadline)
 	case record.Waiting == waitingForAgent:
 		message = fmt.Sprintf("Waiting until %s for the agent to confirm that the member is clean.", deadline)
 	case record.Waiting == waitingForNamespace:
@@ -36,8 +39,9 @@ func leaveConditions(o HubObserved, record v1alpha1.LeaveStatus) []metav1.Condit
 	}
 }
 
-// Troubled is the step as it is to be reported when it failed, or when somebody has to set something right before it leads
-// anywhere. It is told where people look for what keeps a cluster from joining; that the cluster is not to join goes before.
+// Troubled returns the step with the message of its failure, or of a state that a user must correct first. The message
+// becomes part of the condition ReadyToJoin, which says what prevents a cluster from joining. If the cluster must not
+// join, that reason stays first.
 func (s HubStep) Troubled(trouble string) HubStep {
 	s.Conditions = slices.Clone(s.Conditions)
 	for i, c := range s.Conditions {
@@ -60,13 +64,13 @@ func acceptedCondition(o HubObserved) metav1.Condition {
 	return notAccepted(o).Conditions[0]
 }
 
-// awaited is what a leave waits for, as it goes into a sentence.
+// awaited formats what a leave waits for, as part of a message.
 func awaited(record v1alpha1.LeaveStatus) string {
 	switch record.Waiting {
 	case waitingForAgent, waitingForNamespace:
 		return "the " + record.Waiting
 	case "":
-		return "what it does not know any more"
+		return "an unknown reason"
 	default:
 		return record.Waiting
 	}

@@ -6,11 +6,11 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// transition is a change of phase. The model test walks every joint state, and the changes that it meets there are
-// exactly those that are declared here.
+// transition is a change of phase. The model test visits every joint state. The changes that it observes are exactly
+// the declared ones.
 type transition struct{ from, to, when string }
 
-// transitions are those out of several phases into one, for one reason.
+// transitions are the changes from several phases to one, for one reason.
 type transitions struct {
 	from []string
 	to   string
@@ -18,7 +18,7 @@ type transitions struct {
 }
 
 const (
-	outside = "[*]" // Mermaid's name for what is before and after
+	outside = "[*]" // Mermaid's name for the start and the end
 
 	hubPending  = string(v1alpha1.PhasePending)
 	hubAccepted = string(v1alpha1.PhaseAccepted)
@@ -37,8 +37,8 @@ const (
 	agentRejected     = string(Rejected)
 )
 
-// hubTransitions begins with the way that all members go. A phase that stands for less than a look of the hub
-// may be passed over.
+// hubTransitions begins with the path of every member. A phase that lasts less than one reconcile of the hub may be
+// skipped.
 var hubTransitions = []transitions{
 	{[]string{outside}, hubPending, "made"},
 	{[]string{outside}, hubAccepted, "made and accepted"},
@@ -50,7 +50,11 @@ var hubTransitions = []transitions{
 	{[]string{hubAccepted, hubJoining, hubJoined, hubDenied}, hubPending, "spec.accepted unset"},
 	{[]string{hubAccepted, hubJoining, hubJoined, hubPending}, hubDenied, "denied"},
 	{[]string{hubPending, hubDenied, hubAccepted, hubJoining, hubJoined}, hubLeaving, "deleted or state Leave"},
-	{[]string{hubPending, hubDenied, hubAccepted, hubJoining}, hubLeft, "deleted or state Leave, and nothing is on the hub"},
+	{
+		[]string{hubPending, hubDenied, hubAccepted, hubJoining},
+		hubLeft,
+		"deleted or state Leave, and nothing is on the hub",
+	},
 	{[]string{hubLeaving}, hubLeft, "confirmed or forced, and gone from the hub"},
 	{[]string{hubLeaving}, hubPending, "called off, and not accepted"},
 	{[]string{hubLeaving}, hubDenied, "called off, and denied"},
@@ -71,29 +75,30 @@ func HubDiagram() string { return diagram(hubTransitions) }
 // AgentDiagram returns the agent's machine as a Mermaid diagram.
 func AgentDiagram() string { return diagram(agentTransitions) }
 
-// agentTransitions leaves out restarts: an agent goes on from what it had written down, as though it had just come to
-// know it. What it cannot see it takes to be as before.
+// agentTransitions omits restarts: after a restart an agent continues from its record. What it cannot observe it
+// assumes to be unchanged.
 var agentTransitions = []transitions{
 	{[]string{outside}, agentUnregistered, "installed"},
 	{[]string{agentUnregistered}, agentRegistering, "has made a request"},
 	{[]string{agentRegistering}, agentJoining, "has a credential"},
-	{[]string{agentJoining}, agentJoined, "has told the hub"},
+	{[]string{agentJoining}, agentJoined, "has reported to the hub"},
 	{[]string{agentRegistering}, agentRejected, "denied, or its bootstrap credential is refused"},
 	{[]string{agentRejected}, agentRegistering, "no longer denied"},
 	{[]string{agentRegistering}, agentUnregistered, "the hub has dropped the request"},
 	{[]string{agentRegistering}, agentLeft, "the MemberCluster that it waited for was deleted"},
-	{[]string{agentJoining, agentJoined}, agentRejected, "shut out for a while, and asks at the door why"},
-	{[]string{agentRejected}, agentJoining, "has a new credential, or is let in again"},
-	{[]string{agentRejected}, agentJoined, "let in again"},
-	{[]string{agentRejected}, agentLeaving, "deregistered, or let in again to leave"},
-	{[]string{agentJoining, agentJoined}, agentLeaving, "told to leave"},
-	{[]string{agentJoined}, agentJoining, "has to tell the hub again"},
-	{[]string{agentLeaving}, agentJoined, "called off, or the hub is out of reach or shuts it out"},
-	{[]string{agentLeaving}, agentJoining, "called off, or the hub is out of reach or shuts it out"},
+	{[]string{agentJoining, agentJoined}, agentRejected, "refused for a while, and asks for the reason through a " +
+		"JoinRequest"},
+	{[]string{agentRejected}, agentJoining, "has a new credential, or access again"},
+	{[]string{agentRejected}, agentJoined, "has access again"},
+	{[]string{agentRejected}, agentLeaving, "deregistered, or has access again to leave"},
+	{[]string{agentJoining, agentJoined}, agentLeaving, "asked to leave"},
+	{[]string{agentJoined}, agentJoining, "must report to the hub again"},
+	{[]string{agentLeaving}, agentJoined, "called off, or the hub cannot be reached or refuses the agent"},
+	{[]string{agentLeaving}, agentJoining, "called off, or the hub cannot be reached or refuses the agent"},
 	{[]string{agentLeaving}, agentLeft, "clean, and the hub knows or has deregistered it"},
 	{[]string{agentJoining, agentJoined}, agentLeft, "sees that the hub knows that it is clean"},
-	{[]string{agentLeft}, agentJoining, "the hub is out of reach or shuts it out"},
-	{[]string{agentLeft}, agentJoined, "the hub is out of reach or shuts it out"},
+	{[]string{agentLeft}, agentJoining, "the hub cannot be reached or refuses the agent"},
+	{[]string{agentLeft}, agentJoined, "the hub cannot be reached or refuses the agent"},
 	{[]string{agentLeft}, agentUnregistered, "asks to come back to a MemberCluster that is kept"},
 }
 

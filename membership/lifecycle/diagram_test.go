@@ -51,7 +51,8 @@ func put(t *testing.T, text, marker, diagram, begin string) string {
 	require.True(t, found, "marker %q", marker)
 	lines := strings.SplitAfter(rest, "\n")
 	n := 0
-	for n < len(lines) && (begin != "" && strings.HasPrefix(lines[n], begin) || begin == "" && !strings.HasPrefix(lines[n], "```")) {
+	for n < len(lines) && (begin != "" && strings.HasPrefix(lines[n], begin) ||
+		begin == "" && !strings.HasPrefix(lines[n], "```")) {
 		n++
 	}
 	return before + marker + diagram + "\n" + strings.Join(lines[n:], "")

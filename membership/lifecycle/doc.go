@@ -1,56 +1,61 @@
-// Package lifecycle decides what becomes of a member, and does nothing about it.
+// Package lifecycle decides the next step of a member, and has no side effects.
 //
-// Three pure functions share the work, and each looks at what one controller has observed:
+// Three pure functions decide, each on what one controller observes:
 //
-//   - [NextHub] moves a MemberCluster: acceptance, preparation, leave.
-//   - [NextDoor] answers a JoinRequest: whose it is, and whether anything is to be issued for it.
-//   - [NextAgent] moves the agent on the member: registration, joining, clean-up.
+//   - [NextHub] decides for a MemberCluster: acceptance, preparation, leave.
+//   - [NextDoor] answers a JoinRequest: which member it belongs to, and whether a credential is issued.
+//   - [NextAgent] decides for the agent on the member: registration, joining, clean-up.
 //
-// Each returns a step: the phase to show, the conditions to set, the actions to carry out in order, and when
-// to look again although nothing has happened. [Health] and [Taints] decide how a member that is in the fleet fares, [NextAddress]
-// where an agent finds its hub, and [SelectHub] at which of several it is.
-// The functions do no I/O, read no clock and keep no state,
-// and may be called concurrently. They are level-triggered: correct from any observation, however often they are asked,
-// so a controller may die between any two actions and its successor goes on from what it then observes.
+// Each returns a step: the phase, the conditions, the actions in order, and after which time to decide again although
+// nothing changed. [Health] and [Taints] decide the health of a member in the fleet, [NextAddress] the address of an
+// agent's hub, and [SelectHub] which of several hubs an agent uses. The functions do no I/O, read no clock, keep no
+// state, and may be called concurrently. They are level-triggered: the result is correct for any observation and any
+// number of calls. So a controller may stop between any two actions, and its successor continues from what it then
+// observes.
 //
-// # What holds
+// # Guarantees
 //
-// A test walks every joint state that hub, door, agent and administrators can reach together with
-// messages lost, processes restarted, agents dead, deadlines passed and the hub's caches lagging, and proves of each:
+// A test visits every joint state that hub, JoinRequests, agent and administrators can reach together with lost
+// messages, restarts, dead agents, passed deadlines and lagging caches. It proves for each state:
 //
-//   - Nobody is Joined, or given access, who is not accepted; whose acceptance is withdrawn loses access in the next step.
-//   - The agent's access outlives the clean-up of its member, unless the deadline passed or acceptance was withdrawn,
-//     and that a leave is forced is on record before anything is.
-//   - The namespace goes when all gates are open, or have been forced.
-//   - Every leave reaches Left, also when neither the agent nor a gate ever answers; with an agent that lives, in time.
-//   - Left leaves nothing on the hub, and a member that was told, or finds out, that it is out is clean.
-//   - A member that shall be in comes in, whatever happened before, unless its MemberCluster was deleted: then its
-//     agent is out until somebody gives it a new bootstrap credential, and no JoinRequest makes the MemberCluster anew.
-//   - A member is never cleaned up because of an answer that might mean something else. That access is refused, or
-//     the Membership missing, proves nothing, so the agent asks at the door whether it was deregistered.
-//   - Of two agents with one cluster ID the one that has the claim is in, and the other held, and they do not fight.
-//   - Whatever wants nothing more is left alone: no actions, and no looking again but by those who wait.
+//   - No cluster is Joined, or has access, without being accepted. Withdrawn acceptance removes access in the next
+//     step.
+//   - The agent's access outlives the clean-up of its member, unless the deadline passed or acceptance was withdrawn.
+//     That a leave is forced is recorded before it is forced.
+//   - The namespace is deleted after all gates are open or have been forced.
+//   - Every leave reaches Left, also if neither the agent nor a gate ever responds; with a running agent, before the
+//     deadline.
+//   - Left leaves nothing on the hub. A member whose agent learns that it is deregistered is clean.
+//   - A member that is desired joins, whatever happened before, unless its MemberCluster was deleted: then its agent is
+//     out until it gets a new bootstrap credential, and no JoinRequest creates the MemberCluster again.
+//   - A member is never cleaned up because of an ambiguous answer. Refused access or a missing Membership proves
+//     nothing, so the agent asks through its JoinRequest whether it was deregistered.
+//   - Of two agents with one cluster ID, the one with the claim is a member, and the request of the other is pending.
+//   - An object in its desired state is left alone: no actions, and no repeated decisions except for objects that wait.
 //
-// # What controllers owe
+// # Requirements for controllers
 //
-// The proof is one of what they do, so it is this that they have to do:
+// The proof assumes that controllers do the following:
 //
-//   - Carry out actions in their order up to the first that fails, but for [ForceGates], which holds up nothing, and then observe
-//     anew. Writes of a MemberCluster and its status are refused when somebody else wrote it since it was observed.
-//   - Where a step is final, observe anew past all caches, and carry out what is decided on that. All others may be taken on what
-//     caches show, each kind as of another time; only the MemberCluster must be no older than the controller's own last write.
-//   - A claim key has one JoinRequest at a time. Where there is an older one of the agent's, an answer Issued in it is not for
-//     the request that it has now: that is [DoorHeld] or [DoorPending], until the hub has removed it. So the hub removes
-//     every request in time.
-//   - [DoorDeregisteredKept] is an answer Deregistered with a member's UID in the status, and [DoorDeregistered] one without.
-//   - What an agent has seen of its Membership follows the watch, and is looked at anew when its heartbeat is refused. A
-//     Membership of another UID than the one registered with is [HubOther].
-//   - An agent that is shut out looks again and again, so that it does not miss that it is let in: a refusal counts only
-//     once it has stood for [ShutOutPatience] without a break.
+//   - Carry out actions in order, up to the first that fails, and then observe again. [ForceGates] is the exception:
+//     its failure does not stop the actions after it. The API server must reject a write of a MemberCluster or its
+//     status if the object changed since it was observed.
+//   - If a step is final, observe again without caches, and carry out the decision on that. All other decisions may use
+//     caches, each kind from a different time. Only the MemberCluster must be at least as new as the controller's own
+//     last write.
+//   - A claim key has one JoinRequest at a time. If an older one of the agent exists, an answer Issued in the older one
+//     is not for the current request: it is [DoorHeld] or [DoorPending] until the hub has removed the older one. So the
+//     hub removes every request in time.
+//   - [DoorDeregisteredKept] is an answer Deregistered with a member's UID in the status, and [DoorDeregistered] one
+//     without.
+//   - The agent observes its Membership through the watch, and reads it again if its heartbeat is refused. A Membership
+//     with another UID than the registered one is [HubOther].
+//   - An agent that is refused keeps reading, so that it observes when it gets access again. It acts on a refusal only
+//     after the refusal has lasted for [ShutOutPatience] without interruption.
 //
-// One gap is left. An agent that has just left a MemberCluster that is kept, and is cut off before the hub has
-// answered its next JoinRequest, cannot know that the MemberCluster was deleted meanwhile: the request makes it anew, to be
-// accepted or denied as any other.
+// One gap remains. An agent that has just left a MemberCluster that is kept, and is disconnected before the hub has
+// answered its next JoinRequest, cannot know that the MemberCluster was deleted in the meantime: the request creates it
+// again, to be accepted or denied like any other.
 //
 // # The hub's machine
 //
@@ -108,25 +113,25 @@
 //	    [*] --> Unregistered: installed
 //	    Unregistered --> Registering: has made a request
 //	    Registering --> Joining: has a credential
-//	    Joining --> Joined: has told the hub
+//	    Joining --> Joined: has reported to the hub
 //	    Registering --> Rejected: denied, or its bootstrap credential is refused
 //	    Rejected --> Registering: no longer denied
 //	    Registering --> Unregistered: the hub has dropped the request
 //	    Registering --> Left: the MemberCluster that it waited for was deleted
-//	    Joining --> Rejected: shut out for a while, and asks at the door why
-//	    Joined --> Rejected: shut out for a while, and asks at the door why
-//	    Rejected --> Joining: has a new credential, or is let in again
-//	    Rejected --> Joined: let in again
-//	    Rejected --> Leaving: deregistered, or let in again to leave
-//	    Joining --> Leaving: told to leave
-//	    Joined --> Leaving: told to leave
-//	    Joined --> Joining: has to tell the hub again
-//	    Leaving --> Joined: called off, or the hub is out of reach or shuts it out
-//	    Leaving --> Joining: called off, or the hub is out of reach or shuts it out
+//	    Joining --> Rejected: refused for a while, and asks for the reason through a JoinRequest
+//	    Joined --> Rejected: refused for a while, and asks for the reason through a JoinRequest
+//	    Rejected --> Joining: has a new credential, or access again
+//	    Rejected --> Joined: has access again
+//	    Rejected --> Leaving: deregistered, or has access again to leave
+//	    Joining --> Leaving: asked to leave
+//	    Joined --> Leaving: asked to leave
+//	    Joined --> Joining: must report to the hub again
+//	    Leaving --> Joined: called off, or the hub cannot be reached or refuses the agent
+//	    Leaving --> Joining: called off, or the hub cannot be reached or refuses the agent
 //	    Leaving --> Left: clean, and the hub knows or has deregistered it
 //	    Joining --> Left: sees that the hub knows that it is clean
 //	    Joined --> Left: sees that the hub knows that it is clean
-//	    Left --> Joining: the hub is out of reach or shuts it out
-//	    Left --> Joined: the hub is out of reach or shuts it out
+//	    Left --> Joining: the hub cannot be reached or refuses the agent
+//	    Left --> Joined: the hub cannot be reached or refuses the agent
 //	    Left --> Unregistered: asks to come back to a MemberCluster that is kept
 package lifecycle

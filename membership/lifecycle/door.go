@@ -13,29 +13,29 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// DoorObserved is what the hub sees of one JoinRequest.
+// DoorObserved is what the hub observes of one JoinRequest.
 type DoorObserved struct {
 	Answer v1alpha1.JoinAnswer // as recorded in its status
 	Reason string              // of the condition Issued, as recorded
-	Bound  types.UID           // status.memberUID: the MemberCluster that had the request's claim, as recorded
+	Bound  types.UID           // status.memberUID as recorded: the MemberCluster that had the request's claim
 
-	// Invalid says what is wrong with the request as it stands; empty: nothing is.
+	// Invalid is why the request is invalid; empty: it is valid.
 	Invalid string
-	// TokenRefused says why the JoinToken of the request does not let it in, or that a JoinToken is missing. Empty: the
-	// token lets the request in. It does not concern an agent whose claim was let in before, or whose member left.
+	// TokenRefused is why the JoinToken of the request does not admit it, or that the JoinToken is missing; empty: it
+	// admits the request. It does not apply to an agent whose claim was admitted before, or whose member left.
 	TokenRefused string
-	// Verdict of the Acceptor; zero: it was not asked, since the token is refused or somebody has decided.
+	// Verdict is the decision of the Acceptor; zero: it was not asked, because the token is refused or a decision exists.
 	Verdict membership.Verdict
-	// NoVerdict says why there is none, because the Acceptor failed; empty: there is one.
+	// NoVerdict is the error of an Acceptor that failed; empty: it did not fail.
 	NoVerdict string
 
-	// Readopt is true if the JoinToken accepts exactly this cluster by itself. Without it only an administrator
-	// accepts a cluster that is registered as a member which the hub does not have.
+	// Readopt is true if the JoinToken accepts exactly this cluster automatically. Otherwise only an administrator accepts
+	// a cluster that is registered as a member which does not exist on the hub.
 	Readopt bool
 
 	CreatedAt time.Time // of the request, by the API server's clock
 	ClusterID string
-	Name      string    // that the cluster would like to have
+	Name      string    // requested name of the cluster
 	Claim     string    // fingerprint of the agent's key
 	MemberUID types.UID // of the MemberCluster that the agent is registered with
 	Type      v1alpha1.CredentialType
@@ -43,69 +43,69 @@ type DoorObserved struct {
 	HubID      string // of this hub
 	AgentHubID string // of the hub that the agent is registered with; empty: unknown
 
-	// Tombstones of members with the request's cluster ID. They are needed if the request has a member UID, or if the
-	// MemberCluster that it waited for is gone.
+	// Tombstones of members with the request's cluster ID. They are required if the request has a member UID, or if the
+	// MemberCluster that it waited for was deleted.
 	Tombstones []Tombstone
 
 	ByClaim *MemberSeen // the MemberCluster with the request's claim
 	ByID    *MemberSeen // the MemberCluster with the request's cluster ID
-	Others  []string    // more MemberClusters with it, which there must not be
-	ByName  *MemberSeen // the one with its name
+	Others  []string    // further MemberClusters with that cluster ID, which is a conflict
+	ByName  *MemberSeen // the MemberCluster with the requested name
 }
 
-// MemberSeen is a MemberCluster as seen from the door.
+// MemberSeen is a MemberCluster, as observed for a JoinRequest.
 type MemberSeen struct {
 	Name       string
 	UID        types.UID
 	ClusterID  string
 	Claim      string
-	Credential v1alpha1.CredentialType // that its subject follows from
+	Credential v1alpha1.CredentialType // its subject follows from the type
 	Accepted   *bool
 	Deleting   bool
 	Desired    v1alpha1.DesiredState
-	Leaving    bool // a leave is under way, whatever is desired by now
-	Prepared   bool // its namespace and Membership are there, and its subject has access
-	Identified bool // an administrator has named its subject
-	// Reported is the claim of the agent that wrote the status of the Membership last. Empty: no agent has.
+	Leaving    bool // a leave is in progress, whatever the desired state is
+	Prepared   bool // its namespace and Membership exist, and its subject has access
+	Identified bool // spec.identity is set
+	// Reported is the claim of the agent that last wrote the status of the Membership. Empty: none has.
 	Reported string
 }
 
-// DoorAction is something that the hub does about a JoinRequest. Each is idempotent.
+// DoorAction is an action of the hub for a JoinRequest. Every action is idempotent.
 type DoorAction string
 
-// The actions at the door.
+// The actions for a JoinRequest.
 const (
-	// CreateMember makes a MemberCluster for the request.
+	// CreateMember creates a MemberCluster for the request.
 	CreateMember DoorAction = "CreateMember"
-	// BindMember writes cluster ID, claim and type of credential of the request into the MemberCluster, and adds the
-	// hub's finalizer, so that a deletion of the MemberCluster is not missed.
+	// BindMember writes the request's cluster ID, claim and credential type into the MemberCluster, and adds the hub's
+	// finalizer, so that the hub observes a deletion of the MemberCluster.
 	BindMember DoorAction = "BindMember"
-	// AcceptMember sets spec.accepted, together with what CreateMember or BindMember write.
+	// AcceptMember sets spec.accepted in the same write as CreateMember or BindMember.
 	AcceptMember DoorAction = "AcceptMember"
-	// IssueCredential has the credential issued and puts it into the status.
+	// IssueCredential issues the credential and writes it into the status.
 	IssueCredential DoorAction = "IssueCredential"
 )
 
-// DoorStep is what the hub does next about a JoinRequest.
+// DoorStep is the next step of the hub for a JoinRequest.
 type DoorStep struct {
 	Answer  v1alpha1.JoinAnswer
 	Reason  string
 	Message string
-	// Member is the MemberCluster that the request is for; nil: there is none.
+	// Member is the MemberCluster of the request; nil: none.
 	Member  *MemberSeen
 	Actions []DoorAction
-	// After is when to look again although nothing has happened. Zero: never.
+	// After is the time until the next reconcile although nothing changed. Zero: never.
 	After time.Duration
-	// Final is true when the step cannot be taken back: the agent acts on what it is told now, or there is one member more.
-	// It must not be taken on what a cache shows, but on what was read from the API server since nobody else could take one
-	// for the same cluster ID.
+	// Final is true if the step cannot be undone: the agent acts on the answer, or a member is added. The decision must
+	// then be repeated on state that was read from the API server, not from a cache, while no other request with the same
+	// cluster ID can be decided.
 	Final bool
 }
 
-// NextDoor decides what the hub does next about a JoinRequest.
+// NextDoor decides the next step of the hub for a JoinRequest.
 //
-// One cluster ID belongs to one member, and a member to the one claim that came first; whoever comes second
-// is held with a message that tells an administrator how to let it in instead.
+// One cluster ID belongs to one member, and a member to the first claim. A request with another claim is pending, with
+// a message that says how an administrator can admit it instead.
 func NextDoor(o DoorObserved) DoorStep {
 	step := nextDoor(o)
 	step.Message = Sentence(step.Message)
@@ -136,13 +136,14 @@ func nextDoor(o DoorObserved) DoorStep {
 	}
 }
 
-// sameClaim is about an agent whose claim a MemberCluster has, whatever UID the agent is registered with.
+// sameClaim handles an agent whose claim belongs to a MemberCluster, whatever UID the agent is registered with.
 func sameClaim(o DoorObserved) DoorStep {
 	member := o.ByClaim
 	if member.ClusterID != "" && member.ClusterID != o.ClusterID {
 		return held(nil, v1alpha1.ReasonClusterIDChanged, fmt.Sprintf(
-			"The claim of the agent belongs to MemberCluster %s with cluster ID %s, and the agent reports cluster ID %s: restore the agent's cluster ID, or clear spec.claim of MemberCluster %s.",
-			member.Name, member.ClusterID, o.ClusterID, member.Name))
+			"The claim of the agent belongs to MemberCluster %s with cluster ID %s, and the agent reports cluster ID %s: "+
+				"restore the agent's cluster ID, or clear spec.claim of MemberCluster %s.", member.Name, member.ClusterID,
+			o.ClusterID, member.Name))
 	}
 	if o.unknownMember(member) {
 		o = o.cautious()
@@ -150,8 +151,8 @@ func sameClaim(o DoorObserved) DoorStep {
 	return claimed(o, member)
 }
 
-// cautious does not let a policy accept a cluster whose MemberCluster is missing without a record: an administrator may
-// have deleted it.
+// cautious prevents that a policy accepts a cluster whose MemberCluster is missing without a tombstone: an
+// administrator may have deleted it.
 func (o DoorObserved) cautious() DoorObserved {
 	if (o.memberUID() != "" || o.waited()) && !o.Readopt && o.Verdict.Decision == membership.Accept {
 		o.Verdict = membership.Verdict{Decision: membership.Hold}
@@ -159,7 +160,7 @@ func (o DoorObserved) cautious() DoorObserved {
 	return o
 }
 
-// otherClaim is about an agent whose claim no MemberCluster has.
+// otherClaim handles an agent whose claim belongs to no MemberCluster.
 func otherClaim(o DoorObserved, member *MemberSeen) DoorStep {
 	switch {
 	case len(o.Others) > 0:
@@ -167,17 +168,18 @@ func otherClaim(o DoorObserved, member *MemberSeen) DoorStep {
 			"Cluster ID %s is that of MemberCluster %s and also of %s: delete all but one.",
 			o.ClusterID, member.Name, strings.Join(o.Others, ", ")))
 	case member != nil && o.lost(member) && !member.leaving():
-		// The agent had the claim, and an administrator cleared it: the next agent gets it, and not the one that lost it.
+		// The agent had the claim, and an administrator cleared it: the next other agent gets the claim.
 		return held(member, v1alpha1.ReasonClaimReleased, fmt.Sprintf(
-			"The claim of MemberCluster %s was cleared: set its spec.claim to %s to let this agent back in.", member.Name, o.Claim))
+			"The claim of MemberCluster %s was cleared: set its spec.claim to %s to let this agent back in.", member.Name,
+			o.Claim))
 	case member == nil && o.ByName == nil && o.memberUID() == "" && o.waited():
 		return held(nil, o.Reason, fmt.Sprintf(
-			"The MemberCluster that this request waited for was deleted. Create MemberCluster %s with spec.clusterID %s and spec.accepted true to let the cluster in.",
-			o.Name, o.ClusterID))
+			"The MemberCluster that this request waited for was deleted. Create MemberCluster %s with spec.clusterID %s and "+
+				"spec.accepted true to let the cluster in.", o.Name, o.ClusterID))
 	case member == nil && o.removed():
 		return held(nil, v1alpha1.ReasonUnknownMember, fmt.Sprintf(
-			"The MemberCluster that was created for this request was deleted. Create MemberCluster %s with spec.clusterID %s and spec.accepted true to adopt the cluster.",
-			o.Name, o.ClusterID))
+			"The MemberCluster that was created for this request was deleted. Create MemberCluster %s with spec.clusterID %s "+
+				"and spec.accepted true to adopt the cluster.", o.Name, o.ClusterID))
 	case o.TokenRefused != "":
 		return DoorStep{Answer: v1alpha1.AnswerDenied, Reason: v1alpha1.ReasonTokenRefused, Message: o.TokenRefused}
 	case member == nil && o.ByName != nil:
@@ -186,8 +188,8 @@ func otherClaim(o DoorObserved, member *MemberSeen) DoorStep {
 		return unknown(o)
 	case member.Claim != "":
 		return held(member, v1alpha1.ReasonClusterIDTaken, fmt.Sprintf(
-			"Cluster ID %s belongs to member %s, which another agent speaks for. If this agent shall take over, set spec.claim of MemberCluster %s to %s.",
-			o.ClusterID, member.Name, member.Name, o.Claim))
+			"Cluster ID %s belongs to member %s, which another agent has claimed. To let this agent take over, set spec.claim "+
+				"of MemberCluster %s to %s.", o.ClusterID, member.Name, member.Name, o.Claim))
 	case member.leaving():
 		return leavingMember(member)
 	default:
@@ -195,7 +197,7 @@ func otherClaim(o DoorObserved, member *MemberSeen) DoorStep {
 	}
 }
 
-// memberUID is the UID of the MemberCluster that the request's claim spoke for. Empty: none is known.
+// memberUID is the UID of the MemberCluster that had the request's claim. Empty: unknown.
 func (o *DoorObserved) memberUID() types.UID { return cmp.Or(o.MemberUID, o.Bound) }
 
 // waited reports whether the request waited for a MemberCluster that existed.
@@ -203,25 +205,26 @@ func (o *DoorObserved) waited() bool {
 	return o.Reason == v1alpha1.ReasonStateLeave || o.Reason == v1alpha1.ReasonClusterIDTaken
 }
 
-// lost reports whether the agent had the claim of the member, as its request or its Membership shows, and has it no more.
+// lost reports whether the agent had the claim of the member, as its request or its Membership shows, and no longer has
+// it.
 func (o *DoorObserved) lost(member *MemberSeen) bool {
 	return member.Claim == "" && member.UID == o.memberUID() && (o.Bound == member.UID || member.Reported == o.Claim)
 }
 
-// unknownMember reports whether the agent is registered as a member that the hub does not have. Member is the
+// unknownMember reports whether the agent is registered as a member that does not exist on the hub. The argument is the
 // MemberCluster that the agent would take over; nil: none yet.
 func (o *DoorObserved) unknownMember(member *MemberSeen) bool {
 	return o.MemberUID != "" && (member == nil || member.UID != o.MemberUID)
 }
 
-// differentHub is about an agent that is registered with another hub. Only an administrator moves a member.
+// differentHub handles an agent that is registered with another hub. Only an administrator moves a member.
 func differentHub(o DoorObserved) DoorStep {
 	return held(nil, v1alpha1.ReasonDifferentHub, fmt.Sprintf(
-		"The agent is a member of hub %s, and this is hub %s: give the agent a join.yaml of its own hub, or one whose moveFrom is %s to move it here.",
-		o.AgentHubID, o.HubID, o.AgentHubID))
+		"The agent is a member of hub %s, and this is hub %s: give the agent a join.yaml of its own hub, or one whose "+
+			"moveFrom is %s to move it here.", o.AgentHubID, o.HubID, o.AgentHubID))
 }
 
-// deregistered is about a member that left on request. If its MemberCluster is kept, that is the answer's member.
+// deregistered handles a member that left on request. The argument is its MemberCluster if that was kept.
 func deregistered(kept *MemberSeen) DoorStep {
 	return DoorStep{
 		Answer: v1alpha1.AnswerDeregistered, Reason: v1alpha1.ReasonDeregistered, Member: kept,
@@ -229,7 +232,7 @@ func deregistered(kept *MemberSeen) DoorStep {
 	}
 }
 
-// unknown is about a cluster that nobody has announced.
+// unknown handles a cluster without a MemberCluster.
 func unknown(o DoorObserved) DoorStep {
 	if o.NoVerdict != "" {
 		return noVerdict(o, nil)
@@ -246,7 +249,7 @@ func unknown(o DoorObserved) DoorStep {
 	return step
 }
 
-// nameKnown is about a cluster whose ID is new and whose name is not.
+// nameKnown handles a cluster with a new ID and the name of an existing MemberCluster.
 func nameKnown(o DoorObserved) DoorStep {
 	named := o.ByName
 	switch {
@@ -257,10 +260,10 @@ func nameKnown(o DoorObserved) DoorStep {
 	case accepted(named) && o.NoVerdict != "":
 		return noVerdict(o, named)
 	case accepted(named) && o.Verdict.Decision != membership.Accept:
-		// Accepted before it was known which cluster it would be: whoever holds a token could take the name.
+		// The MemberCluster was accepted before its cluster was known: any user with a token could request the name.
 		return held(named, v1alpha1.ReasonNameReserved, fmt.Sprintf(
-			"MemberCluster %s is accepted and waits for a cluster, without saying which: set its spec.clusterID to %s to let this one in.",
-			named.Name, o.ClusterID))
+			"MemberCluster %s is accepted without a cluster ID: set its spec.clusterID to %s to let this one in.", named.Name,
+			o.ClusterID))
 	case named.Leaving || named.Desired == v1alpha1.StateLeave:
 		return leavingMember(named)
 	default:
@@ -268,7 +271,7 @@ func nameKnown(o DoorObserved) DoorStep {
 	}
 }
 
-// bind is about a member that no agent speaks for.
+// bind handles a member that no agent has claimed.
 func bind(o DoorObserved, member *MemberSeen) DoorStep {
 	if member.Accepted == nil && o.NoVerdict != "" {
 		return noVerdict(o, member)
@@ -288,15 +291,20 @@ func bind(o DoorObserved, member *MemberSeen) DoorStep {
 	return step
 }
 
-// claimed is about the agent that speaks for the member.
+// claimed handles the agent whose claim the member has.
 func claimed(o DoorObserved, member *MemberSeen) DoorStep {
 	switch {
 	case member.Accepted != nil && !*member.Accepted:
 		return denied(member, "The cluster is denied, or its acceptance was withdrawn.")
 	case o.Answer == v1alpha1.AnswerIssued && (o.Bound == "" || o.Bound == member.UID):
-		return DoorStep{Answer: o.Answer, Reason: v1alpha1.ReasonIssued, Message: "The credential is in the status.", Member: member}
+		return DoorStep{
+			Answer:  o.Answer,
+			Reason:  v1alpha1.ReasonIssued,
+			Message: "The credential is in the status.",
+			Member:  member,
+		}
 	case member.leaving() && (o.MemberUID == "" || !member.Prepared || !accepted(member) || o.Type != member.Credential):
-		// An agent that was in, and still has access, gets a credential all the same: it is to confirm that the
+		// An agent that was a member and still has access gets a credential nevertheless, because it must confirm that the
 		// member is clean.
 		return leavingMember(member)
 	case !accepted(member) && o.NoVerdict != "":
@@ -310,13 +318,14 @@ func claimed(o DoorObserved, member *MemberSeen) DoorStep {
 	case !accepted(member):
 		return waiting(o, member, member.Name)
 	case o.Type != member.Credential || member.ClusterID == "" && !member.leaving():
-		// An administrator set the claim, and cannot know the type: the existing access may be that of the agent before.
+		// An administrator set the claim and cannot know the type: the existing access may be that of the previous agent.
 		step := preparing(member)
 		step.Actions = []DoorAction{BindMember}
 		return step
 	case o.Type == v1alpha1.CredentialIdentity && !member.Identified:
 		return held(member, v1alpha1.ReasonIdentityMissing, fmt.Sprintf(
-			"The agent brings its own credential: set spec.identity of MemberCluster %s to the subject that it authenticates as.", member.Name))
+			"The agent brings its own credential: set spec.identity of MemberCluster %s to the subject that it authenticates "+
+				"as.", member.Name))
 	case !member.Prepared:
 		return preparing(member)
 	default:
@@ -348,7 +357,8 @@ func waiting(o DoorObserved, member *MemberSeen, name string) DoorStep {
 	message := fmt.Sprintf("Waiting for an administrator to set spec.accepted of MemberCluster %s to true.", name)
 	if o.unknownMember(member) {
 		return held(member, v1alpha1.ReasonUnknownMember, fmt.Sprintf(
-			"The agent is registered as member %s, which this hub does not have, and no request to remove that member is on record. "+
+			"The agent is registered as member %s, which this hub does not have, and no request to remove that member is on "+
+				"record. "+
 				"Nothing changes on the cluster. Set spec.accepted of MemberCluster %s to true to adopt it.", o.MemberUID, name))
 	}
 	return held(member, v1alpha1.ReasonWaitingForAcceptance, message+said("The hub's policy", o.Verdict))
@@ -359,11 +369,11 @@ func leavingMember(member *MemberSeen) DoorStep {
 		"MemberCluster %s is leaving or has left: set its spec.state to Join to let the cluster come back.", member.Name))
 }
 
-// noVerdict is about a request that only the Acceptor can decide on, and that it failed to.
+// noVerdict handles a request that only the Acceptor can decide on, after the Acceptor failed.
 func noVerdict(o DoorObserved, member *MemberSeen) DoorStep {
 	return DoorStep{
 		Answer: v1alpha1.AnswerPending, Reason: v1alpha1.ReasonPolicyFailed, Member: member, After: HeldPoll,
-		Message: "The hub's policy could not decide, and is asked again: " + o.NoVerdict,
+		Message: "The hub's policy failed and is retried: " + o.NoVerdict,
 	}
 }
 
@@ -375,5 +385,10 @@ func denied(member *MemberSeen, reason string) DoorStep {
 }
 
 func preparing(member *MemberSeen) DoorStep {
-	return DoorStep{Answer: v1alpha1.AnswerPending, Reason: v1alpha1.ReasonPreparing, Message: "The hub is preparing for the cluster.", Member: member}
+	return DoorStep{
+		Answer:  v1alpha1.AnswerPending,
+		Reason:  v1alpha1.ReasonPreparing,
+		Message: "The hub is preparing for the cluster.",
+		Member:  member,
+	}
 }

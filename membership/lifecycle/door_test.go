@@ -26,7 +26,13 @@ func TestNextDoor(t *testing.T) {
 	}
 	asIs := func(*MemberSeen) {}
 	request := func(change func(*DoorObserved)) DoorObserved {
-		o := DoorObserved{ClusterID: "id", Name: "east", Claim: "mine", Type: v1alpha1.CredentialToken, Verdict: membership.Verdict{Decision: membership.Hold}}
+		o := DoorObserved{
+			ClusterID: "id",
+			Name:      "east",
+			Claim:     "mine",
+			Type:      v1alpha1.CredentialToken,
+			Verdict:   membership.Verdict{Decision: membership.Hold},
+		}
 		change(&o)
 		return o
 	}
@@ -37,8 +43,10 @@ func TestNextDoor(t *testing.T) {
 		member  bool
 		message string // where a person has to do something
 	}
-	const deregisteredMessage = "The member left on request: its MemberCluster was deleted, or its spec.state was set to Leave."
-	const unknownMessage = "The agent is registered as member uid, which this hub does not have, and no request to remove that member is on record. " +
+	const deregisteredMessage = "The member left on request: its MemberCluster was deleted, or its spec.state was set " +
+		"to Leave."
+	const unknownMessage = "The agent is registered as member uid, which this hub does not have, and no request to " +
+		"remove that member is on record. " +
 		"Nothing changes on the cluster. Set spec.accepted of MemberCluster east to true to adopt it."
 	left := func(uid types.UID, kept bool) []Tombstone {
 		return []Tombstone{{MemberUID: uid, ClusterID: "id", Claim: "mine", Decided: true, Kept: kept}}
@@ -61,13 +69,16 @@ func TestNextDoor(t *testing.T) {
 		},
 		{
 			name: "token ended before the acceptance", reason: "the token has done its work when the claim is taken in",
-			o:    request(func(o *DoorObserved) { o.TokenRefused, o.ByID = "spec.token: has expired", of("mine", asIs) }),
-			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true, message: "The credential is being issued."},
+			o: request(func(o *DoorObserved) { o.TokenRefused, o.ByID = "spec.token: has expired", of("mine", asIs) }),
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true,
+				message: "The credential is being issued."},
 		},
 		{
-			name: "token ended before anybody decided", reason: "what it would have let in by itself now waits for an administrator",
+			name: "token ended before a decision", reason: "what it would have let in by itself now waits for an " +
+				"administrator",
 			o: request(func(o *DoorObserved) {
-				o.TokenRefused, o.Verdict.Decision, o.ByID = "spec.token: has expired", membership.Accept, of("mine", func(m *MemberSeen) { m.Accepted = nil })
+				o.TokenRefused, o.Verdict.Decision, o.ByID = "spec.token: has expired", membership.Accept,
+					of("mine", func(m *MemberSeen) { m.Accepted = nil })
 			}),
 			want: want{
 				answer: held, reason: v1alpha1.ReasonWaitingForAcceptance, member: true,
@@ -82,7 +93,7 @@ func TestNextDoor(t *testing.T) {
 			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
 		},
 		{
-			name: "nobody announced it", reason: "it becomes a member that somebody can accept",
+			name: "not announced", reason: "it becomes a member that an administrator can accept",
 			o: request(func(*DoorObserved) {}),
 			want: want{
 				answer: held, reason: v1alpha1.ReasonWaitingForAcceptance, actions: []DoorAction{CreateMember},
@@ -93,22 +104,24 @@ func TestNextDoor(t *testing.T) {
 			name: "accepted by policy", reason: "an Acceptor needs no administrator",
 			o: request(func(o *DoorObserved) { o.Verdict.Decision = membership.Accept }),
 			want: want{
-				answer: pending, reason: v1alpha1.ReasonPreparing, actions: []DoorAction{CreateMember, AcceptMember}, message: "The hub is preparing for the cluster.",
+				answer: pending, reason: v1alpha1.ReasonPreparing, actions: []DoorAction{CreateMember, AcceptMember},
+				message: "The hub is preparing for the cluster.",
 			},
 		},
 		{
-			name: "denied by policy", reason: "nothing is made for whoever is not let in",
+			name: "denied by policy", reason: "nothing is created for a denied cluster",
 			o: request(func(o *DoorObserved) {
 				o.Verdict = membership.Verdict{Decision: membership.Deny, Reason: "Not from there."}
 			}),
 			want: want{answer: deny, reason: v1alpha1.ReasonDenied, message: "Not from there."},
 		},
 		{
-			name: "the policy fails", reason: "nothing is made for whoever nobody has decided on, and its owner reads why it waits",
+			name: "the policy fails", reason: "nothing is created before a decision, and its owner reads why it " +
+				"waits",
 			o: request(func(o *DoorObserved) { o.NoVerdict = "ask the Acceptor: no route" }),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPolicyFailed,
-				message: "The hub's policy could not decide, and is asked again: ask the Acceptor: no route",
+				message: "The hub's policy failed and is retried: ask the Acceptor: no route",
 			},
 		},
 		{
@@ -118,7 +131,7 @@ func TestNextDoor(t *testing.T) {
 			}),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPolicyFailed, member: true,
-				message: "The hub's policy could not decide, and is asked again: no route",
+				message: "The hub's policy failed and is retried: no route",
 			},
 		},
 		{
@@ -128,38 +141,43 @@ func TestNextDoor(t *testing.T) {
 			}),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPolicyFailed, member: true,
-				message: "The hub's policy could not decide, and is asked again: no route",
+				message: "The hub's policy failed and is retried: no route",
 			},
 		},
 		{
-			name: "the policy fails, of a name accepted beforehand", reason: "only the policy could give that name to this cluster",
+			name: "the policy fails, of a name accepted beforehand", reason: "only the policy could give that name to this " +
+				"cluster",
 			o: request(func(o *DoorObserved) {
 				o.NoVerdict, o.ByName = "no route", of("", func(m *MemberSeen) { m.ClusterID = "" })
 			}),
 			want: want{
 				answer: pending, reason: v1alpha1.ReasonPolicyFailed, member: true,
-				message: "The hub's policy could not decide, and is asked again: no route",
+				message: "The hub's policy failed and is retried: no route",
 			},
 		},
 		{
 			name: "the policy fails, and need not be asked", reason: "what an administrator has decided does not wait for it",
-			o:    request(func(o *DoorObserved) { o.NoVerdict, o.ByID = "no route", of("mine", asIs) }),
-			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true, message: "The credential is being issued."},
+			o: request(func(o *DoorObserved) { o.NoVerdict, o.ByID = "no route", of("mine", asIs) }),
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true,
+				message: "The credential is being issued."},
 		},
 		{
 			name: "name of another", reason: "a name is never taken over",
 			o: request(func(o *DoorObserved) { o.ByName = of("other", func(m *MemberSeen) { m.ClusterID = "another" }) }),
 			want: want{
 				answer: held, reason: v1alpha1.ReasonNameTaken, member: true,
-				message: "The name east belongs to another cluster (another): start the agent with another name, or delete MemberCluster east.",
+				message: "The name east belongs to another cluster (another): start the agent with another name, or delete " +
+					"MemberCluster east.",
 			},
 		},
 		{
-			name: "name accepted beforehand", reason: "whoever has a token could take a name that is accepted without saying for whom",
+			name: "name accepted beforehand",
+			reason: "any user with a token could take a name that is accepted without saying " +
+				"for which cluster",
 			o: request(func(o *DoorObserved) { o.ByName = of("", func(m *MemberSeen) { m.ClusterID = "" }) }),
 			want: want{
 				answer: held, reason: v1alpha1.ReasonNameReserved, member: true,
-				message: "MemberCluster east is accepted and waits for a cluster, without saying which: set its spec.clusterID to id to let this one in.",
+				message: "MemberCluster east is accepted without a cluster ID: set its spec.clusterID to id to let this one in.",
 			},
 		},
 		{
@@ -172,63 +190,74 @@ func TestNextDoor(t *testing.T) {
 		},
 		{
 			name: "first to come", reason: "a member that waits for this cluster is bound to the first that speaks for it",
-			o:    request(func(o *DoorObserved) { o.ByID = of("", asIs) }),
-			want: want{answer: pending, reason: v1alpha1.ReasonPreparing, actions: []DoorAction{BindMember}, member: true, message: "The hub is preparing for the cluster."},
+			o: request(func(o *DoorObserved) { o.ByID = of("", asIs) }),
+			want: want{answer: pending, reason: v1alpha1.ReasonPreparing, actions: []DoorAction{BindMember}, member: true,
+				message: "The hub is preparing for the cluster."},
 		},
 		{
-			name: "second to come", reason: "it is held and told how to take over, and evicts nobody",
+			name: "second to come", reason: "it is pending, with the way to take over, and evicts no agent",
 			o: request(func(o *DoorObserved) { o.ByID = of("other", asIs) }),
 			want: want{
 				answer: held, reason: v1alpha1.ReasonClusterIDTaken, member: true,
-				message: "Cluster ID id belongs to member east, which another agent speaks for. If this agent shall take over, set spec.claim of MemberCluster east to mine.",
+				message: "Cluster ID id belongs to member east, which another agent has claimed. To let this agent take over, " +
+					"set spec.claim of MemberCluster east to mine.",
 			},
 		},
 		{
-			name: "second to come, of a member", reason: "another agent's claim does not mean that this one's member is to be cleaned",
+			name: "second to come, of a member", reason: "another agent's claim does not mean that this one's member is to be " +
+				"cleaned",
 			o: request(func(o *DoorObserved) { o.ByID, o.MemberUID = of("other", asIs), "uid" }),
 			want: want{
 				answer: held, reason: v1alpha1.ReasonClusterIDTaken, member: true,
-				message: "Cluster ID id belongs to member east, which another agent speaks for. If this agent shall take over, set spec.claim of MemberCluster east to mine.",
+				message: "Cluster ID id belongs to member east, which another agent has claimed. To let this agent take over, " +
+					"set spec.claim of MemberCluster east to mine.",
 			},
 		},
 		{
 			name: "claimed and prepared", reason: "a credential is of use only when there is something to use it on",
-			o:    request(func(o *DoorObserved) { o.ByID = of("mine", asIs) }),
-			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true, message: "The credential is being issued."},
+			o: request(func(o *DoorObserved) { o.ByID = of("mine", asIs) }),
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true,
+				message: "The credential is being issued."},
 		},
 		{
 			name: "claimed and denied", reason: "withdrawn acceptance takes back an answer that was given",
 			o: request(func(o *DoorObserved) {
 				o.Answer, o.ByID = issued, of("mine", func(m *MemberSeen) { m.Accepted = new(false) })
 			}),
-			want: want{answer: deny, reason: v1alpha1.ReasonDenied, member: true, message: "The cluster is denied, or its acceptance was withdrawn."},
+			want: want{answer: deny, reason: v1alpha1.ReasonDenied, member: true, message: "The cluster is denied, or its " +
+				"acceptance was withdrawn."},
 		},
 		{
 			name: "identity not named", reason: "the agent brings a credential that only an administrator knows",
 			o: request(func(o *DoorObserved) {
-				o.Type, o.ByID = v1alpha1.CredentialIdentity, of("mine", func(m *MemberSeen) { m.Credential, m.Identified = v1alpha1.CredentialIdentity, false })
+				o.Type, o.ByID = v1alpha1.CredentialIdentity,
+					of("mine", func(m *MemberSeen) { m.Credential, m.Identified = v1alpha1.CredentialIdentity, false })
 			}),
 			want: want{
 				answer: held, reason: v1alpha1.ReasonIdentityMissing, member: true,
-				message: "The agent brings its own credential: set spec.identity of MemberCluster east to the subject that it authenticates as.",
+				message: "The agent brings its own credential: set spec.identity of MemberCluster east to the subject that it " +
+					"authenticates as.",
 			},
 		},
 		{
-			name: "given the claim, with another type", reason: "the access is still that of the agent before, which stays in until the type on record is this one's",
+			name: "given the claim, with another type", reason: "the access is still that of the agent before, which stays in " +
+				"until the type on record is this one's",
 			o: request(func(o *DoorObserved) { o.Type, o.ByID = v1alpha1.CredentialCertificate, of("mine", asIs) }),
 			want: want{
-				answer: pending, reason: v1alpha1.ReasonPreparing, actions: []DoorAction{BindMember}, member: true, message: "The hub is preparing for the cluster.",
+				answer: pending, reason: v1alpha1.ReasonPreparing, actions: []DoorAction{BindMember}, member: true,
+				message: "The hub is preparing for the cluster.",
 			},
 		},
 		{
-			name: "given the claim beforehand", reason: "a type that is not on record lets nobody in",
+			name: "given the claim beforehand", reason: "a type that is not recorded gives no access",
 			o: request(func(o *DoorObserved) { o.ByID = of("mine", func(m *MemberSeen) { m.Credential = "" }) }),
 			want: want{
-				answer: pending, reason: v1alpha1.ReasonPreparing, actions: []DoorAction{BindMember}, member: true, message: "The hub is preparing for the cluster.",
+				answer: pending, reason: v1alpha1.ReasonPreparing, actions: []DoorAction{BindMember}, member: true,
+				message: "The hub is preparing for the cluster.",
 			},
 		},
 		{
-			name: "it leaves, and asks for another type", reason: "access is not given anew to somebody on the way out",
+			name: "it leaves, and asks for another type", reason: "a leaving member gets no new access",
 			o: request(func(o *DoorObserved) {
 				o.MemberUID, o.Type = "uid", v1alpha1.CredentialCertificate
 				o.ByID = of("mine", func(m *MemberSeen) { m.Leaving = true })
@@ -239,14 +268,15 @@ func TestNextDoor(t *testing.T) {
 			},
 		},
 		{
-			name: "issued, and the type on record is another", reason: "what was issued is the agent's to read; it asks anew when that does not work",
+			name: "issued, and the type on record is another", reason: "what was issued is the agent's to read; it asks anew " +
+				"when that does not work",
 			o: request(func(o *DoorObserved) {
 				o.Answer, o.Type, o.ByID = issued, v1alpha1.CredentialCertificate, of("mine", asIs)
 			}),
 			want: want{answer: issued, reason: v1alpha1.ReasonIssued, member: true, message: "The credential is in the status."},
 		},
 		{
-			name: "it has left", reason: "it may come back, when somebody says so",
+			name: "it has left", reason: "it may come back, when an administrator says so",
 			o: request(func(o *DoorObserved) { o.ByID = of("", func(m *MemberSeen) { m.Desired = v1alpha1.StateLeave }) }),
 			want: want{
 				answer: held, reason: v1alpha1.ReasonStateLeave, member: true,
@@ -254,7 +284,7 @@ func TestNextDoor(t *testing.T) {
 			},
 		},
 		{
-			name: "it leaves and was never in", reason: "nobody is let in only to leave",
+			name: "it leaves and was never in", reason: "no cluster joins only to leave",
 			o: request(func(o *DoorObserved) { o.ByID = of("mine", func(m *MemberSeen) { m.Leaving = true }) }),
 			want: want{
 				answer: held, reason: v1alpha1.ReasonStateLeave, member: true,
@@ -262,14 +292,16 @@ func TestNextDoor(t *testing.T) {
 			},
 		},
 		{
-			name: "it leaves and lost its credential", reason: "the agent is to confirm that it is clean, or the leave ends by force",
+			name: "it leaves and lost its credential", reason: "the agent is to confirm that it is clean, or the leave ends " +
+				"by force",
 			o: request(func(o *DoorObserved) {
 				o.MemberUID, o.ByID = "uid", of("mine", func(m *MemberSeen) { m.Leaving = true })
 			}),
-			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true, message: "The credential is being issued."},
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true,
+				message: "The credential is being issued."},
 		},
 		{
-			name: "it leaves and is not accepted any more", reason: "no policy lets somebody back in who is on the way out",
+			name: "it leaves and is not accepted any more", reason: "no policy admits a leaving member again",
 			o: request(func(o *DoorObserved) {
 				o.MemberUID, o.Verdict.Decision = "uid", membership.Accept
 				o.ByID = of("mine", func(m *MemberSeen) { m.Deleting, m.Accepted = true, nil })
@@ -285,7 +317,8 @@ func TestNextDoor(t *testing.T) {
 			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
 		},
 		{
-			name: "deleted and created again", reason: "the request to remove the member is carried out, whatever was created since",
+			name: "deleted and created again", reason: "the request to remove the member is carried out, whatever was created " +
+				"since",
 			o: request(func(o *DoorObserved) {
 				o.MemberUID, o.ByID, o.Tombstones = "before", of("", asIs), left("before", false)
 			}),
@@ -313,92 +346,108 @@ func TestNextDoor(t *testing.T) {
 		{
 			name: "waited to come back, then deleted", reason: "deleting what has left is for good",
 			o: request(func(o *DoorObserved) {
-				o.Answer, o.Reason, o.Verdict.Decision, o.Tombstones = held, v1alpha1.ReasonStateLeave, membership.Accept, left("uid", false)
+				o.Answer, o.Reason, o.Verdict.Decision, o.Tombstones = held, v1alpha1.ReasonStateLeave, membership.Accept,
+					left("uid", false)
 			}),
 			want: want{answer: forgot, reason: v1alpha1.ReasonDeregistered, message: deregisteredMessage},
 		},
 		{
 			name: "lost", reason: "a MemberCluster that is missing without a record was not removed by a user",
-			o:    request(func(o *DoorObserved) { o.MemberUID = "uid" }),
-			want: want{answer: held, reason: v1alpha1.ReasonUnknownMember, actions: []DoorAction{CreateMember}, message: unknownMessage},
+			o: request(func(o *DoorObserved) { o.MemberUID = "uid" }),
+			want: want{answer: held, reason: v1alpha1.ReasonUnknownMember, actions: []DoorAction{CreateMember},
+				message: unknownMessage},
 		},
 		{
 			name: "lost, and the policy accepts", reason: "a user may have removed the member, and the record may have expired",
-			o:    request(func(o *DoorObserved) { o.MemberUID, o.Verdict.Decision = "uid", membership.Accept }),
-			want: want{answer: held, reason: v1alpha1.ReasonUnknownMember, actions: []DoorAction{CreateMember}, message: unknownMessage},
+			o: request(func(o *DoorObserved) { o.MemberUID, o.Verdict.Decision = "uid", membership.Accept }),
+			want: want{answer: held, reason: v1alpha1.ReasonUnknownMember, actions: []DoorAction{CreateMember},
+				message: unknownMessage},
 		},
 		{
-			name: "lost, with a token for this cluster", reason: "such a token is an administrator's decision on exactly this cluster",
-			o:    request(func(o *DoorObserved) { o.MemberUID, o.Readopt, o.Verdict.Decision = "uid", true, membership.Accept }),
-			want: want{answer: pending, reason: v1alpha1.ReasonPreparing, actions: []DoorAction{CreateMember, AcceptMember}, message: "The hub is preparing for the cluster."},
+			name: "lost, with a token for this cluster", reason: "such a token is an administrator's decision on exactly this " +
+				"cluster",
+			o: request(func(o *DoorObserved) { o.MemberUID, o.Readopt, o.Verdict.Decision = "uid", true, membership.Accept }),
+			want: want{answer: pending, reason: v1alpha1.ReasonPreparing, actions: []DoorAction{CreateMember, AcceptMember},
+				message: "The hub is preparing for the cluster."},
 		},
 		{
 			name: "lost, and waiting", reason: "kubectl get shows what the request waits for",
 			o: request(func(o *DoorObserved) {
-				o.MemberUID, o.Verdict.Decision, o.ByID = "uid", membership.Hold, of("mine", func(m *MemberSeen) { m.UID, m.Accepted = "new", nil })
+				o.MemberUID, o.Verdict.Decision, o.ByID = "uid", membership.Hold,
+					of("mine", func(m *MemberSeen) { m.UID, m.Accepted = "new", nil })
 			}),
 			want: want{answer: held, reason: v1alpha1.ReasonUnknownMember, member: true, message: unknownMessage},
 		},
 		{
-			name: "lost, and the one created for it was deleted", reason: "an administrator does not want it, and did not remove the member itself",
+			name: "lost, and the one created for it was deleted", reason: "an administrator does not want it, and did not " +
+				"remove the member itself",
 			o: request(func(o *DoorObserved) {
 				o.MemberUID, o.Bound, o.Tombstones = "uid", "new", []Tombstone{{MemberUID: "new", ClusterID: "id", Claim: "mine"}}
 			}),
 			want: want{
 				answer: held, reason: v1alpha1.ReasonUnknownMember,
-				message: "The MemberCluster that was created for this request was deleted. Create MemberCluster east with spec.clusterID id and spec.accepted true to adopt the cluster.",
+				message: "The MemberCluster that was created for this request was deleted. Create MemberCluster east with " +
+					"spec.clusterID id and spec.accepted true to adopt the cluster.",
 			},
 		},
 		{
-			name: "removed while another agent had the claim", reason: "the user removed the MemberCluster, so it is not created again",
+			name: "removed while another agent had the claim", reason: "the user removed the MemberCluster, so it is not " +
+				"created again",
 			o: request(func(o *DoorObserved) {
 				o.MemberUID, o.Tombstones = "uid", []Tombstone{{MemberUID: "uid", ClusterID: "id", Claim: "theirs", Decided: true}}
 			}),
 			want: want{
 				answer: held, reason: v1alpha1.ReasonUnknownMember,
-				message: "The MemberCluster that was created for this request was deleted. Create MemberCluster east with spec.clusterID id " +
+				message: "The MemberCluster that was created for this request was deleted. Create MemberCluster east with " +
+					"spec.clusterID id " +
 					"and spec.accepted true to adopt the cluster.",
 			},
 		},
 		{
 			name: "restored with another UID", reason: "the claim and the cluster ID identify the member",
-			o:    request(func(o *DoorObserved) { o.MemberUID, o.ByID = "before", of("mine", asIs) }),
-			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true, message: "The credential is being issued."},
+			o: request(func(o *DoorObserved) { o.MemberUID, o.ByID = "before", of("mine", asIs) }),
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true,
+				message: "The credential is being issued."},
 		},
 		{
 			name: "removed, and restored with another UID", reason: "the MemberCluster with the claim is the later statement",
 			o: request(func(o *DoorObserved) {
 				o.MemberUID, o.ByID, o.Tombstones = "before", of("mine", asIs), left("before", false)
 			}),
-			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true, message: "The credential is being issued."},
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true,
+				message: "The credential is being issued."},
 		},
 		{
 			name: "restored with another UID, after an answer", reason: "what was issued is a credential of the UID before",
 			o: request(func(o *DoorObserved) {
 				o.Answer, o.Bound, o.MemberUID, o.ByID = issued, "before", "before", of("mine", asIs)
 			}),
-			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true, message: "The credential is being issued."},
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true,
+				message: "The credential is being issued."},
 		},
 		{
 			name: "restored without the cluster ID", reason: "the claim comes first",
 			o: request(func(o *DoorObserved) {
 				o.MemberUID, o.ByClaim = "before", of("mine", func(m *MemberSeen) { m.ClusterID, m.Prepared = "", false })
 			}),
-			want: want{answer: pending, reason: v1alpha1.ReasonPreparing, actions: []DoorAction{BindMember}, member: true, message: "The hub is preparing for the cluster."},
+			want: want{answer: pending, reason: v1alpha1.ReasonPreparing, actions: []DoorAction{BindMember}, member: true,
+				message: "The hub is preparing for the cluster."},
 		},
 		{
 			name: "restored without the claim", reason: "the administrator names the cluster that comes in",
-			o:    request(func(o *DoorObserved) { o.MemberUID, o.ByID = "before", of("", asIs) }),
-			want: want{answer: pending, reason: v1alpha1.ReasonPreparing, actions: []DoorAction{BindMember}, member: true, message: "The hub is preparing for the cluster."},
+			o: request(func(o *DoorObserved) { o.MemberUID, o.ByID = "before", of("", asIs) }),
+			want: want{answer: pending, reason: v1alpha1.ReasonPreparing, actions: []DoorAction{BindMember}, member: true,
+				message: "The hub is preparing for the cluster."},
 		},
 		{
 			name: "restored with its name alone", reason: "the name proves nothing",
 			o: request(func(o *DoorObserved) {
-				o.MemberUID, o.Verdict.Decision, o.ByName = "before", membership.Accept, of("", func(m *MemberSeen) { m.ClusterID = "" })
+				o.MemberUID, o.Verdict.Decision, o.ByName = "before", membership.Accept,
+					of("", func(m *MemberSeen) { m.ClusterID = "" })
 			}),
 			want: want{
 				answer: held, reason: v1alpha1.ReasonNameReserved, member: true,
-				message: "MemberCluster east is accepted and waits for a cluster, without saying which: set its spec.clusterID to id to let this one in.",
+				message: "MemberCluster east is accepted without a cluster ID: set its spec.clusterID to id to let this one in.",
 			},
 		},
 		{
@@ -408,7 +457,8 @@ func TestNextDoor(t *testing.T) {
 			}),
 			want: want{
 				answer: held, reason: v1alpha1.ReasonClusterIDChanged,
-				message: "The claim of the agent belongs to MemberCluster east with cluster ID other, and the agent reports cluster ID id: " +
+				message: "The claim of the agent belongs to MemberCluster east with cluster ID other, and the agent reports " +
+					"cluster ID id: " +
 					"restore the agent's cluster ID, or clear spec.claim of MemberCluster east.",
 			},
 		},
@@ -429,13 +479,15 @@ func TestNextDoor(t *testing.T) {
 			}),
 			want: want{
 				answer: held, reason: v1alpha1.ReasonDifferentHub,
-				message: "The agent is a member of hub that, and this is hub this: give the agent a join.yaml of its own hub, or one whose moveFrom is that to move it here.",
+				message: "The agent is a member of hub that, and this is hub this: give the agent a join.yaml of its own hub, or " +
+					"one whose moveFrom is that to move it here.",
 			},
 		},
 		{
 			name: "the agent does not know its hub", reason: "agents of earlier versions keep what they had",
-			o:    request(func(o *DoorObserved) { o.HubID, o.MemberUID, o.ByID = "this", "uid", of("mine", asIs) }),
-			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true, message: "The credential is being issued."},
+			o: request(func(o *DoorObserved) { o.HubID, o.MemberUID, o.ByID = "this", "uid", of("mine", asIs) }),
+			want: want{answer: pending, reason: v1alpha1.ReasonIssuing, actions: []DoorAction{IssueCredential}, member: true,
+				message: "The credential is being issued."},
 		},
 		{
 			name: "said once", reason: "the agent may act on it at any time, so it stays said",
@@ -468,7 +520,8 @@ func TestDoorFinal(t *testing.T) {
 		}, true},
 		{"denied", "the agent goes on asking", DoorObserved{Invalid: "name: must not be empty"}, false},
 		{"deregistered", "the agent throws its claim away", gone, true},
-		{"deregistered before", "it may have done so at any time", DoorObserved{ClusterID: "id", Claim: "mine", MemberUID: "gone", Answer: v1alpha1.AnswerDeregistered}, false},
+		{"deregistered before", "it may have done so at any time",
+			DoorObserved{ClusterID: "id", Claim: "mine", MemberUID: "gone", Answer: v1alpha1.AnswerDeregistered}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if step := NextDoor(test.o); step.Final != test.want {

@@ -52,11 +52,17 @@ func ExampleNextHub() {
 // An agent whose access is refused asks why before it does anything about it.
 func ExampleNextAgent() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	observed := lifecycle.AgentObserved{Now: now, Record: lifecycle.Record{Registered: true}, Hub: lifecycle.HubRefused, HubSince: now}
+	observed := lifecycle.AgentObserved{
+		Now:      now,
+		Record:   lifecycle.Record{Registered: true},
+		Hub:      lifecycle.HubRefused,
+		HubSince: now,
+	}
 	step := lifecycle.NextAgent(observed)
 	fmt.Println(step.Phase, step.Actions)
 	observed.Now = now.Add(lifecycle.ShutOutPatience)
-	for _, answer := range []lifecycle.DoorSight{lifecycle.DoorNotAsked, lifecycle.DoorDenied, lifecycle.DoorDeregistered} {
+	for _, answer := range []lifecycle.DoorSight{lifecycle.DoorNotAsked, lifecycle.DoorDenied,
+		lifecycle.DoorDeregistered} {
 		observed.Door = answer
 		step := lifecycle.NextAgent(observed)
 		fmt.Println(step.Phase, step.Actions)
@@ -78,7 +84,7 @@ func ExampleNextDoor() {
 	fmt.Println(step.Message)
 	// Output:
 	// Held ClusterIDTaken
-	// Cluster ID 4f1c belongs to member east, which another agent speaks for. If this agent shall take over, set spec.claim of MemberCluster east to b2.
+	// Cluster ID 4f1c belongs to member east, which another agent has claimed. To let this agent take over, set spec.claim of MemberCluster east to b2.
 }
 
 // A member falls silent: its condition follows, and a taint follows the condition.

@@ -27,7 +27,7 @@ func TestHealth(t *testing.T) {
 		want   metav1.Condition
 	}{
 		{
-			name: "not in", reason: "nobody expects heartbeats of it, whatever is heard",
+			name: "not in", reason: "no heartbeats are expected of it",
 			o:    HealthObserved{NotJoined: "The cluster has left.", Heartbeat: HeartbeatHeard, Agent: &notReady},
 			want: healthy(unknown, v1alpha1.ReasonNotJoined, "The cluster has left."),
 		},
@@ -49,38 +49,47 @@ func TestHealth(t *testing.T) {
 		{
 			name: "heard, cluster not ready without a word", reason: "a condition always says something",
 			o:    HealthObserved{Joined: true, Heartbeat: HeartbeatHeard, Agent: &metav1.Condition{Status: no}},
-			want: healthy(no, v1alpha1.ReasonClusterNotReady, "The agent finds its cluster not ready."),
+			want: healthy(no, v1alpha1.ReasonClusterNotReady, "The agent reports that its cluster is not ready."),
 		},
 		{
 			name: "lost", reason: "what the agent said before says nothing about now; the message stays the same while it lasts",
-			o:    HealthObserved{Joined: true, Heartbeat: HeartbeatLost, Heard: epoch, Since: epoch.Add(195 * time.Second), Grace: 195 * time.Second, Agent: &notReady},
+			o: HealthObserved{Joined: true, Heartbeat: HeartbeatLost, Heard: epoch, Since: epoch.Add(195 * time.Second),
+				Grace: 195 * time.Second, Agent: &notReady},
 			want: healthy(unknown, v1alpha1.ReasonHeartbeatLost, "No heartbeat since 2026-01-01T00:00:00Z (grace 3m15s)."),
 		},
 		{
 			name: "never heard", reason: "it joined and fell silent before its first heartbeat, or while the hub was away",
 			o:    HealthObserved{Joined: true, Heartbeat: HeartbeatLost, Grace: 195 * time.Second},
-			want: healthy(unknown, v1alpha1.ReasonHeartbeatLost, "No heartbeat since the hub began to listen (grace 3m15s)."),
+			want: healthy(unknown, v1alpha1.ReasonHeartbeatLost, "No heartbeat since the hub started to observe (grace 3m15s)."),
 		},
 		{
-			name: "lost with most others", reason: "whoever looks is told why nothing happens",
-			o:    HealthObserved{Joined: true, Heartbeat: HeartbeatLost, Heard: epoch, Grace: time.Minute, HeldBack: epoch.Add(time.Second)},
-			want: healthy(unknown, v1alpha1.ReasonHeartbeatLost, "No heartbeat since 2026-01-01T00:00:00Z (grace 1m0s). Taints and failover are withheld: so many members have been silent or not ready since 2026-01-01T00:00:01Z that the hub suspects itself. Check the network of the hub."),
+			name: "lost with most others", reason: "the message says why nothing happens",
+			o: HealthObserved{Joined: true, Heartbeat: HeartbeatLost, Heard: epoch, Grace: time.Minute,
+				HeldBack: epoch.Add(time.Second)},
+			want: healthy(unknown, v1alpha1.ReasonHeartbeatLost, "No heartbeat since 2026-01-01T00:00:00Z (grace 1m0s). "+
+				"Taints and failover are withheld: so many members have been silent or not ready since 2026-01-01T00:00:01Z that "+
+				"the hub itself may be the cause. Check the network of the hub."),
 		},
 		{
 			name: "not ready with most others", reason: "the message of the agent comes first",
-			o:    HealthObserved{Joined: true, Heartbeat: HeartbeatHeard, Agent: &metav1.Condition{Status: no, Message: "The API server is not ready"}, HeldBack: epoch},
-			want: healthy(no, v1alpha1.ReasonClusterNotReady, "The API server is not ready. Taints and failover are withheld: so many members have been silent or not ready since 2026-01-01T00:00:00Z that the hub suspects itself. Check the network of the hub."),
+			o: HealthObserved{Joined: true, Heartbeat: HeartbeatHeard,
+				Agent: &metav1.Condition{Status: no, Message: "The API server is not ready"}, HeldBack: epoch},
+			want: healthy(no, v1alpha1.ReasonClusterNotReady, "The API server is not ready. Taints and failover are withheld: "+
+				"so many members have been silent or not ready since 2026-01-01T00:00:00Z that the hub itself may be the cause. "+
+				"Check the network of the hub."),
 		},
 		{
 			name: "lost after an outage", reason: "the member has a fresh grace",
-			o:    HealthObserved{Joined: true, Heartbeat: HeartbeatLost, Heard: epoch, Grace: time.Minute, HeldUntil: epoch.Add(time.Hour)},
-			want: healthy(unknown, v1alpha1.ReasonHeartbeatLost, "No heartbeat since 2026-01-01T00:00:00Z (grace 1m0s). Taints and failover are withheld until 2026-01-01T01:00:00Z, because the hub suspected itself before."),
+			o: HealthObserved{Joined: true, Heartbeat: HeartbeatLost, Heard: epoch, Grace: time.Minute,
+				HeldUntil: epoch.Add(time.Hour)},
+			want: healthy(unknown, v1alpha1.ReasonHeartbeatLost, "No heartbeat since 2026-01-01T00:00:00Z (grace 1m0s). "+
+				"Taints and failover are withheld until 2026-01-01T01:00:00Z, after an outage."),
 		},
 		{
 			name: "unsteady", reason: "a member that flaps does not flap here",
 			o: HealthObserved{Joined: true, Heartbeat: HeartbeatUnsteady, Since: epoch, Hold: time.Minute},
 			want: healthy(unknown, v1alpha1.ReasonHeartbeatUnsteady,
-				"Heartbeats arrive again, but have stopped repeatedly; they have to hold for 1m0s from 2026-01-01T00:00:00Z on."),
+				"Heartbeats arrive again, but have stopped repeatedly; they must arrive for 1m0s from 2026-01-01T00:00:00Z on."),
 		},
 		{
 			name: "hub restarted", reason: "the hub was away and not the member, so what was known stands",
@@ -89,7 +98,8 @@ func TestHealth(t *testing.T) {
 		},
 		{
 			name: "just joined", reason: "that it was not in is no longer so",
-			o:    HealthObserved{Joined: true, Heartbeat: HeartbeatAwaited, Recorded: &metav1.Condition{Status: unknown, Reason: v1alpha1.ReasonNotJoined}},
+			o: HealthObserved{Joined: true, Heartbeat: HeartbeatAwaited,
+				Recorded: &metav1.Condition{Status: unknown, Reason: v1alpha1.ReasonNotJoined}},
 			want: healthy(unknown, v1alpha1.ReasonHeartbeatAwaited, "Waiting for the first heartbeat."),
 		},
 	} {
@@ -141,7 +151,8 @@ func TestTaints(t *testing.T) {
 		},
 		{
 			name: "unsteady", reason: "it is as good as lost",
-			o:    TaintsObserved{In: true, Healthy: is(metav1.ConditionUnknown, v1alpha1.ReasonHeartbeatUnsteady, 0), Taints: []v1alpha1.Taint{unreachable}},
+			o: TaintsObserved{In: true, Healthy: is(metav1.ConditionUnknown, v1alpha1.ReasonHeartbeatUnsteady, 0),
+				Taints: []v1alpha1.Taint{unreachable}},
 			want: []v1alpha1.Taint{unreachable},
 		},
 		{
@@ -156,7 +167,8 @@ func TestTaints(t *testing.T) {
 		},
 		{
 			name: "awaited", reason: "a hub that restarts changes nothing",
-			o:    TaintsObserved{In: true, Healthy: is(metav1.ConditionUnknown, v1alpha1.ReasonHeartbeatAwaited, time.Hour), Taints: []v1alpha1.Taint{notReady}},
+			o: TaintsObserved{In: true, Healthy: is(metav1.ConditionUnknown, v1alpha1.ReasonHeartbeatAwaited, time.Hour),
+				Taints: []v1alpha1.Taint{notReady}},
 			want: []v1alpha1.Taint{notReady},
 		},
 		{
@@ -170,7 +182,8 @@ func TestTaints(t *testing.T) {
 			want: []v1alpha1.Taint{users, taint(membership.TaintNotReady, &now)},
 		},
 		{
-			name: "heard again, and just not ready", reason: "until the one is due the other stays, so that it does not flap in between",
+			name: "heard again, and just not ready", reason: "until the one is due the other stays, so that it does not flap " +
+				"in between",
 			o:    TaintsObserved{In: true, Healthy: failing(0), Taints: []v1alpha1.Taint{unreachable}},
 			want: []v1alpha1.Taint{unreachable}, after: 30 * time.Second,
 		},
@@ -186,7 +199,8 @@ func TestTaints(t *testing.T) {
 		},
 		{
 			name: "well again", reason: "10 s are enough, and the hub's suspicion of itself keeps nothing on",
-			o:    TaintsObserved{In: true, Healthy: fine(10 * time.Second), HeldBack: true, Taints: []v1alpha1.Taint{users, unreachable, more}},
+			o: TaintsObserved{In: true, Healthy: fine(10 * time.Second), HeldBack: true,
+				Taints: []v1alpha1.Taint{users, unreachable, more}},
 			want: []v1alpha1.Taint{users, more},
 		},
 		{
@@ -200,9 +214,11 @@ func TestTaints(t *testing.T) {
 			want: []v1alpha1.Taint{}, after: 30 * time.Second,
 		},
 		{
-			name: "put on by hand, without a time or otherwise", reason: "toleration seconds need a time to count from, and there is one taint of the hub's at most",
+			name: "put on by hand, without a time or otherwise", reason: "toleration seconds need a time to count from, and " +
+				"there is one taint of the hub's at most",
 			o: TaintsObserved{In: true, Healthy: lost(0), Taints: []v1alpha1.Taint{
-				taint(membership.TaintUnreachable, nil), {Key: membership.TaintNotReady, Effect: corev1.TaintEffectNoSchedule}, unreachable,
+				taint(membership.TaintUnreachable, nil), {Key: membership.TaintNotReady, Effect: corev1.TaintEffectNoSchedule},
+				unreachable,
 			}},
 			want: []v1alpha1.Taint{taint(membership.TaintUnreachable, &now)},
 		},
@@ -217,11 +233,28 @@ func TestTaints(t *testing.T) {
 	}
 }
 
-// Whatever there is: users' taints stay as they are, there is one of the hub's at most, and to ask again changes nothing.
+// Whatever there is: users' taints stay as they are, there is one of the hub's at most, and to ask again changes
+// nothing.
 func TestTaintsAlways(t *testing.T) {
-	keys := []string{membership.TaintUnreachable, membership.TaintNotReady, "membership.muster.dev/other", "example.com/a", "b"}
-	effects := []corev1.TaintEffect{corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule}
-	reasons := []string{v1alpha1.ReasonHeartbeatLost, v1alpha1.ReasonHeartbeatUnsteady, v1alpha1.ReasonHeartbeatAwaited, v1alpha1.ReasonNotJoined, v1alpha1.ReasonHeartbeating}
+	keys := []string{
+		membership.TaintUnreachable,
+		membership.TaintNotReady,
+		"membership.muster.dev/other",
+		"example.com/a",
+		"b",
+	}
+	effects := []corev1.TaintEffect{
+		corev1.TaintEffectNoExecute,
+		corev1.TaintEffectNoSchedule,
+		corev1.TaintEffectPreferNoSchedule,
+	}
+	reasons := []string{
+		v1alpha1.ReasonHeartbeatLost,
+		v1alpha1.ReasonHeartbeatUnsteady,
+		v1alpha1.ReasonHeartbeatAwaited,
+		v1alpha1.ReasonNotJoined,
+		v1alpha1.ReasonHeartbeating,
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		o := TaintsObserved{
 			Now: anyTime(t, "now"), In: rapid.Bool().Draw(t, "in"), HeldBack: rapid.Bool().Draw(t, "held back"),
@@ -231,7 +264,11 @@ func TestTaintsAlways(t *testing.T) {
 			},
 		}
 		for i := range rapid.IntRange(0, 6).Draw(t, "taints") {
-			taint := v1alpha1.Taint{Key: rapid.SampledFrom(keys).Draw(t, "key"), Effect: rapid.SampledFrom(effects).Draw(t, "effect"), Value: string(rune('a' + i))}
+			taint := v1alpha1.Taint{
+				Key:    rapid.SampledFrom(keys).Draw(t, "key"),
+				Effect: rapid.SampledFrom(effects).Draw(t, "effect"),
+				Value:  string(rune('a' + i)),
+			}
 			if rapid.Bool().Draw(t, "dated") {
 				taint.TimeAdded = &metav1.Time{Time: anyTime(t, "added")}
 			}
@@ -257,10 +294,12 @@ func TestTaintsAlways(t *testing.T) {
 		if diff := cmp.Diff(wantUsers, users); diff != "" {
 			t.Fatalf("users' taints change: %s", diff)
 		}
-		if len(hubs) > 1 || len(hubs) > 0 && (!o.In || hubs[0].TimeAdded == nil || hubs[0].Effect != corev1.TaintEffectNoExecute) {
+		if len(hubs) > 1 ||
+			len(hubs) > 0 && (!o.In || hubs[0].TimeAdded == nil || hubs[0].Effect != corev1.TaintEffectNoExecute) {
 			t.Fatalf("the hub's taints are %+v", hubs)
 		}
-		if len(hubs) > 0 && o.HeldBack && !slices.ContainsFunc(had, func(t v1alpha1.Taint) bool { return t.Key == hubs[0].Key }) {
+		if len(hubs) > 0 && o.HeldBack &&
+			!slices.ContainsFunc(had, func(t v1alpha1.Taint) bool { return t.Key == hubs[0].Key }) {
 			t.Fatalf("one is put on while the hub suspects itself")
 		}
 		if after < 0 || after > NotReadyAfter {

@@ -10,17 +10,17 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// HubObserved is what the hub sees of one member.
+// HubObserved is what the hub observes of one member.
 type HubObserved struct {
 	Now time.Time
 
 	// Of the MemberCluster.
-	Deleting  bool                  // it has a deletionTimestamp
+	Deleting  bool                  // it has a deletion timestamp
 	Desired   v1alpha1.DesiredState // spec.state
 	Accepted  *bool                 // spec.accepted
 	JoinMode  v1alpha1.JoinMode     // spec.joinMode
-	Claimed   bool                  // an agent has claimed it, so it is known whom to give access
-	Finalizer bool                  // ours is on it
+	Claimed   bool                  // spec.claim is set, so the subject of the access is known
+	Finalizer bool                  // the hub's finalizer is set
 	Deadline  time.Duration         // spec.leave.deadlineSeconds
 	Leave     *v1alpha1.LeaveStatus // status.leave, as recorded
 	Phase     v1alpha1.Phase        // status.phase, as recorded
@@ -32,93 +32,94 @@ type HubObserved struct {
 	// deletionTimestamp.
 	Unconfirmed bool
 
-	// Of what it has in the hub.
+	// Of the member's objects on the hub.
 	Namespace  Presence
-	Access     bool            // the RoleBinding to its subject is there
-	Membership *MembershipSeen // nil: there is none
+	Access     bool            // the RoleBinding to its subject exists
+	Membership *MembershipSeen // nil: it does not exist
 
-	// Verdict of the Acceptor, where it is [HubObserved.AsksAcceptor]; zero: there is none to ask.
+	// Verdict is the decision of the Acceptor, if [HubObserved.AsksAcceptor] is true; zero: there is no Acceptor.
 	Verdict membership.Verdict
-	// NoVerdict says why there is none, because the Acceptor failed; empty: there is one.
+	// NoVerdict is the error of an Acceptor that failed; empty: it did not fail.
 	NoVerdict string
 
-	// Gates is what the gates said when they were asked last about what the member is to do now; nil: they have not been.
+	// Gates is the last result of the gates for the member's current desired state; nil: they were not asked.
 	Gates *GatesSeen
 }
 
-// MembershipSeen is a Membership as both sides see it.
+// MembershipSeen is a Membership, as the hub and the agent observe it.
 type MembershipSeen struct {
 	State  v1alpha1.DesiredState // spec.state
 	Rejoin bool                  // spec.rejoin
-	Clean  bool                  // spec.clean: the agent is told to clean up
-	Report AgentReport           // what the agent has written into the status
+	Clean  bool                  // spec.clean: the agent must clean up
+	Report AgentReport           // the agent's report in the status
 }
 
-// AgentReport is how far an agent says that it is.
+// AgentReport is the progress that an agent reports.
 type AgentReport int
 
 // The reports of an agent, from the condition Joined in the status of its Membership.
 const (
-	ReportedNothing AgentReport = iota // it has never been there
+	ReportedNothing AgentReport = iota // the agent has never joined
 	ReportedJoined                     // Joined is True
 	ReportedClean                      // Joined is False because the member is clean
 )
 
-// GatesSeen is what the first gate that is not open has said.
+// GatesSeen is the result of the first gate that is not open.
 type GatesSeen struct {
-	Waiting   string // its name; empty: all are open
+	Waiting   string // the name of the gate; empty: all gates are open
 	Remaining []string
-	Age       time.Duration // how long ago that was; zero: in this round
+	Age       time.Duration // the age of the result; zero: from this reconcile
 }
 
-// HubAction is something that the hub does about a member. Each is idempotent.
+// HubAction is an action of the hub for a member. Every action is idempotent.
 type HubAction string
 
 // The actions of the hub.
 const (
 	AddFinalizer HubAction = "AddFinalizer"
-	// SetAccepted sets spec.accepted to true, unless the MemberCluster is another by now than the Acceptor was asked about.
+	// SetAccepted sets spec.accepted to true, unless the MemberCluster has changed since the Acceptor decided.
 	SetAccepted     HubAction = "SetAccepted"
 	CreateNamespace HubAction = "CreateNamespace"
-	// WriteMembership makes the Membership what [HubStep].Membership says, and creates it where there is none.
+	// WriteMembership updates the Membership to [HubStep].Membership, and creates it if it does not exist.
 	WriteMembership HubAction = "WriteMembership"
 	GrantAccess     HubAction = "GrantAccess"
 	RevokeAccess    HubAction = "RevokeAccess"
-	// AskGates asks the gates in their order up to the first that is not open; the hub decides anew with
-	// what they said, and remembers it.
+	// AskGates calls the gates in order, up to the first that is not open. The hub stores the result and decides again
+	// with it.
 	AskGates HubAction = "AskGates"
-	// ForceGates tells all gates to let go. One that cannot be forced must not hold up the rest: when this fails, the
-	// actions after it are carried out all the same.
+	// ForceGates makes all gates release the member. A gate that cannot be forced must not block the rest: if this action
+	// fails, the actions after it are still carried out.
 	ForceGates HubAction = "ForceGates"
-	// ReleaseNamespace has the gates let go of a namespace that was deleted by hand, and of nothing on the member.
+	// ReleaseNamespace makes the gates release a namespace that was deleted by hand. Nothing is released on the member.
 	ReleaseNamespace HubAction = "ReleaseNamespace"
-	// DeleteNamespace removes the member's namespace with all that is in it.
+	// DeleteNamespace deletes the member's namespace with its content.
 	DeleteNamespace HubAction = "DeleteNamespace"
-	// WriteTombstone records that the member left because a user requested it. It comes before what cannot be undone.
+	// WriteTombstone records that the member left because a user requested it. It comes before any action that cannot be
+	// undone.
 	WriteTombstone HubAction = "WriteTombstone"
-	// ReleaseClaim clears which agent spoke for the cluster, so that another may.
+	// ReleaseClaim clears spec.claim, so that another agent may claim the cluster.
 	ReleaseClaim    HubAction = "ReleaseClaim"
 	RemoveFinalizer HubAction = "RemoveFinalizer"
 )
 
-// HubStep is what the hub does next about a member.
+// HubStep is the next step of the hub for a member.
 type HubStep struct {
 	Phase      v1alpha1.Phase
 	Conditions []metav1.Condition // without times
-	// Leave is what status.leave shall be before the hub looks again.
+	// Leave is the desired status.leave. It must be written before the hub reconciles the member again.
 	Leave *v1alpha1.LeaveStatus
 	// Membership is what [WriteMembership] writes.
 	Membership MembershipSeen
-	// Actions in their order. A later one may rely on an earlier one.
+	// Actions in order. A later action may rely on an earlier one.
 	Actions []HubAction
-	// After is when to look again although nothing has happened. Zero: never.
+	// After is the time until the next reconcile although nothing changed. Zero: never.
 	After time.Duration
-	// Final is true when the step cannot be taken back. It must not be taken on what caches show, but on what was read
-	// from the API server since.
+	// Final is true if the step cannot be undone. The decision must then be repeated on state that was read from the API
+	// server, not from caches.
 	Final bool
 }
 
-// NextHub decides what the hub does next about a member.
+// NextHub decides the next step of the hub for a member.
 func NextHub(o HubObserved) HubStep {
 	o.Gates = o.Gates.short()
 	step := nextHub(o)
@@ -127,10 +128,10 @@ func NextHub(o HubObserved) HubStep {
 	return step
 }
 
-// final reports whether a step ends something for good: the namespace, the finalizer or the claim goes, access goes
-// because the member leaves or nobody speaks for it, or that a leave is forced or has ended is put on record, or taken off it
-// by another. Withdrawn acceptance is not among
-// them where it is all, since what it takes is given back.
+// final reports whether a step cannot be undone: it removes the namespace, the finalizer or the claim; it removes
+// access because the member leaves or its claim was cleared; or it records that a leave is forced or has ended, or
+// replaces such a record. Withdrawn acceptance alone is not final, because the access that it removes can be granted
+// again.
 func final(o HubObserved, step HubStep) bool {
 	out := step.Phase == v1alpha1.PhaseLeaving || step.Phase == v1alpha1.PhaseLeft
 	for _, action := range step.Actions {
@@ -144,14 +145,15 @@ func final(o HubObserved, step HubStep) bool {
 		}
 	}
 	if step.Phase == v1alpha1.PhaseLeft && step.Leave == nil && o.Phase != "" && o.Phase != v1alpha1.PhaseLeft {
-		return true // a cache may not show yet the namespace that was created for the member
+		return true // a cache may not contain the namespace yet that was created for the member
 	}
 	if step.Leave != nil && ended(o) && !step.Leave.Ended {
-		return true // how the last leave ended is known no more
+		return true // the record of how the last leave ended is lost
 	}
 	o.Leave = thisLeave(o)
-	if o.Claimed && o.Namespace == Absent && !irrevocable(o) && step.Leave != nil && step.Leave.Waiting == waitingForNamespace {
-		return true // the leave cannot be called off any more
+	if o.Claimed && o.Namespace == Absent && !irrevocable(o) && step.Leave != nil &&
+		step.Leave.Waiting == waitingForNamespace {
+		return true // the leave can no longer be called off
 	}
 	return step.Leave != nil && (step.Leave.Forced && !forced(o) || step.Leave.Ended && !ended(o))
 }
@@ -188,7 +190,7 @@ func nextHub(o HubObserved) HubStep {
 	case leaves(o):
 		return nextLeave(o)
 	case !o.Finalizer:
-		// Nothing is made for a member before it is certain that it will be taken back.
+		// The hub creates nothing for a member before the finalizer guarantees its removal.
 		step := nextJoin(o)
 		step.Actions = []HubAction{AddFinalizer}
 		if o.Namespace != Present && accepts(o) {
@@ -209,8 +211,8 @@ func notReadyToJoin(conditions []metav1.Condition) {
 	}
 }
 
-// leaves reports whether the member is on its way out, or out. A leave can be called off until the agent has been told
-// to clean up. From then on it may be gone, and a Membership that said Join again would speak to nobody.
+// leaves reports whether the member is leaving or has left. A leave can be called off until the agent was asked to
+// clean up. After that the agent may be gone, and no agent would read a Membership that says Join again.
 func leaves(o HubObserved) bool {
 	told := o.Membership != nil && o.Membership.Clean
 	underWay := o.Leave != nil && !o.Leave.Ended && (told || o.Namespace != Present)
@@ -240,7 +242,8 @@ func nextJoin(o HubObserved) HubStep {
 	if o.Namespace == Terminating {
 		step.Conditions = []metav1.Condition{
 			accepted,
-			no(v1alpha1.ConditionReadyToJoin, v1alpha1.ReasonPreparing, "The member's namespace is being deleted. The hub creates it again afterwards, and nothing changes on the member."),
+			no(v1alpha1.ConditionReadyToJoin, v1alpha1.ReasonPreparing,
+				"The member's namespace is being deleted. The hub creates it again afterwards, and nothing changes on the member."),
 			no(v1alpha1.ConditionJoined, v1alpha1.ReasonPreparing, "The hub is preparing for the cluster."),
 		}
 		step.Actions = []HubAction{ReleaseNamespace}
@@ -257,19 +260,27 @@ func nextJoin(o HubObserved) HubStep {
 	case o.Claimed && !o.Access:
 		step.Actions = append(step.Actions, GrantAccess)
 	case !o.Claimed && o.Access:
-		// An administrator has taken the claim away from the agent that has it.
+		// An administrator has cleared the claim of the agent.
 		step.Actions = append(step.Actions, RevokeAccess)
 	}
 
 	ready := yes(v1alpha1.ConditionReadyToJoin, v1alpha1.ReasonPrepared, "The member's namespace is ready.")
 	switch {
 	case !o.Claimed:
-		step.Conditions = []metav1.Condition{accepted, ready,
-			no(v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForAgent, "No agent has asked to join as this cluster yet: "+whoStartsIt(o.JoinMode))}
+		step.Conditions = []metav1.Condition{
+			accepted,
+			ready,
+			no(v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForAgent,
+				"No agent has asked to join as this cluster yet: "+whoStartsIt(o.JoinMode)),
+		}
 	case o.Membership == nil || o.Membership.Report != ReportedJoined:
 		step.Phase = v1alpha1.PhaseJoining
-		step.Conditions = []metav1.Condition{accepted, ready,
-			no(v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForAgent, "The agent has asked to join and has not confirmed yet.")}
+		step.Conditions = []metav1.Condition{
+			accepted,
+			ready,
+			no(v1alpha1.ConditionJoined, v1alpha1.ReasonWaitingForAgent,
+				"The agent has asked to join and has not confirmed yet."),
+		}
 	default:
 		step.Phase = v1alpha1.PhaseJoined
 		step.Conditions = []metav1.Condition{accepted, ready,
@@ -278,7 +289,7 @@ func nextJoin(o HubObserved) HubStep {
 	return step
 }
 
-// whoStartsIt says what to do where no agent has come.
+// whoStartsIt returns what starts the agent, if no agent has asked to join.
 func whoStartsIt(mode v1alpha1.JoinMode) string {
 	switch mode {
 	case v1alpha1.JoinPush:
@@ -292,10 +303,12 @@ func whoStartsIt(mode v1alpha1.JoinMode) string {
 
 func notAccepted(o HubObserved) HubStep {
 	step := HubStep{Phase: v1alpha1.PhasePending}
-	reason, message := v1alpha1.ReasonNotDecided, "Nobody has decided: set spec.accepted to true to let the cluster in, or to false to deny it."
+	reason, message := v1alpha1.ReasonNotDecided, "No administrator has decided: set spec.accepted to true to accept "+
+		"the cluster, or to false to deny it."
 	if o.Accepted != nil {
 		step.Phase = v1alpha1.PhaseDenied
-		reason, message = v1alpha1.ReasonDenied, "The cluster is denied, or its acceptance was withdrawn: set spec.accepted to true to let it in."
+		reason, message = v1alpha1.ReasonDenied, "The cluster is denied, or its acceptance was withdrawn: set "+
+			"spec.accepted to true to let it in."
 	}
 	if o.Access {
 		step.Actions = append(step.Actions, RevokeAccess)
@@ -303,13 +316,14 @@ func notAccepted(o HubObserved) HubStep {
 	step.Conditions = []metav1.Condition{
 		no(v1alpha1.ConditionAccepted, reason, message),
 		no(v1alpha1.ConditionReadyToJoin, v1alpha1.ReasonNotAccepted, "The cluster is not accepted."),
-		no(v1alpha1.ConditionJoined, v1alpha1.ReasonNotAccepted, "The cluster is not accepted: it has no permissions on the hub."),
+		no(v1alpha1.ConditionJoined, v1alpha1.ReasonNotAccepted,
+			"The cluster is not accepted: it has no permissions on the hub."),
 	}
 	return step
 }
 
-// nextLeave goes one step further on the way out. Its order is the promise of the package: the record of the
-// leave, the gates, the agent's confirmation, the credentials, the namespace, the finalizer.
+// nextLeave decides the next step of a leave. The package guarantees its order: the record of the leave, the gates, the
+// agent's confirmation, the credentials, the namespace, the finalizer.
 func nextLeave(o HubObserved) HubStep {
 	o.Leave = thisLeave(o)
 	if ended(o) || o.Namespace == Absent && !o.Access {
@@ -319,24 +333,28 @@ func nextLeave(o HubObserved) HubStep {
 	if record == nil {
 		record = &v1alpha1.LeaveStatus{StartedAt: metav1.NewTime(o.Now)}
 	}
-	// The deadline follows the policy, so that an administrator can shorten it under way.
+	// The deadline follows the spec, so that an administrator can shorten it during the leave.
 	record.Deadline = metav1.NewTime(record.StartedAt.Add(o.Deadline))
 
 	step := HubStep{
-		Phase:      v1alpha1.PhaseLeaving,
-		Leave:      record,
-		Membership: MembershipSeen{State: v1alpha1.StateLeave, Rejoin: !o.Deleting, Clean: o.Membership != nil && o.Membership.Clean},
+		Phase: v1alpha1.PhaseLeaving,
+		Leave: record,
+		Membership: MembershipSeen{
+			State:  v1alpha1.StateLeave,
+			Rejoin: !o.Deleting,
+			Clean:  o.Membership != nil && o.Membership.Clean,
+		},
 	}
 	accepted := accepts(o)
 	overdue := !o.Now.Before(record.Deadline.Time)
 	if !accepted && o.Access {
-		// Withdrawn acceptance waits for nothing, not even for the leave to be on record.
+		// Withdrawn acceptance takes effect immediately, even before the leave is recorded.
 		step.Actions = append(step.Actions, RevokeAccess)
 	}
 
 	switch {
 	case o.Leave == nil:
-		// Record when it began before anything is done about it, or a restart would begin the deadline anew.
+		// The start is recorded before any action. Otherwise a restart would restart the deadline.
 		step.After = time.Nanosecond
 	case o.Namespace == Terminating:
 		if !record.Forced {
@@ -365,7 +383,7 @@ func nextLeave(o HubObserved) HubStep {
 	return step
 }
 
-// passGates goes from closed gates to open ones, to the agent's confirmation, to the end of its access.
+// passGates proceeds from closed gates to open ones, to the agent's confirmation, to the end of its access.
 func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 	record, seen := step.Leave, o.Membership
 	agentIn := seen != nil && seen.Report == ReportedJoined
@@ -375,7 +393,7 @@ func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 	}
 	switch {
 	case record.Waiting == "" && o.Gates.Age > 0:
-		// What they are remembered to have said is no reason to end anything.
+		// A stored result of the gates is not sufficient to end anything.
 		step.Actions = append(step.Actions, AskGates)
 		return step
 	case record.Waiting == "":
@@ -384,13 +402,14 @@ func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 		step.After = GatePoll
 		return step
 	case overdue:
-		// Record that it was forced, and by what, before it is: afterwards nothing would tell.
+		// Record that the leave is forced, and what it waited for, before forcing it: afterwards that is unknown.
 		force(record, o.Now)
 		step.After = time.Nanosecond
 		return step
 	}
 	step.Membership.Clean = step.Membership.Clean || o.Gates.Waiting == ""
-	if seen == nil || seen.State != step.Membership.State || seen.Rejoin != step.Membership.Rejoin || seen.Clean != step.Membership.Clean {
+	if seen == nil || seen.State != step.Membership.State || seen.Rejoin != step.Membership.Rejoin ||
+		seen.Clean != step.Membership.Clean {
 		step.Actions = append(step.Actions, WriteMembership)
 	}
 	if accepted && o.Claimed && !o.Access {
@@ -400,8 +419,8 @@ func passGates(o HubObserved, step HubStep, accepted, overdue bool) HubStep {
 	return step
 }
 
-// patientUntil is when the hub waits no longer for the namespace to be gone. Gates that are forced have their time also where the
-// deadline had passed long before: it can be shortened to any time, and the hub may have been away.
+// patientUntil is when the hub stops waiting for the namespace to be removed. Forced gates get the full timeout even if
+// the deadline passed long before: the deadline can be shortened to any time, and the hub may have been unavailable.
 func patientUntil(record v1alpha1.LeaveStatus) time.Time {
 	from := record.Deadline.Time
 	if record.ForcedAt != nil && record.ForcedAt.After(from) {
@@ -414,8 +433,9 @@ func force(record *v1alpha1.LeaveStatus, now time.Time) {
 	record.Forced, record.ForcedAt = true, new(metav1.NewTime(now))
 }
 
-// takeBack ends the member's access before the namespace goes, which takes its time. Gates that are forced are told before
-// that, since they may never have been asked and then say only now what becomes of what is in it, and again while it goes.
+// takeBack ends the member's access before the namespace is deleted, which takes time. The gates are forced before that
+// and again while the namespace terminates: they may never have been asked, and only then decide about the content of
+// the namespace.
 func takeBack(o HubObserved) (actions []HubAction) {
 	if o.Access {
 		actions = append(actions, RevokeAccess)
@@ -449,17 +469,19 @@ func left(o HubObserved) HubStep {
 		step.Actions = append(step.Actions, WriteTombstone, ReleaseClaim)
 	}
 	if step.Leave != nil && len(step.Actions) == 0 {
-		// Not before: a leave that had ended would be over, and what was still to be done never done.
+		// Not earlier: a leave that is recorded as ended would be over, and the remaining actions would never be carried out.
 		step.Leave.Ended = true
 	}
 	if forced(o) && !ended(o) {
-		// A namespace that was gone before the deadline gave the gates no chance to release what they have elsewhere.
+		// If the namespace was removed before the deadline, the gates could not release what they have elsewhere.
 		step.Actions = append([]HubAction{ForceGates}, step.Actions...)
 	}
-	reason, message := v1alpha1.ReasonLeft, "The cluster has left. Set spec.state to Join to let it come back, or delete this object."
+	reason, message := v1alpha1.ReasonLeft, "The cluster has left. Set spec.state to Join to let it come back, or "+
+		"delete this object."
 	if forced(o) {
 		reason = v1alpha1.ReasonLeaveForced
-		message = fmt.Sprintf("The deadline passed and the cluster was removed while waiting for %s. %s", awaited(*o.Leave), message)
+		message = fmt.Sprintf(
+			"The deadline passed and the cluster was removed while waiting for %s. %s", awaited(*o.Leave), message)
 	}
 	step.Conditions = []metav1.Condition{
 		acceptedCondition(o),
@@ -469,8 +491,8 @@ func left(o HubObserved) HubStep {
 	return step
 }
 
-// thisLeave is the record of the leave from this stay. One that had ended before there was a namespace again is of
-// the stay before: the member joined anew, and that was not on record yet.
+// thisLeave is the record of the current leave. If a leave had ended and the namespace exists again, the record belongs
+// to the previous membership: the member joined again, and that was not recorded yet.
 func thisLeave(o HubObserved) *v1alpha1.LeaveStatus {
 	if ended(o) && o.Namespace == Present {
 		return nil
@@ -478,7 +500,7 @@ func thisLeave(o HubObserved) *v1alpha1.LeaveStatus {
 	return o.Leave
 }
 
-// What a leave waits for when all gates are open: that the agent has cleaned up, and that the namespace is gone.
+// What a leave waits for when all gates are open: the agent's clean-up, and the removal of the namespace.
 const (
 	waitingForAgent     = "agent"
 	waitingForNamespace = "namespace"

@@ -6,96 +6,103 @@ import (
 	"time"
 )
 
-// HubsObserved is what is known of several hubs, of which a member is in one at a time.
+// HubsObserved is what is known about several hubs. A member is in one of them at a time.
 type HubsObserved struct {
 	Now time.Time
-	// Hubs in the order in which they are taken at first.
+	// Hubs in order of preference.
 	Hubs []HubStanding
-	// Current is the index of the one that the agent is at.
+	// Current is the index of the agent's current hub.
 	Current int
-	// Since is when it came there from another hub; zero: it was there from the start.
+	// Since is when the agent came to the current hub from another one; zero: it started there.
 	Since time.Time
-	// Patience is how long the agent stays with a hub that does not take it.
+	// Patience is how long the agent stays with a hub that does not accept its heartbeats.
 	Patience time.Duration
-	// Return is for how long the first hub is to have answered before an agent that is at another goes back to it; zero: it does not go back.
+	// Return is how long the first hub must respond before an agent that is at another hub goes back to it; zero: the
+	// agent does not go back.
 	Return time.Duration
-	// Stay is true when the agent is not to go back to the first hub by itself, as the step said by which it left that.
+	// Stay is true if the agent must not go back to the first hub by itself. The step by which the agent left that hub
+	// sets it.
 	Stay bool
 }
 
-// HubStanding is how one hub stands with the agent.
+// HubStanding is the state of one hub from the view of the agent.
 type HubStanding struct {
 	Name string
-	// Unserved is since when the hub has taken no heartbeat though one was due; zero: it takes them. Only of the current one.
+	// Unserved is since when the hub has accepted no heartbeat although one was due; zero: it accepts them. It applies to
+	// the current hub only.
 	Unserved time.Time
-	// Refused is true when the current hub lets the agent in no more, and it takes a person to change that: it has denied the request, or the
-	// agent has nothing to ask it with.
+	// Refused is true if the current hub refuses the agent, and only a user can change that: the request is denied, or the
+	// agent has no bootstrap credential.
 	Refused bool
-	// Cleaning is how long the agent may be cleaning up what is of the current hub; zero: it is not.
+	// Cleaning is how long the agent may clean up what belongs to the current hub; zero: it is not cleaning up.
 	Cleaning time.Duration
-	// Out is true when the member is out of the hub for good: it has been since Unserved.
+	// Out is true if the member has left the hub for good. It has been out since Unserved.
 	Out bool
-	// Left is when the agent last went from there to another; zero: never.
+	// Left is when the agent last went from this hub to another; zero: never.
 	Left time.Time
-	// Answer is whether there is a hub that answers, as asked in this round.
+	// Answer is whether the hub responds, as probed in this round.
 	Answer HubAnswer
-	// Asked is when that was last asked, in whatever round, and Answering since when the answer has been yes each time. Zero: never; it was no.
-	// [HubStanding.Heard] keeps both.
+	// Asked is the time of the last probe in any round; zero: never. Answering is since when every probe succeeded; zero:
+	// the last one failed. [HubStanding.Heard] maintains both.
 	Asked, Answering time.Time
 }
 
-// Heard is the standing of a hub that was asked whether it answers.
+// Heard returns the state of the hub after a probe.
 func (h HubStanding) Heard(answer HubAnswer, now time.Time) HubStanding {
 	switch {
 	case answer != HubAnswers:
 		h.Answering = time.Time{}
-	case h.Answering.IsZero() || now.Sub(h.Asked) > 2*ReturnPoll: // nobody knows how it was meanwhile
+	case h.Answering.IsZero() || now.Sub(h.Asked) > 2*ReturnPoll: // the state in between is unknown
 		h.Answering = now
 	}
 	h.Answer, h.Asked = answer, now
 	return h
 }
 
-// ReturnPoll is the time between two looks at the first hub by an agent that would go back to it.
+// ReturnPoll is the interval between two probes of the first hub by an agent that would go back to it.
 const ReturnPoll = time.Minute
 
-// HubAnswer is whether a hub answers.
+// HubAnswer says whether a hub responds to a probe.
 type HubAnswer int
 
-// The answers.
+// The results of a probe.
 const (
-	HubAnswerUnknown HubAnswer = iota // not asked
+	HubAnswerUnknown HubAnswer = iota // not probed
 	HubAnswers
-	HubSilent // or there is nothing to ask it with
+	HubSilent // no response, or no credential for a probe
 )
 
-// HubsStep is what an agent of several hubs does next.
+// HubsStep is the next step of an agent with several hubs.
 type HubsStep struct {
-	// Hub is the index of the hub to be at: the current one, or the one to go to.
+	// Hub is the index of the desired hub: the current one, or the one to go to.
 	Hub int
-	// Ask is true when the agent is to find out whether Hub answers, and to ask anew with that.
+	// Ask is true if the agent must probe whether Hub responds, and then decide again.
 	Ask bool
-	// Stay is what goes into HubsObserved from the time that the agent is at another Hub, and is to outlive restarts.
+	// Stay is the value of HubsObserved.Stay from the time when the agent is at another hub. It must survive restarts.
 	Stay bool
-	// Message says why the agent goes, or why it stays where it is not taken.
+	// Message is why the agent goes to another hub, or why it stays at a hub that does not accept its heartbeats.
 	Message string
-	// After is when to look again although nothing has happened; zero: never.
+	// After is the time until the next decision although nothing changed; zero: never.
 	After time.Duration
-	// Done is true when the member is out of all hubs for good.
+	// Done is true if the member has left all hubs for good.
 	Done bool
 }
 
-// SelectHub decides which of its hubs an agent is at. It goes to another when the current one has taken no heartbeat for the patience, or
-// refuses it, or is done with it; and no sooner than the patience after it came, but from a hub that is done with it. It only goes where a hub answers:
-// an agent that is cut off from all of them stays where it is. Of those that answer it takes the one that it left the longest ago, in
-// the order of the list where it left none; and it stays there, also when one that is earlier in the list is back, unless it is to return.
+// SelectHub decides at which of its hubs an agent is.
 //
-// An agent that is to return goes back to the first hub when its own takes it, it has been there for the patience, and the first has answered
-// each time that it was asked for as long as Return says, which is counted from when the agent was last there. That an API server answers is not that the hub takes
-// the agent. So it does not go back to a first hub that it left although that answered, or that had refused it or was done with it: it would be sent away again,
-// and so on for ever. It goes back no more then, but when another hub is lost or sends it there.
+// An agent goes to another hub if the current one has accepted no heartbeat for Patience, refuses the agent, or has
+// deregistered the member. It goes no sooner than Patience after it came, except from a hub that has deregistered it.
+// It only goes to a hub that responds: an agent that is cut off from all hubs stays where it is. Of the hubs that
+// respond it selects the one that it left the longest ago, and hubs that it never left in the order of the list. It
+// stays there, also when a hub that is earlier in the list responds again, unless Return is set.
 //
-// A hub whose member is being cleaned up is left only when that has taken longer than it may.
+// With Return, the agent goes back to the first hub if the current hub accepts its heartbeats, it has been there for
+// Patience, and the first hub has responded to every probe for as long as Return, counted from when the agent was last
+// there. A response of the API server does not mean that the hub accepts the agent. So the agent does not go back to a
+// first hub that it left although that hub responded, or that refused or deregistered it: the agent would be sent away
+// again, for ever. It then goes back only if another hub is lost or sends it there.
+//
+// A hub whose member is being cleaned up is left only after the clean-up has exceeded its time limit.
 func SelectHub(o HubsObserved) HubsStep {
 	current, others := o.Hubs[o.Current], o.others()
 	step := HubsStep{Hub: o.Current}
@@ -119,11 +126,16 @@ func SelectHub(o HubsObserved) HubsStep {
 			if o.Current == 0 {
 				stay = current.Refused || current.Out || current.Answer == HubAnswers
 				if !stay && o.Return > 0 && current.Answer == HubAnswerUnknown {
-					return HubsStep{Hub: o.Current, Ask: true} // whose answers are worth nothing from now on, if this is one
+					// If another hub responds, the earlier responses of this one no longer apply.
+					return HubsStep{Hub: o.Current, Ask: true}
 				}
 			}
-			return HubsStep{Hub: i, Stay: stay && i != 0, Message: fmt.Sprintf("Going to hub %s: hub %s %s.", o.Hubs[i].Name, current.Name, why)}
-		default: // not that one
+			return HubsStep{
+				Hub:     i,
+				Stay:    stay && i != 0,
+				Message: fmt.Sprintf("Going to hub %s: hub %s %s.", o.Hubs[i].Name, current.Name, why),
+			}
+		default: // HubSilent
 		}
 	}
 	step.Message = fmt.Sprintf("Hub %s %s, and no other hub answers.", current.Name, why)
@@ -131,7 +143,7 @@ func SelectHub(o HubsObserved) HubsStep {
 	return step
 }
 
-// back decides whether an agent that its hub takes goes back to the first one.
+// back decides whether an agent whose hub accepts it goes back to the first one.
 func (o HubsObserved) back(step HubsStep) HubsStep {
 	first := o.Hubs[0]
 	if o.Return <= 0 || o.Stay || o.Current == 0 || first.Out || o.Hubs[o.Current].Cleaning > 0 {
@@ -141,7 +153,8 @@ func (o HubsObserved) back(step HubsStep) HubsStep {
 	if !first.Answering.IsZero() {
 		due := latest(latest(first.Answering, first.Left).Add(o.Return), o.Since.Add(o.Patience))
 		if first.Answer == HubAnswers && !o.Now.Before(due) {
-			step.Hub, step.Message = 0, fmt.Sprintf("Going back to hub %s, which has answered since %s.", first.Name, first.Answering.UTC().Format(time.RFC3339))
+			step.Hub, step.Message = 0, fmt.Sprintf(
+				"Going back to hub %s, which has answered since %s.", first.Name, first.Answering.UTC().Format(time.RFC3339))
 			return step
 		}
 		if due.Before(look) {
@@ -153,7 +166,7 @@ func (o HubsObserved) back(step HubsStep) HubsStep {
 		step.After = look.Sub(o.Now)
 	case first.Answer == HubAnswerUnknown:
 		step.Hub, step.Ask = 0, true
-	default: // it was asked a moment ago, and could not be gone to all the same
+	default: // it was probed a moment ago, and the agent could not go there yet
 		step.After = ReturnPoll
 	}
 	return step
@@ -166,7 +179,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// others are the hubs that the agent could go to, in the order in which it would.
+// others are the hubs that the agent could go to, in order of preference.
 func (o HubsObserved) others() []int {
 	var others []int
 	for i, hub := range o.Hubs {
@@ -178,22 +191,24 @@ func (o HubsObserved) others() []int {
 	return others
 }
 
-// due is when to leave the current hub, and why; "": there is no reason to.
+// due is when to leave the current hub, and why. An empty reason means that the agent stays.
 func (o HubsObserved) due() (time.Time, string) {
 	current := o.Hubs[o.Current]
 	switch {
 	case current.Out:
-		return current.Unserved, "is done with this member"
+		return current.Unserved, "has released this member"
 	case current.Refused && current.Cleaning == 0 && o.Since.IsZero():
-		return o.Now, "does not let the agent in"
+		return o.Now, "refuses the agent"
 	case current.Refused && current.Cleaning == 0:
-		return o.Since.Add(o.Patience), "does not let the agent in"
+		return o.Since.Add(o.Patience), "refuses the agent"
 	case !current.Unserved.IsZero():
 		since := current.Unserved
 		if o.Since.After(since) {
 			since = o.Since
 		}
-		return since.Add(max(o.Patience, current.Cleaning)), "has taken no heartbeat since " + current.Unserved.UTC().Format(time.RFC3339)
+		return since.Add(
+			max(o.Patience, current.Cleaning),
+		), "has accepted no heartbeat since " + current.Unserved.UTC().Format(time.RFC3339)
 	default:
 		return time.Time{}, ""
 	}

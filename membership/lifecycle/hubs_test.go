@@ -14,7 +14,7 @@ func TestSelectHub(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	long := ago(time.Hour)
 	lost := HubStanding{Unserved: ago(patience)}
-	const lostWhy = "hub a has taken no heartbeat since 2026-11-21T11:55:00Z"
+	const lostWhy = "hub a has accepted no heartbeat since 2026-11-21T11:55:00Z"
 	for _, tc := range []struct {
 		reason string
 		since  time.Time
@@ -23,31 +23,45 @@ func TestSelectHub(t *testing.T) {
 	}{
 		{"all is well", long, []HubStanding{{}, {}}, HubsStep{}},
 		{"a hub may be restarted", long, []HubStanding{{Unserved: ago(time.Minute)}, {}}, HubsStep{After: 4 * time.Minute}},
-		{"nobody leaves for a place that may be no better", long, []HubStanding{lost, {}}, HubsStep{Hub: 1, Ask: true}},
-		{"it is better there", long, []HubStanding{lost, {Answer: HubAnswers}}, HubsStep{Hub: 1, Message: "Going to hub b: " + lostWhy + "."}},
+		{"the agent does not leave for a hub that may be no better", long, []HubStanding{lost, {}},
+			HubsStep{Hub: 1, Ask: true}},
+		{"it is better there", long, []HubStanding{lost, {Answer: HubAnswers}},
+			HubsStep{Hub: 1, Message: "Going to hub b: " + lostWhy + "."}},
 		{"the agent itself is cut off", long, []HubStanding{lost, {Answer: HubSilent}},
-			HubsStep{After: RetryPoll, Message: "Hub a has taken no heartbeat since 2026-11-21T11:55:00Z, and no other hub answers."}},
+			HubsStep{After: RetryPoll, Message: "Hub a has accepted no heartbeat since 2026-11-21T11:55:00Z, and no other hub " +
+				"answers."}},
 		{"cut off for long, it asks less often", long, []HubStanding{{Unserved: long}, {Answer: HubSilent}},
-			HubsStep{After: HeldPoll, Message: "Hub a has taken no heartbeat since 2026-11-21T11:00:00Z, and no other hub answers."}},
-		{"whoever just came has not had the time to join", ago(time.Minute), []HubStanding{{Unserved: long}, {}}, HubsStep{After: 4 * time.Minute}},
-		{"the first in the list of those that it never was at", long, []HubStanding{lost, {Left: long}, {}, {}}, HubsStep{Hub: 2, Ask: true}},
+			HubsStep{After: HeldPoll, Message: "Hub a has accepted no heartbeat since 2026-11-21T11:00:00Z, and no other hub " +
+				"answers."}},
+		{"an agent that just came had no time to join", ago(time.Minute), []HubStanding{{Unserved: long}, {}},
+			HubsStep{After: 4 * time.Minute}},
+		{"the first in the list of those that it never was at", long, []HubStanding{lost, {Left: long}, {}, {}},
+			HubsStep{Hub: 2, Ask: true}},
 		{"the next one if that is silent", long, []HubStanding{lost, {Left: long}, {Answer: HubSilent}, {Answer: HubAnswers}},
 			HubsStep{Hub: 3, Message: "Going to hub d: " + lostWhy + "."}},
-		{"all were left: the one that had the most time to recover", long, []HubStanding{lost, {Left: ago(time.Minute)}, {Left: long}}, HubsStep{Hub: 2, Ask: true}},
+		{"all were left: the one that had the most time to recover", long,
+			[]HubStanding{lost, {Left: ago(time.Minute)}, {Left: long}}, HubsStep{Hub: 2, Ask: true}},
 		{"there is no other", long, []HubStanding{lost}, HubsStep{}},
-		{"a denial stands until a person takes it back", time.Time{}, []HubStanding{{Unserved: now, Refused: true}, {}}, HubsStep{Hub: 1, Ask: true}},
-		{"two hubs that both deny do not throw the agent to and fro", ago(time.Minute), []HubStanding{{Unserved: ago(time.Minute), Refused: true}, {}},
+		{"a denial stands until a person takes it back", time.Time{}, []HubStanding{{Unserved: now, Refused: true}, {}},
+			HubsStep{Hub: 1, Ask: true}},
+		{"two hubs that both deny do not throw the agent to and fro", ago(time.Minute),
+			[]HubStanding{{Unserved: ago(time.Minute), Refused: true}, {}},
 			HubsStep{After: 4 * time.Minute}},
-		{"out: there is nothing to wait for", ago(time.Minute), []HubStanding{{Unserved: now, Out: true}, {Answer: HubAnswers}},
-			HubsStep{Hub: 1, Stay: true, Message: "Going to hub b: hub a is done with this member."}},
+		{"out: there is nothing to wait for", ago(time.Minute),
+			[]HubStanding{{Unserved: now, Out: true}, {Answer: HubAnswers}},
+			HubsStep{Hub: 1, Stay: true, Message: "Going to hub b: hub a has released this member."}},
 		{"out, and nowhere to go for now", long, []HubStanding{{Unserved: now, Out: true}, {Answer: HubSilent}},
-			HubsStep{After: RetryPoll, Message: "Hub a is done with this member, and no other hub answers."}},
+			HubsStep{After: RetryPoll, Message: "Hub a has released this member, and no other hub answers."}},
 		{"out of all of them", long, []HubStanding{{Unserved: now, Out: true}, {Out: true}}, HubsStep{Done: true}},
-		{"nobody goes back to where it is out", long, []HubStanding{lost, {Out: true, Answer: HubAnswers}}, HubsStep{}},
-		{"what a hub has left on the member goes first", long, []HubStanding{{Unserved: ago(10 * time.Minute), Cleaning: 15 * time.Minute}, {}},
+		{"the agent does not go back to a hub that released it", long, []HubStanding{lost, {Out: true, Answer: HubAnswers}},
+			HubsStep{}},
+		{"what a hub has left on the member goes first", long,
+			[]HubStanding{{Unserved: ago(10 * time.Minute), Cleaning: 15 * time.Minute}, {}},
 			HubsStep{After: 5 * time.Minute}},
-		{"unless it never goes", long, []HubStanding{{Unserved: ago(15 * time.Minute), Cleaning: 15 * time.Minute}, {}}, HubsStep{Hub: 1, Ask: true}},
-		{"a short deadline of a leave is not a short patience", long, []HubStanding{{Unserved: ago(time.Minute), Cleaning: time.Second}, {}},
+		{"unless it never goes", long, []HubStanding{{Unserved: ago(15 * time.Minute), Cleaning: 15 * time.Minute}, {}},
+			HubsStep{Hub: 1, Ask: true}},
+		{"a short deadline of a leave is not a short patience", long,
+			[]HubStanding{{Unserved: ago(time.Minute), Cleaning: time.Second}, {}},
 			HubsStep{After: 4 * time.Minute}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -73,43 +87,71 @@ func TestReturn(t *testing.T) {
 	}
 	const going = "Going back to hub a, which has answered since 2026-11-21T11:30:00Z."
 	lost := HubStanding{Unserved: ago(patience)}
-	const lostWhy = "Going to hub b: hub a has taken no heartbeat since 2026-11-21T11:55:00Z."
+	const lostWhy = "Going to hub b: hub a has accepted no heartbeat since 2026-11-21T11:55:00Z."
 	for _, tc := range []struct {
 		reason string
 		o      HubsObserved
 		want   HubsStep
 	}{
-		{"it has answered for long enough", HubsObserved{Current: 1, Since: long, Hubs: []HubStanding{back, {}}}, HubsStep{Message: going}},
-		{"nobody asked it to", HubsObserved{Current: 1, Since: long, Return: -1, Hubs: []HubStanding{back, {}}}, HubsStep{Hub: 1}},
+		{"it has answered for long enough", HubsObserved{Current: 1, Since: long, Hubs: []HubStanding{back, {}}},
+			HubsStep{Message: going}},
+		{"return is not requested", HubsObserved{Current: 1, Since: long, Return: -1, Hubs: []HubStanding{back, {}}},
+			HubsStep{Hub: 1}},
 		{"it is there", HubsObserved{Since: long, Hubs: []HubStanding{{}, back}}, HubsStep{}},
-		{"whoever left it for what its answers do not show would have to leave again", HubsObserved{Current: 1, Since: long, Stay: true, Hubs: []HubStanding{back, {}}}, HubsStep{Hub: 1}},
-		{"it is done with the member", HubsObserved{Current: 1, Since: long, Hubs: []HubStanding{with(func(h *HubStanding) { h.Out = true }), {}}}, HubsStep{Hub: 1}},
-		{"what another hub has left on the member goes first", HubsObserved{Current: 1, Since: long, Hubs: []HubStanding{back, {Cleaning: time.Minute}}}, HubsStep{Hub: 1}},
-		{"between two changes there is the patience", HubsObserved{Current: 1, Since: ago(time.Minute), Hubs: []HubStanding{back, {}}}, HubsStep{Hub: 1, After: 50 * time.Second}},
-		{"it answers, and not for long", HubsObserved{Current: 1, Since: long, Hubs: []HubStanding{with(func(h *HubStanding) { h.Answering = ago(20 * time.Minute) }), {}}},
+		{"an agent that left for a reason that probes do not show would leave again",
+			HubsObserved{Current: 1, Since: long, Stay: true, Hubs: []HubStanding{back, {}}}, HubsStep{Hub: 1}},
+		{"it is done with the member",
+			HubsObserved{Current: 1, Since: long, Hubs: []HubStanding{with(func(h *HubStanding) { h.Out = true }), {}}},
+			HubsStep{Hub: 1}},
+		{"what another hub has left on the member goes first",
+			HubsObserved{Current: 1, Since: long, Hubs: []HubStanding{back, {Cleaning: time.Minute}}}, HubsStep{Hub: 1}},
+		{"between two changes there is the patience",
+			HubsObserved{Current: 1, Since: ago(time.Minute), Hubs: []HubStanding{back, {}}},
 			HubsStep{Hub: 1, After: 50 * time.Second}},
-		{"what it answered before it was lost does not count", HubsObserved{Current: 1, Since: ago(20 * time.Minute), Hubs: []HubStanding{with(func(h *HubStanding) { h.Left = ago(20 * time.Minute) }), {}}},
+		{"it answers, and not for long",
+			HubsObserved{Current: 1, Since: long,
+				Hubs: []HubStanding{with(func(h *HubStanding) { h.Answering = ago(20 * time.Minute) }), {}}},
 			HubsStep{Hub: 1, After: 50 * time.Second}},
-		{"the last look is when it is due", HubsObserved{Current: 1, Since: long, Hubs: []HubStanding{with(func(h *HubStanding) { h.Answering = ago(returns - time.Second) }), {}}},
+		{"what it answered before it was lost does not count",
+			HubsObserved{Current: 1, Since: ago(20 * time.Minute),
+				Hubs: []HubStanding{with(func(h *HubStanding) { h.Left = ago(20 * time.Minute) }), {}}},
+			HubsStep{Hub: 1, After: 50 * time.Second}},
+		{"the last look is when it is due",
+			HubsObserved{Current: 1, Since: long,
+				Hubs: []HubStanding{with(func(h *HubStanding) { h.Answering = ago(returns - time.Second) }), {}}},
 			HubsStep{Hub: 1, After: time.Second}},
-		{"one that answered is asked before it is gone to", HubsObserved{Current: 1, Since: long, Hubs: []HubStanding{with(func(h *HubStanding) { h.Answer = HubAnswerUnknown }), {}}},
+		{"one that answered is asked before it is gone to",
+			HubsObserved{Current: 1, Since: long,
+				Hubs: []HubStanding{with(func(h *HubStanding) { h.Answer = HubAnswerUnknown }), {}}},
 			HubsStep{Ask: true}},
 		{"nothing is known of it", HubsObserved{Current: 1, Since: long, Hubs: []HubStanding{{}, {}}}, HubsStep{Ask: true}},
-		{"it is asked once a minute", HubsObserved{Current: 1, Since: long, Hubs: []HubStanding{{Asked: recently}, {}}}, HubsStep{Hub: 1, After: 50 * time.Second}},
-		{"it was gone to, and that could not be written down", HubsObserved{Current: 1, Since: long, Hubs: []HubStanding{with(func(h *HubStanding) { h.Answer = HubSilent }), {}}},
+		{"it is asked once a minute", HubsObserved{Current: 1, Since: long, Hubs: []HubStanding{{Asked: recently}, {}}},
+			HubsStep{Hub: 1, After: 50 * time.Second}},
+		{"it was gone to, and that could not be written down",
+			HubsObserved{Current: 1, Since: long, Hubs: []HubStanding{with(func(h *HubStanding) { h.Answer = HubSilent }), {}}},
 			HubsStep{Hub: 1, After: time.Minute}},
-		{"a hub that is lost is left for whichever answers", HubsObserved{Current: 1, Since: long, Stay: true, Hubs: []HubStanding{{Answer: HubAnswers}, lost}},
-			HubsStep{Message: "Going to hub a: hub b has taken no heartbeat since 2026-11-21T11:55:00Z."}},
+		{"a hub that is lost is left for whichever answers",
+			HubsObserved{Current: 1, Since: long, Stay: true, Hubs: []HubStanding{{Answer: HubAnswers}, lost}},
+			HubsStep{Message: "Going to hub a: hub b has accepted no heartbeat since 2026-11-21T11:55:00Z."}},
 
-		{"who leaves the first asks whether its answers are worth anything", HubsObserved{Since: long, Hubs: []HubStanding{lost, {Answer: HubAnswers}}}, HubsStep{Ask: true}},
-		{"it is down", HubsObserved{Since: long, Hubs: []HubStanding{{Unserved: ago(patience), Answer: HubSilent}, {Answer: HubAnswers}}}, HubsStep{Hub: 1, Message: lostWhy}},
-		{"it answers and takes nobody", HubsObserved{Since: long, Hubs: []HubStanding{{Unserved: ago(patience), Answer: HubAnswers}, {Answer: HubAnswers}}},
+		{"who leaves the first asks whether its answers are worth anything",
+			HubsObserved{Since: long, Hubs: []HubStanding{lost, {Answer: HubAnswers}}}, HubsStep{Ask: true}},
+		{"it is down", HubsObserved{Since: long,
+			Hubs: []HubStanding{{Unserved: ago(patience), Answer: HubSilent}, {Answer: HubAnswers}}},
+			HubsStep{Hub: 1, Message: lostWhy}},
+		{"it responds and accepts no agent",
+			HubsObserved{Since: long, Hubs: []HubStanding{{Unserved: ago(patience), Answer: HubAnswers}, {Answer: HubAnswers}}},
 			HubsStep{Hub: 1, Stay: true, Message: lostWhy}},
-		{"it has refused the member", HubsObserved{Since: long, Hubs: []HubStanding{{Unserved: long, Refused: true}, {Answer: HubAnswers}}},
-			HubsStep{Hub: 1, Stay: true, Message: "Going to hub b: hub a does not let the agent in."}},
-		{"who does not go back need not ask", HubsObserved{Since: long, Return: -1, Hubs: []HubStanding{lost, {Answer: HubAnswers}}}, HubsStep{Hub: 1, Message: lostWhy}},
-		{"a third hub changes nothing about the first", HubsObserved{Current: 1, Since: long, Stay: true, Hubs: []HubStanding{{Left: long}, lost, {Answer: HubAnswers}}},
-			HubsStep{Hub: 2, Stay: true, Message: "Going to hub c: hub b has taken no heartbeat since 2026-11-21T11:55:00Z."}},
+		{"it has refused the member",
+			HubsObserved{Since: long, Hubs: []HubStanding{{Unserved: long, Refused: true}, {Answer: HubAnswers}}},
+			HubsStep{Hub: 1, Stay: true, Message: "Going to hub b: hub a refuses the agent."}},
+		{"who does not go back need not ask",
+			HubsObserved{Since: long, Return: -1, Hubs: []HubStanding{lost, {Answer: HubAnswers}}},
+			HubsStep{Hub: 1, Message: lostWhy}},
+		{"a third hub changes nothing about the first",
+			HubsObserved{Current: 1, Since: long, Stay: true, Hubs: []HubStanding{{Left: long}, lost, {Answer: HubAnswers}}},
+			HubsStep{Hub: 2, Stay: true,
+				Message: "Going to hub c: hub b has accepted no heartbeat since 2026-11-21T11:55:00Z."}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			for i := range tc.o.Hubs {
@@ -136,7 +178,8 @@ func TestHeard(t *testing.T) {
 		{"it answers", HubStanding{}, HubAnswers, now},
 		{"it still does", HubStanding{Asked: ago(time.Minute), Answering: ago(time.Hour)}, HubAnswers, ago(time.Hour)},
 		{"it does not", HubStanding{Asked: ago(time.Minute), Answering: ago(time.Hour)}, HubSilent, time.Time{}},
-		{"what it did for hours when nobody asked is not known", HubStanding{Asked: ago(time.Hour), Answering: ago(2 * time.Hour)}, HubAnswers, now},
+		{"its state during hours without probes is unknown",
+			HubStanding{Asked: ago(time.Hour), Answering: ago(2 * time.Hour)}, HubAnswers, now},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			require.Equal(t, HubStanding{Asked: now, Answering: tc.want, Answer: tc.answer}, tc.before.Heard(tc.answer, now))
@@ -177,7 +220,7 @@ func TestSelectHubOverTime(t *testing.T) {
 			step := SelectHub(o)
 			for asked := 0; step.Ask; asked++ {
 				require.Less(t, asked, len(hubs), "a round ends")
-				require.True(t, o.Current != step.Hub || returns > 0 && step.Hub == 0, "nobody asks where it is")
+				require.True(t, o.Current != step.Hub || returns > 0 && step.Hub == 0, "the agent probes its current hub")
 				answer := HubSilent
 				if up[step.Hub] {
 					answer = HubAnswers
@@ -200,7 +243,7 @@ func TestSelectHubOverTime(t *testing.T) {
 					require.GreaterOrEqual(t, now.Sub(left), returns, "it goes back and forth")
 					require.True(t, silent.IsZero() || now.Sub(silent) >= returns, "it goes back to a hub that comes and goes")
 				}
-				require.True(t, up[step.Hub] && !hubs[step.Hub].Out, "it goes where nobody answers")
+				require.True(t, up[step.Hub] && !hubs[step.Hub].Out, "it goes to a hub that does not respond")
 				require.True(t, here.Out || came.IsZero() || now.Sub(came) >= patience, "it has hardly arrived")
 				if o.Current == 0 {
 					require.Equal(t, here.Out || returns > 0 && up[0], step.Stay, "it would be sent away again")

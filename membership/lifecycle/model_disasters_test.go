@@ -42,8 +42,16 @@ func (m *machine) counts(wrong fault) bool {
 		return true
 	}
 	switch wrong {
-	case circle, unaskedClean, unaskedDeparture, unaskedNamespace, unaskedRevocation, unaskedTombstone, unaskedRelease, readmitted,
-		"a claim is taken away", "a credential is issued to somebody who is not accepted":
+	case circle,
+		unaskedClean,
+		unaskedDeparture,
+		unaskedNamespace,
+		unaskedRevocation,
+		unaskedTombstone,
+		unaskedRelease,
+		readmitted,
+		"a claim is taken away",
+		"a credential is issued to a cluster that is not accepted":
 		return true
 	case undone, endless:
 		return !m.disasters.leaders
@@ -69,9 +77,25 @@ type hubState struct {
 
 func (w *world) state() hubState {
 	return hubState{
-		member: w.member, deleting: w.deleting, unserved: w.unserved, wantLeave: w.wantLeave, finalizer: w.finalizer, joined: w.joined, gatesShut: w.gatesShut,
-		abandoned: w.abandoned, accepted: w.accepted, claim: w.claim, credential: w.credential, clock: w.clock, namespace: w.namespace,
-		access: w.access, leave: w.leave, membership: w.membership, requests: w.requests, tombs: w.tombs, same: w.member,
+		member:     w.member,
+		deleting:   w.deleting,
+		unserved:   w.unserved,
+		wantLeave:  w.wantLeave,
+		finalizer:  w.finalizer,
+		joined:     w.joined,
+		gatesShut:  w.gatesShut,
+		abandoned:  w.abandoned,
+		accepted:   w.accepted,
+		claim:      w.claim,
+		credential: w.credential,
+		clock:      w.clock,
+		namespace:  w.namespace,
+		access:     w.access,
+		leave:      w.leave,
+		membership: w.membership,
+		requests:   w.requests,
+		tombs:      w.tombs,
+		same:       w.member,
 	}
 }
 
@@ -130,9 +154,11 @@ func (m *machine) restore(w *world) {
 	rename(&w.agent.uid)
 	rename(&w.agent.asks)
 	rename(&w.agent.given)
-	w.member, w.deleting, w.wantLeave, w.finalizer, w.joined, w.gatesShut = s.member, s.deleting, s.wantLeave, s.finalizer, s.joined, s.gatesShut
+	w.member, w.deleting, w.wantLeave, w.finalizer, w.joined, w.gatesShut = s.member, s.deleting, s.wantLeave, s.finalizer,
+		s.joined, s.gatesShut
 	w.unserved = s.unserved
-	w.abandoned, w.accepted, w.claim, w.credential, w.clock, w.namespace = s.abandoned, s.accepted, s.claim, s.credential, s.clock, s.namespace
+	w.abandoned, w.accepted, w.claim, w.credential, w.clock, w.namespace = s.abandoned, s.accepted, s.claim, s.credential,
+		s.clock, s.namespace
 	w.access, w.leave, w.membership, w.requests, w.tombs = s.access, s.leave, s.membership, s.requests, s.tombs
 	if w.holds == leftover {
 		w.holds = dirty // the leave is undone
@@ -182,8 +208,11 @@ func (m *machine) gone(w *world, called uint8) {
 func (m *machine) lost(w *world) {
 	called := m.outdate(w)
 	m.gone(w, called)
-	w.member, w.deleting, w.unserved, w.wantLeave, w.finalizer, w.joined, w.gatesShut, w.abandoned = false, false, false, false, false, false, false, false
-	w.accepted, w.claim, w.leave, w.clock, w.namespace, w.access = undecided, nobody, leaveWorld{}, inTime, uint8(Absent), nobody
+	w.unserved = false
+	w.member, w.deleting, w.wantLeave, w.finalizer, w.joined, w.gatesShut, w.abandoned = false, false, false, false, false,
+		false, false
+	w.accepted, w.claim, w.leave, w.clock, w.namespace, w.access = undecided, noAgent, leaveWorld{}, inTime, uint8(
+		Absent), noAgent
 	w.membership, w.lag, w.requests, w.tombs = membershipWorld{}, lagWorld{}, [2]requestWorld{}, 0
 	w.hub, w.stale, w.paused, w.pausedOld = planWorld{}, false, planWorld{}, 0
 }
@@ -200,7 +229,8 @@ func (m *machine) disasterEdges(w world, visit func(edge)) {
 	}
 	if d.restores && w.backup != 0 {
 		do("the hub is restored", func(w *world) { m.restore(w) })
-		do("the hub is restored, and refuses the credentials that it issued since", func(w *world) { m.restore(w); w.agent.credential = false })
+		do("the hub is restored, and refuses the credentials that it issued since",
+			func(w *world) { m.restore(w); w.agent.credential = false })
 	}
 	if d.reapplied && w.member {
 		do("the MemberCluster is created again", func(w *world) { m.uidChanges(w) })
@@ -252,7 +282,7 @@ func (m *machine) resumes(w *world) (HubAction, fault) {
 	w.hub, w.stale = w.paused, w.pausedOld&pausedMember != 0
 	plan := m.hubs.values[w.hub.step]
 	action := plan.actions[w.hub.next]
-	if action == WriteTombstone && w.pausedOld&pausedUID == 0 && w.member && w.claim != nobody && !w.standing() {
+	if action == WriteTombstone && w.pausedOld&pausedUID == 0 && w.member && w.claim != noAgent && !w.standing() {
 		return action, unaskedTombstone // its creation has no precondition
 	}
 	if !m.careless && w.refusesPaused(action) {
@@ -289,7 +319,8 @@ func (w *world) refusesPaused(action HubAction) bool {
 func (w *world) memberWritten(before, after hubState) bool {
 	a, b := before, after
 	return a.member != b.member || a.deleting != b.deleting || a.wantLeave != b.wantLeave || a.finalizer != b.finalizer ||
-		a.accepted != b.accepted || a.claim != b.claim || a.credential != b.credential || a.leave != b.leave || a.joined != b.joined
+		a.accepted != b.accepted || a.claim != b.claim || a.credential != b.credential || a.leave != b.leave ||
+		a.joined != b.joined
 }
 
 // noteForPaused takes down what has changed since the leader was paused.
@@ -312,13 +343,19 @@ func (w *world) noteForPaused(before hubState) {
 	}
 }
 
-// elsewhere is what the agent sees of its request at another hub, which accepts everything and has a record that just this
-// member left it. The agent does not check which hub answers: what the hub answers must be enough.
+// elsewhere is what the agent sees of its request at another hub, which accepts everything and has a record that just
+// this member left it. The agent does not check which hub answers: what the hub answers must be enough.
 func (m *machine) elsewhere(w *world) DoorSight {
 	a := &w.agent
 	o := DoorObserved{
-		ClusterID: "id", Name: "east", Claim: claims[mine], MemberUID: uids[a.asks], Type: v1alpha1.CredentialToken, CreatedAt: epoch,
-		HubID: "other", Verdict: membership.Verdict{Decision: membership.Accept},
+		ClusterID:  "id",
+		Name:       "east",
+		Claim:      claims[mine],
+		MemberUID:  uids[a.asks],
+		Type:       v1alpha1.CredentialToken,
+		CreatedAt:  epoch,
+		HubID:      "other",
+		Verdict:    membership.Verdict{Decision: membership.Accept},
 		Tombstones: []Tombstone{{MemberUID: uids[a.asks], ClusterID: "id", Claim: claims[mine], Decided: true, Time: epoch}},
 	}
 	if a.registered {

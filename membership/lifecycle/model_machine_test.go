@@ -22,7 +22,7 @@ type machine struct {
 	stuck       bool // the namespace never goes
 	unforceable bool // the gates cannot be forced
 	lags        bool // the one mishap is that caches stand still
-	vandals     bool // somebody deletes what the hub has made
+	vandals     bool // a user deletes objects that the hub has created
 	pair        bool // the older claim is that of another agent
 	apart       bool // and asks for a credential of another type
 	hasty       bool // one broken promise is enough
@@ -91,8 +91,22 @@ const report HubAction = "ReportStatus"
 
 func (m *machine) hubStep(w *world) (uint16, hubPlan) {
 	key := hubKey{
-		w.member, w.deleting, w.unserved, w.wantLeave, w.finalizer, w.gatesShut, m.statusFirst, w.accepted, w.claim, w.subject(), w.clock, w.namespace, w.access,
-		w.leave, w.membership, w.joined,
+		w.member,
+		w.deleting,
+		w.unserved,
+		w.wantLeave,
+		w.finalizer,
+		w.gatesShut,
+		m.statusFirst,
+		w.accepted,
+		w.claim,
+		w.subject(),
+		w.clock,
+		w.namespace,
+		w.access,
+		w.leave,
+		w.membership,
+		w.joined,
 	}
 	return m.hubs.get(key, func() hubPlan {
 		o := w.hubSees()
@@ -108,11 +122,20 @@ func (m *machine) hubStep(w *world) (uint16, hubPlan) {
 			l := step.Leave
 			late := l.ForcedAt != nil && !l.ForcedAt.Before(new(metav1.NewTime(epoch.Add(deadline+NamespacePatience))))
 			p.leave = leaveWorld{
-				there: true, awaitsAgent: l.Waiting == waitingForAgent && !l.Forced,
-				awaitsNamespace: l.Waiting == waitingForNamespace && !l.Forced && !l.Ended, forced: l.Forced, ended: l.Ended, late: late,
+				there:       true,
+				awaitsAgent: l.Waiting == waitingForAgent && !l.Forced,
+				awaitsNamespace: l.Waiting == waitingForNamespace && !l.Forced &&
+					!l.Ended,
+				forced: l.Forced,
+				ended:  l.Ended,
+				late:   late,
 			}
 		}
-		p.told = membershipWorld{leave: step.Membership.State == v1alpha1.StateLeave, rejoin: step.Membership.Rejoin, clean: step.Membership.Clean}
+		p.told = membershipWorld{
+			leave:  step.Membership.State == v1alpha1.StateLeave,
+			rejoin: step.Membership.Rejoin,
+			clean:  step.Membership.Clean,
+		}
 		for _, c := range step.Conditions {
 			p.joined = p.joined || c.Type == v1alpha1.ConditionJoined && c.Status == "True"
 		}
@@ -133,8 +156,8 @@ func (m *machine) hubStep(w *world) (uint16, hubPlan) {
 	})
 }
 
-// hubLooks is the step that the hub takes by what its caches show, or by what there is where that is a final one, or would
-// create a Membership that is there already.
+// hubLooks is the step that the hub takes by what its caches show, or by what there is where that is a final one, or
+// would create a Membership that is there already.
 func (m *machine) hubLooks(w *world) (planWorld, hubPlan) {
 	shown, blind := w.cached()
 	n, plan := m.hubStep(&shown)
@@ -166,7 +189,8 @@ func (m *machine) doorStep(w *world, i int) doorPlan {
 	r.fresh = false
 	key := doorKey{request: r, i: i, member: w.member, tombs: w.tombs}
 	if w.member {
-		key.deleting, key.wantLeave, key.prepared, key.leaving = w.deleting, w.wantLeave, w.prepared(), w.leave.there && !w.leave.ended
+		key.deleting, key.wantLeave, key.prepared, key.leaving = w.deleting, w.wantLeave, w.prepared(), w.leave.there &&
+			!w.leave.ended
 		key.accepted, key.claim, key.credential, key.reported = w.accepted, w.claim, w.credential, w.reported() != ""
 	}
 	_, plan := m.doors.get(key, func() doorPlan {
@@ -187,6 +211,19 @@ type agentKey struct {
 }
 
 func (m *machine) agentStep(a *agentWorld) (uint16, AgentStep) {
-	key := agentKey{a.request, a.registered, a.deregistered, a.kept, a.out, a.policy, a.beating, a.outwaited, a.door, a.hub, a.said, a.seen}
+	key := agentKey{
+		a.request,
+		a.registered,
+		a.deregistered,
+		a.kept,
+		a.out,
+		a.policy,
+		a.beating,
+		a.outwaited,
+		a.door,
+		a.hub,
+		a.said,
+		a.seen,
+	}
 	return m.agents.get(key, func() AgentStep { return m.agent(a.sees()) })
 }

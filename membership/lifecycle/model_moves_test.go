@@ -27,7 +27,7 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 			if (m.disasters.leaders || m.disasters.definitions) && !w.standing() {
 				wrong = unaskedRelease
 			}
-			w.claim = nobody
+			w.claim = noAgent
 		}
 	case CreateNamespace:
 		if w.namespace == uint8(Absent) {
@@ -40,10 +40,10 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 			w.membership = told
 		}
 	case GrantAccess:
-		if w.hub.blind&lagBindings != 0 && w.access != nobody {
+		if w.hub.blind&lagBindings != 0 && w.access != noAgent {
 			break // it is there already
 		}
-		if failed = w.namespace != uint8(Present) || w.claim == nobody; !failed {
+		if failed = w.namespace != uint8(Present) || w.claim == noAgent; !failed {
 			w.access = w.subject()
 			if plan.accepted != yesAccepted {
 				wrong = "access is granted to a member that is not accepted"
@@ -56,10 +56,11 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 		if w.holds == dirty && !m.vandals && plan.leaving && !w.leave.forced && plan.accepted == yesAccepted {
 			wrong = "access goes during a leave while the member is not clean, and no deadline passed"
 		}
-		if m.disasters.leaders && w.access != nobody && w.member && !w.standing() && w.accepted == yesAccepted && w.claim == w.access {
+		if m.disasters.leaders && w.access != noAgent && w.member && !w.standing() && w.accepted == yesAccepted &&
+			w.claim == w.access {
 			wrong = unaskedRevocation
 		}
-		w.access = nobody
+		w.access = noAgent
 	case DeleteNamespace:
 		if w.holds == dirty && !m.vandals && !w.leave.forced {
 			wrong = "the namespace goes while the member is not clean, and nothing was forced"
@@ -97,7 +98,8 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 		}
 		if plan.leave.there && plan.leave.ended && !w.leave.ended {
 			waits := w.clock != outOfPatience
-			if w.namespace != uint8(Absent) && (waits || !plan.leave.forced) || w.access != nobody && waits || w.claim != nobody {
+			if w.namespace != uint8(Absent) && (waits || !plan.leave.forced) || w.access != noAgent && waits ||
+				w.claim != noAgent {
 				wrong = "a leave is recorded as ended, and something of the member is left on the hub"
 			}
 		}
@@ -118,7 +120,7 @@ func (m *machine) hubActs(w *world, plan hubPlan, action HubAction) (wrong fault
 	return wrong
 }
 
-// changed notes that somebody else than the hub has written the MemberCluster.
+// changed notes that a client other than the hub has written the MemberCluster.
 func (w *world) changed() { w.stale = w.hub.step != 0 }
 
 // memberGone is what becomes of a world when the last finalizer of a MemberCluster is off.
@@ -130,7 +132,7 @@ func (m *machine) memberGone(w *world) (wrong fault) {
 	if w.namespace != uint8(Absent) && !w.abandoned && !unserved {
 		wrong = "a MemberCluster is gone, and its namespace is there"
 	}
-	if w.access != nobody && w.namespace != uint8(Terminating) && !unserved {
+	if w.access != noAgent && w.namespace != uint8(Terminating) && !unserved {
 		wrong = "a MemberCluster is gone, and its agent has access"
 	}
 	if w.holds == dirty && !unserved {
@@ -138,7 +140,8 @@ func (m *machine) memberGone(w *world) (wrong fault) {
 	}
 	m.gone(w, m.outdate(w))
 	w.unserved = false
-	w.member, w.deleting, w.wantLeave, w.accepted, w.claim, w.leave, w.joined, w.clock = false, false, false, undecided, nobody, leaveWorld{}, false, inTime
+	w.member, w.deleting, w.wantLeave, w.accepted, w.claim, w.leave, w.joined, w.clock = false, false, false, undecided,
+		noAgent, leaveWorld{}, false, inTime
 	w.membership, w.gatesShut = membershipWorld{}, false
 	w.lag.membership = membershipWorld{} // it is of another member from now on
 	w.hub, w.stale = planWorld{}, false
@@ -164,10 +167,10 @@ func (m *machine) doorActs(w *world, i int, step DoorStep, andReports bool) (wro
 			w.member, w.finalizer, w.claim = true, true, uint8(i+1)
 			w.changed()
 		case BindMember:
-			if w.claim != nobody && w.claim != uint8(i+1) {
+			if w.claim != noAgent && w.claim != uint8(i+1) {
 				wrong = "a claim is taken away"
 			}
-			if w.claim == nobody && i == 1 && !m.pair {
+			if w.claim == noAgent && i == 1 && !m.pair {
 				// The agent has given this claim up and would be held by it for ever.
 				wrong = "a claim that its agent has given up binds the member"
 			}
@@ -184,7 +187,7 @@ func (m *machine) doorActs(w *world, i int, step DoorStep, andReports bool) (wro
 			w.changed()
 		case IssueCredential:
 			if w.accepted != yesAccepted || w.claim != uint8(i+1) {
-				wrong = "a credential is issued to somebody who is not accepted"
+				wrong = "a credential is issued to a cluster that is not accepted"
 			}
 			if w.access != uint8(i+1) {
 				wrong = "a credential is issued that is of no use, since the access is another's"
@@ -214,7 +217,8 @@ func (m *machine) doorActs(w *world, i int, step DoorStep, andReports bool) (wro
 	return wrong
 }
 
-// agentActs carries out one action of the agent. Where lost is true the hub gets the request and the agent not the answer.
+// agentActs carries out one action of the agent. Where lost is true the hub gets the request and the agent not the
+// answer.
 func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong fault) {
 	a := &w.agent
 	failed := false
@@ -294,7 +298,7 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 	case CleanMember:
 		told := a.hub == uint8(HubSeen) && a.seen.leave && a.seen.clean
 		if !told && !a.deregistered {
-			wrong = "the agent cleans a member of which nobody said that it is out"
+			wrong = "the agent cleans a member that was not deregistered"
 		}
 		if w.holds != clean && !w.asked && !w.standing() {
 			wrong = unaskedClean
@@ -315,7 +319,13 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 		m.relabel(w, func(s *hubState) { s.givesUpClaim() })
 		w.asked = false
 		kept := action == StartOver && (a.kept || a.registered)
-		*a = agentWorld{bootstrap: a.bootstrap, kept: kept, plan: a.plan, beating: a.beating, returns: a.returns || a.registered}
+		*a = agentWorld{
+			bootstrap: a.bootstrap,
+			kept:      kept,
+			plan:      a.plan,
+			beating:   a.beating,
+			returns:   a.returns || a.registered,
+		}
 	default:
 		wrong = fault("unknown action " + action)
 	}

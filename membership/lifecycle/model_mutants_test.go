@@ -175,7 +175,8 @@ var mutants = []struct {
 		hub: func(o HubObserved) HubStep { step := NextHub(o); step.Final = false; return step },
 	},
 	{
-		name: "hub does not wait for an agent of which its caches do not show that it has joined", machine: machine{moves: 1, mishaps: 1, lags: true},
+		name:    "hub does not wait for an agent of which its caches do not show that it has joined",
+		machine: machine{moves: 1, mishaps: 1, lags: true},
 		hub: func(o HubObserved) HubStep {
 			step := NextHub(o)
 			step.Final = step.Final && !slices.Contains(step.Actions, DeleteNamespace)
@@ -183,7 +184,8 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "hub ends and begins a leave for as long as its caches show what is gone", machine: machine{moves: 1, mishaps: 1, lags: true},
+		name:    "hub ends and begins a leave for as long as its caches show what is gone",
+		machine: machine{moves: 1, mishaps: 1, lags: true},
 		hub: func(o HubObserved) HubStep {
 			step := NextHub(o)
 			step.Final = step.Final && (!ended(o) || step.Phase == v1alpha1.PhaseLeft)
@@ -210,7 +212,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "door does not remember whom a request was for", machine: machine{moves: 1},
+		name: "door does not remember the member of a request", machine: machine{moves: 1},
 		door: func(o DoorObserved) DoorStep { o.Bound, o.Reason = "", ""; return NextDoor(o) },
 	},
 	{
@@ -237,7 +239,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "door gives the claim to whoever comes last", machine: machine{pair: true},
+		name: "door gives the claim to the last agent", machine: machine{pair: true},
 		door: func(o DoorObserved) DoorStep {
 			if o.ByID != nil && o.ByID.Claim != o.Claim {
 				o.ByID.Claim = ""
@@ -264,15 +266,18 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "door deregisters whatever it does not know, as it once did: restored", machine: machine{moves: 0, mishaps: 2, disasters: disasters{restores: true}},
-		door: forgetful,
+		name:    "door deregisters whatever it does not know, as it once did: restored",
+		machine: machine{moves: 0, mishaps: 2, disasters: disasters{restores: true}},
+		door:    forgetful,
 	},
 	{
-		name: "door deregisters whatever it does not know, as it once did: created again", machine: machine{mishaps: 1, disasters: disasters{reapplied: true}},
-		door: forgetful,
+		name:    "door deregisters whatever it does not know, as it once did: created again",
+		machine: machine{mishaps: 1, disasters: disasters{reapplied: true}},
+		door:    forgetful,
 	},
 	{
-		name: "door deregisters whatever it does not know, as it once did: record lost", machine: machine{moves: 1, mishaps: 1, disasters: disasters{reapplied: true}},
+		name:    "door deregisters whatever it does not know, as it once did: record lost",
+		machine: machine{moves: 1, mishaps: 1, disasters: disasters{reapplied: true}},
 		door: func(o DoorObserved) DoorStep {
 			if o.MemberUID != "" && o.ByID == nil {
 				return deregistered(nil)
@@ -285,8 +290,9 @@ var mutants = []struct {
 		door: func(o DoorObserved) DoorStep { o.AgentHubID = ""; return NextDoor(o) },
 	},
 	{
-		name: "door lets a policy accept what may have been removed", machine: machine{moves: 1, mishaps: 1, disasters: disasters{expiry: true}, verdict: membership.Accept},
-		door: func(o DoorObserved) DoorStep { o.Readopt = true; return NextDoor(o) },
+		name:    "door lets a policy accept what may have been removed",
+		machine: machine{moves: 1, mishaps: 1, disasters: disasters{expiry: true}, verdict: membership.Accept},
+		door:    func(o DoorObserved) DoorStep { o.Readopt = true; return NextDoor(o) },
 	},
 	{
 		name: "door takes the claim for nothing", machine: machine{mishaps: 1, disasters: disasters{reapplied: true}},
@@ -322,7 +328,8 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "hub records a leave that can be called off", machine: machine{moves: 2, mishaps: 1, disasters: disasters{leaders: true}},
+		name:    "hub records a leave that can be called off",
+		machine: machine{moves: 2, mishaps: 1, disasters: disasters{leaders: true}},
 		hub: func(o HubObserved) HubStep {
 			if o.Claimed && o.Desired == v1alpha1.StateLeave && o.Namespace == Absent && (o.Leave == nil || !o.Leave.Ended) {
 				before := o.Leave
@@ -335,7 +342,8 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "hub does not release a namespace that was deleted by hand", machine: machine{moves: 1, mishaps: 1, vandals: true},
+		name:    "hub does not release a namespace that was deleted by hand",
+		machine: machine{moves: 1, mishaps: 1, vandals: true},
 		hub: func(o HubObserved) HubStep {
 			step := NextHub(o)
 			step.Actions = without(step.Actions, ReleaseNamespace)
@@ -343,10 +351,12 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "hub deletes without preconditions", machine: machine{moves: 2, mishaps: 1, disasters: disasters{leaders: true}, careless: true},
+		name:    "hub deletes without preconditions",
+		machine: machine{moves: 2, mishaps: 1, disasters: disasters{leaders: true}, careless: true},
 	},
 	{
-		name: "agent cleans up when its Membership is another's", machine: machine{mishaps: 1, disasters: disasters{reapplied: true}},
+		name:    "agent cleans up when its Membership is another's",
+		machine: machine{mishaps: 1, disasters: disasters{reapplied: true}},
 		agent: func(o AgentObserved) AgentStep {
 			if o.Hub == HubReplaced || o.Hub == HubOther {
 				return AgentStep{Phase: Leaving, Actions: []AgentAction{RecordDeregistered}}
@@ -355,7 +365,8 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "agent takes another hub's answer for its own", machine: machine{moves: 1, mishaps: 1, disasters: disasters{otherHub: true}},
+		name:    "agent takes another hub's answer for its own",
+		machine: machine{moves: 1, mishaps: 1, disasters: disasters{otherHub: true}},
 		agent: func(o AgentObserved) AgentStep {
 			if o.Door == DoorDifferentHub {
 				o.Door = DoorDeregistered
@@ -401,7 +412,8 @@ var mutants = []struct {
 		name: "agent keeps its bootstrap credential", machine: machine{moves: 1},
 		agent: func(o AgentObserved) AgentStep {
 			step := NextAgent(o)
-			step.Actions = slices.DeleteFunc(slices.Clone(step.Actions), func(a AgentAction) bool { return a == ForgetBootstrap })
+			step.Actions = slices.DeleteFunc(
+				slices.Clone(step.Actions), func(a AgentAction) bool { return a == ForgetBootstrap })
 			return step
 		},
 	},
@@ -423,7 +435,7 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "agent stays when it is told to leave", machine: machine{moves: 1},
+		name: "agent stays when it is asked to leave", machine: machine{moves: 1},
 		agent: func(o AgentObserved) AgentStep { o.Membership.State = v1alpha1.StateJoin; return NextAgent(o) },
 	},
 }

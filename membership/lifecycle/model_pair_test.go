@@ -17,7 +17,7 @@ type pair struct {
 
 // swapped is the same pair as the other agent sees it.
 func (p pair) swapped() pair {
-	whose := [...]uint8{nobody: nobody, mine: older, older: mine}
+	whose := [...]uint8{noAgent: noAgent, mine: older, older: mine}
 	p.claim, p.access, p.credential = whose[p.claim], whose[p.access], whose[p.credential]
 	p.requests[0], p.requests[1] = p.requests[1], p.requests[0]
 	p.agent, p.other = p.other, p.agent
@@ -69,7 +69,7 @@ func (p pair) edges(m *machine, visit func(step, pair, fault)) {
 		}
 	}
 	for _, claim := range []uint8{mine, older} {
-		if to := p; p.claim != claim && p.claim != nobody {
+		if to := p; p.claim != claim && p.claim != noAgent {
 			to.claim, to.membership.report = claim, uint8(ReportedNothing)
 			to.changed()
 			visit(step{"administrator", "gives the claim to " + claims[claim]}, to, "")
@@ -106,12 +106,20 @@ func (p pair) rest(m *machine) (pair, bool) {
 	return p, false
 }
 
-// Two agents with one cluster ID: a claim is the one's or the other's, whoever has it joins, and whoever has it not is
-// held, keeps what it has, and does not fight.
+// Two agents with one cluster ID: one of them has the claim and joins, and the other is
+// pending, keeps what it has, and does not fight.
 func TestModelOfTwoAgents(t *testing.T) {
 	for name, apart := range map[string]bool{"credentials of one type": false, "credentials of two types": true} {
 		t.Run(name, func(t *testing.T) {
-			m := &machine{hub: NextHub, door: NextDoor, agent: NextAgent, verdict: membership.Hold, moves: 1, pair: true, apart: apart}
+			m := &machine{
+				hub:     NextHub,
+				door:    NextDoor,
+				agent:   NextAgent,
+				verdict: membership.Hold,
+				moves:   1,
+				pair:    true,
+				apart:   apart,
+			}
 			n, wrong := m.provePair()
 			t.Logf("%d states", n)
 			if wrong != "" {
@@ -168,7 +176,7 @@ func (p pair) check(m *machine) fault {
 		return "neither of two agents has joined"
 	case p.accepted == yesAccepted && loser.requests[0].answer != answerHeld:
 		return "the agent that came second is not held"
-	case p.accepted != yesAccepted && end.access != nobody:
+	case p.accepted != yesAccepted && end.access != noAgent:
 		return "a member that is not accepted has access"
 	}
 	_, plan := m.hubStep(&end.world)

@@ -16,9 +16,30 @@ var starts = []world{
 	{net: true},
 	{net: true, member: true, accepted: yesAccepted},
 	// These have a past, which saves administrators some moves.
-	{net: true, member: true, accepted: yesAccepted, finalizer: true, wantLeave: true, leave: leaveWorld{there: true, ended: true}},
-	{net: true, member: true, accepted: noDenied, finalizer: true, namespace: uint8(Present), membership: membershipWorld{there: true, rejoin: true}},
-	{net: true, member: true, accepted: undecided, finalizer: true, namespace: uint8(Present), membership: membershipWorld{there: true, rejoin: true}},
+	{
+		net:       true,
+		member:    true,
+		accepted:  yesAccepted,
+		finalizer: true,
+		wantLeave: true,
+		leave:     leaveWorld{there: true, ended: true},
+	},
+	{
+		net:        true,
+		member:     true,
+		accepted:   noDenied,
+		finalizer:  true,
+		namespace:  uint8(Present),
+		membership: membershipWorld{there: true, rejoin: true},
+	},
+	{
+		net:        true,
+		member:     true,
+		accepted:   undecided,
+		finalizer:  true,
+		namespace:  uint8(Present),
+		membership: membershipWorld{there: true, rejoin: true},
+	},
 }
 
 // holds checks what must be so in every world that can be reached.
@@ -30,7 +51,8 @@ func (m *machine) holds(w *world) fault {
 	if plan.phase == v1alpha1.PhaseJoined && (w.accepted != yesAccepted || w.deleting || w.wantLeave) {
 		return "the phase is Joined, of a member that shall not be in"
 	}
-	if w.access != nobody && w.accepted != yesAccepted && w.namespace == uint8(Present) && !slices.Contains(plan.actions, RevokeAccess) {
+	if w.access != noAgent && w.accepted != yesAccepted && w.namespace == uint8(Present) &&
+		!slices.Contains(plan.actions, RevokeAccess) {
 		return "access of a member that is not accepted is not revoked at once"
 	}
 	return ""
@@ -74,7 +96,8 @@ func (c *comesTo) check(i int32) (fault, world) {
 	}
 	a := &w.agent
 	able := !a.dead && w.net && a.bootstrap == bootstrapWorks
-	if w.member && w.leaveRequested() && able && !m.stuck && w.accepted == yesAccepted && w.clock == inTime && !w.leave.forced {
+	if w.member && w.leaveRequested() && able && !m.stuck && w.accepted == yesAccepted && w.clock == inTime &&
+		!w.leave.forced {
 		end, rests := c.inTime.end(i)
 		switch {
 		case !rests:
@@ -83,7 +106,7 @@ func (c *comesTo) check(i int32) (fault, world) {
 			return "a leave with a living agent does not come to its end in time", end
 		}
 	}
-	// For good means: until somebody gives the agent a new bootstrap credential.
+	// For good means: until the agent gets a new bootstrap credential.
 	// It may have learned just before that its MemberCluster was kept, or is about to ask anew because of that.
 	kept := a.kept || a.door == uint8(DoorDeregisteredKept) || a.seen.rejoin && a.seen.report == uint8(ReportedClean)
 	answered := a.given == goneUID || w.requests[0].answer == answerIssued && w.requests[0].bound == goneUID
@@ -115,22 +138,23 @@ func (c *comesTo) check(i int32) (fault, world) {
 
 // deregisters reports whether the hub has a record that the agent's member left.
 func (w *world) deregisters() bool {
-	return w.agent.registered && w.tombs&(tombOf(mine, w.agent.uid)|tombOf(nobody, w.agent.uid)) != 0
+	return w.agent.registered && w.tombs&(tombOf(mine, w.agent.uid)|tombOf(noAgent, w.agent.uid)) != 0
 }
 
-// adopts reports whether a MemberCluster with the agent's claim waits for an administrator to accept it. That comes of an
-// old request which was restored, and whose agent had not been bound yet.
+// adopts reports whether a MemberCluster with the agent's claim waits for an administrator to accept it. That comes of
+// an old request which was restored, and whose agent had not been bound yet.
 func (w *world) adopts() bool { return w.member && w.claim == mine && w.accepted == undecided }
 
 // left reports whether nothing of a member is left on the hub but its MemberCluster, if that.
 func (m *machine) left(w *world) bool {
 	if w.member {
 		_, plan := m.hubStep(w)
-		if w.deleting || plan.phase != v1alpha1.PhaseLeft || w.claim != nobody || w.leave.there && !w.leave.ended {
+		if w.deleting || plan.phase != v1alpha1.PhaseLeft || w.claim != noAgent || w.leave.there && !w.leave.ended {
 			return false
 		}
 	}
-	return (w.namespace == uint8(Absent) || w.abandoned || m.stuck && w.namespace == uint8(Terminating)) && w.access == nobody
+	return (w.namespace == uint8(Absent) || w.abandoned || m.stuck && w.namespace == uint8(Terminating)) &&
+		w.access == noAgent
 }
 
 func (m *machine) bothJoined(w *world) bool {
@@ -142,7 +166,8 @@ func (m *machine) bothJoined(w *world) bool {
 	return hub.phase == v1alpha1.PhaseJoined && agent.Phase == Joined && w.agent.beating
 }
 
-// quiet checks that nobody does anything in a world in which nothing changes any more, but for looking from time to time.
+// quiet checks that no component acts in a world in which nothing changes any more, except for observing from time to
+// time.
 func (m *machine) quiet(w *world) fault {
 	if w.member {
 		if _, plan := m.hubStep(w); len(plan.actions) > 0 || plan.after != 0 && !m.stuck {
@@ -163,7 +188,7 @@ func (m *machine) quiet(w *world) fault {
 	return ""
 }
 
-// models are the walks. Nobody's steps are bounded but those of administrators (moves) and mishaps.
+// models are the walks. Only the steps of administrators (moves) and mishaps are bounded.
 var models = []struct {
 	name    string
 	why     string
@@ -172,7 +197,8 @@ var models = []struct {
 	undeclared bool
 }{
 	{
-		name: "administrators", why: "they may change their mind at any time, also halfway through what they had wanted before",
+		name:    "administrators",
+		why:     "they may change their mind at any time, also halfway through what they had wanted before",
 		machine: machine{moves: 2},
 	},
 	{
@@ -188,7 +214,7 @@ var models = []struct {
 		machine: machine{moves: 1, mishaps: 1, statusFirst: true},
 	},
 	{
-		name: "namespace stuck", why: "a finalizer that nobody takes off must not hold a leave for ever",
+		name: "namespace stuck", why: "a finalizer that is never removed must not block a leave for ever",
 		machine: machine{moves: 2, stuck: true},
 	},
 	{
@@ -204,8 +230,15 @@ var models = []struct {
 		machine: machine{moves: 1, mishaps: 1, disasters: disasters{reapplied: true}}, undeclared: true,
 	},
 	{
-		name: "lost records", why: "a record that expired must not let anything be cleaned up, nor let a removed member back in",
-		machine: machine{moves: 1, mishaps: 1, disasters: disasters{expiry: true}, verdict: membership.Accept}, undeclared: true,
+		name: "lost records",
+		why:  "a record that expired must not let anything be cleaned up, nor let a removed member back in",
+		machine: machine{
+			moves:     1,
+			mishaps:   1,
+			disasters: disasters{expiry: true},
+			verdict:   membership.Accept,
+		},
+		undeclared: true,
 	},
 	{
 		name: "another hub", why: "another hub never ends a membership, whatever it has on record",
@@ -224,7 +257,8 @@ var models = []struct {
 		machine: machine{moves: 1, mishaps: 1, lags: true}, undeclared: true,
 	},
 	{
-		name: "vandals", why: "a member must not be cleaned because somebody deleted what the hub had made for it",
+		name: "vandals", why: "a member must not be cleaned because a user deleted the objects that the hub had created " +
+			"for it",
 		machine: machine{moves: 1, mishaps: 1, vandals: true}, undeclared: true,
 	},
 }
@@ -250,7 +284,8 @@ func TestModel(t *testing.T) {
 		})
 	}
 	t.Logf("%d states", states)
-	for side, declared := range map[string][]transition{"hub": flatten(hubTransitions), "agent": flatten(agentTransitions)} {
+	for side, declared := range map[string][]transition{"hub": flatten(hubTransitions),
+		"agent": flatten(agentTransitions)} {
 		known := map[[2]string]bool{}
 		for _, transition := range declared {
 			change := [2]string{transition.from, transition.to}

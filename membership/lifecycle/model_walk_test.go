@@ -151,12 +151,15 @@ func (m *machine) worldEdges(w world, visit func(edge)) {
 	}
 	if w.namespace == uint8(Terminating) {
 		do("the Membership goes", func(w *world) { w.membership = membershipWorld{} })
-		do("the RoleBinding goes", func(w *world) { w.access = nobody })
+		do("the RoleBinding goes", func(w *world) { w.access = noAgent })
 		if !m.stuck && !w.blocked() {
 			do("the namespace is gone", func(w *world) { w.namespaceGone() })
 		}
 	}
-	if w.joined && w.holds != dirty && !w.agent.dead && w.agent.registered && w.agent.hub == uint8(HubSeen) && !w.agent.seen.leave && w.agent.seen.report == uint8(ReportedJoined) && w.access == mine {
+	if w.joined && w.holds != dirty && !w.agent.dead && w.agent.registered && w.agent.hub == uint8(HubSeen) &&
+		!w.agent.seen.leave &&
+		w.agent.seen.report == uint8(ReportedJoined) &&
+		w.access == mine {
 		do("works arrive on the member", func(w *world) { w.holds, w.gatesShut = dirty, true })
 	}
 	if w.lag.kinds != 0 {
@@ -164,7 +167,8 @@ func (m *machine) worldEdges(w world, visit func(edge)) {
 	}
 	for i := range w.requests {
 		if w.requests[i].there {
-			do([...]string{"the request is removed for its age", "the older request is removed for its age"}[i], func(w *world) { w.requests[i] = requestWorld{} })
+			do([...]string{"the request is removed for its age", "the older request is removed for its age"}[i],
+				func(w *world) { w.requests[i] = requestWorld{} })
 		}
 	}
 }
@@ -173,7 +177,7 @@ func (m *machine) worldEdges(w world, visit func(edge)) {
 func (w *world) blocked() bool { return w.gatesShut && !w.leave.there }
 
 func (w *world) namespaceGone() {
-	w.namespace, w.membership, w.access, w.gatesShut, w.abandoned = uint8(Absent), membershipWorld{}, nobody, false, false
+	w.namespace, w.membership, w.access, w.gatesShut, w.abandoned = uint8(Absent), membershipWorld{}, noAgent, false, false
 }
 
 const (
@@ -249,9 +253,9 @@ func (m *machine) mishapEdges(w world, visit func(edge)) {
 		do("the agent's credential expires", func(w *world) { w.agent.credential = false })
 	}
 	if m.vandals && w.namespace == uint8(Present) {
-		do("somebody deletes the namespace", func(w *world) { w.namespace = uint8(Terminating) })
-		do("somebody deletes the Membership", func(w *world) { w.membership = membershipWorld{} })
-		do("somebody deletes the RoleBinding", func(w *world) { w.access = nobody })
+		do("a user deletes the namespace", func(w *world) { w.namespace = uint8(Terminating) })
+		do("a user deletes the Membership", func(w *world) { w.membership = membershipWorld{} })
+		do("a user deletes the RoleBinding", func(w *world) { w.access = noAgent })
 	}
 	do("the network fails or heals", func(w *world) { w.net = !w.net })
 	if w.agent.bootstrap == bootstrapWorks {
@@ -261,7 +265,8 @@ func (m *machine) mishapEdges(w world, visit func(edge)) {
 
 func (w *world) restartAgent() {
 	a := &w.agent
-	a.done, a.door, a.given, a.hub, a.outwaited, a.seen, a.beating, a.said, a.plan = false, 0, 0, 0, false, membershipWorld{}, false, 0, planWorld{}
+	a.done, a.door, a.given, a.hub, a.outwaited, a.seen, a.beating, a.said, a.plan = false, 0, 0, 0, false,
+		membershipWorld{}, false, 0, planWorld{}
 }
 
 // walk is all that can be reached, and how.

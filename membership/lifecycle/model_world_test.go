@@ -21,7 +21,7 @@ type world struct {
 	wantLeave  bool
 	accepted   uint8 // unset, yes, denied
 	finalizer  bool
-	claim      uint8 // nobody, mine, older
+	claim      uint8 // none, mine, older
 	apart      bool  // the two claims ask for credentials of different types
 	credential uint8 // if apart: the one whose type is on record
 	leave      leaveWorld
@@ -30,7 +30,7 @@ type world struct {
 
 	// What it has in the hub.
 	namespace  uint8
-	access     uint8 // whom the RoleBinding is for: nobody, mine, older
+	access     uint8 // the subject of the RoleBinding: none, mine, older
 	membership membershipWorld
 	gatesShut  bool // works are there
 	abandoned  bool // the namespace that is there is one that the hub has let go
@@ -66,7 +66,7 @@ func tombOf(claim, uid uint8) tombWorld {
 
 // swapped is the set after a renaming.
 func (t tombWorld) renamed(rename func(claim, uid uint8) (uint8, uint8)) (out tombWorld) {
-	for claim := nobody; claim <= older; claim++ {
+	for claim := noAgent; claim <= older; claim++ {
 		for uid := thatUID; uid <= savedUID; uid++ {
 			if t&tombOf(claim, uid) != 0 {
 				out |= tombOf(rename(claim, uid))
@@ -77,10 +77,20 @@ func (t tombWorld) renamed(rename func(claim, uid uint8) (uint8, uint8)) (out to
 }
 
 func (t tombWorld) list() (out []Tombstone) {
-	for claim := nobody; claim <= older; claim++ {
+	for claim := noAgent; claim <= older; claim++ {
 		for uid := thatUID; uid <= savedUID; uid++ {
 			if t&tombOf(claim, uid) != 0 {
-				out = append(out, Tombstone{MemberUID: uids[uid], Claim: claims[claim], ClusterID: "id", Kept: uid == thatUID, Decided: true, Time: epoch})
+				out = append(
+					out,
+					Tombstone{
+						MemberUID: uids[uid],
+						Claim:     claims[claim],
+						ClusterID: "id",
+						Kept:      uid == thatUID,
+						Decided:   true,
+						Time:      epoch,
+					},
+				)
 			}
 		}
 	}
@@ -135,7 +145,7 @@ type agentWorld struct {
 	credential         bool  // it is still good
 	deregistered, kept bool
 	out                bool
-	returns            bool // nobody wrote this down: it has left a MemberCluster that was kept
+	returns            bool // not recorded: it has left a MemberCluster that was kept
 
 	// In memory.
 	door, hub uint8
@@ -164,7 +174,7 @@ const (
 )
 
 const (
-	nobody uint8 = iota
+	noAgent uint8 = iota
 	mine
 	older
 )
@@ -195,7 +205,14 @@ const (
 	bootstrapOther
 )
 
-var answers = []v1alpha1.JoinAnswer{"", v1alpha1.AnswerPending, v1alpha1.AnswerHeld, v1alpha1.AnswerDenied, v1alpha1.AnswerDeregistered, v1alpha1.AnswerIssued}
+var answers = []v1alpha1.JoinAnswer{
+	"",
+	v1alpha1.AnswerPending,
+	v1alpha1.AnswerHeld,
+	v1alpha1.AnswerDenied,
+	v1alpha1.AnswerDeregistered,
+	v1alpha1.AnswerIssued,
+}
 
 var reasons = []string{"", v1alpha1.ReasonStateLeave, v1alpha1.ReasonClusterIDTaken}
 
@@ -272,11 +289,12 @@ func (l leaveWorld) record() *v1alpha1.LeaveStatus {
 // hubSees is what the hub's controller observes, the gates asked.
 func (w *world) hubSees() HubObserved {
 	o := HubObserved{
-		Now: w.now(), Deleting: w.deleting, WithDefinition: w.unserved, Desired: w.desired(), Accepted: w.acceptance(),
-		Claimed: w.claim != nobody, Finalizer: w.finalizer, Deadline: deadline, Leave: w.leave.record(),
+		Now: w.now(), Deleting: w.deleting, WithDefinition: w.unserved,
+		Desired: w.desired(), Accepted: w.acceptance(),
+		Claimed: w.claim != noAgent, Finalizer: w.finalizer, Deadline: deadline, Leave: w.leave.record(),
 		Namespace: Presence(w.namespace), Membership: w.membership.see(), Gates: &GatesSeen{},
 		// As the controller has it: the access that it shall have, or any where it shall have none.
-		Access: w.access != nobody && (w.accepted != yesAccepted || w.claim == nobody || w.access == w.subject()),
+		Access: w.access != noAgent && (w.accepted != yesAccepted || w.claim == noAgent || w.access == w.subject()),
 	}
 	if w.gatesShut {
 		o.Gates = &GatesSeen{Waiting: "works", Remaining: []string{"work/guestbook"}}
@@ -316,15 +334,32 @@ func (w *world) standStill(kinds uint8) {
 func (w *world) doorSees(i int, verdict membership.Decision) DoorObserved {
 	r := w.requests[i]
 	o := DoorObserved{
-		Answer: answers[r.answer], Reason: reasons[r.reason], Bound: uids[r.bound], Verdict: membership.Verdict{Decision: verdict},
-		ClusterID: "id", Name: "east", Claim: claims[i+1], MemberUID: uids[r.asks], Type: w.typeOf(uint8(i + 1)),
-		CreatedAt: epoch, HubID: "this", Tombstones: w.tombs.list(),
+		Answer:     answers[r.answer],
+		Reason:     reasons[r.reason],
+		Bound:      uids[r.bound],
+		Verdict:    membership.Verdict{Decision: verdict},
+		ClusterID:  "id",
+		Name:       "east",
+		Claim:      claims[i+1],
+		MemberUID:  uids[r.asks],
+		Type:       w.typeOf(uint8(i + 1)),
+		CreatedAt:  epoch,
+		HubID:      "this",
+		Tombstones: w.tombs.list(),
 	}
 	if w.member {
 		o.ByID = &MemberSeen{
-			Name: "east", UID: uids[thatUID], ClusterID: "id", Claim: claims[w.claim], Accepted: w.acceptance(), Credential: w.typeOf(w.credential),
-			Deleting: w.deleting, Desired: w.desired(), Leaving: w.leave.there && !w.leave.ended,
-			Prepared: w.prepared(), Reported: w.reported(),
+			Name:       "east",
+			UID:        uids[thatUID],
+			ClusterID:  "id",
+			Claim:      claims[w.claim],
+			Accepted:   w.acceptance(),
+			Credential: w.typeOf(w.credential),
+			Deleting:   w.deleting,
+			Desired:    w.desired(),
+			Leaving:    w.leave.there && !w.leave.ended,
+			Prepared:   w.prepared(),
+			Reported:   w.reported(),
 		}
 		o.ByName = o.ByID
 	}
@@ -340,13 +375,13 @@ func (w *world) reported() string {
 }
 
 func (w *world) prepared() bool {
-	return w.namespace == uint8(Present) && w.membership.there && w.access != nobody && w.access == w.subject()
+	return w.namespace == uint8(Present) && w.membership.there && w.access != noAgent && w.access == w.subject()
 }
 
-// subject is whom the access is for. Where the type on record is that of another claim, it is for that one: as the
-// ServiceAccount is, whoever has a token of it.
+// subject is the subject of the access. If the recorded type is that of another claim, it is that claim's: like a
+// ServiceAccount, it does not depend on the agent that has a token of it.
 func (w *world) subject() uint8 {
-	if w.apart && w.claim != nobody {
+	if w.apart && w.claim != noAgent {
 		return w.credential
 	}
 	return w.claim
@@ -362,8 +397,21 @@ func (w *world) typeOf(claim uint8) v1alpha1.CredentialType {
 
 func (a *agentWorld) sees() AgentObserved {
 	o := AgentObserved{
-		Now: epoch, Door: DoorSight(a.door), Hub: HubSight(a.hub), DoorSince: epoch, HubSince: epoch, PolicySaved: a.policy, Beating: a.beating, Member: MemberState(a.said),
-		Record: Record{Claim: a.request, Registered: a.registered, Deregistered: a.deregistered, Kept: a.kept, Out: a.out},
+		Now:         epoch,
+		Door:        DoorSight(a.door),
+		Hub:         HubSight(a.hub),
+		DoorSince:   epoch,
+		HubSince:    epoch,
+		PolicySaved: a.policy,
+		Beating:     a.beating,
+		Member:      MemberState(a.said),
+		Record: Record{
+			Claim:        a.request,
+			Registered:   a.registered,
+			Deregistered: a.deregistered,
+			Kept:         a.kept,
+			Out:          a.out,
+		},
 	}
 	if a.outwaited {
 		o.HubSince = epoch.Add(-ShutOutPatience)

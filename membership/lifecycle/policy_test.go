@@ -14,7 +14,8 @@ import (
 
 // What the Acceptor says of a member that the hub itself brings an agent to.
 func TestNextHubByAcceptor(t *testing.T) {
-	const nobody = "Nobody has decided: set spec.accepted to true to let the cluster in, or to false to deny it."
+	const undecided = "No administrator has decided: set spec.accepted to true to accept the cluster, or to false to " +
+		"deny it."
 	accept := membership.Verdict{Decision: membership.Accept, Reason: "One of ours."}
 	for _, test := range []struct {
 		name, reason string
@@ -26,12 +27,13 @@ func TestNextHubByAcceptor(t *testing.T) {
 	}{
 		{
 			name: "no Acceptor", reason: "an administrator is told what to do", change: func(*HubObserved) {},
-			phase: v1alpha1.PhasePending, accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: nobody},
+			phase: v1alpha1.PhasePending, accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: undecided},
 		},
 		{
 			name: "accepted", reason: "it needs no administrator", change: func(o *HubObserved) { o.Verdict = accept },
 			phase: v1alpha1.PhasePending, actions: []HubAction{SetAccepted},
-			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: "The hub's policy lets the cluster in. It says: One of ours."},
+			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: "The hub's policy lets the cluster in. It " +
+				"says: One of ours."},
 		},
 		{
 			name: "accepted, and installed", reason: "there is no agent on the member that could ask",
@@ -52,8 +54,9 @@ func TestNextHubByAcceptor(t *testing.T) {
 			},
 			phase: v1alpha1.PhaseDenied,
 			accepted: metav1.Condition{
-				Reason:  v1alpha1.ReasonDenied,
-				Message: "The hub's policy denies the cluster: set spec.accepted to true to let it in all the same. It says: None of ours.",
+				Reason: v1alpha1.ReasonDenied,
+				Message: "The hub's policy denies the cluster: set spec.accepted to true to let it in all the same. It says: " +
+					"None of ours.",
 			},
 		},
 		{
@@ -61,27 +64,29 @@ func TestNextHubByAcceptor(t *testing.T) {
 			change: func(o *HubObserved) {
 				o.Verdict = membership.Verdict{Decision: membership.Hold, Reason: "Ask the network team."}
 			},
-			phase:    v1alpha1.PhasePending,
-			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: nobody + " The hub's policy says: Ask the network team."},
+			phase: v1alpha1.PhasePending,
+			accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided,
+				Message: undecided + " The hub's policy says: Ask the " +
+					"network team."},
 		},
 		{
-			name: "no verdict", reason: "the Acceptor is asked again, and nobody has to wait for it",
+			name: "no verdict", reason: "the Acceptor is asked again, and no caller waits for it",
 			change: func(o *HubObserved) { o.NoVerdict = "no route" }, after: HeldPoll,
 			phase: v1alpha1.PhasePending,
 			accepted: metav1.Condition{
 				Reason:  v1alpha1.ReasonPolicyFailed,
-				Message: "The hub's policy could not decide, and is asked again; set spec.accepted to decide yourself. It failed: no route",
+				Message: "The hub's policy failed and is retried; set spec.accepted to decide yourself. Error: no route",
 			},
 		},
 		{
 			name: "pulled", reason: "the Acceptor is asked at the door, about who is there",
 			change: func(o *HubObserved) { o.Verdict, o.JoinMode = accept, v1alpha1.JoinPull },
-			phase:  v1alpha1.PhasePending, accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: nobody},
+			phase:  v1alpha1.PhasePending, accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: undecided},
 		},
 		{
-			name: "claimed", reason: "an agent that somebody else runs speaks for it, and is asked about at the door",
+			name: "claimed", reason: "an agent that runs elsewhere has claimed it, and its JoinRequest is decided",
 			change: func(o *HubObserved) { o.Verdict, o.Claimed = accept, true },
-			phase:  v1alpha1.PhasePending, accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: nobody},
+			phase:  v1alpha1.PhasePending, accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: undecided},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

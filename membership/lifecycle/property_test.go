@@ -17,9 +17,19 @@ import (
 // The fixed sets of v1alpha1.
 var (
 	hubConditions = map[string][]string{
-		v1alpha1.ConditionAccepted: {v1alpha1.ReasonAccepted, v1alpha1.ReasonNotDecided, v1alpha1.ReasonDenied, v1alpha1.ReasonPolicyFailed},
+		v1alpha1.ConditionAccepted: {
+			v1alpha1.ReasonAccepted,
+			v1alpha1.ReasonNotDecided,
+			v1alpha1.ReasonDenied,
+			v1alpha1.ReasonPolicyFailed,
+		},
 		v1alpha1.ConditionReadyToJoin: {
-			v1alpha1.ReasonPrepared, v1alpha1.ReasonPreparing, v1alpha1.ReasonNotAccepted, v1alpha1.ReasonLeaving, v1alpha1.ReasonLeft, v1alpha1.ReasonLeaveForced,
+			v1alpha1.ReasonPrepared,
+			v1alpha1.ReasonPreparing,
+			v1alpha1.ReasonNotAccepted,
+			v1alpha1.ReasonLeaving,
+			v1alpha1.ReasonLeft,
+			v1alpha1.ReasonLeaveForced,
 		},
 		v1alpha1.ConditionJoined: {
 			v1alpha1.ReasonAgentJoined, v1alpha1.ReasonWaitingForAgent, v1alpha1.ReasonPreparing, v1alpha1.ReasonNotAccepted,
@@ -27,10 +37,23 @@ var (
 		},
 	}
 	doorReasons = []string{
-		v1alpha1.ReasonWaitingForAcceptance, v1alpha1.ReasonClusterIDTaken, v1alpha1.ReasonNameTaken, v1alpha1.ReasonNameReserved,
-		v1alpha1.ReasonStateLeave, v1alpha1.ReasonInvalidRequest, v1alpha1.ReasonTokenRefused, v1alpha1.ReasonDeregistered,
-		v1alpha1.ReasonIdentityMissing, v1alpha1.ReasonIssuing, v1alpha1.ReasonIssued, v1alpha1.ReasonPreparing, v1alpha1.ReasonDenied,
-		v1alpha1.ReasonDifferentHub, v1alpha1.ReasonUnknownMember, v1alpha1.ReasonClaimReleased, v1alpha1.ReasonClusterIDChanged,
+		v1alpha1.ReasonWaitingForAcceptance,
+		v1alpha1.ReasonClusterIDTaken,
+		v1alpha1.ReasonNameTaken,
+		v1alpha1.ReasonNameReserved,
+		v1alpha1.ReasonStateLeave,
+		v1alpha1.ReasonInvalidRequest,
+		v1alpha1.ReasonTokenRefused,
+		v1alpha1.ReasonDeregistered,
+		v1alpha1.ReasonIdentityMissing,
+		v1alpha1.ReasonIssuing,
+		v1alpha1.ReasonIssued,
+		v1alpha1.ReasonPreparing,
+		v1alpha1.ReasonDenied,
+		v1alpha1.ReasonDifferentHub,
+		v1alpha1.ReasonUnknownMember,
+		v1alpha1.ReasonClaimReleased,
+		v1alpha1.ReasonClusterIDChanged,
 	}
 	acceptances = []*bool{nil, new(true), new(false)}
 	states      = []v1alpha1.DesiredState{"", v1alpha1.StateJoin, v1alpha1.StateLeave}
@@ -50,12 +73,25 @@ func anyMembership(t *rapid.T) MembershipSeen {
 
 func anyHub(t *rapid.T) HubObserved {
 	o := HubObserved{
-		Now: anyTime(t, "now"), Deleting: rapid.Bool().Draw(t, "deleting"), Desired: rapid.SampledFrom(states).Draw(t, "desired"),
-		Accepted: rapid.SampledFrom(acceptances).Draw(t, "accepted"), Claimed: rapid.Bool().Draw(t, "claimed"),
-		Finalizer: rapid.Bool().Draw(t, "finalizer"), Deadline: time.Duration(rapid.IntRange(0, 3600).Draw(t, "deadline")) * time.Second,
-		Namespace: Presence(rapid.IntRange(0, 2).Draw(t, "namespace")), Access: rapid.Bool().Draw(t, "access"),
-		JoinMode:  rapid.SampledFrom([]v1alpha1.JoinMode{v1alpha1.JoinPull, v1alpha1.JoinPush, v1alpha1.JoinInstall}).Draw(t, "mode"),
-		Verdict:   membership.Verdict{Decision: rapid.SampledFrom([]membership.Decision{"", membership.Accept, membership.Hold, membership.Deny}).Draw(t, "verdict")},
+		Now:       anyTime(t, "now"),
+		Deleting:  rapid.Bool().Draw(t, "deleting"),
+		Desired:   rapid.SampledFrom(states).Draw(t, "desired"),
+		Accepted:  rapid.SampledFrom(acceptances).Draw(t, "accepted"),
+		Claimed:   rapid.Bool().Draw(t, "claimed"),
+		Finalizer: rapid.Bool().Draw(t, "finalizer"),
+		Deadline:  time.Duration(rapid.IntRange(0, 3600).Draw(t, "deadline")) * time.Second,
+		Namespace: Presence(rapid.IntRange(0, 2).Draw(t, "namespace")),
+		Access:    rapid.Bool().Draw(t, "access"),
+		JoinMode: rapid.SampledFrom([]v1alpha1.JoinMode{v1alpha1.JoinPull, v1alpha1.JoinPush, v1alpha1.JoinInstall}).Draw(
+			t,
+			"mode",
+		),
+		Verdict: membership.Verdict{
+			Decision: rapid.SampledFrom([]membership.Decision{"", membership.Accept, membership.Hold, membership.Deny}).Draw(
+				t,
+				"verdict",
+			),
+		},
 		NoVerdict: rapid.SampledFrom([]string{"", "no route"}).Draw(t, "no verdict"),
 	}
 	if o.Deleting {
@@ -68,14 +104,18 @@ func anyHub(t *rapid.T) HubObserved {
 			Forced:  rapid.Bool().Draw(t, "forced"), Ended: rapid.Bool().Draw(t, "ended"),
 		}
 		if o.Leave.Forced && rapid.Bool().Draw(t, "has the time of that") {
-			o.Leave.ForcedAt = new(metav1.NewTime(o.Now.Add(-time.Duration(rapid.IntRange(0, 120).Draw(t, "forced for")) * time.Second)))
+			o.Leave.ForcedAt = new(
+				metav1.NewTime(o.Now.Add(-time.Duration(rapid.IntRange(0, 120).Draw(t, "forced for")) * time.Second)))
 		}
 	}
 	if rapid.Bool().Draw(t, "has Membership") {
 		o.Membership = new(anyMembership(t))
 	}
 	if rapid.Bool().Draw(t, "gates asked") {
-		o.Gates = &GatesSeen{Waiting: rapid.SampledFrom([]string{"", "works"}).Draw(t, "gate"), Remaining: rapid.SliceOfN(rapid.Just("x"), 0, 30).Draw(t, "remaining")}
+		o.Gates = &GatesSeen{
+			Waiting:   rapid.SampledFrom([]string{"", "works"}).Draw(t, "gate"),
+			Remaining: rapid.SliceOfN(rapid.Just("x"), 0, 30).Draw(t, "remaining"),
+		}
 	}
 	return o
 }
@@ -112,10 +152,15 @@ func TestNextHubAlways(t *testing.T) {
 			}
 		}
 		is, was := step.Leave, thisLeave(o)
-		if force, remove := slices.Index(step.Actions, ForceGates), slices.Index(step.Actions, DeleteNamespace); is != nil && is.Forced && remove >= 0 && (force < 0 || force > remove) {
+		if force, remove := slices.Index(step.Actions, ForceGates), slices.Index(
+			step.Actions,
+			DeleteNamespace,
+		); is != nil && is.Forced && remove >= 0 &&
+			(force < 0 || force > remove) {
 			t.Fatalf("the namespace goes before the gates are forced: %v", step.Actions)
 		}
-		if was != nil && is != nil && was.Ended && !is.Ended && is.Waiting == waitingForNamespace && is.StartedAt.Equal(new(metav1.NewTime(o.Now))) {
+		if was != nil && is != nil && was.Ended && !is.Ended && is.Waiting == waitingForNamespace &&
+			is.StartedAt.Equal(new(metav1.NewTime(o.Now))) {
 			was = nil // another leave, which is on record before its tombstone
 		}
 		switch {
@@ -123,11 +168,14 @@ func TestNextHubAlways(t *testing.T) {
 			if was != nil && (o.Deleting || o.Desired == v1alpha1.StateLeave) {
 				t.Fatalf("a leave is off the record that goes on")
 			}
-		case was != nil && (was.Forced && !is.Forced || was.Ended && !is.Ended && len(step.Actions) == 0 || !is.StartedAt.Equal(&was.StartedAt)):
+		case was != nil && (was.Forced && !is.Forced || was.Ended && !is.Ended && len(step.Actions) == 0 ||
+			!is.StartedAt.Equal(&was.StartedAt)):
 			t.Fatalf("a leave goes back, from %+v to %+v", was, is)
-		case was != nil && was.Forced && !is.ForcedAt.Equal(was.ForcedAt) || is.Forced && (was == nil || !was.Forced) && !is.ForcedAt.Equal(new(metav1.NewTime(o.Now))):
+		case was != nil && was.Forced && !is.ForcedAt.Equal(was.ForcedAt) || is.Forced && (was == nil || !was.Forced) &&
+			!is.ForcedAt.Equal(new(metav1.NewTime(o.Now))):
 			t.Fatalf("it is not on record when the leave was forced, from %+v to %+v", was, is)
-		case step.Phase == v1alpha1.PhaseLeft && o.Namespace == Terminating && was != nil && !was.Ended && was.ForcedAt != nil && o.Now.Before(was.ForcedAt.Add(NamespacePatience)):
+		case step.Phase == v1alpha1.PhaseLeft && o.Namespace == Terminating && was != nil && !was.Ended &&
+			was.ForcedAt != nil && o.Now.Before(was.ForcedAt.Add(NamespacePatience)):
 			t.Fatalf("gates that were forced at %s get no time", was.ForcedAt)
 		case is.Forced && (was == nil || !was.Forced) && len(without(step.Actions, RevokeAccess)) > 0:
 			t.Fatalf("a leave is forced before that is on record: %v", step.Actions)
@@ -143,36 +191,73 @@ func anyMember(t *rapid.T, name string) *MemberSeen {
 		return nil
 	}
 	return &MemberSeen{
-		Name: name, UID: rapid.SampledFrom([]types.UID{"uid", "other"}).Draw(t, name+" uid"),
-		ClusterID:  rapid.SampledFrom([]string{"", "id", "other"}).Draw(t, name+" id"),
-		Claim:      rapid.SampledFrom([]string{"", "mine", "other"}).Draw(t, name+" claim"),
-		Accepted:   rapid.SampledFrom(acceptances).Draw(t, name+" accepted"),
-		Credential: rapid.SampledFrom([]v1alpha1.CredentialType{"", v1alpha1.CredentialToken, v1alpha1.CredentialIdentity}).Draw(t, name+" credential"),
-		Deleting:   rapid.Bool().Draw(t, name+" deleting"), Desired: rapid.SampledFrom(states).Draw(t, name+" desired"),
-		Leaving: rapid.Bool().Draw(t, name+" leaving"), Prepared: rapid.Bool().Draw(t, name+" prepared"), Identified: rapid.Bool().Draw(t, name+" identified"),
+		Name:      name,
+		UID:       rapid.SampledFrom([]types.UID{"uid", "other"}).Draw(t, name+" uid"),
+		ClusterID: rapid.SampledFrom([]string{"", "id", "other"}).Draw(t, name+" id"),
+		Claim:     rapid.SampledFrom([]string{"", "mine", "other"}).Draw(t, name+" claim"),
+		Accepted:  rapid.SampledFrom(acceptances).Draw(t, name+" accepted"),
+		Credential: rapid.SampledFrom(
+			[]v1alpha1.CredentialType{"", v1alpha1.CredentialToken, v1alpha1.CredentialIdentity}).Draw(
+			t,
+			name+" credential",
+		),
+		Deleting:   rapid.Bool().Draw(t, name+" deleting"),
+		Desired:    rapid.SampledFrom(states).Draw(t, name+" desired"),
+		Leaving:    rapid.Bool().Draw(t, name+" leaving"),
+		Prepared:   rapid.Bool().Draw(t, name+" prepared"),
+		Identified: rapid.Bool().Draw(t, name+" identified"),
 	}
 }
 
 func anyTombstone(t *rapid.T) Tombstone {
 	return Tombstone{
-		MemberUID: rapid.SampledFrom([]types.UID{"uid", "gone"}).Draw(t, "UID"), ClusterID: rapid.SampledFrom([]string{"id", "other"}).Draw(t, "cluster ID"),
-		Claim: rapid.SampledFrom([]string{"", "mine", "other"}).Draw(t, "claim"), Decided: rapid.Bool().Draw(t, "decided"), Kept: rapid.Bool().Draw(t, "kept"),
+		MemberUID: rapid.SampledFrom([]types.UID{"uid", "gone"}).Draw(
+			t,
+			"UID",
+		),
+		ClusterID: rapid.SampledFrom([]string{"id", "other"}).Draw(t, "cluster ID"),
+		Claim: rapid.SampledFrom([]string{"", "mine", "other"}).Draw(
+			t,
+			"claim",
+		),
+		Decided: rapid.Bool().Draw(t, "decided"),
+		Kept:    rapid.Bool().Draw(t, "kept"),
 	}
 }
 
-// Whatever the door sees, it issues to nobody who is not accepted, takes no claim away, and does not take back
+// For every JoinRequest, NextDoor issues only to accepted clusters, takes no claim away, and does not withdraw
 // that a member is deregistered.
 func TestNextDoorAlways(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		uid := rapid.SampledFrom([]types.UID{"", "uid", "gone"})
 		o := DoorObserved{
-			Answer: rapid.SampledFrom(answers).Draw(t, "answer"), Reason: rapid.SampledFrom(append(doorReasons, "")).Draw(t, "reason"),
-			Bound: uid.Draw(t, "bound"), MemberUID: uid.Draw(t, "member UID"),
-			Invalid: rapid.SampledFrom([]string{"", "invalid"}).Draw(t, "invalid"), TokenRefused: rapid.SampledFrom([]string{"", "refused"}).Draw(t, "token"),
-			Verdict:   membership.Verdict{Decision: rapid.SampledFrom([]membership.Decision{"", membership.Accept, membership.Hold, membership.Deny}).Draw(t, "verdict")},
-			ClusterID: "id", Name: "east", Claim: "mine",
-			Type:  rapid.SampledFrom([]v1alpha1.CredentialType{"", v1alpha1.CredentialToken, v1alpha1.CredentialIdentity}).Draw(t, "type"),
-			HubID: "this", AgentHubID: rapid.SampledFrom([]string{"", "this", "other"}).Draw(t, "hub"),
+			Answer: rapid.SampledFrom(answers).Draw(
+				t,
+				"answer",
+			),
+			Reason:    rapid.SampledFrom(append(doorReasons, "")).Draw(t, "reason"),
+			Bound:     uid.Draw(t, "bound"),
+			MemberUID: uid.Draw(t, "member UID"),
+			Invalid: rapid.SampledFrom([]string{"", "invalid"}).Draw(
+				t,
+				"invalid",
+			),
+			TokenRefused: rapid.SampledFrom([]string{"", "refused"}).Draw(t, "token"),
+			Verdict: membership.Verdict{
+				Decision: rapid.SampledFrom([]membership.Decision{"", membership.Accept, membership.Hold, membership.Deny}).Draw(
+					t,
+					"verdict",
+				),
+			},
+			ClusterID: "id",
+			Name:      "east",
+			Claim:     "mine",
+			Type: rapid.SampledFrom([]v1alpha1.CredentialType{"", v1alpha1.CredentialToken, v1alpha1.CredentialIdentity}).Draw(
+				t,
+				"type",
+			),
+			HubID:      "this",
+			AgentHubID: rapid.SampledFrom([]string{"", "this", "other"}).Draw(t, "hub"),
 			Tombstones: rapid.SliceOfN(rapid.Custom(anyTombstone), 0, 2).Draw(t, "tombstones"),
 			ByID:       anyMember(t, "east"),
 			ByName:     anyMember(t, "named"),
@@ -187,7 +272,8 @@ func TestNextDoorAlways(t *testing.T) {
 		if o.Answer == v1alpha1.AnswerDeregistered && step.Answer != v1alpha1.AnswerDeregistered {
 			t.Fatalf("it takes back that the member is deregistered")
 		}
-		if step.Answer == v1alpha1.AnswerDeregistered && o.Answer != step.Answer && (len(o.Tombstones) == 0 || o.AgentHubID == "other") {
+		if step.Answer == v1alpha1.AnswerDeregistered && o.Answer != step.Answer &&
+			(len(o.Tombstones) == 0 || o.AgentHubID == "other") {
 			t.Fatalf("it deregisters a member without a record of a leave, or one of another hub: %+v", o)
 		}
 		for _, action := range step.Actions {
@@ -224,14 +310,24 @@ func TestNextDoorAlways(t *testing.T) {
 func TestNextAgentAlways(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := AgentObserved{
-			Now: anyTime(t, "now"), DoorSince: anyTime(t, "door since"), HubSince: anyTime(t, "hub since"), MemberAt: anyTime(t, "member at"),
+			Now:       anyTime(t, "now"),
+			DoorSince: anyTime(t, "door since"),
+			HubSince:  anyTime(t, "hub since"),
+			MemberAt:  anyTime(t, "member at"),
 			Record: Record{
-				Claim: rapid.Bool().Draw(t, "claim"), Registered: rapid.Bool().Draw(t, "registered"), Deregistered: rapid.Bool().Draw(t, "deregistered"),
-				Kept: rapid.Bool().Draw(t, "kept"), Out: rapid.Bool().Draw(t, "out"),
+				Claim:        rapid.Bool().Draw(t, "claim"),
+				Registered:   rapid.Bool().Draw(t, "registered"),
+				Deregistered: rapid.Bool().Draw(t, "deregistered"),
+				Kept:         rapid.Bool().Draw(t, "kept"),
+				Out:          rapid.Bool().Draw(t, "out"),
 			},
-			Door: DoorSight(rapid.IntRange(-1, int(DoorIssued)+1).Draw(t, "door")), Hub: HubSight(rapid.IntRange(-1, int(HubSeen)+1).Draw(t, "hub")), Membership: anyMembership(t),
-			PolicySaved: rapid.Bool().Draw(t, "policy"), Beating: rapid.Bool().Draw(t, "beating"), Member: MemberState(rapid.IntRange(-1, 4).Draw(t, "member")),
-			Renewal: RenewalState(rapid.IntRange(-1, 5).Draw(t, "renewal")),
+			Door:        DoorSight(rapid.IntRange(-1, int(DoorIssued)+1).Draw(t, "door")),
+			Hub:         HubSight(rapid.IntRange(-1, int(HubSeen)+1).Draw(t, "hub")),
+			Membership:  anyMembership(t),
+			PolicySaved: rapid.Bool().Draw(t, "policy"),
+			Beating:     rapid.Bool().Draw(t, "beating"),
+			Member:      MemberState(rapid.IntRange(-1, 4).Draw(t, "member")),
+			Renewal:     RenewalState(rapid.IntRange(-1, 5).Draw(t, "renewal")),
 		}
 		if rapid.Bool().Draw(t, "renews") {
 			o.RenewAt = anyTime(t, "renew at")
@@ -249,7 +345,8 @@ func TestNextAgentAlways(t *testing.T) {
 			t.Fatalf("it asks the hub again in %s", step.After)
 		}
 		shut := o.Record.Registered && !o.Record.Deregistered && !o.Record.Out && (o.Hub == HubRefused || o.Hub == HubGone)
-		if shut && o.Now.Before(o.HubSince.Add(ShutOutPatience)) && !slices.Equal(step.Actions, []AgentAction{ReadMembership}) {
+		if shut && o.Now.Before(o.HubSince.Add(ShutOutPatience)) &&
+			!slices.Equal(step.Actions, []AgentAction{ReadMembership}) {
 			t.Fatalf("it takes a refusal for final at once: %v", step.Actions)
 		}
 		told := o.Hub == HubSeen && o.Membership.State == v1alpha1.StateLeave && o.Membership.Clean

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// reregister adds to the next step of a registered agent that it requests another registration, if its bootstrap
-// credential requires that. The agent keeps what it has until the other registration is issued. No answer to such a
+// reregister adds the request for another registration to the next step of a registered agent, if its bootstrap
+// credential requires that. The agent keeps its current registration until the other one is issued. No answer to such a
 // request ends the membership.
 func reregister(o AgentObserved, step AgentStep) AgentStep {
 	if !o.Reregister || step.Phase == Leaving || step.Phase == Left || slices.Contains(step.Actions, AskDoor) {

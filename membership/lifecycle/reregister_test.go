@@ -45,7 +45,8 @@ func TestNextAgent_Reregister(t *testing.T) {
 		{
 			reason: "another hub that has a record of an earlier leave ends nothing",
 			o:      AgentObserved{Hub: HubSeen, Membership: in, Beating: true, PolicySaved: true, Door: DoorDeregistered},
-			phase:  Joined, want: []AgentAction{AskDoor}, never: []AgentAction{RecordDeregistered, CleanMember, StartOver, StopBeat},
+			phase:  Joined, want: []AgentAction{AskDoor},
+			never: []AgentAction{RecordDeregistered, CleanMember, StartOver, StopBeat},
 		},
 		{
 			reason: "a leave that a user requested goes first",

@@ -1,61 +1,62 @@
 package lifecycle
 
-// Record is what the agent has written down, so that it survives a restart.
+// Record is the state that the agent persists, so that it survives a restart.
 type Record struct {
 	Claim        bool // it has a claim key, and a request made with it
-	Registered   bool // it has a credential, and knows its member
-	Deregistered bool // the hub has said that it does not know the member
-	Kept         bool // if deregistered, or not registered: it left a MemberCluster that is kept, and may come back to it
-	Out          bool // it has left for good, and only its own traces remain
+	Registered   bool // it has a credential and knows its member
+	Deregistered bool // the hub has answered that the member is deregistered
+	Kept         bool // if deregistered or not registered: it left a MemberCluster that is kept, and may come back to it
+	Out          bool // it has left for good, and only its own state remains to be removed
 }
 
-// DoorSight is what an agent sees at the door.
+// DoorSight is the state of the agent's JoinRequest, as the agent observes it.
 type DoorSight int
 
-// What can be seen at the door.
+// The states of a JoinRequest, as an agent observes them.
 const (
 	DoorNotAsked DoorSight = iota
 	DoorNoRequest
 	DoorUnreachable
-	DoorNotAskable   // what it takes to ask is not to be had on the agent's own side
-	DoorNoCredential // there is no bootstrap credential, or nothing that could be one
-	DoorRefused      // the bootstrap credential does not work
-	DoorFull         // the hub has as many requests as it takes
-	DoorUnfit        // the hub cannot take the request: it is not of its form, or there is no place for it
+	DoorNotAskable   // the agent cannot make the request for a local reason
+	DoorNoCredential // there is no bootstrap credential, or it cannot be parsed
+	DoorRefused      // the hub refuses the bootstrap credential
+	DoorFull         // the hub's limit of requests is reached
+	// the hub cannot accept the request: its format is invalid, or its namespace or resource does not exist
+	DoorUnfit
 	DoorPending
 	DoorHeld
-	DoorDifferentHub // the bootstrap credential is that of a hub which the agent is not a member of
+	DoorDifferentHub // the bootstrap credential belongs to a hub of which the agent is not a member
 	DoorDenied
-	DoorDeregistered     // and the MemberCluster is gone
-	DoorDeregisteredKept // and the MemberCluster is kept
+	DoorDeregistered     // the MemberCluster does not exist any more
+	DoorDeregisteredKept // the MemberCluster is kept
 	DoorIssued
 )
 
-// HubSight is what an agent sees when it reads its Membership.
+// HubSight is the result of reading the Membership.
 type HubSight int
 
-// What can be seen of the hub.
+// The results of reading the Membership.
 const (
 	HubNotAsked HubSight = iota
 	HubUnreachable
-	HubRefused  // unauthorized or forbidden: withdrawn, expired or deregistered, and no telling which
-	HubGone     // allowed to look, and there is no Membership
-	HubOther    // allowed to look, and the Membership is that of another member
+	HubRefused  // unauthorized or forbidden: withdrawn, expired or deregistered, which the response does not distinguish
+	HubGone     // the read is allowed, and there is no Membership
+	HubOther    // the read is allowed, and the Membership is another member's
 	HubReplaced // the Membership has the agent's claim and another UID: its MemberCluster was created again
 	HubSeen
 )
 
-// MemberState is what the agent's cleaners say of the member.
+// MemberState is the result of the agent's cleaners.
 type MemberState int
 
-// The states of a member that is being cleaned.
+// The states of a member during the clean-up.
 const (
 	MemberNotAsked MemberState = iota
 	MemberDirty
 	MemberClean
 )
 
-// RenewalState is where the renewal of a credential stands.
+// RenewalState is the state of the renewal of a credential.
 type RenewalState int
 
 // The states of a renewal.

@@ -6,44 +6,45 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// How long a machine waits before it looks again at what no watch will tell it about.
+// Intervals at which a state machine observes again what no watch reports.
 const (
-	// GatePoll is the time between two looks at what still holds back a leave, on the hub and on the member.
+	// GatePoll is the interval between two checks of what still blocks a leave, on the hub and on the member.
 	GatePoll = 2 * time.Second
-	// NamespacePatience is how long past the deadline of a leave the hub waits for the member's namespace to be gone, before it
-	// forces that as well; and for how long it forces gates again and again, from when it put that on record or from
-	// the deadline, whichever is later, before it lets go of a namespace that is still there.
+	// NamespacePatience is the timeout after the deadline of a leave for the member's namespace to be removed. After it
+	// the hub forces the removal of the namespace as well. It is also how long the hub keeps forcing gates before it gives
+	// up on a namespace that still exists, from the time when the force was recorded or from the deadline, whichever is
+	// later.
 	NamespacePatience = time.Minute
-	// DoorPoll is the least time between two looks at a request that the hub is at work on. It grows with the time
-	// that the hub takes, up to HeldPoll.
+	// DoorPoll is the minimum interval between two reads of a request that the hub is processing. The interval grows with
+	// the time that the hub needs, up to HeldPoll.
 	DoorPoll = 500 * time.Millisecond
-	// HeldPoll is the time between two looks at a request that waits for a person, and at a hub that refuses.
+	// HeldPoll is the interval between two reads of a request that waits for an administrator, and of a hub that refuses.
 	HeldPoll = 10 * time.Second
-	// RetryPoll is the least time between two tries to reach a hub that does not answer. It grows with the time for
-	// which it does not, up to HeldPoll.
+	// RetryPoll is the minimum interval between two attempts to reach a hub that does not respond. The interval grows with
+	// the duration of the outage, up to HeldPoll.
 	RetryPoll = 2 * time.Second
-	// ShutOutPatience is for how long an agent that the hub shuts out goes on as before.
+	// ShutOutPatience is how long an agent that the hub refuses continues as before.
 	ShutOutPatience = 10 * time.Second
 )
 
-// growing is the time between two looks at what has been so since then: a quarter of the time that it has been so, no
-// less than atLeast and no more than HeldPoll. Whoever waits learns a quarter too late at most, and a hub that has been away
-// for long, or has many to serve, is asked by each of them ever less often.
+// growing is the interval between two observations of a state that has existed since the given time: a quarter of that
+// duration, at least atLeast and at most HeldPoll. So a change is observed at most a quarter too late, and a hub that
+// was unavailable for long, or serves many agents, receives ever fewer requests from each.
 func growing(atLeast time.Duration, since, now time.Time) time.Duration {
 	return max(atLeast, min(now.Sub(since)/4, HeldPoll))
 }
 
-// Presence says whether an object is there.
+// Presence says whether an object exists.
 type Presence int
 
-// The states in which an object can be observed.
+// The states of an object.
 const (
 	Absent Presence = iota
 	Present
 	Terminating
 )
 
-// condition is a metav1.Condition without the times, which its writer knows.
+// condition returns a metav1.Condition without times, which its writer sets.
 func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
 }

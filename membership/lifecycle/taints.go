@@ -11,36 +11,36 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// How long the condition Healthy has to hold before taints follow it. Unreachable has no such time, since the grace of the
-// heartbeat is one: the member was silent for three periods and more.
+// For how long the condition Healthy must be stable before taints follow it. TaintUnreachable has no such time, because
+// the grace period of the heartbeat already is one: the member was silent for at least three periods.
 const (
-	// NotReadyAfter is for how long a member has to be not ready: the 30 s by which Karmada damps the readiness
-	// of its clusters (--cluster-failure-threshold).
+	// NotReadyAfter is for how long a member must be not ready. 30 s is also how long Karmada damps the readiness of its
+	// clusters (--cluster-failure-threshold).
 	NotReadyAfter = 30 * time.Second
-	// HealthyAfter is for how long it has to be healthy for its taints to go. It is shorter, because a member that
-	// flaps is held unsteady by the heartbeat, or not ready by its agent, before it counts as healthy.
+	// HealthyAfter is for how long a member must be healthy before its taints are removed. It is shorter, because a member
+	// that flaps is unsteady by its heartbeat, or not ready by its agent, before it is healthy.
 	HealthyAfter = 10 * time.Second
 )
 
-// TaintsObserved is what the taints of a member follow from.
+// TaintsObserved is the state that determines the taints of a member.
 type TaintsObserved struct {
 	Now time.Time
-	// Taints is spec.taints of the MemberCluster, users' and hub's.
+	// Taints is spec.taints of the MemberCluster: the users' taints and the hub's.
 	Taints []v1alpha1.Taint
-	// In is true when the member has joined and is not leaving.
+	// In is true if the member has joined and is not leaving.
 	In bool
-	// Healthy is the condition as recorded, with when its status last changed.
+	// Healthy is the recorded condition, with the time of its last transition.
 	Healthy metav1.Condition
-	// HeldBack is true while the hub suspects itself rather than its members, has done so a short time ago, or has
-	// not heard the member since it started: no taint is added then, and those that are there stay.
+	// HeldBack is true while the outage guard withholds taints, shortly after that, and until the hub has observed a
+	// heartbeat of the member since it started. No taint is added then, and existing ones stay.
 	HeldBack bool
 }
 
-// Taints decides the taints of a member, and when to look again although nothing has happened (zero: never).
+// Taints decides the taints of a member, and after which time to decide again although nothing changed (zero: never).
 //
-// The hub's own are [membership.TaintUnreachable], while heartbeats are lost, and [membership.TaintNotReady], while the
-// agent finds its cluster not ready, both NoExecute, and never both. All others are the users' own: they, and the
-// order of all, stay as they are. The argument is not changed.
+// The hub's own taints are [membership.TaintUnreachable], while heartbeats are lost, and [membership.TaintNotReady],
+// while the agent reports that its cluster is not ready. Both have the effect NoExecute, and a member never has both.
+// All other taints are the users' own: they and the order of all taints stay unchanged. The argument is not changed.
 func Taints(o TaintsObserved) ([]v1alpha1.Taint, time.Duration) {
 	want, after := wanted(o)
 	out := make([]v1alpha1.Taint, 0, len(o.Taints)+1)
@@ -52,7 +52,7 @@ func Taints(o TaintsObserved) ([]v1alpha1.Taint, time.Duration) {
 		if taint.Key != want || taint.Effect != corev1.TaintEffectNoExecute {
 			continue
 		}
-		want = "" // once is enough
+		want = "" // further copies are removed
 		if taint.TimeAdded == nil {
 			taint.TimeAdded = added(o.Now)
 		}
@@ -64,7 +64,7 @@ func Taints(o TaintsObserved) ([]v1alpha1.Taint, time.Duration) {
 	return out, after
 }
 
-// wanted is the key of the one taint of the hub's that shall be there; empty: none.
+// wanted is the key of the hub's desired taint; empty: none.
 func wanted(o TaintsObserved) (key string, after time.Duration) {
 	if !o.In {
 		return "", 0
@@ -79,7 +79,7 @@ func wanted(o TaintsObserved) (key string, after time.Duration) {
 		follows, hysteresis = membership.TaintNotReady, NotReadyAfter
 	default:
 		if reason := o.Healthy.Reason; reason != v1alpha1.ReasonHeartbeatLost && reason != v1alpha1.ReasonHeartbeatUnsteady {
-			return there, 0 // too early to tell
+			return there, 0 // not decided yet
 		}
 		follows = membership.TaintUnreachable
 	}
@@ -89,14 +89,15 @@ func wanted(o TaintsObserved) (key string, after time.Duration) {
 	case held < hysteresis:
 		return there, hysteresis - held
 	case follows != "" && o.HeldBack:
-		return there, 0 // the end of that is something that happens
+		return there, 0 // the end of the outage triggers a new decision
 	default:
 		return follows, 0
 	}
 }
 
 func present(taints []v1alpha1.Taint) string {
-	i := slices.IndexFunc(taints, func(t v1alpha1.Taint) bool { return ours(t) && t.Effect == corev1.TaintEffectNoExecute })
+	i := slices.IndexFunc(
+		taints, func(t v1alpha1.Taint) bool { return ours(t) && t.Effect == corev1.TaintEffectNoExecute })
 	if i < 0 {
 		return ""
 	}
@@ -108,6 +109,6 @@ func ours(taint v1alpha1.Taint) bool {
 }
 
 func added(now time.Time) *metav1.Time {
-	t := metav1.NewTime(now).Rfc3339Copy() // as it will be read back
+	t := metav1.NewTime(now).Rfc3339Copy() // the precision of the API
 	return &t
 }

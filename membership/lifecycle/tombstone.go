@@ -29,7 +29,7 @@ type Tombstone struct {
 }
 
 // deregisters reports whether the tombstone is that of the member which the agent of a request is registered as. The
-// claim key and the cluster ID identify a member; the UID alone does so where no agent had the claim.
+// claim key and the cluster ID identify a member; if no agent had the claim, the UID does.
 func (t Tombstone) deregisters(o DoorObserved) bool {
 	if t.ClusterID != o.ClusterID {
 		return false
@@ -52,8 +52,8 @@ func (t Tombstone) dropsWaiting(o DoorObserved) bool {
 // MemberCluster may be created only for a claim that never left.
 func (o *DoorObserved) NeedsTombstones() bool { return o.memberUID() != "" || o.waited() }
 
-// removed reports whether the MemberCluster that the request's claim spoke for, or that was created for the request, was
-// deleted on request. Another agent may have had its claim by then.
+// removed reports whether the MemberCluster that the request's claim spoke for, or that was created for the request,
+// was deleted on request. Another agent may have had its claim by then.
 func (o *DoorObserved) removed() bool {
 	return slices.ContainsFunc(o.Tombstones, func(t Tombstone) bool {
 		return t.MemberUID != "" && (t.MemberUID == o.Bound || t.MemberUID == o.MemberUID)

@@ -10,32 +10,32 @@ import (
 	"github.com/muster-sdk/muster/internal/bounded"
 )
 
-// How long, in bytes, words may be that are not this package's own: the API refuses longer ones with all that is
-// written beside them, and a leave that cannot be recorded never ends.
+// Limits, in bytes, of text that this package did not write. The API server rejects longer text together with
+// everything in the same request, and a leave that cannot be recorded never ends.
 const (
 	sentenceLimit = 1024 // of an Event's note and of RenewalAnswer.Refused, far below that of a condition's message
-	entryLimit    = 256  // of what is left of something
-	nameLimit     = 253  // of what a leave waits for
+	entryLimit    = 256  // of an entry of LeaveStatus.Remaining
+	nameLimit     = 253  // of LeaveStatus.Waiting
 )
 
-// localAddress is the caller's side of a broken connection. Its port is another one each time, which tells nobody anything and
-// would make every failure one to write down anew.
+// localAddress is the local address in an error of a broken connection. Its port differs each time, has no meaning for
+// users, and would make every failure a new one that must be written.
 var localAddress = regexp.MustCompile(`\S+:\d+->`)
 
-// Sentence is somebody else's text, such as an error, as it goes into a condition, an Event or an answer: valid, short enough,
-// and the same for the same failure.
+// Sentence prepares external text, such as an error, for a condition, an Event or an answer: the result is valid, short
+// enough, and the same for the same failure.
 func Sentence(text string) string {
 	return bounded.Text(localAddress.ReplaceAllString(text, ""), sentenceLimit)
 }
 
-// sentences makes the messages of conditions short enough.
+// sentences limits the messages of conditions.
 func sentences(conditions []metav1.Condition) {
 	for i := range conditions {
 		conditions[i].Message = Sentence(conditions[i].Message)
 	}
 }
 
-// short is what the gates said, in words that are short enough.
+// short is the result of the gates with limited text.
 func (g *GatesSeen) short() *GatesSeen {
 	if g == nil {
 		return nil
@@ -48,7 +48,7 @@ func (g *GatesSeen) short() *GatesSeen {
 	return &out
 }
 
-// CheckGateName returns what keeps a name from being that of a gate of the hub; nil: nothing does.
+// CheckGateName returns an error if the name is not valid for a gate of the hub.
 func CheckGateName(name string) error {
 	switch {
 	case name == "":

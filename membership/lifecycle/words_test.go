@@ -21,9 +21,11 @@ func TestSentence(t *testing.T) {
 		{"broken", "the API takes valid text alone", "a\xffb", "a\uFFFDb"},
 		{
 			"a broken connection", "each has a port of its own, and the failure is the same",
-			"read tcp 10.0.0.1:38412->10.0.0.2:443: read: connection reset by peer", "read tcp 10.0.0.2:443: read: connection reset by peer",
+			"read tcp 10.0.0.1:38412->10.0.0.2:443: read: connection reset by peer", "read tcp 10.0.0.2:443: read: connection " +
+				"reset by peer",
 		},
-		{"a broken connection of IPv6", "the same", "write tcp [fd00::1]:38412->[fd00::2]:443: broken pipe", "write tcp [fd00::2]:443: broken pipe"},
+		{"a broken connection of IPv6", "the same", "write tcp [fd00::1]:38412->[fd00::2]:443: broken pipe",
+			"write tcp [fd00::2]:443: broken pipe"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := Sentence(test.text); got != test.want {
@@ -45,7 +47,10 @@ func TestManyWords(t *testing.T) {
 	const many = 33000 // the API takes 32768 in a condition
 	text := strings.Repeat("ü", many)
 	for name, step := range map[string]HubStep{
-		"waiting": NextHub(isLeaving(func(o *HubObserved) { o.Gates = &GatesSeen{Waiting: text, Remaining: []string{text, text, text, text}} })),
+		"waiting": NextHub(isLeaving(func(o *HubObserved) {
+			o.Gates = &GatesSeen{Waiting: text,
+				Remaining: []string{text, text, text, text}}
+		})),
 		"overdue": NextHub(isLeaving(func(o *HubObserved) {
 			o.Now, o.Gates = epoch.Add(deadline+time.Second), &GatesSeen{Waiting: "works", Remaining: []string{text, text, text}}
 		})),
@@ -64,12 +69,15 @@ func TestManyWords(t *testing.T) {
 			}
 		}
 	}
-	denied := NextDoor(DoorObserved{ClusterID: "id", Name: "east", Verdict: membership.Verdict{Decision: membership.Deny, Reason: text}})
+	denied := NextDoor(
+		DoorObserved{ClusterID: "id", Name: "east", Verdict: membership.Verdict{Decision: membership.Deny, Reason: text}})
 	if denied.Answer != v1alpha1.AnswerDenied || len(denied.Message) > sentenceLimit {
 		t.Errorf("the door says %s in %d bytes", denied.Answer, len(denied.Message))
 	}
 	unwell := no(v1alpha1.ConditionHealthy, v1alpha1.ReasonClusterNotReady, text)
-	if c := Health(HealthObserved{Joined: true, Heartbeat: HeartbeatHeard, Agent: &unwell}); len(c.Message) > sentenceLimit {
+	if c := Health(HealthObserved{Joined: true, Heartbeat: HeartbeatHeard, Agent: &unwell}); len(
+		c.Message,
+	) > sentenceLimit {
 		t.Errorf("Healthy says why in %d bytes", len(c.Message))
 	}
 }

@@ -20,18 +20,17 @@ import (
 )
 
 const (
-	// tokenLife is for how long an agent can ask to join with one JoinToken. It takes seconds, and gets another one if
-	// need be.
+	// tokenLife is the lifetime of a JoinToken. Joining takes seconds, and the agent gets another JoinToken if required.
 	tokenLife = time.Hour
-	// freshFor is for how long what was read of a JoinToken is taken to be so: an agent asks twice a second while the hub
-	// is at work.
+	// freshFor is how long the content of a JoinToken is cached: an agent requests it twice a second while the hub
+	// processes its JoinRequest.
 	freshFor = time.Minute
-	// tokenPoll is the time between two looks at a JoinToken that the hub is making the credential of.
+	// tokenPoll is the interval between two reads of a JoinToken while the hub creates its credential.
 	tokenPoll = 100 * time.Millisecond
 )
 
-// bootstrap is the [agent.BootstrapSource] of one agent, which alone uses it, from one goroutine: it makes a JoinToken
-// when there is something to ask for.
+// bootstrap is the [agent.BootstrapSource] of one agent, which uses it from one goroutine. It creates a JoinToken when
+// the agent needs a credential.
 type bootstrap struct {
 	*member
 	clusterID string
@@ -42,10 +41,10 @@ type bootstrap struct {
 	at   time.Time               // when it was read
 }
 
-// Load waits for the hub to make the credential, for as long as the context lets it.
+// Load waits for the hub to create the credential, until the context ends.
 func (b *bootstrap) Load(ctx context.Context) (*registration.Bootstrap, error) {
 	if b.phase == lifecycle.Leaving || b.held != nil && b.clock.Since(b.at) < freshFor {
-		return b.held, nil // an agent that cleans up asks nobody
+		return b.held, nil // an agent that cleans up makes no JoinRequest
 	}
 	var held *registration.Bootstrap
 	var last error
@@ -60,7 +59,7 @@ func (b *bootstrap) Load(ctx context.Context) (*registration.Bootstrap, error) {
 	})
 	switch {
 	case err != nil && last != nil && ctx.Err() != nil:
-		return nil, last // which says more than that the time is over
+		return nil, last // more specific than the error of the context
 	case err != nil:
 		return nil, err
 	}
@@ -71,8 +70,8 @@ func (b *bootstrap) Load(ctx context.Context) (*registration.Bootstrap, error) {
 // Forget does nothing: the runner removes the JoinToken itself.
 func (b *bootstrap) Forget(context.Context) error { return nil }
 
-// read returns the credential of the member's JoinToken, which it makes where there is none and removes where that has
-// ended. The error is an ErrPending when the hub is about to make the credential.
+// read returns the credential of the member's JoinToken. It creates the JoinToken if it does not exist, and deletes it
+// if it has ended. The error wraps ErrPending while the hub creates the credential.
 func (b *bootstrap) read(ctx context.Context) (*registration.Bootstrap, error) {
 	token := b.newToken(b.clusterID)
 	key := client.ObjectKeyFromObject(token)
@@ -82,7 +81,7 @@ func (b *bootstrap) read(ctx context.Context) (*registration.Bootstrap, error) {
 		if err := b.client.Create(ctx, token); err != nil {
 			return nil, fmt.Errorf("create JoinToken %s: %w", key, err)
 		}
-		return nil, fmt.Errorf("JoinToken %s was made a moment ago: %w", key, membership.ErrPending)
+		return nil, fmt.Errorf("JoinToken %s was created a moment ago: %w", key, membership.ErrPending)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read JoinToken %s: %w", key, err)
@@ -92,7 +91,7 @@ func (b *bootstrap) read(ctx context.Context) (*registration.Bootstrap, error) {
 		if err := client.IgnoreNotFound(b.client.Delete(ctx, token, client.Preconditions{UID: &token.UID})); err != nil {
 			return nil, fmt.Errorf("delete JoinToken %s, which has ended: %w", key, err)
 		}
-		return nil, fmt.Errorf("JoinToken %s has ended and is made anew: %w", key, membership.ErrPending)
+		return nil, fmt.Errorf("JoinToken %s has ended and is created again: %w", key, membership.ErrPending)
 	}
 	if err != nil {
 		return nil, err
@@ -101,8 +100,8 @@ func (b *bootstrap) read(ctx context.Context) (*registration.Bootstrap, error) {
 	return held, nil
 }
 
-// newToken is the member's JoinToken, which lets in nobody but this very member: it is the MemberCluster's own, and one
-// cluster's. Whether it is let in is for spec.accepted to say.
+// newToken is the member's JoinToken. It admits only this member: it is owned by the MemberCluster, and for one cluster
+// ID. The member is accepted by spec.accepted only.
 func (m *member) newToken(clusterID string) *v1alpha1.JoinToken {
 	return &v1alpha1.JoinToken{
 		ObjectMeta: ownedBy(m.connected.Cluster, metav1.ObjectMeta{

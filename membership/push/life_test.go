@@ -36,12 +36,12 @@ func TestLife(t *testing.T) {
 	const name = "east"
 	ctx := t.Context()
 
-	// Nobody has decided, and the hub's policy holds it: nothing is asked, and nothing made.
+	// No administrator has decided, and the hub's policy holds it: nothing is asked, and nothing made.
 	sent := w.wire.log()
 	cluster := w.newMember(name, nil)
 	f := w.run(cluster)
 	require.Contains(t, messages(w.until(name, v1alpha1.PhasePending).Status.Conditions),
-		"set spec.accepted to true to let the cluster in, or to false to deny it. The hub's policy says: Say where it is.")
+		"set spec.accepted to true to accept the cluster, or to false to deny it. The hub's policy says: Say where it is.")
 	asked := w.rests(sent)
 	w.site(name, "theirs")
 	require.Contains(t, messages(w.until(name, v1alpha1.PhaseDenied).Status.Conditions), "None of ours.")
@@ -99,7 +99,7 @@ func TestLife(t *testing.T) {
 	w.proxy.Stall()
 	f.stop()
 	f = w.run(cluster)
-	require.Contains(t, w.healthy(name, metav1.ConditionFalse).Message, "does not answer")
+	require.Contains(t, w.healthy(name, metav1.ConditionFalse).Message, "does not respond")
 	before = w.beats(name)
 	mustertest.Eventually(t, patience, "the heart beats on",
 		func() error { return orError(w.beats(name) >= before+2, "it does not") })
@@ -131,7 +131,7 @@ func TestLife(t *testing.T) {
 	}
 	select {
 	case <-f.ended:
-		t.Fatal("the runner has ended, and nobody would let the member come back")
+		t.Fatal("the runner has ended, and the member could not come back")
 	default:
 	}
 

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// requestTimeout bounds each request.
+	// requestTimeout is the timeout of each request.
 	requestTimeout = 10 * time.Second
-	// recallTimeout bounds the look at a member whose agent has run before: a member that does not answer must not cost it
-	// heartbeats.
+	// recallTimeout is the timeout for identifying a member whose agent has run before: a member that does not respond
+	// must not cost heartbeats.
 	recallTimeout = 2 * time.Second
 )
 
-// member is what the runner does about one member.
+// member runs the agent of one member.
 type member struct {
 	*Runner
 	connected fleet.Connected
@@ -42,7 +42,7 @@ func (r *Runner) member(connected fleet.Connected) *member {
 	}
 }
 
-// observe looks at a member whose agent does not run.
+// observe reads the state of a member whose agent is not running.
 func (m *member) observe(ctx context.Context) (observed, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -54,7 +54,8 @@ func (m *member) observe(ctx context.Context) (observed, error) {
 	return observed{cluster: cluster, recorded: record != nil}, err
 }
 
-// serve runs the agent until it is to run no more or the member has left, in which case it leaves nothing on the hub.
+// serve runs the agent until it must stop or the member has left. After a leave it removes the agent's state from the
+// hub.
 func (m *member) serve(ctx context.Context, seen observed, changed <-chan struct{}) error {
 	clusterID, err := m.identify(ctx, seen)
 	if err != nil {
@@ -85,8 +86,8 @@ func (m *member) serve(ctx context.Context, seen observed, changed <-chan struct
 	}
 }
 
-// agentOptions are those of the member's agent, which calls left once, when the member is out and the hub knows that it
-// is clean.
+// agentOptions are the options of the member's agent. The agent calls left once, when the member has left and the hub
+// knows that the member is clean.
 func (m *member) agentOptions(clusterID string, left func()) agent.Options {
 	connected := m.connected
 	connected.Config = rest.CopyConfig(connected.Config)
@@ -102,7 +103,7 @@ func (m *member) agentOptions(clusterID string, left func()) agent.Options {
 	}
 	configure := o.HubConfig
 	o.HubConfig = func(config *rest.Config) {
-		// What the agent was told when it joined may be an address that the hub has no more.
+		// The address that the agent recorded when it joined may be outdated.
 		config.Host, config.TLSClientConfig = m.hub.Host, m.hub.TLSClientConfig
 		config.Proxy, config.Dial, config.UserAgent = m.hub.Proxy, m.hub.Dial, m.hub.UserAgent
 		if configure != nil {
@@ -116,7 +117,7 @@ func (m *member) agentOptions(clusterID string, left func()) agent.Options {
 			onPhase(step)
 		}
 		if step.Phase == lifecycle.Left {
-			left() // before the agent asks at the door whether it may come back: the runner knows when
+			left() // before the agent makes another JoinRequest: the runner decides when the agent may come back
 		}
 	}
 	o.Companions = append([]agent.Companion{agent.CompanionFunc("muster-join-token",
@@ -126,8 +127,8 @@ func (m *member) agentOptions(clusterID string, left func()) agent.Options {
 	return o
 }
 
-// identify returns the ID of the cluster that the hub reaches, and makes sure that it is, or becomes, that of the
-// MemberCluster and of no other one.
+// identify returns the ID of the cluster that the hub reaches, and ensures that this is, or becomes, the cluster ID of
+// the MemberCluster and of no other one.
 func (m *member) identify(ctx context.Context, seen observed) (string, error) {
 	wanted := seen.cluster.Spec.ClusterID
 	recalled, timeout := seen.recorded && wanted != "", requestTimeout
@@ -139,10 +140,11 @@ func (m *member) identify(ctx context.Context, seen observed) (string, error) {
 	id, err := clusterid.Of(asking, m.connected.Config)
 	switch {
 	case err != nil && recalled:
-		m.log.Info("The member does not tell which cluster it is; its agent goes on as before.", "why", err.Error())
+		m.log.Info("Cannot determine the identity of the member, its agent continues with the recorded one", "why",
+			err.Error())
 		return wanted, nil
 	case err != nil:
-		return "", fmt.Errorf("find out which cluster member %s is: %w", m.name, err)
+		return "", fmt.Errorf("determine the identity of member %s: %w", m.name, err)
 	case wanted != "" && id != wanted:
 		return "", fmt.Errorf("member %s is cluster %s, and its kubeconfig leads to cluster %s: give it one that "+
 			"leads to its own, or make another MemberCluster", m.name, wanted, id)
@@ -152,7 +154,7 @@ func (m *member) identify(ctx context.Context, seen observed) (string, error) {
 	return id, m.ids.Reserve(ctx, seen.cluster, id)
 }
 
-// withdraw throws away what the agent joins with.
+// withdraw deletes the JoinToken of the agent.
 func (m *member) withdraw(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -163,7 +165,7 @@ func (m *member) withdraw(ctx context.Context) error {
 	return nil
 }
 
-// forget leaves nothing of the member's agent on the hub.
+// forget deletes the state of the member's agent from the hub.
 func (m *member) forget(ctx context.Context) error {
 	if err := m.withdraw(ctx); err != nil {
 		return err

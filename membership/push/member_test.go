@@ -98,7 +98,7 @@ func TestCluster(t *testing.T) {
 		found          bool
 	}{
 		{"what the cache has costs no request", of("uid"), nil, true},
-		{"the fleet's cache was the quicker one, and nobody would call the runner again", nil, of("uid"), true},
+		{"the fleet's cache was faster, and the runner would not be called again", nil, of("uid"), true},
 		{"the cache still has the one before", of("before"), of("uid"), true},
 		{"it was made anew", of("after"), of("after"), false},
 		{"it is gone", nil, nil, false},

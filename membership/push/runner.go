@@ -55,7 +55,7 @@ var _ fleet.Runner = (*Runner)(nil)
 // manager. The manager's scheme must contain membership/v1alpha1. The error says what failed.
 func New(mgr manager.Manager, o Options) (*Runner, error) {
 	if !mgr.GetScheme().Recognizes(v1alpha1.GroupVersion.WithKind("MemberCluster")) {
-		return nil, errors.New("the manager's scheme does not know membership.muster.dev: call AddToScheme of " +
+		return nil, errors.New("the manager's scheme does not contain membership.muster.dev: call AddToScheme of " +
 			"membership/v1alpha1 before")
 	}
 	if o.RegistrationNamespace == "" {
@@ -71,7 +71,7 @@ func New(mgr manager.Manager, o Options) (*Runner, error) {
 	r := &Runner{options: o, hub: rest.AnonymousClientConfig(mgr.GetConfig())}
 	server, _, err := rest.DefaultServerUrlFor(mgr.GetConfig())
 	if err != nil {
-		return nil, fmt.Errorf("find out where the hub is: %w", err)
+		return nil, fmt.Errorf("determine the address of the hub: %w", err)
 	}
 	r.hub.Host = server.String()
 	if r.client, err = client.New(mgr.GetConfig(),

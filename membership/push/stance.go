@@ -5,26 +5,26 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// observed is what the runner sees of a member.
+// observed is the observed state of a member.
 type observed struct {
-	cluster *v1alpha1.MemberCluster // nil: it is gone
-	// recorded is true when an agent of this member has written something down.
+	cluster *v1alpha1.MemberCluster // nil: deleted
+	// recorded is true if an agent of this member has stored a record.
 	recorded bool
 }
 
-// stance is what the runner is to do about a member.
+// stance is what the runner does for a member.
 type stance string
 
 const (
 	// serving runs the member's agent.
 	serving stance = "Serve"
-	// resting runs nothing, and keeps what the agent has written down.
+	// resting runs nothing, and keeps the record of the agent.
 	resting stance = "Rest"
-	// forgetting runs nothing, and leaves nothing on the hub.
+	// forgetting runs nothing, and deletes the state of the agent from the hub.
 	forgetting stance = "Forget"
 )
 
-// next decides what to do about a member.
+// next decides what the runner does for a member.
 func next(o observed) stance {
 	if o.cluster == nil {
 		return forgetting
@@ -33,11 +33,11 @@ func next(o observed) stance {
 	leaving := deletion.OfMember(o.cluster)
 	switch {
 	case leaving && spec.Claim == "":
-		return forgetting // no agent speaks for it, or none does any more
+		return forgetting // no agent has the claim, or none has it any more
 	case spec.JoinMode != v1alpha1.JoinPush:
 		return resting
 	case leaving && !o.recorded:
-		return resting // it has left and the hub is about to conclude that, or another agent speaks for it
+		return resting // the agent has left and the hub is about to complete the leave, or another agent has the claim
 	case leaving:
 		return serving
 	case spec.Accepted == nil || !*spec.Accepted:

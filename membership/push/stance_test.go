@@ -19,13 +19,13 @@ func TestStance(t *testing.T) {
 		{"accepted, with a record", "the hub was started anew", func(o *observed) { o.recorded = true }, serving},
 		{"another agent's claim", "the door says how this one can take over",
 			func(o *observed) { o.cluster.Spec.Claim = "c" }, serving},
-		{"nobody has decided", "to ask at the door would make a claim for nothing",
+		{"no decision", "a JoinRequest would create a claim for nothing",
 			func(o *observed) { o.cluster.Spec.Accepted = nil }, resting},
 		{"denied", "there is nothing to ask", func(o *observed) { o.cluster.Spec.Accepted = new(false) }, resting},
 		{"acceptance is withdrawn", "it may be given back, and the agent is still the one", func(o *observed) {
 			o.cluster.Spec.Accepted, o.cluster.Spec.Claim, o.recorded = new(false), "c", true
 		}, resting},
-		{"pulled by now", "whoever runs the agent now has to be let in first",
+		{"join mode Pull", "the agent that runs elsewhere must be accepted first",
 			func(o *observed) { o.cluster.Spec.JoinMode, o.recorded = v1alpha1.JoinPull, true }, resting},
 		{"leaving", "the agent cleans the member", func(o *observed) {
 			o.cluster.Spec.State, o.cluster.Spec.Claim, o.recorded = v1alpha1.StateLeave, "c", true
@@ -63,7 +63,7 @@ func TestStance(t *testing.T) {
 // by the one before.
 func TestBells(t *testing.T) {
 	var b bells
-	b.ring("east") // nobody listens
+	b.ring("east") // no listener
 	rung, done := b.listen("east")
 	b.ring("west")
 	require.Empty(t, rung)

@@ -11,11 +11,11 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// storeName is the name of the Secret that a member's agent remembers in. A UID is nobody else's, whatever members and
-// other Secrets are called.
+// storeName is the name of the Secret with the record of a member's agent. The UID makes it unique, whatever the names
+// of members and other Secrets are.
 func storeName(cluster *v1alpha1.MemberCluster) string { return "agent-" + string(cluster.UID) }
 
-// ownedSecrets makes Secrets that go with a MemberCluster, should nobody be there to remove them.
+// ownedSecrets creates Secrets that the MemberCluster owns, so that they are garbage collected with it.
 type ownedSecrets struct {
 	corev1client.SecretInterface
 	owner *v1alpha1.MemberCluster
@@ -29,7 +29,7 @@ func (s ownedSecrets) Create(ctx context.Context, secret *corev1.Secret,
 	return s.SecretInterface.Create(ctx, secret, options)
 }
 
-// ownedBy adds to the metadata of an object whose it is.
+// ownedBy adds the owner to the metadata of an object.
 func ownedBy(owner *v1alpha1.MemberCluster, object metav1.ObjectMeta) metav1.ObjectMeta {
 	object.Labels = map[string]string{membership.MemberLabel: owner.Name}
 	object.OwnerReferences = []metav1.OwnerReference{{

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// A kubeconfig that leads elsewhere than it should brings nobody in, and whoever looks at the Events is told what to
+// A kubeconfig that leads to another cluster admits no member, and the Events say what to
 // do.
 func TestTaken(t *testing.T) {
 	w := newWorld(t)
@@ -35,11 +35,11 @@ func TestTaken(t *testing.T) {
 				s.ClusterID, s.JoinMode, s.KubeConfigSecretRef = id, v1alpha1.JoinPull, nil
 			})
 			t.Cleanup(func() { _ = w.hub.Delete(context.Background(), first) })
-		}, "which MemberCluster first is already"},
+		}, "which MemberCluster first has already"},
 		{"silent", "it is not known which cluster it is", func(*v1alpha1.MemberClusterSpec) {
 			w.proxy.Cut()
 			t.Cleanup(w.proxy.Heal)
-		}, "find out which cluster member silent is"},
+		}, "determine the identity of member silent"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			cluster := w.newMember(test.name, func(s *v1alpha1.MemberClusterSpec) { s.Accepted = new(true); test.prepare(s) })
@@ -56,7 +56,7 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// The roles are enough, since all tests run by them. And they let nobody do more.
+// The roles are sufficient, since all tests use them, and they allow nothing else.
 func TestPermissions(t *testing.T) {
 	w := newWorld(t)
 	c, err := client.New(w.user(hubPlane.ForTest(t)), client.Options{Scheme: scheme, Mapper: w.hub.RESTMapper()})

@@ -20,41 +20,41 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// BootstrapKey is the one key of a JoinToken's Secret; its value is a marshaled [Bootstrap].
+// BootstrapKey is the only key of a JoinToken's Secret; its value is a marshaled [Bootstrap].
 const BootstrapKey = "join.yaml"
 
 const (
 	bootstrapKind = "Bootstrap"
 	keySize       = 32
-	// A Secret can hold no more.
+	// The size limit of a Secret.
 	maxBootstrapSize = 1 << 20
 )
 
-// A Bootstrap is all that an agent needs to ask a hub to join it. Token and Key are secrets; printed or marshaled
-// to JSON, they do not show.
+// A Bootstrap contains everything that an agent needs for a JoinRequest. Token and Key are secrets. They are not shown
+// when a Bootstrap is printed or marshaled to JSON.
 type Bootstrap struct {
-	// Server is the URL of the hub's API server, of scheme https.
+	// Server is the URL of the hub's API server, with the scheme https.
 	Server string
-	// CA is the PEM-encoded bundle that the server's certificate is verified by.
+	// CA is the PEM-encoded bundle that verifies the server's certificate.
 	CA []byte
-	// Token is the bearer token that may create and get JoinRequests.
+	// Token is a bearer token with permission to create and get JoinRequests.
 	Token string
 	// TokenName is the name of the JoinToken.
 	TokenName string
-	// Key of 32 bytes, by which requests prove that JoinToken.
+	// Key of 32 bytes, with which requests prove that they use that JoinToken.
 	Key []byte
 	// Namespace of the JoinRequests.
 	Namespace string
-	// ExpirationTime is when Token ends, by the hub's clock. Zero: unknown.
+	// ExpirationTime is when Token expires, by the hub's clock. Zero: unknown.
 	ExpirationTime time.Time
-	// HubID is the identity of the hub. Empty: the hub is of a version without one.
+	// HubID is the identity of the hub. Empty: the hub has a version without an identity.
 	HubID string
-	// MoveFrom is the identity of another hub. It is an administrator's request that an agent which is a member of that
+	// MoveFrom is the identity of another hub. With it an administrator requests that an agent which is a member of that
 	// hub becomes a member of this one, and keeps everything on the member. Empty: no move is requested.
 	MoveFrom string
 }
 
-// bootstrapFile is the file that holds a Bootstrap.
+// bootstrapFile is the file format of a Bootstrap.
 type bootstrapFile struct {
 	APIVersion     string `json:"apiVersion"`
 	Kind           string `json:"kind"`
@@ -69,13 +69,13 @@ type bootstrapFile struct {
 	MoveFrom       string `json:"moveFrom,omitempty"`
 }
 
-// ParseBootstrap reads what [Bootstrap.Marshal] wrote. The error is an [*membership.InvalidError] that names a
-// field of the file; it never quotes the file. Fields that it does not know are passed over.
+// ParseBootstrap reads the output of [Bootstrap.Marshal]. The error is an [*membership.InvalidError] that names a field
+// of the file and never quotes the file. Unknown fields are ignored.
 func ParseBootstrap(data []byte) (*Bootstrap, error) {
 	if len(data) > maxBootstrapSize {
-		return nil, &membership.InvalidError{Field: BootstrapKey, Problem: "is larger than a Secret can be"}
+		return nil, &membership.InvalidError{Field: BootstrapKey, Problem: "exceeds the size limit of a Secret"}
 	}
-	// The parsers' errors quote what they read, which may be a secret.
+	// The parsers' errors quote their input, which may contain a secret.
 	asJSON, err := yaml.YAMLToJSON(data)
 	if err != nil {
 		return nil, &membership.InvalidError{Field: BootstrapKey, Problem: "is not YAML"}
@@ -86,7 +86,7 @@ func ParseBootstrap(data []byte) (*Bootstrap, error) {
 		if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) && wrong.Field != "" {
 			field = wrong.Field
 		}
-		return nil, &membership.InvalidError{Field: field, Problem: "is not of the right type"}
+		return nil, &membership.InvalidError{Field: field, Problem: "has the wrong type"}
 	}
 	return file.bootstrap()
 }
@@ -191,8 +191,8 @@ func keyProblem(key []byte) string {
 	return ""
 }
 
-// Marshal returns the YAML that [ParseBootstrap] reads; the same value always gives the same bytes. They are
-// a secret. The error is an [*membership.InvalidError] when a field is not as it must be.
+// Marshal returns the YAML for [ParseBootstrap]; the same value always returns the same bytes. The result is a secret.
+// The error is an [*membership.InvalidError] if a field is invalid.
 func (b *Bootstrap) Marshal() ([]byte, error) {
 	if err := b.validate(); err != nil {
 		return nil, err
@@ -213,7 +213,7 @@ func (b *Bootstrap) Marshal() ([]byte, error) {
 	return data, nil
 }
 
-// RESTConfig returns a config that speaks to the hub with the bootstrap credential.
+// RESTConfig returns a config for the hub with the bootstrap credential.
 func (b *Bootstrap) RESTConfig() *rest.Config {
 	return &rest.Config{
 		Host:            b.Server,
@@ -222,13 +222,13 @@ func (b *Bootstrap) RESTConfig() *rest.Config {
 	}
 }
 
-// String keeps the secrets out of logs: some loggers look for nothing but this.
+// String keeps the secrets out of logs. Some loggers use only this method.
 func (b Bootstrap) String() string {
 	return fmt.Sprintf("bootstrap of JoinToken %s/%s at %s", b.Namespace, b.TokenName, b.Server)
 }
 
-// Format keeps the secrets out of everything that is printed, by whatever verb.
+// Format keeps the secrets out of printed text, for every verb.
 func (b Bootstrap) Format(state fmt.State, _ rune) { fmt.Fprint(state, b.String()) }
 
-// MarshalJSON keeps the secrets out of logs; see [Bootstrap.Marshal] for how to store one.
+// MarshalJSON keeps the secrets out of logs. To store a Bootstrap, use [Bootstrap.Marshal].
 func (b Bootstrap) MarshalJSON() ([]byte, error) { return json.Marshal(b.String()) }

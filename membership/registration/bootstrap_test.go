@@ -18,12 +18,14 @@ import (
 func testBootstrap(t testing.TB) *Bootstrap {
 	t.Helper()
 	claim := newClaim(t)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, IsCA: true, NotAfter: time.Unix(1<<33, 0)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, IsCA: true,
+		NotAfter: time.Unix(1<<33, 0)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, claim.Signer().Public(), claim.Signer())
 	require.NoError(t, err)
 	return &Bootstrap{
 		Server: "https://hub.example.com:6443", CA: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		Token: "hush.hush.hush", TokenName: "east", Key: []byte(strings.Repeat("\x01", keySize)), Namespace: "muster-registration",
+		Token: "hush.hush.hush", TokenName: "east", Key: []byte(strings.Repeat("\x01", keySize)),
+		Namespace:      "muster-registration",
 		ExpirationTime: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 }
@@ -58,7 +60,8 @@ func TestBootstrapSurvivesTheSecret(t *testing.T) {
 	require.True(t, got.ExpirationTime.IsZero())
 
 	config := got.RESTConfig()
-	require.Equal(t, &rest.Config{Host: want.Server, BearerToken: want.Token, TLSClientConfig: rest.TLSClientConfig{CAData: want.CA}}, config)
+	require.Equal(t, &rest.Config{Host: want.Server, BearerToken: want.Token,
+		TLSClientConfig: rest.TLSClientConfig{CAData: want.CA}}, config)
 
 	want.Token = ""
 	_, err = want.Marshal()
@@ -101,9 +104,10 @@ func TestParseBootstrapNamesTheField(t *testing.T) {
 		{"a server has a host", line("server", "https://:6443"), "server"},
 		{"not with a user in it", line("server", "https://hush@hub.example.com"), "server"},
 		{"a server is set", line("server", `""`), "server"},
-		{"without a CA anybody could be the hub", line("ca", `""`), "ca"},
+		{"without a CA every server could be the hub", line("ca", `""`), "ca"},
 		{"a CA is PEM", line("ca", "hush"), "ca"},
-		{"a private key is no certificate, and in the wrong hands", line("ca", "|\n  "+strings.ReplaceAll(string(key), "\n", "\n  ")), "ca"},
+		{"a private key is no certificate, and in the wrong hands",
+			line("ca", "|\n  "+strings.ReplaceAll(string(key), "\n", "\n  ")), "ca"},
 		{"a certificate says that it is one", strings.ReplaceAll(string(data), " CERTIFICATE-", " X-"), "ca"},
 		{"PEM may hold anything", line("ca", "|\n  -----BEGIN CERTIFICATE-----\n  AAAA\n  -----END CERTIFICATE-----"), "ca"},
 		{"the namespace is where requests go", line("namespace", `""`), "namespace"},

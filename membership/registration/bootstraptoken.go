@@ -10,15 +10,15 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-// keyLabel tells the key of requests from everything else that is made of a bootstrap token's secret, such as the
-// signature of cluster-info, which anybody may read.
+// keyLabel separates the key of requests from other uses of a bootstrap token's secret, such as the signature of
+// cluster-info, which is public.
 const keyLabel = "muster join v1 bootstrap token"
 
 var bootstrapToken = regexp.MustCompile(bootstrapapi.BootstrapTokenPattern)
 
-// UseBootstrapToken sets Token, TokenName and Key to those of a bootstrap token as kubeadm has them, "<id>.<secret>".
-// A hub and an agent that know the same token come to the same Key. The error is an [*membership.InvalidError] of
-// the field token, which never quotes it; then nothing is set.
+// UseBootstrapToken sets Token, TokenName and Key from a bootstrap token of kubeadm, "<id>.<secret>". A hub and an
+// agent derive the same Key from the same token. The error is an [*membership.InvalidError] of the field token that
+// never quotes the token; nothing is set then.
 func (b *Bootstrap) UseBootstrapToken(token string) error {
 	parts := bootstrapToken.FindStringSubmatch(token)
 	if parts == nil {
@@ -28,7 +28,8 @@ func (b *Bootstrap) UseBootstrapToken(token string) error {
 	id, secret := parts[1], parts[2]
 	key, err := hkdf.Key(sha256.New, []byte(secret), nil, keyLabel+" "+id, keySize)
 	if err != nil {
-		return &membership.InvalidError{Field: "token", Problem: "cannot be made a key of: " + err.Error()} // In FIPS mode alone.
+		// This happens in FIPS mode only.
+		return &membership.InvalidError{Field: "token", Problem: "cannot be used to derive a key: " + err.Error()}
 	}
 	b.Token, b.TokenName, b.Key = token, bootstrapapi.BootstrapTokenSecretPrefix+id, key
 	return nil

@@ -10,18 +10,18 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// One of the domains begins all that a claim key signs here, so that no signature of it for another purpose (TLS, a
-// certificate request) can pass for one of a JoinRequest or of a renewal, nor one of these for the other. A hub and
-// an agent that do not know the same fields must not know the same version either: a field that the hub drops would be
-// signed by nobody.
+// Everything that a claim key signs here begins with one of these domains. So a signature for another purpose (TLS, a
+// certificate request) is never valid for a JoinRequest or a renewal, and neither is one of these for the other. A hub
+// and an agent that know different fields must use different versions: otherwise a field that the hub drops would not
+// be covered by the signature.
 const (
 	joinDomain  = "muster join v1"
 	renewDomain = "muster renew v1"
 )
 
-// canonical encodes all of spec but the MAC and the signature, which are made of it. Every value is
-// preceded by its length and every list by its count, so that no two specs have one encoding; the order
-// is that of the fields below, and of keys. A field that is not set is an empty list.
+// canonical encodes the spec without the MAC and the signature, which are computed from the result. Every value is
+// preceded by its length and every list by its count, so that two different specs never have the same encoding. The
+// order is that of the fields below, and of sorted keys. A field that is not set is an empty list.
 func canonical(spec *v1alpha1.JoinRequestSpec) []byte {
 	var e encoder
 	e.text(joinDomain)
@@ -39,13 +39,13 @@ func canonical(spec *v1alpha1.JoinRequestSpec) []byte {
 	e.bytes(spec.ClaimKey)
 	e.credential(&spec.Credential)
 	if spec.HubID != "" {
-		// It comes last, and only if it is set: agents and hubs that do not know the field agree on all other requests.
+		// This field is last, and encoded only if it is set: agents and hubs that do not know it agree on all other requests.
 		e.text(spec.HubID)
 	}
 	return e.out
 }
 
-// canonicalRenewal encodes a renewal of a member, all of it but the signature, in the same way.
+// canonicalRenewal encodes a renewal of a member without the signature, in the same way.
 func canonicalRenewal(member types.UID, renewal *v1alpha1.Renewal) []byte {
 	var e encoder
 	e.text(renewDomain)

@@ -15,9 +15,9 @@ import (
 	"fmt"
 )
 
-// A ClaimKey is the key by which an agent proves that it is the one that speaks for its cluster: an ECDSA key
-// on P-256. An agent makes one for each registration and keeps it until it has left. Printed by any verb of
-// package fmt, it shows its fingerprint. It may be used concurrently.
+// A ClaimKey is the key with which an agent proves that it has the claim to its cluster: an ECDSA key on P-256. An
+// agent creates one for each registration and keeps it until it has left. Printed with any verb of package fmt, it
+// shows its fingerprint. It may be used concurrently.
 type ClaimKey struct {
 	private *ecdsa.PrivateKey
 	public  []byte
@@ -25,7 +25,7 @@ type ClaimKey struct {
 
 const claimKeyBlock = "PRIVATE KEY"
 
-// NewClaimKey makes a key.
+// NewClaimKey creates a key.
 func NewClaimKey() (*ClaimKey, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -34,7 +34,7 @@ func NewClaimKey() (*ClaimKey, error) {
 	return newClaimKey(private)
 }
 
-// ParseClaimKey reads what [ClaimKey.Marshal] wrote. Its errors never quote data.
+// ParseClaimKey reads the output of [ClaimKey.Marshal]. Its errors never quote data.
 func ParseClaimKey(data []byte) (*ClaimKey, error) {
 	block, rest := pem.Decode(data)
 	if block == nil || block.Type != claimKeyBlock || len(bytes.TrimSpace(rest)) > 0 {
@@ -42,7 +42,7 @@ func ParseClaimKey(data []byte) (*ClaimKey, error) {
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, errors.New("parse a claim key: the PEM block does not hold a key in PKCS#8 form")
+		return nil, errors.New("parse a claim key: the PEM block does not contain a key in PKCS#8 form")
 	}
 	private, ok := key.(*ecdsa.PrivateKey)
 	if !ok || private.Curve != elliptic.P256() {
@@ -59,8 +59,8 @@ func newClaimKey(private *ecdsa.PrivateKey) (*ClaimKey, error) {
 	return &ClaimKey{private: private, public: public}, nil
 }
 
-// Marshal returns the private key as PEM in PKCS#8 form, which is also what a client certificate for it takes
-// as its key. It is a secret.
+// Marshal returns the private key as PEM in PKCS#8 form, which is also the form of the key of a client certificate. The
+// result is a secret.
 func (k *ClaimKey) Marshal() ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(k.private)
 	if err != nil {
@@ -75,10 +75,10 @@ func (k *ClaimKey) Public() []byte { return bytes.Clone(k.public) }
 // Fingerprint returns [Fingerprint] of the public key.
 func (k *ClaimKey) Fingerprint() string { return Fingerprint(k.public) }
 
-// Signer returns the key as one that signs certificate requests.
+// Signer returns the key as a signer of certificate requests.
 func (k *ClaimKey) Signer() crypto.Signer { return k.private }
 
-// String keeps the private key out of logs: some loggers look for nothing but this.
+// String keeps the private key out of logs. Some loggers use only this method.
 func (k *ClaimKey) String() string {
 	if k == nil || k.private == nil {
 		return "claim key (none)"
@@ -86,22 +86,22 @@ func (k *ClaimKey) String() string {
 	return "claim key " + k.Fingerprint()
 }
 
-// Format keeps the private key out of everything that is printed, by whatever verb.
+// Format keeps the private key out of printed text, for every verb.
 func (k *ClaimKey) Format(state fmt.State, _ rune) { fmt.Fprint(state, k.String()) }
 
-// MarshalJSON keeps the private key out of logs; see [ClaimKey.Marshal] for how to store one.
+// MarshalJSON keeps the private key out of logs. To store a key, use [ClaimKey.Marshal].
 func (k *ClaimKey) MarshalJSON() ([]byte, error) { return json.Marshal(k.String()) }
 
-// Fingerprint names a claim key: the SHA-256 of its public key in PKIX form, in hexadecimal.
+// Fingerprint identifies a claim key: the SHA-256 hash of its public key in PKIX form, in hexadecimal.
 func Fingerprint(public []byte) string {
 	sum := sha256.Sum256(public)
 	return hex.EncodeToString(sum[:])
 }
 
-// sign signs what one of the canonical encodings made. The same bytes always give the same signature.
+// sign signs a canonical encoding. The same bytes always have the same signature.
 func (k *ClaimKey) sign(encoded []byte) ([]byte, error) {
 	digest := sha256.Sum256(encoded)
-	return k.private.Sign(nil, digest[:], crypto.SHA256) // Without randomness: as RFC 6979 has it.
+	return k.private.Sign(nil, digest[:], crypto.SHA256) // deterministic, see RFC 6979
 }
 
 func verifies(public *ecdsa.PublicKey, encoded, signature []byte) bool {
@@ -109,8 +109,8 @@ func verifies(public *ecdsa.PublicKey, encoded, signature []byte) bool {
 	return ecdsa.VerifyASN1(public, digest[:], signature)
 }
 
-// parsePublic reads the public half of a claim key. A key has only one encoding that it accepts, so that
-// it has only one fingerprint.
+// parsePublic parses the public half of a claim key. It accepts only one encoding of a key, so that a key has only one
+// fingerprint.
 func parsePublic(public []byte) (*ecdsa.PublicKey, error) {
 	parsed, err := x509.ParsePKIXPublicKey(public)
 	if err != nil {

@@ -85,7 +85,8 @@ func secretsNotIn(t *testing.T, value any, secrets ...string) {
 	// The sink of funcr goes by reflection past all of these.
 	keep := func(text string) { printed = append(printed, text) }
 	funcr.NewJSON(keep, funcr.Options{}).Info("logged", "value", value, "values", []any{value})
-	funcr.New(func(_, text string) { keep(text) }, funcr.Options{}).Info("logged", "value", value, "in", struct{ Value any }{value})
+	funcr.New(func(_, text string) { keep(text) }, funcr.Options{}).Info("logged", "value", value, "in",
+		struct{ Value any }{value})
 	for _, text := range printed {
 		for _, secret := range secrets {
 			require.NotContains(t, strings.ToLower(text), strings.ToLower(secret))
@@ -97,7 +98,8 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	claim := newClaim(t)
 	scalar, err := claim.private.Bytes()
 	require.NoError(t, err)
-	secretsNotIn(t, claim, fmt.Sprintf("%x", scalar), claim.private.D.String(), "PRIVATE") //nolint:staticcheck // D is what would be printed.
+	//nolint:staticcheck // D is what would be printed.
+	secretsNotIn(t, claim, fmt.Sprintf("%x", scalar), claim.private.D.String(), "PRIVATE")
 	require.Contains(t, fmt.Sprint(claim), claim.Fingerprint())
 	require.NotPanics(t, func() { _ = fmt.Sprint((*ClaimKey)(nil)) })
 

@@ -1,29 +1,28 @@
-// Package registration has what gets a cluster through the one door of a hub: the claim key, the signed
-// JoinRequest, and the credential that comes of it.
+// Package registration contains the registration of a cluster with a hub: the claim key, the signed JoinRequest, and
+// the credential that results from it.
 //
 // # From nothing to a credential
 //
-// An administrator makes a JoinToken. Its Secret holds a [Bootstrap], which the agent takes as is. The
-// agent makes a [ClaimKey], which from then on tells it from every other program that might speak for
-// the same cluster, puts what it wants into a JoinRequest and calls [Sign]. The hub calls [Verify], which
-// trusts nothing but that signature, and [VerifyToken], which proves the JoinToken: an API server does not record who
-// created an object of a custom resource, so the request itself has to say.
+// An administrator creates a JoinToken. Its Secret contains a [Bootstrap] for the agent. The agent creates a
+// [ClaimKey], which distinguishes it from other agents of the same cluster, fills in a JoinRequest and calls [Sign].
+// The hub calls [Verify], which trusts nothing but that signature, and [VerifyToken], which proves the JoinToken: an
+// API server does not record the creator of a custom resource, so the request itself must contain the proof.
 //
-// What the agent asks for is up to a [Method], and what the hub gives to a membership.Issuer. There is a
-// pair of them for each type of credential:
+// A [Method] determines what the agent requests, and a membership.Issuer what the hub issues. There is a pair of them
+// for each type of credential:
 //
 //   - csr: a client certificate for the claim key, signed by the hub's own control plane.
-//   - token: an expiring token of a ServiceAccount, sealed so that only the asking agent can read it.
+//   - token: an expiring token of a ServiceAccount, sealed so that only the requesting agent can read it.
 //   - identity: nothing, for agents that have a credential of their own.
 //
-// A first credential and its renewal are asked for and opened in the same way; only the object that
-// carries them differs (a JoinRequest; afterwards the Membership). Package jointoken keeps JoinTokens.
+// A first credential and its renewal are requested and opened in the same way; only the object that carries them
+// differs (a JoinRequest; afterwards the Membership). Package jointoken manages JoinTokens.
 //
-// A renewal is signed by the claim key as well ([SignRenewal], [VerifyRenewal]): a credential that was stolen ends when its
-// time is over, or as soon as its member's acceptance is withdrawn, and gets its thief no other.
+// A renewal is signed with the claim key as well ([SignRenewal], [VerifyRenewal]): a stolen credential ends when it
+// expires, or when its member's acceptance is withdrawn, and cannot be renewed without the key.
 //
-// # What a stolen bootstrap credential is worth
+// # Value of a stolen bootstrap credential
 //
-// It can create JoinRequests and read one whose name it knows, no more ([BootstrapRole]). Every credential
-// in an answer is of use only with a key that never left its agent.
+// It can create JoinRequests and read one whose name is known, and nothing else ([BootstrapRole]). Every credential in
+// an answer is usable only with a key that never left its agent.
 package registration

@@ -21,7 +21,7 @@ func Example() {
 	}
 	fmt.Println("as it was sent:", registration.Verify(request))
 
-	request.Spec.ClusterID = "somebody else's"
+	request.Spec.ClusterID = "another cluster"
 	err = registration.Verify(request)
 	if invalid := new(membership.InvalidError); errors.As(err, &invalid) {
 		fmt.Println("changed on the way:", invalid.Field)

@@ -9,26 +9,25 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// A Method is the agent's side of one type of credential: csr.Method, token.Method or identity.Method. A first
-// credential and every renewal go the same way: Request, store private, send, wait, Open. A Method keeps no
-// state and does no I/O, and may be used concurrently.
+// A Method requests one type of credential for an agent: csr.Method, token.Method or identity.Method. A first
+// credential and every renewal use the same steps: Request, store private, send, wait, Open. A Method has no state,
+// does no I/O, and may be used concurrently.
 type Method interface {
-	// Type of the credentials that it gets.
+	// Type is the type of its credentials.
 	Type() v1alpha1.CredentialType
 
-	// Request returns a new request, and what the agent has to keep until it has opened the answer, also
-	// over a restart: private, a secret, which may be empty. A lifetime of nil leaves it to the hub; see
-	// v1alpha1.CredentialRequest for its bounds.
+	// Request returns a new request, and private data that the agent must keep until it has opened the answer, also over a
+	// restart. The private data is secret and may be empty. With a nil lifetime the hub decides;
+	// v1alpha1.CredentialRequest documents the limits.
 	Request(claim *ClaimKey, expirationSeconds *int32) (request v1alpha1.CredentialRequest, private []byte, err error)
 
-	// Open checks that a credential is the answer to the request that private came with, and makes it usable. It
-	// looks at no clock: the hub's API server is the judge of what has expired. An error is final for this
-	// request; another one has to be made.
+	// Open checks that a credential is the answer to the request with this private data, and makes it usable. It does not
+	// check the expiration, which is up to the hub's API server. An error is final for this request; make another one.
 	Open(claim *ClaimKey, private []byte, credential v1alpha1.Credential) (Material, error)
 }
 
-// Material is what an agent authenticates to the hub with: a certificate, or a token, or, when it is zero, a
-// credential that the agent had before. It is never printed.
+// Material is what an agent authenticates to the hub with: a certificate, a token, or, if zero, a credential that the
+// agent already had. Its secrets are never printed.
 type Material struct {
 	// Certificate is a PEM-encoded client certificate whose private key is the claim key.
 	Certificate []byte
@@ -36,8 +35,8 @@ type Material struct {
 	Token string
 }
 
-// Config returns a config that speaks to hub with the material and with nothing else that hub authenticates by,
-// or, for zero material, a copy of hub.
+// Config returns a config for the hub that authenticates with the material and ignores all credentials of hub. For zero
+// material it returns a copy of hub.
 func (m Material) Config(hub *rest.Config, claim *ClaimKey) (*rest.Config, error) {
 	if m.Token == "" && len(m.Certificate) == 0 {
 		return rest.CopyConfig(hub), nil
@@ -54,7 +53,7 @@ func (m Material) Config(hub *rest.Config, claim *ClaimKey) (*rest.Config, error
 	return config, nil
 }
 
-// String keeps the token out of logs: some loggers look for nothing but this.
+// String keeps the token out of logs. Some loggers use only this method.
 func (m Material) String() string {
 	switch {
 	case m.Token != "":
@@ -66,7 +65,7 @@ func (m Material) String() string {
 	}
 }
 
-// Format keeps the token out of everything that is printed, by whatever verb.
+// Format keeps the token out of printed text, for every verb.
 func (m Material) Format(state fmt.State, _ rune) { fmt.Fprint(state, m.String()) }
 
 // MarshalJSON keeps the token out of logs.

@@ -12,7 +12,8 @@ func TestMaterialConfig(t *testing.T) {
 	key, err := claim.Marshal()
 	require.NoError(t, err)
 	hub := testBootstrap(t).RESTConfig()
-	hub.UserAgent, hub.Username, hub.Password, hub.CertFile, hub.KeyFile = "agent", "admin", "hush", "/admin.crt", "/admin.key"
+	hub.UserAgent, hub.Username, hub.Password, hub.CertFile, hub.KeyFile = "agent", "admin", "hush", "/admin.crt",
+		"/admin.key"
 
 	anonymous := rest.AnonymousClientConfig(hub)
 	token, certificate := rest.CopyConfig(anonymous), rest.CopyConfig(anonymous)
@@ -24,7 +25,8 @@ func TestMaterialConfig(t *testing.T) {
 		want     *rest.Config
 	}{
 		{"a token takes the place of the bootstrap's", Material{Token: "mine"}, token},
-		{"a certificate goes with the claim key, and without the bootstrap's token", Material{Certificate: []byte("PEM")}, certificate},
+		{"a certificate goes with the claim key, and without the bootstrap's token", Material{Certificate: []byte("PEM")},
+			certificate},
 		{"an identity is what the agent has already", Material{}, hub},
 	} {
 		got, err := test.material.Config(hub, claim)

@@ -9,8 +9,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// SignRenewal completes a renewal that says what the agent asks for, given the UID of its MemberCluster: it puts the claim
-// key in and signs it. The same key, UID and renewal always give the same signature.
+// SignRenewal completes a renewal with the claim key and its signature, given the UID of the agent's MemberCluster. The
+// same key, UID and renewal always result in the same signature.
 func SignRenewal(renewal *v1alpha1.Renewal, member types.UID, claim *ClaimKey) error {
 	renewal.ClaimKey = claim.Public()
 	signature, err := claim.sign(canonicalRenewal(member, renewal))
@@ -21,11 +21,11 @@ func SignRenewal(renewal *v1alpha1.Renewal, member types.UID, claim *ClaimKey) e
 	return nil
 }
 
-// VerifyRenewal checks that a renewal is by the claim key of the agent that speaks for the member, and meant for that
-// member. The error is an [*membership.InvalidError]. The credential that it was written with proves nothing of it.
+// VerifyRenewal checks that a renewal is signed with the claim key of the member's agent, and is for that member. The
+// error is an [*membership.InvalidError]. The credential that wrote the renewal proves nothing.
 func VerifyRenewal(renewal *v1alpha1.Renewal, member membership.Member) error {
 	if len(renewal.Signature) == 0 {
-		return &membership.InvalidError{Field: "signature", Problem: "is not set: the claim key has to sign each renewal"}
+		return &membership.InvalidError{Field: "signature", Problem: "must be set: the claim key signs each renewal"}
 	}
 	public, err := parsePublic(renewal.ClaimKey)
 	if err != nil {
@@ -33,10 +33,10 @@ func VerifyRenewal(renewal *v1alpha1.Renewal, member membership.Member) error {
 	}
 	if got := Fingerprint(renewal.ClaimKey); got != member.Claim {
 		return &membership.InvalidError{Field: "claimKey", Problem: fmt.Sprintf(
-			"is %s, and the agent that speaks for member %s has %s", got, member.Name, member.Claim)}
+			"is %s, and the agent of member %s has %s", got, member.Name, member.Claim)}
 	}
 	if !verifies(public, canonicalRenewal(member.UID, renewal), renewal.Signature) {
-		return &membership.InvalidError{Field: "signature", Problem: "is not one of this renewal by its claim key: " +
+		return &membership.InvalidError{Field: "signature", Problem: "is not a signature of this renewal by its claim key: " +
 			"the renewal was changed, or the agent is of a version that signs other fields"}
 	}
 	return nil

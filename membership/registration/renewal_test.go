@@ -32,7 +32,8 @@ func TestVerifyRenewal(t *testing.T) {
 		field  string // empty: passes
 	}{
 		{"what the agent signed passes", func(*v1alpha1.Renewal, *membership.Member) {}, ""},
-		{"whoever has the credential alone cannot sign", func(r *v1alpha1.Renewal, _ *membership.Member) { r.Signature = nil }, "signature"},
+		{"the credential alone cannot sign",
+			func(r *v1alpha1.Renewal, _ *membership.Member) { r.Signature = nil }, "signature"},
 		{"a signature is of one renewal", func(r *v1alpha1.Renewal, _ *membership.Member) { r.ID = "next" }, "signature"},
 		{"a token must not be sealed to a thief's key", func(r *v1alpha1.Renewal, _ *membership.Member) {
 			r.Request.PublicKey = []byte("a thief's")
@@ -43,15 +44,20 @@ func TestVerifyRenewal(t *testing.T) {
 		{"nor was a longer life", func(r *v1alpha1.Renewal, _ *membership.Member) {
 			r.Request.ExpirationSeconds = ptr.To[int32](31536000)
 		}, "signature"},
-		{"nor another type", func(r *v1alpha1.Renewal, _ *membership.Member) { r.Request.Type = v1alpha1.CredentialIdentity }, "signature"},
-		{"an earlier stay of the cluster was another member", func(_ *v1alpha1.Renewal, m *membership.Member) { m.UID = "next" }, "signature"},
-		{"a thief's own key speaks for nobody", func(r *v1alpha1.Renewal, m *membership.Member) {
+		{"nor another type", func(r *v1alpha1.Renewal, _ *membership.Member) { r.Request.Type = v1alpha1.CredentialIdentity },
+			"signature"},
+		{"an earlier stay of the cluster was another member",
+			func(_ *v1alpha1.Renewal, m *membership.Member) { m.UID = "next" }, "signature"},
+		{"a thief's own key has no claim", func(r *v1alpha1.Renewal, m *membership.Member) {
 			require.NoError(t, SignRenewal(r, m.UID, other))
 		}, "claimKey"},
-		{"an agent that another took over from is out", func(_ *v1alpha1.Renewal, m *membership.Member) { m.Claim = other.Fingerprint() }, "claimKey"},
-		{"a member that nobody speaks for has nothing to renew", func(_ *v1alpha1.Renewal, m *membership.Member) { m.Claim = "" }, "claimKey"},
+		{"an agent that another took over from is out",
+			func(_ *v1alpha1.Renewal, m *membership.Member) { m.Claim = other.Fingerprint() }, "claimKey"},
+		{"a member without a claim has nothing to renew",
+			func(_ *v1alpha1.Renewal, m *membership.Member) { m.Claim = "" }, "claimKey"},
 		{"a key has to be there", func(r *v1alpha1.Renewal, _ *membership.Member) { r.ClaimKey = nil }, "claimKey"},
-		{"and has one encoding only", func(r *v1alpha1.Renewal, _ *membership.Member) { r.ClaimKey = append(r.ClaimKey, 0) }, "claimKey"},
+		{"and has one encoding only", func(r *v1alpha1.Renewal, _ *membership.Member) { r.ClaimKey = append(r.ClaimKey, 0) },
+			"claimKey"},
 		{"a signature of a JoinRequest is none of a renewal", func(r *v1alpha1.Renewal, _ *membership.Member) {
 			join := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{Credential: r.Request}}
 			require.NoError(t, Sign(join, claim, nil))
@@ -73,7 +79,7 @@ func TestSignRenewalIsRepeatable(t *testing.T) {
 	require.Equal(t, first, second)
 }
 
-// A field that joins the API and is not signed could be changed by whoever has stolen a credential.
+// A field that joins the API and is not signed could be changed by a thief of a credential.
 func TestEveryFieldOfARenewalIsSigned(t *testing.T) {
 	before := canonicalRenewal("uid", new(testRenewal()))
 	for _, path := range leaves(reflect.TypeFor[v1alpha1.Renewal](), nil) {
@@ -86,7 +92,8 @@ func TestEveryFieldOfARenewalIsSigned(t *testing.T) {
 		require.Truef(t, field.IsValid() && !field.IsZero(), "testRenewal leaves %s out", name)
 		field.SetZero()
 		changed := string(canonicalRenewal("uid", &renewal)) != string(before)
-		require.Equalf(t, name != "renewal.Signature", changed, "whether a change of %s shows: add it to canonicalRenewal, under a new version", name)
+		require.Equalf(t, name != "renewal.Signature", changed,
+			"whether a change of %s shows: add it to canonicalRenewal, under a new version", name)
 	}
 }
 
@@ -106,7 +113,8 @@ func TestCanonicalRenewalIsInjective(t *testing.T) {
 		field := func(name string) string { return text.Draw(t, label+name) }
 		return signed{types.UID(field("uid")), v1alpha1.Renewal{
 			ID: field("id"), ClaimKey: []byte(field("claim")), Request: v1alpha1.CredentialRequest{
-				Type: v1alpha1.CredentialType(field("type")), CertificateRequest: []byte(field("csr")), PublicKey: []byte(field("key")),
+				Type: v1alpha1.CredentialType(field("type")), CertificateRequest: []byte(field("csr")),
+				PublicKey:         []byte(field("key")),
 				ExpirationSeconds: rapid.Ptr(rapid.Int32(), true).Draw(t, label+"expiration"),
 			},
 		}}
@@ -124,7 +132,8 @@ func TestCanonicalRenewalIsInjective(t *testing.T) {
 			}).Draw(t, "field")()
 		}
 		same := cmp.Equal(a, b, cmpopts.EquateEmpty())
-		if got := string(canonicalRenewal(a.Member, &a.Renewal)) == string(canonicalRenewal(b.Member, &b.Renewal)); got != same {
+		if got := string(canonicalRenewal(a.Member, &a.Renewal)) == string(canonicalRenewal(b.Member,
+			&b.Renewal)); got != same {
 			t.Fatalf("same encoding: %v, same renewal: %v\n%s", got, same, cmp.Diff(a, b))
 		}
 	})
@@ -140,8 +149,10 @@ func FuzzVerifyRenewal(f *testing.F) {
 	f.Add("", []byte(nil), []byte(nil), []byte(nil), "")
 	f.Fuzz(func(t *testing.T, id string, claim, signature, key []byte, uid string) {
 		forged, of := renewal, member
-		forged.ID, forged.ClaimKey, forged.Signature, forged.Request.PublicKey, of.UID = id, claim, signature, key, types.UID(uid)
-		same := id == renewal.ID && string(claim) == string(renewal.ClaimKey) && string(key) == string(renewal.Request.PublicKey) && uid == "uid"
+		forged.ID, forged.ClaimKey, forged.Signature, forged.Request.PublicKey, of.UID = id, claim, signature, key,
+			types.UID(uid)
+		same := id == renewal.ID && string(claim) == string(renewal.ClaimKey) &&
+			string(key) == string(renewal.Request.PublicKey) && uid == "uid"
 		if VerifyRenewal(&forged, of) == nil && !same {
 			t.Error("a forged renewal verifies")
 		}

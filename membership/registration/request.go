@@ -15,18 +15,18 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// RequestName returns the name of the one JoinRequest that a claim key can make, given its fingerprint. A create
-// whose answer was lost is found again under it.
+// RequestName returns the name of the only JoinRequest of a claim key, given its fingerprint. After a create whose
+// response was lost, the request can be read with this name.
 func RequestName(fingerprint string) string {
 	const enough = 40 // hexadecimal digits, 160 bits
 	return "join-" + fingerprint[:min(enough, len(fingerprint))]
 }
 
-// Sign completes a request whose spec says what the cluster asks for: it names it, puts it into the
-// namespace of the bootstrap credential, proves the JoinToken and signs it. Without a bootstrap credential (nil: the
-// agent creates the request with one that an administrator gave it) namespace and spec.token stay what they are; hubs
-// deny such a request unless they are told otherwise.
-// The same key, bootstrap and spec always give the same request.
+// Sign completes a request with the wishes of the cluster in its spec: it sets the name and the namespace of the
+// bootstrap credential, proves the JoinToken and signs the request. Without a bootstrap credential (nil: an
+// administrator gave the agent another credential to create the request with) the namespace and spec.token are not
+// changed; hubs deny such a request unless they are configured to accept it. The same key, bootstrap and spec always
+// result in the same request.
 func Sign(request *v1alpha1.JoinRequest, claim *ClaimKey, bootstrap *Bootstrap) error {
 	spec := &request.Spec
 	request.Name = RequestName(claim.Fingerprint())
@@ -44,9 +44,9 @@ func Sign(request *v1alpha1.JoinRequest, claim *ClaimKey, bootstrap *Bootstrap) 
 	return nil
 }
 
-// Verify checks what a request says about itself: that it bears the name and the signature of its claim key, and
-// that its labels are ones that an agent may ask for. The error is an [*membership.InvalidError]. Every other
-// field is as the holder of the claim key wanted it, and no more trustworthy than that.
+// Verify checks the content of a request: its name and signature must match its claim key, and its labels must be
+// allowed for an agent. The error is an [*membership.InvalidError]. All other fields are the wishes of the owner of the
+// claim key, and are not verified.
 func Verify(request *v1alpha1.JoinRequest) error {
 	spec := &request.Spec
 	public, err := parsePublic(spec.ClaimKey)
@@ -57,14 +57,15 @@ func Verify(request *v1alpha1.JoinRequest) error {
 		return &membership.InvalidError{Field: "metadata.name", Problem: fmt.Sprintf("must be %q, after the claim key", want)}
 	}
 	if !verifies(public, canonical(spec), spec.Signature) {
-		return &membership.InvalidError{Field: "spec.signature", Problem: "is not one of this request by its claim key: " +
-			"the request was changed, or the agent is of a version that signs other fields"}
+		return &membership.InvalidError{Field: "spec.signature",
+			Problem: "is not a signature of this request by its claim key: " +
+				"the request was changed, or the agent is of a version that signs other fields"}
 	}
 	return CheckLabels("spec.labels", spec.Labels)
 }
 
-// VerifyToken checks that a request was made with the JoinToken that it names, given the key in the token's Secret.
-// The error is an [*membership.InvalidError].
+// VerifyToken checks that a request was made with the JoinToken that it names, given the key in the token's Secret. The
+// error is an [*membership.InvalidError].
 func VerifyToken(request *v1alpha1.JoinRequest, key []byte) error {
 	token := request.Spec.Token
 	if token == nil {
@@ -72,7 +73,7 @@ func VerifyToken(request *v1alpha1.JoinRequest, key []byte) error {
 	}
 	if len(key) != keySize || !hmac.Equal(token.MAC, mac(&request.Spec, key)) {
 		return &membership.InvalidError{Field: "spec.token.mac", Problem: fmt.Sprintf(
-			"does not prove JoinToken %q: give the agent the join.yaml that the token's Secret has now", token.Name)}
+			"does not prove JoinToken %q: give the agent the current join.yaml of the token's Secret", token.Name)}
 	}
 	return nil
 }
@@ -83,9 +84,9 @@ func mac(spec *v1alpha1.JoinRequestSpec, key []byte) []byte {
 	return hash.Sum(nil)
 }
 
-// CheckLabels checks that labels are valid and that none is reserved for Kubernetes or muster; path is that of the
-// labels in the [*membership.InvalidError] that it returns about the first that is not, which quotes no more than the
-// beginning of a long key.
+// CheckLabels checks that labels are valid and that none is reserved for Kubernetes or muster. The
+// [*membership.InvalidError] is about the first invalid label; path is the path of the labels in it. It quotes at most
+// the beginning of a long key.
 func CheckLabels(path string, labels map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		invalid := func(problem string) error {
@@ -101,7 +102,8 @@ func CheckLabels(path string, labels map[string]string) error {
 	return nil
 }
 
-// quoted is how much of a key an error quotes, in characters: it may be of any length, and goes into conditions.
+// quoted is how many characters of a key an error quotes: a key may have any length, and errors become part of
+// conditions.
 const quoted = 100
 
 func details(errs field.ErrorList) string {

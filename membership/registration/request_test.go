@@ -32,7 +32,8 @@ func testSpec() v1alpha1.JoinRequestSpec {
 		Token:     &v1alpha1.TokenProof{Name: "token", MAC: []byte("mac")},
 		ClaimKey:  []byte("claim"),
 		Credential: v1alpha1.CredentialRequest{
-			Type: v1alpha1.CredentialToken, CertificateRequest: []byte("csr"), PublicKey: []byte("x25519"), ExpirationSeconds: ptr.To[int32](600),
+			Type: v1alpha1.CredentialToken, CertificateRequest: []byte("csr"), PublicKey: []byte("x25519"),
+			ExpirationSeconds: ptr.To[int32](600),
 		},
 		Signature: []byte("signature"),
 	}
@@ -46,7 +47,7 @@ func signed(t testing.TB) (*v1alpha1.JoinRequest, *ClaimKey) {
 	return request, claim
 }
 
-// A field that joins the API and is not signed could be changed by whoever sees the request first.
+// A field that joins the API and is not signed could be changed by the first reader of the request.
 func TestEveryFieldIsSigned(t *testing.T) {
 	before := canonical(new(testSpec()))
 	unsigned := map[string]bool{"spec.Token.MAC": true, "spec.Signature": true}
@@ -60,7 +61,8 @@ func TestEveryFieldIsSigned(t *testing.T) {
 		require.Truef(t, field.IsValid() && !field.IsZero(), "testSpec leaves %s out", name)
 		field.SetZero()
 		changed := string(canonical(&spec)) != string(before)
-		require.Equalf(t, !unsigned[name], changed, "whether a change of %s shows: add it to canonical, under a new version", name)
+		require.Equalf(t, !unsigned[name], changed, "whether a change of %s shows: add it to canonical, under a new version",
+			name)
 	}
 }
 
@@ -97,10 +99,12 @@ func TestCanonicalEncodingIsInjective(t *testing.T) {
 	draw := func(t *rapid.T, label string) v1alpha1.JoinRequestSpec {
 		field := func(name string) string { return text.Draw(t, label+name) }
 		spec := v1alpha1.JoinRequestSpec{
-			ClusterID: field("clusterID"), Name: field("name"), MemberUID: types.UID(field("uid")), ClaimKey: []byte(field("claim")),
-			Labels: rapid.MapOfN(text, text, 0, 2).Draw(t, label+"labels"),
+			ClusterID: field("clusterID"), Name: field("name"), MemberUID: types.UID(field("uid")),
+			ClaimKey: []byte(field("claim")),
+			Labels:   rapid.MapOfN(text, text, 0, 2).Draw(t, label+"labels"),
 			Credential: v1alpha1.CredentialRequest{
-				Type: v1alpha1.CredentialType(field("type")), CertificateRequest: []byte(field("csr")), PublicKey: []byte(field("key")),
+				Type: v1alpha1.CredentialType(field("type")), CertificateRequest: []byte(field("csr")),
+				PublicKey:         []byte(field("key")),
 				ExpirationSeconds: rapid.Ptr(rapid.Int32(), true).Draw(t, label+"expiration"),
 			},
 		}
@@ -151,19 +155,28 @@ func TestVerify(t *testing.T) {
 		field  string // empty: passes
 	}{
 		{"what the agent signed passes", func(*v1alpha1.JoinRequest) {}, ""},
-		{"what is in the status is not the agent's", func(r *v1alpha1.JoinRequest) { r.Status.Answer = v1alpha1.AnswerHeld }, ""},
-		{"another cluster must not be claimed with a copied request", func(r *v1alpha1.JoinRequest) { r.Spec.ClusterID = "west-id" }, "spec.signature"},
+		{"what is in the status is not the agent's", func(r *v1alpha1.JoinRequest) { r.Status.Answer = v1alpha1.AnswerHeld },
+			""},
+		{"another cluster must not be claimed with a copied request",
+			func(r *v1alpha1.JoinRequest) { r.Spec.ClusterID = "west-id" }, "spec.signature"},
 		{"nor another name", func(r *v1alpha1.JoinRequest) { r.Spec.Name = "west" }, "spec.signature"},
-		{"a label that is added would be given to the member", func(r *v1alpha1.JoinRequest) { r.Spec.Labels["tier"] = "diamond" }, "spec.signature"},
-		{"a token must not be sealed to another key", func(r *v1alpha1.JoinRequest) { r.Spec.Credential.PublicKey = []byte("mine") }, "spec.signature"},
-		{"the token's name is part of what was signed", func(r *v1alpha1.JoinRequest) { r.Spec.Token.Name = "mightier" }, "spec.signature"},
+		{"a label that is added would be given to the member",
+			func(r *v1alpha1.JoinRequest) { r.Spec.Labels["tier"] = "diamond" }, "spec.signature"},
+		{"a token must not be sealed to another key",
+			func(r *v1alpha1.JoinRequest) { r.Spec.Credential.PublicKey = []byte("mine") }, "spec.signature"},
+		{"the token's name is part of what was signed", func(r *v1alpha1.JoinRequest) { r.Spec.Token.Name = "mightier" },
+			"spec.signature"},
 		{"so is that there is none", func(r *v1alpha1.JoinRequest) { r.Spec.Token = nil }, "spec.signature"},
-		{"a signature is of one claim key", func(r *v1alpha1.JoinRequest) { r.Spec.Signature = other.Spec.Signature }, "spec.signature"},
+		{"a signature is of one claim key", func(r *v1alpha1.JoinRequest) { r.Spec.Signature = other.Spec.Signature },
+			"spec.signature"},
 		{"and has to be there", func(r *v1alpha1.JoinRequest) { r.Spec.Signature = nil }, "spec.signature"},
-		{"one claim makes one request: a second one would get a second answer", func(r *v1alpha1.JoinRequest) { r.Name = "join-again" }, "metadata.name"},
-		{"the name of another claim's request is taken in advance", func(r *v1alpha1.JoinRequest) { r.Name = other.Name }, "metadata.name"},
+		{"one claim makes one request: a second one would get a second answer",
+			func(r *v1alpha1.JoinRequest) { r.Name = "join-again" }, "metadata.name"},
+		{"the name of another claim's request is taken in advance", func(r *v1alpha1.JoinRequest) { r.Name = other.Name },
+			"metadata.name"},
 		{"a claim key has to be there", func(r *v1alpha1.JoinRequest) { r.Spec.ClaimKey = nil }, "spec.claimKey"},
-		{"a key may have one encoding only", func(r *v1alpha1.JoinRequest) { r.Spec.ClaimKey = append(r.Spec.ClaimKey, 0) }, "spec.claimKey"},
+		{"a key may have one encoding only", func(r *v1alpha1.JoinRequest) { r.Spec.ClaimKey = append(r.Spec.ClaimKey, 0) },
+			"spec.claimKey"},
 		{"a label of muster's would tell the hub about itself", func(r *v1alpha1.JoinRequest) {
 			r.Spec.Labels = map[string]string{"membership.muster.dev/join-token": "x", "zone": "z"}
 			resign(r)
@@ -218,8 +231,10 @@ func TestVerifyToken(t *testing.T) {
 		{"a key that is lost must not become an empty one", func(*v1alpha1.JoinRequest) {}, nil, "spec.token.mac"},
 		{"a MAC is of one request", func(r *v1alpha1.JoinRequest) { r.Spec.ClusterID = "west-id" }, key, "spec.token.mac"},
 		{"and of one token", func(r *v1alpha1.JoinRequest) { r.Spec.Token.Name = "mightier" }, key, "spec.token.mac"},
-		{"not even by who knows of the loss", func(r *v1alpha1.JoinRequest) { r.Spec.Token.MAC = mac(&r.Spec, nil) }, nil, "spec.token.mac"},
-		{"its beginning is not enough", func(r *v1alpha1.JoinRequest) { r.Spec.Token.MAC = r.Spec.Token.MAC[:8] }, key, "spec.token.mac"},
+		{"not even by who knows of the loss", func(r *v1alpha1.JoinRequest) { r.Spec.Token.MAC = mac(&r.Spec, nil) }, nil,
+			"spec.token.mac"},
+		{"its beginning is not enough", func(r *v1alpha1.JoinRequest) { r.Spec.Token.MAC = r.Spec.Token.MAC[:8] }, key,
+			"spec.token.mac"},
 		{"without one there is nothing to verify", func(r *v1alpha1.JoinRequest) { r.Spec.Token = nil }, key, "spec.token"},
 	} {
 		request, _ := signed(t)
@@ -255,7 +270,8 @@ func FuzzVerify(f *testing.F) {
 		if err := Verify(forged); err == nil && !same {
 			t.Error("a forged request verifies")
 		}
-		if err := VerifyToken(forged, key); err == nil && (string(claim) != string(request.Spec.ClaimKey) || id != request.Spec.ClusterID) {
+		if err := VerifyToken(forged, key); err == nil &&
+			(string(claim) != string(request.Spec.ClaimKey) || id != request.Spec.ClusterID) {
 			t.Error("a forged token proof verifies")
 		}
 	})

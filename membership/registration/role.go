@@ -8,8 +8,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// BootstrapRole returns the ClusterRole of those who may ask to join. It is to be bound in the registration
-// namespace alone. Its get is for the answer to a request whose name the asker knows; it cannot list.
+// BootstrapRole returns the ClusterRole for clients that may create JoinRequests. Bind it in the registration namespace
+// only. The verb get is for the answer to a request whose name the client knows; the role does not allow list.
 func BootstrapRole() *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},

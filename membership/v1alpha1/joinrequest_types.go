@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TokenProof shows which JoinToken a request was made with.
+// TokenProof proves with which JoinToken a request was made.
 type TokenProof struct {
 	// Name of the JoinToken.
 	// +kubebuilder:validation:MinLength=1
@@ -17,21 +17,21 @@ type TokenProof struct {
 	MAC []byte `json:"mac"`
 }
 
-// JoinRequestSpec is what a cluster asks for. It cannot be changed without being denied: its signature covers all of it.
+// JoinRequestSpec is the request of a cluster. A changed request is denied: its signature covers the whole spec.
 type JoinRequestSpec struct {
-	// ClusterID tells the cluster from all others.
+	// ClusterID identifies the cluster.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?$`
 	ClusterID string `json:"clusterID"`
 
-	// Name is the name that the cluster would like to have. A MemberCluster with its cluster ID has the say.
+	// Name is the requested name. An existing MemberCluster with this cluster ID takes precedence.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must be a DNS label: lower-case letters, digits and '-', starting and ending with a letter or digit"
 	Name string `json:"name"`
 
-	// Labels are given to the MemberCluster when it is made, and never looked at again.
+	// Labels are the initial labels of the MemberCluster. Later changes have no effect.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317 && size(self[key]) <= 63)",message="a label's key has at most 317 characters, and its value at most 63"
 	// +optional
@@ -52,37 +52,37 @@ type JoinRequestSpec struct {
 	// +optional
 	HubID string `json:"hubID,omitempty"`
 
-	// Token shows which JoinToken the request was made with. A hub denies a request without one unless it
-	// is told to take those that were made with another credential.
+	// Token proves with which JoinToken the request was made. A hub denies a request without a token unless it is
+	// configured to accept requests that were created with another credential.
 	// +optional
 	Token *TokenProof `json:"token,omitempty"`
 
-	// ClaimKey is the agent's claim key: a P-256 public key in PKIX form. Whoever holds its private half speaks
-	// for the cluster.
+	// ClaimKey is the agent's claim key: a P-256 public key in PKIX form. The owner of its private half represents the
+	// cluster.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	ClaimKey []byte `json:"claimKey"`
 
-	// Credential is what the agent asks for.
+	// Credential is the requested credential.
 	Credential CredentialRequest `json:"credential"`
 
-	// Signature over all of the above by the claim key.
+	// Signature of all fields above by the claim key.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Signature []byte `json:"signature"`
 }
 
-// JoinAnswer is what the hub has decided on a request.
+// JoinAnswer is the hub's decision on a request.
 //
 // +kubebuilder:validation:Enum=Pending;Held;Denied;Deregistered;Issued
 type JoinAnswer string
 
 const (
-	// AnswerPending means that the hub is at work on the request.
+	// AnswerPending means that the hub is processing the request.
 	AnswerPending JoinAnswer = "Pending"
-	// AnswerHeld means that it waits for somebody; the condition says for whom and for what.
+	// AnswerHeld means that the request waits for an administrator or the agent; the condition contains the reason.
 	AnswerHeld JoinAnswer = "Held"
-	// AnswerDenied means that the request was refused for good.
+	// AnswerDenied means that the request is refused for good.
 	AnswerDenied JoinAnswer = "Denied"
 	// AnswerDeregistered means that the member which the agent is registered as has left because a user requested it.
 	AnswerDeregistered JoinAnswer = "Deregistered"
@@ -105,8 +105,8 @@ const (
 	ReasonDeregistered         = "Deregistered"
 	// ReasonDifferentHub: the agent is registered with another hub.
 	ReasonDifferentHub = "DifferentHub"
-	// ReasonUnknownMember: the agent is registered as a member that the hub does not have, and no request to remove
-	// that member is on record.
+	// ReasonUnknownMember: the agent is registered as a member that does not exist on the hub, and no request to remove
+	// that member is recorded.
 	ReasonUnknownMember = "UnknownMember"
 	// ReasonClaimReleased: the MemberCluster of the agent has no claim any more, and the member did not leave.
 	ReasonClaimReleased = "ClaimReleased"
@@ -115,41 +115,41 @@ const (
 	ReasonIdentityMissing  = "IdentityMissing"
 	ReasonIssuing          = "Issuing"
 	ReasonIssueFailed      = "IssueFailed"
-	ReasonPolicyFailed     = "PolicyFailed" // also of the condition Accepted of a MemberCluster
+	ReasonPolicyFailed     = "PolicyFailed" // also a reason of the condition Accepted of a MemberCluster
 )
 
 // JoinRequestStatus is the hub's answer.
 type JoinRequestStatus struct {
-	// Answer sums up the conditions.
+	// Answer summarizes the conditions.
 	// +optional
 	Answer JoinAnswer `json:"answer,omitempty"`
 
-	// Claim is the fingerprint of the claim key, to be compared with what the agent prints.
+	// Claim is the fingerprint of the claim key. Compare it with the one that the agent prints.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Claim string `json:"claim,omitempty"`
 
-	// Hub identifies the hub that answers.
+	// Hub is the identity of the hub that wrote this answer.
 	// +optional
 	Hub *HubIdentity `json:"hub,omitempty"`
 
-	// MemberName is the name of the MemberCluster that the request is for.
+	// MemberName is the name of the MemberCluster of the request.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	MemberName string `json:"memberName,omitempty"`
 
-	// MemberUID is its UID.
+	// MemberUID is the UID of that MemberCluster.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	MemberUID types.UID `json:"memberUID,omitempty"`
 
-	// Namespace is where the agent finds its Membership.
+	// Namespace is the member's namespace on the hub, which contains its Membership.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// Credential is what was issued.
+	// Credential is the issued credential.
 	// +optional
 	Credential *Credential `json:"credential,omitempty"`
 
@@ -161,7 +161,7 @@ type JoinRequestStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// JoinRequest is a cluster at the door.
+// JoinRequest is the request of a cluster to join the fleet.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

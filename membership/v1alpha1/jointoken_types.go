@@ -4,20 +4,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// JoinTokenType is what kind of credential a token hands out.
+// JoinTokenType is the type of the bootstrap credential.
 // +kubebuilder:validation:Enum=ServiceAccount;BootstrapToken
 type JoinTokenType string
 
 // The types of JoinTokens.
 const (
-	// JoinTokenServiceAccount hands out expiring tokens of a ServiceAccount of its own. It works on every hub.
+	// JoinTokenServiceAccount provides expiring tokens of a separate ServiceAccount. It works on every hub.
 	JoinTokenServiceAccount JoinTokenType = "ServiceAccount"
-	// JoinTokenBootstrapToken hands out a bootstrap token as kubeadm has them, "<id>.<secret>", which a person can type.
-	// The hub's API server must run with --enable-bootstrap-token-auth, and muster's hub with the option BootstrapTokens.
+	// JoinTokenBootstrapToken provides a bootstrap token of kubeadm, "<id>.<secret>", which a person can type. The hub's
+	// API server must run with --enable-bootstrap-token-auth, and muster's hub with the option BootstrapTokens.
 	JoinTokenBootstrapToken JoinTokenType = "BootstrapToken"
 )
 
-// JoinTokenSpec says who may come in with a token, and for how long.
+// JoinTokenSpec defines which clusters may use a token, and for how long.
 type JoinTokenSpec struct {
 	// Type is ServiceAccount or BootstrapToken. With BootstrapToken the JoinToken is named bootstrap-token-<id>, where the
 	// id is six lower-case letters and digits.
@@ -26,35 +26,36 @@ type JoinTokenSpec struct {
 	// +optional
 	Type JoinTokenType `json:"type,omitempty"`
 
-	// TTLSeconds is how long the token may be used, counted from its creation. Unset, zero or negative: for
-	// ever. The credential inside is rotated and expires in any case.
+	// TTLSeconds is how long the token may be used, counted from its creation. Unset, zero or negative: without limit. The
+	// credential inside is rotated and expires in any case.
 	// +optional
 	TTLSeconds *int64 `json:"ttlSeconds,omitempty"`
 
-	// CredentialTTLSeconds is the lifetime of each credential that is put into the token's Secret. It is
-	// replaced when half of that is over, so what was copied out of the Secret works for at least half of it. A
-	// bootstrap token is not replaced but prolonged then, so that copies work as long as the hub is there to do that.
+	// CredentialTTLSeconds is the lifetime of each credential in the token's Secret. The credential is replaced after half
+	// of that time, so a copy from the Secret is valid for at least half of it. A bootstrap token is not replaced but
+	// prolonged, so copies are valid as long as the hub prolongs it.
 	// +kubebuilder:default=86400
 	// +kubebuilder:validation:XValidation:rule="self >= 600 && self <= 31536000",message="credentialTTLSeconds must be from 600 (the API server's minimum) to 31536000 (a year)"
 	// +optional
 	CredentialTTLSeconds int64 `json:"credentialTTLSeconds,omitempty"`
 
-	// MaxUses bounds how many clusters may come in with the token. Unset: as many as will.
+	// MaxUses limits how many clusters may join with the token. Unset: no limit.
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10000",message="maxUses must be from 1 to 10000; leave it out for no bound"
 	// +optional
 	MaxUses *int32 `json:"maxUses,omitempty"`
 
-	// AutoAccept lets the clusters in without an administrator's word.
+	// AutoAccept automatically accepts clusters that join with this token.
 	// +optional
 	AutoAccept bool `json:"autoAccept,omitempty"`
 
-	// ClusterID binds the token to one cluster.
+	// ClusterID restricts the token to one cluster.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?$')",message="clusterID must be letters, digits, '-', '_', '.' or ':', and start and end with a letter or digit"
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
 
-	// Labels are given to the MemberClusters made with the token; they win over those that an agent asks for.
+	// Labels are added to MemberClusters that are created with the token. They take precedence over the labels that an
+	// agent requests.
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317 && size(self[key]) <= 63)",message="a label's key has at most 317 characters, and its value at most 63"
 	// +optional
@@ -72,9 +73,9 @@ const (
 	ReasonUsedUp       = "UsedUp"
 	ReasonInvalidLabel = "InvalidLabel"
 	ReasonFailed       = "Failed"
-	// ReasonNotEnabled: this hub does not keep tokens of that type.
+	// ReasonNotEnabled: this hub does not support tokens of that type.
 	ReasonNotEnabled = "NotEnabled"
-	// ReasonBootstrapTokenUnusable: the Secret in kube-system is somebody else's, and cannot be used as it is.
+	// ReasonBootstrapTokenUnusable: the Secret in kube-system belongs to another owner, and cannot be used.
 	ReasonBootstrapTokenUnusable = "BootstrapTokenUnusable"
 )
 
@@ -87,35 +88,37 @@ type JoinTokenStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// SecretName names the Secret in the same namespace whose key "join.yaml" an agent takes as is.
+	// SecretName is the name of the Secret in the same namespace whose key "join.yaml" is the agent's bootstrap
+	// credential.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
 
-	// ExpirationTime is when the token ends. Unset: never.
+	// ExpirationTime is when the token expires. Unset: never.
 	// +optional
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 
-	// CredentialExpirationTime is when the credential that is in the Secret now ends.
+	// CredentialExpirationTime is when the current credential in the Secret expires.
 	// +optional
 	CredentialExpirationTime *metav1.Time `json:"credentialExpirationTime,omitempty"`
 
-	// Uses counts the clusters that came in with the token.
+	// Uses is the number of clusters that have used the token.
 	// +optional
 	Uses int32 `json:"uses,omitempty"`
 
-	// UsedUpTime is when the hub first saw that no use was left; ten minutes later copies of the credential die.
+	// UsedUpTime is when the hub first observed that no use was left; ten minutes later copies of the credential become
+	// invalid.
 	// +optional
 	UsedUpTime *metav1.Time `json:"usedUpTime,omitempty"`
 
-	// UsedBy lists the cluster IDs that were counted last, so that none counts twice.
+	// UsedBy lists the cluster IDs that were counted last, so that no cluster is counted twice.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	// +optional
 	UsedBy []string `json:"usedBy,omitempty"`
 }
 
-// JoinToken lets clusters ask to join.
+// JoinToken allows clusters to create JoinRequests.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

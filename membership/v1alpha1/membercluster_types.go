@@ -5,44 +5,43 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MemberClusterSpec is what an administrator wants of a member.
+// MemberClusterSpec is the desired state of a member.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterID) || (has(self.clusterID) && self.clusterID == oldSelf.clusterID)",message="clusterID cannot change once it is set: delete this MemberCluster, or let it leave, and join the other cluster under a name of its own"
 // +kubebuilder:validation:XValidation:rule="!has(self.joinMode) || self.joinMode == 'Pull' || has(self.kubeConfigSecretRef)",message="kubeConfigSecretRef is required when joinMode is Push or Install: the hub has to reach the member"
 type MemberClusterSpec struct {
-	// Accepted lets the cluster in. Unset: nobody has decided. False: denied. Whatever is not true cuts all
-	// permissions of the member at once, and true gives them back.
+	// Accepted is true if the cluster may be a member. Unset: no decision. False: denied. If it is not true, the hub
+	// revokes all permissions of the member immediately; true restores them.
 	// +optional
 	Accepted *bool `json:"accepted,omitempty"`
 
-	// State is Leave to make the cluster leave while this object is kept, and Join to make it join (again).
+	// State is Leave to make the cluster leave while this object is kept, and Join to make it join again.
 	// +kubebuilder:default=Join
 	// +optional
 	State DesiredState `json:"state,omitempty"`
 
-	// ClusterID tells the cluster from all others, whatever it is called: the UID of its kube-system
-	// namespace unless its agent is told otherwise. Set it beforehand to reserve this name for that cluster.
+	// ClusterID identifies the cluster, whatever its name is: by default the UID of its namespace kube-system. Set it
+	// before the cluster joins to reserve this name for that cluster.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?$')",message="clusterID must be letters, digits, '-', '_', '.' or ':', and start and end with a letter or digit"
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
 
-	// Claim names the one agent that speaks for this cluster: the fingerprint of its claim key. The first
-	// accepted JoinRequest sets it. To let a reinstalled agent take over, set the fingerprint that its
-	// held JoinRequest shows. Clearing the field revokes the access of the agent that has it and lets the next one come
-	// in. The agent that had the claim keeps everything on the member; set the field again to let it back in.
+	// Claim is the fingerprint of the claim key of the agent that represents this cluster. The first accepted JoinRequest
+	// sets it. To allow a reinstalled agent to take over, set the fingerprint in the status of its pending JoinRequest.
+	// Clearing the field revokes the access of the current agent and allows the next one to join. The agent that had the
+	// claim keeps everything on the member; set the field again to restore its access.
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	// +optional
 	Claim string `json:"claim,omitempty"`
 
-	// Credential is the type of the credential that the agent asked for. The JoinRequest of the agent that speaks for
-	// the cluster sets it.
+	// Credential is the type of the credential that the agent requested. The JoinRequest of the agent with the claim sets
+	// it.
 	// +optional
 	Credential CredentialType `json:"credential,omitempty"`
 
-	// Identity is the subject that the agent authenticates as, when it brings a credential of its own and
-	// none is to be issued.
+	// Identity is the subject that the agent authenticates as, if it has its own credential and the hub issues none.
 	// +kubebuilder:validation:XValidation:rule="self.kind in ['User', 'Group', 'ServiceAccount']",message="identity.kind must be User, Group or ServiceAccount"
 	// +kubebuilder:validation:XValidation:rule="self.kind != 'ServiceAccount' || has(self.__namespace__) && size(self.__namespace__) > 0",message="identity.namespace is required when identity.kind is ServiceAccount"
 	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 && !(self.name in ['system:authenticated', 'system:unauthenticated', 'system:anonymous', 'system:masters', 'system:serviceaccounts'])",message="identity.name must name one member's subject, not a system-wide group"
@@ -55,23 +54,24 @@ type MemberClusterSpec struct {
 	// +optional
 	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds,omitempty"`
 
-	// JoinMode says who runs the agent of this member.
+	// JoinMode defines where the agent of this member runs and how it is installed.
 	// +kubebuilder:default=Pull
 	// +optional
 	JoinMode JoinMode `json:"joinMode,omitempty"`
 
-	// KubeConfigSecretRef names the Secret by which the hub itself reaches the member. It may be replaced at any time, with a credential, an
-	// address or a certificate authority that is new, but only with one that leads to the same cluster. Unset: the hub does not reach the member.
+	// KubeConfigSecretRef references the Secret with which the hub itself reaches the member. Its credential, address or
+	// certificate authority may change at any time, but it must lead to the same cluster. Unset: the hub does not connect
+	// to the member.
 	// +optional
 	KubeConfigSecretRef *KubeConfigSecretRef `json:"kubeConfigSecretRef,omitempty"`
 
-	// Leave says how the cluster leaves.
+	// Leave defines how the cluster leaves.
 	// +kubebuilder:default={}
 	// +optional
 	Leave LeavePolicy `json:"leave,omitempty"`
 
-	// Taints keep placements off the cluster. The hub puts on and takes off those of its own prefix
-	// "membership.muster.dev/" and keeps all others as they are.
+	// Taints exclude placements from the cluster. The hub adds and removes only taints with the prefix
+	// "membership.muster.dev/".
 	// +listType=map
 	// +listMapKey=key
 	// +listMapKey=effect
@@ -81,31 +81,33 @@ type MemberClusterSpec struct {
 	Taints []Taint `json:"taints,omitempty"`
 }
 
-// JoinMode says who runs the agent of a member.
+// JoinMode defines where the agent of a member runs and how it is installed.
 //
 // +kubebuilder:validation:Enum=Pull;Push;Install
 type JoinMode string
 
-// The join modes. All of them go through the same door and the same life.
+// The join modes. The join requests and the lifecycle are the same for all of them.
 const (
-	// JoinPull: somebody runs the agent on the member, or beside it, and the hub need not reach the member.
+	// JoinPull: the agent is installed by other means on the member, or near it, and the hub does not need to reach the
+	// member.
 	JoinPull JoinMode = "Pull"
-	// JoinPush: the hub runs the agent, by kubeConfigSecretRef.
+	// JoinPush: the agent runs on the hub, and uses kubeConfigSecretRef.
 	JoinPush JoinMode = "Push"
-	// JoinInstall: the hub installs the agent on the member, by kubeConfigSecretRef, and need not reach the member after that.
+	// JoinInstall: the hub installs the agent on the member with kubeConfigSecretRef, and does not need to reach the
+	// member after that.
 	JoinInstall JoinMode = "Install"
 )
 
-// KubeConfigSecretRef names a Secret on the hub with what it takes to reach a member: a kubeconfig, as cluster-api writes it, in one key; or,
-// where that key is not there, the keys of package registration/kubeconfig.
+// KubeConfigSecretRef references a Secret on the hub with the access to a member: a kubeconfig in one key, as
+// cluster-api writes it; or, if that key does not exist, the keys of package registration/kubeconfig.
 type KubeConfigSecretRef struct {
 	// Name of the Secret.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// Namespace of the Secret. A hub reads no Secrets but in the namespaces that it is told to. Empty: muster-connections, or what the hub is
-	// told instead.
+	// Namespace of the Secret. A hub reads Secrets only in the configured namespaces. Empty: the first of these, by
+	// default muster-connections.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
@@ -117,68 +119,70 @@ type KubeConfigSecretRef struct {
 	Key string `json:"key,omitempty"`
 }
 
-// Endpoint is where the API server of a member is, and by what to know it.
+// Endpoint is the address of a member's API server and the data to verify it.
 type Endpoint struct {
-	// Server is its URL.
+	// Server is the URL of the API server.
 	// +kubebuilder:validation:MaxLength=2048
 	Server string `json:"server"`
 
-	// CABundle is the PEM-encoded bundle that its certificate is verified by. Empty: the authorities that the host trusts.
+	// CABundle is the PEM-encoded bundle that verifies the server's certificate. Empty: the certificate authorities of the
+	// host.
 	// +kubebuilder:validation:MaxLength=65536
 	// +optional
 	CABundle []byte `json:"caBundle,omitempty"`
 
-	// TLSServerName is the name that its certificate is for. Empty: the host of the URL.
+	// TLSServerName is the name in the server's certificate. Empty: the host of the URL.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	TLSServerName string `json:"tlsServerName,omitempty"`
 
-	// ProxyURL of the proxy on the way, without a password. Empty: none.
+	// ProxyURL is the URL of the proxy, without a password. Empty: none.
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	ProxyURL string `json:"proxyURL,omitempty"`
 }
 
-// Phase sums up where a member stands in its life. Programs should look at the conditions.
+// Phase summarizes the lifecycle of a member for people. Programs should use the conditions.
 //
 // +kubebuilder:validation:Enum=Pending;Accepted;Joining;Joined;Leaving;Left;Denied
 type Phase string
 
-// The phases of a MemberCluster; package lifecycle has the machine that moves between them.
+// The phases of a MemberCluster; package lifecycle contains the state machine.
 const (
-	PhasePending  Phase = "Pending"  // known, and nobody has decided
-	PhaseAccepted Phase = "Accepted" // let in; its namespace is ready and no agent has come yet
+	PhasePending  Phase = "Pending"  // known, without a decision
+	PhaseAccepted Phase = "Accepted" // accepted; its namespace is ready and no agent has joined yet
 	PhaseJoining  Phase = "Joining"  // its agent has a credential and has not confirmed yet
 	PhaseJoined   Phase = "Joined"   // in the fleet
-	PhaseLeaving  Phase = "Leaving"  // on its way out, bounded by a deadline
-	PhaseLeft     Phase = "Left"     // out; nothing of it is left on the hub but this object
-	PhaseDenied   Phase = "Denied"   // not let in, or acceptance was withdrawn
+	PhaseLeaving  Phase = "Leaving"  // leaving, until a deadline
+	PhaseLeft     Phase = "Left"     // left; only this object remains on the hub
+	PhaseDenied   Phase = "Denied"   // denied, or acceptance was withdrawn
 )
 
 // Conditions of a MemberCluster.
 const (
-	// ConditionAccepted is True when the cluster is let in.
+	// ConditionAccepted is True if the cluster is accepted.
 	ConditionAccepted = "Accepted"
 	// ConditionStalled exists, and is True, only while the cluster is denied.
 	ConditionStalled = "Stalled"
-	// ConditionReadyToJoin is True when all that an agent needs on the hub is there.
+	// ConditionReadyToJoin is True if all objects on the hub that an agent needs exist.
 	ConditionReadyToJoin = "ReadyToJoin"
 	// ConditionJoined is True when the cluster is in the fleet.
 	ConditionJoined = "Joined"
-	// ConditionHealthy is True when heartbeats arrive and the agent finds its cluster ready, False when the
-	// agent reports that it is not, and Unknown when heartbeats have stopped.
+	// ConditionHealthy is True if heartbeats arrive and the agent reports that its cluster is ready, False if the agent
+	// reports that it is not, and Unknown if heartbeats have stopped.
 	ConditionHealthy = "Healthy"
 	// ConditionCredentialValid is False when the hub refused or failed to renew the agent's credential.
 	ConditionCredentialValid = "CredentialValid"
 	// ConditionClusterIDUnique is False while another agent or another MemberCluster has the cluster ID as well. It exists
 	// only then.
 	ConditionClusterIDUnique = "ClusterIDUnique"
-	// ConditionNoOrphans is False while the member has orphaned objects: objects that no Work has any more although no user
-	// asked for their deletion. After that it is True. It does not exist on a member that never had any.
+	// ConditionNoOrphans is False while the member has orphaned objects: objects that no Work contains any more although
+	// no user requested their deletion. After that it is True. It does not exist on a member that never had any.
 	ConditionNoOrphans = "NoOrphans"
-	// ConditionReachable is True when the hub itself reaches the member by kubeConfigSecretRef. It is there only where that is set.
+	// ConditionReachable is True if the hub itself reaches the member with kubeConfigSecretRef. It exists only if that is
+	// set.
 	ConditionReachable = "Reachable"
-	// ConditionInstalled is True when the hub has installed the agent as it is to be. It is there only where joinMode is Install.
+	// ConditionInstalled is True if the hub has installed the desired agent. It exists only if joinMode is Install.
 	ConditionInstalled = "Installed"
 )
 
@@ -221,34 +225,35 @@ const (
 	ReasonAgentNotHealthy   = "AgentNotHealthy"
 )
 
-// InstallStatus is what the hub installed on a member last.
+// InstallStatus is the state of the last installation by the hub.
 type InstallStatus struct {
-	// Hash of what was installed, and of the hub's address and certificate authority that it was given.
+	// Hash of what was installed, and of the hub's address and certificate authority.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Hash string `json:"hash,omitempty"`
 
-	// RequestedAt is the value of the annotation membership.muster.dev/install-requested-at that was answered last.
+	// RequestedAt is the last handled value of the annotation membership.muster.dev/install-requested-at.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	RequestedAt string `json:"requestedAt,omitempty"`
 
-	// InstalledAt is when it was installed.
+	// InstalledAt is the time of the installation.
 	// +optional
 	InstalledAt *metav1.Time `json:"installedAt,omitempty"`
 
-	// Recovery counts how often the agent was installed again because its credential had ended and it was not heard. Unset: never since it was
-	// heard last.
+	// Recovery counts the installations of the agent because its credential had expired while its heartbeat was lost.
+	// Unset: none since the last heartbeat.
 	// +optional
 	Recovery *InstallRecovery `json:"recovery,omitempty"`
 }
 
-// InstallRecovery is how often an agent was installed again for the sake of one credential that had ended.
+// InstallRecovery counts the installations of an agent because of one expired credential.
 type InstallRecovery struct {
-	// CredentialExpirationTime is when that credential ended. An agent that has another one has come back, and this counts no more.
+	// CredentialExpirationTime is when that credential expired. The count ends when the agent comes back with another
+	// credential.
 	CredentialExpirationTime metav1.Time `json:"credentialExpirationTime"`
 
-	// Attempts is how often.
+	// Attempts is the number of installations.
 	Attempts int32 `json:"attempts"`
 }
 
@@ -257,51 +262,51 @@ type LeaveStatus struct {
 	// StartedAt is when the leave began.
 	StartedAt metav1.Time `json:"startedAt"`
 
-	// Deadline is when it will be forced.
+	// Deadline is when the leave is forced.
 	Deadline metav1.Time `json:"deadline"`
 
-	// Waiting says what the leave waits for now: the name of a gate, or "agent".
+	// Waiting is what the leave currently waits for: the name of a gate, "agent" or "namespace".
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Waiting string `json:"waiting,omitempty"`
 
-	// Remaining lists what is still there, the first twenty entries.
+	// Remaining lists what blocks the leave, at most twenty entries.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
 	Remaining []string `json:"remaining,omitempty"`
 
-	// Forced is true when the deadline passed and the member was removed with something still remaining.
+	// Forced is true if the deadline passed and the member was removed before the leave was complete.
 	// +optional
 	Forced bool `json:"forced,omitempty"`
 
-	// ForcedAt is when that was put on record, before it was done: at the deadline, or later where that was shortened to a
-	// time in the past, or the hub was away. Unset where forced is false.
+	// ForcedAt is when the force was recorded, before it was carried out: at the deadline, or later if the deadline was
+	// set to a time in the past, or the hub was unavailable. Unset if forced is false.
 	// +optional
 	ForcedAt *metav1.Time `json:"forcedAt,omitempty"`
 
-	// Ended is true when the leave has come to its end.
+	// Ended is true after the leave has ended.
 	// +optional
 	Ended bool `json:"ended,omitempty"`
 }
 
-// MemberClusterStatus is what the hub knows of a member.
+// MemberClusterStatus is the observed state of a member.
 type MemberClusterStatus struct {
-	// Phase sums up the conditions for people.
+	// Phase summarizes the conditions for people.
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
 
-	// Namespace of the member on the hub: all that its agents may touch is in it.
+	// Namespace of the member on the hub. It contains everything that the member's agents may access.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// Subject is whom the member's permissions are bound to.
+	// Subject is the subject of the member's permissions.
 	// +optional
 	Subject *rbacv1.Subject `json:"subject,omitempty"`
 
-	// CredentialExpirationTime is when the agent that has joined is left without a credential, unless it renews that before: the last of the times at
-	// which those end that were issued to it. Unset where none ends.
+	// CredentialExpirationTime is when the joined agent has no valid credential any more, unless it renews its credential
+	// before: the latest expiration of its credentials. Unset if they do not expire.
 	// +optional
 	CredentialExpirationTime *metav1.Time `json:"credentialExpirationTime,omitempty"`
 
@@ -328,7 +333,7 @@ type MemberClusterStatus struct {
 	// +optional
 	Properties []Property `json:"properties,omitempty"`
 
-	// APIs are the kinds that the member serves, if its agent is set up to tell them. Empty: nobody knows.
+	// APIs are the kinds that the member serves, if its agent reports them. Empty: unknown.
 	// +listType=map
 	// +listMapKey=groupVersion
 	// +kubebuilder:validation:MaxItems=512
@@ -346,15 +351,15 @@ type MemberClusterStatus struct {
 	// +optional
 	Agents []AgentStatus `json:"agents,omitempty"`
 
-	// Endpoint is where the hub reaches the member, as the Secret of kubeConfigSecretRef says.
+	// Endpoint is the address at which the hub reaches the member, from the Secret of kubeConfigSecretRef.
 	// +optional
 	Endpoint *Endpoint `json:"endpoint,omitempty"`
 
-	// Install is what the hub installed on the member last, where joinMode is Install.
+	// Install is the state of the last installation by the hub, if joinMode is Install.
 	// +optional
 	Install *InstallStatus `json:"install,omitempty"`
 
-	// Leave is the progress of a leave, and how it ended. It goes when the cluster joins again.
+	// Leave is the progress of a leave, and its outcome. It is removed when the cluster joins again.
 	// +optional
 	Leave *LeaveStatus `json:"leave,omitempty"`
 }

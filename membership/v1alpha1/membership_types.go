@@ -5,38 +5,37 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// MembershipSpec is what the hub tells the agents of a member.
+// MembershipSpec is written by the hub for the agents of a member.
 type MembershipSpec struct {
 	// MemberName is the name of the MemberCluster.
 	// +kubebuilder:validation:MaxLength=63
 	MemberName string `json:"memberName"`
 
-	// MemberUID is its UID: a member that was deleted and made anew is another one.
+	// MemberUID is the UID of the MemberCluster. A MemberCluster that was deleted and created again is another member.
 	MemberUID types.UID `json:"memberUID"`
 
 	// Claim is spec.claim of the MemberCluster. An agent with this claim key that is registered with another MemberUID,
-	// such as that of a MemberCluster that was lost and created again, takes over the new one.
+	// for example that of a MemberCluster that was lost and created again, takes over the new one.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Claim string `json:"claim,omitempty"`
 
-	// Hub identifies the hub that the member belongs to. Its epoch is the last one that the hub has confirmed to this
-	// member: the hub has read all of its objects since it began that epoch. The hub confirms an epoch when
-	// status.requiredHubEpoch asks for it.
+	// Hub identifies the hub of the member. Its epoch is the last one that the hub has confirmed to this member: the hub
+	// has read all of its objects since it began that epoch. The hub confirms an epoch when status.requiredHubEpoch
+	// requires it.
 	// +optional
 	Hub *HubIdentity `json:"hub,omitempty"`
 
-	// State is what the agents shall be doing: Join, or Leave.
+	// State is the desired state: Join or Leave.
 	// +kubebuilder:default=Join
 	State DesiredState `json:"state"`
 
-	// Rejoin is true when the MemberCluster outlives a leave, so that an agent that left shall ask at the
-	// door from time to time whether it may come back.
+	// Rejoin is true if the MemberCluster is kept after a leave, so that an agent that left makes JoinRequests to come
+	// back.
 	// +optional
 	Rejoin bool `json:"rejoin,omitempty"`
 
-	// Clean is true from when all gates of the hub have opened: the agent shall now clean up what is its own and
-	// confirm.
+	// Clean is true after all gates of the hub have opened: the agent must then clean up the member and confirm that.
 	// +optional
 	Clean bool `json:"clean,omitempty"`
 
@@ -46,7 +45,8 @@ type MembershipSpec struct {
 	// +kubebuilder:validation:Maximum=600
 	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds"`
 
-	// Leave says how to leave; an agent keeps it for the day on which it finds itself forgotten.
+	// Leave is the leave policy. The agent stores it, in case the hub deregisters the member while the agent is
+	// disconnected.
 	// +kubebuilder:default={}
 	Leave LeavePolicy `json:"leave"`
 
@@ -58,15 +58,15 @@ type MembershipSpec struct {
 	// +optional
 	Taints []Taint `json:"taints,omitempty"`
 
-	// Renewal is the hub's answer to the renewal that the agent asked for in its status.
+	// Renewal is the hub's answer to the renewal that the agent requested in its status.
 	// +optional
 	Renewal *RenewalAnswer `json:"renewal,omitempty"`
 }
 
 // Conditions of a Membership, written by the agent.
 const (
-	// ConditionPropertiesCollected is False when a collector failed, or when there were more properties than
-	// a Membership holds. A MemberCluster has this condition while it is False.
+	// ConditionPropertiesCollected is False if a collector failed, or if there are more properties than the limit of a
+	// Membership. A MemberCluster has this condition while it is False.
 	ConditionPropertiesCollected = "PropertiesCollected"
 )
 
@@ -82,30 +82,30 @@ const (
 	ReasonCredentialIssued = "CredentialIssued"
 )
 
-// MembershipStatus is what the agents of a member tell the hub.
+// MembershipStatus is written by the agents of a member for the hub.
 type MembershipStatus struct {
-	// Claim is the fingerprint of the claim key of the agent that writes this status. What an agent says that the
-	// MemberCluster is not claimed by does not count.
+	// Claim is the fingerprint of the claim key of the agent that writes this status. The hub ignores the report of an
+	// agent that does not have the claim of the MemberCluster.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Claim string `json:"claim,omitempty"`
 
-	// RequiredHubEpoch is the least epoch that the agent waits for before it deletes anything on the member. An agent sets
-	// it when it notices that the hub was restored to an earlier state. The hub raises its epoch to at least this value.
-	// Zero: the agent waits for nothing.
+	// RequiredHubEpoch is the minimum epoch that the agent waits for before it deletes anything on the member. An agent
+	// sets it when it notices that the hub was restored to an earlier state. The hub increases its epoch to at least this
+	// value. Zero: the agent does not wait.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	RequiredHubEpoch int64 `json:"requiredHubEpoch,omitempty"`
 
-	// Conditions: Joined, PropertiesCollected, CredentialValid.
-	// Joined=False with reason CleanedUp confirms that the member holds nothing of the hub any more.
+	// Conditions: Joined, PropertiesCollected, CredentialValid. Joined=False with reason CleanedUp confirms that the
+	// member has no objects of the hub any more.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Remaining lists what the agent has still to clean up, the first twenty entries.
+	// Remaining lists what the agent must still clean up, at most twenty entries.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	// +optional
@@ -126,7 +126,7 @@ type MembershipStatus struct {
 	// +optional
 	Properties []Property `json:"properties,omitempty"`
 
-	// APIs are the kinds that the member serves, if its agent is set up to tell them. Empty: nobody knows.
+	// APIs are the kinds that the member serves, if its agent reports them. Empty: unknown.
 	// +listType=map
 	// +listMapKey=groupVersion
 	// +kubebuilder:validation:MaxItems=512
@@ -144,13 +144,13 @@ type MembershipStatus struct {
 	// +optional
 	Agents []AgentStatus `json:"agents,omitempty"`
 
-	// Renewal asks the hub for the next credential.
+	// Renewal requests the next credential from the hub.
 	// +optional
 	Renewal *Renewal `json:"renewal,omitempty"`
 }
 
-// Membership is a member as its agents see it: what the hub wants of them, and what they answer.
-// There is one in each member's namespace, and its name is "self".
+// Membership is a member from the view of its agents: the desired state in its spec, and the agents' report in its
+// status. There is one in each member's namespace, with the name "self".
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

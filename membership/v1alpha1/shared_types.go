@@ -5,19 +5,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DesiredState says whether a cluster shall be in the fleet.
+// DesiredState defines whether a cluster should be in the fleet.
 //
 // +kubebuilder:validation:Enum=Join;Leave
 type DesiredState string
 
 const (
-	// StateJoin asks the cluster to join, and to join again after it left.
+	// StateJoin requests that the cluster joins, or joins again after it left.
 	StateJoin DesiredState = "Join"
-	// StateLeave asks the cluster to leave while its MemberCluster is kept.
+	// StateLeave requests that the cluster leaves while its MemberCluster is kept.
 	StateLeave DesiredState = "Leave"
 )
 
-// HubIdentity tells one hub from another, and an earlier state of a hub from a later one.
+// HubIdentity distinguishes hubs, and an earlier state of a hub from a later one.
 type HubIdentity struct {
 	// ID of the hub. It never changes.
 	// +kubebuilder:validation:MaxLength=64
@@ -29,27 +29,27 @@ type HubIdentity struct {
 	Epoch int64 `json:"epoch,omitempty"`
 }
 
-// ResourcePolicy says what becomes of the resources that the hub had applied on a member that leaves.
+// ResourcePolicy defines what happens to the objects of the hub on a member that leaves.
 //
 // +kubebuilder:validation:Enum=Delete;Orphan
 type ResourcePolicy string
 
 const (
-	// DeleteResources removes them from the member.
+	// DeleteResources deletes the objects.
 	DeleteResources ResourcePolicy = "Delete"
-	// OrphanResources leaves them on the member as they are, without an owner.
+	// OrphanResources keeps the objects unchanged on the member, without an owner.
 	OrphanResources ResourcePolicy = "Orphan"
 )
 
-// LeavePolicy says how a member leaves.
+// LeavePolicy defines how a member leaves.
 type LeavePolicy struct {
-	// Resources says what becomes of what the hub had applied on the member.
+	// Resources defines what happens to the objects of the hub on the member.
 	// +kubebuilder:default=Delete
 	// +optional
 	Resources ResourcePolicy `json:"resources,omitempty"`
 
-	// DeadlineSeconds bounds the leave. When it has passed, whatever is still missing (a dead agent, a gate
-	// that does not open) is recorded and the member is removed from the hub without it.
+	// DeadlineSeconds limits the duration of the leave. After that, what is still missing (for example a dead agent, or a
+	// closed gate) is recorded and the member is removed from the hub without it.
 	// +kubebuilder:default=900
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=604800
@@ -57,7 +57,7 @@ type LeavePolicy struct {
 	DeadlineSeconds int32 `json:"deadlineSeconds,omitempty"`
 }
 
-// Taint keeps placements off a member that do not tolerate it.
+// Taint excludes placements that do not tolerate it from a member.
 type Taint struct {
 	// Key of the taint, a qualified name such as "example.com/maintenance".
 	// +kubebuilder:validation:MinLength=1
@@ -71,18 +71,18 @@ type Taint struct {
 	// +optional
 	Value string `json:"value,omitempty"`
 
-	// Effect of the taint: NoSchedule keeps new placements off, PreferNoSchedule does so where there is a
-	// choice, NoExecute also moves away what is there.
+	// Effect of the taint: NoSchedule prevents new placements, PreferNoSchedule does so if there is an alternative,
+	// NoExecute also moves existing placements away.
 	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
 	Effect corev1.TaintEffect `json:"effect"`
 
-	// TimeAdded is when the taint was put on; toleration seconds count from it. Unset: from when who reads it saw the taint for
-	// the first time, which is anew when that has been restarted.
+	// TimeAdded is when the taint was added; toleration seconds count from it. Unset: they count from when the reader of
+	// the taint first observed it, again after each restart of the reader.
 	// +optional
 	TimeAdded *metav1.Time `json:"timeAdded,omitempty"`
 }
 
-// Property is a fact about a member that placements can select by, such as its region.
+// Property is a fact about a member, such as its region. Placements can select by it.
 type Property struct {
 	// Name of the property, a qualified name.
 	// +kubebuilder:validation:MinLength=1
@@ -94,8 +94,8 @@ type Property struct {
 	Value string `json:"value"`
 }
 
-// OrphanSummary summarizes the orphaned objects on a member: objects that no Work has any more although no user asked for
-// their deletion.
+// OrphanSummary summarizes the orphaned objects on a member: objects that no Work contains any more although no user
+// requested their deletion.
 type OrphanSummary struct {
 	// Objects is the number of orphaned objects.
 	// +kubebuilder:validation:Minimum=0
@@ -113,43 +113,43 @@ type OrphanSummary struct {
 	WorkNames []string `json:"workNames,omitempty"`
 }
 
-// ResourceUsage sums up the nodes of a member that are ready and schedulable.
+// ResourceUsage is the sum over the nodes of a member that are ready and schedulable.
 type ResourceUsage struct {
-	// Capacity is what the nodes have.
+	// Capacity is the total capacity of the nodes.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// Allocatable is what of it pods may use.
+	// Allocatable is the part of the capacity that pods may use.
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 
-	// Available is what of that no pod has requested.
+	// Available is the part of allocatable that no pod has requested.
 	// +optional
 	Available corev1.ResourceList `json:"available,omitempty"`
 }
 
-// ServedAPIs are the kinds that a member serves of one version of an API group.
+// ServedAPIs are the kinds of one version of an API group that a member serves.
 type ServedAPIs struct {
 	// GroupVersion such as "apps/v1", or "v1" for the core group.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	GroupVersion string `json:"groupVersion"`
 
-	// Kinds in the order of the alphabet.
+	// Kinds in alphabetical order.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=512
 	// +kubebuilder:validation:items:MaxLength=63
 	Kinds []string `json:"kinds"`
 }
 
-// VersionInfo names the versions that a member runs.
+// VersionInfo contains the versions of a member.
 type VersionInfo struct {
 	// Kubernetes is the git version of the member's API server.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Kubernetes string `json:"kubernetes,omitempty"`
 
-	// Agent is the version of the program that the agent is part of, as its builder names it.
+	// Agent is the version of the agent's program.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Agent string `json:"agent,omitempty"`
@@ -157,7 +157,7 @@ type VersionInfo struct {
 
 // AgentStatus is the state of one agent of a member.
 type AgentStatus struct {
-	// Type of the agent; "Membership" is the one that joins, beats and leaves.
+	// Type of the agent; "Membership" is the agent that joins, sends heartbeats and leaves.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Type string `json:"type"`
@@ -169,17 +169,17 @@ type AgentStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// LastHeartbeat is the last heartbeat that the hub had observed when it last wrote this status. It is
-	// not kept current: a heartbeat costs the hub one Lease write and nothing else. The Lease
-	// "heartbeat" in the member's namespace has the latest.
+	// LastHeartbeat is the last heartbeat that the hub had observed when it last wrote this status. It is not kept
+	// current, because a heartbeat costs the hub one Lease write only. The Lease "heartbeat" in the member's namespace
+	// contains the latest.
 	// +optional
 	LastHeartbeat *metav1.MicroTime `json:"lastHeartbeat,omitempty"`
 }
 
-// MembershipAgent is the type of the agent that joins, beats and leaves.
+// MembershipAgent is the type of the agent that joins, sends heartbeats and leaves.
 const MembershipAgent = "Membership"
 
-// CredentialType says how a member is to authenticate to the hub.
+// CredentialType defines how a member authenticates to the hub.
 //
 // +kubebuilder:validation:Enum=Certificate;Token;Identity
 type CredentialType string
@@ -189,14 +189,14 @@ const (
 	CredentialCertificate CredentialType = "Certificate"
 	// CredentialToken is a bound token of a ServiceAccount in the member's namespace.
 	CredentialToken CredentialType = "Token"
-	// CredentialIdentity is one that the agent has already, of a subject that an administrator named.
+	// CredentialIdentity is an existing credential of the agent, of a subject that an administrator has set.
 	CredentialIdentity CredentialType = "Identity"
 )
 
-// CredentialRequest asks for a credential that only the asking agent can use. That each type has what it needs is
-// checked by the hub and not by a rule: the API server's CEL reads fields of bytes as another base64 than its JSON.
+// CredentialRequest requests a credential that only the requesting agent can use. The hub checks the fields that each
+// type requires, and not a validation rule: the API server's CEL decodes byte fields with another base64 than its JSON.
 type CredentialRequest struct {
-	// Type of the credential that is asked for.
+	// Type of the requested credential.
 	Type CredentialType `json:"type"`
 
 	// CertificateRequest is a PEM-encoded PKCS#10 request. Its private key never leaves the agent.
@@ -204,20 +204,20 @@ type CredentialRequest struct {
 	// +optional
 	CertificateRequest []byte `json:"certificateRequest,omitempty"`
 
-	// PublicKey is an X25519 key of 32 bytes, made for this request alone, that a token is sealed to by
-	// HPKE (RFC 9180).
+	// PublicKey is an X25519 key of 32 bytes, created for this request only. The hub seals the token for it with HPKE (RFC
+	// 9180).
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	PublicKey []byte `json:"publicKey,omitempty"`
 
-	// ExpirationSeconds is the lifetime asked for. The hub may grant less. The API server's minimum is 600.
+	// ExpirationSeconds is the requested lifetime. The hub may grant less. The API server's minimum is 600.
 	// +kubebuilder:validation:Minimum=600
 	// +kubebuilder:validation:Maximum=31536000
 	// +optional
 	ExpirationSeconds *int32 `json:"expirationSeconds,omitempty"`
 }
 
-// Credential is what the hub issued for a [CredentialRequest].
+// Credential is an issued credential for a [CredentialRequest].
 type Credential struct {
 	// Type of the credential.
 	Type CredentialType `json:"type"`
@@ -227,7 +227,7 @@ type Credential struct {
 	// +optional
 	Certificate []byte `json:"certificate,omitempty"`
 
-	// SealedToken is the token, sealed by HPKE to the public key of the request.
+	// SealedToken is the token, sealed with HPKE for the public key of the request.
 	// +kubebuilder:validation:MaxLength=65536
 	// +optional
 	SealedToken []byte `json:"sealedToken,omitempty"`
@@ -236,20 +236,21 @@ type Credential struct {
 	// +optional
 	IssuedAt *metav1.Time `json:"issuedAt,omitempty"`
 
-	// ExpirationTime is when it ends, by the hub's clock. Empty: the hub does not know.
+	// ExpirationTime is when the credential expires, by the hub's clock. Empty: unknown to the hub.
 	// +optional
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 }
 
-// Renewal is the agent's request for its next credential. The credential that the agent has does not do to get the
-// next one: whoever came by that would be in for ever. The claim key, which never leaves the agent, has to sign.
+// Renewal is the agent's request for its next credential. The current credential is not sufficient to get the next one,
+// because a thief of a credential would have access for ever. The claim key, which never leaves the agent, must sign
+// the request.
 type Renewal struct {
-	// ID tells this request from the agent's earlier ones.
+	// ID distinguishes this request from the agent's earlier ones.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	ID string `json:"id"`
 
-	// Request is what the agent asks for.
+	// Request is the requested credential.
 	Request CredentialRequest `json:"request"`
 
 	// ClaimKey is the agent's claim key, a P-256 public key in PKIX form. The hub refuses one whose fingerprint is not
@@ -258,8 +259,8 @@ type Renewal struct {
 	// +optional
 	ClaimKey []byte `json:"claimKey,omitempty"`
 
-	// Signature by the claim key over all of the above and the UID of the MemberCluster. The hub refuses a renewal
-	// without it.
+	// Signature by the claim key of all fields above and the UID of the MemberCluster. The hub refuses a renewal without
+	// it.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Signature []byte `json:"signature,omitempty"`
@@ -267,15 +268,15 @@ type Renewal struct {
 
 // RenewalAnswer is the hub's answer to a [Renewal].
 type RenewalAnswer struct {
-	// ID of the request that this answers.
+	// ID of the answered request.
 	// +kubebuilder:validation:MaxLength=63
 	ID string `json:"id"`
 
-	// Credential is what was issued. Empty when Refused says why not.
+	// Credential is the issued credential. Empty if Refused is set.
 	// +optional
 	Credential *Credential `json:"credential,omitempty"`
 
-	// Refused says why nothing was issued, and what to do.
+	// Refused is why no credential was issued, and what to do.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Refused string `json:"refused,omitempty"`

@@ -12,16 +12,15 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
-// User returns the name of the user that a certificate for a claim key authenticates, given the key's
-// fingerprint.
+// User returns the user name in a certificate for the claim key with this fingerprint.
 func User(fingerprint string) string { return userPrefix + fingerprint }
 
 const userPrefix = "muster:member:"
 
 var commonName = asn1.ObjectIdentifier{2, 5, 4, 3}
 
-// check refuses every request but the one that [Method] makes for the claim: a plain PKCS#10 request
-// by the claim key whose subject is the user and nothing more. Kubernetes takes each organization for a group.
+// check refuses every request except the one that [Method] makes for the claim: a plain PKCS#10 request by the claim
+// key whose subject is the user and nothing else. Kubernetes interprets each organization as a group.
 func check(request []byte, claim, user string) error {
 	invalid := func(problem string) error {
 		return &membership.InvalidError{Field: "certificateRequest", Problem: problem}
@@ -42,13 +41,13 @@ func check(request []byte, claim, user string) error {
 		return invalid(fmt.Sprintf("is for key %q, and must be for the claim key, %q", got, claim))
 	}
 	if len(parsed.Subject.Organization) > 0 {
-		return invalid("asks for organizations, which would be groups: a member is in none")
+		return invalid("requests organizations, which would be groups: a member has none")
 	}
 	if names := parsed.Subject.Names; len(names) != 1 || !names[0].Type.Equal(commonName) || names[0].Value != user {
-		return invalid(fmt.Sprintf("its subject must be the common name %q and nothing else", user))
+		return invalid(fmt.Sprintf("must have the subject common name %q and nothing else", user))
 	}
 	if len(parsed.Extensions) > 0 {
-		return invalid("asks for subject alternative names or other extensions: a member's certificate has none")
+		return invalid("requests subject alternative names or other extensions: a member's certificate has none")
 	}
 	if hasAttributes(parsed.RawTBSCertificateRequest) {
 		return invalid("has attributes: a member's request has none")
@@ -56,7 +55,7 @@ func check(request []byte, claim, user string) error {
 	return nil
 }
 
-// hasAttributes looks for those that package x509 passes over, such as a challenge password.
+// hasAttributes finds the attributes that package x509 ignores, such as a challenge password.
 func hasAttributes(tbs []byte) bool {
 	var parsed struct {
 		Version            int
@@ -67,9 +66,9 @@ func hasAttributes(tbs []byte) bool {
 	return err != nil || len(rest) > 0 || len(parsed.Attributes) > 0
 }
 
-// checkCertificate checks that a certificate is for the claim, whoever signed it, and returns it.
+// checkCertificate checks that a certificate is for the claim, whatever its signer, and returns it.
 func checkCertificate(certificate []byte, claim, user string) (*x509.Certificate, error) {
-	block, _ := pem.Decode(certificate) // What follows the first block is the signer's own chain.
+	block, _ := pem.Decode(certificate) // The following blocks are the signer's chain.
 	if block == nil || block.Type != "CERTIFICATE" {
 		return nil, fmt.Errorf("the signer's answer is not a PEM-encoded certificate")
 	}

@@ -38,7 +38,7 @@ func certificateRequest(user string) x509.CertificateRequest {
 	return x509.CertificateRequest{Subject: pkix.Name{CommonName: user}}
 }
 
-// refusals are requests that a member might try, all but the first to become somebody that it is not.
+// refusals are requests that a member might try, all but the first to impersonate another user.
 func refusals(t testing.TB, claim *registration.ClaimKey) map[string][]byte {
 	user := User(claim.Fingerprint())
 	named := func(subject pkix.Name) x509.CertificateRequest { return x509.CertificateRequest{Subject: subject} }
@@ -49,10 +49,12 @@ func refusals(t testing.TB, claim *registration.ClaimKey) map[string][]byte {
 	tampered[len(tampered)-1] ^= 1
 	_, foreign, err := ed25519.GenerateKey(nil)
 	require.NoError(t, err)
-	attributes := x509.CertificateRequest{Subject: pkix.Name{CommonName: user}, Attributes: []pkix.AttributeTypeAndValueSET{{ //nolint:staticcheck // What is refused.
-		Type:  asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 7},
-		Value: [][]pkix.AttributeTypeAndValue{{{Type: asn1.ObjectIdentifier{1, 2, 3}, Value: "password"}}},
-	}}}
+	//nolint:staticcheck // What is refused.
+	attributes := x509.CertificateRequest{Subject: pkix.Name{CommonName: user},
+		Attributes: []pkix.AttributeTypeAndValueSET{{
+			Type:  asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 7},
+			Value: [][]pkix.AttributeTypeAndValue{{{Type: asn1.ObjectIdentifier{1, 2, 3}, Value: "password"}}},
+		}}}
 	return map[string][]byte{
 		"nothing":                    nil,
 		"a group that may do all":    own(named(pkix.Name{CommonName: user, Organization: []string{"system:masters"}})),
@@ -66,21 +68,28 @@ func refusals(t testing.TB, claim *registration.ClaimKey) map[string][]byte {
 		"a name that ends too early": own(named(pkix.Name{CommonName: user[:len(user)-1]})),
 		"two names": own(named(pkix.Name{CommonName: user, ExtraNames: []pkix.AttributeTypeAndValue{
 			{Type: commonName, Value: user}, {Type: commonName, Value: "kubernetes-admin"}}})),
-		"a DNS name":             own(x509.CertificateRequest{Subject: pkix.Name{CommonName: user}, DNSNames: []string{"hub.example.com"}}),
-		"an address":             own(x509.CertificateRequest{Subject: pkix.Name{CommonName: user}, IPAddresses: []net.IP{{127, 0, 0, 1}}}),
-		"a mail address":         own(x509.CertificateRequest{Subject: pkix.Name{CommonName: user}, EmailAddresses: []string{"a@example.com"}}),
-		"a URI":                  own(x509.CertificateRequest{Subject: pkix.Name{CommonName: user}, URIs: []*url.URL{{Scheme: "spiffe", Host: "x"}}}),
-		"an extension":           own(x509.CertificateRequest{Subject: pkix.Name{CommonName: user}, ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Value: []byte{0x30, 0}}}}),
-		"an attribute":           own(attributes),
-		"another agent's key":    request(t, newClaim(t).Signer(), named(pkix.Name{CommonName: user})),
-		"another kind of key":    request(t, foreign, named(pkix.Name{CommonName: user})),
-		"a broken signature":     pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: tampered}),
-		"two requests":           append(append([]byte(nil), plain...), plain...),
-		"something before":       append([]byte("hello\n"), plain...),
-		"something behind":       append(append([]byte(nil), plain...), "hello\n"...),
-		"headers":                pem.EncodeToMemory(&pem.Block{Type: block.Type, Headers: map[string]string{"a": "b"}, Bytes: block.Bytes}),
-		"another kind of block":  pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes}),
-		"more within the block":  pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: append(append([]byte(nil), block.Bytes...), 0)}),
+		"a DNS name": own(x509.CertificateRequest{Subject: pkix.Name{CommonName: user},
+			DNSNames: []string{"hub.example.com"}}),
+		"an address": own(x509.CertificateRequest{Subject: pkix.Name{CommonName: user},
+			IPAddresses: []net.IP{{127, 0, 0, 1}}}),
+		"a mail address": own(x509.CertificateRequest{Subject: pkix.Name{CommonName: user},
+			EmailAddresses: []string{"a@example.com"}}),
+		"a URI": own(x509.CertificateRequest{Subject: pkix.Name{CommonName: user},
+			URIs: []*url.URL{{Scheme: "spiffe", Host: "x"}}}),
+		"an extension": own(x509.CertificateRequest{Subject: pkix.Name{CommonName: user},
+			ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Value: []byte{0x30, 0}}}}),
+		"an attribute":        own(attributes),
+		"another agent's key": request(t, newClaim(t).Signer(), named(pkix.Name{CommonName: user})),
+		"another kind of key": request(t, foreign, named(pkix.Name{CommonName: user})),
+		"a broken signature":  pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: tampered}),
+		"two requests":        append(append([]byte(nil), plain...), plain...),
+		"something before":    append([]byte("hello\n"), plain...),
+		"something behind":    append(append([]byte(nil), plain...), "hello\n"...),
+		"headers": pem.EncodeToMemory(&pem.Block{Type: block.Type, Headers: map[string]string{"a": "b"},
+			Bytes: block.Bytes}),
+		"another kind of block": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes}),
+		"more within the block": pem.EncodeToMemory(&pem.Block{Type: block.Type,
+			Bytes: append(append([]byte(nil), block.Bytes...), 0)}),
 		"a request without PEM":  block.Bytes,
 		"PEM that is no request": pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: []byte("hello")}),
 	}
@@ -90,7 +99,8 @@ func TestIssueRefuses(t *testing.T) {
 	claim := newClaim(t)
 	member := membership.Member{Name: "east", Claim: claim.Fingerprint()}
 	for reason, data := range refusals(t, claim) {
-		_, err := new(Issuer).Issue(t.Context(), member, v1alpha1.CredentialRequest{Type: v1alpha1.CredentialCertificate, CertificateRequest: data})
+		_, err := new(Issuer).Issue(t.Context(), member,
+			v1alpha1.CredentialRequest{Type: v1alpha1.CredentialCertificate, CertificateRequest: data})
 		invalid := new(membership.InvalidError)
 		require.ErrorAsf(t, err, &invalid, "%s: %v", reason, err)
 		require.Equal(t, "certificateRequest", invalid.Field, reason)
@@ -103,7 +113,7 @@ func TestRefusalsSayWhatIsWrong(t *testing.T) {
 	claim := newClaim(t)
 	requests := refusals(t, claim)
 	for reason, want := range map[string]string{
-		"a group that may do all": "a member is in none",
+		"a group that may do all": "a member has none",
 		"a DNS name":              "subject alternative names",
 		"an attribute":            "attributes",
 		"a name that goes on":     User(claim.Fingerprint()),
@@ -152,8 +162,10 @@ func TestOpen(t *testing.T) {
 		answer v1alpha1.Credential
 		want   string // of the error
 	}{
-		{"the certificate that was asked for", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate, Certificate: good}, ""},
-		{"a token would be another credential", v1alpha1.Credential{Type: v1alpha1.CredentialToken, Certificate: good}, "type"},
+		{"the certificate that was asked for", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate, Certificate: good},
+			""},
+		{"a token would be another credential", v1alpha1.Credential{Type: v1alpha1.CredentialToken, Certificate: good},
+			"type"},
 		{"a certificate for another key is of no use", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate,
 			Certificate: certificate(t, newClaim(t).Signer(), user)}, "not for the claim key"},
 		{"one for another user would not be what the hub bound", v1alpha1.Credential{Type: v1alpha1.CredentialCertificate,

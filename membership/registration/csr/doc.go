@@ -1,11 +1,10 @@
-// Package csr lets members authenticate by client certificates, which the hub's own control plane signs.
+// Package csr authenticates members with client certificates that the hub's own control plane signs.
 //
-// The certificate is for the agent's claim key, whose private half never leaves the agent, and names one
-// user, [User], who is in no group. The hub's [Issuer] files the agent's request as a
-// CertificateSigningRequest, approves it, waits for the signer kubernetes.io/kube-apiserver-client, takes
-// the certificate and deletes the object. A control plane without that signer (EKS has none) gives
-// [ErrNoSigner]; there, use package token.
+// The certificate is for the agent's claim key, whose private half never leaves the agent, and for one user, [User],
+// without groups. The hub's [Issuer] creates a CertificateSigningRequest for the agent's request, approves it, waits
+// for the signer kubernetes.io/kube-apiserver-client, reads the certificate and deletes the object. A control plane
+// without that signer, such as EKS, leads to [ErrNoSigner]; use package token there.
 //
-// A certificate cannot be taken back before it expires. What ends a member's access is that its permissions
-// are withdrawn; its user name is never given to another agent.
+// A certificate cannot be revoked before it expires. A member's access ends when its permissions are withdrawn; its
+// user name is never given to another agent.
 package csr

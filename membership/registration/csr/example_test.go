@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/membership/registration/csr"
 )
 
-// The agent asks for a certificate; the hub knows whom it is for before there is one.
+// The agent requests a certificate; the hub knows its subject before the certificate exists.
 func Example() {
 	claim, err := registration.NewClaimKey()
 	if err != nil {

@@ -25,17 +25,17 @@ import (
 )
 
 const (
-	// DefaultLifetime is that of a certificate unless an [Issuer] says otherwise. An agent renews before 80 %
-	// of it are over, so that a hub or a member may be away for six days at any time.
+	// DefaultLifetime is the default lifetime of a certificate. An agent renews it before 80 % of the lifetime have
+	// passed, so that a hub or a member may be unavailable for six days at any time.
 	DefaultLifetime = 30 * 24 * time.Hour
 
-	// The API server takes no less.
+	// The minimum of the API server.
 	minLifetime = 10 * time.Minute
-	// A signer that is there signs within a second.
+	// An existing signer signs within a second.
 	patience = time.Minute
 )
 
-// ErrNoSigner says that nobody signs what was approved.
+// ErrNoSigner means that no signer has signed an approved request.
 var ErrNoSigner = errors.New("this hub has no signer for " + certificatesv1.KubeAPIServerClientSignerName +
 	" (the CSR signing controller of kube-controller-manager): let agents join with the token method instead")
 
@@ -43,39 +43,40 @@ var ErrNoSigner = errors.New("this hub has no signer for " + certificatesv1.Kube
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests/approval,verbs=update
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=signers,resourceNames=kubernetes.io/kube-apiserver-client,verbs=approve
 
-// Issuer is the hub's side: it has the hub's control plane sign certificates. It may be used concurrently.
+// Issuer issues certificates on the hub, signed by the hub's control plane. It may be used concurrently.
 type Issuer struct {
-	// Client makes, approves and deletes CertificateSigningRequests. Required.
+	// Client creates, approves and deletes CertificateSigningRequests. Required.
 	Client client.Client
-	// Reader reads them: a manager's API reader, so that they are not all cached for the sake of a few. Unset:
-	// Client.
+	// Reader reads CertificateSigningRequests. Use a manager's API reader, so that they are not all cached. Unset: Client.
 	Reader client.Reader
-	// Lifetime that certificates have unless an agent asks for less; at least 10 minutes. The signer may
-	// grant less. Unset: [DefaultLifetime].
+	// Lifetime of certificates unless an agent requests less; at least 10 minutes. The signer may grant less. Unset:
+	// [DefaultLifetime].
 	Lifetime time.Duration
-	// UserPrefix begins the names of the users, whose end is the fingerprint of the claim; that of the [Method] is the same. It is for
-	// those who are not members but have keys of their own, as agents of add-ons do. Unset: as [User] has it.
+	// UserPrefix is the prefix of the user names, followed by the fingerprint of the claim. The [Method] must have the
+	// same prefix. It is for clients with their own keys that are not members, such as agents of add-ons. Unset: the
+	// prefix of [User].
 	UserPrefix string
-	// Labels are on each CertificateSigningRequest beside membership.MemberLabel. Unset: none.
+	// Labels are added to each CertificateSigningRequest, besides membership.MemberLabel. Unset: none.
 	Labels map[string]string
-	// Clock tells how long the signer has been waited for, and how old a certificate is that was left. It must be
-	// right to some minutes. Unset: the system's.
+	// Clock measures how long the issuer waits for the signer, and the age of a certificate that was not delivered. It
+	// must be correct to some minutes. Unset: the system clock.
 	Clock clock.PassiveClock
 }
 
 var _ membership.Issuer = (*Issuer)(nil)
 
-// Subject returns the claim's user.
+// Subject returns the user of the claim.
 func (i *Issuer) Subject(member membership.Member) (rbacv1.Subject, error) {
 	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: i.user(member.Claim)}, nil
 }
 
-// Issue takes one step on the way to the certificate: file, approve, collect. Each finds what the one before left
-// on the hub, under a name that depends on nothing but member and request. It returns [membership.ErrPending]
-// while the signer is at work, [ErrNoSigner] when that has taken a minute, an [*membership.InvalidError] for a
-// request that is not as it must be, and what the signer or another approver said when they refused. All but
-// the InvalidError may pass: it may be called again after each.
-func (i *Issuer) Issue(ctx context.Context, member membership.Member, request v1alpha1.CredentialRequest) (v1alpha1.Credential, error) {
+// Issue performs one step towards the certificate: create, approve, collect. Each step continues from the object on the
+// hub, whose name depends on the member and the request only. It returns [membership.ErrPending] while the signer
+// works, [ErrNoSigner] after a minute without a signature, an [*membership.InvalidError] for an invalid request, and
+// otherwise the reason of the signer or of another approver for refusing. All errors except the InvalidError may be
+// temporary: Issue may be called again after each.
+func (i *Issuer) Issue(ctx context.Context, member membership.Member,
+	request v1alpha1.CredentialRequest) (v1alpha1.Credential, error) {
 	if request.Type != v1alpha1.CredentialCertificate {
 		return v1alpha1.Credential{}, &membership.InvalidError{Field: "type", Problem: fmt.Sprintf(
 			"is %q, and this issuer's is %q", request.Type, v1alpha1.CredentialCertificate)}
@@ -91,7 +92,8 @@ func (i *Issuer) Issue(ctx context.Context, member membership.Member, request v1
 	return credential, err
 }
 
-func (i *Issuer) issue(ctx context.Context, member membership.Member, want *certificatesv1.CertificateSigningRequest) (v1alpha1.Credential, error) {
+func (i *Issuer) issue(ctx context.Context, member membership.Member,
+	want *certificatesv1.CertificateSigningRequest) (v1alpha1.Credential, error) {
 	pending := v1alpha1.Credential{}
 	csr, err := i.file(ctx, want)
 	if err != nil {
@@ -114,10 +116,10 @@ func (i *Issuer) issue(ctx context.Context, member membership.Member, want *cert
 		return pending, err
 	}
 	if err := client.IgnoreNotFound(i.Client.Delete(ctx, csr, client.Preconditions{UID: &csr.UID})); err != nil {
-		return pending, fmt.Errorf("delete it: %w", err)
+		return pending, fmt.Errorf("delete the CertificateSigningRequest: %w", err)
 	}
 	if issued := csr.CreationTimestamp.Time; i.clock().Since(issued) >= certificate.NotAfter.Sub(issued)/2 {
-		// It was left by an issuer that was interrupted some time ago. The agent would have to renew it at once, if
+		// It was not delivered, because an issuer was interrupted some time ago. The agent would have to renew it at once, if
 		// it still could.
 		return pending, membership.ErrPending
 	}
@@ -129,9 +131,10 @@ func (i *Issuer) issue(ctx context.Context, member membership.Member, want *cert
 	}, nil
 }
 
-// signingRequest returns what is filed. Its name tells the member, what was asked for and the member's UID, so that neither
-// another member of the same name nor another request of the same member meets it.
-func (i *Issuer) signingRequest(member membership.Member, request v1alpha1.CredentialRequest) *certificatesv1.CertificateSigningRequest {
+// signingRequest returns the desired object. Its name contains the member, and a hash of the request and the member's
+// UID, so that it never collides with another member of the same name or another request of the same member.
+func (i *Issuer) signingRequest(member membership.Member,
+	request v1alpha1.CredentialRequest) *certificatesv1.CertificateSigningRequest {
 	seconds := int32(max(i.lifetime(), minLifetime) / time.Second)
 	if asked := request.ExpirationSeconds; asked != nil {
 		seconds = max(min(*asked, seconds), int32(minLifetime/time.Second))
@@ -151,8 +154,9 @@ func (i *Issuer) signingRequest(member membership.Member, request v1alpha1.Crede
 	}
 }
 
-// file returns the request as it is on the hub, which it creates if need be.
-func (i *Issuer) file(ctx context.Context, want *certificatesv1.CertificateSigningRequest) (*certificatesv1.CertificateSigningRequest, error) {
+// file returns the request on the hub, and creates it if it does not exist.
+func (i *Issuer) file(ctx context.Context,
+	want *certificatesv1.CertificateSigningRequest) (*certificatesv1.CertificateSigningRequest, error) {
 	found := &certificatesv1.CertificateSigningRequest{}
 	err := i.reader().Get(ctx, client.ObjectKeyFromObject(want), found)
 	if apierrors.IsNotFound(err) {
@@ -165,38 +169,42 @@ func (i *Issuer) file(ctx context.Context, want *certificatesv1.CertificateSigni
 	if err != nil {
 		return nil, err
 	}
-	// Names are there for everybody to take: what is not word for word what was checked is not approved.
+	// Any user may create an object with this name: only a request that equals the checked one is approved.
 	same := string(found.Spec.Request) == string(want.Spec.Request) && found.Spec.SignerName == want.Spec.SignerName &&
 		slices.Equal(found.Spec.Usages, want.Spec.Usages) &&
 		ptr.Equal(found.Spec.ExpirationSeconds, want.Spec.ExpirationSeconds)
 	if !same {
-		return nil, errors.New("somebody else filed another request by this name: find out who, and delete it")
+		return nil, errors.New("another client created a different request with this name: check it and delete it")
 	}
 	return found, nil
 }
 
-// progress returns the approval if there is one, and an error if the request was denied or has failed.
-func progress(csr *certificatesv1.CertificateSigningRequest) (approved *certificatesv1.CertificateSigningRequestCondition, err error) {
+// progress returns the approval if there is one, and an error if the request was denied or failed.
+func progress(csr *certificatesv1.CertificateSigningRequest) (
+	approved *certificatesv1.CertificateSigningRequestCondition, err error,
+) {
 	for n := range csr.Status.Conditions {
 		condition := &csr.Status.Conditions[n]
 		switch condition.Type {
 		case certificatesv1.CertificateDenied:
-			err = errors.New("it was denied by another approver")
+			err = errors.New("the request was denied by another approver")
 		case certificatesv1.CertificateFailed:
-			err = errors.New("its signer has failed")
+			err = errors.New("the signer of the request failed")
 		case certificatesv1.CertificateApproved:
 			approved = condition
 			continue
 		default:
 			continue
 		}
-		return nil, fmt.Errorf("%w (%s: %s): remove the cause and delete it to try again", err, condition.Reason, condition.Message)
+		return nil, fmt.Errorf("%w (%s: %s): remove the cause and delete the object to try again", err, condition.Reason,
+			condition.Message)
 	}
 	return approved, nil
 }
 
-// approve returns ErrPending when it succeeds: the next thing to happen is up to the signer.
-func (i *Issuer) approve(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, member membership.Member) error {
+// approve returns ErrPending when it succeeds, because the signer must act next.
+func (i *Issuer) approve(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
+	member membership.Member) error {
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type:           certificatesv1.CertificateApproved,
 		Status:         corev1.ConditionTrue,
@@ -206,20 +214,21 @@ func (i *Issuer) approve(ctx context.Context, csr *certificatesv1.CertificateSig
 	})
 	err := i.Client.SubResource("approval").Update(ctx, csr)
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("approve it: %w", err)
+		return fmt.Errorf("approve the CertificateSigningRequest: %w", err)
 	}
 	return membership.ErrPending
 }
 
-// Clean deletes what is left on the hub of requests of a member that were never answered. It is for a member
-// that has left. Where the issuer has Labels only those count that have them, too.
+// Clean deletes the requests of a member that were never answered. Call it for a member that has left. If the issuer
+// has Labels, Clean deletes only requests with these labels.
 func (i *Issuer) Clean(ctx context.Context, member membership.Member) error {
 	var left certificatesv1.CertificateSigningRequestList
 	if err := i.reader().List(ctx, &left, client.MatchingLabels(i.labels(member))); err != nil {
 		return fmt.Errorf("list CertificateSigningRequests of member %s: %w", member.Name, err)
 	}
 	for n := range left.Items {
-		if err := client.IgnoreNotFound(i.Client.Delete(ctx, &left.Items[n], client.Preconditions{UID: &left.Items[n].UID})); err != nil {
+		if err := client.IgnoreNotFound(i.Client.Delete(ctx, &left.Items[n],
+			client.Preconditions{UID: &left.Items[n].UID})); err != nil {
 			return fmt.Errorf("delete CertificateSigningRequest %s of member %s: %w", left.Items[n].Name, member.Name, err)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// Method is the agent's side. The same claim key always gives the same request.
+// Method requests certificates for an agent. The same claim key always results in the same request.
 type Method struct {
-	// UserPrefix is that of the hub's [Issuer]. Unset: as [User] has it.
+	// UserPrefix must equal that of the hub's [Issuer]. Unset: the prefix of [User].
 	UserPrefix string
 }
 
@@ -22,11 +22,12 @@ var _ registration.Method = Method{}
 // Type returns Certificate.
 func (Method) Type() v1alpha1.CredentialType { return v1alpha1.CredentialCertificate }
 
-// Request asks for a certificate for the claim key. There is nothing private to keep besides that key.
-func (m Method) Request(claim *registration.ClaimKey, expirationSeconds *int32) (v1alpha1.CredentialRequest, []byte, error) {
+// Request requests a certificate for the claim key. The agent keeps no private data besides that key.
+func (m Method) Request(claim *registration.ClaimKey, expirationSeconds *int32) (v1alpha1.CredentialRequest, []byte,
+	error) {
 	user := m.user(claim)
 	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: user}}
-	// Without randomness the signature is as RFC 6979 has it.
+	// Without randomness the signature is deterministic, see RFC 6979.
 	der, err := x509.CreateCertificateRequest(nil, template, claim.Signer())
 	if err != nil {
 		return v1alpha1.CredentialRequest{}, nil, fmt.Errorf("make a certificate request for %s: %w", user, err)
@@ -38,11 +39,13 @@ func (m Method) Request(claim *registration.ClaimKey, expirationSeconds *int32) 
 	}, nil, nil
 }
 
-// Open checks that the certificate is for the claim key and its user. Who signed it is for the hub's API server
-// to judge.
-func (m Method) Open(claim *registration.ClaimKey, _ []byte, credential v1alpha1.Credential) (registration.Material, error) {
+// Open checks that the certificate is for the claim key and its user. It does not check the signer, which is up to the
+// hub's API server.
+func (m Method) Open(claim *registration.ClaimKey, _ []byte, credential v1alpha1.Credential) (registration.Material,
+	error) {
 	if credential.Type != v1alpha1.CredentialCertificate {
-		return registration.Material{}, fmt.Errorf("open a certificate: the hub answered with a credential of type %q", credential.Type)
+		return registration.Material{},
+			fmt.Errorf("open a certificate: the hub issued a credential of type %q", credential.Type)
 	}
 	if _, err := checkCertificate(credential.Certificate, claim.Fingerprint(), m.user(claim)); err != nil {
 		return registration.Material{}, fmt.Errorf("open a certificate: %w", err)

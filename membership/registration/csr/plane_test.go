@@ -43,7 +43,8 @@ func newMember(t *testing.T) (membership.Member, *registration.ClaimKey, v1alpha
 	return membership.Member{Name: "east", UID: "uid", Namespace: "member-east", Claim: claim.Fingerprint()}, claim, asked
 }
 
-func issue(t *testing.T, issuer *Issuer, member membership.Member, asked v1alpha1.CredentialRequest) v1alpha1.Credential {
+func issue(t *testing.T, issuer *Issuer, member membership.Member,
+	asked v1alpha1.CredentialRequest) v1alpha1.Credential {
 	var credential v1alpha1.Credential
 	require.Eventually(t, func() bool {
 		var err error
@@ -69,7 +70,8 @@ func TestCertificateAuthenticatesTheClaim(t *testing.T) {
 	credential := issue(t, issuer, member, asked)
 	require.Empty(t, filed(t, admin), "nothing outlives the success")
 	require.WithinDuration(t, time.Now(), credential.IssuedAt.Time, time.Minute)
-	require.WithinDuration(t, time.Now().Add(time.Hour), credential.ExpirationTime.Time, 10*time.Minute, "KCM backdates by five")
+	require.WithinDuration(t, time.Now().Add(time.Hour), credential.ExpirationTime.Time, 10*time.Minute,
+		"KCM backdates by five")
 
 	material, err := Method{}.Open(claim, nil, credential)
 	require.NoError(t, err)
@@ -91,14 +93,16 @@ func TestCertificateAuthenticatesTheClaim(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "east"}, Subjects: []rbacv1.Subject{subject},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
 	})
-	require.Eventually(t, func() bool { return read() == nil }, 30*time.Second, 50*time.Millisecond, "the subject is who the certificate names")
+	require.Eventually(t, func() bool { return read() == nil }, 30*time.Second, 50*time.Millisecond,
+		"the subject is who the certificate names")
 }
 
 func TestRefusedRequestsAreNotFiled(t *testing.T) {
 	issuer, admin := newIssuer(t)
 	member, claim, _ := newMember(t)
 	for reason, data := range refusals(t, claim) {
-		_, err := issuer.Issue(t.Context(), member, v1alpha1.CredentialRequest{Type: v1alpha1.CredentialCertificate, CertificateRequest: data})
+		_, err := issuer.Issue(t.Context(), member,
+			v1alpha1.CredentialRequest{Type: v1alpha1.CredentialCertificate, CertificateRequest: data})
 		require.ErrorAsf(t, err, new(*membership.InvalidError), "%s: %v", reason, err)
 	}
 	require.Empty(t, filed(t, admin))
@@ -124,7 +128,7 @@ func TestIssueGoesOnAfterARestart(t *testing.T) {
 				return admin.Get(t.Context(), client.ObjectKeyFromObject(csr), csr) == nil && len(csr.Status.Certificate) > 0
 			}, time.Minute, 20*time.Millisecond)
 		},
-		"after it deleted the request and before it told anybody": func(*certificatesv1.CertificateSigningRequest) {
+		"after it deleted the request and before it returned": func(*certificatesv1.CertificateSigningRequest) {
 			issue(t, issuer, member, asked)
 		},
 	} {
@@ -160,7 +164,8 @@ func TestIssueSaysWhoIsInTheWay(t *testing.T) {
 	issuer, admin := newIssuer(t)
 	member, _, asked := newMember(t)
 	condition := func(kind certificatesv1.RequestConditionType) certificatesv1.CertificateSigningRequestCondition {
-		return certificatesv1.CertificateSigningRequestCondition{Type: kind, Status: corev1.ConditionTrue, Reason: "Policy", Message: "not on Sundays"}
+		return certificatesv1.CertificateSigningRequestCondition{Type: kind, Status: corev1.ConditionTrue, Reason: "Policy",
+			Message: "not on Sundays"}
 	}
 	for _, test := range []struct {
 		reason string
@@ -176,19 +181,20 @@ func TestIssueSaysWhoIsInTheWay(t *testing.T) {
 			regtest.Create(t, admin, csr)
 			csr.Status.Conditions = append(csr.Status.Conditions, condition(certificatesv1.CertificateFailed))
 			require.NoError(t, admin.SubResource("status").Update(t.Context(), csr))
-		}, "its signer has failed (Policy: not on Sundays)"},
-		{"somebody filed something else under the name, to have it approved", func(csr *certificatesv1.CertificateSigningRequest) {
-			csr.Spec.Request = request(t, newClaim(t).Signer(), certificateRequest("kubernetes-admin"))
-			regtest.Create(t, admin, csr)
-		}, "somebody else filed another request"},
+		}, "the signer of the request failed (Policy: not on Sundays)"},
+		{"another client created a different request with the name, to get it approved",
+			func(csr *certificatesv1.CertificateSigningRequest) {
+				csr.Spec.Request = request(t, newClaim(t).Signer(), certificateRequest("kubernetes-admin"))
+				regtest.Create(t, admin, csr)
+			}, "another client created a different request"},
 		{"or the same for a signer that grants more", func(csr *certificatesv1.CertificateSigningRequest) {
 			csr.Spec.SignerName = "example.com/anything-goes"
 			regtest.Create(t, admin, csr)
-		}, "somebody else filed another request"},
+		}, "another client created a different request"},
 		{"or for longer", func(csr *certificatesv1.CertificateSigningRequest) {
 			csr.Spec.ExpirationSeconds = nil
 			regtest.Create(t, admin, csr)
-		}, "somebody else filed another request"},
+		}, "another client created a different request"},
 	} {
 		csr := issuer.signingRequest(member, asked)
 		test.file(csr)

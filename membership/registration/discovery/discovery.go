@@ -21,44 +21,45 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
-// DefaultTimeout is how long [Discover] may take.
+// DefaultTimeout is the default timeout of [Discover].
 const DefaultTimeout = 30 * time.Second
 
-// Options say which hub, and how it is known again.
+// Options identify a hub and verify it.
 type Options struct {
-	// Server is the URL of the hub's API server, of scheme https, as this cluster reaches it.
+	// Server is the URL of the hub's API server, with the scheme https, at which this cluster reaches it.
 	Server string
 	// Token is the bootstrap token, "<id>.<secret>".
 	Token string
 	// CACertHashes pin the hub's CA: one of its certificates must have one of these public keys. Each is "sha256:" and the
-	// hash of the DER-encoded public key in hexadecimal, as kubeadm has them; see [CACertHashes].
+	// hash of the DER-encoded public key in hexadecimal, as in kubeadm; see [CACertHashes].
 	CACertHashes []string
-	// UnsafeSkipCAVerification does without pins: whoever knows the token, such as every cluster that has joined
-	// with it, could then pretend to be the hub. With CACertHashes it is an error.
+	// UnsafeSkipCAVerification allows discovery without pins. Every client that knows the token, such as every cluster
+	// that has joined with it, could then impersonate the hub. With CACertHashes it is an error.
 	UnsafeSkipCAVerification bool
-	// RegistrationNamespace is where the hub takes requests. Empty: membership.RegistrationNamespace.
+	// RegistrationNamespace is the namespace of JoinRequests on the hub. Empty: membership.RegistrationNamespace.
 	RegistrationNamespace string
-	// Timeout bounds all of it. Zero: [DefaultTimeout].
+	// Timeout limits the duration of Discover. Zero: [DefaultTimeout].
 	Timeout time.Duration
-	// Dial makes connections. Nil: as the standard library does.
+	// Dial opens connections. Nil: the default of the standard library.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Proxy finds the proxy for a request. Nil: by the environment, as agents do by default.
+	// Proxy returns the proxy for a request. Nil: from the environment, which is also the default of agents.
 	Proxy func(*http.Request) (*url.URL, error)
 }
 
 // String keeps the token out of logs.
 func (o Options) String() string { return "discovery of the hub at " + o.Server }
 
-// Format keeps the token out of everything that is printed, by whatever verb.
+// Format keeps the token out of printed text, for every verb.
 func (o Options) Format(state fmt.State, _ rune) { fmt.Fprint(state, o.String()) }
 
-// Discover returns the bootstrap of a hub, once it has made sure that it is the right one. Server in it is that of the
-// options, which was reached and verified; cluster-info may name another, that only the hub's own network can reach. CA has
-// the certificates that are pinned; without pins, all. ExpirationTime is unknown.
+// Discover returns the bootstrap of a hub after verifying the hub. Its Server is that of the options, which was reached
+// and verified; cluster-info may contain another one, which may be reachable in the hub's own network only. Its CA
+// contains the pinned certificates; without pins, all. Its ExpirationTime is unknown.
 //
-// It makes two requests, and does not try again; see the errors of this package for what might pass. A context that ends is
-// an error that errors.Is tells. It may be called concurrently. Call it once and keep what it returns: a hub whose JoinToken has
-// ended is not found any more, while an agent that asked in time can still fetch its answer.
+// Discover makes two requests and does not retry; the errors of this package say what may be temporary. If the context
+// ends, the error wraps the context's error. It may be called concurrently. Call it once and keep the result: a hub
+// whose JoinToken has ended cannot be discovered any more, while an agent that made its request in time can still fetch
+// the answer.
 func Discover(ctx context.Context, o Options) (*registration.Bootstrap, error) {
 	pins, err := o.validate()
 	if err != nil {
@@ -71,7 +72,8 @@ func Discover(ctx context.Context, o Options) (*registration.Bootstrap, error) {
 		return nil, &membership.InvalidError{Field: "Options.Token", Problem: invalid.Problem}
 	}
 	timeout := cmp.Or(o.Timeout, DefaultTimeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s: %w", timeout, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout,
+		fmt.Errorf("no response within %s: %w", timeout, context.DeadlineExceeded))
 	defer cancel()
 	fail := func(err error) (*registration.Bootstrap, error) {
 		return nil, fmt.Errorf("discover the hub at %s: %w", o.Server, err)
@@ -83,7 +85,7 @@ func Discover(ctx context.Context, o Options) (*registration.Bootstrap, error) {
 	}
 	id, secret, err := bootstraptokens.ParseToken(o.Token)
 	if err != nil {
-		return fail(err) // It was looked at before.
+		return fail(err) // UseBootstrapToken has validated the token.
 	}
 	if err := first.verify(id, secret); err != nil {
 		return fail(err)
@@ -100,7 +102,8 @@ func Discover(ctx context.Context, o Options) (*registration.Bootstrap, error) {
 		return fail(err)
 	}
 	if again.kubeconfig != first.kubeconfig {
-		return fail(fmt.Errorf("%w: it says something else than before over a connection that was not verified", ErrUntrusted))
+		return fail(fmt.Errorf("%w: its cluster-info differs from the one over the connection that was not verified",
+			ErrUntrusted))
 	}
 	bootstrap.CA = encode(certificates)
 	return bootstrap, nil
@@ -119,10 +122,12 @@ func (o *Options) validate() (pins, error) {
 		return nil, &membership.InvalidError{Field: "Options.Timeout", Problem: "must not be negative"}
 	}
 	if o.UnsafeSkipCAVerification && len(o.CACertHashes) > 0 {
-		return nil, &membership.InvalidError{Field: "Options.UnsafeSkipCAVerification", Problem: "must be false when there are CACertHashes"}
+		return nil, &membership.InvalidError{Field: "Options.UnsafeSkipCAVerification",
+			Problem: "must be false when there are CACertHashes"}
 	}
 	if !o.UnsafeSkipCAVerification && len(o.CACertHashes) == 0 {
-		return nil, fmt.Errorf("%w: set Options.CACertHashes to what the hub's administrator says, or, if all who know the token "+
+		return nil, fmt.Errorf("%w: set Options.CACertHashes to the hashes that the hub's administrator provides, or, if "+
+			"all clients with the token "+
 			"can be trusted, Options.UnsafeSkipCAVerification", ErrNoPins)
 	}
 	return parsePins(o.CACertHashes)

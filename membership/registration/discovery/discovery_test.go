@@ -63,7 +63,8 @@ func (a *authority) pin() string { return CACertHash(a.certificate) }
 
 func (a *authority) serving(t testing.TB) tls.Certificate {
 	t.Helper()
-	template := &x509.Certificate{SerialNumber: big.NewInt(2), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(2), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, a.key.Public(), a.key)
 	require.NoError(t, err)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: a.key}
@@ -127,11 +128,12 @@ func TestDiscover(t *testing.T) {
 	server := hub.serve(t, func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
 		assert.Equal(t, "/base/api/v1/namespaces/kube-public/configmaps/cluster-info", r.URL.Path)
-		assert.Empty(t, r.Header.Get("Authorization"), "nobody is told the token")
+		assert.Empty(t, r.Header.Get("Authorization"), "the token is sent to no server")
 		assert.True(t, r.Close, "no connection stays behind")
 		_, _ = w.Write(info)
 	})
-	got, err := Discover(t.Context(), Options{Server: server.URL + "/base", Token: token, CACertHashes: []string{strings.ToUpper(hub.pin())}})
+	got, err := Discover(t.Context(),
+		Options{Server: server.URL + "/base", Token: token, CACertHashes: []string{strings.ToUpper(hub.pin())}})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, requests.Load())
 	require.Equal(t, server.URL+"/base", got.Server, "the address that was reached")
@@ -143,7 +145,8 @@ func TestDiscover(t *testing.T) {
 	require.True(t, got.ExpirationTime.IsZero())
 	_, err = got.Marshal()
 	require.NoError(t, err, "an agent takes it as is")
-	got, err = Discover(t.Context(), Options{Server: server.URL + "/base", Token: token, UnsafeSkipCAVerification: true, RegistrationNamespace: "fleet"})
+	got, err = Discover(t.Context(),
+		Options{Server: server.URL + "/base", Token: token, UnsafeSkipCAVerification: true, RegistrationNamespace: "fleet"})
 	require.NoError(t, err)
 	require.Equal(t, "fleet", got.Namespace)
 }
@@ -177,23 +180,27 @@ func TestDiscoverTrustsNobodyElse(t *testing.T) {
 		{"nor change what is signed", thief, answer(changed("10.0.0.1", "10.0.0.2")), ErrWrongSignature, ""},
 		{"one who does cannot have the hub's key", thief, answer(signed(thief)), ErrWrongPin, thief.pin()},
 		{"one who relays cannot show its certificate", thief, answer(signed(hub)), ErrUntrusted, "unknown authority"},
-		{"nor by having the hub's CA together with his own", thief, answer(signed(hub, thief)), ErrUntrusted, "unknown authority"},
+		{"nor by having the hub's CA together with his own", thief, answer(signed(hub, thief)), ErrUntrusted,
+			"unknown authority"},
 		{"other CAs of the hub do no harm", hub, answer(signed(thief, hub)), nil, ""},
-		{"what is said over the verified connection counts", hub, answer(signed(hub), signed(hub, thief)), ErrUntrusted, "something else than before"},
+		{"what is said over the verified connection counts", hub, answer(signed(hub), signed(hub, thief)), ErrUntrusted,
+			"differs from the one over the connection that was not verified"},
 		{"a token that is not there signs nothing", hub, answer(clusterInfoOf(t, kubeconfigOf(t, hub), "zzzzzz", tokenSecret)), ErrUnknownToken, `token "abc123"`},
 		{"a hub without cluster-info", hub, status(http.StatusNotFound), ErrNotAHub, "publish"},
-		{"a hub that shows it to nobody", hub, status(http.StatusForbidden), ErrNotAHub, "publish"},
+		{"a hub that allows no client to read it", hub, status(http.StatusForbidden), ErrNotAHub, "publish"},
 		{"a hub that wants to know everybody", hub, status(http.StatusUnauthorized), ErrNotAHub, "publish"},
 		{"a hub that is not up yet", hub, status(http.StatusServiceUnavailable), ErrUnreachable, "503"},
 		{"a hub that has too much to do", hub, status(http.StatusTooManyRequests), ErrUnreachable, "429"},
-		{"nobody is followed elsewhere", hub, status(http.StatusFound), ErrNotAHub, "302"},
+		{"redirects are not followed", hub, status(http.StatusFound), ErrNotAHub, "302"},
 		{"a web site", hub, answer([]byte("<html>hush</html>")), ErrNotAHub, "no Kubernetes API server"},
 		{"another kind", hub, answer([]byte(`{"kind":"Secret","data":{"kubeconfig":"hush"}}`)), ErrNotAHub, "no Kubernetes API server"},
 		{"no kubeconfig", hub, answer([]byte(`{"kind":"ConfigMap"}`)), ErrNotAHub, "no kubeconfig"},
-		{"what is no kubeconfig", hub, answer(clusterInfoOf(t, "hush", tokenID, tokenSecret)), ErrNotAHub, "not one of one cluster"},
+		{"what is no kubeconfig", hub, answer(clusterInfoOf(t, "hush", tokenID, tokenSecret)), ErrNotAHub,
+			"does not contain exactly one cluster"},
 		{"a kubeconfig without a CA", hub, answer(signed()), ErrNotAHub, "has no CA"},
-		{"somebody who never stops", hub, huge, ErrNotAHub, "more than a ConfigMap"},
-		{"somebody who hangs up", hub, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, ErrUnreachable, "EOF"},
+		{"a server that never stops", hub, huge, ErrNotAHub, "exceeds the size limit of a ConfigMap"},
+		{"a server that closes the connection", hub, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+			ErrUnreachable, "EOF"},
 	} {
 		server := test.shows.serve(t, test.handle)
 		got, err := Discover(t.Context(), Options{Server: server.URL, Token: token, CACertHashes: []string{hub.pin()}})
@@ -216,11 +223,12 @@ func TestDiscoverEnds(t *testing.T) {
 	hub := newAuthority(t, "hub")
 	server := hub.serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	defer server.Close()
-	options := Options{Server: server.URL, Token: token, CACertHashes: []string{hub.pin()}, Timeout: 100 * time.Millisecond}
+	options := Options{Server: server.URL, Token: token, CACertHashes: []string{hub.pin()},
+		Timeout: 100 * time.Millisecond}
 	_, err := Discover(t.Context(), options)
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "no answer within 100ms")
+	require.ErrorContains(t, err, "no response within 100ms")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -230,7 +238,7 @@ func TestDiscoverEnds(t *testing.T) {
 
 	server.Close()
 	_, err = Discover(t.Context(), options)
-	require.ErrorIs(t, err, ErrUnreachable, "nobody listens")
+	require.ErrorIs(t, err, ErrUnreachable, "no server listens")
 	require.ErrorContains(t, err, "connection refused")
 }
 
@@ -272,13 +280,17 @@ func TestOptionsAreChecked(t *testing.T) {
 		{"a server has no password", good(func(o *Options) { o.Server = "https://me:hush@hub" }), "Options.Server"},
 		{"a token is set", good(func(o *Options) { o.Token = "" }), "Options.Token"},
 		{"a token has an ID and a secret", good(func(o *Options) { o.Token = "abc123.hush" }), "Options.Token"},
-		{"a pin says what it is", good(func(o *Options) { o.CACertHashes = []string{pin, strings.Repeat("0a", 32)} }), "Options.CACertHashes[1]"},
-		{"there are other hashes", good(func(o *Options) { o.CACertHashes = []string{"md5:" + strings.Repeat("0a", 16)} }), "Options.CACertHashes[0]"},
+		{"a pin says what it is", good(func(o *Options) { o.CACertHashes = []string{pin, strings.Repeat("0a", 32)} }),
+			"Options.CACertHashes[1]"},
+		{"there are other hashes", good(func(o *Options) { o.CACertHashes = []string{"md5:" + strings.Repeat("0a", 16)} }),
+			"Options.CACertHashes[0]"},
 		{"a pin is whole", good(func(o *Options) { o.CACertHashes = []string{pin[:60]} }), "Options.CACertHashes[0]"},
 		{"an empty pin is none", good(func(o *Options) { o.CACertHashes = []string{""} }), "Options.CACertHashes[0]"},
-		{"one cannot pin and skip", good(func(o *Options) { o.UnsafeSkipCAVerification = true }), "Options.UnsafeSkipCAVerification"},
+		{"one cannot pin and skip", good(func(o *Options) { o.UnsafeSkipCAVerification = true }),
+			"Options.UnsafeSkipCAVerification"},
 		{"time does not run backwards", good(func(o *Options) { o.Timeout = -1 }), "Options.Timeout"},
-		{"a namespace is part of a URL", good(func(o *Options) { o.RegistrationNamespace = "../x" }), "Options.RegistrationNamespace"},
+		{"a namespace is part of a URL", good(func(o *Options) { o.RegistrationNamespace = "../x" }),
+			"Options.RegistrationNamespace"},
 	} {
 		_, err := Discover(t.Context(), test.options)
 		invalid := new(membership.InvalidError)
@@ -302,7 +314,7 @@ func TestCACertHashes(t *testing.T) {
 	require.ErrorContains(t, err, "read the CA's certificates")
 }
 
-// What comes from anybody at all must do no harm.
+// Responses of an unknown server must do no harm.
 func FuzzClusterInfo(f *testing.F) {
 	hub := newAuthority(f, "hub")
 	const another = "fedcba9876543210"
@@ -316,7 +328,7 @@ func FuzzClusterInfo(f *testing.F) {
 			require.ErrorIs(t, err, ErrNotAHub)
 			return
 		}
-		require.Error(t, info.verify(tokenID, tokenSecret), "nobody here knows that token")
+		require.Error(t, info.verify(tokenID, tokenSecret), "the token is unknown here")
 		certificates, err := info.certificates()
 		if err != nil {
 			require.ErrorIs(t, err, ErrNotAHub)

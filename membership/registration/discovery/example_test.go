@@ -25,7 +25,7 @@ func ExampleDiscover() {
 		Timeout:      10 * time.Second,
 	})
 	if errors.Is(err, discovery.ErrWrongPin) {
-		fmt.Println("mistyped, or somebody pretends to be the hub")
+		fmt.Println("mistyped, or another server impersonates the hub")
 	}
 	if err != nil {
 		return
@@ -40,7 +40,7 @@ func ExampleDiscover() {
 	}
 }
 
-// Whoever shall trust nobody else has to be told the hash of the hub's CA.
+// A client that trusts no other server needs the hash of the hub's CA.
 func ExampleDiscover_withoutPins() {
 	_, err := discovery.Discover(context.Background(), discovery.Options{
 		Server: "https://hub.example.com:6443", Token: "abc123.0123456789abcdef",

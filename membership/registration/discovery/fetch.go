@@ -15,15 +15,16 @@ import (
 )
 
 const (
-	// Etcd stores no more than 1.5 MiB in one object.
+	// etcd stores at most 1.5 MiB in one object.
 	maxBody = 2 << 20
-	// Somebody who is no hub need not be listened to for long.
+	// Limits the response of a server that is no hub.
 	maxHeader = 64 << 10
 )
 
-// fetch gets cluster-info as nobody in particular. Without roots whoever answers is listened to.
+// fetch gets cluster-info as an anonymous user. Without roots the server is not verified.
 func (o *Options) fetch(ctx context.Context, roots []*x509.Certificate) (*clusterInfo, error) {
-	target, err := url.JoinPath(o.Server, "api/v1/namespaces", metav1.NamespacePublic, "configmaps", bootstrapapi.ConfigMapClusterInfo)
+	target, err := url.JoinPath(o.Server, "api/v1/namespaces", metav1.NamespacePublic, "configmaps",
+		bootstrapapi.ConfigMapClusterInfo)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func (o *Options) fetch(ctx context.Context, roots []*x509.Certificate) (*cluste
 		return nil, failure(ctx, err)
 	}
 	if len(body) > maxBody {
-		return nil, fmt.Errorf("%w: what answers sends more than a ConfigMap can hold", ErrNotAHub)
+		return nil, fmt.Errorf("%w: the response exceeds the size limit of a ConfigMap", ErrNotAHub)
 	}
 	return parse(body)
 }
@@ -57,13 +58,13 @@ func (o *Options) client(roots []*x509.Certificate) *http.Client {
 		DialContext:            o.Dial,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 		MaxResponseHeaderBytes: maxHeader,
-		DisableKeepAlives:      true, // or a connection would stay behind
+		DisableKeepAlives:      true, // leaves no connection open
 	}
 	if o.Proxy != nil {
 		transport.Proxy = o.Proxy
 	}
 	if roots == nil {
-		transport.TLSClientConfig.InsecureSkipVerify = true // nothing is sent, and nothing believed that is not signed and pinned
+		transport.TLSClientConfig.InsecureSkipVerify = true // no secret is sent, and the response must be signed and pinned
 	} else {
 		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
 		for _, root := range roots {
@@ -72,7 +73,7 @@ func (o *Options) client(roots []*x509.Certificate) *http.Client {
 	}
 	return &http.Client{
 		Transport: transport,
-		// Where the hub is, its administrator says, and nobody who happens to answer.
+		// The administrator sets the address of the hub, not the server that responds.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
@@ -82,17 +83,19 @@ func statusError(status int) error {
 	case status == http.StatusOK:
 		return nil
 	case status == http.StatusNotFound:
-		return fmt.Errorf("%w: it has no ConfigMap kube-public/cluster-info: have its administrator publish that, or take join.yaml", ErrNotAHub)
+		return fmt.Errorf("%w: the hub has no ConfigMap kube-public/cluster-info: ask its administrator to publish it, or "+
+			"use join.yaml", ErrNotAHub)
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return fmt.Errorf("%w: it shows kube-public/cluster-info to nobody: have its administrator publish that, or take join.yaml", ErrNotAHub)
+		return fmt.Errorf("%w: the hub does not allow reading kube-public/cluster-info: ask its administrator to publish "+
+			"it, or use join.yaml", ErrNotAHub)
 	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
-		return fmt.Errorf("%w: it answers with status %d", ErrUnreachable, status)
+		return fmt.Errorf("%w: the hub responds with status %d", ErrUnreachable, status)
 	default:
-		return fmt.Errorf("%w: what is there answers with status %d", ErrNotAHub, status)
+		return fmt.Errorf("%w: the server at this address responds with status %d", ErrNotAHub, status)
 	}
 }
 
-// failure says what it means that there was no answer.
+// failure converts the error of a request without a response.
 func failure(ctx context.Context, err error) error {
 	if wrong := new(tls.CertificateVerificationError); errors.As(err, &wrong) {
 		return fmt.Errorf("%w: %w", ErrUntrusted, wrong.Err)
@@ -101,7 +104,7 @@ func failure(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", ErrUnreachable, context.Cause(ctx))
 	}
 	if outer := new(url.Error); errors.As(err, &outer) {
-		err = outer.Err // the address is said once
+		err = outer.Err // the caller adds the address
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }

@@ -15,14 +15,15 @@ import (
 
 const pinPrefix = "sha256:"
 
-// CACertHash returns what pins a certificate: "sha256:" and the SHA-256 hash of its DER-encoded public key (SPKI), in
-// hexadecimal. It is the --discovery-token-ca-cert-hash of kubeadm.
+// CACertHash returns the pin of a certificate: "sha256:" and the SHA-256 hash of its DER-encoded public key (SPKI), in
+// hexadecimal. It equals --discovery-token-ca-cert-hash of kubeadm.
 func CACertHash(certificate *x509.Certificate) string {
 	sum := sha256.Sum256(certificate.RawSubjectPublicKeyInfo)
 	return pinPrefix + hex.EncodeToString(sum[:])
 }
 
-// CACertHashes returns what pins the certificates of a PEM-encoded bundle, in their order and each once. The bundle has to have one at least.
+// CACertHashes returns the pins of the certificates of a PEM-encoded bundle, in order and without duplicates. The
+// bundle must contain at least one certificate.
 func CACertHashes(bundle []byte) ([]string, error) {
 	certificates, err := certutil.ParseCertsPEM(bundle)
 	if err != nil {
@@ -37,7 +38,7 @@ func CACertHashes(bundle []byte) ([]string, error) {
 	return hashes, nil
 }
 
-// pins are hashes of public keys, as CACertHash writes them. Without any, everything is pinned.
+// pins are hashes of public keys, in the form of CACertHash. If empty, every certificate is pinned.
 type pins []string
 
 func parsePins(hashes []string) (pins, error) {
@@ -54,7 +55,7 @@ func parsePins(hashes []string) (pins, error) {
 	return out, nil
 }
 
-// filter returns the certificates that are pinned. What comes along with them is trusted no further.
+// filter returns the pinned certificates. Other certificates of the bundle are not trusted.
 func (p pins) filter(certificates []*x509.Certificate) ([]*x509.Certificate, error) {
 	if len(p) == 0 {
 		return certificates, nil
@@ -66,7 +67,7 @@ func (p pins) filter(certificates []*x509.Certificate) ([]*x509.Certificate, err
 		}
 	}
 	if len(pinned) == 0 {
-		return nil, fmt.Errorf("%w: it is %s", ErrWrongPin, CACertHash(certificates[0]))
+		return nil, fmt.Errorf("%w: the hub's CA is %s", ErrWrongPin, CACertHash(certificates[0]))
 	}
 	return pinned, nil
 }

@@ -90,7 +90,7 @@ func TestFromATokenToAMember(t *testing.T) {
 	}
 
 	_, err = discover(func(*discovery.Options) {})
-	require.ErrorIs(t, err, discovery.ErrNotAHub, "nobody has published it")
+	require.ErrorIs(t, err, discovery.ErrNotAHub, "it is not published")
 	unpublish(t, admin)
 	user := publisher(t, p, admin)
 	published, err := discovery.Published(t.Context(), user)
@@ -101,7 +101,8 @@ func TestFromATokenToAMember(t *testing.T) {
 	published, err = discovery.Published(t.Context(), user)
 	require.NoError(t, err)
 	require.Equal(t, &discovery.Publication{Server: config.Host, CA: config.CAData, CACertHashes: pins}, published)
-	require.NoError(t, discovery.Publish(t.Context(), user, published.Server, published.CA), "what is there can be published again")
+	require.NoError(t, discovery.Publish(t.Context(), user, published.Server, published.CA),
+		"what is there can be published again")
 	_, err = discovery.Published(t.Context(), regtest.Client(t, p.User("nobody")))
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	info := &corev1.ConfigMap{}
@@ -114,9 +115,12 @@ func TestFromATokenToAMember(t *testing.T) {
 	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(info), kept))
 	require.Equal(t, info.Data["kubeconfig"], kept.Data["kubeconfig"])
 	_, err = discover(func(*discovery.Options) {})
-	require.ErrorIs(t, err, discovery.ErrUnknownToken, "nobody has made it")
+	require.ErrorIs(t, err, discovery.ErrUnknownToken, "it does not exist")
 
-	run(t, config, func(mgr manager.Manager) error { return hub.SetupWithManager(mgr, hub.Options{BootstrapTokens: true}) })
+	run(t, config, func(mgr manager.Manager) error {
+		return hub.SetupWithManager(mgr,
+			hub.Options{BootstrapTokens: true})
+	})
 	name := "bootstrap-token-abc123"
 	token := &v1alpha1.JoinToken{
 		ObjectMeta: metav1.ObjectMeta{Namespace: membership.RegistrationNamespace, Name: name},
@@ -190,7 +194,8 @@ func TestFromATokenToAMember(t *testing.T) {
 
 	require.NoError(t, admin.Delete(t.Context(), token))
 	mustertest.Holds(t, time.Minute, "without its JoinToken it has no owner", func() bool {
-		return apierrors.IsUnauthorized(regtest.Client(t, found.RESTConfig()).Get(t.Context(), client.ObjectKeyFromObject(late), late))
+		return apierrors.IsUnauthorized(regtest.Client(t, found.RESTConfig()).Get(t.Context(),
+			client.ObjectKeyFromObject(late), late))
 	})
 }
 
@@ -239,11 +244,13 @@ func testImpostors(t *testing.T, config *rest.Config, token string, pins []strin
 	}{
 		{"a pin of another CA", func(o *discovery.Options) { o.CACertHashes = []string{pinOfRelay} }, discovery.ErrWrongPin},
 		{"a token of another ID", func(o *discovery.Options) { o.Token = "zzzzzz." + secret }, discovery.ErrUnknownToken},
-		{"a token with another secret", func(o *discovery.Options) { o.Token = id + ".aaaaaaaaaaaaaaaa" }, discovery.ErrWrongSignature},
-		{"somebody in the middle, who relays", func(o *discovery.Options) { o.Server = relay.URL }, discovery.ErrUntrusted},
+		{"a token with another secret", func(o *discovery.Options) { o.Token = id + ".aaaaaaaaaaaaaaaa" },
+			discovery.ErrWrongSignature},
+		{"a relay in the middle", func(o *discovery.Options) { o.Server = relay.URL }, discovery.ErrUntrusted},
 		{"who changes what is signed", func(o *discovery.Options) { o.Server = forger.URL }, discovery.ErrWrongSignature},
-		{"who knows the token and signs his own CA", func(o *discovery.Options) { o.Server = thief.URL }, discovery.ErrWrongPin},
-		{"nobody at all", func(o *discovery.Options) { o.Server = "https://127.0.0.1:1" }, discovery.ErrUnreachable},
+		{"who knows the token and signs his own CA", func(o *discovery.Options) { o.Server = thief.URL },
+			discovery.ErrWrongPin},
+		{"no server at all", func(o *discovery.Options) { o.Server = "https://127.0.0.1:1" }, discovery.ErrUnreachable},
 	} {
 		options := discovery.Options{Server: config.Host, Token: token, CACertHashes: pins}
 		test.change(&options)
@@ -256,14 +263,15 @@ func testImpostors(t *testing.T, config *rest.Config, token string, pins []strin
 	require.NoError(t, err, "that is what pins are for")
 }
 
-// TestPublishedWrongly is about what is there and leads nobody to a hub.
+// TestPublishedWrongly is about published content that leads to no hub.
 func TestPublishedWrongly(t *testing.T) {
 	admin := regtest.Hub(t, plane.ForTest(t).Config())
 	unpublish(t, admin)
 	info := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: "cluster-info"}}
 	regtest.Create(t, admin, info)
 	for _, kubeconfig := range []string{"", "x", `{"clusters": []}`, `{"clusters": [{"name": "", "cluster": {"server": "https://hub"}}]}`} {
-		info.Data, info.ResourceVersion = map[string]string{"kubeconfig": kubeconfig}, "" // a controller of Kubernetes writes it too
+		// a controller of Kubernetes writes it too
+		info.Data, info.ResourceVersion = map[string]string{"kubeconfig": kubeconfig}, ""
 		require.NoError(t, admin.Update(t.Context(), info))
 		_, err := discovery.Published(t.Context(), admin)
 		require.ErrorIs(t, err, discovery.ErrNotAHub, kubeconfig)
@@ -283,8 +291,9 @@ func TestExpiredToken(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-expire"},
 		Type:       "bootstrap.kubernetes.io/token",
 		StringData: map[string]string{
-			"token-id": "expire", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true",
-			"expiration": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
+			"token-id": "expire", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true",
+			"usage-bootstrap-signing": "true",
+			"expiration":              time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
 		},
 	}
 	regtest.Create(t, admin, secret)

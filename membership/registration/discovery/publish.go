@@ -20,17 +20,18 @@ import (
 	"github.com/muster-sdk/muster/membership"
 )
 
-// readerName is that of kubeadm, so that a hub which kubeadm made has all of this already.
+// readerName is the name that kubeadm uses, so that a hub of kubeadm has these objects already.
 const readerName = "kubeadm:bootstrap-signer-clusterinfo"
 
 const anonymous = "system:anonymous"
 
-// Publish makes a hub known to [Discover]: it makes the ConfigMap kube-public/cluster-info, with the URL of its API server and
-// its CA as a PEM-encoded bundle, and lets anybody read that one object. Calling it again changes nothing. What is there
-// already, as on every hub that kubeadm has made, is left as it is; if that says something else, the error is [ErrPublished].
-// After an error it may be called again.
+// Publish makes a hub discoverable by [Discover]: it creates the ConfigMap kube-public/cluster-info, with the URL of
+// the hub's API server and its CA as a PEM-encoded bundle, and allows every client to read that object. Calling it
+// again changes nothing. Existing objects, as on every hub of kubeadm, are not changed; if their content differs, the
+// error is [ErrPublished]. After an error Publish may be called again.
 //
-// It needs get and create on configmaps, roles and rolebindings in kube-public. The client's scheme must know core/v1 and rbac/v1.
+// It needs get and create on configmaps, roles and rolebindings in kube-public. The client's scheme must know core/v1
+// and rbac/v1.
 func Publish(ctx context.Context, c client.Client, server string, ca []byte) error {
 	if _, err := certutil.ParseCertsPEM(ca); err != nil {
 		return &membership.InvalidError{Field: "ca", Problem: "must be one or more PEM-encoded certificates"}
@@ -50,17 +51,20 @@ func Publish(ctx context.Context, c client.Client, server string, ca []byte) err
 	}
 	reader := metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: readerName}
 	role := &rbacv1.Role{ObjectMeta: reader, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{bootstrapapi.ConfigMapClusterInfo}, Verbs: []string{"get"},
+		APIGroups: []string{""}, Resources: []string{"configmaps"},
+		ResourceNames: []string{bootstrapapi.ConfigMapClusterInfo}, Verbs: []string{"get"},
 	}}}
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: reader,
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: readerName},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: anonymous}},
 	}
-	if err := ensure(ctx, c, info, func(found *corev1.ConfigMap) bool { return publishes(found, server, ca) }); err != nil {
+	if err := ensure(ctx, c, info,
+		func(found *corev1.ConfigMap) bool { return publishes(found, server, ca) }); err != nil {
 		return err
 	}
-	if err := ensure(ctx, c, role, func(found *rbacv1.Role) bool { return equality.Semantic.DeepEqual(found.Rules, role.Rules) }); err != nil {
+	if err := ensure(ctx, c, role,
+		func(found *rbacv1.Role) bool { return equality.Semantic.DeepEqual(found.Rules, role.Rules) }); err != nil {
 		return err
 	}
 	return ensure(ctx, c, binding, func(found *rbacv1.RoleBinding) bool {
@@ -68,7 +72,7 @@ func Publish(ctx context.Context, c client.Client, server string, ca []byte) err
 	})
 }
 
-// ensure creates an object, unless there is one that will do.
+// ensure creates an object, unless a sufficient one exists.
 func ensure[T client.Object](ctx context.Context, c client.Client, object T, does func(found T) bool) error {
 	what := fmt.Sprintf("%s %s", reflect.TypeFor[T]().Elem().Name(), client.ObjectKeyFromObject(object))
 	found := object.DeepCopyObject().(T)
@@ -77,13 +81,14 @@ func ensure[T client.Object](ctx context.Context, c client.Client, object T, doe
 		if err = c.Create(ctx, object); !apierrors.IsAlreadyExists(err) {
 			return wrap("create "+what, err)
 		}
-		err = c.Get(ctx, client.ObjectKeyFromObject(object), found) // Somebody was quicker.
+		err = c.Get(ctx, client.ObjectKeyFromObject(object), found) // Another client created it first.
 	}
 	if err != nil {
 		return wrap("get "+what, err)
 	}
 	if !does(found) {
-		return fmt.Errorf("publish %s: %w: it is not overwritten; delete it first if nobody needs it", what, ErrPublished)
+		return fmt.Errorf("publish %s: %w: the object is not overwritten; delete it first if it is not needed", what,
+			ErrPublished)
 	}
 	return nil
 }
@@ -95,7 +100,7 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// publishes reports whether a ConfigMap says the same, be it written in other words.
+// publishes reports whether a ConfigMap has the same meaning, even if its text differs.
 func publishes(info *corev1.ConfigMap, server string, ca []byte) bool {
 	cluster, err := clusterOf(info.Data[bootstrapapi.KubeConfigKey])
 	if err != nil || cluster.Server != server {

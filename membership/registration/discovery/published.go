@@ -13,26 +13,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A Publication is what a hub says of itself to anybody, in the ConfigMap kube-public/cluster-info.
+// A Publication is the public information about a hub, from the ConfigMap kube-public/cluster-info.
 type Publication struct {
-	// Server is the URL of its API server that it names, which its own network alone may reach.
+	// Server is the URL of the hub's API server in cluster-info, which may be reachable in the hub's own network only.
 	Server string
-	// CA is the PEM-encoded bundle of its CA.
+	// CA is the PEM-encoded bundle of the hub's CA.
 	CA []byte
-	// CACertHashes are the pins of that.
+	// CACertHashes are the pins of CA.
 	CACertHashes []string
-	// SignedWith are the IDs of the bootstrap tokens that it is signed with, in their order: those by which [Discover] finds the hub. It is signed within
-	// a second or two after a token was made, if the hub's bootstrap signer runs.
+	// SignedWith are the sorted IDs of the bootstrap tokens that cluster-info is signed with. [Discover] finds the hub
+	// with these tokens. The hub's bootstrap signer, if it runs, signs within a second or two after a token was created.
 	SignedWith []string
 }
 
-// Signed reports whether it is signed with the token of that ID.
+// Signed reports whether cluster-info is signed with the token of that ID.
 func (p *Publication) Signed(tokenID string) bool {
 	return p != nil && slices.Contains(p.SignedWith, tokenID)
 }
 
-// Published returns what a hub has published, be it by [Publish] or by kubeadm; nil if there is nothing. What is there and cannot be discovered by is
-// [ErrNotAHub]. It does not look whether anybody may read that, which Publish sees to when it is called with the same Server and CA.
+// Published returns what a hub has published, with [Publish] or by kubeadm; nil if there is nothing. If the ConfigMap
+// cannot be used for discovery, the error is [ErrNotAHub]. Published does not check whether every client may read the
+// ConfigMap; call Publish with the same Server and CA to ensure that.
 //
 // It needs get on configmaps in kube-public. The client's scheme must know core/v1.
 func Published(ctx context.Context, c client.Reader) (*Publication, error) {

@@ -1,4 +1,4 @@
-// Package identity lets members authenticate by credentials that they have already: of a cloud's workload
-// identity, an OIDC issuer, a certificate authority of one's own. Nothing is issued. An administrator names the
-// subject in spec.identity of the MemberCluster, because it is not for the agent to say who it is.
+// Package identity authenticates members with credentials that they already have: of a cloud's workload identity, an
+// OIDC issuer, or another certificate authority. Nothing is issued. An administrator sets the subject in spec.identity
+// of the MemberCluster, because an agent must not choose its own identity.
 package identity

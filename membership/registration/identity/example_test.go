@@ -15,5 +15,5 @@ func Example() {
 	fmt.Println(err)
 	// Output:
 	// true
-	// the MemberCluster's spec.identity does not name the agent's subject: set it on MemberCluster east to whom its agent authenticates as
+	// the MemberCluster's spec.identity does not name the agent's subject: set it on MemberCluster east to the subject that its agent authenticates as
 }

@@ -17,53 +17,54 @@ import (
 
 // Keys of a Secret.
 const (
-	// DefaultKey is that of a kubeconfig, as cluster-api writes it.
+	// DefaultKey is the key of a kubeconfig, as cluster-api writes it.
 	DefaultKey = "value"
-	// The keys that count where there is no kubeconfig.
+	// The keys that apply if there is no kubeconfig.
 	ServerKey        = "server"
 	TokenKey         = "token"
 	CAKey            = "ca.crt"
 	TLSServerNameKey = "tls-server-name"
 	ProxyURLKey      = "proxy-url"
-	// ProxyHeadersKey counts in either case: a kubeconfig has no place for them.
+	// ProxyHeadersKey applies in both cases: a kubeconfig has no field for the headers.
 	ProxyHeadersKey = "proxy-headers"
 )
 
-// maxSize is what a Secret can hold.
+// maxSize is the size limit of a Secret.
 const maxSize = 1 << 20
 
-// Options allow what is refused otherwise; see the package for why it is. The zero value allows nothing.
+// Options allow what is refused otherwise; the package documentation gives the reasons. The zero value allows nothing.
 type Options struct {
-	// AllowExec lets a kubeconfig name a program that the hub runs to get a credential.
+	// AllowExec allows a program in the kubeconfig that the hub runs to get a credential.
 	AllowExec bool
-	// AllowAuthProvider lets it name a plugin that is linked into the hub.
+	// AllowAuthProvider allows a plugin in the kubeconfig that is linked into the hub.
 	AllowAuthProvider bool
-	// AllowFiles lets it name files of the hub: certificate-authority, client-certificate, client-key, tokenFile.
+	// AllowFiles allows files of the hub in the kubeconfig: certificate-authority, client-certificate, client-key,
+	// tokenFile.
 	AllowFiles bool
-	// AllowInsecure lets it skip the verification of the server's certificate.
+	// AllowInsecure allows a kubeconfig without verification of the server's certificate.
 	AllowInsecure bool
-	// AllowHTTP lets a server's URL have the scheme http.
+	// AllowHTTP allows a server's URL with the scheme http.
 	AllowHTTP bool
-	// AllowImpersonation lets it act as somebody else.
+	// AllowImpersonation allows impersonation of another user.
 	AllowImpersonation bool
-	// AllowPasswords lets it authenticate by a user name and a password.
+	// AllowPasswords allows authentication with a user name and a password.
 	AllowPasswords bool
 }
 
-// Access is what it takes to reach one member, as a Secret says it. It does not change, and may be used concurrently. It shows
-// no secrets when it is printed or marshaled.
+// Access is the parsed content of a Secret for one member. It is immutable and may be used concurrently. It shows no
+// secrets when it is printed or marshaled.
 type Access struct {
 	config       *rest.Config
 	server       *url.URL
-	proxy        *url.URL // nil: what the environment says
+	proxy        *url.URL // nil: from the environment
 	proxyHeaders http.Header
 	revision     string
 }
 
-// Parse reads what the data of a Secret says. The key is that of the kubeconfig; empty means [DefaultKey]. It does no I/O.
+// Parse parses the data of a Secret. The key is that of the kubeconfig; empty means [DefaultKey]. It does no I/O.
 //
-// The error is a [*membership.InvalidError]; its field is a key of the Secret and, in a kubeconfig, a path that follows it, such as
-// "value.user.exec". It never quotes what was read.
+// The error is a [*membership.InvalidError]. Its field is a key of the Secret and, in a kubeconfig, a path within it,
+// such as "value.user.exec". It never quotes the data.
 func Parse(data map[string][]byte, key string, options Options) (*Access, error) {
 	if key == "" {
 		key = DefaultKey
@@ -81,7 +82,7 @@ func Parse(data map[string][]byte, key string, options Options) (*Access, error)
 		hash.Write(value)
 	}
 	if size > maxSize {
-		return nil, invalid(key, "is larger than a Secret can be")
+		return nil, invalid(key, "exceeds the size limit of a Secret")
 	}
 	a := &Access{revision: hex.EncodeToString(hash.Sum(nil))}
 	var proxy field
@@ -96,7 +97,7 @@ func Parse(data map[string][]byte, key string, options Options) (*Access, error)
 		return nil, err
 	}
 	if a.server, err = url.Parse(a.config.Host); err != nil {
-		return nil, invalid(key, "has no server's URL") // it was parsed before
+		return nil, invalid(key, "has no server's URL") // checkServer has parsed it
 	}
 	if err := a.parseProxy(proxy, data[ProxyHeadersKey]); err != nil {
 		return nil, err
@@ -107,7 +108,8 @@ func Parse(data map[string][]byte, key string, options Options) (*Access, error)
 // Server is the URL of the member's API server.
 func (a *Access) Server() string { return a.server.String() }
 
-// Endpoint is where the member's API server is, and how to know it, without anything secret. It may be as large as the Secret.
+// Endpoint is the address of the member's API server and its verification, without secrets. It may be as large as the
+// Secret.
 func (a *Access) Endpoint() v1alpha1.Endpoint {
 	e := v1alpha1.Endpoint{Server: a.Server(), CABundle: bytes.Clone(a.config.CAData), TLSServerName: a.config.ServerName}
 	if a.proxy != nil {
@@ -118,24 +120,25 @@ func (a *Access) Endpoint() v1alpha1.Endpoint {
 	return e
 }
 
-// Revision tells what the Secret says from what it said before. It says nothing else.
+// Revision identifies the content of the Secret: it differs if and only if a key that Parse reads differs.
+// revision.
 func (a *Access) Revision() string { return a.revision }
 
-// String keeps the secrets out of logs: some loggers look for nothing but this.
+// String keeps the secrets out of logs. Some loggers use only this method.
 func (a *Access) String() string { return "access to " + a.Server() }
 
-// Format keeps the secrets out of everything that is printed, by whatever verb.
+// Format keeps the secrets out of printed text, for every verb.
 func (a *Access) Format(state fmt.State, _ rune) { fmt.Fprint(state, a.String()) }
 
 // MarshalJSON keeps the secrets out of logs.
 func (a *Access) MarshalJSON() ([]byte, error) { return json.Marshal(a.String()) }
 
-// field is what was found in a place of a Secret.
+// field is a value in a Secret, with its path.
 type field struct{ name, value string }
 
 func invalid(field, problem string, args ...any) error {
 	return &membership.InvalidError{Field: field, Problem: fmt.Sprintf(problem, args...)}
 }
 
-// text is a value as people write it into a file, with a line's end after it.
+// text is a value without the line end that editors add.
 func text(value []byte) string { return string(bytes.TrimSpace(value)) }

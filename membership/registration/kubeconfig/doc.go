@@ -1,29 +1,32 @@
-// Package kubeconfig reads the Secrets by which a hub reaches its members, and keeps connections that outlive what is in them.
+// Package kubeconfig parses the Secrets with which a hub reaches its members, and provides connections that survive a
+// change of the Secret.
 //
-// # What a Secret may say
+// # Content of a Secret
 //
-// Either it holds a kubeconfig in one key, as cluster-api writes it (key "value"), of which the current context counts, or, where
-// that key is not there, these keys:
+// Either a kubeconfig in one key, as cluster-api writes it (key "value"), of which the current context is used, or, if
+// that key does not exist, these keys:
 //
-//   - server: the URL of the member's API server, of scheme https.
+//   - server: the URL of the member's API server, with the scheme https.
 //   - token: a bearer token.
-//   - ca.crt: the PEM-encoded certificates that the server's is verified by. Without it those of the system count.
-//   - tls-server-name: the name to verify in the server's certificate, where that is not the one in the URL.
-//   - proxy-url: a proxy of scheme http, https or socks5. Without it the environment of the process says whether there is one.
-//   - proxy-headers: a map in YAML or JSON, of headers that are sent to the proxy with CONNECT. It counts for a kubeconfig as well.
+//   - ca.crt: the PEM-encoded certificates that verify the server. Default: those of the system.
+//   - tls-server-name: the name to verify in the server's certificate, if it differs from the one in the URL.
+//   - proxy-url: a proxy with the scheme http, https or socks5. Default: from the environment of the process.
+//   - proxy-headers: a map in YAML or JSON, of headers that are sent to the proxy with CONNECT. It applies to a
+//     kubeconfig as well.
 //
-// # What it may not say
+// # Refused content
 //
-// Whoever may write such a Secret should not thereby get at the hub. So whatever has the hub run a program or read a file of its own is
-// refused: a program is run with the rights of the hub, and a file could be the hub's own credential, sent to a server of the
-// writer's choice. So is what would send a credential to whom it is not meant for (http, no verification of the server), and what is more than a
-// credential (impersonation, user names and passwords). [Options] allow each of them where those who write the Secrets are trusted.
+// A user with write access to such a Secret must not get access to the hub. So content that makes the hub run a program
+// or read one of its files is refused: a program runs with the permissions of the hub, and a file could be the hub's
+// own credential, sent to a server of the writer's choice. Also refused is content that could send a credential to the
+// wrong server (http, no verification of the server), and content that is more than a credential (impersonation, user
+// names and passwords). [Options] allow each of them, for hubs where the writers of the Secrets are trusted.
 //
-// [Parse] refuses by a [*membership.InvalidError] that names the field and never quotes it.
+// [Parse] refuses with a [*membership.InvalidError] that names the field and never quotes it.
 //
-// # Connections that outlive a Secret
+// # Connections that survive a change
 //
-// [Live] lends configs from which clients and caches are made once. Each request goes the way that was given last: to its address, with its
-// certificate authority, credential and proxy. Connections that were made the old way are closed, by which watches notice, and are
-// opened anew.
+// [Live] lends configs for long-lived clients and caches. Each request uses the current Access: its address,
+// certificate authority, credential and proxy. After a change, old connections are closed, which ends their watches,
+// and new ones are opened.
 package kubeconfig

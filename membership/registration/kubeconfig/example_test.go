@@ -50,5 +50,5 @@ users: [{name: hub, user: {tokenFile: /var/run/secrets/kubernetes.io/serviceacco
 	// access to https://east.example.com:6443
 	// https://east.example.com:6443
 	// <nil>
-	// value.user.tokenFile: is not allowed: it would have the hub read one of its own files; put what is in the file into token
+	// value.user.tokenFile: is not allowed: the hub would read one of its own files; put the content of the file into token
 }

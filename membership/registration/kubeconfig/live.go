@@ -16,19 +16,19 @@ import (
 	"github.com/muster-sdk/muster/membership/internal/pool"
 )
 
-// ErrEnded is what requests get when the config that they are made by was taken back.
+// ErrEnded is the error of requests with a config that was taken back.
 var ErrEnded = errors.New("the hub has ended this access to the member")
 
-// Live is a way to a member that can be replaced while clients and caches use it. Its methods may be called concurrently, and do no I/O
-// unless files were allowed.
+// Live is the access to a member. It can be replaced while clients and caches use it. Its methods may be called
+// concurrently, and do no I/O unless Options.AllowFiles is set.
 type Live struct {
 	mu     sync.Mutex
 	access *Access // nil: closed
 	lent   map[*loan]struct{}
 }
 
-// NewLive returns a way by what a Secret says. It has no connections, and opens one when somebody asks for something. The error
-// is about what only shows when a connection is prepared, such as a file that was allowed and is not there.
+// NewLive returns a Live with the content of a Secret. It opens a connection only for a request. It returns errors that
+// appear when a connection is prepared, such as a file that is allowed and does not exist.
 func NewLive(access *Access) (*Live, error) {
 	if _, err := connect(access); err != nil {
 		return nil, err
@@ -36,16 +36,16 @@ func NewLive(access *Access) (*Live, error) {
 	return &Live{access: access, lent: map[*loan]struct{}{}}, nil
 }
 
-// Access is what counts at the moment. It is nil when Close was called.
+// Access is the current access. It is nil after Close.
 func (l *Live) Access() *Access {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.access
 }
 
-// Replace has all requests from now on go by what another Secret says, and closes the connections that were made by what counted
-// before: what is on its way fails, and watches end. It does nothing for the revision that counts already. After an error what counted
-// before still counts.
+// Replace makes all further requests use another Access, and closes the connections of the previous one: requests in
+// progress fail, and watches end. It does nothing if the revision is the current one. After an error the previous
+// Access remains in use.
 func (l *Live) Replace(access *Access) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,10 +69,10 @@ func (l *Live) Replace(access *Access) error {
 	return nil
 }
 
-// Lend returns a config for clients and caches that shares its connections with nobody, and a function that takes it back: requests
-// by it then fail with [ErrEnded]. The config is the caller's to change but for its Transport. Its Host is the address of the moment, for
-// people to read: where requests go is looked up for each. What does not use the Transport, such as exec and port-forward, cannot use such a
-// config.
+// Lend returns a config for clients and caches that shares its connections with no other config, and a function that
+// takes it back: its requests then fail with [ErrEnded]. The caller may change the config except its Transport. Its
+// Host is the current address, for information: the address is determined for each request. Clients that do not use the
+// Transport, such as exec and port-forward, cannot use such a config.
 func (l *Live) Lend() (*rest.Config, func(), error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,7 +97,7 @@ func (l *Live) Lend() (*rest.Config, func(), error) {
 	return &rest.Config{Host: host.String(), Transport: lent}, takeBack, nil
 }
 
-// Close takes back all that was lent, and lends no more. It may be called more than once.
+// Close takes back all configs, and Lend returns an error afterwards. It may be called more than once.
 func (l *Live) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,12 +108,12 @@ func (l *Live) Close() {
 	clear(l.lent)
 }
 
-// loan is the transport of a config that was lent.
+// loan is the transport of a config.
 type loan struct {
-	connections atomic.Pointer[connections] // of nil: it was taken back
+	connections atomic.Pointer[connections] // nil: the config was taken back
 }
 
-// RoundTrip sends a request the way of the moment.
+// RoundTrip sends a request with the current access.
 func (l *loan) RoundTrip(request *http.Request) (*http.Response, error) {
 	c := l.connections.Load()
 	if c == nil {
@@ -122,21 +122,21 @@ func (l *loan) RoundTrip(request *http.Request) (*http.Response, error) {
 	return c.send(request)
 }
 
-// CloseIdleConnections lets client-go close what nobody uses.
+// CloseIdleConnections allows client-go to close idle connections.
 func (l *loan) CloseIdleConnections() {
 	if c := l.connections.Load(); c != nil {
 		c.pool.CloseIdleConnections()
 	}
 }
 
-// connections are those that one loan makes by what one Secret says.
+// connections are the connections of one loan with one Access.
 type connections struct {
 	server  *url.URL
 	wrapped http.RoundTripper // the pool, with the credential
 	pool    *pool.Pool
 }
 
-// connect returns connections by what a Secret says, of which none is open yet.
+// connect prepares the connections with an Access, without opening one.
 func connect(access *Access) (*connections, error) {
 	failed := func(err error) (*connections, error) {
 		return nil, fmt.Errorf("prepare a connection to %s: %w", access.Server(), err)
@@ -156,7 +156,7 @@ func connect(access *Access) (*connections, error) {
 		Proxy:              config.Proxy,
 		ProxyConnectHeader: access.proxyHeaders,
 		TLSClientConfig:    tlsConfig,
-		DialContext:        config.DialHolder.Dial, // which a program that gives certificates may have wrapped
+		DialContext:        config.DialHolder.Dial, // a program that provides certificates may have wrapped it
 		DisableCompression: config.DisableCompression,
 	})
 	if c.wrapped, err = transport.HTTPWrappersForConfig(config, c.pool); err != nil {
@@ -165,13 +165,13 @@ func connect(access *Access) (*connections, error) {
 	return c, nil
 }
 
-// send sends a request, which may be addressed to where the member was before.
+// send sends a request, whose URL may contain a previous address of the member.
 func (c *connections) send(request *http.Request) (*http.Response, error) {
 	request = utilnet.CloneRequest(request)
 	to := *request.URL
 	to.Scheme, to.Host = c.server.Scheme, c.server.Host
 	if prefix := strings.TrimSuffix(c.server.EscapedPath(), "/"); prefix != "" {
-		// Escaped as a whole: the path of a proxied service may have escapes of its own.
+		// Escaped as a whole, because the path of a proxied service may contain escapes itself.
 		whole, err := url.Parse(prefix + to.EscapedPath())
 		if err != nil {
 			return nil, fmt.Errorf("prepare a request to %s: %w", c.server, err)

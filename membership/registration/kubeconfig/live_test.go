@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// member is a server that says whom it sees, and where.
+// member is a server that reports the user and the address of each request.
 func member(t *testing.T, name string) (server *httptest.Server, ca []byte) {
 	t.Helper()
 	server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -127,7 +127,8 @@ func TestLive(t *testing.T) {
 	require.NoError(t, err)
 
 	// Another address with a path, another authority, another credential.
-	require.NoError(t, live.Replace(access(t, map[string]string{ServerKey: second.URL + "/k8s/c-1/", CAKey: string(secondCA), TokenKey: "two"})))
+	require.NoError(t, live.Replace(access(t,
+		map[string]string{ServerKey: second.URL + "/k8s/c-1/", CAKey: string(secondCA), TokenKey: "two"})))
 	_, err = lines.ReadString('\n')
 	require.Error(t, err, "a watch of before ends")
 	require.Equal(t, "second /k8s/c-1/api/v1/services/http:x:80%2Fy?limit=1 Bearer two\n", get(t, client, url))
@@ -136,7 +137,8 @@ func TestLive(t *testing.T) {
 	// The same again closes nothing.
 	watch = open(t, client, config.Host+"/api?watch")
 	defer watch.Body.Close()
-	require.NoError(t, live.Replace(access(t, map[string]string{ServerKey: second.URL + "/k8s/c-1/", CAKey: string(secondCA), TokenKey: "two"})))
+	require.NoError(t, live.Replace(access(t,
+		map[string]string{ServerKey: second.URL + "/k8s/c-1/", CAKey: string(secondCA), TokenKey: "two"})))
 	lines = bufio.NewReader(watch.Body)
 	_, err = lines.ReadString('\n')
 	require.NoError(t, err)
@@ -176,7 +178,8 @@ func TestReplaceFails(t *testing.T) {
 	defer live.Close()
 	config, _, err := live.Lend()
 	require.NoError(t, err)
-	missing, err := Parse(map[string][]byte{DefaultKey: kubeconfig(t, object{"certificate-authority": "/does/not/exist"}, nil)}, "", Options{AllowFiles: true})
+	missing, err := Parse(map[string][]byte{DefaultKey: kubeconfig(t, object{"certificate-authority": "/does/not/exist"},
+		nil)}, "", Options{AllowFiles: true})
 	require.NoError(t, err)
 	require.Error(t, live.Replace(missing))
 	require.Equal(t, server.URL, live.Access().Server())

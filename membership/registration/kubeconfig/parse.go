@@ -14,11 +14,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// fromKeys reads a Secret that has a key for each thing.
+// fromKeys parses a Secret with separate keys.
 func fromKeys(data map[string][]byte, key string) (*rest.Config, error) {
 	server, there := data[ServerKey]
 	if !there {
-		return nil, invalid(key, "is not there: the Secret needs a kubeconfig there, or the keys %s and %s", ServerKey, TokenKey)
+		return nil, invalid(key, "does not exist: the Secret needs a kubeconfig in it, or the keys %s and %s", ServerKey,
+			TokenKey)
 	}
 	config := &rest.Config{
 		Host:            text(server),
@@ -37,10 +38,11 @@ func fromKeys(data map[string][]byte, key string) (*rest.Config, error) {
 	return config, checkCA(CAKey, config.CAData)
 }
 
-// fromKubeconfig reads the current context of a kubeconfig. It does not leave that to package clientcmd, which reads files.
+// fromKubeconfig parses the current context of a kubeconfig. It does not use the loader of package clientcmd, which
+// reads files.
 func fromKubeconfig(in field, options Options) (config *rest.Config, proxy field, err error) {
 	path := func(rest string) string { return in.name + "." + rest }
-	// The parser's errors quote what they read.
+	// The parser's errors quote their input.
 	whole, err := clientcmd.Load([]byte(in.value))
 	if err != nil {
 		return nil, proxy, invalid(in.name, "is not a kubeconfig")
@@ -66,7 +68,8 @@ func fromKubeconfig(in field, options Options) (config *rest.Config, proxy field
 		return nil, proxy, err
 	}
 	if cluster.InsecureSkipTLSVerify && len(cluster.CertificateAuthorityData)+len(cluster.CertificateAuthority) > 0 {
-		return nil, proxy, invalid(path("cluster.insecure-skip-tls-verify"), "contradicts the certificate authority beside it")
+		return nil, proxy, invalid(path("cluster.insecure-skip-tls-verify"),
+			"contradicts the certificate authority beside it")
 	}
 	if err := checkCA(path("cluster.certificate-authority-data"), cluster.CertificateAuthorityData); err != nil {
 		return nil, proxy, err
@@ -77,11 +80,11 @@ func fromKubeconfig(in field, options Options) (config *rest.Config, proxy field
 	return configOf(cluster, user), field{path("cluster.proxy-url"), cluster.ProxyURL}, nil
 }
 
-// refuse returns an error for what the options do not allow.
+// refuse returns an error for content that the options do not allow.
 func refuse(key string, cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo, options Options) error {
 	const (
-		runs  = "is not allowed: it would have the hub run a program"
-		reads = "is not allowed: it would have the hub read one of its own files; put what is in the file into %s"
+		runs  = "is not allowed: the hub would run a program"
+		reads = "is not allowed: the hub would read one of its own files; put the content of the file into %s"
 	)
 	for _, what := range []struct {
 		there, allowed bool
@@ -89,13 +92,18 @@ func refuse(key string, cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthIn
 	}{
 		{user.Exec != nil, options.AllowExec, "user.exec", runs},
 		{user.AuthProvider != nil, options.AllowAuthProvider, "user.auth-provider", runs},
-		{cluster.CertificateAuthority != "", options.AllowFiles, "cluster.certificate-authority", strings.Replace(reads, "%s", "certificate-authority-data", 1)},
-		{user.ClientCertificate != "", options.AllowFiles, "user.client-certificate", strings.Replace(reads, "%s", "client-certificate-data", 1)},
+		{cluster.CertificateAuthority != "", options.AllowFiles, "cluster.certificate-authority",
+			strings.Replace(reads, "%s", "certificate-authority-data", 1)},
+		{user.ClientCertificate != "", options.AllowFiles, "user.client-certificate",
+			strings.Replace(reads, "%s", "client-certificate-data", 1)},
 		{user.ClientKey != "", options.AllowFiles, "user.client-key", strings.Replace(reads, "%s", "client-key-data", 1)},
 		{user.TokenFile != "", options.AllowFiles, "user.tokenFile", strings.Replace(reads, "%s", "token", 1)},
-		{cluster.InsecureSkipTLSVerify, options.AllowInsecure, "cluster.insecure-skip-tls-verify", "is not allowed: anybody on the way could take the credential"},
-		{impersonates(user), options.AllowImpersonation, "user.as", "is not allowed: give a credential of its own to whom the hub is to act as"},
-		{user.Username != "" || user.Password != "", options.AllowPasswords, "user.username", "is not allowed, nor is a password: use a token or a client certificate"},
+		{cluster.InsecureSkipTLSVerify, options.AllowInsecure, "cluster.insecure-skip-tls-verify",
+			"is not allowed: the credential could be intercepted"},
+		{impersonates(user), options.AllowImpersonation, "user.as",
+			"is not allowed: use a credential of the user to impersonate"},
+		{user.Username != "" || user.Password != "", options.AllowPasswords, "user.username",
+			"is not allowed, nor is a password: use a token or a client certificate"},
 	} {
 		if what.there && !what.allowed {
 			return invalid(key+"."+what.field, "%s", what.problem)
@@ -105,12 +113,14 @@ func refuse(key string, cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthIn
 }
 
 func impersonates(user *clientcmdapi.AuthInfo) bool {
-	return user.Impersonate != "" || user.ImpersonateUID != "" || len(user.ImpersonateGroups)+len(user.ImpersonateUserExtra) > 0
+	return user.Impersonate != "" || user.ImpersonateUID != "" ||
+		len(user.ImpersonateGroups)+len(user.ImpersonateUserExtra) > 0
 }
 
-// checkUser returns an error for a credential that is none.
+// checkUser returns an error for an incomplete or invalid credential.
 func checkUser(path string, user *clientcmdapi.AuthInfo) error {
-	certificates, keys := len(user.ClientCertificateData)+len(user.ClientCertificate) > 0, len(user.ClientKeyData)+len(user.ClientKey) > 0
+	certificates, keys := len(user.ClientCertificateData)+len(user.ClientCertificate) > 0,
+		len(user.ClientKeyData)+len(user.ClientKey) > 0
 	switch {
 	case certificates && !keys:
 		return invalid(path+".client-key-data", "must be set when there is a client certificate")
@@ -120,12 +130,14 @@ func checkUser(path string, user *clientcmdapi.AuthInfo) error {
 		return invalid(path+".as", "must be set when there are groups, a UID or more to act as")
 	case user.Exec != nil && user.AuthProvider != nil:
 		return invalid(path+".auth-provider", "cannot be used beside exec")
-	case user.Token == "" && user.TokenFile == "" && !certificates && user.Exec == nil && user.AuthProvider == nil && user.Username == "":
+	case user.Token == "" && user.TokenFile == "" && !certificates && user.Exec == nil && user.AuthProvider == nil &&
+		user.Username == "":
 		return invalid(path, "has no credential: a token, or client-certificate-data and client-key-data")
 	}
 	if len(user.ClientCertificateData) > 0 && len(user.ClientKeyData) > 0 {
 		if _, err := tls.X509KeyPair(user.ClientCertificateData, user.ClientKeyData); err != nil {
-			return invalid(path+".client-certificate-data", "and client-key-data must be a PEM-encoded certificate and the private key that belongs to it")
+			return invalid(path+".client-certificate-data", "and client-key-data must be a PEM-encoded certificate and the "+
+				"private key that belongs to it")
 		}
 	}
 	return checkToken(field{path + ".token", user.Token})
@@ -137,16 +149,18 @@ func configOf(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *rest.
 		BearerToken: user.Token, BearerTokenFile: user.TokenFile, Username: user.Username, Password: user.Password,
 		ExecProvider: user.Exec, AuthProvider: user.AuthProvider,
 		Impersonate: rest.ImpersonationConfig{
-			UserName: user.Impersonate, UID: user.ImpersonateUID, Groups: user.ImpersonateGroups, Extra: user.ImpersonateUserExtra,
+			UserName: user.Impersonate, UID: user.ImpersonateUID, Groups: user.ImpersonateGroups,
+			Extra: user.ImpersonateUserExtra,
 		},
 		TLSClientConfig: rest.TLSClientConfig{
 			Insecure: cluster.InsecureSkipTLSVerify, ServerName: cluster.TLSServerName,
 			CAFile: cluster.CertificateAuthority, CAData: cluster.CertificateAuthorityData,
-			CertFile: user.ClientCertificate, CertData: user.ClientCertificateData, KeyFile: user.ClientKey, KeyData: user.ClientKeyData,
+			CertFile: user.ClientCertificate, CertData: user.ClientCertificateData, KeyFile: user.ClientKey,
+			KeyData: user.ClientKeyData,
 		},
 	}
 	if config.ExecProvider != nil {
-		config.ExecProvider.InteractiveMode = clientcmdapi.NeverExecInteractiveMode // nobody sits at a hub
+		config.ExecProvider.InteractiveMode = clientcmdapi.NeverExecInteractiveMode // a hub has no terminal
 	}
 	return config
 }
@@ -154,10 +168,11 @@ func configOf(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *rest.
 func checkServer(server field, options Options) error {
 	u, err := url.Parse(server.value)
 	switch {
-	case err != nil, u.Hostname() == "", u.User != nil, u.RawQuery != "", u.Fragment != "", u.Scheme != "https" && u.Scheme != "http":
+	case err != nil, u.Hostname() == "", u.User != nil, u.RawQuery != "", u.Fragment != "", u.Scheme != "https" &&
+		u.Scheme != "http":
 		return invalid(server.name, "must be a URL such as https://member.example.com:6443")
 	case u.Scheme == "http" && !options.AllowHTTP:
-		return invalid(server.name, "must be of scheme https: by http anybody on the way could take the credential")
+		return invalid(server.name, "must have the scheme https: over http the credential could be intercepted")
 	}
 	return nil
 }
@@ -171,7 +186,7 @@ func checkToken(token field) error {
 
 func checkCA(name string, ca []byte) error {
 	if len(ca) == 0 {
-		return nil // those of the system
+		return nil // the system's certificates apply
 	}
 	if _, err := cert.ParseCertsPEM(ca); err != nil {
 		return invalid(name, "must be one or more PEM-encoded certificates")
@@ -197,7 +212,8 @@ func (a *Access) parseProxy(proxy field, headers []byte) error {
 		err = json.Unmarshal(asJSON, &parsed)
 	}
 	if err != nil {
-		return invalid(ProxyHeadersKey, "must be a map of texts, in YAML or JSON") // the parsers' errors quote
+		// The parsers' errors quote their input.
+		return invalid(ProxyHeadersKey, "must be a map of texts, in YAML or JSON")
 	}
 	if len(parsed) > 0 && (a.proxy == nil || a.proxy.Scheme == "socks5") {
 		return invalid(ProxyHeadersKey, "is for proxies of scheme http and https, and there is none")
@@ -205,14 +221,14 @@ func (a *Access) parseProxy(proxy field, headers []byte) error {
 	a.proxyHeaders = http.Header{}
 	for name, value := range parsed {
 		if !isToken(name) || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-			return invalid(ProxyHeadersKey, "has what cannot be a header")
+			return invalid(ProxyHeadersKey, "contains an invalid header")
 		}
 		a.proxyHeaders.Add(name, value)
 	}
 	return nil
 }
 
-// isToken reports whether a text can be the name of a header (RFC 9110, section 5.6.2).
+// isToken reports whether a text is a valid name of a header (RFC 9110, section 5.6.2).
 func isToken(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		alphanumeric := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'

@@ -36,8 +36,10 @@ func kubeconfig(t testing.TB, cluster, user object) []byte {
 	t.Helper()
 	data, err := yaml.Marshal(object{
 		"apiVersion": "v1", "kind": "Config", "current-context": "here",
-		"contexts": []object{{"name": "here", "context": object{"cluster": "c", "user": "u"}}, {"name": "there", "context": object{"cluster": "c", "user": "other"}}},
-		"clusters": []object{{"name": "c", "cluster": with(object{"server": "https://member.example.com:6443/prefix"}, cluster)}},
+		"contexts": []object{{"name": "here", "context": object{"cluster": "c", "user": "u"}},
+			{"name": "there", "context": object{"cluster": "c", "user": "other"}}},
+		"clusters": []object{{"name": "c",
+			"cluster": with(object{"server": "https://member.example.com:6443/prefix"}, cluster)}},
 		"users": []object{
 			{"name": "u", "user": with(object{"token": secret}, user)},
 			{"name": "other", "user": object{"exec": object{"apiVersion": "client.authentication.k8s.io/v1", "command": "rm"}}},
@@ -70,69 +72,101 @@ func TestParse(t *testing.T) {
 		options Options
 		field   string // of the error; "": none
 	}{
-		{"a kubeconfig with a token is the common case; a context that is not the current one does not matter", whole(nil, nil), Options{}, ""},
+		{"a kubeconfig with a token is the common case; a context that is not the current one does not matter",
+			whole(nil, nil), Options{}, ""},
 		{"a kubeconfig goes before keys beside it", and(whole(nil, nil), ServerKey, "nonsense"), Options{}, ""},
-		{"a client certificate will do", whole(object{"certificate-authority-data": ca}, object{"token": nil, "client-certificate-data": certificate, "client-key-data": key}), Options{}, ""},
+		{"a client certificate will do",
+			whole(object{"certificate-authority-data": ca},
+				object{"token": nil, "client-certificate-data": certificate, "client-key-data": key}), Options{}, ""},
 		{"members behind a proxy are common", and(whole(object{"proxy-url": "http://user:" + secret + "@proxy:3128"}, nil), ProxyHeadersKey, `{"X-Target": "east"}`), Options{}, ""},
 
 		{"there is nothing", nil, Options{}, "value"},
 		{"a file that is not one", raw(secret + ": ["), Options{}, "value"},
 		{"another kind of object", raw("apiVersion: v1\nkind: Pod\nmetadata: {name: " + secret + "}"), Options{}, "value"},
-		{"a key that is there and empty is no reason to look at others", and(keys(nil), DefaultKey, ""), Options{}, "value.current-context"},
-		{"nobody says which context", raw("apiVersion: v1\nkind: Config\n"), Options{}, "value.current-context"},
-		{"a context that is not there", raw("apiVersion: v1\nkind: Config\ncurrent-context: x\n"), Options{}, "value.contexts"},
-		{"a cluster that is not there", raw("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"), Options{}, "value.clusters"},
-		{"a user that is not there", raw("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: 'https://x'}}]\n"), Options{}, "value.users"},
+		{"a key that is there and empty is no reason to look at others", and(keys(nil), DefaultKey, ""), Options{},
+			"value.current-context"},
+		{"no current context", raw("apiVersion: v1\nkind: Config\n"), Options{}, "value.current-context"},
+		{"a context that is not there", raw("apiVersion: v1\nkind: Config\ncurrent-context: x\n"), Options{},
+			"value.contexts"},
+		{"a cluster that is not there", raw("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, " +
+			"context: {cluster: c, user: u}}]\n"), Options{}, "value.clusters"},
+		{"a user that is not there", raw("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: " +
+			"{cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: 'https://x'}}]\n"), Options{}, "value.users"},
 		{"it does not fit into a Secret", raw(strings.Repeat("#", maxSize+1)), Options{}, "value"},
 
 		{"a program would run as the hub", whole(nil, exec), Options{}, "value.user.exec"},
 		{"also beside a token", whole(nil, with(exec, object{"token": secret})), Options{}, "value.user.exec"},
 		{"unless that is allowed", whole(nil, exec), Options{AllowExec: true}, ""},
-		{"a plugin is a program too", whole(nil, object{"auth-provider": object{"name": "gcp"}}), Options{}, "value.user.auth-provider"},
-		{"the hub's own token could be sent away", whole(nil, object{"token": nil, "tokenFile": "/var/run/secrets/" + secret}), Options{}, "value.user.tokenFile"},
-		{"or its certificate", whole(nil, object{"client-certificate": "/" + secret, "client-key": "/k"}), Options{}, "value.user.client-certificate"},
+		{"a plugin is a program too", whole(nil, object{"auth-provider": object{"name": "gcp"}}), Options{},
+			"value.user.auth-provider"},
+		{"the hub's own token could be sent away",
+			whole(nil, object{"token": nil, "tokenFile": "/var/run/secrets/" + secret}), Options{}, "value.user.tokenFile"},
+		{"or its certificate", whole(nil, object{"client-certificate": "/" + secret, "client-key": "/k"}), Options{},
+			"value.user.client-certificate"},
 		{"or its key", whole(nil, object{"client-key": "/" + secret}), Options{}, "value.user.client-key"},
-		{"or it could be asked whether a file is there", whole(object{"certificate-authority": "/" + secret}, nil), Options{}, "value.cluster.certificate-authority"},
-		{"files where they are allowed", whole(object{"certificate-authority": "/ca"}, object{"token": nil, "tokenFile": "/token"}), Options{AllowFiles: true}, ""},
-		{"what is allowed is allowed alone", whole(object{"certificate-authority": "/ca"}, exec), Options{AllowFiles: true}, "value.user.exec"},
-		{"nobody would be sure whom he talks to", whole(object{"insecure-skip-tls-verify": true}, nil), Options{}, "value.cluster.insecure-skip-tls-verify"},
+		{"or it could be asked whether a file is there", whole(object{"certificate-authority": "/" + secret}, nil), Options{},
+			"value.cluster.certificate-authority"},
+		{"files where they are allowed",
+			whole(object{"certificate-authority": "/ca"}, object{"token": nil, "tokenFile": "/token"}),
+			Options{AllowFiles: true}, ""},
+		{"what is allowed is allowed alone", whole(object{"certificate-authority": "/ca"}, exec), Options{AllowFiles: true},
+			"value.user.exec"},
+		{"the server would not be verified", whole(object{"insecure-skip-tls-verify": true}, nil), Options{},
+			"value.cluster.insecure-skip-tls-verify"},
 		{"unless that is allowed", whole(object{"insecure-skip-tls-verify": true}, nil), Options{AllowInsecure: true}, ""},
-		{"and makes sense", whole(object{"insecure-skip-tls-verify": true, "certificate-authority-data": ca}, nil), Options{AllowInsecure: true}, "value.cluster.insecure-skip-tls-verify"},
+		{"and makes sense", whole(object{"insecure-skip-tls-verify": true, "certificate-authority-data": ca}, nil),
+			Options{AllowInsecure: true}, "value.cluster.insecure-skip-tls-verify"},
 		{"http has no secrets", whole(object{"server": "http://member"}, nil), Options{}, "value.cluster.server"},
 		{"unless that is allowed", whole(object{"server": "http://member"}, nil), Options{AllowHTTP: true}, ""},
-		{"to act as somebody is more than a credential", whole(nil, object{"as": secret}), Options{}, "value.user.as"},
+		{"impersonation is more than a credential", whole(nil, object{"as": secret}), Options{}, "value.user.as"},
 		{"also as a group alone", whole(nil, object{"as-groups": []string{secret}}), Options{}, "value.user.as"},
-		{"also by a UID or more", whole(nil, object{"as-user-extra": object{"x": []string{secret}}}), Options{}, "value.user.as"},
+		{"also by a UID or more", whole(nil, object{"as-user-extra": object{"x": []string{secret}}}), Options{},
+			"value.user.as"},
 		{"unless that is allowed", whole(nil, object{"as": "x"}), Options{AllowImpersonation: true}, ""},
-		{"and makes sense", whole(nil, object{"as-groups": []string{"x"}}), Options{AllowImpersonation: true}, "value.user.as"},
-		{"passwords do not rotate", whole(nil, object{"token": nil, "username": "x", "password": secret}), Options{}, "value.user.username"},
-		{"unless they are allowed", whole(nil, object{"token": nil, "username": "x", "password": secret}), Options{AllowPasswords: true}, ""},
+		{"and makes sense", whole(nil, object{"as-groups": []string{"x"}}), Options{AllowImpersonation: true},
+			"value.user.as"},
+		{"passwords do not rotate", whole(nil, object{"token": nil, "username": "x", "password": secret}), Options{},
+			"value.user.username"},
+		{"unless they are allowed", whole(nil, object{"token": nil, "username": "x", "password": secret}),
+			Options{AllowPasswords: true}, ""},
 
 		{"there is no credential", whole(nil, object{"token": nil}), Options{}, "value.user"},
-		{"a certificate without its key", whole(nil, object{"client-certificate-data": certificate}), Options{}, "value.user.client-key-data"},
-		{"a key without its certificate", whole(nil, object{"client-key-data": key}), Options{}, "value.user.client-certificate-data"},
-		{"a certificate that is none", whole(nil, object{"client-certificate-data": []byte(secret), "client-key-data": key}), Options{}, "value.user.client-certificate-data"},
-		{"an authority that is none", whole(object{"certificate-authority-data": []byte(secret)}, nil), Options{}, "value.cluster.certificate-authority-data"},
-		{"a token that would end the header", whole(nil, object{"token": secret + "\r\nX: y"}), Options{}, "value.user.token"},
+		{"a certificate without its key", whole(nil, object{"client-certificate-data": certificate}), Options{},
+			"value.user.client-key-data"},
+		{"a key without its certificate", whole(nil, object{"client-key-data": key}), Options{},
+			"value.user.client-certificate-data"},
+		{"a certificate that is none", whole(nil, object{"client-certificate-data": []byte(secret), "client-key-data": key}),
+			Options{}, "value.user.client-certificate-data"},
+		{"an authority that is none", whole(object{"certificate-authority-data": []byte(secret)}, nil), Options{},
+			"value.cluster.certificate-authority-data"},
+		{"a token that would end the header", whole(nil, object{"token": secret + "\r\nX: y"}), Options{},
+			"value.user.token"},
 		{"no address", whole(object{"server": nil}, nil), Options{}, "value.cluster.server"},
 		{"an address without a scheme", whole(object{"server": "member:6443"}, nil), Options{}, "value.cluster.server"},
-		{"a password in an address", whole(object{"server": "https://x:" + secret + "@member"}, nil), Options{}, "value.cluster.server"},
+		{"a password in an address", whole(object{"server": "https://x:" + secret + "@member"}, nil), Options{},
+			"value.cluster.server"},
 		{"an address that is none", whole(object{"server": "https://%" + secret}, nil), Options{}, "value.cluster.server"},
 		{"a proxy that is none", whole(object{"proxy-url": "ftp://" + secret}, nil), Options{}, "value.cluster.proxy-url"},
 
 		{"server and token are enough", keys(nil), Options{}, ""},
-		{"all keys that there are", keys(map[string]string{CAKey: string(ca), TLSServerNameKey: "member", ProxyURLKey: "https://proxy\n", ProxyHeadersKey: "X-Target: east\n"}), Options{}, ""},
+		{"all keys that there are",
+			keys(map[string]string{CAKey: string(ca), TLSServerNameKey: "member", ProxyURLKey: "https://proxy\n",
+				ProxyHeadersKey: "X-Target: east\n"}), Options{}, ""},
 		{"a server is needed", keys(map[string]string{ServerKey: "-"}), Options{}, "value"},
 		{"by https", keys(map[string]string{ServerKey: "http://" + secret}), Options{}, "server"},
-		{"and what is allowed of a kubeconfig is not for keys", keys(map[string]string{ServerKey: "http://x"}), Options{AllowHTTP: true}, "server"},
+		{"and what is allowed of a kubeconfig is not for keys", keys(map[string]string{ServerKey: "http://x"}),
+			Options{AllowHTTP: true}, "server"},
 		{"a token is needed", keys(map[string]string{TokenKey: "-"}), Options{}, "token"},
 		{"not two", keys(map[string]string{TokenKey: secret + " " + secret}), Options{}, "token"},
 		{"an authority that is none", keys(map[string]string{CAKey: secret}), Options{}, "ca.crt"},
 		{"a proxy that is none", keys(map[string]string{ProxyURLKey: secret}), Options{}, "proxy-url"},
 		{"socks5 is a proxy", keys(map[string]string{ProxyURLKey: "socks5://proxy:1080"}), Options{}, ""},
-		{"which takes no headers", keys(map[string]string{ProxyURLKey: "socks5://proxy:1080", ProxyHeadersKey: "X: " + secret}), Options{}, "proxy-headers"},
-		{"headers for nobody", keys(map[string]string{ProxyHeadersKey: "X: " + secret}), Options{}, "proxy-headers"},
-		{"headers that are none", keys(map[string]string{ProxyURLKey: "https://proxy", ProxyHeadersKey: secret}), Options{}, "proxy-headers"},
+		{"which takes no headers",
+			keys(map[string]string{ProxyURLKey: "socks5://proxy:1080", ProxyHeadersKey: "X: " + secret}), Options{},
+			"proxy-headers"},
+		{"headers without a proxy", keys(map[string]string{ProxyHeadersKey: "X: " + secret}), Options{}, "proxy-headers"},
+		{"headers that are none", keys(map[string]string{ProxyURLKey: "https://proxy", ProxyHeadersKey: secret}), Options{},
+			"proxy-headers"},
 		{"a name that would be two headers", keys(map[string]string{ProxyURLKey: "https://proxy", ProxyHeadersKey: `{"X: y": "z"}`}), Options{}, "proxy-headers"},
 		{"a value that would be two headers", keys(map[string]string{ProxyURLKey: "https://proxy", ProxyHeadersKey: `{"X": "y\r\nZ: ` + secret + `"}`}), Options{}, "proxy-headers"},
 	} {
@@ -157,7 +191,8 @@ func requireSilent(t *testing.T, access *Access) {
 	t.Helper()
 	asJSON, err := json.Marshal(access)
 	require.NoError(t, err)
-	for _, shown := range []string{fmt.Sprintf("%v %+v %#v %s %q %x", access, access, access, access, access, access), string(asJSON)} {
+	for _, shown := range []string{fmt.Sprintf("%v %+v %#v %s %q %x", access, access, access, access, access, access),
+		string(asJSON)} {
 		require.NotContains(t, shown, secret)
 	}
 }
@@ -183,7 +218,8 @@ func TestRevision(t *testing.T) {
 	same := revision(base())
 	require.Equal(t, same, revision(base("unknown", "x")), "what does not count makes no other revision")
 	seen := map[string]string{same: "nothing"}
-	for _, other := range [][2]string{{ServerKey, "https://y"}, {TokenKey, "u"}, {TLSServerNameKey, "y"}, {ProxyURLKey, "https://other"}, {ProxyHeadersKey, "X: z"}} {
+	for _, other := range [][2]string{{ServerKey, "https://y"}, {TokenKey, "u"}, {TLSServerNameKey, "y"},
+		{ProxyURLKey, "https://other"}, {ProxyHeadersKey, "X: z"}} {
 		got := revision(base(other[0], other[1]))
 		require.NotContains(t, seen, got, "%s makes another one", other[0])
 		seen[got] = other[0]
@@ -192,8 +228,10 @@ func TestRevision(t *testing.T) {
 
 // FuzzParse looks whether anything makes it panic, and whether what it accepts has the hub run or read anything.
 func FuzzParse(f *testing.F) {
-	for _, user := range []object{nil, {"tokenFile": "/x"}, {"exec": object{"command": "x"}}, {"client-key": "/x"}, {"as": "x"}, {"username": "x"}} {
-		f.Add(kubeconfig(f, nil, user), []byte("https://member"), []byte("token"), []byte("http://proxy"), []byte("a: b"), true)
+	for _, user := range []object{nil, {"tokenFile": "/x"}, {"exec": object{"command": "x"}}, {"client-key": "/x"},
+		{"as": "x"}, {"username": "x"}} {
+		f.Add(kubeconfig(f, nil, user), []byte("https://member"), []byte("token"), []byte("http://proxy"), []byte("a: b"),
+			true)
 	}
 	f.Add([]byte("{"), []byte("https://member/path"), []byte("token"), []byte("socks5://proxy"), []byte(""), false)
 	f.Fuzz(func(t *testing.T, whole, server, token, proxy, headers []byte, kubeconfig bool) {
@@ -217,11 +255,12 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// What anybody may know of the way to a member has nothing secret in it.
+// The public part of the access to a member contains no secret.
 func TestEndpoint(t *testing.T) {
 	access, err := Parse(map[string][]byte{
-		ServerKey: []byte("https://member:6443/prefix\n"), TokenKey: []byte("s3cr3t"), TLSServerNameKey: []byte("member.example.com"),
-		ProxyURLKey: []byte("http://me:s3cr3t@proxy:3128"), ProxyHeadersKey: []byte("{Proxy-Authorization: s3cr3t}"),
+		ServerKey: []byte("https://member:6443/prefix\n"), TokenKey: []byte("s3cr3t"),
+		TLSServerNameKey: []byte("member.example.com"),
+		ProxyURLKey:      []byte("http://me:s3cr3t@proxy:3128"), ProxyHeadersKey: []byte("{Proxy-Authorization: s3cr3t}"),
 	}, "", Options{})
 	require.NoError(t, err)
 	require.Equal(t, v1alpha1.Endpoint{

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// DefaultLifetime is that of a token unless an [Issuer] says otherwise. An agent renews before 80 % of it are
-	// over, so that a hub or a member may be away for a day and a half at any time.
+	// DefaultLifetime is the default lifetime of a token. An agent renews it before 80 % of the lifetime have passed, so
+	// that a hub or a member may be unavailable for a day and a half at any time.
 	DefaultLifetime = 7 * 24 * time.Hour
 
-	// The API server takes no less.
+	// The minimum of the API server.
 	minLifetime = 10 * time.Minute
 )
 
@@ -30,15 +30,14 @@ const (
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=create
 // +kubebuilder:rbac:groups="",resources=serviceaccounts/token,resourceNames=muster-agent,verbs=create
 
-// Issuer is the hub's side: it has the hub's API server issue tokens. It may be used concurrently.
+// Issuer issues tokens of the hub's API server. It may be used concurrently.
 type Issuer struct {
-	// Client makes ServiceAccounts and tokens. Required.
+	// Client creates ServiceAccounts and tokens. Required.
 	Client client.Client
-	// Reader reads ServiceAccounts: a manager's API reader, so that they are not all cached for the sake of a few.
-	// Unset: Client.
+	// Reader reads ServiceAccounts. Use a manager's API reader, so that they are not all cached. Unset: Client.
 	Reader client.Reader
-	// Lifetime that tokens have unless an agent asks for less; at least 10 minutes. The API server may grant
-	// less. Unset: [DefaultLifetime].
+	// Lifetime of tokens unless an agent requests less; at least 10 minutes. The API server may grant less. Unset:
+	// [DefaultLifetime].
 	Lifetime time.Duration
 }
 
@@ -49,22 +48,25 @@ func (i *Issuer) Subject(member membership.Member) (rbacv1.Subject, error) {
 	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: membership.AgentName, Namespace: member.Namespace}, nil
 }
 
-// Issue returns a token of the member's ServiceAccount for the API server's own audience, sealed to the request's
-// key. It makes the ServiceAccount when it is missing; the namespace must be there. Each call issues a token, and one that was
-// never delivered can be read by nobody. Errors are an [*membership.InvalidError] for a request that is not as it must
-// be, and otherwise those of the API server.
-func (i *Issuer) Issue(ctx context.Context, member membership.Member, request v1alpha1.CredentialRequest) (v1alpha1.Credential, error) {
+// Issue returns a token of the member's ServiceAccount for the API server's own audience, sealed for the request's key.
+// It creates the ServiceAccount if it does not exist; the namespace must exist. Each call issues a token; one that is
+// never delivered cannot be read by any client. It returns an [*membership.InvalidError] for an invalid request, and
+// otherwise the errors of the API server.
+func (i *Issuer) Issue(ctx context.Context, member membership.Member,
+	request v1alpha1.CredentialRequest) (v1alpha1.Credential, error) {
 	if request.Type != v1alpha1.CredentialToken {
 		return v1alpha1.Credential{}, &membership.InvalidError{Field: "type", Problem: fmt.Sprintf(
 			"is %q, and this issuer's is %q", request.Type, v1alpha1.CredentialToken)}
 	}
-	// Sealing tells, besides malformed keys, those of low order, which hide nothing.
+	// Sealing detects malformed keys, and keys of low order, which hide nothing.
 	if _, err := seal(request.PublicKey, member.Claim, ""); err != nil {
-		return v1alpha1.Credential{}, &membership.InvalidError{Field: "publicKey", Problem: "must be an X25519 key of 32 bytes"}
+		return v1alpha1.Credential{}, &membership.InvalidError{Field: "publicKey", Problem: "must be an X25519 key of 32 " +
+			"bytes"}
 	}
 	issued, err := i.token(ctx, member, i.seconds(request))
 	if err != nil {
-		return v1alpha1.Credential{}, fmt.Errorf("issue a token of ServiceAccount %s/%s: %w", member.Namespace, membership.AgentName, err)
+		return v1alpha1.Credential{},
+			fmt.Errorf("issue a token of ServiceAccount %s/%s: %w", member.Namespace, membership.AgentName, err)
 	}
 	sealed, err := seal(request.PublicKey, member.Claim, issued.Status.Token)
 	if err != nil {
@@ -75,7 +77,7 @@ func (i *Issuer) Issue(ctx context.Context, member membership.Member, request v1
 	return v1alpha1.Credential{
 		Type:           v1alpha1.CredentialToken,
 		SealedToken:    sealed,
-		IssuedAt:       new(metav1.NewTime(expiration.Add(-lifetime))), // By the API server's clock, as its expiry.
+		IssuedAt:       new(metav1.NewTime(expiration.Add(-lifetime))), // by the API server's clock
 		ExpirationTime: &expiration,
 	}, nil
 }
@@ -92,9 +94,10 @@ func (i *Issuer) seconds(request v1alpha1.CredentialRequest) int64 {
 	return max(seconds, int64(minLifetime/time.Second))
 }
 
-// token asks for a token of the member's ServiceAccount, which is made for one claim alone: the tokens of an agent that
-// another took over from end with the ServiceAccount that they are of.
-func (i *Issuer) token(ctx context.Context, member membership.Member, seconds int64) (*authenticationv1.TokenRequest, error) {
+// token requests a token of the member's ServiceAccount. A ServiceAccount belongs to one claim: when another agent
+// takes over, the tokens of the previous one end with their ServiceAccount.
+func (i *Issuer) token(ctx context.Context, member membership.Member, seconds int64) (*authenticationv1.TokenRequest,
+	error) {
 	account := &corev1.ServiceAccount{}
 	key := client.ObjectKey{Namespace: member.Namespace, Name: membership.AgentName}
 	err := i.reader().Get(ctx, key, account)
@@ -125,7 +128,7 @@ func (i *Issuer) token(ctx context.Context, member membership.Member, seconds in
 	return request, i.Client.SubResource("token").Create(ctx, account, request)
 }
 
-// claimAnnotation has the claim that a ServiceAccount was made for.
+// claimAnnotation is the claim of a ServiceAccount.
 const claimAnnotation = v1alpha1.GroupName + "/claim"
 
 func (i *Issuer) reader() client.Reader {

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// Method is the agent's side.
+// Method requests tokens for an agent.
 type Method struct{}
 
 var _ registration.Method = Method{}
@@ -17,7 +17,7 @@ var _ registration.Method = Method{}
 // Type returns Token.
 func (Method) Type() v1alpha1.CredentialType { return v1alpha1.CredentialToken }
 
-// Request asks for a token that is sealed to a new X25519 key, whose private half is what has to be kept.
+// Request requests a token that is sealed for a new X25519 key. The private data is the private half of that key.
 func (Method) Request(_ *registration.ClaimKey, expirationSeconds *int32) (v1alpha1.CredentialRequest, []byte, error) {
 	key, err := kem.GenerateKey()
 	if err != nil {
@@ -35,13 +35,15 @@ func (Method) Request(_ *registration.ClaimKey, expirationSeconds *int32) (v1alp
 }
 
 // Open unseals the token.
-func (Method) Open(claim *registration.ClaimKey, private []byte, credential v1alpha1.Credential) (registration.Material, error) {
+func (Method) Open(claim *registration.ClaimKey, private []byte, credential v1alpha1.Credential) (registration.Material,
+	error) {
 	if credential.Type != v1alpha1.CredentialToken {
-		return registration.Material{}, fmt.Errorf("open a sealed token: the hub answered with a credential of type %q", credential.Type)
+		return registration.Material{},
+			fmt.Errorf("open a sealed token: the hub issued a credential of type %q", credential.Type)
 	}
 	token, err := open(private, claim.Fingerprint(), credential.SealedToken)
 	if err == nil && (token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })) {
-		err = errors.New("it is not a bearer token")
+		err = errors.New("the content is not a bearer token")
 	}
 	if err != nil {
 		return registration.Material{}, fmt.Errorf("open a sealed token: %w", err)

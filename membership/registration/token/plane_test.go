@@ -53,7 +53,8 @@ func TestTokenLivesAsLongAsItsAccount(t *testing.T) {
 		require.Equal(t, 20*time.Minute, credential.ExpirationTime.Sub(credential.IssuedAt.Time))
 		material, err := Method{}.Open(claim, private, credential)
 		require.NoError(t, err)
-		require.Equal(t, credential.ExpirationTime.Unix(), expiry(t, material.Token), "the API server enforces what the answer says")
+		require.Equal(t, credential.ExpirationTime.Unix(), expiry(t, material.Token),
+			"the API server enforces what the answer says")
 		return material
 	}
 	first := issue()
@@ -74,7 +75,8 @@ func TestTokenLivesAsLongAsItsAccount(t *testing.T) {
 
 	require.NoError(t, admin.Delete(t.Context(), account))
 	for _, dead := range []registration.Material{first, renewed} {
-		require.Eventually(t, func() bool { _, err := whoami(t, dead); return err != nil }, 30*time.Second, 100*time.Millisecond,
+		require.Eventually(t, func() bool { _, err := whoami(t, dead); return err != nil }, 30*time.Second,
+			100*time.Millisecond,
 			"all tokens end with the account")
 	}
 

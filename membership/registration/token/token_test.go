@@ -50,7 +50,8 @@ func TestOpen(t *testing.T) {
 		{"the agent that asked reads it", private, sealed, true},
 		{"the key of another request does not", otherPrivate, sealed, false},
 		{"nor does one that was lost", nil, sealed, false},
-		{"a token that was sealed for another claim is not this agent's", private, sealTo(request.PublicKey, newClaim(t), "hush"), false},
+		{"a token that was sealed for another claim is not this agent's", private,
+			sealTo(request.PublicKey, newClaim(t), "hush"), false},
 		{"a change of the encapsulated key shows", private, flipped(0), false},
 		{"a change of the token shows", private, flipped(40), false},
 		{"a change of the tag shows", private, flipped(len(sealed) - 1), false},
@@ -59,7 +60,8 @@ func TestOpen(t *testing.T) {
 		{"an empty token would make the agent anonymous", private, sealTo(request.PublicKey, claim, ""), false},
 		{"a line break would end the header", private, sealTo(request.PublicKey, claim, "a\nb"), false},
 	} {
-		got, err := Method{}.Open(claim, test.private, v1alpha1.Credential{Type: v1alpha1.CredentialToken, SealedToken: test.sealed})
+		got, err := Method{}.Open(claim, test.private,
+			v1alpha1.Credential{Type: v1alpha1.CredentialToken, SealedToken: test.sealed})
 		if test.opens {
 			require.NoError(t, err, test.reason)
 			require.Equal(t, "hush.hush.hush", got.Token, test.reason)
@@ -87,10 +89,13 @@ func TestSubject(t *testing.T) {
 		change func(*v1alpha1.CredentialRequest)
 		field  string
 	}{
-		{"a request for a certificate is another issuer's", func(r *v1alpha1.CredentialRequest) { r.Type = v1alpha1.CredentialCertificate }, "type"},
-		{"without a key everybody could read the token", func(r *v1alpha1.CredentialRequest) { r.PublicKey = nil }, "publicKey"},
+		{"a request for a certificate is another issuer's",
+			func(r *v1alpha1.CredentialRequest) { r.Type = v1alpha1.CredentialCertificate }, "type"},
+		{"without a key everybody could read the token", func(r *v1alpha1.CredentialRequest) { r.PublicKey = nil },
+			"publicKey"},
 		{"a key has 32 bytes", func(r *v1alpha1.CredentialRequest) { r.PublicKey = r.PublicKey[1:] }, "publicKey"},
-		{"a point of low order makes a secret that everybody knows", func(r *v1alpha1.CredentialRequest) { r.PublicKey = make([]byte, 32) }, "publicKey"},
+		{"a point of low order makes a secret that everybody knows",
+			func(r *v1alpha1.CredentialRequest) { r.PublicKey = make([]byte, 32) }, "publicKey"},
 	} {
 		changed := *request.DeepCopy()
 		test.change(&changed)
@@ -128,8 +133,9 @@ func FuzzOpen(f *testing.F) {
 	f.Add(private, sealed[1:])
 	f.Add([]byte(nil), []byte(nil))
 	f.Fuzz(func(t *testing.T, private, sealed []byte) {
-		if _, err := (Method{}).Open(claim, private, v1alpha1.Credential{Type: v1alpha1.CredentialToken, SealedToken: sealed}); err == nil {
-			t.Error("what nobody sealed for this claim opens")
+		if _, err := (Method{}).Open(claim, private,
+			v1alpha1.Credential{Type: v1alpha1.CredentialToken, SealedToken: sealed}); err == nil {
+			t.Error("a token that was not sealed for this claim opens")
 		}
 	})
 }

@@ -1,5 +1,5 @@
-// Package regtest helps the tests of registration to act on real control planes, as users who may do what
-// the code under test says that it needs, and no more.
+// Package regtest helps the tests of registration to use real control planes, as users with exactly the permissions
+// that the code under test declares.
 package regtest
 
 import (
@@ -23,18 +23,18 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// Scheme knows Kubernetes and membership.
+// Scheme contains the types of Kubernetes and membership.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			panic(err) // Two types of one name, which is up to the code alone.
+			panic(err) // Two types have the same name, which is a programming error.
 		}
 	}
 	return scheme
 }
 
-// Client returns one without a cache.
+// Client returns a client without a cache.
 func Client(t testing.TB, config *rest.Config) client.Client {
 	t.Helper()
 	c, err := client.New(config, client.Options{Scheme: Scheme()})
@@ -42,8 +42,8 @@ func Client(t testing.TB, config *rest.Config) client.Client {
 	return c
 }
 
-// Hub makes a hub of a control plane: it installs the CRDs and makes namespaces, which it deletes with the test.
-// It returns an admin's client.
+// Hub turns a control plane into a hub: it installs the CRDs and creates namespaces, which it deletes with the test. It
+// returns a client of an administrator.
 func Hub(t testing.TB, config *rest.Config, namespaces ...string) client.Client {
 	t.Helper()
 	admin := Client(t, config)
@@ -65,7 +65,7 @@ func Create(t testing.TB, admin client.Client, objects ...client.Object) {
 	}
 }
 
-// Grant gives a user what the RBAC markers in the Go files of the test's own folder ask for.
+// Grant grants a user the permissions of the RBAC markers in the Go files of the test's own folder.
 func Grant(t testing.TB, admin client.Client, user string) {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
@@ -97,7 +97,8 @@ func Grant(t testing.TB, admin client.Client, user string) {
 		meta := metav1.ObjectMeta{Name: user, Namespace: namespace}
 		if namespace == "" {
 			Create(t, admin, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: granted}, &rbacv1.ClusterRoleBinding{
-				ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+				ObjectMeta: meta, Subjects: subjects,
+				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
 			})
 			continue
 		}
