@@ -10,6 +10,7 @@ package muster
 //go:generate controller-gen object crd paths=./placement/v1alpha1 output:crd:dir=placement/crds
 //go:generate controller-gen object crd paths=./work/v1alpha1 output:crd:dir=work/crds
 //go:generate controller-gen object crd paths=./addon/v1alpha1 output:crd:dir=addon/crds
+//go:generate controller-gen object crd paths=./tenancy/v1alpha1 output:crd:dir=tenancy/crds
 //go:generate controller-gen rbac:roleName=muster-placement paths=./placement output:rbac:dir=placement/rbac
 //go:generate controller-gen rbac:roleName=muster-workset paths=./placement/workset paths=./placement/internal/revision output:rbac:dir=placement/workset/rbac
 //go:generate controller-gen rbac:roleName=muster-interop paths=./placement/interop output:rbac:dir=placement/interop/rbac
