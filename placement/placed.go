@@ -123,7 +123,8 @@ func (d *deciding) leave(k key, p *placed) {
 }
 
 func (d *deciding) forget(k key) {
-	d.without.keep(k, nil)
+	d.without.keep(k, "")
+	d.tenants.keep(k, "")
 	d.census.place(k, nil)
 	d.mu.Lock()
 	var left []string
