@@ -216,7 +216,7 @@ func (w *world) startHub() {
 		if err != nil {
 			return err
 		}
-		o := assembly.HubOptions{SkipDefinitions: true}
+		o := assembly.HubOptions{SkipDefinitions: true, Without: []assembly.Part{assembly.PartTenancy}}
 		o.Membership.Server, o.Membership.CA = w.hub.URL(), w.hub.CertificateAuthority()
 		if w.mutant.options != nil {
 			w.mutant.options(&o)
