@@ -41,7 +41,9 @@ func TestRestrict_Properties(t *testing.T) {
 			name := rapid.SampledFrom(values).Draw(t, "name")
 			switch rapid.IntRange(0, 5).Draw(t, "change") {
 			case 0:
-				selector := rapid.SampledFrom([]labels.Selector{nil, labels.Everything(), labels.SelectorFromSet(labels.Set{"k": "a"})}).Draw(t, "selector")
+				selector := rapid.SampledFrom([]labels.Selector{
+					nil, labels.Everything(), labels.SelectorFromSet(labels.Set{"k": "a"}),
+				}).Draw(t, "selector")
 				sets[name] = tenancy.Set{Name: name, Selector: selector}
 			case 1:
 				delete(sets, name)

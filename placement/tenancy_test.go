@@ -138,7 +138,8 @@ func testTenancyBindingLifecycle(t *testing.T) {
 	h.untilChosen("fixed", "eu-1", "us-1")
 	s.set(cluster("us-1", "us"))
 	h.untilChosen("all", "eu-1", "eu-2")
-	require.Contains(t, h.untilAllowed("all", v1alpha1.ReasonClustersWithdrawn).Message, "us-1: ClusterSet europe does not select the cluster any more")
+	require.Contains(t, h.untilAllowed("all", v1alpha1.ReasonClustersWithdrawn).Message,
+		"us-1: ClusterSet europe does not select the cluster any more")
 
 	// A second binding takes over what it grants.
 	global := h.bind("use-global", "global")
@@ -157,7 +158,8 @@ func testTenancyBindingLifecycle(t *testing.T) {
 		var list eventsv1.EventList
 		require.NoError(t, h.client.List(t.Context(), &list, client.InNamespace(h.namespace)))
 		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
-			return e.Reason == v1alpha1.ReasonClustersWithdrawn && e.Regarding.Name == "failover" && strings.Contains(e.Note, "use-global was deleted")
+			return e.Reason == v1alpha1.ReasonClustersWithdrawn && e.Regarding.Name == "failover" &&
+				strings.Contains(e.Note, "use-global was deleted")
 		})
 	})
 }

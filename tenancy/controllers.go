@@ -64,7 +64,7 @@ func setupControllers(mgr manager.Manager, o Options) error {
 		Watches(&v1alpha1.ClusterSetBinding{}, setsOf, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, predicate.NewPredicateFuncs(isDeleted)))).
 		Watches(&membershipv1alpha1.MemberCluster{}, setsSelecting, builder.WithPredicates(predicate.Funcs{UpdateFunc: countsChanged})).
-		Complete(&setReconciler{o, c, recorder})
+		Complete(&setReconciler{o, c, reporter{c, recorder}})
 	if err != nil {
 		return fmt.Errorf("set up the controller of ClusterSets: %w", err)
 	}
@@ -90,7 +90,7 @@ func setupControllers(mgr manager.Manager, o Options) error {
 		For(&v1alpha1.ClusterSetBinding{}).
 		Watches(&v1alpha1.ClusterSet{}, bindingsOf, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&placementv1alpha1.PlacementDecision{}, usedBindings).
-		Complete(&bindingReconciler{o, c, recorder})
+		Complete(&bindingReconciler{o, c, reporter{c, recorder}})
 	if err != nil {
 		return fmt.Errorf("set up the controller of ClusterSetBindings: %w", err)
 	}
@@ -150,9 +150,9 @@ func (o *Options) condition(generation int64, reason, message string) metav1.Con
 
 // setReconciler maintains the status and the finalizer of ClusterSets.
 type setReconciler struct {
-	options  Options
-	client   client.Client
-	recorder events.EventRecorder
+	options Options
+	client  client.Client
+	report  reporter
 }
 
 // Reconcile observes one set, its clusters and its bindings.
@@ -195,8 +195,15 @@ func (r *setReconciler) Reconcile(ctx context.Context, request reconcile.Request
 		reason, message = v1alpha1.ReasonInvalidSelector, fmt.Sprintf("spec.selector: %v", invalid)
 	}
 	meta.SetStatusCondition(&status.Conditions, r.options.condition(set.Generation, reason, message))
-	return reconcile.Result{}, patchStatus(ctx, r.client, r.recorder, set, next, set.Status.Conditions, status.Conditions,
-		reflect.DeepEqual(set.Status, next.Status))
+	if reflect.DeepEqual(set.Status, next.Status) {
+		return reconcile.Result{}, nil
+	}
+	before, after := set.Status.Conditions, slices.Clone(status.Conditions)
+	if err := r.report.patch(ctx, set, next); err != nil {
+		return reconcile.Result{}, err
+	}
+	r.report.event(set, before, after)
+	return reconcile.Result{}, nil
 }
 
 // count counts the clusters of a set. A nil selector selects none.
@@ -220,9 +227,9 @@ func (r *setReconciler) count(ctx context.Context, selector labels.Selector, sta
 
 // bindingReconciler maintains the status and the finalizer of ClusterSetBindings.
 type bindingReconciler struct {
-	options  Options
-	client   client.Client
-	recorder events.EventRecorder
+	options Options
+	client  client.Client
+	report  reporter
 }
 
 // Reconcile observes one binding, its set, and the Placements that have clusters by it.
@@ -263,8 +270,15 @@ func (r *bindingReconciler) Reconcile(ctx context.Context, request reconcile.Req
 	next.Status.ObservedGeneration, next.Status.UserCount = b.Generation, int32(len(users))
 	next.Status.Users = slices.Clone(users[:min(len(users), v1alpha1.MaxUsers)])
 	meta.SetStatusCondition(&next.Status.Conditions, r.options.condition(b.Generation, reason, message))
-	return reconcile.Result{}, patchStatus(ctx, r.client, r.recorder, b, next, b.Status.Conditions, next.Status.Conditions,
-		reflect.DeepEqual(b.Status, next.Status))
+	if reflect.DeepEqual(b.Status, next.Status) {
+		return reconcile.Result{}, nil
+	}
+	before, after := b.Status.Conditions, slices.Clone(next.Status.Conditions)
+	if err := r.report.patch(ctx, b, next); err != nil {
+		return reconcile.Result{}, err
+	}
+	r.report.event(b, before, after)
+	return reconcile.Result{}, nil
 }
 
 // users returns the names of the Placements that have a cluster by the binding. The controller of Placements records another
@@ -318,25 +332,28 @@ func finalize(ctx context.Context, c client.Client, object client.Object, want b
 	return nil
 }
 
-// patchStatus writes a status that has changed, and records an Event if the condition Ready has.
-func patchStatus(
-	ctx context.Context, c client.Client, recorder events.EventRecorder, before, after client.Object,
-	old, conditions []metav1.Condition, same bool,
-) error {
-	if same {
-		return nil
-	}
-	if err := c.Status().Patch(ctx, after, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+// reporter writes statuses, and records an Event if the condition Ready has changed.
+type reporter struct {
+	client   client.Client
+	recorder events.EventRecorder
+}
+
+func (r reporter) patch(ctx context.Context, before, after client.Object) error {
+	if err := r.client.Status().Patch(ctx, after, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of %T %s: %w", before, client.ObjectKeyFromObject(before), err)
 	}
-	was, is := meta.FindStatusCondition(old, v1alpha1.ConditionReady), meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+	return nil
+}
+
+func (r reporter) event(about client.Object, before, after []metav1.Condition) {
+	was := meta.FindStatusCondition(before, v1alpha1.ConditionReady)
+	is := meta.FindStatusCondition(after, v1alpha1.ConditionReady)
 	if was == nil && is.Status == metav1.ConditionTrue || was != nil && was.Reason == is.Reason {
-		return nil
+		return
 	}
 	kind, message := corev1.EventTypeNormal, "The object is ready."
 	if is.Status != metav1.ConditionTrue {
 		kind, message = corev1.EventTypeWarning, is.Message
 	}
-	recorder.Eventf(after, nil, kind, is.Reason, "Reconcile", "%s", message)
-	return nil
+	r.recorder.Eventf(about, nil, kind, is.Reason, "Reconcile", "%s", message)
 }

@@ -106,7 +106,9 @@ func TestControllers(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "use"}, Spec: v1alpha1.ClusterSetBindingSpec{ClusterSetName: h.namespace},
 	}
 	require.NoError(t, h.client.Create(t.Context(), b))
-	mustertest.Eventually(t, timeout, "the set is reported as missing", func() error { return h.binding("use", v1alpha1.ReasonClusterSetNotFound) })
+	mustertest.Eventually(t, timeout, "the set is reported as missing", func() error {
+		return h.binding("use", v1alpha1.ReasonClusterSetNotFound)
+	})
 
 	set := &v1alpha1.ClusterSet{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"tenant": h.namespace}}
@@ -161,17 +163,18 @@ func TestControllers(t *testing.T) {
 			if apierrors.IsNotFound(err) {
 				return nil
 			}
-			return fmt.Errorf("it exists: %w", err)
+			return fmt.Errorf("object %s exists: %w", object.GetName(), err)
 		})
 	}
 
+	nothing := client.RawPatch("application/merge-patch+json", []byte("{}"))
 	c, in := mustertest.Client(t, restricted, scheme), metav1.ObjectMeta{Namespace: h.namespace, Name: "x"}
 	for what, err := range map[string]error{
 		"delete sets":           c.Delete(t.Context(), &v1alpha1.ClusterSet{ObjectMeta: in}),
 		"update sets":           c.Update(t.Context(), &v1alpha1.ClusterSet{ObjectMeta: in}),
 		"create bindings":       c.Create(t.Context(), &v1alpha1.ClusterSetBinding{ObjectMeta: in}),
 		"delete bindings":       c.Delete(t.Context(), &v1alpha1.ClusterSetBinding{ObjectMeta: in}),
-		"patch MemberClusters":  c.Patch(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: in}, client.RawPatch("application/merge-patch+json", []byte("{}"))),
+		"patch MemberClusters":  c.Patch(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: in}, nothing),
 		"write decisions":       c.Update(t.Context(), &placementv1alpha1.PlacementDecision{ObjectMeta: in}),
 		"read Placements":       c.List(t.Context(), &placementv1alpha1.PlacementList{}),
 		"read Secrets":          c.List(t.Context(), &corev1.SecretList{}),

@@ -99,7 +99,9 @@ var rules = []rule{
 	},
 	{
 		packages: "assembly", // a complete hub and a complete agent consist of all packages
-		ours:     []string{"addon/...", "membership/...", "placement/...", "scheduler/...", "tenancy/...", "work/...", "*/v1alpha1", "internal/..."},
+		ours: []string{
+			"addon/...", "membership/...", "placement/...", "scheduler/...", "tenancy/...", "work/...", "*/v1alpha1", "internal/...",
+		},
 	},
 	{packages: "mustertest/fleet", ours: anything}, // a complete hub and complete agents
 	{packages: "mustertest/...", ours: []string{"mustertest/...", "*/v1alpha1", "internal/..."}},

@@ -121,7 +121,9 @@ func TestBind(t *testing.T) {
 		return err != nil && !apierrors.IsInternalError(err)
 	})
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
-	for _, want := range []string{"spec.clusterSetName", "none-" + namespace, `the verb bind on clustersets.tenancy.muster.dev`, `resourceName "europe"`} {
+	for _, want := range []string{
+		"spec.clusterSetName", "none-" + namespace, `the verb bind on clustersets.tenancy.muster.dev`, `resourceName "europe"`,
+	} {
 		require.ErrorContains(t, err, want)
 	}
 	require.NoError(t, one.Create(t.Context(), binding(namespace, "one", "europe")))
