@@ -281,17 +281,20 @@ func (d *deciding) act(ctx context.Context, a *attempt, s *step, v verdict) erro
 	d.metrics.moved(p.laid, laid)
 	d.metrics.failedOver(a, s)
 	p.laid, p.decided = laid, placement.Generation
+	p.withdrawals.add(&a.access)
 	if err := d.write(ctx, placement, a.before, p.laid); err != nil {
 		if lasts(err) {
 			err = errors.Join(err, d.report(ctx, placement, p, failed(v1alpha1.ReasonDecideFailed, err)))
 		}
 		return err
 	}
+	d.announce(placement, &p.withdrawals)
+	v.access.left = p.withdrawals.written
 	if err := errors.Join(d.report(ctx, placement, p, v), d.settle(ctx, a, s)); err != nil {
 		return err
 	}
+	p.withdrawals = withdrawals{}
 	p.unsettled = nil
-	d.reportWithdrawals(a)
 	return nil
 }
 

@@ -25,8 +25,10 @@ type placed struct {
 	latest     *v1alpha1.Placement // as it was when its status was written, until the cache has that too
 	unsettled  map[string]bool     // the clusters that it was on when its evictions were told of it last
 	said       said
-	asking     <-chan struct{} // closed when the Decider has come back
-	again      func()          // stops the timer of a decision that ends by itself
+
+	withdrawals withdrawals
+	asking      <-chan struct{} // closed when the Decider has come back
+	again       func()          // stops the timer of a decision that ends by itself
 
 	request *scheduler.Request // what to ask about events
 	keptOff []string           // the clusters that evictions keep it off

@@ -37,6 +37,7 @@ type access struct {
 	recorded   map[string]string   // by cluster: the binding by which it was chosen
 	withdrawn  map[string][]string // by message: the chosen clusters that are denied
 	unknown    []string            // chosen clusters that stay without an observed permission, sorted
+	left       []string            // messages about withdrawals that the decisions have since the last status
 }
 
 // accessOf decides about the clusters that a placement is on.
@@ -151,20 +152,27 @@ func (d *deciding) candidacy(k key, event scheduler.Event) (is, isNew bool) {
 	return is, is && (event.Old == nil || !allows(rules, event.Old))
 }
 
-// withdrawals returns one message for each reason for which chosen clusters were withdrawn.
-func (a *access) withdrawals() (messages []string) {
-	for _, message := range slices.Sorted(maps.Keys(a.withdrawn)) {
-		messages = append(messages, fmt.Sprintf("Clusters are withdrawn: %s: %s.", listed(a.withdrawn[message]), message))
-	}
-	return messages
+// withdrawals are messages about clusters that a placement leaves, until users are informed. They outlive a decision whose
+// writes failed: the next decision does not know of these clusters any more.
+type withdrawals struct {
+	pending []string // not written to the PlacementDecisions yet
+	written []string // not in the status yet
 }
 
-// reportWithdrawals records an Event for each of them.
-func (d *deciding) reportWithdrawals(a *attempt) {
-	for _, message := range a.access.withdrawals() {
-		d.recorder.Eventf(a.placement, nil, corev1.EventTypeWarning, v1alpha1.ReasonClustersWithdrawn, "Decide", "%s",
+// add adds one message for each reason for which chosen clusters are withdrawn.
+func (w *withdrawals) add(a *access) {
+	for _, message := range slices.Sorted(maps.Keys(a.withdrawn)) {
+		w.pending = append(w.pending, fmt.Sprintf("Clusters are withdrawn: %s: %s.", listed(a.withdrawn[message]), message))
+	}
+}
+
+// announce records an Event for each withdrawal that the PlacementDecisions contain now.
+func (d *deciding) announce(placement *v1alpha1.Placement, w *withdrawals) {
+	for _, message := range w.pending {
+		d.recorder.Eventf(placement, nil, corev1.EventTypeWarning, v1alpha1.ReasonClustersWithdrawn, "Decide", "%s",
 			bounded.Text(message, maxMessage))
 	}
+	w.written, w.pending = append(w.written, w.pending...), nil
 }
 
 // listed returns the first names of a list.
@@ -213,7 +221,7 @@ func (a *access) set(status *v1alpha1.PlacementStatus, generation int64, now met
 			"placement with a PlacementEviction.", a.namespace, listed(a.unknown))
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, v1alpha1.ReasonGrantNotObserved, stay
 	}
-	withdrawn := strings.Join(a.withdrawals(), " ")
+	withdrawn := strings.Join(a.left, " ")
 	before := meta.FindStatusCondition(status.Conditions, condition.Type)
 	switch notBound := a.notBound(); {
 	case notBound != "":
