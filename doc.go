@@ -22,6 +22,7 @@
 //   - placement/rollout says who may be updated now, placement/override what one cluster gets of an object, placement/internal/division how many
 //     replicas, placement/bundle how objects become Works, and placement/internal/progress how far clusters are with them: pure functions, of
 //     use to controllers of your own as well. placement/selection watches what is selected, and placement/internal/revision keeps what was.
+//   - tenancy decides which namespaces may place on which members, by the ClusterSets and ClusterSetBindings of tenancy/v1alpha1.
 //   - placement/interop shows members and decisions to tools that know those kinds of SIG Multicluster.
 //   - work/apply brings objects of a cluster to what is wanted, for any controller; work/agent drives it from Works on a hub.
 //   - addon installs add-ons on members, configures them, rolls out what is new, watches them, and takes them back: agents in Go, or

@@ -10,9 +10,11 @@ package muster
 //go:generate controller-gen object crd paths=./placement/v1alpha1 output:crd:dir=placement/crds
 //go:generate controller-gen object crd paths=./work/v1alpha1 output:crd:dir=work/crds
 //go:generate controller-gen object crd paths=./addon/v1alpha1 output:crd:dir=addon/crds
+//go:generate controller-gen object crd paths=./tenancy/v1alpha1 output:crd:dir=tenancy/crds
 //go:generate controller-gen rbac:roleName=muster-placement paths=./placement output:rbac:dir=placement/rbac
 //go:generate controller-gen rbac:roleName=muster-workset paths=./placement/workset paths=./placement/internal/revision output:rbac:dir=placement/workset/rbac
 //go:generate controller-gen rbac:roleName=muster-interop paths=./placement/interop output:rbac:dir=placement/interop/rbac
+//go:generate controller-gen rbac:roleName=muster-tenancy paths=./tenancy output:rbac:dir=tenancy/rbac
 //go:generate go run ./internal/crdinstall/boundquantities membership/crds
 //go:generate go run ./internal/crdinstall/boundquantities addon/crds
 //go:generate controller-gen rbac:roleName=muster-addon paths=./addon output:rbac:dir=addon/rbac

@@ -27,6 +27,9 @@ import (
 	placementcrds "github.com/muster-sdk/muster/placement/crds"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/placement/workset"
+	"github.com/muster-sdk/muster/tenancy"
+	tenancycrds "github.com/muster-sdk/muster/tenancy/crds"
+	tenancyv1alpha1 "github.com/muster-sdk/muster/tenancy/v1alpha1"
 	workagent "github.com/muster-sdk/muster/work/agent"
 	workcrds "github.com/muster-sdk/muster/work/crds"
 	workleave "github.com/muster-sdk/muster/work/leave"
@@ -34,16 +37,21 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// HubOptions are the options of a complete hub. The zero value is a hub with membership, placements, WorkSets and
-// add-ons, each with its defaults, and without connections to members.
+// HubOptions are the options of a complete hub. The zero value is a hub with membership, tenancy, placements, WorkSets and
+// add-ons, each with its defaults, and without connections to members. Placements choose only clusters that a
+// ClusterSetBinding of their namespace grants. [PartTenancy] in Without turns this off.
 type HubOptions struct {
 	// Membership are the options of package membership/hub. SetupHub puts the gates of add-ons and Works before
 	// Gates, and adds the rules for Works to AgentRules.
 	Membership hub.Options
 
 	// Placement are the options of package placement. Default of Ready: where the WorkSets of a Placement are
-	// available. Default of Removals: the hub's records of MemberClusters that were deleted on request.
+	// available. Default of Removals: the hub's records of MemberClusters that were deleted on request. Default of Tenancy:
+	// the ClusterSetBindings of the hub.
 	Placement placement.Options
+
+	// Tenancy are the options of package tenancy.
+	Tenancy tenancy.Options
 
 	// WorkSets are the options of package placement/workset. SetupHub sets Readiness if it is nil.
 	WorkSets workset.Options
@@ -87,23 +95,26 @@ const (
 	PartPlacement Part = "Placement"
 	PartWorkSets  Part = "WorkSets"
 	PartAddons    Part = "Addons"
+	// PartTenancy restricts each namespace to the clusters that its ClusterSetBindings grant. Without it, every Placement
+	// can choose every cluster: for products without tenants.
+	PartTenancy Part = "Tenancy"
 	// PartUnassignedWorks is the status of Works in namespaces that belong to no member.
 	PartUnassignedWorks Part = "UnassignedWorks"
 )
 
-var parts = []Part{PartPlacement, PartWorkSets, PartAddons, PartUnassignedWorks}
+var parts = []Part{PartPlacement, PartWorkSets, PartAddons, PartTenancy, PartUnassignedWorks}
 
 // AddToScheme adds the types of Kubernetes and of all packages of muster to a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	return errors.Join(
 		clientgoscheme.AddToScheme(scheme),
 		membershipv1alpha1.AddToScheme(scheme), placementv1alpha1.AddToScheme(scheme),
-		workv1alpha1.AddToScheme(scheme), addonv1alpha1.AddToScheme(scheme),
+		workv1alpha1.AddToScheme(scheme), addonv1alpha1.AddToScheme(scheme), tenancyv1alpha1.AddToScheme(scheme),
 	)
 }
 
-// InstallHubDefinitions installs the CustomResourceDefinitions of a complete hub, and waits until the API server serves
-// them. The client's scheme needs none of their types.
+// InstallHubDefinitions installs the CustomResourceDefinitions of a complete hub and the admission policy of tenancy, and
+// waits until the API server serves the definitions. The client's scheme needs none of their types.
 func InstallHubDefinitions(ctx context.Context, c client.Client) error {
 	for _, group := range []struct {
 		name    string
@@ -113,6 +124,7 @@ func InstallHubDefinitions(ctx context.Context, c client.Client) error {
 		{"work", workcrds.InstallOnHub},
 		{"placement", placementcrds.Install},
 		{"addon", addoncrds.Install},
+		{"tenancy", tenancycrds.Install},
 	} {
 		if err := group.install(ctx, c); err != nil {
 			return fmt.Errorf("install the definitions of %s.muster.dev: %w", group.name, err)
@@ -236,6 +248,15 @@ func (o *HubOptions) setupParts(mgr manager.Manager) error {
 		}
 		if placements.Ready == nil {
 			placements.Ready = worksets.Readiness
+		}
+	}
+	if o.has(PartTenancy) {
+		grants, err := tenancy.SetupWithManager(mgr, o.Tenancy)
+		if err != nil {
+			return fmt.Errorf("set up %s: %w", PartTenancy, err)
+		}
+		if placements.Tenancy == nil {
+			placements.Tenancy = grants
 		}
 	}
 	for _, setup := range []struct {

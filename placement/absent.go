@@ -169,7 +169,9 @@ func (o observed) set(status *v1alpha1.PlacementStatus, generation int64, now me
 // alarms returns the conditions that have become False, which users must notice.
 func alarms(before, after *v1alpha1.PlacementStatus) []metav1.Condition {
 	var alarms []metav1.Condition
-	for _, kind := range []string{v1alpha1.ConditionPropertiesKnown, v1alpha1.ConditionClustersObserved} {
+	for _, kind := range []string{
+		v1alpha1.ConditionPropertiesKnown, v1alpha1.ConditionClustersObserved, v1alpha1.ConditionClustersAllowed,
+	} {
 		if meta.IsStatusConditionFalse(after.Conditions, kind) && !meta.IsStatusConditionFalse(before.Conditions, kind) {
 			alarms = append(alarms, *meta.FindStatusCondition(after.Conditions, kind))
 		}

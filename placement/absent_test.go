@@ -227,6 +227,9 @@ func TestAbsentClusters_MemberClusters(t *testing.T) {
 	deleted.Finalizers = []string{"example.com/leave"}
 	require.NoError(t, h.client.Update(t.Context(), deleted))
 	require.NoError(t, h.client.Delete(t.Context(), deleted))
+	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: names[1]}, deleted))
+	deleted.Status.Phase = membershipv1alpha1.PhaseLeaving // as the hub records that the deletion was requested
+	require.NoError(t, h.client.Status().Update(t.Context(), deleted))
 	h.eventually("a cluster that was deleted on request is left", func() bool { return len(h.chosen("web")) == 0 })
 	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: names[1]}, deleted))
 	deleted.Finalizers = nil

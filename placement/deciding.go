@@ -73,6 +73,7 @@ type deciding struct {
 	census  *census
 	dates   *dates
 	without without
+	tenants without // the candidates of each namespace
 	ledger  *ledger
 	orders  *orders
 	metrics *metrics
@@ -111,6 +112,13 @@ func (d *deciding) Start(ctx context.Context) error {
 		cancel(err)
 	})
 	// Who decides before all is known that there is chooses anew what was chosen already.
+	if d.Tenancy != nil {
+		end, err := d.Tenancy.Watch(ctx, d.tenantChanged)
+		if err != nil {
+			return fmt.Errorf("watch the bindings of namespaces: %w", err)
+		}
+		defer end()
+	}
 	unwatch, err := d.watch(ctx)
 	if err != nil {
 		return err
@@ -215,8 +223,11 @@ func (d *deciding) decide(ctx context.Context, k key) (queue.Outcome, error) {
 		d.queue.Add(k, 0)
 	}
 	v := judge(&s, "")
-	v.properties = known
+	v.properties, v.access = known, a.access
 	v.message = d.sentence(ctx, a, &s, standing(placement, v))
+	if notBound := a.access.notBound(); notBound != "" && !v.scheduled {
+		v.message = notBound
+	}
 	if err := d.act(ctx, a, &s, v); err != nil {
 		return queue.Failed(), err
 	}
@@ -265,20 +276,24 @@ func (d *deciding) act(ctx context.Context, a *attempt, s *step, v verdict) erro
 		maps.Copy(on, p.unsettled)
 		p.unsettled = on
 	}
-	laid := decision.Lay(p.laid, keepGroups(p.laid, p.groups.decisions(s.all), s.all))
+	laid := decision.Lay(p.laid, a.access.record(keepGroups(p.laid, p.groups.decisions(s.all), s.all), s.all))
 	defer d.dropAbsent(departed(p.laid, laid))
 	d.metrics.moved(p.laid, laid)
 	d.metrics.failedOver(a, s)
 	p.laid, p.decided = laid, placement.Generation
+	p.withdrawals.add(&a.access)
 	if err := d.write(ctx, placement, a.before, p.laid); err != nil {
 		if lasts(err) {
 			err = errors.Join(err, d.report(ctx, placement, p, failed(v1alpha1.ReasonDecideFailed, err)))
 		}
 		return err
 	}
+	d.announce(placement, &p.withdrawals)
+	v.access.left = p.withdrawals.written
 	if err := errors.Join(d.report(ctx, placement, p, v), d.settle(ctx, a, s)); err != nil {
 		return err
 	}
+	p.withdrawals = withdrawals{}
 	p.unsettled = nil
 	return nil
 }

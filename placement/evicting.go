@@ -24,6 +24,7 @@ type attempt struct {
 	evictions []*v1alpha1.PlacementEviction
 	fails     bool            // clusters are left as the policy of failover says
 	ready     map[string]bool // what is known so far of the clusters that it is on
+	access    access
 }
 
 // step is where a placement is to be now.
@@ -70,6 +71,7 @@ func (d *deciding) attempt(ctx context.Context, k key, placement *v1alpha1.Place
 	maps.DeleteFunc(on, func(name string, _ bool) bool { return removed[name] })
 	d.keepAbsent(on)
 	a.snapshot = d.census.fleet.Snapshot()
+	d.restrict(a, on)
 	var keptOff []string
 	for _, object := range evictions {
 		keptOff = append(keptOff, object.Spec.Cluster)
@@ -106,7 +108,7 @@ func (a *attempt) inFleet(name string) *scheduler.Cluster {
 
 // choose has the Decider choose, kept off some clusters, and says which the placement is to be on because of that.
 func (d *deciding) choose(ctx context.Context, a *attempt, keptOff []string) (step, error) {
-	snapshot := d.without.use(a.k, keptOff).of(a.snapshot)
+	snapshot := d.without.use(a.k, a.lacking(keptOff), named(keptOff)).of(a.snapshot)
 	result, err := d.ask(ctx, a.p, snapshot, a.request)
 	if err != nil {
 		return step{}, err
@@ -116,11 +118,20 @@ func (d *deciding) choose(ctx context.Context, a *attempt, keptOff []string) (st
 	return s, nil
 }
 
+// lacking identifies the candidates without some clusters. Empty: all candidates.
+func (a *attempt) lacking(keptOff []string) string {
+	id, _ := identify(keptOff)
+	if id != "" && a.access.restricted {
+		id = a.access.view() + id
+	}
+	return id
+}
+
 // next is the next step of a placement: with as many of its evictions as may be executed.
 func (d *deciding) next(ctx context.Context, a *attempt) (step, error) {
 	if len(a.evictions) == 0 {
 		s, err := d.choose(ctx, a, nil)
-		d.without.keep(a.k, nil)
+		d.without.keep(a.k, "")
 		return s, err
 	}
 	on := namesOf(a.p.laid)
@@ -144,7 +155,7 @@ func (d *deciding) next(ctx context.Context, a *attempt) (step, error) {
 	} else {
 		s, err = d.within(ctx, a, away, pending)
 	}
-	d.without.keep(a.k, s.keptOff)
+	d.without.keep(a.k, a.lacking(s.keptOff))
 	s.soon = s.soon || held
 	return s, err
 }

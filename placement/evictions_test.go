@@ -2,6 +2,7 @@ package placement
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,7 +93,7 @@ func TestWithout(t *testing.T) {
 					want = append(want, whole.Cluster(slot))
 				}
 			}
-			lesser := w.use("p", lacks).of(whole)
+			lesser := w.use("p", strings.Join(lacks, ","), named(lacks)).of(whole)
 			for slot := range lesser.All().All() {
 				got = append(got, lesser.Cluster(slot))
 			}
@@ -100,16 +101,16 @@ func TestWithout(t *testing.T) {
 			if diff := cmp.Diff(want, got, byName, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b *scheduler.Cluster) bool { return a == b })); diff != "" {
 				t.Fatalf("without %v (-want +got):\n%s", lacks, diff)
 			}
-			if again := w.use("q", lacks).of(whole); again != lesser {
+			if again := w.use("q", strings.Join(lacks, ","), named(lacks)).of(whole); again != lesser {
 				t.Fatal("who lacks the same shares a fleet")
 			}
 		}
-		w.use("p", names)
-		w.keep("p", nil)
+		w.use("p", strings.Join(names, ","), named(names))
+		w.keep("p", "")
 		if want := min(1, len(lacks)); len(w.fleets) != want {
 			t.Fatalf("%d fleets are kept, and %d are used", len(w.fleets), want)
 		}
-		w.keep("q", nil)
+		w.keep("q", "")
 		if len(w.fleets) > 0 {
 			t.Fatal("nobody uses them")
 		}

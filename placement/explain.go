@@ -48,6 +48,12 @@ func Explain(ctx context.Context, c client.Reader, o Options, placement *v1alpha
 	}
 	whole, snapshot := fleet.Snapshot(), fleet.Snapshot()
 	var keptOff []string
+	limits := access{}
+	if o.Tenancy != nil && placement.UID == "" {
+		limits = accessOf(o.Tenancy.Rules(placement.Namespace), placement.Namespace, nil, nil, whole)
+		whole = (&lesser{lacks: limits.excludes()}).of(whole)
+		snapshot = whole
+	}
 	if placement.UID != "" {
 		var list v1alpha1.PlacementDecisionList
 		if err := c.List(ctx, &list, client.InNamespace(placement.Namespace), client.MatchingLabels{v1alpha1.PlacementLabel: v1alpha1.LabelValue(placement.Name)}); err != nil {
@@ -67,7 +73,13 @@ func Explain(ctx context.Context, c client.Reader, o Options, placement *v1alpha
 		if withAbsent(fleet, whole, namesOf(p.laid)) {
 			whole = fleet.Snapshot()
 		}
-		snapshot = (&lesser{lacks: keptOff}).of(whole)
+		if o.Tenancy != nil {
+			on := namesOf(p.laid)
+			limits = accessOf(o.Tenancy.Rules(placement.Namespace), placement.Namespace, p.laid, on, whole)
+			whole = (&lesser{lacks: limits.excludes()}).of(whole)
+			request.Placed = slices.DeleteFunc(request.Placed, limits.denies)
+		}
+		snapshot = (&lesser{lacks: named(keptOff)}).of(whole)
 		if !reschedule(placement) {
 			request.Bound = p.bound(placement, whole, setOf(keptOff))
 		}

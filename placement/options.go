@@ -39,6 +39,9 @@ type Options struct {
 	// Removals reports which clusters without an object were removed on request. Nil: a chosen cluster whose removal the
 	// controller did not observe stays chosen until it is evicted.
 	Removals Removals
+	// Tenancy restricts the clusters that the Placements of a namespace can choose. Nil: every Placement can choose every
+	// cluster, for products without tenants.
+	Tenancy Tenancy
 	// Workers is how many placements are decided at a time. Zero: 4.
 	Workers int
 	// Timeout is how long one decision may take, without what is written then. Zero: 30 s.

@@ -85,6 +85,7 @@ type verdict struct {
 	recent                   []v1alpha1.EvictionCount
 	properties               properties
 	observed                 observed
+	access                   access
 }
 
 // failed is the verdict when there is no decision.
@@ -122,6 +123,7 @@ func (v verdict) status(placement *v1alpha1.Placement, now metav1.Time) v1alpha1
 		status.RecentEvictions = v.recent
 		v.properties.set(&status, placement.Generation, now)
 		v.observed.set(&status, placement.Generation, now)
+		v.access.set(&status, placement.Generation, now)
 	}
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionScheduled, Status: metav1.ConditionFalse, Reason: v.reason, Message: bounded.Text(v.message, maxMessage),

@@ -25,8 +25,10 @@ type placed struct {
 	latest     *v1alpha1.Placement // as it was when its status was written, until the cache has that too
 	unsettled  map[string]bool     // the clusters that it was on when its evictions were told of it last
 	said       said
-	asking     <-chan struct{} // closed when the Decider has come back
-	again      func()          // stops the timer of a decision that ends by itself
+
+	withdrawals withdrawals
+	asking      <-chan struct{} // closed when the Decider has come back
+	again       func()          // stops the timer of a decision that ends by itself
 
 	request *scheduler.Request // what to ask about events
 	keptOff []string           // the clusters that evictions keep it off
@@ -123,7 +125,8 @@ func (d *deciding) leave(k key, p *placed) {
 }
 
 func (d *deciding) forget(k key) {
-	d.without.keep(k, nil)
+	d.without.keep(k, "")
+	d.tenants.keep(k, "")
 	d.census.place(k, nil)
 	d.mu.Lock()
 	var left []string

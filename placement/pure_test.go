@@ -196,7 +196,7 @@ func TestClusterOf(t *testing.T) {
 		t.Error("it shares memory with the MemberCluster")
 	}
 	for reason, change := range map[string]func(*membershipv1alpha1.MemberCluster){
-		"deleted":          func(m *membershipv1alpha1.MemberCluster) { m.DeletionTimestamp = &at },
+		"leave on record":  func(m *membershipv1alpha1.MemberCluster) { m.Status.Leave = &membershipv1alpha1.LeaveStatus{} },
 		"asked to leave":   func(m *membershipv1alpha1.MemberCluster) { m.Spec.State = membershipv1alpha1.StateLeave },
 		"about to be gone": func(m *membershipv1alpha1.MemberCluster) { m.Status.Phase = membershipv1alpha1.PhaseLeaving },
 	} {
@@ -204,6 +204,9 @@ func TestClusterOf(t *testing.T) {
 		change(m)
 		require.True(t, ClusterOf(m).Leaving, reason)
 	}
+	withDefinition := member.DeepCopy()
+	withDefinition.DeletionTimestamp = &at
+	require.False(t, ClusterOf(withDefinition).Leaving, "a deletionTimestamp alone is not a request to leave")
 }
 
 type deaf struct{ always }

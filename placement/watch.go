@@ -126,7 +126,11 @@ func (d *deciding) hint(plugin string, event scheduler.Event) func(key) bool {
 	}
 	return func(k key) bool {
 		request := d.concerned(k, name)
-		return request != nil && (plugin == nobody || d.Decider.MayHelp(request, []string{plugin}, event))
+		if request == nil {
+			return false
+		}
+		is, isNew := d.candidacy(k, event)
+		return is && (isNew && d.Tenancy != nil || plugin == nobody || d.Decider.MayHelp(request, []string{plugin}, event))
 	}
 }
 

@@ -17,7 +17,7 @@ type without struct {
 
 // lesser is a fleet that follows another one, but for some clusters.
 type lesser struct {
-	lacks []string
+	lacks func(*scheduler.Cluster) bool
 	users map[key]bool
 
 	mu     sync.Mutex
@@ -25,9 +25,9 @@ type lesser struct {
 	latest *scheduler.Snapshot // of the other fleet, as far as it was followed
 }
 
-// use is the fleet that lacks some clusters, for a placement that is kept off them; nil: it is kept off none. Each use is followed by [without.keep].
-func (w *without) use(k key, clusters []string) *lesser {
-	id, clusters := identify(clusters)
+// use returns the fleet without the clusters that lacks reports, which id identifies. The empty id returns nil, which lacks
+// none. Each use is followed by [without.keep].
+func (w *without) use(k key, id string, lacks func(*scheduler.Cluster) bool) *lesser {
 	if id == "" {
 		return nil
 	}
@@ -38,16 +38,15 @@ func (w *without) use(k key, clusters []string) *lesser {
 		if w.fleets == nil {
 			w.fleets = map[string]*lesser{}
 		}
-		fleet = &lesser{lacks: clusters, users: map[key]bool{}}
+		fleet = &lesser{lacks: lacks, users: map[key]bool{}}
 		w.fleets[id] = fleet
 	}
 	fleet.users[k] = true
 	return fleet
 }
 
-// keep ends the use of all fleets by a placement but of the one that lacks these clusters. Those that nobody uses are dropped.
-func (w *without) keep(k key, clusters []string) {
-	id, _ := identify(clusters)
+// keep ends the use of all fleets by a placement but of the one with this id. Unused fleets are dropped.
+func (w *without) keep(k key, id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for other, fleet := range w.fleets {
@@ -58,6 +57,12 @@ func (w *without) keep(k key, clusters []string) {
 			delete(w.fleets, other)
 		}
 	}
+}
+
+// named returns a function that reports whether the name of a cluster is in a list.
+func named(names []string) func(*scheduler.Cluster) bool {
+	in := setOf(names)
+	return func(cluster *scheduler.Cluster) bool { return in[cluster.Name] }
 }
 
 func identify(clusters []string) (string, []string) {
@@ -92,10 +97,11 @@ func (l *lesser) of(whole *scheduler.Snapshot) *scheduler.Snapshot {
 		if was == is {
 			continue
 		}
-		if was != nil && (is == nil || is.Name != was.Name) {
+		lacking := is == nil || l.lacks(is)
+		if was != nil && (lacking || is.Name != was.Name) {
 			l.cache.Remove(was.Name) // it may come again in another slot
 		}
-		if is != nil && !slices.Contains(l.lacks, is.Name) {
+		if !lacking {
 			came = append(came, is)
 		}
 	}

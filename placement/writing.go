@@ -156,7 +156,7 @@ func (d *deciding) sentence(ctx context.Context, a *attempt, s *step, standing s
 	sentence := ""
 	// Neither what the clusters serve nor their health is among the numbers of a status.
 	if p.said.sentence == "" && len(a.placement.Spec.Policy.RequiredAPIs) == 0 && about.unhealthy == 0 &&
-		!strings.Contains(standing, staysPut) {
+		!strings.Contains(standing, staysPut) && !strings.Contains(standing, aboutBindings) {
 		sentence = standing
 	}
 	if sentence == "" {
@@ -168,7 +168,7 @@ func (d *deciding) sentence(ctx context.Context, a *attempt, s *step, standing s
 			sentence = fmt.Sprintf("%d of %d clusters chosen", len(result.Chosen), result.Total)
 		}
 	}
-	p.said = said{sentence + silence(about.silent) + steady(about.unhealthy), about}
+	p.said = said{sentence + silence(about.silent) + steady(about.unhealthy) + a.access.candidates(result), about}
 	return p.said.sentence
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+	tenancyv1alpha1 "github.com/muster-sdk/muster/tenancy/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -62,6 +63,13 @@ spec:
             image: registry.k8s.io/pause:3.10
 `
 
+// allowed lets the namespace place on every member. Without a ClusterSetBinding, its Placements choose no member.
+const allowed = `
+metadata: {name: global, namespace: apps}
+spec:
+  clusterSetName: global
+`
+
 // distribute labels the members and has the hub bring the shop to one of them.
 func (f *fleet) distribute(ctx context.Context) error {
 	for _, m := range f.members {
@@ -74,7 +82,9 @@ func (f *fleet) distribute(ctx context.Context) error {
 	if err := client.IgnoreAlreadyExists(f.client.Create(ctx, namespace)); err != nil {
 		return fmt.Errorf("create namespace %s: %w", apps, err)
 	}
-	for text, object := range map[string]client.Object{where: &placementv1alpha1.Placement{}, what: &placementv1alpha1.WorkSet{}} {
+	for text, object := range map[string]client.Object{
+		allowed: &tenancyv1alpha1.ClusterSetBinding{}, where: &placementv1alpha1.Placement{}, what: &placementv1alpha1.WorkSet{},
+	} {
 		if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
 			return fmt.Errorf("read the %T: %w", object, err)
 		}
@@ -85,6 +95,12 @@ func (f *fleet) distribute(ctx context.Context) error {
 	if _, err := f.untilAvailable(ctx, func(*member) bool { return true }); err != nil {
 		return err
 	}
+	binding := &tenancyv1alpha1.ClusterSetBinding{}
+	if err := f.client.Get(ctx, client.ObjectKey{Namespace: apps, Name: "global"}, binding); err != nil {
+		return fmt.Errorf("read the ClusterSetBinding of namespace %s: %w", apps, err)
+	}
+	say("      ClusterSetBinding %s/%s lets namespace %s place on the members of ClusterSet %s",
+		binding.Namespace, binding.Name, apps, binding.Spec.ClusterSetName)
 	return f.show(ctx)
 }
 

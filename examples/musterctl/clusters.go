@@ -17,6 +17,7 @@ import (
 	"github.com/muster-sdk/muster/membership/admin"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+	tenancyv1alpha1 "github.com/muster-sdk/muster/tenancy/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -70,7 +71,8 @@ func (a *app) memberClient() (client.Client, error) {
 
 func newClient(config *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
-	err := errors.Join(clientgoscheme.AddToScheme(scheme), membershipv1alpha1.AddToScheme(scheme), placementv1alpha1.AddToScheme(scheme), workv1alpha1.AddToScheme(scheme))
+	err := errors.Join(clientgoscheme.AddToScheme(scheme), membershipv1alpha1.AddToScheme(scheme), placementv1alpha1.AddToScheme(scheme),
+		workv1alpha1.AddToScheme(scheme), tenancyv1alpha1.AddToScheme(scheme))
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,15 @@ The decision is that of the plugins and the profile that come with muster; a hub
 		} else if err := hub.Get(cmd.Context(), client.ObjectKey{Namespace: namespace, Name: args[0]}, p); err != nil {
 			return err
 		}
-		diagnosis, err := placement.Explain(cmd.Context(), hub, placement.Options{}, p)
+		options := placement.Options{}
+		grants, err := loadGrants(cmd.Context(), hub.Client)
+		if err != nil {
+			return err
+		}
+		if grants != nil {
+			options.Tenancy = grants
+		}
+		diagnosis, err := placement.Explain(cmd.Context(), hub, options, p)
 		if err != nil {
 			return err
 		}

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// fieldOwner owns the fields of the definitions, so that what others add to them (a conversion
+// FieldOwner owns the fields of the definitions, so that what others add to them (a conversion
 // webhook's CA, say) is kept.
-const fieldOwner = client.FieldOwner("muster-crds")
+const FieldOwner = client.FieldOwner("muster-crds")
 
 const (
 	patience = 30 * time.Second
@@ -95,7 +95,7 @@ func Apply(ctx context.Context, c client.Client, definitions []*unstructured.Uns
 }
 
 func apply(ctx context.Context, c client.Client, definition *unstructured.Unstructured) error {
-	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(definition.DeepCopy()), fieldOwner, client.ForceOwnership)
+	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(definition.DeepCopy()), FieldOwner, client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("install %s: %w", definition.GetName(), err)
 	}

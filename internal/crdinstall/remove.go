@@ -108,7 +108,7 @@ func Claimed(definition metav1.Object) string {
 	for _, entry := range definition.GetManagedFields() {
 		switch {
 		case entry.Subresource != "": // the API server's own
-		case entry.Manager == string(fieldOwner):
+		case entry.Manager == string(FieldOwner):
 			ours = true
 		default:
 			return entry.Manager + " manages it"

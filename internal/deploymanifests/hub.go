@@ -19,7 +19,7 @@ const selectionLabel = "placement.muster.dev/aggregate-to-hub"
 
 // hubRoles are the packages of a hub that connects to no member, in the order of assembly.SetupHub.
 var hubRoles = []string{
-	"membership/hub", "addon/leave", "work/leave", "work/unassigned", "placement", "placement/workset", "addon",
+	"membership/hub", "addon/leave", "work/leave", "work/unassigned", "tenancy", "placement", "placement/workset", "addon",
 }
 
 // hubFiles returns the content of the folder hub, by path.
@@ -97,13 +97,17 @@ func (p program) rolesOf(packages []string) (out []any, err error) {
 	return out, nil
 }
 
-// definitionsAndSelection returns the permissions that no package declares: to install the CustomResourceDefinitions, and
+// definitionsAndSelection returns the permissions that no package declares: to install definitions and policies, and
 // what WorkSets may select, which is nothing until a ClusterRole has the label.
 func definitionsAndSelection() []role {
 	const group, resource = "apiextensions.k8s.io", "customresourcedefinitions"
 	return []role{
 		{rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "muster-hub-definitions"}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"create", "get", "patch"}},
+			{
+				APIGroups: []string{"admissionregistration.k8s.io"}, Verbs: []string{"create", "get", "patch"},
+				Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
+			},
 		}}},
 		{rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "muster-hub-selection"},
@@ -127,6 +131,7 @@ func viewRole() object {
 		{APIGroups: []string{"placement.muster.dev"}, Verbs: read,
 			Resources: []string{"placementdecisions", "placementevictions", "placements", "worksetrevisions", "worksets"}},
 		{APIGroups: []string{"membership.muster.dev"}, Verbs: read, Resources: []string{"memberclusters"}},
+		{APIGroups: []string{"tenancy.muster.dev"}, Verbs: read, Resources: []string{"clustersetbindings", "clustersets"}},
 		{APIGroups: []string{"addon.muster.dev"}, Verbs: read, Resources: []string{"addonconfigs", "addons", "memberaddons"}},
 	})
 }

@@ -92,6 +92,7 @@ func runReplica(file string) error {
 	options.Logger = logr.Discard()
 	err = serveHub(context.Background(), config, options, assembly.HubOptions{
 		Addons: addon.Options{Agents: []addon.Agent{greeter{}}}, SkipDefinitions: true,
+		Without: []assembly.Part{assembly.PartTenancy}, // The hub has one user.
 	})
 	if o.PauseMethod != "" {
 		select {

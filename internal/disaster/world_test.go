@@ -113,6 +113,7 @@ func prepareWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, options: assembly.HubOptions{
 		Addons: addon.Options{Agents: []addon.Agent{greeter{}}}, SkipDefinitions: true,
+		Without: []assembly.Part{assembly.PartTenancy}, // The hub has one user.
 	}}
 	w.prepareHub(localplane.ForTest(t, localplane.Options{Name: "hub"}))
 	return w

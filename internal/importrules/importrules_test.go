@@ -67,7 +67,13 @@ var rules = []rule{
 	},
 	{
 		packages: "placement/...",
-		ours:     []string{"placement/...", "scheduler/...", "membership/v1alpha1", "work/v1alpha1", "internal/..."},
+		ours: []string{
+			"placement/...", "scheduler/...", "tenancy", "tenancy/v1alpha1", "membership/v1alpha1", "work/v1alpha1", "internal/...",
+		},
+	},
+	{
+		packages: "tenancy", // bindings have Placements as users, and sets have MemberClusters
+		ours:     []string{"*/v1alpha1", "internal/..."},
 	},
 	{
 		packages: "addon", // it gives agents what they get by registration
@@ -93,7 +99,9 @@ var rules = []rule{
 	},
 	{
 		packages: "assembly", // a complete hub and a complete agent consist of all packages
-		ours:     []string{"addon/...", "membership/...", "placement/...", "scheduler/...", "work/...", "*/v1alpha1", "internal/..."},
+		ours: []string{
+			"addon/...", "membership/...", "placement/...", "scheduler/...", "tenancy/...", "work/...", "*/v1alpha1", "internal/...",
+		},
 	},
 	{packages: "mustertest/fleet", ours: anything}, // a complete hub and complete agents
 	{packages: "mustertest/...", ours: []string{"mustertest/...", "*/v1alpha1", "internal/..."}},

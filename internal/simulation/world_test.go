@@ -272,7 +272,7 @@ func (w *world) runHub(name string, server *apiserver.Server) *process {
 		if err != nil {
 			return err
 		}
-		o := assembly.HubOptions{SkipDefinitions: true}
+		o := assembly.HubOptions{SkipDefinitions: true, Without: []assembly.Part{assembly.PartTenancy}}
 		o.Membership.Server, o.Membership.CA = server.URL(), server.CertificateAuthority()
 		if w.mutant.options != nil {
 			w.mutant.options(&o)

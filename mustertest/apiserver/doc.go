@@ -37,7 +37,7 @@
 // answers. It knows of these differences:
 //
 //   - Admission webhooks and policies, API priority and fairness, audit, OpenAPI and conversion webhooks do not exist.
-//     ValidatingAdmissionPolicies and webhook configurations are not served, so that a test cannot rely on one.
+//     ValidatingAdmissionPolicies are stored and not enforced. Webhook configurations are not served.
 //   - The subresources scale, eviction, binding, exec, log, attach, portforward, proxy, resize and ephemeralcontainers
 //     answer 501. The OpenAPI paths answer 501.
 //   - Only the kinds that discovery lists are served, each in one version; Events are served in both groups.

@@ -79,6 +79,22 @@ const (
 	ReasonClusterMissing   = "ClusterMissing"   // the message names the clusters and the remedy
 )
 
+// ConditionClustersAllowed of a Placement is False while its namespace has no ClusterSetBinding, or while a chosen cluster
+// stays although no permission for it is observed. A Placement on a hub that does not restrict namespaces does not have the
+// condition.
+const ConditionClustersAllowed = "ClustersAllowed"
+
+// Reasons of the condition ClustersAllowed.
+const (
+	ReasonClustersAllowed = "ClustersAllowed" // bindings grant every chosen cluster
+	// ReasonClustersWithdrawn means that clusters were left because a binding was deleted, or because its ClusterSet does not
+	// select them any more. The remaining clusters are granted. It is also the reason of an Event.
+	ReasonClustersWithdrawn = "ClustersWithdrawn"
+	ReasonNoBinding         = "NoBinding" // the message contains the command that creates a binding
+	// ReasonGrantNotObserved means that chosen clusters stay although the binding or the set that granted them is missing.
+	ReasonGrantNotObserved = "GrantNotObserved"
+)
+
 // PlacementStatus is what has become of a placement.
 type PlacementStatus struct {
 	// ObservedGeneration is the generation of the placement that this status is about.

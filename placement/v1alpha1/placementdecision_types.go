@@ -37,6 +37,12 @@ type ClusterDecision struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Replaces string `json:"replaces,omitempty"`
+
+	// Binding is the name of the ClusterSetBinding by which the cluster was chosen. Empty: the hub does not restrict
+	// namespaces, or the cluster was chosen before it did.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Binding string `json:"binding,omitempty"`
 }
 
 // PlacementDecision is a slice of the clusters that a Placement has chosen. It has at most 100, and a cluster keeps its slice and

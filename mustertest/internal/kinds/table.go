@@ -126,6 +126,10 @@ func table() []row {
 			categories: "api-extensions", rules: builtin{
 				defaults: defaultCRD, prepareCreate: prepareCRD, keepStatus: true, validate: validateCRD, validateUpdate: validateCRDUpdate,
 			}},
+		{gv: "admissionregistration.k8s.io/v1", kind: "ValidatingAdmissionPolicy", resource: "validatingadmissionpolicies",
+			flags: "sgu", categories: "api-extensions"},
+		{gv: "admissionregistration.k8s.io/v1", kind: "ValidatingAdmissionPolicyBinding", resource: "validatingadmissionpolicybindings",
+			flags: "gu", categories: "api-extensions"},
 		{gv: "networking.k8s.io/v1", kind: "NetworkPolicy", resource: "networkpolicies", flags: "ng", shortNames: "netpol", rules: builtin{defaults: defaultNetworkPolicy}},
 		{gv: "networking.k8s.io/v1", kind: "Ingress", resource: "ingresses", flags: "nsg", shortNames: "ing"},
 		{gv: "networking.k8s.io/v1", kind: "IngressClass", resource: "ingressclasses", flags: "g"},

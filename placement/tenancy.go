@@ -1,0 +1,238 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/muster-sdk/muster/internal/bounded"
+	"github.com/muster-sdk/muster/placement/internal/decision"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+	"github.com/muster-sdk/muster/tenancy"
+)
+
+// Tenancy decides on which clusters the Placements of a namespace may be. [*tenancy.Grants] implements it. Its methods may be
+// called concurrently.
+type Tenancy interface {
+	// Watch calls changed with each namespace whose rules may have changed, until the caller calls end. It returns when
+	// everything that exists was observed. The controller decides nothing before.
+	Watch(ctx context.Context, changed func(namespace string)) (end func(), err error)
+	// Rules returns the rules of a namespace, and the same pointer while they have not changed. Nil: no rules were observed.
+	Rules(namespace string) *tenancy.Rules
+}
+
+// access is what the rules of a namespace mean for one decision. The zero value restricts nothing.
+type access struct {
+	restricted bool
+	namespace  string
+	rules      *tenancy.Rules
+	recorded   map[string]string   // by cluster: the binding by which it was chosen
+	withdrawn  map[string][]string // by message: the chosen clusters that are denied
+	unknown    []string            // chosen clusters that stay without an observed permission, sorted
+	left       []string            // messages about withdrawals that the decisions have since the last status
+}
+
+// accessOf decides about the clusters that a placement is on.
+func accessOf(rules *tenancy.Rules, namespace string, laid []decision.Slice, on map[string]bool, fleet *scheduler.Snapshot) access {
+	a := access{restricted: true, namespace: namespace, rules: rules, recorded: map[string]string{}, withdrawn: map[string][]string{}}
+	for _, slice := range laid {
+		for _, d := range slice.Decisions {
+			a.recorded[d.ClusterName] = d.Binding
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(on)) {
+		slot, there := fleet.Slot(name)
+		if !there {
+			continue
+		}
+		switch d := a.decide(fleet.Cluster(slot)); d.Access {
+		case tenancy.Denied:
+			a.withdrawn[d.Message] = append(a.withdrawn[d.Message], name)
+		case tenancy.Unknown:
+			a.unknown = append(a.unknown, name)
+		}
+	}
+	return a
+}
+
+func (a *access) decide(cluster *scheduler.Cluster) tenancy.Decision {
+	return a.rules.Decide(tenancy.Cluster{
+		Labels: labels.Set(cluster.Labels), Absent: cluster.Absent, Binding: a.recorded[cluster.Name],
+	})
+}
+
+func (a *access) denies(cluster string) bool {
+	for _, names := range a.withdrawn {
+		if slices.Contains(names, cluster) {
+			return true
+		}
+	}
+	return false
+}
+
+// view identifies the clusters that are candidates: those that the rules allow, and the chosen ones that stay.
+func (a *access) view() string { return fmt.Sprintf("%p|%s|", a.rules, strings.Join(a.unknown, ",")) }
+
+// excludes returns the function that reports whether a cluster is no candidate.
+func (a *access) excludes() func(*scheduler.Cluster) bool {
+	rules, stay := a.rules, setOf(a.unknown)
+	return func(cluster *scheduler.Cluster) bool { return !stay[cluster.Name] && !allows(rules, cluster) }
+}
+
+// allows reports whether a namespace may newly place on a cluster.
+func allows(rules *tenancy.Rules, cluster *scheduler.Cluster) bool {
+	return rules.Decide(tenancy.Cluster{Labels: labels.Set(cluster.Labels), Absent: cluster.Absent}).Access == tenancy.Allowed
+}
+
+// restrict applies the rules of the namespace to an attempt, whose snapshot then has only candidates.
+func (d *deciding) restrict(a *attempt, on map[string]bool) {
+	if d.Tenancy == nil {
+		return
+	}
+	a.access = accessOf(d.Tenancy.Rules(a.placement.Namespace), a.placement.Namespace, a.p.laid, on, a.snapshot)
+	view := a.access.view()
+	a.snapshot = d.tenants.use(a.k, view, a.access.excludes()).of(a.snapshot)
+	d.tenants.keep(a.k, view)
+	maps.DeleteFunc(on, func(name string, _ bool) bool { return a.access.denies(name) })
+}
+
+// record puts into decisions by which binding each cluster is chosen.
+func (a *access) record(decisions []v1alpha1.ClusterDecision, all []published) []v1alpha1.ClusterDecision {
+	if !a.restricted {
+		return decisions
+	}
+	clusters := make(map[string]*scheduler.Cluster, len(all))
+	for _, p := range all {
+		clusters[p.cluster.Name] = p.cluster
+	}
+	for i := range decisions {
+		d := &decisions[i]
+		d.Binding = a.recorded[d.ClusterName]
+		if decided := a.decide(clusters[d.ClusterName]); decided.Access == tenancy.Allowed {
+			d.Binding = decided.Binding
+		}
+	}
+	return decisions
+}
+
+// tenantChanged decides the placements of a namespace again.
+func (d *deciding) tenantChanged(namespace string) {
+	d.mu.Lock()
+	var keys []key
+	for k := range d.known {
+		if strings.HasPrefix(k, namespace+"/") {
+			keys = append(keys, k)
+		}
+	}
+	d.mu.Unlock()
+	for _, k := range keys {
+		d.queue.Add(k, 0)
+	}
+}
+
+// candidacy reports whether a changed cluster is a candidate for a placement, and whether it is a new one.
+func (d *deciding) candidacy(k key, event scheduler.Event) (is, isNew bool) {
+	if event.New == nil {
+		return true, false
+	}
+	if d.Tenancy == nil {
+		return true, event.Old == nil
+	}
+	namespace, _, _ := strings.Cut(k, "/")
+	rules := d.Tenancy.Rules(namespace)
+	is = allows(rules, event.New)
+	return is, is && (event.Old == nil || !allows(rules, event.Old))
+}
+
+// withdrawals are messages about clusters that a placement leaves, until users are informed. They outlive a decision whose
+// writes failed: the next decision does not know of these clusters any more.
+type withdrawals struct {
+	pending []string // not written to the PlacementDecisions yet
+	written []string // not in the status yet
+}
+
+// add adds one message for each reason for which chosen clusters are withdrawn.
+func (w *withdrawals) add(a *access) {
+	for _, message := range slices.Sorted(maps.Keys(a.withdrawn)) {
+		w.pending = append(w.pending, fmt.Sprintf("Clusters are withdrawn: %s: %s.", listed(a.withdrawn[message]), message))
+	}
+}
+
+// announce records an Event for each withdrawal that the PlacementDecisions contain now.
+func (d *deciding) announce(placement *v1alpha1.Placement, w *withdrawals) {
+	for _, message := range w.pending {
+		d.recorder.Eventf(placement, nil, corev1.EventTypeWarning, v1alpha1.ReasonClustersWithdrawn, "Decide", "%s",
+			bounded.Text(message, maxMessage))
+	}
+	w.written, w.pending = append(w.written, w.pending...), nil
+}
+
+// listed returns the first names of a list.
+func listed(names []string) string {
+	text := strings.Join(names[:min(len(names), maxAbsentNames)], ", ")
+	if more := len(names) - maxAbsentNames; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// notBound is the message for a namespace without a binding. Empty: the namespace has one, or is not restricted.
+func (a *access) notBound() string {
+	if !a.restricted || a.rules.Bound() {
+		return ""
+	}
+	return tenancy.NotBound(a.namespace)
+}
+
+// aboutBindings is in every message that depends on bindings.
+const aboutBindings = "ClusterSetBinding"
+
+// candidates says that not all clusters are candidates, where clusters are missing.
+func (a *access) candidates(result *scheduler.Result) string {
+	if !a.restricted || result.Missing() <= 0 && (result.Wanted >= 0 || len(result.Chosen) > 0) {
+		return ""
+	}
+	return fmt.Sprintf("; candidates are the clusters that a %s of namespace %s grants", aboutBindings, a.namespace)
+}
+
+// set puts the condition ClustersAllowed into a status. A placement that is not restricted has none.
+func (a *access) set(status *v1alpha1.PlacementStatus, generation int64, now metav1.Time) {
+	if !a.restricted {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionClustersAllowed)
+		return
+	}
+	condition := metav1.Condition{
+		Type: v1alpha1.ConditionClustersAllowed, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonClustersAllowed,
+		Message:            fmt.Sprintf("ClusterSetBindings of namespace %s grant every chosen cluster.", a.namespace),
+		ObservedGeneration: generation, LastTransitionTime: now,
+	}
+	stay := ""
+	if len(a.unknown) > 0 {
+		stay = fmt.Sprintf("Chosen clusters stay although no ClusterSetBinding of namespace %s grants them, since no request that "+
+			"ended a permission was observed: %s. Restore the ClusterSetBinding or its ClusterSet, or remove the clusters from the "+
+			"placement with a PlacementEviction.", a.namespace, listed(a.unknown))
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, v1alpha1.ReasonGrantNotObserved, stay
+	}
+	withdrawn := strings.Join(a.left, " ")
+	before := meta.FindStatusCondition(status.Conditions, condition.Type)
+	switch notBound := a.notBound(); {
+	case notBound != "":
+		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonNoBinding
+		condition.Message = strings.TrimSpace(notBound + " " + stay)
+	case withdrawn != "" && condition.Status == metav1.ConditionTrue:
+		condition.Reason, condition.Message = v1alpha1.ReasonClustersWithdrawn, withdrawn
+	case condition.Status == metav1.ConditionTrue && before != nil && before.Reason == v1alpha1.ReasonClustersWithdrawn:
+		// The last withdrawal stays visible until another state follows.
+		condition.Reason, condition.Message = before.Reason, before.Message
+	}
+	condition.Message = bounded.Text(condition.Message, maxMessage)
+	meta.SetStatusCondition(&status.Conditions, condition)
+}

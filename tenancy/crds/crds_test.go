@@ -1,0 +1,160 @@
+package crds_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/internal/crdinstall/crdtest"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
+	"github.com/muster-sdk/muster/tenancy/crds"
+	"github.com/muster-sdk/muster/tenancy/v1alpha1"
+)
+
+var plane = localplane.Shared{Options: localplane.Options{Name: "tenancy-crds"}}
+
+func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
+
+var scheme = mustertest.Scheme(v1alpha1.AddToScheme, apiextensionsv1.AddToScheme)
+
+func installed(t *testing.T) client.Client {
+	t.Helper()
+	return mustertest.Client(t, plane.ForTest(t).Config(), scheme, crds.Install)
+}
+
+func set(name string, selector *metav1.LabelSelector) *v1alpha1.ClusterSet {
+	return &v1alpha1.ClusterSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ClusterSetSpec{Selector: selector}}
+}
+
+func binding(namespace, name, set string) *v1alpha1.ClusterSetBinding {
+	return &v1alpha1.ClusterSetBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       v1alpha1.ClusterSetBindingSpec{ClusterSetName: set},
+	}
+}
+
+func TestInstall_IsServedAndIdempotent(t *testing.T) {
+	c := installed(t)
+	require.NoError(t, c.List(t.Context(), &v1alpha1.ClusterSetList{}))
+	require.NoError(t, c.List(t.Context(), &v1alpha1.ClusterSetBindingList{}))
+	before := crdtest.Versions(t, c)
+	require.Equal(t, []string{"clustersetbindings.tenancy.muster.dev", "clustersets.tenancy.muster.dev"},
+		slices.Sorted(maps.Keys(before)))
+	require.NoError(t, crds.Install(t.Context(), c))
+	require.Equal(t, before, crdtest.Versions(t, c), "a second installation must not write")
+}
+
+func TestAPIServer_RefusesInvalidObjects(t *testing.T) {
+	c := installed(t)
+	expression := func(operator metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "region", Operator: operator, Values: values},
+		}}
+	}
+	for name, test := range map[string]struct {
+		object client.Object
+		want   crdtest.Complaint
+	}{
+		"no selector":         {set("invalid", nil), crdtest.Complaint{Field: "spec.selector", Message: "Required value"}},
+		"an unknown operator": {set("invalid", expression("Like", "eu")), crdtest.Complaint{Field: "spec.selector", Message: "operator"}},
+		"In without values":   {set("invalid", expression("In")), crdtest.Complaint{Field: "spec.selector", Message: "values"}},
+		"Exists with values":  {set("invalid", expression("Exists", "eu")), crdtest.Complaint{Field: "spec.selector", Message: "values"}},
+		"no set": {
+			binding("default", "invalid", ""), crdtest.Complaint{Field: "spec.clusterSetName", Message: "at least 1"},
+		},
+	} {
+		err := c.Create(t.Context(), test.object, client.DryRunAll)
+		require.True(t, apierrors.IsInvalid(err), "%s: %v", name, err)
+		require.ErrorContains(t, err, test.want.Field, name)
+		require.ErrorContains(t, err, test.want.Message, name)
+	}
+	for name, selector := range map[string]*metav1.LabelSelector{
+		"everything": {}, "a label": {MatchLabels: map[string]string{"region": "eu"}}, "values": expression("NotIn", "eu", "us"),
+		"no values": expression("DoesNotExist"),
+	} {
+		require.NoError(t, c.Create(t.Context(), set("valid", selector), client.DryRunAll), name)
+	}
+}
+
+func TestClusterSetBinding_SetIsImmutable(t *testing.T) {
+	c := installed(t)
+	b := binding(mustertest.Namespace(t, c), "use", "europe")
+	require.NoError(t, c.Create(t.Context(), b))
+	b.Spec.ClusterSetName = "asia"
+	require.ErrorContains(t, c.Update(t.Context(), b), "clusterSetName is immutable")
+}
+
+// TestBind checks who may create a binding: users with the verb bind on the set that the binding names.
+func TestBind(t *testing.T) {
+	c := installed(t)
+	namespace := mustertest.Namespace(t, c)
+	user := func(name string, rules ...rbacv1.PolicyRule) client.Client {
+		rules = append(rules, rbacv1.PolicyRule{
+			APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"clustersetbindings"}, Verbs: []string{"create", "update", "get"},
+		})
+		name += "-" + namespace
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
+		require.NoError(t, mustertest.Grant(t.Context(), c, name, role))
+		return mustertest.Client(t, plane.ForTest(t).User(name), scheme)
+	}
+	bind := rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"clustersets"}, Verbs: []string{"bind"}}
+	europe := *bind.DeepCopy()
+	europe.ResourceNames = []string{"europe"}
+	read := *bind.DeepCopy()
+	read.Verbs = []string{"get", "create", "update", "delete"}
+	none, one, all := user("none", read), user("one", europe), user("all", bind)
+
+	var err error
+	mustertest.Holds(t, time.Minute, "the API server enforces the policy", func() bool {
+		err = none.Create(t.Context(), binding(namespace, "none", "europe"), client.DryRunAll)
+		return err != nil && !apierrors.IsInternalError(err)
+	})
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	for _, want := range []string{
+		"spec.clusterSetName", "none-" + namespace, `the verb bind on clustersets.tenancy.muster.dev`, `resourceName "europe"`,
+	} {
+		require.ErrorContains(t, err, want)
+	}
+	require.NoError(t, one.Create(t.Context(), binding(namespace, "one", "europe")))
+	err = one.Create(t.Context(), binding(namespace, "other", "asia"))
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	require.ErrorContains(t, err, `may not bind ClusterSet "asia"`)
+	require.NoError(t, all.Create(t.Context(), binding(namespace, "all", "asia")))
+
+	// A change of labels needs no permission to bind: the set stays the same.
+	b := &v1alpha1.ClusterSetBinding{}
+	require.NoError(t, none.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "one"}, b))
+	b.Labels = map[string]string{"team": "shop"}
+	require.NoError(t, none.Update(t.Context(), b))
+}
+
+func TestColumnsAndShortNames(t *testing.T) {
+	c := installed(t)
+	s := set("columns", &metav1.LabelSelector{})
+	require.NoError(t, c.Create(t.Context(), s))
+	t.Cleanup(func() { _ = c.Delete(context.Background(), s) })
+	s.Status = v1alpha1.ClusterSetStatus{Clusters: 3, ReadyClusters: 2, Bindings: 0}
+	require.NoError(t, c.Status().Update(t.Context(), s))
+	order, cells := crdtest.Columns(t, plane.ForTest(t).Config(), "/apis/tenancy.muster.dev/v1alpha1/clustersets/columns")
+	require.Equal(t, []string{"Name", "Clusters", "Ready", "Bindings", "Message", "Age"}, order)
+	want := map[string]any{"Name": "columns", "Clusters": 3.0, "Ready": 2.0, "Bindings": 0.0, "Message": nil}
+	if diff := cmp.Diff(want, cells); diff != "" {
+		t.Errorf("cells of a ClusterSet (-want +got):\n%s", diff)
+	}
+	for name, short := range map[string]string{"clustersets.tenancy.muster.dev": "cset", "clustersetbindings.tenancy.muster.dev": "csb"} {
+		var definition apiextensionsv1.CustomResourceDefinition
+		require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: name}, &definition))
+		require.Equal(t, []string{short}, definition.Status.AcceptedNames.ShortNames, name)
+	}
+}

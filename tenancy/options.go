@@ -1,0 +1,52 @@
+package tenancy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/muster-sdk/muster/internal/deletion"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/tenancy/v1alpha1"
+)
+
+// Options of the controllers. The zero value is a working default.
+type Options struct {
+	// WithoutGlobal leaves out the ClusterSet global. Default false: the hub creates it at its start if it does not exist.
+	WithoutGlobal bool
+	// Now returns the time for conditions. Nil: time.Now.
+	Now func() time.Time
+}
+
+// SetupWithManager adds the controllers of ClusterSets and ClusterSetBindings to a manager, and returns the rules that they
+// result in. The manager's scheme must have tenancy/v1alpha1, placement/v1alpha1 and membership/v1alpha1. The
+// CustomResourceDefinitions of all three must be served when the manager starts. The controllers run only on the leader.
+func SetupWithManager(mgr manager.Manager, o Options) (*Grants, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	scheme := mgr.GetScheme()
+	switch {
+	case !scheme.Recognizes(v1alpha1.GroupVersion.WithKind("ClusterSet")):
+		return nil, errors.New("the manager's scheme lacks tenancy.muster.dev: call AddToScheme of tenancy/v1alpha1 before")
+	case !scheme.Recognizes(placementv1alpha1.GroupVersion.WithKind("PlacementDecision")):
+		return nil, errors.New("the manager's scheme lacks placement.muster.dev: call AddToScheme of placement/v1alpha1 before")
+	case !scheme.Recognizes(membershipv1alpha1.GroupVersion.WithKind("MemberCluster")):
+		return nil, errors.New("the manager's scheme lacks membership.muster.dev: call AddToScheme of membership/v1alpha1 before")
+	}
+	d, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("make a discovery client: %w", err)
+	}
+	grants := newGrants(func(ctx context.Context) (bool, error) {
+		definition, err := deletion.DefinitionOf(ctx, d, v1alpha1.GroupVersion.WithResource("clustersetbindings"))
+		return definition == deletion.Served, err
+	})
+	grants.cache, grants.log = mgr.GetCache(), mgr.GetLogger().WithName("muster-tenancy")
+	return grants, setupControllers(mgr, o)
+}

@@ -1,0 +1,187 @@
+package tenancy_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	membershipcrds "github.com/muster-sdk/muster/membership/crds"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
+	"github.com/muster-sdk/muster/mustertest/localplane"
+	placementcrds "github.com/muster-sdk/muster/placement/crds"
+	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/tenancy"
+	"github.com/muster-sdk/muster/tenancy/crds"
+	"github.com/muster-sdk/muster/tenancy/v1alpha1"
+)
+
+var plane = localplane.Shared{Options: localplane.Options{Name: "tenancy"}}
+
+func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
+
+var scheme = mustertest.Scheme(v1alpha1.AddToScheme, placementv1alpha1.AddToScheme, membershipv1alpha1.AddToScheme)
+
+const timeout = time.Minute
+
+// hub is a namespace of a control plane with the definitions.
+type hub struct {
+	t         *testing.T
+	client    client.Client
+	namespace string
+}
+
+func newHub(t *testing.T) *hub {
+	c := mustertest.Client(t, plane.ForTest(t).Config(), scheme, crds.Install, placementcrds.Install, membershipcrds.Install)
+	return &hub{t: t, client: c, namespace: mustertest.Namespace(t, c)}
+}
+
+// start runs the controllers as a user who has the role in the folder rbac, and nothing else.
+func (h *hub) start() (grants *tenancy.Grants, restricted *rest.Config) {
+	h.t.Helper()
+	role := mustertest.ClusterRole(h.t, "rbac/role.yaml")
+	role.Name += "-" + h.namespace
+	require.NoError(h.t, mustertest.Grant(h.t.Context(), h.client, h.namespace, role))
+	restricted = plane.ForTest(h.t).User(h.namespace)
+	options := manager.Options{
+		Scheme: scheme, Controller: config.Controller{SkipNameValidation: new(true)}, Metrics: metricsserver.Options{BindAddress: "0"},
+	}
+	mustertest.StartManager(h.t, restricted, options, func(mgr manager.Manager) (err error) {
+		grants, err = tenancy.SetupWithManager(mgr, tenancy.Options{})
+		return err
+	})
+	return grants, restricted
+}
+
+// binding returns an error while the condition Ready of a binding has another reason.
+func (h *hub) binding(name, reason string) error {
+	b := &v1alpha1.ClusterSetBinding{}
+	if err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, b); err != nil {
+		return err
+	}
+	if c := meta.FindStatusCondition(b.Status.Conditions, v1alpha1.ConditionReady); c == nil || c.Reason != reason {
+		return fmt.Errorf("ClusterSetBinding %s has the status %+v", name, b.Status)
+	}
+	return nil
+}
+
+func (h *hub) member(name string, labels map[string]string) {
+	h.t.Helper()
+	member := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+	require.NoError(h.t, h.client.Create(h.t.Context(), member))
+	h.t.Cleanup(func() { _ = h.client.Delete(context.Background(), member) })
+	meta.SetStatusCondition(&member.Status.Conditions, metav1.Condition{
+		Type: membershipv1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: "Test", Message: "Set by a test.",
+	})
+	require.NoError(h.t, h.client.Status().Update(h.t.Context(), member))
+}
+
+// TestControllers checks the status, the finalizers and the order of deletion, with the permissions of the role only.
+func TestControllers(t *testing.T) {
+	h := newHub(t)
+	_, restricted := h.start()
+	global := &v1alpha1.ClusterSet{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.GlobalClusterSet}}
+	mustertest.Eventually(t, timeout, "ClusterSet global exists", func() error {
+		return h.client.Get(t.Context(), client.ObjectKeyFromObject(global), global)
+	})
+	require.Equal(t, &metav1.LabelSelector{}, global.Spec.Selector)
+
+	h.member(h.namespace+"-a", map[string]string{"tenant": h.namespace})
+	h.member(h.namespace+"-b", map[string]string{"tenant": h.namespace})
+	b := &v1alpha1.ClusterSetBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "use"}, Spec: v1alpha1.ClusterSetBindingSpec{ClusterSetName: h.namespace},
+	}
+	require.NoError(t, h.client.Create(t.Context(), b))
+	mustertest.Eventually(t, timeout, "the set is reported as missing", func() error {
+		return h.binding("use", v1alpha1.ReasonClusterSetNotFound)
+	})
+
+	set := &v1alpha1.ClusterSet{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"tenant": h.namespace}}
+	require.NoError(t, h.client.Create(t.Context(), set))
+	mustertest.Eventually(t, timeout, "the binding is ready", func() error { return h.binding("use", v1alpha1.ReasonReady) })
+	mustertest.Eventually(t, timeout, "the set counts its clusters and bindings", func() error {
+		if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+			return err
+		}
+		if s := set.Status; s.Clusters != 2 || s.ReadyClusters != 2 || s.Bindings != 1 || len(set.Finalizers) != 1 {
+			return fmt.Errorf("finalizers %v, status %+v", set.Finalizers, s)
+		}
+		return nil
+	})
+
+	// 25 Placements have a cluster by the binding.
+	for i := range 25 {
+		decision := &placementv1alpha1.PlacementDecision{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: h.namespace, Name: fmt.Sprintf("p-%02d-0", i),
+				Labels: map[string]string{placementv1alpha1.PlacementLabel: fmt.Sprintf("p-%02d", i)},
+			},
+			Decisions: []placementv1alpha1.ClusterDecision{{ClusterName: "a", Binding: "use"}},
+		}
+		require.NoError(t, h.client.Create(t.Context(), decision))
+	}
+	require.NoError(t, h.client.Delete(t.Context(), set))
+	require.NoError(t, h.client.Delete(t.Context(), b))
+	mustertest.Eventually(t, timeout, "the binding waits for its users", func() error {
+		if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(b), b); err != nil {
+			return err
+		}
+		if s := b.Status; s.UserCount != 25 || len(s.Users) != v1alpha1.MaxUsers {
+			return fmt.Errorf("status %+v", s)
+		}
+		return h.binding("use", v1alpha1.ReasonInUse)
+	})
+	mustertest.Eventually(t, timeout, "the set waits for the binding, and says so", func() error {
+		if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionReady)
+		if c == nil || c.Reason != v1alpha1.ReasonInUse || !strings.Contains(c.Message, h.namespace+"/use") {
+			return fmt.Errorf("condition %+v", c)
+		}
+		return nil
+	})
+	require.NoError(t, h.client.DeleteAllOf(t.Context(), &placementv1alpha1.PlacementDecision{}, client.InNamespace(h.namespace)))
+	for _, object := range []client.Object{b, set} {
+		mustertest.Eventually(t, timeout, object.GetName()+" does not exist", func() error {
+			err := h.client.Get(t.Context(), client.ObjectKeyFromObject(object), object)
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return fmt.Errorf("object %s exists: %w", object.GetName(), err)
+		})
+	}
+
+	nothing := client.RawPatch("application/merge-patch+json", []byte("{}"))
+	c, in := mustertest.Client(t, restricted, scheme), metav1.ObjectMeta{Namespace: h.namespace, Name: "x"}
+	for what, err := range map[string]error{
+		"delete sets":           c.Delete(t.Context(), &v1alpha1.ClusterSet{ObjectMeta: in}),
+		"update sets":           c.Update(t.Context(), &v1alpha1.ClusterSet{ObjectMeta: in}),
+		"create bindings":       c.Create(t.Context(), &v1alpha1.ClusterSetBinding{ObjectMeta: in}),
+		"delete bindings":       c.Delete(t.Context(), &v1alpha1.ClusterSetBinding{ObjectMeta: in}),
+		"patch MemberClusters":  c.Patch(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: in}, nothing),
+		"write decisions":       c.Update(t.Context(), &placementv1alpha1.PlacementDecision{ObjectMeta: in}),
+		"read Placements":       c.List(t.Context(), &placementv1alpha1.PlacementList{}),
+		"read Secrets":          c.List(t.Context(), &corev1.SecretList{}),
+		"read roles":            c.List(t.Context(), &rbacv1.ClusterRoleList{}),
+		"read namespaces":       c.List(t.Context(), &corev1.NamespaceList{}),
+		"delete MemberClusters": c.Delete(t.Context(), &membershipv1alpha1.MemberCluster{ObjectMeta: in}),
+	} {
+		require.True(t, apierrors.IsForbidden(err), "%s: %v", what, err)
+	}
+}

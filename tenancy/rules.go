@@ -1,0 +1,159 @@
+package tenancy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Set is the observed state of a ClusterSet.
+type Set struct {
+	// Name is unique among sets. Of several sets with the same name, the last one is used.
+	Name string
+	// Selector selects the clusters by their labels. Nil means that the selector is invalid: the set grants no new cluster,
+	// and no cluster is withdrawn because of the set.
+	Selector labels.Selector
+}
+
+// Binding is the observed state of a ClusterSetBinding.
+type Binding struct {
+	// Namespace is the namespace that receives the permission.
+	Namespace string
+	// Name is unique in the namespace. Of several bindings with the same name, the last one is used.
+	Name string
+	// Set is the name of the set. A binding of a set that does not exist grants no new cluster.
+	Set string
+	// Deleted means that the deletion of the binding was requested. The binding grants nothing.
+	Deleted bool
+}
+
+// Cluster is a member cluster that a decision is about.
+type Cluster struct {
+	// Labels are the labels of the MemberCluster.
+	Labels labels.Set
+	// Absent means that the MemberCluster does not exist on the hub, so that its labels are not known.
+	Absent bool
+	// Binding is the name of the binding by which the cluster was chosen. Empty: the cluster is not chosen, or was chosen
+	// before tenancy was enabled.
+	Binding string
+}
+
+// Access is the answer of a decision.
+type Access string
+
+const (
+	// Allowed means that the namespace may place on the cluster.
+	Allowed Access = "Allowed"
+	// Denied means that an observable request ended the permission. A chosen cluster is withdrawn.
+	Denied Access = "Denied"
+	// Unknown means that no permission was observed, and no request that ended one. The cluster is not newly chosen. If it
+	// is chosen already, it stays.
+	Unknown Access = "Unknown"
+)
+
+// Decision is the answer about one cluster.
+type Decision struct {
+	Access Access
+	// Binding and Set name what grants the permission, or what has ended it. Both are empty if Access is Unknown.
+	Binding, Set string
+	// Message explains a denial to users. It is empty if Access is not Denied.
+	Message string
+}
+
+// Rules decide for one namespace. They do not change and are safe for concurrent use. The nil Rules allow nothing and deny
+// nothing.
+type Rules struct {
+	namespace string
+	bindings  []rule // sorted by name
+}
+
+type rule struct {
+	Binding
+	selector labels.Selector // nil: invalid, or the set does not exist
+}
+
+// NewRules returns the rules for a namespace. The order of sets and of bindings with different names does not matter.
+// Bindings of other namespaces are ignored. The empty namespace has no bindings: a cluster-scoped caller must not receive
+// a permission by accident.
+func NewRules(namespace string, sets []Set, bindings []Binding) *Rules {
+	r := &Rules{namespace: namespace}
+	if namespace == "" {
+		return r
+	}
+	selectors := make(map[string]labels.Selector, len(sets))
+	for _, s := range sets {
+		selectors[s.Name] = s.Selector
+	}
+	byName := map[string]rule{}
+	for _, b := range bindings {
+		if b.Namespace == namespace {
+			byName[b.Name] = rule{b, selectors[b.Set]}
+		}
+	}
+	for _, b := range byName {
+		r.bindings = append(r.bindings, b)
+	}
+	slices.SortFunc(r.bindings, func(a, b rule) int { return cmp.Compare(a.Name, b.Name) })
+	return r
+}
+
+// Decide decides about one cluster. If several bindings allow it, the answer names the one by which the cluster was chosen,
+// and otherwise the first by name.
+func (r *Rules) Decide(cluster Cluster) Decision {
+	if r == nil {
+		return Decision{Access: Unknown}
+	}
+	var granting, recorded *rule
+	for i := range r.bindings {
+		b := &r.bindings[i]
+		if cluster.Binding != "" && b.Name == cluster.Binding {
+			recorded = b
+		}
+		if b.grants(cluster) && (granting == nil || b == recorded) {
+			granting = b
+		}
+	}
+	switch {
+	case granting != nil:
+		return Decision{Access: Allowed, Binding: granting.Name, Set: granting.Set}
+	case recorded == nil:
+		return Decision{Access: Unknown}
+	case recorded.Deleted:
+		return Decision{Access: Denied, Binding: recorded.Name, Set: recorded.Set, Message: fmt.Sprintf(
+			"ClusterSetBinding %s/%s was deleted, and no other binding of the namespace grants the cluster", r.namespace, recorded.Name)}
+	case recorded.selector != nil && !cluster.Absent: // The selector is valid and does not match.
+		return Decision{Access: Denied, Binding: recorded.Name, Set: recorded.Set, Message: fmt.Sprintf(
+			"ClusterSet %s does not select the cluster any more, and no other binding of namespace %s grants it", recorded.Set, r.namespace)}
+	default:
+		return Decision{Access: Unknown}
+	}
+}
+
+func (b *rule) grants(cluster Cluster) bool {
+	if b.Deleted || b.selector == nil {
+		return false
+	}
+	if cluster.Absent {
+		return b.selector.Empty() // It selects the cluster whatever its labels are.
+	}
+	return b.selector.Matches(cluster.Labels)
+}
+
+// Bound reports whether the namespace has a binding that is not deleted.
+func (r *Rules) Bound() bool {
+	return r != nil && slices.ContainsFunc(r.bindings, func(b rule) bool { return !b.Deleted })
+}
+
+// NotBound returns the message for a namespace without a binding. It contains the command that creates one.
+func NotBound(namespace string) string {
+	return fmt.Sprintf("Namespace %s has no ClusterSetBinding, so its Placements cannot choose new clusters. A user who has the verb "+
+		"bind on ClusterSet global allows all clusters with: %s", namespace, BindCommand(namespace, "global"))
+}
+
+// BindCommand returns the shell command that binds a ClusterSet to a namespace.
+func BindCommand(namespace, set string) string {
+	return fmt.Sprintf(`echo '{"apiVersion":"tenancy.muster.dev/v1alpha1","kind":"ClusterSetBinding",`+
+		`"metadata":{"namespace":%q,"name":%q},"spec":{"clusterSetName":%q}}' | kubectl apply -f -`, namespace, set, set)
+}
