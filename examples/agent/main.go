@@ -85,7 +85,8 @@ func parse(args []string) (flags, error) {
 	set.Var(&f.hubs, "hub", "name of a hub, whose Secrets are muster-bootstrap-NAME and muster-agent-NAME, and whose Lease is muster-agent-NAME: the agent's Roles have to\n"+
 		"allow those then. Several are taken in their order, one at a time, with the Lease of the first. To be in several at once, run an agent\n"+
 		"for each. Without it there is one, which has no name")
-	set.Var(f.labels, "label", "label KEY=VALUE that the agent requests for its MemberCluster; labels of the JoinToken take precedence. Repeatable")
+	set.Var(f.labels, "label", "label KEY=VALUE that the agent requests for its MemberCluster; "+
+		"labels of the JoinToken take precedence. Repeatable")
 	set.BoolVar(&f.works, "works", false, "apply Works; the definition of AppliedWork has to be on the member")
 	set.StringVar(&f.probes, "health-probe-bind-address", "0", "where to serve /healthz and /readyz; 0: nowhere")
 	set.StringVar(&f.metrics, "metrics-bind-address", "0", "where to serve metrics; 0: nowhere")

@@ -116,7 +116,9 @@ func TestCharts_RefuseInvalidValues(t *testing.T) {
 		{"percentages are allowed", hubChart, values{"podDisruptionBudget": values{"minAvailable": "50%"}}, ""},
 
 		{"an unknown field", agentChart, values{"server": "https://hub.example.com"}, "'server'"},
-		{"a token needs an address", agentChart, values{"token": "a.b.c", "apiServerCA": ca, "tokenName": "a", "tokenKey": "a"}, "'/apiServerURL'"},
+		{"a token needs an address", agentChart, values{
+			"token": "a.b.c", "apiServerCA": ca, "tokenName": "a", "tokenKey": "a",
+		}, "'/apiServerURL'"},
 		{"a token needs a CA", agentChart, values{"token": "abc123.0123456789abcdef", "apiServerURL": "https://h"}, "'/apiServerCA'"},
 		{"a token of a ServiceAccount needs a key", agentChart, values{
 			"token": "a.b.c", "apiServerURL": "https://h", "apiServerCA": ca, "tokenName": "a",
