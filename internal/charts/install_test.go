@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 const timeout = 3 * time.Minute
 
 // TestCharts_Install installs both charts and runs their programs. The values in the Secret of a JoinToken register the
-// member. An upgrade with the same values changes nothing. Uninstalling the charts removes what they installed, and neither
-// the objects of Works nor the data of the hub.
+// member. An upgrade with the same values changes nothing. Uninstalling the charts removes what they installed, but not
+// the objects of Works and not the data of the hub.
 func TestCharts_Install(t *testing.T) {
 	hubConfig, memberConfig := hubPlane.ForTest(t).Config(), memberPlane.ForTest(t).Config()
 	onHub, onMember := newClient(t, hubConfig), newClient(t, memberConfig)
@@ -67,7 +67,7 @@ func TestCharts_Install(t *testing.T) {
 	require.Equal(t, hubConfig.Host, agentValues["apiServerURL"])
 	rendered, err := template(t, agentChart, agentValues)
 	require.NoError(t, err)
-	require.Equal(t, string(secret.Data[registration.BootstrapKey]), bootstrapIn(t, rendered), "the chart writes the same join.yaml")
+	require.Equal(t, string(secret.Data[registration.BootstrapKey]), bootstrapIn(t, rendered), "the same join.yaml")
 
 	agent := newHelm(t, memberConfig, agentChart)
 	agentObjects := agent.install(agentValues)
@@ -85,7 +85,8 @@ func TestCharts_Install(t *testing.T) {
 	require.NoError(t, onHub.Create(t.Context(), &workv1alpha1.Work{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Status.Namespace, Name: "settings"},
 		Spec: workv1alpha1.WorkSpec{Manifests: []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{
-			Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"settings"},"data":{"a":"b"}}`),
+			Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"settings"},
+				"data":{"a":"b"}}`),
 		}}}},
 	}))
 	settings := &corev1.ConfigMap{}
@@ -115,7 +116,21 @@ func TestCharts_Install(t *testing.T) {
 	require.Nil(t, token.DeletionTimestamp, "JoinTokens and the identity of the hub stay")
 	require.NoError(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster))
 	require.Nil(t, cluster.DeletionTimestamp)
-	hub.install(hubValues)
+	require.NotNil(t, find(hub.install(hubValues), "Namespace", membership.RegistrationNamespace))
+
+	// A namespace that was not created by the chart is used and not changed.
+	hub.uninstall()
+	registration := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: membership.RegistrationNamespace}}
+	require.NoError(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(registration), registration))
+	registration.Labels, registration.Annotations = nil, nil
+	require.NoError(t, onHub.Update(t.Context(), registration))
+	hubObjects = hub.install(hubValues)
+	require.Nil(t, find(hubObjects, "Namespace", membership.RegistrationNamespace))
+	version := registration.ResourceVersion
+	require.NoError(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(registration), registration))
+	require.Equal(t, version, registration.ResourceVersion)
+	hub.uninstall()
+	gone(t, onHub, hubObjects)
 }
 
 func newClient(t *testing.T, config *rest.Config) client.Client {
@@ -181,7 +196,8 @@ func unchanged(t *testing.T, c client.Client, objects []*unstructured.Unstructur
 		out := map[string]map[string]any{}
 		for _, object := range objects {
 			live := object.DeepCopy()
-			require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(object), live), "%s %s", object.GetKind(), object.GetName())
+			err := c.Get(t.Context(), client.ObjectKeyFromObject(object), live)
+			require.NoError(t, err, "%s %s", object.GetKind(), object.GetName())
 			if _, status := live.Object["status"]; status {
 				delete(live.Object, "status")
 				live.SetResourceVersion("")

@@ -39,7 +39,8 @@ func deploymentOf(t *testing.T, object *unstructured.Unstructured) *appsv1.Deplo
 	t.Helper()
 	deployment := &appsv1.Deployment{}
 	require.NotNil(t, object)
-	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, deployment, true))
+	converter := runtime.DefaultUnstructuredConverter
+	require.NoError(t, converter.FromUnstructuredWithValidation(object.Object, deployment, true))
 	return deployment
 }
 

@@ -101,7 +101,9 @@ func TestCharts_RefuseInvalidValues(t *testing.T) {
 	}{
 		{"an unknown field", hubChart, values{"replica": 2}, "'replica'"},
 		{"a text is no number", hubChart, values{"replicas": "two"}, "'/replicas'"},
-		{"two replicas without a leader", hubChart, values{"leaderElection": values{"enabled": false}}, "'/leaderElection/enabled'"},
+		{"two replicas without a leader", hubChart, values{
+			"leaderElection": values{"enabled": false},
+		}, "'/leaderElection/enabled'"},
 		{"one replica needs no leader", hubChart, values{"replicas": 1, "leaderElection": values{"enabled": false}}, ""},
 		{"members require TLS", hubChart, values{"apiServerURL": "http://hub.example.com"}, "'/apiServerURL'"},
 		{"a CA is PEM", hubChart, values{"apiServerCA": "ca.crt"}, "'/apiServerCA'"},
@@ -111,7 +113,9 @@ func TestCharts_RefuseInvalidValues(t *testing.T) {
 		}, "'/metrics/enabled'"},
 		{"a tag is not in the repository", hubChart, values{"image": values{"repository": "hub:v1"}}, "'/image/repository'"},
 		{"a registry has a port", hubChart, values{"image": values{"repository": "localhost:5000/hub", "tag": "v1"}}, ""},
-		{"a pull policy is one of three", hubChart, values{"image": values{"pullPolicy": "Sometimes"}}, "'/image/pullPolicy'"},
+		{"a pull policy is one of three", hubChart, values{
+			"image": values{"pullPolicy": "Sometimes"},
+		}, "'/image/pullPolicy'"},
 		{"an argument is a flag", hubChart, values{"extraArgs": []any{"zap-devel"}}, "'/extraArgs/0'"},
 		{"percentages are allowed", hubChart, values{"podDisruptionBudget": values{"minAvailable": "50%"}}, ""},
 
@@ -119,7 +123,9 @@ func TestCharts_RefuseInvalidValues(t *testing.T) {
 		{"a token needs an address", agentChart, values{
 			"token": "a.b.c", "apiServerCA": ca, "tokenName": "a", "tokenKey": "a",
 		}, "'/apiServerURL'"},
-		{"a token needs a CA", agentChart, values{"token": "abc123.0123456789abcdef", "apiServerURL": "https://h"}, "'/apiServerCA'"},
+		{"a token needs a CA", agentChart, values{
+			"token": "abc123.0123456789abcdef", "apiServerURL": "https://h",
+		}, "'/apiServerCA'"},
 		{"a token of a ServiceAccount needs a key", agentChart, values{
 			"token": "a.b.c", "apiServerURL": "https://h", "apiServerCA": ca, "tokenName": "a",
 		}, "'/tokenKey'"},
@@ -173,17 +179,20 @@ func TestHubChart_Values(t *testing.T) {
 
 func TestAgentChart_Values(t *testing.T) {
 	objects, err := template(t, agentChart, values{
-		"clusterName": "east", "clusterID": "0a1b", "labels": values{"b": "2", "a": "1"}, "hub": "west", "applyAnything": true,
-		"apiServerURL": "https://h", "apiServerCA": "-----BEGIN CERTIFICATE-----\n", "token": "abc123.0123456789abcdef",
+		"clusterName": "east", "clusterID": "0a1b", "labels": values{"b": "2", "a": "1"}, "hub": "west",
+		"applyAnything": true,
+		"apiServerURL":  "https://h", "apiServerCA": "-----BEGIN CERTIFICATE-----\n", "token": "abc123.0123456789abcdef",
 	})
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"--works", "--health-probe-bind-address=:8081", "--name=east", "--cluster-id=0a1b", "--label=a=1", "--label=b=2", "--hub=west",
+		"--works", "--health-probe-bind-address=:8081", "--name=east", "--cluster-id=0a1b", "--label=a=1", "--label=b=2",
+		"--hub=west",
 	}, containerOf(t, find(objects, "Deployment", agentChart)).Args)
 	require.NotNil(t, find(objects, "Secret", "muster-bootstrap-west"))
 	require.NotNil(t, find(objects, "ClusterRoleBinding", "muster-agent-apply-anything"))
 	for role, names := range map[string][]string{
-		"muster-agent-member": {"muster-agent-west", "muster-bootstrap-west"}, "muster-agent-leader-election": {"muster-agent-west"},
+		"muster-agent-member":          {"muster-agent-west", "muster-bootstrap-west"},
+		"muster-agent-leader-election": {"muster-agent-west"},
 	} {
 		rules, _, err := unstructured.NestedSlice(find(objects, "Role", role).Object, "rules")
 		require.NoError(t, err)

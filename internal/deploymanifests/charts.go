@@ -16,12 +16,16 @@ func hubTemplates() (map[string]string, error) {
 		return nil, err
 	}
 	permissions = append(permissions, hub.bindCluster(definitionsAndSelection())...)
-	// The namespace contains the identity of the hub and all JoinTokens: both outlive the release.
+	// The namespace contains the identity of the hub and all JoinTokens: both outlive the release. A namespace that exists
+	// already does not belong to the release.
 	registration := hub.metaOf(membership.RegistrationNamespace, "")
 	registration["annotations"] = object{"helm.sh/resource-policy": "keep"}
+	own := `include "muster-hub.ownsNamespace" (list . "` + membership.RegistrationNamespace + `")`
 	return map[string]string{
-		"account.yaml":         hub.template("", hub.accountObjects()[1:]),
-		"registration.yaml":    hub.template("", []any{object{"apiVersion": "v1", "kind": "Namespace", "metadata": registration}}),
+		"account.yaml": hub.template("", hub.accountObjects()[1:]),
+		"registration.yaml": hub.template(own, []any{
+			object{"apiVersion": "v1", "kind": "Namespace", "metadata": registration},
+		}),
 		"permissions.yaml":     hub.template("", permissions),
 		"leader-election.yaml": hub.template(".Values.leaderElection.enabled", hub.bind(hub.leaderElection())),
 		"users.yaml":           hub.template("", []any{viewRole()}),
@@ -47,14 +51,15 @@ func agentTemplates() (map[string]string, error) {
 		"account.yaml":    agent.template("", agent.accountObjects()[1:]),
 		"membership.yaml": agent.template("", agent.bindCluster(cluster)),
 		"home.yaml":       namesOfHub(agent.template("", home)),
-		"works.yaml":      agent.template(".Values.works", append(agent.bindCluster(workCluster), agent.bindCluster(grants())...)),
+		"works.yaml": agent.template(".Values.works",
+			append(agent.bindCluster(workCluster), agent.bindCluster(grants())...)),
 		"apply-anything.yaml": agent.template("and .Values.works .Values.applyAnything",
 			[]any{agent.clusterBinding("muster-agent-apply-anything", "cluster-admin")}),
 	}, nil
 }
 
-// agentDefinitions returns the folder crds of the chart muster-agent. Helm installs definitions from this folder and never
-// deletes them. With the definition of AppliedWork, the inventories of all Works would be deleted.
+// agentDefinitions returns the folder crds of the chart muster-agent. Helm installs definitions from this folder and
+// never deletes them. With the definition of AppliedWork, the inventories of all Works would be deleted.
 func agentDefinitions() (map[string]string, error) {
 	definition, err := fs.ReadFile(workcrds.Member, "work.muster.dev_appliedworks.yaml")
 	if err != nil {
@@ -63,8 +68,8 @@ func agentDefinitions() (map[string]string, error) {
 	return map[string]string{"appliedworks.yaml": "---\n" + strings.TrimPrefix(string(definition), "---\n")}, nil
 }
 
-// template returns a template of the chart of a program. The objects are in the namespace of the release and have the labels
-// of the chart. A template with a condition is empty unless the condition is true.
+// template returns a template of the chart of a program. The objects are in the namespace of the release and have the
+// labels of the chart. A template with a condition is empty unless the condition is true.
 func (p program) template(condition string, objects []any) string {
 	text := strings.NewReplacer(
 		"namespace: "+namespace+"\n", "namespace: {{ .Release.Namespace | quote }}\n",

@@ -10,8 +10,8 @@ import (
 	"github.com/muster-sdk/muster/membership/registration"
 )
 
-// chartValues are the values of the Helm chart muster-agent with which an agent registers. They contain everything that a
-// Bootstrap contains, and the cluster ID if the JoinToken is for one cluster.
+// chartValues are the values of the Helm chart muster-agent with which an agent registers. They contain everything that
+// a Bootstrap contains, and the cluster ID if the JoinToken is for one cluster.
 type chartValues struct {
 	APIServerURL          string `json:"apiServerURL"`
 	APIServerCA           string `json:"apiServerCA"`

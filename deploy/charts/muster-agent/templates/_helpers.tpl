@@ -1,4 +1,4 @@
-{{- /* The labels that every object of the chart has, besides app.kubernetes.io/name and app.kubernetes.io/part-of. */ -}}
+{{- /* Labels of every object, besides app.kubernetes.io/name and app.kubernetes.io/part-of. */ -}}
 {{- define "muster-agent.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
