@@ -69,6 +69,15 @@ func TestCharts_Install(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(secret.Data[registration.BootstrapKey]), bootstrapIn(t, rendered), "the same join.yaml")
 
+	const short = "abc123.0123456789abcdef"
+	rendered, err = template(t, agentChart, values{
+		"apiServerURL": agentValues["apiServerURL"], "apiServerCA": agentValues["apiServerCA"], "token": short,
+	})
+	require.NoError(t, err)
+	bootstrap, err := registration.ParseBootstrap([]byte(bootstrapIn(t, rendered)))
+	require.NoError(t, err, "a bootstrap token needs no other value")
+	require.Equal(t, "bootstrap-token-abc123", bootstrap.TokenName)
+
 	agent := newHelm(t, memberConfig, agentChart)
 	agentObjects := agent.install(agentValues)
 	agentPod := &pod{t: t, binary: agentBinary, admin: memberConfig}

@@ -69,6 +69,9 @@ func TestValues_KeptInSecret(t *testing.T) {
 	}
 	complete("values are written with the credential", "", nil)
 	issued := h.secret(token)
+	read, err := ReadValues(t.Context(), h, token)
+	require.NoError(t, err)
+	require.Equal(t, string(issued.Data[registration.ValuesKey]), string(read))
 
 	earlier := issued.DeepCopy()
 	delete(earlier.Data, registration.ValuesKey)
@@ -97,4 +100,6 @@ func TestValues_KeptInSecret(t *testing.T) {
 	h.later(token, time.Hour)
 	h.waitFor(token, v1alpha1.ReasonExpired)
 	require.NotContains(t, h.secret(token).Data, registration.ValuesKey, "an expired token offers no values")
+	_, err = ReadValues(t.Context(), h, token)
+	require.ErrorIs(t, err, ErrEnded)
 }
