@@ -101,7 +101,7 @@ func (p *pod) start(object *unstructured.Unstructured) {
 			}
 		default:
 			cancel()
-			<-exited
+			<-exited //nolint:errcheck // It was asked to end.
 		}
 		if t.Failed() {
 			t.Logf("%s:\n%s", p.binary, p.output.String())
