@@ -22,7 +22,7 @@ import (
 	"github.com/muster-sdk/muster/addon/internal/install"
 	"github.com/muster-sdk/muster/addon/internal/turn"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
-	"github.com/muster-sdk/muster/internal/deletion"
+	"github.com/muster-sdk/muster/internal/memberleave"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -345,7 +345,7 @@ func healthy(m *membershipv1alpha1.MemberCluster) bool {
 }
 
 func leaving(m *membershipv1alpha1.MemberCluster) bool {
-	return deletion.OfMember(m)
+	return memberleave.Requested(m)
 }
 
 // keyOf is the member's add-on as the book has it.

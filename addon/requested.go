@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/muster-sdk/muster/addon/v1alpha1"
+	"github.com/muster-sdk/muster/internal/definition"
 	"github.com/muster-sdk/muster/internal/deletion"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -51,20 +52,20 @@ func (c *shared) request(ctx context.Context, r *record, by types.UID) error {
 // alone. The request is acted on when it has been observed for a moment, since the time that is given; until then
 // wait is positive.
 func (c *shared) requested(ctx context.Context, resource string, deleted time.Time, since *time.Time) (is bool, wait time.Duration, _ error) {
-	definition, err := deletion.DefinitionOf(ctx, c.discovery, v1alpha1.GroupVersion.WithResource(resource))
+	state, err := definition.Of(ctx, c.discovery, v1alpha1.GroupVersion.WithResource(resource))
 	if err != nil {
 		return false, 0, err
 	}
-	if definition == deletion.Absent {
-		return false, deletion.ConfirmAfter, nil // the API server contradicts itself, while the definition comes or goes
+	if state == definition.Absent {
+		return false, definition.ConfirmAfter, nil // the API server contradicts itself, while the definition comes or goes
 	}
-	if !deletion.OfGenerator(true, deleted, definition) {
+	if !deletion.OfGenerator(true, deleted, state) {
 		return false, 0, nil
 	}
 	if since.IsZero() {
 		*since = c.Clock.Now()
 	}
-	return true, max(0, since.Add(deletion.ConfirmAfter).Sub(c.Clock.Now())), nil
+	return true, max(0, since.Add(definition.ConfirmAfter).Sub(c.Clock.Now())), nil
 }
 
 // removalRequested reports whether a user asked for the deletion of the MemberAddon: not if its definition is being

@@ -1,5 +1,6 @@
 // Package deploy has the manifests by which the agent of a member is deployed: as files to be taken by kustomize, and as an installer for hubs that
-// install agents themselves (package membership/install).
+// install agents themselves (package membership/install). The folder charts contains Helm charts with the same objects; they
+// are not part of [Files].
 //
 //	kubectl apply -k https://github.com/muster-sdk/muster/deploy/agent/overlays/singleton
 //

@@ -11,7 +11,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
-	"github.com/muster-sdk/muster/internal/deletion"
+	"github.com/muster-sdk/muster/internal/memberleave"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/scheduler"
 )
@@ -67,7 +67,7 @@ func (m members) Run(ctx context.Context, fleet Fleet) error {
 			member, ok := object.(*membershipv1alpha1.MemberCluster)
 			switch {
 			case !ok:
-			case deletion.OfMember(member):
+			case memberleave.Requested(member):
 				fleet.Remove(member.Name)
 			default:
 				fleet.Set(absent(member.Name))
@@ -100,7 +100,7 @@ func clusterOf(member *membershipv1alpha1.MemberCluster) *scheduler.Cluster {
 		Name:        member.Name,
 		Labels:      maps.Clone(member.Labels),
 		Joined:      meta.IsStatusConditionTrue(status.Conditions, membershipv1alpha1.ConditionJoined),
-		Leaving:     deletion.OfMember(member),
+		Leaving:     memberleave.Requested(member),
 		Unreported:  unreported(status),
 		Healthy:     meta.IsStatusConditionTrue(status.Conditions, membershipv1alpha1.ConditionHealthy),
 		Capacity:    status.Resources.Capacity.DeepCopy(),

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/muster-sdk/muster/internal/deletion"
+	"github.com/muster-sdk/muster/internal/definition"
 	"github.com/muster-sdk/muster/tenancy/v1alpha1"
 )
 
@@ -270,7 +270,7 @@ func (g *Grants) confirm(ctx context.Context, name types.NamespacedName, uid typ
 		g.bindings[name] = b
 		g.unlockAndReport(map[string]bool{name.Namespace: true})
 	}
-	time.AfterFunc(deletion.ConfirmAfter, try)
+	time.AfterFunc(definition.ConfirmAfter, try)
 }
 
 // retryConfirm is the time between two attempts to confirm a deletion.

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/muster-sdk/muster/internal/deletion"
+	"github.com/muster-sdk/muster/internal/definition"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/tenancy/v1alpha1"
@@ -44,8 +44,8 @@ func SetupWithManager(mgr manager.Manager, o Options) (*Grants, error) {
 		return nil, fmt.Errorf("make a discovery client: %w", err)
 	}
 	grants := newGrants(func(ctx context.Context) (bool, error) {
-		definition, err := deletion.DefinitionOf(ctx, d, v1alpha1.GroupVersion.WithResource("clustersetbindings"))
-		return definition == deletion.Served, err
+		state, err := definition.Of(ctx, d, v1alpha1.GroupVersion.WithResource("clustersetbindings"))
+		return state == definition.Served, err
 	})
 	grants.cache, grants.log = mgr.GetCache(), mgr.GetLogger().WithName("muster-tenancy")
 	return grants, setupControllers(mgr, o)

@@ -13,8 +13,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -34,6 +36,7 @@ import (
 type flags struct {
 	name, clusterID, namespace, member, probes, metrics string
 	hubs                                                hubNames
+	labels                                              labels
 	works                                               bool
 }
 
@@ -48,8 +51,32 @@ func (h *hubNames) Set(name string) error {
 	return nil
 }
 
+// labels is a flag that may be given several times, each time with one label.
+type labels map[string]string
+
+func (l labels) String() string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(l)) {
+		out = append(out, key+"="+l[key])
+	}
+	return strings.Join(out, ",")
+}
+
+// Set adds a label.
+func (l labels) Set(label string) error {
+	key, value, found := strings.Cut(label, "=")
+	if !found || key == "" {
+		return fmt.Errorf("label must be KEY=VALUE, got %q", label)
+	}
+	if before, exists := l[key]; exists && before != value {
+		return fmt.Errorf("label %q is set to %q and to %q", key, before, value)
+	}
+	l[key] = value
+	return nil
+}
+
 func parse(args []string) (flags, error) {
-	var f flags
+	f := flags{labels: labels{}}
 	set := flag.NewFlagSet("agent", flag.ContinueOnError)
 	set.StringVar(&f.name, "name", "", "name that the member would like to have; the hub has the say")
 	set.StringVar(&f.clusterID, "cluster-id", "", "what tells the cluster from all others; without it the UID of the member's namespace kube-system")
@@ -58,6 +85,8 @@ func parse(args []string) (flags, error) {
 	set.Var(&f.hubs, "hub", "name of a hub, whose Secrets are muster-bootstrap-NAME and muster-agent-NAME, and whose Lease is muster-agent-NAME: the agent's Roles have to\n"+
 		"allow those then. Several are taken in their order, one at a time, with the Lease of the first. To be in several at once, run an agent\n"+
 		"for each. Without it there is one, which has no name")
+	set.Var(f.labels, "label", "label KEY=VALUE that the agent requests for its MemberCluster; "+
+		"labels of the JoinToken take precedence. Repeatable")
 	set.BoolVar(&f.works, "works", false, "apply Works; the definition of AppliedWork has to be on the member")
 	set.StringVar(&f.probes, "health-probe-bind-address", "0", "where to serve /healthz and /readyz; 0: nowhere")
 	set.StringVar(&f.metrics, "metrics-bind-address", "0", "where to serve metrics; 0: nowhere")
@@ -123,6 +152,7 @@ func untilOut(hubs int, done func()) func(lifecycle.AgentStep) {
 func (f flags) options(member *rest.Config, onPhase func(lifecycle.AgentStep)) agent.Options {
 	options := agent.Options{
 		Name: f.name, ClusterID: f.clusterID, Namespace: f.namespace, Member: member, Version: "example", OnPhase: onPhase,
+		Labels: f.labels,
 	}
 	for _, name := range f.hubs {
 		options.Hubs = append(options.Hubs, agent.HubOptions{Name: name})

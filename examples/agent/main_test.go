@@ -80,6 +80,17 @@ func TestHubs_ElectionAndNames(t *testing.T) {
 	}
 }
 
+func TestLabels_FlagToOptions(t *testing.T) {
+	f, err := parse([]string{"--label", "team=shop", "--label=tier=", "--label", "url=a=b"})
+	require.NoError(t, err)
+	options := f.options(&rest.Config{Host: "https://member"}, func(lifecycle.AgentStep) {})
+	require.Equal(t, map[string]string{"team": "shop", "tier": "", "url": "a=b"}, options.Labels)
+	for _, args := range [][]string{{"--label", "team"}, {"--label", "=shop"}, {"--label=team=shop", "--label=team=toys"}} {
+		_, err := parse(args)
+		require.ErrorContains(t, err, "-label", args)
+	}
+}
+
 // TestUntilOut: a program whose agent is out for good ends, to be started anew, and no other.
 func TestUntilOut(t *testing.T) {
 	in := func(message string) lifecycle.AgentStep { return lifecycle.AgentStep{Message: message} }

@@ -1,6 +1,7 @@
 // Command hub is a complete hub: membership, placements, WorkSets and add-ons. The manifests in deploy/hub run it:
 //
 //	kubectl apply -k deploy/hub/base    # with an image of this program, see the Dockerfile
+//	helm install muster-hub deploy/charts/muster-hub --namespace muster-system --create-namespace
 //
 // Inside the hub's cluster, set --api-server-url and --api-server-ca-file: members cannot reach the address that a Pod uses.
 //

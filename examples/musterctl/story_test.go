@@ -115,6 +115,8 @@ func TestStory(t *testing.T) {
 	want(exitDone, "edge", onHub("token", "create", "edge", "--join-file", joinFile)...)
 	want(exitTaken, "another spec", onHub("token", "create", "edge", "--auto-accept")...)
 	want(exitDone, "edge", onHub("token", "list")...)
+	want(exitDone, "tokenName: edge\n", onHub("token", "values", "edge")...)
+	want(exitFailed, `"none" not found`, onHub("token", "values", "none")...)
 	require.Contains(t, want(exitDone, "", "__complete", "--kubeconfig", hubPlane.Kubeconfig(), "token", "delete", ""), "edge\n")
 
 	// Pull: its own agent.

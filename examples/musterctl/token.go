@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"time"
@@ -12,12 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/membership/admin"
+	"github.com/muster-sdk/muster/membership/registration/jointoken"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
 func (a *app) tokenCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "token", Short: "Join tokens, by which clusters ask to join"}
-	cmd.AddCommand(a.tokenCreateCommand(), a.tokenListCommand(), a.tokenDeleteCommand())
+	cmd.AddCommand(a.tokenCreateCommand(), a.tokenListCommand(), a.tokenValuesCommand(), a.tokenDeleteCommand())
 	return cmd
 }
 
@@ -136,6 +139,36 @@ func (a *app) tokenListCommand() *cobra.Command {
 			return err
 		}
 		return a.printList(format, list, tokensTable(time.Now(), list.Items...))
+	}
+	return cmd
+}
+
+func (a *app) tokenValuesCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "values NAME", Short: "Print the Helm values with which an agent registers with a join token; they are a secret",
+		Example: `  musterctl token values edge > values.yaml
+  helm install muster-agent deploy/charts/muster-agent --namespace muster-system --create-namespace --values values.yaml`,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeTokens,
+	}
+	var namespace string
+	namespaceFlag(cmd, &namespace)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		hub, err := a.hubClient()
+		if err != nil {
+			return err
+		}
+		token := &v1alpha1.JoinToken{}
+		if err := hub.Get(cmd.Context(), client.ObjectKey{Namespace: namespace, Name: args[0]}, token); err != nil {
+			return hub.explain(err)
+		}
+		values, err := jointoken.ReadValues(cmd.Context(), hub, token)
+		if errors.Is(err, jointoken.ErrEnded) {
+			return fmt.Errorf("%w: %w", admin.ErrExpired, err)
+		}
+		if err == nil {
+			_, err = a.out.Write(values)
+		}
+		return err
 	}
 	return cmd
 }

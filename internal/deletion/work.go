@@ -3,6 +3,7 @@ package deletion
 import (
 	"time"
 
+	"github.com/muster-sdk/muster/internal/definition"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
@@ -40,7 +41,7 @@ func WorkOf(work *v1alpha1.Work) Work {
 // Hub is what was observed of the place where the Work is.
 type Hub struct {
 	// Definition is the state of the definition of Works.
-	Definition Definition
+	Definition definition.State
 	// NamespaceDeleted is the deletionTimestamp of the namespace; zero: none, or the namespace does not exist.
 	NamespaceDeleted time.Time
 }
@@ -52,7 +53,7 @@ type Hub struct {
 // deleted counts as deleted with the namespace.
 func OfWork(w Work, h Hub) string {
 	switch {
-	case !w.Found && h.Definition != Served:
+	case !w.Found && h.Definition != definition.Served:
 		return v1alpha1.ReasonDefinitionRemoved
 	case !w.Found:
 		return v1alpha1.ReasonWorkNotFound
@@ -62,7 +63,7 @@ func OfWork(w Work, h Hub) string {
 		return Requested
 	case w.Generated:
 		return v1alpha1.ReasonNotRequestedByGenerator
-	case h.Definition != Served:
+	case h.Definition != definition.Served:
 		return v1alpha1.ReasonDefinitionRemoved
 	case !h.NamespaceDeleted.IsZero() && !w.Deleted.Before(h.NamespaceDeleted):
 		return v1alpha1.ReasonNamespaceTerminating

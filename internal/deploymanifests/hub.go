@@ -29,8 +29,6 @@ func hubFiles() (map[string]string, error) {
 		return nil, err
 	}
 	permissions = append(permissions, hub.bindCluster(definitionsAndSelection())...)
-	anything := hub.metaOf("muster-hub-select-anything", "")
-	anything["labels"].(object)[selectionLabel] = "true"
 	monitor := hub.metaOf(string(hub), namespace)
 	text := map[string]string{
 		"base/account.yaml": documents(append(hub.accountObjects(), object{
@@ -43,12 +41,7 @@ func hubFiles() (map[string]string, error) {
 		"base/availability.yaml":           documents([]any{disruptionBudget()}),
 		"base/networkpolicy.yaml":          documents([]any{networkPolicy()}),
 
-		"components/select-anything/role.yaml": documents([]any{object{
-			"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "ClusterRole", "metadata": anything,
-			"rules": []rbacv1.PolicyRule{{
-				APIGroups: []string{rbacv1.APIGroupAll}, Resources: []string{rbacv1.ResourceAll}, Verbs: []string{"get", "list", "watch"},
-			}},
-		}}),
+		"components/select-anything/role.yaml": documents([]any{selectAnythingRole()}),
 		"components/monitoring/service.yaml": documents([]any{
 			object{"apiVersion": "v1", "kind": "Service", "metadata": monitor, "spec": object{
 				"clusterIP": "None", "selector": object{"app.kubernetes.io/name": string(hub)},
@@ -141,6 +134,18 @@ func editRole() object {
 		APIGroups: []string{"placement.muster.dev"}, Resources: []string{"placementevictions", "placements", "worksets"},
 		Verbs: []string{"create", "delete", "patch", "update"},
 	}})
+}
+
+// selectAnythingRole returns the ClusterRole with which WorkSets select objects of any kind.
+func selectAnythingRole() object {
+	meta := hub.metaOf("muster-hub-select-anything", "")
+	meta["labels"].(object)[selectionLabel] = "true"
+	return object{
+		"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "ClusterRole", "metadata": meta,
+		"rules": []rbacv1.PolicyRule{{
+			APIGroups: []string{rbacv1.APIGroupAll}, Resources: []string{rbacv1.ResourceAll}, Verbs: []string{"get", "list", "watch"},
+		}},
+	}
 }
 
 const metricsPort = 8080

@@ -95,7 +95,10 @@ var rules = []rule{
 	},
 	{
 		packages: "deploy", // what is installed on a member is of all that runs there
-		ours:     []string{"membership/...", "internal/bounded", "internal/crdinstall", "internal/storeversion"},
+		ours: []string{
+			"membership/...", "internal/bounded", "internal/crdinstall", "internal/definition", "internal/memberleave",
+			"internal/storeversion",
+		},
 	},
 	{
 		packages: "assembly", // a complete hub and a complete agent consist of all packages

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/muster-sdk/muster/internal/deletion"
+	"github.com/muster-sdk/muster/internal/definition"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/lifecycle"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
@@ -117,14 +117,14 @@ func (r *members) observe(ctx context.Context, from client.Reader, cluster *v1al
 // only when the definition has been served since [lifecycle.ConfirmDeletion] after it first observed the deletion.
 func (r *members) observeDeletion(ctx context.Context, cluster *v1alpha1.MemberCluster, o *lifecycle.HubObserved) error {
 	since := r.deletions.first(cluster, o.Now)
-	definition, err := deletion.DefinitionOf(ctx, r.discovery, v1alpha1.GroupVersion.WithResource("memberclusters"))
+	state, err := definition.Of(ctx, r.discovery, v1alpha1.GroupVersion.WithResource("memberclusters"))
 	if err != nil {
 		return err
 	}
 	// Absent contradicts the MemberCluster that was just read: the definition is removed or installed at this moment.
-	o.WithDefinition = definition == deletion.Terminating
-	o.Unconfirmed = definition == deletion.Absent ||
-		definition == deletion.Served && o.Now.Before(since.Add(lifecycle.ConfirmDeletion))
+	o.WithDefinition = state == definition.Terminating
+	o.Unconfirmed = state == definition.Absent ||
+		state == definition.Served && o.Now.Before(since.Add(lifecycle.ConfirmDeletion))
 	return nil
 }
 

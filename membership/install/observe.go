@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-sdk/muster/internal/deletion"
+	"github.com/muster-sdk/muster/internal/memberleave"
 	"github.com/muster-sdk/muster/membership"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
@@ -34,7 +34,7 @@ func (r *Runner) observe(ctx context.Context, from client.Reader, m *member, of 
 		Now:         r.Clock.Now(),
 		Accepted:    cluster.Spec.Accepted != nil && *cluster.Spec.Accepted,
 		Joined:      meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionJoined),
-		Leaving:     deletion.OfMember(cluster),
+		Leaving:     memberleave.Requested(cluster),
 		Forced:      leave != nil && leave.Forced,
 		Touched:     touched(cluster),
 		Shown:       reasonOf(cluster),

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/muster-sdk/muster/internal/deletion"
+	"github.com/muster-sdk/muster/internal/memberleave"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -50,7 +50,7 @@ type seat struct {
 // standingOf is the state of a member for the revision with a hash.
 func standingOf(cluster *v1alpha1.MemberCluster, hash string) standing {
 	status := cluster.Status
-	leaving := deletion.OfMember(cluster)
+	leaving := memberleave.Requested(cluster)
 	accepted := cluster.Spec.Accepted != nil && *cluster.Spec.Accepted
 	joined := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionJoined)
 	if cluster.Spec.JoinMode != v1alpha1.JoinInstall || !accepted || leaving || !joined || status.Install == nil {

@@ -1,7 +1,7 @@
 package push
 
 import (
-	"github.com/muster-sdk/muster/internal/deletion"
+	"github.com/muster-sdk/muster/internal/memberleave"
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
@@ -30,7 +30,7 @@ func next(o observed) stance {
 		return forgetting
 	}
 	spec := o.cluster.Spec
-	leaving := deletion.OfMember(o.cluster)
+	leaving := memberleave.Requested(o.cluster)
 	switch {
 	case leaving && spec.Claim == "":
 		return forgetting // no agent has the claim, or none has it any more

@@ -20,8 +20,13 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// BootstrapKey is the only key of a JoinToken's Secret; its value is a marshaled [Bootstrap].
-const BootstrapKey = "join.yaml"
+// The keys of a JoinToken's Secret. Agents read BootstrapKey and ignore every other key.
+const (
+	// BootstrapKey contains a marshaled [Bootstrap].
+	BootstrapKey = "join.yaml"
+	// ValuesKey contains the same as BootstrapKey in the form of values for the Helm chart muster-agent.
+	ValuesKey = "values"
+)
 
 const (
 	bootstrapKind = "Bootstrap"
@@ -70,7 +75,8 @@ type bootstrapFile struct {
 }
 
 // ParseBootstrap reads the output of [Bootstrap.Marshal]. The error is an [*membership.InvalidError] that names a field
-// of the file and never quotes the file. Unknown fields are ignored.
+// of the file and never quotes the file. Unknown fields are ignored. If the fields tokenName and key are missing and the
+// token is a bootstrap token, both are derived from the token; see [Bootstrap.UseBootstrapToken].
 func ParseBootstrap(data []byte) (*Bootstrap, error) {
 	if len(data) > maxBootstrapSize {
 		return nil, &membership.InvalidError{Field: BootstrapKey, Problem: "exceeds the size limit of a Secret"}
@@ -112,6 +118,11 @@ func (f *bootstrapFile) bootstrap() (*Bootstrap, error) {
 		Server: f.Server, CA: []byte(f.CA), Token: f.Token, TokenName: f.TokenName,
 		Key: key, Namespace: f.Namespace, ExpirationTime: expiration.UTC(),
 		HubID: f.HubID, MoveFrom: f.MoveFrom,
+	}
+	if f.TokenName == "" && f.Key == "" && bootstrapToken.MatchString(f.Token) {
+		if err := b.UseBootstrapToken(f.Token); err != nil {
+			return nil, err
+		}
 	}
 	if err := b.validate(); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package registration
 
 import (
 	"encoding/hex"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,4 +41,23 @@ func TestUseBootstrapTokenRefuses(t *testing.T) {
 		require.NotContains(t, err.Error(), "hush", test.reason)
 		require.Equal(t, before, bootstrap.wire(), test.reason)
 	}
+}
+
+func TestParseBootstrap_DerivesKeyFromBootstrapToken(t *testing.T) {
+	want := testBootstrap(t)
+	require.NoError(t, want.UseBootstrapToken("abc123.0123456789abcdef"))
+	data, err := want.Marshal()
+	require.NoError(t, err)
+	var short []string
+	for line := range strings.SplitSeq(string(data), "\n") {
+		if !strings.HasPrefix(line, "tokenName:") && !strings.HasPrefix(line, "key:") {
+			short = append(short, line)
+		}
+	}
+	got, err := ParseBootstrap([]byte(strings.Join(short, "\n")))
+	require.NoError(t, err)
+	require.Equal(t, want.wire(), got.wire())
+
+	_, err = ParseBootstrap([]byte(strings.ReplaceAll(strings.Join(short, "\n"), "abc123.", "hush.")))
+	require.Equal(t, "tokenName", fieldOf(err), "a token of another kind needs its name and its key")
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/muster-sdk/muster/internal/definition"
 	"github.com/muster-sdk/muster/internal/deletion"
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
@@ -86,24 +87,24 @@ func (l *look) endRequested(ctx context.Context) (requested bool, wait time.Dura
 		return false, 0, fmt.Errorf("read WorkSet %s: %w", l.state.key, err)
 	}
 	found := err == nil && live.UID == l.set.UID
-	definition, err := deletion.DefinitionOf(ctx, l.discovery, v1alpha1.GroupVersion.WithResource("worksets"))
+	state, err := definition.Of(ctx, l.discovery, v1alpha1.GroupVersion.WithResource("worksets"))
 	if err != nil {
 		return false, 0, err
 	}
-	if found && definition == deletion.Absent {
-		return false, deletion.ConfirmAfter, nil // the API server contradicts itself, while the definition comes or goes
+	if found && definition == definition.Absent {
+		return false, definition.ConfirmAfter, nil // the API server contradicts itself, while the definition comes or goes
 	}
 	var deleted time.Time
 	if live.DeletionTimestamp != nil {
 		deleted = live.DeletionTimestamp.Time
 	}
-	if !deletion.OfGenerator(found, deleted, definition) {
+	if !deletion.OfGenerator(found, deleted, state) {
 		return false, 0, nil
 	}
 	if l.state.ending.IsZero() {
 		l.state.ending = l.Clock.Now()
 	}
-	return true, max(0, l.state.ending.Add(deletion.ConfirmAfter).Sub(l.Clock.Now())), nil
+	return true, max(0, l.state.ending.Add(definition.ConfirmAfter).Sub(l.Clock.Now())), nil
 }
 
 // confirmedFor is how long a confirmation serves by which the Works of a cluster are deleted. It is shorter than it

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/muster-sdk/muster/internal/definition"
 	"github.com/muster-sdk/muster/internal/deletion"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
@@ -94,7 +95,7 @@ type model struct {
 	hub              hubState
 	backup           *hubState
 	namespaceDeleted int
-	works, sets      deletion.Definition // definitions
+	works, sets      definition.State // definitions
 	inventoryServed  bool
 	selectionEmpty   bool // all that is selected is missing
 	listForbidden    bool
@@ -112,7 +113,7 @@ type model struct {
 }
 
 func newModel(m mutant, generated bool) *model {
-	return &model{mutant: m, generated: generated, works: deletion.Served, sets: deletion.Served, inventoryServed: true}
+	return &model{mutant: m, generated: generated, works: definition.Served, sets: definition.Served, inventoryServed: true}
 }
 
 func (m *model) uid() types.UID { m.uids++; return types.UID(fmt.Sprint("u", m.uids)) }
@@ -188,12 +189,12 @@ func when(condition bool, do func()) bool {
 var users = []action{
 	{"create", func(m *model) bool {
 		if m.generated {
-			return when(m.hub.generator == nil && m.sets == deletion.Served, func() {
+			return when(m.hub.generator == nil && m.sets == definition.Served, func() {
 				m.hub.generator = &generator{uid: m.uid(), chosen: true, objects: all}
 				m.keep(all)
 			})
 		}
-		return when(m.hub.work == nil && m.works == deletion.Served && m.namespaceDeleted == 0, func() {
+		return when(m.hub.work == nil && m.works == definition.Served && m.namespaceDeleted == 0, func() {
 			m.hub.work = &modelWork{uid: m.uid(), gen: 1, objects: all}
 			m.keep(all)
 		})
@@ -201,10 +202,10 @@ var users = []action{
 	{"delete", func(m *model) bool {
 		if m.generated {
 			g := m.hub.generator
-			return when(g != nil && !g.deleted && m.sets == deletion.Served, func() { g.deleted = true; m.ask(all) })
+			return when(g != nil && !g.deleted && m.sets == definition.Served, func() { g.deleted = true; m.ask(all) })
 		}
 		w := m.hub.work
-		return when(w != nil && w.deleted == 0 && m.works == deletion.Served && m.namespaceDeleted == 0, func() {
+		return when(w != nil && w.deleted == 0 && m.works == definition.Served && m.namespaceDeleted == 0, func() {
 			m.ask(w.objects)
 			w.deleted = m.now
 			if !w.finalizer {
@@ -262,11 +263,11 @@ var faults = []action{
 		return when(m.namespaceDeleted == 0, func() { m.namespaceDeleted = m.now; m.damage(); m.terminate() })
 	}},
 	{"the definition of Works is removed", func(m *model) bool {
-		return when(m.works == deletion.Served, func() { m.works = deletion.Terminating; m.damage(); m.terminate() })
+		return when(m.works == definition.Served, func() { m.works = definition.Terminating; m.damage(); m.terminate() })
 	}},
 	{"the definition of generators is removed", func(m *model) bool {
-		return when(m.sets == deletion.Served, func() {
-			m.sets = deletion.Terminating
+		return when(m.sets == definition.Served, func() {
+			m.sets = definition.Terminating
 			if g := m.hub.generator; g != nil {
 				g.deleted = true
 				m.damage()
@@ -323,7 +324,7 @@ func (m *model) terminate() {
 
 // restore puts back a backup: that of etcd as it was, or objects with other UIDs, without deletionTimestamps.
 func (m *model) restore(objects, generators, works bool) bool {
-	if m.backup == nil || m.works != deletion.Served || m.sets != deletion.Served || m.namespaceDeleted != 0 {
+	if m.backup == nil || m.works != definition.Served || m.sets != definition.Served || m.namespaceDeleted != 0 {
 		return false
 	}
 	m.hub, m.stale = hubState{}, nil
@@ -361,19 +362,19 @@ func (m *model) heal() {
 	if m.namespaceDeleted != 0 && m.hub.work == nil {
 		m.namespaceDeleted = 0
 	}
-	if m.works == deletion.Terminating && m.hub.work == nil {
-		m.works = deletion.Served
+	if m.works == definition.Terminating && m.hub.work == nil {
+		m.works = definition.Served
 	}
-	if m.sets == deletion.Terminating && m.hub.generator == nil {
-		m.sets = deletion.Served
+	if m.sets == definition.Terminating && m.hub.generator == nil {
+		m.sets = definition.Served
 	}
 	m.inventoryServed, m.selectionEmpty, m.listForbidden, m.unreachable, m.gateShut = true, false, false, false, false
 }
 
 // control is a reconcile of the generator's controller.
 func (m *model) control() {
-	if !m.generated || m.works != deletion.Served || m.namespaceDeleted != 0 {
-		if g := m.hub.generator; g != nil && g.deleted && m.sets != deletion.Served && m.mutant != definitionDeletes {
+	if !m.generated || m.works != definition.Served || m.namespaceDeleted != 0 {
+		if g := m.hub.generator; g != nil && g.deleted && m.sets != definition.Served && m.mutant != definitionDeletes {
 			m.hub.generator = nil
 		}
 		return

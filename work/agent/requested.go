@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-sdk/muster/internal/definition"
 	"github.com/muster-sdk/muster/internal/deletion"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -33,11 +34,11 @@ func (a *Agent) observeEnd(ctx context.Context, key types.NamespacedName) (*v1al
 		return work, "", nil
 	}
 	var at deletion.Hub
-	if at.Definition, err = deletion.DefinitionOf(ctx, a.hubDiscovery, v1alpha1.GroupVersion.WithResource("works")); err != nil {
+	if at.Definition, err = definition.Of(ctx, a.hubDiscovery, v1alpha1.GroupVersion.WithResource("works")); err != nil {
 		return nil, "", err
 	}
 	// The two answers contradict each other while an API server starts, or while the definition comes or goes.
-	if observed.Found && at.Definition == deletion.Absent || unserved && at.Definition == deletion.Served {
+	if observed.Found && at.Definition == definition.Absent || unserved && at.Definition == definition.Served {
 		return nil, "", fmt.Errorf("read Work %s: the hub has just changed the definition of Works", key.Name)
 	}
 	if observed.Found && !observed.Generated && !observed.Requested {

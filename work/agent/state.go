@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
-	"github.com/muster-sdk/muster/internal/deletion"
+	"github.com/muster-sdk/muster/internal/definition"
 	"github.com/muster-sdk/muster/work/apply"
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -79,7 +79,7 @@ func (s *state) confirm(now time.Time) time.Duration {
 	if s.requestedAt.IsZero() {
 		s.requestedAt = now
 	}
-	return max(0, s.requestedAt.Add(deletion.ConfirmAfter).Sub(now))
+	return max(0, s.requestedAt.Add(definition.ConfirmAfter).Sub(now))
 }
 
 // settled says that nothing was left to try again.

@@ -29,6 +29,7 @@ type assets struct {
 	binding    *rbacv1.RoleBinding
 	issuer     issuer
 	credential held
+	values     []byte    // desired chart values for the existing credential; nil without a usable Bootstrap
 	seenAt     time.Time // by the reconciler's clock
 }
 
@@ -91,6 +92,10 @@ func (r *reconciler) observe(ctx context.Context, token *v1alpha1.JoinToken) (*a
 		bootstrap.Namespace == token.Namespace && bootstrap.TokenName == token.Name &&
 		t.secret.Annotations[sourceUIDAnnotation] == string(t.issuer.uid()) && t.issuer.holds(bootstrap)
 	t.credential.IssuedAt, t.credential.Lifetime = lifeOf(t.secret)
+	if t.values, err = valuesFor(bootstrap, token.Spec.ClusterID); err != nil {
+		return nil, err
+	}
+	t.credential.Incomplete = !bytes.Equal(t.secret.Data[registration.ValuesKey], t.values)
 	return t, nil
 }
 
@@ -139,6 +144,10 @@ func (r *reconciler) issue(ctx context.Context, t *assets, lifetime time.Duratio
 	if err != nil {
 		return err
 	}
+	values, err := valuesFor(&bootstrap, t.token.Spec.ClusterID)
+	if err != nil {
+		return err
+	}
 	write := r.client.Update
 	if t.secret == nil {
 		t.secret = secretOf(t.token)
@@ -148,10 +157,22 @@ func (r *reconciler) issue(ctx context.Context, t *assets, lifetime time.Duratio
 	}
 	t.issuer.describe(&t.credential)
 	t.credential.Usable, t.credential.IssuedAt, t.credential.Lifetime = true, t.seenAt, granted
-	fill(t.secret, joinYAML, t.credential, t.issuer.uid())
+	t.credential.Incomplete = false
+	fill(t.secret, joinYAML, values, t.credential, t.issuer.uid())
 	if err := write(ctx, t.secret); err != nil {
 		return fmt.Errorf("write Secret %s: %w", t.secret.Name, err)
 	}
+	return nil
+}
+
+// complete writes the chart values for the credential in the Secret, and leaves the credential as it is. Secrets of earlier
+// versions have no chart values.
+func (r *reconciler) complete(ctx context.Context, t *assets) error {
+	t.secret.Data[registration.ValuesKey] = t.values
+	if err := r.client.Update(ctx, t.secret); err != nil {
+		return fmt.Errorf("write key %s of Secret %s: %w", registration.ValuesKey, t.secret.Name, err)
+	}
+	t.credential.Incomplete = false
 	return nil
 }
 

@@ -9,8 +9,12 @@
 //
 // With type ServiceAccount all of it is in the registration namespace and goes with the JoinToken: a ServiceAccount "join-<name>", a
 // RoleBinding of the same name to the ClusterRole "muster-bootstrap", and a Secret with the name of the
-// token, whose one key "join.yaml" an agent takes as is. Deleting the JoinToken ends every copy of the
-// credential, as soon as the API server's cache of tokens forgets it (10 seconds).
+// token. An agent reads the key "join.yaml" of the Secret. The key "values" contains the same credential as values for the Helm
+// chart muster-agent:
+//
+//	helm install muster-agent deploy/charts/muster-agent --values values.yaml
+//
+// Deleting the JoinToken ends every copy of the credential, as soon as the API server's cache of tokens expires (10 seconds).
 //
 // # Whom a token lets in
 //

@@ -29,6 +29,8 @@ const (
 	keep action = "Keep"
 	// issue puts a new credential into the Secret, and makes what is missing for it.
 	issue action = "Issue"
+	// complete writes the chart values for the credential that is in the Secret, and nothing else.
+	complete action = "Complete"
 	// withdraw takes the credential out of the Secret; copies of it go on working.
 	withdraw action = "Withdraw"
 	// remove withdraws it and ends every copy.
@@ -39,6 +41,8 @@ const (
 type held struct {
 	// Usable is true when an agent can join with the Secret as it is, and it says what would be written now.
 	Usable bool
+	// Incomplete is true if the chart values in the Secret are missing, or are not those of the credential.
+	Incomplete bool
 	// IssuedAt is when it was issued, by the clock that also tells plan the time.
 	IssuedAt time.Time
 	// Lifetime that the API server gave it.
@@ -91,6 +95,9 @@ func plan(token *v1alpha1.JoinToken, credential held, now time.Time) step {
 	if !credential.Usable || old {
 		step.Action, step.Lifetime, step.Again = issue, lifetime(token, end, now), now
 		return step
+	}
+	if credential.Incomplete {
+		step.Action = complete
 	}
 	step.Again = due
 	if !end.IsZero() && (due.IsZero() || end.Before(due)) {

@@ -134,7 +134,7 @@ func (h *hub) secret(token *v1alpha1.JoinToken) *corev1.Secret {
 func (h *hub) bootstrap(token *v1alpha1.JoinToken) *registration.Bootstrap {
 	h.t.Helper()
 	secret := h.secret(token)
-	require.Len(h.t, secret.Data, 1, "an agent takes the one key that there is")
+	require.Len(h.t, secret.Data, 2, "join.yaml and values")
 	bootstrap, err := registration.ParseBootstrap(secret.Data["join.yaml"])
 	require.NoError(h.t, err)
 	return bootstrap

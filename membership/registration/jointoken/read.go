@@ -25,37 +25,61 @@ var ErrEnded = errors.New("the join token has ended")
 // a [*membership.InvalidError] when that takes a change of the JoinToken or of the hub. Reader needs get on secrets in the token's namespace, and
 // must not be a cache.
 func Read(ctx context.Context, reader client.Reader, token *v1alpha1.JoinToken) (*registration.Bootstrap, error) {
+	_, bootstrap, err := readSecret(ctx, reader, token)
+	return bootstrap, err
+}
+
+// ReadValues returns the values of the Helm chart muster-agent with which a cluster registers with a JoinToken. The values
+// are a secret. ReadValues requires the same permission as [Read] and returns the same errors. The error is also a
+// [membership.ErrPending] if the hub has not written the values, because it runs an earlier version.
+func ReadValues(ctx context.Context, reader client.Reader, token *v1alpha1.JoinToken) ([]byte, error) {
+	secret, _, err := readSecret(ctx, reader, token)
+	if err != nil {
+		return nil, err
+	}
+	values := secret.Data[registration.ValuesKey]
+	if len(values) == 0 {
+		return nil, fmt.Errorf("JoinToken %s: Secret %s has no key %s: upgrade the hub: %w",
+			token.Name, client.ObjectKeyFromObject(secret), registration.ValuesKey, membership.ErrPending)
+	}
+	return values, nil
+}
+
+// readSecret returns the Secret of a JoinToken and the credential in the Secret.
+func readSecret(ctx context.Context, reader client.Reader, token *v1alpha1.JoinToken) (
+	*corev1.Secret, *registration.Bootstrap, error,
+) {
 	pending := func(why string) error {
 		return fmt.Errorf("JoinToken %s: %s: %w", token.Name, why, membership.ErrPending)
 	}
 	ready := meta.FindStatusCondition(token.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
 	case token.DeletionTimestamp != nil:
-		return nil, pending("it is being deleted")
+		return nil, nil, pending("it is being deleted")
 	case ready == nil:
-		return nil, pending("the hub has not looked at it yet: is its controller running?")
+		return nil, nil, pending("the hub has not looked at it yet: is its controller running?")
 	case ready.Reason == v1alpha1.ReasonExpired || ready.Reason == v1alpha1.ReasonUsedUp:
-		return nil, fmt.Errorf("JoinToken %s: %s: %w", token.Name, ready.Message, ErrEnded)
+		return nil, nil, fmt.Errorf("JoinToken %s: %s: %w", token.Name, ready.Message, ErrEnded)
 	case ready.Reason == v1alpha1.ReasonInvalidLabel:
-		return nil, &membership.InvalidError{Field: "spec.labels", Problem: ready.Message}
+		return nil, nil, &membership.InvalidError{Field: "spec.labels", Problem: ready.Message}
 	case ready.Reason == v1alpha1.ReasonNotEnabled || ready.Reason == v1alpha1.ReasonBootstrapTokenUnusable:
-		return nil, &membership.InvalidError{Field: "spec.type", Problem: ready.Message}
+		return nil, nil, &membership.InvalidError{Field: "spec.type", Problem: ready.Message}
 	case ready.Status != metav1.ConditionTrue || token.Status.SecretName == "":
-		return nil, pending(ready.Message)
+		return nil, nil, pending(ready.Message)
 	}
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: token.Namespace, Name: token.Status.SecretName}
 	if err := reader.Get(ctx, key, secret); apierrors.IsNotFound(err) {
-		return nil, pending(fmt.Sprintf("Secret %s is gone, and is about to be made again", key))
+		return nil, nil, pending(fmt.Sprintf("Secret %s is gone, and is about to be made again", key))
 	} else if err != nil {
-		return nil, fmt.Errorf("read the Secret of JoinToken %s: %w", token.Name, err)
+		return nil, nil, fmt.Errorf("read the Secret of JoinToken %s: %w", token.Name, err)
 	}
 	if !metav1.IsControlledBy(secret, token) {
-		return nil, pending(fmt.Sprintf("Secret %s is that of an earlier token of this name", key))
+		return nil, nil, pending(fmt.Sprintf("Secret %s is that of an earlier token of this name", key))
 	}
 	bootstrap, err := registration.ParseBootstrap(secret.Data[registration.BootstrapKey])
 	if err != nil {
-		return nil, pending(fmt.Sprintf("Secret %s cannot be used yet: %v", key, err))
+		return nil, nil, pending(fmt.Sprintf("Secret %s cannot be used yet: %v", key, err))
 	}
-	return bootstrap, nil
+	return secret, bootstrap, nil
 }

@@ -115,6 +115,8 @@ func (r *reconciler) keep(ctx context.Context, token *v1alpha1.JoinToken) (step,
 		if err = r.issue(ctx, assets, step.Lifetime); err == nil {
 			step = plan(token, assets.credential, assets.seenAt)
 		}
+	case complete:
+		err = r.complete(ctx, assets)
 	case withdraw:
 		err = r.withdraw(ctx, assets, step.Again)
 	case remove:

@@ -53,9 +53,9 @@ func bootstrapIn(secret *corev1.Secret) *registration.Bootstrap {
 	return bootstrap
 }
 
-// fill puts a credential into a Secret, and nothing else.
-func fill(secret *corev1.Secret, joinYAML []byte, credential held, source types.UID) {
-	secret.Data = map[string][]byte{registration.BootstrapKey: joinYAML}
+// fill replaces the data of a Secret with a credential and the chart values for the credential.
+func fill(secret *corev1.Secret, joinYAML, values []byte, credential held, source types.UID) {
+	secret.Data = map[string][]byte{registration.BootstrapKey: joinYAML, registration.ValuesKey: values}
 	if secret.Annotations == nil {
 		secret.Annotations = map[string]string{}
 	}

@@ -1,11 +1,12 @@
-package deletion
+// Package memberleave decides whether a user requested that a member leaves the fleet.
+package memberleave
 
 import "github.com/muster-sdk/muster/membership/v1alpha1"
 
-// OfMember reports whether a user requested that a member leaves the fleet. A deletionTimestamp alone is not a request: the
+// Requested reports whether a user requested that a member leaves the fleet. A deletionTimestamp alone is not a request: the
 // API server sets it as well when the definition of MemberClusters is removed. The hub tells the two apart, and records a
 // leave in the status before anything follows from it.
-func OfMember(m *v1alpha1.MemberCluster) bool {
+func Requested(m *v1alpha1.MemberCluster) bool {
 	leave := m.Status.Leave
 	return m.Spec.State == v1alpha1.StateLeave || m.Status.Phase == v1alpha1.PhaseLeaving ||
 		leave != nil && !leave.Ended

@@ -1,4 +1,5 @@
-package deletion
+// Package definition observes whether a CustomResourceDefinition is served or is being removed.
+package definition
 
 import (
 	"context"
@@ -12,23 +13,23 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// Definition is the state of the CustomResourceDefinition of a resource.
-type Definition string
+// State is the state of the CustomResourceDefinition of a resource.
+type State string
 
 // The states of a definition.
 const (
-	Served      Definition = "Served"
-	Terminating Definition = "Terminating" // it is being removed, and all its objects with it
-	Absent      Definition = "Absent"
+	Served      State = "Served"
+	Terminating State = "Terminating" // it is being removed, and all its objects with it
+	Absent      State = "Absent"
 )
 
 // ConfirmAfter is how long a request to delete an object must have been observed before it is acted on. The API
 // server publishes that a definition is being removed a moment after it has begun to delete the objects.
 const ConfirmAfter = time.Second
 
-// DefinitionOf reads the state of a definition from the API server's discovery, which every authenticated user may
+// Of reads the state of a definition from the API server's discovery, which every authenticated user may
 // read. A definition that is being removed is listed without the verb create.
-func DefinitionOf(ctx context.Context, d discovery.DiscoveryInterface, resource schema.GroupVersionResource) (Definition, error) {
+func Of(ctx context.Context, d discovery.DiscoveryInterface, resource schema.GroupVersionResource) (State, error) {
 	list := &metav1.APIResourceList{}
 	err := d.RESTClient().Get().AbsPath("/apis", resource.Group, resource.Version).Do(ctx).Into(list)
 	if apierrors.IsNotFound(err) {
@@ -37,10 +38,10 @@ func DefinitionOf(ctx context.Context, d discovery.DiscoveryInterface, resource 
 	if err != nil {
 		return "", fmt.Errorf("read whether %s is served: %w", resource.GroupResource(), err)
 	}
-	return definitionIn(list, resource.Resource), nil
+	return stateIn(list, resource.Resource), nil
 }
 
-func definitionIn(list *metav1.APIResourceList, resource string) Definition {
+func stateIn(list *metav1.APIResourceList, resource string) State {
 	for i := range list.APIResources {
 		if list.APIResources[i].Name != resource {
 			continue

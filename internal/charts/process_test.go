@@ -1,0 +1,152 @@
+package charts
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/mustertest/localplane"
+)
+
+// build builds a program of the examples.
+func build(t *testing.T, name string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), name)
+	command := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".")
+	command.Dir = filepath.Join("..", "..", "examples", name)
+	output, err := command.CombinedOutput()
+	require.NoError(t, err, string(output))
+	return binary
+}
+
+func deploymentOf(t *testing.T, object *unstructured.Unstructured) *appsv1.Deployment {
+	t.Helper()
+	deployment := &appsv1.Deployment{}
+	require.NotNil(t, object)
+	converter := runtime.DefaultUnstructuredConverter
+	require.NoError(t, converter.FromUnstructuredWithValidation(object.Object, deployment, true))
+	return deployment
+}
+
+func containerOf(t *testing.T, object *unstructured.Unstructured) corev1.Container {
+	t.Helper()
+	deployment := deploymentOf(t, object)
+	require.Len(t, deployment.Spec.Template.Spec.Containers, 1)
+	return deployment.Spec.Template.Spec.Containers[0]
+}
+
+// pod runs a binary as the container of a Deployment: with its arguments, environment, ConfigMaps, and a token of its
+// ServiceAccount. No kubelet runs here. Ports, which may be in use, become random ones. Stop ends the process, and a
+// process that ends by itself fails the test unless mayExit is true.
+type pod struct {
+	t       *testing.T
+	binary  string
+	admin   *rest.Config
+	mayExit bool
+	output  bytes.Buffer
+	stop    func()
+}
+
+func (p *pod) start(object *unstructured.Unstructured) {
+	t := p.t
+	t.Helper()
+	c, err := client.New(p.admin, client.Options{})
+	require.NoError(t, err)
+	spec := deploymentOf(t, object).Spec.Template.Spec
+	container := containerOf(t, object)
+	folder := t.TempDir()
+	kubeconfig, err := localplane.Kubeconfig(p.account(c, spec.ServiceAccountName))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "kubeconfig"), kubeconfig, 0o600))
+
+	ctx, cancel := context.WithCancel(context.Background())
+	command := exec.CommandContext(ctx, p.binary, p.arguments(c, &spec, folder)...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(folder, "kubeconfig"))
+	for _, variable := range container.Env {
+		value := variable.Value
+		if from := variable.ValueFrom; from != nil {
+			require.Equal(t, "metadata.namespace", from.FieldRef.FieldPath)
+			value = namespace
+		}
+		command.Env = append(command.Env, variable.Name+"="+value)
+	}
+	command.Stdout, command.Stderr = &p.output, &p.output
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.WaitDelay = 30 * time.Second
+	require.NoError(t, command.Start())
+	exited := make(chan error, 1)
+	go func() { exited <- command.Wait() }()
+	p.stop = sync.OnceFunc(func() {
+		defer cancel()
+		select {
+		case err := <-exited:
+			if !p.mayExit {
+				t.Errorf("%s ended by itself: %v", p.binary, err)
+			}
+		default:
+			cancel()
+			<-exited //nolint:errcheck // It was asked to end.
+		}
+		if t.Failed() {
+			t.Logf("%s:\n%s", p.binary, p.output.String())
+		}
+	})
+	t.Cleanup(p.stop)
+}
+
+// arguments returns the arguments of the container, in which the mounted ConfigMaps are files in a folder.
+func (p *pod) arguments(c client.Client, spec *corev1.PodSpec, folder string) []string {
+	t := p.t
+	t.Helper()
+	container := spec.Containers[0]
+	args := append([]string{}, container.Args...)
+	for _, mount := range container.VolumeMounts {
+		for _, volume := range spec.Volumes {
+			if volume.Name != mount.Name {
+				continue
+			}
+			files := &corev1.ConfigMap{}
+			name := client.ObjectKey{Namespace: namespace, Name: volume.ConfigMap.Name}
+			require.NoError(t, c.Get(t.Context(), name, files))
+			for key, content := range files.Data {
+				require.NoError(t, os.WriteFile(filepath.Join(folder, key), []byte(content), 0o600))
+			}
+			for i := range args {
+				args[i] = strings.Replace(args[i], "="+mount.MountPath+"/", "="+folder+"/", 1)
+			}
+		}
+	}
+	for i, arg := range args {
+		if name, _, address := strings.Cut(arg, "-bind-address="); address {
+			args[i] = name + "-bind-address=127.0.0.1:0"
+		}
+	}
+	return args
+}
+
+// account returns a configuration with a token of a ServiceAccount.
+func (p *pod) account(c client.Client, name string) *rest.Config {
+	p.t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	request := &authenticationv1.TokenRequest{}
+	require.NoError(p.t, c.SubResource("token").Create(p.t.Context(), account, request))
+	config := rest.AnonymousClientConfig(p.admin)
+	config.BearerToken = request.Status.Token
+	return config
+}
