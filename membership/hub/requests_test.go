@@ -4,8 +4,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/membership"
@@ -27,6 +29,15 @@ type asker struct {
 	claim   *registration.ClaimKey
 	private []byte
 	method  registration.Method
+}
+
+// createRequest creates a JoinRequest. It repeats a conflict, as agents do: the API server counts the requests in the status
+// of a ResourceQuota, and fails if other requests changed the status at the same time.
+func createRequest(t testing.TB, c client.Client, a *asker) {
+	t.Helper()
+	require.NoError(t, retry.OnError(retry.DefaultBackoff, apierrors.IsConflict, func() error {
+		return c.Create(t.Context(), a.request)
+	}))
 }
 
 // newAsker returns one whose request is proved by bootstrap, if there is one. Its cluster's ID is that which

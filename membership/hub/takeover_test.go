@@ -49,10 +49,10 @@ func testTakeover(t *testing.T, h *testHub) {
 			}
 			first, second := newAsker(t, test.name, test.before, bootstrap), newAsker(t, test.name, test.after, bootstrap)
 			door := h.door(bootstrap)
-			require.NoError(t, door.Create(t.Context(), first.request))
+			createRequest(t, door, first)
 			firstReads := reads(first)
 			h.eventually("the first is in", firstReads)
-			require.NoError(t, door.Create(t.Context(), second.request))
+			createRequest(t, door, second)
 			h.answer(second, v1alpha1.AnswerHeld)
 			require.NoError(t, firstReads())
 
@@ -100,7 +100,7 @@ func TestLaggingClaims(t *testing.T) {
 		}}))
 	// In the fleet: about to renew.
 	late := newAsker(t, "late", token.Method{}, bootstrap)
-	require.NoError(t, door.Create(t.Context(), late.request))
+	createRequest(t, door, late)
 	config := late.config(t, bootstrap, h.answer(late, v1alpha1.AnswerIssued))
 	agent, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestLaggingClaims(t *testing.T) {
 		h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.Claim = other.Fingerprint() })
 	}
 
-	require.NoError(t, door.Create(t.Context(), early.request))
+	createRequest(t, door, early)
 	request, _, err := token.Method{}.Request(late.claim, nil)
 	require.NoError(t, err)
 	renewal := &v1alpha1.Renewal{ID: "late", Request: request}

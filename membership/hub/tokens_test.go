@@ -37,7 +37,7 @@ func TestNobodyComesInWithoutAToken(t *testing.T) {
 	h.token("trusted", v1alpha1.JoinTokenSpec{})
 	door := h.door(bound)
 	ask := func(a *asker) {
-		require.NoError(t, door.Create(t.Context(), a.request))
+		createRequest(t, door, a)
 		// Another hub on this plane may let it in.
 		t.Cleanup(func() { _ = h.client.Delete(context.Background(), a.request) })
 	}
@@ -88,7 +88,7 @@ func TestNobodyComesInWithoutAToken(t *testing.T) {
 func TestWithoutTokenByOption(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{AllowWithoutToken: true})
 	a := newAsker(t, "tokenless", csr.Method{}, nil)
-	require.NoError(t, h.door(h.token("tokenless", v1alpha1.JoinTokenSpec{})).Create(t.Context(), a.request))
+	createRequest(t, h.door(h.token("tokenless", v1alpha1.JoinTokenSpec{})), a)
 	h.request("id-tokenless", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
 	h.change("tokenless", func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
 	issued := h.request("id-tokenless", v1alpha1.AnswerIssued, v1alpha1.ReasonIssued)
@@ -112,7 +112,7 @@ func testStolenCredentialIsNotRenewed(t *testing.T, h *testHub) {
 		t.Run(name, func(t *testing.T) {
 			h := h.with(t)
 			agent := newAsker(t, name, method, bootstrap)
-			require.NoError(t, h.door(bootstrap).Create(t.Context(), agent.request))
+			createRequest(t, h.door(bootstrap), agent)
 			config := agent.config(t, bootstrap, h.request("id-"+name, v1alpha1.AnswerIssued, v1alpha1.ReasonIssued))
 			member, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
 			require.NoError(t, err)
