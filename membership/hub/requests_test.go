@@ -31,8 +31,8 @@ type asker struct {
 	method  registration.Method
 }
 
-// createRequest creates a JoinRequest. It repeats a conflict, as agents do: the API server counts the requests in the status
-// of a ResourceQuota, and fails if other requests changed the status at the same time.
+// createRequest creates a JoinRequest. It repeats a conflict, as agents do: the API server counts the requests in the
+// status of a ResourceQuota, and fails if other requests changed that at the same time.
 func createRequest(t testing.TB, c client.Client, a *asker) {
 	t.Helper()
 	require.NoError(t, retry.OnError(retry.DefaultBackoff, apierrors.IsConflict, func() error {

@@ -91,7 +91,7 @@ func (l *look) endRequested(ctx context.Context) (requested bool, wait time.Dura
 	if err != nil {
 		return false, 0, err
 	}
-	if found && definition == definition.Absent {
+	if found && state == definition.Absent {
 		return false, definition.ConfirmAfter, nil // the API server contradicts itself, while the definition comes or goes
 	}
 	var deleted time.Time
