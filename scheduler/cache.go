@@ -10,7 +10,7 @@ import (
 // Cache collects what changes in a fleet and hands out snapshots of it. The zero Cache is an empty fleet. All methods may be
 // called by many at once; those of one cluster must be in the order of its changes.
 //
-// A change costs next to nothing until somebody asks for a [Snapshot]; the changes up to then are applied together.
+// A change costs next to nothing until the next call of Snapshot, which applies all changes up to then together.
 type Cache struct {
 	mu      sync.Mutex
 	slots   map[string]int32

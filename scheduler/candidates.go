@@ -15,7 +15,7 @@ type Candidates struct {
 	wanted   int
 	heap     []int32
 	part     []int32
-	dropped  map[int]string // why; nil: nobody wants to know
+	dropped  map[int]string // the reasons; nil: the caller needs none
 }
 
 // Left is the set of those that are still in the running. It must not be changed but by Drop.
@@ -47,7 +47,7 @@ func (c *Candidates) Better(a, b int) bool {
 	return c.snapshot.rank[a] < c.snapshot.rank[b]
 }
 
-// Drop takes a cluster out of the running. The reason, as in [Reject], is asked for only if somebody wants to know.
+// Drop removes a cluster from the candidates. The reason, as in [Reject], is called only if the caller needs reasons.
 func (c *Candidates) Drop(slot int, reason func() string) {
 	c.left.Remove(slot)
 	if c.dropped != nil {

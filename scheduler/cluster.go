@@ -6,7 +6,7 @@ import (
 )
 
 // Cluster is what the scheduler knows of a member cluster. A product makes it from its own objects. Once a Cluster was
-// given to a [Cache] nobody may change it, or anything that it holds: a change is a new Cluster.
+// given to a [Cache], it and its contents must not change: a change is a new Cluster.
 type Cluster struct {
 	// Name is unique in a Cache, and what ties are broken by.
 	Name string
@@ -33,13 +33,13 @@ type Cluster struct {
 
 	Capacity, Allocatable, Available corev1.ResourceList
 
-	// APIs are the kinds that the cluster serves. Nil: nobody has looked, which is no reason against the cluster.
+	// APIs are the kinds that the cluster serves. Nil: they are not known, which does not exclude the cluster.
 	APIs map[schema.GroupVersionKind]bool
 
 	// Scores are from elsewhere, by their names.
 	Scores map[string]float64
 
-	// Placements is how many placements have chosen the cluster, if anybody counts them.
+	// Placements is the number of placements that have chosen the cluster. Zero if the product does not count them.
 	Placements int
 }
 

@@ -10,9 +10,9 @@ import (
 // out when it is first asked for, and from then on only for the clusters that have changed. So what plugins find out about a
 // cluster alone costs a cycle nothing: it belongs into a column.
 
-// Column returns a value of each cluster by slot, the zero value for slots without a cluster. The key says what the values
-// are: whoever asks by the same key for the same type must give the same function, which must depend on nothing
-// but the cluster. The slice is shared and must not be changed.
+// Column returns a value of each cluster by slot, the zero value for slots without a cluster. The key says what the
+// values are: calls with the same key and type must pass the same function, which must depend on nothing but the
+// cluster. The slice is shared and must not be changed.
 //
 // It is a function since methods have no type parameters.
 func Column[T comparable](s *Snapshot, key string, of func(*Cluster) T) []T {
@@ -115,10 +115,10 @@ type change struct {
 }
 
 const (
-	// minLog is how many changes are remembered at least. Columns that nobody has asked for during more changes than the
-	// fleet has clusters are as cheap to make anew.
+	// minLog is the minimum number of changes to remember. A column that was not used during more changes than the
+	// fleet has clusters is as cheap to compute from the beginning.
 	minLog = 1024
-	// idle is for how many generations a column is kept that nobody asks for.
+	// idle is the number of generations for which an unused column is kept.
 	idle = 4096
 )
 
@@ -144,8 +144,8 @@ func (c *columns) note(generation uint64, changed []int32, clusters int) {
 	}
 }
 
-// between returns the slots that changed between two generations, whichever is the earlier; known is false if nobody knows
-// any more.
+// between returns the slots that changed between two generations in either order. known is false if the changes are not
+// remembered any more.
 func (c *columns) between(a, b uint64) (changed []int32, known bool) {
 	from, to := min(a, b), max(a, b)
 	if from < c.since {

@@ -17,10 +17,10 @@ type cycle struct {
 	profile  *profile
 	snapshot *Snapshot
 	request  *Request
-	record   *record // nil: nobody asks why
+	record   *record // nil: no diagnosis is requested
 	state    CycleState
 
-	at       atomic.Pointer[place] // for whoever waits too long
+	at       atomic.Pointer[place] // for the message of a timeout
 	cluster  *Cluster              // who is asked about, if it is one
 	local    bool                  // all plugins judge each cluster by itself
 	refused  bool                  // a plugin refuses the request as a whole, so nothing new is chosen

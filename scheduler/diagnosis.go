@@ -41,7 +41,8 @@ const (
 type ClusterDiagnosis struct {
 	Name    string
 	Verdict Verdict
-	// Plugin and Reason are who said no, if anybody, and why. A Feasible cluster without was not among the best.
+	// Plugin is the plugin that rejected the cluster, and Reason says why. Both are empty for a Feasible cluster that
+	// was not among the best.
 	Plugin, Reason string
 	// Score is the weighted sum of Scores.
 	Score  float64

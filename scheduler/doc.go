@@ -6,13 +6,13 @@
 // A [Cache] collects what changes in the fleet and hands out [Snapshot]s, which never change. A [Policy] says where something is to
 // be placed; it is made once and used as often as one likes. [Scheduler.Schedule] puts the two together:
 //
-//	var cache scheduler.Cache                              // fed by whoever watches clusters
+//	var cache scheduler.Cache                              // updated by a watch of clusters
 //	cache.Update(&scheduler.Cluster{Name: "east", Labels: labels, Joined: true, Healthy: true})
 //	policy, err := scheduler.NewPolicy(&placement.Spec.Policy)
 //	result, err := s.Schedule(ctx, cache.Snapshot(), &scheduler.Request{Name: "shop", Policy: policy})
 //
-// The same snapshot and request always give the same [Result]. Nobody pays for explanations but who asks for
-// them: [Result.Diagnose] makes the decision once more and has every plugin say why.
+// The same snapshot and request always give the same [Result]. A decision collects no reasons: [Result.Diagnose]
+// makes the decision once more, and every plugin reports its reasons.
 //
 // # Plugins
 //

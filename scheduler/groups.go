@@ -13,7 +13,7 @@ type Groups struct {
 	names *names
 
 	mu   sync.Mutex
-	sets map[int32]Set // of the groups that somebody asked for
+	sets map[int32]Set // of the groups that were used
 }
 
 // Of returns the group of the cluster in a slot, or [None]. Groups are numbered from 0, without an order.
@@ -73,7 +73,7 @@ func (s *Snapshot) Label(key string) *Groups {
 
 type groupsKey string
 
-// update returns what the groups become. It is itself if nobody has changed groups.
+// update returns the groups after a change of clusters, and the same Groups if no cluster changed its group.
 func (g *Groups) update(clusters []*Cluster, changed []int32, of func(*Cluster) (string, bool)) *Groups {
 	next := g
 	if len(g.of) != len(clusters) {

@@ -27,8 +27,8 @@ type FilterPlugin interface {
 	Filter(ctx context.Context, state *CycleState, request *Request, cluster *Cluster) *Status
 }
 
-// BatchFilterPlugin is a FilterPlugin that can look at all clusters at a time. Filter is then asked for nothing but the reasons,
-// when somebody wants to know them; both must agree.
+// BatchFilterPlugin is a FilterPlugin that can filter all clusters in one call. The scheduler then calls Filter only
+// for the reasons, if the caller needs them. Both must agree.
 type BatchFilterPlugin interface {
 	FilterPlugin
 	// FilterAll takes out of the set what Filter refuses.

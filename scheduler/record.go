@@ -8,7 +8,7 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// record is what a cycle writes down when somebody asks why. All of its methods do nothing if nobody does.
+// record collects the reasons of a cycle for a diagnosis. All methods of a nil record do nothing.
 type record struct {
 	diagnosis Diagnosis
 	feasible  Set
@@ -92,7 +92,7 @@ func (c *cycle) explain(ctx context.Context, result *Result) error {
 	}
 	d.Clusters = append(d.Clusters, others...)
 	if len(d.Refused) > 0 && r.feasible.words == nil {
-		return nil // the request as a whole was refused, before anybody looked at clusters
+		return nil // the request as a whole was refused before any cluster was filtered
 	}
 	rejected, err := c.rejections(ctx)
 	d.Clusters = append(d.Clusters, rejected...)

@@ -51,8 +51,9 @@ func New(o Options) (*Scheduler, error) {
 	return s, nil
 }
 
-// Schedule decides which clusters of a snapshot a request gets. That none can take it is a result; an error is that
-// nobody could tell: a [*PluginError], an invalid policy, a profile that does not exist, or the context's.
+// Schedule decides which clusters of a snapshot a request gets. A request that no cluster can take has a result. An
+// error means that no decision was possible: a [*PluginError], an invalid policy, a profile that does not exist, or
+// the error of the context.
 //
 // The same snapshot and request always give the same result.
 func (s *Scheduler) Schedule(ctx context.Context, snapshot *Snapshot, request *Request) (Result, error) {

@@ -54,7 +54,7 @@ func (s *CycleState) Bound() Set { return s.bound }
 // the snapshot contains them. It must not be changed.
 func (s *CycleState) Placed() Set { return s.placed }
 
-// Write keeps a value for the rest of the cycle. A key of a type that the plugin does not export is nobody else's.
+// Write keeps a value for the rest of the cycle. A key of a type that a plugin does not export belongs to this plugin.
 func (s *CycleState) Write(key, value any) {
 	if s.values == nil {
 		s.values = map[any]any{}

@@ -9,7 +9,7 @@
 //   - Unschedulable: no cluster would take it. An event ([Queue.Event]) moves it on if a hint says that it may help,
 //     and at the latest it becomes active after [Options.MaxUnschedulable].
 //
-// A key that was popped is in flight until [Queue.Done] gives it back, and nobody else gets it meanwhile:
+// A key that was popped is in flight until [Queue.Done] returns it. No other caller gets it meanwhile:
 //
 //	for {
 //		item, err := q.Pop(ctx)
@@ -46,9 +46,9 @@
 //
 // # What it costs
 //
-// A Queue has no goroutine. It has one timer, which runs only while somebody waits in Pop and a key waits for its
-// time; all else happens in the calls. There is nothing to stop: a Queue that nobody uses any more is garbage. Adding,
-// popping and giving back take O(log n), about a microsecond, and one allocation a key. To measure:
+// A Queue has no goroutine. It has one timer, which runs only while a caller waits in Pop and a key waits for its
+// time; everything else happens in the calls. A Queue needs no stop: an unused one is garbage. Add, Pop and Done take
+// O(log n), about a microsecond, and one allocation a key. To measure:
 //
 //	go test -run '^$' -bench . ./scheduler/queue
 package queue

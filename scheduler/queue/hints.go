@@ -20,8 +20,8 @@ func (q *Queue[K, E]) note(event E) (plugins []string, end uint64) {
 	return slices.Sorted(maps.Keys(q.lists)), q.ticket + 1
 }
 
-// moveOn moves on those with a ticket below end whom a plugin rejected and an event helps. It goes in batches: hints
-// are asked without the lock, and others wait for no more than one batch to be moved.
+// moveOn activates the keys with a ticket below end that a plugin rejected and that an event helps. It works in
+// batches: hints are called without the lock, and other callers wait for one batch at most.
 func (q *Queue[K, E]) moveOn(plugin string, end uint64, helps func(K) bool) {
 	var first uint64
 	some := make([]place[K], 0, batch)

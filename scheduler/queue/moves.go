@@ -14,7 +14,7 @@ func (q *Queue[K, E]) lock() {
 	q.serve()
 }
 
-// unlock ends a call: whoever waits in Pop has what there is to have.
+// unlock ends a call: the waiting calls of Pop have received the active keys.
 func (q *Queue[K, E]) unlock() {
 	q.serve()
 	q.mu.Unlock()

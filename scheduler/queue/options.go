@@ -17,7 +17,8 @@ type Options[K cmp.Ordered, E any] struct {
 	// it or what it returned panics, that is a yes. Nil means that every event may help every key.
 	Hint func(plugin string, event E) func(key K) bool
 
-	// OnPanic is told what a hint panicked with, while it does: debug.Stack shows where. Nil means that nobody is told.
+	// OnPanic is called with the value with which a hint panicked, during the panic: debug.Stack shows where. Nil:
+	// panics are not reported.
 	OnPanic func(plugin string, reason any)
 
 	// InitialBackoff is how long a key waits after its first attempt in a row that did not succeed, counted from Done. Zero

@@ -31,7 +31,7 @@ type Queue[K cmp.Ordered, E any] struct {
 	log     log[E]
 
 	waiters []chan Item[K] // those in Pop, the first first; never while a key is active
-	timer   clock.Timer    // nil: nobody has waited yet
+	timer   clock.Timer    // nil: no call has waited yet
 	alarm   time.Duration  // when the timer fires; never: it is stopped
 	down    bool
 }

@@ -9,7 +9,7 @@ import (
 // wait is the part of Pop for when nothing is active. It is called under the lock and returns without.
 //
 // A key that becomes active is handed to the first who waits. The timer for those that become active by themselves is
-// one for all who wait: whoever receives its tick takes the lock, and so sees to it that the right one is served.
+// shared by all waiting calls: the call that receives the tick takes the lock, and serves the first one.
 func (q *Queue[K, E]) wait(ctx context.Context) (Item[K], error) {
 	if q.timer == nil {
 		q.timer = q.options.Clock.NewTimer(never)

@@ -22,8 +22,8 @@ type MinOptions struct {
 	// Timeout is how long each estimator has. Zero means [DefaultTimeout].
 	Timeout time.Duration
 
-	// Report is told why an estimator was left out of an estimate, and has to return at once. The calls of one Estimate
-	// are in the order of the names. Nil: nobody is told.
+	// Report is called with the reason why an estimator was left out of an estimate. It must return at once. The
+	// calls of one Estimate are in the order of the names. Nil: reasons are not reported.
 	Report func(estimator string, err error)
 }
 
@@ -77,7 +77,7 @@ func (m *least) Estimate(ctx context.Context, r Requirements, clusters []string)
 	for i, p := range m.parts {
 		estimate, err := calls[i].wait(limited)
 		if ctx.Err() != nil {
-			continue // nobody wants to know any more, which is no fault of the estimator's
+			continue // the caller has given up, which is not a failure of the estimator
 		}
 		if err == nil {
 			err = plausible(estimate, len(clusters))
@@ -110,7 +110,8 @@ func plausible(estimate []int32, clusters int) error {
 	return nil
 }
 
-// call is one under way. Whoever sets over first, who waits or who answers, knows whether the answer is wanted.
+// call is a call of an estimator. The waiting and the answering goroutine both set over: the second one knows that
+// the other was first.
 type call struct {
 	part   *part
 	over   atomic.Bool

@@ -9,7 +9,7 @@ import (
 // webster gives out n seats, one after the other to the party of the highest average: its weight divided by 1, 3, 5
 // and so on, twice the seats that it has plus one. A party that has reached its limit drops out. Of equal averages,
 // that of a party that held the seat before comes first, and then that of the party with fewer seats. It returns the
-// seats that nobody may have.
+// seats that no party may have.
 //
 // It does so without going seat by seat: see [jump].
 func webster(parties []party, n int64) (left int64) {

@@ -60,7 +60,7 @@ type Agent struct {
 	orphansNoted   map[string]bool // the Works that were noted before that
 }
 
-// New returns an agent that does nothing until it is started, and asks nobody anything yet.
+// New returns an agent. It sends no request until it is started.
 func New(o Options) (*Agent, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -219,7 +219,7 @@ func (a *Agent) Start(ctx context.Context) error {
 	}
 }
 
-// reconcileTimeout bounds one look at a Work, so that a member that does not answer holds up nobody for longer.
+// reconcileTimeout bounds one reconcile of a Work, so that a member that does not respond blocks a worker no longer.
 const reconcileTimeout = 5 * time.Minute
 
 func (a *Agent) controller() (controller.Controller, error) {

@@ -22,16 +22,17 @@
 //
 // # Which Work gets what
 //
-// Each Work is looked at by one worker at a time and waits for no other. After a failure it is tried again after a second, doubled
-// each time up to five minutes; a change of it, or of an object of it, is looked at right away. One that does not become
-// well for a manifest of its own still has its other manifests applied; only what it no longer wants is kept until all that it
-// does want is there. A hub that cannot be reached keeps nobody from being healed: the Works are those that it said last.
+// Each Work is looked at by one worker at a time and waits for no other. After a failure it is tried again after a
+// second, doubled each time up to five minutes; a change of it, or of an object of it, is looked at right away. One
+// that does not become well for a manifest of its own still has its other manifests applied; only what it no longer
+// wants is kept until all that it does want is there. While the hub is unreachable, the agent goes on repairing
+// objects by the Works that it observed last.
 //
 // Waves wait for each other until all of a generation has been applied; from then on each object is healed by itself.
 //
 // A suspended Work is only compared with the member: its status says what would be changed.
 //
-// A Job that deletes itself (ttlSecondsAfterFinished) looks like one that somebody has deleted, and is made anew.
+// A Job that deletes itself (ttlSecondsAfterFinished) looks like a Job that a user deleted, and is created again.
 //
 // # Taking back
 //
@@ -61,9 +62,9 @@
 // # In whose name
 //
 // Without spec.executor objects are applied by the agent's own permissions. With one they are applied, read and
-// deleted by impersonation of that ServiceAccount, so the API server itself makes sure that nobody gets more than that may do.
-// What an [ExecutorPolicy] is for is to say which may be named, and whether one has to be. The watch of metadata is the agent's
-// own in any case.
+// deleted by impersonation of that ServiceAccount, so the API server refuses what the ServiceAccount may not do. An
+// [ExecutorPolicy] decides which ServiceAccounts a Work may name, and whether it must name one. The watch of metadata
+// is the agent's own in any case.
 //
 // # Permissions
 //

@@ -23,7 +23,7 @@ type engines struct {
 	of  map[v1alpha1.Executor]*engine
 }
 
-// engine applies and reads in somebody's name.
+// engine applies and reads objects as one user: the agent, or the ServiceAccount of an executor.
 type engine struct {
 	*apply.Engine
 	client client.Client

@@ -76,9 +76,9 @@ type Options struct {
 // apply to a [Cleaner].
 type PruneGate func(ctx context.Context) (withheld string)
 
-// ExecutorPolicy decides whether a Work may be applied as it asks: in the name of spec.executor, or in the agent's own
-// without one. An agent may impersonate ServiceAccounts, so this is what keeps whoever writes Works from becoming more than
-// they are. What the agent's own RBAC does not let it impersonate is refused in any case.
+// ExecutorPolicy decides whether a Work may be applied as it asks: in the name of spec.executor, or in the agent's
+// own without one. An agent may impersonate ServiceAccounts, so this policy keeps the authors of Works from gaining
+// permissions. What the agent's own RBAC does not let it impersonate is refused in any case.
 type ExecutorPolicy func(ctx context.Context, work *v1alpha1.Work) error
 
 // DefaultExecutorPolicy lets everything be applied but in the names of ServiceAccounts of Kubernetes itself, in kube-system and

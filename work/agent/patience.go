@@ -18,7 +18,7 @@ type patience struct {
 }
 
 const (
-	slowly     = time.Second // a failure that takes longer has kept somebody waiting
+	slowly     = time.Second // a failure that takes longer has blocked a worker
 	outOfReach = 5 * time.Second
 )
 

@@ -35,7 +35,8 @@ type state struct {
 	overtaken int       // how often in a row others were quicker
 }
 
-// errOvertaken says that somebody else has written to what the agent was about to write: look again.
+// errOvertaken means that another client wrote the object that the agent was about to write. The agent reconciles
+// again.
 var errOvertaken = errors.New("others have changed it meanwhile")
 
 const (

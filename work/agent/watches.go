@@ -70,7 +70,7 @@ type watched struct {
 	labeled bool
 }
 
-// want replaces what a Work wants to hear of. Watches that nobody wants any more are ended.
+// want replaces the objects whose changes trigger a Work. Watches that no Work needs any more are ended.
 func (w *watches) want(work string, objects []watched) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,9 +14,9 @@ type move string
 
 const (
 	create      move = "Create"      // it is not there
-	applyForced move = "ApplyForced" // take the fields from whoever has them
+	applyForced move = "ApplyForced" // take the fields from all other managers
 	applyShared move = "ApplyShared" // take them from everybody but other Works
-	applyKept   move = "ApplyKept"   // take no field from anybody
+	applyKept   move = "ApplyKept"   // take no field from another manager
 	applyIfSame move = "ApplyIfSame" // if that changes nothing
 	compare     move = "Compare"     // say how it differs
 	leave       move = "Leave"       // nothing
@@ -75,7 +75,7 @@ func decide(o Object, k known, s *seen) decision {
 				"Remove the annotation on the member to have the manifest applied.")
 	case s.namesake: // each would take the other's marks off, for ever
 		return left(Conflict, v1alpha1.ReasonConflict, "Another Work applies it under the same field owner. Give one of them another apply.fieldOwner.")
-	case s.ours || s.uid == k.uid: // whoever takes our marks off an object does not make it another one
+	case s.ours || s.uid == k.uid: // an object that lost its marks is still the same object
 		return decideOurs(o, k, s)
 	case o.Mode == v1alpha1.CreateOnly:
 		return left(Skipped, v1alpha1.ReasonExists, "It was there already and is left alone.")

@@ -1,6 +1,7 @@
-// Package apply brings objects of a cluster to what somebody wants of them, notices what others change, and takes them back.
+// Package apply brings objects of a cluster to a desired state, detects changes by others, and deletes the objects
+// again.
 //
-// It is an [Engine] for anybody's controller: give it an [Owner], the objects that are wanted and the inventory of
+// It is an [Engine] for any controller: give it an [Owner], the objects that are wanted and the inventory of
 // last time, and carry out the rest as you like:
 //
 //	engine := apply.New(c, apply.Options{})
@@ -12,11 +13,11 @@
 // # How it knows what differs
 //
 // Objects are applied by server-side apply, and the API server keeps account of the fields that each field manager
-// has applied. Whoever changes one takes it from all others. So an object is as it was applied for as long as our field manager
-// still has all fields of the manifest, and that is in the object's metadata: no values are compared, and neither
-// defaults, nor conversions, nor admission webhooks look like drift. The hash of the manifest that was applied last is
-// in an annotation. With a watch of metadata ([Options.Metadata]) it takes no request to know that nothing has changed,
-// after a restart either.
+// has applied. A manager that changes a field takes it from all others. So an object is as it was applied for as long
+// as our field manager still has all fields of the manifest, and that is in the object's metadata: no values are
+// compared, and neither defaults, nor conversions, nor admission webhooks look like drift. The hash of the manifest
+// that was applied last is in an annotation. With a watch of metadata ([Options.Metadata]) it takes no request to
+// know that nothing has changed, after a restart either.
 //
 // # Whose objects
 //

@@ -11,9 +11,10 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// The API server records which fields a manager has applied. Whoever changes the value of one, or removes it, takes it from
-// all other managers. So if ours has every field of the manifest that was applied last, the object still is what that manifest
-// said: that can be seen in an object's metadata alone, whatever defaults and admission have made of the values. See
+// The API server records which fields a manager has applied. A manager that changes the value of a field, or removes
+// the field, takes it from all other managers. So if ours has every field of the manifest that was applied last, the
+// object still is what that manifest said: that can be seen in an object's metadata alone, whatever defaults and
+// admission have made of the values. See
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
 
 // appliedFields returns what the API server has recorded for a manager's server-side apply, as JSON; nil: nothing.

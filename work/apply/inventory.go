@@ -45,7 +45,8 @@ func (o Object) onlyLooks() bool {
 	return o.Mode == v1alpha1.Observe || o.Mode == v1alpha1.ReportDiff
 }
 
-// after has the UIDs that the changes brought to light, and no longer what is gone or was found to be somebody else's.
+// after returns the inventory after changes: with the UIDs that they revealed, and without the objects that are gone or
+// belong to another owner.
 func (v inventory) after(changes []Change) inventory {
 	byKey := v.byKey()
 	for _, change := range changes {

@@ -234,7 +234,7 @@ func (e *Engine) servedVersions(ctx context.Context, id v1alpha1.ResourceIdentif
 		}
 	}
 	if id.Resource == "" || !strings.Contains(id.Group, ".") {
-		return versions, nil // nobody has defined it but Kubernetes itself
+		return versions, nil // it is a kind of Kubernetes itself
 	}
 	crd, err := e.read(ctx, v1alpha1.ResourceIdentifier{
 		Group: definition.Group, Version: "v1", Kind: definition.Kind, Name: id.Resource + "." + id.Group,

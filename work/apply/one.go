@@ -15,8 +15,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// attempts bounds how often an object is looked at anew because somebody was quicker, as controllers are that keep a status. They take a
-// quarter of a second.
+// attempts bounds how often an apply is repeated because another client wrote the object meanwhile, such as a
+// controller that maintains its status. All attempts together take a quarter of a second.
 const attempts = 6
 
 // applyOne looks at an object, decides and acts. An owner reference of an earlier release that no write has removed goes by a
@@ -159,7 +159,7 @@ func (e *Engine) write(ctx context.Context, owner Owner, t *task, d decision, co
 	if conflicts := conflictsOf(err); len(conflicts) > 0 {
 		rival := before != nil && anyOf(conflicts, before.rivals)
 		switch {
-		case d.move == create: // somebody was quicker
+		case d.move == create: // another client created it first
 			return Change{}, apierrors.NewConflict(schema.GroupResource{Group: t.id.Group, Resource: t.id.Resource}, t.id.Name, err)
 		case d.move == applyShared && !t.KeepConflicts && !rival:
 			// What is in the way is not the other owner, as long as the object is what it was then.

@@ -104,8 +104,8 @@ func checkManifest(manifest *unstructured.Unstructured) error {
 	return nil
 }
 
-// intact reports whether nobody has touched what was applied: our manager still has every field of it, or all that the API server
-// accepted of it.
+// intact reports whether no other manager changed the applied fields: our manager still has every field of the
+// manifest, or every field that the API server accepted of it.
 func (s *seen) intact(o Object, accepted []byte) bool {
 	if !s.ours || !s.labeled || s.fields == nil {
 		return false

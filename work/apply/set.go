@@ -57,8 +57,8 @@ type Set struct {
 	Objects []Object
 	// Inventory is what was recorded last; nil at the first time.
 	Inventory []v1alpha1.AppliedResource
-	// Record stores an inventory, and returns when it is stored. It is called before the first write to an object that is not
-	// recorded yet, so that a crash at any time leaves nothing that nobody knows of.
+	// Record stores an inventory, and returns when it is stored. It is called before the first write to an object
+	// that is not recorded yet, so that a crash at any time leaves no unknown object.
 	Record func(ctx context.Context, inventory []v1alpha1.AppliedResource) error
 }
 

@@ -34,8 +34,9 @@ func (o Object) ignored(objects ...map[string]any) []v1alpha1.FieldPath {
 	return paths
 }
 
-// wanted is what is applied to an object that is there. Of the fields that are left to others it has those that nobody has taken yet,
-// as they are, since not to apply them would remove them; and those that are part of a whole, which can only be applied as one.
+// wanted returns the manifest that is applied to an existing object. Of the ignored fields it contains those that no
+// other manager has taken yet, with their live values, since omitting them would remove them; and those that are part
+// of an atomic field, which can only be applied as a whole.
 func (o Object) wanted(live *unstructured.Unstructured, owner Owner) *unstructured.Unstructured {
 	if len(o.IgnoredFields) == 0 {
 		return o.Manifest

@@ -8,8 +8,8 @@ import (
 const (
 	WaveFoundations int32 = 0  // what others live in or are made of: namespaces, definitions of custom resources
 	WaveConfig      int32 = 10 // what others read: accounts, secrets, config, quotas, storage
-	WaveRoles       int32 = 20 // what may be done
-	WaveBindings    int32 = 25 // by whom
+	WaveRoles       int32 = 20 // roles: permissions
+	WaveBindings    int32 = 25 // bindings: the subjects of permissions
 	WaveObjects     int32 = 30 // services and custom resources, and every kind that is not known here
 	WaveWorkloads   int32 = 40 // what runs
 	WaveAdmission   int32 = 50 // what calls what runs: webhooks and aggregated APIs, last because they can stop all the rest

@@ -38,12 +38,14 @@ func InstallOnMember(ctx context.Context, c client.Client) error {
 	return crdinstall.Install(ctx, c, Member)
 }
 
-// RemoveFromMember deletes the definition of AppliedWork, and waits until it is gone, for 30 seconds where ctx ends no earlier. It is for a member that has
-// left, when nobody applies Works there any more, since all AppliedWorks would go with it, and what they own.
+// RemoveFromMember deletes the definition of AppliedWork, and waits until it is gone, for 30 seconds where ctx ends
+// no earlier. It is for a member that has left, when no agent applies Works there any more, since all AppliedWorks
+// would go with it, and what they own.
 //
-// It stays where there is an AppliedWork, such as one of another hub, and where it is not InstallOnMember's alone: when somebody else has a hand in it, as the
-// API server knows by who manages its fields, such as kubectl, which may have installed it with the manifests of an agent. Kept says so,
-// and is empty where the definition is not there any more. The client must not read from a cache.
+// It stays where there is an AppliedWork, such as one of another hub, and where it is not InstallOnMember's alone:
+// when another client manages fields of it, such as kubectl, which may have installed it with the manifests of an
+// agent. Kept says so, and is empty where the definition is not there any more. The client must not read from a
+// cache.
 //
 // It needs the permissions get and delete on customresourcedefinitions.apiextensions.k8s.io of the name appliedworks.work.muster.dev, and list on
 // appliedworks.work.muster.dev.

@@ -109,8 +109,8 @@ func deployment(object *unstructured.Unstructured) (Result, error) {
 	return result, err
 }
 
-// replicasOnDelete counts those that are ready where somebody else decides when they become new ones: kstatus takes such
-// a StatefulSet for ready in any case, and such a DaemonSet for not ready until all are new.
+// replicasOnDelete counts the ready replicas of a workload whose Pods are replaced only when a user deletes them:
+// kstatus takes such a StatefulSet for ready in any case, and such a DaemonSet for not ready until all are new.
 func replicasOnDelete(object *unstructured.Unstructured, wanted int64, field string) (Result, error) {
 	if text(object, "spec", "updateStrategy", "type") != "OnDelete" {
 		return replicas(object)

@@ -32,9 +32,9 @@
 //	object.?status.?phase.orValue("") in ["Running", "Done"]
 //	object.status.conditions.exists(c, c.type == "Synced" && c.status == "True")
 //
-// Two things hold whoever assesses: an object that is being deleted is not ready, and neither is one whose
+// Two rules hold for every Func: an object that is being deleted is not ready, and neither is one whose
 // status.observedGeneration is not its generation, since its status is about what it was before.
 //
-// Nobody brings the caller down: a [Func] that panics, a rule that costs too much and an object that makes no sense each
+// The caller never fails: a [Func] that panics, a rule that costs too much and an object that makes no sense each
 // give a [Result] that says so.
 package readiness

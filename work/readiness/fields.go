@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What is not there, or of another type, is as good as empty here: objects are what anybody's API server holds.
+// What is not there, or of another type, is as good as empty here: the objects come from API servers of other versions.
 
 func text(object *unstructured.Unstructured, fields ...string) string {
 	value, _, _ := unstructured.NestedString(object.Object, fields...)

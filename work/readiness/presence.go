@@ -26,5 +26,6 @@ var present = map[schema.GroupKind]bool{
 	{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicyBinding"}:   true,
 }
 
-// ByPresence reports whether an object of the kind is ready as soon as it is there, so that nobody needs to read it to know.
+// ByPresence reports whether an object of the kind is ready as soon as it is there, so that it does not need to be
+// read.
 func (r Registry) ByPresence(kind schema.GroupKind) bool { return r[kind] == nil && present[kind] }

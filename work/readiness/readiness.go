@@ -23,7 +23,7 @@ const (
 	Progressing Status = "Progressing"
 	// Failed says that it will not come right by itself, or has said so.
 	Failed Status = "Failed"
-	// Unknown says that nobody can tell: whoever should have, failed.
+	// Unknown says that the readiness cannot be determined: the Func or the rule failed.
 	Unknown Status = "Unknown"
 )
 
@@ -47,7 +47,7 @@ type Func func(object *unstructured.Unstructured) (Result, error)
 
 // Registry has the Funcs of a product, by kind. They come before the defaults; nil has the defaults alone.
 //
-// It may be used concurrently as long as nobody changes it.
+// It may be used concurrently as long as it does not change.
 type Registry map[schema.GroupKind]Func
 
 // Assess says whether the object is ready. It does not change it.

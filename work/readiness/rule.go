@@ -52,7 +52,7 @@ func CompileCEL(expression string) (*Rule, error) {
 		}
 		return nil, fmt.Errorf("line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1, bounded(first.Message))
 	}
-	// Of most fields of an object nobody knows the type before it is there.
+	// The type of most fields is not known before there is an object.
 	if is := ast.OutputType(); !is.IsExactType(types.BoolType) && !is.IsExactType(types.DynType) {
 		return nil, fmt.Errorf("must be true or false, but is of type %s", is)
 	}

@@ -61,7 +61,7 @@ func (plugin) NormalizeScore(_ context.Context, _ *scheduler.CycleState, _ *sche
 	return nil
 }
 
-// Local is true as long as nobody counts.
+// Local is true as long as no cluster has a count of placements.
 func (plugin) Local(state *scheduler.CycleState, _ *scheduler.Request) bool {
 	return used(state).Empty()
 }

@@ -27,7 +27,7 @@ func newScale(numbers []float64, feasible scheduler.Set, ascending bool) scale {
 	return scale{numbers: numbers, last: least, span: greatest - least}
 }
 
-// score divides before it multiplies, so that the first gets MaxScore exactly, and nobody more.
+// score divides before it multiplies, so that the best cluster gets exactly MaxScore, and no cluster gets more.
 func (s *scale) score(number float64) float64 {
 	switch {
 	case number == none:

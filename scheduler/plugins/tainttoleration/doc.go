@@ -7,10 +7,11 @@
 //     request allows a failover ([scheduler.Request].Failover).
 //   - PreferNoSchedule lowers its score: with one that is not tolerated to a half of MaxScore, with two to a third, and so on.
 //
-// A toleration with seconds is for clusters that were chosen before, from when the taint was put on (its timeAdded) for so many
-// seconds; the result then says when that ends ([scheduler.Result].Until). It lets nobody in anew, which would have to go again soon. If
-// several tolerations match, the one that lasts longest counts. A taint that does not say when it was put on is tolerated for
-// as long as it is there: nothing is given up for want of a date. Package placement gives it one, which is when it saw the taint.
+// A toleration with seconds is for clusters that were chosen before, from when the taint was put on (its timeAdded)
+// for so many seconds; the result then says when that ends ([scheduler.Result].Until). It does not admit new
+// clusters, which would soon have to be left again. If several tolerations match, the one that lasts longest counts.
+// A taint that does not say when it was put on is tolerated for as long as it is there: nothing is given up for want
+// of a date. Package placement gives it one, which is when it saw the taint.
 //
 // With PickFixed a person has chosen the clusters, and their taints are not looked at.
 package tainttoleration

@@ -161,7 +161,7 @@ func (plugin) PreScore(_ context.Context, state *scheduler.CycleState, _ *schedu
 	return nil
 }
 
-// disliked is the set of clusters that somebody had rather not be chosen.
+// disliked is the set of clusters with a taint of effect PreferNoSchedule.
 func disliked(state *scheduler.CycleState) scheduler.Set {
 	return state.Snapshot().Where("tainttoleration:prefer", func(c *scheduler.Cluster) bool { return has(c, prefers) })
 }
@@ -190,7 +190,7 @@ func (p plugin) ScoreAll(ctx context.Context, state *scheduler.CycleState, reque
 	return nil
 }
 
-// Local is true as long as nobody has a score. The time matters only for what is bound, and that is noted.
+// Local is true as long as no cluster has a score. The time matters only for what is bound, and that is noted.
 func (plugin) Local(state *scheduler.CycleState, _ *scheduler.Request) bool {
 	return disliked(state).Empty()
 }

@@ -1,8 +1,9 @@
 // Package topologyspread is the plugin that spreads clusters over the domains of a topology: with PickN it chooses them so that
 // the numbers from each domain, such as a zone, stay near to each other. With PickAll there is nothing to choose.
 //
-// The domains of a constraint are the values of its label among the clusters that can be chosen. A zone none of whose clusters
-// can be chosen, because they are unreachable or do not match, is no domain, so it stands in nobody's way.
+// The domains of a constraint are the values of its label among the clusters that can be chosen. A zone none of whose
+// clusters can be chosen, because they are unreachable or do not match, is not a domain, so it does not restrict
+// other zones.
 //
 // The skew is the most clusters that are chosen of a domain less the fewest. As long as there are fewer domains than minDomains, the
 // fewest is 0. A cluster without the label is in no domain.

@@ -94,7 +94,7 @@ func (l *levels) search(than worth) {
 	for i := range l.axes {
 		a := &l.axes[i]
 		a.low, a.high = a.highest, a.highest
-		if a.skew >= l.wanted { // which keeps nobody out
+		if a.skew >= l.wanted { // excludes no cluster
 			a.low, a.high = 0, 0
 		}
 	}

@@ -68,7 +68,7 @@ func (t *tree) choose(into *choice) bool {
 
 // take puts one more into a node, if the bounds can still be kept then.
 func (t *tree) take(node int32) bool {
-	// Who fills up what there has to be takes nothing from anybody further up.
+	// A cluster that fills up a minimum takes nothing from the levels above.
 	for v := node; v >= 0 && t.sum[v] >= t.low[v]; v = t.parent[v] {
 		if t.sum[v] >= t.top[v] {
 			return false
