@@ -314,7 +314,8 @@ func wrap(err error, what string, object client.Object) error {
 	return fmt.Errorf("%s %s: %w", what, client.ObjectKeyFromObject(object), err)
 }
 
-// release lets the members have what is new, now that it is on record, and lets an Addon go that nobody has any more.
+// release permits the members of the recorded rollouts to be updated, and removes the finalizer of an Addon without
+// MemberAddons.
 func (l *addonLook) release(ctx context.Context) error {
 	for i := range l.rollouts {
 		l.book.roll(l.addon.Name, &l.rollouts[i], l.now)

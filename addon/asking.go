@@ -15,8 +15,9 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// callOf is the call of a function of an agent in Go for a MemberAddon or, by its name alone, an Addon. An add-on in Go has a part of the workers, so that one
-// that does not answer leaves the others to the other add-ons. At an Addon nobody looks twice at the same time.
+// callOf is the call of a function of an agent in Go for a MemberAddon or, by its name alone, an Addon. An add-on in
+// Go may use a part of the workers, so that one that does not respond leaves workers to the other add-ons. An Addon
+// is never reconciled concurrently.
 func callOf(owner types.NamespacedName, addon, function string) calls.Key {
 	k := calls.Key{Owner: owner, Function: function + " of add-on " + addon}
 	if owner.Namespace != "" {

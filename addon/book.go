@@ -121,7 +121,7 @@ func (b *book) turns(addon string) map[string]assigned {
 	return maps.Clone(b.page(addon).turns)
 }
 
-// turn is whose turn it is; not known: nobody has decided yet.
+// turn returns the rollout permit of a member. known is false before the first decision.
 func (b *book) turn(key types.NamespacedName) (t assigned, known bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -167,7 +167,7 @@ func (b *book) gone(key types.NamespacedName) {
 	}
 }
 
-// undecided says that nobody decides about an add-on, since there is none.
+// undecided removes the rollout permits of an add-on that does not exist.
 func (b *book) undecided(addon string) {
 	b.mu.Lock()
 	p := b.page(addon)

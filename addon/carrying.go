@@ -25,8 +25,8 @@ func isCredential(o *bundle.Object, addon string) bool {
 	return json.Unmarshal(o.JSON, secret) == nil && registration.IsManifest(secret, addon)
 }
 
-// bring has Works bring the credential that there is now instead of the one before, where the member was not told anything in this look. All else in them
-// stays as it is, which nobody knows any more.
+// bring has Works bring the credential that there is now instead of the one before, where this reconcile did not
+// update the member. All else in them stays as it is, since the hub does not know the earlier content.
 func (l *memberLook) bring(ctx context.Context) error {
 	for _, r := range l.has {
 		if r.credential == nil || r.held.Deleting || slices.Contains(l.delivered, r.Namespace) {

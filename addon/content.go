@@ -70,7 +70,7 @@ func (c *shared) contents(ctx context.Context, user types.NamespacedName, addon 
 	return made, nil
 }
 
-// found is what is known of configurations, and for whom it is looked through.
+// found is the known state of configurations, and the object that needs them.
 type found struct {
 	user    types.NamespacedName
 	objects map[v1alpha1.ConfigReference]*lookup.Config

@@ -32,31 +32,35 @@
 //
 // # Who has it, and by which configuration
 //
-// Package install decides which members have the add-on. A Placement that is missing, or not decided, takes it away from nobody. Where
-// several Placements have chosen a cluster, the first counts. Members that join later get what is theirs.
+// Package install decides which members have the add-on. A Placement that is missing or not decided removes it from
+// no member. If several Placements have chosen a cluster, the first one applies. Members that join later get the
+// add-on as well.
 //
-// Package config decides which configurations count: of each kind those of the member, or else those of its Placement, or else the defaults
-// of the Addon. A kind that the Addon does not name is refused. The MemberAddon's status.configs has those that count, each with the hash that the
-// member is to have and the one that it has. One that is missing or not valid reaches nobody: what was installed by the one before goes on as it is,
-// and the MemberAddon is degraded and says why.
+// Package config decides which configurations count: of each kind those of the member, or else those of its
+// Placement, or else the defaults of the Addon. A kind that the Addon does not name is refused. The MemberAddon's
+// status.configs has those that count, each with the hash that the member is to have and the one that it has. A
+// configuration that is missing or not valid reaches no member: what the one before installed stays as it is, and the
+// MemberAddon is degraded and says why.
 //
 // # Rollouts, and members that wait
 //
-// Configurations, install namespace and version ([Versioned]) make a revision, which is named for its content. A new one reaches the members of a
-// Placement by the rollout that the Addon gives it (package placement/rollout), and so does the first one. Who goes by no Placement waits for nobody.
-// Package turn decides whether a member may be told.
+// Configurations, install namespace and version ([Versioned]) make a revision, which is named for its content. A new
+// one reaches the members of a Placement by the rollout that the Addon gives it (package placement/rollout), and so
+// does the first one. A member without a Placement does not wait for others. Package turn decides whether a member
+// may be told.
 //
-// A member whose turn has not come is held, and says so: its condition Progressing has the reason WaitingForTurn, and its message tells what is waited
-// for. It keeps what it was told before, and the health of that is told as ever. What that was is not kept on the hub: configurations change where
-// they are. So a Work of a member that is held is not put right, if anybody deletes it on the hub, before its turn comes; objects on
-// the member are, by its agent.
+// A member whose turn has not come is held, and says so: its condition Progressing has the reason WaitingForTurn, and
+// its message tells what is waited for. It keeps what it was told before, and the health of that is told as ever.
+// What that was is not kept on the hub: configurations change where they are. So a Work of a waiting member that a
+// user deletes on the hub is not restored before the turn of the member; objects on the member are, by its agent.
 //
 // For the same reason a new member whose turn has not come has nothing: there is no earlier version that it could get meanwhile, as clusters
 // get one of a WorkSet. While a rollout is paused or halted, the add-on comes to no other member.
 //
-// The access of an add-on's agent to the hub ([Options].Registration) is kept up for whoever was told before, whether a member is held or anything is
-// wrong there: with the rules that it was given, its credential is renewed in time, and put into the Work that brought the one before. Another holder
-// of the member ends the former one's access in the same way. What keeps it from that is told of in the condition RegistrationReady.
+// The access of an add-on's agent to the hub ([Options].Registration) is maintained for every member that was updated
+// before, whether the member waits or has a problem: with the rules that it was given, its credential is renewed in
+// time, and put into the Work that brought the one before. Another holder of the member ends the former one's access
+// in the same way. What keeps it from that is told of in the condition RegistrationReady.
 //
 // What an [Agent] makes of a member that has changed, as of its version, properties or annotations, reaches it at once: [Input].Member says what counts. Heartbeats
 // cost nothing.
@@ -73,12 +77,14 @@
 //
 // # How it goes
 //
-// A MemberAddon goes when its member is not chosen any more, the Addon or itself is deleted, or the member leaves (package addon/leave). Package
-// removal has the order, which any crash leaves as it is: hooks, then Works, then the access to the hub, then the MemberAddon. Hooks are Jobs and Pods with
-// the annotation addon.muster.dev/pre-delete: "true", and [PreDeleter]. At the deadline, spec.removal.deadlineSeconds of the Addon, it is
-// forced, and recorded in status.forcedRemovals. What the API server refuses is tried again, and the message says why. An access that cannot be revoked is
-// never given up: past the deadline the MemberAddon is degraded, with the reason RevokeFailed, and stays until it is. So it does, and says so, where somebody else's
-// finalizer keeps it, which holds up nothing else. An Addon goes when it is gone from all members.
+// A MemberAddon goes when its member is not chosen any more, the Addon or itself is deleted, or the member leaves
+// (package addon/leave). Package removal has the order, which any crash leaves as it is: hooks, then Works, then the
+// access to the hub, then the MemberAddon. Hooks are Jobs and Pods with the annotation addon.muster.dev/pre-delete:
+// "true", and [PreDeleter]. At the deadline, spec.removal.deadlineSeconds of the Addon, it is forced, and recorded in
+// status.forcedRemovals. What the API server refuses is tried again, and the message says why. An access that cannot
+// be revoked is never given up: past the deadline the MemberAddon is degraded, with the reason RevokeFailed, and
+// stays until it is. So it does, and says so, if another finalizer keeps it, which blocks nothing else. An Addon goes
+// when it is gone from all members.
 //
 // # Hosted mode
 //
@@ -86,7 +92,7 @@
 // that no other member's agent has, and all else to the member. Its health goes by both, and who cannot be reached is named.
 //
 //   - A hosting member that is none of the Addon's hostingMembers, is no member or leaves: the condition Configured says so and what to do, and nothing is
-//     written or taken away until somebody names another one. A hosting member that leaves takes the agents back with all its other Works;
+//     written or removed until a user names another one. A hosting member that leaves deletes the agents with all its Works;
 //     it does not wait for them to move, and they do not run until they are elsewhere. So name another one first, and have it leave then.
 //   - The credential of its agent for the hub goes where the agent is, into that namespace.
 //   - Another hostingMember is told by the rollout as a new configuration is. What is at the old place stays until the new one has applied all,

@@ -31,7 +31,7 @@ type part struct {
 	spec           workv1alpha1.WorkSpec // all but the manifests
 }
 
-// errNoAgent is the error of an add-on that nobody can say of what it consists of.
+// errNoAgent is the error of an add-on whose manifests have no source.
 var errNoAgent = errors.New("this hub has no agent in Go of that name, and no AddonTemplate counts: name one among the configs, or register the agent with addon.Options.Agents")
 
 // manifests asks what an add-on consists of on a member.

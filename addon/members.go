@@ -26,7 +26,8 @@ import (
 // members is the controller of MemberAddons: what each member has of an add-on.
 type members struct{ *shared }
 
-// memory is what is remembered of a MemberAddon between two looks, by which nobody is at the same time. All of it can be found out again.
+// memory is state of a MemberAddon that is cached between reconciles. The workqueue never processes a key
+// concurrently, so it needs no lock. All of it can be rebuilt from the API.
 type memory struct {
 	uid     types.UID
 	told    told
@@ -96,7 +97,7 @@ func (c members) look(ctx context.Context, key types.NamespacedName) (after time
 	switch err := c.cache.Get(ctx, key, object); {
 	case apierrors.IsNotFound(err):
 		c.forget(key)
-		// What it has outside of its namespace nobody else takes away.
+		// No other controller removes what it has outside of its namespace.
 		_, err := c.revoke(ctx, key.Name, key.Namespace)
 		return 0, errors.Join(c.takeBackHosted(ctx, key), err)
 	case err != nil:
@@ -132,7 +133,8 @@ func (c members) look(ctx context.Context, key types.NamespacedName) (after time
 	return l.after, l.failed
 }
 
-// waits reports whether the add-on's functions are about to be free, or soon enough that nothing needs to be said of it: whoever waits for them is told.
+// waits reports whether the reconcile waits for functions of the add-on that are busy, for so short a time that no
+// condition needs to say so. The end of a call triggers the waiting objects.
 func (l *memberLook) waits() bool {
 	switch {
 	case !l.busy:
@@ -158,7 +160,7 @@ func (c members) forget(key types.NamespacedName) {
 	c.book.gone(key)
 }
 
-// guard puts the finalizer on a MemberAddon that somebody has made, before there are Works that must not outlive it.
+// guard adds the finalizer to a MemberAddon that a user created, before there are Works that must not outlive it.
 func (l *memberLook) guard(ctx context.Context) error {
 	before := l.object.DeepCopy()
 	controllerutil.RemoveFinalizer(before, v1alpha1.MemberAddonFinalizer)

@@ -14,15 +14,18 @@ import (
 type Options struct {
 	// Agents are the add-ons in Go, each with a name of its own that an Addon can have: a DNS label.
 	Agents []Agent
-	// Registration lets agents of add-ons have access to the hub. Nil: none has, and one that asks for it is degraded and says so.
+	// Registration gives agents of add-ons access to the hub. Nil: no agent has access, and an add-on that requests
+	// it is degraded with a message.
 	Registration *Registration
-	// Allow says what the spec.configs of a MemberAddon may name: an error tells why not. Whoever may write a MemberAddon can have by it on the
-	// member what he may name, and the controllers' permissions count, not his. Nil: all of group addon.muster.dev, and of other kinds what is in
+	// Allow decides what the spec.configs of a MemberAddon may name; an error says why not. A user who may write a
+	// MemberAddon can install with it on the member whatever the configurations contain, with the permissions of the
+	// controllers. Nil: all of group addon.muster.dev, and of other kinds what is in
 	// the MemberAddon's namespace. Addons and their defaults are not asked about.
 	Allow func(m *v1alpha1.MemberAddon, config v1alpha1.ConfigReference) error
-	// CallTimeout is how long is waited for a function of an Agent, or for Allow. Its context, if it has one, ends then; the condition says which function
-	// took too long, and it is tried again, with pauses that grow from this time to four times as long. One that has not returned is not called again about the
-	// same before it does, and an Agent has at most a quarter of the Workers, so it holds up nobody else. Zero: 30 seconds.
+	// CallTimeout is how long is waited for a function of an Agent, or for Allow. Its context, if it has one, ends
+	// then; the condition says which function took too long, and it is tried again, with pauses that grow from this
+	// time to four times as long. One that has not returned is not called again about the same before it does, and an
+	// Agent has at most a quarter of the Workers, so it blocks no other add-on. Zero: 30 seconds.
 	CallTimeout time.Duration
 	// Workers is how many MemberAddons are dealt with at the same time. Zero: 16.
 	Workers int

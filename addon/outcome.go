@@ -9,11 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// errAgain is the error of what has to wait for something else to change, of which nobody may tell.
+// errAgain is the error of a step that waits for another change, which may trigger no reconcile.
 var errAgain = errors.New("it has changed meanwhile")
 
-// outcome turns that of a look into what the controller is to do. That somebody else was quicker is no error: the next look sees what they did. The pauses grow
-// as those after errors do, since a cache may be behind for long.
+// outcome returns the result of a reconcile. A conflict with another client is not an error: the next reconcile
+// observes the change. The pauses grow as those after errors, since a cache may lag for long.
 func (c *shared) outcome(request reconcile.Request, after time.Duration, err error) (reconcile.Result, error) {
 	if overtaken(err) {
 		return reconcile.Result{RequeueAfter: c.pauses.When(request)}, nil

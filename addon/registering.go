@@ -124,7 +124,8 @@ func (l *memberLook) keepAccess(ctx context.Context) {
 	}
 }
 
-// believed is what is to be said of a registration that nobody was asked about: what was said last, for as long as that can be so.
+// believed returns the status of a registration that this reconcile did not observe: the last one, for as long as it
+// can still be true.
 func believed(status *v1alpha1.MemberAddonStatus, now time.Time) health.Registration {
 	if r := status.Registration; r != nil {
 		if r.ExpirationTime != nil && !now.Before(r.ExpirationTime.Time) {

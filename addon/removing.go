@@ -78,7 +78,7 @@ func (l *memberLook) remove(ctx context.Context) (after time.Duration, err error
 		}
 		step = removal.Next(o)
 	}
-	if !slices.Equal(step.Actions, []removal.Action{removal.RemoveFinalizer}) { // of what is gone at once nobody reads
+	if !slices.Equal(step.Actions, []removal.Action{removal.RemoveFinalizer}) { // otherwise the object is gone at once
 		if err := l.reportRemoval(ctx, &step); err != nil {
 			return 0, err
 		}
@@ -162,7 +162,7 @@ func (l *memberLook) jobs(ctx context.Context, p *parting) (removal.Hook, error)
 		if host, err := l.memberIn(ctx, r.Namespace); err != nil {
 			return hook, err
 		} else if host == nil && r.hosted() && hook.State != removal.Removing {
-			hook.State = removal.Succeeded // nobody runs it any more
+			hook.State = removal.Succeeded // no agent runs it any more
 		}
 		all = append(all, hook)
 	}
@@ -217,8 +217,8 @@ func presence(works []*record) removal.Presence {
 	return is
 }
 
-// parting finds out what runs before the add-on is removed. Where nothing of it is on the member nobody has to know, nor where it is known that
-// nothing runs.
+// parting finds out what runs before the add-on is removed. It does not need to if the member has nothing of the
+// add-on, or if it is known that nothing runs.
 func (l *memberLook) parting(ctx context.Context) (*parting, error) {
 	p := &parting{}
 	if err := l.located(ctx); err != nil {

@@ -119,8 +119,8 @@ func (c *shared) deleteWork(ctx context.Context, r *record, by types.UID) error 
 	return wrap(client.IgnoreNotFound(c.client.Delete(ctx, work, client.Preconditions{UID: &r.UID})), "delete Work", work)
 }
 
-// giveUp waits for a Work no more. Where it is on a hosting member that is still one it is deleted and nothing else: nobody needs its
-// namespace, so that member takes back what it has applied whenever it can.
+// giveUp stops waiting for a Work. On a hosting member that is still a member, the Work is only deleted: its
+// namespace stays, so that the agent of the hosting member deletes the objects when it can.
 func (l *memberLook) giveUp(ctx context.Context, r *record) error {
 	if r.hosted() {
 		if host, err := l.memberIn(ctx, r.Namespace); err != nil || host != nil {

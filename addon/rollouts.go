@@ -112,7 +112,7 @@ func (l *addonLook) lookAgain(after time.Duration) {
 	}
 }
 
-// next is the next step of a rollout; nil: not now, and the status says why if somebody should do something about it.
+// next returns the next step of a rollout. Nil: not now; the status says why if a user has to act.
 func (l *addonLook) next(share *install.Share, p *v1alpha1.PlacementInstall, content *content, status *v1alpha1.PlacementStatus) *rolling {
 	if !share.Decided {
 		status.Message = "It is missing or not decided: its clusters keep what they have."
@@ -122,7 +122,7 @@ func (l *addonLook) next(share *install.Share, p *v1alpha1.PlacementInstall, con
 		// The members say the same, and each fails for it.
 		status.Message = problem.Message
 		if problem.Retried {
-			return nil // nobody knows what is to be rolled out
+			return nil // the desired content is not known
 		}
 	}
 	o := rollout.Observed{Now: l.now, Strategy: p.Rollout, Revision: content.revision, Groups: share.Groups, Approvals: p.Approvals, Status: status.Rollout}
@@ -182,7 +182,7 @@ func (l *addonLook) report(ctx context.Context) error {
 	standings := l.book.standings(l.addon.Name)
 	if !l.complete(standings) {
 		l.rollouts = nil
-		return nil // whoever is still to be looked at has this one looked at again
+		return nil // the members that were not observed yet trigger this Addon again
 	}
 	o := health.AddonObserved{
 		Generation: l.addon.Generation, Before: l.addon.Status, Now: l.now, Deleting: l.addon.DeletionTimestamp != nil,

@@ -54,7 +54,7 @@ type shared struct {
 	configs       *lookup.Finder
 	worksInformer toolscache.SharedIndexInformer
 	leases        *leases
-	registrar     *registration.Registrar // nil: nobody has access
+	registrar     *registration.Registrar // nil: no agent has access
 	registered    cache.Cache             // what agents have on the hub
 	calls         *calls.Caller
 	pauses        workqueue.TypedRateLimiter[reconcile.Request] // before what has changed meanwhile is looked at again
@@ -260,7 +260,7 @@ func (c *shared) announce(about client.Object, before, after []metav1.Condition)
 		kind, turned := corev1.EventTypeNormal, was != nil && was.Status == metav1.ConditionTrue
 		switch good := is.Type != v1alpha1.ConditionDegraded; {
 		case is.Type == v1alpha1.ConditionProgressing, is.Status == metav1.ConditionUnknown, is.Status == metav1.ConditionFalse && !turned:
-			continue // nobody waits for that
+			continue // no user waits for that
 		case good == (is.Status == metav1.ConditionFalse):
 			kind = corev1.EventTypeWarning
 		}

@@ -56,7 +56,7 @@ func (l *memberLook) act(ctx context.Context) {
 	l.observed.Current = current
 	if errors.Is(err, errForeign) {
 		l.problem(v1alpha1.ReasonManifestsFailed, err.Error())
-		l.lookAgain(patience) // nobody tells when it is gone
+		l.lookAgain(patience) // no event says when it is gone
 		return
 	}
 	if err != nil {
@@ -76,7 +76,7 @@ func (l *memberLook) act(ctx context.Context) {
 	l.status.AppliedRevision, l.status.RevisionSince = next.revision, new(metav1.NewMicroTime(next.since))
 }
 
-// patience is when something is tried again of whose end nobody tells.
+// patience is the interval for checking a state whose change triggers no event.
 const patience = 15 * time.Second
 
 // lasts reports whether an error of a write does not end by itself.

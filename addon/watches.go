@@ -44,7 +44,7 @@ func (c *shared) workChanged(before, after any) {
 	}
 }
 
-// asked passes what somebody asks of an object. Its status is written here.
+// asked passes changes that users make to an object. This controller writes its status.
 func asked[T client.Object]() predicate.TypedPredicate[T] {
 	return predicate.TypedFuncs[T]{UpdateFunc: func(e event.TypedUpdateEvent[T]) bool {
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||

@@ -252,10 +252,10 @@ func (c *shared) take(ctx context.Context, d *distribution, s *bundle.Step, has 
 	return nil
 }
 
-// errForeign is the error of a Work that somebody else has under the name of one of an add-on.
+// errForeign is the error of a Work that has the name of a Work of the add-on and another owner.
 var errForeign = errors.New("it is not the add-on's")
 
-// taken finds out whose Work it is that is there already: its owner's, which the cache does not show yet, or somebody else's.
+// taken finds out who owns an existing Work: the owner, whose cache does not show the Work yet, or another one.
 func (c *shared) taken(ctx context.Context, owner, key types.NamespacedName) error {
 	work := &metav1.PartialObjectMetadata{}
 	work.SetGroupVersionKind(workv1alpha1.GroupVersion.WithKind("Work"))
@@ -275,7 +275,7 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// patchOf makes a Work as it is to be, and fails if anybody has changed it meanwhile.
+// patchOf updates a Work to the desired state, and fails if another client changed it meanwhile.
 func patchOf(has *record, act bundle.Act, notes map[string]string, spec *workv1alpha1.WorkSpec) []operation {
 	ops := []operation{{"replace", "/metadata/resourceVersion", has.ResourceVersion}}
 	if len(has.Annotations) == 0 && len(notes) > 0 {

@@ -60,7 +60,7 @@ func (s *bootstrapTokens) holds(bootstrap *registration.Bootstrap) bool {
 		(s.owner != bootstrapsecret.Ours || bootstrapsecret.Whole(s.secret, s.token))
 }
 
-// issue prolongs the token. It is made anew when somebody has deleted it, which is how to have another one.
+// issue prolongs the token. A token that a user deleted is created again: that is how to get another one.
 func (s *bootstrapTokens) issue(ctx context.Context, bootstrap *registration.Bootstrap, lifetime time.Duration) (time.Duration, error) {
 	if s.owner == bootstrapsecret.Predecessor {
 		if err := s.store.Delete(ctx, s.secret); err != nil {

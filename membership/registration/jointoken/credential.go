@@ -99,8 +99,8 @@ func (r *reconciler) observe(ctx context.Context, token *v1alpha1.JoinToken) (*a
 	return t, nil
 }
 
-// get returns nil for what is missing, and an error for what somebody else made: a Secret is not overwritten,
-// and a ServiceAccount that may have other permissions not handed out.
+// get returns nil for an object that is missing, and an error for an object that the controller did not create: it
+// does not overwrite a Secret, nor give out a ServiceAccount that may have other permissions.
 func get[T client.Object](ctx context.Context, reader client.Reader, token *v1alpha1.JoinToken, object T) (T, error) {
 	var missing T
 	kind := reflect.TypeFor[T]().Elem().Name()

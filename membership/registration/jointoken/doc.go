@@ -16,10 +16,11 @@
 //
 // Deleting the JoinToken ends every copy of the credential, as soon as the API server's cache of tokens expires (10 seconds).
 //
-// # Whom a token lets in
+// # Which clusters a token admits
 //
-// Any cluster, unless spec.clusterID names one. A token that is owned by a MemberCluster, in its metadata.ownerReferences, is for that one alone: the hub
-// lets nobody in with it once that is gone, and makes no other MemberCluster.
+// Any cluster, unless spec.clusterID names one. A token that is owned by a MemberCluster, in its
+// metadata.ownerReferences, is for that one alone: the hub admits no cluster with it when the MemberCluster is gone,
+// and creates no other one.
 //
 // # How a token ends
 //
@@ -39,9 +40,10 @@
 // policies and audit logs can tell it. The Secret with join.yaml is the same; its key is made of the token.
 //
 // A token is prolonged, not replaced: it ends no later than spec.credentialTTLSeconds after the last time that there
-// was a hub to prolong it. When the JoinToken ends, nobody finds the hub by it any more, and ten minutes later the API server
-// ends it too. Deleting the Secret in kube-system is how to have another secret with the same id. The Secret is not owned
-// by the JoinToken, which is in another namespace: the controller deletes it, also when it was down while the JoinToken was deleted.
+// was a hub to prolong it. When the JoinToken ends, the token does not lead to the hub any more, and ten minutes
+// later the API server ends it too. Deleting the Secret in kube-system is how to have another secret with the same
+// id. The Secret is not owned by the JoinToken, which is in another namespace: the controller deletes it, also when
+// it was down while the JoinToken was deleted.
 //
 // A Secret of that name that an administrator has made before, by kubeadm token create, is adopted: it is never written and
 // never deleted, ends when it says so, and its groups get nothing. It must have both usages, or the JoinToken is not
@@ -50,8 +52,8 @@
 // # What bootstrap tokens cost in permissions
 //
 // The controller needs to get, list, watch, create, update and delete Secrets in kube-system, and RBAC cannot limit
-// that to bootstrap tokens: create knows no names, and there are no rules about types. Whoever may do that
-// can make himself a token of any ServiceAccount there, which is as good as cluster-admin. So the Role is apart from the others, and
-// a hub that has it should have an admission policy which lets the hub's user write Secrets there of
-// type bootstrap.kubernetes.io/token alone.
+// that to bootstrap tokens: create knows no names, and there are no rules about types. A user who may do that can
+// create a token of any ServiceAccount there, which is as good as cluster-admin. So the Role is apart from the
+// others, and a hub that has it should have an admission policy which lets the hub's user write Secrets there of type
+// bootstrap.kubernetes.io/token alone.
 package jointoken

@@ -178,7 +178,7 @@ func timeOf(at time.Time) *metav1.Time {
 	return &metav1.Time{Time: at}
 }
 
-// outdated tells that somebody else wrote between a look and a write.
+// outdated reports whether another client wrote the object between a read and a write.
 func outdated(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
 // until returns how long it is until a time: for none, zero, and else at least a second.

@@ -88,7 +88,7 @@ func empty(secret *corev1.Secret) bool {
 	return true
 }
 
-// lifeOf returns what the annotations say, and zero for a Secret that somebody has tampered with.
+// lifeOf returns the lifetime from the annotations, and zero if the annotations are invalid.
 func lifeOf(secret *corev1.Secret) (issuedAt time.Time, lifetime time.Duration) {
 	issuedAt, err := time.Parse(time.RFC3339Nano, secret.Annotations[issuedAtAnnotation])
 	if err != nil {

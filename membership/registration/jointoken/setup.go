@@ -59,9 +59,9 @@ const controllerName = "muster-jointoken"
 // membership/v1alpha1, core/v1 and rbac/v1. The ClusterRole registration.BootstrapRole must be on the hub.
 //
 // The controller watches the registration namespace alone, by a cache of its own that holds the metadata of
-// JoinTokens and of what they own, and nothing else of either: what somebody deletes is made again at once, and no Secret is
-// held in memory. It decides on what it reads from the API server itself, once something has changed or a
-// token's time has come; until then it makes no request.
+// JoinTokens and of what they own, and nothing else of either: an object that a user deletes is created again at
+// once, and no Secret is kept in memory. It decides on what it reads from the API server itself, once something has
+// changed or a token's time has come; until then it makes no request.
 func SetupWithManager(mgr ctrl.Manager, options Options) error {
 	if options.Namespace == "" {
 		options.Namespace = membership.RegistrationNamespace

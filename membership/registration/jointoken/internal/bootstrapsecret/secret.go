@@ -70,11 +70,11 @@ const (
 	Predecessor Owner = "Predecessor"
 	// Other: it was made for a JoinToken of another namespace.
 	Other Owner = "Other"
-	// Administrator: somebody else made it, such as kubeadm.
+	// Administrator: another client created it, such as kubeadm.
 	Administrator Owner = "Administrator"
 )
 
-// OwnerOf tells whose a Secret is; nil is nobody's. It is pure.
+// OwnerOf returns the owner of a Secret; nil is a missing Secret. It is pure.
 func OwnerOf(secret *corev1.Secret, token *v1alpha1.JoinToken) Owner {
 	switch {
 	case secret == nil:
@@ -90,7 +90,8 @@ func OwnerOf(secret *corev1.Secret, token *v1alpha1.JoinToken) Owner {
 	}
 }
 
-// Problem says why a Secret of somebody else's cannot be used at a time, and what would be right; empty when it can. It is pure.
+// Problem returns why a Secret of another owner cannot be used at a time, and what would be right. Empty: it can be
+// used. It is pure.
 func Problem(secret *corev1.Secret, owner Owner, now time.Time) string {
 	name := fmt.Sprintf("Secret %s/%s", secret.Namespace, secret.Name)
 	if owner == Other {

@@ -86,8 +86,8 @@ func (s *Store) random() (string, error) {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(random)), nil
 }
 
-// Close has nobody find the hub by a token any more, and ends it at a time, unless that is zero or it ends before. What
-// is closed already is not written to.
+// Close removes the use of a token for finding the hub, and sets its expiration to a time, unless that is zero or the
+// token ends before. A token that is closed already is not written.
 func (s *Store) Close(ctx context.Context, secret *corev1.Secret, until time.Time) error {
 	closed := secret.DeepCopy()
 	delete(closed.Data, bootstrapapi.BootstrapTokenUsageSigningKey)
