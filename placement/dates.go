@@ -12,9 +12,9 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// dates remembers when taints were first seen that do not say when they were put on, as those of people do not. Tolerations with
-// seconds count from then, as Kubernetes has them count for pods. It is not written anywhere: a field of somebody's taint that another has
-// written would keep them from removing the taint by server-side apply.
+// dates remembers when taints were first seen that do not say when they were put on, as those of people do not.
+// Tolerations with seconds count from then, as Kubernetes has them count for pods. It is not written anywhere: a
+// field of a user's taint that another client wrote would keep the user from removing the taint by server-side apply.
 type dates struct {
 	clock clock.PassiveClock
 

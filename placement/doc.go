@@ -11,9 +11,10 @@
 //
 // # Decisions
 //
-// The chosen clusters are in slices of at most 100, named <placement>-decision-<index>, labeled with the placement and the index, and owned
-// by the Placement. A cluster stays in its slice, and in its place there, as long as it is chosen (package decision). Clusters are added
-// before others are taken away. A change of a slice by anybody else is undone, and one that is deleted comes back as it was.
+// The chosen clusters are in slices of at most 100, named <placement>-decision-<index>, labeled with the placement
+// and the index, and owned by the Placement. A cluster stays in its slice, and in its place there, as long as it is
+// chosen (package decision). Clusters are added before others are removed. A change of a slice by another client is
+// undone, and a deleted slice is created again.
 //
 // A chosen cluster stays until it leaves the fleet, no longer matches the affinity, has a NoExecute taint of a user
 // that the placement does not tolerate, is evicted, or is no longer wanted because numberOfClusters was reduced.
@@ -30,11 +31,11 @@
 //   - an eviction of it comes or goes, or it waits for clusters to become ready, and one does;
 //   - it lacks clusters, or wants all there are, and has not been looked at for five minutes, in case that a plugin waits for the wrong thing.
 //
-// How many placements are on each cluster is counted, and kept in the scheduler's view of the clusters, so that what is decided next can go
-// where there are fewer (the plugin Balance). It is complete before the first decision, after a restart as well. Decisions that are made at
-// a time on the same counts, and come to the same cluster, are made once more. Nobody moves, and nobody is looked at again, because
-// a count has changed; a plugin that refuses clusters for it has to wait for the five minutes. A source that counts itself is
-// believed ([CountingSource]).
+// How many placements are on each cluster is counted, and kept in the scheduler's view of the clusters, so that what
+// is decided next can go where there are fewer (the plugin Balance). It is complete before the first decision, after
+// a restart as well. Decisions that are made at a time on the same counts, and come to the same cluster, are made
+// once more. No placement moves, and no decision is made again, because a count has changed; a plugin that refuses
+// clusters for it has to wait for the five minutes. A source that counts itself is believed ([CountingSource]).
 //
 // A policy that cannot be (InvalidPolicy) and a decision that fails (DecideFailed) leave everything where it is, and say why.
 //
@@ -80,10 +81,11 @@
 //
 // # Parts to replace
 //
-// A [Decider] decides; *scheduler.Scheduler is one, with plugins of a product's own if need be. One that panics, fails or hangs harms
-// none but its own placement. A [ClusterSource] tells of clusters, where they are not MemberClusters. A [Readiness] knows when what was
-// placed does its work; if it is a [ReadinessNotifier], too, nobody polls it. [Explain] answers
-// why a placement is where it is, or where one that does not exist yet would be, and writes nothing.
+// A [Decider] decides; *scheduler.Scheduler is one, with plugins of a product's own if need be. One that panics,
+// fails or hangs harms none but its own placement. A [ClusterSource] tells of clusters, where they are not
+// MemberClusters. A [Readiness] knows when what was placed does its work; if it is a [ReadinessNotifier] as well, it
+// is not polled. [Explain] answers why a placement is where it is, or where one that does not exist yet would be, and
+// writes nothing.
 //
 // # What it costs
 //

@@ -31,7 +31,7 @@ type attempt struct {
 type step struct {
 	result  scheduler.Result
 	all     []published
-	left    []string                 // the clusters that the failover evicts, whoever wants that
+	left    []string                 // the clusters that the failover evicts
 	recent  []v1alpha1.EvictionCount // what the failover has evicted
 	counts  bool                     // some of that goes only now
 	awaits  bool                     // it waits for clusters to become ready

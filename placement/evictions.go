@@ -31,7 +31,7 @@ type orders struct {
 // order is one eviction.
 type order struct {
 	object *v1alpha1.PlacementEviction
-	until  time.Time // when its time to live ends, if somebody waits for that
+	until  time.Time // when its time to live ends, if a timer waits for that
 	stop   func()    // ends the wait
 }
 
@@ -111,7 +111,7 @@ func (o *orders) wrote(object *v1alpha1.PlacementEviction) {
 	}
 }
 
-// wait has a function called to begin to wait for a time, unless somebody waits for that already.
+// wait calls a function that begins to wait for a time, unless a timer waits for that time already.
 func (o *orders) wait(object *v1alpha1.PlacementEviction, until time.Time, begin func() (stop func())) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -150,7 +150,7 @@ func (o *orders) waiting() map[string]int {
 	return counts
 }
 
-// executed is the condition Executed of an eviction; empty: nobody has said anything yet.
+// executed returns the condition Executed of an eviction; empty: it is not set yet.
 func executed(object *v1alpha1.PlacementEviction) metav1.Condition {
 	if c := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionExecuted); c != nil {
 		return *c
@@ -173,7 +173,7 @@ func (d *deciding) current(ctx context.Context, k key) ([]*v1alpha1.PlacementEvi
 	return current, nil
 }
 
-// expires is when the time to live of an eviction ends, and has its placement decided again then; zero: never, as far as anybody knows.
+// expires returns when the time to live of an eviction ends, and has its placement decided again then. Zero: not known.
 func (d *deciding) expires(k key, object *v1alpha1.PlacementEviction) time.Time {
 	ttl, c := object.Spec.TTLSecondsAfterExecution, executed(object)
 	if ttl == nil || c.Status != metav1.ConditionTrue {

@@ -18,9 +18,10 @@ import (
 // Explain tells what would be chosen for a placement now, and why, and writes nothing. It need not be in the cluster: with one that is not,
 // this is a dry run. What is chosen for it counts as it does in a decision, so a cluster that it is on stays unless others are better.
 //
-// Clusters come from o.Clusters, or else from the MemberClusters that c reads; the Decider must be that of the controller, to say the
-// same. Placements are counted as they are there, unless the source does. What evictions have executed counts for a placement that is
-// in the cluster; those that wait do not. Without a client there must be a source, the placement is not in the cluster, and nobody counts.
+// Clusters come from o.Clusters, or else from the MemberClusters that c reads; the Decider must be that of the
+// controller, to say the same. Placements are counted as they are there, unless the source does. What evictions have
+// executed counts for a placement that is in the cluster; those that wait do not. Without a client there must be a
+// source, the placement is not in the cluster, and placements are not counted.
 //
 // It needs list on placementdecisions and placementevictions.placement.muster.dev, and on memberclusters.membership.muster.dev. The error is
 // that of a decision, or that the policy is invalid. A Decider of a product's own explains itself only so far as it says who is chosen.

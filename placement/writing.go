@@ -85,9 +85,9 @@ func (d *deciding) put(k key, want *v1alpha1.PlacementDecision, write func(clien
 	return nil
 }
 
-// makeWay finds out who has the name of a PlacementDecision that could not be created. One of this placement goes into the ledger, and one
-// of a placement that had this name before is deleted, as it would be by the garbage collector sooner or later; either way, the placement
-// is decided again at once. What is somebody else's stays.
+// makeWay finds out who has the name of a PlacementDecision that could not be created. One of this placement goes
+// into the ledger, and one of a placement that had this name before is deleted, as it would be by the garbage
+// collector sooner or later; either way, the placement is decided again at once. An object of another owner stays.
 func (d *deciding) makeWay(ctx context.Context, placement *v1alpha1.Placement, name types.NamespacedName) error {
 	there := &v1alpha1.PlacementDecision{}
 	if err := d.live.Get(ctx, name, there); err != nil {

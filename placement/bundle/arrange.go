@@ -45,8 +45,8 @@ type Step struct {
 // Arrange returns the steps from the Works that a member has to those that it is to have, in the order in which they are taken; none: all is
 // as it is to be. The package's documentation says why some of them wait.
 //
-// The Works that there are must be all that the caller has made for this, and no others: one whose name is not base, a hyphen and a number is taken
-// for a copy that somebody has made, and is deleted. Without objects all Works are.
+// The Works that there are must be all that the caller has made for this, and no others: one whose name is not base,
+// a hyphen and a number is taken for a copy that a user made, and is deleted. Without objects all Works are.
 //
 // A step that waits is left out, and so are those after one that has failed. Once anything has changed, Works are arranged anew: what is wanted may
 // be something else by then.

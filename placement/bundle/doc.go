@@ -1,8 +1,8 @@
 // Package bundle makes Works of objects. It is pure: no client, no clock.
 //
-// [Clean] takes from an object of the hub what is of the hub alone, or refuses one that no member should get. [Parse] reads a
-// manifest that somebody wrote. Either is an [Object]: what it is told by, its text, and the hash of that. [Pack] divides
-// objects among Works, and [Arrange] says how those that a member has become those.
+// [Clean] takes from an object of the hub what is of the hub alone, or refuses one that no member should get. [Parse]
+// reads a manifest that a user wrote. Either is an [Object]: what it is told by, its text, and the hash of that.
+// [Pack] divides objects among Works, and [Arrange] says how those that a member has become those.
 //
 // # Works
 //
@@ -37,8 +37,9 @@
 // write. It goes with the content, and does not wait: where the first Work has to, the note is written without it. A note therefore says what the
 // member was told, and an empty list of steps that it has been written.
 //
-// Arrange remembers nothing. Arranged anew from what there is after each change, by whoever comes, Works get to the end from wherever they are. What it
-// is given must be no older than the caller's last write: a cache that is late would have that repeated.
+// Arrange has no memory. Called with the existing Works after each change, by any process, it leads from every state
+// to the end. What it is given must be no older than the caller's last write: a cache that is late would have that
+// repeated.
 //
 // # Order
 //
@@ -62,7 +63,7 @@
 //   - metadata.ownerReferences: an owner is found by its UID, which is another one on each cluster
 //   - metadata.finalizers: who takes them off runs on the hub: the member's object could never be deleted
 //   - metadata.generateName: the object has its name by now, and a Work refuses to make up others
-//   - metadata.annotations[kubectl.kubernetes.io/last-applied-configuration]: kubectl wrote it about the hub's object, it doubles the size, and whoever uses kubectl on the member would compare with it
+//   - metadata.annotations[kubectl.kubernetes.io/last-applied-configuration]: kubectl wrote it about the hub's object, it doubles the size, and kubectl on the member would compare with it
 //   - metadata.labels[work.muster.dev/applied]: a hub may be a member itself: the label is for the agent there
 //   - Namespace spec.finalizers: each API server writes its own
 //   - Service spec.clusterIP, spec.clusterIPs: they are from the hub's range, and out of the member's or in use there; None is a wish, and stays

@@ -17,8 +17,8 @@ type Held struct {
 	Work
 	// Options is the hash of what its spec says besides, by [HashOptions].
 	Options Hash
-	// Written is what the caller has written, if it has and nobody has changed the spec since, as its generation tells: what the API server
-	// made of that is as good. Nil: only what was read counts, as after a restart.
+	// Written is what the caller has written, if no other client changed the spec since, by its generation: what the
+	// API server made of that is as good. Nil: only what was read counts, as after a restart.
 	Written *Fingerprint
 	// Marked says that it has the labels and annotations that all Works of the caller have. One that has not is written again.
 	Marked bool

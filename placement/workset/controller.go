@@ -35,7 +35,7 @@ type controller struct {
 	cache     cache.Cache
 	log       logr.Logger
 	recorder  events.EventRecorder
-	untold    bool // nobody tells when a cluster comes to have a namespace
+	untold    bool // no event says when a cluster gets a namespace
 	metrics   *metrics
 	store     *revision.Store
 	watcher   *selection.Watcher
@@ -94,7 +94,7 @@ func (c *controller) lookAt(set types.NamespacedName) {
 // moment is how long events of a WorkSet are collected.
 const moment = 100 * time.Millisecond
 
-// Reconcile looks at a WorkSet. A conflict with somebody else is no error: what they have written is on its way.
+// Reconcile reconciles a WorkSet. A conflict with another client is not an error: the watch delivers its change.
 func (c *controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	result, err := c.look(ctx, c.state(request.NamespacedName))
 	c.Readiness.looked(request.NamespacedName)

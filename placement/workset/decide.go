@@ -62,7 +62,8 @@ func (l *look) ungrouped() bool {
 		(!l.certain || slices.ContainsFunc(l.clusters, func(t *target) bool { return t.tellable() && !t.grouped }))
 }
 
-// check has nobody told a revision that cannot be read any more, such as one to go back to that somebody has deleted.
+// check removes clusters from the plan whose revision cannot be read any more, such as a stable revision that a user
+// deleted.
 func (l *look) check(ctx context.Context) error {
 	for _, some := range []struct {
 		clusters *[]string
@@ -135,7 +136,7 @@ func (l *look) status() v1alpha1.WorkSetStatus {
 	return status
 }
 
-// prunable are the revisions that nobody needs any more.
+// prunable returns the revisions that no cluster and no rollout needs any more.
 func (l *look) prunable() []revision.Info {
 	used := map[string]bool{l.revision: true, l.set.Spec.Revision: true, l.rollout.Status.Revision: true, l.rollout.Status.StableRevision: true}
 	for _, t := range l.clusters {

@@ -121,7 +121,7 @@ var (
 // trouble is why a cluster's Works could not be written.
 type trouble struct {
 	why   string
-	lasts bool // until somebody does something about it
+	lasts bool // until a user acts
 }
 
 // lasts reports whether an error of a write does not end by itself.
@@ -256,8 +256,8 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// patchOf makes a Work that is there as it is to be, and leaves alone what others have put on it. It fails if anybody has changed the Work
-// meanwhile.
+// patchOf updates an existing Work to the desired state, and keeps what other clients added. It fails if another client
+// changed the Work meanwhile.
 func patchOf(work *workv1alpha1.Work, s *step) []operation {
 	ops := []operation{{"replace", "/metadata/resourceVersion", s.has.ResourceVersion}}
 	for _, field := range []struct {

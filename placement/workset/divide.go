@@ -97,8 +97,8 @@ func replicasBy(works []*record) map[bundle.Key]int32 {
 	return all
 }
 
-// room asks for how many more replicas of each workload each cluster has room. Where nobody knows there is room for none, so that clusters keep
-// what they have.
+// room returns for how many more replicas of each workload each cluster has room. Unknown room is none, so that
+// clusters keep what they have.
 func (l *look) room(ctx context.Context, workloads []division.Workload) func(bundle.Key, string) int32 {
 	if len(workloads) == 0 {
 		return nil

@@ -16,15 +16,17 @@
 // While a selected kind cannot be read, or an object that was named is missing, there is no new revision: what the clusters have stays. While
 // spec.revision holds one, what is selected is not read.
 //
-// Nobody is told a revision that cannot be read any more, because somebody has deleted it or a later release has written it; who has it keeps it.
+// No cluster is updated to a revision that cannot be read any more, because a user deleted it or a later release
+// wrote it. Clusters that have such a revision keep it.
 //
 // # Clusters
 //
-// The clusters are those of all PlacementDecisions of the Placements. Who is chosen is told in the order, and at the pace, that the rollout
-// allows (package placement/rollout). From who is chosen no longer all is taken back at once: a Placement with a policy of failover keeps
-// clusters among its decisions for as long as they are needed. Nothing is taken away on a guess: while a Placement is missing, not
-// decided by its present spec, its decisions are not all there, or the namespace of a chosen cluster is not known, everybody keeps what they have. They
-// get new revisions all the same, but where the rollout goes by decision groups: nobody can tell then which comes first.
+// The clusters are those of all PlacementDecisions of the Placements. Who is chosen is told in the order, and at the
+// pace, that the rollout allows (package placement/rollout). From who is chosen no longer all is taken back at once:
+// a Placement with a policy of failover keeps clusters among its decisions for as long as they are needed. Nothing is
+// taken away on a guess: while a Placement is missing, not decided by its present spec, its decisions are not all
+// there, or the namespace of a chosen cluster is not known, every cluster keeps what it has. Clusters get new
+// revisions all the same, unless the rollout goes by decision groups, whose order is not known then.
 //
 // A cluster that has nothing does not wait for its turn, an approval or a person to get something: it gets the revision whose rollout succeeded
 // last, if there is one. So a cluster that takes the place of another one runs what that did, also while a new revision is paused or halted.
@@ -39,10 +41,11 @@
 //
 // # Works
 //
-// Works are named <namespace>.<name>-<number> after their WorkSet. Package placement/bundle says what is in which. A Work that is as it should be
-// is not written. One that somebody else has changed or deleted on the hub is put right. What an object moves to is written and applied
-// before the Work that it was in gives it up. They are made with the finalizer of work/agent, so that what is applied is taken back
-// even if the Work is deleted before the agent has come to put it there.
+// Works are named <namespace>.<name>-<number> after their WorkSet. Package placement/bundle says what is in which. A
+// Work that is as it should be is not written. A Work that another client changed or deleted on the hub is restored.
+// What an object moves to is written and applied before the Work that it was in gives it up. They are made with the
+// finalizer of work/agent, so that what is applied is taken back even if the Work is deleted before the agent has
+// come to put it there.
 //
 // Works belong to a WorkSet by its namespace and name, so a WorkSet that is created again adopts them. Works whose WorkSet is missing
 // are kept, and reported by the Event WorksUnclaimed and the metric muster_workset_unclaimed_works. Before the controller deletes a
@@ -53,21 +56,24 @@
 // A selector that matched objects and matches nothing changes nothing: the condition Degraded has the reason SelectionEmpty, until
 // objects match again or spec.allowEmpty is set.
 //
-// If a WorkSet is deleted, its Works are, unless it is deleted with its definition; it goes when the deletion of all of them has begun. Each Work goes when its member has taken back
-// what it has, as spec.work.delete says. A member that cannot be reached holds its own Work, and nobody else.
+// If a WorkSet is deleted, its Works are, unless it is deleted with its definition; it goes when the deletion of all
+// of them has begun. Each Work goes when its member has taken back what it has, as spec.work.delete says. An
+// unreachable member delays only its own Work.
 //
-// What spec.work.delete says counts from the moment at which somebody deletes, or a cluster is chosen no longer: a Work that was told something else,
-// since the revision is held or the rollout waits, is told so before it is deleted. What is said of single objects, by the delete of
-// spec.work.manifestOptions, is part of the revision, and counts once the cluster has that.
+// What spec.work.delete says applies from when a user deletes the WorkSet, or a cluster is not chosen any more: a
+// Work that was told something else, since the revision is held or the rollout waits, is told so before it is
+// deleted. What is said of single objects, by the delete of spec.work.manifestOptions, is part of the revision, and
+// counts once the cluster has that.
 //
 // The Works of a member that leaves the fleet are left alone: its leave takes them back, or has all objects stay (package work/leave). Another
 // source of clusters that says of one that it leaves has to see to that, too.
 //
 // # When a write fails
 //
-// A write that fails is tried again, after 100 milliseconds at first and 30 seconds at most. Until then the cluster is on its way, its message says why,
-// and the deadline of the rollout bounds that: an API server that is slow or a namespace that is not there is not the fault of a revision. The cluster has
-// failed if it does not end by itself: the Work is invalid or forbidden, or the name is taken by one of somebody else.
+// A write that fails is tried again, after 100 milliseconds at first and 30 seconds at most. Until then the cluster
+// is on its way, its message says why, and the deadline of the rollout bounds that: an API server that is slow or a
+// namespace that is not there is not the fault of a revision. The cluster has failed if it does not end by itself:
+// the Work is invalid or forbidden, or another object has its name.
 //
 // # Replicas
 //
@@ -78,8 +84,8 @@
 // All replicas are to run at all times, and none twice for long:
 //
 //   - A cluster counts from the moment at which it is told its first revision. Until then nothing is taken for it from those that have it.
-//   - While no rollout has succeeded yet, clusters that wait for their turn are left their parts of what nobody has: the first cluster of a
-//     new WorkSet gets its own part, and not all the replicas.
+//   - While no rollout has succeeded yet, the shares of clusters that wait for their turn stay free as far as no other
+//     cluster has them: the first cluster of a new WorkSet gets its own part, and not all the replicas.
 //   - A cluster that leaves the fleet, is not in it, or whose namespace is not known, counts with what its Works say until
 //     their deletion has begun. The others get that then.
 //   - So does one that overrides fail for: it keeps what it has, and the others have the rest between them.
@@ -105,7 +111,8 @@
 //
 // # Permissions
 //
-// The folder rbac has the ClusterRole muster-workset. To read what WorkSets select is not part of it: grant list and watch on those kinds, in
-// all namespaces or in some. Whoever may create WorkSets in a namespace can bring anything to the members that their agents may apply, and can
-// read whatever [Options].Allow lets them select; spec.work.executor and the agents' policies bound the former.
+// The folder rbac has the ClusterRole muster-workset. To read what WorkSets select is not part of it: grant list and
+// watch on those kinds, in all namespaces or in some. A user who may create WorkSets in a namespace can bring
+// anything to the members that their agents may apply, and can read whatever [Options].Allow lets WorkSets select;
+// spec.work.executor and the agents' policies bound the former.
 package workset

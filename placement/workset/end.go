@@ -16,8 +16,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// end deletes the Works of a WorkSet that is being deleted, and lets it go. The members take back what they have, in their own time: a
-// Work goes when its member is done, and nobody waits for members that cannot be reached.
+// end deletes the Works of a WorkSet that is being deleted, and removes its finalizer. A Work is gone when its member
+// has deleted the objects. The WorkSet does not wait for unreachable members.
 func (l *look) end(ctx context.Context) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(l.set, v1alpha1.WorkSetFinalizer) {
 		return reconcile.Result{}, nil

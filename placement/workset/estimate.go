@@ -17,7 +17,7 @@ type spot struct {
 	cluster  string
 }
 
-// estimating asks an Estimator, which is somebody else's: it may fail, panic, or never come back.
+// estimating calls an Estimator of the product, which may fail, panic, or never return.
 type estimating struct {
 	back chan struct{} // closed when one has come back that was left behind; nil: none was
 }
@@ -29,8 +29,8 @@ const (
 	grace = 100 * time.Millisecond
 )
 
-// ask returns the room that is known, which is not all beside an error. One that has not come back is left behind, and nobody is asked
-// before it has.
+// ask returns the known room, which is incomplete with an error. A call that does not return in time is left behind,
+// and no other call begins before it returns.
 func (e *estimating) ask(ctx context.Context, estimator replicas.Estimator, workloads []division.Workload) (map[spot]int32, error) {
 	if e.back != nil {
 		select {
@@ -85,7 +85,7 @@ func estimate(ctx context.Context, estimator replicas.Estimator, workloads []div
 	return room, errors.Join(errs...)
 }
 
-// guarded calls what is somebody else's, whose panic is an error: one WorkSet must not stop the others.
+// guarded calls code of the product, and turns a panic into an error: one WorkSet must not stop the others.
 func guarded[T any](call func() (T, error)) (result T, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {

@@ -64,7 +64,7 @@ func (l *look) problem(reason, format string, args ...any) {
 	l.problems = append(l.problems, progress.Problem{Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
-// patience is when something is tried again of whose end nobody tells.
+// patience is the interval for checking a state whose change triggers no event.
 const patience = 15 * time.Second
 
 // lookAgain has the WorkSet reconciled again after a while.
@@ -193,7 +193,7 @@ func (l *look) arranged(t *target) verdict {
 	case t.told.revision == "":
 		return verdict{}
 	case t.reading == nil && len(t.held.live()) > 0:
-		return verdict{current: true} // nobody knows better: it stays as it is until its turn comes
+		return verdict{current: true} // the desired content is not known: it stays as it is until its turn comes
 	case t.reading == nil:
 		return verdict{problem: problem{
 			v1alpha1.ReasonRevisionNotFound, fmt.Sprintf("It has lost its Works, and revision %s cannot be used, for %s.", t.told.revision, l.state.unreadable[t.told.revision]),

@@ -19,12 +19,13 @@ type Options struct {
 	// ask others: each time that something happens to the cluster, and within 15 seconds as long as there is none. Nil:
 	// status.namespace of the MemberCluster. Required with Clusters, and an error without.
 	Namespace func(cluster string) string
-	// Allow says what a WorkSet may select on the hub: an error tells why not. Whoever may create a WorkSet can read by it what it may
-	// select, and the controller's permissions count, not theirs. Nil: what is in the WorkSet's namespace, and that namespace.
+	// Allow decides what a WorkSet may select on the hub: an error says why not. A user who may create a WorkSet can
+	// read with it whatever it may select, with the permissions of the controller. Nil: the objects in the WorkSet's
+	// namespace, and that namespace.
 	Allow func(owner types.NamespacedName, target selection.Target) error
 	// Estimator tells for how many more replicas clusters have room. Nil: by what they have available.
 	Estimator replicas.Estimator
-	// Readiness is told where WorkSets are available, for the controller of Placements. Nil: nobody is.
+	// Readiness is notified where WorkSets are available, for the controller of Placements. Nil: no notification.
 	Readiness *Readiness
 	// Workers is how many WorkSets are decided at a time. Zero: 4.
 	Workers int

@@ -29,7 +29,7 @@ type Readiness struct {
 	listeners map[int]func(placement types.NamespacedName)
 	next      int
 
-	awaited map[types.NamespacedName]bool // the WorkSets that were there at the start and have not been looked at; nil: nobody has said
+	awaited map[types.NamespacedName]bool // the WorkSets that existed at the start and were not reconciled yet; nil: not known
 	known   chan struct{}                 // closed when there are none
 }
 

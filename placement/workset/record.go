@@ -25,7 +25,7 @@ type record struct {
 	content  bundle.Work         // without texts
 	options  bundle.Hash         // of all that is not manifests
 	parting  parting             // part of that
-	written  *bundle.Fingerprint // what this process wrote last; nil: nothing, or somebody has changed it since
+	written  *bundle.Fingerprint // what this process wrote last; nil: nothing, or another client changed it since
 	replicas map[bundle.Key]int32
 	told     told
 	marked   bool // it has our labels and annotations, as it should
@@ -91,8 +91,8 @@ func recordOf(work *workv1alpha1.Work, before *record) *record {
 	return r
 }
 
-// setOf is the WorkSet that a Work is of: the one that its annotation names or, if somebody has taken that off, its labels. A label has no
-// name that is too long for it.
+// setOf returns the WorkSet of a Work: the one that its annotation names or, if a user removed that, its labels. A
+// label cannot have a name that is too long for it.
 func setOf(labels, annotations map[string]string) types.NamespacedName {
 	if is, annotated := annotations[v1alpha1.WorkSetAnnotation]; annotated {
 		namespace, name, err := toolscache.SplitMetaNamespaceKey(is)

@@ -99,7 +99,7 @@ func compareKeys(a, b bundle.Key) int {
 	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// advance makes content the revision that all clusters are to have. It is kept before anybody is told of it.
+// advance makes content the desired revision of all clusters. It is saved before a cluster is updated to it.
 func (l *look) advance(ctx context.Context, content *revision.Content) error {
 	name := revision.Name(l.set.Name, content.Hash())
 	if l.state.readings[name] == nil {

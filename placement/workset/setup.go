@@ -156,7 +156,7 @@ const (
 	writeTimeout = time.Minute
 )
 
-// askedAnew passes what somebody asks of a WorkSet. Its status is written here.
+// askedAnew passes changes that users make to a WorkSet. This controller writes its status.
 var askedAnew = predicate.TypedFuncs[*v1alpha1.WorkSet]{UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.WorkSet]) bool {
 	return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectOld.UID != e.ObjectNew.UID ||
 		(e.ObjectOld.DeletionTimestamp == nil) != (e.ObjectNew.DeletionTimestamp == nil) ||

@@ -31,7 +31,7 @@ type state struct {
 	follows  map[string]bool    // the clusters whose changes matter
 	thinking time.Duration      // how long the last look took to decide
 
-	// What follows belongs to who looks at the WorkSet, which nobody does twice at a time.
+	// The following fields belong to the reconcile of the WorkSet. The workqueue never processes a key concurrently.
 
 	uid        types.UID
 	spec       spec
@@ -192,8 +192,8 @@ type healthSince struct {
 	since    time.Time
 }
 
-// since returns since when a cluster fares as it does. After a restart, when nobody knows, it is what the member says, but no later
-// than now and no earlier than it was told: clocks of members may be wrong.
+// since returns since when a cluster has its health. After a restart it is the time that the member reports, but no
+// later than now and no earlier than the update: clocks of members may be wrong.
 func since(before healthSince, is healthSince, changed time.Time, told told) healthSince {
 	if before.revision == is.revision && settledIn(before.health, is.health) {
 		is.since = before.since

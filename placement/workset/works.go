@@ -152,7 +152,7 @@ func (w *works) deleted(r *record) {
 	})
 }
 
-// doubt takes in that nobody knows what has become of a write: there was no answer. The Work may be as it was known, or not.
+// doubt records that the result of a write is not known, since there was no response. The Work may have changed or not.
 func (w *works) doubt(r *record) {
 	w.take(r.key(), func(e *entry) []types.NamespacedName {
 		if e.record != nil && e.record.UID == r.UID {
@@ -198,7 +198,7 @@ func (w *works) begin(name types.NamespacedName) (end func(*record)) {
 	}
 }
 
-// take has an entry changed under the lock, and tells whom that is news for.
+// take changes an entry under the lock, and notifies the WorkSets that the change affects.
 func (w *works) take(name types.NamespacedName, change func(*entry) []types.NamespacedName) {
 	w.mu.Lock()
 	e := w.entries[name]
@@ -212,7 +212,7 @@ func (w *works) take(name types.NamespacedName, change func(*entry) []types.Name
 	}
 	w.mu.Unlock()
 	for _, set := range news {
-		if set.Namespace != "" && set.Name != "" { // or it is nobody's
+		if set.Namespace != "" && set.Name != "" { // otherwise no WorkSet owns it
 			w.changed(set)
 		}
 	}

@@ -42,7 +42,8 @@ type Part int
 const (
 	// Takes is to be given a share.
 	Takes Part = iota
-	// Keeps is to keep Current, since nobody can change it now. The others divide what is left. It gets no objects, whatever it has there.
+	// Keeps means that the cluster keeps Current, since it cannot be changed now. The others divide the rest. It gets
+	// no objects, whatever it has there.
 	Keeps
 	// Waits is to be given a share later. The others leave its share to it as far as none of them has it: together they
 	// are given no less than they have, or than there is. Its own share in the Result is not for now.

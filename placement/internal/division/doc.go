@@ -34,8 +34,9 @@
 //
 // # Clusters that cannot be given their share now
 //
-// [Cluster].Part says it: one that Keeps what it has, since nobody can write there, has the others divide the rest, and one that Waits
-// is left its share as far as nobody has it already. So that clusters come, or cannot be reached, neither stops what runs nor runs it twice.
+// [Cluster].Part says it: a cluster that Keeps what it has, since it cannot be written to, leaves the rest to the
+// others, and the share of a cluster that Waits stays free as far as no other cluster has it. So that clusters come,
+// or cannot be reached, neither stops what runs nor runs it twice.
 //
 // # Errors
 //

@@ -10,8 +10,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler/replicas"
 )
 
-// requirements are what the pod template says. A template that cannot be read, or of which nobody knows that it is one of pods, says
-// nothing: that it is wrong is for the member to find.
+// requirements are what the pod template says. A template that cannot be read, or that may not be a pod template,
+// requires nothing: that it is wrong is for the member to find.
 func requirements(t *text) replicas.Requirements {
 	r := replicas.Requirements{Namespace: t.object.Namespace}
 	var template struct {

@@ -22,7 +22,7 @@ func (r *round) divide(w *workload) (shares []int32, left int64, err error) {
 		return nil, 0, w.err
 	}
 	if len(w.targets) == 0 {
-		return nil, 0, nil // nobody gets it, so none are missing anywhere
+		return nil, 0, nil // no cluster gets it, so no replicas are missing
 	}
 	n := w.replicas
 	for i := range r.clusters {

@@ -151,7 +151,7 @@ func unquote(quoted []byte) []byte {
 		return quoted[1 : len(quoted)-1]
 	}
 	var name string
-	_ = json.Unmarshal(quoted, &name) // what cannot be read is no name that anybody looks for
+	_ = json.Unmarshal(quoted, &name) // invalid text is no name of a field
 	return []byte(name)
 }
 

@@ -8,10 +8,10 @@
 //	is available, and is to be replaced before    executed        executed: the failover keeps it until another is ready
 //	without it the policy gives up more ([Fit])   executed        if enough stay even so; while it waits, it holds up no other
 //
-// A budget bounds evictions by hand, as a PodDisruptionBudget bounds the eviction API and not taints: failover ([v1alpha1.FailoverPolicy])
-// is not for it to hold up. With BeforeEvict that one takes nobody away who is healthy and not replaced, so it keeps within every
-// budget; with EvictFirst it was asked not to care; and who is lost is lost. What failover has made unavailable counts here, so evictions
-// wait for it.
+// A budget bounds evictions by hand, as a PodDisruptionBudget bounds the eviction API and not taints: failover
+// ([v1alpha1.FailoverPolicy]) is not for it to hold up. With BeforeEvict, failover removes no cluster that is healthy
+// and not replaced, so it keeps within every budget; with EvictFirst it was asked not to care; and who is lost is
+// lost. What failover has made unavailable counts here, so evictions wait for it.
 //
 // # Rounding
 //
@@ -20,10 +20,10 @@
 //
 // # Traps of others that are none here
 //
-// In KubeFleet an eviction that the budget does not allow at once has failed for good, and with PickAll the cluster is chosen again at once
-// unless somebody taints it. Here it waits, and keeps the placement off the cluster for as long as it is there. For percentages of "all
-// clusters" there must be a number that evictions do not change, or a budget of 25% lets all go, one after the other: it is how many would
-// be chosen if none was evicted.
+// In KubeFleet an eviction that the budget does not allow at once has failed for good, and with PickAll the cluster
+// is chosen again at once unless a user taints it. Here it waits, and keeps the placement off the cluster for as long
+// as it is there. For percentages of "all clusters" there must be a number that evictions do not change, or a budget
+// of 25% lets all go, one after the other: it is how many would be chosen if none was evicted.
 //
 // It is pure: no client, no clock.
 package eviction

@@ -26,7 +26,7 @@ type Observed struct {
 	Evictions []string
 	// Budget is valid. Nil: there is none.
 	Budget *v1alpha1.DisruptionBudget
-	// ReplacesFirst is true if nobody healthy goes before another is ready in its place.
+	// ReplacesFirst is true if no healthy cluster is left before its replacement is ready.
 	ReplacesFirst bool
 }
 

@@ -24,7 +24,7 @@
 // BeforeEvict removes no available cluster that is not replaced, so it needs no budget, and EvictFirst was asked not
 // to wait.
 //
-// The guard against outages of the hub itself is not here: membership holds back its taints then, so nobody has to leave.
+// The guard against outages of the hub itself is not here: membership withholds its taints then, so no cluster is left.
 //
 // It is pure: no client, no clock.
 package failover

@@ -13,7 +13,7 @@ type Cluster struct {
 	Name string
 	// Healthy is true while it is known to be well.
 	Healthy bool
-	// Ready is true once what was placed there does its work, as far as anybody knows. It is asked of those alone that are published.
+	// Ready is true once the placed workloads are known to be available. It is evaluated for published clusters only.
 	Ready bool
 	// Replaces is the cluster whose place it has taken; empty: none.
 	Replaces string
@@ -182,8 +182,8 @@ func (o *Observed) come(published map[string]Cluster, waiting int, places []stri
 	return decisions
 }
 
-// replaced are the places that those leave which go, for those who come: the places that they had taken themselves, or their own; but none
-// that somebody has already.
+// replaced are the places that those leave which go, for those who come: the places that they had taken themselves,
+// or their own; but no place that another cluster has.
 func replaced(o Observed, leaving []Cluster) []string {
 	if o.Wanted < 0 { // who wants all has no places
 		return nil

@@ -57,7 +57,7 @@ func (s *summary) applied() metav1.Condition {
 	return is(kind, v1alpha1.ReasonApplied, "")
 }
 
-// available is not True where there are no clusters: nobody who waits for it wants to be told so.
+// available is not True where there are no clusters: a user who waits for it expects at least one.
 func (s *summary) available() metav1.Condition {
 	const kind = v1alpha1.ConditionAvailable
 	switch {

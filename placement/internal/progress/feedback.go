@@ -14,7 +14,7 @@ import (
 
 const (
 	maxValues   = 8  // as the API bounds them
-	maxNumber   = 64 // bytes; what is longer is no number that anybody adds up
+	maxNumber   = 64 // bytes; longer text is not added up
 	maxExponent = 64
 )
 

@@ -165,7 +165,7 @@ func leaving(c *Cluster) string {
 	return "Its Works are being deleted."
 }
 
-// said is what a Work says of itself. One without a word can come from an agent of somebody else's.
+// said returns the message of a Work. A Work without a message can come from an agent of another program.
 func said(w *Work) string {
 	switch {
 	case w == nil:

@@ -71,10 +71,11 @@ func defaults(work *v1alpha1.WorkTemplate) []defaulted {
 	}
 }
 
-// canonical is what a value of an API type says, as JSON has it. A field of a struct that has its zero value says nothing,
-// whatever its tag, so that a field that is added to a type changes nothing until somebody sets it: encoding/json would write
-// a number, or a struct with nothing in it. A pointer that is set says something even where it points to zero. What encodes itself, such as a patch, is
-// JSON that means something to somebody else, in which an empty map or a null counts.
+// canonical is what a value of an API type says, as JSON has it. A field of a struct that has its zero value says
+// nothing, whatever its tag, so that a field that is added to a type changes nothing until a user sets it:
+// encoding/json would write a number, or a struct with nothing in it. A pointer that is set says something even where
+// it points to zero. What encodes itself, such as a patch, is JSON that means something to somebody else, in which an
+// empty map or a null counts.
 func canonical(v reflect.Value) (any, error) {
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
