@@ -39,14 +39,15 @@
 //
 // # Removing
 //
-// Whoever has brought these objects to a member takes them away again, when the member has left: the agent has cleaned up after itself then, and takes away nothing
-// that it has not made. A hub that has installed them (joinMode Install) does so by itself. Somebody who has applied them deletes them:
+// The agent removes what it created when its member leaves, and nothing else. A hub that installed these objects
+// (joinMode Install) removes them by itself. A user who applied them deletes them after the leave:
 //
 //	kubectl delete -k https://github.com/muster-sdk/muster/deploy/agent/overlays/singleton
 //
-// Not before: with the CustomResourceDefinition of AppliedWork, which is among them, go all AppliedWorks, and what those own is deleted. Nor while the cluster
-// is in another fleet that needs it. A hub, and package membership/admin by RemoveFromMember of work/crds, leave it where there is still an AppliedWork, or
-// somebody else has a hand in it; kubectl does not look.
+// Not before: with the CustomResourceDefinition of AppliedWork, which is among them, go all AppliedWorks, and what
+// those own is deleted. Nor while the cluster is in another fleet that needs it. A hub, and package membership/admin
+// by RemoveFromMember of work/crds, keep it while there is an AppliedWork, or while another client manages fields of
+// it; kubectl does not check that.
 //
 // They are made by "go generate" of the roles that the packages' code declares.
 package deploy
@@ -98,8 +99,8 @@ type AgentOptions struct {
 	Image string
 	// Layout of the agent. Empty: [Singleton].
 	Layout Layout
-	// Works says what Works may contain. Whoever installs the agent must have these permissions on the member. Nil: what ClusterRoles with the
-	// [WorksLabel] on the member say.
+	// Works says what Works may contain. The user who installs the agent must have these permissions on the member.
+	// Nil: what ClusterRoles with the [WorksLabel] on the member say.
 	Works []rbacv1.PolicyRule
 }
 

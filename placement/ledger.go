@@ -174,7 +174,7 @@ func (l *ledger) open(name types.NamespacedName) *record {
 	return r
 }
 
-// give says whose a record is; "": nobody's that matters here.
+// give sets the owner of a record. Empty: no placement owns it.
 func (l *ledger) give(name types.NamespacedName, r *record, owner key) {
 	if r.owner == owner {
 		return

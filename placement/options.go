@@ -18,7 +18,7 @@ type Decider interface {
 	// Schedule chooses clusters of the snapshot, those that the request is bound to if they are as good as others. An error, a panic,
 	// or not to come back in time changes nothing of what was chosen, and is tried again later.
 	//
-	// The Result needs Chosen, Wanted and Total; RejectedBy, if all that is missing are clusters that somebody refuses; and
+	// The Result needs Chosen, Wanted and Total; RejectedBy, if the only missing clusters were rejected by plugins; and
 	// Until, if it does not hold for ever.
 	Schedule(ctx context.Context, snapshot *scheduler.Snapshot, request *scheduler.Request) (scheduler.Result, error)
 	// MayHelp reports whether an event may turn the no of one of these, which RejectedBy named, into a yes. To say yes in vain only

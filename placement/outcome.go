@@ -209,7 +209,7 @@ func steady(n int) string {
 	}
 }
 
-// silence says that clusters were chosen although nobody knows whether they serve what is required.
+// silence says that clusters were chosen of which it is not known whether they serve the required APIs.
 func silence(n int) string {
 	switch n {
 	case 0:

@@ -27,7 +27,7 @@ func (f ReadyFunc) Ready(placement types.NamespacedName, cluster string) bool {
 	return f(placement, cluster)
 }
 
-// ReadinessNotifier is a [Readiness] that tells of changes, so that nobody has to ask again and again.
+// ReadinessNotifier is a [Readiness] that reports changes, so that it is not polled.
 type ReadinessNotifier interface {
 	Readiness
 	// Notify has a function called with each placement that Ready may say something else of than before, from now on and until stop
@@ -38,7 +38,7 @@ type ReadinessNotifier interface {
 	Notify(ctx context.Context, changed func(placement types.NamespacedName)) (stop func(), err error)
 }
 
-// always is the Readiness where nobody knows better. It never changes.
+// always is the Readiness if no other one is set. It never changes.
 type always struct{}
 
 func (always) Ready(types.NamespacedName, string) bool { return true }

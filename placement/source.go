@@ -18,8 +18,9 @@ import (
 
 // ClusterSource tells what clusters there are. A product with cluster objects of its own writes one.
 type ClusterSource interface {
-	// Run tells of every cluster that there is, says that those are all, and goes on to tell of every change until ctx ends. It
-	// waits for all that it started. The clusters that it tells of belong to fleet then, and nobody may change them.
+	// Run tells of every cluster that there is, says that those are all, and goes on to tell of every change until
+	// ctx ends. It waits for all that it started. The clusters that it tells of belong to fleet then, and must not
+	// change.
 	Run(ctx context.Context, fleet Fleet) error
 }
 

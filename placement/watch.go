@@ -146,8 +146,8 @@ func (d *deciding) concerned(k key, cluster string) *scheduler.Request {
 	return p.request
 }
 
-// overtaken reports whether a cluster that was chosen has changed since the snapshot that the decision was made on. Whoever changed it
-// may have found the placement not on it yet.
+// overtaken reports whether a cluster that was chosen has changed since the snapshot that the decision was made on.
+// The event of that change may have come before the placement was on it.
 func (d *deciding) overtaken(decided *scheduler.Snapshot, result *scheduler.Result) bool {
 	current := d.census.fleet.Snapshot()
 	if current == decided {
@@ -162,8 +162,8 @@ func (d *deciding) overtaken(decided *scheduler.Snapshot, result *scheduler.Resu
 	return false
 }
 
-// watch has the queue learn of placements, of their evictions, and of PlacementDecisions that somebody else has changed. It returns when all have been told of
-// that there are, and what ends it.
+// watch has the queue learn of placements, of their evictions, and of PlacementDecisions that another client
+// changed. It returns when all that exist were observed, and the function that ends it.
 func (d *deciding) watch(ctx context.Context) (end func(), _ error) {
 	add := func(object any) {
 		if k, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {

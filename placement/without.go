@@ -8,8 +8,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// without has fleets that lack the clusters which evictions keep placements off, one for each set of such clusters: whoever evicts all
-// placements from one cluster makes one. A Decider cannot choose what it is not told of.
+// without has fleets that lack the clusters which evictions keep placements off, one for each set of such clusters:
+// the eviction of all placements from one cluster makes one. A Decider cannot choose what it is not told of.
 type without struct {
 	mu     sync.Mutex
 	fleets map[string]*lesser

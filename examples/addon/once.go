@@ -50,7 +50,7 @@ func (f *fleet) once(ctx context.Context) error {
 	return nil
 }
 
-// live installs the add-ons and leaves them to whoever looks.
+// live installs the add-ons and waits until the user ends the program.
 func (f *fleet) live(ctx context.Context) error {
 	if err := f.install(ctx); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (f *fleet) install(ctx context.Context) error {
 	return f.show(ctx, "addons", "memberaddons -A")
 }
 
-// configure changes what counts for all members, and then for one. What is wrong reaches nobody.
+// configure changes the configuration of all members, and then of one. An invalid configuration reaches no member.
 func (f *fleet) configure(ctx context.Context) error {
 	rules := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "rules"}}
 	if err := f.patch(ctx, rules, func() { rules.Data["rules"] = "pods,nodes" }); err != nil {

@@ -160,8 +160,8 @@ func (f flags) options(member *rest.Config, onPhase func(lifecycle.AgentStep)) a
 	return options
 }
 
-// run runs the agent until ctx ends, or the member is out for good: whoever started the program then starts it anew, and it waits for another
-// bootstrap credential.
+// run runs the agent until ctx ends, or the member has left for good. Kubernetes then starts the program again, and
+// it waits for another bootstrap credential.
 func run(ctx context.Context, home *rest.Config, f flags) error {
 	member := home
 	if f.member != "" {

@@ -150,7 +150,7 @@ func run(ctx context.Context, f flags) (err error) {
 
 var errInterrupted = errors.New("interrupted before all steps were done")
 
-// outcome tells the end that somebody asked for from all others. It is how a live fleet is meant to end.
+// outcome returns nil for an end that the user requested, which is how a live fleet ends.
 func outcome(ctx context.Context, f flags, err error) error {
 	switch {
 	case err == nil || ctx.Err() == nil:

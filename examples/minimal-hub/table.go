@@ -20,7 +20,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// live lets the members join and shows the fleet until somebody has seen enough.
+// live lets the members join and shows the fleet until the user ends the program.
 func (f *fleet) live(ctx context.Context) error {
 	if err := f.join(ctx); err != nil {
 		return err

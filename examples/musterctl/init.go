@@ -66,7 +66,7 @@ It installs no controllers: those are part of a program of yours.`,
 	return cmd
 }
 
-// publish publishes the hub. Of what is there already it makes sure that anybody may read it.
+// publish publishes the hub. If it is published already, publish makes sure that unauthenticated users may read that.
 func (a *app) publish(ctx context.Context, hub client.Client, server string, tell func(admin.Step)) error {
 	config, err := a.hub()
 	if err != nil {

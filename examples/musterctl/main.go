@@ -11,7 +11,7 @@ import (
 
 func main() { os.Exit(interruptible()) }
 
-// interruptible runs the command line until it has ended, or somebody ends it by Ctrl-C.
+// interruptible runs the command line until it has ended, or the user ends it by Ctrl-C.
 func interruptible() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -29,8 +29,9 @@ func (a *app) createToken(ctx context.Context, hub *rest.Config, o admin.TokenOp
 	return admin.CreateToken(ctx, hub, o)
 }
 
-// printRegisterCommand makes a token and prints what to call where the member is. Whoever reads it can do so. A short token is made where the hub can
-// be found by it, or where one was asked for; for any other the command has, or names, a join file.
+// printRegisterCommand makes a token and prints what to call where the member is. Everyone who reads the output can
+// use it. A short token is made where the hub can be found by it, or where one was asked for; for any other the
+// command has, or names, a join file.
 func (a *app) printRegisterCommand(ctx context.Context, hub *rest.Config, o admin.TokenOptions, file string) error {
 	asked := o.Spec.Type == v1alpha1.JoinTokenBootstrapToken || strings.HasPrefix(o.Name, bootstrapapi.BootstrapTokenSecretPrefix)
 	published, why, err := a.published(ctx)
@@ -70,7 +71,7 @@ func (a *app) printRegisterCommand(ctx context.Context, hub *rest.Config, o admi
 	return a.line("%s register --join-file - <<'JOIN'\n%sJOIN", a.program, data)
 }
 
-// published is what the hub says of itself, or why that leads nobody to it.
+// published returns the publication of the hub, or why clusters cannot find the hub by it.
 func (a *app) published(ctx context.Context) (there *discovery.Publication, why string, err error) {
 	hub, err := a.hubClient()
 	if err != nil {

@@ -105,7 +105,7 @@ published itself (see init --publish-cluster-info) and keeps such tokens, else w
 	return cmd
 }
 
-// writeSecretFile writes a file that nobody else may read, also where it was there with another mode.
+// writeSecretFile writes a file that only its owner may read, also if it existed with another mode.
 func writeSecretFile(file string, data []byte) error {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {

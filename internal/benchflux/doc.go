@@ -3,7 +3,7 @@
 //
 //	go test -run='^$' -bench=. -benchtime=1x -timeout=30m .
 //
-// It is a module of its own because flux is a heavy dependency, and nobody who imports muster shall download it.
+// It is a module of its own because flux is a heavy dependency, which users of muster must not have to download.
 //
 // # What is measured
 //
@@ -12,10 +12,10 @@
 // are five rounds, or as many as -benchtime=Nx says when that is more. Each figure is the median of the rounds; so is each ratio, which
 // is of two turns of the same round, so that what else the machine does hits both alike.
 //
-//   - floor: one server-side apply call for each object, which is the least that whoever remembers nothing has to make;
+//   - floor: one server-side apply call for each object, which is the minimum for an engine without state;
 //   - marked: the same with the owner reference, the label and the annotation that muster puts on every object, all of which the API
 //     server has to keep account of, too: what it costs more than floor is the price of the marks, what muster costs more is the engine's;
-//   - exact: floor for the edited objects alone, by somebody who is told which;
+//   - exact: floor for the edited objects alone, which are given;
 //   - watched: muster with a watch of metadata, as the agent runs it;
 //   - cold: muster without, as after a start before the watch has its first list;
 //   - flux: with the options that kustomize-controller gives it.

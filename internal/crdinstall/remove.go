@@ -48,14 +48,14 @@ func Remove(ctx context.Context, c client.Client, name string, claim func(metav1
 		waiting = "it is being changed"
 		same := client.Preconditions{UID: new(there.GetUID()), ResourceVersion: new(there.GetResourceVersion())}
 		err = c.Delete(ctx, there, same)
-		if apierrors.IsConflict(err) { // somebody has changed it: perhaps it is theirs now
+		if apierrors.IsConflict(err) { // another client changed it, and may own it now
 			err = nil
 		}
 		return false, client.IgnoreNotFound(err)
 	})
 	switch {
 	case err == nil && kept == "":
-		meta.MaybeResetRESTMapper(c.RESTMapper()) // which would have whoever installs it again believe that it is served
+		meta.MaybeResetRESTMapper(c.RESTMapper()) // otherwise the next Install takes it for served
 		return "", nil
 	case err == nil:
 		return name + ": " + kept, nil
@@ -99,7 +99,7 @@ func unserved(c client.Client, err error) (user, waiting string, _ error) {
 	return "", "it is not served, so nobody knows whether it is in use", nil
 }
 
-// Claimed says who else has a hand in a definition than whoever installs it by [Install]; empty: nobody has.
+// Claimed returns which client manages a definition besides those that installed it by [Install]. Empty: none.
 func Claimed(definition metav1.Object) string {
 	if _, installed := definition.GetLabels()[InstalledByLabel]; installed {
 		return "a hub has installed it"

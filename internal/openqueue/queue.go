@@ -1,4 +1,4 @@
-// Package openqueue has a queue of a controller to which anybody can add: what something has happened to that no watch tells of.
+// Package openqueue has a queue of a controller to which any code can add requests, for changes that no watch delivers.
 package openqueue
 
 import (
@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Queue is the queue of a controller, to which anybody can add. Its methods may be called concurrently.
+// Queue is the queue of a controller to which any code can add. Its methods may be called concurrently.
 type Queue[T comparable] struct {
 	mu    sync.Mutex
 	begun workqueue.TypedRateLimitingInterface[T]

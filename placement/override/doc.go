@@ -9,8 +9,8 @@
 // the JSON patch comes before the merge patch. What one rule deletes no later one brings back. Whether a rule is for an object does not depend
 // on the rules before it, since none can change what an object is told by.
 //
-// If anything fails, the test of a patch as much as a label that is not there, the cluster gets an error and no objects:
-// half of what was meant is what nobody meant. [Error] has the object, the rule and the field.
+// If anything fails, the test of a patch as much as a label that is not there, the cluster gets an error and no
+// objects: half of an override is not what the user intended. [Error] has the object, the rule and the field.
 //
 // # Variables
 //
@@ -34,9 +34,9 @@
 //
 // # Limits
 //
-// Whoever writes rules should not be able to keep the hub busy. Besides the limits of the API, all rules and
-// variables together may add, copy and shift as many bytes and items of an object as a Work may have bytes, [workv1alpha1.MaxManifestBytes],
-// and no object may become larger than that, or deeper than [workv1alpha1.MaxManifestDepth].
+// Rules must not keep the hub busy. Besides the limits of the API, all rules and variables together may add, copy and
+// shift as many bytes and items of an object as a Work may have bytes, [workv1alpha1.MaxManifestBytes], and no object
+// may become larger than that, or deeper than [workv1alpha1.MaxManifestDepth].
 //
 // # JSON patch
 //

@@ -76,7 +76,7 @@ func (e *edit) expand(text string) (string, error) {
 	return out, e.charge(len(out))
 }
 
-// copy returns a value that is nobody else's, to be put so deep.
+// copy returns a copy of a value for an insertion at a depth.
 func (e *edit) copy(value any, under int) (any, error) {
 	size, depth := measure(value)
 	if under+depth > workv1alpha1.MaxManifestDepth {

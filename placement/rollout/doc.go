@@ -1,10 +1,10 @@
 // Package rollout decides which clusters may be updated now, and does nothing about it.
 //
-// A change is a revision of something that clusters have: what is distributed to them, or how an add-on is configured.
-// [Next] looks at all clusters, at the strategy and at what it has put into the status before, and answers with a [Plan]:
-// whom to update, whom to hold and why, the status to store, and when to look again. It is a pure function: it does no
-// I/O, reads no clock and keeps no state, and may be called concurrently. It is level-triggered: correct from any
-// observation, however often it is asked.
+// A change is a revision of something that clusters have: what is distributed to them, or how an add-on is
+// configured. [Next] looks at all clusters, at the strategy and at what it has put into the status before, and
+// answers with a [Plan]: which targets to update, which to hold and why, the status to store, and when to look again.
+// It is a pure function: it does no I/O, reads no clock and keeps no state, and may be called concurrently. It is
+// level-triggered: correct from any observation, however often it is asked.
 //
 // # Stages
 //

@@ -27,8 +27,8 @@ func (r *rollout) report() Plan {
 	return r.plan
 }
 
-// nobody is the plan where there are no targets. It remembers all, for they may be away for but a moment, and finishes nothing,
-// for a revision that nobody has had is not known to be good.
+// nobody is the plan where there are no targets. It remembers all, for they may be away for but a moment, and
+// finishes nothing, since a revision that no target had is not known to be good.
 func (r *rollout) nobody() Plan {
 	status := r.memory
 	status.Phase, status.Message = v1alpha1.PhaseSucceeded, "There are no clusters."

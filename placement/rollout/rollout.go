@@ -17,8 +17,9 @@ type Observed struct {
 	Revision string
 	// Targets are the clusters, in any order, each once.
 	Targets []Target
-	// Groups are all decision groups that are declared, with clusters or without, for ProgressivePerGroup: a mandatory group that is
-	// none of them holds the rollout. Nil: nobody knows, and each is taken for one that is.
+	// Groups are all decision groups that are declared, with clusters or without, for ProgressivePerGroup: a
+	// mandatory group that is none of them holds the rollout. Nil: not known; every group is taken for a declared
+	// one.
 	Groups    []Group
 	Approvals []v1alpha1.RolloutApproval
 	// Status is that of the last [Plan]. Zero: there is none yet.

@@ -43,7 +43,7 @@ type member struct {
 	blame bool // that, at the goal and by the rollout
 }
 
-// The names of stages that nobody named. No name of a stage or group has capitals and no slash.
+// The names of stages without a name of a user. No name of a stage or group has capitals and no slash.
 const (
 	single    = "All"
 	remaining = "Remaining"

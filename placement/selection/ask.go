@@ -44,8 +44,8 @@ func (t Target) String() string {
 // GroupKind is that of the objects.
 func (t Target) GroupKind() schema.GroupKind { return schema.GroupKind{Group: t.Group, Kind: t.Kind} }
 
-// OwnNamespace is what a WorkSet may select if nobody says otherwise: namespaced objects in its own namespace, and that Namespace by its
-// name. To allow more call it first, and return nil for what else is fine.
+// OwnNamespace is what a WorkSet may select by default: namespaced objects in its own namespace, and that Namespace
+// by its name. To allow more call it first, and return nil for what else is fine.
 func OwnNamespace(owner types.NamespacedName, target Target) error {
 	switch {
 	case owner.Namespace == "":

@@ -20,10 +20,11 @@
 //
 // # What a WorkSet may select
 //
-// Who may create a WorkSet has the hub's controller read for them, and so could read what they may not. [OwnNamespace] is the bound, unless
-// [Options].Allow is another one: objects in the WorkSet's own namespace, and that Namespace itself. Within the namespace it is as with
-// Pods: who may create a WorkSet can get at its Secrets, so grant the one to nobody who must not have the other. Objects that an API
-// server returns though they were not asked for, as extension servers do that do not know selectors, are dropped.
+// Who may create a WorkSet has the hub's controller read for them, and so could read what they may not.
+// [OwnNamespace] is the bound, unless [Options].Allow is another one: objects in the WorkSet's own namespace, and
+// that Namespace itself. Within the namespace it is as with Pods: who may create a WorkSet can get at its Secrets, so
+// do not grant the one to users who must not have the other. Objects that an API server returns though they were not
+// asked for, as extension servers do that do not know selectors, are dropped.
 //
 // # Watches
 //

@@ -98,7 +98,7 @@ func (w *Watcher) found(k *kind, mapping *meta.RESTMapping, err error) {
 	})
 }
 
-// lookAgain has somebody look for missing kinds in a while. The lock is held.
+// lookAgain starts a goroutine that looks for missing kinds after a while. The caller has the lock.
 func (w *Watcher) lookAgain() {
 	if w.retrying || w.closed {
 		return
@@ -131,7 +131,7 @@ func (w *Watcher) lookAgain() {
 	})
 }
 
-// missing are the kinds that were not found, or are found no more. If there are none, nobody is looking from now on.
+// missing are the kinds that were not found, or are found no more. If there are none, the search ends.
 func (w *Watcher) missing() []*kind {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -68,7 +68,7 @@ type Watcher struct {
 	mu       sync.Mutex
 	kinds    registry[schema.GroupVersionKind, *kind]
 	watches  registry[Target, *watch]
-	retrying bool // somebody looks for kinds that are missing
+	retrying bool // a goroutine looks for kinds that are missing
 	closed   bool
 	ended    sync.WaitGroup
 }
@@ -159,7 +159,7 @@ func (w *Watcher) Select(ctx context.Context, owner types.NamespacedName, select
 	return w.snapshot(owner, asks)
 }
 
-// Forget ends what an owner selects. Watches that nobody needs any more end.
+// Forget ends what an owner selects. Watches that no owner needs any more end.
 func (w *Watcher) Forget(owner types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -86,7 +86,7 @@ func (l *look) leavers(ctx context.Context) (func(*target) bool, error) {
 	return func(t *target) bool { return t.tellable() && confirmed(t.name) && ownerOf(l.set).claimsAny(t.held) }, nil
 }
 
-// idle reports whether nobody writes a cluster's Works again by themselves, since that did not work.
+// idle reports whether no failed write of a cluster's Works is on record: that is retried by itself.
 func (l *look) idle(t *target) bool {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()

@@ -30,7 +30,7 @@ type Plugin struct {
 //   - says the same of a cluster whatever the order of the fleet, and in its batch form what it says of each;
 //   - says the right thing of a cluster that has changed, not what was so before;
 //   - gives reasons that read as predicates, and scores from 0 to MaxScore that are numbers;
-//   - says the same of a cluster whoever else is there, if it claims to be local;
+//   - says the same of a cluster independently of other clusters, if it claims to be local;
 //   - hints at each event that makes it accept a cluster that it refused;
 //   - can be asked by many at once (run the test with the race detector).
 //
@@ -71,7 +71,7 @@ type suite struct {
 	Plugin
 	made     scheduler.Plugin
 	policies []*v1alpha1.PlacementPolicy
-	before   []*scheduler.Cluster // the clusters before anybody looked at them
+	before   []*scheduler.Cluster // the clusters before the first call
 }
 
 // each goes through the policies, each unbound and bound to every other cluster.

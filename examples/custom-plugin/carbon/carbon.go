@@ -3,7 +3,7 @@
 //
 //	{"property": "carbon.example.com/intensity", "limit": 400}
 //
-// A cluster above the limit is refused, and so is one whose intensity nobody knows. Of the others the cleanest gets
+// A cluster above the limit is rejected, and so is one with an unknown intensity. Of the others the cleanest gets
 // [scheduler.MaxScore], the dirtiest 0, and the rest is in proportion.
 package carbon
 

@@ -1,7 +1,7 @@
 // Command boundquantities bounds the exponents of quantities in the CRDs of a folder, after they were generated.
 //
-// The pattern that is generated for a quantity lets any exponent pass, and to decode or compare 1e-2147483647 takes longer than
-// anybody waits: whoever may write such an object could stop everybody who reads it.
+// The pattern that is generated for a quantity lets any exponent pass, and decoding or comparing 1e-2147483647 takes
+// practically forever: a user who may write such an object could stop every reader.
 package main
 
 import (

@@ -74,8 +74,8 @@ func defaults(work *v1alpha1.WorkTemplate) []defaulted {
 // canonical is what a value of an API type says, as JSON has it. A field of a struct that has its zero value says
 // nothing, whatever its tag, so that a field that is added to a type changes nothing until a user sets it:
 // encoding/json would write a number, or a struct with nothing in it. A pointer that is set says something even where
-// it points to zero. What encodes itself, such as a patch, is JSON that means something to somebody else, in which an
-// empty map or a null counts.
+// it points to zero. What encodes itself, such as a patch, is JSON with a meaning of its own, in which an
+// empty map or a null is significant.
 func canonical(v reflect.Value) (any, error) {
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -140,7 +140,8 @@ func silent(field reflect.Value, value any) bool {
 	}
 }
 
-// parsed is JSON of somebody else. It is read twice, since minus zero is written as -0, which is then read as 0.
+// parsed returns the JSON of a type that encodes itself. It is read twice, since minus zero is written as -0, which
+// is then read as 0.
 func parsed(opaque json.Marshaler) (value any, err error) {
 	text, err := opaque.MarshalJSON()
 	for range 2 {

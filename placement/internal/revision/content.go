@@ -82,7 +82,7 @@ func prefix(workSet string) string {
 	return workSet + "-"
 }
 
-// isName says whether a revision of the WorkSet may have this name, which somebody may have made up.
+// isName says whether a revision of the WorkSet may have this name, which a user may have chosen.
 func isName(workSet, name string) bool {
 	rest, found := strings.CutPrefix(name, prefix(workSet))
 	return found && len(rest) == digits && strings.Trim(rest, "0123456789abcdef") == ""

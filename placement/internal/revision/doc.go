@@ -1,9 +1,10 @@
 // Package revision keeps the history of WorkSets: what their clusters have got, so that a rollout knows what it comes from and can go back.
 //
-// A revision is a [Content]: objects, overrides, the division of replicas, and how Works treat them. It is named for its [Content.Hash], so the same
-// content is the same revision, whenever it comes and whoever saves it, and none is ever changed. The hash is made to last: of the
-// order of objects, of what is empty or has its default, and of fields that later releases add it knows nothing, since a hash
-// that changes with an upgrade would roll out every WorkSet of the hub to all clusters.
+// A revision is a [Content]: objects, overrides, the division of replicas, and how Works treat them. It is named for
+// its [Content.Hash], so the same content is the same revision, whenever and by whichever process it is saved, and
+// none is ever changed. The hash is made to last: of the order of objects, of what is empty or has its default, and
+// of fields that later releases add it knows nothing, since a hash that changes with an upgrade would roll out every
+// WorkSet of the hub to all clusters.
 //
 // Hash, [Name] and [Prune] are pure; a [Store] keeps revisions on the hub. A controller calls [Store.List], makes the Content that is wanted now, and
 // calls [Store.Save] if the list does not begin with its hash; what it rolls out it has from [Store.Load]; then it deletes
