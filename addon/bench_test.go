@@ -81,7 +81,7 @@ func BenchmarkInstall(b *testing.B) {
 	b.ReportMetric(float64(r.wire.Writes()["PATCH memberaddons/status"])/float64((b.N+1)*len(names)), "status-writes/member")
 }
 
-// bare creates MemberAddons and Works as the controllers would, for nobody.
+// bare creates MemberAddons and Works as the controllers would, without owners.
 func (h *hub) bare(name string, members []string) {
 	h.t.Helper()
 	create := func(what func(member string) client.Object) {

@@ -26,7 +26,7 @@ import (
 	"github.com/muster-sdk/muster/mustertest"
 )
 
-// contested is a hub where somebody else is quicker with the first write of each kind.
+// contested is a hub where another client is quicker with the first write of each kind.
 type contested struct {
 	mu   sync.Mutex
 	left map[string]int // by verb and resource
@@ -64,7 +64,8 @@ func (r tidyReporter) Manifests(ctx context.Context, in addon.Input) ([]client.O
 	return cleaner{r.echo}.Manifests(ctx, in)
 }
 
-// TestConflicts: that somebody else is quicker at any write of an add-on's life ends in what it ends in otherwise, without an error in the log.
+// TestConflicts: that another client is quicker at any write of an add-on's life ends in what it ends in otherwise,
+// without an error in the log.
 func TestConflicts(t *testing.T) { testkit.Virtual(t, testConflicts) }
 
 func testConflicts(t *testing.T) {

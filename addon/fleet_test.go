@@ -198,7 +198,7 @@ func (f *fleet) isCorrected() {
 	require.LessOrEqual(f.t, n["PATCH memberaddons/status"], 4*len(f.names), "what it waits for now, that it is told, that it is well")
 }
 
-// waits has all slots taken by members that do not answer. No other gets one, and nobody forgets.
+// waits has all slots taken by members that do not answer. No other member gets one, and the state is kept.
 func (f *fleet) waits() {
 	f.members.fallSilent()
 	f.color("colors", "gray")

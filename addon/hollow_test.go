@@ -22,7 +22,7 @@ type hollow struct {
 
 	mu      sync.Mutex
 	dead    []string                                   // namespaces whose members do nothing
-	hushed  bool                                       // nobody answers
+	hushed  bool                                       // no member responds
 	verdict func(work *workv1alpha1.Work) (ready bool) // nil: all is well
 	silent  func(work *workv1alpha1.Work) bool         // about which they say nothing; nil: none
 }

@@ -54,7 +54,8 @@ func testMove(t *testing.T) {
 	r.quiet(t)
 }
 
-// TestMoveBack: who changes his mind finds nothing left of where the agent never was, even if nobody answers there.
+// TestMoveBack: who changes his mind finds nothing left of where the agent never was, even if that member does not
+// respond.
 func TestMoveBack(t *testing.T) { testkit.Virtual(t, testMoveBack) }
 
 func testMoveBack(t *testing.T) {

@@ -137,7 +137,8 @@ func TestHostedRemovalFromTheDead(t *testing.T) {
 	}
 }
 
-// TestHostedRemovalAfterGone: when the member is gone its agent goes, and when the hosting member is gone nobody waits for it.
+// TestHostedRemovalAfterGone: when the member is gone its agent goes, and when the hosting member is gone, nothing
+// waits for it.
 func TestHostedRemovalAfterGone(t *testing.T) {
 	for _, gone := range []string{"a", "h"} {
 		t.Run(gone, func(t *testing.T) {

@@ -103,7 +103,7 @@ func (h *hub) says(m *v1alpha1.MemberAddon, kind string, status metav1.Condition
 	return is
 }
 
-// unplace takes a Placement away, as it is when somebody deletes it and makes it again.
+// unplace takes a Placement away, as when a user deletes it and creates it again.
 func (h *hub) unplace(name string) {
 	h.t.Helper()
 	require.NoError(h.t, h.client.DeleteAllOf(h.t.Context(), &placementv1alpha1.PlacementDecision{}, client.InNamespace(h.namespace),
@@ -111,7 +111,7 @@ func (h *hub) unplace(name string) {
 	require.NoError(h.t, h.client.Delete(h.t.Context(), &placementv1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}))
 }
 
-// undecide changes a Placement, which has chosen nobody yet as it is now.
+// undecide changes a Placement, which has chosen no cluster yet as it is now.
 func (h *hub) undecide(name string) {
 	h.t.Helper()
 	p := &placementv1alpha1.Placement{}

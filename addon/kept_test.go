@@ -19,7 +19,8 @@ import (
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// TestKept: a MemberAddon that a finalizer of somebody else keeps says so, and holds up no rollout of its Addon, nor its status, also after a restart.
+// TestKept: a MemberAddon that a finalizer of another controller keeps says so, and holds up no rollout of its Addon,
+// nor its status, also after a restart.
 func TestKept(t *testing.T) { testkit.Virtual(t, testKept) }
 
 func testKept(t *testing.T) {

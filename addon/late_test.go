@@ -87,7 +87,8 @@ func (h *hub) poke(name, member string) {
 	require.NoError(h.t, h.client.Patch(h.t.Context(), m, client.RawPatch("application/merge-patch+json", []byte(patch))))
 }
 
-// TestLateFunctions: a function that does not return is told of by name, is not called again before it does, and holds up nobody else.
+// TestLateFunctions: a function that does not return is told of by name, is not called again before it does, and
+// blocks no other add-on.
 func TestLateFunctions(t *testing.T) { testkit.Virtual(t, testLateFunctions) }
 
 func testLateFunctions(t *testing.T) {

@@ -28,7 +28,7 @@ type observer struct {
 
 	mu   sync.Mutex
 	seen []sight
-	look func(s sight) // called with each; nil: nobody asks
+	look func(s sight) // called with each; nil: no call
 }
 
 // watchAddon sees what becomes of an add-on's Works and MemberAddons until the test ends.

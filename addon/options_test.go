@@ -17,7 +17,7 @@ func (n nothing) Name() string { return string(n) }
 
 func (nothing) Manifests(context.Context, Input) ([]client.Object, error) { return nil, nil }
 
-// TestOptionsThatAreWrong: whoever has set one is told which, and what is wrong with it.
+// TestOptionsThatAreWrong: the error names the option and says what is wrong with it.
 func TestOptionsThatAreWrong(t *testing.T) {
 	for _, row := range []struct {
 		reason  string

@@ -35,7 +35,8 @@ func (f *fleet) group(canaries int) {
 	require.NoError(f.t, f.client.Status().Patch(f.t.Context(), p, client.MergeFrom(before)))
 }
 
-// TestMandatoryGroup: nobody else is told what one member of a mandatory group has failed with, however many may fail.
+// TestMandatoryGroup: no other member is updated to what one member of a mandatory group failed with, however many
+// may fail.
 func TestMandatoryGroup(t *testing.T) { testkit.Virtual(t, testMandatoryGroup) }
 
 func testMandatoryGroup(t *testing.T) {
@@ -80,7 +81,7 @@ func testSoak(t *testing.T) {
 			Type: placementv1alpha1.RolloutProgressive, MaxConcurrency: new(intstr.FromInt32(2)), MinSuccessSeconds: 600,
 		}
 	})
-	// Nothing happens on the hub when a time has passed by this clock: somebody has to touch the Addon.
+	// Nothing happens on the hub when a time has passed by this clock: the test has to touch the Addon.
 	pass := func(seconds int) {
 		clock.Step(time.Duration(seconds) * time.Second)
 		a := h.get("echo")

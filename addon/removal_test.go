@@ -132,7 +132,7 @@ func testForeignNamespace(t *testing.T) {
 	h := newHub(t)
 	h.start(addon.Options{Agents: []addon.Agent{echo{h.name("echo")}}})
 	a := h.addon("echo", nil)
-	h.eventually("it is not to go before what is made of it", func() bool { // of one that was deleted before nobody knows what it had
+	h.eventually("it is not to go before what is made of it", func() bool { // of an Addon that was deleted before, it is not known what it had
 		return h.client.Get(t.Context(), client.ObjectKeyFromObject(a), a) == nil && len(a.Finalizers) > 0
 	})
 	theirs := &v1alpha1.MemberAddon{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: a.Name}}
@@ -175,7 +175,7 @@ func testComesBack(t *testing.T) {
 	require.Equal(t, second.UID, h.memberAddon("echo", "a").UID)
 }
 
-// TestManyRemovals: of an Addon that is deleted only so many go at a time, and the dead hold up nobody.
+// TestManyRemovals: of an Addon that is deleted only so many go at a time, and dead members block no other.
 func TestManyRemovals(t *testing.T) { testkit.Virtual(t, testManyRemovals) }
 
 func testManyRemovals(t *testing.T) {
@@ -233,7 +233,8 @@ func testManyRemovals(t *testing.T) {
 	t.Logf("%d at a time at the most", peak)
 }
 
-// TestTemplateGone: without its template nobody knows which hooks an add-on has; that it has some is known all the same.
+// TestTemplateGone: without its template it is not known which hooks an add-on has; that it has some is known all the
+// same.
 func TestTemplateGone(t *testing.T) { testkit.Virtual(t, testTemplateGone) }
 
 func testTemplateGone(t *testing.T) {

@@ -53,7 +53,7 @@ func testTaken(t *testing.T) {
 			require.Contains(t, said.Message, theirs.Namespace+"/"+theirs.Name, row.reason)
 			require.Contains(t, said.Message, "is not the add-on's", row.reason)
 			require.NoError(t, h.client.Delete(t.Context(), theirs))
-			h.poke(row.name, "a") // of which nobody tells
+			h.poke(row.name, "a") // without an event
 			h.eventually("it is well once that is gone", func() bool { return is(h.memberAddon(row.name, "a"), v1alpha1.ConditionAvailable) })
 		})
 	}

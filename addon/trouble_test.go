@@ -196,7 +196,7 @@ func testTemplate(t *testing.T) {
 	require.Equal(t, "green", h.data("plain", "b")["color"])
 }
 
-// troubled is an add-on in Go that does for each member what somebody thought of.
+// troubled is an add-on in Go that does for each member what a test sets.
 type troubled struct {
 	name string
 	do   func(ctx context.Context, in addon.Input) ([]client.Object, error)

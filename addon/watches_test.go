@@ -26,7 +26,7 @@ import (
 
 // indexed is a cache with the indexes that these controllers make.
 type indexed struct {
-	cache.Cache // nobody asks it
+	cache.Cache // not used
 	client.Client
 }
 

@@ -113,7 +113,7 @@ func TestDeployment(t *testing.T) {
 	require.Equal(t, objects, again, "what the caller gets is its own")
 }
 
-// The roles are those that the code declares: whoever changes a marker and does not generate is told here, too.
+// The roles are those that the code declares: a marker that changed without generating is reported here, too.
 func TestRolesAreDeclared(t *testing.T) {
 	objects, err := deploy.Objects("singleton")
 	require.NoError(t, err)

@@ -15,8 +15,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Placements spread evenly over clusters that are as good as each other, though many are decided at a time, and after a restart as well. Nobody
-// moves because others come.
+// Placements spread evenly over clusters that are as good as each other, though many are decided at a time, and after
+// a restart as well. No placement moves because others come.
 func TestBalance(t *testing.T) { testkit.Virtual(t, testBalance) }
 
 func testBalance(t *testing.T) {

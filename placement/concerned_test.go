@@ -114,7 +114,8 @@ func testOnlyTheConcerned(t *testing.T) {
 	require.Len(t, on("c-05"), 10)
 }
 
-// A change that comes while a placement is being decided on the fleet of before is not lost, though nobody knew the placement to be there.
+// A change that comes while a placement is being decided on the fleet of before is not lost, though the placement was
+// not known to be there.
 func TestOvertaken(t *testing.T) { testkit.Virtual(t, testOvertaken) }
 
 func testOvertaken(t *testing.T) {
@@ -222,7 +223,7 @@ func (f *failing) Schedule(ctx context.Context, snapshot *scheduler.Snapshot, re
 	return f.Decider.Schedule(ctx, snapshot, request)
 }
 
-// MemberClusters are the clusters where nobody has said otherwise: labels and taints move placements, heartbeats do not.
+// MemberClusters are the clusters by default: labels and taints move placements, heartbeats do not.
 func TestMembers(t *testing.T) { testkit.Virtual(t, testMembers) }
 
 func testMembers(t *testing.T) {

@@ -215,7 +215,8 @@ func testFailover(t *testing.T) {
 	h.eventually("it is back", func() bool { return slices.Equal(h.chosen("web"), []string{"a"}) })
 }
 
-// A change of the policy takes effect at once, also if it could not be decided at first and somebody else decides it then: it is no failover.
+// A change of the policy takes effect at once, also if it could not be decided at first and another process decides
+// it then: it is no failover.
 func TestPolicyThatCouldNotBeDecided(t *testing.T) {
 	testkit.Virtual(t, testPolicyThatCouldNotBeDecided)
 }

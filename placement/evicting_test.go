@@ -210,7 +210,8 @@ func testEvictionOfTheLastOfAGroup(t *testing.T) {
 	require.Equal(t, []string{"eu-000", "eu-001", "eu-002"}, sorted(h.chosen("web")))
 }
 
-// With a budget no eviction takes along what the policy would then give up besides, and one that waits for good holds up nobody, whichever is the older one.
+// With a budget no eviction takes along what the policy would then give up besides, and one that waits for good
+// blocks no other, whichever is the older one.
 func TestEvictionThatWouldTakeMoreAlong(t *testing.T) {
 	for _, names := range [][2]string{{"a-group", "b-one"}, {"b-group", "a-one"}} {
 		t.Run(names[0]+" and "+names[1], func(t *testing.T) {

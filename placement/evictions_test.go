@@ -68,7 +68,7 @@ func TestOrders(t *testing.T) {
 	require.Empty(t, o.of)
 }
 
-// A fleet that lacks clusters is the fleet without them, whatever changes, and whoever asks about an older snapshot.
+// A fleet that lacks clusters is the fleet without them, whatever changes, also for an older snapshot.
 func TestWithout(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e"}
 	rapid.Check(t, func(t *rapid.T) {

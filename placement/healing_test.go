@@ -64,7 +64,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// What somebody else does to PlacementDecisions is undone.
+// What another client does to PlacementDecisions is undone.
 func TestHealing(t *testing.T) { testkit.Virtual(t, testHealing) }
 
 func testHealing(t *testing.T) {
@@ -105,7 +105,7 @@ func testHealing(t *testing.T) {
 		}
 		healed(what)
 	}
-	s.set(cluster("eu-000", "eu", func(c *scheduler.Cluster) { c.Available = corev1.ResourceList{} })) // matters to nobody
+	s.set(cluster("eu-000", "eu", func(c *scheduler.Cluster) { c.Available = corev1.ResourceList{} })) // matters to no placement
 	for name := range want {
 		require.NoError(t, h.client.Delete(t.Context(), &v1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}))
 		h.eventually("it is back", func() bool { return len(h.slices()) == len(want) })
@@ -120,7 +120,7 @@ func testHealing(t *testing.T) {
 	healed("a copy by hand")
 }
 
-// A placement whose name somebody had before gets slices of its own, and what belongs to others is left alone.
+// A placement whose name another one had before gets slices of its own, and what belongs to others is left alone.
 func TestNamesThatAreTaken(t *testing.T) { testkit.Virtual(t, testNamesThatAreTaken) }
 
 func testNamesThatAreTaken(t *testing.T) {
@@ -164,7 +164,7 @@ func testMadeAnew(t *testing.T) {
 	}
 }
 
-// A cache that is behind makes nobody write twice, or write what was before.
+// A cache that lags causes no second write, and no write of an earlier state.
 func TestLaggingCache(t *testing.T) {
 	h, s := newHubOnPlane(t), newSource(many(3, "eu")...)
 	proxy, err := localplane.NewProxy(strings.TrimPrefix(h.config.Host, "https://"))

@@ -50,7 +50,8 @@ func away(name string) *scheduler.Cluster {
 	})
 }
 
-// Who tells of changes is not asked without, and tells nobody in vain that waits for nothing. The clock stands still: nothing is polled.
+// Who tells of changes is not asked without, and notifies no placement that waits for nothing. The clock stands
+// still: nothing is polled.
 func TestReadinessThatTells(t *testing.T) { testkit.Virtual(t, testReadinessThatTells) }
 
 func testReadinessThatTells(t *testing.T) {
@@ -90,7 +91,7 @@ func testReadinessThatTells(t *testing.T) {
 	require.Equal(t, 1, ready.stops)
 }
 
-// Who does not tell is asked every two seconds while somebody waits, and not after that.
+// Who does not tell is asked every two seconds while a placement waits, and not after that.
 func TestReadinessThatIsPolled(t *testing.T) { testkit.Virtual(t, testReadinessThatIsPolled) }
 
 func testReadinessThatIsPolled(t *testing.T) {
@@ -117,7 +118,7 @@ func testReadinessThatIsPolled(t *testing.T) {
 	require.Zero(t, settled(), "and not after that")
 }
 
-// Where nobody knows better a cluster is ready as soon as it is published, without anybody waiting for the clock.
+// By default a cluster is ready as soon as it is published, without waiting for the clock.
 func TestReadinessByDefault(t *testing.T) { testkit.Virtual(t, testReadinessByDefault) }
 
 func testReadinessByDefault(t *testing.T) {

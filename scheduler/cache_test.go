@@ -139,7 +139,7 @@ func TestColumnsAreIncremental(t *testing.T) {
 	require.Equal(t, []string{"c007"}, asked)
 
 	asked = nil
-	for i := range 3 { // nobody asks in between
+	for i := range 3 { // without a snapshot in between
 		cache.Update(&Cluster{Name: fmt.Sprintf("c%03d", 10+i), Labels: map[string]string{"a": "b"}})
 		cache.Snapshot()
 	}
@@ -176,7 +176,7 @@ func TestColumnsOutliveTheLog(t *testing.T) {
 	require.LessOrEqual(t, len(cache.columns.log), 2*minLog)
 }
 
-// Columns that nobody asks for any more are let go, and names that nobody has any more.
+// Unused columns are dropped, and unused names.
 func TestMemoryIsBounded(t *testing.T) {
 	var cache Cache
 	for i := range 2 * idle {

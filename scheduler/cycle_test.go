@@ -243,7 +243,7 @@ func TestPluginsThatFail(t *testing.T) {
 	}
 }
 
-// A plugin that does not come back costs its own request an error, and nobody else anything.
+// A plugin that does not come back costs its own request an error, and other requests nothing.
 func TestPluginThatBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		forever := make(chan struct{})

@@ -133,7 +133,7 @@ func TestPreviousMakesNoDifference(t *testing.T) {
 	})
 }
 
-// It looks at nobody but the clusters that have changed.
+// It filters only the clusters that have changed.
 func TestPreviousSparesTheOthers(t *testing.T) {
 	plugin := &counted{}
 	s := schedulerOf(t, plugin)

@@ -98,7 +98,7 @@ func TestForce_Properties(t *testing.T) {
 				t.Fatalf("it says that it has changed something: %t", changed)
 			}
 			if !equal(before, addon) {
-				addon.Generation++ // and nobody looks
+				addon.Generation++ // without a reconcile
 			}
 			if seconds(before) != seconds(addon) {
 				told++

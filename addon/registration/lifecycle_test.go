@@ -169,11 +169,11 @@ func (h *hub) change(request registration.Request, how func(string) string) {
 	require.NoError(h.t, h.admin.Update(h.t.Context(), secret))
 }
 
-// What is revoked in the middle of its registration leaves nothing, not even a request that nobody signs.
+// What is revoked in the middle of its registration leaves nothing, not even an unsigned request.
 
 // The hub dies before each of its writes, and after it, before it has the answer.
 
-// With the cache nothing is asked as long as nothing changes, and what somebody else takes away comes back.
+// With the cache nothing is asked as long as nothing changes, and what another client deletes is created again.
 
 // A cache that has seen nothing yet, or shows what is gone, leads to nothing but a look past it.
 
@@ -206,7 +206,7 @@ func TestAnotherCredential(t *testing.T) {
 	require.Len(t, h.objects(request.Member, "x"), 4, "no ServiceAccount is left")
 }
 
-// A Lease that is not wanted any more goes, with the permission; one that is somebody else's stays.
+// A Lease that is not wanted any more goes, with the permission; one of another owner stays.
 
 func TestLease(t *testing.T) {
 	h := newHub(t)

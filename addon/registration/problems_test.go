@@ -88,7 +88,7 @@ func TestWhatOnlyPeopleCanSolve(t *testing.T) {
 	}
 }
 
-// unsigned shows a hub where nobody signs.
+// unsigned shows a hub without a signer.
 
 type unsigned struct{ client.Reader }
 
@@ -121,7 +121,7 @@ func TestNoSigner(t *testing.T) {
 		require.Equal(t, time.Minute, result.After)
 	}
 	h.clock.SetTime(time.Now())
-	h.registered(h.Registrar, request) // somebody has seen to it
+	h.registered(h.Registrar, request) // the problem is solved
 }
 
 func TestErrorsAreTheAPIServers(t *testing.T) {

@@ -131,7 +131,7 @@ func TestPermissionsAreNeeded(t *testing.T) {
 			delete(granted, what) // NewCache's; see TestAtRest
 		case what == "approve certificates.k8s.io/signers", what == "patch coordination.k8s.io/leases",
 			what == "update coordination.k8s.io/leases":
-			delete(granted, what) // nobody asks for the one; the others are held to be given
+			delete(granted, what) // no agent requests the one; the others are held to be given
 		}
 	}
 	require.Equal(t, granted, used)

@@ -54,7 +54,7 @@ func TestRevoke(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, removal.Absent, presence)
 
-		// The add-on comes back: whoever has kept the old credential is nobody.
+		// The add-on comes back: the old credential is invalid.
 		anew := h.registered(h.Registrar, request)
 		h.eventually("the new one is good",
 			func() bool { return renew(agentOf(t, anew), member.Namespace, "x")(t.Context()) == nil })

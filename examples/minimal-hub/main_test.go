@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever goes by the exit code must not take a run that was interrupted for one that went well; a live fleet has no other end.
+// A script that checks the exit code must not take an interrupted run for a successful one; a live fleet has no other
+// end.
 func TestOutcome(t *testing.T) {
 	interrupted, interrupt := context.WithCancelCause(t.Context())
 	interrupt(errors.New("interrupt signal received"))

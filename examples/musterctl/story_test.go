@@ -165,7 +165,7 @@ func TestStory(t *testing.T) {
 	want(exitDone, "", onBoth("clean", "--yes")...)
 	nothingNew(t, "the hub knows nothing of a member that has left", hubPlane.Config(), hubBefore)
 
-	// Push: nobody runs the hub's agents here, which is told.
+	// Push: no process runs the hub's agents here, and the command says so.
 	want(exitTimeout, "No agent has asked to join", onBoth("join", "east", "--timeout", "2s")...)
 	want(exitDone, "Push", onBoth("join", "east", "--timeout", "-1s")...)
 	want(exitDone, "", onHub("unjoin", "east", "--force")...)
@@ -227,7 +227,7 @@ func TestStory(t *testing.T) {
 	stopAgent()
 	nothingNew(t, "unjoin takes what register has installed, where it is told how to reach that", eastPlane.Config(), memberBefore)
 
-	// Push, with somebody who runs the hub's agents.
+	// Push, with a process that runs the hub's agents.
 	start(t, hubPlane.Config(), func(mgr manager.Manager) error {
 		runner, err := push.New(mgr, push.Options{})
 		if err != nil {
@@ -254,7 +254,7 @@ func TestStory(t *testing.T) {
 	want(exitDone, "deleted", onHub("token", "delete", "bootstrap-token-"+id)...)
 	nothingNew(t, "the namespace of the connections is the hub's", hubPlane.Config(), hubBefore, "Namespace.v1 muster-connections")
 
-	// Nobody answers.
+	// The hub does not respond.
 	proxy, err := localplane.NewProxy(hubPlane.Config().Host)
 	require.NoError(t, err)
 	proxy.Cut()

@@ -113,7 +113,7 @@ var rules = []rule{
 	{packages: ".", ours: none}, // doc.go: a tour to read
 }
 
-// Heavy things stay in the nested modules, so that nobody who imports muster downloads them.
+// Heavy things stay in the nested modules, so that users of muster do not download them.
 var neverAnywhere = []string{
 	"github.com/fluxcd/pkg/...",
 	"go.etcd.io/etcd/server/...",

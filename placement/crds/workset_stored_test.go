@@ -98,7 +98,7 @@ func TestLargestWorkSetIsStored(t *testing.T) {
 	require.InDelta(t, v1alpha1.MaxWorkSetStatusBytes, length(t, set.Status), 32<<10)
 	require.NoError(t, c.Status().Update(t.Context(), set, client.FieldOwner("controller")))
 
-	// Whoever else writes it gets an entry in its bookkeeping.
+	// Another client that writes it gets an entry in its managed fields.
 	set.Labels = map[string]string{"a": "b"}
 	set.Spec.Rollout.Stages[0].Before.Approval = true
 	require.NoError(t, c.Update(t.Context(), set, client.FieldOwner("another")))

@@ -165,7 +165,7 @@ func TestWorkSetWithoutWhatItMustHave(t *testing.T) {
 	require.ErrorContains(t, c.Create(t.Context(), object, client.DryRunAll), "spec: Required value")
 }
 
-// What the API server cannot tell. Whoever reads a WorkSet has to.
+// What the API server cannot check, readers of a WorkSet have to.
 func TestOnlyValidateRefusesWorkSet(t *testing.T) {
 	c := installed(t)
 	big := func(n int) string { return `data: {a: ` + as(n) + `}` }

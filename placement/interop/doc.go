@@ -3,9 +3,10 @@
 //
 //	if err := interop.SetupWithManager(mgr, interop.Options{ClusterManager: "acme"}); err != nil { ... }
 //
-// That is all. While the API server has no definition of these kinds, it costs two watches of one name each, and nothing is polled. When a
-// definition is installed, the export begins, within seconds and without a restart; when it is removed, the export ends. The kinds are
-// neither in anybody's scheme nor in a manager's cache, so a product may have types of its own for them.
+// That is all. While the API server has no definition of these kinds, it costs two watches of one name each, and
+// nothing is polled. When a definition is installed, the export begins, within seconds and without a restart; when it
+// is removed, the export ends. The kinds are neither in a scheme nor in a manager's cache, so a product may have
+// types of its own for them.
 //
 // The definitions are those of https://github.com/kubernetes-sigs/cluster-inventory-api, from v0.1 on; v1alpha1 has to be served, whatever else
 // is. What is meant by them is in KEP-4322 and KEP-5313:
@@ -15,9 +16,10 @@
 //
 // # ClusterProfiles
 //
-// A MemberCluster that is accepted gets a profile of its name in [Options].ProfileNamespace, and keeps it until it is deleted: a cluster that has
-// left, or is denied after all, has one that says so. A member that nobody has let in has none, because whoever may ask to join could
-// have consumers believe in it. What is in a profile ([ProfileOf]):
+// A MemberCluster that is accepted gets a profile of its name in [Options].ProfileNamespace, and keeps it until it is
+// deleted: a cluster that has left, or is denied after all, has one that says so. A member that was not accepted has
+// none, because every agent with a join credential could have consumers believe in it. What is in a profile
+// ([ProfileOf]):
 //
 //   - spec: the display name is the member's name when the profile is created, and the consumers' to change then; the cluster manager
 //     is [Options].ClusterManager, in the label x-k8s.io/cluster-manager, too;

@@ -90,7 +90,7 @@ func (e *exporter) begin(ctx context.Context, k kind, definition types.UID) *exp
 	return x
 }
 
-// slim leaves out what nobody looks at: who owns fields, and what objects of others say.
+// slim removes what the exporter does not read: managed fields, and the content of objects of other owners.
 func (x *export) slim(object any) any {
 	if u, ok := object.(*unstructured.Unstructured); ok {
 		u.SetManagedFields(nil)

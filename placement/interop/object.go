@@ -26,7 +26,8 @@ func ownedBy(source metav1.Object, kind schema.GroupVersionKind) metav1.OwnerRef
 	return owner
 }
 
-// ownerOf is what an object says that it was made from: an object of muster that has its name. Nil: it was not, so it is somebody else's.
+// ownerOf is what an object says that it was made from: an object of muster that has its name. Nil: it was not, so it
+// has another owner.
 func ownerOf(object metav1.Object, kind schema.GroupKind) *metav1.OwnerReference {
 	owner := metav1.GetControllerOfNoCopy(object)
 	if owner == nil || owner.Name != object.GetName() || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != kind {

@@ -66,8 +66,9 @@ func (e *exporter) syncProfile(ctx context.Context, x *export, k key) (time.Dura
 	}
 }
 
-// createProfile creates the profile of a member that is let in: anybody who may ask to join can make a MemberCluster come to be, and that should
-// not be taken for a cluster of the fleet. A profile that is there stays as long as the member, and tells what has become of it.
+// createProfile creates the profile of an accepted member: every agent with a join credential can cause a
+// MemberCluster, which must not be taken for a cluster of the fleet. A profile that is there stays as long as the
+// member, and tells what has become of it.
 func (e *exporter) createProfile(ctx context.Context, x *export, member *membershipv1alpha1.MemberCluster) (time.Duration, error) {
 	if member.DeletionTimestamp != nil || member.Spec.Accepted == nil || !*member.Spec.Accepted {
 		return 0, nil

@@ -58,7 +58,7 @@ func (h *hub) patch(u *unstructured.Unstructured, patch string, subresources ...
 	require.NoError(h.t, h.client.Patch(h.t.Context(), u, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
-// A member that is let in has a profile, from then until it is gone; one that nobody has let in has none.
+// A member that is let in has a profile, from then until it is gone; one that was not accepted has none.
 func TestProfiles(t *testing.T) {
 	h := newHub(t, profiles)
 	h.member("nobody", func(m *membershipv1alpha1.MemberCluster) { m.Spec.Accepted = nil })
@@ -175,8 +175,8 @@ func TestOthers(t *testing.T) {
 	require.Contains(t, second.wire.all(), "watch multicluster.x-k8s.io/clusterprofiles")
 }
 
-// A profile is not deleted because a cache does not know the member. That of one that went while nobody looked is, at the next start; another
-// cluster that has come under its name has a profile of its own.
+// A profile is not deleted because a cache does not know the member. That of a member that went while the controller
+// was down is, at the next start; another cluster that has come under its name has a profile of its own.
 func TestMissingMembers(t *testing.T) {
 	h := newHub(t, profiles)
 	first := h.start()

@@ -71,7 +71,7 @@ func (x *export) refund(k key) {
 	x.paces[k] = pace{x.paces[k].paid.Add(-perWrite)}
 }
 
-// tell says of an object, once, that somebody else has the name of what would be exported of it.
+// tell reports of an object, once, that an object of another owner has the name of its export.
 func (x *export) tell(source runtime.Object, foreign *unstructured.Unstructured, whose string) {
 	k := key{Namespace: foreign.GetNamespace(), Name: foreign.GetName()}
 	x.mu.Lock()

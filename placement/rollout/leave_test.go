@@ -176,7 +176,7 @@ func TestClustersThatLeave(t *testing.T) {
 	}
 }
 
-// What is remembered has an end, and when that is reached nobody is updated any more.
+// What is remembered has an end, and when that is reached no target is updated any more.
 func TestUnwellIsBounded(t *testing.T) {
 	many := observe(tolerating(oneByOne, number(1000)))
 	for i := range 50 {

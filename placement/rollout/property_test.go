@@ -113,7 +113,7 @@ func (w *world) approve(stage string) {
 	}
 }
 
-// event is something that nobody asked the rollout about.
+// event is a change outside of the rollout.
 func (w *world) event(t *rapid.T) {
 	some := func() *cluster { return rapid.SampledFrom(w.clusters).Draw(t, "cluster") }
 	switch event := rapid.IntRange(0, 16).Draw(t, "event"); {

@@ -24,7 +24,7 @@ type world struct {
 	strategy  v1alpha1.RolloutStrategy
 	revision  string
 	clusters  []*cluster
-	groups    []Group // that are declared; nil: nobody knows
+	groups    []Group // that are declared; nil: not known
 	approvals []v1alpha1.RolloutApproval
 	status    v1alpha1.RolloutStatus
 	unwell    map[string]*cluster // as the status was stored last
@@ -427,7 +427,7 @@ func (w *world) undeclared() bool {
 	})
 }
 
-// checkNewcomers sees that nobody has nothing for as long as there is something.
+// checkNewcomers checks that no target has nothing while there is something.
 func (w *world) checkNewcomers(t *rapid.T, plan Plan) {
 	held := w.strategy.State == v1alpha1.RolloutPause || w.strategy.State == v1alpha1.RolloutStop
 	stable := plan.Status.StableRevision

@@ -136,7 +136,7 @@ func TestAllow(t *testing.T) {
 	require.Equal(t, []selection.Problem{{Reason: selection.ReasonOutOfBounds, Message: "ask the platform team"}}, got.Problems)
 	eventually(t, "the watch is to end", func() bool { return r.wire.watches() == 0 })
 
-	// All of what is cluster-scoped, if somebody wants that.
+	// All cluster-scoped objects, if the product allows that.
 	r = h.start(func(o *selection.Options) {
 		o.Allow = func(types.NamespacedName, selection.Target) error { return nil }
 	})

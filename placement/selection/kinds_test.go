@@ -138,7 +138,7 @@ func TestKindsComeAndGo(t *testing.T) {
 	require.Equal(t, asked, r.wire.requests("DISCOVER"))
 }
 
-// A kind that is back as it was is watched again without anybody's help.
+// A kind that is back as it was is watched again without intervention.
 func TestKindComesBack(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

@@ -71,7 +71,7 @@ func (h *hub) configMap(name string, labels map[string]string) *corev1.ConfigMap
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name, Labels: labels}, Data: map[string]string{"name": name}}
 }
 
-// user is somebody who may do what the rules say in the namespace.
+// user is a user who may do what the rules say in the namespace.
 func (h *hub) user(rules ...rbacv1.PolicyRule) (name string, config *rest.Config, grant func(...rbacv1.PolicyRule)) {
 	h.t.Helper()
 	name = "controller-of-" + h.namespace
@@ -82,7 +82,7 @@ func (h *hub) user(rules ...rbacv1.PolicyRule) (name string, config *rest.Config
 	}
 }
 
-// running is a Watcher that runs, what it asks of the API server, and whom it calls.
+// running is a Watcher that runs, its requests to the API server, and its calls.
 type running struct {
 	*selection.Watcher
 	h    *hub

@@ -28,7 +28,7 @@ import (
 
 var owner = types.NamespacedName{Namespace: "shop", Name: "web"}
 
-// still is a watch that asks nobody. Calls counts how often the owner was called.
+// still is a watch that sends no request. Calls counts how often the owner was called.
 func still(target Target, selector labels.Selector) (t *watch, calls *int, clock *testclock.FakeClock) {
 	calls, clock = new(int), testclock.NewFakeClock(time.Unix(0, 0))
 	w := &Watcher{options: Options{Log: logr.Discard(), Clock: clock, Changed: func(types.NamespacedName) { *calls++ }}, closed: true}

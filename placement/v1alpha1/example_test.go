@@ -64,8 +64,8 @@ func ExamplePlacementPolicy_Validate() {
 	// spec.policy.sorters[0].weight: Invalid value: 200: weight must be from 1 to 100; leave it out for 1, and set order to turn the order around
 }
 
-// What is labeled as the shop's goes to the clusters of the Placement fleet: to those in the stage canary first, and to the others once
-// somebody has approved of it.
+// What is labeled as the shop's goes to the clusters of the Placement fleet: to those in the stage canary first, and
+// to the others once a user has approved it.
 func ExampleWorkSet() {
 	const text = `
 apiVersion: placement.muster.dev/v1alpha1

@@ -12,7 +12,7 @@ import (
 //
 //   - A quantity has a digit before its suffix. For that function a suffix alone, such as M, is a quantity of zero.
 //   - An exponent has two digits at most. With 1e-2000000000 that function is busy for hours, and with 1e2000000000
-//     every comparison is, while anybody who reports a property or writes a policy may have written it.
+//     every comparison is, while every reporter of a property and every author of a policy can write it.
 //
 // What is compared with a property should be read by it, and so should the property.
 func ParseQuantity(value string) (resource.Quantity, error) {

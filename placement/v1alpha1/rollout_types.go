@@ -43,8 +43,9 @@ const (
 	RolloutRun RolloutState = "Run"
 	// RolloutPause holds it for a while. What is under way comes to its end, and time goes on counting.
 	RolloutPause RolloutState = "Pause"
-	// RolloutStop holds it as RolloutPause does, and says that it is given up, so that nobody waits for it. Clusters that failed and have left
-	// are forgotten, and so are mandatory groups that have lost all of theirs: if it is to Run after that, it goes on without them.
+	// RolloutStop holds it as RolloutPause does, and says that it is given up, so that no cluster waits for it.
+	// Clusters that failed and have left are forgotten, and so are mandatory groups that have lost all of theirs: if
+	// it is to Run after that, it goes on without them.
 	RolloutStop RolloutState = "Stop"
 )
 

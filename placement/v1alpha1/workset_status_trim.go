@@ -2,9 +2,10 @@ package v1alpha1
 
 import "encoding/json"
 
-// Trim leaves out the last entries of Clusters, which OmittedClusters then counts, and of Feedback, until the status is no longer than
-// [MaxWorkSetStatusBytes]; of the longer list first. One that is short enough already, as almost every one is, stays as it is. The rest,
-// which is bounded as long as messages are sentences, is never cut. Whoever writes a status calls it before.
+// Trim leaves out the last entries of Clusters, which OmittedClusters then counts, and of Feedback, until the status
+// is no longer than [MaxWorkSetStatusBytes]; of the longer list first. One that is short enough already, as almost
+// every one is, stays as it is. The rest, which is bounded as long as messages are sentences, is never cut. Call it
+// before writing a status.
 func (s *WorkSetStatus) Trim() {
 	for encoded(s) > MaxWorkSetStatusBytes && len(s.Clusters)+len(s.Feedback) > 0 {
 		if encoded(s.Clusters) > encoded(s.Feedback) || len(s.Feedback) == 0 {

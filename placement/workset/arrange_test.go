@@ -181,7 +181,7 @@ func TestArrangeProperties(t *testing.T) {
 				case 3:
 					w.change(name, func(r *record) { r.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} })
 				}
-				w.tell(len(w.watch)) // nobody can know better than the watch
+				w.tell(len(w.watch)) // nothing knows better than the watch
 			},
 		})
 		require.NotZero(t, w.settle(want), "there is no end to it")

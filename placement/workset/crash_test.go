@@ -111,7 +111,7 @@ func (l *lifeTest) object(color string) workv1alpha1.Manifest {
 	return configMap(l.namespace, map[string]string{"color": color})
 }
 
-// choose makes the Placement, or changes whom it chooses.
+// choose makes the Placement, or changes its clusters.
 func (l *lifeTest) choose(members ...string) {
 	l.t.Helper()
 	p := &v1alpha1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "some"}}

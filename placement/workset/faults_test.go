@@ -178,7 +178,7 @@ func testOverrideFailsForOne(t *testing.T) {
 	require.Equal(t, "[a/web-0 b/web-0]", keys(h.works("web")))
 }
 
-// A revision that somebody has deleted cannot be rolled out, and nobody says that it was.
+// A revision that a user deleted cannot be rolled out, and no status says that it was.
 func TestPinnedRevisionIsGone(t *testing.T) { testkit.Virtual(t, testPinnedRevisionIsGone) }
 
 func testPinnedRevisionIsGone(t *testing.T) {
@@ -209,7 +209,7 @@ func testPinnedRevisionIsGone(t *testing.T) {
 	h.succeeded("web", 2)
 }
 
-// A rollout cannot go back to a revision that somebody has deleted: clusters stay as they are, and the WorkSet says why.
+// A rollout cannot go back to a revision that a user deleted: clusters stay as they are, and the WorkSet says why.
 func TestNoWayBack(t *testing.T) { testkit.Virtual(t, testNoWayBack) }
 
 func testNoWayBack(t *testing.T) {

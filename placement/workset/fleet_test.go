@@ -244,7 +244,7 @@ func (f *fleetTest) status(what string, holds func(*v1alpha1.WorkSetStatus) bool
 	})
 }
 
-// turns is how many writes of a status may come at once, because they say what somebody waits for.
+// turns is how many writes of a status may come at once, because they say what a user waits for.
 const turns = 10
 
 // quiet waits until nothing is written any more, and returns what settles does.

@@ -39,7 +39,7 @@ func (w *traffic) forget() {
 func (w *traffic) over(next http.RoundTripper) http.RoundTripper {
 	return mustertest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		if r.Method != http.MethodGet {
-			r = r.WithContext(context.WithoutCancel(r.Context())) // what is sent arrives, whoever dies meanwhile
+			r = r.WithContext(context.WithoutCancel(r.Context())) // what is sent arrives, also if the sender dies
 		}
 		response, err := next.RoundTrip(r)
 		resource := mustertest.AttributesOf(r).Resource

@@ -31,7 +31,7 @@ func (c fakeCache) List(ctx context.Context, into client.ObjectList, options ...
 	return c.Reader.List(ctx, into, options...)
 }
 
-// Of a source of one's own nobody tells when a namespace has become known, so who waits for one looks again.
+// A source of a product does not report when a namespace becomes known, so the WorkSet is reconciled again.
 func TestNamespaceIsAwaited(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))

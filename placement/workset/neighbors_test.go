@@ -78,7 +78,7 @@ func testNamespaceIsNotKnown(t *testing.T) {
 	}
 }
 
-// An estimator that fails, panics or never comes back stops nobody.
+// An estimator that fails, panics or never returns stops no other WorkSet.
 func TestEstimatorFails(t *testing.T) { testkit.Virtual(t, testEstimatorFails) }
 
 func testEstimatorFails(t *testing.T) {
@@ -150,7 +150,7 @@ func testNamespaceIsGone(t *testing.T) {
 	require.Less(t, r.wire.Count("POST works"), 15)
 }
 
-// What was given to a Work by hand is taken off it, and a name that somebody else has is left to them.
+// What was given to a Work by hand is taken off it, and an object of another owner that has the name stays.
 func TestMarksAndNames(t *testing.T) { testkit.Virtual(t, testMarksAndNames) }
 
 func testMarksAndNames(t *testing.T) {
@@ -198,7 +198,7 @@ func testAnew(t *testing.T) {
 	h.start(workset.Options{})
 	for _, color := range []string{"blue", "green", "red"} {
 		h.distribute("web", "all", nil, configMap("web", map[string]string{"color": color}))
-		if color != "green" { // that one is deleted before anybody has come to it
+		if color != "green" { // that one is deleted before any member has it
 			h.succeeded("web", 2)
 		}
 		set := h.get("web")
@@ -215,7 +215,7 @@ func testAnew(t *testing.T) {
 	h.change("web", func(s *v1alpha1.WorkSet) { s.Finalizers = nil })
 }
 
-// Where a rollout goes by decision groups nobody guesses them: while they are not known it does not go on.
+// Decision groups of a rollout are not guessed: while they are not known it does not go on.
 func TestGroupsAreNotKnown(t *testing.T) { testkit.Virtual(t, testGroupsAreNotKnown) }
 
 func testGroupsAreNotKnown(t *testing.T) {

@@ -50,7 +50,7 @@ func TestReadiness(t *testing.T) {
 	require.Len(t, told, 5)
 }
 
-// Nobody decides by what is not known yet, nor waits for it for ever.
+// No decision uses what is not known yet, nor waits for it for ever.
 func TestReadinessIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewReadiness()

@@ -71,7 +71,7 @@ func canaryFirst(s *v1alpha1.WorkSetSpec) {
 	}
 }
 
-// What has killed the canary, and so had it leave, comes to nobody else; but a person can say so.
+// What has killed the canary, and so had it leave, comes to no other cluster; but a user can order that.
 func TestCanaryThatIsLost(t *testing.T) { testkit.Virtual(t, testCanaryThatIsLost) }
 
 func testCanaryThatIsLost(t *testing.T) {

@@ -93,7 +93,7 @@ func testFollowsDecisions(t *testing.T) {
 	h.succeeded("web", 2)
 }
 
-// While a Placement is not there nobody loses what they have.
+// While a Placement is missing, no cluster loses what it has.
 func TestMissingPlacement(t *testing.T) { testkit.Virtual(t, testMissingPlacement) }
 
 func testMissingPlacement(t *testing.T) {
@@ -239,7 +239,7 @@ func testHeldClustersTakeNoReplicas(t *testing.T) {
 	})
 }
 
-// What somebody does to a Work on the hub is undone.
+// What another client does to a Work on the hub is undone.
 func TestRepairsWorks(t *testing.T) { testkit.Virtual(t, testRepairsWorks) }
 
 func testRepairsWorks(t *testing.T) {

@@ -97,7 +97,7 @@ func (p *play) want(want Stats) {
 	}
 }
 
-// pass lets time pass in a bubble, whose clock moves on to the next timer when nobody has anything to do.
+// pass lets time pass in a bubble, whose clock moves on to the next timer when all goroutines wait.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()

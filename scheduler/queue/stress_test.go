@@ -81,7 +81,8 @@ func TestNoEventIsLost(t *testing.T) {
 // needs returns the version from which on a key is schedulable: another one for each, in no order.
 func needs(key, keys int) int64 { return int64(key*7%keys) + 1 }
 
-// TestNobodyIsLeftWaiting: whatever happens at once, nobody waits in Pop while a key is active, and no timer is missing.
+// TestNobodyIsLeftWaiting: whatever happens at once, no call waits in Pop while a key is active, and no timer is
+// missing.
 func TestNobodyIsLeftWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Options[int, change]{})

@@ -77,7 +77,7 @@ func TestPopWaits(t *testing.T) {
 	}
 }
 
-// TestManyWait: each key is for one, the best key for the first, and nobody is woken for nothing.
+// TestManyWait: each key is for one, the best key for the first, and no call is woken for nothing.
 func TestManyWait(t *testing.T) {
 	bubble(t, func(t *testing.T, p *play) {
 		p.fly("a", "b", "c")
@@ -93,7 +93,7 @@ func TestManyWait(t *testing.T) {
 	})
 }
 
-// TestStatsWhileWaiting: whoever finds out that a key's time has come sees to it that it is handed out.
+// TestStatsWhileWaiting: the call that finds a key's time reached hands the key out.
 func TestStatsWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlay(t, Options[string, change]{Clock: deaf{}})
@@ -181,7 +181,8 @@ func TestContext(t *testing.T) {
 	})
 }
 
-// TestDoneAndHandedOut: a key that was handed to somebody whose context ends in that moment must not stay in flight for ever.
+// TestDoneAndHandedOut: a key that was handed to a call whose context ends in that moment must not stay in flight for
+// ever.
 func TestDoneAndHandedOut(t *testing.T) {
 	bubble(t, func(t *testing.T, p *play) {
 		for range 50 { // select chooses at random
@@ -195,7 +196,7 @@ func TestDoneAndHandedOut(t *testing.T) {
 	})
 }
 
-// TestDoneAndTick: a tick that went to somebody whose context ends in that moment must not be lost for the others.
+// TestDoneAndTick: a tick that went to a call whose context ends in that moment must not be lost for the others.
 func TestDoneAndTick(t *testing.T) {
 	bubble(t, func(t *testing.T, p *play) {
 		for range 50 {

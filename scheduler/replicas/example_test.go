@@ -35,7 +35,7 @@ func ExampleDivide() {
 	// west 4
 }
 
-// A workload grows, loses a cluster, and is divided anew when somebody asks for it.
+// A workload grows, loses a cluster, and is divided anew on request.
 func ExampleDivide_steady() {
 	request := replicas.Request{Replicas: 12, Strategy: replicas.DynamicWeight, Clusters: []replicas.Target{
 		{Name: "east", Capacity: 20},

@@ -33,7 +33,7 @@ func TestNearestOfAll(t *testing.T) {
 	})
 }
 
-// isWebster goes by the definition that does without a procedure: nobody's last replica has a lower average
+// isWebster goes by the definition that does without a procedure: no party's last replica has a lower average
 // than another's next one would have (Balinski and Young, Fair Representation, appendix A).
 func isWebster(clusters []Target, seats []int32) bool {
 	for i, a := range clusters {

@@ -182,7 +182,8 @@ func TestMinGivesUp(t *testing.T) {
 	})
 }
 
-// TestMinIsCalledOff: when the caller's context ends that is nobody's failure, and nothing waits for the deadline.
+// TestMinIsCalledOff: the end of the caller's context is no failure of an estimator, and nothing waits for the
+// deadline.
 func TestMinIsCalledOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

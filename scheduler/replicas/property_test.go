@@ -96,7 +96,7 @@ func TestManyAgreeWithNaive(t *testing.T) {
 	})
 }
 
-// TestNothingIsLost: what is placed and what is not are all there is, nobody has more than it may, and
+// TestNothingIsLost: what is placed and what is not are all there is, no cluster has more than it may, and
 // nothing is left unplaced while there is room.
 func TestNothingIsLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -15,9 +15,10 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// BenchmarkWork measures what a small Work of one ConfigMap costs, from its creation until it is ready, as one of a hundred that
-// come at once. The floor is the writes that anybody who keeps an inventory and reports must make for it: the finalizer and the status
-// on the hub, and the inventory, the object and its UID on the member; by as many writers as the agent has workers.
+// BenchmarkWork measures what a small Work of one ConfigMap costs, from its creation until it is ready, as one of a
+// hundred that come at once. The floor is the writes that every agent with an inventory and reports must make for it:
+// the finalizer and the status on the hub, and the inventory, the object and its UID on the member; by as many
+// writers as the agent has workers.
 func BenchmarkWork(b *testing.B) {
 	const works = 100
 	w := newWorld(b)

@@ -16,7 +16,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// crash is the end of an agent at one of its writes: from then on nothing reaches anybody.
+// crash is the end of an agent at one of its writes: from then on no request arrives.
 type crash struct {
 	at       int  // the write, from 1; 0: none
 	answered bool // it is carried out, and its answer is lost; else it is never sent

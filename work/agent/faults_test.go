@@ -107,11 +107,11 @@ func TestOthersAreNotDelayed(t *testing.T) {
 	w.eventually(func() error { return equal("v", w.data("big050", "k")) })
 }
 
-// TestBlackHole has a Work whose executor's requests are swallowed: it holds up nobody.
+// TestBlackHole has a Work whose executor's requests are swallowed: it blocks no other Work.
 func TestBlackHole(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.options.Apply.Timeout = time.Hour // whoever waits for one of those requests waits for ever
+	w.options.Apply.Timeout = time.Hour // a wait for one of those requests never ends
 	w.toHost.disturb(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 		if !strings.Contains(request.URL.Path, "/namespaces/hole") {
 			return next.RoundTrip(request)

@@ -18,7 +18,8 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// TestHeal has what happens to an object that somebody on the member lays hands on. Nothing is polled: a resync is an hour away.
+// TestHeal has what happens to an object that a user on the member changes. Nothing is polled: a resync is an hour
+// away.
 func TestHeal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

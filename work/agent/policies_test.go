@@ -24,7 +24,7 @@ func TestPolicies(t *testing.T) {
 		policy string // of the Work, whose one manifest wants {k: wanted}
 		want   string // its status
 		data   string // of the object then
-		edited string // data that somebody sets then
+		edited string // data that a user sets then
 		status string // after that; the same if empty
 		after  string // the data then
 		kept   bool   // the object stays when the Work is deleted

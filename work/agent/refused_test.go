@@ -73,7 +73,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A Work that is too long as a whole is refused, and what is there of it stays: nobody has said that it is not wanted.
+// A Work that is too long as a whole is refused, and what is there of it stays: no user removed it from the Work.
 func TestTooLong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,7 +11,7 @@ import (
 type wire struct {
 	mu     sync.Mutex
 	seen   []string
-	meddle func(request *http.Request, next http.RoundTripper) (*http.Response, error) // nil: nobody does
+	meddle func(request *http.Request, next http.RoundTripper) (*http.Response, error) // nil: requests are not changed
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -105,8 +105,8 @@ func TestKeep(t *testing.T) {
 		".spec.replicas":          true,  // ours
 		".spec":                   true,  // in part
 		`.spec.c[name="a"].image`: true,  // an item's
-		`.spec.c[name="b"].image`: false, // nobody's
-		".spec.max":               false, // somebody else's
+		`.spec.c[name="b"].image`: false, // no manager has it
+		".spec.max":               false, // another manager has it
 		".spec.args[0]":           true,  // part of a whole, whosever it is
 		".spec.replica":           false,
 	} {

@@ -97,7 +97,7 @@ func TestPruneDeletesOnlyWhatItLookedAt(t *testing.T) {
 		done := false
 		w.intercept(func(r *http.Request) {
 			if r.Method == http.MethodDelete && !done || r.Method == http.MethodPatch && !done {
-				done = true // between the look and the act somebody makes it anew
+				done = true // between the read and the write, a client creates it again
 				require.NoError(t, w.admin.Delete(t.Context(), object.Manifest.DeepCopy()))
 				require.NoError(t, w.admin.Create(t.Context(), edited(object)))
 			}

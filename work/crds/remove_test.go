@@ -95,7 +95,7 @@ func TestRemoveFromMember(t *testing.T) {
 	require.NoError(t, c.List(t.Context(), &v1alpha1.AppliedWorkList{}), "it is served again at once, to the client that has removed it")
 }
 
-// Whoever comes back right after a leave finds the definition of last time, which is served until it is gone.
+// An agent that comes back right after a leave finds the definition of last time, which is served until it is gone.
 func TestInstallWaitsForTheLastToBeGone(t *testing.T) {
 	c := installed(t)
 	held := &v1alpha1.AppliedWork{
@@ -117,7 +117,7 @@ func TestInstallWaitsForTheLastToBeGone(t *testing.T) {
 	require.NoError(t, c.List(t.Context(), &v1alpha1.AppliedWorkList{}))
 }
 
-// edit applies the definition as somebody else does.
+// edit applies the definition as another client.
 func edit(t *testing.T, c client.Client, labels map[string]any, manager client.FieldOwner) {
 	t.Helper()
 	data, err := crds.Member.ReadFile("work.muster.dev_appliedworks.yaml")

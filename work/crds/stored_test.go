@@ -122,7 +122,7 @@ func TestLargestWorkIsStored(t *testing.T) {
 	require.Equal(t, v1alpha1.MaxStatusBytes, length(t, work.Status))
 	require.NoError(t, c.Status().Update(t.Context(), work))
 
-	// Whoever else writes it gets an entry in its bookkeeping.
+	// Another client that writes it gets an entry in its managed fields.
 	work.Labels = map[string]string{"a": "b"}
 	require.NoError(t, c.Update(t.Context(), work, client.FieldOwner("another")))
 	require.Len(t, work.Status.Manifests, manifests)

@@ -47,7 +47,7 @@ const (
 	ReasonReady          = "Ready"          // all that was asked for is ready
 	ReasonProgressing    = "Progressing"    // on its way
 	ReasonNotReady       = "NotReady"       // failed, by its own status
-	ReasonUnknown        = "Unknown"        // it could not be read, or whoever knows such objects failed
+	ReasonUnknown        = "Unknown"        // it could not be read, or the check of its readiness failed
 	ReasonTimeout        = "Timeout"        // a wave took longer than spec.waves.timeoutSeconds
 	ReasonCleaningUp     = "CleaningUp"     // the Work is being deleted
 	ReasonCompleted      = "Completed"      // all that is to end has ended well

@@ -109,7 +109,7 @@ const (
 	TakeoverAlways Takeover = "Always"
 )
 
-// DriftPolicy says what happens when somebody on the member edits what a Work applied.
+// DriftPolicy says what happens when a user on the member edits an applied object.
 //
 // +kubebuilder:validation:Enum=Correct;Report;Ignore
 type DriftPolicy string
@@ -117,8 +117,8 @@ type DriftPolicy string
 const (
 	// DriftCorrect brings the object back to its manifest at once.
 	DriftCorrect DriftPolicy = "Correct"
-	// DriftReport leaves the edit and reports it. A change of the manifest is applied, but for fields that somebody
-	// else has set: then the whole object is left alone.
+	// DriftReport leaves the edit and reports it. A change of the manifest is applied, unless another
+	// manager has set its fields: then the whole object stays as it is.
 	DriftReport DriftPolicy = "Report"
 	// DriftIgnore leaves edits as they are until the manifest changes. A changed manifest is applied, and replaces the
 	// edits of its fields. An object that was deleted is created again.

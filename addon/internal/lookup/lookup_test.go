@@ -19,7 +19,7 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 )
 
-// pass lets the time of the Finder pass until the condition holds: whoever waits for a pause need not.
+// pass lets the time of the Finder pass until the condition holds: pauses end without real waiting.
 func (h *hub) pass(what string, holds func() bool) {
 	h.t.Helper()
 	h.eventually(what, func() bool {

@@ -130,7 +130,7 @@ func (h *hub) eventually(what string, holds func() bool) {
 	mustertest.Holds(h.t, time.Minute, what, holds)
 }
 
-// user is somebody who may do what the rules say in the hub's namespace, and what everybody may.
+// user is a user who may do what the rules say in the hub's namespace, and what everybody may.
 func (h *hub) user() (name string, grant func(everywhere bool, verbs ...string)) {
 	name = "controller-of-" + h.namespace
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}}
@@ -153,7 +153,7 @@ func (h *hub) user() (name string, grant func(everywhere bool, verbs ...string))
 	}
 }
 
-// running is a Finder that runs, what it asks of the API server, and whom it calls.
+// running is a Finder that runs, its requests to the API server, and its calls.
 type running struct {
 	*lookup.Finder
 	h    *hub

@@ -67,7 +67,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// Whoever waits or keeps, those who take have together no less than before or than there is for them, and all that run no more than there are.
+// Whichever clusters wait or keep, those that take have together no less than before or than there is for them, and
+// all that run no more than there are.
 func TestPartsKeepTheSum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int32Range(0, 30).Draw(t, "replicas")

@@ -175,7 +175,7 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// However the evictions come, no budget is overdrawn, nobody waits in vain, and nobody overtakes.
+// However the evictions come, no budget is overdrawn, no eviction waits in vain, and none overtakes.
 func TestPlanKeepsItsPromises(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,9 +12,10 @@
 //
 // # On the hub
 //
-// A revision is one or more [v1alpha1.WorkSetRevision] objects, in the namespace of the WorkSet, which owns them: they go with it. The API server lets
-// nobody change their spec. A revision with more than about [workv1alpha1.MaxManifestBytes] of objects has several parts, and counts when all of
-// them are there. For web-5f6d8c9b7a12 they are
+// A revision is one or more [v1alpha1.WorkSetRevision] objects, in the namespace of the WorkSet, which owns them:
+// they go with it. The API server refuses changes of their spec. A revision with more than about
+// [workv1alpha1.MaxManifestBytes] of objects has several parts, and counts when all of them are there. For
+// web-5f6d8c9b7a12 they are
 //
 //	web-5f6d8c9b7a12                         or, of three, web-5f6d8c9b7a12-1, -2 and -3
 //	placement.muster.dev/workset=web         label, by v1alpha1.LabelValue
@@ -36,10 +37,11 @@
 //
 // # Secrets
 //
-// A revision has all objects of its WorkSet in it, Secrets too, and who may read it reads them all. The ClusterRoles view, edit and admin of
-// Kubernetes do not include WorkSetRevisions, as they do ControllerRevisions; nor do they include Works. They are read by who has a rule for
-// them: cluster-admin, the controller, and whoever may read all resources of placement.muster.dev. So grant people
-// worksets and not *, and aggregate no rule for worksetrevisions to view, unless all who view may read the Secrets, too.
+// A revision has all objects of its WorkSet in it, Secrets too, and who may read it reads them all. The ClusterRoles
+// view, edit and admin of Kubernetes do not include WorkSetRevisions, as they do ControllerRevisions; nor do they
+// include Works. They are read by who has a rule for them: cluster-admin, the controller, and users who may read all
+// resources of placement.muster.dev. So grant people worksets and not *, and aggregate no rule for worksetrevisions
+// to view, unless all who view may read the Secrets, too.
 //
 // An EncryptionConfiguration that names secrets does not cover custom resources. Where a hub encrypts Secrets at rest, let its list of resources
 // also have

@@ -18,7 +18,7 @@ import (
 var (
 	// ErrNotFound is the error of a revision that the WorkSet does not have.
 	ErrNotFound = errors.New("the WorkSet has no such revision")
-	// ErrIncomplete is the error of a revision of which a part is missing: it is still being saved, or somebody has deleted
+	// ErrIncomplete is the error of a revision of which a part is missing: it is still being saved, or a user deleted
 	// the part. Saving the content again completes it.
 	ErrIncomplete = errors.New("a part of it is missing")
 	// ErrCorrupt is the error of a revision that is not what was saved. It can only be deleted.
@@ -150,7 +150,7 @@ type place struct{ part, parts int }
 
 func (p place) String() string { return strconv.Itoa(p.part) + "/" + strconv.Itoa(p.parts) }
 
-// placeOf reads what somebody may have changed; then it is none, which is nowhere.
+// placeOf reads an annotation that a user may have changed. An invalid place is no place.
 func placeOf(text string) place {
 	part, parts, _ := strings.Cut(text, "/")
 	if p := (place{number(part), number(parts)}); 1 <= p.part && p.part <= p.parts {

@@ -31,8 +31,8 @@ const (
 var workSetKind = schema.GroupKind{Group: v1alpha1.GroupName, Kind: "WorkSet"}
 
 var (
-	// ErrForeign is the error of [Store.Save] when a WorkSetRevision has the name of the revision, or of a part of it, that is somebody
-	// else's or has another spec. It is left alone: somebody has to delete it.
+	// ErrForeign is the error of [Store.Save] when a WorkSetRevision has the name of the revision, or of a part of
+	// it, that belongs to another owner or has another spec. The object stays: a user has to delete it.
 	ErrForeign = errors.New("a WorkSetRevision of that name is there that is not the WorkSet's, or has another spec: delete it")
 
 	errLeftover = errors.New("a WorkSetRevision of that name is being deleted, or goes with a WorkSet that was: it is to be tried again")
@@ -42,7 +42,7 @@ var (
 // there already is not written again; but a complete one that is not the newest gets the number. What was saved in part is completed. It costs a request
 // for the metadata of all revisions; who has [Store.List] called already knows by [Content.Hash] whether there is anything to save.
 //
-// The error is [ErrForeign], or one to try again after: a conflict with somebody else, or WorkSetRevisions that were
+// The error is [ErrForeign], or one to try again after: a conflict with another client, or WorkSetRevisions that were
 // of another WorkSet of this name, which the garbage collector takes away.
 func (s *Store) Save(ctx context.Context, workSet *v1alpha1.WorkSet, c *Content, number int64) (Info, error) {
 	info, err := s.save(ctx, workSet, c, number)
@@ -113,7 +113,7 @@ func (s *Store) write(ctx context.Context, workSet *v1alpha1.WorkSet, c *Content
 	}
 	at := slices.IndexFunc(all, func(i Info) bool { return i.Hash == info.Hash && i.Complete })
 	if at < 0 {
-		return Info{}, fmt.Errorf("%s: %w", info.Name, ErrIncomplete) // somebody deletes it
+		return Info{}, fmt.Errorf("%s: %w", info.Name, ErrIncomplete) // a client deletes it
 	}
 	return all[at], nil
 }
@@ -151,8 +151,9 @@ func (s *Store) create(ctx context.Context, workSet *v1alpha1.WorkSet, want *v1a
 	return s.mend(ctx, workSet, found, want)
 }
 
-// mend makes a WorkSetRevision one that List finds: another has made it meanwhile, or somebody has changed its labels, or taken its owner when that
-// was deleted without what it owns. It must be the WorkSet's, or nobody's and labeled as the WorkSet's, and have the spec that it would get.
+// mend makes a WorkSetRevision one that List finds: another process has created it meanwhile, or a user changed its
+// labels, or its owner was deleted without its dependents. It must be the WorkSet's, or without an owner and labeled
+// as the WorkSet's, and have the spec that it would get.
 func (s *Store) mend(ctx context.Context, workSet *v1alpha1.WorkSet, found, want *v1alpha1.WorkSetRevision) error {
 	owners := found.OwnerReferences
 	switch owner := metav1.GetControllerOfNoCopy(found); {

@@ -60,7 +60,7 @@ func summarize(workSet *v1alpha1.WorkSet, metas []*metav1.ObjectMeta) []Info {
 		p := part{name: m.Name, uid: m.UID, resourceVersion: m.ResourceVersion, place: placeOf(m.Annotations[partAnnotation])}
 		name := Name(workSet.Name, bundle.Hash(hash))
 		if p.name != p.place.objectName(name) {
-			continue // somebody has changed what is on it
+			continue // a client changed its metadata
 		}
 		info := infos[bundle.Hash(hash)]
 		if info == nil {
@@ -103,7 +103,7 @@ func complete(parts []part) bool {
 	return false
 }
 
-// number is a number that somebody may have changed; then it is 0.
+// number parses a label that a user may have changed. An invalid number is 0.
 func number(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -117,8 +117,9 @@ func controlled(m *metav1.ObjectMeta, by *v1alpha1.WorkSet) bool {
 	return owner != nil && owner.UID == by.UID
 }
 
-// Load returns the content of the revision of that name, which anybody may have made up. The objects are in no order that means
-// anything, and fields that are not set have their defaults. The content is shared, and must not be changed.
+// Load returns the content of the revision of that name, which a user may have invented. The objects are in no order
+// that means anything, and fields that are not set have their defaults. The content is shared, and must not be
+// changed.
 //
 // A revision that was used of late costs no request; so it may be one that was deleted since. Else it is a request for each part, and one more where there are
 // several. Load trusts no label, and checks that what it has read is what was saved. The error is [ErrNotFound], [ErrIncomplete], [ErrCorrupt],

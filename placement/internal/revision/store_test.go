@@ -103,7 +103,8 @@ func TestAPIServerChangesNoHash(t *testing.T) {
 	require.Equal(t, w.Spec.Work, loaded.Work, "Load fills in the same")
 }
 
-// The API server is why a revision is what it was: nobody can change its spec, while its labels and its number can change whatever is in it.
+// The API server is why a revision is what it was: no client can change its spec, while its labels and its number can
+// change whatever is in it.
 func TestImmutable(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -192,7 +193,8 @@ func TestCrash(t *testing.T) {
 	require.Empty(t, list(t, s, workSet))
 }
 
-// Several save at once, as two leaders may for a moment: each revision is there once, and nobody has an error that another try does not cure.
+// Several save at once, as two leaders may for a moment: each revision is there once, and every error is cured by
+// another try.
 func TestConcurrently(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -268,7 +270,7 @@ func TestSizes(t *testing.T) {
 	h.loads(workSet, save(t, s, workSet, &revision.Content{}, 3))
 }
 
-// A revision that somebody names in a spec is one of this WorkSet or none.
+// A revision that a user names in a spec is one of this WorkSet or none.
 func TestLoadWhatIsNot(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

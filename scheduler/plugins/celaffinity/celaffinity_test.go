@@ -143,7 +143,8 @@ func TestCompileErrors(t *testing.T) {
 	}
 }
 
-// TestExpensive finds that an expression that would take for ever is stopped, and that nobody but itself suffers from it.
+// TestExpensive finds that an expression that would take for ever is stopped, and that no other request suffers from
+// it.
 func TestExpensive(t *testing.T) {
 	ten := "[0,1,2,3,4,5,6,7,8,9]"
 	nested := "true"

@@ -142,7 +142,7 @@ func TestScoresDoNotDependOnOthers(t *testing.T) {
 	require.Equal(t, "us-prod", half.Chosen[0].Cluster.Name)
 }
 
-// What nobody in the profile understands is an error, not a term that matches whatever comes.
+// What no plugin of the profile understands is an error, not a term that matches whatever comes.
 func TestTermsThatNobodyKnows(t *testing.T) {
 	s := schedulertest.Scheduler(t, clusteraffinity.Name, clusteraffinity.New(), "")
 	request := schedulertest.Request(t, requires(eu, v1alpha1.ClusterSelectorTerm{CEL: []string{"true"}}))

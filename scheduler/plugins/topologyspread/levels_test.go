@@ -33,7 +33,8 @@ func (h hasty) Select(
 	return nil
 }
 
-// A search that is cut short, wherever that is, breaks no constraint, and leaves out nobody who could be chosen besides.
+// A search that is cut short, wherever that is, breaks no constraint, and leaves out no cluster that could be chosen
+// besides.
 func TestCutShort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := hasty{steps: rapid.IntRange(0, 2000).Draw(t, "steps")}
