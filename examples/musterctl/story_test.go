@@ -202,7 +202,7 @@ func TestStory(t *testing.T) {
 	require.NoError(t, hubClient.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public", Name: "kubeadm:bootstrap-signer-clusterinfo"}}),
 		"as of one that was interrupted")
 	want(exitDone, "it was there already", onHub("init", "--publish-cluster-info")...)
-	want(exitFailed, "something else is published", onHub("init", "--publish-cluster-info", "--server", "https://elsewhere")...)
+	want(exitFailed, "other content is published already", onHub("init", "--publish-cluster-info", "--server", "https://elsewhere")...)
 	printed := strings.Fields(want(exitDone, "--discovery-token-ca-cert-hash sha256:", onHub("token", "create", "--ttl", "1h", "--print-register-command")...))
 	require.Equal(t, []string{"musterctl", "register"}, printed[:2])
 	typed := func(replaced map[string]string) []string {

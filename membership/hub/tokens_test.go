@@ -125,7 +125,7 @@ func testStolenCredentialIsNotRenewed(t *testing.T, h *testHub) {
 				sign   func(*v1alpha1.Renewal)
 				refuse string
 			}{
-				{"unsigned", func(*v1alpha1.Renewal) {}, "signature: is not set"},
+				{"unsigned", func(*v1alpha1.Renewal) {}, "signature: must be set"},
 				{"by-another-key", func(r *v1alpha1.Renewal) { require.NoError(t, registration.SignRenewal(r, uid, thief)) },
 					"claimKey: is "},
 				{"changed", func(r *v1alpha1.Renewal) {

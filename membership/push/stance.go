@@ -1,9 +1,6 @@
 package push
 
-import (
-	"github.com/muster-sdk/muster/internal/memberleave"
-	"github.com/muster-sdk/muster/membership/v1alpha1"
-)
+import "github.com/muster-sdk/muster/membership/v1alpha1"
 
 // observed is the observed state of a member.
 type observed struct {
@@ -30,7 +27,9 @@ func next(o observed) stance {
 		return forgetting
 	}
 	spec := o.cluster.Spec
-	leaving := memberleave.Requested(o.cluster)
+	// A deletionTimestamp may come with the removal of the definition, which is not a request to leave: nothing here changes
+	// the member.
+	leaving := o.cluster.DeletionTimestamp != nil || spec.State == v1alpha1.StateLeave
 	switch {
 	case leaving && spec.Claim == "":
 		return forgetting // no agent has the claim, or none has it any more
