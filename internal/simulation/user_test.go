@@ -92,8 +92,14 @@ func (w *world) userDeletesWorkSet() {
 	name := workSetNames[w.random.IntN(len(workSetNames))]
 	w.h.note("user deletes WorkSet %s", name)
 	w.repeatIfRestored(hasKey(w.intent.worksets, name))
+	objects := w.intent.worksets[name].objects
 	w.intent.change(func() { delete(w.intent.worksets, name) })
-	w.remove(&placementv1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: userSpace, Name: name}})
+	if w.remove(&placementv1alpha1.WorkSet{ObjectMeta: metav1.ObjectMeta{Namespace: userSpace, Name: name}}) {
+		return
+	}
+	for _, m := range w.members {
+		w.intent.inVain(m.name, objects)
+	}
 }
 
 func (w *world) userChangesPlacement() {
