@@ -38,7 +38,7 @@
 //
 // Package config decides which configurations count: of each kind those of the member, or else those of its
 // Placement, or else the defaults of the Addon. A kind that the Addon does not name is refused. The MemberAddon's
-// status.configs has those that count, each with the hash that the member is to have and the one that it has. A
+// status.configs lists the configurations that apply, each with its desired hash and the hash that the member has. A
 // configuration that is missing or not valid reaches no member: what the one before installed stays as it is, and the
 // MemberAddon is degraded and says why.
 //

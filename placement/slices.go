@@ -73,8 +73,8 @@ func (c change) growth() int {
 	return growth
 }
 
-// changes are what is to be done so that the PlacementDecisions are as they were laid out. What adds clusters comes
-// first, and what takes them away last, so that readers never observe fewer clusters than were chosen before or are
+// changes returns the writes that bring the PlacementDecisions to the laid out ones. Writes that add clusters come first,
+// and writes that remove clusters last, so that readers never observe fewer clusters than were chosen before or are
 // chosen now.
 func changes(placement *v1alpha1.Placement, before []*v1alpha1.PlacementDecision, laid []decision.Slice) []change {
 	old := make(map[string]*v1alpha1.PlacementDecision, len(before))

@@ -99,14 +99,14 @@ func lasting(event scheduler.Event) bool {
 	return !equality.Semantic.DeepEqual(&old, event.New)
 }
 
-// nobody stands for the plugins of a decision that lacks clusters although no plugin has refused one: there are none.
-const nobody = "(nobody)"
+// noPlugin is the entry for a decision that lacks clusters although no plugin rejected one.
+const noPlugin = "(none)"
 
 // outcome is what the queue does with a placement until something happens.
 func outcome(result *scheduler.Result) queue.Outcome {
 	refusers := result.RejectedBy
 	if len(refusers) == 0 {
-		refusers = []string{nobody}
+		refusers = []string{noPlugin}
 	}
 	switch {
 	case result.Missing() > 0:
@@ -121,7 +121,7 @@ func outcome(result *scheduler.Result) queue.Outcome {
 // hint tells which of the placements that a plugin has refused a cluster an event may help.
 func (d *deciding) hint(plugin string, event scheduler.Event) func(key) bool {
 	name, lasts := nameOf(event), lasting(event)
-	if plugin == nobody && !lasts {
+	if plugin == noPlugin && !lasts {
 		return nil
 	}
 	return func(k key) bool {
@@ -130,7 +130,7 @@ func (d *deciding) hint(plugin string, event scheduler.Event) func(key) bool {
 			return false
 		}
 		is, isNew := d.candidacy(k, event)
-		return is && (isNew && d.Tenancy != nil || plugin == nobody || d.Decider.MayHelp(request, []string{plugin}, event))
+		return is && (isNew && d.Tenancy != nil || plugin == noPlugin || d.Decider.MayHelp(request, []string{plugin}, event))
 	}
 }
 

@@ -93,7 +93,8 @@ func (a *app) root() *cobra.Command {
 	flags.StringVar(&a.hubContext, "context", "", "context of the hub in it (default the current one)")
 	root.AddCommand(
 		a.initCommand(), a.joinCommand(), a.registerCommand(), a.tokenCommand(), a.acceptCommand(), a.denyCommand(),
-		a.unjoinCommand(), a.moveCommand(), a.rebuildCommand(), a.releaseCommand(), a.getCommand(), a.explainCommand(), a.canPlaceCommand(), a.whoMayCommand(),
+		a.unjoinCommand(), a.moveCommand(), a.rebuildCommand(), a.releaseCommand(), a.getCommand(), a.explainCommand(),
+		a.canPlaceCommand(), a.whoMayCommand(),
 		a.cleanCommand(), a.versionCommand(),
 	)
 	a.rename(root)

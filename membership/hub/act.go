@@ -73,7 +73,7 @@ func (r *members) carryOut(ctx context.Context, o *memberObserved, step lifecycl
 	case lifecycle.DeleteNamespace:
 		return r.deleteNamespace(ctx, o)
 	default:
-		return fmt.Errorf("this version of the hub does not support the action")
+		return fmt.Errorf("action %s: not supported by this version of the hub", action)
 	}
 }
 
@@ -117,7 +117,7 @@ func (r *members) patch(ctx context.Context, cluster *v1alpha1.MemberCluster, ch
 	if err == nil {
 		r.written.note(cluster)
 	}
-	cluster.Status = status // keep the status that is to be reported
+	cluster.Status = status // keep the desired status, which the caller reports
 	return err
 }
 

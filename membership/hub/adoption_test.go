@@ -110,7 +110,7 @@ func (h *testHub) delivered(clusterID string) {
 		}
 		for i := range list.Items {
 			if list.Items[i].Spec.ClusterID == clusterID {
-				return errors.New("it is there")
+				return errors.New("the object exists")
 			}
 		}
 		return nil

@@ -248,7 +248,7 @@ func (h *testHub) untilGone(name string) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("%w: it is %s, leave %+v: %s", cmp.Or(err, errors.New("it is there")), cluster.Status.Phase,
+		return fmt.Errorf("%w: it is %s, leave %+v: %s", cmp.Or(err, errors.New("the MemberCluster exists")), cluster.Status.Phase,
 			cluster.Status.Leave, messages(cluster.Status.Conditions))
 	})
 }

@@ -204,7 +204,7 @@ func TestNextDoor(t *testing.T) {
 			},
 		},
 		{
-			name: "second to come, of a member", reason: "another agent's claim does not mean that this one's member is to be " +
+			name: "second to come, of a member", reason: "the claim of another agent does not request that this member is " +
 				"cleaned",
 			o: request(func(o *DoorObserved) { o.ByID, o.MemberUID = of("other", asIs), "uid" }),
 			want: want{

@@ -27,9 +27,9 @@ func (r *rollout) report() Plan {
 	return r.plan
 }
 
-// nobody is the plan where there are no targets. It remembers all, for they may be away for but a moment, and
-// finishes nothing, since a revision that no target had is not known to be good.
-func (r *rollout) nobody() Plan {
+// withoutTargets returns the plan for a rollout without targets. It keeps the memory, since the targets may be away for a
+// moment, and finishes nothing: a revision that no target had is not known to be good.
+func (r *rollout) withoutTargets() Plan {
 	status := r.memory
 	status.Phase, status.Message = v1alpha1.PhaseSucceeded, "There are no clusters."
 	if status.Rollback != nil {

@@ -107,7 +107,7 @@ func Next(o Observed) (Plan, error) {
 	}
 	r := &rollout{Observed: o, memory: remember(o)}
 	if len(o.Targets) == 0 {
-		return r.nobody(), nil
+		return r.withoutTargets(), nil
 	}
 	if err := r.arrange(); err != nil {
 		return Plan{}, fmt.Errorf("roll out %q: %w", o.Revision, err)
