@@ -54,7 +54,7 @@ var removals = []removal{
 	{in: "metadata", names: []string{"generateName"}, reason: "the object has its name by now, and a Work refuses to make up others"},
 	{
 		in: annotations, names: []string{corev1.LastAppliedConfigAnnotation},
-		reason: "kubectl wrote it about the hub's object, it doubles the size, and whoever uses kubectl on the member would compare with it",
+		reason: "kubectl wrote it about the hub's object, it doubles the size, and kubectl on the member would compare with it",
 	},
 	{
 		in: "metadata.labels", names: []string{workv1alpha1.AppliedLabel},
