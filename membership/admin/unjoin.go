@@ -8,8 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/membership"
@@ -61,7 +64,8 @@ type UnjoinOptions struct {
 // the Secret is deleted. Without such a Secret and without Member, a Step reports that objects may be left on the
 // member.
 //
-// Unjoin requires on the hub get and delete on memberclusters, and patch with Keep or Force; get, patch and delete on
+// Unjoin requires on the hub get and delete on memberclusters, and patch with Keep or Force; with watch on memberclusters,
+// the returned status is the last one before the deletion, otherwise the last one that a poll observed; get, patch and delete on
 // secrets in the connection namespace; and get on the namespace kube-system. On the member, the user of Member, or else
 // the hub's credential, requires get and delete on clusterrolebindings and get on namespaces; and to remove the
 // namespace, patch and delete on namespaces, and list on secrets, serviceaccounts, configmaps and pods in it, without
@@ -175,12 +179,22 @@ func (u *unjoin) await(ctx context.Context) error {
 	if patience == 0 {
 		patience = time.Duration(u.cluster.Spec.Leave.DeadlineSeconds)*time.Second + lifecycle.NamespacePatience + time.Minute
 	}
+	last, stop := u.watch(ctx)
+	defer stop()
 	return u.tell.await(ctx, "wait until "+u.name+" has left", patience, func(ctx context.Context) (seen, error) {
 		now, err := found(ctx, u.hub, client.ObjectKey{Name: u.name}, &v1alpha1.MemberCluster{})
 		if err != nil {
 			return seen{}, err
 		}
 		if now == nil || now.UID != u.cluster.UID {
+			select {
+			case leave := <-last:
+				if leave != nil {
+					u.leave = leave
+				}
+			case <-ctx.Done():
+			case <-clock.RealClock{}.After(time.Second): // The event may be late.
+			}
 			return seen{done: true, detail: u.outcome()}, nil
 		}
 		if now.Status.Leave != nil {
@@ -194,6 +208,40 @@ func (u *unjoin) await(ctx context.Context) error {
 		}
 		return seen{detail: leaving(now)}, nil
 	})
+}
+
+// watch sends the status of the leave in the last state of the MemberCluster, which a poll can miss: the hub deletes the
+// object immediately after it has recorded a forced leave. Without the permission to watch, or if the watch ends early,
+// the channel is closed, and the last polled state counts. Call stop to end the watch.
+func (u *unjoin) watch(ctx context.Context) (last <-chan *v1alpha1.LeaveStatus, stop func()) {
+	result := make(chan *v1alpha1.LeaveStatus, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	config := rest.CopyConfig(u.hub.config)
+	config.Timeout = 0 // A watch lasts for as long as the leave.
+	c, err := client.NewWithWatch(config, client.Options{Scheme: u.hub.Scheme(), Mapper: u.hub.RESTMapper()})
+	if err != nil {
+		close(result)
+		return result, cancel
+	}
+	go func() {
+		defer close(result)
+		events, err := c.Watch(ctx, &v1alpha1.MemberClusterList{}, &client.ListOptions{
+			FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, u.name),
+			Raw:           &metav1.ListOptions{ResourceVersion: u.cluster.ResourceVersion},
+		})
+		if err != nil {
+			return
+		}
+		defer events.Stop()
+		for event := range events.ResultChan() {
+			gone, is := event.Object.(*v1alpha1.MemberCluster)
+			if is && event.Type == watch.Deleted && gone.UID == u.cluster.UID {
+				result <- gone.Status.Leave
+				return
+			}
+		}
+	}()
+	return result, cancel
 }
 
 func (u *unjoin) outcome() string {
