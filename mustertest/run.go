@@ -56,8 +56,41 @@ func Manager(t testing.TB, config *rest.Config, options manager.Options, setups 
 	return mgr
 }
 
-// StartManager runs a manager that serves no metrics, after it has called each of the setups, as Run does.
+// StartManager runs a manager that serves no metrics, after it has called each of the setups, as Run does. A stop waits for
+// at most ten seconds until the caches of the manager are synced: a manager that is stopped earlier keeps a core busy until
+// then, and for ever in virtual time, which does not advance meanwhile.
 func StartManager(t testing.TB, config *rest.Config, options manager.Options, setups ...func(manager.Manager) error) (stop func()) {
 	t.Helper()
-	return Run(t, "the manager", Manager(t, config, options, setups...).Start)
+	mgr := Manager(t, config, options, setups...)
+	synced := make(signal)
+	require.NoError(t, mgr.Add(synced))
+	return Run(t, "the manager", func(ctx context.Context) error {
+		starting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() { ended <- mgr.Start(starting) }()
+		select {
+		case err := <-ended:
+			return err
+		case <-ctx.Done():
+		}
+		select {
+		case err := <-ended:
+			return err
+		case <-synced:
+		case <-time.After(startTimeout):
+		}
+		cancel()
+		return <-ended
+	})
 }
+
+// startTimeout bounds the wait for caches when a manager is stopped.
+const startTimeout = 10 * time.Second
+
+// signal is a runnable that is closed when a manager starts it, which is after its caches are synced.
+type signal chan struct{}
+
+func (s signal) Start(context.Context) error { close(s); return nil }
+
+func (signal) NeedLeaderElection() bool { return false }
