@@ -37,8 +37,13 @@ var operatorKinds = map[string]map[string]customRule{
 	"source.toolkit.fluxcd.io": {
 		"GitRepository": readyCondition, "OCIRepository": readyCondition, "Bucket": readyCondition, "HelmChart": readyCondition,
 	},
-	// https://argo-cd.readthedocs.io/en/stable/operator-manual/health/ and
-	// https://argo-rollouts.readthedocs.io/en/stable/features/specification/
+	// Application: https://argo-cd.readthedocs.io/en/stable/operator-manual/health/#argocd-app evaluates
+	// status.health.status. The section "Health Checks" of the same page lists the values, from the most to the least
+	// healthy. A suspended Application waits on purpose, so it is ready.
+	// Rollout: https://argo-rollouts.readthedocs.io/en/stable/features/specification/
+	// Workflow: https://argo-workflows.readthedocs.io/en/latest/fields/#workflowstatus
+	// AnalysisRun: the type AnalysisPhase and its method Completed in
+	// https://github.com/argoproj/argo-rollouts/blob/master/pkg/apis/rollouts/v1alpha1/analysis_types.go
 	"argoproj.io": {
 		"Application": {field: []string{"health", "status"}, ready: []string{"Healthy", "Suspended"}, failed: []string{"Degraded"}},
 		"Rollout": {

@@ -42,10 +42,16 @@ var operatorStatuses = map[string][]struct {
 	"source.toolkit.fluxcd.io Bucket":           {{isReady, yes}, {notReady, wait}},
 	"source.toolkit.fluxcd.io HelmChart":        {{isReady, yes}, {notReady, wait}},
 
-	"argoproj.io Application": {{"health: {status: Healthy}", yes}, {"health: {status: Missing}", wait}, {"health: {status: Degraded}", no}},
-	"argoproj.io Rollout":     {{"phase: Healthy", yes}, {"phase: Paused", wait}, {"phase: Degraded", no}, {"{phase: Healthy, conditions: [{type: InvalidSpec, status: 'True'}]}", no}},
-	"argoproj.io Workflow":    {{"phase: Succeeded", yes}, {"phase: Running", wait}, {"phase: Error", no}},
-	"argoproj.io AnalysisRun": {{"phase: Successful", yes}, {"phase: Running", wait}, {"phase: Inconclusive", no}},
+	"argoproj.io Application": {
+		{"health: {status: Healthy}", yes}, {"health: {status: Suspended}", yes}, {"health: {status: Progressing}", wait},
+		{"health: {status: Missing}", wait}, {"health: {status: Unknown}", wait}, {"health: {status: Degraded}", no},
+	},
+	"argoproj.io Rollout":  {{"phase: Healthy", yes}, {"phase: Paused", wait}, {"phase: Degraded", no}, {"{phase: Healthy, conditions: [{type: InvalidSpec, status: 'True'}]}", no}},
+	"argoproj.io Workflow": {{"phase: Succeeded", yes}, {"phase: Running", wait}, {"phase: Error", no}},
+	"argoproj.io AnalysisRun": {
+		{"phase: Successful", yes}, {"phase: Pending", wait}, {"phase: Running", wait},
+		{"phase: Failed", no}, {"phase: Error", no}, {"phase: Inconclusive", no},
+	},
 
 	"external-secrets.io ExternalSecret":        {{isReady, yes}, {"conditions: [{type: Ready, status: 'False', reason: SecretSyncedError}]", no}},
 	"external-secrets.io ClusterExternalSecret": {{isReady, yes}, {notReady, wait}},
