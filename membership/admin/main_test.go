@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,6 +56,10 @@ func newFleet(t *testing.T) *fleet {
 	require.NoError(t, err)
 	f := &fleet{t: t, plane: p, config: p.Config(), c: c}
 	t.Cleanup(f.empty)
+	mustertest.Holds(t, patience, "the namespace of the agent of an earlier test goes", func() bool {
+		var namespace corev1.Namespace
+		return !f.get(&namespace, "", agent.DefaultNamespace) || namespace.DeletionTimestamp == nil
+	})
 	return f
 }
 
@@ -147,6 +152,8 @@ func (f *fleet) empty() {
 		object.SetName(accessName)
 		f.discard(object)
 	}
+	// Whether the namespace of the agent is deleted with it depends on who created it.
+	f.discard(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}})
 	// The namespaces of members keep the next of that name waiting, and take a while.
 	var namespaces corev1.NamespaceList
 	if err := f.c.List(ctx, &namespaces, client.HasLabels{membership.MemberLabel}); err != nil {

@@ -157,7 +157,9 @@ func TestUnjoinOthers(t *testing.T) {
 	}
 	require.NoError(t, reporter(nil).makeNamespace(ctx, f.c, agent.DefaultNamespace))
 	f.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: agent.DefaultNamespace, Name: "somebodys"}})
-	require.NoError(t, Clean(ctx, f.config, CleanOptions{}))
+	told := &steps{}
+	require.NoError(t, Clean(ctx, f.config, CleanOptions{Progress: told.tell}))
+	require.Contains(t, (*told)[len(*told)-1].Detail, "namespace muster-system stays: it contains ConfigMap somebodys")
 	require.True(t, f.get(&corev1.ConfigMap{}, agent.DefaultNamespace, "somebodys"),
 		"a used namespace stays")
 	var space corev1.Namespace

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -101,8 +103,14 @@ func newHollowsOn(t *testing.T, size int, own, shared *rest.Config, installs ...
 		f.names = append(f.names, fmt.Sprintf("m%03d", i))
 	}
 	require.NoError(t, testkit.InParallel(f.names, func(name string) error {
-		// Another test may have had members of these names.
-		return client.IgnoreAlreadyExists(f.members.Create(t.Context(), namespace(ownCluster{member: name}.namespace())))
+		// Another test may have had members of these names, and have failed before it took back their objects.
+		shop := ownCluster{member: name}.namespace()
+		err := f.members.Create(t.Context(), namespace(shop))
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		applied := client.MatchingLabels{workv1alpha1.AppliedLabel: "true"}
+		return f.members.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(shop), applied)
 	}))
 	f.agents.forget()
 	f.seen = f.watchWorks()
@@ -182,7 +190,8 @@ func (f *hollows) objects(t testing.TB, name string) map[string]*corev1.ConfigMa
 	require.NoError(t, f.members.List(context.Background(), &list, client.MatchingLabels{workv1alpha1.AppliedLabel: "true"}))
 	found := map[string]*corev1.ConfigMap{}
 	for i := range list.Items {
-		if member, is := strings.CutPrefix(list.Items[i].Namespace, shopNamespace+"-"); is && list.Items[i].Name == name {
+		member, is := strings.CutPrefix(list.Items[i].Namespace, shopNamespace+"-")
+		if is && list.Items[i].Name == name && slices.Contains(f.names, member) {
 			found[member] = &list.Items[i]
 		}
 	}

@@ -1,7 +1,10 @@
 package workset_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
 	"maps"
 	"net/http"
 	"strings"
@@ -9,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -17,6 +22,7 @@ import (
 
 	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/placement"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
 	"github.com/muster-sdk/muster/placement/workset"
 )
 
@@ -28,12 +34,15 @@ type traffic struct {
 	each    map[string]int // what was carried out, with its path
 	reads   map[string]int
 	order   []string // what was carried out, in the order of the answers
+	paced   int      // the writes of a WorkSet's status that repeat its gist
+	gists   map[string]v1alpha1.WorkSetStatus
 }
 
 func (w *traffic) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.done, w.refused, w.each, w.reads, w.order = map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}, nil
+	w.paced = 0 // The gists stay: the next status is compared with the last one.
 }
 
 func (w *traffic) over(next http.RoundTripper) http.RoundTripper {
@@ -60,9 +69,41 @@ func (w *traffic) over(next http.RoundTripper) http.RoundTripper {
 			w.done[what]++
 			w.order = append(w.order, what)
 			w.each[r.Method+" "+r.URL.Path]++
+			if what == "PATCH worksets/status" {
+				err = w.status(r.URL.Path, response)
+			}
 		}
 		return response, err
 	})
+}
+
+// status compares the status of a WorkSet that the API server has stored with the last one.
+func (w *traffic) status(path string, response *http.Response) error {
+	text, err := io.ReadAll(response.Body)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		return err
+	}
+	response.Body = io.NopCloser(bytes.NewReader(text))
+	var set v1alpha1.WorkSet
+	if _, _, err := serializer.NewCodecFactory(scheme).UniversalDeserializer().Decode(text, nil, &set); err != nil {
+		return err
+	}
+	now := *workset.Gist(&set.Status)
+	if last, known := w.gists[path]; known && equality.Semantic.DeepEqual(last, now) {
+		w.paced++
+	}
+	if w.gists == nil {
+		w.gists = map[string]v1alpha1.WorkSetStatus{}
+	}
+	w.gists[path] = now
+	return nil
+}
+
+// pacedWrites is how many statuses of WorkSets were written that told nothing but how far things are.
+func (w *traffic) pacedWrites() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.paced
 }
 
 // counts are the writes that were carried out.

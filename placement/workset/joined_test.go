@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -190,9 +191,14 @@ func (j *joined) withWork() (names []string) {
 // are waits until so many members have the object, all of them by a Work, and the WorkSet says that they are well.
 func (j *joined) are(what string, n int) {
 	j.t.Helper()
-	j.wait(what, func() bool {
+	mustertest.Eventually(j.t, patience, what, func() error {
 		s, has, works := j.get("web").Status, j.has("web"), j.withWork()
-		lacks := slices.ContainsFunc(works, func(name string) bool { return has[name] == nil })
-		return fmt.Sprint(len(has), len(works), s.Counts.Available, s.Counts.Total, lacks) == fmt.Sprint(n, n, n, n, false)
+		lacks := slices.DeleteFunc(slices.Clone(works), func(name string) bool { return has[name] != nil })
+		is := []int{len(has), len(works), int(s.Counts.Available), int(s.Counts.Total), len(lacks)}
+		if slices.Equal(is, []int{n, n, n, n, 0}) {
+			return nil
+		}
+		return fmt.Errorf("objects on %v, Works of %v, objects missing on %v; status: %+v",
+			slices.Sorted(maps.Keys(has)), works, lacks, s)
 	})
 }

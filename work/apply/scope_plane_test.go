@@ -74,7 +74,6 @@ func TestForbidden(t *testing.T) {
 					require.NoError(t, w.admin.Update(t.Context(), role))
 				}
 			}
-			require.NoError(t, rbacv1.AddToScheme(w.admin.Scheme()))
 			grant(verbs)
 			require.NoError(t, w.admin.Create(t.Context(), &rbacv1.RoleBinding{
 				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "user"},

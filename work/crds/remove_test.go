@@ -138,7 +138,6 @@ func TestRemoveFromMemberPermissions(t *testing.T) {
 		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, ResourceNames: []string{appliedWorks}, Verbs: []string{"delete"}},
 		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"appliedworks"}, Verbs: []string{"list"}},
 	}
-	require.NoError(t, rbacv1.AddToScheme(admin.Scheme()))
 	user := func(name string, rules []rbacv1.PolicyRule) client.Client {
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
 		create(t, admin, role)

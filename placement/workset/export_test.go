@@ -1,0 +1,4 @@
+package workset
+
+// Gist is for tests of how often a status is written.
+var Gist = gist
