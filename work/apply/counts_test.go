@@ -20,7 +20,7 @@ import (
 // watched is an [apply.Metadata] by an informer of the ConfigMaps of one namespace.
 type watched struct{ informer cache.SharedIndexInformer }
 
-func watch(t *testing.T, namespace string) watched {
+func watch(t testing.TB, namespace string) watched {
 	t.Helper()
 	c, err := metadata.NewForConfig(plane.ForTest(t).Config())
 	require.NoError(t, err)
