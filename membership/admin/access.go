@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -248,45 +249,61 @@ func removeAccess(ctx context.Context, member *cluster, namespace string, from o
 	if binding != nil && !from.of(binding) {
 		return "existing objects belong to another member and stay", nil
 	}
-	space, err := spare(ctx, member, namespace)
+	space, stays, err := spare(ctx, member, namespace)
+	access := "ClusterRoleBinding and ServiceAccount " + accessName
 	switch {
 	case err != nil:
 		return "", err
 	case binding == nil && space == nil:
-		return "there was nothing", nil
+		return cmp.Or(stays, "there was nothing"), nil
 	case binding == nil:
 		return "namespace " + namespace, member.remove(ctx, space)
+	case space == nil && stays != "":
+		return access + "; " + stays, member.remove(ctx, binding)
 	case space == nil:
-		return "ClusterRoleBinding and ServiceAccount " + accessName, member.remove(ctx, binding)
+		return access, member.remove(ctx, binding)
 	}
 	before := space.DeepCopy()
 	space.OwnerReferences = append(space.OwnerReferences, ownedBy(binding))
 	if err := member.Patch(ctx, space, client.MergeFrom(before)); err != nil {
 		return "", member.explain("give namespace "+namespace+" its owner", err)
 	}
-	return "ClusterRoleBinding and ServiceAccount " + accessName + ", namespace " + namespace, member.remove(ctx, binding)
+	return access + ", namespace " + namespace, member.remove(ctx, binding)
 }
 
-// spare returns the namespace if these functions created it and it contains no other objects.
-func spare(ctx context.Context, member *cluster, namespace string) (*corev1.Namespace, error) {
-	space, err := found(ctx, member, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
+// spare returns the namespace if these functions created it and it contains no other objects. Otherwise, it returns why a
+// namespace that these functions created stays.
+func spare(ctx context.Context, member *cluster, namespace string) (space *corev1.Namespace, stays string, err error) {
+	space, err = found(ctx, member, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
 	if err != nil || space == nil || space.Labels[madeLabel] != madeHere || space.DeletionTimestamp != nil {
-		return nil, err
+		return nil, "", err
 	}
 	ours := []string{accessName, tokenSecret, "default", "kube-root-ca.crt"}
-	for _, list := range []client.ObjectList{&corev1.SecretList{}, &corev1.ServiceAccountList{}, &corev1.ConfigMapList{},
-		&corev1.PodList{}} {
-		used := false
-		if err := member.List(ctx, list, client.InNamespace(namespace)); err != nil {
+	for _, of := range []struct {
+		kind string
+		list client.ObjectList
+	}{
+		{"Secret", &corev1.SecretList{}}, {"ServiceAccount", &corev1.ServiceAccountList{}},
+		{"ConfigMap", &corev1.ConfigMapList{}}, {"Pod", &corev1.PodList{}},
+	} {
+		if err := member.List(ctx, of.list, client.InNamespace(namespace)); err != nil {
 			if apierrors.IsForbidden(err) {
-				return nil, nil // without permission to list its objects, the namespace must stay
+				return nil, fmt.Sprintf("namespace %s stays: the user may not list each %s in it", namespace, of.kind), nil
 			}
-			return nil, member.explain("list the objects in namespace "+namespace, err)
+			return nil, "", member.explain("list the objects in namespace "+namespace, err)
 		}
-		err := eachItem(list, func(name string) { used = used || !slices.Contains(ours, name) })
-		if err != nil || used {
-			return nil, err
+		var other string
+		err := eachItem(of.list, func(name string) {
+			if !slices.Contains(ours, name) {
+				other = name
+			}
+		})
+		if err != nil {
+			return nil, "", err
+		}
+		if other != "" {
+			return nil, fmt.Sprintf("namespace %s stays: it contains %s %s", namespace, of.kind, other), nil
 		}
 	}
-	return space, nil
+	return space, "", nil
 }
