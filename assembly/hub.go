@@ -218,6 +218,9 @@ func (o *HubOptions) setupMembership(mgr manager.Manager, c client.Client, insta
 	}
 	options.Gates = gates
 	options.AgentRules = append(workagent.HubRules(), options.AgentRules...)
+	if options.ProtectedLabels == nil && o.has(PartTenancy) {
+		options.ProtectedLabels = tenancy.ProtectedLabels(mgr.GetAPIReader())
+	}
 	return hub.SetupWithManager(mgr, options)
 }
 

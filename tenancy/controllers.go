@@ -30,6 +30,8 @@ import (
 )
 
 // +kubebuilder:rbac:groups=tenancy.muster.dev,resources=clustersets,verbs=get;list;watch;create;patch
+// The hub creates MemberClusters with the labels of JoinTokens, which the policy for labels permits with the verb bind.
+// +kubebuilder:rbac:groups=tenancy.muster.dev,resources=clustersets,verbs=bind
 // +kubebuilder:rbac:groups=tenancy.muster.dev,resources=clustersets/status,verbs=patch
 // +kubebuilder:rbac:groups=tenancy.muster.dev,resources=clustersetbindings,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=tenancy.muster.dev,resources=clustersetbindings/status,verbs=patch

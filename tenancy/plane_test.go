@@ -185,3 +185,33 @@ func TestControllers(t *testing.T) {
 		require.True(t, apierrors.IsForbidden(err), "%s: %v", what, err)
 	}
 }
+
+// The hub's role permits the creation of a MemberCluster whose labels add it to a ClusterSet, together with membership's.
+func TestRole_LabelsOfNewMembers(t *testing.T) {
+	h := newHub(t)
+	set := &v1alpha1.ClusterSet{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"of": h.namespace}}
+	require.NoError(t, h.client.Create(t.Context(), set))
+	t.Cleanup(func() { _ = h.client.Delete(context.Background(), set) })
+	create := rbacv1.PolicyRule{APIGroups: []string{"membership.muster.dev"}, Resources: []string{"memberclusters"}, Verbs: []string{"create"}}
+	user := func(suffix string, rules ...rbacv1.PolicyRule) client.Client {
+		role := mustertest.ClusterRole(t, "rbac/role.yaml")
+		role.Name += "-" + suffix + "-" + h.namespace
+		role.Rules = append(rules, create)
+		require.NoError(t, mustertest.Grant(t.Context(), h.client, role.Name, role))
+		return mustertest.Client(t, plane.ForTest(t).User(role.Name), scheme)
+	}
+	member := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: h.namespace, Labels: map[string]string{"of": h.namespace}}}
+	without := user("without")
+	mustertest.Eventually(t, time.Minute, "the API server enforces the policy", func() error {
+		err := without.Create(t.Context(), member.DeepCopy(), client.DryRunAll)
+		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "may not bind. Grant") {
+			return nil
+		}
+		return fmt.Errorf("creation without the permission: %w", err)
+	})
+	with := user("with", mustertest.ClusterRole(t, "rbac/role.yaml").Rules...)
+	mustertest.Eventually(t, time.Minute, "the role is sufficient", func() error {
+		return with.Create(t.Context(), member.DeepCopy(), client.DryRunAll)
+	})
+}

@@ -195,3 +195,10 @@ func TestUsage(t *testing.T) {
 		require.NotContains(t, errs, "secret-words", "a file that is wrong is not quoted")
 	}
 }
+
+func TestAllowedLabels_ValuesByKey(t *testing.T) {
+	require.Equal(t, []v1alpha1.AllowedLabel{
+		{Key: "region", Values: []string{"eu", "us"}}, {Key: "team"}, {Key: "tier"},
+	}, allowedLabels([]string{"region=eu", "team", "region=us", "tier=gold", "tier"}))
+	require.Empty(t, allowedLabels(nil))
+}

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,11 +26,32 @@ func (a *app) tokenCommand() *cobra.Command {
 	return cmd
 }
 
+// allowedLabels returns the labels of the flag --allow-label, with the values of each key in the order of the flags. A key
+// without a value allows every value.
+func allowedLabels(flags []string) (labels []v1alpha1.AllowedLabel) {
+	every := map[string]bool{}
+	for _, flag := range flags {
+		key, value, hasValue := strings.Cut(flag, "=")
+		i := slices.IndexFunc(labels, func(l v1alpha1.AllowedLabel) bool { return l.Key == key })
+		if i < 0 {
+			i, labels = len(labels), append(labels, v1alpha1.AllowedLabel{Key: key})
+		}
+		every[key] = every[key] || !hasValue
+		if every[key] {
+			labels[i].Values = nil
+		} else {
+			labels[i].Values = append(labels[i].Values, value)
+		}
+	}
+	return labels
+}
+
 func (a *app) tokenCreateCommand() *cobra.Command {
 	o := admin.TokenOptions{}
 	var ttl time.Duration
 	var maxUses int32
 	var file string
+	var allowed []string
 	var short, printCommand bool
 	cmd := &cobra.Command{
 		Use:   "create [NAME]",
@@ -47,6 +70,8 @@ and needs the word of an administrator unless --auto-accept is given.`,
 	flags.BoolVar(&o.Spec.AutoAccept, "auto-accept", false, "let the clusters in without an administrator's word")
 	flags.StringVar(&o.Spec.ClusterID, "cluster-id", "", "the one cluster that may come in with it")
 	flags.StringToStringVar(&o.Spec.Labels, "label", nil, "labels of the members that come in with it, key=value")
+	flags.StringArrayVar(&allowed, "allow-label", nil,
+		"a label that a cluster may request, key=value or key for every value; it can be repeated")
 	flags.StringVar(&file, "join-file", "", `file to write what a cluster needs to; "-" for the standard output, which has nothing else then`)
 	flags.DurationVar(&o.Timeout, "timeout", time.Minute, "how long to wait for the hub to make the credential")
 	flags.BoolVar(&short, "short", false, "make a token that a person can type, id.secret; the hub has to run with bootstrap tokens, and NAME is bootstrap-token-<id>")
@@ -74,6 +99,7 @@ published itself (see init --publish-cluster-info) and keeps such tokens, else w
 		if maxUses > 0 {
 			o.Spec.MaxUses = &maxUses
 		}
+		o.Spec.AllowedLabels = allowedLabels(allowed)
 		hub, err := a.hub()
 		if err != nil {
 			return err

@@ -249,6 +249,9 @@ func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (life
 		o.TokenRefused = "spec.token: is not set, and this hub requires a JoinToken"
 		return o, nil, nil
 	}
+	if err := d.checkLabels(ctx, request, token, &o); err != nil || o.TokenRefused != "" {
+		return o, nil, err
+	}
 	o.Readopt = token != nil && token.Spec.AutoAccept && token.Spec.ClusterID == o.ClusterID
 	if o.Verdict, err = d.verdict(ctx, request, token); err != nil {
 		if ctx.Err() != nil {
@@ -258,6 +261,23 @@ func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (life
 		o.NoVerdict = lifecycle.Sentence(err.Error())
 	}
 	return o, token, nil
+}
+
+// checkLabels refuses the request for a new member with a label that it must not have. The labels of a request have no
+// effect on an existing member.
+func (d *door) checkLabels(ctx context.Context, request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken,
+	o *lifecycle.DoorObserved) error {
+	if len(request.Spec.Labels) == 0 || o.ByClaim != nil || o.ByID != nil || o.ByName != nil {
+		return nil
+	}
+	var protected []string
+	if d.options.ProtectedLabels != nil {
+		var err error
+		if protected, err = d.options.ProtectedLabels(ctx); err != nil {
+			return fmt.Errorf("get the protected labels: %w", err)
+		}
+	}
+	return invalid(jointoken.AdmitLabels(token, request, protected), &o.TokenRefused)
 }
 
 // reserved returns why a token for a single member does not admit a request; empty: it does.

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -37,6 +38,12 @@ type Options struct {
 	// Role in rbac/bootstrap-tokens.yaml in addition, which grants much; see package jointoken. False: such JoinTokens are
 	// not ready.
 	BootstrapTokens bool
+
+	// ProtectedLabels returns the keys of the labels that decide what a cluster receives, such as those that ClusterSets
+	// select by (tenancy.ProtectedLabels). A cluster may request such a label only if its JoinToken lists it in
+	// spec.allowedLabels. The hub calls it for each JoinRequest for a new member, concurrently; after an error, it retries
+	// the request. Nil: no label is protected.
+	ProtectedLabels func(context.Context) ([]string, error)
 
 	// Issuers issue credentials, by the requested type; a request for another type is denied. Nil: certificates, tokens
 	// and identities, with the defaults of their packages.

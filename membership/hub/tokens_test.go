@@ -188,3 +188,40 @@ func TestTokensOfOneMember(t *testing.T) {
 	ask("owner")
 	h.untilCondition("owner", v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted)
 }
+
+// A cluster requests a protected label only with a token that allows it, and only for a new member.
+func TestProtectedLabels(t *testing.T) {
+	h := startHub(t, plane.ForTest(t), hub.Options{
+		ProtectedLabels: func(context.Context) ([]string, error) { return []string{"region"}, nil },
+	})
+	strict := h.token("strict", v1alpha1.JoinTokenSpec{AutoAccept: true})
+	open := h.token("open", v1alpha1.JoinTokenSpec{
+		AutoAccept: true, AllowedLabels: []v1alpha1.AllowedLabel{{Key: "region", Values: []string{"eu"}}},
+	})
+	ask := func(name string, bootstrap *registration.Bootstrap) {
+		request := newAsker(t, name, csr.Method{}, bootstrap, func(r *v1alpha1.JoinRequest) {
+			r.Spec.Labels = map[string]string{"region": "eu"}
+		}).request
+		hub := h.door(bootstrap)
+		h.eventually("the hub accepts the request", func() error { return hub.Create(t.Context(), request.DeepCopy()) })
+		t.Cleanup(func() { _ = h.client.Delete(context.Background(), request) })
+	}
+	ask("steered", strict)
+	denied := h.request("id-steered", v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused)
+	require.Contains(t, messages(denied.Status.Conditions), `spec.labels["region"]`)
+	require.Contains(t, messages(denied.Status.Conditions), `allowedLabels`)
+	require.True(t, h.isGone("steered"))
+
+	ask("allowed", open)
+	h.untilCondition("allowed", v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted)
+	require.Equal(t, "eu", h.member("allowed").Labels["region"])
+
+	predefined := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "predefined"}}
+	predefined.Spec = v1alpha1.MemberClusterSpec{ClusterID: "id-predefined", Accepted: new(true)}
+	require.NoError(t, h.client.Create(t.Context(), predefined))
+	ask("predefined", strict)
+	h.request("id-predefined", v1alpha1.AnswerIssued, v1alpha1.ReasonIssued)
+	require.Empty(t, h.member("predefined").Labels["region"], "the labels of a request do not change an existing member")
+	h.remove("allowed")
+	h.remove("predefined")
+}

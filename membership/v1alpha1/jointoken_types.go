@@ -60,6 +60,31 @@ type JoinTokenSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 317 && size(self[key]) <= 63)",message="a label's key has at most 317 characters, and its value at most 63"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
+
+	// AllowedLabels lists the labels that a cluster may request. The hub denies a JoinRequest for a new member that has
+	// another label. Unset: every label except those whose key a ClusterSet selects by, because such a label decides which
+	// namespaces place on the cluster.
+	// +listType=map
+	// +listMapKey=key
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	AllowedLabels []AllowedLabel `json:"allowedLabels,omitempty"`
+}
+
+// AllowedLabel is a label that a cluster may request.
+type AllowedLabel struct {
+	// Key is the key of the label.
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	Key string `json:"key"`
+
+	// Values are the values that a cluster may request. Unset: every value.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	Values []string `json:"values,omitempty"`
 }
 
 // ConditionReady of a JoinToken is True when its Secret contains a valid credential. ConditionReady of a MemberCluster is
@@ -68,12 +93,17 @@ const ConditionReady = "Ready"
 
 // Reasons of the conditions of a JoinToken.
 const (
-	ReasonReady        = "Ready"
-	ReasonExpired      = "Expired"
-	ReasonUsedUp       = "UsedUp"
+	// ReasonReady: the Secret of the JoinToken contains a valid credential.
+	ReasonReady = "Ready"
+	// ReasonExpired: the JoinToken has expired; create another one.
+	ReasonExpired = "Expired"
+	// ReasonUsedUp: as many clusters as spec.maxUses have used the JoinToken.
+	ReasonUsedUp = "UsedUp"
+	// ReasonInvalidLabel: spec.labels has a label that is invalid or reserved.
 	ReasonInvalidLabel = "InvalidLabel"
-	ReasonFailed       = "Failed"
-	// ReasonNotEnabled: this hub does not support tokens of that type.
+	// ReasonFailed: the credential could not be created; the hub retries.
+	ReasonFailed = "Failed"
+	// ReasonNotEnabled: the hub does not support JoinTokens of this type.
 	ReasonNotEnabled = "NotEnabled"
 	// ReasonBootstrapTokenUnusable: the Secret in kube-system belongs to another owner, and cannot be used.
 	ReasonBootstrapTokenUnusable = "BootstrapTokenUnusable"

@@ -1,5 +1,6 @@
-// Package crds installs the CustomResourceDefinitions of tenancy on a hub, and the ValidatingAdmissionPolicy that
-// requires the verb bind on a ClusterSet from users who create a ClusterSetBinding of it.
+// Package crds installs the CustomResourceDefinitions of tenancy on a hub, and the ValidatingAdmissionPolicies that
+// require the verb bind on a ClusterSet from users who create a ClusterSetBinding of it, and from users who add a
+// MemberCluster to it, or remove one from it, by a change of labels.
 package crds
 
 import (
@@ -7,7 +8,9 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/crdinstall"
@@ -21,7 +24,7 @@ var Files embed.FS
 //go:embed policy/*.yaml
 var policies embed.FS
 
-// Policies returns the ValidatingAdmissionPolicy and its binding, one YAML file each.
+// Policies returns the ValidatingAdmissionPolicies and their bindings, one YAML file each.
 func Policies() fs.FS {
 	sub, err := fs.Sub(policies, "policy")
 	if err != nil {
@@ -30,22 +33,42 @@ func Policies() fs.FS {
 	return sub
 }
 
-// Install applies the admission policy and the definitions by server-side apply, in this order, and waits until the API
-// server serves the definitions, for at most 30 seconds. An API server observes a new policy within seconds; until then
-// it admits ClusterSetBindings without the check. Installing again changes nothing.
+// Install applies the admission policies and the definitions by server-side apply, and waits until the API server serves
+// the definitions, for at most 30 seconds. An API server observes a new policy within seconds; until then it admits
+// ClusterSetBindings and labels of MemberClusters without the check. Installing again changes nothing.
+//
+// The definition of ClusterSets must not be deleted before the policy memberclusters.tenancy.muster.dev: without the
+// definition, the API server rejects every change of the labels of a MemberCluster.
 //
 // Install needs the verbs get, create and patch on customresourcedefinitions.apiextensions.k8s.io, and create and patch on
-// validatingadmissionpolicies and validatingadmissionpolicybindings of admissionregistration.k8s.io.
+// validatingadmissionpolicies and validatingadmissionpolicybindings of admissionregistration.k8s.io. The API server also
+// requires get on clustersets.tenancy.muster.dev, which are the parameters of a policy.
 func Install(ctx context.Context, c client.Client) error {
 	objects, err := crdinstall.Read(Policies())
 	if err != nil {
 		return err
 	}
+	// The policy for bindings precedes the definition of bindings, so that no binding is created without the check. The
+	// policy for labels follows the definition of its parameters.
+	parameterized := func(object *unstructured.Unstructured) bool { return object.GetName() == labelPolicy }
+	if err := apply(ctx, c, slices.DeleteFunc(slices.Clone(objects), parameterized)); err != nil {
+		return err
+	}
+	if err := crdinstall.Install(ctx, c, Files); err != nil {
+		return err
+	}
+	return apply(ctx, c, slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return !parameterized(o) }))
+}
+
+// labelPolicy is the name of the policy whose parameters are ClusterSets, and of its binding.
+const labelPolicy = "memberclusters.tenancy.muster.dev"
+
+func apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), crdinstall.FieldOwner, client.ForceOwnership)
 		if err != nil {
 			return fmt.Errorf("install %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
-	return crdinstall.Install(ctx, c, Files)
+	return nil
 }

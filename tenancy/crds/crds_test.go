@@ -2,8 +2,10 @@ package crds_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-sdk/muster/internal/crdinstall/crdtest"
+	membershipcrds "github.com/muster-sdk/muster/membership/crds"
+	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 	"github.com/muster-sdk/muster/mustertest"
 	"github.com/muster-sdk/muster/mustertest/localplane"
 	"github.com/muster-sdk/muster/tenancy/crds"
@@ -26,7 +30,7 @@ var plane = localplane.Shared{Options: localplane.Options{Name: "tenancy-crds"}}
 
 func TestMain(m *testing.M) { mustertest.Main(m, &plane) }
 
-var scheme = mustertest.Scheme(v1alpha1.AddToScheme, apiextensionsv1.AddToScheme)
+var scheme = mustertest.Scheme(v1alpha1.AddToScheme, membershipv1alpha1.AddToScheme, apiextensionsv1.AddToScheme)
 
 func installed(t *testing.T) client.Client {
 	t.Helper()
@@ -137,6 +141,108 @@ func TestBind(t *testing.T) {
 	require.NoError(t, none.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "one"}, b))
 	b.Labels = map[string]string{"team": "shop"}
 	require.NoError(t, none.Update(t.Context(), b))
+}
+
+// TestLabels checks who may change the labels of a MemberCluster: users with the verb bind on each set that the cluster
+// joins or leaves.
+func TestLabels(t *testing.T) {
+	c := mustertest.Client(t, plane.ForTest(t).Config(), scheme, membershipcrds.Install, crds.Install)
+	prefix := mustertest.Namespace(t, c)
+	user := func(name string, sets ...string) client.Client {
+		rules := []rbacv1.PolicyRule{{
+			APIGroups: []string{membershipv1alpha1.GroupName}, Resources: []string{"memberclusters"}, Verbs: []string{"create", "get", "update"},
+		}}
+		if len(sets) > 0 {
+			rules = append(rules, rbacv1.PolicyRule{
+				APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"clustersets"}, Verbs: []string{"bind"}, ResourceNames: sets,
+			})
+		}
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name + "-" + prefix}, Rules: rules}
+		require.NoError(t, mustertest.Grant(t.Context(), c, role.Name, role))
+		return mustertest.Client(t, plane.ForTest(t).User(role.Name), scheme)
+	}
+	requirement := func(operator metav1.LabelSelectorOperator, key string, values ...string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
+	}
+	for name, selector := range map[string]*metav1.LabelSelector{
+		"every":    {},
+		"europe":   {MatchLabels: map[string]string{"region": "eu"}},
+		"overseas": requirement(metav1.LabelSelectorOpIn, "region", "us", "asia"),
+		"large":    requirement(metav1.LabelSelectorOpExists, "large"),
+		"regular":  requirement(metav1.LabelSelectorOpNotIn, "tier", "free"),
+		"intact":   requirement(metav1.LabelSelectorOpDoesNotExist, "broken"),
+	} {
+		s := set(name, selector)
+		require.NoError(t, c.Create(t.Context(), s))
+		t.Cleanup(func() { _ = c.Delete(context.Background(), s) })
+	}
+	member := func(labels map[string]string) *membershipv1alpha1.MemberCluster {
+		return &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: prefix, Labels: labels}}
+	}
+	none, all := user("none"), user("all", "europe", "overseas", "large", "regular", "intact")
+	mustertest.Holds(t, time.Minute, "the API server enforces the policy for each set", func() bool {
+		for key, value := range map[string]string{"region": "eu", "large": "", "tier": "free", "broken": ""} {
+			if err := none.Create(t.Context(), member(map[string]string{key: value}), client.DryRunAll); !apierrors.IsForbidden(err) {
+				return false
+			}
+		}
+		err := none.Create(t.Context(), member(map[string]string{"region": "us"}), client.DryRunAll)
+		return apierrors.IsForbidden(err) && all.Create(t.Context(), member(map[string]string{"region": "us"}), client.DryRunAll) == nil
+	})
+	require.NoError(t, none.Create(t.Context(), member(map[string]string{"team": "shop"})), "no set is concerned")
+	for name, test := range map[string]struct {
+		before, after map[string]string
+		bind          []string // the sets that the user must be allowed to bind
+		message       string
+	}{
+		"another label":           {nil, map[string]string{"team": "toys"}, nil, ""},
+		"another value, no set":   {map[string]string{"region": "mars"}, map[string]string{"region": "moon"}, nil, ""},
+		"another value, same set": {map[string]string{"region": "us"}, map[string]string{"region": "asia"}, nil, ""},
+		"joins a set":             {nil, map[string]string{"region": "eu"}, []string{"europe"}, `adds the cluster to ClusterSet "europe"`},
+		"leaves a set":            {map[string]string{"region": "eu"}, nil, []string{"europe"}, `removes the cluster from ClusterSet "europe"`},
+		"moves between sets":      {map[string]string{"region": "eu"}, map[string]string{"region": "us"}, []string{"europe", "overseas"}, ""},
+		"a key that must exist":   {nil, map[string]string{"large": ""}, []string{"large"}, `adds the cluster to ClusterSet "large"`},
+		"a key that must not":     {nil, map[string]string{"broken": "x"}, []string{"intact"}, `removes the cluster from ClusterSet "intact"`},
+		"a value that is excluded": {
+			map[string]string{"tier": "free"}, map[string]string{"tier": "gold"}, []string{"regular"}, `adds the cluster to ClusterSet "regular"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			change := func(as client.Client, o ...client.UpdateOption) error {
+				m := member(nil)
+				require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(m), m))
+				m.Labels = test.before
+				require.NoError(t, c.Update(t.Context(), m))
+				m.Labels = test.after
+				return as.Update(t.Context(), m, o...)
+			}
+			if len(test.bind) == 0 {
+				require.NoError(t, change(none))
+				return
+			}
+			may := user(strings.Join(test.bind, "-"), test.bind...)
+			mustertest.Eventually(t, time.Minute, "a user with each permission changes labels", func() error { return change(may) })
+			for i := range test.bind {
+				others := slices.Delete(slices.Clone(test.bind), i, i+1)
+				lacks := user("lacks-"+strings.Join(test.bind, "-")+"-"+test.bind[i], others...)
+				resource := fmt.Sprintf("resourceName %q", test.bind[i])
+				mustertest.Eventually(t, time.Minute, "the API server observes the permissions", func() error {
+					switch err := change(lacks); {
+					case err == nil:
+						require.Fail(t, "a user without a permission changes labels", test.bind[i])
+					case !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), test.message) || !strings.Contains(err.Error(), resource):
+						return err
+					}
+					return nil
+				})
+			}
+		})
+	}
+	// A change of the specification needs no permission on sets.
+	m := member(nil)
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(m), m))
+	m.Spec.Accepted = new(true)
+	require.NoError(t, none.Update(t.Context(), m))
 }
 
 func TestColumnsAndShortNames(t *testing.T) {

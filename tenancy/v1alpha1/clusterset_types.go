@@ -15,7 +15,7 @@ const ConditionReady = "Ready"
 
 // Reasons of the condition Ready.
 const (
-	// ReasonReady means that the set selects clusters, or that the binding grants them.
+	// ReasonReady means that the set selects clusters, or the binding grants them.
 	ReasonReady = "Ready"
 	// ReasonInvalidSelector means that spec.selector is invalid. The set grants no new cluster until it is corrected.
 	ReasonInvalidSelector = "InvalidSelector"

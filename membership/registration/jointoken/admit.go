@@ -3,6 +3,8 @@ package jointoken
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,6 +74,45 @@ func Admit(token *v1alpha1.JoinToken, request *v1alpha1.JoinRequest) error {
 		return refused(token.Name, "is used up")
 	}
 	return nil
+}
+
+// AdmitLabels decides whether the labels of a request may become those of a new MemberCluster. If the token lists allowed
+// labels, each label of the request must be among them. Otherwise, and without a token (nil), the request must not have a
+// label with a protected key. A label that the token replaces (spec.labels) is always admitted. The error is an
+// [*membership.InvalidError]. AdmitLabels is pure.
+func AdmitLabels(token *v1alpha1.JoinToken, request *v1alpha1.JoinRequest, protected []string) error {
+	for _, key := range slices.Sorted(maps.Keys(request.Spec.Labels)) {
+		value := request.Spec.Labels[key]
+		if token != nil {
+			if _, replaced := token.Spec.Labels[key]; replaced {
+				continue
+			}
+		}
+		refused := func(problem string) error {
+			return &membership.InvalidError{Field: fmt.Sprintf("spec.labels[%q]", key), Problem: problem}
+		}
+		switch {
+		case token == nil && slices.Contains(protected, key):
+			return refused("decides which ClusterSets select the cluster: leave it out, and let an administrator of the hub " +
+				"set it on the MemberCluster")
+		case token == nil:
+		case len(token.Spec.AllowedLabels) > 0:
+			if !allowed(token.Spec.AllowedLabels, key, value) {
+				return refused(fmt.Sprintf("the value %q is not allowed by JoinToken %q: leave the label out, or add it to "+
+					"spec.allowedLabels or spec.labels of the JoinToken", value, token.Name))
+			}
+		case slices.Contains(protected, key):
+			return refused(fmt.Sprintf("decides which ClusterSets select the cluster: leave it out, or add it to "+
+				"spec.allowedLabels or spec.labels of JoinToken %q", token.Name))
+		}
+	}
+	return nil
+}
+
+func allowed(labels []v1alpha1.AllowedLabel, key, value string) bool {
+	return slices.ContainsFunc(labels, func(l v1alpha1.AllowedLabel) bool {
+		return l.Key == key && (len(l.Values) == 0 || slices.Contains(l.Values, value))
+	})
 }
 
 // MemberUID returns the UID of the MemberCluster that a token is for; empty: for any. It is the one that owns the token: what was made for a member

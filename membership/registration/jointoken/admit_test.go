@@ -53,6 +53,46 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
+func TestAdmitLabels(t *testing.T) {
+	region := func(value string) map[string]string { return map[string]string{"region": value} }
+	token := func(labels map[string]string, allowed ...v1alpha1.AllowedLabel) *v1alpha1.JoinToken {
+		return joinToken(v1alpha1.JoinTokenSpec{Labels: labels, AllowedLabels: allowed}, v1alpha1.JoinTokenStatus{})
+	}
+	eu := v1alpha1.AllowedLabel{Key: "region", Values: []string{"us", "eu"}}
+	us := v1alpha1.AllowedLabel{Key: "region", Values: []string{"us"}}
+	const set, unlisted = "decides which ClusterSets", "not allowed by JoinToken \"east\""
+	for name, test := range map[string]struct {
+		token     *v1alpha1.JoinToken // nil: the request has none
+		requested map[string]string
+		want      string // empty: admitted
+	}{
+		"no labels":                             {token(nil), nil, ""},
+		"an unprotected label":                  {token(nil), map[string]string{"team": "shop"}, ""},
+		"a protected label":                     {token(nil), region("eu"), set},
+		"a protected label without a token":     {nil, region("eu"), set},
+		"an unprotected label without one":      {nil, map[string]string{"team": "shop"}, ""},
+		"a label that the token replaces":       {token(region("us")), region("eu"), ""},
+		"a key that the token replaces by \"\"": {token(region("")), region("eu"), ""},
+		"an allowed key":                        {token(nil, v1alpha1.AllowedLabel{Key: "region"}), region("eu"), ""},
+		"an allowed value":                      {token(nil, eu), region("eu"), ""},
+		"another value":                         {token(nil, us), region("eu"), unlisted},
+		"an unprotected key that is not listed": {
+			token(nil, v1alpha1.AllowedLabel{Key: "region"}), map[string]string{"region": "eu", "team": "shop"}, unlisted,
+		},
+	} {
+		request := &v1alpha1.JoinRequest{Spec: v1alpha1.JoinRequestSpec{Labels: test.requested}}
+		err := AdmitLabels(test.token, request, []string{"region", "tier"})
+		if test.want == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorContains(t, err, test.want, name)
+		invalid := new(membership.InvalidError)
+		require.ErrorAs(t, err, &invalid, name)
+		require.Contains(t, []string{`spec.labels["region"]`, `spec.labels["team"]`}, invalid.Field, name)
+	}
+}
+
 func TestCountRemembersTheLast(t *testing.T) {
 	var status v1alpha1.JoinTokenStatus
 	for n := range 250 {
