@@ -20,11 +20,16 @@ const (
 // Reasons of the conditions of an Addon. The reasons Updated, Updating, Removing, NoAgent and AsDesired of a
 // MemberAddon apply to an Addon as a summary of all members.
 const (
-	ReasonInvalid           = "Invalid"           // the spec is invalid; the message says why
-	ReasonPlacementNotFound = "PlacementNotFound" // a Placement does not exist or has no decision yet
-	ReasonEarlierAddon      = "EarlierAddon"      // MemberAddons of an earlier Addon are kept: no Placement has chosen their members
-	ReasonClustersFailed    = "ClustersFailed"    // the add-on is degraded on some members
-	ReasonRolloutHalted     = "RolloutHalted"     // the rollout failed on more members than its limit allows
+	// ReasonInvalid: the spec is invalid; the message says why.
+	ReasonInvalid = "Invalid"
+	// ReasonPlacementNotFound: a Placement does not exist or has no decision yet.
+	ReasonPlacementNotFound = "PlacementNotFound"
+	// ReasonEarlierAddon: MemberAddons of an earlier Addon are kept: no Placement has chosen their members.
+	ReasonEarlierAddon = "EarlierAddon"
+	// ReasonClustersFailed: the add-on is degraded on some members.
+	ReasonClustersFailed = "ClustersFailed"
+	// ReasonRolloutHalted: the rollout failed on more members than its limit allows.
+	ReasonRolloutHalted = "RolloutHalted"
 )
 
 // AddonStatus is the observed state of an add-on.

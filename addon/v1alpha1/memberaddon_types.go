@@ -105,33 +105,57 @@ const (
 
 // Reasons of the conditions of a MemberAddon.
 const (
-	ReasonConfigured     = "Configured"     // all configurations exist and are valid
-	ReasonConfigNotFound = "ConfigNotFound" // a configuration does not exist
-	ReasonConfigInvalid  = "ConfigInvalid"  // a configuration is invalid; the message says why
-	// the add-on does not support the kind of a configuration, or does not list the hosting member
-	ReasonUnsupported     = "Unsupported"
-	ReasonNotRequired     = "NotRequired"     // the add-on's agent needs no access to the hub
-	ReasonRegistered      = "Registered"      // the agent has a credential
-	ReasonRegistering     = "Registering"     // the agent has no credential yet
-	ReasonNoAgent         = "NoAgent"         // the hub has no code and no template for the add-on
-	ReasonManifestsFailed = "ManifestsFailed" // the manifests of the add-on cannot be rendered
-	ReasonApplied         = "Applied"         // the member has applied all objects
-	ReasonApplying        = "Applying"        // the member has not applied all objects yet
-	ReasonApplyFailed     = "ApplyFailed"     // the member cannot apply an object
-	ReasonAvailable       = "Available"       // the add-on is available
-	ReasonNotReady        = "NotReady"        // the add-on is not ready yet
-	ReasonLeaseExpired    = "LeaseExpired"    // the agent does not renew its Lease
-	ReasonMemberUnknown   = "MemberUnknown"   // the member is unreachable
-	ReasonUpdated         = "Updated"         // the member has the desired revision
-	ReasonUpdating        = "Updating"        // the update is in progress
-	ReasonWaitingForTurn  = "WaitingForTurn"  // the rollout does not permit the update yet
-	ReasonPreDelete       = "PreDelete"       // a pre-delete hook is running
-	ReasonRemoving        = "Removing"        // the add-on is being removed
-	ReasonAsDesired       = "AsDesired"       // no failure
-	ReasonHookFailed      = "HookFailed"      // a pre-delete hook has failed
-	// the removal deadline has passed and the agent's access cannot be revoked; the MemberAddon stays until it is revoked
-	ReasonRevokeFailed     = "RevokeFailed"
-	ReasonDeadlineExceeded = "DeadlineExceeded" // the removal was forced
+	// ReasonConfigured: all configurations exist and are valid.
+	ReasonConfigured = "Configured"
+	// ReasonConfigNotFound: a configuration does not exist.
+	ReasonConfigNotFound = "ConfigNotFound"
+	// ReasonConfigInvalid: a configuration is invalid; the message says why.
+	ReasonConfigInvalid = "ConfigInvalid"
+	// ReasonUnsupported: the add-on does not support the kind of a configuration, or does not list the hosting member.
+	ReasonUnsupported = "Unsupported"
+	// ReasonNotRequired: the add-on's agent needs no access to the hub.
+	ReasonNotRequired = "NotRequired"
+	// ReasonRegistered: the agent has a credential.
+	ReasonRegistered = "Registered"
+	// ReasonRegistering: the agent has no credential yet.
+	ReasonRegistering = "Registering"
+	// ReasonNoAgent: the hub has no code and no template for the add-on.
+	ReasonNoAgent = "NoAgent"
+	// ReasonManifestsFailed: the manifests of the add-on cannot be rendered.
+	ReasonManifestsFailed = "ManifestsFailed"
+	// ReasonApplied: the member has applied all objects.
+	ReasonApplied = "Applied"
+	// ReasonApplying: the member has not applied all objects yet.
+	ReasonApplying = "Applying"
+	// ReasonApplyFailed: the member cannot apply an object.
+	ReasonApplyFailed = "ApplyFailed"
+	// ReasonAvailable: the add-on is available.
+	ReasonAvailable = "Available"
+	// ReasonNotReady: the add-on is not ready yet.
+	ReasonNotReady = "NotReady"
+	// ReasonLeaseExpired: the agent does not renew its Lease.
+	ReasonLeaseExpired = "LeaseExpired"
+	// ReasonMemberUnknown: the member is unreachable.
+	ReasonMemberUnknown = "MemberUnknown"
+	// ReasonUpdated: the member has the desired revision.
+	ReasonUpdated = "Updated"
+	// ReasonUpdating: the update is in progress.
+	ReasonUpdating = "Updating"
+	// ReasonWaitingForTurn: the rollout does not permit the update yet.
+	ReasonWaitingForTurn = "WaitingForTurn"
+	// ReasonPreDelete: a pre-delete hook is running.
+	ReasonPreDelete = "PreDelete"
+	// ReasonRemoving: the add-on is being removed.
+	ReasonRemoving = "Removing"
+	// ReasonAsDesired: no failure.
+	ReasonAsDesired = "AsDesired"
+	// ReasonHookFailed: a pre-delete hook has failed.
+	ReasonHookFailed = "HookFailed"
+	// ReasonRevokeFailed: the removal deadline has passed, and the agent's access cannot be revoked. The MemberAddon stays
+	// until it is revoked.
+	ReasonRevokeFailed = "RevokeFailed"
+	// ReasonDeadlineExceeded: the removal was forced.
+	ReasonDeadlineExceeded = "DeadlineExceeded"
 )
 
 // ConfigStatus is a configuration that applies to a member.

@@ -95,27 +95,41 @@ const ConditionIssued = "Issued"
 
 // Reasons of the conditions of a JoinRequest.
 const (
+	// ReasonWaitingForAcceptance: no administrator has decided on the cluster; set spec.accepted of its MemberCluster.
 	ReasonWaitingForAcceptance = "WaitingForAcceptance"
-	ReasonClusterIDTaken       = "ClusterIDTaken"
-	ReasonNameTaken            = "NameTaken"
-	ReasonNameReserved         = "NameReserved"
-	ReasonStateLeave           = "StateLeave"
-	ReasonInvalidRequest       = "InvalidRequest"
-	ReasonTokenRefused         = "TokenRefused"
-	ReasonDeregistered         = "Deregistered"
+	// ReasonClusterIDTaken: another agent has claimed the MemberCluster with this cluster ID.
+	ReasonClusterIDTaken = "ClusterIDTaken"
+	// ReasonNameTaken: another cluster has a MemberCluster with the requested name.
+	ReasonNameTaken = "NameTaken"
+	// ReasonNameReserved: the MemberCluster with the requested name is accepted without a cluster ID; set its
+	// spec.clusterID.
+	ReasonNameReserved = "NameReserved"
+	// ReasonStateLeave: the MemberCluster is leaving or has left; set its spec.state to Join.
+	ReasonStateLeave = "StateLeave"
+	// ReasonInvalidRequest: the request is invalid and is never accepted; the message names the field.
+	ReasonInvalidRequest = "InvalidRequest"
+	// ReasonTokenRefused: the JoinToken does not admit the request, or the request has none; the message names the
+	// cause.
+	ReasonTokenRefused = "TokenRefused"
+	// ReasonDeregistered: a user removed the member, and the hub recorded that.
+	ReasonDeregistered = "Deregistered"
 	// ReasonDifferentHub: the agent is registered with another hub.
 	ReasonDifferentHub = "DifferentHub"
-	// ReasonUnknownMember: the agent is registered as a member that does not exist on the hub, and no request to remove
-	// that member is recorded.
+	// ReasonUnknownMember: the agent is registered as a member that does not exist on the hub, and whose removal is
+	// not recorded.
 	ReasonUnknownMember = "UnknownMember"
 	// ReasonClaimReleased: the MemberCluster of the agent has no claim any more, and the member did not leave.
 	ReasonClaimReleased = "ClaimReleased"
 	// ReasonClusterIDChanged: the claim of the agent belongs to a MemberCluster with another cluster ID.
 	ReasonClusterIDChanged = "ClusterIDChanged"
-	ReasonIdentityMissing  = "IdentityMissing"
-	ReasonIssuing          = "Issuing"
-	ReasonIssueFailed      = "IssueFailed"
-	ReasonPolicyFailed     = "PolicyFailed" // also a reason of the condition Accepted of a MemberCluster
+	// ReasonIdentityMissing: the agent brings its own credential; set spec.identity of its MemberCluster.
+	ReasonIdentityMissing = "IdentityMissing"
+	// ReasonIssuing: the hub is issuing the credential.
+	ReasonIssuing = "Issuing"
+	// ReasonIssueFailed: the credential could not be issued; the hub retries.
+	ReasonIssueFailed = "IssueFailed"
+	// ReasonPolicyFailed: the hub's acceptance policy failed and is retried; also a reason of the condition Accepted.
+	ReasonPolicyFailed = "PolicyFailed"
 )
 
 // JoinRequestStatus is the hub's answer.

@@ -188,41 +188,83 @@ const (
 
 // Reasons of the conditions of a MemberCluster: a fixed set, which programs may match.
 const (
-	ReasonAccepted          = "Accepted"
-	ReasonNotDecided        = "NotDecided"
-	ReasonDenied            = "Denied"
-	ReasonNotAccepted       = "NotAccepted"
-	ReasonPrepared          = "Prepared"
-	ReasonPreparing         = "Preparing"
-	ReasonWaitingForAgent   = "WaitingForAgent"
-	ReasonAgentJoined       = "AgentJoined"
-	ReasonLeaving           = "Leaving"
-	ReasonLeft              = "Left"
-	ReasonLeaveForced       = "LeaveForced"
-	ReasonHeartbeating      = "Heartbeating"
-	ReasonHeartbeatLost     = "HeartbeatLost"
-	ReasonHeartbeatAwaited  = "HeartbeatAwaited"
+	// ReasonAccepted: the cluster is accepted.
+	ReasonAccepted = "Accepted"
+	// ReasonNotDecided: no administrator has decided; set spec.accepted.
+	ReasonNotDecided = "NotDecided"
+	// ReasonDenied: spec.accepted is false: the cluster is denied, or its acceptance was withdrawn.
+	ReasonDenied = "Denied"
+	// ReasonNotAccepted: the hub installs the agent when the cluster is accepted; set spec.accepted.
+	ReasonNotAccepted = "NotAccepted"
+	// ReasonPrepared: the member's namespace and the permissions of its agent exist.
+	ReasonPrepared = "Prepared"
+	// ReasonPreparing: the hub creates the objects that the agent needs; the message contains the last error.
+	ReasonPreparing = "Preparing"
+	// ReasonWaitingForAgent: no agent has joined as this member yet; the message says who starts it.
+	ReasonWaitingForAgent = "WaitingForAgent"
+	// ReasonAgentJoined: the agent has reported that it joined.
+	ReasonAgentJoined = "AgentJoined"
+	// ReasonLeaving: the member is leaving; the message says what the hub waits for.
+	ReasonLeaving = "Leaving"
+	// ReasonLeft: the member has left, and no user requested that it joins again.
+	ReasonLeft = "Left"
+	// ReasonLeaveForced: the deadline of the leave passed: the member was removed without the confirmation that the
+	// message names.
+	ReasonLeaveForced = "LeaveForced"
+	// ReasonHeartbeating: heartbeats arrive, and the agent reports no problem.
+	ReasonHeartbeating = "Heartbeating"
+	// ReasonHeartbeatLost: no heartbeat has arrived for longer than the grace period.
+	ReasonHeartbeatLost = "HeartbeatLost"
+	// ReasonHeartbeatAwaited: the member has joined, and the first heartbeat has not arrived yet.
+	ReasonHeartbeatAwaited = "HeartbeatAwaited"
+	// ReasonHeartbeatUnsteady: heartbeats arrive again after repeated interruptions; the message contains how long
+	// they must continue.
 	ReasonHeartbeatUnsteady = "HeartbeatUnsteady"
-	ReasonClusterNotReady   = "ClusterNotReady"
-	ReasonNotJoined         = "NotJoined"
-	ReasonIssued            = "Issued"
-	ReasonRenewalRefused    = "RenewalRefused"
-	ReasonRenewalFailed     = "RenewalFailed"
-	ReasonObjectsOrphaned   = "ObjectsOrphaned"
-	ReasonNoOrphans         = "NoOrphans"
-	ReasonReachable         = "Reachable"
-	ReasonUnreachable       = "Unreachable"
-	ReasonUnauthorized      = "Unauthorized"
+	// ReasonClusterNotReady: heartbeats arrive, and the agent reports a problem of its cluster; the message contains
+	// it.
+	ReasonClusterNotReady = "ClusterNotReady"
+	// ReasonNotJoined: the cluster is not in the fleet.
+	ReasonNotJoined = "NotJoined"
+	// ReasonIssued: the hub has issued the credential.
+	ReasonIssued = "Issued"
+	// ReasonRenewalRefused: the hub refused to renew the credential; the message contains the cause.
+	ReasonRenewalRefused = "RenewalRefused"
+	// ReasonRenewalFailed: the renewal of the credential failed and is retried.
+	ReasonRenewalFailed = "RenewalFailed"
+	// ReasonObjectsOrphaned: the member has objects of Works that no Work contains any more; see the AppliedWorks of
+	// the member.
+	ReasonObjectsOrphaned = "ObjectsOrphaned"
+	// ReasonNoOrphans: no orphaned object is left.
+	ReasonNoOrphans = "NoOrphans"
+	// ReasonReachable: the hub reaches the API server of the member.
+	ReasonReachable = "Reachable"
+	// ReasonUnreachable: the member's API server does not respond to the hub.
+	ReasonUnreachable = "Unreachable"
+	// ReasonUnauthorized: the member refuses the credential of kubeConfigSecretRef, or the credential lacks a
+	// permission.
+	ReasonUnauthorized = "Unauthorized"
+	// ReasonKubeConfigMissing: the Secret of kubeConfigSecretRef does not exist.
 	ReasonKubeConfigMissing = "KubeConfigMissing"
+	// ReasonKubeConfigInvalid: the Secret of kubeConfigSecretRef is invalid, or in a namespace that the hub does not
+	// read.
 	ReasonKubeConfigInvalid = "KubeConfigInvalid"
-	ReasonOtherCluster      = "OtherCluster"
-	ReasonInstalled         = "Installed"
-	ReasonInstalling        = "Installing"
-	ReasonInstallFailed     = "InstallFailed"
-	ReasonAgentNotReturned  = "AgentNotReturned"
-	ReasonInstallWaiting    = "InstallWaiting"
-	ReasonAgentStarting     = "AgentStarting"
-	ReasonAgentNotHealthy   = "AgentNotHealthy"
+	// ReasonOtherCluster: the Secret leads to a cluster with another cluster ID.
+	ReasonOtherCluster = "OtherCluster"
+	// ReasonInstalled: the hub has installed the desired agent.
+	ReasonInstalled = "Installed"
+	// ReasonInstalling: the hub is installing the agent.
+	ReasonInstalling = "Installing"
+	// ReasonInstallFailed: the installation failed and is retried; the message contains the cause.
+	ReasonInstallFailed = "InstallFailed"
+	// ReasonAgentNotReturned: the agent's credential expired, and the agent did not come back after repeated
+	// installations.
+	ReasonAgentNotReturned = "AgentNotReturned"
+	// ReasonInstallWaiting: the agent must be installed again, and waits for a rollout permit.
+	ReasonInstallWaiting = "InstallWaiting"
+	// ReasonAgentStarting: the agent was installed again, and its health is being observed.
+	ReasonAgentStarting = "AgentStarting"
+	// ReasonAgentNotHealthy: the agent was installed again and is not healthy; no other agent is installed until it is.
+	ReasonAgentNotHealthy = "AgentNotHealthy"
 )
 
 // InstallStatus is the state of the last installation by the hub.

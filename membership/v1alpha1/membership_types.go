@@ -72,13 +72,21 @@ const (
 
 // Reasons of the conditions of a Membership.
 const (
-	ReasonCollected        = "Collected"
-	ReasonCollectorFailed  = "CollectorFailed"
-	ReasonTruncated        = "Truncated"
-	ReasonClusterReady     = "ClusterReady"
-	ReasonCleaningUp       = "CleaningUp"
-	ReasonCleanedUp        = "CleanedUp"
-	ReasonRenewalPending   = "RenewalPending"
+	// ReasonCollected: all properties are collected.
+	ReasonCollected = "Collected"
+	// ReasonCollectorFailed: a collector failed; the message contains the cause.
+	ReasonCollectorFailed = "CollectorFailed"
+	// ReasonTruncated: there are more properties than the limit of a Membership; the message names the limit.
+	ReasonTruncated = "Truncated"
+	// ReasonClusterReady: the agent observes no problem of its cluster.
+	ReasonClusterReady = "ClusterReady"
+	// ReasonCleaningUp: the member is leaving, and the agent removes the objects of the hub.
+	ReasonCleaningUp = "CleaningUp"
+	// ReasonCleanedUp: the member has no objects of the hub any more.
+	ReasonCleanedUp = "CleanedUp"
+	// ReasonRenewalPending: the agent has requested another credential, and the hub has not answered yet.
+	ReasonRenewalPending = "RenewalPending"
+	// ReasonCredentialIssued: the agent has a valid credential.
 	ReasonCredentialIssued = "CredentialIssued"
 )
 

@@ -50,20 +50,28 @@ type PlacementEvictionSpec struct {
 	TTLSecondsAfterExecution *int32 `json:"ttlSecondsAfterExecution,omitempty"`
 }
 
-// ConditionExecuted of a PlacementEviction is True while the placement is not on the cluster because of it. It says so from when the
-// PlacementDecisions do.
+// ConditionExecuted of a PlacementEviction is True while the placement is not on the cluster because of the eviction. It is
+// True from the time at which the PlacementDecisions do not contain the cluster any more.
 const ConditionExecuted = "Executed"
 
-// Reasons of the condition Executed. There is also [ReasonPlacementNotFound]: it waits for a placement of that name.
+// Reasons of the condition Executed. The eviction of a Placement that does not exist has the reason
+// [ReasonPlacementNotFound].
 const (
-	ReasonEvicted   = "Evicted"   // True: the placement has left the cluster
-	ReasonNotPlaced = "NotPlaced" // True: the placement is not on the cluster, and was not when this was looked at first
+	// ReasonEvicted: True: the placement has left the cluster.
+	ReasonEvicted = "Evicted"
+	// ReasonNotPlaced: True: the placement was not on the cluster when the hub first observed the eviction.
+	ReasonNotPlaced = "NotPlaced"
 
-	ReasonBudgetExhausted     = "BudgetExhausted"     // the placement's disruption budget does not allow it now
-	ReasonWaitsForReplacement = "WaitsForReplacement" // another cluster has to be ready before, as spec.failover of the placement says
-	ReasonWaitsForTurn        = "WaitsForTurn"        // enough clusters were left in this period, as spec.failover of the placement says
-	ReasonNotDecided          = "NotDecided"          // the placement cannot be decided, as its condition Scheduled says
-	ReasonPickFixed           = "PickFixed"           // refused: the placement names its clusters, and one of them is this; remove it there
+	// ReasonBudgetExhausted: the disruption budget of the placement does not allow the eviction now.
+	ReasonBudgetExhausted = "BudgetExhausted"
+	// ReasonWaitsForReplacement: spec.failover of the placement requires that another cluster is ready first.
+	ReasonWaitsForReplacement = "WaitsForReplacement"
+	// ReasonWaitsForTurn: the placement has left as many clusters in this period as its spec.failover allows.
+	ReasonWaitsForTurn = "WaitsForTurn"
+	// ReasonNotDecided: the placement has no decision; see its condition Scheduled.
+	ReasonNotDecided = "NotDecided"
+	// ReasonPickFixed: refused: the policy of the placement names this cluster; remove it from the policy.
+	ReasonPickFixed = "PickFixed"
 )
 
 // PlacementEvictionStatus is what has become of an eviction.

@@ -46,15 +46,19 @@ type DecisionGroup struct {
 // RescheduleAnnotation on a Placement has it decided anew whenever its value changes, without regard to what was chosen before.
 const RescheduleAnnotation = GroupName + "/reschedule"
 
-// ConditionScheduled of a Placement is True when as many clusters are chosen as its policy asks for.
+// ConditionScheduled of a Placement is True when its policy is satisfied.
 const ConditionScheduled = "Scheduled"
 
 // Reasons of the condition Scheduled.
 const (
-	ReasonScheduled     = "Scheduled"     // as many as are wanted
-	ReasonUnschedulable = "Unschedulable" // no cluster can, or fewer than are wanted
-	ReasonInvalidPolicy = "InvalidPolicy" // the policy cannot be: it says why
-	ReasonDecideFailed  = "DecideFailed"  // the decision failed and is tried again
+	// ReasonScheduled: the policy is satisfied.
+	ReasonScheduled = "Scheduled"
+	// ReasonUnschedulable: fewer clusters than the policy requires are eligible; the message counts the causes.
+	ReasonUnschedulable = "Unschedulable"
+	// ReasonInvalidPolicy: the policy is invalid; the message names the field.
+	ReasonInvalidPolicy = "InvalidPolicy"
+	// ReasonDecideFailed: the decision failed and is retried.
+	ReasonDecideFailed = "DecideFailed"
 )
 
 // ConditionPropertiesKnown of a Placement is False while its affinity or its sorters name a property or a resource
@@ -64,8 +68,10 @@ const ConditionPropertiesKnown = "PropertiesKnown"
 
 // Reasons of the condition PropertiesKnown.
 const (
-	ReasonPropertiesKnown = "PropertiesKnown" // at least one cluster reports each
-	ReasonUnknownProperty = "UnknownProperty" // no cluster reports one of them; the message names the field and the remedy
+	// ReasonPropertiesKnown: at least one cluster reports each property.
+	ReasonPropertiesKnown = "PropertiesKnown"
+	// ReasonUnknownProperty: no cluster reports one of the properties; the message names the field and the remedy.
+	ReasonUnknownProperty = "UnknownProperty"
 )
 
 // ConditionClustersObserved of a Placement is False while a chosen cluster does not exist on the hub although no request to
@@ -75,8 +81,10 @@ const ConditionClustersObserved = "ClustersObserved"
 
 // Reasons of the condition ClustersObserved.
 const (
-	ReasonClustersObserved = "ClustersObserved" // every chosen cluster exists
-	ReasonClusterMissing   = "ClusterMissing"   // the message names the clusters and the remedy
+	// ReasonClustersObserved: every chosen cluster exists.
+	ReasonClustersObserved = "ClustersObserved"
+	// ReasonClusterMissing: a chosen cluster does not exist; the message names it and the remedy.
+	ReasonClusterMissing = "ClusterMissing"
 )
 
 // ConditionClustersAllowed of a Placement is False while its namespace has no ClusterSetBinding, or while a chosen cluster
@@ -86,11 +94,13 @@ const ConditionClustersAllowed = "ClustersAllowed"
 
 // Reasons of the condition ClustersAllowed.
 const (
-	ReasonClustersAllowed = "ClustersAllowed" // bindings grant every chosen cluster
+	// ReasonClustersAllowed: bindings grant every chosen cluster.
+	ReasonClustersAllowed = "ClustersAllowed"
 	// ReasonClustersWithdrawn means that clusters were left because a binding was deleted, or because its ClusterSet does not
 	// select them any more. The remaining clusters are granted. It is also the reason of an Event.
 	ReasonClustersWithdrawn = "ClustersWithdrawn"
-	ReasonNoBinding         = "NoBinding" // the message contains the command that creates a binding
+	// ReasonNoBinding: the namespace has no ClusterSetBinding; the message contains the command that creates one.
+	ReasonNoBinding = "NoBinding"
 	// ReasonGrantNotObserved means that chosen clusters stay although the binding or the set that granted them is missing.
 	ReasonGrantNotObserved = "GrantNotObserved"
 )

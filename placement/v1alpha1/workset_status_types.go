@@ -27,7 +27,7 @@ const (
 
 // Conditions of a WorkSet. They mean what those of a Work mean, for all its clusters together.
 const (
-	// ConditionApplied is True when each cluster has all that it is to have by now.
+	// ConditionApplied is True when each cluster has applied the revision that the rollout has assigned to it.
 	ConditionApplied = "Applied"
 	// ConditionReady is True when the rollout is complete, and all objects are available on all clusters. For a Placement: when it is scheduled. It is derived from the other conditions.
 	ConditionReady = "Ready"
@@ -35,32 +35,50 @@ const (
 	ConditionStalled = "Stalled"
 	// ConditionAvailable is True when all objects are ready on all clusters.
 	ConditionAvailable = "Available"
-	// ConditionProgressing is True while the rollout of a revision is under way.
+	// ConditionProgressing is True while a revision is being rolled out.
 	ConditionProgressing = "Progressing"
-	// ConditionDegraded is True when something will not come right by itself.
+	// ConditionDegraded is True when an error needs an action of a user.
 	ConditionDegraded = "Degraded"
 )
 
 // Reasons of the conditions of a WorkSet. Progressing has the phase of the rollout for its reason.
 const (
-	ReasonApplied           = "Applied"           // each cluster has what it is to have
-	ReasonNotApplied        = "NotApplied"        // some clusters have not, or not yet
-	ReasonAvailable         = "Available"         // all is ready
-	ReasonNotAvailable      = "NotAvailable"      // on some clusters not all is ready
-	ReasonNoClusters        = "NoClusters"        // the placements have chosen none
-	ReasonAsDesired         = "AsDesired"         // nothing is degraded
-	ReasonInvalid           = "Invalid"           // the spec cannot be right: it says what
-	ReasonSelectionFailed   = "SelectionFailed"   // resources cannot be selected, or some of them cannot travel
-	ReasonSelectionEmpty    = "SelectionEmpty"    // a selector that matched objects matches nothing, and spec.allowEmpty is not set
-	ReasonPlacementNotFound = "PlacementNotFound" // a Placement is not there, or not decided yet
-	ReasonRevisionNotFound  = "RevisionNotFound"  // the revision that was asked for is not there
-	ReasonOverrideFailed    = "OverrideFailed"    // an override cannot be carried out for some clusters
-	ReasonDivisionFailed    = "DivisionFailed"    // replicas cannot be divided
-	ReasonReplicasUnplaced  = "ReplicasUnplaced"  // replicas fit nowhere
-	ReasonClustersFailed    = "ClustersFailed"    // some clusters cannot apply it
-	ReasonRolloutHalted     = "RolloutHalted"     // more clusters have failed than may, or the rollout was taken back
-	ReasonWriteFailed       = "WriteFailed"       // Works cannot be written
-	ReasonDeleting          = "Deleting"          // the WorkSet is being deleted
+	// ReasonApplied: each cluster has the desired revision of all objects.
+	ReasonApplied = "Applied"
+	// ReasonNotApplied: some clusters do not have the desired revision yet.
+	ReasonNotApplied = "NotApplied"
+	// ReasonAvailable: all objects are ready on all clusters.
+	ReasonAvailable = "Available"
+	// ReasonNotAvailable: some objects are not ready on some clusters.
+	ReasonNotAvailable = "NotAvailable"
+	// ReasonNoClusters: the Placements have chosen no cluster.
+	ReasonNoClusters = "NoClusters"
+	// ReasonAsDesired: nothing is degraded.
+	ReasonAsDesired = "AsDesired"
+	// ReasonInvalid: the spec is invalid; the message names the field.
+	ReasonInvalid = "Invalid"
+	// ReasonSelectionFailed: resources cannot be selected, or an object cannot be distributed.
+	ReasonSelectionFailed = "SelectionFailed"
+	// ReasonSelectionEmpty: a selector that matched objects matches nothing, and spec.allowEmpty is not set.
+	ReasonSelectionEmpty = "SelectionEmpty"
+	// ReasonPlacementNotFound: a Placement does not exist or has no decision yet.
+	ReasonPlacementNotFound = "PlacementNotFound"
+	// ReasonRevisionNotFound: the requested revision does not exist.
+	ReasonRevisionNotFound = "RevisionNotFound"
+	// ReasonOverrideFailed: an override cannot be applied for some clusters.
+	ReasonOverrideFailed = "OverrideFailed"
+	// ReasonDivisionFailed: the replicas cannot be divided among the clusters.
+	ReasonDivisionFailed = "DivisionFailed"
+	// ReasonReplicasUnplaced: no cluster has capacity for some of the replicas.
+	ReasonReplicasUnplaced = "ReplicasUnplaced"
+	// ReasonClustersFailed: some clusters cannot apply the objects.
+	ReasonClustersFailed = "ClustersFailed"
+	// ReasonRolloutHalted: the rollout has stopped: more clusters failed than allowed, or it was rolled back.
+	ReasonRolloutHalted = "RolloutHalted"
+	// ReasonWriteFailed: the hub cannot write Works; it retries.
+	ReasonWriteFailed = "WriteFailed"
+	// ReasonDeleting: the WorkSet is being deleted.
+	ReasonDeleting = "Deleting"
 )
 
 // ClusterState says how far one cluster is.

@@ -6,7 +6,7 @@ import (
 
 // Conditions of a Work, and of each of its manifests. Their names are those of the Work API of SIG Multicluster (KEP-6456).
 const (
-	// ConditionApplied is True when the member has all that the manifests say.
+	// ConditionApplied is True when the member has applied all manifests.
 	ConditionApplied = "Applied"
 	// ConditionReady is True when all objects are applied and available, and nothing is degraded. It is derived from the other conditions.
 	ConditionReady = "Ready"
@@ -14,47 +14,78 @@ const (
 	ConditionStalled = "Stalled"
 	// ConditionAvailable is True when all objects are ready.
 	ConditionAvailable = "Available"
-	// ConditionProgressing is True while the objects are on their way to be what they shall be. Of a Work alone.
+	// ConditionProgressing is True while objects are being updated. Only a Work has it, and not its manifests.
 	ConditionProgressing = "Progressing"
-	// ConditionDegraded is True when something will not come right by itself or in time. Of a Work alone.
+	// ConditionDegraded is True when an error needs an action of a user, or a timeout has passed. Only a Work has it, and
+	// not its manifests.
 	ConditionDegraded = "Degraded"
-	// ConditionComplete is True when all Jobs, and pods that are to end, have succeeded. Of a Work alone, and only where it
-	// has any.
+	// ConditionComplete is True when all Jobs, and all pods that must end, have succeeded. Only a Work with such objects has
+	// it.
 	ConditionComplete = "Complete"
 )
 
 // Reasons of the conditions of a Work and of its manifests.
 const (
-	ReasonApplied        = "Applied"        // as the manifest says
-	ReasonExists         = "Exists"         // CreateOnly: it was there already, and is left alone
-	ReasonObserved       = "Observed"       // Observe, or ReportDiff without a difference: nothing is applied
-	ReasonPending        = "Pending"        // an earlier wave is not ready
-	ReasonSuspended      = "Suspended"      // spec.suspend
-	ReasonInvalid        = "Invalid"        // the manifest, or an option of it, cannot be right
-	ReasonUnknownKind    = "UnknownKind"    // the member does not know the kind
-	ReasonNotFound       = "NotFound"       // Observe, ReportDiff: it is not there
-	ReasonInTheWay       = "InTheWay"       // an object that is not of this Work
-	ReasonConflict       = "Conflict"       // another field manager has fields of it
-	ReasonContested      = "Contested"      // another client changes the same fields again and again
-	ReasonDisabled       = "Disabled"       // an annotation on the object stops it
-	ReasonDrifted        = "Drifted"        // edited on the member, and drift is Report
-	ReasonDiffers        = "Differs"        // ReportDiff: the object is not what the manifest says
-	ReasonForbidden      = "Forbidden"      // the executor, or the agent, may not
-	ReasonRejected       = "Rejected"       // the member's API server refuses it for good
-	ReasonFailed         = "Failed"         // an attempt failed and is repeated
-	ReasonTerminating    = "Terminating"    // it is being deleted on the member
-	ReasonNotApplied     = "NotApplied"     // some manifests are not applied
-	ReasonReady          = "Ready"          // all that was asked for is ready
-	ReasonProgressing    = "Progressing"    // on its way
-	ReasonNotReady       = "NotReady"       // failed, by its own status
-	ReasonUnknown        = "Unknown"        // it could not be read, or the check of its readiness failed
-	ReasonTimeout        = "Timeout"        // a wave took longer than spec.waves.timeoutSeconds
-	ReasonCleaningUp     = "CleaningUp"     // the Work is being deleted
-	ReasonCompleted      = "Completed"      // all that is to end has ended well
-	ReasonAsDesired      = "AsDesired"      // nothing is degraded
-	ReasonAgentForbidden = "AgentForbidden" // the agent's policy does not let this Work run
-	ReasonNoMember       = "NoMember"       // the namespace of the Work belongs to no member cluster
-	ReasonPruneWithheld  = "PruneWithheld"  // objects that should be deleted are kept until the agent may prune
+	// ReasonApplied: the object is as in the manifest.
+	ReasonApplied = "Applied"
+	// ReasonExists: CreateOnly: the object existed already and is not changed.
+	ReasonExists = "Exists"
+	// ReasonObserved: Observe, or ReportDiff without a difference: nothing is applied.
+	ReasonObserved = "Observed"
+	// ReasonPending: an earlier wave is not ready.
+	ReasonPending = "Pending"
+	// ReasonSuspended: spec.suspend is set.
+	ReasonSuspended = "Suspended"
+	// ReasonInvalid: the manifest or one of its options is invalid; the message names the field.
+	ReasonInvalid = "Invalid"
+	// ReasonUnknownKind: the member does not serve the kind.
+	ReasonUnknownKind = "UnknownKind"
+	// ReasonNotFound: Observe, ReportDiff: the object does not exist.
+	ReasonNotFound = "NotFound"
+	// ReasonInTheWay: an object with the same name exists and belongs to another owner.
+	ReasonInTheWay = "InTheWay"
+	// ReasonConflict: another field manager owns fields of the object.
+	ReasonConflict = "Conflict"
+	// ReasonContested: another client changes the same fields repeatedly.
+	ReasonContested = "Contested"
+	// ReasonDisabled: an annotation on the object disables its reconciliation.
+	ReasonDisabled = "Disabled"
+	// ReasonDrifted: the object was changed on the member, and the drift policy is Report.
+	ReasonDrifted = "Drifted"
+	// ReasonDiffers: ReportDiff: the object differs from the manifest.
+	ReasonDiffers = "Differs"
+	// ReasonForbidden: the agent, or the ServiceAccount that the Work runs as, lacks a permission on the member.
+	ReasonForbidden = "Forbidden"
+	// ReasonRejected: the member's API server rejects the object.
+	ReasonRejected = "Rejected"
+	// ReasonFailed: an attempt failed and is retried.
+	ReasonFailed = "Failed"
+	// ReasonTerminating: the object is being deleted on the member.
+	ReasonTerminating = "Terminating"
+	// ReasonNotApplied: some manifests are not applied.
+	ReasonNotApplied = "NotApplied"
+	// ReasonReady: all objects are ready.
+	ReasonReady = "Ready"
+	// ReasonProgressing: the object is not ready yet.
+	ReasonProgressing = "Progressing"
+	// ReasonNotReady: the status of the object reports a failure.
+	ReasonNotReady = "NotReady"
+	// ReasonUnknown: the object could not be read, or the check of its readiness failed.
+	ReasonUnknown = "Unknown"
+	// ReasonTimeout: a wave took longer than spec.waves.timeoutSeconds.
+	ReasonTimeout = "Timeout"
+	// ReasonCleaningUp: the Work is being deleted.
+	ReasonCleaningUp = "CleaningUp"
+	// ReasonCompleted: all Jobs, and all pods that must end, have succeeded.
+	ReasonCompleted = "Completed"
+	// ReasonAsDesired: nothing is degraded.
+	ReasonAsDesired = "AsDesired"
+	// ReasonAgentForbidden: the agent's policy does not allow this Work.
+	ReasonAgentForbidden = "AgentForbidden"
+	// ReasonNoMember: the namespace of the Work belongs to no member cluster.
+	ReasonNoMember = "NoMember"
+	// ReasonPruneWithheld: objects that should be deleted are kept until the agent may delete them.
+	ReasonPruneWithheld = "PruneWithheld"
 )
 
 // ConditionOrphaned is True on an AppliedWork while its inventory has orphaned objects: see [AppliedResource.OrphanedTime]. An
@@ -63,13 +94,20 @@ const ConditionOrphaned = "Orphaned"
 
 // Reasons of the condition Orphaned of an AppliedWork. Each names a situation that is not a request to delete objects.
 const (
-	ReasonWorkNotFound            = "WorkNotFound"            // the Work does not exist, and no deletion was observed
-	ReasonWorkReplaced            = "WorkReplaced"            // a Work with another UID has the name, and lacks manifests of the former
-	ReasonNamespaceTerminating    = "NamespaceTerminating"    // the Work was deleted with the namespace of the member on the hub
-	ReasonDefinitionRemoved       = "DefinitionRemoved"       // the Work was deleted with the definition of Works on the hub
-	ReasonNotRequestedByGenerator = "NotRequestedByGenerator" // a generated Work was deleted, and its generator did not ask for that
-	ReasonHubRestored             = "HubRestored"             // the Work has an earlier generation than the one that was applied last
-	ReasonInventoryRebuilt        = "InventoryRebuilt"        // the AppliedWork was lost, and the Work does not have the manifest
+	// ReasonWorkNotFound: the Work does not exist, and no deletion was observed.
+	ReasonWorkNotFound = "WorkNotFound"
+	// ReasonWorkReplaced: a Work with another UID has the name, and lacks manifests of the former.
+	ReasonWorkReplaced = "WorkReplaced"
+	// ReasonNamespaceTerminating: the Work was deleted with the namespace of the member on the hub.
+	ReasonNamespaceTerminating = "NamespaceTerminating"
+	// ReasonDefinitionRemoved: the Work was deleted with the definition of Works on the hub.
+	ReasonDefinitionRemoved = "DefinitionRemoved"
+	// ReasonNotRequestedByGenerator: a generated Work was deleted, and its generator did not ask for that.
+	ReasonNotRequestedByGenerator = "NotRequestedByGenerator"
+	// ReasonHubRestored: the Work has an earlier generation than the one that was applied last.
+	ReasonHubRestored = "HubRestored"
+	// ReasonInventoryRebuilt: the AppliedWork was lost, and the Work does not have the manifest.
+	ReasonInventoryRebuilt = "InventoryRebuilt"
 )
 
 // WorkStatus is what the member's agent says of a Work.
