@@ -1,36 +1,38 @@
-// Package scheduler chooses member clusters: a framework of plugins that is pure Go. It has no client, no clock and no goroutine
-// that outlives a decision, and knows clusters as nothing but [Cluster] values, so a product can use it with objects of its own.
+// Package scheduler chooses member clusters. It is a framework of plugins in pure Go, without a client, a clock or a
+// goroutine that outlives a decision. It receives clusters as [Cluster] values, so a product can use it with its own
+// objects.
 //
-// # A decision
+// # Decisions
 //
-// A [Cache] collects what changes in the fleet and hands out [Snapshot]s, which never change. A [Policy] says where something is to
-// be placed; it is made once and used as often as one likes. [Scheduler.Schedule] puts the two together:
+// A [Cache] collects the changes of the fleet and returns immutable [Snapshot]s. A [Policy] describes the desired
+// clusters; it is compiled once and used for any number of decisions. [Scheduler.Schedule] decides:
 //
 //	var cache scheduler.Cache                              // updated by a watch of clusters
 //	cache.Update(&scheduler.Cluster{Name: "east", Labels: labels, Joined: true, Healthy: true})
 //	policy, err := scheduler.NewPolicy(&placement.Spec.Policy)
 //	result, err := s.Schedule(ctx, cache.Snapshot(), &scheduler.Request{Name: "shop", Policy: policy})
 //
-// The same snapshot and request always give the same [Result]. A decision collects no reasons: [Result.Diagnose]
-// makes the decision once more, and every plugin reports its reasons.
+// The same snapshot and request always give the same [Result]. A decision collects no reasons. [Result.Diagnose]
+// repeats the decision, and every plugin reports its reasons.
 //
 // # Plugins
 //
-// A plugin is a small type with some of the interfaces named for the extension points of a cycle, which mean what they mean in
-// kube-scheduler; a nil [Status] is success:
+// A plugin is a type that implements some of the interfaces of the extension points. The points have the names and
+// meanings of kube-scheduler. A nil [Status] is success:
 //
 //	PreFilter → Filter → PostFilter → PreScore → Score → NormalizeScore → Select → Reserve
 //
-// Its [Factory] goes into a [Registry], and its name with a weight and arguments into a [Profile]. Package plugins has those that
-// come with muster and the profile that is made of them; package schedulertest tests those of others.
+// The [Factory] of a plugin is registered in a [Registry]. A [Profile] contains the name, the weight and the arguments
+// of each plugin. Package scheduler/plugins has the plugins of muster and their default profile. Package
+// scheduler/schedulertest tests the plugins of other projects.
 //
-// Scores are from 0 to [MaxScore], and the sum of them by their weights counts. Of two clusters that are as good as each other the
-// one that the request is bound to comes first, then the one whose name does.
+// Scores are from 0 to [MaxScore], and the weighted sum of the scores ranks a cluster. Of two clusters with equal
+// scores, the one to which the request is bound is first, and then the one whose name is first.
 //
-// # What has to wait
+// # Pending requests
 //
-// A request that gets fewer clusters than it wants waits in package queue until an event happens that one of the plugins which
-// refused clusters to it says may help ([HintPlugin], [Scheduler.MayHelp]):
+// A request that receives fewer clusters than desired waits in package scheduler/queue. It is retried after an event
+// that may help, as one of the plugins that rejected clusters reports ([HintPlugin], [Scheduler.MayHelp]):
 //
 //	q := queue.New(queue.Options[string, scheduler.Event]{
 //		Hint: func(plugin string, event scheduler.Event) func(key string) bool {
@@ -42,18 +44,19 @@
 //		q.Done(key, queue.Unschedulable(result.RejectedBy...))
 //	}
 //
-// A placement that has what it wants is decided anew as the fleet changes, and should give its last [Result] along
-// ([Request].Previous): most changes have no part in it, and to see that takes a few microseconds.
+// A satisfied request is decided again when the fleet changes, and should contain its last [Result]
+// ([Request].Previous). Most changes do not concern it, and the scheduler finds that out in a few microseconds.
 //
-// # Speed
+// # Performance
 //
-// What is so of a cluster alone, such as a label, a parsed property or whether an expression holds, does not change from one
-// decision to the next, so it is worked out once for each change of a cluster and kept in columns ([Column], [Snapshot.Where],
-// [Snapshot.GroupBy]). A plugin with a batch form combines whole columns, 64 clusters at a time. One without is asked about each
-// cluster that is left by then, and costs no more than that.
+// Facts about a single cluster, such as a label, a parsed property or the result of an expression, are the same for all
+// decisions. They are computed once per change of a cluster and kept in columns ([Column], [Snapshot.Where],
+// [Snapshot.GroupBy]). A plugin with a batch form combines whole columns, 64 clusters at a time. A plugin without one
+// is called for each remaining cluster, and adds only the cost of these calls.
 //
-// Decisions by the default profile among 10,000 clusters, on one core at 2.5 GHz that had other work as well; the floor is a plain
-// loop over the clusters that looks at the same conditions with selectors compiled before, and it neither ranks nor spreads:
+// The table shows decisions of the default profile among 10,000 clusters, on one core at 2.5 GHz under other load. The
+// floor is a plain loop over the clusters that evaluates the same conditions with compiled selectors, without ranking
+// or spreading:
 //
 //	                                                       time     × floor   allocations
 //	ten of the half with a label, some preferred           28 µs    0.03      21
@@ -65,19 +68,19 @@
 //	1,000 decisions after a change of one that all chose   9 ms
 //	1,000 decisions after the loss of one that all chose   11 ms
 //
-// The last three know the decisions before ([Request].Previous), each of which remembers some more clusters than it chose. Where none of
-// these is left, where more than sixteen clusters have changed at once, or where scores or the choice depend on all that can, as they do where
-// numbers are sorted or clusters are spread, a decision takes as long as the first.
+// The decisions of the last three rows have a previous result ([Request].Previous), which contains some clusters in
+// addition to the chosen ones. A decision takes as long as the first one if none of these clusters remains, if more
+// than sixteen clusters have changed at once, or if scores or the selection depend on all eligible clusters, as with
+// sorted numbers and spread constraints.
 //
-// The number of allocations does not depend on the number of clusters. A plugin without a batch form adds its own calls, one for each
-// cluster that is left by then, and a few nanoseconds to each of them: 1.15 times what the calls take if they do no more than look up a
-// label.
+// The number of allocations does not depend on the number of clusters. A plugin without a batch form adds one call for
+// each remaining cluster and a few nanoseconds per call: 1.15 times the time of the calls if they only look up a label.
 //
 //	go test -run '^$' -bench . ./scheduler
 //
-// # Faults
+// # Errors
 //
-// A plugin that panics, does not come back, or gives what is no score ends its own cycle, with a [*PluginError] that says which,
-// where and on which cluster. What a plugin cannot make of one cluster, such as a property that it cannot read, is a reason
-// against that cluster and never the end of a cycle.
+// A plugin that panics, does not return, or returns an invalid score ends its own cycle with a [*PluginError], which
+// names the plugin, the extension point and the cluster. A problem of one cluster, such as a property that cannot be
+// parsed, is a reason against that cluster and does not end the cycle.
 package scheduler

@@ -93,8 +93,8 @@ func (a *Agent) connectHub(scheme *runtime.Scheme) error {
 	if err != nil {
 		return err
 	}
-	patient := patience{next: httpClient.Transport}
-	bounded := &http.Client{Transport: &patient, Timeout: requestTimeout}
+	guarded := breaker{next: httpClient.Transport}
+	bounded := &http.Client{Transport: &guarded, Timeout: requestTimeout}
 	// The kinds that are read there are known: a hub need not be asked for what else it has.
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1alpha1.GroupVersion, corev1.SchemeGroupVersion})
 	mapper.Add(v1alpha1.GroupVersion.WithKind("Work"), meta.RESTScopeNamespace)
@@ -160,11 +160,11 @@ func connection(from *rest.Config) (*rest.Config, *http.Client, error) {
 	return config, httpClient, err
 }
 
-// settle is how long the agent lets changes on the member come together before it looks at a Work. What is healed is healed
-// that much later.
+// settle is how long the agent collects changes on the member before it reconciles their Work. It heals a change that
+// much later.
 const settle = 50 * time.Millisecond
 
-// wake has a Work looked at after a while.
+// wake has a Work reconciled after a time.
 func (a *Agent) wake(work string, after time.Duration) {
 	a.mu.Lock()
 	queue := a.queue

@@ -31,8 +31,8 @@ func AppliedWorkName(hub, namespace, work string) string {
 	return work + "-" + hex.EncodeToString(sum[:])[:hashed]
 }
 
-// ledger is the inventory of one Work, as last read or written.
-type ledger struct {
+// appliedWork is the AppliedWork of one Work, as the agent last read or wrote it.
+type appliedWork struct {
 	member     client.Client
 	latest     *v1alpha1.AppliedWork
 	generation int64 // of the Work; recorded with the next write
@@ -64,18 +64,18 @@ func defaultFieldOwner(appliedWork string) string {
 	return prefix + appliedWork[:limit-len(prefix)-len(hash)] + hash
 }
 
-// look finds the AppliedWork of that name, by the cache and what was written last. Nil: there is none.
-func (l *ledger) look(ctx context.Context, cached client.Reader, name string) error {
+// read finds the AppliedWork of that name in the cache or in what was written last; nil: none exists.
+func (r *appliedWork) read(ctx context.Context, cached client.Reader, name string) error {
 	found := &v1alpha1.AppliedWork{}
 	err := cached.Get(ctx, client.ObjectKey{Name: name}, found)
 	switch {
-	case apierrors.IsNotFound(err) && l.latest == nil:
+	case apierrors.IsNotFound(err) && r.latest == nil:
 		return nil
 	case apierrors.IsNotFound(err):
 		// Deleted by an administrator, or too new for the cache.
-		err = l.member.Get(ctx, client.ObjectKey{Name: name}, found)
+		err = r.member.Get(ctx, client.ObjectKey{Name: name}, found)
 		if apierrors.IsNotFound(err) {
-			l.latest = nil
+			r.latest = nil
 			return nil
 		}
 	}
@@ -85,28 +85,28 @@ func (l *ledger) look(ctx context.Context, cached client.Reader, name string) er
 	if err != nil {
 		return fmt.Errorf("read AppliedWork %s: %w", name, err)
 	}
-	if l.latest != nil && l.latest.UID == found.UID {
-		if order, err := resourceversion.CompareResourceVersion(found.ResourceVersion, l.latest.ResourceVersion); err == nil && order < 0 {
+	if r.latest != nil && r.latest.UID == found.UID {
+		if order, err := resourceversion.CompareResourceVersion(found.ResourceVersion, r.latest.ResourceVersion); err == nil && order < 0 {
 			return nil
 		}
 	}
-	l.latest = found
+	r.latest = found
 	return nil
 }
 
 // open creates the AppliedWork of a Work if there is none, with the inventory that has to be recorded ahead and the objects that
 // were found on the member; else it has the Work adopt the inventory, and brings the spec up to date.
-func (l *ledger) open(ctx context.Context, desired *v1alpha1.AppliedWork, objects []apply.Object, found []v1alpha1.AppliedResource) error {
-	l.generation = desired.Spec.Work.Generation
-	if l.latest == nil {
+func (r *appliedWork) open(ctx context.Context, desired *v1alpha1.AppliedWork, objects []apply.Object, found []v1alpha1.AppliedResource) error {
+	r.generation = desired.Spec.Work.Generation
+	if r.latest == nil {
 		desired.Status.Resources = rebuilt(objects, found, time.Now())
 		settleOrphans(desired, v1alpha1.ReasonInventoryRebuilt, time.Now())
-		err := l.member.Create(ctx, desired)
+		err := r.member.Create(ctx, desired)
 		if apierrors.IsAlreadyExists(err) {
-			if err := l.member.Get(ctx, client.ObjectKeyFromObject(desired), desired); err != nil {
+			if err := r.member.Get(ctx, client.ObjectKeyFromObject(desired), desired); err != nil {
 				return fmt.Errorf("read AppliedWork %s: %w", desired.Name, err)
 			}
-			l.latest = desired
+			r.latest = desired
 			return errOvertaken
 		}
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
@@ -115,20 +115,20 @@ func (l *ledger) open(ctx context.Context, desired *v1alpha1.AppliedWork, object
 		if err != nil {
 			return fmt.Errorf("create AppliedWork %s: %w", desired.Name, err)
 		}
-		l.latest = desired
+		r.latest = desired
 		return nil
 	}
-	have := l.latest.Spec.Work
+	have := r.latest.Spec.Work
 	if want := desired.Spec.Work; have.Hub != want.Hub || have.Namespace != want.Namespace || have.Name != want.Name {
 		return fmt.Errorf("AppliedWork %s is of Work %s/%s of %s: give the hubs names of their own", desired.Name, have.Namespace, have.Name, have.Hub)
 	}
-	desired.Spec.FieldOwner = l.latest.Spec.FieldOwner // for as long as it owns anything
-	next := l.latest.DeepCopy()
+	desired.Spec.FieldOwner = r.latest.Spec.FieldOwner // for as long as it owns anything
+	next := r.latest.DeepCopy()
 	reason := adopt(next, desired, objects, time.Now())
 	if desired.Spec.Work.UID == have.UID && desired.Spec.Work.Generation > have.Generation {
 		next.Spec.Work.Generation = have.Generation // no reason to write
 	}
-	if reason == "" && reflect.DeepEqual(l.latest.Spec, next.Spec) && l.latest.Labels[v1alpha1.HubLabel] == desired.Labels[v1alpha1.HubLabel] {
+	if reason == "" && reflect.DeepEqual(r.latest.Spec, next.Spec) && r.latest.Labels[v1alpha1.HubLabel] == desired.Labels[v1alpha1.HubLabel] {
 		return nil
 	}
 	if next.Labels == nil {
@@ -137,82 +137,82 @@ func (l *ledger) open(ctx context.Context, desired *v1alpha1.AppliedWork, object
 	next.Labels[v1alpha1.HubLabel] = desired.Labels[v1alpha1.HubLabel]
 	next.Status.Resources = apply.Ahead(next.Status.Resources, objects)
 	settleOrphans(next, reason, time.Now())
-	return l.update(ctx, next)
+	return r.update(ctx, next)
 }
 
 // errNoDefinition says that the member does not serve AppliedWorks.
 var errNoDefinition = errors.New("the definition of AppliedWorks is missing on the member")
 
 // record writes an inventory that is not the one that was written last.
-func (l *ledger) record(ctx context.Context, resources []v1alpha1.AppliedResource) error {
-	if reflect.DeepEqual(l.latest.Status.Resources, resources) || len(l.latest.Status.Resources)+len(resources) == 0 {
+func (r *appliedWork) record(ctx context.Context, resources []v1alpha1.AppliedResource) error {
+	if reflect.DeepEqual(r.latest.Status.Resources, resources) || len(r.latest.Status.Resources)+len(resources) == 0 {
 		return nil
 	}
-	next := l.latest.DeepCopy()
+	next := r.latest.DeepCopy()
 	next.Status.Resources = resources
 	settleOrphans(next, "", time.Now())
-	return l.update(ctx, next)
+	return r.update(ctx, next)
 }
 
-func (l *ledger) update(ctx context.Context, next *v1alpha1.AppliedWork) error {
-	if l.generation != 0 {
-		next.Spec.Work.Generation = l.generation
+func (r *appliedWork) update(ctx context.Context, next *v1alpha1.AppliedWork) error {
+	if r.generation != 0 {
+		next.Spec.Work.Generation = r.generation
 	}
-	err := l.member.Update(ctx, next)
+	err := r.member.Update(ctx, next)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return l.overtaken(ctx, next.Name, err)
+		return r.overtaken(ctx, next.Name, err)
 	}
 	if err != nil {
 		return fmt.Errorf("write AppliedWork %s: %w", next.Name, err)
 	}
-	l.latest = next
+	r.latest = next
 	return nil
 }
 
-// overtaken reads what others have made of the AppliedWork; what cannot be read is looked for the next time.
-func (l *ledger) overtaken(ctx context.Context, name string, err error) error {
-	l.latest = &v1alpha1.AppliedWork{}
-	if l.member.Get(ctx, client.ObjectKey{Name: name}, l.latest) != nil {
-		l.latest = nil
+// overtaken reads what others have made of the AppliedWork; what cannot be read is read the next time.
+func (r *appliedWork) overtaken(ctx context.Context, name string, err error) error {
+	r.latest = &v1alpha1.AppliedWork{}
+	if r.member.Get(ctx, client.ObjectKey{Name: name}, r.latest) != nil {
+		r.latest = nil
 	}
 	return fmt.Errorf("%w: %w", errOvertaken, err)
 }
 
 // close deletes the AppliedWork when all of its inventory has been taken back, and of no later one.
-func (l *ledger) close(ctx context.Context) error {
-	err := l.member.Delete(ctx, l.latest, client.Preconditions{UID: &l.latest.UID, ResourceVersion: &l.latest.ResourceVersion})
+func (r *appliedWork) close(ctx context.Context) error {
+	err := r.member.Delete(ctx, r.latest, client.Preconditions{UID: &r.latest.UID, ResourceVersion: &r.latest.ResourceVersion})
 	if apierrors.IsConflict(err) {
-		return l.overtaken(ctx, l.latest.Name, err)
+		return r.overtaken(ctx, r.latest.Name, err)
 	}
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete AppliedWork %s: %w", l.latest.Name, err)
+		return fmt.Errorf("delete AppliedWork %s: %w", r.latest.Name, err)
 	}
-	l.latest = nil
+	r.latest = nil
 	return nil
 }
 
 // takeRelease records the release that a user asked for by the annotation, if there is one.
-func (l *ledger) takeRelease(ctx context.Context) error {
-	next := l.latest.DeepCopy()
+func (r *appliedWork) takeRelease(ctx context.Context) error {
+	next := r.latest.DeepCopy()
 	if !takeRelease(next) {
 		return nil
 	}
-	return l.update(ctx, next)
+	return r.update(ctx, next)
 }
 
 // request records that a user asked for the deletion of the Work, before the first object is deleted.
-func (l *ledger) request(ctx context.Context, work types.UID) error {
-	if r := l.latest.Status.DeletionRequest; r != nil && r.WorkUID == work {
+func (r *appliedWork) request(ctx context.Context, work types.UID) error {
+	if r := r.latest.Status.DeletionRequest; r != nil && r.WorkUID == work {
 		return nil
 	}
-	next := l.latest.DeepCopy()
+	next := r.latest.DeepCopy()
 	next.Spec.Work.UID = work
 	next.Status.DeletionRequest = &v1alpha1.DeletionRequest{WorkUID: work, ObservedTime: metav1.Now()}
-	return l.update(ctx, next)
+	return r.update(ctx, next)
 }
 
 // owner of the objects.
-func (l *ledger) owner() apply.Owner { return ownerOf(l.latest) }
+func (r *appliedWork) owner() apply.Owner { return ownerOf(r.latest) }
 
 func ownerOf(applied *v1alpha1.AppliedWork) apply.Owner {
 	return apply.Owner{

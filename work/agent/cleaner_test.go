@@ -102,7 +102,7 @@ func TestHugeStatus(t *testing.T) {
 	require.Less(t, len(events.Items), 30, "one that says how many is enough")
 }
 
-// TestNothingIsLeftRunning is not parallel to others: it looks at all goroutines.
+// TestNothingIsLeftRunning is not parallel to others: it inspects all goroutines.
 func TestNothingIsLeftRunning(t *testing.T) {
 	w := newWorld(t)
 	before := goleak.IgnoreCurrent()

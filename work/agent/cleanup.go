@@ -29,10 +29,10 @@ func (a *Agent) takeBack(ctx context.Context, work *v1alpha1.Work, st *state) (t
 	if err := a.findInventory(ctx, work, st); err != nil {
 		return 0, err
 	}
-	if st.ledger.latest == nil {
+	if st.applied.latest == nil {
 		return 0, a.letGo(ctx, work, nil)
 	}
-	if request := st.ledger.latest.Status.DeletionRequest; request == nil || request.WorkUID != work.UID {
+	if request := st.applied.latest.Status.DeletionRequest; request == nil || request.WorkUID != work.UID {
 		live, reason, err := a.observeEnd(ctx, client.ObjectKeyFromObject(work))
 		switch {
 		case err != nil:
@@ -47,12 +47,12 @@ func (a *Agent) takeBack(ctx context.Context, work *v1alpha1.Work, st *state) (t
 		}
 	}
 	if withheld := a.options.PruneGate(ctx); withheld != "" {
-		return a.reportCleaning(ctx, work, st, withhold(st.ledger.latest.Status.Resources, withheld), withheld)
+		return a.reportCleaning(ctx, work, st, withhold(st.applied.latest.Status.Resources, withheld), withheld)
 	}
-	if err := st.ledger.request(ctx, work.UID); err != nil {
+	if err := st.applied.request(ctx, work.UID); err != nil {
 		return 0, err
 	}
-	resources := st.ledger.latest.DeepCopy().Status.Resources
+	resources := st.applied.latest.DeepCopy().Status.Resources
 	for i := range resources { // by what the Work says now
 		resources[i].Delete = work.Spec.OptionsFor(resources[i].ResourceIdentifier).Delete
 	}
@@ -64,7 +64,7 @@ func (a *Agent) takeBack(ctx context.Context, work *v1alpha1.Work, st *state) (t
 		return a.reportCleaning(ctx, work, st, left, "")
 	}
 	st.emptied = true
-	a.noteOrphans(work.Name, st.ledger.latest)
+	a.noteOrphans(work.Name, st.applied.latest)
 	return 0, a.letGo(ctx, work, func(before *v1alpha1.Work) { a.events.cleaned(before) })
 }
 
@@ -72,10 +72,10 @@ func (a *Agent) takeBack(ctx context.Context, work *v1alpha1.Work, st *state) (t
 // deleted all the same.
 func (a *Agent) findInventory(ctx context.Context, work *v1alpha1.Work, st *state) error {
 	desired := a.desired(work)
-	if err := st.ledger.look(ctx, a.ours, desired.Name); err != nil {
+	if err := st.applied.read(ctx, a.ours, desired.Name); err != nil {
 		return err
 	}
-	if st.ledger.latest != nil || st.emptied || work.Status.ObservedGeneration == 0 {
+	if st.applied.latest != nil || st.emptied || work.Status.ObservedGeneration == 0 {
 		return nil
 	}
 	return a.openInventory(ctx, desired, st, makePlan(work).objects, true)
@@ -85,13 +85,13 @@ func (a *Agent) findInventory(ctx context.Context, work *v1alpha1.Work, st *stat
 // there is none.
 func (a *Agent) openInventory(ctx context.Context, desired *v1alpha1.AppliedWork, st *state, objects []apply.Object, before bool) error {
 	var found []v1alpha1.AppliedResource
-	if st.ledger.latest == nil && before {
+	if st.applied.latest == nil && before {
 		var err error
 		if found, err = a.marked.of(ctx, ownerOf(desired)); err != nil {
 			return err
 		}
 	}
-	return st.ledger.open(ctx, desired, objects, found)
+	return st.applied.open(ctx, desired, objects, found)
 }
 
 // letGo removes the finalizer from a Work.
@@ -141,7 +141,7 @@ func withhold(resources []v1alpha1.AppliedResource, withheld string) []apply.Cha
 
 // empty deletes what is due of an inventory, and the AppliedWork with the last of it. It returns what is left of that.
 func (a *Agent) empty(ctx context.Context, work string, st *state, ended bool, policy v1alpha1.DeletePolicy) ([]apply.Change, error) {
-	return a.emptyOf(ctx, work, st, removal{st.ledger.latest.Status.Resources, ended, policy})
+	return a.emptyOf(ctx, work, st, removal{st.applied.latest.Status.Resources, ended, policy})
 }
 
 // removal is what emptyOf removes from the member.
@@ -152,7 +152,7 @@ type removal struct {
 }
 
 func (a *Agent) emptyOf(ctx context.Context, work string, st *state, r removal) ([]apply.Change, error) {
-	applied := st.ledger.latest.DeepCopy()
+	applied := st.applied.latest.DeepCopy()
 	applied.Status.Resources = r.resources
 	gone, kept, _ := due(applied, r.ended, a.options.OrphanGracePeriod, time.Now())
 	engine, err := a.engines.get(applied.Spec.Executor)
@@ -160,21 +160,21 @@ func (a *Agent) emptyOf(ctx context.Context, work string, st *state, r removal) 
 		return nil, err
 	}
 	a.watch(work, st, nil, nil)
-	a.watches.synced(ctx, work, syncPatience)
-	pruned, err := engine.Prune(ctx, st.ledger.owner(), gone, r.policy)
+	a.watches.synced(ctx, work, syncTimeout)
+	pruned, err := engine.Prune(ctx, st.applied.owner(), gone, r.policy)
 	if err != nil {
 		return nil, err
 	}
 	left := remaining(pruned)
 	if len(left) > 0 {
-		return left, st.ledger.record(ctx, sortedResources(kept, pruned.Inventory))
+		return left, st.applied.record(ctx, sortedResources(kept, pruned.Inventory))
 	}
 	a.watches.want(work, nil)
 	a.engines.forget(applied.UID)
 	if len(kept) > 0 {
-		return nil, st.ledger.record(ctx, kept)
+		return nil, st.applied.record(ctx, kept)
 	}
-	return nil, st.ledger.close(ctx)
+	return nil, st.applied.close(ctx)
 }
 
 // sortedResources joins two parts of an inventory.
@@ -197,7 +197,7 @@ func remaining(pruned apply.ChangeSet) []apply.Change {
 // they are due.
 func (a *Agent) prune(ctx context.Context, work *v1alpha1.Work, st *state, in pruneInput) (pruning, error) {
 	p := pruning{inventory: in.inventory}
-	applied := st.ledger.latest.DeepCopy()
+	applied := st.applied.latest.DeepCopy()
 	applied.Status.Resources = apply.Stale(in.inventory, in.set.Objects)
 	var gone []v1alpha1.AppliedResource
 	gone, _, p.after = due(applied, true, a.options.OrphanGracePeriod, time.Now())
@@ -242,10 +242,10 @@ type pruning struct {
 // missing is about a Work that the cache does not have. That is no request to delete its objects: they are kept, unless the agent had
 // observed one before the Work vanished.
 func (a *Agent) missing(ctx context.Context, work types.NamespacedName, st *state) (time.Duration, error) {
-	if err := st.ledger.look(ctx, a.ours, AppliedWorkName(a.options.HubName, work.Namespace, work.Name)); err != nil {
+	if err := st.applied.read(ctx, a.ours, AppliedWorkName(a.options.HubName, work.Namespace, work.Name)); err != nil {
 		return 0, err
 	}
-	if applied := st.ledger.latest; applied != nil {
+	if applied := st.applied.latest; applied != nil {
 		live, reason, err := a.observeEnd(ctx, work)
 		if err != nil {
 			return 0, err
@@ -259,7 +259,7 @@ func (a *Agent) missing(ctx context.Context, work types.NamespacedName, st *stat
 		} else {
 			after, err = a.keepOrphans(ctx, work, st, reason)
 		}
-		if err != nil || st.ledger.latest != nil {
+		if err != nil || st.applied.latest != nil {
 			return after, err
 		}
 	}
@@ -329,7 +329,7 @@ func (c *Cleaner) cleanOne(ctx context.Context, applied *v1alpha1.AppliedWork, a
 	if err != nil {
 		return nil, err
 	}
-	ledger := ledger{member: c.member, latest: applied}
+	record := appliedWork{member: c.member, latest: applied}
 	policy, resources := applied.Spec.Delete, applied.DeepCopy().Status.Resources
 	if action == v1alpha1.OrphanObject {
 		policy.Action = v1alpha1.OrphanObject
@@ -337,7 +337,7 @@ func (c *Cleaner) cleanOne(ctx context.Context, applied *v1alpha1.AppliedWork, a
 			resources[i].Delete = ""
 		}
 	}
-	pruned, err := engine.Prune(ctx, ledger.owner(), resources, policy)
+	pruned, err := engine.Prune(ctx, record.owner(), resources, policy)
 	if err != nil {
 		return nil, err
 	}
@@ -346,7 +346,7 @@ func (c *Cleaner) cleanOne(ctx context.Context, applied *v1alpha1.AppliedWork, a
 		left = append(left, fmt.Sprintf("%s: %s", change.Object, change.Message))
 	}
 	if len(left) > 0 {
-		return left, ledger.record(ctx, pruned.Inventory)
+		return left, record.record(ctx, pruned.Inventory)
 	}
-	return nil, ledger.close(ctx)
+	return nil, record.close(ctx)
 }

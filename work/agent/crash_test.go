@@ -71,7 +71,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// live has a Work live from its creation by an update to its end, and looks at what is on the member at each turn.
+// live has a Work live from its creation by an update to its end, and checks what is on the member at each turn.
 func live(t *testing.T, c *crash) {
 	t.Helper()
 	w := newWorld(t)

@@ -1,74 +1,77 @@
-// Package agent applies the Works of one member, reports on them, and takes them back: a controller that watches Works in the
-// member's namespace on the hub, and their objects on the member.
+// Package agent applies the Works of one member, reports their status, and deletes their objects on request. It is a
+// controller that watches the Works in the member's namespace on the hub, and their objects on the member.
 //
 //	a, err := agent.New(agent.Options{Hub: hubConfig, Namespace: "member-east", Member: memberConfig})
 //	...
 //	err = a.Start(ctx) // or mgr.Add(a)
 //
-// Whether it runs on the member and pulls, or on the hub and pushes, is only a matter of which of the two configs is the far
-// one. Beside an agent of membership it is a companion of that, which gives it the hub with a credential that is
-// renewed under it; package leave has what makes a leave wait for it.
+// The agent runs on the member and pulls, or runs on the hub and pushes; only the two client configurations differ. As
+// a companion of an agent of package membership/agent, it receives the member's credential, which is renewed while the
+// agent runs. Package work/leave delays the leave of a member until the objects of its Works are deleted.
 //
-// # What it costs
+// # Cost
 //
-// A Work that is as it shall be costs no request. The agent watches the metadata of the objects that it has applied, by
-// their label and only of the kinds that are in use; an edit or a deletion is seen by that watch and healed, or reported, at once:
-// see package apply for how metadata alone tell. The status of an object is read when the object has changed, and only
-// if its kind has one or a rule asks for it.
+// A Work whose objects are as desired costs no request. The agent watches the metadata of the applied objects, by their
+// label, and only for the kinds in use. It observes an edit or a deletion through this watch, and corrects or reports
+// it immediately; package work/apply describes how metadata alone reveal an edit. The agent reads the status of an
+// object after the object has changed, and only if its kind has a status or a readiness rule needs the object.
 //
-// A new Work costs the member its objects, one write before them and one after them (the AppliedWork), and the hub the finalizer,
-// unless the Work was made with [v1alpha1.Finalizer], and its status: at once when a condition turns, else once in
-// [Options.StatusInterval].
+// A new Work costs one write per object on the member, and one write of the AppliedWork before and one after them. On
+// the hub it costs the finalizer, unless the Work was created with [v1alpha1.Finalizer], and its status. A status in
+// which a condition changes is written immediately, and others at most once in [Options.StatusInterval].
 //
-// # Which Work gets what
+// # Order of Works
 //
-// Each Work is looked at by one worker at a time and waits for no other. After a failure it is tried again after a
-// second, doubled each time up to five minutes; a change of it, or of an object of it, is looked at right away. One
-// that does not become well for a manifest of its own still has its other manifests applied; only what it no longer
-// wants is kept until all that it does want is there. While the hub is unreachable, the agent goes on repairing
-// objects by the Works that it observed last.
+// One worker reconciles a Work at a time, and no Work waits for another. After a failure, the agent retries after one
+// second, and doubles this pause up to five minutes. A change of the Work or of one of its objects is reconciled
+// immediately. If one manifest fails, the others are still applied; objects that the Work does not contain any more
+// stay until all desired objects are applied. While the hub is unreachable, the agent continues to correct objects by
+// the Works that it observed last.
 //
-// Waves wait for each other until all of a generation has been applied; from then on each object is healed by itself.
+// Waves wait for each other until all objects of a generation are applied. After that, each object is corrected on its
+// own.
 //
-// A suspended Work is only compared with the member: its status says what would be changed.
+// A suspended Work is only compared with the member. Its status describes the differences.
 //
 // A Job that deletes itself (ttlSecondsAfterFinished) looks like a Job that a user deleted, and is created again.
 //
-// # Taking back
+// # Deletion
 //
-// A Work that is deleted goes when the member holds nothing of it any more, which its status tells about. Its objects are deleted only
-// if the deletion is a request of a user. These are not:
+// A deleted Work keeps its finalizer until the member has none of its objects; its status names the remaining ones. The
+// agent deletes objects only if the deletion is a request of a user. The following are not requests:
 //
-//   - The Work is missing, for example after a restore of the hub, or because its finalizer was removed by hand.
+//   - The Work is missing, for example after a restore of the hub, or because a user removed its finalizer.
 //   - The Work was deleted with the namespace of the member, or with the definition of Works.
-//   - A controller generates the Work, and the deletion does not have the controller's note
+//   - A controller generates the Work, and the deletion does not have the controller's annotation
 //     [v1alpha1.DeletionRequestedByAnnotation].
-//   - A Work with another UID, or an earlier generation of the Work, does not have the object.
+//   - A Work with another UID, or an earlier generation of the Work, does not contain the object.
 //
-// The objects are orphaned then: they stay as they are. The AppliedWork (condition Orphaned, and orphanedTime of each object), an Event
-// on the hub, the metric muster_work_orphaned_objects and [Agent.Orphans] report them. A Work with the same namespace and name adopts
-// them, and does not write to those that match. The annotation [v1alpha1.ReleaseAnnotation] on the AppliedWork deletes them, or
-// [Options.OrphanGracePeriod]. An orphaned object whose AppliedWork is deleted is not reported any more, until a Work of the name
-// finds it by its mark.
+// In these cases the objects are orphaned: they stay unchanged. The AppliedWork (condition Orphaned, and orphanedTime
+// of each object), an Event on the hub, the metric muster_work_orphaned_objects and [Agent.Orphans] report them. A Work
+// with the same namespace and name adopts them, and does not write to objects that match its manifests. The annotation
+// [v1alpha1.ReleaseAnnotation] on the AppliedWork deletes them, and so does [Options.OrphanGracePeriod]. If the
+// AppliedWork is deleted, its orphaned objects are not reported until a Work with the same name finds them by their
+// mark.
 //
-// A request is recorded in the AppliedWork before the first object is deleted, so it is carried out even if the Work vanishes
-// meanwhile. It must be observed twice, a second apart. What a Work no longer has is deleted after a live read of the Work.
-// [Options.PruneGate] withholds all of that.
+// The agent records a request in the AppliedWork before it deletes the first object, so it completes the request even
+// if the Work disappears. It must observe the request twice, one second apart. It deletes an object that the Work does
+// not contain any more only after it has read the Work from the API server. [Options.PruneGate] withholds all of these
+// deletions.
 //
-// The deletion of an AppliedWork deletes no object. The agent creates it again from the Work and the marks on the objects. A [Cleaner]
-// deletes everything for a member whose leave was requested. The definition of AppliedWork stays, since it may be in use by another
-// hub; see RemoveFromMember of package work/crds.
+// The deletion of an AppliedWork deletes no object. The agent creates it again from the Work and from the marks on the
+// objects. A [Cleaner] deletes all objects of a member whose leave was requested. The definition of AppliedWork stays,
+// because another hub may use it; see RemoveFromMember of package work/crds.
 //
-// # In whose name
+// # Identity
 //
-// Without spec.executor objects are applied by the agent's own permissions. With one they are applied, read and
-// deleted by impersonation of that ServiceAccount, so the API server refuses what the ServiceAccount may not do. An
+// Without spec.executor, the agent applies objects with its own permissions. With spec.executor, it impersonates this
+// ServiceAccount to apply, read and delete them, so the API server rejects what the ServiceAccount may not do. An
 // [ExecutorPolicy] decides which ServiceAccounts a Work may name, and whether it must name one. The watch of metadata
-// is the agent's own in any case.
+// always uses the agent's own permissions.
 //
 // # Permissions
 //
-// On the hub, in the member's namespace: [HubRules]. On the member: the file in the folder rbac for the inventory;
-// get, list, watch, create, patch and delete on all that Works shall contain, or impersonate on the serviceaccounts that may be named by
-// executors with list and watch for the agent itself.
+// On the hub, in the member's namespace: [HubRules]. On the member: the file in the folder rbac for the AppliedWorks;
+// get, list, watch, create, patch and delete on all objects that Works may contain, or impersonate on the
+// ServiceAccounts that executors may name, together with list and watch for the agent itself.
 package agent

@@ -96,7 +96,7 @@ func becomes(before, after *v1alpha1.WorkStatus, kind string) bool {
 
 // tell tells of objects that others had changed, and that are as they shall be again.
 func (a *Agent) tell(work *v1alpha1.Work, changes []apply.Change) {
-	const most = 3 // of one look
+	const most = 3 // of one reconcile
 	healed := 0
 	for _, change := range changes {
 		if !change.Drifted || change.Action != apply.Configured && change.Action != apply.Created {

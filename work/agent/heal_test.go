@@ -95,7 +95,7 @@ func TestHeal(t *testing.T) {
 	})
 }
 
-// TestHealWithoutHub has that a member is looked after while its hub cannot be reached, and that nothing is taken back for that.
+// TestHealWithoutHub shows that the agent heals a member while its hub cannot be reached, and deletes nothing.
 func TestHealWithoutHub(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{"cut", "stall"} {

@@ -8,7 +8,7 @@ import (
 )
 
 // metrics are in the registry of controller-runtime, which all agents of a process share; the label "hub" tells them apart.
-// Besides there are those of every controller: how long looks take, and how many wait.
+// Besides there are those of every controller: how long reconciles take, and how many wait.
 type metrics struct {
 	heals   *prometheus.CounterVec
 	orphans *prometheus.GaugeVec

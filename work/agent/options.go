@@ -18,71 +18,79 @@ import (
 
 // Defaults of [Options].
 const (
-	// DefaultHubName is what a hub is called by a member that has only one.
+	// DefaultHubName is the name of the hub of a member that has only one.
 	DefaultHubName = "hub"
-	// DefaultWorkers is how many Works are worked on at a time.
-	DefaultWorkers = 8
-	// DefaultResync is how often a Work is looked at though nothing has happened.
+	// DefaultWorkers is the number of Works that are reconciled concurrently. A worker mostly waits for writes, which
+	// an API server stores in batches.
+	DefaultWorkers = 16
+	// DefaultResync is the period in which a Work is reconciled without an event.
 	DefaultResync = 10 * time.Minute
-	// DefaultStatusInterval is the time between two writes of a Work's status, but for the first news.
+	// DefaultStatusInterval is the minimum time between two writes of the status of a Work. The first status after a
+	// change of a condition is written immediately.
 	DefaultStatusInterval = time.Second
 )
 
-// Options say how an agent of Works is to be.
+// Options configure an agent of Works.
 type Options struct {
-	// Hub is how to reach the hub that has the Works. Required. Without a QPS it has no limit at this end, nor has Member.
+	// Hub is the client configuration for the hub. Required. Without a QPS, the client has no rate limit.
 	Hub *rest.Config
-	// Namespace of the member on the hub, which has its Works. Required.
+	// Namespace is the namespace of the member on the hub, which contains its Works. Required.
 	Namespace string
-	// Member is how to reach the member: where the agent runs when it pulls, and elsewhere when a hub pushes. Required.
+	// Member is the client configuration for the member: in the same cluster if the agent pulls, another one if the hub
+	// pushes. Required. Without a QPS, the client has no rate limit.
 	Member *rest.Config
 
-	// HubName tells the hubs of a member apart: an agent touches no AppliedWork of another name. It must never change, and
-	// be the value of a label. Default: [DefaultHubName].
+	// HubName distinguishes the hubs of a member. An agent does not change AppliedWorks with another name. The name
+	// must be valid as the value of a label, and must never change. Default: [DefaultHubName].
 	HubName string
 
-	// Executor decides in whose name a Work may be applied; an error refuses the Work, and is what its status says. Nil:
-	// [DefaultExecutorPolicy].
+	// Executor decides as which ServiceAccount a Work may be applied. An error rejects the Work, and is reported in its
+	// status. Nil: [DefaultExecutorPolicy].
 	Executor ExecutorPolicy
 
-	// Readiness knows when objects are ready. Nil: see package readiness.
+	// Readiness evaluates whether objects are ready. Nil: the rules of package readiness.
 	Readiness readiness.Registry
 
-	// Workers is how many Works are worked on at a time. Default: [DefaultWorkers].
+	// Workers is the number of Works that are reconciled concurrently. Default: [DefaultWorkers].
 	Workers int
-	// Apply says how objects are applied. Its Metadata is the agent's own.
+	// Apply configures how objects are applied. The agent replaces its Metadata.
 	Apply apply.Options
-	// Resync is how often a Work is looked at though nothing has happened, jittered. It costs no request. Default: [DefaultResync].
+	// Resync is the period in which a Work is reconciled without an event, with jitter. A resync costs no request.
+	// Default: [DefaultResync].
 	Resync time.Duration
-	// StatusInterval is the time between two writes of a Work's status, but for the first news. Default: [DefaultStatusInterval].
+	// StatusInterval is the minimum time between two writes of the status of a Work. The first status after a change of
+	// a condition is written immediately. Default: [DefaultStatusInterval].
 	StatusInterval time.Duration
 
-	// PruneGate says whether objects may be deleted from the member. It is called before each deletion of objects, by several
-	// workers at a time, and must not block. Nil: they always may.
+	// PruneGate decides whether objects may be deleted from the member. The agent calls it before each deletion, from
+	// several workers concurrently. It must not block. Nil: deletions are always permitted.
 	PruneGate PruneGate
-	// OrphanGracePeriod is how long the objects of a Work are kept that is missing on the hub although no request to delete it was
-	// observed; then they are deleted as the Work said last. Default, and any value that is not positive: forever.
+	// OrphanGracePeriod is how long the agent keeps the objects of a Work that is missing on the hub although no
+	// request to delete it was observed. After that, it deletes them with the delete policy that the Work had last.
+	// Default, and for any value that is not positive: the objects are kept forever.
 	OrphanGracePeriod time.Duration
-	// OnOrphans is called once after the agent has started, and after the orphaned objects of the member have changed. It is not
-	// called concurrently, and must not block. Nil: see [Agent.Orphans].
+	// OnOrphans is called once after the start of the agent, and after each change of the orphaned objects of the
+	// member. The agent does not call it concurrently. It must not block. Nil: see [Agent.Orphans].
 	OnOrphans func(OrphanSummary)
 
-	// Log is where the agent logs. Default: nowhere.
+	// Log is the logger of the agent. Default: no logs.
 	Log logr.Logger
 }
 
-// PruneGate returns why objects must not be deleted from the member at this time, in a sentence for the status of Works; empty: they
-// may. While it returns a reason the agent still applies objects and corrects drift, and asks again every few seconds. It does not
-// apply to a [Cleaner].
+// PruneGate returns why objects must not be deleted from the member at this time, as a sentence for the status of
+// Works. Empty: deletions are permitted. While it returns a reason, the agent still applies objects and corrects drift,
+// and calls the gate again every few seconds. The gate does not apply to a [Cleaner].
 type PruneGate func(ctx context.Context) (withheld string)
 
-// ExecutorPolicy decides whether a Work may be applied as it asks: in the name of spec.executor, or in the agent's
-// own without one. An agent may impersonate ServiceAccounts, so this policy keeps the authors of Works from gaining
-// permissions. What the agent's own RBAC does not let it impersonate is refused in any case.
+// ExecutorPolicy decides whether a Work may be applied with the requested identity: as the ServiceAccount in
+// spec.executor, or as the agent if that is not set. An agent may impersonate ServiceAccounts, so this policy prevents
+// that the authors of Works gain permissions. The API server rejects an impersonation that the agent's RBAC does not
+// permit.
 type ExecutorPolicy func(ctx context.Context, work *v1alpha1.Work) error
 
-// DefaultExecutorPolicy lets everything be applied but in the names of ServiceAccounts of Kubernetes itself, in kube-system and
-// its like, and of muster-system, some of which can do anything. An agent elsewhere needs a policy that refuses its own namespace.
+// DefaultExecutorPolicy rejects ServiceAccounts of namespaces whose names begin with "kube-", and of muster-system,
+// because some of them have all permissions. It permits all others, and Works without an executor. An agent in another
+// namespace needs a policy that rejects its own namespace.
 func DefaultExecutorPolicy(_ context.Context, work *v1alpha1.Work) error {
 	executor := work.Spec.Executor
 	if executor == nil {
@@ -94,8 +102,8 @@ func DefaultExecutorPolicy(_ context.Context, work *v1alpha1.Work) error {
 	return nil
 }
 
-// RequireExecutor refuses Works without an executor, besides what the next policy refuses. For members whose administrators
-// do not trust the hub with all that the agent may do.
+// RequireExecutor returns a policy that rejects Works without an executor, and Works that the next policy rejects. It
+// is for members whose administrators do not grant the hub all permissions of the agent.
 func RequireExecutor(next ExecutorPolicy) ExecutorPolicy {
 	return func(ctx context.Context, work *v1alpha1.Work) error {
 		if work.Spec.Executor == nil {
@@ -118,7 +126,8 @@ func (o Options) withDefaults() (Options, error) {
 		o.HubName = DefaultHubName
 	}
 	if problems := validation.IsValidLabelValue(o.HubName); len(problems) > 0 {
-		return o, fmt.Errorf("agent.Options.HubName: %q cannot be the value of a label: %s", o.HubName, strings.Join(problems, "; "))
+		return o, fmt.Errorf("agent.Options.HubName: %q cannot be the value of a label: %s", o.HubName,
+			strings.Join(problems, "; "))
 	}
 	if o.Executor == nil {
 		o.Executor = DefaultExecutorPolicy

@@ -169,24 +169,24 @@ func due(applied *v1alpha1.AppliedWork, ended bool, grace time.Duration, now tim
 // keepOrphans marks the objects of a Work that has ended without a request, and deletes those that were released
 // since. It returns when to reconcile again.
 func (a *Agent) keepOrphans(ctx context.Context, work types.NamespacedName, st *state, reason string) (time.Duration, error) {
-	if err := st.ledger.takeRelease(ctx); err != nil {
+	if err := st.applied.takeRelease(ctx); err != nil {
 		return 0, err
 	}
-	next := st.ledger.latest.DeepCopy()
+	next := st.applied.latest.DeepCopy()
 	marked := orphan(next, func(v1alpha1.AppliedResource) bool { return false }, reason, time.Now())
 	if marked > 0 {
 		st.detached = "" // what could not be applied may have its owner reference still
-		if err := st.ledger.update(ctx, next); err != nil {
+		if err := st.applied.update(ctx, next); err != nil {
 			return 0, err
 		}
-		applied := st.ledger.latest
+		applied := st.applied.latest
 		note := findCondition(applied.Status.Conditions, v1alpha1.ConditionOrphaned).Message
 		a.events.tell(&v1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name, UID: applied.Spec.Work.UID}},
 			corev1.EventTypeWarning, "Orphaned", note)
 		log.FromContext(ctx).Info("Objects of a Work are orphaned and kept", "work", work.Name, "objects", marked, "reason", reason, "appliedWork", applied.Name)
 	}
-	a.noteOrphans(work.Name, st.ledger.latest)
-	if err := a.detach(ctx, st, st.ledger.latest.Status.Resources); err != nil {
+	a.noteOrphans(work.Name, st.applied.latest)
+	if err := a.detach(ctx, st, st.applied.latest.Status.Resources); err != nil {
 		return 0, err
 	}
 	return a.pruneDue(ctx, work.Name, st, false)
@@ -195,7 +195,7 @@ func (a *Agent) keepOrphans(ctx context.Context, work types.NamespacedName, st *
 // detach removes the owner references of earlier releases from objects of an inventory, once for each run of the
 // agent. Objects that are applied lose them by that.
 func (a *Agent) detach(ctx context.Context, st *state, resources []v1alpha1.AppliedResource) error {
-	applied := st.ledger.latest
+	applied := st.applied.latest
 	if st.detached == applied.UID {
 		return nil
 	}
@@ -203,7 +203,7 @@ func (a *Agent) detach(ctx context.Context, st *state, resources []v1alpha1.Appl
 	if err != nil {
 		return err
 	}
-	if err := engine.Detach(ctx, st.ledger.owner(), resources); err != nil {
+	if err := engine.Detach(ctx, st.applied.owner(), resources); err != nil {
 		return fmt.Errorf("remove owner references to AppliedWork %s: %w", applied.Name, err)
 	}
 	st.detached = applied.UID
@@ -212,8 +212,8 @@ func (a *Agent) detach(ctx context.Context, st *state, resources []v1alpha1.Appl
 
 // pruneDue deletes the orphaned objects that are due, if any, and the AppliedWork with the last of them.
 func (a *Agent) pruneDue(ctx context.Context, work string, st *state, ended bool) (time.Duration, error) {
-	gone, _, after := due(st.ledger.latest, ended, a.options.OrphanGracePeriod, time.Now())
-	if len(gone) == 0 && len(st.ledger.latest.Status.Resources) > 0 {
+	gone, _, after := due(st.applied.latest, ended, a.options.OrphanGracePeriod, time.Now())
+	if len(gone) == 0 && len(st.applied.latest.Status.Resources) > 0 {
 		a.watches.want(work, nil)
 		return after, nil
 	}
@@ -223,11 +223,11 @@ func (a *Agent) pruneDue(ctx context.Context, work string, st *state, ended bool
 	if err := a.refresh(ctx, st); err != nil {
 		return 0, err
 	}
-	left, err := a.empty(ctx, work, st, ended, st.ledger.latest.Spec.Delete)
+	left, err := a.empty(ctx, work, st, ended, st.applied.latest.Spec.Delete)
 	if err != nil {
 		return 0, err
 	}
-	a.noteOrphans(work, st.ledger.latest)
+	a.noteOrphans(work, st.applied.latest)
 	if len(left) > 0 {
 		return st.retry(time.Now()), nil
 	}
@@ -237,13 +237,13 @@ func (a *Agent) pruneDue(ctx context.Context, work string, st *state, ended bool
 // refresh reads the AppliedWork from the API server: a release is not taken from a cache.
 func (a *Agent) refresh(ctx context.Context, st *state) error {
 	live := &v1alpha1.AppliedWork{}
-	if err := a.member.Get(ctx, client.ObjectKeyFromObject(st.ledger.latest), live); err != nil {
-		return fmt.Errorf("read AppliedWork %s: %w", st.ledger.latest.Name, err)
+	if err := a.member.Get(ctx, client.ObjectKeyFromObject(st.applied.latest), live); err != nil {
+		return fmt.Errorf("read AppliedWork %s: %w", st.applied.latest.Name, err)
 	}
-	if live.UID != st.ledger.latest.UID {
+	if live.UID != st.applied.latest.UID {
 		return errOvertaken
 	}
-	st.ledger.latest = live
+	st.applied.latest = live
 	return nil
 }
 

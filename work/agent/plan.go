@@ -123,16 +123,16 @@ func (p *plan) suspended() []apply.Object {
 	return objects
 }
 
-// stillAsked is the judgments of before that answer what is asked now.
-func (p *plan) stillAsked(before map[objectKey]judgement) map[objectKey]judgement {
-	judged := map[objectKey]judgement{}
+// stillAsked is the evaluations of before that answer what is asked now.
+func (p *plan) stillAsked(before map[objectKey]evaluation) map[objectKey]evaluation {
+	evaluated := map[objectKey]evaluation{}
 	for i := range p.manifests {
 		key := keyOf(p.manifests[i].id)
 		if known, ok := before[key]; ok && known.asked == p.manifests[i].asks {
-			judged[key] = known
+			evaluated[key] = known
 		}
 	}
-	return judged
+	return evaluated
 }
 
 func identifierOf(object apply.Object) v1alpha1.ResourceIdentifier {

@@ -34,38 +34,38 @@ type found struct {
 
 // outcome is what became of one manifest.
 type outcome struct {
-	id       v1alpha1.ResourceIdentifier
-	refused  string
-	warning  string // about a manifest that is applied all the same
-	change   apply.Change
-	judgment *judgement // nil: the object is not there
+	id         v1alpha1.ResourceIdentifier
+	refused    string
+	warning    string // about a manifest that is applied all the same
+	change     apply.Change
+	evaluation *evaluation // nil: the object is not there
 }
 
-// seen is what a look has found.
-func (l look) seen(work *v1alpha1.Work, before *v1alpha1.WorkStatus, now time.Time) found {
+// seen returns what the report needs of a result.
+func (r result) seen(work *v1alpha1.Work, before *v1alpha1.WorkStatus, now time.Time) found {
 	f := found{
-		generation: work.Generation, suspended: work.Spec.Suspend, before: before, now: now, left: l.pruning.left, withheld: l.pruning.withheld, orphans: l.orphans,
-		late: l.waiting > 0 && l.waiting >= work.Spec.Waves.Timeout(),
+		generation: work.Generation, suspended: work.Spec.Suspend, before: before, now: now, left: r.pruning.left, withheld: r.pruning.withheld, orphans: r.orphans,
+		late: r.waiting > 0 && r.waiting >= work.Spec.Waves.Timeout(),
 	}
-	if len(l.plan.refused) > 0 {
-		f.refused = l.plan.refused.ToAggregate().Error()
+	if len(r.plan.refused) > 0 {
+		f.refused = r.plan.refused.ToAggregate().Error()
 	}
-	if l.forbidden != nil {
-		f.forbidden = l.forbidden.Error()
+	if r.forbidden != nil {
+		f.forbidden = r.forbidden.Error()
 	}
-	for i, m := range l.plan.manifests {
+	for i, m := range r.plan.manifests {
 		o := outcome{id: m.id, refused: m.refused, warning: m.warning}
 		switch {
-		case m.object >= 0 && l.changes != nil:
-			o.change = l.changes[m.object]
+		case m.object >= 0 && r.changes != nil:
+			o.change = r.changes[m.object]
 			o.id = o.change.Object
 		case f.forbidden != "":
 			o.change = apply.Change{Object: m.id, Action: apply.Skipped, Reason: v1alpha1.ReasonAgentForbidden}
 		case m.object >= 0:
 			o.change = apply.Change{Object: m.id, Action: apply.Skipped, Reason: v1alpha1.ReasonSuspended, Message: "The Work is suspended."}
 		}
-		if judgment, there := l.judgments[i]; there {
-			o.judgment = &judgment
+		if evaluation, evaluated := r.evaluations[i]; evaluated {
+			o.evaluation = &evaluation
 		}
 		f.outcomes = append(f.outcomes, o)
 	}
@@ -98,8 +98,8 @@ func report(f found) (v1alpha1.WorkStatus, bool) {
 			condition.ObservedGeneration = f.generation
 			set(&manifest.Conditions, condition, f.now)
 		}
-		if o.judgment != nil {
-			manifest.Feedback = o.judgment.values
+		if o.evaluation != nil {
+			manifest.Feedback = o.evaluation.values
 		}
 		status.Manifests = append(status.Manifests, manifest)
 		c.add(o, applied, available)
@@ -144,11 +144,11 @@ func (o outcome) applied() metav1.Condition {
 // available is the condition of that name of a manifest.
 func (o outcome) available() metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotApplied}
-	if o.judgment == nil {
+	if o.evaluation == nil {
 		return condition
 	}
-	condition.Message = bounded(o.judgment.ready.Message)
-	switch o.judgment.ready.Status {
+	condition.Message = bounded(o.evaluation.ready.Message)
+	switch o.evaluation.ready.Status {
 	case readiness.Ready:
 		condition.Status, condition.Reason = metav1.ConditionTrue, v1alpha1.ReasonReady
 	case readiness.Progressing:
@@ -158,8 +158,8 @@ func (o outcome) available() metav1.Condition {
 	default:
 		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonUnknown
 	}
-	if o.judgment.problem != "" && condition.Message == "" {
-		condition.Message = bounded(o.judgment.problem)
+	if o.evaluation.problem != "" && condition.Message == "" {
+		condition.Message = bounded(o.evaluation.problem)
 	}
 	return condition
 }
@@ -189,9 +189,9 @@ func (c *count) add(o outcome, applied, available metav1.Condition) {
 	case applied.Status == metav1.ConditionTrue && c.unready == nil:
 		c.unready, c.unreadyReason = &o, available
 	}
-	if o.judgment != nil && o.judgment.ready.Ends {
+	if o.evaluation != nil && o.evaluation.ready.Ends {
 		c.ending++
-		if o.judgment.ready.Complete {
+		if o.evaluation.ready.Complete {
 			c.ended++
 		}
 	}

@@ -28,7 +28,7 @@ func made(name string, action apply.Action, reason, message string) outcome {
 }
 
 func (o outcome) is(ready readiness.Result) outcome {
-	o.judgment = &judgement{ready: ready}
+	o.evaluation = &evaluation{ready: ready}
 	return o
 }
 

@@ -80,7 +80,7 @@ func TestRequests(t *testing.T) {
 			w.toHost.mu.Lock()
 			defer w.toHost.mu.Unlock()
 			if !slices.Contains(w.toHost.seen, "GET deployments web") {
-				return fmt.Errorf("the agent has not looked yet: %v", w.toHost.seen)
+				return fmt.Errorf("the agent has not reconciled yet: %v", w.toHost.seen)
 			}
 			return nil
 		})

@@ -13,14 +13,15 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// state is what the agent remembers of a Work between two looks. All of it but the ledger only saves work. One look at a time has it.
+// state is what the agent remembers of a Work between two reconciles. All of it but the AppliedWork only
+// saves work. One reconcile at a time uses it.
 type state struct {
 	uid        types.UID
 	generation int64
-	ledger     ledger
+	applied    appliedWork
 	plan       *plan
-	changes    []apply.Change // of the last look at the plan's objects
-	judged     map[objectKey]judgement
+	changes    []apply.Change // of the last reconcile of the plan's objects
+	evaluated  map[objectKey]evaluation
 
 	reported   *v1alpha1.WorkStatus // as written last; nil: the cache has it
 	reportedAs string               // the version of the Work since
@@ -48,7 +49,7 @@ func (a *Agent) stateOf(work string) *state {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.known[work] == nil {
-		a.known[work] = &state{ledger: ledger{member: a.member}}
+		a.known[work] = &state{applied: appliedWork{member: a.member}}
 	}
 	return a.known[work]
 }
@@ -56,11 +57,11 @@ func (a *Agent) stateOf(work string) *state {
 // meet starts afresh with a Work that was made anew, and forgives a new generation the failures of the one before.
 func (s *state) meet(work *v1alpha1.Work) {
 	if s.uid != work.UID {
-		*s = state{uid: work.UID, ledger: s.ledger, detached: s.detached}
+		*s = state{uid: work.UID, applied: s.applied, detached: s.detached}
 	}
 	if s.generation != work.Generation {
 		s.generation = work.Generation
-		s.settled()
+		s.succeeded()
 	}
 	if order, err := resourceversion.CompareResourceVersion(work.ResourceVersion, s.reportedAs); err == nil && order >= 0 {
 		s.reported = nil // the cache has it, or what others have made of it
@@ -83,11 +84,11 @@ func (s *state) confirm(now time.Time) time.Duration {
 	return max(0, s.requestedAt.Add(definition.ConfirmAfter).Sub(now))
 }
 
-// settled says that nothing was left to try again.
-func (s *state) settled() { s.failures, s.retryAt = 0, time.Time{} }
+// succeeded records that nothing is left to try again.
+func (s *state) succeeded() { s.failures, s.retryAt = 0, time.Time{} }
 
-// retry says that something was, and returns how long to wait until then. A look that comes before that time, because
-// something has changed, puts it off no further.
+// retry records that something is left to try again, and returns how long to wait until then. A reconcile before that
+// time, because of a change, does not postpone it.
 func (s *state) retry(now time.Time) time.Duration {
 	if !now.Before(s.retryAt) {
 		s.retryAt = now.Add(jittered(min(firstRetry<<min(s.failures, 10), lastRetry)))

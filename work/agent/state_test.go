@@ -13,7 +13,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// A look that comes because something has changed neither puts off the next try nor counts as one.
+// A reconcile because of a change neither postpones the next try nor counts as one.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	var s state
@@ -29,7 +29,7 @@ func TestRetry(t *testing.T) {
 	}
 	require.LessOrEqual(t, s.retry(now), lastRetry*5/4, "it has a limit")
 	require.GreaterOrEqual(t, s.retry(now), lastRetry)
-	s.settled()
+	s.succeeded()
 	require.LessOrEqual(t, s.retry(now), firstRetry*5/4)
 }
 
@@ -62,7 +62,7 @@ func TestPatience(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tries, takes, fault := 0, 10*time.Second, errors.New("no answer")
-		p := &patience{next: trip(func(*http.Request) (*http.Response, error) {
+		p := &breaker{next: trip(func(*http.Request) (*http.Response, error) {
 			tries++
 			<-time.After(takes)
 			return nil, fault

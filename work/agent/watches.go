@@ -16,7 +16,7 @@ import (
 )
 
 // watches keeps metadata watches of exactly what Works have on the member: one of each kind that was applied, over the objects
-// with our label, and one of each object that is only looked at and has no label. It is the engines' [apply.Metadata].
+// with our label, and one of each object that is only observed and has no label. It is the engines' [apply.Metadata].
 type watches struct {
 	client metadata.Interface
 	log    logr.Logger
@@ -152,12 +152,12 @@ func (w *watches) tell(key objectKey) {
 	}
 }
 
-// syncPatience is how long a new watch is waited for. One that fails, such as of a kind that the agent may not list, or is not
+// syncTimeout is how long a new watch is waited for. One that fails, such as of a kind that the agent may not list, or is not
 // there by then, only costs reads.
-const syncPatience = 5 * time.Second
+const syncTimeout = 5 * time.Second
 
-// synced waits until all watches of a Work have their first list or have failed, but for none longer than patience since it began.
-func (w *watches) synced(ctx context.Context, work string, patience time.Duration) {
+// synced waits until all watches of a Work have their first list or have failed, but for none longer than timeout since it began.
+func (w *watches) synced(ctx context.Context, work string, timeout time.Duration) {
 	w.mu.Lock()
 	var waiting []*watch
 	for _, t := range w.wanted[work] {
@@ -168,7 +168,7 @@ func (w *watches) synced(ctx context.Context, work string, patience time.Duratio
 		if watch.informer.HasSynced() {
 			continue
 		}
-		timer := time.NewTimer(patience - time.Since(watch.began))
+		timer := time.NewTimer(timeout - time.Since(watch.began))
 		select {
 		case <-ctx.Done():
 		case <-timer.C:

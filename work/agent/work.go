@@ -16,7 +16,7 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// reconcile looks at one Work.
+// reconcile reconciles one Work.
 func (a *Agent) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	st := a.stateOf(request.Name)
 	after, err := a.attend(ctx, request, st)
@@ -30,7 +30,7 @@ func (a *Agent) reconcile(ctx context.Context, request reconcile.Request) (recon
 		if errors.Is(err, errNoDefinition) { // nothing that is watched tells when the member has it again
 			after = min(after, definitionInterval)
 		}
-		log.FromContext(ctx).Error(err, "A look at a Work failed; trying again.", "work", request.Name, "after", after)
+		log.FromContext(ctx).Error(err, "The reconcile of a Work failed; trying again.", "work", request.Name, "after", after)
 	}
 	st.overtaken = 0
 	return reconcile.Result{RequeueAfter: after}, nil
@@ -39,7 +39,7 @@ func (a *Agent) reconcile(ctx context.Context, request reconcile.Request) (recon
 // definitionInterval is how often the agent tries to create an AppliedWork while the member does not serve them.
 const definitionInterval = 10 * time.Second
 
-// attend does what a Work needs, and returns when to look at it again; 0: when something happens.
+// attend does what a Work needs, and returns after what time to reconcile it again; 0: when something changes.
 func (a *Agent) attend(ctx context.Context, request reconcile.Request, st *state) (time.Duration, error) {
 	work := &v1alpha1.Work{}
 	err := a.hubCache.Get(ctx, request.NamespacedName, work)
@@ -60,19 +60,19 @@ func (a *Agent) attend(ctx context.Context, request reconcile.Request, st *state
 func (a *Agent) bring(ctx context.Context, work *v1alpha1.Work, st *state) (time.Duration, error) {
 	if st.plan == nil || st.plan.uid != work.UID || st.plan.generation != work.Generation {
 		st.plan, st.changes = makePlan(work), nil
-		st.judged = st.plan.stillAsked(st.judged)
+		st.evaluated = st.plan.stillAsked(st.evaluated)
 	}
 	if objects := len(st.plan.objects); objects > 0 {
 		if st.plan.dropNamespaces(a.member.RESTMapper()); len(st.plan.objects) != objects {
 			st.changes = nil
 		}
 	}
-	look := a.look(ctx, work, st)
-	a.tell(work, look.changes)
-	if look.err != nil {
-		return 0, look.err
+	result := a.applyWork(ctx, work, st)
+	a.tell(work, result.changes)
+	if result.err != nil {
+		return 0, result.err
 	}
-	status, retry := report(look.seen(work, st.status(work), time.Now()))
+	status, retry := report(result.seen(work, st.status(work), time.Now()))
 	wait, err := a.write(ctx, work, st, status)
 	if err != nil {
 		return 0, err
@@ -86,12 +86,12 @@ func (a *Agent) bring(ctx context.Context, work *v1alpha1.Work, st *state) (time
 	if retry {
 		wait = sooner(wait, st.retry(time.Now()))
 	} else {
-		st.settled()
+		st.succeeded()
 	}
-	if look.pruning.withheld != "" {
+	if result.pruning.withheld != "" {
 		wait = sooner(wait, jittered(gateInterval))
 	}
-	wait = sooner(sooner(wait, look.deadline), sooner(look.pruning.after, retryAfter(look.changes)))
+	wait = sooner(sooner(wait, result.deadline), sooner(result.pruning.after, retryAfter(result.changes)))
 	return sooner(wait, jittered(a.options.Resync)), nil
 }
 

@@ -15,51 +15,51 @@ import (
 	"github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// look is one look at a Work: what was found, and done.
-type look struct {
-	plan      *plan
-	changes   []apply.Change // one for each object of the plan
-	judgments map[int]judgement
-	pruning   pruning       // of what the Work has no longer
-	orphans   int           // objects that are kept although the Work does not have them
-	forbidden error         // the policy does not let the Work run
-	waiting   time.Duration // how long a wave has been waited for; 0: none is
-	deadline  time.Duration // until the wave that is waited for is late; 0: none is, or it is already
-	err       error
+// result is what one reconcile of a Work did and found on the member.
+type result struct {
+	plan        *plan
+	changes     []apply.Change // one for each object of the plan
+	evaluations map[int]evaluation
+	pruning     pruning       // of what the Work has no longer
+	orphans     int           // objects that are kept although the Work does not have them
+	forbidden   error         // the policy does not let the Work run
+	waiting     time.Duration // how long a wave has been waited for; 0: none is
+	deadline    time.Duration // until the wave that is waited for is late; 0: none is, or it is already
+	err         error
 }
 
-// look applies the Work and finds out how its objects are.
-func (a *Agent) look(ctx context.Context, work *v1alpha1.Work, st *state) (l look) {
-	l = look{plan: st.plan}
-	if l.forbidden = a.options.Executor(ctx, work); l.forbidden != nil {
-		return l
+// applyWork applies the Work and evaluates its objects.
+func (a *Agent) applyWork(ctx context.Context, work *v1alpha1.Work, st *state) (r result) {
+	r = result{plan: st.plan}
+	if r.forbidden = a.options.Executor(ctx, work); r.forbidden != nil {
+		return r
 	}
 	desired := a.desired(work)
-	if l.err = st.ledger.look(ctx, a.ours, desired.Name); l.err != nil {
-		return l
+	if r.err = st.applied.read(ctx, a.ours, desired.Name); r.err != nil {
+		return r
 	}
-	if latest := st.ledger.latest; latest != nil && latest.DeletionTimestamp != nil {
-		l.err = fmt.Errorf("AppliedWork %s is being deleted on the member: it is created again when it is gone", latest.Name)
-		return l
+	if latest := st.applied.latest; latest != nil && latest.DeletionTimestamp != nil {
+		r.err = fmt.Errorf("AppliedWork %s is being deleted on the member: it is created again when it is gone", latest.Name)
+		return r
 	}
 	if work.Spec.Suspend {
-		if st.ledger.latest != nil {
-			l.err = a.applyObjects(ctx, work, st, &l)
+		if st.applied.latest != nil {
+			r.err = a.applyObjects(ctx, work, st, &r)
 		}
-		return l
+		return r
 	}
-	if l.err = a.keep(ctx, work); l.err != nil {
-		return l
+	if r.err = a.keep(ctx, work); r.err != nil {
+		return r
 	}
-	before := adoptable(st.ledger.latest, work)
-	if l.err = a.openInventory(ctx, desired, st, st.plan.objects, work.Status.ObservedGeneration > 0); l.err != nil {
-		return l
+	before := adoptable(st.applied.latest, work)
+	if r.err = a.openInventory(ctx, desired, st, st.plan.objects, work.Status.ObservedGeneration > 0); r.err != nil {
+		return r
 	}
 	if before > 0 {
 		a.events.tell(work, corev1.EventTypeNormal, "Adopted", fmt.Sprintf("%s of a former Work adopted on the member.", objects(before)))
 	}
-	l.err = a.applyObjects(ctx, work, st, &l)
-	return l
+	r.err = a.applyObjects(ctx, work, st, &r)
+	return r
 }
 
 // adoptable is how many objects the inventory of another Work has, for a Work that takes its name; 0: the inventory is of this Work.
@@ -70,54 +70,54 @@ func adoptable(latest *v1alpha1.AppliedWork, work *v1alpha1.Work) int {
 	return len(latest.Status.Resources)
 }
 
-// applyObjects applies, prunes and judges.
-func (a *Agent) applyObjects(ctx context.Context, work *v1alpha1.Work, st *state, l *look) error {
+// applyObjects applies the objects of the Work, prunes what the Work no longer contains, and evaluates the objects.
+func (a *Agent) applyObjects(ctx context.Context, work *v1alpha1.Work, st *state, r *result) error {
 	engine, err := a.engines.get(work.Spec.Executor)
 	if err != nil {
 		return err
 	}
 	a.watch(work.Name, st, st.plan.objects, st.changes)
-	a.watches.synced(ctx, work.Name, syncPatience)
+	a.watches.synced(ctx, work.Name, syncTimeout)
 
 	objects := st.plan.objects
 	if work.Spec.Suspend {
 		objects = st.plan.suspended()
 	}
-	judge := &judge{agent: a, engine: engine, plan: st.plan, before: st.status(work), judged: st.judged}
-	gate := judge.gate(work.Spec.Waves, st.status(work))
+	evaluator := &evaluator{agent: a, engine: engine, plan: st.plan, before: st.status(work), evaluated: st.evaluated}
+	gate := evaluator.gate(work.Spec.Waves, st.status(work))
 	if !work.Spec.Suspend {
-		if err := st.ledger.takeRelease(ctx); err != nil {
+		if err := st.applied.takeRelease(ctx); err != nil {
 			return err
 		}
 	}
-	set := apply.Set{Owner: st.ledger.owner(), Objects: objects, Inventory: st.ledger.latest.Status.Resources, Record: st.ledger.record}
+	set := apply.Set{Owner: st.applied.owner(), Objects: objects, Inventory: st.applied.latest.Status.Resources, Record: st.applied.record}
 	applied, err := engine.Apply(ctx, set, gate)
 	if err != nil {
 		return err
 	}
-	l.changes, st.changes = applied.Changes, applied.Changes
+	r.changes, st.changes = applied.Changes, applied.Changes
 	if !work.Spec.Suspend {
 		inventory := applied.Inventory
 		if applied.Done() && st.plan.whole() { // what is new is there: now what is not wanted any more may go
-			if l.pruning, err = a.prune(ctx, work, st, pruneInput{engine, set, inventory}); err != nil {
+			if r.pruning, err = a.prune(ctx, work, st, pruneInput{engine, set, inventory}); err != nil {
 				return err
 			}
-			inventory = l.pruning.inventory
+			inventory = r.pruning.inventory
 		}
-		if err := st.ledger.record(ctx, inventory); err != nil {
+		if err := st.applied.record(ctx, inventory); err != nil {
 			return err
 		}
-		a.noteOrphans(work.Name, st.ledger.latest)
+		a.noteOrphans(work.Name, st.applied.latest)
 	}
-	l.orphans = orphansOf(st.ledger.latest)
-	if err := a.detach(ctx, st, apply.Stale(st.ledger.latest.Status.Resources, st.plan.objects)); err != nil {
+	r.orphans = orphansOf(st.applied.latest)
+	if err := a.detach(ctx, st, apply.Stale(st.applied.latest.Status.Resources, st.plan.objects)); err != nil {
 		log.FromContext(ctx).Error(err, "Owner references of an earlier release could not be removed", "work", work.Name)
 	}
-	a.watch(work.Name, st, st.plan.objects, l.changes)
-	l.judgments = judge.all(ctx, l.changes)
-	if judge.blocked != nil {
-		l.waiting = waiting(*judge.blocked, work.Generation, st.status(work), time.Now())
-		l.deadline = max(work.Spec.Waves.Timeout()-l.waiting, 0)
+	a.watch(work.Name, st, st.plan.objects, r.changes)
+	r.evaluations = evaluator.all(ctx, r.changes)
+	if evaluator.blocked != nil {
+		r.waiting = waiting(*evaluator.blocked, work.Generation, st.status(work), time.Now())
+		r.deadline = max(work.Spec.Waves.Timeout()-r.waiting, 0)
 	}
 	return nil
 }
@@ -143,8 +143,7 @@ func keyOf(id v1alpha1.ResourceIdentifier) objectKey {
 	return objectKey{id.GroupVersionKind().GroupKind(), id.Namespace, id.Name}
 }
 
-// watch has the agent hear of what the Work has on the member, and of what is in its way. The changes are those of the last look at
-// the objects, if there was one.
+// watch has the agent hear of what the Work has on the member, and of what is in its way. The changes are those of the last reconcile, if there was one.
 func (a *Agent) watch(work string, st *state, objects []apply.Object, changes []apply.Change) {
 	var hear []watched
 	known := a.resources()
@@ -163,8 +162,8 @@ func (a *Agent) watch(work string, st *state, objects []apply.Object, changes []
 			hear = append(hear, w)
 		}
 	}
-	if st.ledger.latest != nil {
-		for _, entry := range st.ledger.latest.Status.Resources {
+	if st.applied.latest != nil {
+		for _, entry := range st.applied.latest.Status.Resources {
 			if wanted[keyOf(entry.ResourceIdentifier)] {
 				continue
 			}

@@ -1,0 +1,67 @@
+package agent
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// breaker fails requests at once while their API server does not answer. After a request that failed slowly it lets only
+// one request through at a time every outOfReach, and fails the others. So a hub behind a network that drops every packet
+// does not block the workers that heal the member.
+type breaker struct {
+	next http.RoundTripper
+
+	mu    sync.Mutex
+	until time.Time // when the next request may try
+}
+
+const (
+	slowly     = time.Second // a failure that takes longer has blocked a worker
+	outOfReach = 5 * time.Second
+)
+
+var errOutOfReach = errors.New("it did not answer a moment ago")
+
+// RoundTrip implements [http.RoundTripper].
+func (b *breaker) RoundTrip(request *http.Request) (*http.Response, error) {
+	if !b.enter(time.Now()) {
+		if request.Body != nil {
+			_ = request.Body.Close() // as a RoundTripper must
+		}
+		return nil, errOutOfReach
+	}
+	began := time.Now()
+	response, err := b.next.RoundTrip(request)
+	b.leave(err == nil, time.Now(), began)
+	return response, err
+}
+
+// enter reports whether a request may try. While the server is out of reach, the one that may keeps the others from it.
+func (b *breaker) enter(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.until.IsZero():
+		return true
+	case now.Before(b.until):
+		return false
+	default:
+		b.until = now.Add(requestTimeout)
+		return true
+	}
+}
+
+func (b *breaker) leave(answered bool, now, began time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case answered:
+		b.until = time.Time{}
+	case now.Sub(began) >= slowly:
+		b.until = now.Add(outOfReach)
+	case !b.until.IsZero():
+		b.until = now // it fails quickly again
+	}
+}
