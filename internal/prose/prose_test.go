@@ -1,7 +1,7 @@
 // Package prose checks how comments and messages are written. It is a test and nothing else.
 //
 // testdata/limits.json has the findings that remain in each folder. A folder without a row must have none. A number may
-// only become smaller: after an improvement, run go test ./internal/prose -update.
+// only become smaller: after an improvement, go test ./internal/prose -update lowers the limits.
 package prose
 
 import (
@@ -98,8 +98,8 @@ func compare(t *testing.T, folder string, limit, found findings) {
 		if c.found > c.limit {
 			t.Errorf("%s: %s: %d, at most %d", folder, c.what, c.found, c.limit)
 		}
-		if c.found < c.limit && !*update {
-			t.Errorf("%s: %s: %d, fewer than the limit %d; run go test ./internal/prose -update", folder, c.what, c.found, c.limit)
+		if c.found < c.limit && !*update { // an improvement must not fail a build
+			t.Logf("%s: %s: %d, fewer than the limit %d; go test ./internal/prose -update lowers it", folder, c.what, c.found, c.limit)
 		}
 	}
 }

@@ -143,7 +143,8 @@ func keyOf(id v1alpha1.ResourceIdentifier) objectKey {
 	return objectKey{id.GroupVersionKind().GroupKind(), id.Namespace, id.Name}
 }
 
-// watch has the agent hear of what the Work has on the member, and of what is in its way. The changes are those of the last reconcile, if there was one.
+// watch makes the agent watch the objects of the Work on the member, and those that are in their way. The changes are
+// those of the last reconcile, if there was one.
 func (a *Agent) watch(work string, st *state, objects []apply.Object, changes []apply.Change) {
 	var hear []watched
 	known := a.resources()

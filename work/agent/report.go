@@ -44,7 +44,8 @@ type outcome struct {
 // seen returns what the report needs of a result.
 func (r result) seen(work *v1alpha1.Work, before *v1alpha1.WorkStatus, now time.Time) found {
 	f := found{
-		generation: work.Generation, suspended: work.Spec.Suspend, before: before, now: now, left: r.pruning.left, withheld: r.pruning.withheld, orphans: r.orphans,
+		generation: work.Generation, suspended: work.Spec.Suspend, before: before, now: now,
+		left: r.pruning.left, withheld: r.pruning.withheld, orphans: r.orphans,
 		late: r.waiting > 0 && r.waiting >= work.Spec.Waves.Timeout(),
 	}
 	if len(r.plan.refused) > 0 {
