@@ -58,6 +58,34 @@ func TestConditions_Documented(t *testing.T) {
 	require.Equal(t, text.String(), string(content), "run go test ./internal/conditionlist -update")
 }
 
+var symptom = regexp.MustCompile("(?m)^\\| ([A-Za-z, ]+) \\| `([A-Za-z]+)` \\| `([A-Za-z]+)` \\| ")
+
+// TestTroubleshooting_ReasonsExist checks that each condition and each reason in docs/troubleshooting.md exists.
+func TestTroubleshooting_ReasonsExist(t *testing.T) {
+	text, err := os.ReadFile(root + "/docs/troubleshooting.md")
+	require.NoError(t, err)
+	defined := map[string]bool{}
+	folders, err := filepath.Glob(root + "/*/v1alpha1")
+	require.NoError(t, err)
+	for _, folder := range folders {
+		for _, b := range survey(t, folder) {
+			for _, e := range b.entries {
+				defined[b.kind+" "+e.value] = true
+			}
+		}
+	}
+	rows := symptom.FindAllStringSubmatch(string(text), -1)
+	require.Len(t, rows, strings.Count(string(text), "\n| ")-strings.Count(string(text), "\n| object |"), "a row has another form")
+	for _, row := range rows {
+		if !defined["condition "+row[2]] {
+			t.Errorf("%s: no API package defines condition %s", row[1], row[2])
+		}
+		if !defined["reason "+row[3]] {
+			t.Errorf("%s: no API package defines reason %s", row[1], row[3])
+		}
+	}
+}
+
 // block is a declaration of constants: conditions or reasons.
 type block struct {
 	kind, title string
