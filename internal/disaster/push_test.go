@@ -30,13 +30,7 @@ import (
 // fault. Delivery goes on when the network is back.
 func TestOutage_PushWithoutEgress(t *testing.T) {
 	t.Parallel()
-	w := prepareWorld(t)
-	w.options.Connections = &assembly.Connections{
-		Fleet: fleet.Options{ProbeInterval: time.Second, ProbeTimeout: time.Second}, Push: &push.Options{
-			Agent: assembly.PushAgent(assembly.AgentOptions{Membership: agent.Options{ProbeInterval: 500 * time.Millisecond}}),
-		},
-	}
-	w.startHub()
+	w := preparePush(t)
 	var proxies []*localplane.Proxy
 	for _, name := range []string{"east", "west"} {
 		m := w.newMember(name)
@@ -44,7 +38,7 @@ func TestOutage_PushWithoutEgress(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = proxy.Close() })
 		proxies, w.members = append(proxies, proxy), append(w.members, m)
-		w.connect(m, proxy)
+		w.connect(m, proxy.Config(m.plane.Config()))
 	}
 	for _, m := range w.members {
 		w.joined(m.name)
@@ -76,10 +70,131 @@ func TestOutage_PushWithoutEgress(t *testing.T) {
 	w.staysPlaced(before, 0)
 }
 
-// connect lets the hub reach a member through a proxy, and accepts the member with joinMode Push.
-func (w *world) connect(m *member, proxy *localplane.Proxy) {
+// TestPush_RecreatedWithAnotherUID checks that a MemberCluster with joinMode Push which a backup tool deletes and creates
+// again from YAML adopts its member. The record of the agent on the hub is lost with the former MemberCluster.
+func TestPush_RecreatedWithAnotherUID(t *testing.T) {
+	t.Parallel()
+	w := newPushWorld(t)
+	w.deploy()
+	m, ctx := w.members[0], t.Context()
+	before := m.uids(t)
+
+	w.stopHub()
+	cluster := w.removeMember(m.name)
+	w.removeNamespace("member-east")
+	w.eventually("the record of the agent is collected as garbage", func() error {
+		secrets := &corev1.SecretList{}
+		if err := w.client.List(ctx, secrets, client.MatchingLabels{membership.MemberLabel: m.name}); err != nil {
+			return err
+		}
+		if len(secrets.Items) > 0 {
+			return fmt.Errorf("Secret %s exists", secrets.Items[0].Name)
+		}
+		return nil
+	})
+	restored := &membershipv1alpha1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: cluster.Labels}, Spec: cluster.Spec,
+	}
+	require.NoError(t, w.client.Create(ctx, restored))
+	w.startHub()
+
+	w.eventually("the member is joined again under its new UID", func() error {
+		self := &membershipv1alpha1.Membership{}
+		key := client.ObjectKey{Namespace: "member-east", Name: membership.MembershipName}
+		if err := w.client.Get(ctx, key, self); err != nil {
+			return err
+		}
+		if self.Spec.MemberUID != restored.UID {
+			return fmt.Errorf("Membership is of MemberCluster %s", self.Spec.MemberUID)
+		}
+		return w.conditions(m.name, metav1.ConditionTrue)
+	})
+	m.stays(t, before, quiet)
+	w.apply()
+	w.update("2")
+	m.unchanged(t, before)
+}
+
+// TestPush_RestoreUnderRunningProcesses puts the hub's etcd back to an earlier state while the hub and its agent for the
+// member run. The member does not change, and changes reach it again afterwards.
+func TestPush_RestoreUnderRunningProcesses(t *testing.T) {
+	t.Parallel()
+	w := newPushWorld(t)
+	w.deploy()
+	m, ctx := w.members[0], t.Context()
+	snapshot, err := w.plane.Snapshot(ctx)
+	require.NoError(t, err)
+	w.update("2")
+	before := m.uids(t)
+	w.churn()
+
+	require.NoError(t, w.plane.Restore(ctx, snapshot))
+	w.stopsWriting(time.Minute)
+	m.unchanged(t, before)
+	w.joined(m.name)
+	w.running(m, "1") // What the restored hub wants.
+	w.update("3")
+	m.unchanged(t, before)
+}
+
+// TestPush_RestoreOlderThanTheMember puts the hub's etcd back to a state before the member was connected. The member
+// keeps everything. When an administrator connects it again, the hub adopts it.
+func TestPush_RestoreOlderThanTheMember(t *testing.T) {
+	t.Parallel()
+	w := preparePush(t)
+	ctx := t.Context()
+	w.token("early") // The hub has made its own objects by then.
+	snapshot, err := w.plane.Snapshot(ctx)
+	require.NoError(t, err)
+	w.joinPush("east")
+	w.deploy()
+	m := w.members[0]
+	before := m.uids(t)
+	w.churn()
+
+	require.NoError(t, w.plane.Restore(ctx, snapshot))
+	m.stays(t, before, 2*quiet)
+	w.connect(m, m.plane.Config())
+	w.joined(m.name)
+	w.apply()
+	w.update("2")
+	m.unchanged(t, before)
+}
+
+// preparePush starts a hub that runs the agents of members with joinMode Push.
+func preparePush(t *testing.T) *world {
+	t.Helper()
+	w := prepareWorld(t)
+	w.options.Connections = &assembly.Connections{
+		Fleet: fleet.Options{ProbeInterval: time.Second, ProbeTimeout: time.Second}, Push: &push.Options{
+			Agent: assembly.PushAgent(assembly.AgentOptions{Membership: agent.Options{ProbeInterval: 500 * time.Millisecond}}),
+		},
+	}
+	w.startHub()
+	return w
+}
+
+// newPushWorld is preparePush with the member east.
+func newPushWorld(t *testing.T) *world {
+	t.Helper()
+	w := preparePush(t)
+	w.joinPush("east")
+	return w
+}
+
+// joinPush connects a member and waits until it has joined.
+func (w *world) joinPush(name string) {
 	w.t.Helper()
-	kubeconfig, err := clientcmd.Write(kubeconfigOf(proxy.Config(m.plane.Config())))
+	m := w.newMember(name)
+	w.members = append(w.members, m)
+	w.connect(m, m.plane.Config())
+	w.joined(name)
+}
+
+// connect lets the hub reach a member by that configuration, and accepts the member with joinMode Push.
+func (w *world) connect(m *member, config *rest.Config) {
+	w.t.Helper()
+	kubeconfig, err := clientcmd.Write(kubeconfigOf(config))
 	require.NoError(w.t, err)
 	require.NoError(w.t, w.client.Create(w.t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: membership.ConnectionNamespace, Name: m.name},

@@ -2,10 +2,12 @@ package push
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,6 +61,9 @@ func (m *member) observe(ctx context.Context) (observed, error) {
 func (m *member) serve(ctx context.Context, seen observed, changed <-chan struct{}) error {
 	clusterID, err := m.identify(ctx, seen)
 	if err != nil {
+		return err
+	}
+	if err := m.takeOver(ctx, seen); err != nil {
 		return err
 	}
 	running, stop := context.WithCancel(ctx)
@@ -152,6 +157,35 @@ func (m *member) identify(ctx context.Context, seen observed) (string, error) {
 		return id, nil
 	}
 	return id, m.ids.Reserve(ctx, seen.cluster, id)
+}
+
+// takeOver clears the claim of a MemberCluster whose key is lost, so that the agent can make another one. identify has
+// verified on the member that the kubeconfig, which an administrator provided, leads to the cluster of the MemberCluster.
+// Nothing changes on the member. An agent that has the key nevertheless is held by the hub, and keeps its workloads.
+func (m *member) takeOver(ctx context.Context, seen observed) error {
+	switch claimOf(seen) {
+	case claimUsable:
+		return nil
+	case claimTaken:
+		return fmt.Errorf("start the agent of member %s: another agent has claimed the MemberCluster and sends heartbeats: "+
+			"stop that agent, or set spec.joinMode to Pull", m.name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	// Both preconditions: the claim must be the one that the decision is about.
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": seen.cluster.UID, "resourceVersion": seen.cluster.ResourceVersion},
+		"spec":     map[string]any{"claim": nil},
+	})
+	if err != nil {
+		return err
+	}
+	lost := seen.cluster.Spec.Claim
+	if err := m.client.Patch(ctx, seen.cluster, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("clear spec.claim of MemberCluster %s, whose key is lost: %w", m.name, err)
+	}
+	m.log.Info("The claim of the MemberCluster was cleared, because no agent has its key; the agent makes another one", "claim", lost)
+	return nil
 }
 
 // withdraw deletes the JoinToken of the agent.

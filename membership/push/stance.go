@@ -1,6 +1,10 @@
 package push
 
-import "github.com/muster-sdk/muster/membership/v1alpha1"
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/muster-sdk/muster/membership/v1alpha1"
+)
 
 // observed is the observed state of a member.
 type observed struct {
@@ -43,5 +47,34 @@ func next(o observed) stance {
 		return resting
 	default:
 		return serving
+	}
+}
+
+// claimState is what the claim of a MemberCluster means for the agent that the runner starts for it.
+type claimState string
+
+const (
+	// claimUsable means that the agent has the claim or can make one.
+	claimUsable claimState = "Usable"
+	// claimLost means that no agent has the key of the claim any more. The MemberCluster was restored or created again, and
+	// the record of its agent was collected as garbage with the former MemberCluster.
+	claimLost claimState = "Lost"
+	// claimTaken means that another agent has the claim and sends heartbeats.
+	claimTaken claimState = "Taken"
+)
+
+// claimOf decides on the claim of a member that is served. An agent stores its key before it makes a claim. So without a
+// record, the claim was made with another key.
+func claimOf(o observed) claimState {
+	status := o.cluster.Status
+	switch {
+	case o.recorded || o.cluster.Spec.Claim == "":
+		return claimUsable
+	case status.Phase == v1alpha1.PhaseLeaving || status.Phase == v1alpha1.PhaseLeft:
+		return claimUsable // the hub clears the claim when the member has left
+	case meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionHealthy):
+		return claimTaken
+	default:
+		return claimLost
 	}
 }

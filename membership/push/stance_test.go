@@ -61,6 +61,34 @@ func TestStance(t *testing.T) {
 
 // One who listens hears of what has happened since, however often, and the next one for the same name is not disturbed
 // by the one before.
+func TestClaimOf(t *testing.T) {
+	healthy := func(o *observed, status metav1.ConditionStatus) {
+		o.cluster.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHealthy, Status: status}}
+	}
+	for _, test := range []struct {
+		name   string
+		change func(*observed)
+		want   claimState
+	}{
+		{"no claim", func(o *observed) { o.cluster.Spec.Claim = "" }, claimUsable},
+		{"the agent's own claim", func(o *observed) { o.recorded = true; healthy(o, metav1.ConditionTrue) }, claimUsable},
+		{"created again from YAML", func(*observed) {}, claimLost},
+		{"restored with its status", func(o *observed) {
+			o.cluster.Status.Phase = v1alpha1.PhaseJoined
+			healthy(o, metav1.ConditionUnknown)
+		}, claimLost},
+		{"another agent sends heartbeats", func(o *observed) { healthy(o, metav1.ConditionTrue) }, claimTaken},
+		{"leaving", func(o *observed) { o.cluster.Status.Phase = v1alpha1.PhaseLeaving }, claimUsable},
+		{"left", func(o *observed) { o.cluster.Status.Phase = v1alpha1.PhaseLeft }, claimUsable},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			o := observed{cluster: &v1alpha1.MemberCluster{Spec: v1alpha1.MemberClusterSpec{Claim: "c"}}}
+			test.change(&o)
+			require.Equal(t, test.want, claimOf(o))
+		})
+	}
+}
+
 func TestBells(t *testing.T) {
 	var b bells
 	b.ring("east") // no listener
