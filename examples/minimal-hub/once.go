@@ -68,7 +68,7 @@ func (f *fleet) join(ctx context.Context) error {
 	}
 	for i, m := range f.members {
 		cluster := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
-		err := until(ctx, patience, m.name+" to ask at the door", func(ctx context.Context) (bool, string) {
+		err := until(ctx, patience, m.name+" to send a JoinRequest", func(ctx context.Context) (bool, string) {
 			err := f.client.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)
 			return err == nil, fmt.Sprint(err)
 		})

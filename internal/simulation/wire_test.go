@@ -137,7 +137,7 @@ func (w *wire) carry(r *http.Request, next http.RoundTripper) (*http.Response, e
 // lockers are functions that hold a mutex during requests. A goroutine that waits for a mutex is not durably blocked, so
 // virtual time would stand still if such a request took any. Their requests, and discovery, take no time.
 var lockers = []string{
-	"membership/hub.(*door)",
+	"membership/hub.(*joinRequestController)",
 	"membership/hub.(*hubIdentity)",
 	"membership/hub.(*consistency)",
 	"membership/agent.(*pruneGuard)",

@@ -17,8 +17,8 @@ func (a *agent) act(ctx context.Context, action lifecycle.AgentAction) error {
 	switch action {
 	case lifecycle.MakeRequest:
 		return a.makeRequest(ctx)
-	case lifecycle.AskDoor:
-		return a.askDoor(ctx)
+	case lifecycle.CheckJoinRequest:
+		return a.checkJoinRequest(ctx)
 	case lifecycle.Register:
 		return a.register(ctx)
 	case lifecycle.AdoptMember:
@@ -52,7 +52,7 @@ func (a *agent) act(ctx context.Context, action lifecycle.AgentAction) error {
 		a.observer.wait(ctx, firstLook)
 		return a.write(ctx, a.report())
 	case lifecycle.RecordDeregistered:
-		kept := a.door.sight == lifecycle.DoorDeregisteredKept
+		kept := a.requests.sight == lifecycle.JoinRequestDeregisteredKept
 		return a.save(ctx, func(r *record) { r.Deregistered, r.Kept = true, kept })
 	case lifecycle.CleanMember:
 		return a.cleanMember(ctx)

@@ -37,7 +37,7 @@ type agent struct {
 	record     record
 	loaded     bool // record equals the content of the store
 	claim      *registration.ClaimKey
-	door       door
+	requests   bootstrapClient
 
 	connection *connection // nil: not needed yet
 	follower   *follower   // nil: no watch
@@ -206,7 +206,7 @@ func (a *agent) show(step lifecycle.AgentStep) {
 	if step.Phase != before.Phase {
 		a.events.phase(step)
 	}
-	waits := a.door.reason
+	waits := a.requests.reason
 	if step.Phase != lifecycle.Registering {
 		waits = ""
 	}
@@ -221,7 +221,7 @@ func (a *agent) show(step lifecycle.AgentStep) {
 func (a *agent) why(step lifecycle.AgentStep) string {
 	switch step.Phase {
 	case lifecycle.Registering, lifecycle.Rejected:
-		return a.door.why
+		return a.requests.why
 	case lifecycle.Joining, lifecycle.Joined:
 		return strings.Join(slices.DeleteFunc([]string{a.trouble, a.astray}, func(s string) bool { return s == "" }), "; ")
 	default:
@@ -237,8 +237,8 @@ func (a *agent) hub() string {
 	switch {
 	case a.record.Member != nil:
 		return a.record.Member.Server
-	case a.door.bootstrap != nil:
-		return a.door.bootstrap.Server
+	case a.requests.bootstrap != nil:
+		return a.requests.bootstrap.Server
 	default:
 		return ""
 	}
@@ -247,7 +247,7 @@ func (a *agent) hub() string {
 // pause is how long to wait after a step. If the next step makes a request to the hub, the pause is jittered, so that
 // agents that wait for the same event do not send their requests together.
 func (a *agent) pause(step lifecycle.AgentStep) time.Duration {
-	if slices.Contains(step.Actions, lifecycle.AskDoor) || slices.Contains(step.Actions, lifecycle.ReadMembership) {
+	if slices.Contains(step.Actions, lifecycle.CheckJoinRequest) || slices.Contains(step.Actions, lifecycle.ReadMembership) {
 		return jittered(step.After, a.random)
 	}
 	return min(step.After, longest)

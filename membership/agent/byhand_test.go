@@ -53,7 +53,7 @@ type byHand struct {
 	t         *testing.T
 	c         client.Client
 	config    *rest.Config
-	name      string // of the member, and of the namespace that is the door
+	name      string // of the member, and of the namespace of its JoinRequests
 	bootstrap *registration.Bootstrap
 	period    int32
 
@@ -61,7 +61,7 @@ type byHand struct {
 	answer func(*v1alpha1.JoinRequest) // what to do about a request; nil: admit
 }
 
-// newByHand makes a hub with one door for the test. RBAC is that of a real one.
+// newByHand returns a hub with one registration namespace. Its RBAC is that of a real hub.
 func newByHand(t *testing.T, name string) *byHand {
 	t.Helper()
 	return newByHandOn(t, plane.ForTest(t), name)
@@ -113,7 +113,7 @@ func (h *byHand) ensure(object client.Object) {
 	require.NoError(h.t, client.IgnoreAlreadyExists(h.c.Create(h.t.Context(), object)))
 }
 
-// attend answers at the door until the test is over.
+// attend answers JoinRequests until the test is over.
 func (h *byHand) attend() *byHand {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	done := make(chan struct{})

@@ -108,11 +108,11 @@ func TestCompanionsEndInTime(t *testing.T) {
 		}
 		is := func() bool { return pick(2) == 1 }
 		o := lifecycle.AgentObserved{
-			Now:      noon,
-			Record:   lifecycle.Record{Claim: is(), Registered: is(), Deregistered: is(), Kept: is(), Out: is()},
-			Door:     lifecycle.DoorSight(pick(int(lifecycle.DoorIssued) + 1)),
-			Hub:      lifecycle.HubSight(pick(int(lifecycle.HubSeen) + 1)),
-			HubSince: noon.Add(-lifecycle.ShutOutPatience * time.Duration(pick(2))),
+			Now:         noon,
+			Record:      lifecycle.Record{Claim: is(), Registered: is(), Deregistered: is(), Kept: is(), Out: is()},
+			JoinRequest: lifecycle.JoinRequestState(pick(int(lifecycle.JoinRequestIssued) + 1)),
+			Hub:         lifecycle.HubSight(pick(int(lifecycle.HubSeen) + 1)),
+			HubSince:    noon.Add(-lifecycle.ShutOutPatience * time.Duration(pick(2))),
 			Membership: lifecycle.MembershipSeen{
 				State: []v1alpha1.DesiredState{v1alpha1.StateJoin, v1alpha1.StateLeave}[pick(2)],
 				Clean: is(), Rejoin: is(), Report: lifecycle.AgentReport(pick(int(lifecycle.ReportedClean) + 1)),

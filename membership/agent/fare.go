@@ -37,7 +37,7 @@ func (a *agent) note(step lifecycle.AgentStep) {
 	state := agentstate.State{State: step.Phase, Message: step.Message, Time: a.Clock.Now(), Hub: a.hub(),
 		Bootstrap: a.askedWith}
 	if step.Phase == lifecycle.Registering || step.Phase == lifecycle.Rejected {
-		state.Reason = a.door.reason
+		state.Reason = a.requests.reason
 	}
 	a.fare.note(state)
 }

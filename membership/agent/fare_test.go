@@ -130,12 +130,12 @@ func TestNote(t *testing.T) {
 	a.noteFailure(lifecycle.AgentStep{Phase: lifecycle.Registering}, errors.New("no"))
 	require.Empty(t, fare.noted.State, "the state is not published")
 	a.fare, a.askedWith = fare, "this"
-	a.door.reason = "NameTaken"
+	a.requests.reason = "NameTaken"
 	a.note(lifecycle.AgentStep{Phase: lifecycle.Registering, Message: "East is another."})
 	require.Equal(t, "NameTaken", fare.noted.Reason)
 	require.Equal(t, "this", fare.noted.Bootstrap)
 	a.note(lifecycle.AgentStep{Phase: lifecycle.Joining, Message: "Looking."})
-	require.Empty(t, fare.noted.Reason, "that was said at the door")
+	require.Empty(t, fare.noted.Reason, "the reason was that of the JoinRequest")
 	a.noteFailure(lifecycle.AgentStep{Phase: lifecycle.Joined}, errors.New("no"))
 	require.Equal(t, lifecycle.Joining, fare.noted.State, "what fails for a member is its hub's to know")
 	a.noteFailure(lifecycle.AgentStep{Phase: lifecycle.Registering}, errors.New("no route"))

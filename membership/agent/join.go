@@ -36,13 +36,13 @@ func (a *agent) makeRequest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	next.Request = &doorRequest{MemberUID: uid, Labels: a.Labels, Credential: asked, Private: private,
+	next.Request = &recordedRequest{MemberUID: uid, Labels: a.Labels, Credential: asked, Private: private,
 		MadeAt: a.Clock.Now()}
 	if err := a.save(ctx, func(r *record) { *r = next }); err != nil {
 		return err
 	}
 	a.claim = claim
-	a.door.forget()
+	a.requests.forget()
 	return nil
 }
 
@@ -64,27 +64,27 @@ func (a *agent) identify(ctx context.Context, r *record) error {
 	return nil
 }
 
-// askDoor returns no error for a failed request: the failure is an observation as well.
-func (a *agent) askDoor(ctx context.Context) error {
-	d, now := &a.door, a.Clock.Now()
+// checkJoinRequest returns no error for a failed request: the failure is an observation as well.
+func (a *agent) checkJoinRequest(ctx context.Context) error {
+	d, now := &a.requests, a.Clock.Now()
 	mine, theirs, err := a.knock(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
-		sight, why := doorFailure(err)
+		sight, why := requestFailure(err)
 		d.saw(sight, why, now)
-		d.reason = doorReason(sight, nil)
+		d.reason = requestReason(sight, nil)
 		a.log.V(1).Info("The JoinRequest failed", "error", err.Error())
 		return nil
 	}
-	sight, why := doorSight(a.record, a.door.bootstrap, mine, theirs)
-	if sight == lifecycle.DoorIssued && a.nothingNew(theirs) {
-		sight, why = lifecycle.DoorHeld, "The hub has issued nothing newer than the credential that it refuses."
+	sight, why := requestState(a.record, a.requests.bootstrap, mine, theirs)
+	if sight == lifecycle.JoinRequestIssued && a.nothingNew(theirs) {
+		sight, why = lifecycle.JoinRequestHeld, "The hub has issued nothing newer than the credential that it refuses."
 	}
 	d.saw(sight, why, now)
-	d.reason = doorReason(sight, theirs)
-	if d.answer = nil; d.sight == lifecycle.DoorIssued {
+	d.reason = requestReason(sight, theirs)
+	if d.answer = nil; d.sight == lifecycle.JoinRequestIssued {
 		d.answer = theirs
 	} else {
 		d.unanswered = now
@@ -118,27 +118,27 @@ func (a *agent) knock(ctx context.Context) (mine, theirs *v1alpha1.JoinRequest, 
 	if a.record.Request == nil {
 		return nil, nil, homeError{errors.New("the record contains no request")}
 	}
-	if err := a.door.connect(bootstrap, a.HubConfig); err != nil {
+	if err := a.requests.connect(bootstrap, a.HubConfig); err != nil {
 		return nil, nil, homeError{err}
 	}
-	if a.door.signedOf != a.record.Request { // a record is never changed, but replaced
+	if a.requests.signedOf != a.record.Request { // a record is never changed, but replaced
 		if mine, err = joinRequest(a.record, a.claim, bootstrap); err != nil {
 			return nil, nil, homeError{err}
 		}
-		a.door.signed, a.door.signedOf = mine, a.record.Request
+		a.requests.signed, a.requests.signedOf = mine, a.record.Request
 	}
 	if err := a.noteMove(ctx, bootstrap); err != nil {
 		return nil, nil, homeError{err}
 	}
-	theirs, err = a.door.ask(ctx, a.door.signed)
-	return a.door.signed, theirs, err
+	theirs, err = a.requests.ask(ctx, a.requests.signed)
+	return a.requests.signed, theirs, err
 }
 
 // register opens the issued credential. If that fails, the answer is read again.
 func (a *agent) register(ctx context.Context) error {
-	request, answer, bootstrap := a.record.Request, a.door.answer, a.door.bootstrap
-	since := latest(request.MadeAt, a.door.unanswered)
-	defer a.door.forget()
+	request, answer, bootstrap := a.record.Request, a.requests.answer, a.requests.bootstrap
+	since := latest(request.MadeAt, a.requests.unanswered)
+	defer a.requests.forget()
 	if answer.Status.Credential == nil || answer.Status.Namespace == "" || answer.Status.MemberUID == "" {
 		return errors.New("the hub's answer says Issued and has no credential, namespace or member")
 	}

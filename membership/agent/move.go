@@ -158,7 +158,7 @@ func (a *agent) takeAddress(ctx context.Context, there *connection, list *v1alph
 	} else if err := a.goTo(next); err != nil {
 		return err
 	}
-	a.door.disconnect()
+	a.requests.disconnect()
 	a.astray, a.unheard = "", ""
 	note := fmt.Sprintf("The hub has moved from %s to %s.", before, next.Server)
 	a.log.Info(note)

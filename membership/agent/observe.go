@@ -46,7 +46,7 @@ func (a *agent) saw(s sighting) {
 		a.unfollow()
 		return
 	}
-	a.door.forget()
+	a.requests.forget()
 	a.connection.beater.SetPeriod(period(s.membership))
 	if asked := a.record.Renewal; renewalState(asked, s.membership) == lifecycle.RenewalRefused {
 		a.refuse(asked.ID, s.membership.Spec.Renewal.Refused)
@@ -88,7 +88,7 @@ func period(m *v1alpha1.Membership) time.Duration {
 // observe collects everything that the decision depends on.
 func (a *agent) observe() lifecycle.AgentObserved {
 	o := lifecycle.AgentObserved{
-		Now: a.Clock.Now(), Record: a.record.flags(), Door: a.door.sight, DoorSince: a.door.since,
+		Now: a.Clock.Now(), Record: a.record.flags(), JoinRequest: a.requests.sight, JoinRequestSince: a.requests.since,
 		Hub: a.sight, HubSince: a.sightSince, Beating: a.connection != nil && a.connection.beating(), Member: a.cleaned,
 		MemberAt:   a.cleanedAt,
 		Reregister: a.reregister,

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// An agent may wait at the door for days: what it knew of its member when it began to is not what it tells when it is
+// The JoinRequest of an agent may wait for days: what it knew of its member when it began to is not what it tells when it is
 // let in.
 func TestObserverIsWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

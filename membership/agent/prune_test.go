@@ -150,24 +150,24 @@ func TestRecordsWithoutAnIdentity(t *testing.T) {
 		record    record
 		bootstrap *registration.Bootstrap
 		theirs    *v1alpha1.JoinRequest
-		want      lifecycle.DoorSight
+		want      lifecycle.JoinRequestState
 	}{
 		{"an earlier hub answers so to every agent that it does not have", known, nil, answer("Forgotten", ""),
-			lifecycle.DoorHeld},
-		{"also where the agent does not know its hub", before, nil, answer("Forgotten", ""), lifecycle.DoorHeld},
+			lifecycle.JoinRequestHeld},
+		{"also where the agent does not know its hub", before, nil, answer("Forgotten", ""), lifecycle.JoinRequestHeld},
 		{"the agent's own hub has a record of the leave", known, nil, answer(v1alpha1.AnswerDeregistered, "b"),
-			lifecycle.DoorDeregistered},
+			lifecycle.JoinRequestDeregistered},
 		{"no hub has the same UID by chance", before, nil, answer(v1alpha1.AnswerDeregistered, "a"),
-			lifecycle.DoorDeregistered},
-		{"another hub", known, nil, answer(v1alpha1.AnswerDeregistered, "a"), lifecycle.DoorDifferentHub},
-		{"an answer without an identity", known, nil, answer(v1alpha1.AnswerDeregistered, ""), lifecycle.DoorHeld},
-		{"another hub issues nothing either", known, nil, answer(v1alpha1.AnswerIssued, "a"), lifecycle.DoorDifferentHub},
+			lifecycle.JoinRequestDeregistered},
+		{"another hub", known, nil, answer(v1alpha1.AnswerDeregistered, "a"), lifecycle.JoinRequestDifferentHub},
+		{"an answer without an identity", known, nil, answer(v1alpha1.AnswerDeregistered, ""), lifecycle.JoinRequestHeld},
+		{"another hub issues nothing either", known, nil, answer(v1alpha1.AnswerIssued, "a"), lifecycle.JoinRequestDifferentHub},
 		{"unless an administrator asked for the move", known, moving, answer(v1alpha1.AnswerIssued, "a"),
-			lifecycle.DoorIssued},
-		{"and even then it ends nothing", known, moving, answer(v1alpha1.AnswerDeregistered, "a"), lifecycle.DoorHeld},
+			lifecycle.JoinRequestIssued},
+		{"and even then it ends nothing", known, moving, answer(v1alpha1.AnswerDeregistered, "a"), lifecycle.JoinRequestHeld},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			got, _ := doorSight(test.record, test.bootstrap, answer("", ""), test.theirs)
+			got, _ := requestState(test.record, test.bootstrap, answer("", ""), test.theirs)
 			require.Equal(t, test.want, got)
 		})
 	}

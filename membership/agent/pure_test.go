@@ -292,7 +292,7 @@ func TestJitter(t *testing.T) {
 	require.Equal(t, []time.Duration{s, 2 * s, 4 * s, 8 * s, 16 * s, 30 * s, 30 * s}, pauses(0.5))
 
 	a := &agent{random: func() float64 { return 0.75 }}
-	for _, asks := range []lifecycle.AgentAction{lifecycle.AskDoor, lifecycle.ReadMembership} {
+	for _, asks := range []lifecycle.AgentAction{lifecycle.CheckJoinRequest, lifecycle.ReadMembership} {
 		require.Equal(t, 5*s/2, a.pause(lifecycle.AgentStep{Actions: []lifecycle.AgentAction{asks}, After: 2 * s}), asks)
 	}
 	require.Equal(t, 2*s, a.pause(lifecycle.AgentStep{After: 2 * s}), "no other agent waits for it, so there is no jitter")
@@ -346,7 +346,7 @@ func TestMetricsOfTwoHubs(t *testing.T) {
 
 func TestRecord(t *testing.T) {
 	r := record{ClusterID: "id", Name: "east", ClaimKey: []byte("key"),
-		Request: &doorRequest{Private: []byte("p"), MadeAt: noon}}
+		Request: &recordedRequest{Private: []byte("p"), MadeAt: noon}}
 	data, err := r.marshal()
 	require.NoError(t, err)
 	r.Version = recordVersion
@@ -488,7 +488,7 @@ func TestRenewalState(t *testing.T) {
 	require.Equal(t, noon.Add(time.Hour), askAgainAt(noon, 10*time.Hour))
 }
 
-func TestDoorSight(t *testing.T) {
+func TestJoinRequestSight(t *testing.T) {
 	answer := func(answer v1alpha1.JoinAnswer, reason string, change func(*v1alpha1.JoinRequest)) *v1alpha1.JoinRequest {
 		r := &v1alpha1.JoinRequest{Status: v1alpha1.JoinRequestStatus{
 			Answer: answer, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionIssued, Reason: reason,
@@ -507,63 +507,63 @@ func TestDoorSight(t *testing.T) {
 		reason string
 		record record
 		theirs *v1alpha1.JoinRequest
-		want   lifecycle.DoorSight
+		want   lifecycle.JoinRequestState
 	}{
-		{"not looked at yet", member, answer("", "", nil), lifecycle.DoorPending},
-		{"held", member, answer(v1alpha1.AnswerHeld, v1alpha1.ReasonClusterIDTaken, nil), lifecycle.DoorHeld},
-		{"denied", member, answer(v1alpha1.AnswerDenied, v1alpha1.ReasonDenied, nil), lifecycle.DoorDenied},
+		{"not looked at yet", member, answer("", "", nil), lifecycle.JoinRequestPending},
+		{"held", member, answer(v1alpha1.AnswerHeld, v1alpha1.ReasonClusterIDTaken, nil), lifecycle.JoinRequestHeld},
+		{"denied", member, answer(v1alpha1.AnswerDenied, v1alpha1.ReasonDenied, nil), lifecycle.JoinRequestDenied},
 		{"denied for the token that it has", record{}, answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, nil),
-			lifecycle.DoorDenied},
+			lifecycle.JoinRequestDenied},
 		{"denied for a token that it had: start over with the one that it has", record{},
-			answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, otherToken), lifecycle.DoorDeregisteredKept},
+			answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, otherToken), lifecycle.JoinRequestDeregisteredKept},
 		{"a member never starts over for that: its claim is what it is known by", member,
-			answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, otherToken), lifecycle.DoorDenied},
+			answer(v1alpha1.AnswerDenied, v1alpha1.ReasonTokenRefused, otherToken), lifecycle.JoinRequestDenied},
 		{"nor is a claim given up that was turned down for another reason", record{},
-			answer(v1alpha1.AnswerDenied, v1alpha1.ReasonDenied, otherToken), lifecycle.DoorDenied},
+			answer(v1alpha1.AnswerDenied, v1alpha1.ReasonDenied, otherToken), lifecycle.JoinRequestDenied},
 		{"forgotten", member, answer(v1alpha1.AnswerDeregistered, v1alpha1.ReasonDeregistered, nil),
-			lifecycle.DoorDeregistered},
+			lifecycle.JoinRequestDeregistered},
 		{"forgotten, and the MemberCluster is kept", member, answer(v1alpha1.AnswerDeregistered, v1alpha1.ReasonDeregistered,
-			func(r *v1alpha1.JoinRequest) { r.Status.MemberUID = "uid" }), lifecycle.DoorDeregisteredKept},
+			func(r *v1alpha1.JoinRequest) { r.Status.MemberUID = "uid" }), lifecycle.JoinRequestDeregisteredKept},
 		{"a claim that was forgotten stays so, whichever of its requests says it", member,
 			answer(v1alpha1.AnswerDeregistered, v1alpha1.ReasonDeregistered,
-				func(r *v1alpha1.JoinRequest) { r.Spec.MemberUID = "" }), lifecycle.DoorDeregistered},
-		{"issued", member, answer(v1alpha1.AnswerIssued, "", nil), lifecycle.DoorIssued},
+				func(r *v1alpha1.JoinRequest) { r.Spec.MemberUID = "" }), lifecycle.JoinRequestDeregistered},
+		{"issued", member, answer(v1alpha1.AnswerIssued, "", nil), lifecycle.JoinRequestIssued},
 		{"sealed to a key that is gone", member, answer(v1alpha1.AnswerIssued, "",
-			func(r *v1alpha1.JoinRequest) { r.Spec.Credential.PublicKey = []byte("old") }), lifecycle.DoorHeld},
+			func(r *v1alpha1.JoinRequest) { r.Spec.Credential.PublicKey = []byte("old") }), lifecycle.JoinRequestHeld},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			got, _ := doorSight(tc.record, nil, mine, tc.theirs)
+			got, _ := requestState(tc.record, nil, mine, tc.theirs)
 			require.Equal(t, tc.want, got)
 		})
 	}
 }
 
-func TestDoorReason(t *testing.T) {
+func TestJoinRequestReason(t *testing.T) {
 	answer := func(status metav1.ConditionStatus, reason string) *v1alpha1.JoinRequest {
 		return &v1alpha1.JoinRequest{Status: v1alpha1.JoinRequestStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionIssued, Status: status, Reason: reason}}}}
 	}
 	for _, test := range []struct {
 		reason string
-		sight  lifecycle.DoorSight
+		sight  lifecycle.JoinRequestState
 		theirs *v1alpha1.JoinRequest
 		want   string
 	}{
-		{"the hub has not looked at it", lifecycle.DoorPending, &v1alpha1.JoinRequest{}, ""},
-		{"it takes a moment", lifecycle.DoorPending, answer(metav1.ConditionFalse, v1alpha1.ReasonIssuing), ""},
-		{"the hub cannot issue", lifecycle.DoorPending, answer(metav1.ConditionFalse, v1alpha1.ReasonIssueFailed),
+		{"the hub has not looked at it", lifecycle.JoinRequestPending, &v1alpha1.JoinRequest{}, ""},
+		{"it takes a moment", lifecycle.JoinRequestPending, answer(metav1.ConditionFalse, v1alpha1.ReasonIssuing), ""},
+		{"the hub cannot issue", lifecycle.JoinRequestPending, answer(metav1.ConditionFalse, v1alpha1.ReasonIssueFailed),
 			v1alpha1.ReasonIssueFailed},
-		{"an administrator must decide", lifecycle.DoorHeld,
+		{"an administrator must decide", lifecycle.JoinRequestHeld,
 			answer(metav1.ConditionFalse, v1alpha1.ReasonWaitingForAcceptance),
 			v1alpha1.ReasonWaitingForAcceptance},
-		{"what was issued is an older request's", lifecycle.DoorHeld, answer(metav1.ConditionTrue, "Issued"), ""},
-		{"the hub is away", lifecycle.DoorUnreachable, nil, "HubUnreachable"},
-		{"the credential has ended", lifecycle.DoorRefused, nil, "BootstrapRefused"},
-		{"no bootstrap credential", lifecycle.DoorNoCredential, nil, "BootstrapMissing"},
-		{"it is denied, for a reason", lifecycle.DoorDenied, answer(metav1.ConditionFalse, v1alpha1.ReasonTokenRefused),
+		{"what was issued is an older request's", lifecycle.JoinRequestHeld, answer(metav1.ConditionTrue, "Issued"), ""},
+		{"the hub is away", lifecycle.JoinRequestUnreachable, nil, "HubUnreachable"},
+		{"the credential has ended", lifecycle.JoinRequestRefused, nil, "BootstrapRefused"},
+		{"no bootstrap credential", lifecycle.JoinRequestNoCredential, nil, "BootstrapMissing"},
+		{"it is denied, for a reason", lifecycle.JoinRequestDenied, answer(metav1.ConditionFalse, v1alpha1.ReasonTokenRefused),
 			v1alpha1.ReasonTokenRefused},
-		{"what is wrong is not at the door", lifecycle.DoorNotAskable, nil, ""},
+		{"the failure is not that of the JoinRequest", lifecycle.JoinRequestNotAskable, nil, ""},
 	} {
-		require.Equal(t, test.want, doorReason(test.sight, test.theirs), test.reason)
+		require.Equal(t, test.want, requestReason(test.sight, test.theirs), test.reason)
 	}
 }
 

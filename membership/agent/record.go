@@ -26,7 +26,7 @@ type record struct {
 	Name string `json:"name"`
 	// ClaimKey is the output of registration.ClaimKey.Marshal.
 	ClaimKey []byte                `json:"claimKey"`
-	Request  *doorRequest          `json:"request,omitempty"`
+	Request  *recordedRequest      `json:"request,omitempty"`
 	Member   *registered           `json:"member,omitempty"`
 	Renewal  *renewalRequest       `json:"renewal,omitempty"`
 	Leave    *v1alpha1.LeavePolicy `json:"leave,omitempty"`
@@ -64,8 +64,8 @@ type moveRequest struct {
 	RequestedAt time.Time `json:"requestedAt"`
 }
 
-// doorRequest is the content of the agent's JoinRequest, and the private data to open the answer.
-type doorRequest struct {
+// recordedRequest is the content of the agent's JoinRequest, and the private data to open the answer.
+type recordedRequest struct {
 	MemberUID  types.UID                  `json:"memberUID,omitempty"`
 	Labels     map[string]string          `json:"labels,omitempty"`
 	Credential v1alpha1.CredentialRequest `json:"credential"`

@@ -95,7 +95,7 @@ func (a *agent) startOver(ctx context.Context) error {
 // clear drops all state except the record.
 func (a *agent) clear() {
 	a.disconnect()
-	a.door.forget()
+	a.requests.forget()
 	a.revision, a.rolledBack = "", false
 	a.claim, a.refused, a.asked, a.cleanedAt = nil, refusedRenewal{}, time.Time{}, time.Time{}
 }

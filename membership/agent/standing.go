@@ -19,7 +19,7 @@ func (a *agent) stand() {
 	s := lifecycle.HubStanding{Unserved: a.unserved}
 	switch a.shown.Phase {
 	case lifecycle.Rejected:
-		s.Refused = a.door.sight == lifecycle.DoorDenied || a.door.sight == lifecycle.DoorNoCredential
+		s.Refused = a.requests.sight == lifecycle.JoinRequestDenied || a.requests.sight == lifecycle.JoinRequestNoCredential
 	case lifecycle.Leaving:
 		s.Cleaning = time.Duration(leavePolicy(a.record.Leave).DeadlineSeconds) * time.Second
 	default: // Unserved is sufficient

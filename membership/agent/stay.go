@@ -47,7 +47,7 @@ func (a *agent) found(ctx context.Context, list *v1alpha1.MembershipList, err er
 	a.saw(s)
 	a.trouble = cause.Of(err)
 	if a.sight == lifecycle.HubSeen {
-		a.door.disconnect() // not needed while the hub accepts the member's credential
+		a.requests.disconnect() // not needed while the hub accepts the member's credential
 		if a.follower == nil {
 			a.follower = a.follow(ctx, list)
 		}
@@ -77,7 +77,7 @@ func (a *agent) disconnect() {
 	if a.connection != nil {
 		a.connection.close()
 	}
-	a.door.disconnect()
+	a.requests.disconnect()
 	a.connection, a.sight, a.membership, a.replaced = nil, lifecycle.HubNotAsked, nil, nil
 	a.updateGuard()
 }

@@ -120,7 +120,7 @@ func TestRenewal(t *testing.T) {
 				return store.parsed(t).Leave.DeadlineSeconds == h.membership().Spec.Leave.DeadlineSeconds
 			})
 			require.Equal(t, lifecycle.Joined, r.last().Phase)
-			require.Equal(t, 1, w.take()["POST joinrequests"], "it went to the door again")
+			require.Equal(t, 1, w.take()["POST joinrequests"], "the agent sent another JoinRequest")
 		})
 	}
 }
@@ -152,7 +152,7 @@ func TestWithdrawn(t *testing.T) {
 	is(t, r, lifecycle.Joined)
 	h.beats()
 
-	// Now the hub says that it has forgotten the member, at the door.
+	// Now the hub answers the JoinRequest with Deregistered.
 	h.do(func(request *v1alpha1.JoinRequest) { h.tell(request, v1alpha1.AnswerDeregistered, nil) })
 	h.forgetRequests()
 	require.NoError(t, h.c.Delete(t.Context(), h.binding()))
@@ -181,7 +181,7 @@ func TestRefusedForAMoment(t *testing.T) {
 	h.beats()
 	eventually(t, "it does not see that it is let in", func() bool { return r.last().Message == "In the fleet." })
 	require.NotContains(t, r.seen(), lifecycle.Rejected)
-	require.Equal(t, 1, w.take()["POST joinrequests"], "it went to the door again")
+	require.Equal(t, 1, w.take()["POST joinrequests"], "the agent sent another JoinRequest")
 
 	hub.refuses.Store(true)
 	is(t, r, lifecycle.Rejected)
@@ -268,7 +268,7 @@ func TestRecordLost(t *testing.T) {
 }
 
 // TestGone takes the Membership away while the agent may look, which proves nothing either; makes it anew; and then
-// says at the door that the member is forgotten.
+// answers the JoinRequest with Deregistered.
 func TestGone(t *testing.T) {
 	h := newByHand(t, "gone").attend()
 	var cleaned atomic.Int64
@@ -373,9 +373,9 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// TestDoor has every answer at the door, and bootstrap credentials that come, go and change.
-func TestDoor(t *testing.T) {
-	h := newByHand(t, "door").attend()
+// TestJoinRequest has every answer to a JoinRequest, and bootstrap credentials that come, go and change.
+func TestJoinRequest(t *testing.T) {
+	h := newByHand(t, "joinrequest").attend()
 	h.do(func(*v1alpha1.JoinRequest) {})
 	credential := make(chan *registration.Bootstrap, 1)
 	credential <- nil
@@ -421,7 +421,7 @@ func TestDoor(t *testing.T) {
 	is(t, r, lifecycle.Joined)
 }
 
-// reopen has the door look at all requests again.
+// reopen answers all requests again.
 func (h *byHand) reopen() {
 	h.t.Helper()
 	var list v1alpha1.JoinRequestList

@@ -47,7 +47,7 @@ func (l *logged) times(words string) int {
 	return strings.Count(l.all.String(), words)
 }
 
-func TestDoorFailure(t *testing.T) {
+func TestJoinRequestFailure(t *testing.T) {
 	requests := schema.GroupResource{Group: "membership.muster.dev", Resource: joinRequests}
 	forbidden := func(why string) error { return apierrors.NewForbidden(requests, "join-1", errors.New(why)) }
 	terminating := apierrors.NewForbidden(requests, "join-1", errors.New("it is being terminated"))
@@ -55,29 +55,29 @@ func TestDoorFailure(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
 		err    error
-		want   lifecycle.DoorSight
+		want   lifecycle.JoinRequestState
 	}{
-		{"the hub has removed the request", errNoRequest, lifecycle.DoorNoRequest},
-		{"no bootstrap credential", errNoBootstrap, lifecycle.DoorNoCredential},
+		{"the hub has removed the request", errNoRequest, lifecycle.JoinRequestNoRequest},
+		{"no bootstrap credential", errNoBootstrap, lifecycle.JoinRequestNoCredential},
 		{"an invalid bootstrap credential", homeError{&membership.InvalidError{Field: "kind", Problem: "must be another"}},
-			lifecycle.DoorNoCredential},
+			lifecycle.JoinRequestNoCredential},
 		{"its own cluster does not show it the Secret",
 			homeError{apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "muster-bootstrap", nil)},
-			lifecycle.DoorNotAskable},
-		{"the credential is of no use", apierrors.NewUnauthorized("no"), lifecycle.DoorRefused},
-		{"nor is that of another place", forbidden("no RBAC policy matched"), lifecycle.DoorRefused},
+			lifecycle.JoinRequestNotAskable},
+		{"the credential is of no use", apierrors.NewUnauthorized("no"), lifecycle.JoinRequestRefused},
+		{"nor is that of another place", forbidden("no RBAC policy matched"), lifecycle.JoinRequestRefused},
 		{"there are too many requests", forbidden("exceeded quota: muster, requested: count/joinrequests=1, used: 500, " +
-			"limited: 500"), lifecycle.DoorFull},
+			"limited: 500"), lifecycle.JoinRequestFull},
 		{"the quota is not computed yet", forbidden("status unknown for quota: muster, resources: count/joinrequests"),
-			lifecycle.DoorFull},
+			lifecycle.JoinRequestFull},
 		{"the API has another form of requests", apierrors.NewInvalid(schema.GroupKind{Kind: "JoinRequest"}, "join-1", nil),
-			lifecycle.DoorUnfit},
-		{"the place is going away", terminating, lifecycle.DoorUnfit},
-		{"this is no hub", apierrors.NewNotFound(requests, "join-1"), lifecycle.DoorUnfit},
-		{"the hub is overloaded", apierrors.NewTooManyRequestsError("later"), lifecycle.DoorUnreachable},
+			lifecycle.JoinRequestUnfit},
+		{"the place is going away", terminating, lifecycle.JoinRequestUnfit},
+		{"this is no hub", apierrors.NewNotFound(requests, "join-1"), lifecycle.JoinRequestUnfit},
+		{"the hub is overloaded", apierrors.NewTooManyRequestsError("later"), lifecycle.JoinRequestUnreachable},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			got, why := doorFailure(tc.err)
+			got, why := requestFailure(tc.err)
 			require.Equal(t, tc.want, got)
 			require.NotEmpty(t, why)
 		})
@@ -120,11 +120,11 @@ func TestSignedOnce(t *testing.T) {
 	claim, err := registration.NewClaimKey()
 	require.NoError(t, err)
 	bootstrap := &registration.Bootstrap{Server: hub.URL, Token: "t", TokenName: "one", Key: []byte("k"), Namespace: "n"}
-	a := &agent{claim: claim, record: record{ClusterID: "id", Request: &doorRequest{}}, Options: Options{
+	a := &agent{claim: claim, record: record{ClusterID: "id", Request: &recordedRequest{}}, Options: Options{
 		Bootstrap: BootstrapFunc(func(context.Context) (*registration.Bootstrap, error) { return bootstrap, nil }),
 		HubConfig: func(*rest.Config) {},
 	}}
-	defer a.door.disconnect()
+	defer a.requests.disconnect()
 	knock := func() *v1alpha1.JoinRequest {
 		mine, _, err := a.knock(t.Context())
 		require.True(t, apierrors.IsNotFound(err), "%v", err)
@@ -132,7 +132,7 @@ func TestSignedOnce(t *testing.T) {
 	}
 	first := knock()
 	require.Same(t, first, knock())
-	a.record.Request = &doorRequest{MemberUID: "uid"}
+	a.record.Request = &recordedRequest{MemberUID: "uid"}
 	second := knock()
 	require.NotSame(t, first, second)
 	other := *bootstrap

@@ -26,7 +26,7 @@ const strangerTTL = time.Minute
 // collect deletes a request that is complete, or that was not accepted in time, together with the MemberCluster that
 // was created for it and not decided on. So objects that a stolen bootstrap credential created are removed
 // automatically.
-func (d *door) collect(ctx context.Context, request *v1alpha1.JoinRequest, step lifecycle.DoorStep) (bool, error) {
+func (d *joinRequestController) collect(ctx context.Context, request *v1alpha1.JoinRequest, step lifecycle.JoinRequestStep) (bool, error) {
 	done, err := d.delivered(ctx, request)
 	if err != nil {
 		return false, err
@@ -48,7 +48,7 @@ func (d *door) collect(ctx context.Context, request *v1alpha1.JoinRequest, step 
 
 // release removes all finalizers from a request that is being deleted. The client that created the request can set
 // finalizers, which would fill the quota for ever.
-func (d *door) release(ctx context.Context, request *v1alpha1.JoinRequest) error {
+func (d *joinRequestController) release(ctx context.Context, request *v1alpha1.JoinRequest) error {
 	if len(request.Finalizers) == 0 {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (d *door) release(ctx context.Context, request *v1alpha1.JoinRequest) error
 }
 
 // delivered reports whether the agent has used the issued credential: it has joined.
-func (d *door) delivered(ctx context.Context, request *v1alpha1.JoinRequest) (bool, error) {
+func (d *joinRequestController) delivered(ctx context.Context, request *v1alpha1.JoinRequest) (bool, error) {
 	if request.Status.Answer != v1alpha1.AnswerIssued {
 		return false, nil
 	}
@@ -79,7 +79,7 @@ func (d *door) delivered(ctx context.Context, request *v1alpha1.JoinRequest) (bo
 
 // recorded reports whether the expiration time of the issued credential is recorded in the MemberCluster, because it is
 // unknown after the request is deleted. A member that does not exist any more, or has another agent, needs no record.
-func (d *door) recorded(ctx context.Context, request *v1alpha1.JoinRequest) (bool, error) {
+func (d *joinRequestController) recorded(ctx context.Context, request *v1alpha1.JoinRequest) (bool, error) {
 	if request.Status.Credential == nil || request.Status.Credential.ExpirationTime == nil {
 		return true, nil
 	}
@@ -94,7 +94,7 @@ func (d *door) recorded(ctx context.Context, request *v1alpha1.JoinRequest) (boo
 	return end != nil && !end.Before(request.Status.Credential.ExpirationTime), nil
 }
 
-func (d *door) collectMember(ctx context.Context, request *v1alpha1.JoinRequest, name string) error {
+func (d *joinRequestController) collectMember(ctx context.Context, request *v1alpha1.JoinRequest, name string) error {
 	cluster, err := found(ctx, d.client, client.ObjectKey{Name: name}, &v1alpha1.MemberCluster{})
 	if err != nil || cluster == nil {
 		return err
@@ -106,7 +106,7 @@ func (d *door) collectMember(ctx context.Context, request *v1alpha1.JoinRequest,
 }
 
 // untilCollected is the remaining time for which a request is kept.
-func (d *door) untilCollected(request *v1alpha1.JoinRequest) time.Duration {
+func (d *joinRequestController) untilCollected(request *v1alpha1.JoinRequest) time.Duration {
 	end := request.CreationTimestamp.Add(d.options.RequestTTL)
 	issued := meta.FindStatusCondition(request.Status.Conditions, v1alpha1.ConditionIssued)
 	switch request.Status.Answer {

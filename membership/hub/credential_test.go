@@ -24,7 +24,7 @@ func TestCredentialEnd(t *testing.T) {
 		want     *metav1.Time
 	}{
 		{"unknown", nil, joined, nil, nil, nil},
-		{"the agent has joined by what it was given at the door", nil, joined, until(at(1)), nil, at(1)},
+		{"the agent has joined with the credential of its JoinRequest", nil, joined, until(at(1)), nil, at(1)},
 		{"its request is gone", at(1), joined, nil, nil, at(1)},
 		{"it was renewed", at(1), joined, nil, &v1alpha1.Credential{ExpirationTime: at(2)}, at(2)},
 		{"it came in anew after a renewal, the answer to which is still there", at(2), joined, until(at(3)),

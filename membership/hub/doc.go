@@ -11,7 +11,7 @@
 //   - The controller of MemberClusters prepares a member's namespace, grants and withdraws access, and reports.
 //     [lifecycle.NextHub] decides. It calls the Acceptor for members whose agent the hub starts, because these make no
 //     JoinRequest before that.
-//   - The controller of JoinRequests answers which agent gets a credential. [lifecycle.NextDoor] decides.
+//   - The controller of JoinRequests answers which agent gets a credential. [lifecycle.NextJoinRequest] decides.
 //   - The controller of JoinTokens, of package jointoken, creates bootstrap credentials and renews them.
 //   - The watcher of heartbeats, of package heartbeat, reports silent members. [lifecycle.Health] and
 //     [lifecycle.Taints] derive the condition Healthy and the taints membership.muster.dev/unreachable and /not-ready.

@@ -233,7 +233,7 @@ func TestHubAPIServerKilled(t *testing.T) {
 			require.NoError(h.t, h.client.Delete(h.t.Context(), h.member("mortal")))
 			restart()
 			h.untilGone("mortal")
-			// Where the agent saw the member go before it saw that it may, it has asked at the door; that answer is kept.
+			// Where the agent saw the member go before it saw that it may, it has sent a JoinRequest; that answer is kept.
 			h.untilEmpty("mortal")
 		}},
 	} {

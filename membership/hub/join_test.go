@@ -75,7 +75,7 @@ func TestWritesOfAJoin(t *testing.T) {
 				t.Errorf("the agent's writes (-want +got):\n%s", diff)
 			}
 			recorded := h.member(test.name).Status.CredentialExpirationTime
-			require.NotNil(t, recorded, "the end of what was issued at the door is on record when the request is gone")
+			require.NotNil(t, recorded, "the expiry of the issued credential is on record when the request is gone")
 			require.True(t, recorded.After(time.Now().Add(time.Hour)), recorded)
 			h.remove(test.name)
 			a.stop()
@@ -189,7 +189,7 @@ func testDuplicateClaim(t *testing.T, h *testHub) {
 
 	// The first one comes back, with a credential that worked: it is not let in, and does not evict the other.
 	first.start()
-	h.eventually("the first agent asks at the door", func() error {
+	h.eventually("the first agent sends a JoinRequest", func() error {
 		var list v1alpha1.JoinRequestList
 		require.NoError(t, h.client.List(t.Context(), &list))
 		for _, request := range list.Items {
@@ -206,8 +206,8 @@ func testDuplicateClaim(t *testing.T, h *testHub) {
 	second.stop()
 }
 
-func testTheDoorHolds(t *testing.T, h *testHub) {
-	bootstrap := h.token("door", v1alpha1.JoinTokenSpec{})
+func testJoinRequestsAreHeld(t *testing.T, h *testHub) {
+	bootstrap := h.token("held", v1alpha1.JoinTokenSpec{})
 	for _, test := range []struct {
 		reason  string
 		members []*v1alpha1.MemberCluster

@@ -126,7 +126,7 @@ func TestClonedClusterIsNamed(t *testing.T) {
 	a := h.joined(bootstrap, agent.Options{Name: name})
 	require.Nil(t, meta.FindStatusCondition(h.member(name).Status.Conditions, v1alpha1.ConditionClusterIDUnique))
 	clone := newAsker(t, name, csr.Method{}, bootstrap)
-	createRequest(t, h.door(bootstrap), clone)
+	createRequest(t, h.requester(bootstrap), clone)
 	cluster := h.untilCondition(name, v1alpha1.ConditionClusterIDUnique, metav1.ConditionFalse,
 		v1alpha1.ReasonClusterIDTaken)
 	require.Contains(t, messages(cluster.Status.Conditions), "JoinRequest "+clone.request.Name)

@@ -37,7 +37,7 @@ func testPermissions(t *testing.T, h *testHub) {
 		defer h.remove(name)
 		credentials["agent of "+name] = c
 	}
-	door, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
+	requester, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
 	require.NoError(t, err)
 
 	const registrationNamespace = membership.RegistrationNamespace
@@ -155,13 +155,13 @@ func testPermissions(t *testing.T, h *testHub) {
 		ClusterID: "x", Name: "x", ClaimKey: []byte{1}, Signature: []byte{1},
 		Credential: v1alpha1.CredentialRequest{Type: v1alpha1.CredentialIdentity},
 	}}
-	atTheDoor := []attempt{
+	withJoinRequests := []attempt{
 		{"create a JoinRequest", func(ctx context.Context, c client.Client) error {
 			return c.Create(ctx, request.DeepCopy(), client.DryRunAll)
 		}},
 		get("JoinRequest", request.DeepCopy()),
 	}
-	beyondTheDoor := []attempt{
+	withOtherObjects := []attempt{
 		{"delete a JoinRequest", func(ctx context.Context, c client.Client) error { return c.Delete(ctx, request) }},
 		{"patch a JoinRequest",
 			func(ctx context.Context, c client.Client) error { return c.Patch(ctx, request.DeepCopy(), patch) }},
@@ -183,7 +183,7 @@ func testPermissions(t *testing.T, h *testHub) {
 	}{
 		{
 			"the agent of a", credentials["agent of a"],
-			append(append(append(everybody, others("member-a-b")...), foreign("member-a")...), atTheDoor, beyondTheDoor),
+			append(append(append(everybody, others("member-a-b")...), foreign("member-a")...), withJoinRequests, withOtherObjects),
 			[]attempt{
 				get("its Membership", self("member-a")),
 				get("its Lease", lease("member-a", membership.LeaseName)),
@@ -194,13 +194,13 @@ func testPermissions(t *testing.T, h *testHub) {
 		},
 		{
 			"the agent of a-b", credentials["agent of a-b"],
-			append(append(append(everybody, others("member-a")...), foreign("member-a-b")...), atTheDoor, beyondTheDoor),
+			append(append(append(everybody, others("member-a")...), foreign("member-a-b")...), withJoinRequests, withOtherObjects),
 			[]attempt{get("its Membership", self("member-a-b"))},
 		},
 		{
-			"the bootstrap credential", door,
-			append(append(append(everybody, others("member-a")...), foreign(registrationNamespace)...), beyondTheDoor),
-			atTheDoor,
+			"the bootstrap credential", requester,
+			append(append(append(everybody, others("member-a")...), foreign(registrationNamespace)...), withOtherObjects),
+			withJoinRequests,
 		},
 	} {
 		t.Run(test.who, func(t *testing.T) {
@@ -220,12 +220,12 @@ func testPermissions(t *testing.T, h *testHub) {
 	}
 }
 
-// admitted goes through the door by hand, and returns what an agent has then.
+// admitted sends a JoinRequest by hand, and returns what an agent has then.
 func (h *testHub) admitted(bootstrap *registration.Bootstrap, name string, method registration.Method) *rest.Config {
 	h.t.Helper()
 	asker := newAsker(h.t, name, method, bootstrap)
-	door := h.door(bootstrap)
-	h.eventually("the door opens", func() error { return door.Create(h.t.Context(), asker.request) })
+	requester := h.requester(bootstrap)
+	h.eventually("a JoinRequest can be created", func() error { return requester.Create(h.t.Context(), asker.request) })
 	return asker.config(h.t, bootstrap, h.request("id-"+name, v1alpha1.AnswerIssued, v1alpha1.ReasonIssued))
 }
 

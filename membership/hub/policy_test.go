@@ -427,7 +427,7 @@ func TestFloodIsBounded(t *testing.T) {
 	clock := &mustertest.Clock{}
 	h := startHub(t, p, hub.Options{MaxRequests: quota, Clock: clock})
 	bootstrap := h.token("flood", v1alpha1.JoinTokenSpec{TTLSeconds: new(int64(-1))})
-	door, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
+	requester, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
 	require.NoError(t, err)
 	var made int
 	var refused error
@@ -440,7 +440,7 @@ func TestFloodIsBounded(t *testing.T) {
 			Name: "flood-" + claim.Fingerprint()[:8], Credential: credential}}
 		request.Finalizers = []string{"example.com/stay"}
 		require.NoError(t, registration.Sign(request, claim, bootstrap))
-		err = door.Create(t.Context(), request)
+		err = requester.Create(t.Context(), request)
 		switch {
 		case err == nil:
 			made++

@@ -15,15 +15,15 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// door is a client with a bootstrap credential, and so with nothing but the right to create and get requests.
-func (h *testHub) door(bootstrap *registration.Bootstrap) client.Client {
+// requester is a client with a bootstrap credential, and so with nothing but the right to create and get requests.
+func (h *testHub) requester(bootstrap *registration.Bootstrap) client.Client {
 	h.t.Helper()
 	c, err := client.New(bootstrap.RESTConfig(), client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
 	require.NoError(h.t, err)
 	return c
 }
 
-// asker asks at the door without being an agent.
+// asker sends JoinRequests without being an agent.
 type asker struct {
 	request *v1alpha1.JoinRequest
 	claim   *registration.ClaimKey

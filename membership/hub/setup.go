@@ -119,12 +119,12 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		return fmt.Errorf("add the metrics to the manager: %w", err)
 	}
 
-	door := &door{
+	requests := &joinRequestController{
 		client: hub.GetClient(), reader: hub.GetAPIReader(), options: options,
 		recorder: mgr.GetEventRecorder("muster-hub"), concluding: keymutex.NewHashed(options.Workers),
 		identity: hubID, tombstones: left, conflicts: newConflictPauses(),
 	}
-	if err := door.setup(mgr, hub); err != nil {
+	if err := requests.setup(mgr, hub); err != nil {
 		return fmt.Errorf("set up the controller of JoinRequests: %w", err)
 	}
 	if err := jointoken.SetupWithManager(mgr, jointoken.Options{

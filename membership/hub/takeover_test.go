@@ -48,11 +48,11 @@ func testTakeover(t *testing.T, h *testHub) {
 				})
 			}
 			first, second := newAsker(t, test.name, test.before, bootstrap), newAsker(t, test.name, test.after, bootstrap)
-			door := h.door(bootstrap)
-			createRequest(t, door, first)
+			requester := h.requester(bootstrap)
+			createRequest(t, requester, first)
 			firstReads := reads(first)
 			h.eventually("the first is in", firstReads)
-			createRequest(t, door, second)
+			createRequest(t, requester, second)
 			h.answer(second, v1alpha1.AnswerHeld)
 			require.NoError(t, firstReads())
 
@@ -89,10 +89,10 @@ func TestLaggingClaims(t *testing.T) {
 	clusters := lagging{of: "/memberclusters"}
 	h := startHub(t, plane.ForTest(t), hub.Options{}, clusters.wrap)
 	bootstrap := h.token("claims", v1alpha1.JoinTokenSpec{AutoAccept: true})
-	door := h.door(bootstrap)
+	requester := h.requester(bootstrap)
 	defer clusters.flow()
 
-	// At the door: accepted and prepared beforehand.
+	// JoinRequests: accepted and prepared beforehand.
 	early := newAsker(t, "early", token.Method{}, bootstrap)
 	require.NoError(t, h.client.Create(t.Context(),
 		&v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "early"}, Spec: v1alpha1.MemberClusterSpec{
@@ -100,7 +100,7 @@ func TestLaggingClaims(t *testing.T) {
 		}}))
 	// In the fleet: about to renew.
 	late := newAsker(t, "late", token.Method{}, bootstrap)
-	createRequest(t, door, late)
+	createRequest(t, requester, late)
 	config := late.config(t, bootstrap, h.answer(late, v1alpha1.AnswerIssued))
 	agent, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestLaggingClaims(t *testing.T) {
 		h.change(name, func(c *v1alpha1.MemberCluster) { c.Spec.Claim = other.Fingerprint() })
 	}
 
-	createRequest(t, door, early)
+	createRequest(t, requester, early)
 	request, _, err := token.Method{}.Request(late.claim, nil)
 	require.NoError(t, err)
 	renewal := &v1alpha1.Renewal{ID: "late", Request: request}

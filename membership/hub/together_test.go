@@ -17,7 +17,7 @@ func TestMembersOfOneHub(t *testing.T) {
 		{"LeaveAndJoinAgain", testLeaveAndJoinAgain},
 		{"DuplicateClaim", testDuplicateClaim},
 		{"Takeover", testTakeover},
-		{"TheDoorHolds", testTheDoorHolds},
+		{"JoinRequestsAreHeld", testJoinRequestsAreHeld},
 		{"PreparedMemberIsMatchedByID", testPreparedMemberIsMatchedByID},
 		{"Permissions", testPermissions},
 		{"WithdrawnAcceptanceCutsPermissions", testWithdrawnAcceptanceCutsPermissions},

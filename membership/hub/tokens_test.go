@@ -35,9 +35,9 @@ func TestNobodyComesInWithoutAToken(t *testing.T) {
 	bound := h.token("bound", v1alpha1.JoinTokenSpec{ClusterID: "someone-else"})
 	weak := h.token("weak", v1alpha1.JoinTokenSpec{})
 	h.token("trusted", v1alpha1.JoinTokenSpec{})
-	door := h.door(bound)
+	requester := h.requester(bound)
 	ask := func(a *asker) {
-		createRequest(t, door, a)
+		createRequest(t, requester, a)
 		// Another hub on this plane may let it in.
 		t.Cleanup(func() { _ = h.client.Delete(context.Background(), a.request) })
 	}
@@ -73,7 +73,7 @@ func TestNobodyComesInWithoutAToken(t *testing.T) {
 	pretended := *weak
 	pretended.TokenName = "trusted"
 	require.NoError(t, registration.Sign(again, first.claim, &pretended))
-	require.NoError(t, door.Create(t.Context(), again))
+	require.NoError(t, requester.Create(t.Context(), again))
 	held = h.request("id-renamed", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
 	require.Equal(t, "trusted", held.Spec.Token.Name)
 	require.Nil(t, h.member("renamed").Spec.Accepted)
@@ -84,11 +84,11 @@ func TestNobodyComesInWithoutAToken(t *testing.T) {
 	require.Equal(t, []string{"renamed"}, slices.Compact(asked))
 }
 
-// A product that guards the door itself may say so.
+// A product that admits JoinRequests itself may say so.
 func TestWithoutTokenByOption(t *testing.T) {
 	h := startHub(t, plane.ForTest(t), hub.Options{AllowWithoutToken: true})
 	a := newAsker(t, "tokenless", csr.Method{}, nil)
-	createRequest(t, h.door(h.token("tokenless", v1alpha1.JoinTokenSpec{})), a)
+	createRequest(t, h.requester(h.token("tokenless", v1alpha1.JoinTokenSpec{})), a)
 	h.request("id-tokenless", v1alpha1.AnswerHeld, v1alpha1.ReasonWaitingForAcceptance)
 	h.change("tokenless", func(c *v1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
 	issued := h.request("id-tokenless", v1alpha1.AnswerIssued, v1alpha1.ReasonIssued)
@@ -112,7 +112,7 @@ func testStolenCredentialIsNotRenewed(t *testing.T, h *testHub) {
 		t.Run(name, func(t *testing.T) {
 			h := h.with(t)
 			agent := newAsker(t, name, method, bootstrap)
-			createRequest(t, h.door(bootstrap), agent)
+			createRequest(t, h.requester(bootstrap), agent)
 			config := agent.config(t, bootstrap, h.request("id-"+name, v1alpha1.AnswerIssued, v1alpha1.ReasonIssued))
 			member, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: h.client.RESTMapper()})
 			require.NoError(t, err)
@@ -174,11 +174,11 @@ func TestTokensOfOneMember(t *testing.T) {
 		}}
 		return h.client.Update(t.Context(), token)
 	})
-	door := h.door(bootstrap)
+	requester := h.requester(bootstrap)
 	ask := func(name string) {
 		request := newAsker(t, name, csr.Method{}, bootstrap).request
 		// the quota is counted first
-		h.eventually("the door is open", func() error { return door.Create(t.Context(), request.DeepCopy()) })
+		h.eventually("a JoinRequest can be created", func() error { return requester.Create(t.Context(), request.DeepCopy()) })
 		t.Cleanup(func() { _ = h.client.Delete(context.Background(), request) })
 	}
 	ask("stranger")
@@ -202,7 +202,7 @@ func TestProtectedLabels(t *testing.T) {
 		request := newAsker(t, name, csr.Method{}, bootstrap, func(r *v1alpha1.JoinRequest) {
 			r.Spec.Labels = map[string]string{"region": "eu"}
 		}).request
-		hub := h.door(bootstrap)
+		hub := h.requester(bootstrap)
 		h.eventually("the hub accepts the request", func() error { return hub.Create(t.Context(), request.DeepCopy()) })
 		t.Cleanup(func() { _ = h.client.Delete(context.Background(), request) })
 	}

@@ -25,10 +25,10 @@ type AgentObserved struct {
 	Now time.Time
 
 	Record Record
-	// Door is the last observed answer to the recorded JoinRequest.
-	Door DoorSight
-	// DoorSince is since when Door has been the answer without interruption.
-	DoorSince time.Time
+	// JoinRequest is the last observed answer to the recorded JoinRequest.
+	JoinRequest JoinRequestState
+	// JoinRequestSince is since when JoinRequest has been the answer without interruption.
+	JoinRequestSince time.Time
 	// Hub is the result of the last attempt to read the Membership.
 	Hub HubSight
 	// HubSince is since when Hub has been the result without interruption. All kinds of refusal are one result.
@@ -60,8 +60,8 @@ type AgentAction string
 const (
 	// MakeRequest creates a claim key if none exists, and a request, and records both.
 	MakeRequest AgentAction = "MakeRequest"
-	// AskDoor creates the recorded JoinRequest on the hub, or reads the answer to it.
-	AskDoor AgentAction = "AskDoor"
+	// CheckJoinRequest creates the recorded JoinRequest on the hub, or reads the answer to it.
+	CheckJoinRequest AgentAction = "CheckJoinRequest"
 	// Register records the issued credential and uses it.
 	Register AgentAction = "Register"
 	// AdoptMember records the current UID and name of the Membership.
@@ -129,45 +129,45 @@ func register(o AgentObserved) AgentStep {
 	if !o.Record.Claim {
 		return AgentStep{Phase: Unregistered, Message: "Making a request to join.", Actions: []AgentAction{MakeRequest}}
 	}
-	step := AgentStep{Phase: Registering, Actions: []AgentAction{AskDoor}, After: growing(DoorPoll, o.DoorSince, o.Now)}
-	switch o.Door {
-	case DoorNotAsked:
+	step := AgentStep{Phase: Registering, Actions: []AgentAction{CheckJoinRequest}, After: growing(JoinRequestPoll, o.JoinRequestSince, o.Now)}
+	switch o.JoinRequest {
+	case JoinRequestNotAsked:
 		step.Message, step.After = "Asking to join.", 0
-	case DoorUnreachable:
-		step.Message, step.After = "The hub cannot be reached; trying again.", growing(RetryPoll, o.DoorSince, o.Now)
-	case DoorNotAskable:
+	case JoinRequestUnreachable:
+		step.Message, step.After = "The hub cannot be reached; trying again.", growing(RetryPoll, o.JoinRequestSince, o.Now)
+	case JoinRequestNotAskable:
 		step.Message = "The agent cannot make a JoinRequest for a local reason; trying again."
-		step.After = growing(RetryPoll, o.DoorSince, o.Now)
-	case DoorNoCredential:
+		step.After = growing(RetryPoll, o.JoinRequestSince, o.Now)
+	case JoinRequestNoCredential:
 		step.Phase, step.After = Rejected, HeldPoll
 		step.Message = "The agent has no bootstrap credential: give it that of a JoinToken which is Ready."
-	case DoorRefused:
+	case JoinRequestRefused:
 		step.Phase, step.After = Rejected, HeldPoll
 		step.Message = "The hub refuses the bootstrap credential: give the agent that of a JoinToken which is Ready."
-	case DoorFull:
+	case JoinRequestFull:
 		step.Message, step.After = "The hub's limit of JoinRequests is reached; trying again.", HeldPoll
-	case DoorUnfit:
+	case JoinRequestUnfit:
 		step.Phase, step.After = Rejected, HeldPoll
 		step.Message = "The hub cannot accept the request: check that it is the right hub, and what the agent requests."
-	case DoorPending:
+	case JoinRequestPending:
 		step.Message = "The hub is at work on the request."
-	case DoorDifferentHub:
+	case JoinRequestDifferentHub:
 		step.Phase, step.Message, step.After = Rejected, otherHubsCredential, HeldPoll
-	case DoorHeld:
+	case JoinRequestHeld:
 		step.Message, step.After = "The request is pending: see its status on the hub.", HeldPoll
-	case DoorDenied:
+	case JoinRequestDenied:
 		step.Phase, step.Message, step.After = Rejected, "The request is denied, see its status on the hub.", HeldPoll
-	case DoorDeregistered, DoorDeregisteredKept:
-		if o.Door == DoorDeregistered && o.Record.Kept {
+	case JoinRequestDeregistered, JoinRequestDeregisteredKept:
+		if o.JoinRequest == JoinRequestDeregistered && o.Record.Kept {
 			// The MemberCluster was deleted while the agent waited to come back to it.
 			return AgentStep{Phase: Left, Message: "The hub has removed this member.", Actions: []AgentAction{RecordOut}}
 		}
 		step.Message, step.Actions, step.After = "The hub has dropped the request; starting over.", []AgentAction{
 			StartOver,
 		}, 0
-	case DoorIssued:
+	case JoinRequestIssued:
 		step.Message, step.Actions, step.After = "The hub has issued a credential.", []AgentAction{Register}, 0
-	default: // DoorNoRequest
+	default: // JoinRequestNoRequest
 		step.Message = "Asking to join."
 	}
 	return step
@@ -274,7 +274,7 @@ func beatOn(o AgentObserved) AgentStep {
 		step.Phase = Joined
 	} else {
 		// The agent may have got access a moment ago, and not every API server of the hub knows that yet.
-		step.After = growing(DoorPoll, o.HubSince, o.Now)
+		step.After = growing(JoinRequestPoll, o.HubSince, o.Now)
 	}
 	return step
 }
@@ -297,40 +297,40 @@ func shutOut(o AgentObserved) AgentStep {
 	if o.Beating {
 		step.Actions = append(step.Actions, StopBeat)
 	}
-	switch o.Door {
-	case DoorDeregistered, DoorDeregisteredKept:
+	switch o.JoinRequest {
+	case JoinRequestDeregistered, JoinRequestDeregisteredKept:
 		step.Phase, step.Message, step.After = Leaving, "The hub has deregistered this member.", 0
 		step.Actions = append(step.Actions, RecordDeregistered)
 		return step
-	case DoorIssued:
+	case JoinRequestIssued:
 		step.Phase, step.Message, step.After = Joining, "The hub has issued a new credential.", 0
 		step.Actions = append(step.Actions, Register)
 		return step
-	case DoorNotAsked:
+	case JoinRequestNotAsked:
 		step.After = 0
 		step.Actions = append(step.Actions, MakeRequest)
-	case DoorNoRequest, DoorPending:
-		step.After = growing(DoorPoll, o.DoorSince, o.Now)
-	case DoorNotAskable:
+	case JoinRequestNoRequest, JoinRequestPending:
+		step.After = growing(JoinRequestPoll, o.JoinRequestSince, o.Now)
+	case JoinRequestNotAskable:
 		step.Message = "The hub refuses the agent, which cannot make a JoinRequest for a local reason; trying again."
-		step.After = growing(RetryPoll, o.DoorSince, o.Now)
-	case DoorNoCredential:
+		step.After = growing(RetryPoll, o.JoinRequestSince, o.Now)
+	case JoinRequestNoCredential:
 		step.Message = "The hub refuses the agent, which has no bootstrap credential to ask for the reason: give it that " +
 			"of a JoinToken which is Ready."
-	case DoorRefused:
+	case JoinRequestRefused:
 		step.Message = "The hub refuses the agent and its bootstrap credential: give the agent that of a JoinToken which " +
 			"is Ready, so that it can ask for the reason."
-	case DoorDifferentHub:
+	case JoinRequestDifferentHub:
 		step.Message = otherHubsCredential
-	case DoorHeld:
+	case JoinRequestHeld:
 		step.Message = "The hub refuses the agent until an administrator decides: see its JoinRequest on the hub."
-	case DoorDenied:
+	case JoinRequestDenied:
 		step.Message = "The hub refuses the agent: see its JoinRequest on the hub. Its acceptance was withdrawn, or its " +
 			"JoinToken no longer admits it."
-	case DoorUnreachable:
-		step.After = growing(RetryPoll, o.DoorSince, o.Now)
+	case JoinRequestUnreachable:
+		step.After = growing(RetryPoll, o.JoinRequestSince, o.Now)
 	}
-	step.Actions = append(step.Actions, AskDoor, ReadMembership)
+	step.Actions = append(step.Actions, CheckJoinRequest, ReadMembership)
 	return step
 }
 

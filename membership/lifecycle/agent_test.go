@@ -16,7 +16,7 @@ func TestNextAgent(t *testing.T) {
 		member = Record{Registered: true}
 	)
 	see := func(r Record, change func(*AgentObserved)) AgentObserved {
-		o := AgentObserved{Now: epoch, DoorSince: epoch, Record: r, PolicySaved: true, Beating: true}
+		o := AgentObserved{Now: epoch, JoinRequestSince: epoch, Record: r, PolicySaved: true, Beating: true}
 		change(&o)
 		return o
 	}
@@ -45,69 +45,69 @@ func TestNextAgent(t *testing.T) {
 		},
 		{
 			name: "no bootstrap credential", reason: "only a person can help, and is told how",
-			o: see(asked, func(o *AgentObserved) { o.Door = DoorNoCredential }),
+			o: see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestNoCredential }),
 			want: AgentStep{
-				Phase: Rejected, Actions: []AgentAction{AskDoor}, After: HeldPoll,
+				Phase: Rejected, Actions: []AgentAction{CheckJoinRequest}, After: HeldPoll,
 				Message: "The agent has no bootstrap credential: give it that of a JoinToken which is Ready.",
 			},
 		},
 		{
 			name: "its own cluster does not answer", reason: "that is not the hub's doing, and may pass",
-			o: see(asked, func(o *AgentObserved) { o.Door = DoorNotAskable }),
+			o: see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestNotAskable }),
 			want: AgentStep{
-				Phase: Registering, Actions: []AgentAction{AskDoor}, After: RetryPoll,
+				Phase: Registering, Actions: []AgentAction{CheckJoinRequest}, After: RetryPoll,
 				Message: "The agent cannot make a JoinRequest for a local reason; trying again.",
 			},
 		},
 		{
 			name: "too many requests", reason: "there is nothing wrong with this one",
-			o: see(asked, func(o *AgentObserved) { o.Door = DoorFull }),
+			o: see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestFull }),
 			want: AgentStep{
-				Phase: Registering, Actions: []AgentAction{AskDoor}, After: HeldPoll,
+				Phase: Registering, Actions: []AgentAction{CheckJoinRequest}, After: HeldPoll,
 				Message: "The hub's limit of JoinRequests is reached; trying again.",
 			},
 		},
 		{
 			name: "no hub at all", reason: "another credential for the same place would not help",
-			o: see(asked, func(o *AgentObserved) { o.Door = DoorUnfit }),
+			o: see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestUnfit }),
 			want: AgentStep{
-				Phase: Rejected, Actions: []AgentAction{AskDoor}, After: HeldPoll,
+				Phase: Rejected, Actions: []AgentAction{CheckJoinRequest}, After: HeldPoll,
 				Message: "The hub cannot accept the request: check that it is the right hub, and what the agent requests.",
 			},
 		},
 		{
 			name: "shut out, and its own cluster does not answer", reason: "it sees all the same when the hub lets it in again",
-			o: see(member, func(o *AgentObserved) { o.Hub, o.Door, o.Beating = HubRefused, DoorNotAskable, false }),
+			o: see(member, func(o *AgentObserved) { o.Hub, o.JoinRequest, o.Beating = HubRefused, JoinRequestNotAskable, false }),
 			want: AgentStep{
-				Phase: Rejected, Actions: []AgentAction{AskDoor, ReadMembership}, After: RetryPoll,
+				Phase: Rejected, Actions: []AgentAction{CheckJoinRequest, ReadMembership}, After: RetryPoll,
 				Message: "The hub refuses the agent, which cannot make a JoinRequest for a local reason; trying again.",
 			},
 		},
 		{
 			name: "denied", reason: "a person may change their mind",
-			o: see(asked, func(o *AgentObserved) { o.Door = DoorDenied }),
+			o: see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestDenied }),
 			want: AgentStep{Phase: Rejected, Message: "The request is denied, see its status on the hub.",
-				Actions: []AgentAction{AskDoor}, After: HeldPoll},
+				Actions: []AgentAction{CheckJoinRequest}, After: HeldPoll},
 		},
 		{
 			name: "request gone", reason: "it is made again, in no hurry",
-			o:    see(asked, func(o *AgentObserved) { o.Door = DoorNoRequest }),
-			want: AgentStep{Phase: Registering, Message: "Asking to join.", Actions: []AgentAction{AskDoor}, After: DoorPoll},
+			o:    see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestNoRequest }),
+			want: AgentStep{Phase: Registering, Message: "Asking to join.", Actions: []AgentAction{CheckJoinRequest}, After: JoinRequestPoll},
 		},
 		{
 			name: "issued", reason: "it is what was waited for",
-			o:    see(asked, func(o *AgentObserved) { o.Door = DoorIssued }),
+			o:    see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestIssued }),
 			want: AgentStep{Phase: Registering, Message: "The hub has issued a credential.", Actions: []AgentAction{Register}},
 		},
 		{
 			name: "dropped before it was in", reason: "there is nothing to clean, and nothing that a person decided against it",
-			o: see(asked, func(o *AgentObserved) { o.Door = DoorDeregistered }),
+			o: see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestDeregistered }),
 			want: AgentStep{Phase: Registering, Message: "The hub has dropped the request; starting over.",
 				Actions: []AgentAction{StartOver}},
 		},
 		{
 			name: "deleted while it waited to come back", reason: "an administrator decided, and a new request would undo that",
-			o:    see(Record{Claim: true, Kept: true}, func(o *AgentObserved) { o.Door = DoorDeregistered }),
+			o:    see(Record{Claim: true, Kept: true}, func(o *AgentObserved) { o.JoinRequest = JoinRequestDeregistered }),
 			want: AgentStep{Phase: Left, Message: "The hub has removed this member.", Actions: []AgentAction{RecordOut}},
 		},
 		{
@@ -157,30 +157,32 @@ func TestNextAgent(t *testing.T) {
 		},
 		{
 			name: "asked just now", reason: "a hub with nothing else to do answers at once",
-			o: see(asked, func(o *AgentObserved) { o.Door = DoorPending }),
-			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.", Actions: []AgentAction{AskDoor},
-				After: DoorPoll},
+			o: see(asked, func(o *AgentObserved) { o.JoinRequest = JoinRequestPending }),
+			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.", Actions: []AgentAction{CheckJoinRequest},
+				After: JoinRequestPoll},
 		},
 		{
 			name: "asked a while ago", reason: "whatever keeps the hub busy, it is not to be the answering of such looks",
-			o: see(asked, func(o *AgentObserved) { o.Door, o.DoorSince = DoorPending, epoch.Add(-8*time.Second) }),
-			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.", Actions: []AgentAction{AskDoor},
+			o: see(asked, func(o *AgentObserved) {
+				o.JoinRequest, o.JoinRequestSince = JoinRequestPending, epoch.Add(-8*time.Second)
+			}),
+			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.", Actions: []AgentAction{CheckJoinRequest},
 				After: 2 * time.Second},
 		},
 		{
 			name: "asked long ago", reason: "an administrator may decide at any time",
-			o: see(asked, func(o *AgentObserved) { o.Door, o.DoorSince = DoorPending, epoch.Add(-time.Hour) }),
-			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.", Actions: []AgentAction{AskDoor},
+			o: see(asked, func(o *AgentObserved) { o.JoinRequest, o.JoinRequestSince = JoinRequestPending, epoch.Add(-time.Hour) }),
+			want: AgentStep{Phase: Registering, Message: "The hub is at work on the request.", Actions: []AgentAction{CheckJoinRequest},
 				After: HeldPoll},
 		},
 		{
-			name: "shut out, and asked a while ago", reason: "as at the door",
+			name: "shut out, and asked a while ago", reason: "as for a JoinRequest",
 			o: see(member, func(o *AgentObserved) {
-				o.Hub, o.Door, o.DoorSince, o.Beating = HubRefused, DoorPending, epoch.Add(-8*time.Second), false
+				o.Hub, o.JoinRequest, o.JoinRequestSince, o.Beating = HubRefused, JoinRequestPending, epoch.Add(-8*time.Second), false
 			}),
 			want: AgentStep{
 				Phase: Rejected, Message: "The hub refuses the agent's credential; asking for the reason through a JoinRequest.",
-				Actions: []AgentAction{AskDoor, ReadMembership}, After: 2 * time.Second,
+				Actions: []AgentAction{CheckJoinRequest, ReadMembership}, After: 2 * time.Second,
 			},
 		},
 		{
@@ -206,7 +208,7 @@ func TestNextAgent(t *testing.T) {
 			o: see(member, func(o *AgentObserved) { o.Hub, o.HubSince, o.Beating = HubRefused, epoch, false }),
 			want: AgentStep{
 				Phase: Joining, Message: "The hub refuses the agent's credential; trying again.",
-				Actions: []AgentAction{ReadMembership}, After: DoorPoll,
+				Actions: []AgentAction{ReadMembership}, After: JoinRequestPoll,
 			},
 		},
 		{
@@ -216,7 +218,7 @@ func TestNextAgent(t *testing.T) {
 			want: AgentStep{
 				Phase: Rejected, Message: "The hub's Membership is that of another member; asking for the reason through a " +
 					"JoinRequest.",
-				Actions: []AgentAction{StopBeat, MakeRequest, AskDoor, ReadMembership},
+				Actions: []AgentAction{StopBeat, MakeRequest, CheckJoinRequest, ReadMembership},
 			},
 		},
 		{
@@ -224,7 +226,7 @@ func TestNextAgent(t *testing.T) {
 			o: see(member, func(o *AgentObserved) { o.Hub = HubRefused }),
 			want: AgentStep{
 				Phase: Rejected, Message: "The hub refuses the agent's credential; asking for the reason through a JoinRequest.",
-				Actions: []AgentAction{StopBeat, MakeRequest, AskDoor, ReadMembership},
+				Actions: []AgentAction{StopBeat, MakeRequest, CheckJoinRequest, ReadMembership},
 			},
 		},
 		{
@@ -232,22 +234,22 @@ func TestNextAgent(t *testing.T) {
 			o: see(member, func(o *AgentObserved) { o.Hub, o.Beating = HubGone, false }),
 			want: AgentStep{
 				Phase: Rejected, Message: "The hub has no Membership for the agent; asking for the reason through a JoinRequest.",
-				Actions: []AgentAction{MakeRequest, AskDoor, ReadMembership},
+				Actions: []AgentAction{MakeRequest, CheckJoinRequest, ReadMembership},
 			},
 		},
 		{
 			name:   "Membership gone, and no way to ask for the reason",
 			reason: "it waits for a person rather than clean what may be wanted",
-			o:      see(member, func(o *AgentObserved) { o.Hub, o.Door, o.Beating = HubGone, DoorRefused, false }),
+			o:      see(member, func(o *AgentObserved) { o.Hub, o.JoinRequest, o.Beating = HubGone, JoinRequestRefused, false }),
 			want: AgentStep{
-				Phase: Rejected, Actions: []AgentAction{AskDoor, ReadMembership}, After: HeldPoll,
+				Phase: Rejected, Actions: []AgentAction{CheckJoinRequest, ReadMembership}, After: HeldPoll,
 				Message: "The hub refuses the agent and its bootstrap credential: give the agent that of a JoinToken which is " +
 					"Ready, so that it can ask for the reason.",
 			},
 		},
 		{
 			name: "deregistered", reason: "that it was said is written down before anything is done about it",
-			o: see(member, func(o *AgentObserved) { o.Hub, o.Door, o.Beating = HubRefused, DoorDeregistered, false }),
+			o: see(member, func(o *AgentObserved) { o.Hub, o.JoinRequest, o.Beating = HubRefused, JoinRequestDeregistered, false }),
 			want: AgentStep{Phase: Leaving, Message: "The hub has deregistered this member.",
 				Actions: []AgentAction{RecordDeregistered}},
 		},
@@ -293,7 +295,7 @@ func TestNextAgent(t *testing.T) {
 				Actions: []AgentAction{StopBeat, RecordOut}},
 		},
 		{
-			name: "left for now", reason: "one that is kept may say Join again, so the agent waits at the door, with a new " +
+			name: "left for now", reason: "one that is kept may say Join again, so the agent waits for an answer, with a new " +
 				"claim",
 			o: toLeave(func(o *AgentObserved) { o.Membership.Report = ReportedClean }),
 			want: AgentStep{Phase: Left, Message: "The member is clean, and the hub knows it.",

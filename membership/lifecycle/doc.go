@@ -3,7 +3,7 @@
 // Three pure functions decide, each on what one controller observes:
 //
 //   - [NextHub] decides for a MemberCluster: acceptance, preparation, leave.
-//   - [NextDoor] answers a JoinRequest: which member it belongs to, and whether a credential is issued.
+//   - [NextJoinRequest] answers a JoinRequest: which member it belongs to, and whether a credential is issued.
 //   - [NextAgent] decides for the agent on the member: registration, joining, clean-up.
 //
 // Each returns a step: the phase, the conditions, the actions in order, and after which time to decide again although
@@ -44,9 +44,9 @@
 //     caches, each kind from a different time. Only the MemberCluster must be at least as new as the controller's own
 //     last write.
 //   - A claim key has one JoinRequest at a time. If an older one of the agent exists, an answer Issued in the older one
-//     is not for the current request: it is [DoorHeld] or [DoorPending] until the hub has removed the older one. So the
+//     is not for the current request: it is [JoinRequestHeld] or [JoinRequestPending] until the hub has removed the older one. So the
 //     hub removes every request in time.
-//   - [DoorDeregisteredKept] is an answer Deregistered with a member's UID in the status, and [DoorDeregistered] one
+//   - [JoinRequestDeregisteredKept] is an answer Deregistered with a member's UID in the status, and [JoinRequestDeregistered] one
 //     without.
 //   - The agent observes its Membership through the watch, and reads it again if its heartbeat is refused. A Membership
 //     with another UID than the registered one is [HubOther].

@@ -61,22 +61,22 @@ func ExampleNextAgent() {
 	step := lifecycle.NextAgent(observed)
 	fmt.Println(step.Phase, step.Actions)
 	observed.Now = now.Add(lifecycle.ShutOutPatience)
-	for _, answer := range []lifecycle.DoorSight{lifecycle.DoorNotAsked, lifecycle.DoorDenied,
-		lifecycle.DoorDeregistered} {
-		observed.Door = answer
+	for _, answer := range []lifecycle.JoinRequestState{lifecycle.JoinRequestNotAsked, lifecycle.JoinRequestDenied,
+		lifecycle.JoinRequestDeregistered} {
+		observed.JoinRequest = answer
 		step := lifecycle.NextAgent(observed)
 		fmt.Println(step.Phase, step.Actions)
 	}
 	// Output:
 	// Joining [ReadMembership]
-	// Rejected [MakeRequest AskDoor ReadMembership]
-	// Rejected [AskDoor ReadMembership]
+	// Rejected [MakeRequest CheckJoinRequest ReadMembership]
+	// Rejected [CheckJoinRequest ReadMembership]
 	// Leaving [RecordDeregistered]
 }
 
 // A cluster comes whose ID another agent speaks for already.
-func ExampleNextDoor() {
-	step := lifecycle.NextDoor(lifecycle.DoorObserved{
+func ExampleNextJoinRequest() {
+	step := lifecycle.NextJoinRequest(lifecycle.JoinRequestObserved{
 		ClusterID: "4f1c", Name: "east", Claim: "b2", Verdict: membership.Verdict{Decision: membership.Accept},
 		ByID: &lifecycle.MemberSeen{Name: "east", ClusterID: "4f1c", Claim: "a1"},
 	})

@@ -345,9 +345,9 @@ func (w *world) noteForPaused(before hubState) {
 
 // elsewhere is what the agent sees of its request at another hub, which accepts everything and has a record that just
 // this member left it. The agent does not check which hub answers: what the hub answers must be enough.
-func (m *machine) elsewhere(w *world) DoorSight {
+func (m *machine) elsewhere(w *world) JoinRequestState {
 	a := &w.agent
-	o := DoorObserved{
+	o := JoinRequestObserved{
 		ClusterID:  "id",
 		Name:       "east",
 		Claim:      claims[mine],
@@ -361,13 +361,13 @@ func (m *machine) elsewhere(w *world) DoorSight {
 	if a.registered {
 		o.AgentHubID = "this"
 	}
-	step := m.door(o)
+	step := m.joinRequest(o)
 	switch {
 	case step.Reason == v1alpha1.ReasonDifferentHub:
-		return DoorDifferentHub
+		return JoinRequestDifferentHub
 	case step.Answer == v1alpha1.AnswerDeregistered && a.registered:
-		return DoorDeregistered
+		return JoinRequestDeregistered
 	default:
-		return DoorHeld // what becomes of a cluster that joins another hub is another model's
+		return JoinRequestHeld // what becomes of a cluster that joins another hub is another model's
 	}
 }

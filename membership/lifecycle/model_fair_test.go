@@ -58,8 +58,8 @@ func (m *machine) round(w world, f fairness) world {
 	if f.agentFirst {
 		m.agentTurn(&w, f)
 	}
-	m.doorTurn(&w, 1)
-	m.doorTurn(&w, 0)
+	m.joinRequestTurn(&w, 1)
+	m.joinRequestTurn(&w, 0)
 	m.hubTurn(&w)
 	if !f.agentFirst {
 		m.agentTurn(&w, f)
@@ -108,9 +108,9 @@ func (m *machine) hubTurn(w *world) {
 	}
 }
 
-func (m *machine) doorTurn(w *world, i int) {
+func (m *machine) joinRequestTurn(w *world, i int) {
 	if w.requests[i].there {
-		m.doorActs(w, i, m.doorStep(w, i).DoorStep, true)
+		m.joinRequestActs(w, i, m.joinRequestStep(w, i).JoinRequestStep, true)
 	}
 }
 

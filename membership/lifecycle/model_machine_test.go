@@ -13,9 +13,9 @@ import (
 
 // machine is what the model runs: the three functions, or broken ones in their place, and how far it goes.
 type machine struct {
-	hub   func(HubObserved) HubStep
-	door  func(DoorObserved) DoorStep
-	agent func(AgentObserved) AgentStep
+	hub         func(HubObserved) HubStep
+	joinRequest func(JoinRequestObserved) JoinRequestStep
+	agent       func(AgentObserved) AgentStep
 
 	verdict     membership.Decision
 	statusFirst bool // the hub writes its status before it acts, rather than afterwards
@@ -32,9 +32,9 @@ type machine struct {
 	backups     backups
 	mishaps     uint8
 
-	hubs   memo[hubKey, hubPlan]
-	doors  memo[doorKey, doorPlan]
-	agents memo[agentKey, AgentStep]
+	hubs         memo[hubKey, hubPlan]
+	joinRequests memo[joinRequestKey, joinRequestPlan]
+	agents       memo[agentKey, AgentStep]
 }
 
 // memo remembers what a pure function said, and gives equal answers equal numbers.
@@ -169,7 +169,7 @@ func (m *machine) hubLooks(w *world) (planWorld, hubPlan) {
 	return planWorld{step: n, blind: blind}, plan
 }
 
-type doorKey struct {
+type joinRequestKey struct {
 	request                               requestWorld
 	i                                     int
 	member, deleting, wantLeave, prepared bool
@@ -178,24 +178,24 @@ type doorKey struct {
 	tombs                                 tombWorld
 }
 
-// doorPlan is a DoorStep and what to call it.
-type doorPlan struct {
-	DoorStep
+// joinRequestPlan is a JoinRequestStep and what to call it.
+type joinRequestPlan struct {
+	JoinRequestStep
 	name string
 }
 
-func (m *machine) doorStep(w *world, i int) doorPlan {
+func (m *machine) joinRequestStep(w *world, i int) joinRequestPlan {
 	r := w.requests[i]
 	r.fresh = false
-	key := doorKey{request: r, i: i, member: w.member, tombs: w.tombs}
+	key := joinRequestKey{request: r, i: i, member: w.member, tombs: w.tombs}
 	if w.member {
 		key.deleting, key.wantLeave, key.prepared, key.leaving = w.deleting, w.wantLeave, w.prepared(), w.leave.there &&
 			!w.leave.ended
 		key.accepted, key.claim, key.credential, key.reported = w.accepted, w.claim, w.credential, w.reported() != ""
 	}
-	_, plan := m.doors.get(key, func() doorPlan {
-		step := m.door(w.doorSees(i, m.verdict))
-		p := doorPlan{step, string(step.Answer)}
+	_, plan := m.joinRequests.get(key, func() joinRequestPlan {
+		step := m.joinRequest(w.joinRequestSees(i, m.verdict))
+		p := joinRequestPlan{step, string(step.Answer)}
 		for _, action := range step.Actions {
 			p.name += " " + string(action)
 		}
@@ -206,7 +206,7 @@ func (m *machine) doorStep(w *world, i int) doorPlan {
 
 type agentKey struct {
 	request, registered, deregistered, kept, out, policy, beating, outwaited bool
-	door, hub, said                                                          uint8
+	joinRequest, hub, said                                                   uint8
 	seen                                                                     membershipWorld
 }
 
@@ -220,7 +220,7 @@ func (m *machine) agentStep(a *agentWorld) (uint16, AgentStep) {
 		a.policy,
 		a.beating,
 		a.outwaited,
-		a.door,
+		a.joinRequest,
 		a.hub,
 		a.said,
 		a.seen,

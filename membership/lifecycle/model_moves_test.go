@@ -148,8 +148,8 @@ func (m *machine) memberGone(w *world) (wrong fault) {
 	return wrong
 }
 
-// doorActs carries out a step about a request; the status is not written when the door dies before.
-func (m *machine) doorActs(w *world, i int, step DoorStep, andReports bool) (wrong fault) {
+// joinRequestActs carries out a step about a request; the status is not written when the hub ends before.
+func (m *machine) joinRequestActs(w *world, i int, step JoinRequestStep, andReports bool) (wrong fault) {
 	r := &w.requests[i]
 	accept := false
 	for _, action := range step.Actions {
@@ -225,10 +225,10 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 	switch action {
 	case MakeRequest:
 		if a.registered && a.waits() {
-			wrong = "the agent goes to the door because of a refusal that may be a passing one"
+			wrong = "the agent sends a JoinRequest because of a refusal that may be a passing one"
 		}
 		if !a.request || a.asks != a.uid {
-			a.request, a.asks, a.door, a.given = true, a.uid, uint8(DoorNotAsked), noUID
+			a.request, a.asks, a.joinRequest, a.given = true, a.uid, uint8(JoinRequestNotAsked), noUID
 			w.requests[0].fresh = false
 			m.relabel(w, func(s *hubState) { s.requests[0].fresh = false })
 		}
@@ -240,24 +240,24 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 		a.uid, a.hub, a.seen = thatUID, uint8(HubNotAsked), membershipWorld{}
 		a.request, w.requests[0].fresh = false, false
 		m.relabel(w, func(s *hubState) { s.requests[0].fresh = false })
-	case AskDoor:
-		a.door = uint8(m.ask(w, &wrong))
+	case CheckJoinRequest:
+		a.joinRequest = uint8(m.ask(w, &wrong))
 		a.given = noUID
-		if a.door == uint8(DoorIssued) {
+		if a.joinRequest == uint8(JoinRequestIssued) {
 			a.given = w.requests[0].bound
 		}
 		if lost {
-			a.door, a.given = uint8(DoorUnreachable), noUID
+			a.joinRequest, a.given = uint8(JoinRequestUnreachable), noUID
 		}
 	case Register:
-		if a.door != uint8(DoorIssued) {
+		if a.joinRequest != uint8(JoinRequestIssued) {
 			wrong = "the agent registers without a credential"
 		}
 		m.relabel(w, func(s *hubState) { s.requests[0].fresh = false })
 		a.registered, a.credential, a.policy, a.returns = true, true, false, false
 		a.uid = a.given
 		a.request, w.requests[0].fresh = false, false
-		a.door, a.given, a.hub, a.seen, a.outwaited = uint8(DoorNotAsked), noUID, uint8(HubNotAsked), membershipWorld{}, false
+		a.joinRequest, a.given, a.hub, a.seen, a.outwaited = uint8(JoinRequestNotAsked), noUID, uint8(HubNotAsked), membershipWorld{}, false
 	case ReadMembership:
 		w.look()
 	case SavePolicy:
@@ -288,7 +288,7 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 			a.hub, a.seen, a.outwaited = uint8(HubUnreachable), membershipWorld{}, false
 		}
 	case RecordDeregistered:
-		a.deregistered, a.kept = true, a.door == uint8(DoorDeregisteredKept)
+		a.deregistered, a.kept = true, a.joinRequest == uint8(JoinRequestDeregisteredKept)
 		if !w.asked && !w.standing() {
 			wrong = unaskedDeparture
 		}
@@ -335,44 +335,44 @@ func (m *machine) agentActs(w *world, action AgentAction, lost bool) (wrong faul
 	return wrong
 }
 
-// ask is AskDoor: it creates the request, or looks at the answer.
-func (m *machine) ask(w *world, wrong *fault) DoorSight {
+// ask is CheckJoinRequest: it creates the request, or looks at the answer.
+func (m *machine) ask(w *world, wrong *fault) JoinRequestState {
 	a, r := &w.agent, &w.requests[0]
 	switch {
 	case !w.net:
-		return DoorUnreachable
+		return JoinRequestUnreachable
 	case a.bootstrap == bootstrapOther && a.request:
 		return m.elsewhere(w)
 	case a.bootstrap != bootstrapWorks:
-		return DoorRefused
+		return JoinRequestRefused
 	case !a.request:
-		*wrong = "the agent asks at the door without a request"
-		return DoorNotAsked
+		*wrong = "the agent checks a JoinRequest that it has not recorded"
+		return JoinRequestNotAsked
 	case !r.there:
 		if a.registered && a.asks == noUID {
 			*wrong = "a member asks as though it never was one"
 		}
 		*r = requestWorld{there: true, fresh: true, asks: a.asks}
-		return DoorPending
+		return JoinRequestPending
 	}
 	switch r.answer {
 	case answerHeld:
-		return DoorHeld
+		return JoinRequestHeld
 	case answerDenied:
-		return DoorDenied
+		return JoinRequestDenied
 	case answerDeregistered:
 		if r.bound == thatUID {
-			return DoorDeregisteredKept
+			return JoinRequestDeregisteredKept
 		}
-		return DoorDeregistered
+		return JoinRequestDeregistered
 	case answerIssued:
 		if r.fresh {
-			return DoorIssued
+			return JoinRequestIssued
 		}
 		// An earlier request of this claim, whose answer was taken, or can be no more: the hub will remove it.
-		return DoorPending
+		return JoinRequestPending
 	default:
-		return DoorPending
+		return JoinRequestPending
 	}
 }
 

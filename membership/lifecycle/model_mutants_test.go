@@ -15,11 +15,11 @@ import (
 // mutants are machines with one decision broken, some of them as it once was. What the model does not notice, it
 // does not prove.
 var mutants = []struct {
-	name    string
-	machine machine
-	hub     func(HubObserved) HubStep
-	door    func(DoorObserved) DoorStep
-	agent   func(AgentObserved) AgentStep
+	name        string
+	machine     machine
+	hub         func(HubObserved) HubStep
+	joinRequest func(JoinRequestObserved) JoinRequestStep
+	agent       func(AgentObserved) AgentStep
 }{
 	{
 		name: "hub lets everybody in", machine: machine{moves: 1},
@@ -203,104 +203,104 @@ var mutants = []struct {
 		},
 	},
 	{
-		name: "door issues to everybody", machine: machine{moves: 1},
-		door: func(o DoorObserved) DoorStep {
+		name: "JoinRequest: the hub issues to everybody", machine: machine{moves: 1},
+		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
 			if o.ByID != nil {
 				o.ByID.Accepted = new(true)
 			}
-			return NextDoor(o)
+			return NextJoinRequest(o)
 		},
 	},
 	{
-		name: "door does not remember the member of a request", machine: machine{moves: 1},
-		door: func(o DoorObserved) DoorStep { o.Bound, o.Reason = "", ""; return NextDoor(o) },
+		name: "JoinRequest: the hub does not remember the member of a request", machine: machine{moves: 1},
+		joinRequest: func(o JoinRequestObserved) JoinRequestStep { o.Bound, o.Reason = "", ""; return NextJoinRequest(o) },
 	},
 	{
-		name: "door does not remember what a request waited for", machine: machine{moves: 2},
-		door: func(o DoorObserved) DoorStep { o.Reason = ""; return NextDoor(o) },
+		name: "JoinRequest: the hub does not remember what a request waited for", machine: machine{moves: 2},
+		joinRequest: func(o JoinRequestObserved) JoinRequestStep { o.Reason = ""; return NextJoinRequest(o) },
 	},
 	{
-		name: "door does not tell an agent that it is deregistered", machine: machine{moves: 1},
-		door: func(o DoorObserved) DoorStep {
-			step := NextDoor(o)
+		name: "JoinRequest: the hub does not tell an agent that it is deregistered", machine: machine{moves: 1},
+		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
+			step := NextJoinRequest(o)
 			if step.Answer == v1alpha1.AnswerDeregistered {
-				return DoorStep{Answer: v1alpha1.AnswerDenied}
+				return JoinRequestStep{Answer: v1alpha1.AnswerDenied}
 			}
 			return step
 		},
 	},
 	{
-		name: "door gives no credential to a member that leaves", machine: machine{moves: 1, mishaps: 1},
-		door: func(o DoorObserved) DoorStep {
+		name: "JoinRequest: the hub gives no credential to a member that leaves", machine: machine{moves: 1, mishaps: 1},
+		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
 			if o.ByID != nil && o.ByID.leaving() {
 				o.ByID.Prepared = false
 			}
-			return NextDoor(o)
+			return NextJoinRequest(o)
 		},
 	},
 	{
-		name: "door gives the claim to the last agent", machine: machine{pair: true},
-		door: func(o DoorObserved) DoorStep {
+		name: "JoinRequest: the hub gives the claim to the last agent", machine: machine{pair: true},
+		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
 			if o.ByID != nil && o.ByID.Claim != o.Claim {
 				o.ByID.Claim = ""
 			}
-			return NextDoor(o)
+			return NextJoinRequest(o)
 		},
 	},
 	{
-		name: "door leaves the type of the agent before on record", machine: machine{moves: 1, pair: true, apart: true},
-		door: func(o DoorObserved) DoorStep {
+		name: "JoinRequest: the hub leaves the type of the agent before on record", machine: machine{moves: 1, pair: true, apart: true},
+		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
 			if o.ByID != nil {
 				o.ByID.Credential = o.Type
 			}
-			return NextDoor(o)
+			return NextJoinRequest(o)
 		},
 	},
 	{
-		name: "door tells the agent that comes second that it is deregistered", machine: machine{moves: 1, pair: true},
-		door: func(o DoorObserved) DoorStep {
+		name: "JoinRequest: the hub tells the agent that comes second that it is deregistered", machine: machine{moves: 1, pair: true},
+		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
 			if o.ByID != nil && o.MemberUID != "" && o.ByID.Claim != o.Claim {
 				return deregistered(o.ByID)
 			}
-			return NextDoor(o)
+			return NextJoinRequest(o)
 		},
 	},
 	{
-		name:    "door deregisters whatever it does not know, as it once did: restored",
-		machine: machine{moves: 0, mishaps: 2, disasters: disasters{restores: true}},
-		door:    forgetful,
+		name:        "JoinRequest: the hub deregisters whatever it does not know, as it once did: restored",
+		machine:     machine{moves: 0, mishaps: 2, disasters: disasters{restores: true}},
+		joinRequest: forgetful,
 	},
 	{
-		name:    "door deregisters whatever it does not know, as it once did: created again",
-		machine: machine{mishaps: 1, disasters: disasters{reapplied: true}},
-		door:    forgetful,
+		name:        "JoinRequest: the hub deregisters whatever it does not know, as it once did: created again",
+		machine:     machine{mishaps: 1, disasters: disasters{reapplied: true}},
+		joinRequest: forgetful,
 	},
 	{
-		name:    "door deregisters whatever it does not know, as it once did: record lost",
+		name:    "JoinRequest: the hub deregisters whatever it does not know, as it once did: record lost",
 		machine: machine{moves: 1, mishaps: 1, disasters: disasters{reapplied: true}},
-		door: func(o DoorObserved) DoorStep {
+		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
 			if o.MemberUID != "" && o.ByID == nil {
 				return deregistered(nil)
 			}
-			return NextDoor(o)
+			return NextJoinRequest(o)
 		},
 	},
 	{
-		name: "door ignores the hub's identity", machine: machine{moves: 1, mishaps: 1, disasters: disasters{otherHub: true}},
-		door: func(o DoorObserved) DoorStep { o.AgentHubID = ""; return NextDoor(o) },
+		name: "JoinRequest: the hub ignores the hub's identity", machine: machine{moves: 1, mishaps: 1, disasters: disasters{otherHub: true}},
+		joinRequest: func(o JoinRequestObserved) JoinRequestStep { o.AgentHubID = ""; return NextJoinRequest(o) },
 	},
 	{
-		name:    "door lets a policy accept what may have been removed",
-		machine: machine{moves: 1, mishaps: 1, disasters: disasters{expiry: true}, verdict: membership.Accept},
-		door:    func(o DoorObserved) DoorStep { o.Readopt = true; return NextDoor(o) },
+		name:        "JoinRequest: the hub lets a policy accept what may have been removed",
+		machine:     machine{moves: 1, mishaps: 1, disasters: disasters{expiry: true}, verdict: membership.Accept},
+		joinRequest: func(o JoinRequestObserved) JoinRequestStep { o.Readopt = true; return NextJoinRequest(o) },
 	},
 	{
-		name: "door takes the claim for nothing", machine: machine{mishaps: 1, disasters: disasters{reapplied: true}},
-		door: func(o DoorObserved) DoorStep {
+		name: "JoinRequest: the hub takes the claim for nothing", machine: machine{mishaps: 1, disasters: disasters{reapplied: true}},
+		joinRequest: func(o JoinRequestObserved) JoinRequestStep {
 			if o.ByID != nil && o.MemberUID != "" && o.ByID.UID != o.MemberUID {
 				return held(nil, v1alpha1.ReasonClusterIDTaken, "Taken.")
 			}
-			return NextDoor(o)
+			return NextJoinRequest(o)
 		},
 		agent: func(o AgentObserved) AgentStep {
 			if o.Hub == HubReplaced {
@@ -368,8 +368,8 @@ var mutants = []struct {
 		name:    "agent takes another hub's answer for its own",
 		machine: machine{moves: 1, mishaps: 1, disasters: disasters{otherHub: true}},
 		agent: func(o AgentObserved) AgentStep {
-			if o.Door == DoorDifferentHub {
-				o.Door = DoorDeregistered
+			if o.JoinRequest == JoinRequestDifferentHub {
+				o.JoinRequest = JoinRequestDeregistered
 			}
 			return NextAgent(o)
 		},
@@ -440,12 +440,12 @@ var mutants = []struct {
 	},
 }
 
-// forgetful is the door as it was when it had no records.
-func forgetful(o DoorObserved) DoorStep {
+// forgetful is NextJoinRequest as it was without tombstones.
+func forgetful(o JoinRequestObserved) JoinRequestStep {
 	if o.memberUID() != "" && (sameUID(o.ByID, o.memberUID()) == nil || o.ByID.Claim == "") {
 		return deregistered(sameUID(o.ByID, o.memberUID()))
 	}
-	return NextDoor(o)
+	return NextJoinRequest(o)
 }
 
 func without(actions []HubAction, gone HubAction) []HubAction {
@@ -459,15 +459,15 @@ func TestModelNoticesMutants(t *testing.T) {
 			if raceDetector && m.moves+m.mishaps > 1 {
 				t.Skip("takes too long under the race detector")
 			}
-			m.hub, m.door, m.agent, m.hasty = NextHub, NextDoor, NextAgent, true
+			m.hub, m.joinRequest, m.agent, m.hasty = NextHub, NextJoinRequest, NextAgent, true
 			if m.verdict == "" {
 				m.verdict = membership.Hold
 			}
 			if mutant.hub != nil {
 				m.hub = mutant.hub
 			}
-			if mutant.door != nil {
-				m.door = mutant.door
+			if mutant.joinRequest != nil {
+				m.joinRequest = mutant.joinRequest
 			}
 			if mutant.agent != nil {
 				m.agent = mutant.agent

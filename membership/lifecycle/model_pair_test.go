@@ -27,7 +27,7 @@ func (p pair) swapped() pair {
 func (p pair) edges(m *machine, visit func(step, pair, fault)) {
 	same := func(e edge) { visit(e.step, pair{e.to, p.other}, e.wrong) }
 	m.hubEdges(p.world, same)
-	m.doorEdges(p.world, same)
+	m.joinRequestEdges(p.world, same)
 	m.agentEdges(p.world, same)
 	other := p.swapped()
 	m.agentEdges(other.world, func(e edge) {
@@ -81,8 +81,8 @@ func (p pair) edges(m *machine, visit func(step, pair, fault)) {
 func (p pair) rest(m *machine) (pair, bool) {
 	for range 200 {
 		before := p
-		m.doorTurn(&p.world, 0)
-		m.doorTurn(&p.world, 1)
+		m.joinRequestTurn(&p.world, 0)
+		m.joinRequestTurn(&p.world, 1)
 		m.hubTurn(&p.world)
 		m.agentTurn(&p.world, fairness{agent: true})
 		p = p.swapped()
@@ -112,13 +112,13 @@ func TestModelOfTwoAgents(t *testing.T) {
 	for name, apart := range map[string]bool{"credentials of one type": false, "credentials of two types": true} {
 		t.Run(name, func(t *testing.T) {
 			m := &machine{
-				hub:     NextHub,
-				door:    NextDoor,
-				agent:   NextAgent,
-				verdict: membership.Hold,
-				moves:   1,
-				pair:    true,
-				apart:   apart,
+				hub:         NextHub,
+				joinRequest: NextJoinRequest,
+				agent:       NextAgent,
+				verdict:     membership.Hold,
+				moves:       1,
+				pair:        true,
+				apart:       apart,
 			}
 			n, wrong := m.provePair()
 			t.Logf("%d states", n)

@@ -108,7 +108,7 @@ func (c *comesTo) check(i int32) (fault, world) {
 	}
 	// For good means: until the agent gets a new bootstrap credential.
 	// It may have learned just before that its MemberCluster was kept, or is about to ask anew because of that.
-	kept := a.kept || a.door == uint8(DoorDeregisteredKept) || a.seen.rejoin && a.seen.report == uint8(ReportedClean)
+	kept := a.kept || a.joinRequest == uint8(JoinRequestDeregisteredKept) || a.seen.rejoin && a.seen.report == uint8(ReportedClean)
 	answered := a.given == goneUID || w.requests[0].answer == answerIssued && w.requests[0].bound == goneUID
 	wasDeleted := a.registered && a.uid == goneUID || a.deregistered && !a.kept || !a.registered && (a.kept || answered)
 	isOut := end.agent.bootstrap == bootstrapGone
@@ -175,8 +175,8 @@ func (m *machine) quiet(w *world) fault {
 		}
 	}
 	for i, request := range w.requests {
-		if step := m.doorStep(w, i); request.there && len(step.Actions) > 0 {
-			return fault(fmt.Sprintf("the door does not come to rest: %v", step.Actions))
+		if step := m.joinRequestStep(w, i); request.there && len(step.Actions) > 0 {
+			return fault(fmt.Sprintf("the JoinRequest does not come to rest: %v", step.Actions))
 		}
 	}
 	if w.agent.dead || w.agent.done {
@@ -269,7 +269,7 @@ func TestModel(t *testing.T) {
 	for _, model := range models {
 		t.Run(model.name, func(t *testing.T) {
 			m := model.machine
-			m.hub, m.door, m.agent = NextHub, NextDoor, NextAgent
+			m.hub, m.joinRequest, m.agent = NextHub, NextJoinRequest, NextAgent
 			m.deeper(&whole)
 			start := time.Now()
 			k, broken := m.prove()

@@ -26,7 +26,7 @@ func (m *machine) edges(w world, tell func(edge)) {
 		tell(edge{step{"paused leader", string(action)}, to, wrong})
 	}
 	m.hubEdges(w, visit)
-	m.doorEdges(w, visit)
+	m.joinRequestEdges(w, visit)
 	m.agentEdges(w, visit)
 	m.worldEdges(w, visit)
 	if w.moves < m.moves {
@@ -63,24 +63,24 @@ func (m *machine) hubGoesOn(w *world) (HubAction, fault) {
 	return action, m.hubActs(w, plan, action)
 }
 
-func (m *machine) doorEdges(w world, visit func(edge)) {
+func (m *machine) joinRequestEdges(w world, visit func(edge)) {
 	for i := range w.requests {
 		if !w.requests[i].there {
 			continue
 		}
-		answer := m.doorStep(&w, i)
+		answer := m.joinRequestStep(&w, i)
 		to := w
-		wrong := m.doorActs(&to, i, answer.DoorStep, true)
-		visit(edge{step{atDoor[i], answer.name}, to, wrong})
+		wrong := m.joinRequestActs(&to, i, answer.JoinRequestStep, true)
+		visit(edge{step{atJoinRequest[i], answer.name}, to, wrong})
 		if len(answer.Actions) > 0 {
 			to := w
-			wrong := m.doorActs(&to, i, answer.DoorStep, false)
-			visit(edge{step{atDoor[i] + diesFirst, answer.name}, to, wrong})
+			wrong := m.joinRequestActs(&to, i, answer.JoinRequestStep, false)
+			visit(edge{step{atJoinRequest[i] + diesFirst, answer.name}, to, wrong})
 		}
 	}
 }
 
-var atDoor = [...]string{"door", "door (older request)"}
+var atJoinRequest = [...]string{"JoinRequest", "JoinRequest (older)"}
 
 const diesFirst = " (dies before it reports)"
 
@@ -101,7 +101,7 @@ func (m *machine) agentEdges(w world, visit func(edge)) {
 	to := w
 	action, wrong := m.agentGoesOn(&to, false)
 	visit(edge{step{"agent", string(action)}, to, wrong})
-	if w.mishaps < m.mishaps && (action == AskDoor || action == ReportJoined || action == ReportClean) {
+	if w.mishaps < m.mishaps && (action == CheckJoinRequest || action == ReportJoined || action == ReportClean) {
 		to := w
 		to.mishaps++
 		_, wrong := m.agentGoesOn(&to, true)
@@ -265,7 +265,7 @@ func (m *machine) mishapEdges(w world, visit func(edge)) {
 
 func (w *world) restartAgent() {
 	a := &w.agent
-	a.done, a.door, a.given, a.hub, a.outwaited, a.seen, a.beating, a.said, a.plan = false, 0, 0, 0, false,
+	a.done, a.joinRequest, a.given, a.hub, a.outwaited, a.seen, a.beating, a.said, a.plan = false, 0, 0, 0, false,
 		membershipWorld{}, false, 0, planWorld{}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// world is a joint state of one cluster's hub, door and agent. It is small and comparable, so that all that can be
+// world is a joint state of one cluster's hub, JoinRequests and agent. It is small and comparable, so that all that can be
 // reached fit into a map. Names are relative, which keeps it finite: a UID is that of the MemberCluster there is, or
 // of one that is gone; a claim is the one that the agent has now, or an older one of its own.
 type world struct {
@@ -148,13 +148,13 @@ type agentWorld struct {
 	returns            bool // not recorded: it has left a MemberCluster that was kept
 
 	// In memory.
-	door, hub uint8
-	outwaited bool  // the hub has shut it out for longer than it has patience
-	given     uint8 // the UID in the answer, when that has a credential
-	seen      membershipWorld
-	beating   bool
-	said      uint8 // what the cleaners said in this round
-	plan      planWorld
+	joinRequest, hub uint8
+	outwaited        bool  // the hub has shut it out for longer than it has patience
+	given            uint8 // the UID in the answer, when that has a credential
+	seen             membershipWorld
+	beating          bool
+	said             uint8 // what the cleaners said in this round
+	plan             planWorld
 }
 
 // memberWorld says whether the member holds anything of the hub's.
@@ -331,9 +331,9 @@ func (w *world) standStill(kinds uint8) {
 	}
 }
 
-func (w *world) doorSees(i int, verdict membership.Decision) DoorObserved {
+func (w *world) joinRequestSees(i int, verdict membership.Decision) JoinRequestObserved {
 	r := w.requests[i]
-	o := DoorObserved{
+	o := JoinRequestObserved{
 		Answer:     answers[r.answer],
 		Reason:     reasons[r.reason],
 		Bound:      uids[r.bound],
@@ -397,14 +397,14 @@ func (w *world) typeOf(claim uint8) v1alpha1.CredentialType {
 
 func (a *agentWorld) sees() AgentObserved {
 	o := AgentObserved{
-		Now:         epoch,
-		Door:        DoorSight(a.door),
-		Hub:         HubSight(a.hub),
-		DoorSince:   epoch,
-		HubSince:    epoch,
-		PolicySaved: a.policy,
-		Beating:     a.beating,
-		Member:      MemberState(a.said),
+		Now:              epoch,
+		JoinRequest:      JoinRequestState(a.joinRequest),
+		Hub:              HubSight(a.hub),
+		JoinRequestSince: epoch,
+		HubSince:         epoch,
+		PolicySaved:      a.policy,
+		Beating:          a.beating,
+		Member:           MemberState(a.said),
 		Record: Record{
 			Claim:        a.request,
 			Registered:   a.registered,

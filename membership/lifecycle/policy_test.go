@@ -79,7 +79,7 @@ func TestNextHubByAcceptor(t *testing.T) {
 			},
 		},
 		{
-			name: "pulled", reason: "the Acceptor is asked at the door, about who is there",
+			name: "pulled", reason: "the Acceptor decides on the JoinRequest, about who is there",
 			change: func(o *HubObserved) { o.Verdict, o.JoinMode = accept, v1alpha1.JoinPull },
 			phase:  v1alpha1.PhasePending, accepted: metav1.Condition{Reason: v1alpha1.ReasonNotDecided, Message: undecided},
 		},

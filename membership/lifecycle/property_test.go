@@ -36,7 +36,7 @@ var (
 			v1alpha1.ReasonLeaving, v1alpha1.ReasonLeft, v1alpha1.ReasonLeaveForced,
 		},
 	}
-	doorReasons = []string{
+	joinRequestReasons = []string{
 		v1alpha1.ReasonWaitingForAcceptance,
 		v1alpha1.ReasonClusterIDTaken,
 		v1alpha1.ReasonNameTaken,
@@ -225,17 +225,17 @@ func anyTombstone(t *rapid.T) Tombstone {
 	}
 }
 
-// For every JoinRequest, NextDoor issues only to accepted clusters, takes no claim away, and does not withdraw
+// For every JoinRequest, NextJoinRequest issues only to accepted clusters, takes no claim away, and does not withdraw
 // that a member is deregistered.
-func TestNextDoorAlways(t *testing.T) {
+func TestNextJoinRequestAlways(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		uid := rapid.SampledFrom([]types.UID{"", "uid", "gone"})
-		o := DoorObserved{
+		o := JoinRequestObserved{
 			Answer: rapid.SampledFrom(answers).Draw(
 				t,
 				"answer",
 			),
-			Reason:    rapid.SampledFrom(append(doorReasons, "")).Draw(t, "reason"),
+			Reason:    rapid.SampledFrom(append(joinRequestReasons, "")).Draw(t, "reason"),
 			Bound:     uid.Draw(t, "bound"),
 			MemberUID: uid.Draw(t, "member UID"),
 			Invalid: rapid.SampledFrom([]string{"", "invalid"}).Draw(
@@ -265,8 +265,8 @@ func TestNextDoorAlways(t *testing.T) {
 		if o.ByID != nil && rapid.Bool().Draw(t, "two") {
 			o.Others = []string{"west"}
 		}
-		step := NextDoor(o)
-		if !slices.Contains(doorReasons, step.Reason) || !slices.Contains(answers[1:], step.Answer) || step.Message == "" {
+		step := NextJoinRequest(o)
+		if !slices.Contains(joinRequestReasons, step.Reason) || !slices.Contains(answers[1:], step.Answer) || step.Message == "" {
 			t.Fatalf("%+v", step)
 		}
 		if o.Answer == v1alpha1.AnswerDeregistered && step.Answer != v1alpha1.AnswerDeregistered {
@@ -310,10 +310,10 @@ func TestNextDoorAlways(t *testing.T) {
 func TestNextAgentAlways(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := AgentObserved{
-			Now:       anyTime(t, "now"),
-			DoorSince: anyTime(t, "door since"),
-			HubSince:  anyTime(t, "hub since"),
-			MemberAt:  anyTime(t, "member at"),
+			Now:              anyTime(t, "now"),
+			JoinRequestSince: anyTime(t, "JoinRequest since"),
+			HubSince:         anyTime(t, "hub since"),
+			MemberAt:         anyTime(t, "member at"),
 			Record: Record{
 				Claim:        rapid.Bool().Draw(t, "claim"),
 				Registered:   rapid.Bool().Draw(t, "registered"),
@@ -321,7 +321,7 @@ func TestNextAgentAlways(t *testing.T) {
 				Kept:         rapid.Bool().Draw(t, "kept"),
 				Out:          rapid.Bool().Draw(t, "out"),
 			},
-			Door:        DoorSight(rapid.IntRange(-1, int(DoorIssued)+1).Draw(t, "door")),
+			JoinRequest: JoinRequestState(rapid.IntRange(-1, int(JoinRequestIssued)+1).Draw(t, "JoinRequest")),
 			Hub:         HubSight(rapid.IntRange(-1, int(HubSeen)+1).Draw(t, "hub")),
 			Membership:  anyMembership(t),
 			PolicySaved: rapid.Bool().Draw(t, "policy"),
@@ -336,12 +336,12 @@ func TestNextAgentAlways(t *testing.T) {
 		if step.Phase == "" || step.Message == "" || step.After < 0 {
 			t.Fatalf("%+v", step)
 		}
-		if len(step.Actions) == 0 && step.After < DoorPoll {
+		if len(step.Actions) == 0 && step.After < JoinRequestPoll {
 			t.Fatalf("it has nothing to do, and asks again in %s", step.After)
 		}
 		// How long it waits depends on the ages of what it sees, so it is bounded here, and named in TestNextAgent.
-		asks := slices.Contains(step.Actions, AskDoor) || slices.Contains(step.Actions, ReadMembership)
-		if asks && step.After != 0 && (step.After < DoorPoll || step.After > HeldPoll) {
+		asks := slices.Contains(step.Actions, CheckJoinRequest) || slices.Contains(step.Actions, ReadMembership)
+		if asks && step.After != 0 && (step.After < JoinRequestPoll || step.After > HeldPoll) {
 			t.Fatalf("it asks the hub again in %s", step.After)
 		}
 		shut := o.Record.Registered && !o.Record.Deregistered && !o.Record.Out && (o.Hub == HubRefused || o.Hub == HubGone)
@@ -353,7 +353,8 @@ func TestNextAgentAlways(t *testing.T) {
 		if slices.Contains(step.Actions, CleanMember) && !o.Record.Deregistered && !told {
 			t.Fatalf("it cleans a member that is not out")
 		}
-		if slices.Contains(step.Actions, RecordDeregistered) && o.Door != DoorDeregistered && o.Door != DoorDeregisteredKept {
+		if slices.Contains(step.Actions, RecordDeregistered) && o.JoinRequest != JoinRequestDeregistered &&
+			o.JoinRequest != JoinRequestDeregisteredKept {
 			t.Fatalf("it takes itself for deregistered without being told")
 		}
 		gives := slices.Contains(step.Actions, RecordOut) || slices.Contains(step.Actions, StartOver)

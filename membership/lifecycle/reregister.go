@@ -9,20 +9,20 @@ import (
 // credential requires that. The agent keeps its current registration until the other one is issued. No answer to such a
 // request ends the membership.
 func reregister(o AgentObserved, step AgentStep) AgentStep {
-	if !o.Reregister || step.Phase == Leaving || step.Phase == Left || slices.Contains(step.Actions, AskDoor) {
+	if !o.Reregister || step.Phase == Leaving || step.Phase == Left || slices.Contains(step.Actions, CheckJoinRequest) {
 		return step
 	}
-	poll := growing(DoorPoll, o.DoorSince, o.Now)
-	switch o.Door {
-	case DoorIssued:
+	poll := growing(JoinRequestPoll, o.JoinRequestSince, o.Now)
+	switch o.JoinRequest {
+	case JoinRequestIssued:
 		return AgentStep{Phase: Joining, Message: "A new registration is issued.", Actions: []AgentAction{Register}}
-	case DoorNotAsked:
+	case JoinRequestNotAsked:
 		step.Actions = append(slices.Clone(step.Actions), MakeRequest)
-	case DoorUnreachable, DoorNotAskable:
-		poll = growing(RetryPoll, o.DoorSince, o.Now)
+	case JoinRequestUnreachable, JoinRequestNotAskable:
+		poll = growing(RetryPoll, o.JoinRequestSince, o.Now)
 	default: // An answer that may change.
 	}
-	step.Actions = append(step.Actions, AskDoor)
+	step.Actions = append(step.Actions, CheckJoinRequest)
 	step.After = min(cmp.Or(step.After, poll), poll)
 	return step
 }

@@ -25,27 +25,27 @@ func TestNextAgent_Reregister(t *testing.T) {
 		{
 			reason: "a member in the fleet stays in it and asks",
 			o:      AgentObserved{Hub: HubSeen, Membership: in, Beating: true, PolicySaved: true},
-			phase:  Joined, want: []AgentAction{MakeRequest, AskDoor}, never: []AgentAction{StopBeat},
+			phase:  Joined, want: []AgentAction{MakeRequest, CheckJoinRequest}, never: []AgentAction{StopBeat},
 		},
 		{
 			reason: "an agent whose hub is lost asks while it looks for that",
 			o:      AgentObserved{Hub: HubUnreachable, Beating: true, HubSince: now},
-			phase:  Joined, want: []AgentAction{ReadMembership, MakeRequest, AskDoor}, never: []AgentAction{StopBeat},
+			phase:  Joined, want: []AgentAction{ReadMembership, MakeRequest, CheckJoinRequest}, never: []AgentAction{StopBeat},
 		},
 		{
 			reason: "a credential is used",
-			o:      AgentObserved{Hub: HubSeen, Membership: in, Beating: true, PolicySaved: true, Door: DoorIssued},
+			o:      AgentObserved{Hub: HubSeen, Membership: in, Beating: true, PolicySaved: true, JoinRequest: JoinRequestIssued},
 			phase:  Joining, want: []AgentAction{Register},
 		},
 		{
 			reason: "a request that is not decided is asked for again",
-			o:      AgentObserved{Hub: HubSeen, Membership: in, Beating: true, PolicySaved: true, Door: DoorHeld},
-			phase:  Joined, want: []AgentAction{AskDoor}, never: []AgentAction{MakeRequest},
+			o:      AgentObserved{Hub: HubSeen, Membership: in, Beating: true, PolicySaved: true, JoinRequest: JoinRequestHeld},
+			phase:  Joined, want: []AgentAction{CheckJoinRequest}, never: []AgentAction{MakeRequest},
 		},
 		{
 			reason: "another hub that has a record of an earlier leave ends nothing",
-			o:      AgentObserved{Hub: HubSeen, Membership: in, Beating: true, PolicySaved: true, Door: DoorDeregistered},
-			phase:  Joined, want: []AgentAction{AskDoor},
+			o:      AgentObserved{Hub: HubSeen, Membership: in, Beating: true, PolicySaved: true, JoinRequest: JoinRequestDeregistered},
+			phase:  Joined, want: []AgentAction{CheckJoinRequest},
 			never: []AgentAction{RecordDeregistered, CleanMember, StartOver, StopBeat},
 		},
 		{
@@ -53,7 +53,7 @@ func TestNextAgent_Reregister(t *testing.T) {
 			o: AgentObserved{
 				Hub: HubSeen, Membership: MembershipSeen{State: v1alpha1.StateLeave, Clean: true}, Beating: true, PolicySaved: true,
 			},
-			phase: Leaving, want: []AgentAction{CleanMember}, never: []AgentAction{AskDoor, MakeRequest},
+			phase: Leaving, want: []AgentAction{CleanMember}, never: []AgentAction{CheckJoinRequest, MakeRequest},
 		},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestNextAgent_Reregister(t *testing.T) {
 			}
 			test.o.Reregister = false
 			if test.o.Hub == HubSeen || test.o.Hub == HubUnreachable {
-				require.NotContains(t, NextAgent(test.o).Actions, AskDoor, "without the request to register again")
+				require.NotContains(t, NextAgent(test.o).Actions, CheckJoinRequest, "without the request to register again")
 			}
 		})
 	}

@@ -9,27 +9,27 @@ type Record struct {
 	Out          bool // it has left for good, and only its own state remains to be removed
 }
 
-// DoorSight is the state of the agent's JoinRequest, as the agent observes it.
-type DoorSight int
+// JoinRequestState is the state of the agent's JoinRequest, as the agent observes it.
+type JoinRequestState int
 
 // The states of a JoinRequest, as an agent observes them.
 const (
-	DoorNotAsked DoorSight = iota
-	DoorNoRequest
-	DoorUnreachable
-	DoorNotAskable   // the agent cannot make the request for a local reason
-	DoorNoCredential // there is no bootstrap credential, or it cannot be parsed
-	DoorRefused      // the hub refuses the bootstrap credential
-	DoorFull         // the hub's limit of requests is reached
+	JoinRequestNotAsked JoinRequestState = iota
+	JoinRequestNoRequest
+	JoinRequestUnreachable
+	JoinRequestNotAskable   // the agent cannot make the request for a local reason
+	JoinRequestNoCredential // there is no bootstrap credential, or it cannot be parsed
+	JoinRequestRefused      // the hub refuses the bootstrap credential
+	JoinRequestFull         // the hub's limit of requests is reached
 	// the hub cannot accept the request: its format is invalid, or its namespace or resource does not exist
-	DoorUnfit
-	DoorPending
-	DoorHeld
-	DoorDifferentHub // the bootstrap credential belongs to a hub of which the agent is not a member
-	DoorDenied
-	DoorDeregistered     // the MemberCluster does not exist any more
-	DoorDeregisteredKept // the MemberCluster is kept
-	DoorIssued
+	JoinRequestUnfit
+	JoinRequestPending
+	JoinRequestHeld
+	JoinRequestDifferentHub // the bootstrap credential belongs to a hub of which the agent is not a member
+	JoinRequestDenied
+	JoinRequestDeregistered     // the MemberCluster does not exist any more
+	JoinRequestDeregisteredKept // the MemberCluster is kept
+	JoinRequestIssued
 )
 
 // HubSight is the result of reading the Membership.

@@ -15,9 +15,9 @@ const (
 	// up on a namespace that still exists, from the time when the force was recorded or from the deadline, whichever is
 	// later.
 	NamespacePatience = time.Minute
-	// DoorPoll is the minimum interval between two reads of a request that the hub is processing. The interval grows with
+	// JoinRequestPoll is the minimum interval between two reads of a request that the hub is processing. The interval grows with
 	// the time that the hub needs, up to HeldPoll.
-	DoorPoll = 500 * time.Millisecond
+	JoinRequestPoll = 500 * time.Millisecond
 	// HeldPoll is the interval between two reads of a request that waits for an administrator, and of a hub that refuses.
 	HeldPoll = 10 * time.Second
 	// RetryPoll is the minimum interval between two attempts to reach a hub that does not respond. The interval grows with

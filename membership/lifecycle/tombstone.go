@@ -30,7 +30,7 @@ type Tombstone struct {
 
 // deregisters reports whether the tombstone is that of the member which the agent of a request is registered as. The
 // claim key and the cluster ID identify a member; if no agent had the claim, the UID does.
-func (t Tombstone) deregisters(o DoorObserved) bool {
+func (t Tombstone) deregisters(o JoinRequestObserved) bool {
 	if t.ClusterID != o.ClusterID {
 		return false
 	}
@@ -43,24 +43,24 @@ func (t Tombstone) deregisters(o DoorObserved) bool {
 
 // dropsWaiting reports whether the tombstone is that of the MemberCluster which a request waited for. The agent of such
 // a request is not a member.
-func (t Tombstone) dropsWaiting(o DoorObserved) bool {
+func (t Tombstone) dropsWaiting(o JoinRequestObserved) bool {
 	return o.memberUID() == "" && o.waited() && o.ByID == nil && o.ByName == nil &&
 		t.ClusterID == o.ClusterID && !t.Kept && !t.Time.Before(o.CreatedAt)
 }
 
-// NeedsTombstones reports whether the decision depends on [DoorObserved.Tombstones] in any case. Without them a
+// NeedsTombstones reports whether the decision depends on [JoinRequestObserved.Tombstones] in any case. Without them a
 // MemberCluster may be created only for a claim that never left.
-func (o *DoorObserved) NeedsTombstones() bool { return o.memberUID() != "" || o.waited() }
+func (o *JoinRequestObserved) NeedsTombstones() bool { return o.memberUID() != "" || o.waited() }
 
 // removed reports whether the MemberCluster that the request's claim spoke for, or that was created for the request,
 // was deleted on request. Another agent may have had its claim by then.
-func (o *DoorObserved) removed() bool {
+func (o *JoinRequestObserved) removed() bool {
 	return slices.ContainsFunc(o.Tombstones, func(t Tombstone) bool {
 		return t.MemberUID != "" && (t.MemberUID == o.Bound || t.MemberUID == o.MemberUID)
 	})
 }
 
 // left reports whether the member that the agent of the request is registered as, or waited for, left on request.
-func (o *DoorObserved) left() bool {
+func (o *JoinRequestObserved) left() bool {
 	return slices.ContainsFunc(o.Tombstones, func(t Tombstone) bool { return t.deregisters(*o) || t.dropsWaiting(*o) })
 }

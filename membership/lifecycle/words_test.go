@@ -69,10 +69,10 @@ func TestManyWords(t *testing.T) {
 			}
 		}
 	}
-	denied := NextDoor(
-		DoorObserved{ClusterID: "id", Name: "east", Verdict: membership.Verdict{Decision: membership.Deny, Reason: text}})
+	denied := NextJoinRequest(
+		JoinRequestObserved{ClusterID: "id", Name: "east", Verdict: membership.Verdict{Decision: membership.Deny, Reason: text}})
 	if denied.Answer != v1alpha1.AnswerDenied || len(denied.Message) > sentenceLimit {
-		t.Errorf("the door says %s in %d bytes", denied.Answer, len(denied.Message))
+		t.Errorf("the hub answers %s in %d bytes", denied.Answer, len(denied.Message))
 	}
 	unwell := no(v1alpha1.ConditionHealthy, v1alpha1.ReasonClusterNotReady, text)
 	if c := Health(HealthObserved{Joined: true, Heartbeat: HeartbeatHeard, Agent: &unwell}); len(

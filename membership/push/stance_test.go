@@ -17,7 +17,7 @@ func TestStance(t *testing.T) {
 	}{
 		{"accepted", "an administrator wants it in", func(*observed) {}, serving},
 		{"accepted, with a record", "the hub was started anew", func(o *observed) { o.recorded = true }, serving},
-		{"another agent's claim", "the door says how this one can take over",
+		{"another agent's claim", "the answer to the JoinRequest says how this one can take over",
 			func(o *observed) { o.cluster.Spec.Claim = "c" }, serving},
 		{"no decision", "a JoinRequest would create a claim for nothing",
 			func(o *observed) { o.cluster.Spec.Accepted = nil }, resting},

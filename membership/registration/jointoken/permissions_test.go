@@ -19,19 +19,19 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// The door: a bootstrap credential can create and get JoinRequests and nothing else.
+// A bootstrap credential can create and get JoinRequests and nothing else.
 func TestBootstrapCredentialMayDoNothingElse(t *testing.T) {
 	h := newHub(t)
 	other := h.waitFor(h.token("other", v1alpha1.JoinTokenSpec{}), v1alpha1.ReasonReady)
 	for name, kind := range map[string]v1alpha1.JoinTokenType{
-		"door": v1alpha1.JoinTokenServiceAccount, "bootstrap-token-door01": v1alpha1.JoinTokenBootstrapToken,
+		"account": v1alpha1.JoinTokenServiceAccount, "bootstrap-token-join01": v1alpha1.JoinTokenBootstrapToken,
 	} {
 		token := h.waitFor(h.token(name, v1alpha1.JoinTokenSpec{Type: kind}), v1alpha1.ReasonReady)
-		t.Run(string(kind), func(t *testing.T) { testDoor(t, h, token, other) })
+		t.Run(string(kind), func(t *testing.T) { testPermissions(t, h, token, other) })
 	}
 }
 
-func testDoor(t *testing.T, h *hub, token, other *v1alpha1.JoinToken) {
+func testPermissions(t *testing.T, h *hub, token, other *v1alpha1.JoinToken) {
 	bootstrap := h.bootstrap(token)
 	request, err := h.ask(bootstrap, "east-id")
 	require.NoError(t, err, "create")

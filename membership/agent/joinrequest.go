@@ -22,17 +22,17 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// door is the agent's access to the hub with the bootstrap credential.
-type door struct {
+// bootstrapClient is the agent's access to the hub with the bootstrap credential.
+type bootstrapClient struct {
 	bootstrap *registration.Bootstrap // nil: unknown
 	link      *link
 	hub       *hubAPI
 	signed    *v1alpha1.JoinRequest // with this bootstrap credential
-	signedOf  *doorRequest          // its source; nil: nothing is signed
+	signedOf  *recordedRequest      // its source; nil: nothing is signed
 
-	sight  lifecycle.DoorSight
+	sight  lifecycle.JoinRequestState
 	since  time.Time             // since when without interruption
-	answer *v1alpha1.JoinRequest // if sight is DoorIssued
+	answer *v1alpha1.JoinRequest // if sight is JoinRequestIssued
 	// unanswered is when the request was last observed without a credential; zero: never.
 	unanswered time.Time
 	why        string // the message of the hub, or of an error
@@ -40,7 +40,7 @@ type door struct {
 }
 
 // connect prepares the connection with the bootstrap credential, and keeps it if the credential is the same.
-func (d *door) connect(bootstrap *registration.Bootstrap, configure func(*rest.Config)) error {
+func (d *bootstrapClient) connect(bootstrap *registration.Bootstrap, configure func(*rest.Config)) error {
 	if d.bootstrap != nil && sameBootstrap(d.bootstrap, bootstrap) {
 		return nil
 	}
@@ -67,7 +67,7 @@ func sameBootstrap(a, b *registration.Bootstrap) bool {
 }
 
 // disconnect closes all connections.
-func (d *door) disconnect() {
+func (d *bootstrapClient) disconnect() {
 	if d.link != nil {
 		d.link.close()
 	}
@@ -75,7 +75,7 @@ func (d *door) disconnect() {
 }
 
 // saw stores a new observation.
-func (d *door) saw(sight lifecycle.DoorSight, why string, now time.Time) {
+func (d *bootstrapClient) saw(sight lifecycle.JoinRequestState, why string, now time.Time) {
 	if d.sight != sight {
 		d.since = now
 	}
@@ -83,8 +83,8 @@ func (d *door) saw(sight lifecycle.DoorSight, why string, now time.Time) {
 }
 
 // forget drops the observation.
-func (d *door) forget() {
-	d.sight, d.answer, d.unanswered, d.why, d.reason = lifecycle.DoorNotAsked, nil, time.Time{}, "", ""
+func (d *bootstrapClient) forget() {
+	d.sight, d.answer, d.unanswered, d.why, d.reason = lifecycle.JoinRequestNotAsked, nil, time.Time{}, "", ""
 }
 
 // hubConfig is the config for a hub, without a credential unless configure adds one.
@@ -95,8 +95,8 @@ func hubConfig(server string, ca []byte, configure func(*rest.Config)) *rest.Con
 }
 
 // ask reads the answer to a request, and creates the request if it does not exist.
-func (d *door) ask(ctx context.Context, request *v1alpha1.JoinRequest) (*v1alpha1.JoinRequest, error) {
-	if d.sight == lifecycle.DoorNotAsked || d.sight == lifecycle.DoorNoRequest {
+func (d *bootstrapClient) ask(ctx context.Context, request *v1alpha1.JoinRequest) (*v1alpha1.JoinRequest, error) {
+	if d.sight == lifecycle.JoinRequestNotAsked || d.sight == lifecycle.JoinRequestNoRequest {
 		created, err := d.hub.createRequest(ctx, request)
 		if !apierrors.IsAlreadyExists(err) {
 			return created, err
@@ -111,56 +111,56 @@ func (d *door) ask(ctx context.Context, request *v1alpha1.JoinRequest) (*v1alpha
 
 var errNoRequest = errors.New("the JoinRequest of this agent does not exist on the hub")
 
-// doorSight converts the answer to the agent's request. The request on the hub may be an older one of the same agent:
+// requestState converts the answer to the agent's request. The request on the hub may be an older one of the same agent:
 // both have the name of its key.
 //
-// Only the agent's own hub, with a tombstone, can end a membership: an answer of another hub is DoorDifferentHub, and
-// the answer "Forgotten" of older hubs without tombstones is DoorHeld.
-func doorSight(r record, bootstrap *registration.Bootstrap, mine,
-	theirs *v1alpha1.JoinRequest) (sight lifecycle.DoorSight, why string) {
+// Only the agent's own hub, with a tombstone, can end a membership: an answer of another hub is JoinRequestDifferentHub, and
+// the answer "Forgotten" of older hubs without tombstones is JoinRequestHeld.
+func requestState(r record, bootstrap *registration.Bootstrap, mine,
+	theirs *v1alpha1.JoinRequest) (sight lifecycle.JoinRequestState, why string) {
 	var reason string
 	if c := meta.FindStatusCondition(theirs.Status.Conditions, v1alpha1.ConditionIssued); c != nil {
 		reason, why = c.Reason, c.Message
 	}
 	moves := r.moves(bootstrap)
 	if otherHub(theirs.Status.Hub, r.hubID()) && !moves || reason == v1alpha1.ReasonDifferentHub {
-		return lifecycle.DoorDifferentHub, why
+		return lifecycle.JoinRequestDifferentHub, why
 	}
 	switch theirs.Status.Answer {
 	case v1alpha1.AnswerHeld:
-		return lifecycle.DoorHeld, why
+		return lifecycle.JoinRequestHeld, why
 	case answerForgotten:
 		if r.Member != nil {
-			return lifecycle.DoorHeld, "The hub is of a version that does not record which members left on request: upgrade " +
+			return lifecycle.JoinRequestHeld, "The hub is of a version that does not record which members left on request: upgrade " +
 				"the hub."
 		}
-		return lifecycle.DoorDeregisteredKept, why
+		return lifecycle.JoinRequestDeregisteredKept, why
 	case v1alpha1.AnswerDenied:
 		if r.Member == nil && reason == v1alpha1.ReasonTokenRefused && !sameProof(mine.Spec.Token, theirs.Spec.Token) {
 			// The agent got another JoinToken since. Its request cannot be changed, but an agent that is no member can start
 			// over with another key, and so with a request of another name.
-			return lifecycle.DoorDeregisteredKept, why
+			return lifecycle.JoinRequestDeregisteredKept, why
 		}
-		return lifecycle.DoorDenied, why
+		return lifecycle.JoinRequestDenied, why
 	case v1alpha1.AnswerDeregistered:
 		if r.hubID() != "" && theirs.Status.Hub == nil {
-			return lifecycle.DoorHeld, "The answer does not contain the identity of its hub."
+			return lifecycle.JoinRequestHeld, "The answer does not contain the identity of its hub."
 		}
 		if moves {
-			return lifecycle.DoorHeld, "The hub that the member should move to has a record that the member left it."
+			return lifecycle.JoinRequestHeld, "The hub that the member should move to has a record that the member left it."
 		}
 		// The answer may be for an older request as well: a claim is for one membership only.
 		if theirs.Status.MemberUID != "" {
-			return lifecycle.DoorDeregisteredKept, why
+			return lifecycle.JoinRequestDeregisteredKept, why
 		}
-		return lifecycle.DoorDeregistered, why
+		return lifecycle.JoinRequestDeregistered, why
 	case v1alpha1.AnswerIssued:
 		if !bytes.Equal(theirs.Spec.Credential.PublicKey, mine.Spec.Credential.PublicKey) {
-			return lifecycle.DoorHeld, olderRequest
+			return lifecycle.JoinRequestHeld, olderRequest
 		}
-		return lifecycle.DoorIssued, why
+		return lifecycle.JoinRequestIssued, why
 	default:
-		return lifecycle.DoorPending, why
+		return lifecycle.JoinRequestPending, why
 	}
 }
 
@@ -187,51 +187,51 @@ type homeError struct{ err error }
 func (e homeError) Error() string { return e.err.Error() }
 func (e homeError) Unwrap() error { return e.err }
 
-// doorFailure converts an error of a JoinRequest.
-func doorFailure(err error) (lifecycle.DoorSight, string) {
+// requestFailure converts an error of a JoinRequest.
+func requestFailure(err error) (lifecycle.JoinRequestState, string) {
 	switch {
 	case errors.As(err, new(differentHubError)):
-		return lifecycle.DoorDifferentHub, err.Error()
+		return lifecycle.JoinRequestDifferentHub, err.Error()
 	case errors.Is(err, errNoRequest):
-		return lifecycle.DoorNoRequest, err.Error()
+		return lifecycle.JoinRequestNoRequest, err.Error()
 	case errors.Is(err, errNoBootstrap), errors.As(err, new(*membership.InvalidError)):
-		return lifecycle.DoorNoCredential, err.Error()
+		return lifecycle.JoinRequestNoCredential, err.Error()
 	case errors.As(err, new(homeError)):
-		return lifecycle.DoorNotAskable, cause.Of(err)
+		return lifecycle.JoinRequestNotAskable, cause.Of(err)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsInvalid(err),
 		apierrors.IsNotFound(err):
 		// A create that returns NotFound means that the namespace or the resource does not exist.
-		return lifecycle.DoorUnfit, err.Error()
+		return lifecycle.JoinRequestUnfit, err.Error()
 	case apierrors.IsForbidden(err) && quota(err):
-		return lifecycle.DoorFull, err.Error()
+		return lifecycle.JoinRequestFull, err.Error()
 	case refusal(err):
-		return lifecycle.DoorRefused, err.Error()
+		return lifecycle.JoinRequestRefused, err.Error()
 	default:
-		return lifecycle.DoorUnreachable, cause.Of(err)
+		return lifecycle.JoinRequestUnreachable, cause.Of(err)
 	}
 }
 
-// doorReason is the reason why the agent waits or was refused, given the observation and the JoinRequest on the hub;
+// requestReason is the reason why the agent waits or was refused, given the observation and the JoinRequest on the hub;
 // nil: there is none. Empty: there is nothing to report.
-func doorReason(sight lifecycle.DoorSight, theirs *v1alpha1.JoinRequest) string {
+func requestReason(sight lifecycle.JoinRequestState, theirs *v1alpha1.JoinRequest) string {
 	switch sight {
-	case lifecycle.DoorHeld, lifecycle.DoorPending, lifecycle.DoorDenied:
+	case lifecycle.JoinRequestHeld, lifecycle.JoinRequestPending, lifecycle.JoinRequestDenied:
 		issued := meta.FindStatusCondition(theirs.Status.Conditions, v1alpha1.ConditionIssued)
 		if issued == nil || issued.Status == metav1.ConditionTrue || issued.Reason == v1alpha1.ReasonIssuing {
 			return ""
 		}
 		return issued.Reason
-	case lifecycle.DoorDifferentHub:
+	case lifecycle.JoinRequestDifferentHub:
 		return v1alpha1.ReasonDifferentHub
-	case lifecycle.DoorUnreachable:
+	case lifecycle.JoinRequestUnreachable:
 		return agentstate.HubUnreachable
-	case lifecycle.DoorNoCredential:
+	case lifecycle.JoinRequestNoCredential:
 		return agentstate.BootstrapMissing
-	case lifecycle.DoorRefused:
+	case lifecycle.JoinRequestRefused:
 		return agentstate.BootstrapRefused
-	case lifecycle.DoorFull:
+	case lifecycle.JoinRequestFull:
 		return agentstate.HubFull
-	case lifecycle.DoorUnfit:
+	case lifecycle.JoinRequestUnfit:
 		return agentstate.HubUnfit
 	default:
 		return ""

@@ -13,8 +13,8 @@ import (
 	"github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// DoorObserved is what the hub observes of one JoinRequest.
-type DoorObserved struct {
+// JoinRequestObserved is what the hub observes of one JoinRequest.
+type JoinRequestObserved struct {
 	Answer v1alpha1.JoinAnswer // as recorded in its status
 	Reason string              // of the condition Issued, as recorded
 	Bound  types.UID           // status.memberUID as recorded: the MemberCluster that had the request's claim
@@ -70,30 +70,30 @@ type MemberSeen struct {
 	Reported string
 }
 
-// DoorAction is an action of the hub for a JoinRequest. Every action is idempotent.
-type DoorAction string
+// JoinRequestAction is an action of the hub for a JoinRequest. Every action is idempotent.
+type JoinRequestAction string
 
 // The actions for a JoinRequest.
 const (
 	// CreateMember creates a MemberCluster for the request.
-	CreateMember DoorAction = "CreateMember"
+	CreateMember JoinRequestAction = "CreateMember"
 	// BindMember writes the request's cluster ID, claim and credential type into the MemberCluster, and adds the hub's
 	// finalizer, so that the hub observes a deletion of the MemberCluster.
-	BindMember DoorAction = "BindMember"
+	BindMember JoinRequestAction = "BindMember"
 	// AcceptMember sets spec.accepted in the same write as CreateMember or BindMember.
-	AcceptMember DoorAction = "AcceptMember"
+	AcceptMember JoinRequestAction = "AcceptMember"
 	// IssueCredential issues the credential and writes it into the status.
-	IssueCredential DoorAction = "IssueCredential"
+	IssueCredential JoinRequestAction = "IssueCredential"
 )
 
-// DoorStep is the next step of the hub for a JoinRequest.
-type DoorStep struct {
+// JoinRequestStep is the next step of the hub for a JoinRequest.
+type JoinRequestStep struct {
 	Answer  v1alpha1.JoinAnswer
 	Reason  string
 	Message string
 	// Member is the MemberCluster of the request; nil: none.
 	Member  *MemberSeen
-	Actions []DoorAction
+	Actions []JoinRequestAction
 	// After is the time until the next reconcile although nothing changed. Zero: never.
 	After time.Duration
 	// Final is true if the step cannot be undone: the agent acts on the answer, or a member is added. The decision must
@@ -102,19 +102,19 @@ type DoorStep struct {
 	Final bool
 }
 
-// NextDoor decides the next step of the hub for a JoinRequest.
+// NextJoinRequest decides the next step of the hub for a JoinRequest.
 //
 // One cluster ID belongs to one member, and a member to the first claim. A request with another claim is pending, with
 // a message that says how an administrator can admit it instead.
-func NextDoor(o DoorObserved) DoorStep {
-	step := nextDoor(o)
+func NextJoinRequest(o JoinRequestObserved) JoinRequestStep {
+	step := nextJoinRequest(o)
 	step.Message = Sentence(step.Message)
 	told := step.Answer == v1alpha1.AnswerDeregistered && o.Answer != v1alpha1.AnswerDeregistered
 	step.Final = told || slices.Contains(step.Actions, CreateMember)
 	return step
 }
 
-func nextDoor(o DoorObserved) DoorStep {
+func nextJoinRequest(o JoinRequestObserved) JoinRequestStep {
 	member := o.ByID
 	if o.ByClaim == nil && member != nil && member.Claim == o.Claim {
 		o.ByClaim = member
@@ -124,7 +124,7 @@ func nextDoor(o DoorObserved) DoorStep {
 		// The answer is never withdrawn: the agent may act on it at any time.
 		return deregistered(sameUID(member, o.memberUID()))
 	case o.Invalid != "":
-		return DoorStep{Answer: v1alpha1.AnswerDenied, Reason: v1alpha1.ReasonInvalidRequest, Message: o.Invalid}
+		return JoinRequestStep{Answer: v1alpha1.AnswerDenied, Reason: v1alpha1.ReasonInvalidRequest, Message: o.Invalid}
 	case o.AgentHubID != "" && o.AgentHubID != o.HubID:
 		return differentHub(o)
 	case o.ByClaim != nil:
@@ -137,7 +137,7 @@ func nextDoor(o DoorObserved) DoorStep {
 }
 
 // sameClaim handles an agent whose claim belongs to a MemberCluster, whatever UID the agent is registered with.
-func sameClaim(o DoorObserved) DoorStep {
+func sameClaim(o JoinRequestObserved) JoinRequestStep {
 	member := o.ByClaim
 	if member.ClusterID != "" && member.ClusterID != o.ClusterID {
 		return held(nil, v1alpha1.ReasonClusterIDChanged, fmt.Sprintf(
@@ -153,7 +153,7 @@ func sameClaim(o DoorObserved) DoorStep {
 
 // cautious prevents that a policy accepts a cluster whose MemberCluster is missing without a tombstone: an
 // administrator may have deleted it.
-func (o DoorObserved) cautious() DoorObserved {
+func (o JoinRequestObserved) cautious() JoinRequestObserved {
 	if (o.memberUID() != "" || o.waited()) && !o.Readopt && o.Verdict.Decision == membership.Accept {
 		o.Verdict = membership.Verdict{Decision: membership.Hold}
 	}
@@ -161,7 +161,7 @@ func (o DoorObserved) cautious() DoorObserved {
 }
 
 // otherClaim handles an agent whose claim belongs to no MemberCluster.
-func otherClaim(o DoorObserved, member *MemberSeen) DoorStep {
+func otherClaim(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 	switch {
 	case len(o.Others) > 0:
 		return held(member, v1alpha1.ReasonClusterIDTaken, fmt.Sprintf(
@@ -181,7 +181,7 @@ func otherClaim(o DoorObserved, member *MemberSeen) DoorStep {
 			"The MemberCluster that was created for this request was deleted. Create MemberCluster %s with spec.clusterID %s "+
 				"and spec.accepted true to adopt the cluster.", o.Name, o.ClusterID))
 	case o.TokenRefused != "":
-		return DoorStep{Answer: v1alpha1.AnswerDenied, Reason: v1alpha1.ReasonTokenRefused, Message: o.TokenRefused}
+		return JoinRequestStep{Answer: v1alpha1.AnswerDenied, Reason: v1alpha1.ReasonTokenRefused, Message: o.TokenRefused}
 	case member == nil && o.ByName != nil:
 		return nameKnown(o)
 	case member == nil:
@@ -198,42 +198,42 @@ func otherClaim(o DoorObserved, member *MemberSeen) DoorStep {
 }
 
 // memberUID is the UID of the MemberCluster that had the request's claim. Empty: unknown.
-func (o *DoorObserved) memberUID() types.UID { return cmp.Or(o.MemberUID, o.Bound) }
+func (o *JoinRequestObserved) memberUID() types.UID { return cmp.Or(o.MemberUID, o.Bound) }
 
 // waited reports whether the request waited for a MemberCluster that existed.
-func (o *DoorObserved) waited() bool {
+func (o *JoinRequestObserved) waited() bool {
 	return o.Reason == v1alpha1.ReasonStateLeave || o.Reason == v1alpha1.ReasonClusterIDTaken
 }
 
 // lost reports whether the agent had the claim of the member, as its request or its Membership shows, and no longer has
 // it.
-func (o *DoorObserved) lost(member *MemberSeen) bool {
+func (o *JoinRequestObserved) lost(member *MemberSeen) bool {
 	return member.Claim == "" && member.UID == o.memberUID() && (o.Bound == member.UID || member.Reported == o.Claim)
 }
 
 // unknownMember reports whether the agent is registered as a member that does not exist on the hub. The argument is the
 // MemberCluster that the agent would take over; nil: none yet.
-func (o *DoorObserved) unknownMember(member *MemberSeen) bool {
+func (o *JoinRequestObserved) unknownMember(member *MemberSeen) bool {
 	return o.MemberUID != "" && (member == nil || member.UID != o.MemberUID)
 }
 
 // differentHub handles an agent that is registered with another hub. Only an administrator moves a member.
-func differentHub(o DoorObserved) DoorStep {
+func differentHub(o JoinRequestObserved) JoinRequestStep {
 	return held(nil, v1alpha1.ReasonDifferentHub, fmt.Sprintf(
 		"The agent is a member of hub %s, and this is hub %s: give the agent a join.yaml of its own hub, or one whose "+
 			"moveFrom is %s to move it here.", o.AgentHubID, o.HubID, o.AgentHubID))
 }
 
 // deregistered handles a member that left on request. The argument is its MemberCluster if that was kept.
-func deregistered(kept *MemberSeen) DoorStep {
-	return DoorStep{
+func deregistered(kept *MemberSeen) JoinRequestStep {
+	return JoinRequestStep{
 		Answer: v1alpha1.AnswerDeregistered, Reason: v1alpha1.ReasonDeregistered, Member: kept,
 		Message: "The member left on request: its MemberCluster was deleted, or its spec.state was set to Leave.",
 	}
 }
 
 // unknown handles a cluster without a MemberCluster.
-func unknown(o DoorObserved) DoorStep {
+func unknown(o JoinRequestObserved) JoinRequestStep {
 	if o.NoVerdict != "" {
 		return noVerdict(o, nil)
 	}
@@ -241,16 +241,16 @@ func unknown(o DoorObserved) DoorStep {
 		return denied(nil, o.Verdict.Reason)
 	}
 	step := waiting(o, nil, o.Name)
-	step.Actions = []DoorAction{CreateMember}
+	step.Actions = []JoinRequestAction{CreateMember}
 	if o.Verdict.Decision == membership.Accept {
 		step = preparing(nil)
-		step.Actions = []DoorAction{CreateMember, AcceptMember}
+		step.Actions = []JoinRequestAction{CreateMember, AcceptMember}
 	}
 	return step
 }
 
 // nameKnown handles a cluster with a new ID and the name of an existing MemberCluster.
-func nameKnown(o DoorObserved) DoorStep {
+func nameKnown(o JoinRequestObserved) JoinRequestStep {
 	named := o.ByName
 	switch {
 	case named.ClusterID != "" || named.Claim != "" || named.Deleting:
@@ -272,7 +272,7 @@ func nameKnown(o DoorObserved) DoorStep {
 }
 
 // bind handles a member that no agent has claimed.
-func bind(o DoorObserved, member *MemberSeen) DoorStep {
+func bind(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 	if member.Accepted == nil && o.NoVerdict != "" {
 		return noVerdict(o, member)
 	}
@@ -283,21 +283,21 @@ func bind(o DoorObserved, member *MemberSeen) DoorStep {
 	if accepted(member) {
 		step = preparing(member)
 	}
-	step.Actions = []DoorAction{BindMember}
+	step.Actions = []JoinRequestAction{BindMember}
 	if member.Accepted == nil && o.Verdict.Decision == membership.Accept {
 		step = preparing(member)
-		step.Actions = []DoorAction{BindMember, AcceptMember}
+		step.Actions = []JoinRequestAction{BindMember, AcceptMember}
 	}
 	return step
 }
 
 // claimed handles the agent whose claim the member has.
-func claimed(o DoorObserved, member *MemberSeen) DoorStep {
+func claimed(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
 	switch {
 	case member.Accepted != nil && !*member.Accepted:
 		return denied(member, "The cluster is denied, or its acceptance was withdrawn.")
 	case o.Answer == v1alpha1.AnswerIssued && (o.Bound == "" || o.Bound == member.UID):
-		return DoorStep{
+		return JoinRequestStep{
 			Answer:  o.Answer,
 			Reason:  v1alpha1.ReasonIssued,
 			Message: "The credential is in the status.",
@@ -311,7 +311,7 @@ func claimed(o DoorObserved, member *MemberSeen) DoorStep {
 		return noVerdict(o, member)
 	case !accepted(member) && o.TokenRefused == "" && o.Verdict.Decision == membership.Accept:
 		step := preparing(member)
-		step.Actions = []DoorAction{BindMember, AcceptMember}
+		step.Actions = []JoinRequestAction{BindMember, AcceptMember}
 		return step
 	case !accepted(member) && o.Verdict.Decision == membership.Deny:
 		return denied(member, o.Verdict.Reason)
@@ -320,7 +320,7 @@ func claimed(o DoorObserved, member *MemberSeen) DoorStep {
 	case o.Type != member.Credential || member.ClusterID == "" && !member.leaving():
 		// An administrator set the claim and cannot know the type: the existing access may be that of the previous agent.
 		step := preparing(member)
-		step.Actions = []DoorAction{BindMember}
+		step.Actions = []JoinRequestAction{BindMember}
 		return step
 	case o.Type == v1alpha1.CredentialIdentity && !member.Identified:
 		return held(member, v1alpha1.ReasonIdentityMissing, fmt.Sprintf(
@@ -329,9 +329,9 @@ func claimed(o DoorObserved, member *MemberSeen) DoorStep {
 	case !member.Prepared:
 		return preparing(member)
 	default:
-		return DoorStep{
+		return JoinRequestStep{
 			Answer: v1alpha1.AnswerPending, Reason: v1alpha1.ReasonIssuing, Message: "The credential is being issued.",
-			Member: member, Actions: []DoorAction{IssueCredential},
+			Member: member, Actions: []JoinRequestAction{IssueCredential},
 		}
 	}
 }
@@ -349,11 +349,11 @@ func sameUID(member *MemberSeen, uid types.UID) *MemberSeen {
 	return member
 }
 
-func held(member *MemberSeen, reason, message string) DoorStep {
-	return DoorStep{Answer: v1alpha1.AnswerHeld, Reason: reason, Message: message, Member: member}
+func held(member *MemberSeen, reason, message string) JoinRequestStep {
+	return JoinRequestStep{Answer: v1alpha1.AnswerHeld, Reason: reason, Message: message, Member: member}
 }
 
-func waiting(o DoorObserved, member *MemberSeen, name string) DoorStep {
+func waiting(o JoinRequestObserved, member *MemberSeen, name string) JoinRequestStep {
 	message := fmt.Sprintf("Waiting for an administrator to set spec.accepted of MemberCluster %s to true.", name)
 	if o.unknownMember(member) {
 		return held(member, v1alpha1.ReasonUnknownMember, fmt.Sprintf(
@@ -364,28 +364,28 @@ func waiting(o DoorObserved, member *MemberSeen, name string) DoorStep {
 	return held(member, v1alpha1.ReasonWaitingForAcceptance, message+said("The hub's policy", o.Verdict))
 }
 
-func leavingMember(member *MemberSeen) DoorStep {
+func leavingMember(member *MemberSeen) JoinRequestStep {
 	return held(member, v1alpha1.ReasonStateLeave, fmt.Sprintf(
 		"MemberCluster %s is leaving or has left: set its spec.state to Join to let the cluster come back.", member.Name))
 }
 
 // noVerdict handles a request that only the Acceptor can decide on, after the Acceptor failed.
-func noVerdict(o DoorObserved, member *MemberSeen) DoorStep {
-	return DoorStep{
+func noVerdict(o JoinRequestObserved, member *MemberSeen) JoinRequestStep {
+	return JoinRequestStep{
 		Answer: v1alpha1.AnswerPending, Reason: v1alpha1.ReasonPolicyFailed, Member: member, After: HeldPoll,
 		Message: "The hub's policy failed and is retried: " + o.NoVerdict,
 	}
 }
 
-func denied(member *MemberSeen, reason string) DoorStep {
+func denied(member *MemberSeen, reason string) JoinRequestStep {
 	if reason == "" {
 		reason = "The hub's policy denies the request."
 	}
-	return DoorStep{Answer: v1alpha1.AnswerDenied, Reason: v1alpha1.ReasonDenied, Message: reason, Member: member}
+	return JoinRequestStep{Answer: v1alpha1.AnswerDenied, Reason: v1alpha1.ReasonDenied, Message: reason, Member: member}
 }
 
-func preparing(member *MemberSeen) DoorStep {
-	return DoorStep{
+func preparing(member *MemberSeen) JoinRequestStep {
+	return JoinRequestStep{
 		Answer:  v1alpha1.AnswerPending,
 		Reason:  v1alpha1.ReasonPreparing,
 		Message: "The hub is preparing for the cluster.",

@@ -41,9 +41,9 @@ import (
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=jointokens,verbs=get
 // +kubebuilder:rbac:groups=membership.muster.dev,resources=jointokens/status,verbs=patch
 
-// door is the controller of JoinRequests: it observes a request and its possible members, calls package lifecycle to
+// joinRequestController is the controller of JoinRequests: it observes a request and its possible members, calls package lifecycle to
 // decide, carries out the step and reports.
-type door struct {
+type joinRequestController struct {
 	client   client.Client
 	reader   client.Reader // without a cache
 	options  Options
@@ -70,7 +70,7 @@ const (
 	byName      = "spec.name"
 )
 
-func (d *door) setup(mgr manager.Manager, hub cluster.Cluster) error {
+func (d *joinRequestController) setup(mgr manager.Manager, hub cluster.Cluster) error {
 	options := controllerOptions(d.options.Workers)
 	options.Reconciler = d
 	c, err := controller.New("muster-joinrequest", mgr, options)
@@ -117,7 +117,7 @@ func (d *door) setup(mgr manager.Manager, hub cluster.Cluster) error {
 }
 
 // requests lists the JoinRequests with a value of an index.
-func (d *door) requests(ctx context.Context, index, value string) []reconcile.Request {
+func (d *joinRequestController) requests(ctx context.Context, index, value string) []reconcile.Request {
 	if value == "" {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (d *door) requests(ctx context.Context, index, value string) []reconcile.Re
 }
 
 // Reconcile performs the next step of a JoinRequest.
-func (d *door) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
+func (d *joinRequestController) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
 	if key.Namespace != d.options.RegistrationNamespace {
 		return reconcile.Result{}, nil
 	}
@@ -176,12 +176,12 @@ func (d *door) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.
 const quietFor = 2 * time.Second
 
 // answer decides on a request, carries out the step and writes the answer to the status.
-func (d *door) answer(ctx context.Context, request *v1alpha1.JoinRequest) (lifecycle.DoorStep, error) {
+func (d *joinRequestController) answer(ctx context.Context, request *v1alpha1.JoinRequest) (lifecycle.JoinRequestStep, error) {
 	observed, token, err := d.observe(ctx, request)
 	if err != nil {
-		return lifecycle.DoorStep{}, err
+		return lifecycle.JoinRequestStep{}, err
 	}
-	step := lifecycle.NextDoor(observed)
+	step := lifecycle.NextJoinRequest(observed)
 	members := client.Reader(d.client)
 	if step.Final {
 		// A cache that is disconnected from its API server may lag by a minute.
@@ -191,7 +191,7 @@ func (d *door) answer(ctx context.Context, request *v1alpha1.JoinRequest) (lifec
 		if err := d.look(ctx, members, &observed); err != nil {
 			return step, err
 		}
-		step = lifecycle.NextDoor(observed)
+		step = lifecycle.NextJoinRequest(observed)
 	}
 	member, err := d.admit(ctx, members, request, token, step)
 	if err != nil {
@@ -208,9 +208,9 @@ func (d *door) answer(ctx context.Context, request *v1alpha1.JoinRequest) (lifec
 }
 
 // observe reads a request and its possible members.
-func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (lifecycle.DoorObserved, *v1alpha1.JoinToken,
-	error) {
-	o := lifecycle.DoorObserved{
+func (d *joinRequestController) observe(ctx context.Context, request *v1alpha1.JoinRequest) (
+	lifecycle.JoinRequestObserved, *v1alpha1.JoinToken, error) {
+	o := lifecycle.JoinRequestObserved{
 		Answer: request.Status.Answer, Bound: request.Status.MemberUID, ClusterID: request.Spec.ClusterID,
 		Name:  request.Spec.Name,
 		Claim: registration.Fingerprint(request.Spec.ClaimKey), MemberUID: request.Spec.MemberUID,
@@ -265,8 +265,8 @@ func (d *door) observe(ctx context.Context, request *v1alpha1.JoinRequest) (life
 
 // checkLabels refuses the request for a new member with a label that it must not have. The labels of a request have no
 // effect on an existing member.
-func (d *door) checkLabels(ctx context.Context, request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken,
-	o *lifecycle.DoorObserved) error {
+func (d *joinRequestController) checkLabels(ctx context.Context, request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken,
+	o *lifecycle.JoinRequestObserved) error {
 	if len(request.Spec.Labels) == 0 || o.ByClaim != nil || o.ByID != nil || o.ByName != nil {
 		return nil
 	}
@@ -281,7 +281,7 @@ func (d *door) checkLabels(ctx context.Context, request *v1alpha1.JoinRequest, t
 }
 
 // reserved returns why a token for a single member does not admit a request; empty: it does.
-func reserved(token *v1alpha1.JoinToken, o lifecycle.DoorObserved) string {
+func reserved(token *v1alpha1.JoinToken, o lifecycle.JoinRequestObserved) string {
 	uid, member := jointoken.MemberUID(token), o.ByID
 	if member == nil {
 		member = o.ByName
@@ -294,7 +294,7 @@ func reserved(token *v1alpha1.JoinToken, o lifecycle.DoorObserved) string {
 }
 
 // look reads the members with the claim, the cluster ID or the name of a request.
-func (d *door) look(ctx context.Context, members client.Reader, o *lifecycle.DoorObserved) error {
+func (d *joinRequestController) look(ctx context.Context, members client.Reader, o *lifecycle.JoinRequestObserved) error {
 	o.ByClaim, o.ByID, o.ByName, o.Others = nil, nil, nil, nil
 	if err := d.lookByClaim(ctx, members, o); err != nil {
 		return err
@@ -330,7 +330,7 @@ func (d *door) look(ctx context.Context, members client.Reader, o *lifecycle.Doo
 }
 
 // lookByClaim reads the member with the claim of a request.
-func (d *door) lookByClaim(ctx context.Context, members client.Reader, o *lifecycle.DoorObserved) error {
+func (d *joinRequestController) lookByClaim(ctx context.Context, members client.Reader, o *lifecycle.JoinRequestObserved) error {
 	var list v1alpha1.MemberClusterList
 	if err := members.List(ctx, &list, client.MatchingFields{byClaim: o.Claim}); err != nil {
 		return err
@@ -350,7 +350,7 @@ func (d *door) lookByClaim(ctx context.Context, members client.Reader, o *lifecy
 
 // lookForTombstones reads the records of members that left, if the decision may depend on them. It always does before a
 // MemberCluster is created, because a claim whose member left never comes back.
-func (d *door) lookForTombstones(ctx context.Context, live bool, o *lifecycle.DoorObserved) (err error) {
+func (d *joinRequestController) lookForTombstones(ctx context.Context, live bool, o *lifecycle.JoinRequestObserved) (err error) {
 	o.Tombstones = nil
 	if o.ByClaim == nil && (live || o.NeedsTombstones()) {
 		o.Tombstones, err = d.tombstones.of(ctx, o.ClusterID)
@@ -369,7 +369,7 @@ func invalid(err error, into *string) error {
 }
 
 // verdict is the decision of the Acceptor, or, without one, that of the JoinToken.
-func (d *door) verdict(ctx context.Context, request *v1alpha1.JoinRequest,
+func (d *joinRequestController) verdict(ctx context.Context, request *v1alpha1.JoinRequest,
 	token *v1alpha1.JoinToken) (membership.Verdict, error) {
 	switch acceptor := d.options.Acceptor; {
 	case acceptor != nil:
@@ -382,7 +382,7 @@ func (d *door) verdict(ctx context.Context, request *v1alpha1.JoinRequest,
 }
 
 // see converts a MemberCluster for the decision.
-func (d *door) see(ctx context.Context, cluster *v1alpha1.MemberCluster) (*lifecycle.MemberSeen, error) {
+func (d *joinRequestController) see(ctx context.Context, cluster *v1alpha1.MemberCluster) (*lifecycle.MemberSeen, error) {
 	member := memberOf(cluster, d.options.NamespacePrefix)
 	subject, missing := subjectOf(member, cluster.Spec.Credential, d.options.Issuers)
 	seen := &lifecycle.MemberSeen{
@@ -410,8 +410,8 @@ func (d *door) see(ctx context.Context, cluster *v1alpha1.MemberCluster) (*lifec
 }
 
 // admit creates or binds the MemberCluster, as the step requires, and returns that of the request.
-func (d *door) admit(ctx context.Context, members client.Reader, request *v1alpha1.JoinRequest,
-	token *v1alpha1.JoinToken, step lifecycle.DoorStep) (*v1alpha1.MemberCluster, error) {
+func (d *joinRequestController) admit(ctx context.Context, members client.Reader, request *v1alpha1.JoinRequest,
+	token *v1alpha1.JoinToken, step lifecycle.JoinRequestStep) (*v1alpha1.MemberCluster, error) {
 	create, bind := slices.Contains(step.Actions, lifecycle.CreateMember),
 		slices.Contains(step.Actions, lifecycle.BindMember)
 	if (create || bind) && token != nil {
@@ -450,7 +450,7 @@ func (d *door) admit(ctx context.Context, members client.Reader, request *v1alph
 
 // count counts a request on the current state of its token. If the token is used up, the request is refused at its next
 // reconcile.
-func (d *door) count(ctx context.Context, request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken) error {
+func (d *joinRequestController) count(ctx context.Context, request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken) error {
 	d.counting.Lock()
 	defer d.counting.Unlock()
 	if err := d.reader.Get(ctx, client.ObjectKeyFromObject(token), token); err != nil {
@@ -477,8 +477,8 @@ func newMember(request *v1alpha1.JoinRequest, token *v1alpha1.JoinToken) *v1alph
 }
 
 // issue calls the issuer. A request that can never succeed is denied.
-func (d *door) issue(ctx context.Context, request *v1alpha1.JoinRequest, cluster *v1alpha1.MemberCluster,
-	step lifecycle.DoorStep) (*v1alpha1.Credential, lifecycle.DoorStep, error) {
+func (d *joinRequestController) issue(ctx context.Context, request *v1alpha1.JoinRequest, cluster *v1alpha1.MemberCluster,
+	step lifecycle.JoinRequestStep) (*v1alpha1.Credential, lifecycle.JoinRequestStep, error) {
 	if cluster == nil {
 		return nil, step, membership.ErrPending // the MemberCluster was deleted a moment ago
 	}
@@ -519,7 +519,7 @@ func (d *door) issue(ctx context.Context, request *v1alpha1.JoinRequest, cluster
 }
 
 // report writes the answer to the status, if it has changed.
-func (d *door) report(ctx context.Context, request *v1alpha1.JoinRequest, step lifecycle.DoorStep,
+func (d *joinRequestController) report(ctx context.Context, request *v1alpha1.JoinRequest, step lifecycle.JoinRequestStep,
 	cluster *v1alpha1.MemberCluster, credential *v1alpha1.Credential) error {
 	before := request.DeepCopy()
 	status := &request.Status
