@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -48,26 +50,73 @@ func Read(files fs.FS) ([]*unstructured.Unstructured, error) {
 	return definitions, nil
 }
 
-// Install applies the definitions, again where one is about to be gone, and waits until the API server serves them all, and c's RESTMapper finds them: the very next
-// call of c may be about one of them. A mapper that asks the API server is needed for that, as c has unless it was given another.
+// Install applies the definitions and waits until the API server serves all of them and the RESTMapper of the client finds
+// them, so that the next request of the client can be about one of them. The mapper must ask the API server, as that of a
+// client does unless another one is set. A definition that is being deleted is applied again.
 //
-// It waits for 30 seconds where ctx has no earlier end, and then names what is not served and why.
+// Install waits for 30 seconds unless the context ends earlier. Its error names the definition and the cause. If a newer
+// version of muster has applied one of the definitions, Install returns an error and applies none: an older definition
+// would drop fields of existing objects.
 func Install(ctx context.Context, c client.Client, files fs.FS) error {
 	definitions, err := Read(files)
 	if err != nil {
 		return err
 	}
-	return Apply(ctx, c, definitions)
+	return current().install(ctx, c, definitions)
 }
 
-// Apply is Install of definitions that were read already.
+// Apply is Install of definitions that are parsed already, and keeps those that a newer version of muster has applied.
+// Several hubs of different versions may share the definitions on a member.
 func Apply(ctx context.Context, c client.Client, definitions []*unstructured.Unstructured) error {
+	return current().keepingNewer(ctx, c, definitions)
+}
+
+// installer applies definitions as one version of muster.
+type installer struct{ own *version.Version }
+
+func current() installer {
+	build, _ := debug.ReadBuildInfo()
+	return installer{versionIn(build)}
+}
+
+func (i installer) install(ctx context.Context, c client.Client, definitions []*unstructured.Unstructured) error {
 	for _, definition := range definitions {
-		if err := apply(ctx, c, definition); err != nil {
+		there, err := newer(ctx, c, definition, i.own)
+		if err != nil {
+			return err
+		}
+		if there != nil {
+			return fmt.Errorf("install %s: version v%s of muster has applied the definition, and this program contains v%s: run "+
+				"a program with v%s or later, or remove the annotation %s from the definition to replace it", definition.GetName(),
+				there, i.own, there, VersionAnnotation)
+		}
+	}
+	for _, definition := range definitions {
+		if err := i.apply(ctx, c, definition); err != nil {
 			return err
 		}
 	}
+	return i.wait(ctx, c, definitions)
+}
 
+func (i installer) keepingNewer(ctx context.Context, c client.Client, definitions []*unstructured.Unstructured) error {
+	for _, definition := range definitions {
+		there, err := newer(ctx, c, definition, i.own)
+		if err != nil {
+			return err
+		}
+		if there != nil {
+			continue
+		}
+		if err := i.apply(ctx, c, definition); err != nil {
+			return err
+		}
+	}
+	return i.wait(ctx, c, definitions)
+}
+
+// wait waits until all definitions are served.
+func (i installer) wait(ctx context.Context, c client.Client, definitions []*unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var waiting string
@@ -76,7 +125,7 @@ func Apply(ctx context.Context, c client.Client, definitions []*unstructured.Uns
 			var err error
 			waiting, err = notServed(ctx, c, definition)
 			if apierrors.IsNotFound(err) { // it was about to go
-				waiting, err = definition.GetName()+" was deleted", apply(ctx, c, definition)
+				waiting, err = definition.GetName()+" was deleted", i.apply(ctx, c, definition)
 			}
 			if err != nil || waiting != "" {
 				return false, err
@@ -94,8 +143,8 @@ func Apply(ctx context.Context, c client.Client, definitions []*unstructured.Uns
 	}
 }
 
-func apply(ctx context.Context, c client.Client, definition *unstructured.Unstructured) error {
-	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(definition.DeepCopy()), FieldOwner, client.ForceOwnership)
+func (i installer) apply(ctx context.Context, c client.Client, definition *unstructured.Unstructured) error {
+	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(recorded(definition, i.own)), FieldOwner, client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("install %s: %w", definition.GetName(), err)
 	}

@@ -24,18 +24,24 @@ var Hub embed.FS
 //go:embed work.muster.dev_appliedworks.yaml
 var Member embed.FS
 
-// InstallOnHub applies the definition of Work by server-side apply and waits until the API server serves it, for
-// 30 seconds where ctx ends no earlier. Installing what is there already changes nothing.
+// InstallOnHub applies the definition of Work by server-side apply and waits until the API server serves it, for at most 30
+// seconds. It changes nothing if the definition is up to date. It returns an error if a newer version of muster has applied
+// the definition.
 //
-// It needs the permissions get and patch on customresourcedefinitions.apiextensions.k8s.io, and create where
-// it is missing.
+// InstallOnHub requires the permissions get and patch on customresourcedefinitions.apiextensions.k8s.io, and create if the
+// definition does not exist.
 func InstallOnHub(ctx context.Context, c client.Client) error {
 	return crdinstall.Install(ctx, c, Hub)
 }
 
-// InstallOnMember does the same with the definition of AppliedWork, on a member.
+// InstallOnMember does the same with the definition of AppliedWork, on a member. It keeps a definition that a newer version
+// of muster has applied: agents of several hubs, of different versions, share it.
 func InstallOnMember(ctx context.Context, c client.Client) error {
-	return crdinstall.Install(ctx, c, Member)
+	definitions, err := crdinstall.Read(Member)
+	if err != nil {
+		return err
+	}
+	return crdinstall.Apply(ctx, c, definitions)
 }
 
 // RemoveFromMember deletes the definition of AppliedWork, and waits until it is gone, for 30 seconds where ctx ends

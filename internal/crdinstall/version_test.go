@@ -1,0 +1,139 @@
+package crdinstall
+
+import (
+	"context"
+	"maps"
+	"runtime/debug"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestVersionIn(t *testing.T) {
+	muster := func(version string) debug.Module { return debug.Module{Path: module, Version: version} }
+	replaced := muster("v0.5.0")
+	replaced.Replace = &debug.Module{Path: "../muster"}
+	fork := muster("v0.5.0")
+	fork.Replace = &debug.Module{Path: "example.com/fork", Version: "v0.6.0"}
+	released, pseudo := muster("v0.5.0"), muster("v0.5.1-0.20261122101112-0123456789ab")
+	for name, test := range map[string]struct {
+		build *debug.BuildInfo
+		want  string
+	}{
+		"no build information":           {nil, ""},
+		"another program's dependency":   {&debug.BuildInfo{Deps: []*debug.Module{{Path: "k8s.io/api", Version: "v1.0.0"}, &released}}, "0.5.0"},
+		"between two releases":           {&debug.BuildInfo{Deps: []*debug.Module{&pseudo}}, "0.5.1-0.20261122101112-0123456789ab"},
+		"replaced by a folder":           {&debug.BuildInfo{Deps: []*debug.Module{&replaced}}, ""},
+		"replaced by a fork":             {&debug.BuildInfo{Deps: []*debug.Module{&fork}}, "0.6.0"},
+		"a program of muster":            {&debug.BuildInfo{Main: muster("v0.7.0")}, "0.7.0"},
+		"a program of a work tree":       {&debug.BuildInfo{Main: muster("(devel)")}, ""},
+		"a program that does not use it": {&debug.BuildInfo{Main: debug.Module{Path: "example.com/other", Version: "v1.0.0"}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := versionIn(test.build)
+			if test.want == "" {
+				require.Nil(t, got)
+				return
+			}
+			require.Equal(t, test.want, got.String())
+		})
+	}
+}
+
+// versions is an API server with definitions of which only the version is of interest.
+type versions struct {
+	answers
+	installed map[string]string // by name; "" has no annotation
+}
+
+func (v versions) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	installed, exists := v.installed[key.Name]
+	if !exists {
+		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+	}
+	definition := into.(*unstructured.Unstructured)
+	definition.SetName(key.Name)
+	if installed != "" {
+		definition.SetAnnotations(map[string]string{VersionAnnotation: installed})
+	}
+	definition.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
+	return nil
+}
+
+func (v versions) Apply(_ context.Context, configuration runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+	definition := configuration.(interface {
+		GetName() string
+		GetAnnotations() map[string]string
+	})
+	v.installed[definition.GetName()] = definition.GetAnnotations()[VersionAnnotation]
+	return nil
+}
+
+// TestInstall_NoDowngrade checks that an older program applies no definition that a newer one has applied.
+func TestInstall_NoDowngrade(t *testing.T) {
+	definitions := func() (all []*unstructured.Unstructured) {
+		for _, name := range []string{"as", "bs"} {
+			definition := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"group": "example.com"}}}
+			definition.SetGroupVersionKind(definitionKind)
+			definition.SetName(name)
+			all = append(all, definition)
+		}
+		return all
+	}
+	for _, test := range []struct {
+		name, own                string
+		installed, want, wantAll map[string]string // want: after install, wantAll: after keepingNewer
+		wantError                string
+	}{
+		{
+			name: "first", own: "v0.5.0", installed: map[string]string{},
+			want: map[string]string{"as": "v0.5.0", "bs": "v0.5.0"}, wantAll: map[string]string{"as": "v0.5.0", "bs": "v0.5.0"},
+		},
+		{
+			name: "upgrade", own: "v0.10.0", installed: map[string]string{"as": "v0.9.0", "bs": ""},
+			want: map[string]string{"as": "v0.10.0", "bs": "v0.10.0"}, wantAll: map[string]string{"as": "v0.10.0", "bs": "v0.10.0"},
+		},
+		{
+			name: "older program", own: "v0.5.0", installed: map[string]string{"as": "v0.4.0", "bs": "v0.6.0"},
+			want: map[string]string{"as": "v0.4.0", "bs": "v0.6.0"}, wantAll: map[string]string{"as": "v0.5.0", "bs": "v0.6.0"},
+			wantError: "install bs: version v0.6.0 of muster has applied the definition, and this program contains v0.5.0: run a " +
+				"program with v0.6.0 or later, or remove the annotation muster.dev/version from the definition to replace it",
+		},
+		{
+			name: "program without a version", own: "", installed: map[string]string{"as": "v0.4.0", "bs": "v0.6.0"},
+			want: map[string]string{"as": "", "bs": ""}, wantAll: map[string]string{"as": "", "bs": ""},
+		},
+		{
+			name: "annotation of another form", own: "v0.5.0", installed: map[string]string{"as": "latest", "bs": "v0.5.0"},
+			want: map[string]string{"as": "v0.5.0", "bs": "v0.5.0"}, wantAll: map[string]string{"as": "v0.5.0", "bs": "v0.5.0"},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				i := installer{}
+				if test.own != "" {
+					i.own = version.MustParseSemantic(test.own)
+				}
+				server := versions{answers{mapper: &lagging{requests: map[string]int{}}}, maps.Clone(test.installed)}
+				err := i.install(t.Context(), server, definitions())
+				if test.wantError == "" {
+					require.NoError(t, err)
+				} else {
+					require.EqualError(t, err, test.wantError)
+				}
+				require.Equal(t, test.want, server.installed)
+
+				server = versions{answers{mapper: &lagging{requests: map[string]int{}}}, maps.Clone(test.installed)}
+				require.NoError(t, i.keepingNewer(t.Context(), server, definitions()))
+				require.Equal(t, test.wantAll, server.installed)
+			})
+		})
+	}
+}
