@@ -61,9 +61,9 @@ type agent struct {
 	shown lifecycle.AgentStep
 	waits string // the last reported reason of a pending JoinRequest; empty: none
 
-	fare      fareKeeper // nil: the state is not published
-	askedWith string     // fingerprint of the bootstrap credential; empty: no JoinRequest since the start
-	untold    time.Time  // until when the state is not published after a failure
+	publisher    statePublisher // nil: the state is not published
+	askedWith    string         // fingerprint of the bootstrap credential; empty: no JoinRequest since the start
+	publishAfter time.Time      // until when the state is not published after a failure
 }
 
 // refusedRenewal is a renewal that the hub has refused.
@@ -130,7 +130,7 @@ func (a *agent) Start(ctx context.Context) error {
 		case err != nil:
 			step.After = retry.next()
 			a.log.Error(err, "A step of the agent failed, trying again", "phase", step.Phase, "after", step.After)
-			a.noteFailure(step, err)
+			a.setFailure(step, err)
 		case step.Done:
 			a.show(step)
 			return nil
@@ -139,7 +139,7 @@ func (a *agent) Start(ctx context.Context) error {
 		}
 		a.stand()
 		if step.After > 0 {
-			a.tell(ctx)
+			a.publishState(ctx)
 			a.wait(ctx, step)
 		}
 	}
@@ -197,7 +197,7 @@ func (a *agent) show(step lifecycle.AgentStep) {
 	if why := a.why(step); why != "" {
 		step.Message += " (" + why + ")"
 	}
-	a.note(step)
+	a.setState(step)
 	before := a.shown
 	if a.shown = step; step.Phase == before.Phase && step.Message == before.Message && step.Done == before.Done {
 		return

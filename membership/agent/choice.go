@@ -80,17 +80,17 @@ func (h *hubs) tellGoing(message string) {
 	h.OnPhase(lifecycle.AgentStep{Phase: lifecycle.Unregistered, Message: message})
 }
 
-// tellAway publishes the state of the agent in the Secret of the hub that it leaves.
-func (h *hubs) tellAway(ctx context.Context, message string) {
+// publishAway publishes the state of the agent in the Secret of the hub that it leaves.
+func (h *hubs) publishAway(ctx context.Context, message string) {
 	left := h.Hubs[h.current]
-	keeper, is := left.Store.(fareKeeper)
+	publisher, is := left.Store.(statePublisher)
 	if !is || h.events.recorder == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, fareTimeout)
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	keeper.note(agentstate.State{State: agentstate.Away, Message: message, Time: h.Clock.Now()})
-	if err := keeper.tell(ctx); err != nil {
+	publisher.setState(agentstate.State{State: agentstate.Away, Message: message, Time: h.Clock.Now()})
+	if err := publisher.publish(ctx); err != nil {
 		h.log.V(1).Info("Cannot publish the state of the agent", "hub", left.Name, "error", err.Error())
 	}
 }

@@ -102,7 +102,7 @@ func (h *hubs) agent(i int) (*agent, error) {
 		return nil, fmt.Errorf("prepare for hub %s: %w", hub.Name, err)
 	}
 	if h.events.recorder != nil {
-		a.fare, _ = hub.Store.(fareKeeper)
+		a.publisher, _ = hub.Store.(statePublisher)
 	}
 	a.name, a.events, a.stands, a.beside, a.metrics.place = hub.Name, h.events, h.news.put, h.beside, new(i)
 	return a, nil
@@ -139,7 +139,7 @@ func (h *hubs) Start(ctx context.Context) error {
 			return nil // the context has ended, or the member has left all hubs
 		}
 		h.tellGoing(step.Message)
-		h.tellAway(ctx, step.Message)
+		h.publishAway(ctx, step.Message)
 		now := h.Clock.Now()
 		h.standing[h.current].Left = now
 		h.current, h.since, h.stays = step.Hub, now, step.Stay

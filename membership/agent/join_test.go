@@ -89,19 +89,19 @@ func TestZeroOptions(t *testing.T) {
 	}
 
 	var kept corev1.Secret
-	fares := func() agentstate.State {
+	published := func() agentstate.State {
 		require.NoError(t, h.c.Get(ctx, client.ObjectKey{Namespace: DefaultNamespace, Name: DefaultStoreSecret}, &kept))
 		state, err := agentstate.Parse(kept.Annotations[agentstate.Annotation])
 		require.NoError(t, err)
 		return state
 	}
 	eventually(t, "no Event on the member says that it has joined",
-		func() bool { return fares().State == lifecycle.Joined })
-	require.Equal(t, h.bootstrap.Server, fares().Hub)
-	require.Equal(t, agentstate.Fingerprint(h.bootstrap), fares().Bootstrap)
+		func() bool { return published().State == lifecycle.Joined })
+	require.Equal(t, h.bootstrap.Server, published().Hub)
+	require.Equal(t, agentstate.Fingerprint(h.bootstrap), published().Bootstrap)
 	got = onMember.take()
 	require.Equal(t, 1, got["POST secrets"], "%v", got)
-	require.Equal(t, 3, got["PUT muster-agent"], "what it must not forget is written twice, and how it fares once: %v",
+	require.Equal(t, 3, got["PUT muster-agent"], "what it must not forget is written twice, and the published state once: %v",
 		got)
 	h.beats()
 	got = onMember.take()

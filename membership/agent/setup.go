@@ -50,6 +50,6 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		return fmt.Errorf("set up the agent: %w", err)
 	}
 	a.events = newStory(mgr, a.Namespace)
-	a.fare, _ = a.Store.(fareKeeper)
+	a.publisher, _ = a.Store.(statePublisher)
 	return mgr.Add(a)
 }

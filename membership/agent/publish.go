@@ -14,24 +14,24 @@ import (
 	"github.com/muster-sdk/muster/membership/lifecycle"
 )
 
-// fareKeeper is a Store that publishes the state of the agent beside the record, for example for package admin.
-type fareKeeper interface {
-	// note stores the state, to be written together with the next record.
-	note(state agentstate.State)
-	// tell writes the state if it differs from the published one. Without a record it writes nothing.
-	tell(ctx context.Context) error
+// statePublisher is a Store that publishes the state of the agent beside the record, for example for package admin.
+type statePublisher interface {
+	// setState stores the state, to be written together with the next record.
+	setState(state agentstate.State)
+	// publish writes the state if it differs from the published one. Without a record it writes nothing.
+	publish(ctx context.Context) error
 }
 
 const (
-	// fareTimeout is the timeout of a write of the state, which delays everything else.
-	fareTimeout = 5 * time.Second
-	// fareRetry is the pause after a failed write of the state.
-	fareRetry = time.Minute
+	// publishTimeout is the timeout of a write of the state, which delays everything else.
+	publishTimeout = 5 * time.Second
+	// publishRetry is the pause after a failed write of the state.
+	publishRetry = time.Minute
 )
 
-// note stores the state of the agent, if it is published.
-func (a *agent) note(step lifecycle.AgentStep) {
-	if a.fare == nil {
+// setState stores the state of the agent, if it is published.
+func (a *agent) setState(step lifecycle.AgentStep) {
+	if a.publisher == nil {
 		return
 	}
 	state := agentstate.State{State: step.Phase, Message: step.Message, Time: a.Clock.Now(), Hub: a.hub(),
@@ -39,44 +39,44 @@ func (a *agent) note(step lifecycle.AgentStep) {
 	if step.Phase == lifecycle.Registering || step.Phase == lifecycle.Rejected {
 		state.Reason = a.requests.reason
 	}
-	a.fare.note(state)
+	a.publisher.setState(state)
 }
 
-// noteFailure stores that a step failed before the agent has joined. Failures of a joined member are temporary, or the
+// setFailure stores that a step failed before the agent has joined. Failures of a joined member are temporary, or the
 // hub knows them.
-func (a *agent) noteFailure(step lifecycle.AgentStep, err error) {
-	if a.fare == nil || step.Phase == lifecycle.Joined || step.Phase == lifecycle.Leaving {
+func (a *agent) setFailure(step lifecycle.AgentStep, err error) {
+	if a.publisher == nil || step.Phase == lifecycle.Joined || step.Phase == lifecycle.Leaving {
 		return
 	}
-	a.fare.note(agentstate.State{
+	a.publisher.setState(agentstate.State{
 		State: step.Phase, Reason: agentstate.StepFailed, Message: fmt.Sprintf("A step of the agent failed; trying again. "+
 			"(%v)", err),
 		Time: a.Clock.Now(), Hub: a.hub(), Bootstrap: a.askedWith,
 	})
 }
 
-// tell publishes the state before the agent waits. A failure does not stop the agent.
-func (a *agent) tell(ctx context.Context) {
+// publishState publishes the state before the agent waits. A failure does not stop the agent.
+func (a *agent) publishState(ctx context.Context) {
 	now := a.Clock.Now()
-	if a.fare == nil || !a.loaded || now.Before(a.untold) {
+	if a.publisher == nil || !a.loaded || now.Before(a.publishAfter) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, fareTimeout)
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	err := a.fare.tell(ctx)
+	err := a.publisher.publish(ctx)
 	if err == nil {
 		return
 	}
-	a.untold = now.Add(fareRetry)
+	a.publishAfter = now.Add(publishRetry)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		a.loaded = false // the record has changed
 	}
 	a.log.V(1).Info("Cannot publish the state of the agent", "error", err.Error())
 }
 
-func (s *secretStore) note(state agentstate.State) { s.state = state }
+func (s *secretStore) setState(state agentstate.State) { s.state = state }
 
-func (s *secretStore) tell(ctx context.Context) error {
+func (s *secretStore) publish(ctx context.Context) error {
 	const attempts = 2
 	for attempt := 1; ; attempt++ {
 		if s.seen == nil {

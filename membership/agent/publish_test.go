@@ -16,9 +16,9 @@ import (
 	"github.com/muster-sdk/muster/membership/lifecycle"
 )
 
-// TestFare is about what a store writes beside the record, and when.
-func TestFare(t *testing.T) {
-	h, w := newByHand(t, "fare"), &wire{}
+// TestSecretStore_PublishesState is about what a store writes beside the record, and when.
+func TestSecretStore_PublishesState(t *testing.T) {
+	h, w := newByHand(t, "publish"), &wire{}
 	w.config(h.config)
 	core, err := newMember(h.config)
 	require.NoError(t, err)
@@ -37,17 +37,17 @@ func TestFare(t *testing.T) {
 		return seen["PUT s"] + seen["POST secrets"]
 	}
 	held := agentstate.State{State: lifecycle.Registering, Reason: "NameTaken", Message: "East is another."}
-	store.note(held)
-	require.NoError(t, store.tell(ctx), "there is nothing to write it on")
+	store.setState(held)
+	require.NoError(t, store.publish(ctx), "there is nothing to write it on")
 	require.Zero(t, writes())
 	require.NoError(t, store.Save(ctx, []byte("1")))
 	require.Equal(t, held, written(), "it goes with the record")
-	require.NoError(t, store.tell(ctx))
-	require.NoError(t, store.tell(ctx))
+	require.NoError(t, store.publish(ctx))
+	require.NoError(t, store.publish(ctx))
 	require.Equal(t, 1, writes(), "what is written is not written again")
 
-	store.note(agentstate.State{State: lifecycle.Joined, Hub: "https://hub"})
-	require.NoError(t, store.tell(ctx))
+	store.setState(agentstate.State{State: lifecycle.Joined, Hub: "https://hub"})
+	require.NoError(t, store.publish(ctx))
 	require.Equal(t, lifecycle.Joined, written().State)
 	require.NoError(t, store.Save(ctx, []byte("2")), "its own write is not another client's")
 	require.Equal(t, lifecycle.Joined, written().State, "a record keeps what is written")
@@ -59,8 +59,8 @@ func TestFare(t *testing.T) {
 	secret.Labels = map[string]string{"a": "b"}
 	_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	store.note(held)
-	require.NoError(t, store.tell(ctx))
+	store.setState(held)
+	require.NoError(t, store.publish(ctx))
 	require.Equal(t, held, written())
 	secret, err = secrets.Get(ctx, "s", metav1.GetOptions{})
 	require.NoError(t, err)
@@ -68,82 +68,82 @@ func TestFare(t *testing.T) {
 	secret.Data[recordKey] = []byte("3")
 	_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	store.note(agentstate.State{State: lifecycle.Joined})
-	require.True(t, apierrors.IsConflict(store.tell(ctx)), "it speaks for a record that it does not know")
+	store.setState(agentstate.State{State: lifecycle.Joined})
+	require.True(t, apierrors.IsConflict(store.publish(ctx)), "it speaks for a record that it does not know")
 	_, err = store.Load(ctx)
 	require.NoError(t, err)
-	require.NoError(t, store.tell(ctx))
+	require.NoError(t, store.publish(ctx))
 	require.Equal(t, lifecycle.Joined, written().State)
 	require.NoError(t, secrets.Delete(ctx, "s", metav1.DeleteOptions{}))
-	store.note(held)
-	require.Error(t, store.tell(ctx), "the record was deleted")
+	store.setState(held)
+	require.Error(t, store.publish(ctx), "the record was deleted")
 }
 
-// faresKeeper is a store that shows what was noted.
-type faresKeeper struct {
+// recordingPublisher is a store that shows what was set.
+type recordingPublisher struct {
 	memory
-	noted, told agentstate.State
+	set, published agentstate.State
 }
 
-func (k *faresKeeper) note(state agentstate.State) { k.noted = state }
+func (k *recordingPublisher) setState(state agentstate.State) { k.set = state }
 
-func (k *faresKeeper) tell(context.Context) error {
-	k.told = k.noted
+func (k *recordingPublisher) publish(context.Context) error {
+	k.published = k.set
 	return nil
 }
 
 // TestAway checks that an agent of several hubs publishes at the old hub's Secret that it has gone to another, if
 // it publishes its state.
 func TestAway(t *testing.T) {
-	left := &faresKeeper{}
+	left := &recordingPublisher{}
 	h, err := newHubs(&rest.Config{Host: "https://member.example.com"}, logr.Discard(), Options{Hubs: []HubOptions{
 		{Name: "one", Store: left, Bootstrap: &forgetful{}}, {Name: "two", Store: &memory{}, Bootstrap: &forgetful{}},
 	}})
 	require.NoError(t, err)
-	h.tellAway(t.Context(), "Going to hub two.")
-	require.Empty(t, left.told.State, "without a manager it publishes nothing")
+	h.publishAway(t.Context(), "Going to hub two.")
+	require.Empty(t, left.published.State, "without a manager it publishes nothing")
 	a, err := h.agent(0)
 	require.NoError(t, err)
-	require.Nil(t, a.fare)
+	require.Nil(t, a.publisher)
 
 	h.events.recorder = events.NewFakeRecorder(10)
-	h.tellAway(t.Context(), "Going to hub two.")
-	require.Equal(t, agentstate.Away, left.told.State)
-	require.Equal(t, "Going to hub two.", left.told.Message)
+	h.publishAway(t.Context(), "Going to hub two.")
+	require.Equal(t, agentstate.Away, left.published.State)
+	require.Equal(t, "Going to hub two.", left.published.Message)
 	a, err = h.agent(0)
 	require.NoError(t, err)
-	require.Equal(t, left, a.fare)
+	require.Equal(t, left, a.publisher)
 	a, err = h.agent(1)
 	require.NoError(t, err)
-	require.Nil(t, a.fare, "a store that keeps no more than a record")
+	require.Nil(t, a.publisher, "a store that keeps no more than a record")
 	h.current = 1
-	h.tellAway(t.Context(), "Going to hub one.")
+	h.publishAway(t.Context(), "Going to hub one.")
 }
 
 // TestNote is about what an agent says of its steps.
 func TestNote(t *testing.T) {
-	fare := &faresKeeper{}
+	publisher := &recordingPublisher{}
 	a, err := newAgent(&rest.Config{Host: "https://member.example.com"}, logr.Discard(),
-		Options{Store: fare, Bootstrap: &forgetful{}})
+		Options{Store: publisher, Bootstrap: &forgetful{}})
 	require.NoError(t, err)
-	a.note(lifecycle.AgentStep{Phase: lifecycle.Joined})
-	a.noteFailure(lifecycle.AgentStep{Phase: lifecycle.Registering}, errors.New("no"))
-	require.Empty(t, fare.noted.State, "the state is not published")
-	a.fare, a.askedWith = fare, "this"
+	a.setState(lifecycle.AgentStep{Phase: lifecycle.Joined})
+	a.setFailure(lifecycle.AgentStep{Phase: lifecycle.Registering}, errors.New("no"))
+	require.Empty(t, publisher.set.State, "the state is not published")
+	a.publisher, a.askedWith = publisher, "this"
 	a.requests.reason = "NameTaken"
-	a.note(lifecycle.AgentStep{Phase: lifecycle.Registering, Message: "East is another."})
-	require.Equal(t, "NameTaken", fare.noted.Reason)
-	require.Equal(t, "this", fare.noted.Bootstrap)
-	a.note(lifecycle.AgentStep{Phase: lifecycle.Joining, Message: "Looking."})
-	require.Empty(t, fare.noted.Reason, "the reason was that of the JoinRequest")
-	a.noteFailure(lifecycle.AgentStep{Phase: lifecycle.Joined}, errors.New("no"))
-	require.Equal(t, lifecycle.Joining, fare.noted.State, "what fails for a member is its hub's to know")
-	a.noteFailure(lifecycle.AgentStep{Phase: lifecycle.Registering}, errors.New("no route"))
-	require.Equal(t, agentstate.StepFailed, fare.noted.Reason)
-	require.Contains(t, fare.noted.Message, "no route")
-	a.tell(t.Context())
-	require.Empty(t, fare.told.State, "its record is not known")
+	a.setState(lifecycle.AgentStep{Phase: lifecycle.Registering, Message: "East is another."})
+	require.Equal(t, "NameTaken", publisher.set.Reason)
+	require.Equal(t, "this", publisher.set.Bootstrap)
+	a.setState(lifecycle.AgentStep{Phase: lifecycle.Joining, Message: "Looking."})
+	require.Empty(t, publisher.set.Reason, "the reason was that of the JoinRequest")
+	a.setFailure(lifecycle.AgentStep{Phase: lifecycle.Joined}, errors.New("no"))
+	require.Equal(t, lifecycle.Joining, publisher.set.State, "what fails for a member is its hub's to know")
+	a.setFailure(lifecycle.AgentStep{Phase: lifecycle.Registering}, errors.New("no route"))
+	require.Equal(t, agentstate.StepFailed, publisher.set.Reason)
+	require.Contains(t, publisher.set.Message, "no route")
+	a.publishState(t.Context())
+	require.Empty(t, publisher.published.State, "its record is not known")
 	a.loaded = true
-	a.tell(t.Context())
-	require.Equal(t, agentstate.StepFailed, fare.told.Reason)
+	a.publishState(t.Context())
+	require.Equal(t, agentstate.StepFailed, publisher.published.Reason)
 }
