@@ -15,7 +15,7 @@ import (
 
 	"github.com/muster-sdk/muster/addon/health"
 	"github.com/muster-sdk/muster/addon/internal/calls"
-	"github.com/muster-sdk/muster/addon/internal/words"
+	"github.com/muster-sdk/muster/addon/internal/messages"
 	"github.com/muster-sdk/muster/addon/removal"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
@@ -282,7 +282,7 @@ func (l *memberLook) reportKept(ctx context.Context) error {
 	step := removal.Step{Reason: v1alpha1.ReasonRemoving, Message: kept + strings.Join(l.object.Finalizers, ", ") + "."}
 	if said := l.object.Status.Conditions; isForced(said) { // which goes on being said, with why
 		why, _, _ := strings.Cut(meta.FindStatusCondition(said, v1alpha1.ConditionDegraded).Message, kept)
-		step.Reason, step.Message = v1alpha1.ReasonDeadlineExceeded, words.Join(strings.TrimSpace(why), step.Message)
+		step.Reason, step.Message = v1alpha1.ReasonDeadlineExceeded, messages.Join(strings.TrimSpace(why), step.Message)
 	}
 	return l.reportRemoval(ctx, &step)
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/muster-sdk/muster/addon/internal/words"
+	"github.com/muster-sdk/muster/addon/internal/messages"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/internal/bounded"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
@@ -71,7 +71,7 @@ func MemberOf(name string, a *v1alpha1.MemberAddon) Member {
 	}
 	m := Member{
 		Name: name, Available: status(v1alpha1.ConditionAvailable), Degraded: status(v1alpha1.ConditionDegraded),
-		Removing: a.DeletionTimestamp != nil, Message: bounded.Text(a.Status.Message, words.MaxPart),
+		Removing: a.DeletionTimestamp != nil, Message: bounded.Text(a.Status.Message, messages.MaxPart),
 	}
 	m.Updated = !m.Removing && a.Status.DesiredRevision != "" && a.Status.AppliedRevision == a.Status.DesiredRevision &&
 		status(v1alpha1.ConditionManifestsApplied) == metav1.ConditionTrue
@@ -96,7 +96,7 @@ func Status(o AddonObserved) v1alpha1.AddonStatus {
 	addonReady.Set(&conditions, o.Generation, o.Now, nil)
 	return v1alpha1.AddonStatus{
 		ObservedGeneration: o.Generation,
-		Message:            bounded.Text(s.message(), words.MaxSentence),
+		Message:            bounded.Text(s.message(), messages.MaxMessage),
 		Counts:             s.counts,
 		Placements:         s.Placements,
 		ForcedRemovals:     s.forced(),
@@ -208,11 +208,11 @@ func (s *summary) halted() *v1alpha1.PlacementStatus {
 func (s *summary) message() string {
 	switch {
 	case !s.Deleting:
-		return words.Join(s.failureText(), s.progress(), s.waiting(), s.removing())
+		return messages.Join(s.failureText(), s.progress(), s.waiting(), s.removing())
 	case s.counts.Total == 0:
-		return words.Join(s.failureText(), "Add-on is being deleted.")
+		return messages.Join(s.failureText(), "Add-on is being deleted.")
 	}
-	return words.Join(s.failureText(),
+	return messages.Join(s.failureText(),
 		fmt.Sprintf("Add-on is being deleted: %s remaining, %d being removed.", members(int(s.counts.Total)),
 			s.counts.Removing), s.removed())
 }
@@ -224,13 +224,13 @@ func (s *summary) failureText() string {
 	case len(s.Problems) == 1:
 		return s.Problems[0].text()
 	case len(s.Problems) > 1:
-		return words.Join(s.Problems[0].text(),
-			fmt.Sprintf("There %s %s.", isOrAre(len(s.Problems)-1), words.Count(len(s.Problems)-1, "more problem")))
+		return messages.Join(s.Problems[0].text(),
+			fmt.Sprintf("There %s %s.", isOrAre(len(s.Problems)-1), messages.Count(len(s.Problems)-1, "more problem")))
 	case halted != nil:
-		return words.Join(fmt.Sprintf("The rollout for Placement %s/%s is halted.", halted.Namespace, halted.Name),
-			words.Sentence(bounded.Text(halted.Rollout.Message, words.MaxPart)), s.example(s.firstDegraded))
+		return messages.Join(fmt.Sprintf("The rollout for Placement %s/%s is halted.", halted.Namespace, halted.Name),
+			messages.Sentence(bounded.Text(halted.Rollout.Message, messages.MaxPart)), s.example(s.firstDegraded))
 	case s.firstDegraded != nil:
-		return words.Join(fmt.Sprintf("Add-on is degraded on %s.", s.of(int(s.counts.Degraded))), s.example(s.firstDegraded))
+		return messages.Join(fmt.Sprintf("Add-on is degraded on %s.", s.of(int(s.counts.Degraded))), s.example(s.firstDegraded))
 	}
 	return ""
 }
@@ -240,7 +240,7 @@ func (s *summary) example(m *Member) string {
 	if m == nil || m.Message == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s", m.Name, words.Sentence(m.Message))
+	return fmt.Sprintf("%s: %s", m.Name, messages.Sentence(m.Message))
 }
 
 // standing describes the progress of the members.
@@ -272,7 +272,7 @@ func (s *summary) waiting() string {
 		case placementv1alpha1.PhaseWaitingForApproval, placementv1alpha1.PhaseWaitingForTime,
 			placementv1alpha1.PhasePaused, placementv1alpha1.PhaseStopped:
 			return fmt.Sprintf("Placement %s/%s: %s", p.Namespace, p.Name,
-				words.Sentence(cmp.Or(p.Rollout.Message, string(p.Rollout.Phase))))
+				messages.Sentence(cmp.Or(p.Rollout.Message, string(p.Rollout.Phase))))
 		}
 	}
 	return ""
@@ -283,7 +283,7 @@ func (s *summary) removing() string {
 	if s.counts.Removing == 0 {
 		return ""
 	}
-	return words.Join(fmt.Sprintf("Add-on is being removed from %s.", members(int(s.counts.Removing))), s.removed())
+	return messages.Join(fmt.Sprintf("Add-on is being removed from %s.", members(int(s.counts.Removing))), s.removed())
 }
 
 // removed returns the message of a member that is being removed, unless it is also the degraded example.
@@ -296,4 +296,4 @@ func (s *summary) removed() string {
 
 func (s *summary) of(n int) string { return fmt.Sprintf("%d of %s", n, members(int(s.counts.Total))) }
 
-func members(n int) string { return words.Count(n, "member") }
+func members(n int) string { return messages.Count(n, "member") }

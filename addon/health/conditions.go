@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/muster-sdk/muster/addon/internal/words"
+	"github.com/muster-sdk/muster/addon/internal/messages"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/internal/readycondition"
@@ -42,7 +42,7 @@ var (
 func set(before, current []metav1.Condition, stamp metav1.Condition) []metav1.Condition {
 	conditions := slices.Clone(before)
 	for _, condition := range current {
-		condition.Message = bounded.Text(condition.Message, words.MaxSentence)
+		condition.Message = bounded.Text(condition.Message, messages.MaxMessage)
 		condition.ObservedGeneration, condition.LastTransitionTime = stamp.ObservedGeneration, stamp.LastTransitionTime
 		meta.SetStatusCondition(&conditions, condition)
 	}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/muster-sdk/muster/addon/internal/words"
+	"github.com/muster-sdk/muster/addon/internal/messages"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/internal/bounded"
 )
@@ -27,7 +27,7 @@ func forced(member string, a *v1alpha1.MemberAddon) *v1alpha1.ForcedRemoval {
 		at = *a.DeletionTimestamp
 	}
 	return &v1alpha1.ForcedRemoval{Member: member, Time: at.Rfc3339Copy(),
-		Message: bounded.Text(condition.Message, words.MaxPart)}
+		Message: bounded.Text(condition.Message, messages.MaxPart)}
 }
 
 // forced returns the forced removals of the status: the observed ones and the recorded ones.
@@ -39,7 +39,7 @@ func (s *summary) forced() []v1alpha1.ForcedRemoval {
 		}
 	}
 	for i := range all { // equal to the value that the API returns
-		all[i].Time, all[i].Message = all[i].Time.Rfc3339Copy(), bounded.Text(all[i].Message, words.MaxPart)
+		all[i].Time, all[i].Message = all[i].Time.Rfc3339Copy(), bounded.Text(all[i].Message, messages.MaxPart)
 	}
 	slices.SortFunc(all, func(a, b v1alpha1.ForcedRemoval) int { return strings.Compare(a.Message, b.Message) })
 	// Observed records precede stored ones because the message may have changed.

@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/muster-sdk/muster/addon/internal/words"
+	"github.com/muster-sdk/muster/addon/internal/messages"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/placement/rollout"
@@ -127,7 +127,7 @@ type Report struct {
 // The result does not change before After has passed while only Now changes and Before is the previous result.
 func Assess(o Observed) Report {
 	m := newMember(o)
-	report := Report{Message: bounded.Text(m.message(), words.MaxSentence), Health: m.result.health,
+	report := Report{Message: bounded.Text(m.message(), messages.MaxMessage), Health: m.result.health,
 		Conditions: m.conditions()}
 	if m.next.After(o.Now) {
 		report.After = m.next.Sub(o.Now)
@@ -255,7 +255,7 @@ func (m *member) byWorkloads() bool { return m.Check.Type == v1alpha1.HealthWork
 // unready returns the message of an applied Work that is not healthy.
 func (m *member) unready(w *Work) string {
 	if m.byWorkloads() && !w.running() {
-		return words.Sentence(w.Workloads.Message)
+		return messages.Sentence(w.Workloads.Message)
 	}
 	return w.text()
 }
@@ -292,7 +292,7 @@ func (m *member) rank(w *Work) int {
 func (p *Problem) reason() string { return cmp.Or(p.Reason, v1alpha1.ReasonManifestsFailed) }
 
 func (p *Problem) text() string {
-	return words.Sentence(bounded.Text(cmp.Or(p.Message, p.reason()), words.MaxPart))
+	return messages.Sentence(bounded.Text(cmp.Or(p.Message, p.reason()), messages.MaxPart))
 }
 
 // compareProblems sorts problems that hide others first.

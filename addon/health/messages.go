@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/muster-sdk/muster/addon/internal/words"
+	"github.com/muster-sdk/muster/addon/internal/messages"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/placement/rollout"
@@ -14,7 +14,7 @@ import (
 // message returns the errors, followed by the progress. It contains no text that changes with time alone.
 func (m *member) message() string {
 	if m.Removal != nil {
-		return words.Sentence(m.result.message)
+		return messages.Sentence(m.result.message)
 	}
 	var problem, more, waiting string
 	switch {
@@ -22,12 +22,12 @@ func (m *member) message() string {
 	case !m.blocked():
 		problem = m.Problems[0].text()
 	case len(m.Problems) > 1:
-		more = fmt.Sprintf("There %s %s.", isOrAre(len(m.Problems)-1), words.Count(len(m.Problems)-1, "more problem"))
+		more = fmt.Sprintf("There %s %s.", isOrAre(len(m.Problems)-1), messages.Count(len(m.Problems)-1, "more problem"))
 	}
 	if m.behind() && m.Hold != "" {
 		waiting = holdMessage(m.Hold)
 	}
-	progress := words.Sentence(m.result.message)
+	progress := messages.Sentence(m.result.message)
 	switch {
 	case m.Revision == "" && m.result.health == rollout.Progressing && problem != "", progress == waiting,
 		progress == problem:
@@ -35,7 +35,7 @@ func (m *member) message() string {
 	case m.updates() && m.result.health == rollout.Succeeded:
 		progress = m.updating()
 	}
-	return words.Join(problem, m.renewalError(), progress, more, waiting)
+	return messages.Join(problem, m.renewalError(), progress, more, waiting)
 }
 
 func isOrAre(n int) string {
@@ -50,16 +50,16 @@ func (m *member) unreachable() string {
 	head := "The member cannot be reached."
 	if m.Hosting != "" {
 		head = bounded.Text(fmt.Sprintf("Member %s, which hosts the add-on agent, cannot be reached.", m.Hosting),
-			words.MaxPart)
+			messages.MaxPart)
 	}
 	last := ""
 	switch {
 	case m.Revision == "":
-		return words.Join(head, "The add-on is not installed yet.")
+		return messages.Join(head, "The add-on is not installed yet.")
 	case m.Check.Type == v1alpha1.HealthCustom && m.Answer.Message != "":
 		last = m.answer()
 	case m.Check.Type == v1alpha1.HealthLease && !m.Renewed.IsZero():
-		return words.Join(head,
+		return messages.Join(head,
 			fmt.Sprintf("The Lease of the add-on agent was last renewed at %s.", m.Renewed.UTC().Format(time.RFC3339)))
 	case m.worst != nil:
 		last = m.worst.Message
@@ -67,7 +67,7 @@ func (m *member) unreachable() string {
 	if last == "" {
 		return head
 	}
-	return words.Join(head, "Last report: "+words.Sentence(last))
+	return messages.Join(head, "Last report: "+messages.Sentence(last))
 }
 
 // unsettled describes what must happen before the health can be evaluated.
@@ -98,8 +98,8 @@ func (m *member) registering() string {
 	if p := m.problem(v1alpha1.ConditionRegistrationReady); p != nil {
 		return p.text()
 	}
-	return words.Sentence(bounded.Text(cmp.Or(m.Registration.Message, "The add-on agent has no credential for the "+
-		"hub yet."), words.MaxPart))
+	return messages.Sentence(bounded.Text(cmp.Or(m.Registration.Message, "The add-on agent has no credential for the "+
+		"hub yet."), messages.MaxPart))
 }
 
 // hindered returns the error that prevents the renewal of a valid credential. Empty: none.
@@ -107,11 +107,11 @@ func (m *member) renewalError() string {
 	if m.Registration.State != Registered {
 		return ""
 	}
-	return words.Sentence(bounded.Text(m.Registration.Message, words.MaxPart))
+	return messages.Sentence(bounded.Text(m.Registration.Message, messages.MaxPart))
 }
 
 func (m *member) answer() string {
-	return words.Sentence(bounded.Text(m.Answer.Message, words.MaxPart))
+	return messages.Sentence(bounded.Text(m.Answer.Message, messages.MaxPart))
 }
 
 // halted reports whether the reason stops the rollout instead of delaying the member.

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/muster-sdk/muster/addon/internal/words"
+	"github.com/muster-sdk/muster/addon/internal/messages"
 	"github.com/muster-sdk/muster/internal/bounded"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -44,7 +44,7 @@ type Workloads struct {
 func Of(w *workv1alpha1.Work) Work {
 	made := Work{
 		Generation: w.Generation, Observed: w.Status.ObservedGeneration,
-		Message:  bounded.Text(w.Status.Message, words.MaxPart),
+		Message:  bounded.Text(w.Status.Message, messages.MaxPart),
 		Deleting: w.DeletionTimestamp != nil,
 	}
 	var failureText [3]string
@@ -111,13 +111,13 @@ func workloads(w *workv1alpha1.Work, available bool) Workloads {
 			why, failed = cmp.Or(condition.Message, condition.Reason), condition.Reason == workv1alpha1.ReasonNotReady
 		}
 		if sum.Message == "" || failed && !sum.Failed {
-			sum.Message = bounded.Text(fmt.Sprintf("%s: %s", m.ResourceIdentifier, why), words.MaxPart)
+			sum.Message = bounded.Text(fmt.Sprintf("%s: %s", m.ResourceIdentifier, why), messages.MaxPart)
 		}
 		sum.Failed = sum.Failed || failed
 	}
 	if w.Status.Truncated != "" && len(w.Status.Manifests) < len(w.Spec.Manifests) && !available {
 		sum.Total++
-		sum.Message = cmp.Or(sum.Message, bounded.Text(w.Status.Truncated, words.MaxPart))
+		sum.Message = cmp.Or(sum.Message, bounded.Text(w.Status.Truncated, messages.MaxPart))
 	}
 	return sum
 }
@@ -137,11 +137,11 @@ func (w *Work) applied() bool   { return w.Applied == metav1.ConditionTrue }
 func (w *Work) available() bool { return w.Available == metav1.ConditionTrue }
 func (w *Work) running() bool   { return w.Workloads.Ready == w.Workloads.Total }
 
-// words returns the message of the Work. Agents of other vendors may report none.
+// text returns the message of the Work. Agents of other vendors may report none.
 func (w *Work) text() string {
 	switch {
 	case w.Message != "":
-		return words.Sentence(w.Message)
+		return messages.Sentence(w.Message)
 	case w.Reason != "":
 		return w.Reason + "."
 	}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/muster-sdk/muster/addon/internal/words"
+	"github.com/muster-sdk/muster/addon/internal/messages"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/internal/bounded"
 	"github.com/muster-sdk/muster/membership"
@@ -107,7 +107,7 @@ func describe(addon *v1alpha1.MemberAddon) string {
 	case addon.Status.Message == "":
 		return text
 	}
-	return text + ": " + bounded.Text(addon.Status.Message, words.MaxPart)
+	return text + ": " + bounded.Text(addon.Status.Message, messages.MaxPart)
 }
 
 // noticed reports whether a controller has observed the deletion, which increases the generation.

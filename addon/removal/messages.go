@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/muster-sdk/muster/addon/internal/words"
+	"github.com/muster-sdk/muster/addon/internal/messages"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/internal/bounded"
 )
@@ -32,24 +32,24 @@ func (r *removal) message() string {
 	var text string
 	switch {
 	case r.stage == finalizer && r.Forced:
-		text = words.Join("The add-on is removed.", r.why())
+		text = messages.Join("The add-on is removed.", r.why())
 	case r.stage == finalizer:
 		text = "The add-on is removed."
 	case r.mustForce() && !r.Forced:
-		text = words.Join(r.why(), r.awaited(), "The removal continues without waiting.")
+		text = messages.Join(r.why(), r.awaited(), "The removal continues without waiting.")
 	case r.Forced && r.letGo():
-		text = words.Join(r.why(), "The remaining objects stay on the member.", r.actionError())
+		text = messages.Join(r.why(), "The remaining objects stay on the member.", r.actionError())
 	case r.Forced && r.stage != credentials:
-		text = words.Join(r.why(), fmt.Sprintf("%s has until %s to remove the objects; the remaining objects then "+
+		text = messages.Join(r.why(), fmt.Sprintf("%s has until %s to remove the objects; the remaining objects then "+
 			"stay on the member.", r.memberName(), at(r.deadline.Add(Patience))), r.actionError())
 	case r.Forced:
-		text = words.Join(r.why(), r.awaited())
+		text = messages.Join(r.why(), r.awaited())
 	case r.locked():
-		text = words.Join(r.why(), r.awaited(), "The MemberAddon stays until the access is revoked.")
+		text = messages.Join(r.why(), r.awaited(), "The MemberAddon stays until the access is revoked.")
 	default:
-		text = words.Join(r.awaited(), fmt.Sprintf("The deadline is %s.", at(r.deadline)))
+		text = messages.Join(r.awaited(), fmt.Sprintf("The deadline is %s.", at(r.deadline)))
 	}
-	return bounded.Text(text, words.MaxSentence)
+	return bounded.Text(text, messages.MaxMessage)
 }
 
 // why describes the reason for which the removal is forced.
@@ -68,15 +68,15 @@ func (r *removal) awaited() string {
 	var text string
 	switch r.stage {
 	case hooks:
-		return words.Join(r.jobs(), r.function(), r.actionError())
+		return messages.Join(r.jobs(), r.function(), r.actionError())
 	case works:
 		text = "The member is removing the objects."
 	case hookWorks:
 		text = "The member is removing the objects of the hooks."
 	default:
-		return words.Join("The access of the add-on agent to the hub is being revoked.", r.actionError())
+		return messages.Join("The access of the add-on agent to the hub is being revoked.", r.actionError())
 	}
-	return words.Join(text, r.actionError(), r.away())
+	return messages.Join(text, r.actionError(), r.away())
 }
 
 // trouble describes the error of a required action.
@@ -84,7 +84,7 @@ func (r *removal) actionError() string {
 	if !r.fails() {
 		return ""
 	}
-	return words.Sentence(bounded.Text("Retrying after an error: "+r.Failed.Error, words.MaxPart/2))
+	return messages.Sentence(bounded.Text("Retrying after an error: "+r.Failed.Error, messages.MaxPart/2))
 }
 
 func (r *removal) away() string {
@@ -111,7 +111,7 @@ func (r *removal) jobs() string {
 	if r.Jobs.State == Failed {
 		text = "A pre-delete hook has failed and runs again."
 	}
-	return words.Join(text, said(r.Jobs), r.away())
+	return messages.Join(text, said(r.Jobs), r.away())
 }
 
 func (r *removal) function() string {
@@ -122,11 +122,11 @@ func (r *removal) function() string {
 	if r.Func.State == Failed {
 		text = "The preparation of the removal has failed and is retried."
 	}
-	return words.Join(text, said(r.Func))
+	return messages.Join(text, said(r.Func))
 }
 
 func said(h Hook) string {
-	return words.Sentence(bounded.Text(h.Message, words.MaxPart/2))
+	return messages.Sentence(bounded.Text(h.Message, messages.MaxPart/2))
 }
 
 func at(when time.Time) string { return when.UTC().Format(time.RFC3339) }

@@ -87,7 +87,7 @@ var rules = []rule{
 	},
 	{
 		packages: "addon/leave", // all that add-ons have to do with membership but its types
-		ours:     []string{"addon/internal/words", "*/v1alpha1", "membership", "internal/bounded"},
+		ours:     []string{"addon/internal/messages", "*/v1alpha1", "membership", "internal/bounded"},
 	},
 	{
 		packages: "addon/...",
@@ -215,7 +215,7 @@ func TestCheck(t *testing.T) {
 		{"the agents of add-ons get what members get", "addon/registration", []string{module + "/membership/registration/csr"}, ""},
 		{"who issues to the agents of add-ons is no hub", "addon/registration", []string{module + "/membership/hub"}, "membership/hub"},
 		{"an add-on may roll out as placements do", "addon", []string{module + "/placement/rollout"}, ""},
-		{"a leave waits for add-ons", "addon/leave", []string{module + "/membership", module + "/addon/internal/words"}, ""},
+		{"a leave waits for add-ons", "addon/leave", []string{module + "/membership", module + "/addon/internal/messages"}, ""},
 		{"who waits for add-ons need not run any", "addon/leave", []string{module + "/addon"}, "addon"},
 		{"products must not link control planes", "membership/agent", []string{module + "/mustertest/localplane"}, "localplane"},
 		{"products must not link the test kit", "work/apply", []string{module + "/mustertest"}, "mustertest"},

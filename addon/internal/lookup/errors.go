@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/muster-sdk/muster/addon/config"
-	"github.com/muster-sdk/muster/addon/internal/words"
+	"github.com/muster-sdk/muster/addon/internal/messages"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/internal/bounded"
 )
@@ -125,5 +125,5 @@ func cause(err error) string {
 	if request, is := errors.AsType[*url.Error](err); is {
 		err = request.Err
 	}
-	return bounded.Text(err.Error(), words.MaxPart/2)
+	return bounded.Text(err.Error(), messages.MaxPart/2)
 }

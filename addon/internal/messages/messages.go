@@ -1,5 +1,5 @@
-// Package words formats the messages of statuses: bounded, valid UTF-8, complete sentences.
-package words
+// Package messages formats messages of conditions: bounded, valid UTF-8, complete sentences.
+package messages
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 
 // Maximum lengths of messages in bytes.
 const (
-	// MaxSentence is the limit of a status message. The API rejects longer ones.
-	MaxSentence = 1024
+	// MaxMessage is the limit of a status message. The API rejects longer ones.
+	MaxMessage = 1024
 	// MaxPart is the limit of a quoted message, for example of a member.
 	MaxPart = 512
 )
