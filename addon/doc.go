@@ -1,25 +1,31 @@
-// Package addon installs add-ons on member clusters, configures them, rolls out what is new, watches them, and takes them back. An
-// add-on is what runs there beside the agent, with its configuration and, if it wants to, its own access to the hub.
+// Package addon installs add-ons on member clusters, configures and updates them, reports their health, and removes
+// them. An add-on is a program that runs on a member beside the agent. It has a configuration and, optionally, its own
+// access to the hub.
 //
-// What it consists of an [Agent] in Go says, or an AddonTemplate. [SetupWithManager] adds the controllers to the manager of a hub:
+// An [Agent] in Go or an AddonTemplate defines the objects of an add-on. [SetupWithManager] adds the controllers to the
+// manager of a hub:
 //
 //	addon.SetupWithManager(mgr, addon.Options{Agents: []addon.Agent{collector{}}})
 //
-// The Example is an add-on as a whole, and the program in examples/addon a fuller one.
+// The package example is a complete add-on. The program in examples/addon shows more options.
 //
-// # What there is
+// # Kinds
 //
-//	kind            where                who writes it
-//	Addon           the hub              people: who gets the add-on, by which configurations and in which order. The controllers write its status
-//	MemberAddon     a member's           the controllers, for the members of the Addon's Placements; or people, for any member. What a member is to
-//	                namespace            have of its own people write into its spec; its status says how the add-on is doing there
-//	AddonConfig     any namespace        people: what many add-ons understand, such as variables, registries, resources, proxy
-//	AddonTemplate   the hub              people: an add-on without code
-//	any other kind  where it is          people: configurations that the add-on itself understands, such as ConfigMaps
-//	Work            a member's           the controllers: addon-<name>-<number>, and addon-<name>-hooks while it is removed. The member's
-//	                namespace            agent (package work/agent) applies them and says how they are
+//	kind            where                written by
+//	Addon           the hub              users: which members get the add-on, with which configurations and in which order.
+//	                                     The controllers write its status
+//	MemberAddon     a member's           the controllers, for the members of the Addon's Placements; or users, for any
+//	                namespace            member. Users write settings of one member into its spec. Its status is the
+//	                                     health of the add-on there
+//	AddonConfig     any namespace        users: settings that many add-ons support, such as variables, registries,
+//	                                     resources and proxy
+//	AddonTemplate   the hub              users: an add-on without code
+//	any other kind  any namespace        users: configurations that the add-on itself reads, such as ConfigMaps
+//	Work            a member's           the controllers: addon-<name>-<number>, and addon-<name>-hooks during removal. The
+//	                namespace            agent of the member (package work/agent) applies them and reports their status
 //
-// A MemberAddon has the name of its Addon. One that a person has made is not taken away from him, unless the Addon is deleted:
+// A MemberAddon has the name of its Addon. The controllers do not delete a MemberAddon that a user created, unless the
+// Addon is deleted:
 //
 //	kubectl get addons
 //	NAME        INSTALL      MEMBERS   UPDATED   AVAILABLE   DEGRADED   MESSAGE                                                 AGE
@@ -30,86 +36,95 @@
 //	member-east    collector   False       True       False         It runs, and sends nothing.                                                           6s
 //	member-north   collector   True        False      True          It sends 1200 lines a minute. The update waits until fewer members are being updated.   6s
 //
-// # Who has it, and by which configuration
+// # Members and configurations
 //
-// Package install decides which members have the add-on. A Placement that is missing or not decided removes it from
-// no member. If several Placements have chosen a cluster, the first one applies. Members that join later get the
-// add-on as well.
+// Package internal/install selects the members. A Placement that does not exist or has no decision removes the add-on
+// from no member. If several Placements choose a cluster, the first one applies. Members that join later get the add-on
+// as well.
 //
-// Package config decides which configurations count: of each kind those of the member, or else those of its
-// Placement, or else the defaults of the Addon. A kind that the Addon does not name is refused. The MemberAddon's
-// status.configs lists the configurations that apply, each with its desired hash and the hash that the member has. A
-// configuration that is missing or not valid reaches no member: what the one before installed stays as it is, and the
-// MemberAddon is degraded and says why.
+// Package config selects the configurations. For each kind, the configurations of the member apply, or else those of
+// its Placement, or else the defaults of the Addon. A kind that the Addon does not name is rejected. status.configs of
+// the MemberAddon lists the configurations that apply, each with its desired hash and the hash that the member has. A
+// configuration that does not exist or is invalid reaches no member: the objects of the previous one stay, and the
+// MemberAddon is degraded with the cause in its message.
 //
-// # Rollouts, and members that wait
+// # Rollouts
 //
-// Configurations, install namespace and version ([Versioned]) make a revision, which is named for its content. A new
-// one reaches the members of a Placement by the rollout that the Addon gives it (package placement/rollout), and so
-// does the first one. A member without a Placement does not wait for others. Package turn decides whether a member
-// may be told.
+// The configurations, the install namespace and the version ([Versioned]) form a revision, whose name is a hash of its
+// content. Every revision, also the first one, reaches the members of a Placement by the rollout that the Addon sets
+// for it (package placement/rollout). A member without a Placement is updated immediately. Package internal/turn
+// decides whether a member may be updated now.
 //
-// A member whose turn has not come is held, and says so: its condition Progressing has the reason WaitingForTurn, and
-// its message tells what is waited for. It keeps what it was told before, and the health of that is told as ever.
-// What that was is not kept on the hub: configurations change where they are. So a Work of a waiting member that a
-// user deletes on the hub is not restored before the turn of the member; objects on the member are, by its agent.
+// While a member waits, its condition Progressing has the reason WaitingForTurn, and the message says what the member
+// waits for. The member keeps its revision, and the controllers continue to report its health. The hub does not store
+// earlier revisions, because configurations change in place:
 //
-// For the same reason a new member whose turn has not come has nothing: there is no earlier version that it could get meanwhile, as clusters
-// get one of a WorkSet. While a rollout is paused or halted, the add-on comes to no other member.
+//   - If a user deletes a Work of a waiting member, the controllers restore it when the member is updated. The agent
+//     still restores the objects on the member.
+//   - A new member that waits has no earlier revision to get meanwhile, unlike a cluster of a WorkSet. While a rollout
+//     is paused or halted, the add-on is installed on no other member.
 //
-// The access of an add-on's agent to the hub ([Options].Registration) is maintained for every member that was updated
-// before, whether the member waits or has a problem: with the rules that it was given, its credential is renewed in
-// time, and put into the Work that brought the one before. Another holder of the member ends the former one's access
-// in the same way. What keeps it from that is told of in the condition RegistrationReady.
+// The controllers maintain the access of the add-on's agent to the hub ([Options].Registration) for every member that
+// has a revision, also while the member waits or is degraded. They renew its credential with the permissions that it
+// has, in the Work that delivered the previous credential. If another hosting member runs the agent now, the access of
+// the former one ends in the same way. Errors are in the condition RegistrationReady.
 //
-// What an [Agent] makes of a member that has changed, as of its version, properties or annotations, reaches it at once: [Input].Member says what counts. Heartbeats
-// cost nothing.
+// A change of the member's version, properties or annotations renders the objects again immediately; [Input].Member
+// lists the fields that do so. Heartbeats do not.
 //
-// Members that are degraded count as failed; more of them than may be halt the rollout. It goes on when they are mended, by a new revision, too.
-// Those that failed, or could not be reached on their way, and are not chosen any more still count, until there is a new revision or the state of
-// the rollout is Stop.
+// Degraded members count as failed. The rollout halts if more members fail than it allows, and continues when they
+// recover or a new revision exists. Members that failed, or became unreachable during the update, and are not chosen
+// any more count until a new revision exists or the state of the rollout is Stop.
 //
-// # How it is doing
+// # Health
 //
-// Package health has the conditions of both kinds, Configured, RegistrationReady, ManifestsApplied, Available, Progressing and Degraded, with a table of
-// their reasons, and the health that rollouts go by: as all that was applied is ready, a Lease on the hub, or a function of the add-on
-// ([HealthChecker]) says. Available is Unknown where the member cannot be reached, and the message has its last word.
+// Package health computes the conditions of both kinds: Configured, RegistrationReady, ManifestsApplied, Available,
+// Progressing and Degraded. Its documentation has a table of their reasons. The health of an add-on is the readiness of
+// its applied objects, a Lease on the hub, or the result of a function of the add-on ([HealthChecker]). Available is
+// Unknown while the member is unreachable; its message is the last one that the member reported.
 //
-// # How it goes
+// # Removal
 //
-// A MemberAddon goes when its member is not chosen any more, the Addon or itself is deleted, or the member leaves
-// (package addon/leave). Package removal has the order, which any crash leaves as it is: hooks, then Works, then the
-// access to the hub, then the MemberAddon. Hooks are Jobs and Pods with the annotation addon.muster.dev/pre-delete:
-// "true", and [PreDeleter]. At the deadline, spec.removal.deadlineSeconds of the Addon, it is forced, and recorded in
-// status.forcedRemovals. What the API server refuses is tried again, and the message says why. An access that cannot
-// be revoked is never given up: past the deadline the MemberAddon is degraded, with the reason RevokeFailed, and
-// stays until it is. So it does, and says so, if another finalizer keeps it, which blocks nothing else. An Addon goes
-// when it is gone from all members.
+// The controllers remove a MemberAddon when its member is not chosen any more, when the Addon or the MemberAddon is
+// deleted, or when the member leaves (package addon/leave). Package removal defines the order, which survives a crash
+// at any step: hooks, Works, the access to the hub, the MemberAddon. Hooks are Jobs and Pods with the annotation
+// addon.muster.dev/pre-delete: "true", and [PreDeleter]. After spec.removal.deadlineSeconds of the Addon, the removal
+// is forced and recorded in status.forcedRemovals.
+//
+// The controllers repeat requests that the API server rejects, and the message contains the error. An access that
+// cannot be revoked is never abandoned: after the deadline the MemberAddon is degraded with the reason RevokeFailed,
+// and stays until the access is revoked. A finalizer of another controller also keeps the MemberAddon; the message
+// names it, and nothing else waits for it. An Addon is deleted when no member has it any more.
 //
 // # Hosted mode
 //
-// The agent for a member can run on another one, the hosting member. What has the annotation addon.muster.dev/location: Hosting goes there, into a namespace
-// that no other member's agent has, and all else to the member. Its health goes by both, and who cannot be reached is named.
+// The agent of a member can run on another member, the hosting member. Objects with the annotation
+// addon.muster.dev/location: Hosting are applied there, in a namespace that no other member's agent uses. All other
+// objects are applied on the member. The health includes both, and messages name the cluster that is unreachable.
 //
-//   - A hosting member that is none of the Addon's hostingMembers, is no member or leaves: the condition Configured says so and what to do, and nothing is
-//     written or removed until a user names another one. A hosting member that leaves deletes the agents with all its Works;
-//     it does not wait for them to move, and they do not run until they are elsewhere. So name another one first, and have it leave then.
-//   - The credential of its agent for the hub goes where the agent is, into that namespace.
-//   - Another hostingMember is told by the rollout as a new configuration is. What is at the old place stays until the new one has applied all,
-//     and so does what the agent has on the member.
-//   - Removal: hooks run where they belong, then the member's own Works go, and those on the hosting member last, as the agent may be needed until then.
-//     Neither waits for the dead longer than the deadline.
+//   - If the hosting member is not in hostingMembers of the Addon, is not a member, or leaves, the condition Configured
+//     contains the cause and the remedy. Nothing is written or removed until a user names another one. A hosting member
+//     that leaves deletes all its Works, with the agents in them, and does not wait until they are moved. To keep the
+//     agents running, name another hosting member before the first one leaves.
+//   - The agent's credential for the hub is in the namespace of the agent, on the hosting member.
+//   - A change of hostingMember is rolled out like a new configuration. The objects on the former hosting member, and
+//     those of the agent on the member, stay until the new one has applied all objects.
+//   - Removal runs hooks on their own cluster, then deletes the Works of the member, then those of the hosting member,
+//     whose agent may be needed until then. It waits for an unreachable cluster no longer than the deadline.
 //
-// # When something fails
+// # Errors
 //
-// An add-on that fails never holds up another one, nor does a member. What an Agent panics with is an error, and so is that one of its functions takes longer
-// than [Options].CallTimeout: the conditions say which. A write that fails is tried again, with pauses
-// that grow to 30 seconds. All that the controllers know is in what is stored: a restart writes nothing where nothing has changed.
+// An add-on that fails does not delay another one, and a member that fails does not delay other members. A panic of an
+// Agent, and a function that takes longer than [Options].CallTimeout, are errors that the conditions name. Failed
+// writes are repeated after pauses that grow to 30 seconds. The controllers keep no state outside of the API: a restart
+// writes nothing if nothing has changed.
 //
 // # Permissions
 //
-// The folder rbac has the ClusterRole muster-addon. To it belong get, list and watch on each kind of configuration that Addons name and that is not of
-// muster, and what package addon/registration needs where [Options].Registration is set. The agents of members need no more than for other Works. Who may write Addons or
-// AddonTemplates can have anything run on the members; who may write a MemberAddon can choose among configurations for one member, as far as
-// [Options].Allow lets him.
+// The folder rbac contains the ClusterRole muster-addon. In addition, the controllers require get, list and watch on
+// each configuration kind that Addons name and that is not of muster, and the permissions of package addon/registration
+// if [Options].Registration is set. The agents of members require no permissions besides those for other Works.
+//
+// A user who can write Addons or AddonTemplates can run anything on the members. A user who can write a MemberAddon can
+// choose among configurations for one member, within the limits of [Options].Allow.
 package addon
