@@ -15,6 +15,7 @@ import (
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/internal/testkit"
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
+	"github.com/muster-sdk/muster/mustertest"
 	placementv1alpha1 "github.com/muster-sdk/muster/placement/v1alpha1"
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
@@ -245,9 +246,8 @@ func testTemplateGone(t *testing.T) {
 	r := h.start(addon.Options{})
 	with, without := h.template("with"), h.template("without")
 	bare := &v1alpha1.AddonTemplate{}
-	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: without.Name}, bare))
-	bare.Spec.Manifests = bare.Spec.Manifests[:1]
-	require.NoError(t, h.client.Update(t.Context(), bare))
+	bare.Name = without.Name
+	mustertest.Change(t, h.client, bare, func(b *v1alpha1.AddonTemplate) { b.Spec.Manifests = b.Spec.Manifests[:1] })
 	hooked, plain := h.installed("with", h.templated("all", with), "a"), h.installed("without", h.templated("all", without), "a")
 	r.quiet(t)
 	for _, object := range []client.Object{&v1alpha1.AddonTemplate{ObjectMeta: metav1.ObjectMeta{Name: with.Name}}, bare} {

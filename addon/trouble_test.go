@@ -15,6 +15,7 @@ import (
 	"github.com/muster-sdk/muster/addon"
 	"github.com/muster-sdk/muster/addon/v1alpha1"
 	"github.com/muster-sdk/muster/internal/testkit"
+	"github.com/muster-sdk/muster/mustertest"
 )
 
 // TestConfigTrouble: a member whose configuration is not right keeps what it has, runs on and says so, and all others have what is new.
@@ -83,9 +84,11 @@ func testConfigTrouble(t *testing.T) {
 				h.change("reader", func(s *v1alpha1.AddonSpec) {
 					s.Configs = append(s.Configs, v1alpha1.ConfigKind{Group: "example.com", Resource: "wonders"})
 				})
-				m := h.memberAddon("reader", "a")
-				m.Spec.Configs = append(m.Spec.Configs, v1alpha1.ConfigReference{Group: "example.com", Resource: "wonders", ObjectName: v1alpha1.ObjectName{Name: "one"}})
-				require.NoError(t, h.client.Update(t.Context(), m))
+				mustertest.Change(t, h.client, h.memberAddon("reader", "a"), func(m *v1alpha1.MemberAddon) {
+					m.Spec.Configs = append(m.Spec.Configs, v1alpha1.ConfigReference{
+						Group: "example.com", Resource: "wonders", ObjectName: v1alpha1.ObjectName{Name: "one"},
+					})
+				})
 			},
 			func() { change(own("configmaps own")) },
 		},
@@ -139,9 +142,7 @@ func testInstallNamespace(t *testing.T) {
 		require.Equal(t, want, m.Status.InstallNamespace, member)
 		require.Equal(t, want, h.manifest("reader", member, "ConfigMap").GetNamespace(), member)
 	}
-	m := h.memberAddon("reader", "c")
-	m.Spec.InstallNamespace = ""
-	require.NoError(t, h.client.Update(t.Context(), m))
+	mustertest.Change(t, h.client, h.memberAddon("reader", "c"), func(m *v1alpha1.MemberAddon) { m.Spec.InstallNamespace = "" })
 	h.eventually("c moves", func() bool { return h.manifest("reader", "c", "ConfigMap").GetNamespace() == "by-config" })
 	h.updated("reader", "c")
 }

@@ -202,9 +202,9 @@ func TestForcedLeave(t *testing.T) {
 	t.Run("what the member is to keep it keeps, whichever gate was shut", func(t *testing.T) {
 		w := newHubWorld(t, "keeps")
 		w.run() // an agent that still sees its Works, and may do all
-		cluster := w.cluster()
-		cluster.Spec.Leave.Resources = membershipv1alpha1.OrphanResources
-		require.NoError(t, w.admin.Update(t.Context(), cluster))
+		mustertest.Change(t, w.admin, w.cluster(), func(c *membershipv1alpha1.MemberCluster) {
+			c.Spec.Leave.Resources = membershipv1alpha1.OrphanResources
+		})
 		w.addon("mesh")
 		w.work("addon-mesh-0", "mesh", "")
 		w.work("shop", "", "")
@@ -224,9 +224,7 @@ func TestForcedLeave(t *testing.T) {
 		w.leaves()
 		w.waits("addons", "memberaddon/mesh: no controller has observed")
 		w.clock.Move(membershipDeadline / 2)
-		cluster := w.cluster()
-		cluster.Spec.Leave.DeadlineSeconds = 1
-		require.NoError(t, w.admin.Update(t.Context(), cluster))
+		mustertest.Change(t, w.admin, w.cluster(), func(c *membershipv1alpha1.MemberCluster) { c.Spec.Leave.DeadlineSeconds = 1 })
 		w.gone(func() {})
 	})
 	t.Run("one that died has some time to come back", func(t *testing.T) {
