@@ -2,6 +2,7 @@ package apiserver_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -84,6 +86,15 @@ func run(t *testing.T, ctx context.Context, mgr manager.Manager) (stop func()) {
 		cancel()
 		require.NoError(t, <-ended)
 	}
+}
+
+// client-go passes errors that it cannot return, such as those of watches, to handlers of the process.
+func TestBubble_UnhandledErrorDoesNotSleep(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		began := time.Now()
+		utilruntime.HandleErrorWithContext(ctx, errors.New("of a watch"), "This line is part of a test")
+		require.Less(t, time.Since(began), time.Second)
+	})
 }
 
 // A manager with leader election and informers runs for a virtual hour, and leaves no goroutine behind.

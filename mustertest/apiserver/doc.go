@@ -29,7 +29,9 @@
 // # Virtual time
 //
 // In a testing/synctest bubble, call New inside of the bubble and Close before its function returns. All waiting of the Server
-// is durable. Requests that are no watch are answered in the goroutine of the client.
+// is durable. Requests that are no watch are answered in the goroutine of the client. An import of this package removes
+// the handler in k8s.io/apimachinery/pkg/util/runtime.ErrorHandlers that limits the rate of errors: it would sleep for
+// decades in a bubble.
 //
 // # Differences
 //
