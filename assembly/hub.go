@@ -46,8 +46,9 @@ type HubOptions struct {
 	Membership hub.Options
 
 	// Placement are the options of package placement. Default of Ready: where the WorkSets of a Placement are
-	// available. Default of Removals: the hub's records of MemberClusters that were deleted on request. Default of Tenancy:
-	// the ClusterSetBindings of the hub.
+	// available. Default of Removals: the hub's records of MemberClusters that were deleted on request. Default of
+	// Deliveries: the Works of WorkSets and the MemberAddons of the hub. Default of Tenancy: the ClusterSetBindings of the
+	// hub.
 	Placement placement.Options
 
 	// Tenancy are the options of package tenancy.
@@ -240,9 +241,15 @@ func (r removals) LastRemoval(ctx context.Context, cluster string) (*placement.R
 
 func (o *HubOptions) setupParts(mgr manager.Manager) error {
 	placements, worksets := o.Placement, o.WorkSets
-	if placements.Removals == nil && placements.Clusters == nil {
-		placements.Removals = removals{
+	if placements.Clusters == nil {
+		removed := removals{
 			reader: mgr.GetAPIReader(), namespace: cmp.Or(o.Membership.RegistrationNamespace, membership.RegistrationNamespace),
+		}
+		if placements.Removals == nil {
+			placements.Removals = removed
+		}
+		if placements.Deliveries == nil {
+			placements.Deliveries = o.deliveries(mgr, removed)
 		}
 	}
 	if o.has(PartWorkSets) {

@@ -201,6 +201,10 @@ func (d *deciding) decide(ctx context.Context, k key) (queue.Outcome, error) {
 			d.report(ctx, placement, p, failed(v1alpha1.ReasonInvalidPolicy, p.invalid)),
 			d.undecided(ctx, k, v1alpha1.ReasonNotDecided, "the policy of the placement is not valid: see its condition Scheduled"))
 	}
+	if err := d.resume(ctx, k, placement, p); err != nil {
+		result = v1alpha1.ReasonDecideFailed
+		return queue.Failed(), errors.Join(err, d.report(ctx, placement, p, failed(v1alpha1.ReasonDecideFailed, err)))
+	}
 	a, s, err := d.settled(ctx, k, placement, p)
 	if a == nil {
 		return queue.Failed(), err

@@ -64,7 +64,7 @@ func (d *deciding) attempt(ctx context.Context, k key, placement *v1alpha1.Place
 		k: k, placement: placement, p: p, before: d.ledger.slices(k, placement.UID), evictions: evictions, ready: map[string]bool{},
 	}
 	if p.decided == 0 { // from now on p.laid is what was decided, whatever others do to the objects
-		p.laid = slicesOf(placement.Name, a.before)
+		p.laid = p.laidOut(placement.Name, a.before)
 	}
 	on := namesOf(p.laid)
 	removed := setOf(d.removedMeanwhile(ctx, a))

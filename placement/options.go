@@ -39,6 +39,9 @@ type Options struct {
 	// Removals reports which clusters without an object were removed on request. Nil: a chosen cluster whose removal the
 	// controller did not observe stays chosen until it is evicted.
 	Removals Removals
+	// Deliveries reports on which clusters the objects of a Placement are. Nil: a Placement that is deleted and created
+	// again is decided like a new one, which can delete workloads on clusters that it does not select again.
+	Deliveries Deliveries
 	// Tenancy restricts the clusters that the Placements of a namespace can choose. Nil: every Placement can choose every
 	// cluster, for products without tenants.
 	Tenancy Tenancy

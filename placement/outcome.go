@@ -153,11 +153,12 @@ func turned(before, after *v1alpha1.PlacementStatus) bool {
 	return a == nil || b == nil || a.Status != b.Status || a.Reason != b.Reason
 }
 
-// reschedule reports whether a placement is to be decided without regard to what was chosen before. To take the annotation off is no such
-// wish.
+// reschedule reports whether a placement is to be decided without regard to what was chosen before. The removal of the
+// annotation is not such a request. Neither is the annotation of a Placement that was not decided yet: backups and
+// manifests contain the values of earlier requests.
 func reschedule(placement *v1alpha1.Placement) bool {
 	value := placement.Annotations[v1alpha1.RescheduleAnnotation]
-	return value != "" && value != placement.Status.Rescheduled
+	return value != "" && value != placement.Status.Rescheduled && placement.Status.DecidedGeneration != 0
 }
 
 // names reports whether a policy can choose a cluster by its name.

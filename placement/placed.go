@@ -20,10 +20,11 @@ type placed struct {
 	policy     *scheduler.Policy
 	invalid    error
 	previous   *scheduler.Result
-	decided    int64               // the generation that was decided last; 0: none yet
-	laid       []decision.Slice    // what was decided then, whether it could be written or not
-	latest     *v1alpha1.Placement // as it was when its status was written, until the cache has that too
-	unsettled  map[string]bool     // the clusters that it was on when its evictions were told of it last
+	decided    int64                      // the generation that was decided last; 0: none yet
+	laid       []decision.Slice           // what was decided then, whether it could be written or not
+	latest     *v1alpha1.Placement        // as it was when its status was written, until the cache has that too
+	unsettled  map[string]bool            // the clusters that it was on when its evictions were told of it last
+	delivered  []v1alpha1.ClusterDecision // where it is according to Options.Deliveries, until it is decided
 	said       said
 
 	withdrawals withdrawals

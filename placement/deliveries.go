@@ -1,0 +1,52 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-sdk/muster/placement/internal/decision"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+)
+
+// Deliveries reports where objects of a Placement are. The controller calls it before the first decision of a Placement,
+// which treats the clusters as selected. So a Placement that is deleted and created again stays where it was: the
+// deletion of its former PlacementDecisions is not a request to delete workloads. Its methods may be called concurrently.
+type Deliveries interface {
+	// ClustersOf returns the names of the clusters that have objects of a Placement, in any order, without clusters whose
+	// objects are being deleted. After an error the Placement is not decided, and the controller tries again.
+	ClustersOf(ctx context.Context, placement types.NamespacedName) ([]string, error)
+}
+
+// resume finds the clusters on which the Placement is, if there is no PlacementDecision that contains them.
+func (d *deciding) resume(ctx context.Context, k key, placement *v1alpha1.Placement, p *placed) error {
+	p.delivered = nil
+	if d.Deliveries == nil || p.decided != 0 || !undocumented(&placement.Status, len(d.ledger.slices(k, placement.UID))) {
+		return nil
+	}
+	names, err := d.Deliveries.ClustersOf(ctx, client.ObjectKeyFromObject(placement))
+	if err != nil {
+		return fmt.Errorf("find the clusters that have objects of the placement: %w", err)
+	}
+	for _, name := range names {
+		p.delivered = append(p.delivered, v1alpha1.ClusterDecision{ClusterName: name, Reason: v1alpha1.ReasonScheduled})
+	}
+	return nil
+}
+
+// undocumented reports whether a Placement may be on clusters although it has so many PlacementDecisions: it has none,
+// and does not state that it selected no cluster.
+func undocumented(status *v1alpha1.PlacementStatus, slices int) bool {
+	return slices == 0 && (status.DecidedGeneration == 0 || status.SelectedClusters > 0)
+}
+
+// laidOut are the clusters on which a Placement is before its first decision by this process.
+func (p *placed) laidOut(placement string, before []*v1alpha1.PlacementDecision) []decision.Slice {
+	laid := slicesOf(placement, before)
+	if len(laid) == 0 && len(p.delivered) > 0 {
+		laid = []decision.Slice{{Decisions: p.delivered}}
+	}
+	return laid
+}
