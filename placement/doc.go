@@ -60,6 +60,14 @@
 // A cluster that has not joined, such as after a restore of the hub, also stays chosen. A cluster that leaves the
 // fleet, or whose acceptance is withdrawn, does not.
 //
+// # Placements that are created again
+//
+// A Placement that is deleted loses its PlacementDecisions, but WorkSets and Addons keep what they delivered for it. If
+// the Placement is created again, such as by kubectl replace --force, from a backup, or after the removal of its
+// definition, its first decision starts from the clusters that have these objects ([Options].Deliveries): it selects them
+// again if the policy allows them, also while they are unhealthy or do not exist. The annotation
+// [v1alpha1.RescheduleAnnotation] has no effect on this decision.
+//
 // # Properties
 //
 // While the affinity or the sorters of a policy name a property or a resource that no cluster reports, the condition

@@ -1,0 +1,139 @@
+package placement_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-sdk/muster/internal/testkit"
+	"github.com/muster-sdk/muster/placement"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+)
+
+// delivered are the clusters with objects of Placements, by name of the Placement.
+type delivered struct {
+	mu       sync.Mutex
+	clusters map[string][]string
+	err      error
+	asked    map[string]int
+}
+
+func (d *delivered) ClustersOf(_ context.Context, placement types.NamespacedName) ([]string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.asked == nil {
+		d.asked = map[string]int{}
+	}
+	d.asked[placement.Name]++
+	return d.clusters[placement.Name], d.err
+}
+
+func (d *delivered) fail(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.err = err
+}
+
+func (h *hub) delete(name string) {
+	h.t.Helper()
+	require.NoError(h.t, h.client.Delete(h.t.Context(), h.get(name)))
+	h.eventually("it is gone with its decisions", func() bool {
+		return len(h.slices()) == 0
+	})
+}
+
+// TestDeliveries_CreatedAgain checks that a Placement which is created again selects the clusters that have its objects,
+// though they are not healthy or others are better, and that its decisions are not looked for again.
+func TestDeliveries_CreatedAgain(t *testing.T) { testkit.Virtual(t, testDeliveriesCreatedAgain) }
+
+func testDeliveriesCreatedAgain(t *testing.T) {
+	sick := func(c *scheduler.Cluster) { c.Healthy = false }
+	for _, test := range []struct {
+		name      string
+		placement v1alpha1.Placement
+		delivered []string
+		want      []string
+	}{
+		{"unhealthy", v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: pick(1)}}, []string{"sick"}, []string{"sick"}},
+		{"all", v1alpha1.Placement{}, []string{"b", "sick"}, []string{"a", "b", "c", "sick"}},
+		{"not in the fleet", v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: pick(1)}}, []string{"lost"}, []string{"lost"}},
+		{"fewer than before", v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: pick(1)}}, []string{"b", "c"}, []string{"b"}},
+		{"more than before", v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: pick(2)}}, []string{"c"}, []string{"a", "c"}},
+		{"another region", v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: inRegion(pick(1), "eu")}}, []string{"us"}, []string{"a"}},
+		{"an earlier request in its manifest", v1alpha1.Placement{
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.RescheduleAnnotation: "monday"}},
+			Spec:       v1alpha1.PlacementSpec{Policy: pick(1)},
+		}, []string{"sick"}, []string{"sick"}},
+		{"a new one", v1alpha1.Placement{Spec: v1alpha1.PlacementSpec{Policy: pick(1)}}, nil, []string{"a"}},
+	} {
+		h := newHub(t)
+		us := func(c *scheduler.Cluster) { c.Labels = map[string]string{"region": "us"}; c.Healthy = false }
+		clusters := []*scheduler.Cluster{cluster("a", "eu"), cluster("b", "eu"), cluster("c", "eu"), cluster("sick", "eu", sick)}
+		if test.name == "another region" {
+			clusters = append(clusters, cluster("us", "us", us))
+		}
+		known := &delivered{clusters: map[string][]string{"web": test.delivered}}
+		running := h.start(placement.Options{Clusters: newSource(clusters...), Deliveries: known})
+		object := test.placement
+		object.Namespace, object.Name = h.namespace, "web"
+		require.NoError(t, h.client.Create(t.Context(), &object))
+		h.scheduled(v1alpha1.ReasonScheduled, "web")
+		got := h.chosen("web")
+		slices.Sort(got)
+		require.Equal(t, test.want, got, test.name)
+		h.change("web", func(p *v1alpha1.Placement) { p.Spec.Policy.Tolerations = []v1alpha1.Toleration{{Key: "again"}} })
+		h.eventually("it is decided again", func() bool { p := h.get("web"); return p.Status.DecidedGeneration == p.Generation })
+		running.stop()
+		require.Equal(t, 1, known.asked["web"], test.name)
+		h.delete("web")
+	}
+}
+
+// TestDeliveries_Errors checks that nothing is decided while it is unknown where the objects of a Placement are, that its
+// status states this, and that other Placements are decided.
+func TestDeliveries_Errors(t *testing.T) { testkit.Virtual(t, testDeliveriesErrors) }
+
+func testDeliveriesErrors(t *testing.T) {
+	h, known := newHub(t), &delivered{clusters: map[string][]string{"web": {"b"}}, err: errors.New("timeout")}
+	h.start(placement.Options{Clusters: newSource(cluster("a", "eu"), cluster("b", "eu")), Deliveries: known})
+	h.create("web", pick(1))
+	h.scheduled(v1alpha1.ReasonDecideFailed, "web")
+	condition := meta.FindStatusCondition(h.get("web").Status.Conditions, v1alpha1.ConditionScheduled)
+	require.Contains(t, condition.Message, "find the clusters that have objects of the placement: timeout")
+	require.Empty(t, h.slices())
+	known.fail(nil)
+	h.scheduled(v1alpha1.ReasonScheduled, "web")
+	require.Equal(t, []string{"b"}, h.chosen("web"))
+}
+
+// TestDeliveries_DecisionsDeleted checks that a Placement whose PlacementDecisions were deleted while no controller ran
+// stays where it was, and that one which had selected no cluster is not looked for.
+func TestDeliveries_DecisionsDeleted(t *testing.T) {
+	testkit.Virtual(t, testDeliveriesDecisionsDeleted)
+}
+
+func testDeliveriesDecisionsDeleted(t *testing.T) {
+	h, known := newHub(t), &delivered{clusters: map[string][]string{"web": {"b"}}}
+	options := placement.Options{Clusters: newSource(cluster("a", "eu"), cluster("b", "eu")), Deliveries: known}
+	running := h.start(options)
+	h.create("web", pick(1))
+	h.create("none", inRegion(pick(1), "us"))
+	h.scheduled(v1alpha1.ReasonScheduled, "web")
+	h.scheduled(v1alpha1.ReasonUnschedulable, "none")
+	running.stop()
+	for _, s := range h.slices() {
+		require.NoError(t, h.client.Delete(t.Context(), &s))
+	}
+	h.start(options)
+	h.eventually("its decision is back", func() bool { return len(h.slices()) == 1 })
+	require.Equal(t, []string{"b"}, h.chosen("web"))
+	require.Equal(t, map[string]int{"web": 2, "none": 1}, known.asked)
+}
