@@ -230,7 +230,8 @@ func (w *world) removeNamespace(name string) {
 	})
 }
 
-// accept lets in a member that waits for an administrator, whatever exists of it on the hub.
+// accept lets in a member that waits for an administrator, whatever exists of it on the hub. An API server that was
+// restarted can deny this for half a minute: as long as it has not found the kind that an admission policy refers to.
 func (w *world) accept(m *member) {
 	w.t.Helper()
 	cluster := &membershipv1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
@@ -238,10 +239,17 @@ func (w *world) accept(m *member) {
 	kubeSystem := &corev1.Namespace{}
 	require.NoError(w.t, m.client.Get(w.t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, kubeSystem))
 	cluster.Spec.ClusterID = string(kubeSystem.UID)
-	err := w.client.Create(w.t.Context(), cluster)
-	if apierrors.IsAlreadyExists(err) {
-		mustertest.Change(w.t, w.client, cluster, func(c *membershipv1alpha1.MemberCluster) { c.Spec.Accepted = new(true) })
-		return
-	}
-	require.NoError(w.t, err)
+	w.eventually("MemberCluster "+m.name+" is accepted", func() error {
+		err := w.client.Create(w.t.Context(), cluster.DeepCopy())
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		existing := &membershipv1alpha1.MemberCluster{}
+		if err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(cluster), existing); err != nil {
+			return err
+		}
+		accepted := existing.DeepCopy()
+		accepted.Spec.Accepted = new(true)
+		return w.client.Patch(w.t.Context(), accepted, client.MergeFrom(existing))
+	})
 }

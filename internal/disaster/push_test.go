@@ -200,13 +200,16 @@ func (w *world) connect(m *member, config *rest.Config) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: membership.ConnectionNamespace, Name: m.name},
 		Data:       map[string][]byte{"value": kubeconfig},
 	}))
-	require.NoError(w.t, w.client.Create(w.t.Context(), &membershipv1alpha1.MemberCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: m.name},
-		Spec: membershipv1alpha1.MemberClusterSpec{
-			Accepted: new(true), JoinMode: membershipv1alpha1.JoinPush, HeartbeatPeriodSeconds: period,
-			KubeConfigSecretRef: &membershipv1alpha1.KubeConfigSecretRef{Name: m.name},
-		},
-	}))
+	// A restarted API server can deny this for a while, as accept explains.
+	w.eventually("MemberCluster "+m.name+" is created", func() error {
+		return w.client.Create(w.t.Context(), &membershipv1alpha1.MemberCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: m.name},
+			Spec: membershipv1alpha1.MemberClusterSpec{
+				Accepted: new(true), JoinMode: membershipv1alpha1.JoinPush, HeartbeatPeriodSeconds: period,
+				KubeConfigSecretRef: &membershipv1alpha1.KubeConfigSecretRef{Name: m.name},
+			},
+		})
+	})
 }
 
 func kubeconfigOf(config *rest.Config) clientcmdapi.Config {
