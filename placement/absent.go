@@ -69,7 +69,7 @@ func (p *presence) dropAnswers(obsolete func(asked) bool) {
 
 // keepAbsent adds to the fleet the clusters of a decision that the source has neither set nor removed: that a cluster
 // is missing is no request to leave it.
-func (d *deciding) keepAbsent(decided map[string]bool) {
+func (d *decisionController) keepAbsent(decided map[string]bool) {
 	p := &d.presence
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,25 +78,25 @@ func (d *deciding) keepAbsent(decided map[string]bool) {
 			continue
 		}
 		p.missing[name] = true
-		d.census.set(absent(name))
+		d.fleet.set(absent(name))
 	}
 }
 
 // dropAbsent removes clusters from the fleet that are there only for the placements on them, once none is on them.
-func (d *deciding) dropAbsent(names []string) {
+func (d *decisionController) dropAbsent(names []string) {
 	p := &d.presence
 	for _, name := range names {
 		p.mu.Lock()
 		if p.missing[name] && len(d.placementsOn(name)) == 0 {
 			delete(p.missing, name)
-			d.census.remove(name)
+			d.fleet.remove(name)
 		}
 		p.mu.Unlock()
 	}
 }
 
 // keepGroups gives absent clusters the decision group that they had: their labels are not known.
-func keepGroups(
+func withFormerGroups(
 	before []decision.Slice, decisions []v1alpha1.ClusterDecision, all []published,
 ) []v1alpha1.ClusterDecision {
 	missing := setOf(observedOf(all).absent)

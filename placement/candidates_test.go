@@ -25,7 +25,7 @@ func TestRestrict_Properties(t *testing.T) {
 	values := []string{"a", "b", "c"}
 	rapid.Check(t, func(t *rapid.T) {
 		var fleet scheduler.Cache
-		var views without
+		var views filteredFleets
 		sets, bindings := map[string]tenancy.Set{}, map[string]tenancy.Binding{}
 		rules := tenancy.NewRules("shop", nil, nil)
 		policy := v1alpha1.PlacementPolicy{Type: v1alpha1.PickAll}

@@ -21,9 +21,9 @@ type Deliveries interface {
 }
 
 // resume finds the clusters on which the Placement is, if there is no PlacementDecision that contains them.
-func (d *deciding) resume(ctx context.Context, k key, placement *v1alpha1.Placement, p *placed) error {
+func (d *decisionController) resume(ctx context.Context, k key, placement *v1alpha1.Placement, p *placementState) error {
 	p.delivered = nil
-	if d.Deliveries == nil || p.decided != 0 || !undocumented(&placement.Status, len(d.ledger.slices(k, placement.UID))) {
+	if d.Deliveries == nil || p.decided != 0 || !undocumented(&placement.Status, len(d.decisions.slices(k, placement.UID))) {
 		return nil
 	}
 	names, err := d.Deliveries.ClustersOf(ctx, client.ObjectKeyFromObject(placement))
@@ -43,7 +43,7 @@ func undocumented(status *v1alpha1.PlacementStatus, slices int) bool {
 }
 
 // laidOut are the clusters on which a Placement is before its first decision by this process.
-func (p *placed) laidOut(placement string, before []*v1alpha1.PlacementDecision) []decision.Slice {
+func (p *placementState) initialSlices(placement string, before []*v1alpha1.PlacementDecision) []decision.Slice {
 	laid := slicesOf(placement, before)
 	if len(laid) == 0 && len(p.delivered) > 0 {
 		laid = []decision.Slice{{Decisions: p.delivered}}

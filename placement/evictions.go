@@ -22,21 +22,21 @@ import (
 
 // orders knows the PlacementEvictions that there are, by their placements. Of two versions of one it keeps the newer, whether that came by
 // the watch or was written here. What it holds is shared with the cache, and not to be changed.
-type orders struct {
+type evictionCache struct {
 	mu      sync.Mutex
-	records map[types.NamespacedName]*order
-	of      map[key]map[types.NamespacedName]*order
+	records map[types.NamespacedName]*cachedEviction
+	of      map[key]map[types.NamespacedName]*cachedEviction
 }
 
 // order is one eviction.
-type order struct {
+type cachedEviction struct {
 	object *v1alpha1.PlacementEviction
 	until  time.Time // when its time to live ends, if a timer waits for that
 	stop   func()    // ends the wait
 }
 
-func newOrders() *orders {
-	return &orders{records: map[types.NamespacedName]*order{}, of: map[key]map[types.NamespacedName]*order{}}
+func newEvictionCache() *evictionCache {
+	return &evictionCache{records: map[types.NamespacedName]*cachedEviction{}, of: map[key]map[types.NamespacedName]*cachedEviction{}}
 }
 
 // placementOf is the placement that an eviction is about.
@@ -45,13 +45,13 @@ func placementOf(object *v1alpha1.PlacementEviction) key {
 }
 
 // saw takes in an eviction that the API server has told of, and returns the placements that must be decided anew because of it.
-func (o *orders) saw(object *v1alpha1.PlacementEviction) []key {
+func (o *evictionCache) observe(object *v1alpha1.PlacementEviction) []key {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	name := client.ObjectKeyFromObject(object)
 	r := o.records[name]
 	if r == nil {
-		r = &order{stop: func() {}}
+		r = &cachedEviction{stop: func() {}}
 		o.records[name] = r
 	}
 	before := r.object
@@ -68,20 +68,20 @@ func (o *orders) saw(object *v1alpha1.PlacementEviction) []key {
 	if before != nil {
 		affected = append(affected, placementOf(before))
 		o.take(name)
-		r = &order{stop: func() {}}
+		r = &cachedEviction{stop: func() {}}
 		o.records[name] = r
 	}
 	r.object = object
 	k := placementOf(object)
 	if o.of[k] == nil {
-		o.of[k] = map[types.NamespacedName]*order{}
+		o.of[k] = map[types.NamespacedName]*cachedEviction{}
 	}
 	o.of[k][name] = r
 	return affected
 }
 
 // lost takes in that an eviction is gone.
-func (o *orders) lost(object *v1alpha1.PlacementEviction) []key {
+func (o *evictionCache) observeDeletion(object *v1alpha1.PlacementEviction) []key {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	name := client.ObjectKeyFromObject(object)
@@ -92,7 +92,7 @@ func (o *orders) lost(object *v1alpha1.PlacementEviction) []key {
 	return []key{placementOf(object)}
 }
 
-func (o *orders) take(name types.NamespacedName) {
+func (o *evictionCache) take(name types.NamespacedName) {
 	r := o.records[name]
 	r.stop()
 	delete(o.records, name)
@@ -103,7 +103,7 @@ func (o *orders) take(name types.NamespacedName) {
 }
 
 // wrote takes in what an eviction is after its status was written.
-func (o *orders) wrote(object *v1alpha1.PlacementEviction) {
+func (o *evictionCache) written(object *v1alpha1.PlacementEviction) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if r := o.records[client.ObjectKeyFromObject(object)]; r != nil && r.object.UID == object.UID && version.Newer(object, r.object) {
@@ -112,7 +112,7 @@ func (o *orders) wrote(object *v1alpha1.PlacementEviction) {
 }
 
 // wait calls a function that begins to wait for a time, unless a timer waits for that time already.
-func (o *orders) wait(object *v1alpha1.PlacementEviction, until time.Time, begin func() (stop func())) {
+func (o *evictionCache) wait(object *v1alpha1.PlacementEviction, until time.Time, begin func() (stop func())) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if r := o.records[client.ObjectKeyFromObject(object)]; r != nil && r.object.UID == object.UID && !r.until.Equal(until) {
@@ -122,7 +122,7 @@ func (o *orders) wait(object *v1alpha1.PlacementEviction, until time.Time, begin
 }
 
 // about are the evictions of a placement, the oldest first. Those that are being deleted are none any more.
-func (o *orders) about(k key) []*v1alpha1.PlacementEviction {
+func (o *evictionCache) ofPlacement(k key) []*v1alpha1.PlacementEviction {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var found []*v1alpha1.PlacementEviction
@@ -138,7 +138,7 @@ func (o *orders) about(k key) []*v1alpha1.PlacementEviction {
 }
 
 // waiting counts the evictions that wait, by what for.
-func (o *orders) waiting() map[string]int {
+func (o *evictionCache) waiting() map[string]int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	counts := map[string]int{}
@@ -159,9 +159,9 @@ func executed(object *v1alpha1.PlacementEviction) metav1.Condition {
 }
 
 // current are the evictions of a placement, without those whose time to live is over, which are deleted.
-func (d *deciding) current(ctx context.Context, k key) ([]*v1alpha1.PlacementEviction, error) {
+func (d *decisionController) current(ctx context.Context, k key) ([]*v1alpha1.PlacementEviction, error) {
 	var current []*v1alpha1.PlacementEviction
-	for _, object := range d.orders.about(k) {
+	for _, object := range d.evictions.ofPlacement(k) {
 		if until := d.expires(k, object); until.IsZero() || d.Clock.Now().Before(until) {
 			current = append(current, object)
 			continue
@@ -174,18 +174,18 @@ func (d *deciding) current(ctx context.Context, k key) ([]*v1alpha1.PlacementEvi
 }
 
 // expires returns when the time to live of an eviction ends, and has its placement decided again then. Zero: not known.
-func (d *deciding) expires(k key, object *v1alpha1.PlacementEviction) time.Time {
+func (d *decisionController) expires(k key, object *v1alpha1.PlacementEviction) time.Time {
 	ttl, c := object.Spec.TTLSecondsAfterExecution, executed(object)
 	if ttl == nil || c.Status != metav1.ConditionTrue {
 		return time.Time{}
 	}
 	until := c.LastTransitionTime.Add(time.Duration(*ttl) * time.Second)
-	d.orders.wait(object, until, func() func() { return d.lookAgain(k, until) })
+	d.evictions.wait(object, until, func() func() { return d.requeueAt(k, until) })
 	return until
 }
 
 // tell writes the condition Executed of an eviction if it says something else than before, and tells when it has turned.
-func (d *deciding) tell(ctx context.Context, object *v1alpha1.PlacementEviction, reason, message string) error {
+func (d *decisionController) writeExecuted(ctx context.Context, object *v1alpha1.PlacementEviction, reason, message string) error {
 	before := executed(object)
 	status := metav1.ConditionFalse
 	if reason == v1alpha1.ReasonEvicted || reason == v1alpha1.ReasonNotPlaced {
@@ -205,7 +205,7 @@ func (d *deciding) tell(ctx context.Context, object *v1alpha1.PlacementEviction,
 	if err != nil {
 		return fmt.Errorf("write the status of PlacementEviction %s/%s: %w", object.Namespace, object.Name, err)
 	}
-	d.orders.wrote(next)
+	d.evictions.written(next)
 	d.expires(placementOf(next), next)
 	if reason == v1alpha1.ReasonEvicted && before.Status != status {
 		d.metrics.evictions.WithLabelValues(byHand).Inc()
@@ -221,7 +221,7 @@ func (d *deciding) tell(ctx context.Context, object *v1alpha1.PlacementEviction,
 }
 
 // undecided tells the evictions of a placement that cannot be decided what they wait for. What was executed is.
-func (d *deciding) undecided(ctx context.Context, k key, reason, message string) error {
+func (d *decisionController) reportUndecided(ctx context.Context, k key, reason, message string) error {
 	current, err := d.current(ctx, k)
 	if err != nil {
 		return err
@@ -230,7 +230,7 @@ func (d *deciding) undecided(ctx context.Context, k key, reason, message string)
 		if executed(object).Status == metav1.ConditionTrue {
 			continue
 		}
-		if err := d.tell(ctx, object, reason, message); err != nil {
+		if err := d.writeExecuted(ctx, object, reason, message); err != nil {
 			return err
 		}
 	}

@@ -52,7 +52,7 @@ func Explain(ctx context.Context, c client.Reader, o Options, placement *v1alpha
 	limits := access{}
 	if o.Tenancy != nil && placement.UID == "" {
 		limits = accessOf(o.Tenancy.Rules(placement.Namespace), placement.Namespace, nil, nil, whole)
-		whole = (&lesser{lacks: limits.excludes()}).of(whole)
+		whole = (&filteredFleet{lacks: limits.excludes()}).of(whole)
 		snapshot = whole
 	}
 	if placement.UID != "" {
@@ -66,21 +66,21 @@ func Explain(ctx context.Context, c client.Reader, o Options, placement *v1alpha
 				before = append(before, &list.Items[i])
 			}
 		}
-		p := &placed{laid: slicesOf(placement.Name, before)}
-		if keptOff, err = keptOffBy(ctx, c, placement, policy, namesOf(p.laid)); err != nil {
+		p := &placementState{slices: slicesOf(placement.Name, before)}
+		if keptOff, err = keptOffBy(ctx, c, placement, policy, namesOf(p.slices)); err != nil {
 			return nil, err
 		}
-		request.Placed = slices.Sorted(maps.Keys(namesOf(p.laid)))
-		if withAbsent(fleet, whole, namesOf(p.laid)) {
+		request.Placed = slices.Sorted(maps.Keys(namesOf(p.slices)))
+		if withAbsent(fleet, whole, namesOf(p.slices)) {
 			whole = fleet.Snapshot()
 		}
 		if o.Tenancy != nil {
-			on := namesOf(p.laid)
-			limits = accessOf(o.Tenancy.Rules(placement.Namespace), placement.Namespace, p.laid, on, whole)
-			whole = (&lesser{lacks: limits.excludes()}).of(whole)
+			on := namesOf(p.slices)
+			limits = accessOf(o.Tenancy.Rules(placement.Namespace), placement.Namespace, p.slices, on, whole)
+			whole = (&filteredFleet{lacks: limits.excludes()}).of(whole)
 			request.Placed = slices.DeleteFunc(request.Placed, limits.denies)
 		}
-		snapshot = (&lesser{lacks: named(keptOff)}).of(whole)
+		snapshot = (&filteredFleet{lacks: named(keptOff)}).of(whole)
 		if !reschedule(placement) {
 			request.Bound = p.bound(placement, whole, setOf(keptOff))
 		}
@@ -107,7 +107,7 @@ func Explain(ctx context.Context, c client.Reader, o Options, placement *v1alpha
 
 // count counts the placements on the clusters of a fleet, unless its source does.
 func count(ctx context.Context, c client.Reader, source ClusterSource, fleet *scheduler.Cache) error {
-	census := newCensus(source)
+	census := newCountedFleet(source)
 	if census.off {
 		return nil
 	}

@@ -82,7 +82,7 @@ func (m *metrics) collectors() []prometheus.Collector {
 }
 
 // Describe implements prometheus.Collector.
-func (d *deciding) Describe(ch chan<- *prometheus.Desc) {
+func (d *decisionController) Describe(ch chan<- *prometheus.Desc) {
 	for _, collector := range d.metrics.collectors() {
 		collector.Describe(ch)
 	}
@@ -91,7 +91,7 @@ func (d *deciding) Describe(ch chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector.
-func (d *deciding) Collect(ch chan<- prometheus.Metric) {
+func (d *decisionController) Collect(ch chan<- prometheus.Metric) {
 	for _, collector := range d.metrics.collectors() {
 		collector.Collect(ch)
 	}
@@ -103,7 +103,7 @@ func (d *deciding) Collect(ch chan<- prometheus.Metric) {
 	gauge(queueDesc, stats.Backoff, "backoff")
 	gauge(queueDesc, stats.Unschedulable, "unschedulable")
 	gauge(queueDesc, stats.InFlight, "in_flight")
-	waiting := d.orders.waiting()
+	waiting := d.evictions.waiting()
 	for _, reason := range []string{
 		v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonWaitsForReplacement, v1alpha1.ReasonWaitsForTurn,
 		v1alpha1.ReasonPlacementNotFound, v1alpha1.ReasonNotDecided, v1alpha1.ReasonPickFixed,

@@ -16,7 +16,7 @@ import (
 
 // lookAgainForProperties is how often a placement is decided again while its policy names something that no cluster
 // reports.
-const lookAgainForProperties = 5 * time.Minute
+const propertiesInterval = 5 * time.Minute
 
 // properties is what the fleet has of the properties and resources that a policy names.
 type properties struct {

@@ -33,26 +33,26 @@ func TestJudge(t *testing.T) {
 	for _, test := range []struct {
 		reason string
 		result scheduler.Result
-		want   verdict
+		want   summary
 	}{
 		{
 			"as many as are wanted", scheduler.Result{Wanted: 2, Chosen: choices(well, ill)},
-			verdict{desired: 2, selected: 2, ready: 1, scheduled: true, reason: v1alpha1.ReasonScheduled},
+			summary{desired: 2, selected: 2, ready: 1, scheduled: true, reason: v1alpha1.ReasonScheduled},
 		},
 		{
 			"some are better than none, and are not all", scheduler.Result{Wanted: 3, Chosen: choices(well)},
-			verdict{desired: 3, selected: 1, ready: 1, reason: v1alpha1.ReasonUnschedulable},
+			summary{desired: 3, selected: 1, ready: 1, reason: v1alpha1.ReasonUnschedulable},
 		},
 		{
 			"all there are, which is what is wanted", scheduler.Result{Wanted: -1, Chosen: choices(well)},
-			verdict{desired: 1, selected: 1, ready: 1, scheduled: true, reason: v1alpha1.ReasonScheduled},
+			summary{desired: 1, selected: 1, ready: 1, scheduled: true, reason: v1alpha1.ReasonScheduled},
 		},
-		{"who wants all does not want none", scheduler.Result{Wanted: -1}, verdict{reason: v1alpha1.ReasonUnschedulable}},
-		{"who wants none has it", scheduler.Result{}, verdict{scheduled: true, reason: v1alpha1.ReasonScheduled}},
+		{"who wants all does not want none", scheduler.Result{Wanted: -1}, summary{reason: v1alpha1.ReasonUnschedulable}},
+		{"who wants none has it", scheduler.Result{}, summary{scheduled: true, reason: v1alpha1.ReasonScheduled}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			test.want.decided, test.want.message = true, "why"
-			if got := judge(&step{result: test.result, all: asChosen(test.result.Chosen)}, "why"); !reflect.DeepEqual(got, test.want) {
+			if got := summarize(&step{result: test.result, all: asChosen(test.result.Chosen)}, "why"); !reflect.DeepEqual(got, test.want) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
@@ -80,13 +80,13 @@ func TestStatus(t *testing.T) {
 	}
 	for _, test := range []struct {
 		reason     string
-		v          verdict
+		v          summary
 		want       v1alpha1.PlacementStatus
 		wantTurned bool
 	}{
 		{
 			"other words are no transition",
-			verdict{decided: true, desired: 3, selected: 3, ready: 3, scheduled: true, reason: v1alpha1.ReasonScheduled, message: "after"},
+			summary{decided: true, desired: 3, selected: 3, ready: 3, scheduled: true, reason: v1alpha1.ReasonScheduled, message: "after"},
 			v1alpha1.PlacementStatus{
 				ObservedGeneration: 2, DecidedGeneration: 2, DesiredClusters: 3, SelectedClusters: 3, ReadyClusters: 3, Rescheduled: "2",
 				Conditions: condition(metav1.ConditionTrue, v1alpha1.ReasonScheduled, "after", 2, then),
@@ -102,7 +102,7 @@ func TestStatus(t *testing.T) {
 		},
 		{
 			"another number is worth an event",
-			verdict{decided: true, desired: 2, selected: 2, ready: 2, scheduled: true, reason: v1alpha1.ReasonScheduled, message: "after"},
+			summary{decided: true, desired: 2, selected: 2, ready: 2, scheduled: true, reason: v1alpha1.ReasonScheduled, message: "after"},
 			v1alpha1.PlacementStatus{
 				ObservedGeneration: 2, DecidedGeneration: 2, DesiredClusters: 2, SelectedClusters: 2, ReadyClusters: 2, Rescheduled: "2",
 				Conditions: condition(metav1.ConditionTrue, v1alpha1.ReasonScheduled, "after", 2, then),
@@ -117,7 +117,7 @@ func TestStatus(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
-			require.Equal(t, test.wantTurned, turned(&old, &got))
+			require.Equal(t, test.wantTurned, transitioned(&old, &got))
 			placement.Status = got
 			require.Equal(t, got, test.v.status(placement, metav1.NewTime(time.Unix(3000, 0))), "the same again is no change")
 		})
@@ -217,7 +217,7 @@ func (deaf) Notify(context.Context, func(types.NamespacedName)) (func(), error) 
 
 // A controller that cannot learn of readiness does not start: it would wait for ever.
 func TestNotify(t *testing.T) {
-	d := &deciding{Options: Options{Ready: deaf{}}}
+	d := &decisionController{Options: Options{Ready: deaf{}}}
 	_, err := d.notify(t.Context())
 	require.EqualError(t, err, "be told of readiness: nobody to listen to")
 	require.False(t, d.polls)

@@ -47,17 +47,17 @@ func (always) Notify(context.Context, func(types.NamespacedName)) (func(), error
 }
 
 // lookAgainWhileWaiting is how often a [Readiness] is asked that does not tell of changes.
-const lookAgainWhileWaiting = 2 * time.Second
+const readinessPollInterval = 2 * time.Second
 
 // notify has those placements decided again that wait for a change of readiness. Without a [ReadinessNotifier] it does nothing.
-func (d *deciding) notify(ctx context.Context) (stop func(), _ error) {
+func (d *decisionController) notify(ctx context.Context) (stop func(), _ error) {
 	notifier, tells := d.Ready.(ReadinessNotifier)
 	if d.polls = !tells; d.polls {
 		return func() {}, nil
 	}
 	stop, err := notifier.Notify(ctx, func(placement types.NamespacedName) {
 		d.mu.Lock()
-		p := d.known[placement.String()]
+		p := d.states[placement.String()]
 		awaits := p != nil && p.awaits
 		d.mu.Unlock()
 		if awaits {
@@ -71,7 +71,7 @@ func (d *deciding) notify(ctx context.Context) (stop func(), _ error) {
 }
 
 // available reports whether a cluster that the placement is on is healthy and does its work.
-func (d *deciding) available(a *attempt, name string) bool {
+func (d *decisionController) available(a *attempt, name string) bool {
 	if ready, known := a.ready[name]; known {
 		return ready
 	}
@@ -88,16 +88,16 @@ func (d *deciding) available(a *attempt, name string) bool {
 }
 
 // await notes that a step waits for clusters to become ready, and when to look whether they are.
-func (d *deciding) await(a *attempt, s *step) {
+func (d *decisionController) await(a *attempt, s *step) {
 	s.awaits = true
-	on := namesOf(a.p.laid)
+	on := namesOf(a.p.slices)
 	for _, p := range s.all {
 		switch {
 		case !p.cluster.Healthy || p.reason != v1alpha1.ReasonScheduled:
 		case !on[p.cluster.Name]:
 			s.soon = true // it may be ready as soon as it is published
 		case d.polls && !d.available(a, p.cluster.Name):
-			s.again = earliest(s.again, a.request.Now.Add(lookAgainWhileWaiting))
+			s.again = earliest(s.again, a.request.Now.Add(readinessPollInterval))
 		}
 	}
 }

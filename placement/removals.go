@@ -45,11 +45,11 @@ func (r *Removal) follows(decision *v1alpha1.PlacementDecision) bool {
 
 // removedMeanwhile returns those of the missing clusters of a decision that left on request while this controller did not
 // observe it.
-func (d *deciding) removedMeanwhile(ctx context.Context, a *attempt) (removed []string) {
+func (d *decisionController) removedMeanwhile(ctx context.Context, a *attempt) (removed []string) {
 	if d.Removals == nil {
 		return nil
 	}
-	for _, name := range d.presence.unexplained(a.k, namesOf(a.p.laid)) {
+	for _, name := range d.presence.unexplained(a.k, namesOf(a.p.slices)) {
 		left, err := d.leftOnRequest(ctx, a, name)
 		switch {
 		case err != nil:
@@ -65,7 +65,7 @@ func (d *deciding) removedMeanwhile(ctx context.Context, a *attempt) (removed []
 
 // leftOnRequest reports whether a cluster was removed on request after a placement was last known to be on it. It reads
 // from the API server: caches may strip the managed fields.
-func (d *deciding) leftOnRequest(ctx context.Context, a *attempt, name string) (bool, error) {
+func (d *decisionController) leftOnRequest(ctx context.Context, a *attempt, name string) (bool, error) {
 	removal, err := d.Removals.LastRemoval(ctx, name)
 	if err != nil || removal == nil {
 		return false, err

@@ -58,7 +58,7 @@ func (m members) Run(ctx context.Context, fleet Fleet) error {
 			fleet.Set(cluster)
 		}
 	}
-	end, err := follow(ctx, m.cache, &membershipv1alpha1.MemberCluster{}, toolscache.ResourceEventHandlerFuncs{
+	end, err := watchKind(ctx, m.cache, &membershipv1alpha1.MemberCluster{}, toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    set,
 		UpdateFunc: func(_, object any) { set(object) },
 		DeleteFunc: func(object any) {

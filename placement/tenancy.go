@@ -93,14 +93,14 @@ func allows(rules *tenancy.Rules, cluster *scheduler.Cluster) bool {
 }
 
 // restrict applies the rules of the namespace to an attempt, whose snapshot then has only candidates.
-func (d *deciding) restrict(a *attempt, on map[string]bool) {
+func (d *decisionController) restrict(a *attempt, on map[string]bool) {
 	if d.Tenancy == nil {
 		return
 	}
-	a.access = accessOf(d.Tenancy.Rules(a.placement.Namespace), a.placement.Namespace, a.p.laid, on, a.snapshot)
+	a.access = accessOf(d.Tenancy.Rules(a.placement.Namespace), a.placement.Namespace, a.p.slices, on, a.snapshot)
 	view := a.access.view()
-	a.snapshot = d.tenants.use(a.k, view, a.access.excludes()).of(a.snapshot)
-	d.tenants.keep(a.k, view)
+	a.snapshot = d.withoutDenied.use(a.k, view, a.access.excludes()).of(a.snapshot)
+	d.withoutDenied.keep(a.k, view)
 	maps.DeleteFunc(on, func(name string, _ bool) bool { return a.access.denies(name) })
 }
 
@@ -124,10 +124,10 @@ func (a *access) record(decisions []v1alpha1.ClusterDecision, all []published) [
 }
 
 // tenantChanged decides the placements of a namespace again.
-func (d *deciding) tenantChanged(namespace string) {
+func (d *decisionController) tenantChanged(namespace string) {
 	d.mu.Lock()
 	var keys []key
-	for k := range d.known {
+	for k := range d.states {
 		if strings.HasPrefix(k, namespace+"/") {
 			keys = append(keys, k)
 		}
@@ -139,7 +139,7 @@ func (d *deciding) tenantChanged(namespace string) {
 }
 
 // candidacy reports whether a changed cluster is a candidate for a placement, and whether it is a new one.
-func (d *deciding) candidacy(k key, event scheduler.Event) (is, isNew bool) {
+func (d *decisionController) candidacy(k key, event scheduler.Event) (is, isNew bool) {
 	if event.New == nil {
 		return true, false
 	}
@@ -167,7 +167,7 @@ func (w *withdrawals) add(a *access) {
 }
 
 // announce records an Event for each withdrawal that the PlacementDecisions contain now.
-func (d *deciding) announce(placement *v1alpha1.Placement, w *withdrawals) {
+func (d *decisionController) announce(placement *v1alpha1.Placement, w *withdrawals) {
 	for _, message := range w.pending {
 		d.recorder.Eventf(placement, nil, corev1.EventTypeWarning, v1alpha1.ReasonClustersWithdrawn, "Decide", "%s",
 			bounded.Text(message, maxMessage))

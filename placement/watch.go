@@ -16,7 +16,7 @@ import (
 )
 
 // Set takes in a cluster.
-func (d *deciding) Set(cluster *scheduler.Cluster) {
+func (d *decisionController) Set(cluster *scheduler.Cluster) {
 	if cluster.Absent {
 		d.lose(cluster.Name)
 		return
@@ -26,40 +26,40 @@ func (d *deciding) Set(cluster *scheduler.Cluster) {
 	delete(d.presence.removed, cluster.Name)
 	delete(d.presence.missing, cluster.Name)
 	d.presence.dropAnswers(func(q asked) bool { return q.cluster == cluster.Name })
-	event := d.census.set(d.dates.put(cluster))
+	event := d.fleet.set(d.taintTimes.withTimes(cluster))
 	d.presence.mu.Unlock()
 	d.changed(event)
 }
 
 // Remove takes out a cluster.
-func (d *deciding) Remove(name string) {
-	d.dates.forget(name)
+func (d *decisionController) Remove(name string) {
+	d.taintTimes.remove(name)
 	d.presence.mu.Lock()
 	delete(d.presence.present, name)
 	delete(d.presence.missing, name)
 	d.presence.removed[name] = true
-	event := d.census.remove(name)
+	event := d.fleet.remove(name)
 	d.presence.mu.Unlock()
 	d.changed(event)
 }
 
 // lose takes in that a cluster is missing although no request to remove it was observed. The decision of a placement that is on it
 // adds it again as an absent cluster.
-func (d *deciding) lose(name string) {
-	d.dates.forget(name)
+func (d *decisionController) lose(name string) {
+	d.taintTimes.remove(name)
 	d.presence.mu.Lock()
 	delete(d.presence.present, name)
-	event := d.census.remove(name)
+	event := d.fleet.remove(name)
 	d.presence.mu.Unlock()
 	d.changed(event)
 }
 
 // Synced lets the decisions begin.
-func (d *deciding) Synced() { d.once.Do(func() { close(d.synced) }) }
+func (d *decisionController) Synced() { d.once.Do(func() { close(d.synced) }) }
 
 // changed has those placements decided anew that the change of a cluster may matter to: those that are on it, and those that lack
 // clusters and could now have one. The fleet has the change already, so what is decided from now on heeds it.
-func (d *deciding) changed(event scheduler.Event) {
+func (d *decisionController) changed(event scheduler.Event) {
 	if event.Old == nil && event.New == nil || event.Old != nil && event.New != nil && equality.Semantic.DeepEqual(event.Old, event.New) {
 		return
 	}
@@ -71,7 +71,7 @@ func (d *deciding) changed(event scheduler.Event) {
 	d.queue.Event(event)
 }
 
-func (d *deciding) placementsOn(cluster string) []key {
+func (d *decisionController) placementsOn(cluster string) []key {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	keys := make([]key, 0, len(d.on[cluster]))
@@ -119,13 +119,13 @@ func outcome(result *scheduler.Result) queue.Outcome {
 }
 
 // hint tells which of the placements that a plugin has refused a cluster an event may help.
-func (d *deciding) hint(plugin string, event scheduler.Event) func(key) bool {
+func (d *decisionController) hint(plugin string, event scheduler.Event) func(key) bool {
 	name, lasts := nameOf(event), lasting(event)
 	if plugin == noPlugin && !lasts {
 		return nil
 	}
 	return func(k key) bool {
-		request := d.concerned(k, name)
+		request := d.requestAbout(k, name)
 		if request == nil {
 			return false
 		}
@@ -136,10 +136,10 @@ func (d *deciding) hint(plugin string, event scheduler.Event) func(key) bool {
 
 // concerned is what to ask about a cluster for a placement; nil: nothing, since it is on the cluster already and decided anew for
 // that, or never can be.
-func (d *deciding) concerned(k key, cluster string) *scheduler.Request {
+func (d *decisionController) requestAbout(k key, cluster string) *scheduler.Request {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	p := d.known[k]
+	p := d.states[k]
 	if p == nil || p.request == nil || d.on[cluster][k] || slices.Contains(p.keptOff, cluster) || !names(p.request.Policy.Spec(), cluster) {
 		return nil
 	}
@@ -148,8 +148,8 @@ func (d *deciding) concerned(k key, cluster string) *scheduler.Request {
 
 // overtaken reports whether a cluster that was chosen has changed since the snapshot that the decision was made on.
 // The event of that change may have come before the placement was on it.
-func (d *deciding) overtaken(decided *scheduler.Snapshot, result *scheduler.Result) bool {
-	current := d.census.fleet.Snapshot()
+func (d *decisionController) outdated(decided *scheduler.Snapshot, result *scheduler.Result) bool {
+	current := d.fleet.fleet.Snapshot()
 	if current == decided {
 		return false
 	}
@@ -164,7 +164,7 @@ func (d *deciding) overtaken(decided *scheduler.Snapshot, result *scheduler.Resu
 
 // watch has the queue learn of placements, of their evictions, and of PlacementDecisions that another client
 // changed. It returns when all that exist were observed, and the function that ends it.
-func (d *deciding) watch(ctx context.Context) (end func(), _ error) {
+func (d *decisionController) watch(ctx context.Context) (end func(), _ error) {
 	add := func(object any) {
 		if k, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
 			d.queue.Add(k, 0)
@@ -175,22 +175,22 @@ func (d *deciding) watch(ctx context.Context) (end func(), _ error) {
 			d.queue.Add(k, 0)
 		}
 	}
-	endSlices, err := follow(ctx, d.cache, &v1alpha1.PlacementDecision{}, told(
-		func(object *v1alpha1.PlacementDecision) { addAll(d.ledger.saw(object)) },
-		func(object *v1alpha1.PlacementDecision) { addAll(d.ledger.lost(object)) },
+	endSlices, err := watchKind(ctx, d.cache, &v1alpha1.PlacementDecision{}, handlerFuncs(
+		func(object *v1alpha1.PlacementDecision) { addAll(d.decisions.observe(object)) },
+		func(object *v1alpha1.PlacementDecision) { addAll(d.decisions.observeDeletion(object)) },
 	))
 	if err != nil {
 		return nil, fmt.Errorf("watch PlacementDecisions: %w", err)
 	}
-	endEvictions, err := follow(ctx, d.cache, &v1alpha1.PlacementEviction{}, told(
-		func(object *v1alpha1.PlacementEviction) { addAll(d.orders.saw(object)) },
-		func(object *v1alpha1.PlacementEviction) { addAll(d.orders.lost(object)) },
+	endEvictions, err := watchKind(ctx, d.cache, &v1alpha1.PlacementEviction{}, handlerFuncs(
+		func(object *v1alpha1.PlacementEviction) { addAll(d.evictions.observe(object)) },
+		func(object *v1alpha1.PlacementEviction) { addAll(d.evictions.observeDeletion(object)) },
 	))
 	if err != nil {
 		endSlices()
 		return nil, fmt.Errorf("watch PlacementEvictions: %w", err)
 	}
-	endPlacements, err := follow(ctx, d.cache, &v1alpha1.Placement{}, toolscache.ResourceEventHandlerFuncs{
+	endPlacements, err := watchKind(ctx, d.cache, &v1alpha1.Placement{}, toolscache.ResourceEventHandlerFuncs{
 		AddFunc: add, DeleteFunc: add,
 		UpdateFunc: func(before, after any) {
 			if matters(before.(*v1alpha1.Placement), after.(*v1alpha1.Placement)) {
@@ -207,7 +207,7 @@ func (d *deciding) watch(ctx context.Context) (end func(), _ error) {
 }
 
 // told is a handler that is told of objects of one type, new or changed alike.
-func told[T client.Object](saw, lost func(T)) toolscache.ResourceEventHandler {
+func handlerFuncs[T client.Object](saw, lost func(T)) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { saw(object.(T)) },
 		UpdateFunc: func(_, after any) { saw(after.(T)) },
@@ -230,7 +230,7 @@ func matters(before, after *v1alpha1.Placement) bool {
 }
 
 // follow has a handler told of all objects of a kind, and returns once it knows those that there are.
-func follow(ctx context.Context, c cache.Cache, kind client.Object, handler toolscache.ResourceEventHandler) (end func(), _ error) {
+func watchKind(ctx context.Context, c cache.Cache, kind client.Object, handler toolscache.ResourceEventHandler) (end func(), _ error) {
 	informer, err := c.GetInformer(ctx, kind)
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 
 // ask has the Decider decide. One that panics has failed, and so has one that takes too long: it is left behind, and not asked about
 // the placement again before it has come back.
-func (d *deciding) ask(ctx context.Context, p *placed, snapshot *scheduler.Snapshot, request *scheduler.Request) (scheduler.Result, error) {
+func (d *decisionController) ask(ctx context.Context, p *placementState, snapshot *scheduler.Snapshot, request *scheduler.Request) (scheduler.Result, error) {
 	if p.asking != nil {
 		select {
 		case <-p.asking:

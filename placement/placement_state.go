@@ -13,7 +13,7 @@ import (
 )
 
 // placed is what is remembered of a placement. But for the last four fields, which events ask for, it belongs to who has it in flight.
-type placed struct {
+type placementState struct {
 	uid        types.UID
 	generation int64
 	groups     groups
@@ -21,11 +21,11 @@ type placed struct {
 	invalid    error
 	previous   *scheduler.Result
 	decided    int64                      // the generation that was decided last; 0: none yet
-	laid       []decision.Slice           // what was decided then, whether it could be written or not
+	slices     []decision.Slice           // what was decided then, whether it could be written or not
 	latest     *v1alpha1.Placement        // as it was when its status was written, until the cache has that too
-	unsettled  map[string]bool            // the clusters that it was on when its evictions were told of it last
+	unreported map[string]bool            // the clusters that it was on when its evictions were told of it last
 	delivered  []v1alpha1.ClusterDecision // where it is according to Options.Deliveries, until it is decided
-	said       said
+	message    cachedMessage
 
 	withdrawals withdrawals
 	asking      <-chan struct{} // closed when the Decider has come back
@@ -38,21 +38,21 @@ type placed struct {
 }
 
 // placed is what is known of a placement as it is now.
-func (d *deciding) placed(k key, placement *v1alpha1.Placement) *placed {
+func (d *decisionController) stateOf(k key, placement *v1alpha1.Placement) *placementState {
 	d.mu.Lock()
-	p := d.known[k]
+	p := d.states[k]
 	if p != nil && p.uid != placement.UID { // deleted, and made anew under its name
 		p.again()
-		d.leave(k, p)
+		d.removeClusters(k, p)
 		p = nil
 	}
 	if p == nil {
-		p = &placed{uid: placement.UID, again: func() {}}
-		d.known[k] = p
+		p = &placementState{uid: placement.UID, again: func() {}}
+		d.states[k] = p
 	}
 	d.mu.Unlock()
 	if p.generation != placement.Generation {
-		p.generation, p.previous, p.said = placement.Generation, nil, said{}
+		p.generation, p.previous, p.message = placement.Generation, nil, cachedMessage{}
 		p.policy, p.invalid = scheduler.NewPolicy(&placement.Spec.Policy)
 		if p.invalid == nil {
 			p.groups, p.invalid = newGroups(placement.Spec.DecisionGroups)
@@ -68,10 +68,10 @@ func (d *deciding) placed(k key, placement *v1alpha1.Placement) *placed {
 }
 
 // remember takes down a decision, for events that come after it.
-func (d *deciding) remember(a *attempt, s *step) {
+func (d *decisionController) recordRequest(a *attempt, s *step) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.come(a.k, a.p, follows(a.placement, s.all))
+	d.setClusters(a.k, a.p, follows(a.placement, s.all))
 	// Not the request itself: that one would keep the result before the last in memory.
 	request := *a.request
 	request.Previous = nil
@@ -83,7 +83,7 @@ func (d *deciding) remember(a *attempt, s *step) {
 const soonest = 100 * time.Millisecond
 
 // lookAgain has a placement decided anew at a time, if it is one. It returns what stops that.
-func (d *deciding) lookAgain(k key, at time.Time) (stop func()) {
+func (d *decisionController) requeueAt(k key, at time.Time) (stop func()) {
 	if at.IsZero() {
 		return func() {}
 	}
@@ -101,11 +101,11 @@ func (d *deciding) lookAgain(k key, at time.Time) (stop func()) {
 }
 
 // come puts a placement on clusters, and takes it off those that it was on.
-func (d *deciding) come(k key, p *placed, on []string) {
+func (d *decisionController) setClusters(k key, p *placementState, on []string) {
 	if slices.Equal(p.on, on) {
 		return
 	}
-	d.leave(k, p)
+	d.removeClusters(k, p)
 	p.on = on
 	for _, cluster := range on {
 		if d.on[cluster] == nil {
@@ -116,7 +116,7 @@ func (d *deciding) come(k key, p *placed, on []string) {
 }
 
 // leave takes a placement off the clusters that it was on.
-func (d *deciding) leave(k key, p *placed) {
+func (d *decisionController) removeClusters(k key, p *placementState) {
 	for _, cluster := range p.on {
 		if delete(d.on[cluster], k); len(d.on[cluster]) == 0 {
 			delete(d.on, cluster)
@@ -125,17 +125,17 @@ func (d *deciding) leave(k key, p *placed) {
 	p.on = nil
 }
 
-func (d *deciding) forget(k key) {
-	d.without.keep(k, "")
-	d.tenants.keep(k, "")
-	d.census.place(k, nil)
+func (d *decisionController) drop(k key) {
+	d.withoutEvicted.keep(k, "")
+	d.withoutDenied.keep(k, "")
+	d.fleet.place(k, nil)
 	d.mu.Lock()
 	var left []string
-	if p := d.known[k]; p != nil {
+	if p := d.states[k]; p != nil {
 		left = p.on
 		p.again()
-		d.leave(k, p)
-		delete(d.known, k)
+		d.removeClusters(k, p)
+		delete(d.states, k)
 	}
 	d.mu.Unlock()
 	d.presence.mu.Lock()

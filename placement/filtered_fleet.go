@@ -10,13 +10,13 @@ import (
 
 // without has fleets that lack the clusters which evictions keep placements off, one for each set of such clusters:
 // the eviction of all placements from one cluster makes one. A Decider cannot choose what it is not told of.
-type without struct {
+type filteredFleets struct {
 	mu     sync.Mutex
-	fleets map[string]*lesser
+	fleets map[string]*filteredFleet
 }
 
 // lesser is a fleet that follows another one, but for some clusters.
-type lesser struct {
+type filteredFleet struct {
 	lacks func(*scheduler.Cluster) bool
 	users map[key]bool
 
@@ -27,7 +27,7 @@ type lesser struct {
 
 // use returns the fleet without the clusters that lacks reports, which id identifies. The empty id returns nil, which lacks
 // none. Each use is followed by [without.keep].
-func (w *without) use(k key, id string, lacks func(*scheduler.Cluster) bool) *lesser {
+func (w *filteredFleets) use(k key, id string, lacks func(*scheduler.Cluster) bool) *filteredFleet {
 	if id == "" {
 		return nil
 	}
@@ -36,9 +36,9 @@ func (w *without) use(k key, id string, lacks func(*scheduler.Cluster) bool) *le
 	fleet := w.fleets[id]
 	if fleet == nil {
 		if w.fleets == nil {
-			w.fleets = map[string]*lesser{}
+			w.fleets = map[string]*filteredFleet{}
 		}
-		fleet = &lesser{lacks: lacks, users: map[key]bool{}}
+		fleet = &filteredFleet{lacks: lacks, users: map[key]bool{}}
 		w.fleets[id] = fleet
 	}
 	fleet.users[k] = true
@@ -46,7 +46,7 @@ func (w *without) use(k key, id string, lacks func(*scheduler.Cluster) bool) *le
 }
 
 // keep ends the use of all fleets by a placement but of the one with this id. Unused fleets are dropped.
-func (w *without) keep(k key, id string) {
+func (w *filteredFleets) keep(k key, id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for other, fleet := range w.fleets {
@@ -71,7 +71,7 @@ func identify(clusters []string) (string, []string) {
 }
 
 // of is a snapshot without the clusters that the fleet lacks. What did not change since the last one is compared by its address alone.
-func (l *lesser) of(whole *scheduler.Snapshot) *scheduler.Snapshot {
+func (l *filteredFleet) of(whole *scheduler.Snapshot) *scheduler.Snapshot {
 	if l == nil {
 		return whole
 	}

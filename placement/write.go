@@ -25,37 +25,37 @@ var errStale = errors.New("the PlacementDecisions are not what they were known t
 var errTaken = errors.New("the name is taken by an object that is not of this placement: delete it, or rename the placement")
 
 // lasts reports whether an error of a write does not end by itself, so that people have to know.
-func lasts(err error) bool {
+func persistent(err error) bool {
 	return errors.Is(err, errTaken) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
 // write writes the PlacementDecisions that are not as they were.
-func (d *deciding) write(ctx context.Context, placement *v1alpha1.Placement, before []*v1alpha1.PlacementDecision, laid []decision.Slice) error {
+func (d *decisionController) write(ctx context.Context, placement *v1alpha1.Placement, before []*v1alpha1.PlacementDecision, laid []decision.Slice) error {
 	for _, c := range changes(placement, before, laid) {
-		if err := d.carryOut(ctx, placement, c); err != nil {
+		if err := d.writeSlice(ctx, placement, c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d *deciding) carryOut(ctx context.Context, placement *v1alpha1.Placement, c change) error {
+func (d *decisionController) writeSlice(ctx context.Context, placement *v1alpha1.Placement, c change) error {
 	k := client.ObjectKeyFromObject(placement).String()
 	if c.want == nil {
 		name, uid := client.ObjectKeyFromObject(c.old), c.old.UID
-		d.ledger.begin(k, name, nil)
+		d.decisions.writing(k, name, nil)
 		if err := d.client.Delete(ctx, c.old.DeepCopy(), client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
-			d.ledger.deleted(name, "")
+			d.decisions.deleted(name, "")
 			return fmt.Errorf("delete PlacementDecision %s: %w", name, err)
 		}
-		d.ledger.deleted(name, uid)
+		d.decisions.deleted(name, uid)
 		return nil
 	}
 	name := client.ObjectKeyFromObject(c.want)
 	if c.old == nil {
 		err := d.put(k, c.want, func(object client.Object) error { return d.client.Create(ctx, object) })
 		if apierrors.IsAlreadyExists(err) {
-			err = d.makeWay(ctx, placement, name)
+			err = d.resolveConflict(ctx, placement, name)
 		}
 		if err != nil {
 			return fmt.Errorf("create PlacementDecision %s: %w", name, err)
@@ -64,7 +64,7 @@ func (d *deciding) carryOut(ctx context.Context, placement *v1alpha1.Placement, 
 	}
 	err := d.put(k, c.want, func(object client.Object) error { return d.client.Update(ctx, object) })
 	if apierrors.IsNotFound(err) {
-		d.ledger.lost(c.old)
+		d.decisions.observeDeletion(c.old)
 		err = errStale
 	}
 	if err != nil {
@@ -74,21 +74,21 @@ func (d *deciding) carryOut(ctx context.Context, placement *v1alpha1.Placement, 
 }
 
 // put writes an object, and tells the ledger before and after.
-func (d *deciding) put(k key, want *v1alpha1.PlacementDecision, write func(client.Object) error) error {
+func (d *decisionController) put(k key, want *v1alpha1.PlacementDecision, write func(client.Object) error) error {
 	name, got := client.ObjectKeyFromObject(want), want.DeepCopy()
-	d.ledger.begin(k, name, want)
+	d.decisions.writing(k, name, want)
 	if err := write(got); err != nil {
-		d.ledger.wrote(name, nil)
+		d.decisions.written(name, nil)
 		return err
 	}
-	d.ledger.wrote(name, got)
+	d.decisions.written(name, got)
 	return nil
 }
 
 // makeWay finds out who has the name of a PlacementDecision that could not be created. One of this placement goes
 // into the ledger, and one of a placement that had this name before is deleted, as it would be by the garbage
 // collector sooner or later; either way, the placement is decided again at once. An object of another owner stays.
-func (d *deciding) makeWay(ctx context.Context, placement *v1alpha1.Placement, name types.NamespacedName) error {
+func (d *decisionController) resolveConflict(ctx context.Context, placement *v1alpha1.Placement, name types.NamespacedName) error {
 	there := &v1alpha1.PlacementDecision{}
 	if err := d.live.Get(ctx, name, there); err != nil {
 		return errors.Join(errStale, client.IgnoreNotFound(err))
@@ -98,7 +98,7 @@ func (d *deciding) makeWay(ctx context.Context, placement *v1alpha1.Placement, n
 	case there.DeletionTimestamp != nil:
 		return errors.New("the one that was there is not gone yet")
 	case metav1.IsControlledBy(there, placement):
-		d.ledger.saw(there)
+		d.decisions.observe(there)
 	case ownerOf(there) == k:
 		// This process may be the one that is behind: the PlacementDecision of a younger placement stays.
 		current := &v1alpha1.Placement{}
@@ -108,7 +108,7 @@ func (d *deciding) makeWay(ctx context.Context, placement *v1alpha1.Placement, n
 		if err := d.client.Delete(ctx, there, client.Preconditions{UID: &there.UID}); client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		d.ledger.lost(there)
+		d.decisions.observeDeletion(there)
 	default:
 		return errTaken
 	}
@@ -117,7 +117,7 @@ func (d *deciding) makeWay(ctx context.Context, placement *v1alpha1.Placement, n
 }
 
 // report writes a status that is not the one that is there, and tells when it has turned.
-func (d *deciding) report(ctx context.Context, placement *v1alpha1.Placement, p *placed, v verdict) error {
+func (d *decisionController) report(ctx context.Context, placement *v1alpha1.Placement, p *placementState, v summary) error {
 	status := v.status(placement, metav1.NewTime(d.Clock.Now()))
 	if reflect.DeepEqual(placement.Status, status) {
 		return nil
@@ -136,7 +136,7 @@ func (d *deciding) report(ctx context.Context, placement *v1alpha1.Placement, p 
 	for _, alarm := range alarms(&placement.Status, &status) {
 		d.recorder.Eventf(placement, nil, corev1.EventTypeWarning, alarm.Reason, "Decide", "%s", alarm.Message)
 	}
-	if turned(&placement.Status, &status) {
+	if transitioned(&placement.Status, &status) {
 		kind := corev1.EventTypeNormal
 		if !v.scheduled {
 			kind = corev1.EventTypeWarning
@@ -148,16 +148,16 @@ func (d *deciding) report(ctx context.Context, placement *v1alpha1.Placement, p 
 
 // sentence is what the scheduler has to say. To find it out costs a decision without any shortcut, so what was said before is said again
 // while the numbers are the same; after a restart, while the status says them.
-func (d *deciding) sentence(ctx context.Context, a *attempt, s *step, standing string) string {
+func (d *decisionController) message(ctx context.Context, a *attempt, s *step, currentMessage string) string {
 	p, result, about := a.p, &s.result, numbersOf(a.placement, s)
-	if p.said.sentence != "" && p.said.numbers == about {
-		return p.said.sentence
+	if p.message.text != "" && p.message.numbers == about {
+		return p.message.text
 	}
 	sentence := ""
 	// Neither what the clusters serve nor their health is among the numbers of a status.
-	if p.said.sentence == "" && len(a.placement.Spec.Policy.RequiredAPIs) == 0 && about.unhealthy == 0 &&
-		!strings.Contains(standing, staysPut) && !strings.Contains(standing, aboutBindings) {
-		sentence = standing
+	if p.message.text == "" && len(a.placement.Spec.Policy.RequiredAPIs) == 0 && about.unhealthy == 0 &&
+		!strings.Contains(currentMessage, failoverUnset) && !strings.Contains(currentMessage, aboutBindings) {
+		sentence = currentMessage
 	}
 	if sentence == "" {
 		diagnosis, err := result.Diagnose(ctx)
@@ -168,8 +168,8 @@ func (d *deciding) sentence(ctx context.Context, a *attempt, s *step, standing s
 			sentence = fmt.Sprintf("%d of %d clusters chosen", len(result.Chosen), result.Total)
 		}
 	}
-	p.said = said{sentence + silence(about.silent) + steady(about.unhealthy) + a.access.candidates(result), about}
-	return p.said.sentence
+	p.message = cachedMessage{sentence + unreportedAPIs(about.silent) + unhealthyStay(about.unhealthy) + a.access.candidates(result), about}
+	return p.message.text
 }
 
 // evicted adds the clusters to a diagnosis that the decision was made without.

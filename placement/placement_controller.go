@@ -42,11 +42,11 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	if o.Clusters == nil {
 		o.Clusters = Members(mgr.GetCache())
 	}
-	d := &deciding{
+	d := &decisionController{
 		Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache(),
 		log: mgr.GetLogger().WithName("muster-placement"), recorder: mgr.GetEventRecorder("muster-placement"),
-		ledger: newLedger(), census: newCensus(o.Clusters), dates: newDates(o.Clock), orders: newOrders(), metrics: newMetrics(),
-		synced: make(chan struct{}), stopped: make(chan struct{}), known: map[key]*placed{}, on: map[string]map[key]bool{},
+		decisions: newDecisionCache(), fleet: newCountedFleet(o.Clusters), taintTimes: newTaintTimes(o.Clock), evictions: newEvictionCache(), metrics: newMetrics(),
+		synced: make(chan struct{}), stopped: make(chan struct{}), states: map[key]*placementState{}, on: map[string]map[key]bool{},
 		presence: newPresence(),
 	}
 	d.queue = queue.New(queue.Options[key, scheduler.Event]{
@@ -61,7 +61,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 type key = string // namespace/name
 
 // deciding decides placements.
-type deciding struct {
+type decisionController struct {
 	Options
 
 	client   client.Client
@@ -70,32 +70,32 @@ type deciding struct {
 	log      logr.Logger
 	recorder events.EventRecorder
 
-	census  *census
-	dates   *dates
-	without without
-	tenants without // the candidates of each namespace
-	ledger  *ledger
-	orders  *orders
-	metrics *metrics
-	queue   *queue.Queue[key, scheduler.Event]
-	synced  chan struct{} // closed once all clusters are known
-	once    sync.Once
-	timers  sync.WaitGroup
+	fleet          *countedFleet
+	taintTimes     *taintTimes
+	withoutEvicted filteredFleets
+	withoutDenied  filteredFleets // the candidates of each namespace
+	decisions      *decisionCache
+	evictions      *evictionCache
+	metrics        *metrics
+	queue          *queue.Queue[key, scheduler.Event]
+	synced         chan struct{} // closed once all clusters are known
+	once           sync.Once
+	timers         sync.WaitGroup
 
 	presence presence
 	stopped  chan struct{}
 	polls    bool // Ready does not tell of changes
 
-	mu    sync.Mutex
-	known map[key]*placed
-	on    map[string]map[key]bool // the placements that are on a cluster, or would return to it
+	mu     sync.Mutex
+	states map[key]*placementState
+	on     map[string]map[key]bool // the placements that are on a cluster, or would return to it
 }
 
 // NeedLeaderElection is true: two deciders would undo each other's choices.
-func (d *deciding) NeedLeaderElection() bool { return true }
+func (d *decisionController) NeedLeaderElection() bool { return true }
 
 // Start decides until the context ends. It waits for all that it has started.
-func (d *deciding) Start(ctx context.Context) error {
+func (d *decisionController) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var running sync.WaitGroup
 	defer func() {
@@ -124,7 +124,7 @@ func (d *deciding) Start(ctx context.Context) error {
 		return err
 	}
 	defer unwatch()
-	d.ledger.each(func(k key, laid []decision.Slice) { d.census.place(k, slices.Collect(maps.Keys(namesOf(laid)))) })
+	d.decisions.each(func(k key, laid []decision.Slice) { d.fleet.place(k, slices.Collect(maps.Keys(namesOf(laid)))) })
 	unnotify, err := d.notify(ctx)
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (d *deciding) Start(ctx context.Context) error {
 	return nil
 }
 
-func (d *deciding) work(ctx context.Context) {
+func (d *decisionController) work(ctx context.Context) {
 	for {
 		item, err := d.queue.Pop(ctx)
 		if err != nil {
@@ -167,7 +167,7 @@ func (d *deciding) work(ctx context.Context) {
 }
 
 // guarded decides, and turns a panic into an error: one placement must not stop the others.
-func (d *deciding) guarded(ctx context.Context, k key) (_ queue.Outcome, err error) {
+func (d *decisionController) guarded(ctx context.Context, k key) (_ queue.Outcome, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			err = fmt.Errorf("decide %s: panicked: %v\n%s", k, reason, debug.Stack())
@@ -182,30 +182,30 @@ func (d *deciding) guarded(ctx context.Context, k key) (_ queue.Outcome, err err
 const writeTimeout = time.Minute
 
 // decide looks at one placement: observe, decide, act, report.
-func (d *deciding) decide(ctx context.Context, k key) (queue.Outcome, error) {
+func (d *decisionController) decide(ctx context.Context, k key) (queue.Outcome, error) {
 	placement, err := d.read(ctx, k)
 	if err != nil {
 		return queue.Failed(), err
 	}
 	if placement == nil {
-		d.forget(k) // its PlacementDecisions go with their owner
-		return queue.Scheduled(), d.undecided(ctx, k, v1alpha1.ReasonPlacementNotFound, "there is no such placement in the namespace")
+		d.drop(k) // its PlacementDecisions go with their owner
+		return queue.Scheduled(), d.reportUndecided(ctx, k, v1alpha1.ReasonPlacementNotFound, "there is no such placement in the namespace")
 	}
 	result := resultWriteFailed
 	defer func() { d.metrics.decisions.WithLabelValues(result).Inc() }()
-	p := d.placed(k, placement)
+	p := d.stateOf(k, placement)
 	if p.invalid != nil {
 		// What was chosen stays: a mistake in a policy must not take down what runs.
 		result = v1alpha1.ReasonInvalidPolicy
 		return queue.Scheduled(), errors.Join(
 			d.report(ctx, placement, p, failed(v1alpha1.ReasonInvalidPolicy, p.invalid)),
-			d.undecided(ctx, k, v1alpha1.ReasonNotDecided, "the policy of the placement is not valid: see its condition Scheduled"))
+			d.reportUndecided(ctx, k, v1alpha1.ReasonNotDecided, "the policy of the placement is not valid: see its condition Scheduled"))
 	}
 	if err := d.resume(ctx, k, placement, p); err != nil {
 		result = v1alpha1.ReasonDecideFailed
 		return queue.Failed(), errors.Join(err, d.report(ctx, placement, p, failed(v1alpha1.ReasonDecideFailed, err)))
 	}
-	a, s, err := d.settled(ctx, k, placement, p)
+	a, s, err := d.scheduleWithRetry(ctx, k, placement, p)
 	if a == nil {
 		return queue.Failed(), err
 	}
@@ -213,22 +213,22 @@ func (d *deciding) decide(ctx context.Context, k key) (queue.Outcome, error) {
 		result = v1alpha1.ReasonDecideFailed
 		return queue.Failed(), errors.Join(err,
 			d.report(ctx, placement, p, failed(v1alpha1.ReasonDecideFailed, err)),
-			d.undecided(ctx, k, v1alpha1.ReasonNotDecided, "the decision failed: see the condition Scheduled of the placement"))
+			d.reportUndecided(ctx, k, v1alpha1.ReasonNotDecided, "the decision failed: see the condition Scheduled of the placement"))
 	}
-	d.remember(a, &s)
+	d.recordRequest(a, &s)
 	p.previous = &s.result
 	known := propertiesOf(p.policy.Spec(), a.snapshot)
 	if len(known.unknown) > 0 {
-		s.again = earliest(s.again, a.request.Now.Add(lookAgainForProperties))
+		s.again = earliest(s.again, a.request.Now.Add(propertiesInterval))
 	}
 	p.again()
-	p.again = d.lookAgain(k, earliest(s.result.Until, s.again))
-	if d.overtaken(a.snapshot, &s.result) {
+	p.again = d.requeueAt(k, earliest(s.result.Until, s.again))
+	if d.outdated(a.snapshot, &s.result) {
 		d.queue.Add(k, 0)
 	}
-	v := judge(&s, "")
+	v := summarize(&s, "")
 	v.properties, v.access = known, a.access
-	v.message = d.sentence(ctx, a, &s, standing(placement, v))
+	v.message = d.message(ctx, a, &s, currentMessage(placement, v))
 	if notBound := a.access.notBound(); notBound != "" && !v.scheduled {
 		v.message = notBound
 	}
@@ -244,7 +244,7 @@ func (d *deciding) decide(ctx context.Context, k key) (queue.Outcome, error) {
 
 // settled is a decision that the census has taken in. One of several that were made at a time on the same counts is; the others are made once
 // more, each time because another got on. Who has no luck for long is taken in as it is.
-func (d *deciding) settled(ctx context.Context, k key, placement *v1alpha1.Placement, p *placed) (*attempt, step, error) {
+func (d *decisionController) scheduleWithRetry(ctx context.Context, k key, placement *v1alpha1.Placement, p *placementState) (*attempt, step, error) {
 	for tries := 8 * d.Workers; ; tries-- {
 		a, err := d.attempt(ctx, k, placement, p)
 		if err != nil {
@@ -258,7 +258,7 @@ func (d *deciding) settled(ctx context.Context, k key, placement *v1alpha1.Place
 		if tries == 0 || p.policy.Spec().Type != v1alpha1.PickN { // who takes all does not ask for counts
 			decided = nil
 		}
-		if d.census.claim(k, s.names(), decided) {
+		if d.fleet.claim(k, s.names(), decided) {
 			return a, s, nil
 		}
 		s.result.Unreserve(ctx)
@@ -266,7 +266,7 @@ func (d *deciding) settled(ctx context.Context, k key, placement *v1alpha1.Place
 }
 
 // act writes what was decided, and what is said of it.
-func (d *deciding) act(ctx context.Context, a *attempt, s *step, v verdict) error {
+func (d *decisionController) act(ctx context.Context, a *attempt, s *step, v summary) error {
 	placement, p := a.placement, a.p
 	if s.counts {
 		// It is written down before it is done: a process that dies in between must not let another one evict as many again.
@@ -276,34 +276,34 @@ func (d *deciding) act(ctx context.Context, a *attempt, s *step, v verdict) erro
 		placement = cmp.Or(p.latest, placement)
 	}
 	if len(a.evictions) > 0 {
-		on := namesOf(p.laid)
-		maps.Copy(on, p.unsettled)
-		p.unsettled = on
+		on := namesOf(p.slices)
+		maps.Copy(on, p.unreported)
+		p.unreported = on
 	}
-	laid := decision.Lay(p.laid, a.access.record(keepGroups(p.laid, p.groups.decisions(s.all), s.all), s.all))
-	defer d.dropAbsent(departed(p.laid, laid))
-	d.metrics.moved(p.laid, laid)
+	laid := decision.Lay(p.slices, a.access.record(withFormerGroups(p.slices, p.groups.decisions(s.all), s.all), s.all))
+	defer d.dropAbsent(departed(p.slices, laid))
+	d.metrics.moved(p.slices, laid)
 	d.metrics.failedOver(a, s)
-	p.laid, p.decided = laid, placement.Generation
+	p.slices, p.decided = laid, placement.Generation
 	p.withdrawals.add(&a.access)
-	if err := d.write(ctx, placement, a.before, p.laid); err != nil {
-		if lasts(err) {
+	if err := d.write(ctx, placement, a.before, p.slices); err != nil {
+		if persistent(err) {
 			err = errors.Join(err, d.report(ctx, placement, p, failed(v1alpha1.ReasonDecideFailed, err)))
 		}
 		return err
 	}
 	d.announce(placement, &p.withdrawals)
 	v.access.left = p.withdrawals.written
-	if err := errors.Join(d.report(ctx, placement, p, v), d.settle(ctx, a, s)); err != nil {
+	if err := errors.Join(d.report(ctx, placement, p, v), d.reportEvictions(ctx, a, s)); err != nil {
 		return err
 	}
 	p.withdrawals = withdrawals{}
-	p.unsettled = nil
+	p.unreported = nil
 	return nil
 }
 
 // read returns a placement, or nil if there is none to decide.
-func (d *deciding) read(ctx context.Context, k key) (*v1alpha1.Placement, error) {
+func (d *decisionController) read(ctx context.Context, k key) (*v1alpha1.Placement, error) {
 	namespace, name, _ := toolscache.SplitMetaNamespaceKey(k)
 	placement := &v1alpha1.Placement{}
 	err := d.cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, placement)
@@ -314,7 +314,7 @@ func (d *deciding) read(ctx context.Context, k key) (*v1alpha1.Placement, error)
 		return nil, fmt.Errorf("read Placement %s: %w", k, err)
 	}
 	d.mu.Lock()
-	p := d.known[k]
+	p := d.states[k]
 	d.mu.Unlock()
 	if p != nil && p.latest != nil {
 		if p.latest.UID == placement.UID && version.Behind(placement, p.latest) {

@@ -15,19 +15,19 @@ import (
 // dates remembers when taints were first seen that do not say when they were put on, as those of people do not.
 // Tolerations with seconds count from then, as Kubernetes has them count for pods. It is not written anywhere: a
 // field of a user's taint that another client wrote would keep the user from removing the taint by server-side apply.
-type dates struct {
+type taintTimes struct {
 	clock clock.PassiveClock
 
 	mu    sync.Mutex
 	taken map[string][]corev1.Taint // by cluster: its taints that had no date, with one
 }
 
-func newDates(c clock.PassiveClock) *dates {
-	return &dates{clock: c, taken: map[string][]corev1.Taint{}}
+func newTaintTimes(c clock.PassiveClock) *taintTimes {
+	return &taintTimes{clock: c, taken: map[string][]corev1.Taint{}}
 }
 
 // put returns the cluster with a date on each of its taints by which something is moved away. The cluster itself stays as it is.
-func (d *dates) put(cluster *scheduler.Cluster) *scheduler.Cluster {
+func (d *taintTimes) withTimes(cluster *scheduler.Cluster) *scheduler.Cluster {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	taints, taken := dated(cluster.Taints, d.taken[cluster.Name], d.clock.Now())
@@ -41,7 +41,7 @@ func (d *dates) put(cluster *scheduler.Cluster) *scheduler.Cluster {
 	return &with
 }
 
-func (d *dates) forget(cluster string) {
+func (d *taintTimes) remove(cluster string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.taken, cluster)

@@ -77,7 +77,7 @@ func (g groups) decisions(all []published) []v1alpha1.ClusterDecision {
 const maxMessage = 1024
 
 // verdict is what is said of a placement.
-type verdict struct {
+type summary struct {
 	decided                  bool // or all stays as it was
 	desired, selected, ready int
 	scheduled                bool
@@ -89,13 +89,13 @@ type verdict struct {
 }
 
 // failed is the verdict when there is no decision.
-func failed(reason string, err error) verdict { return verdict{reason: reason, message: err.Error()} }
+func failed(reason string, err error) summary { return summary{reason: reason, message: err.Error()} }
 
 // judge says what a decision means for the placement. The sentence is the scheduler's.
-func judge(s *step, sentence string) verdict {
+func summarize(s *step, text string) summary {
 	result, all := &s.result, s.all
-	v := verdict{
-		decided: true, desired: result.Wanted, selected: len(all), scheduled: true, reason: v1alpha1.ReasonScheduled, message: sentence, recent: s.recent,
+	v := summary{
+		decided: true, desired: result.Wanted, selected: len(all), scheduled: true, reason: v1alpha1.ReasonScheduled, message: text, recent: s.recent,
 		observed: observedOf(all),
 	}
 	if v.desired < 0 { // all that can
@@ -113,7 +113,7 @@ func judge(s *step, sentence string) verdict {
 }
 
 // status is the status of a placement after a verdict.
-func (v verdict) status(placement *v1alpha1.Placement, now metav1.Time) v1alpha1.PlacementStatus {
+func (v summary) status(placement *v1alpha1.Placement, now metav1.Time) v1alpha1.PlacementStatus {
 	status := *placement.Status.DeepCopy()
 	status.ObservedGeneration = placement.Generation
 	if v.decided {
@@ -145,7 +145,7 @@ func (v verdict) status(placement *v1alpha1.Placement, now metav1.Time) v1alpha1
 var readyRule = readycondition.Rule{Required: []string{v1alpha1.ConditionScheduled}}
 
 // turned reports whether a status says something else than before, so that people want to know: not only in other words.
-func turned(before, after *v1alpha1.PlacementStatus) bool {
+func transitioned(before, after *v1alpha1.PlacementStatus) bool {
 	if before.SelectedClusters != after.SelectedClusters {
 		return true
 	}
@@ -167,9 +167,9 @@ func names(policy *v1alpha1.PlacementPolicy, cluster string) bool {
 }
 
 // said is a sentence about a decision, and the numbers that it is about.
-type said struct {
-	sentence string
-	numbers  numbers
+type cachedMessage struct {
+	text    string
+	numbers numbers
 }
 
 type numbers struct {
@@ -196,22 +196,22 @@ func numbersOf(placement *v1alpha1.Placement, s *step) numbers {
 	return n
 }
 
-const staysPut = "since spec.failover is not set"
+const failoverUnset = "since spec.failover is not set"
 
 // steady says that unhealthy clusters stay, and which field allows to leave them.
-func steady(n int) string {
+func unhealthyStay(n int) string {
 	switch n {
 	case 0:
 		return ""
 	case 1:
-		return "; 1 chosen cluster is not known to be healthy and stays, " + staysPut
+		return "; 1 chosen cluster is not known to be healthy and stays, " + failoverUnset
 	default:
-		return fmt.Sprintf("; %d chosen clusters are not known to be healthy and stay, %s", n, staysPut)
+		return fmt.Sprintf("; %d chosen clusters are not known to be healthy and stay, %s", n, failoverUnset)
 	}
 }
 
 // silence says that clusters were chosen of which it is not known whether they serve the required APIs.
-func silence(n int) string {
+func unreportedAPIs(n int) string {
 	switch n {
 	case 0:
 		return ""
@@ -223,7 +223,7 @@ func silence(n int) string {
 }
 
 // standing is the sentence in the status of a placement, if that is of this generation and as a decision has it again; "": it is not.
-func standing(placement *v1alpha1.Placement, v verdict) string {
+func currentMessage(placement *v1alpha1.Placement, v summary) string {
 	condition := meta.FindStatusCondition(placement.Status.Conditions, v1alpha1.ConditionScheduled)
 	if condition == nil || condition.ObservedGeneration != placement.Generation || condition.Reason != v.reason ||
 		int(placement.Status.SelectedClusters) != v.selected || int(placement.Status.DesiredClusters) != v.desired {

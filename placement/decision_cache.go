@@ -17,7 +17,7 @@ import (
 // would be as it was before the last write for a while, and who decides by that chooses anew what was chosen already.
 //
 // Of two versions of an object it keeps the newer, whichever way that came. What it holds is shared with the cache, and not to be changed.
-type ledger struct {
+type decisionCache struct {
 	mu      sync.Mutex
 	records map[types.NamespacedName]*record
 	owned   map[key]map[types.NamespacedName]*record
@@ -32,12 +32,12 @@ type record struct {
 	gone    types.UID                   // of an object that is deleted, which the watch may still tell of
 }
 
-func newLedger() *ledger {
-	return &ledger{records: map[types.NamespacedName]*record{}, owned: map[key]map[types.NamespacedName]*record{}}
+func newDecisionCache() *decisionCache {
+	return &decisionCache{records: map[types.NamespacedName]*record{}, owned: map[key]map[types.NamespacedName]*record{}}
 }
 
 // saw takes in an object that the API server has told of, and returns the placements that must be decided anew because of it.
-func (l *ledger) saw(object *v1alpha1.PlacementDecision) []key {
+func (l *decisionCache) observe(object *v1alpha1.PlacementDecision) []key {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	name := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
@@ -62,7 +62,7 @@ func (l *ledger) saw(object *v1alpha1.PlacementDecision) []key {
 }
 
 // lost takes in that an object is deleted, and returns the placements that must be decided anew because of it.
-func (l *ledger) lost(object *v1alpha1.PlacementDecision) []key {
+func (l *decisionCache) observeDeletion(object *v1alpha1.PlacementDecision) []key {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	name := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
@@ -90,7 +90,7 @@ func (l *ledger) lost(object *v1alpha1.PlacementDecision) []key {
 }
 
 // begin takes in that an object is about to be written, or to be deleted if there is nothing to write.
-func (l *ledger) begin(k key, name types.NamespacedName, writing *v1alpha1.PlacementDecision) {
+func (l *decisionCache) writing(k key, name types.NamespacedName, writing *v1alpha1.PlacementDecision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.records[name]
@@ -102,7 +102,7 @@ func (l *ledger) begin(k key, name types.NamespacedName, writing *v1alpha1.Place
 }
 
 // wrote takes in what has become of that: the object as it is now, or nil if that did not work.
-func (l *ledger) wrote(name types.NamespacedName, object *v1alpha1.PlacementDecision) {
+func (l *decisionCache) written(name types.NamespacedName, object *v1alpha1.PlacementDecision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.records[name]
@@ -121,7 +121,7 @@ func (l *ledger) wrote(name types.NamespacedName, object *v1alpha1.PlacementDeci
 }
 
 // deleted takes in that an object is gone, or, without a UID, that it could not be deleted.
-func (l *ledger) deleted(name types.NamespacedName, uid types.UID) {
+func (l *decisionCache) deleted(name types.NamespacedName, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.records[name]
@@ -137,7 +137,7 @@ func (l *ledger) deleted(name types.NamespacedName, uid types.UID) {
 
 // slices are the PlacementDecisions of a placement, in the order of their names. Those without a controller, as a backup
 // tool restores them, are adopted with what they say: the placement stays where it was.
-func (l *ledger) slices(k key, placement types.UID) []*v1alpha1.PlacementDecision {
+func (l *decisionCache) slices(k key, placement types.UID) []*v1alpha1.PlacementDecision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var found []*v1alpha1.PlacementDecision
@@ -154,7 +154,7 @@ func (l *ledger) slices(k key, placement types.UID) []*v1alpha1.PlacementDecisio
 }
 
 // each has a function called with the slices of each placement that has any, whichever of one name they are of.
-func (l *ledger) each(do func(k key, laid []decision.Slice)) {
+func (l *decisionCache) each(do func(k key, laid []decision.Slice)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for k, records := range l.owned {
@@ -168,14 +168,14 @@ func (l *ledger) each(do func(k key, laid []decision.Slice)) {
 	}
 }
 
-func (l *ledger) open(name types.NamespacedName) *record {
+func (l *decisionCache) open(name types.NamespacedName) *record {
 	r := &record{}
 	l.records[name] = r
 	return r
 }
 
 // give sets the owner of a record. Empty: no placement owns it.
-func (l *ledger) give(name types.NamespacedName, r *record, owner key) {
+func (l *decisionCache) give(name types.NamespacedName, r *record, owner key) {
 	if r.owner == owner {
 		return
 	}
@@ -191,14 +191,14 @@ func (l *ledger) give(name types.NamespacedName, r *record, owner key) {
 	l.owned[owner][name] = r
 }
 
-func (l *ledger) take(name types.NamespacedName, r *record) {
+func (l *decisionCache) take(name types.NamespacedName, r *record) {
 	if delete(l.owned[r.owner], name); len(l.owned[r.owner]) == 0 {
 		delete(l.owned, r.owner)
 	}
 }
 
 // close drops a record that says nothing any more.
-func (l *ledger) close(name types.NamespacedName, r *record) {
+func (l *decisionCache) close(name types.NamespacedName, r *record) {
 	if r.object == nil && r.writing == nil && !r.going && r.gone == "" {
 		l.take(name, r)
 		delete(l.records, name)

@@ -13,12 +13,12 @@ import (
 )
 
 // bound are the clusters that the next decision is to hold on to. To those that it is kept off there is no way back.
-func (p *placed) bound(placement *v1alpha1.Placement, snapshot *scheduler.Snapshot, keptOff map[string]bool) []string {
+func (p *placementState) bound(placement *v1alpha1.Placement, snapshot *scheduler.Snapshot, keptOff map[string]bool) []string {
 	recovery := v1alpha1.Stay
 	if f := placement.Spec.Failover; f != nil {
 		recovery = f.Recovery
 	}
-	return failover.Bound(publishedOf(p.laid), recovery, func(name string) bool {
+	return failover.Bound(publishedOf(p.slices), recovery, func(name string) bool {
 		slot, there := snapshot.Slot(name)
 		return there && !keptOff[name] && recovered(snapshot.Cluster(slot))
 	})
@@ -44,7 +44,7 @@ func recovered(c *scheduler.Cluster) bool {
 
 // publish says which clusters the placement is to be on now, and when to look again because of that: what was chosen, and, if it has a
 // policy of failover, those that have to wait until they are left. What a person has asked for takes effect at once.
-func (d *deciding) publish(a *attempt, result scheduler.Result) step {
+func (d *decisionController) publish(a *attempt, result scheduler.Result) step {
 	s := step{result: result, all: asChosen(result.Chosen)}
 	policy := a.placement.Spec.Failover
 	if policy != nil {
@@ -59,7 +59,7 @@ func (d *deciding) publish(a *attempt, result scheduler.Result) step {
 		clusters[choice.Cluster.Name] = choice.Cluster
 		o.Chosen = append(o.Chosen, choice.Cluster.Name)
 	}
-	for _, c := range publishedOf(a.p.laid) {
+	for _, c := range publishedOf(a.p.slices) {
 		if cluster := a.inFleet(c.Name); cluster != nil {
 			clusters[c.Name] = cluster
 			c.Healthy = cluster.Healthy

@@ -98,16 +98,16 @@ func TestLedger(t *testing.T) {
 	freed := version("u", "3", "a")
 	freed.OwnerReferences = nil
 	delete(freed.Labels, v1alpha1.PlacementLabel)
-	type step = func(l *ledger) []key
-	saw := func(o *v1alpha1.PlacementDecision) step { return func(l *ledger) []key { return l.saw(o) } }
-	lost := func(o *v1alpha1.PlacementDecision) step { return func(l *ledger) []key { return l.lost(o) } }
+	type step = func(l *decisionCache) []key
+	saw := func(o *v1alpha1.PlacementDecision) step { return func(l *decisionCache) []key { return l.observe(o) } }
+	lost := func(o *v1alpha1.PlacementDecision) step { return func(l *decisionCache) []key { return l.observeDeletion(o) } }
 	begin := func(o *v1alpha1.PlacementDecision) step {
-		return func(l *ledger) []key { l.begin(k, name, o); return nil }
+		return func(l *decisionCache) []key { l.writing(k, name, o); return nil }
 	}
 	wrote := func(o *v1alpha1.PlacementDecision) step {
-		return func(l *ledger) []key { l.wrote(name, o); return nil }
+		return func(l *decisionCache) []key { l.written(name, o); return nil }
 	}
-	deleted := func(uid types.UID) step { return func(l *ledger) []key { l.deleted(name, uid); return nil } }
+	deleted := func(uid types.UID) step { return func(l *decisionCache) []key { l.deleted(name, uid); return nil } }
 	for _, test := range []struct {
 		reason string
 		steps  []step
@@ -132,7 +132,7 @@ func TestLedger(t *testing.T) {
 		{"a write that failed leaves nothing", []step{begin(version("", "", "a")), wrote(nil)}, 0, nil},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			l, news := newLedger(), 0
+			l, news := newDecisionCache(), 0
 			for _, do := range test.steps {
 				news += len(do(l))
 			}
@@ -166,9 +166,9 @@ func TestLedger_RestoredWithoutOwner(t *testing.T) {
 	other := restored.DeepCopy()
 	other.UID, other.Name = "v", "other-decision-0"
 
-	l := newLedger()
-	require.Equal(t, []key{"ns/web"}, l.saw(restored))
-	require.Empty(t, l.saw(other))
+	l := newDecisionCache()
+	require.Equal(t, []key{"ns/web"}, l.observe(restored))
+	require.Empty(t, l.observe(other))
 	before := l.slices("ns/web", "p")
 	require.Equal(t, []*v1alpha1.PlacementDecision{restored}, before)
 	todo := changes(placement, before, []decision.Slice{{Decisions: decided("a")}})

@@ -17,7 +17,7 @@ import (
 type attempt struct {
 	k         key
 	placement *v1alpha1.Placement
-	p         *placed
+	p         *placementState
 	snapshot  *scheduler.Snapshot
 	request   *scheduler.Request
 	before    []*v1alpha1.PlacementDecision
@@ -55,22 +55,22 @@ func (s *step) has(cluster string) bool {
 }
 
 // attempt makes ready for a decision.
-func (d *deciding) attempt(ctx context.Context, k key, placement *v1alpha1.Placement, p *placed) (*attempt, error) {
+func (d *decisionController) attempt(ctx context.Context, k key, placement *v1alpha1.Placement, p *placementState) (*attempt, error) {
 	evictions, err := d.current(ctx, k)
 	if err != nil {
 		return nil, err
 	}
 	a := &attempt{
-		k: k, placement: placement, p: p, before: d.ledger.slices(k, placement.UID), evictions: evictions, ready: map[string]bool{},
+		k: k, placement: placement, p: p, before: d.decisions.slices(k, placement.UID), evictions: evictions, ready: map[string]bool{},
 	}
 	if p.decided == 0 { // from now on p.laid is what was decided, whatever others do to the objects
-		p.laid = p.laidOut(placement.Name, a.before)
+		p.slices = p.initialSlices(placement.Name, a.before)
 	}
-	on := namesOf(p.laid)
+	on := namesOf(p.slices)
 	removed := setOf(d.removedMeanwhile(ctx, a))
 	maps.DeleteFunc(on, func(name string, _ bool) bool { return removed[name] })
 	d.keepAbsent(on)
-	a.snapshot = d.census.fleet.Snapshot()
+	a.snapshot = d.fleet.fleet.Snapshot()
 	d.restrict(a, on)
 	var keptOff []string
 	for _, object := range evictions {
@@ -89,7 +89,7 @@ func (d *deciding) attempt(ctx context.Context, k key, placement *v1alpha1.Place
 	if decided == 0 {
 		decided = placement.Status.DecidedGeneration
 	}
-	a.fails = placement.Spec.Failover != nil && len(p.laid) > 0 && decided == placement.Generation && !reschedule(placement)
+	a.fails = placement.Spec.Failover != nil && len(p.slices) > 0 && decided == placement.Generation && !reschedule(placement)
 	return a, nil
 }
 
@@ -107,8 +107,8 @@ func (a *attempt) inFleet(name string) *scheduler.Cluster {
 }
 
 // choose has the Decider choose, kept off some clusters, and says which the placement is to be on because of that.
-func (d *deciding) choose(ctx context.Context, a *attempt, keptOff []string) (step, error) {
-	snapshot := d.without.use(a.k, a.lacking(keptOff), named(keptOff)).of(a.snapshot)
+func (d *decisionController) choose(ctx context.Context, a *attempt, keptOff []string) (step, error) {
+	snapshot := d.withoutEvicted.use(a.k, a.lacking(keptOff), named(keptOff)).of(a.snapshot)
 	result, err := d.ask(ctx, a.p, snapshot, a.request)
 	if err != nil {
 		return step{}, err
@@ -128,13 +128,13 @@ func (a *attempt) lacking(keptOff []string) string {
 }
 
 // next is the next step of a placement: with as many of its evictions as may be executed.
-func (d *deciding) next(ctx context.Context, a *attempt) (step, error) {
+func (d *decisionController) next(ctx context.Context, a *attempt) (step, error) {
 	if len(a.evictions) == 0 {
 		s, err := d.choose(ctx, a, nil)
-		d.without.keep(a.k, "")
+		d.withoutEvicted.keep(a.k, "")
 		return s, err
 	}
-	on := namesOf(a.p.laid)
+	on := namesOf(a.p.slices)
 	var away, pending []string
 	held := false
 	for _, object := range a.evictions {
@@ -153,9 +153,9 @@ func (d *deciding) next(ctx context.Context, a *attempt) (step, error) {
 	if len(pending) == 0 || a.placement.Spec.DisruptionBudget == nil {
 		s, err = d.choose(ctx, a, slices.Concat(away, pending))
 	} else {
-		s, err = d.within(ctx, a, away, pending)
+		s, err = d.chooseWithinBudget(ctx, a, away, pending)
 	}
-	d.without.keep(a.k, a.lacking(s.keptOff))
+	d.withoutEvicted.keep(a.k, a.lacking(s.keptOff))
 	s.soon = s.soon || held
 	return s, err
 }
@@ -165,7 +165,7 @@ func (a *attempt) atOnce() bool { return a.placement.Spec.Failover != nil && !a.
 
 // within is the next step of a placement with a disruption budget. What an eviction takes along is known only after the decision: the policy
 // may give up more, such as all of it if there are too few groups left. So the outcome is what is checked.
-func (d *deciding) within(ctx context.Context, a *attempt, away, pending []string) (step, error) {
+func (d *decisionController) chooseWithinBudget(ctx context.Context, a *attempt, away, pending []string) (step, error) {
 	before, err := d.choose(ctx, a, away)
 	if err != nil {
 		return step{}, err
@@ -182,7 +182,7 @@ func (d *deciding) within(ctx context.Context, a *attempt, away, pending []strin
 	budget := a.placement.Spec.DisruptionBudget
 	o := eviction.Observed{Expected: expected, Evictions: pending, Budget: budget, ReplacesFirst: a.fails && before.result.Wanted >= 0 && replacesFirst(a.placement)}
 	staying := d.staying(a, &before)
-	for _, c := range publishedOf(a.p.laid) {
+	for _, c := range publishedOf(a.p.slices) {
 		o.Published = append(o.Published, eviction.Cluster{Name: c.Name, Available: slices.Contains(staying, c.Name)})
 	}
 	floor := min(eviction.Floor(budget, expected), len(staying))
@@ -221,9 +221,9 @@ func replacesFirst(placement *v1alpha1.Placement) bool {
 }
 
 // staying are the available clusters that a placement is on, and stays on after a step.
-func (d *deciding) staying(a *attempt, s *step) []string {
+func (d *decisionController) staying(a *attempt, s *step) []string {
 	var staying []string
-	for _, c := range publishedOf(a.p.laid) {
+	for _, c := range publishedOf(a.p.slices) {
 		if s.has(c.Name) && d.available(a, c.Name) {
 			staying = append(staying, c.Name)
 		}
@@ -232,13 +232,13 @@ func (d *deciding) staying(a *attempt, s *step) []string {
 }
 
 // settle tells the evictions of a placement what has become of them, once its PlacementDecisions say so.
-func (d *deciding) settle(ctx context.Context, a *attempt, s *step) error {
+func (d *decisionController) reportEvictions(ctx context.Context, a *attempt, s *step) error {
 	for _, object := range a.evictions {
 		reason, message := a.outcome(object, s)
 		if reason == "" {
 			continue
 		}
-		if err := d.tell(ctx, object, reason, message); err != nil {
+		if err := d.writeExecuted(ctx, object, reason, message); err != nil {
 			return err
 		}
 	}
@@ -259,7 +259,7 @@ func (a *attempt) outcome(object *v1alpha1.PlacementEviction, s *step) (reason, 
 		switch {
 		case before.Status == metav1.ConditionTrue:
 			return before.Reason, before.Message
-		case a.p.unsettled[cluster] || waited:
+		case a.p.unreported[cluster] || waited:
 			return v1alpha1.ReasonEvicted, "the placement has left the cluster, and does not come back while this eviction is there"
 		case !there:
 			return v1alpha1.ReasonNotPlaced, "there is no such cluster in the fleet"

@@ -9,7 +9,7 @@ import (
 
 // census counts the placements on each cluster, and keeps the counts in the fleet that is decided on. A change of a count is no event: what
 // is decided stays where it is when others come and go. It costs no more than an entry in what the next snapshot has to take in.
-type census struct {
+type countedFleet struct {
 	fleet scheduler.Cache
 	off   bool // the clusters have counts of their own
 
@@ -19,15 +19,15 @@ type census struct {
 	on       map[key][]string              // sorted
 }
 
-func newCensus(source ClusterSource) *census {
+func newCountedFleet(source ClusterSource) *countedFleet {
 	counting, is := source.(CountingSource)
-	return &census{
+	return &countedFleet{
 		off: is && counting.CountsPlacements(), clusters: map[string]*scheduler.Cluster{}, counts: map[string]int{}, on: map[key][]string{},
 	}
 }
 
 // set takes in a cluster.
-func (c *census) set(cluster *scheduler.Cluster) scheduler.Event {
+func (c *countedFleet) set(cluster *scheduler.Cluster) scheduler.Event {
 	if c.off {
 		return c.fleet.Update(cluster)
 	}
@@ -37,7 +37,7 @@ func (c *census) set(cluster *scheduler.Cluster) scheduler.Event {
 }
 
 // update puts a cluster into the fleet with its count. The cluster itself may be in the hands of others.
-func (c *census) update(cluster *scheduler.Cluster) scheduler.Event {
+func (c *countedFleet) update(cluster *scheduler.Cluster) scheduler.Event {
 	counted := *cluster
 	counted.Placements = c.counts[cluster.Name]
 	c.clusters[cluster.Name] = &counted
@@ -45,7 +45,7 @@ func (c *census) update(cluster *scheduler.Cluster) scheduler.Event {
 }
 
 // remove takes out a cluster.
-func (c *census) remove(name string) scheduler.Event {
+func (c *countedFleet) remove(name string) scheduler.Event {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.clusters, name)
@@ -53,12 +53,12 @@ func (c *census) remove(name string) scheduler.Event {
 }
 
 // place notes which clusters a placement is on from now on; none: it is gone.
-func (c *census) place(k key, clusters []string) { c.claim(k, clusters, nil) }
+func (c *countedFleet) place(k key, clusters []string) { c.claim(k, clusters, nil) }
 
 // claim notes which clusters a placement is on from now on, as it was decided on a snapshot, and reports true; unless others have come to or
 // left one meanwhile that the placement comes to: then it notes nothing, for the decision was made on wrong counts. Without a snapshot it
 // does not look.
-func (c *census) claim(k key, clusters []string, decided *scheduler.Snapshot) bool {
+func (c *countedFleet) claim(k key, clusters []string, decided *scheduler.Snapshot) bool {
 	if c.off {
 		return true
 	}
@@ -86,7 +86,7 @@ func (c *census) claim(k key, clusters []string, decided *scheduler.Snapshot) bo
 	return true
 }
 
-func (c *census) count(name string, by int) {
+func (c *countedFleet) count(name string, by int) {
 	if c.counts[name] += by; c.counts[name] == 0 {
 		delete(c.counts, name)
 	}

@@ -42,17 +42,17 @@ func TestDates(t *testing.T) {
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(began)
-			d := newDates(clock)
+			d := newTaintTimes(clock)
 			var got *scheduler.Cluster
 			for i, taints := range tc.looks {
 				clock.SetTime(began.Add(time.Duration(i) * time.Minute))
 				if taints == nil {
-					d.forget("x")
+					d.remove("x")
 					continue
 				}
 				given := &scheduler.Cluster{Name: "x", Taints: taints}
 				before := slices.Clone(taints)
-				got = d.put(given)
+				got = d.withTimes(given)
 				require.Equal(t, before, given.Taints, "they are an input")
 			}
 			require.Equal(t, tc.want, got.Taints)
@@ -61,10 +61,10 @@ func TestDates(t *testing.T) {
 }
 
 func TestDatesAreForgotten(t *testing.T) {
-	d := newDates(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)))
-	d.put(&scheduler.Cluster{Name: "a", Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoExecute}}})
-	d.put(&scheduler.Cluster{Name: "b", Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoExecute}}})
-	d.put(&scheduler.Cluster{Name: "a"})
-	d.forget("b")
+	d := newTaintTimes(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)))
+	d.withTimes(&scheduler.Cluster{Name: "a", Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoExecute}}})
+	d.withTimes(&scheduler.Cluster{Name: "b", Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoExecute}}})
+	d.withTimes(&scheduler.Cluster{Name: "a"})
+	d.remove("b")
 	require.Empty(t, d.taken)
 }

@@ -18,7 +18,7 @@ import (
 func TestCensus(t *testing.T) {
 	clusters, placements := []string{"a", "b", "c", "d"}, []string{"p", "q", "r"}
 	rapid.Check(t, func(t *rapid.T) {
-		c := newCensus(nil)
+		c := newCountedFleet(nil)
 		on := map[string][]string{}
 		there := map[string]bool{}
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
@@ -62,7 +62,7 @@ func TestCensus(t *testing.T) {
 }
 
 func TestClaim(t *testing.T) {
-	c := newCensus(nil)
+	c := newCountedFleet(nil)
 	for _, name := range []string{"a", "b"} {
 		c.set(&scheduler.Cluster{Name: name})
 	}
@@ -80,7 +80,7 @@ func TestClaim(t *testing.T) {
 	require.Equal(t, 7, given.Placements, "it belongs to others as well")
 	require.Equal(t, event.Old.Placements, event.New.Placements)
 
-	counting := newCensus(sourceFunc(nil))
+	counting := newCountedFleet(sourceFunc(nil))
 	counting.set(given)
 	require.True(t, counting.claim("p", []string{"a"}, nil))
 	require.Equal(t, 7, counting.fleet.Snapshot().Cluster(0).Placements, "who counts is right")
@@ -102,7 +102,7 @@ func BenchmarkCensus(b *testing.B) {
 			source ClusterSource
 		}{{"floor", sourceFunc(nil)}, {"counting", nil}} {
 			b.Run(fmt.Sprintf("moves=%d/%s", moves, test.name), func(b *testing.B) {
-				c := newCensus(test.source)
+				c := newCountedFleet(test.source)
 				var names []string
 				for i := range 1000 {
 					names = append(names, fmt.Sprintf("c-%04d", i))

@@ -19,7 +19,7 @@ import (
 
 // Whatever of an eviction comes first, its newest version is known, and only what matters has a placement decided again.
 func TestOrders(t *testing.T) {
-	o := newOrders()
+	o := newEvictionCache()
 	stopped := 0
 	version := func(uid types.UID, version, placement string) *v1alpha1.PlacementEviction {
 		return &v1alpha1.PlacementEviction{
@@ -29,15 +29,15 @@ func TestOrders(t *testing.T) {
 	}
 	versions := func(k key) []string {
 		var found []string
-		for _, e := range o.about(k) {
+		for _, e := range o.ofPlacement(k) {
 			found = append(found, e.Name+"@"+e.ResourceVersion)
 		}
 		return found
 	}
-	require.Equal(t, []key{"ns/web"}, o.saw(version("1", "1", "web")), "it is new")
-	o.wrote(version("1", "3", "web"))
-	require.Empty(t, o.saw(version("1", "2", "web")), "the watch is behind")
-	require.Empty(t, o.saw(version("1", "3", "web")), "its own write")
+	require.Equal(t, []key{"ns/web"}, o.observe(version("1", "1", "web")), "it is new")
+	o.written(version("1", "3", "web"))
+	require.Empty(t, o.observe(version("1", "2", "web")), "the watch is behind")
+	require.Empty(t, o.observe(version("1", "3", "web")), "its own write")
 	require.Equal(t, []string{"e@3"}, versions("ns/web"))
 	begin := func() func() { return func() { stopped++ } }
 	o.wait(version("1", "3", "web"), time.Unix(5, 0), begin)
@@ -46,23 +46,23 @@ func TestOrders(t *testing.T) {
 
 	going := version("1", "4", "web")
 	going.DeletionTimestamp = new(metav1.Unix(2000, 0))
-	require.Equal(t, []key{"ns/web"}, o.saw(going), "it is being deleted")
+	require.Equal(t, []key{"ns/web"}, o.observe(going), "it is being deleted")
 	require.Empty(t, versions("ns/web"))
-	require.Equal(t, []key{"ns/shop", "ns/web"}, o.saw(version("2", "5", "shop")), "made anew for another placement")
+	require.Equal(t, []key{"ns/shop", "ns/web"}, o.observe(version("2", "5", "shop")), "made anew for another placement")
 	require.Equal(t, 1, stopped)
-	require.Empty(t, o.lost(version("1", "4", "web")), "the end of the one before")
-	o.wrote(version("1", "9", "web"))
+	require.Empty(t, o.observeDeletion(version("1", "4", "web")), "the end of the one before")
+	o.written(version("1", "9", "web"))
 	require.Equal(t, []string{"e@5"}, versions("ns/shop"))
 
 	first := version("3", "6", "shop")
 	first.Name, first.CreationTimestamp = "z", metav1.Unix(999, 0)
 	second := version("4", "7", "shop")
 	second.Name = "d"
-	o.saw(second)
-	o.saw(first)
+	o.observe(second)
+	o.observe(first)
 	require.Equal(t, []string{"z@6", "d@7", "e@5"}, versions("ns/shop"), "the oldest first, then by name")
 	for _, e := range []*v1alpha1.PlacementEviction{first, second, version("2", "5", "shop")} {
-		require.Equal(t, []key{"ns/shop"}, o.lost(e))
+		require.Equal(t, []key{"ns/shop"}, o.observeDeletion(e))
 	}
 	require.Empty(t, o.records)
 	require.Empty(t, o.of)
@@ -73,7 +73,7 @@ func TestWithout(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e"}
 	rapid.Check(t, func(t *rapid.T) {
 		var fleet scheduler.Cache
-		var w without
+		var w filteredFleets
 		lacks := rapid.SliceOfN(rapid.SampledFrom(names), 0, 3).Draw(t, "lacks")
 		var snapshots []*scheduler.Snapshot
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
