@@ -8,7 +8,7 @@ import (
 	membershipv1alpha1 "github.com/muster-sdk/muster/membership/v1alpha1"
 )
 
-// apisOf is what a member serves, or nil where it does not tell.
+// apisOf returns the kinds that a member serves. Nil: the member does not report them.
 func apisOf(served []membershipv1alpha1.ServedAPIs) map[schema.GroupVersionKind]bool {
 	if len(served) == 0 {
 		return nil
@@ -17,7 +17,7 @@ func apisOf(served []membershipv1alpha1.ServedAPIs) map[schema.GroupVersionKind]
 	for i := range served {
 		groupVersion, err := schema.ParseGroupVersion(served[i].GroupVersion)
 		if err != nil {
-			continue // no policy can ask for that
+			continue // no policy can require it
 		}
 		for _, kind := range served[i].Kinds {
 			apis[groupVersion.WithKind(kind)] = true
@@ -26,9 +26,10 @@ func apisOf(served []membershipv1alpha1.ServedAPIs) map[schema.GroupVersionKind]
 	return apis
 }
 
-// catalog has clusters that serve the same share what says so: most of a fleet do, and each would need some 20 kB of its own.
+// catalog shares the sets of kinds between clusters that serve the same ones. Most clusters of a fleet do, and a set
+// takes about 20 kB.
 type catalog struct {
-	entries []catalogEntry // the one that was used last first
+	entries []catalogEntry // the last used one first
 }
 
 type catalogEntry struct {
@@ -36,10 +37,10 @@ type catalogEntry struct {
 	apis   map[schema.GroupVersionKind]bool
 }
 
-// catalogSize is how many different sets of APIs a fleet may have before they are made anew each time.
+// catalogSize is the number of different sets that are shared.
 const catalogSize = 16
 
-// of is apisOf, made once. The caller keeps served as it is.
+// of returns a shared apisOf. The caller must not modify served.
 func (c *catalog) of(served []membershipv1alpha1.ServedAPIs) map[schema.GroupVersionKind]bool {
 	i := slices.IndexFunc(c.entries, func(e catalogEntry) bool {
 		return slices.EqualFunc(e.served, served, func(a, b membershipv1alpha1.ServedAPIs) bool {

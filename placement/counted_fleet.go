@@ -7,15 +7,15 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// census counts the placements on each cluster, and keeps the counts in the fleet that is decided on. A change of a count is no event: what
-// is decided stays where it is when others come and go. It costs no more than an entry in what the next snapshot has to take in.
+// countedFleet is the fleet with the number of placements on each cluster. A changed count is not an event: existing
+// decisions do not move when placements are added or removed. It costs one entry in the next snapshot.
 type countedFleet struct {
 	fleet scheduler.Cache
-	off   bool // the clusters have counts of their own
+	off   bool // the source counts placements
 
 	mu       sync.Mutex
-	clusters map[string]*scheduler.Cluster // as they are in the fleet
-	counts   map[string]int                // also of clusters that are not there, yet or any more
+	clusters map[string]*scheduler.Cluster // with counts, as in the fleet
+	counts   map[string]int                // also of clusters that do not exist
 	on       map[key][]string              // sorted
 }
 
@@ -26,7 +26,7 @@ func newCountedFleet(source ClusterSource) *countedFleet {
 	}
 }
 
-// set takes in a cluster.
+// set adds or updates a cluster.
 func (c *countedFleet) set(cluster *scheduler.Cluster) scheduler.Event {
 	if c.off {
 		return c.fleet.Update(cluster)
@@ -36,7 +36,7 @@ func (c *countedFleet) set(cluster *scheduler.Cluster) scheduler.Event {
 	return c.update(cluster)
 }
 
-// update puts a cluster into the fleet with its count. The cluster itself may be in the hands of others.
+// update puts a copy of a cluster with its count into the fleet. The caller keeps the cluster itself.
 func (c *countedFleet) update(cluster *scheduler.Cluster) scheduler.Event {
 	counted := *cluster
 	counted.Placements = c.counts[cluster.Name]
@@ -44,7 +44,7 @@ func (c *countedFleet) update(cluster *scheduler.Cluster) scheduler.Event {
 	return c.fleet.Update(&counted)
 }
 
-// remove takes out a cluster.
+// remove removes a cluster.
 func (c *countedFleet) remove(name string) scheduler.Event {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,12 +52,12 @@ func (c *countedFleet) remove(name string) scheduler.Event {
 	return c.fleet.Remove(name)
 }
 
-// place notes which clusters a placement is on from now on; none: it is gone.
+// place records the clusters of a placement. Empty: the placement does not exist any more.
 func (c *countedFleet) place(k key, clusters []string) { c.claim(k, clusters, nil) }
 
-// claim notes which clusters a placement is on from now on, as it was decided on a snapshot, and reports true; unless others have come to or
-// left one meanwhile that the placement comes to: then it notes nothing, for the decision was made on wrong counts. Without a snapshot it
-// does not look.
+// claim records the clusters of a placement that was decided on a snapshot, and returns true. If the count of a newly
+// selected cluster has changed since the snapshot, it records nothing and returns false. Without a snapshot it does not
+// compare.
 func (c *countedFleet) claim(k key, clusters []string, decided *scheduler.Snapshot) bool {
 	if c.off {
 		return true
@@ -95,7 +95,7 @@ func (c *countedFleet) count(name string, by int) {
 	}
 }
 
-// beyond are the names of one sorted list that are not in another.
+// beyond returns the names of one sorted list that are not in another.
 func beyond(names, others []string) []string {
 	var more []string
 	for _, name := range names {

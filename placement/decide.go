@@ -13,7 +13,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// attempt is one decision under way.
+// attempt is the input of one decision.
 type attempt struct {
 	k         key
 	placement *v1alpha1.Placement
@@ -22,22 +22,22 @@ type attempt struct {
 	request   *scheduler.Request
 	before    []*v1alpha1.PlacementDecision
 	evictions []*v1alpha1.PlacementEviction
-	fails     bool            // clusters are left as the policy of failover says
-	ready     map[string]bool // what is known so far of the clusters that it is on
+	fails     bool            // the failover policy applies
+	ready     map[string]bool // the results of available
 	access    access
 }
 
-// step is where a placement is to be now.
+// step is the result of one decision, after failover and evictions.
 type step struct {
 	result  scheduler.Result
 	all     []published
 	left    []string                 // the clusters that the failover evicts
-	recent  []v1alpha1.EvictionCount // what the failover has evicted
-	counts  bool                     // some of that goes only now
+	recent  []v1alpha1.EvictionCount // the evictions of failover
+	counts  bool                     // this step adds to recent
 	awaits  bool                     // it waits for clusters to become ready
-	soon    bool                     // to be looked at again right after
+	soon    bool                     // decide again immediately
 	again   time.Time
-	keptOff []string // the clusters that it could not choose
+	keptOff []string // the clusters that were excluded
 	// waiting is what evictions wait for that the budget does not allow, by cluster.
 	waiting map[string]string
 }
@@ -54,7 +54,7 @@ func (s *step) has(cluster string) bool {
 	return slices.ContainsFunc(s.all, func(p published) bool { return p.cluster.Name == cluster })
 }
 
-// attempt makes ready for a decision.
+// attempt observes what a decision depends on.
 func (d *decisionController) attempt(ctx context.Context, k key, placement *v1alpha1.Placement, p *placementState) (*attempt, error) {
 	evictions, err := d.current(ctx, k)
 	if err != nil {
@@ -63,7 +63,7 @@ func (d *decisionController) attempt(ctx context.Context, k key, placement *v1al
 	a := &attempt{
 		k: k, placement: placement, p: p, before: d.decisions.slices(k, placement.UID), evictions: evictions, ready: map[string]bool{},
 	}
-	if p.decided == 0 { // from now on p.laid is what was decided, whatever others do to the objects
+	if p.decided == 0 { // later p.slices is authoritative, whatever other clients write
 		p.slices = p.initialSlices(placement.Name, a.before)
 	}
 	on := namesOf(p.slices)
@@ -93,8 +93,8 @@ func (d *decisionController) attempt(ctx context.Context, k key, placement *v1al
 	return a, nil
 }
 
-// inFleet is a cluster of the fleet; nil: it is not in the fleet, or has left. A cluster that has to join again, such
-// as after a restore of the hub, is in the fleet.
+// inFleet returns a cluster of the fleet. Nil: it is not in the fleet, or has left. A cluster that has to join again,
+// such as after a restore of the hub, is in the fleet.
 func (a *attempt) inFleet(name string) *scheduler.Cluster {
 	slot, there := a.snapshot.Slot(name)
 	if !there {
@@ -106,7 +106,7 @@ func (a *attempt) inFleet(name string) *scheduler.Cluster {
 	return nil
 }
 
-// choose has the Decider choose, kept off some clusters, and says which the placement is to be on because of that.
+// choose calls the Decider with the clusters except for keptOff, and applies the failover policy to the result.
 func (d *decisionController) choose(ctx context.Context, a *attempt, keptOff []string) (step, error) {
 	snapshot := d.withoutEvicted.use(a.k, a.lacking(keptOff), named(keptOff)).of(a.snapshot)
 	result, err := d.ask(ctx, a.p, snapshot, a.request)
@@ -127,7 +127,7 @@ func (a *attempt) lacking(keptOff []string) string {
 	return id
 }
 
-// next is the next step of a placement: with as many of its evictions as may be executed.
+// next returns the next step of a placement. It executes as many evictions as the disruption budget allows.
 func (d *decisionController) next(ctx context.Context, a *attempt) (step, error) {
 	if len(a.evictions) == 0 {
 		s, err := d.choose(ctx, a, nil)
@@ -139,10 +139,10 @@ func (d *decisionController) next(ctx context.Context, a *attempt) (step, error)
 	held := false
 	for _, object := range a.evictions {
 		switch cluster := object.Spec.Cluster; {
-		case a.p.policy.Spec().Type == v1alpha1.PickFixed: // a person has said which
+		case a.p.policy.Spec().Type == v1alpha1.PickFixed: // the policy names the clusters
 		case !on[cluster]:
 			away = append(away, cluster)
-		case a.atOnce(): // what the person wants of the policy comes first
+		case a.atOnce(): // the changed policy takes effect first
 			held = true
 		case !slices.Contains(pending, cluster):
 			pending = append(pending, cluster)
@@ -160,11 +160,13 @@ func (d *decisionController) next(ctx context.Context, a *attempt) (step, error)
 	return s, err
 }
 
-// atOnce reports whether this decision takes effect at once although there is a policy of failover.
+// atOnce reports whether this decision takes effect immediately although the placement has a failover policy: a user
+// changed the placement.
 func (a *attempt) atOnce() bool { return a.placement.Spec.Failover != nil && !a.fails }
 
-// within is the next step of a placement with a disruption budget. What an eviction takes along is known only after the decision: the policy
-// may give up more, such as all of it if there are too few groups left. So the outcome is what is checked.
+// chooseWithinBudget returns the next step of a placement with a disruption budget. The clusters that an eviction costs
+// are known only after the decision, because the policy can give up more than the evicted one, such as all if too few
+// groups are left. So each result is compared with the budget.
 func (d *decisionController) chooseWithinBudget(ctx context.Context, a *attempt, away, pending []string) (step, error) {
 	before, err := d.choose(ctx, a, away)
 	if err != nil {
@@ -220,7 +222,7 @@ func replacesFirst(placement *v1alpha1.Placement) bool {
 	return placement.Spec.Failover.Replace != v1alpha1.EvictFirst
 }
 
-// staying are the available clusters that a placement is on, and stays on after a step.
+// staying returns the available clusters of a placement that a step keeps.
 func (d *decisionController) staying(a *attempt, s *step) []string {
 	var staying []string
 	for _, c := range publishedOf(a.p.slices) {
@@ -231,7 +233,8 @@ func (d *decisionController) staying(a *attempt, s *step) []string {
 	return staying
 }
 
-// settle tells the evictions of a placement what has become of them, once its PlacementDecisions say so.
+// reportEvictions writes the results of a step into the evictions of a placement, after the PlacementDecisions are
+// written.
 func (d *decisionController) reportEvictions(ctx context.Context, a *attempt, s *step) error {
 	for _, object := range a.evictions {
 		reason, message := a.outcome(object, s)
@@ -245,7 +248,7 @@ func (d *decisionController) reportEvictions(ctx context.Context, a *attempt, s 
 	return nil
 }
 
-// outcome says what has become of an eviction in a step. No reason: nothing was decided about it.
+// outcome returns the reason and message for an eviction after a step. No reason: the step did not decide about it.
 func (a *attempt) outcome(object *v1alpha1.PlacementEviction, s *step) (reason, message string) {
 	cluster, before := object.Spec.Cluster, executed(object)
 	spec := a.p.policy.Spec()

@@ -10,8 +10,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// ask has the Decider decide. One that panics has failed, and so has one that takes too long: it is left behind, and not asked about
-// the placement again before it has come back.
+// ask calls the Decider. A panic is an error. If the Decider does not return in time, the call continues in its
+// goroutine, and the Decider is not called again for this placement until it has returned.
 func (d *decisionController) ask(ctx context.Context, p *placementState, snapshot *scheduler.Snapshot, request *scheduler.Request) (scheduler.Result, error) {
 	if p.asking != nil {
 		select {
@@ -46,11 +46,11 @@ func (d *decisionController) ask(ctx context.Context, p *placementState, snapsho
 	select {
 	case <-back:
 		return result, err
-	case <-time.After(grace): // most come back as soon as their context has ended
+	case <-time.After(grace): // most Deciders return when their context ends
 		p.asking = back
 		return scheduler.Result{}, fmt.Errorf("the decider has not come back: %w", ctx.Err())
 	}
 }
 
-// grace is how long a Decider may take to notice that its context has ended.
+// grace is how long a Decider may take to return after its context has ended.
 const grace = 100 * time.Millisecond

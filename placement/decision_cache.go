@@ -13,30 +13,31 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// ledger knows the PlacementDecisions that there are: those that the watch has told of, and those that were written since. A cache alone
-// would be as it was before the last write for a while, and who decides by that chooses anew what was chosen already.
+// decisionCache contains the PlacementDecisions that the watch has reported or that this process has written. An
+// informer's cache lags behind the last write, and a decision based on it would choose again what is chosen already.
 //
-// Of two versions of an object it keeps the newer, whichever way that came. What it holds is shared with the cache, and not to be changed.
+// Of two versions of an object it keeps the newer one. The objects are shared with the informer's cache and must not be
+// modified.
 type decisionCache struct {
 	mu      sync.Mutex
 	records map[types.NamespacedName]*record
 	owned   map[key]map[types.NamespacedName]*record
 }
 
-// record is what is known of one PlacementDecision.
+// record is the state of one PlacementDecision.
 type record struct {
 	owner   key
-	object  *v1alpha1.PlacementDecision // nil: there is none
-	writing *v1alpha1.PlacementDecision // on its way to the API server: when it comes back it is no news
-	going   bool                        // its deletion is on its way
-	gone    types.UID                   // of an object that is deleted, which the watch may still tell of
+	object  *v1alpha1.PlacementDecision // nil: it does not exist
+	writing *v1alpha1.PlacementDecision // being written: the event of the write is expected
+	going   bool                        // being deleted
+	gone    types.UID                   // of a deleted object that the watch can still report
 }
 
 func newDecisionCache() *decisionCache {
 	return &decisionCache{records: map[types.NamespacedName]*record{}, owned: map[key]map[types.NamespacedName]*record{}}
 }
 
-// saw takes in an object that the API server has told of, and returns the placements that must be decided anew because of it.
+// observe records an object that the watch reported, and returns the placements to decide again because of it.
 func (l *decisionCache) observe(object *v1alpha1.PlacementDecision) []key {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +62,7 @@ func (l *decisionCache) observe(object *v1alpha1.PlacementDecision) []key {
 	return slices.DeleteFunc(slices.Compact([]key{before, owner}), func(k key) bool { return k == "" })
 }
 
-// lost takes in that an object is deleted, and returns the placements that must be decided anew because of it.
+// observeDeletion records that an object is deleted, and returns the placements to decide again because of it.
 func (l *decisionCache) observeDeletion(object *v1alpha1.PlacementDecision) []key {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +90,7 @@ func (l *decisionCache) observeDeletion(object *v1alpha1.PlacementDecision) []ke
 	return []key{owner}
 }
 
-// begin takes in that an object is about to be written, or to be deleted if there is nothing to write.
+// writing records that an object is about to be written. Nil: it is about to be deleted.
 func (l *decisionCache) writing(k key, name types.NamespacedName, writing *v1alpha1.PlacementDecision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +102,7 @@ func (l *decisionCache) writing(k key, name types.NamespacedName, writing *v1alp
 	r.writing, r.going = writing, writing == nil
 }
 
-// wrote takes in what has become of that: the object as it is now, or nil if that did not work.
+// written records the result of a write. Nil: the write failed.
 func (l *decisionCache) written(name types.NamespacedName, object *v1alpha1.PlacementDecision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +121,7 @@ func (l *decisionCache) written(name types.NamespacedName, object *v1alpha1.Plac
 	l.close(name, r)
 }
 
-// deleted takes in that an object is gone, or, without a UID, that it could not be deleted.
+// deleted records that an object is deleted. An empty UID means that the deletion failed.
 func (l *decisionCache) deleted(name types.NamespacedName, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,8 +136,8 @@ func (l *decisionCache) deleted(name types.NamespacedName, uid types.UID) {
 	l.close(name, r)
 }
 
-// slices are the PlacementDecisions of a placement, in the order of their names. Those without a controller, as a backup
-// tool restores them, are adopted with what they say: the placement stays where it was.
+// slices returns the PlacementDecisions of a placement by name. Objects without a controller, as backup tools restore
+// them, are adopted with their content, so that the placement stays where it was.
 func (l *decisionCache) slices(k key, placement types.UID) []*v1alpha1.PlacementDecision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -153,7 +154,7 @@ func (l *decisionCache) slices(k key, placement types.UID) []*v1alpha1.Placement
 	return found
 }
 
-// each has a function called with the slices of each placement that has any, whichever of one name they are of.
+// each calls a function with the slices of each placement that has any, of all Placements with its name.
 func (l *decisionCache) each(do func(k key, laid []decision.Slice)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,7 +175,7 @@ func (l *decisionCache) open(name types.NamespacedName) *record {
 	return r
 }
 
-// give sets the owner of a record. Empty: no placement owns it.
+// give sets the owner of a record. Empty: no placement owns the object.
 func (l *decisionCache) give(name types.NamespacedName, r *record, owner key) {
 	if r.owner == owner {
 		return
@@ -197,7 +198,7 @@ func (l *decisionCache) take(name types.NamespacedName, r *record) {
 	}
 }
 
-// close drops a record that says nothing any more.
+// close removes a record without content.
 func (l *decisionCache) close(name types.NamespacedName, r *record) {
 	if r.object == nil && r.writing == nil && !r.going && r.gone == "" {
 		l.take(name, r)
@@ -205,8 +206,8 @@ func (l *decisionCache) close(name types.NamespacedName, r *record) {
 	}
 }
 
-// ownerOf is the placement that an object is a PlacementDecision of; "": of none. An object without a controller, as
-// backup tools restore it, is of the placement that its label and its name tell.
+// ownerOf returns the placement of a PlacementDecision. Empty: none. An object without a controller, as backup tools
+// restore it, belongs to the placement in its label and name.
 func ownerOf(object *v1alpha1.PlacementDecision) key {
 	owner := metav1.GetControllerOf(object)
 	if owner == nil {
@@ -222,7 +223,7 @@ func ownerOf(object *v1alpha1.PlacementDecision) key {
 	return object.Namespace + "/" + owner.Name
 }
 
-// same reports whether two versions of a PlacementDecision say the same.
+// same reports whether two versions of a PlacementDecision have the same content.
 func same(a, b *v1alpha1.PlacementDecision) bool {
 	return slices.Equal(a.Decisions, b.Decisions) &&
 		a.Labels[v1alpha1.PlacementLabel] == b.Labels[v1alpha1.PlacementLabel] &&

@@ -100,7 +100,9 @@ func TestLedger(t *testing.T) {
 	delete(freed.Labels, v1alpha1.PlacementLabel)
 	type step = func(l *decisionCache) []key
 	saw := func(o *v1alpha1.PlacementDecision) step { return func(l *decisionCache) []key { return l.observe(o) } }
-	lost := func(o *v1alpha1.PlacementDecision) step { return func(l *decisionCache) []key { return l.observeDeletion(o) } }
+	lost := func(o *v1alpha1.PlacementDecision) step {
+		return func(l *decisionCache) []key { return l.observeDeletion(o) }
+	}
 	begin := func(o *v1alpha1.PlacementDecision) step {
 		return func(l *decisionCache) []key { l.writing(k, name, o); return nil }
 	}

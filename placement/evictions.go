@@ -20,31 +20,31 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// orders knows the PlacementEvictions that there are, by their placements. Of two versions of one it keeps the newer, whether that came by
-// the watch or was written here. What it holds is shared with the cache, and not to be changed.
+// evictionCache contains the PlacementEvictions by placement. Of two versions of an object it keeps the newer one, from
+// the watch or from a write. The objects are shared with the informer's cache and must not be modified.
 type evictionCache struct {
 	mu      sync.Mutex
 	records map[types.NamespacedName]*cachedEviction
 	of      map[key]map[types.NamespacedName]*cachedEviction
 }
 
-// order is one eviction.
+// cachedEviction is one eviction.
 type cachedEviction struct {
 	object *v1alpha1.PlacementEviction
-	until  time.Time // when its time to live ends, if a timer waits for that
-	stop   func()    // ends the wait
+	until  time.Time // the time of the timer, if there is one
+	stop   func()    // stops the timer
 }
 
 func newEvictionCache() *evictionCache {
 	return &evictionCache{records: map[types.NamespacedName]*cachedEviction{}, of: map[key]map[types.NamespacedName]*cachedEviction{}}
 }
 
-// placementOf is the placement that an eviction is about.
+// placementOf returns the placement of an eviction.
 func placementOf(object *v1alpha1.PlacementEviction) key {
 	return object.Namespace + "/" + object.Spec.Placement
 }
 
-// saw takes in an eviction that the API server has told of, and returns the placements that must be decided anew because of it.
+// observe records an eviction that the watch reported, and returns the placements to decide again because of it.
 func (o *evictionCache) observe(object *v1alpha1.PlacementEviction) []key {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -80,7 +80,7 @@ func (o *evictionCache) observe(object *v1alpha1.PlacementEviction) []key {
 	return affected
 }
 
-// lost takes in that an eviction is gone.
+// observeDeletion records that an eviction is deleted, and returns its placement.
 func (o *evictionCache) observeDeletion(object *v1alpha1.PlacementEviction) []key {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -102,7 +102,7 @@ func (o *evictionCache) take(name types.NamespacedName) {
 	}
 }
 
-// wrote takes in what an eviction is after its status was written.
+// written records an eviction after its status was written.
 func (o *evictionCache) written(object *v1alpha1.PlacementEviction) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -111,7 +111,7 @@ func (o *evictionCache) written(object *v1alpha1.PlacementEviction) {
 	}
 }
 
-// wait calls a function that begins to wait for a time, unless a timer waits for that time already.
+// wait starts a timer with begin, unless one for this time exists.
 func (o *evictionCache) wait(object *v1alpha1.PlacementEviction, until time.Time, begin func() (stop func())) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -121,7 +121,7 @@ func (o *evictionCache) wait(object *v1alpha1.PlacementEviction, until time.Time
 	}
 }
 
-// about are the evictions of a placement, the oldest first. Those that are being deleted are none any more.
+// ofPlacement returns the evictions of a placement, the oldest first, without those that are being deleted.
 func (o *evictionCache) ofPlacement(k key) []*v1alpha1.PlacementEviction {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -137,7 +137,7 @@ func (o *evictionCache) ofPlacement(k key) []*v1alpha1.PlacementEviction {
 	return found
 }
 
-// waiting counts the evictions that wait, by what for.
+// waiting counts the evictions that are not executed by reason.
 func (o *evictionCache) waiting() map[string]int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -158,7 +158,7 @@ func executed(object *v1alpha1.PlacementEviction) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// current are the evictions of a placement, without those whose time to live is over, which are deleted.
+// current returns the evictions of a placement. It deletes those whose time to live has ended.
 func (d *decisionController) current(ctx context.Context, k key) ([]*v1alpha1.PlacementEviction, error) {
 	var current []*v1alpha1.PlacementEviction
 	for _, object := range d.evictions.ofPlacement(k) {
@@ -173,7 +173,7 @@ func (d *decisionController) current(ctx context.Context, k key) ([]*v1alpha1.Pl
 	return current, nil
 }
 
-// expires returns when the time to live of an eviction ends, and has its placement decided again then. Zero: not known.
+// expires returns when the time to live of an eviction ends, and has its placement decided again then. Zero: unknown.
 func (d *decisionController) expires(k key, object *v1alpha1.PlacementEviction) time.Time {
 	ttl, c := object.Spec.TTLSecondsAfterExecution, executed(object)
 	if ttl == nil || c.Status != metav1.ConditionTrue {
@@ -184,7 +184,8 @@ func (d *decisionController) expires(k key, object *v1alpha1.PlacementEviction) 
 	return until
 }
 
-// tell writes the condition Executed of an eviction if it says something else than before, and tells when it has turned.
+// writeExecuted writes the condition Executed of an eviction if it changed, and an Event if its status or reason
+// changed.
 func (d *decisionController) writeExecuted(ctx context.Context, object *v1alpha1.PlacementEviction, reason, message string) error {
 	before := executed(object)
 	status := metav1.ConditionFalse
@@ -220,7 +221,8 @@ func (d *decisionController) writeExecuted(ctx context.Context, object *v1alpha1
 	return nil
 }
 
-// undecided tells the evictions of a placement that cannot be decided what they wait for. What was executed is.
+// reportUndecided writes into the evictions of a placement that cannot be decided what they wait for. Evictions that
+// are executed stay so.
 func (d *decisionController) reportUndecided(ctx context.Context, k key, reason, message string) error {
 	current, err := d.current(ctx, k)
 	if err != nil {

@@ -15,16 +15,18 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// Explain tells what would be chosen for a placement now, and why, and writes nothing. It need not be in the cluster: with one that is not,
-// this is a dry run. What is chosen for it counts as it does in a decision, so a cluster that it is on stays unless others are better.
+// Explain returns the decision and the reasons for a placement, and writes nothing. A placement that does not exist on
+// the API server is a dry run. As in a decision, an existing placement keeps its clusters unless the policy requires
+// others.
 //
-// Clusters come from o.Clusters, or else from the MemberClusters that c reads; the Decider must be that of the
-// controller, to say the same. Placements are counted as they are there, unless the source does. What evictions have
-// executed counts for a placement that is in the cluster; those that wait do not. Without a client there must be a
-// source, the placement is not in the cluster, and placements are not counted.
+// Clusters come from o.Clusters, or from the MemberClusters that c reads. The Decider must be that of the controller
+// for the same result. Placements are counted as they are on the API server, unless the source counts them. Executed
+// evictions apply to a placement that exists; waiting ones do not. Without a client, o.Clusters is required, the
+// placement does not exist, and placements are not counted.
 //
-// It needs list on placementdecisions and placementevictions.placement.muster.dev, and on memberclusters.membership.muster.dev. The error is
-// that of a decision, or that the policy is invalid. A Decider of a product's own explains itself only so far as it says who is chosen.
+// It needs list on placementdecisions and placementevictions.placement.muster.dev, and on
+// memberclusters.membership.muster.dev. The error is that of the decision, or that the policy is invalid. For a custom
+// Decider the diagnosis contains only the selected clusters.
 func Explain(ctx context.Context, c client.Reader, o Options, placement *v1alpha1.Placement) (*scheduler.Diagnosis, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -133,7 +135,7 @@ func count(ctx context.Context, c client.Reader, source ClusterSource, fleet *sc
 	return nil
 }
 
-// keptOffBy are the clusters that evictions keep a placement off, given those that it is on.
+// keptOffBy returns the clusters that evictions exclude for a placement on some clusters.
 func keptOffBy(ctx context.Context, c client.Reader, placement *v1alpha1.Placement, policy *scheduler.Policy, on map[string]bool) ([]string, error) {
 	if policy.Spec().Type == v1alpha1.PickFixed {
 		return nil, nil
@@ -152,7 +154,7 @@ func keptOffBy(ctx context.Context, c client.Reader, placement *v1alpha1.Placeme
 	return keptOff, nil
 }
 
-// collect takes in all clusters that there are now.
+// collect returns all clusters that exist now.
 func collect(ctx context.Context, c client.Reader, source ClusterSource) (*scheduler.Cache, error) {
 	fleet := &collection{complete: make(chan struct{}, 1)}
 	if source == nil {
@@ -181,7 +183,7 @@ func collect(ctx context.Context, c client.Reader, source ClusterSource) (*sched
 	}
 }
 
-// collection is a [Fleet] to look at once.
+// collection is a [Fleet] for one snapshot.
 type collection struct {
 	scheduler.Cache
 	complete chan struct{}

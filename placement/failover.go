@@ -12,7 +12,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// bound are the clusters that the next decision is to hold on to. To those that it is kept off there is no way back.
+// bound returns the clusters that the next decision prefers, which are the current ones. If the placement returns to
+// recovered clusters, they are among them; evicted clusters are not.
 func (p *placementState) bound(placement *v1alpha1.Placement, snapshot *scheduler.Snapshot, keptOff map[string]bool) []string {
 	recovery := v1alpha1.Stay
 	if f := placement.Spec.Failover; f != nil {
@@ -24,7 +25,8 @@ func (p *placementState) bound(placement *v1alpha1.Placement, snapshot *schedule
 	})
 }
 
-// follows are the clusters whose changes have a placement decided anew: those that it is on, and those that it would return to.
+// follows returns the clusters whose changes have a placement decided again: the current ones, and those to which it
+// would return.
 func follows(placement *v1alpha1.Placement, all []published) []string {
 	clusters := make([]string, 0, len(all))
 	for _, p := range all {
@@ -36,14 +38,14 @@ func follows(placement *v1alpha1.Placement, all []published) []string {
 	return clusters
 }
 
-// recovered reports whether nothing speaks against going back to a cluster.
+// recovered reports whether a placement can return to a cluster.
 func recovered(c *scheduler.Cluster) bool {
 	return c.Joined && !c.Leaving && c.Healthy &&
 		!slices.ContainsFunc(c.Taints, func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
 }
 
-// publish says which clusters the placement is to be on now, and when to look again because of that: what was chosen, and, if it has a
-// policy of failover, those that have to wait until they are left. What a person has asked for takes effect at once.
+// publish returns the clusters of the placement after a decision, and when to decide again. With a failover policy,
+// clusters that wait to be left are among them. Changes that a user requested take effect immediately.
 func (d *decisionController) publish(a *attempt, result scheduler.Result) step {
 	s := step{result: result, all: asChosen(result.Chosen)}
 	policy := a.placement.Spec.Failover
@@ -89,7 +91,7 @@ func (d *decisionController) publish(a *attempt, result scheduler.Result) step {
 	return s
 }
 
-// publishedOf are the clusters of slices.
+// publishedOf returns the clusters of slices.
 func publishedOf(laid []decision.Slice) []failover.Cluster {
 	var clusters []failover.Cluster
 	for _, slice := range laid {
@@ -100,7 +102,7 @@ func publishedOf(laid []decision.Slice) []failover.Cluster {
 	return clusters
 }
 
-// namesOf are the clusters of slices, to look up.
+// namesOf returns the names of the clusters of slices.
 func namesOf(laid []decision.Slice) map[string]bool {
 	names := map[string]bool{}
 	for _, slice := range laid {

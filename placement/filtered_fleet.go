@@ -8,25 +8,25 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// without has fleets that lack the clusters which evictions keep placements off, one for each set of such clusters:
-// the eviction of all placements from one cluster makes one. A Decider cannot choose what it is not told of.
+// filteredFleets are fleets without some clusters, such as evicted ones. Placements that exclude the same clusters
+// share one fleet. A Decider cannot choose a cluster that is not in its snapshot.
 type filteredFleets struct {
 	mu     sync.Mutex
 	fleets map[string]*filteredFleet
 }
 
-// lesser is a fleet that follows another one, but for some clusters.
+// filteredFleet follows another fleet without some of its clusters.
 type filteredFleet struct {
 	lacks func(*scheduler.Cluster) bool
 	users map[key]bool
 
 	mu     sync.Mutex
 	cache  scheduler.Cache
-	latest *scheduler.Snapshot // of the other fleet, as far as it was followed
+	latest *scheduler.Snapshot // of the other fleet, at the last call
 }
 
-// use returns the fleet without the clusters that lacks reports, which id identifies. The empty id returns nil, which lacks
-// none. Each use is followed by [without.keep].
+// use returns the fleet without the clusters that lacks reports; id identifies the function. The empty id returns nil,
+// which excludes none. Each use is followed by [filteredFleets.keep].
 func (w *filteredFleets) use(k key, id string, lacks func(*scheduler.Cluster) bool) *filteredFleet {
 	if id == "" {
 		return nil
@@ -45,7 +45,7 @@ func (w *filteredFleets) use(k key, id string, lacks func(*scheduler.Cluster) bo
 	return fleet
 }
 
-// keep ends the use of all fleets by a placement but of the one with this id. Unused fleets are dropped.
+// keep ends the use of all fleets by a placement except for the one with this id. Unused fleets are removed.
 func (w *filteredFleets) keep(k key, id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,7 +70,8 @@ func identify(clusters []string) (string, []string) {
 	return strings.Join(clusters, ","), clusters
 }
 
-// of is a snapshot without the clusters that the fleet lacks. What did not change since the last one is compared by its address alone.
+// of returns a snapshot without the excluded clusters. Clusters that did not change since the last snapshot are
+// compared by their address only.
 func (l *filteredFleet) of(whole *scheduler.Snapshot) *scheduler.Snapshot {
 	if l == nil {
 		return whole
@@ -99,7 +100,7 @@ func (l *filteredFleet) of(whole *scheduler.Snapshot) *scheduler.Snapshot {
 		}
 		lacking := is == nil || l.lacks(is)
 		if was != nil && (lacking || is.Name != was.Name) {
-			l.cache.Remove(was.Name) // it may come again in another slot
+			l.cache.Remove(was.Name) // it can be in another slot now
 		}
 		if !lacking {
 			came = append(came, is)

@@ -21,7 +21,7 @@ type metrics struct {
 
 // Values of labels.
 const (
-	resultWriteFailed = "WriteFailed" // beside the reasons of the condition Scheduled
+	resultWriteFailed = "WriteFailed" // in addition to the reasons of the condition Scheduled
 	added, removed    = "added", "removed"
 	byHand            = "hand"
 	byFailover        = "failover"
@@ -49,7 +49,7 @@ func newMetrics() *metrics {
 		},
 		m.clusters: {added, removed}, m.evictions: {byHand, byFailover},
 	} {
-		for _, value := range values { // what has not happened yet is 0, not missing
+		for _, value := range values { // values that have not occurred are 0, not missing
 			vec.WithLabelValues(value)
 		}
 	}

@@ -12,29 +12,29 @@ import (
 	"github.com/muster-sdk/muster/scheduler/plugins"
 )
 
-// A Decider decides where something is placed. [*scheduler.Scheduler] is one; a product may plug in its own. Its methods are called
-// concurrently, though Schedule never twice at a time for one placement.
+// Decider decides which clusters a placement selects. [*scheduler.Scheduler] implements it. Its methods are called
+// concurrently, but Schedule not for the same placement.
 type Decider interface {
-	// Schedule chooses clusters of the snapshot, those that the request is bound to if they are as good as others. An error, a panic,
-	// or not to come back in time changes nothing of what was chosen, and is tried again later.
+	// Schedule selects clusters of the snapshot, and prefers those in the request's Bound to equal ones. An error, a
+	// panic or a timeout changes no decision, and the controller tries again later.
 	//
-	// The Result needs Chosen, Wanted and Total; RejectedBy, if the only missing clusters were rejected by plugins; and
-	// Until, if it does not hold for ever.
+	// The Result needs Chosen, Wanted and Total; RejectedBy if only plugins rejected the missing clusters; and Until if
+	// the decision expires.
 	Schedule(ctx context.Context, snapshot *scheduler.Snapshot, request *scheduler.Request) (scheduler.Result, error)
-	// MayHelp reports whether an event may turn the no of one of these, which RejectedBy named, into a yes. To say yes in vain only
-	// costs a decision. It is not asked about clusters that the placement is on: changes of those are always decided on, but for
-	// those of Available, Scores and Placements alone, which are never.
+	// MayHelp reports whether an event may help a placement for which one of these plugins, named by RejectedBy,
+	// rejected clusters. A false positive costs one decision. MayHelp is not called for clusters of the placement:
+	// their changes always cause a decision, except for changes of Available, Scores and Placements, which never do.
 	MayHelp(request *scheduler.Request, rejectedBy []string, event scheduler.Event) bool
 }
 
-// Options are what a product can decide. The zero value works; each field says what it then means.
+// Options are the options of the controller. The zero value is valid.
 type Options struct {
-	// Decider decides. Nil: a scheduler with the plugins and the profile that come with muster.
+	// Decider decides. Nil: a scheduler with the plugins and the default profile of muster.
 	Decider Decider
-	// Clusters are what is chosen from. Nil: the MemberClusters that the manager's cache has.
+	// Clusters provides the clusters. Nil: the MemberClusters of the manager's cache.
 	Clusters ClusterSource
-	// Ready tells whether what a placement has put on a cluster does its work, for policies of failover that wait for a replacement, and
-	// for disruption budgets. Nil: it does as soon as the cluster is published, if that is healthy.
+	// Ready reports whether the workloads of a placement are ready on a cluster, for failover policies that wait for a
+	// replacement and for disruption budgets. Nil: they are ready on every healthy cluster.
 	Ready Readiness
 	// Removals reports which clusters without an object were removed on request. Nil: a chosen cluster whose removal the
 	// controller did not observe stays chosen until it is evicted.
@@ -45,11 +45,11 @@ type Options struct {
 	// Tenancy restricts the clusters that the Placements of a namespace can choose. Nil: every Placement can choose every
 	// cluster, for products without tenants.
 	Tenancy Tenancy
-	// Workers is how many placements are decided at a time. Zero: 4.
+	// Workers is the number of placements that are decided concurrently. Zero: 4.
 	Workers int
-	// Timeout is how long one decision may take, without what is written then. Zero: 30 s.
+	// Timeout is the maximum duration of one decision, without its writes. Zero: 30 s.
 	Timeout time.Duration
-	// Clock tells the time. Nil: the system's.
+	// Clock provides the time. Nil: the system's clock.
 	Clock clock.Clock
 }
 

@@ -26,11 +26,12 @@ import (
 	"github.com/muster-sdk/muster/scheduler/queue"
 )
 
-// SetupWithManager adds the controller of Placements to a manager: it decides each, keeps its PlacementDecisions and says how it
-// stands. It runs on the leader alone. The manager's scheme knows placement/v1alpha1, and membership/v1alpha1 unless there is another
-// [ClusterSource]; the CustomResourceDefinitions are installed by the time that the manager starts.
+// SetupWithManager adds the controller of Placements to a manager. The controller decides Placements, writes their
+// PlacementDecisions and their status. It runs on the leader only. The manager's scheme must have placement/v1alpha1,
+// and membership/v1alpha1 unless Options.Clusters is set. The CustomResourceDefinitions must be served when the manager
+// starts.
 //
-// The permissions that it needs are in the folder rbac.
+// The permissions of the controller are in the folder rbac.
 func SetupWithManager(mgr manager.Manager, o Options) error {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -60,7 +61,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 
 type key = string // namespace/name
 
-// deciding decides placements.
+// decisionController decides Placements.
 type decisionController struct {
 	Options
 
@@ -78,23 +79,23 @@ type decisionController struct {
 	evictions      *evictionCache
 	metrics        *metrics
 	queue          *queue.Queue[key, scheduler.Event]
-	synced         chan struct{} // closed once all clusters are known
+	synced         chan struct{} // closed when all clusters are known
 	once           sync.Once
 	timers         sync.WaitGroup
 
 	presence presence
 	stopped  chan struct{}
-	polls    bool // Ready does not tell of changes
+	polls    bool // Ready does not report changes
 
 	mu     sync.Mutex
 	states map[key]*placementState
-	on     map[string]map[key]bool // the placements that are on a cluster, or would return to it
+	on     map[string]map[key]bool // the placements on a cluster, and those that would return to it
 }
 
-// NeedLeaderElection is true: two deciders would undo each other's choices.
+// NeedLeaderElection is true: two controllers would overwrite each other's decisions.
 func (d *decisionController) NeedLeaderElection() bool { return true }
 
-// Start decides until the context ends. It waits for all that it has started.
+// Start decides until the context ends, and waits for all goroutines that it started.
 func (d *decisionController) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var running sync.WaitGroup
@@ -111,7 +112,7 @@ func (d *decisionController) Start(ctx context.Context) error {
 		}
 		cancel(err)
 	})
-	// Who decides before all is known that there is chooses anew what was chosen already.
+	// A decision before everything that exists is observed could move placements.
 	if d.Tenancy != nil {
 		end, err := d.Tenancy.Watch(ctx, d.tenantChanged)
 		if err != nil {
@@ -166,7 +167,7 @@ func (d *decisionController) work(ctx context.Context) {
 	}
 }
 
-// guarded decides, and turns a panic into an error: one placement must not stop the others.
+// guarded decides, and turns a panic into an error, so that one placement does not stop the others.
 func (d *decisionController) guarded(ctx context.Context, k key) (_ queue.Outcome, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -178,17 +179,17 @@ func (d *decisionController) guarded(ctx context.Context, k key) (_ queue.Outcom
 	return d.decide(ctx, k)
 }
 
-// writeTimeout bounds what one decision writes, which is a hundred PlacementDecisions at most.
+// writeTimeout bounds the writes of one decision, which are at most a hundred PlacementDecisions.
 const writeTimeout = time.Minute
 
-// decide looks at one placement: observe, decide, act, report.
+// decide decides one placement: observe, decide, act, report.
 func (d *decisionController) decide(ctx context.Context, k key) (queue.Outcome, error) {
 	placement, err := d.read(ctx, k)
 	if err != nil {
 		return queue.Failed(), err
 	}
 	if placement == nil {
-		d.drop(k) // its PlacementDecisions go with their owner
+		d.drop(k) // the garbage collector deletes its PlacementDecisions
 		return queue.Scheduled(), d.reportUndecided(ctx, k, v1alpha1.ReasonPlacementNotFound, "there is no such placement in the namespace")
 	}
 	result := resultWriteFailed
@@ -242,8 +243,9 @@ func (d *decisionController) decide(ctx context.Context, k key) (queue.Outcome, 
 	return outcome(&s.result), nil
 }
 
-// settled is a decision that the census has taken in. One of several that were made at a time on the same counts is; the others are made once
-// more, each time because another got on. Who has no luck for long is taken in as it is.
+// scheduleWithRetry computes a decision and records its clusters in the placement counts. If another decision changed
+// these counts meanwhile, it computes the decision again, up to eight times for each worker. The last result is
+// accepted as it is.
 func (d *decisionController) scheduleWithRetry(ctx context.Context, k key, placement *v1alpha1.Placement, p *placementState) (*attempt, step, error) {
 	for tries := 8 * d.Workers; ; tries-- {
 		a, err := d.attempt(ctx, k, placement, p)
@@ -255,7 +257,7 @@ func (d *decisionController) scheduleWithRetry(ctx context.Context, k key, place
 			return a, s, err
 		}
 		decided := a.snapshot
-		if tries == 0 || p.policy.Spec().Type != v1alpha1.PickN { // who takes all does not ask for counts
+		if tries == 0 || p.policy.Spec().Type != v1alpha1.PickN { // other policies do not depend on the counts
 			decided = nil
 		}
 		if d.fleet.claim(k, s.names(), decided) {
@@ -265,7 +267,7 @@ func (d *decisionController) scheduleWithRetry(ctx context.Context, k key, place
 	}
 }
 
-// act writes what was decided, and what is said of it.
+// act writes a decision and the status that follows from it.
 func (d *decisionController) act(ctx context.Context, a *attempt, s *step, v summary) error {
 	placement, p := a.placement, a.p
 	if s.counts {
@@ -302,7 +304,7 @@ func (d *decisionController) act(ctx context.Context, a *attempt, s *step, v sum
 	return nil
 }
 
-// read returns a placement, or nil if there is none to decide.
+// read returns a placement. Nil: it does not exist or is being deleted.
 func (d *decisionController) read(ctx context.Context, k key) (*v1alpha1.Placement, error) {
 	namespace, name, _ := toolscache.SplitMetaNamespaceKey(k)
 	placement := &v1alpha1.Placement{}
@@ -320,7 +322,7 @@ func (d *decisionController) read(ctx context.Context, k key) (*v1alpha1.Placeme
 		if p.latest.UID == placement.UID && version.Behind(placement, p.latest) {
 			placement = p.latest
 		} else {
-			p.latest = nil // the cache has it too
+			p.latest = nil // the cache contains it
 		}
 	}
 	if placement.DeletionTimestamp != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// placed is what is remembered of a placement. But for the last four fields, which events ask for, it belongs to who has it in flight.
+// placementState is the state of a placement between decisions. One worker at a time uses it. The last four fields are
+// protected by the lock of the controller, because events read them.
 type placementState struct {
 	uid        types.UID
 	generation int64
@@ -20,28 +21,28 @@ type placementState struct {
 	policy     *scheduler.Policy
 	invalid    error
 	previous   *scheduler.Result
-	decided    int64                      // the generation that was decided last; 0: none yet
-	slices     []decision.Slice           // what was decided then, whether it could be written or not
-	latest     *v1alpha1.Placement        // as it was when its status was written, until the cache has that too
-	unreported map[string]bool            // the clusters that it was on when its evictions were told of it last
-	delivered  []v1alpha1.ClusterDecision // where it is according to Options.Deliveries, until it is decided
+	decided    int64                      // the generation of the last decision; 0: none by this process
+	slices     []decision.Slice           // the last decision, also if it could not be written
+	latest     *v1alpha1.Placement        // after its status was written, until the cache contains it
+	unreported map[string]bool            // the clusters at the time of the last report to its evictions
+	delivered  []v1alpha1.ClusterDecision // the result of Options.Deliveries, until it is decided
 	message    cachedMessage
 
 	withdrawals withdrawals
-	asking      <-chan struct{} // closed when the Decider has come back
-	again       func()          // stops the timer of a decision that ends by itself
+	asking      <-chan struct{} // closed when the Decider has returned
+	again       func()          // stops the timer of a decision that expires
 
-	request *scheduler.Request // what to ask about events
-	keptOff []string           // the clusters that evictions keep it off
+	request *scheduler.Request // for the hints of the queue
+	keptOff []string           // the evicted clusters
 	awaits  bool               // it waits for clusters to become ready
-	on      []string           // the clusters that it is on, or would return to
+	on      []string           // its clusters, and those to which it would return
 }
 
-// placed is what is known of a placement as it is now.
+// stateOf returns the state of a placement, with the parsed policy of its current generation.
 func (d *decisionController) stateOf(k key, placement *v1alpha1.Placement) *placementState {
 	d.mu.Lock()
 	p := d.states[k]
-	if p != nil && p.uid != placement.UID { // deleted, and made anew under its name
+	if p != nil && p.uid != placement.UID { // deleted and created again
 		p.again()
 		d.removeClusters(k, p)
 		p = nil
@@ -67,7 +68,7 @@ func (d *decisionController) stateOf(k key, placement *v1alpha1.Placement) *plac
 	return p
 }
 
-// remember takes down a decision, for events that come after it.
+// recordRequest stores the request of a decision, for events that follow.
 func (d *decisionController) recordRequest(a *attempt, s *step) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -79,10 +80,10 @@ func (d *decisionController) recordRequest(a *attempt, s *step) {
 	a.p.keptOff, a.p.awaits = s.keptOff, s.awaits
 }
 
-// soonest is how soon a decision that ends by itself is made again, in case that a Decider gives a time that is over.
+// soonest is the minimum time before a requeue, in case a Decider returns a time in the past.
 const soonest = 100 * time.Millisecond
 
-// lookAgain has a placement decided anew at a time, if it is one. It returns what stops that.
+// requeueAt decides a placement again at a time, unless the time is zero. It returns a function that stops the timer.
 func (d *decisionController) requeueAt(k key, at time.Time) (stop func()) {
 	if at.IsZero() {
 		return func() {}
@@ -100,7 +101,7 @@ func (d *decisionController) requeueAt(k key, at time.Time) (stop func()) {
 	return func() { close(stopped) }
 }
 
-// come puts a placement on clusters, and takes it off those that it was on.
+// setClusters replaces the clusters whose changes have a placement decided again.
 func (d *decisionController) setClusters(k key, p *placementState, on []string) {
 	if slices.Equal(p.on, on) {
 		return
@@ -115,7 +116,7 @@ func (d *decisionController) setClusters(k key, p *placementState, on []string) 
 	}
 }
 
-// leave takes a placement off the clusters that it was on.
+// removeClusters removes the clusters whose changes have a placement decided again.
 func (d *decisionController) removeClusters(k key, p *placementState) {
 	for _, cluster := range p.on {
 		if delete(d.on[cluster], k); len(d.on[cluster]) == 0 {

@@ -20,7 +20,7 @@ const propertiesInterval = 5 * time.Minute
 
 // properties is what the fleet has of the properties and resources that a policy names.
 type properties struct {
-	named   bool     // the policy names some
+	named   bool     // the policy names properties
 	unknown []string // a message for each that no cluster reports: the field, the problem and the remedy
 }
 

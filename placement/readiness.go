@@ -10,16 +10,16 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// Readiness tells whether what a placement has put on a cluster does its work. It is asked often and by many at once, so it should not ask
-// others. One that does not tell of changes, too ([ReadinessNotifier]), is asked every two seconds while a placement waits for it,
-// and not otherwise.
+// Readiness reports whether the workloads of a placement are ready on a cluster. Its methods are called often and
+// concurrently, so they should not make requests. Unless it is also a [ReadinessNotifier], it is called every two
+// seconds while a placement waits for it, and not otherwise.
 type Readiness interface {
-	// Ready is asked about clusters that the placement is on, and that are healthy. It is asked as soon as the controller has started, and
-	// a no is no reason to wait: a cluster that is not ready may be left. So it must not say no because it does not know yet.
+	// Ready is called for healthy clusters of a placement, also directly after the start of the controller. False has
+	// the consequence that the cluster can be left, so Ready must not return false because the state is not known yet.
 	Ready(placement types.NamespacedName, cluster string) bool
 }
 
-// ReadyFunc is a [Readiness] that is a function.
+// ReadyFunc is a function that implements [Readiness].
 type ReadyFunc func(placement types.NamespacedName, cluster string) bool
 
 // Ready calls the function.
@@ -30,15 +30,16 @@ func (f ReadyFunc) Ready(placement types.NamespacedName, cluster string) bool {
 // ReadinessNotifier is a [Readiness] that reports changes, so that it is not polled.
 type ReadinessNotifier interface {
 	Readiness
-	// Notify has a function called with each placement that Ready may say something else of than before, from now on and until stop
-	// is called. Ready says it before. The function may be called by many at once, returns at once, and costs next to nothing for a
-	// placement that waits for nothing.
+	// Notify calls changed with each placement for which the result of Ready may have changed, until stop is called.
+	// Ready must return the new result by then. The function can be called concurrently, returns immediately, and costs
+	// little for a placement that does not wait.
 	//
-	// It returns once Ready knows what there is: nothing is decided before. An error, also that ctx has ended, ends the controller.
+	// Notify returns when Ready has observed the existing state. The controller decides nothing before. An error, also
+	// that ctx has ended, ends the controller.
 	Notify(ctx context.Context, changed func(placement types.NamespacedName)) (stop func(), err error)
 }
 
-// always is the Readiness if no other one is set. It never changes.
+// always is the default Readiness: every cluster is ready.
 type always struct{}
 
 func (always) Ready(types.NamespacedName, string) bool { return true }
@@ -46,10 +47,10 @@ func (always) Notify(context.Context, func(types.NamespacedName)) (func(), error
 	return func() {}, nil
 }
 
-// lookAgainWhileWaiting is how often a [Readiness] is asked that does not tell of changes.
+// readinessPollInterval is how often a [Readiness] is called that does not report changes.
 const readinessPollInterval = 2 * time.Second
 
-// notify has those placements decided again that wait for a change of readiness. Without a [ReadinessNotifier] it does nothing.
+// notify decides placements again that wait for a change of readiness. Without a [ReadinessNotifier] it does nothing.
 func (d *decisionController) notify(ctx context.Context) (stop func(), _ error) {
 	notifier, tells := d.Ready.(ReadinessNotifier)
 	if d.polls = !tells; d.polls {
@@ -70,12 +71,12 @@ func (d *decisionController) notify(ctx context.Context) (stop func(), _ error) 
 	return stop, nil
 }
 
-// available reports whether a cluster that the placement is on is healthy and does its work.
+// available reports whether a cluster of the placement is healthy and its workloads are ready.
 func (d *decisionController) available(a *attempt, name string) bool {
 	if ready, known := a.ready[name]; known {
 		return ready
 	}
-	if len(a.ready) == 0 { // from now on a change is not to be missed
+	if len(a.ready) == 0 { // changes from now on matter
 		d.mu.Lock()
 		a.p.awaits = true
 		d.mu.Unlock()
@@ -87,7 +88,7 @@ func (d *decisionController) available(a *attempt, name string) bool {
 	return ready
 }
 
-// await notes that a step waits for clusters to become ready, and when to look whether they are.
+// await records that a step waits for clusters to become ready, and when to check again.
 func (d *decisionController) await(a *attempt, s *step) {
 	s.awaits = true
 	on := namesOf(a.p.slices)

@@ -12,7 +12,7 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// sliceName is the name of a PlacementDecision.
+// sliceName returns the name of a PlacementDecision.
 func sliceName(placement string, index int) string {
 	const limit = validation.DNS1123SubdomainMaxLength - len("-decision-12345")
 	if len(placement) > limit {
@@ -21,13 +21,13 @@ func sliceName(placement string, index int) string {
 	return placement + "-decision-" + strconv.Itoa(index)
 }
 
-// indexOf is the index of a PlacementDecision of a placement, which its name tells: labels can be changed.
+// indexOf returns the index of a PlacementDecision of a placement. It is in the name, because labels can be changed.
 func indexOf(placement, name string) (int, bool) {
 	index, err := strconv.Atoi(name[strings.LastIndex(name, "-")+1:])
 	return index, err == nil && index >= 0 && name == sliceName(placement, index)
 }
 
-// slicesOf are the slices that there are. An object that has another name is none of them, whatever it says.
+// slicesOf converts PlacementDecisions to slices. Objects with another name are ignored.
 func slicesOf(placement string, objects []*v1alpha1.PlacementDecision) []decision.Slice {
 	var laid []decision.Slice
 	for _, object := range objects {
@@ -38,7 +38,7 @@ func slicesOf(placement string, objects []*v1alpha1.PlacementDecision) []decisio
 	return laid
 }
 
-// movedBetween are the clusters that are in slices after a decision and were not before, and those that were and are not any more.
+// movedBetween returns the clusters that a decision added and those that it removed.
 func movedBetween(before, after []decision.Slice) (came, left []string) {
 	if slices.EqualFunc(before, after, func(a, b decision.Slice) bool { return slices.Equal(a.Decisions, b.Decisions) }) {
 		return nil, nil
@@ -57,9 +57,9 @@ func movedBetween(before, after []decision.Slice) (came, left []string) {
 	return came, left
 }
 
-// change is what is to be done to one PlacementDecision.
+// change is a change of one PlacementDecision.
 type change struct {
-	old, want *v1alpha1.PlacementDecision // nil: there is none, or shall be none
+	old, want *v1alpha1.PlacementDecision // nil: does not exist, must not exist
 }
 
 func (c change) growth() int {
@@ -103,7 +103,7 @@ func changes(placement *v1alpha1.Placement, before []*v1alpha1.PlacementDecision
 	return todo
 }
 
-// shape makes an object the PlacementDecision of a slice. What others have put on it stays.
+// shape sets the content of a PlacementDecision. It keeps the labels and annotations of other clients.
 func shape(object *v1alpha1.PlacementDecision, placement *v1alpha1.Placement, slice decision.Slice) {
 	object.Namespace, object.Name = placement.Namespace, sliceName(placement.Name, slice.Index)
 	if object.Labels == nil {
@@ -113,7 +113,7 @@ func shape(object *v1alpha1.PlacementDecision, placement *v1alpha1.Placement, sl
 	object.Labels[v1alpha1.DecisionIndexLabel] = strconv.Itoa(slice.Index)
 	if metav1.GetControllerOf(object) == nil {
 		owner := *metav1.NewControllerRef(placement, v1alpha1.GroupVersion.WithKind("Placement"))
-		owner.BlockOwnerDeletion = nil // it would take a permission on the finalizers of Placements, where that is enforced
+		owner.BlockOwnerDeletion = nil // OwnerReferencesPermissionEnforcement would require update on the finalizers of Placements
 		object.OwnerReferences = append(object.OwnerReferences, owner)
 	}
 	object.Decisions = slice.Decisions

@@ -16,42 +16,43 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// ClusterSource tells what clusters there are. A product with cluster objects of its own writes one.
+// ClusterSource provides the clusters of the fleet. Implement it for cluster objects other than MemberClusters.
 type ClusterSource interface {
-	// Run tells of every cluster that there is, says that those are all, and goes on to tell of every change until
-	// ctx ends. It waits for all that it started. The clusters that it tells of belong to fleet then, and must not
-	// change.
+	// Run calls fleet.Set with every cluster, then fleet.Synced, and reports every change until ctx ends. It waits for
+	// all goroutines that it started. The clusters belong to fleet and must not be modified.
 	Run(ctx context.Context, fleet Fleet) error
 }
 
-// CountingSource is a [ClusterSource] that sets scheduler.Cluster.Placements itself if it says so, such as one of a product that knows of more
-// placements than those here. For all others the controller counts, and what they set does not matter.
+// CountingSource is a [ClusterSource] that can set scheduler.Cluster.Placements itself, for example because it knows of
+// other placements. For all other sources the controller counts placements, and ignores the field.
 type CountingSource interface {
 	ClusterSource
-	// CountsPlacements is asked once.
+	// CountsPlacements reports whether the source sets the field. It is called once.
 	CountsPlacements() bool
 }
 
-// Fleet is who a [ClusterSource] tells. Its methods may be called concurrently, but for those about one cluster.
+// Fleet receives clusters from a [ClusterSource]. Its methods may be called concurrently, except for calls about one
+// cluster.
 type Fleet interface {
-	// Set tells of a cluster that is new or has changed. One that is Absent is missing although no request to remove it was observed:
-	// the placements that are on it stay. So do those on clusters that were neither set nor removed since the start.
+	// Set adds or updates a cluster. A cluster that is Absent is missing without an observed request to remove it: the
+	// placements on it stay. So do placements on clusters that were neither set nor removed since the start.
 	Set(cluster *scheduler.Cluster)
-	// Remove tells of one that was removed on request: the placements that are on it leave it.
+	// Remove removes a cluster on request. The placements on it leave it.
 	Remove(name string)
-	// Synced says that all clusters that there were at the start have been told of. Nothing is decided before.
+	// Synced reports that Set was called with all clusters that existed at the start. The controller decides nothing
+	// before.
 	Synced()
 }
 
-// Members are the MemberClusters that a cache watches; its scheme knows membership/v1alpha1. It needs list and watch on
-// memberclusters.membership.muster.dev.
+// Members provides the MemberClusters of a cache, whose scheme must have membership/v1alpha1. It needs list and watch
+// on memberclusters.membership.muster.dev.
 func Members(c cache.Cache) ClusterSource { return members{c} }
 
 type members struct{ cache cache.Cache }
 
 func (m members) Run(ctx context.Context, fleet Fleet) error {
 	var apis catalog
-	set := func(object any) { // by one goroutine
+	set := func(object any) { // called by one goroutine
 		if member, ok := object.(*membershipv1alpha1.MemberCluster); ok {
 			cluster := clusterOf(member)
 			cluster.APIs = apis.of(member.Status.APIs)

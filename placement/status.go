@@ -15,7 +15,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// groups tell the decision group of a cluster.
+// groups assigns clusters to decision groups.
 type groups []group
 
 type group struct {
@@ -44,13 +44,13 @@ func (g groups) of(cluster *scheduler.Cluster) string {
 	return ""
 }
 
-// published is a cluster that a placement is to be on now, which may be one that waits to be left.
+// published is a cluster of the placement. It may be waiting to be left.
 type published struct {
 	cluster          *scheduler.Cluster
 	reason, replaces string
 }
 
-// asChosen publishes what was chosen, and nothing else.
+// asChosen returns the selected clusters.
 func asChosen(chosen []scheduler.Choice) []published {
 	all := make([]published, len(chosen))
 	for i, choice := range chosen {
@@ -59,7 +59,7 @@ func asChosen(chosen []scheduler.Choice) []published {
 	return all
 }
 
-// decisions are what is published, group by group and the best of each first.
+// decisions returns the entries of the PlacementDecisions, by group, and in each group the best cluster first.
 func (g groups) decisions(all []published) []v1alpha1.ClusterDecision {
 	rank := map[string]int{"": len(g)}
 	for i, group := range g {
@@ -73,12 +73,12 @@ func (g groups) decisions(all []published) []v1alpha1.ClusterDecision {
 	return decisions
 }
 
-// maxMessage is how long the message of a condition and the note of an event may be, in bytes.
+// maxMessage is the maximum length in bytes of the message of a condition and of the note of an Event.
 const maxMessage = 1024
 
-// verdict is what is said of a placement.
+// summary is what the status of a placement contains after a decision.
 type summary struct {
-	decided                  bool // or all stays as it was
+	decided                  bool // false: the former decision stays
 	desired, selected, ready int
 	scheduled                bool
 	reason, message          string
@@ -88,17 +88,17 @@ type summary struct {
 	access                   access
 }
 
-// failed is the verdict when there is no decision.
+// failed returns the summary of a decision that failed.
 func failed(reason string, err error) summary { return summary{reason: reason, message: err.Error()} }
 
-// judge says what a decision means for the placement. The sentence is the scheduler's.
+// summarize returns the summary of a step with a message of the scheduler.
 func summarize(s *step, text string) summary {
 	result, all := &s.result, s.all
 	v := summary{
 		decided: true, desired: result.Wanted, selected: len(all), scheduled: true, reason: v1alpha1.ReasonScheduled, message: text, recent: s.recent,
 		observed: observedOf(all),
 	}
-	if v.desired < 0 { // all that can
+	if v.desired < 0 { // PickAll
 		v.desired = len(result.Chosen)
 	}
 	for _, p := range all {
@@ -112,7 +112,7 @@ func summarize(s *step, text string) summary {
 	return v
 }
 
-// status is the status of a placement after a verdict.
+// status returns the status of a placement with a summary.
 func (v summary) status(placement *v1alpha1.Placement, now metav1.Time) v1alpha1.PlacementStatus {
 	status := *placement.Status.DeepCopy()
 	status.ObservedGeneration = placement.Generation
@@ -134,7 +134,7 @@ func (v summary) status(placement *v1alpha1.Placement, now metav1.Time) v1alpha1
 	}
 	meta.SetStatusCondition(&status.Conditions, condition)
 	var failure *metav1.Condition
-	if !v.scheduled && v.reason != v1alpha1.ReasonDecideFailed { // a decision that failed is repeated
+	if !v.scheduled && v.reason != v1alpha1.ReasonDecideFailed { // a failed decision is retried
 		failure = &condition
 	}
 	readyRule.Set(&status.Conditions, placement.Generation, now.Time, failure)
@@ -144,7 +144,7 @@ func (v summary) status(placement *v1alpha1.Placement, now metav1.Time) v1alpha1
 // readyRule derives the condition Ready of a Placement.
 var readyRule = readycondition.Rule{Required: []string{v1alpha1.ConditionScheduled}}
 
-// turned reports whether a status says something else than before, so that people want to know: not only in other words.
+// transitioned reports whether a status differs from the former one in more than its message, so that an Event is due.
 func transitioned(before, after *v1alpha1.PlacementStatus) bool {
 	if before.SelectedClusters != after.SelectedClusters {
 		return true
@@ -161,12 +161,12 @@ func reschedule(placement *v1alpha1.Placement) bool {
 	return value != "" && value != placement.Status.Rescheduled && placement.Status.DecidedGeneration != 0
 }
 
-// names reports whether a policy can choose a cluster by its name.
+// names reports whether a policy can select a cluster of this name.
 func names(policy *v1alpha1.PlacementPolicy, cluster string) bool {
 	return policy.Type != v1alpha1.PickFixed || slices.Contains(policy.ClusterNames, cluster)
 }
 
-// said is a sentence about a decision, and the numbers that it is about.
+// cachedMessage is a message about a decision with the numbers in it.
 type cachedMessage struct {
 	text    string
 	numbers numbers
@@ -175,8 +175,8 @@ type cachedMessage struct {
 type numbers struct {
 	chosen, wanted, feasible, total, evicted int
 	rejectedBy                               string
-	silent                                   int // of the chosen do not tell what they serve, where that matters
-	unhealthy                                int // of the chosen, if there is no failover
+	silent                                   int // selected clusters that do not report their APIs, if the policy requires some
+	unhealthy                                int // selected clusters without failover
 }
 
 func numbersOf(placement *v1alpha1.Placement, s *step) numbers {
@@ -198,7 +198,8 @@ func numbersOf(placement *v1alpha1.Placement, s *step) numbers {
 
 const failoverUnset = "since spec.failover is not set"
 
-// steady says that unhealthy clusters stay, and which field allows to leave them.
+// unhealthyStay returns the part of the message about unhealthy clusters that stay, with the field that allows to leave
+// them.
 func unhealthyStay(n int) string {
 	switch n {
 	case 0:
@@ -210,7 +211,7 @@ func unhealthyStay(n int) string {
 	}
 }
 
-// silence says that clusters were chosen of which it is not known whether they serve the required APIs.
+// unreportedAPIs returns the part of the message about selected clusters that do not report their APIs.
 func unreportedAPIs(n int) string {
 	switch n {
 	case 0:
@@ -222,7 +223,8 @@ func unreportedAPIs(n int) string {
 	}
 }
 
-// standing is the sentence in the status of a placement, if that is of this generation and as a decision has it again; "": it is not.
+// currentMessage returns the message in the status of a placement if a decision with this summary has the same one.
+// Empty: it has not.
 func currentMessage(placement *v1alpha1.Placement, v summary) string {
 	condition := meta.FindStatusCondition(placement.Status.Conditions, v1alpha1.ConditionScheduled)
 	if condition == nil || condition.ObservedGeneration != placement.Generation || condition.Reason != v.reason ||

@@ -12,21 +12,21 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// dates remembers when taints were first seen that do not say when they were put on, as those of people do not.
-// Tolerations with seconds count from then, as Kubernetes has them count for pods. It is not written anywhere: a
-// field of a user's taint that another client wrote would keep the user from removing the taint by server-side apply.
+// taintTimes contains when taints without timeAdded, such as those of users, were first observed. Tolerations with
+// seconds count from this time, as Kubernetes counts for pods. The times are not written to the API: a user could not
+// remove a taint by server-side apply whose field another client wrote.
 type taintTimes struct {
 	clock clock.PassiveClock
 
 	mu    sync.Mutex
-	taken map[string][]corev1.Taint // by cluster: its taints that had no date, with one
+	taken map[string][]corev1.Taint // by cluster: the taints without timeAdded, with the observed time
 }
 
 func newTaintTimes(c clock.PassiveClock) *taintTimes {
 	return &taintTimes{clock: c, taken: map[string][]corev1.Taint{}}
 }
 
-// put returns the cluster with a date on each of its taints by which something is moved away. The cluster itself stays as it is.
+// withTimes returns the cluster with timeAdded in each NoExecute taint. It does not modify its argument.
 func (d *taintTimes) withTimes(cluster *scheduler.Cluster) *scheduler.Cluster {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -47,8 +47,8 @@ func (d *taintTimes) remove(cluster string) {
 	delete(d.taken, cluster)
 }
 
-// dated returns the taints with a date on each that has the effect NoExecute, and those among them that had none. One that had none before
-// has the date that it was given then.
+// dated returns the taints with timeAdded in each NoExecute taint, and those among them that had no timeAdded. The time
+// of a taint in before is kept.
 func dated(taints, before []corev1.Taint, now time.Time) (all, taken []corev1.Taint) {
 	all = taints
 	for i := range taints {

@@ -15,7 +15,7 @@ import (
 	"github.com/muster-sdk/muster/scheduler/queue"
 )
 
-// Set takes in a cluster.
+// Set adds or updates a cluster.
 func (d *decisionController) Set(cluster *scheduler.Cluster) {
 	if cluster.Absent {
 		d.lose(cluster.Name)
@@ -31,7 +31,7 @@ func (d *decisionController) Set(cluster *scheduler.Cluster) {
 	d.changed(event)
 }
 
-// Remove takes out a cluster.
+// Remove removes a cluster on request.
 func (d *decisionController) Remove(name string) {
 	d.taintTimes.remove(name)
 	d.presence.mu.Lock()
@@ -43,8 +43,8 @@ func (d *decisionController) Remove(name string) {
 	d.changed(event)
 }
 
-// lose takes in that a cluster is missing although no request to remove it was observed. The decision of a placement that is on it
-// adds it again as an absent cluster.
+// lose removes a cluster that is missing without an observed request. The next decision of a placement on it adds it
+// again as an absent cluster.
 func (d *decisionController) lose(name string) {
 	d.taintTimes.remove(name)
 	d.presence.mu.Lock()
@@ -54,11 +54,11 @@ func (d *decisionController) lose(name string) {
 	d.changed(event)
 }
 
-// Synced lets the decisions begin.
+// Synced starts the workers.
 func (d *decisionController) Synced() { d.once.Do(func() { close(d.synced) }) }
 
-// changed has those placements decided anew that the change of a cluster may matter to: those that are on it, and those that lack
-// clusters and could now have one. The fleet has the change already, so what is decided from now on heeds it.
+// changed decides the placements again that a changed cluster may affect: those on it, and those that lack clusters and
+// may select it now. The fleet contains the change already, so decisions from now on take it into account.
 func (d *decisionController) changed(event scheduler.Event) {
 	if event.Old == nil && event.New == nil || event.Old != nil && event.New != nil && equality.Semantic.DeepEqual(event.Old, event.New) {
 		return
@@ -88,8 +88,8 @@ func nameOf(event scheduler.Event) string {
 	return event.Old.Name
 }
 
-// lasting reports whether an event changes more of a cluster than numbers that change all the time. What is on a cluster stays when only
-// those change: a placement would run after numbers that follow from where it is itself.
+// lasting reports whether an event changes more than numbers that change all the time. Placements on a cluster are not
+// decided again because of these: the numbers depend on the placements themselves.
 func lasting(event scheduler.Event) bool {
 	if event.Old == nil || event.New == nil {
 		return true
@@ -99,10 +99,10 @@ func lasting(event scheduler.Event) bool {
 	return !equality.Semantic.DeepEqual(&old, event.New)
 }
 
-// noPlugin is the entry for a decision that lacks clusters although no plugin rejected one.
+// noPlugin is the queue's key for a decision that lacks clusters although no plugin rejected one.
 const noPlugin = "(none)"
 
-// outcome is what the queue does with a placement until something happens.
+// outcome returns what the queue does with a placement until the next event.
 func outcome(result *scheduler.Result) queue.Outcome {
 	refusers := result.RejectedBy
 	if len(refusers) == 0 {
@@ -111,14 +111,14 @@ func outcome(result *scheduler.Result) queue.Outcome {
 	switch {
 	case result.Missing() > 0:
 		return queue.Unschedulable(refusers...)
-	case result.Wanted < 0: // there can always be more
+	case result.Wanted < 0: // PickAll selects every new cluster
 		return queue.Open(refusers...)
 	default:
 		return queue.Scheduled()
 	}
 }
 
-// hint tells which of the placements that a plugin has refused a cluster an event may help.
+// hint returns a function that reports whether an event may help a placement for which the plugin rejected clusters.
 func (d *decisionController) hint(plugin string, event scheduler.Event) func(key) bool {
 	name, lasts := nameOf(event), lasting(event)
 	if plugin == noPlugin && !lasts {
@@ -134,8 +134,8 @@ func (d *decisionController) hint(plugin string, event scheduler.Event) func(key
 	}
 }
 
-// concerned is what to ask about a cluster for a placement; nil: nothing, since it is on the cluster already and decided anew for
-// that, or never can be.
+// requestAbout returns the request to ask the Decider about a cluster. Nil: the placement is on the cluster, and
+// decided again for that reason, or can never select it.
 func (d *decisionController) requestAbout(k key, cluster string) *scheduler.Request {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -146,8 +146,8 @@ func (d *decisionController) requestAbout(k key, cluster string) *scheduler.Requ
 	return p.request
 }
 
-// overtaken reports whether a cluster that was chosen has changed since the snapshot that the decision was made on.
-// The event of that change may have come before the placement was on it.
+// outdated reports whether a selected cluster has changed since the snapshot of the decision. The event of that change
+// may have preceded the decision.
 func (d *decisionController) outdated(decided *scheduler.Snapshot, result *scheduler.Result) bool {
 	current := d.fleet.fleet.Snapshot()
 	if current == decided {
@@ -162,8 +162,8 @@ func (d *decisionController) outdated(decided *scheduler.Snapshot, result *sched
 	return false
 }
 
-// watch has the queue learn of placements, of their evictions, and of PlacementDecisions that another client
-// changed. It returns when all that exist were observed, and the function that ends it.
+// watch enqueues placements when they, their evictions or their PlacementDecisions are changed by other clients. It
+// returns after all existing objects were observed.
 func (d *decisionController) watch(ctx context.Context) (end func(), _ error) {
 	add := func(object any) {
 		if k, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
@@ -206,7 +206,7 @@ func (d *decisionController) watch(ctx context.Context) (end func(), _ error) {
 	return func() { endPlacements(); endEvictions(); endSlices() }, nil
 }
 
-// told is a handler that is told of objects of one type, new or changed alike.
+// handlerFuncs returns a handler of objects of one type that treats additions and updates alike.
 func handlerFuncs[T client.Object](saw, lost func(T)) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { saw(object.(T)) },
@@ -222,14 +222,15 @@ func handlerFuncs[T client.Object](saw, lost func(T)) toolscache.ResourceEventHa
 	}
 }
 
-// matters reports whether a change of a placement asks for another decision. Its status is written here, and does not.
+// matters reports whether a placement must be decided again after an update. Its status is written by this controller
+// and does not matter.
 func matters(before, after *v1alpha1.Placement) bool {
 	return before.Generation != after.Generation || before.UID != after.UID ||
 		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
 		before.Annotations[v1alpha1.RescheduleAnnotation] != after.Annotations[v1alpha1.RescheduleAnnotation]
 }
 
-// follow has a handler told of all objects of a kind, and returns once it knows those that there are.
+// watchKind adds a handler for a kind, and returns after it has observed all existing objects.
 func watchKind(ctx context.Context, c cache.Cache, kind client.Object, handler toolscache.ResourceEventHandler) (end func(), _ error) {
 	informer, err := c.GetInformer(ctx, kind)
 	if err != nil {
@@ -239,7 +240,7 @@ func watchKind(ctx context.Context, c cache.Cache, kind client.Object, handler t
 	if err != nil {
 		return nil, err
 	}
-	end = func() { _ = informer.RemoveEventHandler(registration) } // fails only if the informer has ended
+	end = func() { _ = informer.RemoveEventHandler(registration) } // it fails only if the informer has ended
 	if !toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
 		end()
 		return nil, context.Cause(ctx)

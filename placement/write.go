@@ -19,17 +19,17 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// errStale ends a decision that was made on what is not so any more. It is made again.
+// errStale ends a decision whose input has changed. The placement is decided again.
 var errStale = errors.New("the PlacementDecisions are not what they were known to be")
 
 var errTaken = errors.New("the name is taken by an object that is not of this placement: delete it, or rename the placement")
 
-// lasts reports whether an error of a write does not end by itself, so that people have to know.
+// persistent reports whether an error of a write needs an action of a user.
 func persistent(err error) bool {
 	return errors.Is(err, errTaken) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// write writes the PlacementDecisions that are not as they were.
+// write creates, updates and deletes PlacementDecisions.
 func (d *decisionController) write(ctx context.Context, placement *v1alpha1.Placement, before []*v1alpha1.PlacementDecision, laid []decision.Slice) error {
 	for _, c := range changes(placement, before, laid) {
 		if err := d.writeSlice(ctx, placement, c); err != nil {
@@ -73,7 +73,7 @@ func (d *decisionController) writeSlice(ctx context.Context, placement *v1alpha1
 	return nil
 }
 
-// put writes an object, and tells the ledger before and after.
+// put writes an object and records it in the cache before and after.
 func (d *decisionController) put(k key, want *v1alpha1.PlacementDecision, write func(client.Object) error) error {
 	name, got := client.ObjectKeyFromObject(want), want.DeepCopy()
 	d.decisions.writing(k, name, want)
@@ -85,9 +85,9 @@ func (d *decisionController) put(k key, want *v1alpha1.PlacementDecision, write 
 	return nil
 }
 
-// makeWay finds out who has the name of a PlacementDecision that could not be created. One of this placement goes
-// into the ledger, and one of a placement that had this name before is deleted, as it would be by the garbage
-// collector sooner or later; either way, the placement is decided again at once. An object of another owner stays.
+// resolveConflict finds the owner of a PlacementDecision whose name exists already. An object of this placement goes
+// into the cache. One of an earlier placement with the name is deleted, as the garbage collector would do later. In
+// both cases the placement is decided again immediately. Objects of other owners stay.
 func (d *decisionController) resolveConflict(ctx context.Context, placement *v1alpha1.Placement, name types.NamespacedName) error {
 	there := &v1alpha1.PlacementDecision{}
 	if err := d.live.Get(ctx, name, there); err != nil {
@@ -116,7 +116,7 @@ func (d *decisionController) resolveConflict(ctx context.Context, placement *v1a
 	return errStale
 }
 
-// report writes a status that is not the one that is there, and tells when it has turned.
+// report writes a status if it changed, and Events for transitions.
 func (d *decisionController) report(ctx context.Context, placement *v1alpha1.Placement, p *placementState, v summary) error {
 	status := v.status(placement, metav1.NewTime(d.Clock.Now()))
 	if reflect.DeepEqual(placement.Status, status) {
@@ -124,7 +124,7 @@ func (d *decisionController) report(ctx context.Context, placement *v1alpha1.Pla
 	}
 	next := placement.DeepCopy()
 	next.Status = status
-	// The lock keeps what is said of this placement off another that has come under its name.
+	// The optimistic lock protects another Placement with this name.
 	err := d.client.Status().Patch(ctx, next, client.MergeFromWithOptions(placement, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -146,8 +146,8 @@ func (d *decisionController) report(ctx context.Context, placement *v1alpha1.Pla
 	return nil
 }
 
-// sentence is what the scheduler has to say. To find it out costs a decision without any shortcut, so what was said before is said again
-// while the numbers are the same; after a restart, while the status says them.
+// message returns the message of the scheduler about a decision. To compute it takes a decision without shortcuts, so
+// an existing message is used as long as its numbers are the same. After a restart it is in the status.
 func (d *decisionController) message(ctx context.Context, a *attempt, s *step, currentMessage string) string {
 	p, result, about := a.p, &s.result, numbersOf(a.placement, s)
 	if p.message.text != "" && p.message.numbers == about {
@@ -172,7 +172,7 @@ func (d *decisionController) message(ctx context.Context, a *attempt, s *step, c
 	return p.message.text
 }
 
-// evicted adds the clusters to a diagnosis that the decision was made without.
+// evicted adds the clusters to a diagnosis that evictions excluded from the decision.
 func evicted(diagnosis *scheduler.Diagnosis, snapshot *scheduler.Snapshot, keptOff []string) {
 	_, keptOff = identify(keptOff)
 	for _, name := range keptOff {
