@@ -8,11 +8,12 @@ import (
 	"github.com/muster-sdk/muster/placement/internal/revision"
 )
 
-// act has Works written. What was told is remembered, since the watch shows it only later.
-func (l *look) act(ctx context.Context) {
+// act assigns revisions to clusters and enqueues the deliveries. The assignments are kept in memory, because the watch
+// shows them later.
+func (l *reconciliation) act(ctx context.Context) {
 	s := l.state
 	orders := make(map[delivery]int)
-	update := make(map[string]string, len(l.rollout.Update)+len(l.rollout.Stable)) // to which revision
+	update := make(map[string]string, len(l.rollout.Update)+len(l.rollout.Stable)) // the revision of each cluster to update
 	for _, name := range l.rollout.Update {
 		update[name] = l.rollout.Revision
 	}
@@ -22,79 +23,80 @@ func (l *look) act(ctx context.Context) {
 	for _, t := range l.clusters {
 		revision, is := update[t.name]
 		if !is {
-			if t.reading != nil && t.tellable() && !t.current && l.idle(t) {
+			if t.reading != nil && t.writable() && !t.current && l.idle(t) {
 				orders[delivery{s.key, t.name}] = priorityRepair
 			}
 			continue
 		}
 		orders[delivery{s.key, t.name}] = priorityUpdate
-		if t.told.revision == "" {
+		if t.assigned.revision == "" {
 			orders[delivery{s.key, t.name}] = priorityNew
 		}
-		t.told = told{revision, stamp(l.now)}
+		t.assigned = assignment{revision, stamp(l.now)}
 		t.reading = s.readings[revision]
-		s.told[t.name] = t.told
+		s.assigned[t.name] = t.assigned
 	}
 	if len(update) > 0 {
 		l.divide(ctx)
-		l.lookAt(s.key)
+		l.enqueue(s.key)
 	}
 	wants := make(map[string]*want, len(l.clusters)+len(l.leaving))
 	follows := make(map[string]bool, len(l.clusters)+len(l.leaving))
 	for _, t := range l.clusters {
 		follows[t.name] = true
-		if t.reading != nil && t.tellable() {
+		if t.reading != nil && t.writable() {
 			wants[t.name] = l.want(t)
 		}
 	}
-	leaves, err := l.leavers(ctx)
+	leaves, err := l.deletable(ctx)
 	if err != nil {
 		l.log.Error(err, "The Works of clusters that are not chosen any more are kept", "workset", s.key)
-		l.lookAgain()
+		l.requeueSoon()
 	}
 	for _, t := range l.leaving {
 		follows[t.name] = true
 		if !leaves(t) {
 			continue
 		}
-		wants[t.name] = &want{namespace: t.namespace, told: t.told, parting: partingOf(l.set.Spec.Work.Delete), by: l.set.UID, until: l.Clock.Now().Add(confirmedFor)}
-		if len(t.held.live()) > 0 && l.idle(t) {
+		wants[t.name] = &want{namespace: t.namespace, assigned: t.assigned, deletePolicy: deletePolicyOf(l.set.Spec.Work.Delete), by: l.set.UID, until: l.Clock.Now().Add(confirmedFor)}
+		if len(t.existing.live()) > 0 && l.idle(t) {
 			orders[delivery{s.key, t.name}] = priorityUpdate
 		}
 	}
 	s.mu.Lock()
 	s.wants, s.follows = wants, follows
-	maps.DeleteFunc(s.troubles, func(name string, _ trouble) bool { return wants[name] == nil })
+	maps.DeleteFunc(s.writeErrors, func(name string, _ writeError) bool { return wants[name] == nil })
 	s.mu.Unlock()
 	for d, priority := range orders {
-		l.orders.Add(d, priority, 0)
+		l.pending.Add(d, priority, 0)
 	}
 }
 
-// leavers tells the clusters whose Works may be deleted. The Works of a cluster that leaves the fleet are for its leave, and those of one
-// that is not in the fleet are kept: that its MemberCluster is missing is no request. So are the Works of an earlier WorkSet: after a
-// restore, the Placement may not have chosen their cluster yet.
-func (l *look) leavers(ctx context.Context) (func(*target) bool, error) {
+// deletable returns a function that reports whether the Works of a cluster can be deleted. The Works of a cluster that
+// leaves the fleet belong to its leave. The Works of a cluster that is not in the fleet are kept, because a missing
+// MemberCluster is not a request. So are the Works of an earlier WorkSet: after a restore, the Placement may not have
+// selected their cluster yet.
+func (l *reconciliation) deletable(ctx context.Context) (func(*target) bool, error) {
 	none := func(*target) bool { return false }
-	if !slices.ContainsFunc(l.leaving, func(t *target) bool { return t.tellable() && len(t.held.live()) > 0 }) {
-		return (*target).tellable, nil
+	if !slices.ContainsFunc(l.leaving, func(t *target) bool { return t.writable() && len(t.existing.live()) > 0 }) {
+		return (*target).writable, nil
 	}
 	confirmed, err := l.confirmLeaving(ctx)
 	if err != nil {
 		return none, err
 	}
-	return func(t *target) bool { return t.tellable() && confirmed(t.name) && ownerOf(l.set).claimsAny(t.held) }, nil
+	return func(t *target) bool { return t.writable() && confirmed(t.name) && ownerOf(l.set).claimsAny(t.existing) }, nil
 }
 
-// idle reports whether no failed write of a cluster's Works is on record: that is retried by itself.
-func (l *look) idle(t *target) bool {
+// idle reports whether no write of the cluster's Works has failed. Failed writes are retried without another delivery.
+func (l *reconciliation) idle(t *target) bool {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
-	return l.state.troubles[t.name] == trouble{}
+	return l.state.writeErrors[t.name] == writeError{}
 }
 
-// prune deletes the revisions that are no longer kept.
-func (l *look) prune(ctx context.Context) error {
+// prune deletes the revisions that are not kept any more.
+func (l *reconciliation) prune(ctx context.Context) error {
 	prunable := l.prunable()
 	for _, r := range prunable {
 		if err := l.store.Delete(ctx, l.set, r); err != nil {
@@ -103,7 +105,7 @@ func (l *look) prune(ctx context.Context) error {
 		l.state.history = slices.DeleteFunc(l.state.history, func(o revision.Info) bool { return o.Name == r.Name })
 	}
 	if len(prunable) > 0 {
-		l.lookAt(l.state.key) // the status has them still
+		l.enqueue(l.state.key) // the status contains them still
 	}
 	return nil
 }

@@ -18,12 +18,12 @@ import (
 const kib = 1 << 10
 
 var (
-	one = told{"web-1", time.Unix(1, 0).UTC()}
-	two = told{"web-2", time.Unix(2, 0).UTC()}
+	one = assignment{"web-1", time.Unix(1, 0).UTC()}
+	two = assignment{"web-2", time.Unix(2, 0).UTC()}
 )
 
-func wish(told told, objects ...bundle.Object) *wanted {
-	return &wanted{Wanted: bundle.Wanted{Objects: objects}, told: told}
+func wish(told assignment, objects ...bundle.Object) *wanted {
+	return &wanted{Wanted: bundle.Wanted{Objects: objects}, assigned: told}
 }
 
 // reached is a world where a wish has come true.
@@ -59,14 +59,14 @@ func TestArrange(t *testing.T) {
 	}{
 		{"what is as it is to be is left alone", nil, wish(one, a, b, c), nil},
 		{"another content", nil, wish(one, a, sized("b", 201*kib), c), []string{"update shop.web-0"}},
-		{"other options", nil, &wanted{Wanted: bundle.Wanted{Objects: []bundle.Object{a, b, c}, Options: bundle.Hash{1}}, told: one}, []string{"update shop.web-0", "update shop.web-1"}},
+		{"other options", nil, &wanted{Wanted: bundle.Wanted{Objects: []bundle.Object{a, b, c}, Options: bundle.Hash{1}}, assigned: one}, []string{"update shop.web-0", "update shop.web-1"}},
 		{"another revision", nil, wish(two, a, b, c), []string{"note shop.web-0"}},
 		{"nothing", nil, &wanted{}, []string{"delete shop.web-0", "delete shop.web-1"}},
 		{"what is being deleted is not deleted again", func(w *world) { w.ledger.deleted(w.works["shop.web-1"]) }, &wanted{}, []string{"delete shop.web-0"}},
 		{"others' edits are undone", func(w *world) { w.change("shop.web-0", func(r *record) { r.content.Hash = bundle.Hash{1} }) }, wish(one, a, b, c), []string{"update shop.web-0"}},
 		{"also those of options", func(w *world) { w.change("shop.web-1", func(r *record) { r.options = bundle.Hash{1} }) }, wish(one, a, b, c), []string{"update shop.web-1"}},
 		{"labels are put back", func(w *world) { w.change("shop.web-1", func(r *record) { r.marked = false }) }, wish(one, a, b, c), []string{"update shop.web-1"}},
-		{"another note is put right", func(w *world) { w.change("shop.web-0", func(r *record) { r.told = two }) }, wish(one, a, b, c), []string{"note shop.web-0"}},
+		{"another note is put right", func(w *world) { w.change("shop.web-0", func(r *record) { r.assigned = two }) }, wish(one, a, b, c), []string{"note shop.web-0"}},
 		{"a copy under another name goes", func(w *world) {
 			stray := *w.works["shop.web-0"]
 			stray.Name, stray.content.Name, stray.UID = "copy", "copy", "copy"
@@ -117,7 +117,7 @@ func TestArrangeProperties(t *testing.T) {
 		names := []string{"a", "b", "c", "d", "e", "f"}
 		t.Repeat(map[string]func(*rapid.T){
 			"another revision": func(t *rapid.T) {
-				next := wish(told{fmt.Sprint("web-", rapid.IntRange(1, 9).Draw(t, "revision")), want.told.since.Add(time.Second)})
+				next := wish(assignment{fmt.Sprint("web-", rapid.IntRange(1, 9).Draw(t, "revision")), want.assigned.since.Add(time.Second)})
 				for i, name := range names {
 					least := -200
 					if i < always {
@@ -177,7 +177,7 @@ func TestArrangeProperties(t *testing.T) {
 				case 1:
 					w.change(name, func(r *record) { r.marked = false })
 				case 2:
-					w.change(name, func(r *record) { r.told = told{"evil", time.Unix(99, 0)} })
+					w.change(name, func(r *record) { r.assigned = assignment{"evil", time.Unix(99, 0)} })
 				case 3:
 					w.change(name, func(r *record) { r.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} })
 				}
@@ -187,9 +187,9 @@ func TestArrangeProperties(t *testing.T) {
 		require.NotZero(t, w.settle(want), "there is no end to it")
 		exact(t, w, want)
 		restarted := *w
-		restarted.ledger = newWorks(func(types.NamespacedName) {})
+		restarted.ledger = newWorkCache(func(types.NamespacedName) {})
 		for _, r := range w.works {
-			restarted.ledger.saw(r)
+			restarted.ledger.observe(r)
 		}
 		steps, err := arrange(baseName(w.set), restarted.ledger.at(w.set, east).records, want)
 		require.NoError(t, err)
@@ -213,7 +213,7 @@ func exact(t require.TestingT, w *world, want *wanted) {
 		r := w.works[name]
 		require.True(t, r.marked, name)
 		if first {
-			require.Equal(t, want.told, r.told, name)
+			require.Equal(t, want.assigned, r.assigned, name)
 		}
 		first = false
 	}

@@ -12,20 +12,20 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// choice is a cluster that a placement has chosen.
-type choice struct {
+// selectedCluster is a cluster that a Placement has selected.
+type selectedCluster struct {
 	name  string
 	group rollout.Group
 }
 
-// chosen are the clusters of all placements, each once. It is certain that there are no others if all placements are there and
-// decided, and all their decisions are known; only then something may be taken away from who is not among them.
-func (l *look) chosen(ctx context.Context) (all []choice, certain bool, _ error) {
-	return l.chosenBy(ctx, l.cache)
+// selected returns the clusters of all Placements, each once. certain is true if all Placements exist and are decided,
+// and all their decisions are known. Otherwise nothing may be deleted on other clusters.
+func (l *reconciliation) selected(ctx context.Context) (all []selectedCluster, certain bool, _ error) {
+	return l.selectedBy(ctx, l.cache)
 }
 
-// chosenBy reads them from the cache or from the API server.
-func (l *look) chosenBy(ctx context.Context, reader client.Reader) (all []choice, certain bool, _ error) {
+// selectedBy reads from the cache or from the API server.
+func (l *reconciliation) selectedBy(ctx context.Context, reader client.Reader) (all []selectedCluster, certain bool, _ error) {
 	certain = true
 	seen := map[string]bool{}
 	for _, reference := range l.set.Spec.Placements {
@@ -55,11 +55,11 @@ func (l *look) chosenBy(ctx context.Context, reader client.Reader) (all []choice
 				known++
 				if !seen[d.ClusterName] {
 					seen[d.ClusterName] = true
-					all = append(all, choice{d.ClusterName, groups(d.Group)})
+					all = append(all, selectedCluster{d.ClusterName, groups(d.Group)})
 				}
 			}
 		}
-		certain = certain && settled(placement, known)
+		certain = certain && complete(placement, known)
 		for i := range placement.Spec.DecisionGroups {
 			l.groups = append(l.groups, groups(placement.Spec.DecisionGroups[i].Name))
 		}
@@ -68,13 +68,14 @@ func (l *look) chosenBy(ctx context.Context, reader client.Reader) (all []choice
 	return all, certain, nil
 }
 
-// settled reports whether so many decisions are all that a placement has made by its spec as it is.
-func settled(placement *v1alpha1.Placement, known int) bool {
+// complete reports whether a Placement is decided for its current spec, and has this number of clusters.
+func complete(placement *v1alpha1.Placement, known int) bool {
 	return placement.DeletionTimestamp == nil && placement.Status.ObservedGeneration == placement.Generation &&
 		placement.Status.SelectedClusters == int32(known)
 }
 
-// groupsOf tells the decision groups of a placement by their names. Those of one placement come before those of the next.
+// groupsOf returns a function that finds the decision groups of a Placement by name. The groups of one Placement
+// precede those of the next.
 func groupsOf(placement *v1alpha1.Placement, offset int32) func(name string) rollout.Group {
 	return func(name string) rollout.Group {
 		for i := range placement.Spec.DecisionGroups {

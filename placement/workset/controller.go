@@ -25,24 +25,24 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// controller keeps WorkSets.
+// controller reconciles WorkSets and writes their Works.
 type controller struct {
 	Options
 
-	client    client.Client
-	live      client.Reader // not a cache
-	discovery discovery.DiscoveryInterface
-	cache     cache.Cache
-	log       logr.Logger
-	recorder  events.EventRecorder
-	untold    bool // no event says when a cluster gets a namespace
-	metrics   *metrics
-	store     *revision.Store
-	watcher   *selection.Watcher
-	fleet     *fleet
-	works     *works
-	looks     *openqueue.Queue[reconcile.Request]
-	orders    *openqueue.Queue[delivery]
+	client          client.Client
+	live            client.Reader // not a cache
+	discovery       discovery.DiscoveryInterface
+	cache           cache.Cache
+	log             logr.Logger
+	recorder        events.EventRecorder
+	pollsNamespaces bool // no event reports that a cluster gets a namespace
+	metrics         *metrics
+	store           *revision.Store
+	watcher         *selection.Watcher
+	fleet           *fleet
+	works           *workCache
+	requests        *openqueue.Queue[reconcile.Request]
+	pending         *openqueue.Queue[delivery]
 
 	mu             sync.Mutex
 	states         map[types.NamespacedName]*state
@@ -52,8 +52,8 @@ type controller struct {
 	overtaken workqueue.TypedRateLimiter[delivery]          // the pauses after conflicts about Works
 }
 
-// known is the state of a WorkSet that was looked at; nil: none was.
-func (c *controller) known(set types.NamespacedName) *state {
+// stateIfKnown returns the state of a WorkSet. Nil: it was not reconciled yet.
+func (c *controller) stateIfKnown(set types.NamespacedName) *state {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.states[set]
@@ -70,49 +70,50 @@ func (c *controller) state(set types.NamespacedName) *state {
 	return s
 }
 
-func (c *controller) forget(set types.NamespacedName) {
+func (c *controller) drop(set types.NamespacedName) {
 	c.mu.Lock()
 	delete(c.states, set)
 	c.mu.Unlock()
 	c.noteUnclaimed(set, 0)
 	c.watcher.Forget(set)
-	c.Readiness.set(set, standing{})
+	c.Readiness.set(set, availability{})
 }
 
-// lookAt has a WorkSet looked at: a new one at once, others together with what else happens to them in a moment. One that takes long to think about, since it has
-// thousands of clusters, is looked at less often: no more than a tenth of the time goes into that.
-func (c *controller) lookAt(set types.NamespacedName) {
+// enqueue reconciles a WorkSet: a new one immediately, others after a moment in which further events are collected. A
+// WorkSet with thousands of clusters, whose reconcile takes long, is delayed so that reconciles take at most a tenth of
+// the time.
+func (c *controller) enqueue(set types.NamespacedName) {
 	var after time.Duration
-	if s := c.known(set); s != nil {
+	if s := c.stateIfKnown(set); s != nil {
 		s.mu.Lock()
-		after = max(moment, 9*s.thinking)
+		after = max(batchPeriod, 9*s.decisionTime)
 		s.mu.Unlock()
 	}
-	c.looks.Add(reconcile.Request{NamespacedName: set}, 0, after)
+	c.requests.Add(reconcile.Request{NamespacedName: set}, 0, after)
 }
 
-// moment is how long events of a WorkSet are collected.
-const moment = 100 * time.Millisecond
+// batchPeriod is how long events of a WorkSet are collected.
+const batchPeriod = 100 * time.Millisecond
 
 // Reconcile reconciles a WorkSet. A conflict with another client is not an error: the watch delivers its change.
 func (c *controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	result, err := c.look(ctx, c.state(request.NamespacedName))
-	c.Readiness.looked(request.NamespacedName)
+	result, err := c.reconcile(ctx, c.state(request.NamespacedName))
+	c.Readiness.reconciled(request.NamespacedName)
 	if !apierrors.IsConflict(err) {
 		c.conflicts.Forget(request)
 		return result, err
 	}
-	if s := c.known(request.NamespacedName); s != nil && c.conflicts.NumRequeues(request) >= maxConflicts {
+	if s := c.stateIfKnown(request.NamespacedName); s != nil && c.conflicts.NumRequeues(request) >= maxConflicts {
 		s.latest = nil // the store may have been restored to a version before this one
 	}
 	return reconcile.Result{RequeueAfter: c.conflicts.When(request)}, nil
 }
 
-// look looks at a WorkSet: observe, decide, report, act.
-func (c *controller) look(ctx context.Context, s *state) (reconcile.Result, error) {
+// reconcile observes, decides, reports and acts.
+func (c *controller) reconcile(ctx context.Context, s *state) (reconcile.Result, error) {
 	set, err := c.read(ctx, s)
 	if errors.Is(err, errElsewhere) {
-		c.forget(s.key)
+		c.drop(s.key)
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
@@ -122,7 +123,7 @@ func (c *controller) look(ctx context.Context, s *state) (reconcile.Result, erro
 		return c.unclaimed(ctx, s)
 	}
 	c.noteUnclaimed(s.key, 0)
-	l := &look{controller: c, set: set, state: s, now: c.Clock.Now()}
+	l := &reconciliation{controller: c, set: set, state: s, now: c.Clock.Now()}
 	if set.DeletionTimestamp != nil {
 		return l.end(ctx)
 	}
@@ -135,14 +136,14 @@ func (c *controller) look(ctx context.Context, s *state) (reconcile.Result, erro
 		return reconcile.Result{}, err
 	}
 	began := c.Clock.Now()
-	for _, step := range []func(context.Context) error{l.gather, l.inspect, l.decide} {
+	for _, step := range []func(context.Context) error{l.observeClusters, l.observeWorks, l.decide} {
 		if err := step(ctx); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	c.Readiness.set(s.key, l.standing())
+	c.Readiness.set(s.key, l.availability())
 	status := l.status()
-	s.thought(c.Clock.Since(began))
+	s.recordDecisionTime(c.Clock.Since(began))
 	again, err := l.report(ctx, status)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -154,7 +155,7 @@ func (c *controller) look(ctx context.Context, s *state) (reconcile.Result, erro
 	return reconcile.Result{RequeueAfter: earlier(earlier(again, l.rollout.After), l.after)}, nil
 }
 
-// earlier is the shorter of two times, of which zero is never.
+// earlier returns the shorter of two durations. Zero means never.
 func earlier(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -162,17 +163,18 @@ func earlier(a, b time.Duration) time.Duration {
 	return a
 }
 
-// errElsewhere is the error of a WorkSet in a namespace that the manager does not see. Its Works are seen.
+// errElsewhere is the error for a WorkSet in a namespace that the manager does not watch. Its Works are watched.
 var errElsewhere = errors.New("it is for another manager")
 
-// read returns a WorkSet, or nil if there is none. What was written is not forgotten because the cache does not have it yet.
+// read returns a WorkSet, or nil if it does not exist. If the cache lags behind the last write, it returns the written
+// version.
 func (c *controller) read(ctx context.Context, s *state) (*v1alpha1.WorkSet, error) {
 	set := &v1alpha1.WorkSet{}
 	err := c.cache.Get(ctx, s.key, set)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
-	case err != nil && s.uid == "" && ctx.Err() == nil: // a cache of some namespaces has words of its own for what is in others
+	case err != nil && s.uid == "" && ctx.Err() == nil: // a cache of some namespaces returns its own error for others
 		return nil, errElsewhere
 	case err != nil:
 		return nil, fmt.Errorf("read WorkSet %s: %w", s.key, err)
@@ -187,8 +189,8 @@ func (c *controller) read(ctx context.Context, s *state) (*v1alpha1.WorkSet, err
 	return set, nil
 }
 
-// guard puts the finalizer on a WorkSet, before there are Works that must not outlive it.
-func (l *look) guard(ctx context.Context) error {
+// guard adds the finalizer to a WorkSet before its first Work exists.
+func (l *reconciliation) guard(ctx context.Context) error {
 	next := l.set.DeepCopy()
 	controllerutil.AddFinalizer(next, v1alpha1.WorkSetFinalizer)
 	if err := l.client.Patch(ctx, next, client.MergeFromWithOptions(l.set, client.MergeFromWithOptimisticLock{})); err != nil {
@@ -196,7 +198,7 @@ func (l *look) guard(ctx context.Context) error {
 	}
 	l.set, l.state.latest = next, next
 	if l.set.Status.Revision == "" {
-		l.state.read = true // the finalizer comes before the first revision, so there is none yet
+		l.state.read = true // the finalizer precedes the first revision, so none exists
 	}
 	return nil
 }

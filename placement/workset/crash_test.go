@@ -192,7 +192,7 @@ func (l *lifeTest) saysSo(revisions, number int, clusters int32) error {
 // until waits until nothing is wrong any more.
 func (l *lifeTest) until(what string, wrong func() error) {
 	l.t.Helper()
-	mustertest.Eventually(l.t, patience, what, func() error {
+	mustertest.Eventually(l.t, pollInterval, what, func() error {
 		if l.look != nil {
 			l.look()
 		}

@@ -15,21 +15,21 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// decide asks the rollout who may be told the revision now.
-func (l *look) decide(ctx context.Context) error {
+// decide computes the rollout: which clusters are updated now.
+func (l *reconciliation) decide(ctx context.Context) error {
 	l.rollout.Status = l.set.Status.Rollout
 	if l.revision == "" || !l.valid || l.ungrouped() {
 		return nil
 	}
 	var targets []rollout.Target
 	for _, t := range l.clusters {
-		if !t.tellable() { // it joins when it is
+		if !t.writable() { // it participates when it is
 			continue
 		}
-		health := since(l.state.health[t.name], healthSince{t.told.revision, t.health, l.now}, t.held.changed(), t.told)
+		health := since(l.state.health[t.name], healthSince{t.assigned.revision, t.health, l.now}, t.existing.changed(), t.assigned)
 		l.state.health[t.name] = health
 		targets = append(targets, rollout.Target{
-			Name: t.name, Group: t.group, Labels: t.cluster.Labels, Revision: t.told.revision, Since: t.told.since,
+			Name: t.name, Group: t.group, Labels: t.cluster.Labels, Revision: t.assigned.revision, Since: t.assigned.since,
 			Health: health.health, HealthSince: health.since,
 		})
 	}
@@ -54,17 +54,17 @@ func (l *look) decide(ctx context.Context) error {
 	return l.check(ctx)
 }
 
-// ungrouped reports whether the rollout goes by decision groups, and these are not known: a placement is missing, by which those after it
-// would have another index, or is not decided by its present groups; or a cluster is kept without a decision since before a restart. To
-// guess could skip a group that is mandatory.
-func (l *look) ungrouped() bool {
+// ungrouped reports whether the rollout follows decision groups that are not known: a Placement is missing, so that the
+// groups of the following ones would have another index; a Placement is not decided for its current groups; or a
+// cluster has been kept without a decision since before a restart. A guess could skip a mandatory group.
+func (l *reconciliation) ungrouped() bool {
 	return l.set.Spec.Rollout.Type == v1alpha1.RolloutProgressivePerGroup &&
-		(!l.certain || slices.ContainsFunc(l.clusters, func(t *target) bool { return t.tellable() && !t.grouped }))
+		(!l.certain || slices.ContainsFunc(l.clusters, func(t *target) bool { return t.writable() && !t.grouped }))
 }
 
 // check removes clusters from the plan whose revision cannot be read any more, such as a stable revision that a user
 // deleted.
-func (l *look) check(ctx context.Context) error {
+func (l *reconciliation) check(ctx context.Context) error {
 	for _, some := range []struct {
 		clusters *[]string
 		revision string
@@ -85,23 +85,23 @@ func (l *look) check(ctx context.Context) error {
 	return nil
 }
 
-// seen is the cluster as its progress is judged.
-func (t *target) seen() *progress.Cluster {
+// progress returns the cluster as package progress evaluates it.
+func (t *target) progress() *progress.Cluster {
 	c := &progress.Cluster{
 		Name: t.name, Chosen: true, Reachable: t.cluster != nil && t.cluster.Joined && t.cluster.Healthy,
-		Revision: t.told.revision, Current: t.current, Hold: t.hold, Waits: t.waits, Problem: t.problem.message, Reason: t.problem.reason,
+		Revision: t.assigned.revision, Current: t.current, Hold: t.hold, Waits: t.waits, Problem: t.problem.message, Reason: t.problem.reason,
 	}
 	if t.divided != nil {
 		c.Replicas = new(t.divided.replicas)
 	}
-	for _, r := range t.held.records {
+	for _, r := range t.existing.records {
 		c.Works = append(c.Works, r.status)
 	}
 	return c
 }
 
-// changed is when the last of the Works has changed, by the member's clock.
-func (h held) changed() time.Time {
+// changed returns when the last of the Works changed, by the member's clock.
+func (h existing) changed() time.Time {
 	var last time.Time
 	for _, r := range h.records {
 		if r.status.Changed.After(last) {
@@ -111,8 +111,8 @@ func (h held) changed() time.Time {
 	return last
 }
 
-// status is what is to be said of the WorkSet.
-func (l *look) status() v1alpha1.WorkSetStatus {
+// status returns the status of the WorkSet.
+func (l *reconciliation) status() v1alpha1.WorkSetStatus {
 	o := progress.Observed{
 		Generation: l.set.Generation, Revision: l.revision, Rollout: l.rollout.Status, Problems: l.problems,
 		Deleting: l.set.DeletionTimestamp != nil, Before: l.set.Status, Now: l.now,
@@ -124,10 +124,10 @@ func (l *look) status() v1alpha1.WorkSetStatus {
 		o.Revisions = append(o.Revisions, v1alpha1.RevisionSummary{Name: r.Name, Number: r.Number, CreatedAt: metav1.NewTime(r.CreatedAt)})
 	}
 	for _, t := range l.clusters {
-		o.Clusters = append(o.Clusters, *t.seen())
+		o.Clusters = append(o.Clusters, *t.progress())
 	}
 	for _, t := range l.leaving {
-		c := t.seen()
+		c := t.progress()
 		c.Chosen = false
 		o.Clusters = append(o.Clusters, *c)
 	}
@@ -136,11 +136,11 @@ func (l *look) status() v1alpha1.WorkSetStatus {
 	return status
 }
 
-// prunable returns the revisions that no cluster and no rollout needs any more.
-func (l *look) prunable() []revision.Info {
+// prunable returns the revisions that no cluster and no rollout needs.
+func (l *reconciliation) prunable() []revision.Info {
 	used := map[string]bool{l.revision: true, l.set.Spec.Revision: true, l.rollout.Status.Revision: true, l.rollout.Status.StableRevision: true}
 	for _, t := range l.clusters {
-		used[t.told.revision] = true
+		used[t.assigned.revision] = true
 	}
 	limit := 10
 	if asked := l.set.Spec.RevisionHistoryLimit; asked != nil {

@@ -20,7 +20,7 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// delivery is what a WorkSet has on one cluster, as an item of the queue of those who write Works.
+// delivery identifies the Works of a WorkSet for one cluster in the queue of the writers.
 type delivery struct {
 	set     types.NamespacedName
 	cluster string
@@ -33,9 +33,9 @@ const (
 	priorityNew
 )
 
-// deliver writes what a cluster is to have. It is repeated until all is written, or something else is wanted.
+// deliver writes the Works of a cluster. The queue repeats it until they are written or other Works are desired.
 func (c *controller) deliver(ctx context.Context, d delivery) (reconcile.Result, error) {
-	s := c.known(d.set)
+	s := c.stateIfKnown(d.set)
 	if s == nil {
 		c.overtaken.Forget(d)
 		return reconcile.Result{}, nil
@@ -50,50 +50,50 @@ func (c *controller) deliver(ctx context.Context, d delivery) (reconcile.Result,
 		return reconcile.Result{}, nil
 	}
 	if w.reading == nil && c.Clock.Now().After(w.until) {
-		c.lookAt(d.set) // which confirms it again
+		c.enqueue(d.set) // to confirm the deletion again
 		return reconcile.Result{}, nil
 	}
 	wanted, err := w.render()
 	if err != nil {
-		return reconcile.Result{}, nil // who looks at the WorkSet says so
+		return reconcile.Result{}, nil // the reconcile of the WorkSet reports it
 	}
 	has, err := c.certain(ctx, d, w.namespace)
 	if err != nil {
-		c.trouble(s, d, trouble{err.Error(), lasts(err)})
+		c.recordWriteError(s, d, writeError{err.Error(), persistent(err)})
 		return reconcile.Result{}, err
 	}
 	steps, err := arrange(baseName(d.set), has.records, wanted)
 	if err != nil {
-		return reconcile.Result{}, nil // likewise
+		return reconcile.Result{}, nil // the reconcile reports this as well
 	}
 	for i := range steps {
 		if steps[i].Waits != "" {
-			continue // whatever ends that brings another look
+			continue // the event that ends the wait causes another reconcile
 		}
-		switch err := c.take(ctx, d, w, wanted, &step{steps[i], has.named(steps[i].Work.Name)}); {
+		switch err := c.execute(ctx, d, w, wanted, &step{steps[i], has.named(steps[i].Work.Name)}); {
 		case errors.Is(err, errAgain):
 			return reconcile.Result{RequeueAfter: c.overtaken.When(d)}, nil
 		case err != nil:
-			c.trouble(s, d, trouble{err.Error(), lasts(err)})
+			c.recordWriteError(s, d, writeError{err.Error(), persistent(err)})
 			return reconcile.Result{}, err
 		}
 	}
 	c.overtaken.Forget(d)
-	c.trouble(s, d, trouble{})
+	c.recordWriteError(s, d, writeError{})
 	return reconcile.Result{}, nil
 }
 
-// certain are the Works that there are. One that was written without an answer is looked at first: another might give up, for its sake, what it
-// has itself given up already.
-func (c *controller) certain(ctx context.Context, d delivery, namespace string) (held, error) {
+// certain returns the existing Works. It reads a Work from the API server whose last write had no response: another
+// Work might otherwise lose an object that this one has lost already.
+func (c *controller) certain(ctx context.Context, d delivery, namespace string) (existing, error) {
 	has := c.works.at(d.set, namespace)
 	asked := false
 	for _, r := range has.records {
 		if !c.works.doubts(r) {
 			continue
 		}
-		if err := c.catchUp(ctx, d, r.key(), r); !errors.Is(err, errAgain) {
-			return held{}, err
+		if err := c.refresh(ctx, d, r.key(), r); !errors.Is(err, errAgain) {
+			return existing{}, err
 		}
 		c.works.sure(r.key())
 		asked = true
@@ -109,7 +109,7 @@ func (c *controller) certain(ctx context.Context, d delivery, namespace string) 
 const (
 	soon     = 50 * time.Millisecond
 	maxPause = time.Minute
-	// maxConflicts is after how many conflicts in a row the cached WorkSet replaces the version that was written last.
+	// maxConflicts is the number of consecutive conflicts after which the cached WorkSet replaces the last written version.
 	maxConflicts = 5
 )
 
@@ -118,38 +118,38 @@ var (
 	errTaken = errors.New("there is one that is not of this WorkSet: delete it, or rename the WorkSet")
 )
 
-// trouble is why a cluster's Works could not be written.
-type trouble struct {
-	why   string
-	lasts bool // until a user acts
+// writeError is why the Works of a cluster could not be written.
+type writeError struct {
+	why        string
+	persistent bool // until a user acts
 }
 
-// lasts reports whether an error of a write does not end by itself.
-func lasts(err error) bool {
+// persistent reports whether an error of a write needs an action of a user.
+func persistent(err error) bool {
 	return errors.Is(err, errTaken) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) ||
 		apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// trouble takes down what has become of a delivery.
-func (c *controller) trouble(s *state, d delivery, now trouble) {
+// recordWriteError records the result of a delivery.
+func (c *controller) recordWriteError(s *state, d delivery, now writeError) {
 	s.mu.Lock()
-	changed := s.troubles[d.cluster] != now
-	if s.troubles[d.cluster] = now; now == (trouble{}) {
-		delete(s.troubles, d.cluster)
+	changed := s.writeErrors[d.cluster] != now
+	if s.writeErrors[d.cluster] = now; now == (writeError{}) {
+		delete(s.writeErrors, d.cluster)
 	}
 	s.mu.Unlock()
 	if changed {
-		c.lookAt(d.set)
+		c.enqueue(d.set)
 	}
 }
 
-// take takes a step.
-func (c *controller) take(ctx context.Context, d delivery, w *want, wanted *wanted, s *step) error {
+// execute executes a step.
+func (c *controller) execute(ctx context.Context, d delivery, w *want, wanted *wanted, s *step) error {
 	name := types.NamespacedName{Namespace: w.namespace, Name: s.Work.Name}
 	if s.Act == bundle.Delete {
 		return c.remove(ctx, d, w, s.has)
 	}
-	end := c.works.begin(name)
+	end := c.works.beginWrite(name)
 	work := c.object(d, name, w, wanted, s)
 	verb, write := "create", c.create
 	if s.Act != bundle.Create {
@@ -158,17 +158,17 @@ func (c *controller) take(ctx context.Context, d delivery, w *want, wanted *want
 	work, err := write(ctx, work, s)
 	if err != nil {
 		end(nil)
-		if late(err, s.has) {
-			return c.catchUp(ctx, d, name, s.has)
+		if conflicts(err, s.has) {
+			return c.refresh(ctx, d, name, s.has)
 		}
-		if s.has != nil && !answered(err) {
+		if s.has != nil && !refused(err) {
 			c.works.doubt(s.has)
 		}
 		return wrap(err, verb, name)
 	}
 	c.metrics.written.WithLabelValues(verb).Inc()
 	r := c.works.read(work)
-	if s.Act != bundle.Note { // that leaves the spec as it is
+	if s.Act != bundle.Note { // a note does not change the spec
 		r.written = &bundle.Fingerprint{Objects: s.Work.Hash, Options: wanted.Options}
 	}
 	end(r)
@@ -188,31 +188,31 @@ func (c *controller) patch(ctx context.Context, work *workv1alpha1.Work, s *step
 	return got, c.client.Patch(ctx, got, client.RawPatch(types.JSONPatchType, patch))
 }
 
-// remove deletes a Work. What becomes of its objects is for what is wanted now to say, and may be another thing than the Work was told.
+// remove deletes a Work. The current delete policy decides what happens to its objects, not the one in the Work.
 func (c *controller) remove(ctx context.Context, d delivery, w *want, has *record) error {
 	name := has.key()
 	latest := has.ResourceVersion
-	if has.parting != w.parting || has.Annotations[workv1alpha1.DeletionRequestedByAnnotation] != string(w.by) {
-		asked, err := c.request(ctx, &has.ObjectMeta, atVersion(&has.ObjectMeta), w.parting, w.by)
+	if has.deletePolicy != w.deletePolicy || has.Annotations[workv1alpha1.DeletionRequestedByAnnotation] != string(w.by) {
+		asked, err := c.request(ctx, &has.ObjectMeta, atVersion(&has.ObjectMeta), w.deletePolicy, w.by)
 		switch {
-		case late(err, has):
-			return c.catchUp(ctx, d, name, has)
+		case conflicts(err, has):
+			return c.refresh(ctx, d, name, has)
 		case err != nil:
 			return wrap(err, "update", name)
 		}
-		c.works.saw(c.works.read(asked))
+		c.works.observe(c.works.read(asked))
 		latest = asked.ResourceVersion
 	}
 	gone := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 	err := c.client.Delete(ctx, gone, client.Preconditions{UID: &has.UID, ResourceVersion: &latest})
 	switch {
 	case apierrors.IsNotFound(err):
-		c.works.lost(has)
+		c.works.observeDeletion(has)
 		return nil
-	case late(err, has):
-		return c.catchUp(ctx, d, name, has)
+	case conflicts(err, has):
+		return c.refresh(ctx, d, name, has)
 	case err != nil:
-		if !answered(err) {
+		if !refused(err) {
 			c.works.doubt(has)
 		}
 		return wrap(err, "delete", name)
@@ -229,27 +229,27 @@ func wrap(err error, what string, name types.NamespacedName) error {
 	return fmt.Errorf("%s Work %s: %w", what, name, err)
 }
 
-// object is a Work as it is to be.
+// object returns a Work in the desired state.
 func (c *controller) object(d delivery, name types.NamespacedName, w *want, wanted *wanted, s *step) *workv1alpha1.Work {
 	work := &workv1alpha1.Work{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: name.Namespace, Name: name.Name,
 			Labels:      map[string]string{v1alpha1.WorkSetLabel: v1alpha1.LabelValue(d.set.Name), v1alpha1.WorkSetNamespaceLabel: d.set.Namespace},
 			Annotations: map[string]string{v1alpha1.WorkSetAnnotation: d.set.String(), workv1alpha1.GeneratedByAnnotation: generatedBy(d.set)},
-			// It would be the agent's first write, and its objects would stay behind if it were deleted before.
+			// Otherwise adding it would be the agent's first write, and objects would remain if the Work were deleted before.
 			Finalizers: []string{workv1alpha1.Finalizer},
 		},
 		Spec: *workSpec(&w.reading.content.Work, s.Work.Manifests()),
 	}
 	if s.First {
-		work.Annotations[v1alpha1.RevisionAnnotation] = wanted.told.revision
-		work.Annotations[v1alpha1.RevisionSinceAnnotation] = wanted.told.since.Format(time.RFC3339Nano)
+		work.Annotations[v1alpha1.RevisionAnnotation] = wanted.assigned.revision
+		work.Annotations[v1alpha1.RevisionSinceAnnotation] = wanted.assigned.since.Format(time.RFC3339Nano)
 		work.Annotations[v1alpha1.WorkSetUIDAnnotation] = string(w.by)
 	}
 	return work
 }
 
-// operation is one of a JSON patch.
+// operation is an operation of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -277,7 +277,7 @@ func patchOf(work *workv1alpha1.Work, s *step) []operation {
 			}
 		}
 	}
-	if _, stale := s.has.Annotations[workv1alpha1.DeletionRequestedByAnnotation]; stale { // by a deletion that did not come to pass
+	if _, stale := s.has.Annotations[workv1alpha1.DeletionRequestedByAnnotation]; stale { // of a deletion that did not happen
 		ops = append(ops, operation{"remove", "/metadata/annotations/" + pointer.Replace(workv1alpha1.DeletionRequestedByAnnotation), nil})
 	}
 	if s.Act == bundle.Update {
@@ -286,28 +286,29 @@ func patchOf(work *workv1alpha1.Work, s *step) []operation {
 	return ops
 }
 
-// pointer writes a name as RFC 6901 has it.
+// pointer escapes a name for a JSON pointer (RFC 6901).
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
-// late reports whether a Work could not be written because it is not what it was taken for.
-func late(err error, has *record) bool {
+// conflicts reports whether a write failed because the Work differs from the known one.
+func conflicts(err error, has *record) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || has != nil && apierrors.IsNotFound(err)
 }
 
-// answered reports whether an API server has refused a request, so that nothing has come of it. Of others that is not known.
-func answered(err error) bool {
+// refused reports whether the API server refused a request, so that it had no effect. The effect of requests without a
+// response is unknown.
+func refused(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code/100 == 4 && !apierrors.IsTimeout(err)
 }
 
-// catchUp takes in what a Work is now, since the watch may be late for long. One of this WorkSet that has lost its labels, and so is watched no
-// more, gets them back.
-func (c *controller) catchUp(ctx context.Context, d delivery, name types.NamespacedName, has *record) error {
+// refresh reads a Work from the API server into the cache, because the watch can lag for long. A Work of this WorkSet
+// that lost its labels, and so is not watched any more, gets them back.
+func (c *controller) refresh(ctx context.Context, d delivery, name types.NamespacedName, has *record) error {
 	there := &workv1alpha1.Work{}
 	err := c.live.Get(ctx, name, there)
 	switch {
 	case apierrors.IsNotFound(err) && has != nil:
-		c.works.lost(has)
+		c.works.observeDeletion(has)
 		return errAgain
 	case apierrors.IsNotFound(err):
 		return errAgain
@@ -331,7 +332,7 @@ func (c *controller) label(ctx context.Context, d delivery, work *workv1alpha1.W
 		return wrap(err, "label", client.ObjectKeyFromObject(work))
 	}
 	if err == nil {
-		c.works.saw(c.works.read(work))
+		c.works.observe(c.works.read(work))
 	}
 	return errAgain
 }

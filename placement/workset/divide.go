@@ -11,13 +11,13 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// shares are the replicas that each cluster was given last, by the name of the cluster. They count as what it has even before it is
-// written, or what is on its way would be given away twice.
+// shares are the last assigned replicas of each cluster, by its name. They count as existing before they are written.
+// Otherwise they would be assigned twice.
 type shares map[string]map[bundle.Key]int32
 
-// divide gives each cluster its part of the replicas. A cluster gets that of the revision that it was told, as if all others that were told
-// any were told the same: the sum is right when they are.
-func (l *look) divide(ctx context.Context) {
+// divide assigns its part of the replicas to each cluster, for the revision of the cluster. The sum is right when all
+// clusters with a revision have the same one.
+func (l *reconciliation) divide(ctx context.Context) {
 	told := map[*reading]bool{}
 	next := shares{}
 	for _, t := range l.clusters {
@@ -26,7 +26,7 @@ func (l *look) divide(ctx context.Context) {
 		}
 		told[t.reading] = true
 		if share, given := l.state.shares[t.name]; given {
-			next[t.name] = share // unless it gets another one
+			next[t.name] = share // unless it is replaced
 		}
 	}
 	for r := range told {
@@ -35,17 +35,17 @@ func (l *look) divide(ctx context.Context) {
 	l.state.shares = next
 }
 
-func (l *look) divideOne(ctx context.Context, r *reading, next shares) {
+func (l *reconciliation) divideOne(ctx context.Context, r *reading, next shares) {
 	var clusters []division.Cluster
 	var targets []*target
 	for _, t := range l.clusters {
-		if c, is := l.party(r, t); is {
+		if c, is := l.participant(r, t); is {
 			clusters, targets = append(clusters, c), append(targets, t)
 		}
 	}
 	room := l.room(ctx, r.division.Workloads(r.content.Objects, clusters))
 	result, err := r.division.Divide(r.content.Objects, clusters, room)
-	if err != nil { // of some workloads, which stay as they are; the others are divided
+	if err != nil { // for some workloads, which keep their division; the others are divided
 		l.problem(v1alpha1.ReasonDivisionFailed, "%s", err)
 	}
 	for _, u := range result.Unplaced {
@@ -60,14 +60,14 @@ func (l *look) divideOne(ctx context.Context, r *reading, next shares) {
 	}
 }
 
-// party is a cluster as it takes part in dividing the replicas of a revision, if it does.
-func (l *look) party(r *reading, t *target) (_ division.Cluster, is bool) {
-	stays := division.Cluster{Cluster: &scheduler.Cluster{Name: t.name}, Current: replicasBy(t.held.live()), Part: division.Keeps}
-	if !t.tellable() {
+// participant returns a cluster as it participates in the division of a revision's replicas, if it does.
+func (l *reconciliation) participant(r *reading, t *target) (_ division.Cluster, is bool) {
+	stays := division.Cluster{Cluster: &scheduler.Cluster{Name: t.name}, Current: replicasBy(t.existing.live()), Part: division.Keeps}
+	if !t.writable() {
 		return stays, true
 	}
 	part := division.Takes
-	if t.told.revision == "" {
+	if t.assigned.revision == "" {
 		if l.set.Status.Rollout.StableRevision != "" {
 			return division.Cluster{}, false
 		}
@@ -75,20 +75,20 @@ func (l *look) party(r *reading, t *target) (_ division.Cluster, is bool) {
 	}
 	result, err := r.plan.For(t.cluster)
 	if err != nil {
-		return stays, true // judge says why
+		return stays, true // evaluate reports the reason
 	}
 	return division.Cluster{Cluster: t.cluster, Objects: result.Objects, Current: l.currentShare(t), Part: part}, true
 }
 
-// currentShare is what a cluster was given last; after a restart, what its Works say.
-func (l *look) currentShare(t *target) map[bundle.Key]int32 {
+// currentShare returns the last assigned replicas of a cluster. After a restart they are those in its Works.
+func (l *reconciliation) currentShare(t *target) map[bundle.Key]int32 {
 	if share, ok := l.state.shares[t.name]; ok {
 		return share
 	}
-	return replicasBy(t.held.records)
+	return replicasBy(t.existing.records)
 }
 
-// replicasBy are the replicas that Works say.
+// replicasBy returns the replicas in Works.
 func replicasBy(works []*record) map[bundle.Key]int32 {
 	all := map[bundle.Key]int32{}
 	for _, r := range works {
@@ -97,21 +97,21 @@ func replicasBy(works []*record) map[bundle.Key]int32 {
 	return all
 }
 
-// room returns for how many more replicas of each workload each cluster has room. Unknown room is none, so that
-// clusters keep what they have.
-func (l *look) room(ctx context.Context, workloads []division.Workload) func(bundle.Key, string) int32 {
+// room returns a function that reports how many more replicas of a workload a cluster has capacity for. Unknown
+// capacity is zero, so that clusters keep what they have.
+func (l *reconciliation) room(ctx context.Context, workloads []division.Workload) func(bundle.Key, string) int32 {
 	if len(workloads) == 0 {
 		return nil
 	}
 	room, err := l.state.estimating.ask(ctx, l.Estimator, workloads)
 	if err != nil {
 		l.problem(v1alpha1.ReasonDivisionFailed, "%s: clusters keep the replicas that they have, and get no more", err)
-		l.lookAgain()
+		l.requeueSoon()
 	}
 	return func(workload bundle.Key, cluster string) int32 { return room[spot{workload, cluster}] }
 }
 
-// hashOf tells lists of objects from each other.
+// hashOf returns a hash of a list of objects.
 func hashOf(objects []bundle.Object) bundle.Hash {
 	if len(objects) == 0 {
 		return bundle.Hash{}

@@ -29,19 +29,19 @@ func TestDivideAmongWhom(t *testing.T) {
 	// has is a cluster that was told the revision, and has a Work with so many replicas.
 	has := func(name string, n int32, change ...func(*target)) *target {
 		t := &target{
-			name: name, namespace: "member-" + name, cluster: &scheduler.Cluster{Name: name}, told: told{revision: "web-1"}, reading: r,
-			held: held{records: []*record{{replicas: map[bundle.Key]int32{web.Key(): n}}}},
+			name: name, namespace: "member-" + name, cluster: &scheduler.Cluster{Name: name}, assigned: assignment{revision: "web-1"}, reading: r,
+			existing: existing{records: []*record{{replicas: map[bundle.Key]int32{web.Key(): n}}}},
 		}
 		for _, c := range change {
 			c(t)
 		}
 		return t
 	}
-	none := func(t *target) { t.held, t.told, t.reading = held{}, told{}, nil }
+	none := func(t *target) { t.existing, t.assigned, t.reading = existing{}, assignment{}, nil }
 	leaves := func(t *target) { t.cluster = &scheduler.Cluster{Name: t.name, Leaving: true} }
 	away := func(t *target) { t.cluster = nil }
 	unlocated := func(t *target) { t.namespace = "" }
-	going := func(t *target) { t.held.records[0].DeletionTimestamp = &metav1.Time{} }
+	going := func(t *target) { t.existing.records[0].DeletionTimestamp = &metav1.Time{} }
 	for _, test := range []struct {
 		reason, stable string
 		clusters       []*target
@@ -69,7 +69,7 @@ func TestDivideAmongWhom(t *testing.T) {
 				}
 				return room, nil
 			})
-			l := &look{
+			l := &reconciliation{
 				controller: &controller{Options: Options{Estimator: estimator}}, state: newState(name("web")),
 				set: &v1alpha1.WorkSet{Status: v1alpha1.WorkSetStatus{Rollout: v1alpha1.RolloutStatus{StableRevision: test.stable}}}, clusters: test.clusters,
 			}

@@ -12,9 +12,9 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// emptied returns which selectors match nothing although they matched objects of the revision before, as a message
-// for each; none if spec.allowEmpty is set. That is no request: the objects may be in a namespace that was deleted by
-// mistake, or not restored yet. Objects of spec.manifests do not count.
+// emptied returns a message for each selector that matches nothing although it matched objects of the former revision;
+// none if spec.allowEmpty is set. An empty match is not a request: the objects may be in a namespace that was deleted
+// by mistake, or not restored yet. Objects in spec.manifests are ignored.
 func emptied(set *v1alpha1.WorkSet, before, selected, manifests []bundle.Object) []string {
 	spec := &set.Spec
 	if spec.AllowEmpty || len(spec.Resources) == 0 {

@@ -11,26 +11,26 @@ import (
 	"github.com/muster-sdk/muster/scheduler/replicas"
 )
 
-// spot is where a workload may have room.
+// spot is a workload on a cluster.
 type spot struct {
 	workload bundle.Key
 	cluster  string
 }
 
-// estimating calls an Estimator of the product, which may fail, panic, or never return.
+// estimating calls an Estimator of the product, which can fail, panic or hang.
 type estimating struct {
-	back chan struct{} // closed when one has come back that was left behind; nil: none was
+	back chan struct{} // closed when an abandoned call has returned; nil: none
 }
 
 const (
-	// estimateTimeout is how long all estimates of one look may take together.
+	// estimateTimeout is the maximum duration of all estimates of one reconcile.
 	estimateTimeout = 5 * time.Second
-	// grace is how long an Estimator may take to notice that its context has ended.
+	// grace is how long an Estimator may take to return after its context has ended.
 	grace = 100 * time.Millisecond
 )
 
-// ask returns the known room, which is incomplete with an error. A call that does not return in time is left behind,
-// and no other call begins before it returns.
+// ask returns the known capacity, which is incomplete if there is an error. A call that does not return in time
+// continues in its goroutine, and no other call begins before it returns.
 func (e *estimating) ask(ctx context.Context, estimator replicas.Estimator, workloads []division.Workload) (map[spot]int32, error) {
 	if e.back != nil {
 		select {
@@ -60,7 +60,7 @@ func (e *estimating) ask(ctx context.Context, estimator replicas.Estimator, work
 	select {
 	case a := <-answers:
 		return a.room, a.err
-	case <-time.After(grace): // most come back as soon as their context has ended
+	case <-time.After(grace): // most Estimators return when their context ends
 		e.back = back
 		return nil, fmt.Errorf("the estimator has not come back: %w", ctx.Err())
 	}
@@ -85,7 +85,7 @@ func estimate(ctx context.Context, estimator replicas.Estimator, workloads []div
 	return room, errors.Join(errs...)
 }
 
-// guarded calls code of the product, and turns a panic into an error: one WorkSet must not stop the others.
+// guarded calls code of the product and turns a panic into an error, so that one WorkSet does not stop the others.
 func guarded[T any](call func() (T, error)) (result T, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {

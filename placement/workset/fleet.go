@@ -12,14 +12,14 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// fleet knows the clusters that there are.
+// fleet contains the clusters that exist.
 type fleet struct {
 	namespaceOf func(cluster string) string
 	changed     func(cluster string)
 
 	mu      sync.Mutex
 	members map[string]member
-	names   map[string]string // of the clusters, by their namespaces
+	names   map[string]string // of the clusters by namespace
 	synced  chan struct{}
 	once    sync.Once
 }
@@ -31,10 +31,10 @@ func newFleet(namespaceOf func(cluster string) string, changed func(cluster stri
 	}
 }
 
-// member is a cluster, as it was when it last changed in a way that matters to what it is to have, and as it is now.
+// member is a cluster: latest is its current state, lasting its state at the last change that matters to its Works.
 type member struct{ lasting, latest *scheduler.Cluster }
 
-// Set takes in a cluster.
+// Set adds or updates a cluster.
 func (f *fleet) Set(cluster *scheduler.Cluster) {
 	namespace := f.namespaceOf(cluster.Name)
 	f.mu.Lock()
@@ -47,7 +47,7 @@ func (f *fleet) Set(cluster *scheduler.Cluster) {
 	}
 	now := member{cluster, cluster}
 	if before.lasting != nil {
-		// These change all the time, and partly because of what the cluster has.
+		// These change all the time, partly because of the Works themselves.
 		still := *before.lasting
 		still.Available, still.Scores, still.Placements = cluster.Available, cluster.Scores, cluster.Placements
 		if equality.Semantic.DeepEqual(&still, cluster) {
@@ -61,7 +61,7 @@ func (f *fleet) Set(cluster *scheduler.Cluster) {
 	}
 }
 
-// locate takes in where a cluster is, which may have become known since it was set.
+// locate records the namespace of a cluster, which can become known after the cluster was set.
 func (f *fleet) locate(name, namespace string) {
 	f.mu.Lock()
 	_, is := f.members[name]
@@ -76,7 +76,7 @@ func (f *fleet) locate(name, namespace string) {
 	}
 }
 
-// Remove takes out a cluster.
+// Remove removes a cluster.
 func (f *fleet) Remove(name string) {
 	f.mu.Lock()
 	delete(f.members, name)
@@ -89,17 +89,17 @@ func (f *fleet) unlocate(name string) {
 	maps.DeleteFunc(f.names, func(_, cluster string) bool { return cluster == name })
 }
 
-// Synced says that all clusters are known.
+// Synced reports that all existing clusters were set.
 func (f *fleet) Synced() { f.once.Do(func() { close(f.synced) }) }
 
-// member returns a cluster, or nothing if there is none of that name.
+// member returns a cluster. The zero member: it does not exist.
 func (f *fleet) member(name string) member {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.members[name]
 }
 
-// in is the cluster that a namespace is of, or the namespace itself if that is not known.
+// in returns the cluster of a namespace, or the namespace itself if its cluster is unknown.
 func (f *fleet) in(namespace string) (name string, known bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,12 +109,12 @@ func (f *fleet) in(namespace string) (name string, known bool) {
 	return namespace, false
 }
 
-// memberNamespaces tells the namespaces of MemberClusters.
+// memberNamespaces returns a function that finds the namespaces of MemberClusters.
 func memberNamespaces(c client.Reader) func(cluster string) string {
 	return func(cluster string) string {
 		member := &membershipv1alpha1.MemberCluster{}
 		if err := c.Get(context.Background(), client.ObjectKey{Name: cluster}, member); err != nil {
-			return "" // of a cache: there is none
+			return "" // the cache returns only NotFound
 		}
 		return member.Status.Namespace
 	}

@@ -209,11 +209,11 @@ func (f *hollows) has(object string) map[string]map[string]string {
 }
 
 // patience is for something that takes all members to do, on a machine that has more to do.
-const patience = 2 * time.Minute
+const pollInterval = 2 * time.Minute
 
 // wait waits for something that takes all members to do.
 func (f *hollows) wait(what string, holds func() bool) {
 	f.t.Helper()
-	err := wait.PollUntilContextTimeout(f.t.Context(), 100*time.Millisecond, patience, true, func(context.Context) (bool, error) { return holds(), nil })
+	err := wait.PollUntilContextTimeout(f.t.Context(), 100*time.Millisecond, pollInterval, true, func(context.Context) (bool, error) { return holds(), nil })
 	require.NoError(f.t, err, what)
 }

@@ -63,6 +63,8 @@ func (w *traffic) over(next http.RoundTripper) http.RoundTripper {
 		case resource == "events": // what is told to people is no part of what a controller has to write
 		case err != nil:
 			w.refused[what+": "+err.Error()]++
+		case response.StatusCode == http.StatusTooManyRequests:
+			// The API server is overloaded. The client sends the request again, which is counted then.
 		case response.StatusCode >= http.StatusBadRequest:
 			w.refused[what+": "+response.Status]++
 		default:

@@ -191,7 +191,7 @@ func (j *joined) withWork() (names []string) {
 // are waits until so many members have the object, all of them by a Work, and the WorkSet says that they are well.
 func (j *joined) are(what string, n int) {
 	j.t.Helper()
-	mustertest.Eventually(j.t, patience, what, func() error {
+	mustertest.Eventually(j.t, pollInterval, what, func() error {
 		s, has, works := j.get("web").Status, j.has("web"), j.withWork()
 		lacks := slices.DeleteFunc(slices.Clone(works), func(name string) bool { return has[name] != nil })
 		is := []int{len(has), len(works), int(s.Counts.Available), int(s.Counts.Total), len(lacks)}

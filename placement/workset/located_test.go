@@ -59,7 +59,7 @@ func TestNamespaceIsAwaited(t *testing.T) {
 	}
 	c := &controller{
 		Options: Options{Namespace: namespaceOf}, cache: fakeCache{Reader: reader},
-		works: newWorks(func(types.NamespacedName) {}), fleet: newFleet(namespaceOf, func(string) { changed++ }),
+		works: newWorkCache(func(types.NamespacedName) {}), fleet: newFleet(namespaceOf, func(string) { changed++ }),
 	}
 	c.fleet.Set(&scheduler.Cluster{Name: "solo"})
 	for _, step := range []struct {
@@ -69,15 +69,15 @@ func TestNamespaceIsAwaited(t *testing.T) {
 		news              int
 	}{
 		{"a watch tells of MemberClusters", "", false, 0, 0},
-		{"nobody tells of others", "", true, patience, 0},
+		{"nobody tells of others", "", true, pollInterval, 0},
 		{"what has become known is told to all WorkSets, and one that is not in the fleet is set when it comes", "member-solo", true, 0, 1},
 		{"once", "member-solo", true, 0, 0},
 		{"it may move", "member-duo", true, 0, 1},
-		{"it may be unknown once more", "", true, patience, 0},
+		{"it may be unknown once more", "", true, pollInterval, 0},
 	} {
-		changed, namespace, c.untold = 0, step.namespace, step.untold
-		l := &look{controller: c, set: set, state: newState(client.ObjectKeyFromObject(set))}
-		require.NoError(t, l.gather(t.Context()))
+		changed, namespace, c.pollsNamespaces = 0, step.namespace, step.untold
+		l := &reconciliation{controller: c, set: set, state: newState(client.ObjectKeyFromObject(set))}
+		require.NoError(t, l.observeClusters(t.Context()))
 		require.Len(t, l.clusters, 2, step.reason)
 		require.Equal(t, step.after, l.after, step.reason)
 		require.Equal(t, step.news, changed, step.reason)

@@ -7,8 +7,8 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// metrics are in the registry of controller-runtime, beside those that every controller has: how long looks and deliveries take, how many
-// wait and how many fail.
+// metrics are in the registry of controller-runtime, in addition to those of each controller: the durations, queue
+// lengths and failures of reconciles and deliveries.
 type metrics struct {
 	written   *prometheus.CounterVec
 	unclaimed prometheus.Gauge
@@ -26,7 +26,7 @@ func newMetrics() (*metrics, error) {
 	return m, errors.Join(registered(&m.written), registered(&m.unclaimed))
 }
 
-// registered registers a collector, or takes the one that another controller of the process has registered.
+// registered registers a collector, or returns the one that another controller of the process has registered.
 func registered[C prometheus.Collector](c *C) error {
 	err := ctrlmetrics.Registry.Register(*c)
 	if known, is := errors.AsType[prometheus.AlreadyRegisteredError](err); is {

@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// generatedBy is what a Work of a WorkSet says of its origin.
+// generatedBy describes the origin of a generated Work.
 func generatedBy(set types.NamespacedName) string { return "WorkSet " + set.String() }
 
-// baseName is what the names of a WorkSet's Works begin with, wherever they are: <namespace>.<name>, so that no two WorkSets share
-// one, or a hash of it where that is too long. A number follows.
+// baseName is the beginning of the names of a WorkSet's Works on all clusters: <namespace>.<name>, so that two WorkSets
+// never share one, or a hash if that is too long. A number follows.
 func baseName(set types.NamespacedName) string {
 	const limit = validation.DNS1123SubdomainMaxLength - len("-12345")
 	name := set.Namespace + "." + set.Name

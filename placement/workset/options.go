@@ -11,27 +11,28 @@ import (
 	"github.com/muster-sdk/muster/scheduler/replicas"
 )
 
-// Options are what a product can decide. The zero value works; each field says what it then means.
+// Options are the options of the controller. The zero value is valid.
 type Options struct {
-	// Clusters are what Works can be for. Nil: the MemberClusters that the manager's cache has.
+	// Clusters provides the clusters. Nil: the MemberClusters of the manager's cache.
 	Clusters placement.ClusterSource
-	// Namespace is the one that a cluster's agent has its Works in; empty while there is none. It is asked often, so it should not
-	// ask others: each time that something happens to the cluster, and within 15 seconds as long as there is none. Nil:
-	// status.namespace of the MemberCluster. Required with Clusters, and an error without.
+	// Namespace returns the namespace of the Works for a cluster. Empty: unknown. It is called often, so it should not
+	// make requests: after each event of the cluster, and every 15 seconds while the namespace is unknown. Nil:
+	// status.namespace of the MemberCluster. Required if Clusters is set, and an error otherwise.
 	Namespace func(cluster string) string
-	// Allow decides what a WorkSet may select on the hub: an error says why not. A user who may create a WorkSet can
-	// read with it whatever it may select, with the permissions of the controller. Nil: the objects in the WorkSet's
-	// namespace, and that namespace.
+	// Allow reports whether a WorkSet may select an object of the hub; the error is the reason why not. A user who can
+	// create a WorkSet can read with it whatever it may select, with the permissions of the controller. Nil: the
+	// objects in the WorkSet's namespace, and that namespace.
 	Allow func(owner types.NamespacedName, target selection.Target) error
-	// Estimator tells for how many more replicas clusters have room. Nil: by what they have available.
+	// Estimator estimates for how many more replicas clusters have capacity. Nil: computed from their available
+	// resources.
 	Estimator replicas.Estimator
 	// Readiness is notified where WorkSets are available, for the controller of Placements. Nil: no notification.
 	Readiness *Readiness
-	// Workers is how many WorkSets are decided at a time. Zero: 4.
+	// Workers is the number of WorkSets that are reconciled concurrently. Zero: 4.
 	Workers int
-	// Writers is for how many clusters Works are written at a time. Zero: 16.
+	// Writers is the number of clusters whose Works are written concurrently. Zero: 16.
 	Writers int
-	// Clock tells the time. Nil: the system's.
+	// Clock provides the time. Nil: the system's clock.
 	Clock clock.Clock
 }
 
@@ -63,7 +64,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Namespace = func(cluster string) string {
 			namespace, err := guarded(func() (string, error) { return ask(cluster), nil })
 			if err != nil {
-				return "" // as long as it does, the cluster is left alone
+				return "" // the cluster is skipped while the function panics
 			}
 			return namespace
 		}

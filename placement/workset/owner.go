@@ -15,9 +15,9 @@ type owner struct {
 
 func ownerOf(set *v1alpha1.WorkSet) owner { return owner{set.UID, set.CreationTimestamp} }
 
-// claims reports whether a Work, the first one of a cluster, was written for this WorkSet and not for an earlier one with
-// its name. A WorkSet that is restored from a backup finds the Works of its former self: it claims those of the clusters
-// that are chosen. Works of earlier releases name no owner, and are claimed if they are not older than the WorkSet.
+// claims reports whether a Work, the first one of a cluster, was written for this WorkSet and not for an earlier one
+// with its name. A WorkSet that is restored from a backup claims the Works of selected clusters when it writes them.
+// Works of earlier releases contain no UID, and are claimed if they are not older than the WorkSet.
 func (o owner) claims(r *record) bool {
 	if uid, named := r.Annotations[v1alpha1.WorkSetUIDAnnotation]; named {
 		return uid == string(o.uid)
@@ -25,8 +25,8 @@ func (o owner) claims(r *record) bool {
 	return !r.CreationTimestamp.Before(&o.created)
 }
 
-// claimsAny reports whether one of the Works of a cluster is claimed. Only the first one names its owner.
-func (o owner) claimsAny(h held) bool {
+// claimsAny reports whether one of the Works of a cluster is claimed. Only the first one contains the UID.
+func (o owner) claimsAny(h existing) bool {
 	named := false
 	for _, r := range h.records {
 		if _, is := r.Annotations[v1alpha1.WorkSetUIDAnnotation]; is {

@@ -34,6 +34,6 @@ func TestOwner_ClaimsAny(t *testing.T) {
 		{"of an earlier release, restored before the WorkSet", []*record{work("", 4), work("", 4)}, false},
 		{"of an earlier release, written by it", []*record{work("", 5), work("", 6)}, true},
 	} {
-		require.Equal(t, test.want, is.claimsAny(held{records: test.works}), test.reason)
+		require.Equal(t, test.want, is.claimsAny(existing{records: test.works}), test.reason)
 	}
 }

@@ -42,7 +42,7 @@ func TestBaseName(t *testing.T) {
 
 func TestSince(t *testing.T) {
 	at := func(second int64) time.Time { return time.Unix(second, 0) }
-	told := told{"web-1", at(10)}
+	told := assignment{"web-1", at(10)}
 	now := func(health rollout.Health) healthSince { return healthSince{"web-1", health, at(100)} }
 	for _, test := range []struct {
 		reason  string
@@ -66,14 +66,14 @@ func TestSince(t *testing.T) {
 
 func TestTell(t *testing.T) {
 	s := newState(web)
-	require.Equal(t, told{}, s.tell("a", told{}), "nobody knows anything")
-	require.Equal(t, one, s.tell("a", one), "the Works say it, as after a restart")
-	require.Equal(t, one, s.tell("a", two), "somebody has edited them")
-	require.Equal(t, one, s.tell("a", told{}), "somebody has deleted them")
-	s.told["a"] = two
-	require.Equal(t, two, s.tell("a", one), "what was told now is not written yet")
-	s.forget(func(string) bool { return false })
-	require.Equal(t, told{}, s.tell("a", told{}), "it has been away")
+	require.Equal(t, assignment{}, s.assignmentOf("a", assignment{}), "nobody knows anything")
+	require.Equal(t, one, s.assignmentOf("a", one), "the Works say it, as after a restart")
+	require.Equal(t, one, s.assignmentOf("a", two), "somebody has edited them")
+	require.Equal(t, one, s.assignmentOf("a", assignment{}), "somebody has deleted them")
+	s.assigned["a"] = two
+	require.Equal(t, two, s.assignmentOf("a", one), "what was told now is not written yet")
+	s.dropClusters(func(string) bool { return false })
+	require.Equal(t, assignment{}, s.assignmentOf("a", assignment{}), "it has been away")
 }
 
 func TestStamp(t *testing.T) {
@@ -136,14 +136,14 @@ func TestSettled(t *testing.T) {
 	} {
 		changed := p.DeepCopy()
 		test.change(changed)
-		require.Equal(t, test.want, settled(changed, test.known), test.reason)
+		require.Equal(t, test.want, complete(changed, test.known), test.reason)
 	}
 }
 
 // A patch makes of what is there what is to be, and leaves what others have put on it.
 func TestPatchOf(t *testing.T) {
 	c := &controller{}
-	asks := &wanted{told: two}
+	asks := &wanted{assigned: two}
 	reading := &reading{content: &revision.Content{}}
 	for _, test := range []struct {
 		reason      string
@@ -194,13 +194,13 @@ func TestPartingOf(t *testing.T) {
 	for _, test := range []struct {
 		reason string
 		policy workv1alpha1.DeletePolicy
-		want   parting
+		want   deletePolicy
 	}{
-		{"what is not said is what the API server puts there", workv1alpha1.DeletePolicy{}, parting{workv1alpha1.DeleteObject, metav1.DeletePropagationForeground}},
-		{"what is there is the same", workv1alpha1.DeletePolicy{Action: workv1alpha1.DeleteObject, Propagation: metav1.DeletePropagationForeground}, parting{workv1alpha1.DeleteObject, metav1.DeletePropagationForeground}},
-		{"all that there is", workv1alpha1.DeletePolicy{Action: workv1alpha1.OrphanObject, Propagation: metav1.DeletePropagationBackground}, parting{workv1alpha1.OrphanObject, metav1.DeletePropagationBackground}},
-		{"what a later release knows is kept", workv1alpha1.DeletePolicy{Action: "Hide", Propagation: "Later"}, parting{"Hide", "Later"}},
+		{"what is not said is what the API server puts there", workv1alpha1.DeletePolicy{}, deletePolicy{workv1alpha1.DeleteObject, metav1.DeletePropagationForeground}},
+		{"what is there is the same", workv1alpha1.DeletePolicy{Action: workv1alpha1.DeleteObject, Propagation: metav1.DeletePropagationForeground}, deletePolicy{workv1alpha1.DeleteObject, metav1.DeletePropagationForeground}},
+		{"all that there is", workv1alpha1.DeletePolicy{Action: workv1alpha1.OrphanObject, Propagation: metav1.DeletePropagationBackground}, deletePolicy{workv1alpha1.OrphanObject, metav1.DeletePropagationBackground}},
+		{"what a later release knows is kept", workv1alpha1.DeletePolicy{Action: "Hide", Propagation: "Later"}, deletePolicy{"Hide", "Later"}},
 	} {
-		require.Equal(t, test.want, partingOf(test.policy), test.reason)
+		require.Equal(t, test.want, deletePolicyOf(test.policy), test.reason)
 	}
 }

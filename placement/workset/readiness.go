@@ -13,36 +13,37 @@ import (
 	"github.com/muster-sdk/muster/placement/rollout"
 )
 
-// Readiness tells the controller of Placements where what WorkSets distribute does its work, so that a placement that has to leave a cluster can
-// wait for its replacement, and a disruption budget counts what is really there. Make it by [NewReadiness], and give it to both:
+// Readiness reports to the controller of Placements on which clusters WorkSets are available, so that failover waits
+// for replacements and disruption budgets count available workloads. Create it with [NewReadiness] and pass it to both
+// controllers:
 //
 //	ready := workset.NewReadiness()
 //	placement.SetupWithManager(mgr, placement.Options{Ready: ready})
 //	workset.SetupWithManager(mgr, workset.Options{Readiness: ready})
 //
-// A cluster is ready for a Placement when all WorkSets of that Placement are available on it, by what it was told last. It is a
-// placement.ReadinessNotifier, and may be used concurrently.
+// A cluster is ready for a Placement when all WorkSets of the Placement are available on it, in the revision that is
+// assigned to the cluster. Readiness implements placement.ReadinessNotifier. Its methods may be called concurrently.
 type Readiness struct {
 	mu        sync.Mutex
-	sets      map[types.NamespacedName]standing                          // by WorkSet
-	of        map[types.NamespacedName]map[types.NamespacedName]standing // the same, by Placement
+	sets      map[types.NamespacedName]availability                          // by WorkSet
+	of        map[types.NamespacedName]map[types.NamespacedName]availability // the same, by Placement
 	listeners map[int]func(placement types.NamespacedName)
 	next      int
 
-	awaited map[types.NamespacedName]bool // the WorkSets that existed at the start and were not reconciled yet; nil: not known
-	known   chan struct{}                 // closed when there are none
+	awaited map[types.NamespacedName]bool // WorkSets that existed at the start and were not reconciled yet; nil: unknown
+	known   chan struct{}                 // closed when awaited is empty
 }
 
-// standing is where one WorkSet is available.
-type standing struct {
+// availability is where one WorkSet is available.
+type availability struct {
 	placements []types.NamespacedName
 	ready      map[string]bool // by cluster
 }
 
-// NewReadiness makes a Readiness.
+// NewReadiness returns a Readiness.
 func NewReadiness() *Readiness {
 	return &Readiness{
-		sets: map[types.NamespacedName]standing{}, of: map[types.NamespacedName]map[types.NamespacedName]standing{},
+		sets: map[types.NamespacedName]availability{}, of: map[types.NamespacedName]map[types.NamespacedName]availability{},
 		listeners: map[int]func(types.NamespacedName){}, known: make(chan struct{}),
 	}
 }
@@ -59,11 +60,11 @@ func (r *Readiness) Ready(placement types.NamespacedName, cluster string) bool {
 	return true
 }
 
-// knowledgeTimeout is how long Notify waits for the first look at all WorkSets.
-const knowledgeTimeout = 5 * time.Minute
+// startTimeout is how long Notify waits for the first reconcile of all WorkSets.
+const startTimeout = 5 * time.Minute
 
-// Notify has a function called with each placement that Ready may say something else of than before. It returns when all WorkSets
-// that there were at the start have been looked at, with an error if that takes five minutes.
+// Notify calls changed with each Placement for which the result of Ready may have changed. It returns when all WorkSets
+// that existed at the start were reconciled, with an error if that takes more than five minutes.
 func (r *Readiness) Notify(ctx context.Context, changed func(placement types.NamespacedName)) (stop func(), _ error) {
 	r.mu.Lock()
 	id := r.next
@@ -75,7 +76,7 @@ func (r *Readiness) Notify(ctx context.Context, changed func(placement types.Nam
 		defer r.mu.Unlock()
 		delete(r.listeners, id)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, knowledgeTimeout,
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout,
 		errors.New("the controller of WorkSets has not looked at all of them: is it in the same manager, with workset.Options.Readiness?"))
 	defer cancel()
 	select {
@@ -87,7 +88,7 @@ func (r *Readiness) Notify(ctx context.Context, changed func(placement types.Nam
 	}
 }
 
-// await takes in which WorkSets there are at the start.
+// await records the WorkSets that exist at the start.
 func (r *Readiness) await(sets []types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,19 +96,19 @@ func (r *Readiness) await(sets []types.NamespacedName) {
 	for _, set := range sets {
 		r.awaited[set] = true
 	}
-	r.settle()
+	r.closeIfKnown()
 }
 
-// looked takes in that a WorkSet was looked at, whatever came of that.
-func (r *Readiness) looked(set types.NamespacedName) {
+// reconciled records that a WorkSet was reconciled, with or without an error.
+func (r *Readiness) reconciled(set types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if delete(r.awaited, set); r.awaited != nil {
-		r.settle()
+		r.closeIfKnown()
 	}
 }
 
-func (r *Readiness) settle() {
+func (r *Readiness) closeIfKnown() {
 	if len(r.awaited) > 0 {
 		return
 	}
@@ -118,8 +119,8 @@ func (r *Readiness) settle() {
 	}
 }
 
-// set takes in where a WorkSet is available now; the zero standing: it is gone.
-func (r *Readiness) set(name types.NamespacedName, now standing) {
+// set records where a WorkSet is available. The zero availability: it does not exist.
+func (r *Readiness) set(name types.NamespacedName, now availability) {
 	r.mu.Lock()
 	before := r.sets[name]
 	if maps.Equal(before.ready, now.ready) && slices.Equal(before.placements, now.placements) {
@@ -134,7 +135,7 @@ func (r *Readiness) set(name types.NamespacedName, now standing) {
 	delete(r.sets, name)
 	for _, placement := range now.placements {
 		if r.of[placement] == nil {
-			r.of[placement] = map[types.NamespacedName]standing{}
+			r.of[placement] = map[types.NamespacedName]availability{}
 		}
 		r.of[placement][name] = now
 		r.sets[name] = now
@@ -152,9 +153,9 @@ func (r *Readiness) set(name types.NamespacedName, now standing) {
 	}
 }
 
-// standing is where the WorkSet is available, as it was found.
-func (l *look) standing() standing {
-	s := standing{ready: make(map[string]bool, len(l.clusters))}
+// availability returns where the WorkSet is available.
+func (l *reconciliation) availability() availability {
+	s := availability{ready: make(map[string]bool, len(l.clusters))}
 	for _, reference := range l.set.Spec.Placements {
 		s.placements = append(s.placements, types.NamespacedName{Namespace: l.set.Namespace, Name: reference.Name})
 	}

@@ -21,8 +21,8 @@ func TestReadiness(t *testing.T) {
 	var told []string
 	stop, err := r.Notify(t.Context(), func(placement types.NamespacedName) { told = append(told, placement.Name) })
 	require.NoError(t, err)
-	at := func(placement string, clusters ...string) standing {
-		s := standing{placements: []types.NamespacedName{name(placement)}, ready: map[string]bool{}}
+	at := func(placement string, clusters ...string) availability {
+		s := availability{placements: []types.NamespacedName{name(placement)}, ready: map[string]bool{}}
 		for _, c := range clusters {
 			s.ready[c] = true
 		}
@@ -42,11 +42,11 @@ func TestReadiness(t *testing.T) {
 	require.ElementsMatch(t, []string{"eu", "eu", "eu", "us"}, told, "who is left hears of it as well")
 	r.set(name("db"), at("us"))
 	require.Len(t, told, 4, "nothing has changed")
-	r.set(name("db"), standing{})
+	r.set(name("db"), availability{})
 	require.True(t, r.Ready(name("us"), "east"), "it is gone")
 	require.Len(t, told, 5)
 	stop()
-	r.set(name("web"), standing{})
+	r.set(name("web"), availability{})
 	require.Len(t, told, 5)
 }
 
@@ -60,16 +60,16 @@ func TestReadinessIsKnown(t *testing.T) {
 			known <- err
 		}()
 		for _, step := range []func(){
-			func() { r.looked(name("early")) },
+			func() { r.reconciled(name("early")) },
 			func() { r.await([]types.NamespacedName{name("a"), name("b")}) },
-			func() { r.looked(name("a")) },
-			func() { r.looked(name("a")) },
+			func() { r.reconciled(name("a")) },
+			func() { r.reconciled(name("a")) },
 		} {
 			step()
 			synctest.Wait()
 			require.Empty(t, known)
 		}
-		r.looked(name("b"))
+		r.reconciled(name("b"))
 		require.NoError(t, <-known)
 
 		_, err := NewReadiness().Notify(t.Context(), func(types.NamespacedName) {})
@@ -83,8 +83,8 @@ func TestReadinessIsKnown(t *testing.T) {
 
 // The leave of a member takes its Works; who has not heard that it is chosen no longer must not bring them back.
 func TestLeavingClusterIsNotTold(t *testing.T) {
-	l := &look{state: newState(name("web"))}
-	leaving := &target{name: "east", namespace: "member-east", told: told{revision: "web-1"}, cluster: &scheduler.Cluster{Name: "east", Joined: true, Leaving: true}}
-	require.False(t, leaving.tellable())
-	require.Equal(t, verdict{waits: "It leaves the fleet."}, l.arranged(leaving))
+	l := &reconciliation{state: newState(name("web"))}
+	leaving := &target{name: "east", namespace: "member-east", assigned: assignment{revision: "web-1"}, cluster: &scheduler.Cluster{Name: "east", Joined: true, Leaving: true}}
+	require.False(t, leaving.writable())
+	require.Equal(t, evaluation{waits: "It leaves the fleet."}, l.plan(leaving))
 }

@@ -16,52 +16,53 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// record is what is kept of a Work: not its manifests, of which there may be a hundred thousand, but what tells whether they are as
-// they should be. A record is never changed.
+// record is what the controller keeps of a Work: not its manifests, of which there can be a hundred thousand, but what
+// is needed to compare them with the desired ones. A record is immutable.
 type record struct {
-	metav1.ObjectMeta // its name, versions, labels and annotations
+	metav1.ObjectMeta // name, versions, labels and annotations
 
-	set      types.NamespacedName
-	content  bundle.Work         // without texts
-	options  bundle.Hash         // of all that is not manifests
-	parting  parting             // part of that
-	written  *bundle.Fingerprint // what this process wrote last; nil: nothing, or another client changed it since
-	replicas map[bundle.Key]int32
-	told     told
-	marked   bool // it has our labels and annotations, as it should
-	settled  bool // the member has done what it can with it as it is
-	status   progress.Work
+	set          types.NamespacedName
+	content      bundle.Work         // without texts
+	options      bundle.Hash         // of the spec without manifests
+	deletePolicy deletePolicy        // part of the options
+	written      *bundle.Fingerprint // the last write of this process; nil: none, or another client changed the Work since
+	replicas     map[bundle.Key]int32
+	assigned     assignment
+	marked       bool // it has the labels and annotations of the controller
+	settled      bool // the agent has finished the current generation
+	status       progress.Work
 }
 
 func (r *record) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
 }
 
-// told is the revision that a cluster was told, and when.
-type told struct {
+// assignment is the revision of a cluster, and when it was assigned.
+type assignment struct {
 	revision string
 	since    time.Time
 }
 
-// stamp is a time as it can be stored, so that two that are the same are equal.
+// stamp returns a time as it can be stored, so that equal times compare equal.
 func stamp(t time.Time) time.Time { return time.Unix(0, t.UnixNano()).UTC() }
 
-// sameButStatus reports whether two records of a Work differ in its status at most, and so whether the same is to be done about it.
+// sameButStatus reports whether two records of a Work differ at most in the status, so that they lead to the same
+// steps.
 func (r *record) sameButStatus(o *record) bool {
-	return r.UID == o.UID && r.Generation == o.Generation && r.told == o.told && r.marked == o.marked && r.set == o.set &&
+	return r.UID == o.UID && r.Generation == o.Generation && r.assigned == o.assigned && r.marked == o.marked && r.set == o.set &&
 		(r.written == nil) == (o.written == nil) && (r.written == nil || *r.written == *o.written) &&
 		(r.DeletionTimestamp == nil) == (o.DeletionTimestamp == nil) && maps.Equal(r.Annotations, o.Annotations)
 }
 
-// dying is the record of the same Work once its deletion has begun.
-func (r *record) dying() *record {
+// deleting returns the record of the same Work after its deletion has begun.
+func (r *record) deleting() *record {
 	gone := *r
-	gone.DeletionTimestamp = &metav1.Time{} // when does not matter
+	gone.DeletionTimestamp = &metav1.Time{} // any time
 	gone.status.Deleting = true
 	return &gone
 }
 
-// recordOf makes a record. What was read of the same generation before is not read again.
+// recordOf returns the record of a Work. It reuses the content of an earlier record of the same generation.
 func recordOf(work *workv1alpha1.Work, before *record) *record {
 	r := &record{
 		ObjectMeta: metav1.ObjectMeta{
@@ -72,22 +73,22 @@ func recordOf(work *workv1alpha1.Work, before *record) *record {
 		settled: bundle.Settled(work),
 		status:  progress.Of(work),
 	}
-	r.told.revision = work.Annotations[v1alpha1.RevisionAnnotation]
+	r.assigned.revision = work.Annotations[v1alpha1.RevisionAnnotation]
 	if since, err := time.Parse(time.RFC3339Nano, work.Annotations[v1alpha1.RevisionSinceAnnotation]); err == nil {
-		r.told.since = stamp(since)
+		r.assigned.since = stamp(since)
 	}
 	r.marked = work.Labels[v1alpha1.WorkSetLabel] == v1alpha1.LabelValue(r.set.Name) && work.Labels[v1alpha1.WorkSetNamespaceLabel] == r.set.Namespace &&
 		work.Annotations[v1alpha1.WorkSetAnnotation] == r.set.String() && work.Annotations[workv1alpha1.GeneratedByAnnotation] == generatedBy(r.set) &&
 		(work.Annotations[workv1alpha1.DeletionRequestedByAnnotation] == "" || work.DeletionTimestamp != nil)
 	if before != nil && before.UID == r.UID && before.Generation == r.Generation {
-		r.content, r.options, r.parting, r.written, r.replicas = before.content, before.options, before.parting, before.written, before.replicas
+		r.content, r.options, r.deletePolicy, r.written, r.replicas = before.content, before.options, before.deletePolicy, before.written, before.replicas
 		return r
 	}
 	r.content = bundle.Read(work.Name, work.Spec.Manifests)
 	r.replicas = replicasOf(r.content.Objects)
 	r.content = withoutTexts(r.content)
 	r.options = bundle.HashOptions(&work.Spec)
-	r.parting = partingOf(work.Spec.Delete)
+	r.deletePolicy = deletePolicyOf(work.Spec.Delete)
 	return r
 }
 
@@ -112,7 +113,7 @@ func withoutTexts(w bundle.Work) bundle.Work {
 	return w
 }
 
-// replicasOf are the replicas of those objects that have any.
+// replicasOf returns the replicas of objects that have any.
 func replicasOf(objects []bundle.Object) map[bundle.Key]int32 {
 	var found map[bundle.Key]int32
 	for i := range objects {

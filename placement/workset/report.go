@@ -16,14 +16,15 @@ import (
 	"github.com/muster-sdk/muster/placement/v1alpha1"
 )
 
-// statusPeriod is the least time between two writes of a status that tell nothing but how far things are: longer for one that is
-// long, since etcd keeps all of it each time. What people wait for, or what a rollout remembers, is written at once.
+// statusPeriod is the minimum time between two writes of a status that differ only in progress. It is longer for a long
+// status, because etcd stores all of it each time. Other changes are written immediately.
 func statusPeriod(clusters int) time.Duration {
 	return max(time.Second, time.Duration(clusters)*2*time.Millisecond)
 }
 
-// report writes the status, if there is something new to say. Otherwise, or if it is too soon, it returns when to look again; zero: never.
-func (l *look) report(ctx context.Context, status v1alpha1.WorkSetStatus) (again time.Duration, _ error) {
+// report writes the status if it changed. Otherwise, or if it is too soon, it returns when to reconcile again. Zero:
+// never.
+func (l *reconciliation) report(ctx context.Context, status v1alpha1.WorkSetStatus) (again time.Duration, _ error) {
 	if equality.Semantic.DeepEqual(status, l.set.Status) {
 		return 0, nil
 	}
@@ -33,7 +34,7 @@ func (l *look) report(ctx context.Context, status v1alpha1.WorkSetStatus) (again
 	before := l.set
 	next := before.DeepCopy()
 	next.Status = status
-	// The lock keeps what is said of this WorkSet off another one that has come under its name.
+	// The optimistic lock protects another WorkSet with this name.
 	err := l.client.Status().Patch(ctx, next, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsNotFound(err) {
 		return 0, nil
@@ -41,13 +42,13 @@ func (l *look) report(ctx context.Context, status v1alpha1.WorkSetStatus) (again
 	if err != nil {
 		return 0, fmt.Errorf("write the status of WorkSet %s: %w", l.state.key, err)
 	}
-	// What the API server has stored is what the next look compares with.
+	// The next reconcile compares with the stored status.
 	l.set, l.state.latest, l.state.written = next, next, l.now
 	l.announce(&before.Status, &next.Status)
 	return 0, nil
 }
 
-// gist is what of a status must not wait.
+// gist returns the parts of a status whose changes are written immediately.
 func gist(s *v1alpha1.WorkSetStatus) *v1alpha1.WorkSetStatus {
 	g := s.DeepCopy()
 	g.Message, g.Counts, g.Clusters, g.OmittedClusters, g.Feedback = "", v1alpha1.ClusterCounts{}, nil, 0, nil
@@ -64,23 +65,23 @@ func gist(s *v1alpha1.WorkSetStatus) *v1alpha1.WorkSetStatus {
 	return g
 }
 
-// announce tells of what has turned.
-func (l *look) announce(before, after *v1alpha1.WorkSetStatus) {
+// announce records Events for transitions.
+func (l *reconciliation) announce(before, after *v1alpha1.WorkSetStatus) {
 	if after.Rollout.Phase != "" && (before.Rollout.Phase != after.Rollout.Phase || before.Rollout.Revision != after.Rollout.Revision) {
 		kind := normal
 		switch after.Rollout.Phase {
 		case v1alpha1.PhaseFailed, v1alpha1.PhaseRollingBack, v1alpha1.PhaseRolledBack:
 			kind = warning
 		}
-		l.tell(l.set, kind, "Rollout"+string(after.Rollout.Phase), "Revision %s: %s", after.Rollout.Revision, after.Rollout.Message)
+		l.event(l.set, kind, "Rollout"+string(after.Rollout.Phase), "Revision %s: %s", after.Rollout.Revision, after.Rollout.Message)
 	}
 	was, is := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionDegraded), meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionDegraded)
 	switch {
 	case is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason:
 	case is.Status == metav1.ConditionTrue:
-		l.tell(l.set, warning, is.Reason, "%s", is.Message)
+		l.event(l.set, warning, is.Reason, "%s", is.Message)
 	case was != nil && was.Status == metav1.ConditionTrue:
-		l.tell(l.set, normal, is.Reason, "%s", is.Message)
+		l.event(l.set, normal, is.Reason, "%s", is.Message)
 	}
 }
 
@@ -89,9 +90,9 @@ const (
 	warning = corev1.EventTypeWarning
 )
 
-// maxNote is how long the note of an Event may be, in bytes.
+// maxNote is the maximum length in bytes of the note of an Event.
 const maxNote = 1024
 
-func (c *controller) tell(set *v1alpha1.WorkSet, kind, reason, format string, args ...any) {
+func (c *controller) event(set *v1alpha1.WorkSet, kind, reason, format string, args ...any) {
 	c.recorder.Eventf(set, nil, kind, reason, "Distribute", "%s", bounded.Text(fmt.Sprintf(format, args...), maxNote))
 }

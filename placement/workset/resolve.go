@@ -16,8 +16,8 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// resolve finds the revision that all clusters are to have. What cannot be found out leaves the one that they have.
-func (l *look) resolve(ctx context.Context) error {
+// resolve finds the desired revision. If it cannot be found, the current one stays.
+func (l *reconciliation) resolve(ctx context.Context) error {
 	l.revision = l.set.Status.Revision
 	if !l.state.read {
 		history, err := l.store.List(ctx, l.set)
@@ -32,7 +32,7 @@ func (l *look) resolve(ctx context.Context) error {
 	}
 	l.valid = true
 	if l.set.Spec.Revision != "" {
-		return l.pin(ctx, l.set.Spec.Revision)
+		return l.pinRevision(ctx, l.set.Spec.Revision)
 	}
 	content, ok := l.content(ctx)
 	if !ok {
@@ -41,8 +41,8 @@ func (l *look) resolve(ctx context.Context) error {
 	return l.advance(ctx, content)
 }
 
-// pin takes the revision that is asked for. What the resources are meanwhile does not matter.
-func (l *look) pin(ctx context.Context, asked string) error {
+// pinRevision makes the revision in spec.revision the desired one. The selected objects are ignored.
+func (l *reconciliation) pinRevision(ctx context.Context, asked string) error {
 	l.watcher.Forget(l.state.key)
 	if !slices.ContainsFunc(l.state.history, func(r revision.Info) bool { return r.Name == asked }) {
 		l.problem(v1alpha1.ReasonRevisionNotFound, "spec.revision: there is no revision %s: take one of status.revisions, or none for what is there now", asked)
@@ -60,8 +60,8 @@ func (l *look) pin(ctx context.Context, asked string) error {
 	return nil
 }
 
-// content is what makes the revision that the spec asks for.
-func (l *look) content(ctx context.Context) (*revision.Content, bool) {
+// content returns the content of the revision for the current spec.
+func (l *reconciliation) content(ctx context.Context) (*revision.Content, bool) {
 	spec := &l.set.Spec
 	selected := l.watcher.Select(ctx, l.state.key, spec.Resources)
 	for _, p := range selected.Problems {
@@ -73,7 +73,7 @@ func (l *look) content(ctx context.Context) (*revision.Content, bool) {
 	before, err := l.reading(ctx, l.set.Status.Revision)
 	if err != nil {
 		l.problem(v1alpha1.ReasonSelectionFailed, "spec.resources: revision %s, which the clusters have, could not be read: %s", l.set.Status.Revision, err)
-		l.lookAgain()
+		l.requeueSoon()
 		return nil, false
 	}
 	if before != nil {
@@ -100,7 +100,7 @@ func compareKeys(a, b bundle.Key) int {
 }
 
 // advance makes content the desired revision of all clusters. It is saved before a cluster is updated to it.
-func (l *look) advance(ctx context.Context, content *revision.Content) error {
+func (l *reconciliation) advance(ctx context.Context, content *revision.Content) error {
 	name := revision.Name(l.set.Name, content.Hash())
 	if l.state.readings[name] == nil {
 		r, err := read(content)
@@ -120,9 +120,9 @@ func (l *look) advance(ctx context.Context, content *revision.Content) error {
 		number = l.state.history[0].Number + 1
 	}
 	info, err := l.store.Save(ctx, l.set, content, number)
-	if lasts(err) || errors.Is(err, revision.ErrForeign) {
+	if persistent(err) || errors.Is(err, revision.ErrForeign) {
 		l.problem(v1alpha1.ReasonWriteFailed, "%s", err)
-		l.lookAgain()
+		l.requeueSoon()
 		return nil
 	}
 	if err != nil {
@@ -131,11 +131,11 @@ func (l *look) advance(ctx context.Context, content *revision.Content) error {
 	l.state.history = slices.DeleteFunc(l.state.history, func(r revision.Info) bool { return r.Name == info.Name })
 	l.state.history = slices.Insert(l.state.history, 0, info)
 	l.revision = name
-	l.tell(l.set, normal, "RevisionCreated", "Revision %s has %d objects.", name, len(content.Objects))
+	l.event(l.set, normal, "RevisionCreated", "Revision %s has %d objects.", name, len(content.Objects))
 	return nil
 }
 
-// read makes of a revision what is asked of it for each cluster.
+// read parses a revision.
 func read(content *revision.Content) (*reading, error) {
 	overrides := content.Overrides
 	if overrides == nil {
@@ -154,7 +154,7 @@ func read(content *revision.Content) (*reading, error) {
 	return r, nil
 }
 
-// workSpec is the spec of a Work.
+// workSpec returns the spec of a Work.
 func workSpec(template *v1alpha1.WorkTemplate, manifests []workv1alpha1.Manifest) *workv1alpha1.WorkSpec {
 	return &workv1alpha1.WorkSpec{
 		Manifests: manifests, Apply: template.Apply, ManifestOptions: template.ManifestOptions, Waves: template.Waves,
@@ -162,8 +162,8 @@ func workSpec(template *v1alpha1.WorkTemplate, manifests []workv1alpha1.Manifest
 	}
 }
 
-// reading returns a revision; nil: it cannot be read any more, and state.unreadable says why.
-func (l *look) reading(ctx context.Context, name string) (*reading, error) {
+// reading returns a parsed revision. Nil: it cannot be read any more, and state.unreadable contains the reason.
+func (l *reconciliation) reading(ctx context.Context, name string) (*reading, error) {
 	s := l.state
 	if r := s.readings[name]; r != nil || name == "" || s.unreadable[name] != "" {
 		return r, nil
@@ -171,7 +171,7 @@ func (l *look) reading(ctx context.Context, name string) (*reading, error) {
 	content, err := l.store.Load(ctx, l.set, name)
 	for _, final := range []error{revision.ErrNotFound, revision.ErrIncomplete, revision.ErrCorrupt, revision.ErrLater} {
 		if errors.Is(err, final) {
-			l.giveUp(name, final)
+			l.setUnreadable(name, final)
 			return nil, nil
 		}
 	}
@@ -180,15 +180,15 @@ func (l *look) reading(ctx context.Context, name string) (*reading, error) {
 	}
 	r, err := read(content)
 	if err != nil {
-		l.giveUp(name, err)
+		l.setUnreadable(name, err)
 		return nil, nil
 	}
 	s.readings[name] = r
 	return r, nil
 }
 
-// giveUp does not try to read a revision again.
-func (l *look) giveUp(name string, why error) {
+// setUnreadable records that a revision cannot be read, so that it is not tried again.
+func (l *reconciliation) setUnreadable(name string, why error) {
 	l.state.unreadable[name] = why.Error()
 	if errors.Is(why, revision.ErrNotFound) {
 		l.state.history = slices.DeleteFunc(l.state.history, func(r revision.Info) bool { return r.Name == name })

@@ -33,12 +33,12 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// SetupWithManager adds the controller of WorkSets to a manager: it distributes what they say to the clusters that their Placements have
-// chosen, and says how far that is. It runs on the leader alone. The manager's scheme knows placement/v1alpha1, work/v1alpha1, the types of Kubernetes, and
-// membership/v1alpha1 unless there is another [placement.ClusterSource]; the CustomResourceDefinitions are installed by the time that
-// the manager starts.
+// SetupWithManager adds the controller of WorkSets to a manager. The controller distributes the objects of WorkSets to
+// the clusters that their Placements selected, and reports the progress. It runs on the leader only. The manager's
+// scheme must have placement/v1alpha1, work/v1alpha1, the types of Kubernetes, and membership/v1alpha1 unless
+// Options.Clusters is set. The CustomResourceDefinitions must be served when the manager starts.
 //
-// The permissions that it needs are in the folder rbac, but for those to read what WorkSets select.
+// The permissions of the controller are in the folder rbac, except for the permissions to read what WorkSets select.
 func SetupWithManager(mgr manager.Manager, o Options) error {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -58,8 +58,8 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	c := &controller{
 		Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache(),
 		log: mgr.GetLogger().WithName("muster-workset"), recorder: mgr.GetEventRecorder("muster-workset"),
-		store: revision.NewStore(mgr.GetClient(), mgr.GetAPIReader()),
-		looks: &openqueue.Queue[reconcile.Request]{}, orders: &openqueue.Queue[delivery]{}, states: map[types.NamespacedName]*state{},
+		store:    revision.NewStore(mgr.GetClient(), mgr.GetAPIReader()),
+		requests: &openqueue.Queue[reconcile.Request]{}, pending: &openqueue.Queue[delivery]{}, states: map[types.NamespacedName]*state{},
 		unclaimedWorks: map[types.NamespacedName]int{},
 		conflicts:      workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](soon, maxPause),
 		overtaken:      workqueue.NewTypedItemExponentialFailureRateLimiter[delivery](soon, maxPause),
@@ -70,11 +70,11 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	if c.metrics, err = newMetrics(); err != nil {
 		return fmt.Errorf("register the metrics of WorkSets: %w", err)
 	}
-	if c.untold = c.Clusters != nil; !c.untold {
+	if c.pollsNamespaces = c.Clusters != nil; !c.pollsNamespaces {
 		c.Clusters, c.Namespace = placement.Members(mgr.GetCache()), memberNamespaces(mgr.GetCache())
 	}
 	c.fleet = newFleet(c.Namespace, c.clusterChanged)
-	c.works = newWorks(c.lookAt)
+	c.works = newWorkCache(c.enqueue)
 	if c.Estimator == nil {
 		c.Estimator = replicas.FromAvailable(func(name string) (corev1.ResourceList, bool) {
 			m := c.fleet.member(name)
@@ -85,7 +85,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		})
 	}
 	c.watcher, err = selection.New(selection.Options{
-		Config: mgr.GetConfig(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(), Log: c.log, Allow: o.Allow, Changed: c.lookAt,
+		Config: mgr.GetConfig(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(), Log: c.log, Allow: o.Allow, Changed: c.enqueue,
 	})
 	if err != nil {
 		return fmt.Errorf("make the watches of what WorkSets select: %w", err)
@@ -108,17 +108,17 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	return c.writers(mgr)
 }
 
-// watch has WorkSets looked at when something happens to them, to their Placements or to these' decisions.
+// watch enqueues WorkSets after events of them, their Placements and PlacementDecisions.
 func (c *controller) watch(mgr manager.Manager, feed *feed) error {
 	looks, err := ctrl.New("muster-workset", mgr, ctrl.Options{
 		Reconciler: c, MaxConcurrentReconciles: c.Workers, UsePriorityQueue: new(true), ReconciliationTimeout: lookTimeout,
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](moment, 30*time.Second),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](batchPeriod, 30*time.Second),
 	})
 	if err != nil {
 		return err
 	}
 	for _, s := range []source.Source{
-		fed{feed}, c.looks.Source(),
+		fed{feed}, c.requests.Source(),
 		source.Kind(mgr.GetCache(), &v1alpha1.WorkSet{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.WorkSet]{}, askedAnew),
 		source.Kind(mgr.GetCache(), &v1alpha1.Placement{}, handler.TypedEnqueueRequestsFromMapFunc(c.setsOf), decided),
 		source.Kind(mgr.GetCache(), &v1alpha1.PlacementDecision{}, handler.TypedEnqueueRequestsFromMapFunc(
@@ -137,17 +137,17 @@ func (c *controller) watch(mgr manager.Manager, feed *feed) error {
 	return nil
 }
 
-// writers write Works.
+// writers adds the controller that writes Works.
 func (c *controller) writers(mgr manager.Manager) error {
 	writers, err := ctrl.NewTyped("muster-workset-delivery", mgr, ctrl.TypedOptions[delivery]{
 		Reconciler: reconcile.TypedFunc[delivery](c.deliver), MaxConcurrentReconciles: c.Writers, UsePriorityQueue: new(true),
 		ReconciliationTimeout: writeTimeout,
-		RateLimiter:           workqueue.NewTypedItemExponentialFailureRateLimiter[delivery](moment, 30*time.Second),
+		RateLimiter:           workqueue.NewTypedItemExponentialFailureRateLimiter[delivery](batchPeriod, 30*time.Second),
 	})
 	if err != nil {
 		return err
 	}
-	return writers.Watch(c.orders.Source())
+	return writers.Watch(c.pending.Source())
 }
 
 // How long a look, and what is written of one cluster, may take.
@@ -156,21 +156,21 @@ const (
 	writeTimeout = time.Minute
 )
 
-// askedAnew passes changes that users make to a WorkSet. This controller writes its status.
+// askedAnew passes changes of users to a WorkSet. This controller writes its status.
 var askedAnew = predicate.TypedFuncs[*v1alpha1.WorkSet]{UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.WorkSet]) bool {
 	return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectOld.UID != e.ObjectNew.UID ||
 		(e.ObjectOld.DeletionTimestamp == nil) != (e.ObjectNew.DeletionTimestamp == nil) ||
 		!reflect.DeepEqual(e.ObjectOld.Finalizers, e.ObjectNew.Finalizers)
 }}
 
-// decided passes what changes the meaning of decisions.
+// decided passes changes of the decisions of a Placement.
 var decided = predicate.TypedFuncs[*v1alpha1.Placement]{UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.Placement]) bool {
 	return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectOld.UID != e.ObjectNew.UID ||
 		e.ObjectOld.Status.ObservedGeneration != e.ObjectNew.Status.ObservedGeneration ||
 		e.ObjectOld.Status.SelectedClusters != e.ObjectNew.Status.SelectedClusters
 }}
 
-// setsOf are the WorkSets that distribute to the clusters of a Placement.
+// setsOf returns the WorkSets that refer to a Placement.
 func (c *controller) setsOf(ctx context.Context, placement *v1alpha1.Placement) []reconcile.Request {
 	var sets v1alpha1.WorkSetList
 	if err := c.cache.List(ctx, &sets, client.InNamespace(placement.Namespace)); err != nil {
@@ -188,7 +188,7 @@ func (c *controller) setsOf(ctx context.Context, placement *v1alpha1.Placement) 
 	return found
 }
 
-// clusterChanged has those WorkSets looked at that have something on a cluster, or are to have.
+// clusterChanged enqueues the WorkSets that have Works on a cluster, or should have some.
 func (c *controller) clusterChanged(name string) {
 	c.mu.Lock()
 	var found []types.NamespacedName
@@ -201,24 +201,24 @@ func (c *controller) clusterChanged(name string) {
 	}
 	c.mu.Unlock()
 	for _, set := range found {
-		c.lookAt(set)
+		c.enqueue(set)
 	}
 }
 
-// feed tells the controller of Works, of clusters and of what is selected.
+// feed watches Works, clusters and selected objects.
 type feed struct {
 	*controller
 
 	informer toolscache.SharedIndexInformer // of Works
-	known    toolscache.InformerSynced      // those that there were at the start are
+	known    toolscache.InformerSynced      // all existing Works are
 }
 
-// NeedLeaderElection is true: two who distribute would overtake each other.
+// NeedLeaderElection is true: two controllers would overwrite each other's Works.
 func (f *feed) NeedLeaderElection() bool { return true }
 
-// Start feeds until the context ends.
+// Start watches until the context ends.
 func (f *feed) Start(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(klog.NewContext(ctx, f.log)) // or what fails to be watched would be told to klog
+	ctx, cancel := context.WithCancelCause(klog.NewContext(ctx, f.log)) // errors of the watch go to this log, and not to klog
 	defer cancel(nil)
 	var running sync.WaitGroup
 	for what, run := range map[string]func(context.Context) error{
@@ -243,15 +243,16 @@ func (f *feed) Start(ctx context.Context) error {
 	return nil
 }
 
-// fed is a source that has nothing looked at before all is known that there is: what is not known yet would be taken for missing.
+// fed is a source that delays reconciles until everything that exists is observed. What is not observed yet would be
+// treated as missing.
 type fed struct{ *feed }
 
-// Start begins nothing: the feed runs by itself.
+// Start does nothing: the manager starts the feed.
 func (fed) Start(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	return nil
 }
 
-// WaitForSync waits until all Works and clusters are known.
+// WaitForSync waits until all Works and clusters are observed.
 func (f fed) WaitForSync(ctx context.Context) error {
 	if !toolscache.WaitForCacheSync(ctx.Done(), f.known) {
 		return fmt.Errorf("list Works: %w", context.Cause(ctx))

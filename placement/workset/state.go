@@ -18,37 +18,38 @@ import (
 	"github.com/muster-sdk/muster/scheduler"
 )
 
-// state is what is remembered of one WorkSet. All of it can be found out again, so that a restart loses nothing.
+// state is the state of one WorkSet between reconciles. All of it can be rebuilt from the API, so a restart loses
+// nothing.
 type state struct {
 	key types.NamespacedName
 
-	// writing is held for reading by those who write Works, and for writing by who ends the WorkSet.
+	// writing is locked for reading by writers of Works, and for writing by the deletion of the WorkSet.
 	writing sync.RWMutex
 
-	mu       sync.Mutex
-	wants    map[string]*want   // by cluster
-	troubles map[string]trouble // by cluster, where there is any
-	follows  map[string]bool    // the clusters whose changes matter
-	thinking time.Duration      // how long the last look took to decide
+	mu           sync.Mutex
+	wants        map[string]*want      // by cluster
+	writeErrors  map[string]writeError // by cluster
+	follows      map[string]bool       // clusters whose changes cause a reconcile
+	decisionTime time.Duration         // how long the last reconcile took to decide
 
 	// The following fields belong to the reconcile of the WorkSet. The workqueue never processes a key concurrently.
 
-	uid        types.UID
-	spec       spec
-	latest     *v1alpha1.WorkSet // as it was when it was last written, until the cache has that too
-	written    time.Time         // when its status was
-	history    []revision.Info
-	read       bool // whether the history is
-	readings   map[string]*reading
-	unreadable map[string]string // why a revision cannot be read and never can
-	told       map[string]told
-	groups     map[string]rollout.Group
-	health     map[string]healthSince
-	looks      map[string]looked
-	shares     shares
-	estimating estimating
-	missed     missed
-	ending     time.Time // since when its deletion has been observed to be a request
+	uid         types.UID
+	spec        spec
+	latest      *v1alpha1.WorkSet // after the last write, until the cache contains it
+	written     time.Time         // when the status was written
+	history     []revision.Info
+	read        bool // the history was read
+	readings    map[string]*reading
+	unreadable  map[string]string // by revision that can never be read: the reason
+	assigned    map[string]assignment
+	groups      map[string]rollout.Group
+	health      map[string]healthSince
+	evaluations map[string]cachedEvaluation
+	shares      shares
+	estimating  estimating
+	missed      missed
+	ending      time.Time // since when its deletion is observed to be a request
 }
 
 func newState(key types.NamespacedName) *state {
@@ -57,36 +58,36 @@ func newState(key types.NamespacedName) *state {
 	return s
 }
 
-// reset forgets all that is remembered of a WorkSet that had the same name.
+// reset removes the state of a former WorkSet with the same name.
 func (s *state) reset(uid types.UID) {
 	s.mu.Lock()
-	s.wants, s.troubles, s.follows = map[string]*want{}, map[string]trouble{}, map[string]bool{}
+	s.wants, s.writeErrors, s.follows = map[string]*want{}, map[string]writeError{}, map[string]bool{}
 	s.mu.Unlock()
 	s.uid, s.spec, s.latest, s.written, s.history, s.read = uid, spec{}, nil, time.Time{}, nil, false
 	s.readings, s.unreadable = map[string]*reading{}, map[string]string{}
-	s.told, s.groups, s.health = map[string]told{}, map[string]rollout.Group{}, map[string]healthSince{}
-	s.looks, s.shares = map[string]looked{}, shares{}
+	s.assigned, s.groups, s.health = map[string]assignment{}, map[string]rollout.Group{}, map[string]healthSince{}
+	s.evaluations, s.shares = map[string]cachedEvaluation{}, shares{}
 	s.missed, s.ending = missed{}, time.Time{}
 }
 
-// thought takes down how long it took to decide.
-func (s *state) thought(took time.Duration) {
+// recordDecisionTime records how long a reconcile took to decide.
+func (s *state) recordDecisionTime(took time.Duration) {
 	s.mu.Lock()
-	s.thinking = min(took, maxThinking)
+	s.decisionTime = min(took, maxDecisionTime)
 	s.mu.Unlock()
 }
 
-// maxThinking is how long a look is taken to decide at most: what takes longer has waited for something.
-const maxThinking = 100 * time.Millisecond
+// maxDecisionTime is the maximum recorded duration. A reconcile that takes longer has waited for something.
+const maxDecisionTime = 100 * time.Millisecond
 
-// spec is what was read of a spec.
+// spec is the parsed spec of a WorkSet.
 type spec struct {
 	generation int64
 	manifests  []bundle.Object
 	err        error
 }
 
-// read reads a spec, once.
+// read parses a spec once for each generation.
 func (s *spec) read(set *v1alpha1.WorkSet) error {
 	if s.generation == set.Generation {
 		return s.err
@@ -107,7 +108,7 @@ func (s *spec) read(set *v1alpha1.WorkSet) error {
 	return nil
 }
 
-// reading is a revision that was read: what is to be done with it for each cluster.
+// reading is a parsed revision.
 type reading struct {
 	content  *revision.Content
 	plan     *override.Plan
@@ -115,21 +116,21 @@ type reading struct {
 	options  bundle.Hash        // of the Works
 }
 
-// want is what a cluster is to have, for those who write it.
+// want is the input for the writers of a cluster's Works.
 type want struct {
-	namespace string
-	cluster   *scheduler.Cluster
-	reading   *reading // nil: nothing any more
-	objects   []bundle.Object
-	divided   bool // objects are set, since they depend on the other clusters
-	told      told
-	parting   parting     // of what it is to have no longer
-	by        types.UID   // of the WorkSet
-	created   metav1.Time // of the WorkSet
-	until     time.Time   // what is nothing any more may be acted on until then: see confirmedFor
+	namespace    string
+	cluster      *scheduler.Cluster
+	reading      *reading // nil: no Works
+	objects      []bundle.Object
+	divided      bool // objects is set, because the division depends on other clusters
+	assigned     assignment
+	deletePolicy deletePolicy // of Works to delete
+	by           types.UID    // of the WorkSet
+	created      metav1.Time  // of the WorkSet
+	until        time.Time    // until when Works may be deleted, see confirmedFor
 }
 
-// render says what the cluster is to have.
+// render returns the desired Works.
 func (w *want) render() (*wanted, error) {
 	if w.reading == nil {
 		return &wanted{}, nil
@@ -142,50 +143,50 @@ func (w *want) render() (*wanted, error) {
 		}
 		objects = result.Objects
 	}
-	return &wanted{bundle.Wanted{Objects: objects, Options: w.reading.options}, w.told, owner{w.by, w.created}}, nil
+	return &wanted{bundle.Wanted{Objects: objects, Options: w.reading.options}, w.assigned, owner{w.by, w.created}}, nil
 }
 
-// looked is what was found of a cluster, and what that depends on.
-type looked struct {
+// cachedEvaluation is the evaluation of a cluster with its inputs.
+type cachedEvaluation struct {
 	by        types.UID // of the WorkSet
-	told      told
+	assigned  assignment
 	reading   *reading
 	cluster   *scheduler.Cluster
 	namespace string
-	objects   bundle.Hash // of what was divided for it
+	objects   bundle.Hash // of the divided objects
 	version   uint64
 
-	verdict
+	evaluation
 }
 
-func (l looked) sameAs(o looked) bool {
-	l.verdict, o.verdict = verdict{}, verdict{}
+func (l cachedEvaluation) sameAs(o cachedEvaluation) bool {
+	l.evaluation, o.evaluation = evaluation{}, evaluation{}
 	return l == o
 }
 
-// verdict says whether a cluster's Works are as they are to be.
-type verdict struct {
+// evaluation is whether the Works of a cluster match the desired ones.
+type evaluation struct {
 	current bool
-	waits   string  // what they wait for; empty: for nothing, or nothing to tell of
-	problem problem // why they cannot be; none: they can
+	waits   string  // what the Works wait for; empty: nothing to report
+	problem problem // why the Works cannot match; zero: they can
 }
 
-// problem is what keeps a cluster from being told. The reason is one of those of a WorkSet's conditions.
+// problem is why a cluster cannot be updated. The reason is one of the conditions of a WorkSet.
 type problem struct{ reason, message string }
 
-// forget drops what is remembered of clusters that do not matter any more.
-func (s *state) forget(stays func(cluster string) bool) {
-	forget(s.told, stays)
+// dropClusters removes the state of clusters that the WorkSet does not have any more.
+func (s *state) dropClusters(stays func(cluster string) bool) {
+	forget(s.assigned, stays)
 	forget(s.groups, stays)
 	forget(s.health, stays)
-	forget(s.looks, stays)
+	forget(s.evaluations, stays)
 }
 
 func forget[V any](of map[string]V, stays func(cluster string) bool) {
 	maps.DeleteFunc(of, func(cluster string, _ V) bool { return !stays(cluster) })
 }
 
-// healthSince is how a cluster has fared since when, by our clock.
+// healthSince is the health of a cluster, and since when it has it by the hub's clock.
 type healthSince struct {
 	revision string
 	health   rollout.Health
@@ -194,8 +195,8 @@ type healthSince struct {
 
 // since returns since when a cluster has its health. After a restart it is the time that the member reports, but no
 // later than now and no earlier than the update: clocks of members may be wrong.
-func since(before healthSince, is healthSince, changed time.Time, told told) healthSince {
-	if before.revision == is.revision && settledIn(before.health, is.health) {
+func since(before healthSince, is healthSince, changed time.Time, told assignment) healthSince {
+	if before.revision == is.revision && continues(before.health, is.health) {
 		is.since = before.since
 		return is
 	}
@@ -211,8 +212,9 @@ func since(before healthSince, is healthSince, changed time.Time, told told) hea
 	return is
 }
 
-// settledIn reports whether one health goes on in another: to be under way and not to be known both last until it is well or not.
-func settledIn(before, is rollout.Health) bool {
+// continues reports whether the time of a health continues in another one: Progressing and Unknown form one period,
+// until the cluster succeeds or fails.
+func continues(before, is rollout.Health) bool {
 	open := func(h rollout.Health) bool { return h != rollout.Succeeded && h != rollout.Failed }
 	return before == is || open(before) && open(is)
 }

@@ -16,10 +16,10 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// missed is how often there were Works of a WorkSet that the manager's cache does not have, though there is one.
+// missed counts how often Works of a WorkSet existed that is missing in the manager's cache, but not on the API server.
 type missed struct {
 	times int
-	until time.Time // not asked again before
+	until time.Time // not read again before
 }
 
 // unclaimed reports the Works of a WorkSet that does not exist, and keeps them: the finalizer of a WorkSet that was
@@ -31,7 +31,7 @@ func (c *controller) unclaimed(ctx context.Context, s *state) (reconcile.Result,
 		works += len(h.live())
 	}
 	if works == 0 {
-		c.forget(s.key)
+		c.drop(s.key)
 		return reconcile.Result{}, nil
 	}
 	if wait := s.missed.until.Sub(c.Clock.Now()); wait > 0 {
@@ -40,7 +40,7 @@ func (c *controller) unclaimed(ctx context.Context, s *state) (reconcile.Result,
 	set := &v1alpha1.WorkSet{}
 	err := c.live.Get(ctx, s.key, set)
 	switch {
-	case err == nil: // the cache is late, or does not have all namespaces: then another manager has the WorkSet
+	case err == nil: // the cache lags, or lacks the namespace, whose WorkSets another manager reconciles
 		s.missed.times++
 		wait := min(time.Second<<min(s.missed.times, 20), time.Hour)
 		s.missed.until = c.Clock.Now().Add(wait)
@@ -54,14 +54,14 @@ func (c *controller) unclaimed(ctx context.Context, s *state) (reconcile.Result,
 	s.latest = nil
 	if c.noteUnclaimed(s.key, works) {
 		set.Namespace, set.Name = s.key.Namespace, s.key.Name
-		c.tell(set, warning, "WorksUnclaimed", "%d Works name this WorkSet, which does not exist. They are kept. Create the WorkSet to adopt them; "+
+		c.event(set, warning, "WorksUnclaimed", "%d Works name this WorkSet, which does not exist. They are kept. Create the WorkSet to adopt them; "+
 			"to delete one with its objects, set its annotation %s to any value before you delete it.", works, workv1alpha1.DeletionRequestedByAnnotation)
 		c.log.Info("Works name a WorkSet that does not exist, and are kept", "workset", s.key, "works", works)
 	}
 	return reconcile.Result{}, nil
 }
 
-// noteUnclaimed takes in how many Works of a WorkSet have no WorkSet, and reports whether there were none before.
+// noteUnclaimed records the number of Works without a WorkSet, and reports whether there were none before.
 func (c *controller) noteUnclaimed(set types.NamespacedName, works int) (news bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,10 +77,10 @@ func (c *controller) noteUnclaimed(set types.NamespacedName, works int) (news bo
 	return news
 }
 
-// endRequested reports whether a user asked for the deletion of the WorkSet. One whose definition is being removed is
-// let go, and its Works stay. The request is acted on when it has been observed for a moment; until then wait is
-// positive.
-func (l *look) endRequested(ctx context.Context) (requested bool, wait time.Duration, _ error) {
+// endRequested reports whether a user requested the deletion of the WorkSet. If the definition is being removed, the
+// WorkSet is released and its Works stay. A request takes effect after it has been observed for a moment; until then
+// wait is positive.
+func (l *reconciliation) endRequested(ctx context.Context) (requested bool, wait time.Duration, _ error) {
 	live := &v1alpha1.WorkSet{}
 	err := l.live.Get(ctx, l.state.key, live)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -92,7 +92,7 @@ func (l *look) endRequested(ctx context.Context) (requested bool, wait time.Dura
 		return false, 0, err
 	}
 	if found && state == definition.Absent {
-		return false, definition.ConfirmAfter, nil // the API server contradicts itself, while the definition comes or goes
+		return false, definition.ConfirmAfter, nil // the definition is being installed or removed at this moment
 	}
 	var deleted time.Time
 	if live.DeletionTimestamp != nil {
@@ -107,13 +107,13 @@ func (l *look) endRequested(ctx context.Context) (requested bool, wait time.Dura
 	return true, max(0, l.state.ending.Add(definition.ConfirmAfter).Sub(l.Clock.Now())), nil
 }
 
-// confirmedFor is how long a confirmation serves by which the Works of a cluster are deleted. It is shorter than it
-// takes another leader to take over, so one that was paused does not act on what it had confirmed before.
+// confirmedFor is how long a confirmation to delete Works is valid. It is shorter than the time until another leader
+// takes over, so a leader that was paused does not act on an old confirmation.
 const confirmedFor = 10 * time.Second
 
-// confirmLeaving returns the clusters that are not chosen by what the API server has, and not a cache: what is
-// deleted on them was decided a while ago, by a leader that may have been paused since.
-func (l *look) confirmLeaving(ctx context.Context) (leaves func(cluster string) bool, _ error) {
+// confirmLeaving returns a function that reports whether a cluster is not selected, according to the API server. The
+// decision to delete can be old, and the leader may have been paused since.
+func (l *reconciliation) confirmLeaving(ctx context.Context) (leaves func(cluster string) bool, _ error) {
 	none := func(string) bool { return false }
 	set := &v1alpha1.WorkSet{}
 	err := l.live.Get(ctx, l.state.key, set)
@@ -123,7 +123,7 @@ func (l *look) confirmLeaving(ctx context.Context) (leaves func(cluster string) 
 	if apierrors.IsNotFound(err) || set.UID != l.set.UID || set.Generation != l.set.Generation || set.DeletionTimestamp != nil {
 		return none, nil
 	}
-	chosen, certain, err := (&look{controller: l.controller, set: set, state: l.state}).chosenBy(ctx, l.live)
+	chosen, certain, err := (&reconciliation{controller: l.controller, set: set, state: l.state}).selectedBy(ctx, l.live)
 	if err != nil || !certain {
 		return none, err
 	}

@@ -50,7 +50,7 @@ func (s stored) Watch(_ context.Context, _ client.ObjectList, options ...client.
 // TestAllWorksAreKnown: nothing is decided before the records of all Works are there. A cluster whose Work was not would be told anew.
 func TestAllWorksAreKnown(t *testing.T) {
 	const many = 20000
-	w := newWorks(func(types.NamespacedName) {})
+	w := newWorkCache(func(types.NamespacedName) {})
 	informer, known, err := w.informer(stored{works: many})
 	require.NoError(t, err)
 	go informer.RunWithContext(t.Context())
@@ -64,7 +64,7 @@ func TestAllWorksAreKnown(t *testing.T) {
 // TestWorks_Restored checks that an older version of a Work replaces its record only if the API server returned it after
 // the record was read: the store was restored. Anything else is a late event.
 func TestWorks_Restored(t *testing.T) {
-	w := newWorks(func(types.NamespacedName) {})
+	w := newWorkCache(func(types.NamespacedName) {})
 	version := func(rv string) *record {
 		return w.read(&workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "member-a", Name: "shop.web-0", UID: "1", ResourceVersion: rv,
@@ -72,13 +72,13 @@ func TestWorks_Restored(t *testing.T) {
 		}})
 	}
 	current := func() *record { return w.at(web, "member-a").records[0] }
-	w.saw(version("20"))
+	w.observe(version("20"))
 	before := current()
 	w.deleted(before)
-	w.saw(version("10"))
+	w.observe(version("10"))
 	require.Equal(t, "20", current().ResourceVersion, "an event that is late")
 
-	w.saw(version("30"))
+	w.observe(version("30"))
 	w.confirmed(version("10"), before)
 	require.Equal(t, "30", current().ResourceVersion, "the record has changed since")
 

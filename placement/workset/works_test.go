@@ -36,18 +36,18 @@ func numbered(n int, change ...func(*record)) *record {
 func TestDoubt(t *testing.T) {
 	for _, test := range []struct {
 		reason string
-		do     func(*works)
+		do     func(*workCache)
 		want   bool
 	}{
-		{"nobody has answered", func(*works) {}, true},
-		{"the watch tells what was known before", func(w *works) { w.saw(numbered(1)) }, true},
-		{"the watch tells something newer", func(w *works) { w.saw(numbered(2)) }, false},
-		{"another write was answered", func(w *works) { w.begin(numbered(1).key())(numbered(2)) }, false},
-		{"somebody has looked", func(w *works) { w.sure(numbered(1).key()) }, false},
-		{"it is gone", func(w *works) { w.lost(numbered(1)) }, false},
+		{"nobody has answered", func(*workCache) {}, true},
+		{"the watch tells what was known before", func(w *workCache) { w.observe(numbered(1)) }, true},
+		{"the watch tells something newer", func(w *workCache) { w.observe(numbered(2)) }, false},
+		{"another write was answered", func(w *workCache) { w.beginWrite(numbered(1).key())(numbered(2)) }, false},
+		{"somebody has looked", func(w *workCache) { w.sure(numbered(1).key()) }, false},
+		{"it is gone", func(w *workCache) { w.observeDeletion(numbered(1)) }, false},
 	} {
-		w := newWorks(func(types.NamespacedName) {})
-		w.saw(numbered(1))
+		w := newWorkCache(func(types.NamespacedName) {})
+		w.observe(numbered(1))
 		require.False(t, w.doubts(numbered(1)), test.reason)
 		w.doubt(numbered(1))
 		test.do(w)
@@ -70,7 +70,7 @@ func TestAnswered(t *testing.T) {
 		{"the connection is lost", &url.Error{Op: "Patch", Err: io.ErrUnexpectedEOF}, false},
 		{"nobody waited any longer", context.DeadlineExceeded, false},
 	} {
-		require.Equal(t, test.want, answered(fmt.Errorf("update: %w", test.err)), test.reason)
+		require.Equal(t, test.want, refused(fmt.Errorf("update: %w", test.err)), test.reason)
 	}
 }
 
@@ -82,73 +82,73 @@ func TestLedger(t *testing.T) {
 	}
 	for _, test := range []struct {
 		reason   string
-		do       func(*works)
+		do       func(*workCache)
 		want     string // the version, + for its deletion has begun; empty: there is none
 		news     int
 		versions int // how often what is to be done may have become something else
 	}{
-		{"the watch tells", func(w *works) { w.saw(numbered(1)) }, "1", 1, 1},
-		{"it tells twice", func(w *works) { w.saw(numbered(1)); w.saw(numbered(1)) }, "1", 1, 1},
-		{"it is late", func(w *works) { w.saw(numbered(10)); w.saw(numbered(9)) }, "10", 1, 1},
-		{"it is late after a write", func(w *works) {
-			w.saw(numbered(1))
-			end := w.begin(numbered(1).key())
+		{"the watch tells", func(w *workCache) { w.observe(numbered(1)) }, "1", 1, 1},
+		{"it tells twice", func(w *workCache) { w.observe(numbered(1)); w.observe(numbered(1)) }, "1", 1, 1},
+		{"it is late", func(w *workCache) { w.observe(numbered(10)); w.observe(numbered(9)) }, "10", 1, 1},
+		{"it is late after a write", func(w *workCache) {
+			w.observe(numbered(1))
+			end := w.beginWrite(numbered(1).key())
 			end(numbered(3, func(r *record) { r.Generation = 2 }))
-			w.saw(numbered(2))
+			w.observe(numbered(2))
 		}, "3", 2, 2},
-		{"it is faster than the answer", func(w *works) {
-			end := w.begin(numbered(1).key())
-			w.saw(numbered(3))
+		{"it is faster than the answer", func(w *workCache) {
+			end := w.beginWrite(numbered(1).key())
+			w.observe(numbered(3))
 			end(numbered(2))
 		}, "3", 1, 1},
-		{"a write is news, or who waits for it would not hear of it", func(w *works) { w.begin(numbered(1).key())(numbered(1)) }, "1", 1, 1},
-		{"a write that failed is none", func(w *works) { w.begin(numbered(1).key())(nil) }, "", 0, 0},
-		{"what was asked for counts, also where it has changed nothing", func(w *works) {
-			w.saw(numbered(1))
-			w.begin(numbered(1).key())(numbered(1, func(r *record) { r.written = &bundle.Fingerprint{} }))
+		{"a write is news, or who waits for it would not hear of it", func(w *workCache) { w.beginWrite(numbered(1).key())(numbered(1)) }, "1", 1, 1},
+		{"a write that failed is none", func(w *workCache) { w.beginWrite(numbered(1).key())(nil) }, "", 0, 0},
+		{"what was asked for counts, also where it has changed nothing", func(w *workCache) {
+			w.observe(numbered(1))
+			w.beginWrite(numbered(1).key())(numbered(1, func(r *record) { r.written = &bundle.Fingerprint{} }))
 		}, "1", 2, 2},
-		{"a status is news, and nothing is to be done about it", func(w *works) {
-			w.saw(numbered(1))
-			w.saw(numbered(2, func(r *record) { r.status.Message = "well" }))
+		{"a status is news, and nothing is to be done about it", func(w *workCache) {
+			w.observe(numbered(1))
+			w.observe(numbered(2, func(r *record) { r.status.Message = "well" }))
 		}, "2", 2, 1},
-		{"but others may wait for it to be applied", func(w *works) { w.saw(numbered(1)); w.saw(numbered(2, settle)) }, "2", 2, 2},
-		{"no news is no news", func(w *works) { w.saw(numbered(1)); w.saw(numbered(2)) }, "2", 1, 1},
-		{"it goes", func(w *works) { w.saw(numbered(1)); w.lost(numbered(2)) }, "", 2, 2},
-		{"another one had its name before", func(w *works) { w.saw(numbered(5, uid("2"))); w.lost(numbered(4)) }, "5", 1, 1},
-		{"it goes while it is written, and the answer is late", func(w *works) {
-			w.saw(numbered(1))
-			end := w.begin(numbered(1).key())
-			w.lost(numbered(2))
+		{"but others may wait for it to be applied", func(w *workCache) { w.observe(numbered(1)); w.observe(numbered(2, settle)) }, "2", 2, 2},
+		{"no news is no news", func(w *workCache) { w.observe(numbered(1)); w.observe(numbered(2)) }, "2", 1, 1},
+		{"it goes", func(w *workCache) { w.observe(numbered(1)); w.observeDeletion(numbered(2)) }, "", 2, 2},
+		{"another one had its name before", func(w *workCache) { w.observe(numbered(5, uid("2"))); w.observeDeletion(numbered(4)) }, "5", 1, 1},
+		{"it goes while it is written, and the answer is late", func(w *workCache) {
+			w.observe(numbered(1))
+			end := w.beginWrite(numbered(1).key())
+			w.observeDeletion(numbered(2))
 			end(numbered(2))
 		}, "", 2, 2},
-		{"another one is made at once", func(w *works) {
-			w.saw(numbered(1))
-			end := w.begin(numbered(1).key())
-			w.lost(numbered(2))
-			w.saw(numbered(3, uid("2")))
+		{"another one is made at once", func(w *workCache) {
+			w.observe(numbered(1))
+			end := w.beginWrite(numbered(1).key())
+			w.observeDeletion(numbered(2))
+			w.observe(numbered(3, uid("2")))
 			end(numbered(2))
 		}, "3", 3, 3},
-		{"its deletion has begun", func(w *works) { w.saw(numbered(1)); w.deleted(numbered(1)) }, "1+", 2, 2},
-		{"which is said once", func(w *works) { w.saw(numbered(1)); w.deleted(numbered(1)); w.deleted(numbered(1)) }, "1+", 2, 2},
-		{"and stays so though the watch is late", func(w *works) { w.saw(numbered(1)); w.deleted(numbered(1)); w.saw(numbered(2)) }, "2+", 2, 2},
-		{"another of that name is another", func(w *works) {
-			w.saw(numbered(1))
+		{"its deletion has begun", func(w *workCache) { w.observe(numbered(1)); w.deleted(numbered(1)) }, "1+", 2, 2},
+		{"which is said once", func(w *workCache) { w.observe(numbered(1)); w.deleted(numbered(1)); w.deleted(numbered(1)) }, "1+", 2, 2},
+		{"and stays so though the watch is late", func(w *workCache) { w.observe(numbered(1)); w.deleted(numbered(1)); w.observe(numbered(2)) }, "2+", 2, 2},
+		{"another of that name is another", func(w *workCache) {
+			w.observe(numbered(1))
 			w.deleted(numbered(1))
-			w.lost(numbered(1))
-			w.saw(numbered(3, uid("2")))
+			w.observeDeletion(numbered(1))
+			w.observe(numbered(3, uid("2")))
 		}, "3", 4, 4},
-		{"that of another one has", func(w *works) { w.saw(numbered(3, uid("2"))); w.deleted(numbered(1)) }, "3", 1, 1},
-		{"it is another WorkSet's now", func(w *works) {
-			w.saw(numbered(1))
-			w.saw(numbered(2, func(r *record) { r.set.Name = "other" }))
+		{"that of another one has", func(w *workCache) { w.observe(numbered(3, uid("2"))); w.deleted(numbered(1)) }, "3", 1, 1},
+		{"it is another WorkSet's now", func(w *workCache) {
+			w.observe(numbered(1))
+			w.observe(numbered(2, func(r *record) { r.set.Name = "other" }))
 		}, "", 3, 1},
-		{"it is nobody's now", func(w *works) {
-			w.saw(numbered(1))
-			w.saw(numbered(2, func(r *record) { r.set = types.NamespacedName{} }))
+		{"it is nobody's now", func(w *workCache) {
+			w.observe(numbered(1))
+			w.observe(numbered(2, func(r *record) { r.set = types.NamespacedName{} }))
 		}, "", 2, 1},
 	} {
 		news := 0
-		w := newWorks(func(types.NamespacedName) { news++ })
+		w := newWorkCache(func(types.NamespacedName) { news++ })
 		test.do(w)
 		got := ""
 		for _, r := range w.at(web, east).records {
@@ -161,8 +161,8 @@ func TestLedger(t *testing.T) {
 		if test.want != "" {
 			require.EqualValues(t, test.versions, w.at(web, east).version, "%s: versions", test.reason)
 		}
-		w.lost(numbered(99))
-		w.lost(numbered(99, uid("2")))
+		w.observeDeletion(numbered(99))
+		w.observeDeletion(numbered(99, uid("2")))
 		require.Empty(t, w.entries, "%s: it is forgotten in the end", test.reason)
 		require.Empty(t, w.sets, "%s: it is forgotten in the end", test.reason)
 	}

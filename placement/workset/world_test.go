@@ -20,8 +20,8 @@ type world struct {
 	set      types.NamespacedName
 	works    map[string]*record
 	versions int
-	watch    []func(*works) // what it has not told of yet
-	ledger   *works
+	watch    []func(*workCache) // what it has not told of yet
+	ledger   *workCache
 	writes   []string
 	applied  map[string][]bundle.Object // what the member has, by Work
 }
@@ -29,7 +29,7 @@ type world struct {
 const east = "member-east"
 
 func newWorld() *world {
-	return &world{set: types.NamespacedName{Namespace: "shop", Name: "web"}, works: map[string]*record{}, applied: map[string][]bundle.Object{}, ledger: newWorks(func(types.NamespacedName) {})}
+	return &world{set: types.NamespacedName{Namespace: "shop", Name: "web"}, works: map[string]*record{}, applied: map[string][]bundle.Object{}, ledger: newWorkCache(func(types.NamespacedName) {})}
 }
 
 // filling is a text of any length.
@@ -47,9 +47,9 @@ func (w *world) put(r *record) *record {
 	r.ResourceVersion = strconv.Itoa(w.versions)
 	if w.works[r.Name] = r; r.DeletionTimestamp != nil && len(r.Finalizers) == 0 {
 		delete(w.works, r.Name)
-		w.watch = append(w.watch, func(l *works) { l.lost(r) })
+		w.watch = append(w.watch, func(l *workCache) { l.observeDeletion(r) })
 	} else {
-		w.watch = append(w.watch, func(l *works) { l.saw(r) })
+		w.watch = append(w.watch, func(l *workCache) { l.observe(r) })
 	}
 	return r
 }
@@ -74,7 +74,7 @@ var (
 func (w *world) write(s *step, want *wanted) (*record, error) {
 	write := func(r *record) {
 		if r.content, r.options = s.Work, want.Options; s.First {
-			r.told = want.told
+			r.assigned = want.assigned
 		}
 		r.content.Objects = slices.Clone(r.content.Objects)
 		r.set, r.marked = w.set, true
@@ -97,7 +97,7 @@ func (w *world) write(s *step, want *wanted) (*record, error) {
 	case s.Act == bundle.Delete:
 		return w.change(s.Work.Name, func(r *record) { r.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }), nil
 	case s.Act == bundle.Note:
-		return w.change(s.Work.Name, func(r *record) { r.told, r.marked = want.told, true }), nil
+		return w.change(s.Work.Name, func(r *record) { r.assigned, r.marked = want.assigned, true }), nil
 	}
 	return w.change(s.Work.Name, write), nil
 }
@@ -111,7 +111,7 @@ func (w *world) take(s *step, want *wanted, lost string) error {
 		return errLost
 	}
 	name := types.NamespacedName{Namespace: east, Name: s.Work.Name}
-	end := w.ledger.begin(name)
+	end := w.ledger.beginWrite(name)
 	r, err := w.write(s, want)
 	w.writes = append(w.writes, fmt.Sprint(s.Act, " ", name.Name))
 	switch {
@@ -138,11 +138,11 @@ func (w *world) take(s *step, want *wanted, lost string) error {
 func (w *world) catchUp(s *step) {
 	switch {
 	case s.has != nil && w.works[s.has.Name] == nil:
-		w.ledger.lost(s.has)
+		w.ledger.observeDeletion(s.has)
 	case s.has != nil:
-		w.ledger.saw(w.works[s.has.Name])
+		w.ledger.observe(w.works[s.has.Name])
 	case w.works[s.Work.Name] != nil:
-		w.ledger.saw(w.works[s.Work.Name])
+		w.ledger.observe(w.works[s.Work.Name])
 	}
 }
 

@@ -11,18 +11,19 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// parting is what becomes of the objects of a Work that is deleted. A Work gets it with a revision, in its turn; but people change it just
-// before they delete, and a rollout that waits must not have destroyed what they say is to stay.
-type parting workv1alpha1.DeletePolicy
+// deletePolicy is what happens to the objects of a Work that is deleted. A Work gets it with a revision. But users can
+// change it just before they delete a WorkSet, and then a waiting rollout must not destroy what the new policy keeps.
+type deletePolicy workv1alpha1.DeletePolicy
 
-// partingOf says it in full, as the API server would. What is kept of it is constants, and nothing of a Work that was read.
-func partingOf(p workv1alpha1.DeletePolicy) parting {
-	full := parting{Action: workv1alpha1.DeleteObject, Propagation: metav1.DeletePropagationForeground}
+// deletePolicyOf returns a policy with the defaults of the API server. The result contains only constants and no
+// strings of the argument, so that it keeps no Work in memory.
+func deletePolicyOf(p workv1alpha1.DeletePolicy) deletePolicy {
+	full := deletePolicy{Action: workv1alpha1.DeleteObject, Propagation: metav1.DeletePropagationForeground}
 	switch p.Action {
 	case "", workv1alpha1.DeleteObject:
 	case workv1alpha1.OrphanObject:
 		full.Action = workv1alpha1.OrphanObject
-	default: // of a later release
+	default: // a value of a later release
 		full.Action = p.Action
 	}
 	switch p.Propagation {
@@ -35,15 +36,15 @@ func partingOf(p workv1alpha1.DeletePolicy) parting {
 	return full
 }
 
-// parts reports whether it is known that a Work says so, as it is.
-func (c *controller) parts(work *metav1.ObjectMeta, how parting) bool {
+// hasDeletePolicy reports whether the current version of a Work is known to have a policy.
+func (c *controller) hasDeletePolicy(work *metav1.ObjectMeta, how deletePolicy) bool {
 	c.works.mu.Lock()
 	defer c.works.mu.Unlock()
 	e := c.works.entries[types.NamespacedName{Namespace: work.Namespace, Name: work.Name}]
-	return e != nil && e.record != nil && e.record.UID == work.UID && e.record.Generation == work.Generation && e.record.parting == how
+	return e != nil && e.record != nil && e.record.UID == work.UID && e.record.Generation == work.Generation && e.record.deletePolicy == how
 }
 
-// atVersion makes a patch fail if the Work was changed meanwhile, and sameUID if it is another one.
+// atVersion makes a patch fail if the Work was changed meanwhile. sameUID makes it fail if it is another Work.
 func atVersion(work *metav1.ObjectMeta) operation {
 	return operation{"replace", "/metadata/resourceVersion", work.ResourceVersion}
 }
@@ -52,9 +53,10 @@ func sameUID(work *metav1.ObjectMeta) operation {
 	return operation{"replace", "/metadata/uid", work.UID}
 }
 
-// request notes on a Work that it is deleted on behalf of a WorkSet, and what becomes of its objects, and returns the Work. Without the
-// note the agent takes the deletion for one by hand, and keeps the objects.
-func (c *controller) request(ctx context.Context, work *metav1.ObjectMeta, bound operation, how parting, by types.UID) (*workv1alpha1.Work, error) {
+// request annotates a Work with the UID of the WorkSet that requests its deletion, sets its delete policy, and returns
+// the Work. Without the annotation the agent keeps the objects, because it assumes that a user deleted the Work by
+// mistake.
+func (c *controller) request(ctx context.Context, work *metav1.ObjectMeta, bound operation, how deletePolicy, by types.UID) (*workv1alpha1.Work, error) {
 	ops := []operation{bound}
 	if len(work.Annotations) == 0 {
 		ops = append(ops, operation{"add", "/metadata/annotations", map[string]string{}})

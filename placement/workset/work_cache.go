@@ -20,39 +20,39 @@ import (
 	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
 )
 
-// works knows the Works that there are: those that the watch has told of, and those that were written since. A cache alone would be as
-// it was before the last write for a while. Of two versions of a Work it keeps the newer, whichever way that came.
-type works struct {
+// workCache contains the Works that the watch has reported or that this process has written. An informer's cache lags
+// behind the last write. Of two versions of a Work it keeps the newer one.
+type workCache struct {
 	changed func(set types.NamespacedName)
 
 	mu      sync.Mutex
 	entries map[types.NamespacedName]*entry
-	sets    map[types.NamespacedName]map[string]*place // by WorkSet and namespace
-	changes uint64                                     // so that no place has one version twice
+	sets    map[types.NamespacedName]map[string]*memberWorks // by WorkSet and namespace
+	changes uint64                                           // the source of unique versions
 }
 
-// entry is what is known under the name of a Work.
+// entry is the state of one Work.
 type entry struct {
-	record  *record // nil: there is none
-	writing int     // how many writes are on their way
+	record  *record // nil: it does not exist
+	writing int     // the number of writes in progress
 	gone    types.UID
-	ending  types.UID // the deletion of which has begun; the watch may tell of it as it was before
-	doubted string    // the resourceVersion that was known when a write got no answer; empty: none
+	ending  types.UID // the UID of a Work whose deletion has begun; the watch can report an older version
+	doubted string    // the known resourceVersion at a write without response; empty: none
 }
 
-// place is what a WorkSet has in the namespace of a member.
-type place struct {
+// memberWorks are the Works of a WorkSet in the namespace of a member.
+type memberWorks struct {
 	records map[string]*record
-	version uint64 // another one with every change of anything but the status, and when a Work comes to be settled
+	version uint64 // changes with everything but the status, and when a Work becomes settled
 }
 
-func newWorks(changed func(set types.NamespacedName)) *works {
-	return &works{changed: changed, entries: map[types.NamespacedName]*entry{}, sets: map[types.NamespacedName]map[string]*place{}}
+func newWorkCache(changed func(set types.NamespacedName)) *workCache {
+	return &workCache{changed: changed, entries: map[types.NamespacedName]*entry{}, sets: map[types.NamespacedName]map[string]*memberWorks{}}
 }
 
-// informer watches the Works of all WorkSets, and keeps records of them alone. All that there were at the start are known when known says
-// so, which is later than when the informer has them.
-func (w *works) informer(c client.WithWatch) (informer toolscache.SharedIndexInformer, known toolscache.InformerSynced, err error) {
+// informer watches the Works of all WorkSets and keeps only records of them. known reports that all existing Works are
+// in the cache, which is later than HasSynced of the informer.
+func (w *workCache) informer(c client.WithWatch) (informer toolscache.SharedIndexInformer, known toolscache.InformerSynced, err error) {
 	ours := client.HasLabels{v1alpha1.WorkSetLabel}
 	informer = toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -74,14 +74,14 @@ func (w *works) informer(c client.WithWatch) (informer toolscache.SharedIndexInf
 		return nil, nil, err
 	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { w.saw(object.(*record)) },
-		UpdateFunc: func(_, object any) { w.saw(object.(*record)) },
+		AddFunc:    func(object any) { w.observe(object.(*record)) },
+		UpdateFunc: func(_, object any) { w.observe(object.(*record)) },
 		DeleteFunc: func(object any) {
 			if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 				object = unknown.Obj
 			}
 			if gone, ok := object.(*record); ok {
-				w.lost(gone)
+				w.observeDeletion(gone)
 			}
 		},
 	})
@@ -91,8 +91,8 @@ func (w *works) informer(c client.WithWatch) (informer toolscache.SharedIndexInf
 	return informer, registration.HasSynced, nil
 }
 
-// read makes a record of a Work, by what is known of it already.
-func (w *works) read(work *workv1alpha1.Work) *record {
+// read returns the record of a Work, and reuses an earlier record.
+func (w *workCache) read(work *workv1alpha1.Work) *record {
 	w.mu.Lock()
 	var before *record
 	if e := w.entries[client.ObjectKeyFromObject(work)]; e != nil {
@@ -102,8 +102,8 @@ func (w *works) read(work *workv1alpha1.Work) *record {
 	return recordOf(work, before)
 }
 
-// saw takes in a Work that the API server has told of.
-func (w *works) saw(r *record) {
+// observe records a Work that the watch reported.
+func (w *workCache) observe(r *record) {
 	w.take(r.key(), func(e *entry) []types.NamespacedName {
 		if e.gone == r.UID || e.record != nil && !version.Newer(r, e.record) {
 			return nil
@@ -112,27 +112,27 @@ func (w *works) saw(r *record) {
 	})
 }
 
-// confirmed takes in a Work that the API server has returned after the record of it was read. A version that is older than
-// this record is the current one of a store that was restored.
-func (w *works) confirmed(r, before *record) {
+// confirmed records a Work that was read from the API server after the record before. A version older than this record
+// is the current one of a store that was restored.
+func (w *workCache) confirmed(r, before *record) {
 	if before == nil || before.UID != r.UID || !version.Newer(before, r) {
-		w.saw(r)
+		w.observe(r)
 		return
 	}
 	w.take(r.key(), func(e *entry) []types.NamespacedName {
 		if e.record == nil || e.record.UID != before.UID || e.record.ResourceVersion != before.ResourceVersion {
 			return nil
 		}
-		e.ending = "" // a deletion that the restore has undone
+		e.ending = "" // the restore has undone the deletion
 		return w.put(r.key(), e, r)
 	})
 }
 
-// lost takes in that a Work is gone.
-func (w *works) lost(r *record) {
+// observeDeletion records that a Work is deleted.
+func (w *workCache) observeDeletion(r *record) {
 	w.take(r.key(), func(e *entry) []types.NamespacedName {
 		if e.writing > 0 {
-			e.gone = r.UID // the answer to the write may tell of it once more
+			e.gone = r.UID // the response of the write can contain it again
 		}
 		if e.record == nil || e.record.UID != r.UID {
 			return nil
@@ -141,8 +141,8 @@ func (w *works) lost(r *record) {
 	})
 }
 
-// deleted takes in that the deletion of a Work has begun. It is not deleted once more before the watch tells of that.
-func (w *works) deleted(r *record) {
+// deleted records that the deletion of a Work has begun, so that it is not deleted again before the watch reports it.
+func (w *workCache) deleted(r *record) {
 	w.take(r.key(), func(e *entry) []types.NamespacedName {
 		if e.record == nil || e.record.UID != r.UID || e.record.DeletionTimestamp != nil {
 			return nil
@@ -152,8 +152,8 @@ func (w *works) deleted(r *record) {
 	})
 }
 
-// doubt records that the result of a write is not known, since there was no response. The Work may have changed or not.
-func (w *works) doubt(r *record) {
+// doubt records that a write of a Work had no response, so that its effect is unknown.
+func (w *workCache) doubt(r *record) {
 	w.take(r.key(), func(e *entry) []types.NamespacedName {
 		if e.record != nil && e.record.UID == r.UID {
 			e.doubted = e.record.ResourceVersion
@@ -162,24 +162,24 @@ func (w *works) doubt(r *record) {
 	})
 }
 
-// sure takes in that a Work was looked at.
-func (w *works) sure(name types.NamespacedName) {
+// sure records that a Work was read from the API server.
+func (w *workCache) sure(name types.NamespacedName) {
 	w.take(name, func(e *entry) []types.NamespacedName {
 		e.doubted = ""
 		return nil
 	})
 }
 
-// doubts reports whether a Work may be another than it is known: until a newer version is.
-func (w *works) doubts(r *record) bool {
+// doubts reports whether a Work may differ from its record. A newer version of the record ends the doubt.
+func (w *workCache) doubts(r *record) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e := w.entries[r.key()]
 	return e != nil && e.record != nil && e.doubted == e.record.ResourceVersion
 }
 
-// begin takes in that a Work is about to be written; what it returns takes in what came of that, nil: nothing.
-func (w *works) begin(name types.NamespacedName) (end func(*record)) {
+// beginWrite records that a Work is about to be written. The returned function records the result; nil: none.
+func (w *workCache) beginWrite(name types.NamespacedName) (end func(*record)) {
 	w.take(name, func(e *entry) []types.NamespacedName {
 		e.writing++
 		return nil
@@ -199,7 +199,7 @@ func (w *works) begin(name types.NamespacedName) (end func(*record)) {
 }
 
 // take changes an entry under the lock, and notifies the WorkSets that the change affects.
-func (w *works) take(name types.NamespacedName, change func(*entry) []types.NamespacedName) {
+func (w *workCache) take(name types.NamespacedName, change func(*entry) []types.NamespacedName) {
 	w.mu.Lock()
 	e := w.entries[name]
 	if e == nil {
@@ -218,11 +218,11 @@ func (w *works) take(name types.NamespacedName, change func(*entry) []types.Name
 	}
 }
 
-// put replaces the record of an entry, and returns the WorkSets that it is news for. The lock is held.
-func (w *works) put(name types.NamespacedName, e *entry, r *record) (news []types.NamespacedName) {
+// put replaces the record of an entry, and returns the WorkSets that must be reconciled. The caller has the lock.
+func (w *workCache) put(name types.NamespacedName, e *entry, r *record) (news []types.NamespacedName) {
 	before := e.record
 	if r != nil && r.UID == e.ending && r.DeletionTimestamp == nil {
-		r = r.dying()
+		r = r.deleting()
 	}
 	e.record = r
 	if before != nil && (r == nil || before.set != r.set) {
@@ -245,19 +245,19 @@ func (w *works) put(name types.NamespacedName, e *entry, r *record) (news []type
 	return news
 }
 
-func (w *works) open(set types.NamespacedName, namespace string) *place {
+func (w *workCache) open(set types.NamespacedName, namespace string) *memberWorks {
 	places := w.sets[set]
 	if places == nil {
-		places = map[string]*place{}
+		places = map[string]*memberWorks{}
 		w.sets[set] = places
 	}
 	if places[namespace] == nil {
-		places[namespace] = &place{records: map[string]*record{}}
+		places[namespace] = &memberWorks{records: map[string]*record{}}
 	}
 	return places[namespace]
 }
 
-func (w *works) drop(set, name types.NamespacedName) {
+func (w *workCache) drop(set, name types.NamespacedName) {
 	places := w.sets[set]
 	p := places[name.Namespace]
 	w.changes++
@@ -270,41 +270,41 @@ func (w *works) drop(set, name types.NamespacedName) {
 	}
 }
 
-// of are the records of a WorkSet, by namespace.
-func (w *works) of(set types.NamespacedName) map[string]held {
+// of returns the Works of a WorkSet by namespace.
+func (w *workCache) of(set types.NamespacedName) map[string]existing {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	found := make(map[string]held, len(w.sets[set]))
+	found := make(map[string]existing, len(w.sets[set]))
 	for namespace, p := range w.sets[set] {
-		found[namespace] = p.held()
+		found[namespace] = p.existing()
 	}
 	return found
 }
 
-// at are those in one namespace.
-func (w *works) at(set types.NamespacedName, namespace string) held {
+// at returns the Works of a WorkSet in a namespace.
+func (w *workCache) at(set types.NamespacedName, namespace string) existing {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if p := w.sets[set][namespace]; p != nil {
-		return p.held()
+		return p.existing()
 	}
-	return held{}
+	return existing{}
 }
 
-// held is what a WorkSet has in a namespace, by the names of the Works.
-type held struct {
+// existing are the Works of a WorkSet in a namespace, by name.
+type existing struct {
 	records []*record
 	version uint64
 }
 
-func (p *place) held() held {
+func (p *memberWorks) existing() existing {
 	records := slices.AppendSeq(make([]*record, 0, len(p.records)), maps.Values(p.records))
 	slices.SortFunc(records, func(a, b *record) int { return cmp.Compare(a.Name, b.Name) })
-	return held{records, p.version}
+	return existing{records, p.version}
 }
 
-// named is the one of a name; nil: there is none.
-func (h held) named(name string) *record {
+// named returns the Work of this name; nil: it does not exist.
+func (h existing) named(name string) *record {
 	i, found := slices.BinarySearchFunc(h.records, name, func(r *record, name string) int { return cmp.Compare(r.Name, name) })
 	if !found {
 		return nil
@@ -312,17 +312,17 @@ func (h held) named(name string) *record {
 	return h.records[i]
 }
 
-// live are those whose deletion has not begun.
-func (h held) live() []*record {
+// live returns the Works whose deletion has not begun.
+func (h existing) live() []*record {
 	return slices.DeleteFunc(slices.Clone(h.records), func(r *record) bool { return r.DeletionTimestamp != nil })
 }
 
-// told is what the cluster was told last.
-func (h held) told() told {
-	var last told
+// assigned returns the last assignment in the Works.
+func (h existing) assigned() assignment {
+	var last assignment
 	for _, r := range h.live() {
-		if r.told.revision != "" && !r.told.since.Before(last.since) {
-			last = r.told
+		if r.assigned.revision != "" && !r.assigned.since.Before(last.since) {
+			last = r.assigned
 		}
 	}
 	return last

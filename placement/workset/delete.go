@@ -18,7 +18,7 @@ import (
 
 // end deletes the Works of a WorkSet that is being deleted, and removes its finalizer. A Work is gone when its member
 // has deleted the objects. The WorkSet does not wait for unreachable members.
-func (l *look) end(ctx context.Context) (reconcile.Result, error) {
+func (l *reconciliation) end(ctx context.Context) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(l.set, v1alpha1.WorkSetFinalizer) {
 		return reconcile.Result{}, nil
 	}
@@ -29,8 +29,8 @@ func (l *look) end(ctx context.Context) (reconcile.Result, error) {
 	case wait > 0:
 		return reconcile.Result{RequeueAfter: wait}, nil
 	case requested:
-		if err := l.withdraw(ctx, partingOf(l.set.Spec.Work.Delete)); err != nil {
-			return reconcile.Result{}, errors.Join(err, l.stuck(ctx, err))
+		if err := l.withdraw(ctx, deletePolicyOf(l.set.Spec.Work.Delete)); err != nil {
+			return reconcile.Result{}, errors.Join(err, l.reportStuck(ctx, err))
 		}
 	default:
 		l.log.Info("A WorkSet is deleted with its definition, and its Works are kept", "workset", l.state.key)
@@ -41,30 +41,30 @@ func (l *look) end(ctx context.Context) (reconcile.Result, error) {
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("take the finalizer from WorkSet %s: %w", l.state.key, err)
 	}
-	l.forget(l.state.key)
+	l.drop(l.state.key)
 	return reconcile.Result{}, nil
 }
 
-// stuck says why a WorkSet cannot be deleted, if that does not end by itself.
-func (l *look) stuck(ctx context.Context, why error) error {
-	if !lasts(why) {
+// reportStuck reports why a WorkSet cannot be deleted, if a user has to act.
+func (l *reconciliation) reportStuck(ctx context.Context, why error) error {
+	if !persistent(why) {
 		return nil
 	}
 	l.problem(v1alpha1.ReasonWriteFailed, "%s", why)
 	l.revision, l.rollout.Status = l.set.Status.Revision, l.set.Status.Rollout
 	for namespace, h := range l.works.of(l.state.key) {
 		name, _ := l.fleet.in(namespace)
-		l.leaving = append(l.leaving, &target{name: name, namespace: namespace, cluster: l.fleet.member(name).lasting, held: h})
+		l.leaving = append(l.leaving, &target{name: name, namespace: namespace, cluster: l.fleet.member(name).lasting, existing: h})
 	}
 	_, err := l.report(ctx, l.status())
 	return err
 }
 
-// withdraw deletes all Works of the WorkSet, and returns when the API server says that there is none left whose deletion has not begun.
-// Each gets the request and the delete policy of the WorkSet before, in one write.
-func (l *look) withdraw(ctx context.Context, how parting) error {
+// withdraw deletes all Works of the WorkSet. It returns when the API server has no Work whose deletion has not begun.
+// Before its deletion, each Work gets the request and the delete policy of the WorkSet in one write.
+func (l *reconciliation) withdraw(ctx context.Context, how deletePolicy) error {
 	s := l.state
-	s.writing.Lock() // no Work is created from here on
+	s.writing.Lock() // no Work is created until this returns
 	defer s.writing.Unlock()
 	s.mu.Lock()
 	s.wants = map[string]*want{}
@@ -83,7 +83,7 @@ func (l *look) withdraw(ctx context.Context, how parting) error {
 	})
 	return each(ctx, l.Writers, doomed, func(ctx context.Context, w metav1.PartialObjectMetadata) error {
 		gone := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}
-		same := l.parts(&w.ObjectMeta, how)
+		same := l.hasDeletePolicy(&w.ObjectMeta, how)
 		if w.Annotations[workv1alpha1.DeletionRequestedByAnnotation] != string(l.set.UID) || !same {
 			if _, err := l.request(ctx, &w.ObjectMeta, sameUID(&w.ObjectMeta), how, l.set.UID); client.IgnoreNotFound(err) != nil {
 				return wrap(err, "update", client.ObjectKeyFromObject(gone))
@@ -101,7 +101,7 @@ func (l *look) withdraw(ctx context.Context, how parting) error {
 	})
 }
 
-// each calls a function with all items, with so many at a time, and joins the errors.
+// each calls a function with all items, atOnce of them concurrently, and joins the errors.
 func each[T any](ctx context.Context, atOnce int, items []T, do func(context.Context, T) error) error {
 	var running sync.WaitGroup
 	var mu sync.Mutex

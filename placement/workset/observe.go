@@ -1,0 +1,223 @@
+package workset
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/muster-sdk/muster/placement/bundle"
+	"github.com/muster-sdk/muster/placement/internal/progress"
+	"github.com/muster-sdk/muster/placement/rollout"
+	"github.com/muster-sdk/muster/placement/v1alpha1"
+	"github.com/muster-sdk/muster/scheduler"
+	workv1alpha1 "github.com/muster-sdk/muster/work/v1alpha1"
+)
+
+// reconciliation is one reconcile of a WorkSet.
+type reconciliation struct {
+	*controller
+
+	set   *v1alpha1.WorkSet
+	state *state
+	now   time.Time
+
+	problems []progress.Problem
+	valid    bool            // the spec is valid
+	revision string          // desired on all clusters; empty: none yet
+	groups   []rollout.Group // of the Placements
+	certain  bool            // all decisions and groups of the Placements are known
+	clusters []*target
+	leaving  []*target
+	rollout  rollout.Plan
+	after    time.Duration // the maximum time until the next reconcile; zero: none
+}
+
+// target is a cluster that has Works of the WorkSet, or should have some.
+type target struct {
+	name      string
+	group     rollout.Group
+	grouped   bool // the group is known
+	namespace string
+	cluster   *scheduler.Cluster // nil: it is not in the fleet
+	existing  existing
+	assigned  assignment
+	reading   *reading // the assigned revision; nil: none, or it cannot be read any more
+	divided   *divided // nil: the replicas are those of the objects
+	hold      rollout.HoldReason
+	health    rollout.Health // of the assigned revision
+	evaluation
+}
+
+// divided are the objects of a cluster after the division of replicas.
+type divided struct {
+	objects  []bundle.Object
+	replicas int32
+}
+
+// leaving reports whether the cluster is leaving the fleet. The leave decides what happens to its Works.
+func (t *target) leaving() bool { return t.cluster != nil && t.cluster.Leaving }
+
+func (l *reconciliation) problem(reason, format string, args ...any) {
+	l.problems = append(l.problems, progress.Problem{Reason: reason, Message: fmt.Sprintf(format, args...)})
+}
+
+// patience is the interval for checking a state whose change triggers no event.
+const pollInterval = 15 * time.Second
+
+// requeueSoon reconciles the WorkSet again after pollInterval.
+func (l *reconciliation) requeueSoon() { l.after = earlier(l.after, pollInterval) }
+
+// observeClusters finds the clusters that the Placements selected, and those that have Works although they are not
+// selected.
+func (l *reconciliation) observeClusters(ctx context.Context) error {
+	chosen, certain, err := l.selected(ctx)
+	if err != nil {
+		return err
+	}
+	l.certain = certain
+	has := l.works.of(l.state.key)
+	named, located := make(map[string]*target, len(chosen)), true
+	for _, c := range chosen {
+		t := &target{name: c.name, group: c.group, grouped: true, namespace: l.Namespace(c.name), cluster: l.fleet.member(c.name).lasting}
+		t.existing = has[t.namespace]
+		delete(has, t.namespace)
+		named[c.name], located = t, located && t.namespace != ""
+		if t.namespace == "" && t.cluster != nil && l.pollsNamespaces {
+			l.requeueSoon()
+		}
+		l.fleet.locate(c.name, t.namespace)
+		l.state.groups[c.name] = c.group
+		l.clusters = append(l.clusters, t)
+	}
+	for namespace, h := range has {
+		name, known := l.fleet.in(namespace)
+		switch of := named[name]; {
+		case of == nil:
+		case of.namespace == "": // the unknown namespace of the cluster was this one
+			of.existing = h
+			continue
+		default:
+			name = namespace // a former namespace of the cluster
+		}
+		t := &target{name: name, namespace: namespace, cluster: l.fleet.member(name).lasting, existing: h}
+		// Uncertainty deletes nothing: these can be the Works of a cluster whose namespace is unknown now.
+		if certain && (known || located) {
+			switch {
+			case t.cluster == nil:
+				t.waits = "The cluster is not in the fleet. Its Works are kept until it is there again, or leaves."
+			case !ownerOf(l.set).claimsAny(h):
+				t.waits = "The cluster is not chosen. Its Works are those of an earlier WorkSet with this name, and are kept. " +
+					"To delete one with its objects, set its annotation " + workv1alpha1.DeletionRequestedByAnnotation + " before you delete it."
+			}
+			l.leaving = append(l.leaving, t)
+			continue
+		}
+		t.group, t.grouped = l.state.groups[name]
+		l.clusters = append(l.clusters, t)
+	}
+	for _, targets := range [][]*target{l.clusters, l.leaving} {
+		slices.SortFunc(targets, func(a, b *target) int { return cmp.Compare(a.name, b.name) })
+	}
+	return nil
+}
+
+// observeWorks finds the revision of each cluster, and compares its Works with it.
+func (l *reconciliation) observeWorks(ctx context.Context) error {
+	named := make(map[string]bool, len(l.clusters))
+	for _, t := range l.clusters {
+		named[t.name] = true
+		t.assigned = l.state.assignmentOf(t.name, t.existing.assigned())
+		var err error
+		if t.reading, err = l.reading(ctx, t.assigned.revision); err != nil {
+			return err
+		}
+	}
+	l.state.dropClusters(func(cluster string) bool { return named[cluster] })
+	l.divide(ctx)
+	for _, t := range l.clusters {
+		l.evaluate(t)
+		t.health = t.progress().Health()
+	}
+	return nil
+}
+
+// assignmentOf returns the last assignment of a cluster. The state in memory has precedence over the Works: they may
+// not contain it yet, be deleted, or have been edited.
+func (s *state) assignmentOf(cluster string, noted assignment) assignment {
+	if known, is := s.assigned[cluster]; is {
+		return known
+	}
+	if noted.revision != "" {
+		s.assigned[cluster] = noted
+	}
+	return noted
+}
+
+// evaluate compares the Works of a cluster with the desired ones.
+func (l *reconciliation) evaluate(t *target) {
+	s := l.state
+	now := cachedEvaluation{by: l.set.UID, assigned: t.assigned, reading: t.reading, cluster: t.cluster, namespace: t.namespace, version: t.existing.version}
+	if t.divided != nil {
+		now.objects = hashOf(t.divided.objects)
+	}
+	before, known := s.evaluations[t.name]
+	if !known || !before.sameAs(now) || t.reading == nil {
+		now.evaluation = l.plan(t)
+		s.evaluations[t.name] = now
+		before = now
+	}
+	t.evaluation = before.evaluation
+	if t.current || t.problem.message != "" {
+		return
+	}
+	s.mu.Lock()
+	trouble := s.writeErrors[t.name]
+	s.mu.Unlock()
+	if trouble.persistent {
+		t.problem = problem{v1alpha1.ReasonWriteFailed, trouble.why}
+	} else {
+		t.waits = cmp.Or(trouble.why, t.waits)
+	}
+}
+
+func (l *reconciliation) plan(t *target) evaluation {
+	switch {
+	case t.cluster == nil:
+		return evaluation{waits: "It is not in the fleet."}
+	case t.leaving():
+		return evaluation{waits: "It leaves the fleet."}
+	case t.namespace == "":
+		return evaluation{waits: "It has no namespace on the hub yet."}
+	case t.assigned.revision == "":
+		return evaluation{}
+	case t.reading == nil && len(t.existing.live()) > 0:
+		return evaluation{current: true} // the desired content is unknown: the Works stay until the cluster is updated
+	case t.reading == nil:
+		return evaluation{problem: problem{
+			v1alpha1.ReasonRevisionNotFound, fmt.Sprintf("It has lost its Works, and revision %s cannot be used, for %s.", t.assigned.revision, l.state.unreadable[t.assigned.revision]),
+		}}
+	}
+	wanted, err := l.want(t).render()
+	if err != nil {
+		return evaluation{problem: problem{v1alpha1.ReasonOverrideFailed, err.Error()}}
+	}
+	steps, err := arrange(baseName(l.state.key), t.existing.records, wanted)
+	if err != nil {
+		return evaluation{problem: problem{v1alpha1.ReasonOverrideFailed, err.Error()}}
+	}
+	return evaluation{current: len(steps) == 0, waits: bundle.Waiting(steps)}
+}
+
+// writable reports whether the Works of a cluster can be written.
+func (t *target) writable() bool { return t.cluster != nil && !t.leaving() && t.namespace != "" }
+
+// want returns the desired Works of a cluster for its assigned revision.
+func (l *reconciliation) want(t *target) *want {
+	w := &want{namespace: t.namespace, cluster: t.cluster, reading: t.reading, assigned: t.assigned, deletePolicy: deletePolicyOf(t.reading.content.Work.Delete), by: l.set.UID, created: l.set.CreationTimestamp}
+	if t.divided != nil {
+		w.objects, w.divided = t.divided.objects, true
+	}
+	return w
+}
